@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search torture ingest docs \
-  microbench gps-score deps loadtest-release swift-tests foreign-tests test-web test-release clean
+  microbench gps-score deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release clean
 
 ARGS ?=
 # With the Swift runtime in the executable, so that it runs where no Swift is. One and the same for all targets: with other
@@ -45,7 +45,7 @@ help:
 demo: release
 	@exec .build/release/locationhub demo $(ARGS)
 
-test: deps lint swift-tests foreign-tests test-web
+test: deps lint swift-tests foreign-tests foreign-package test-web
 
 # What failed is said once more at the end, where one among thousands of lines is found.
 swift-tests: deps
@@ -63,6 +63,10 @@ test-release: deps
 foreign-tests: deps
 	@Tests/Foreign/run.sh
 
+# A package that depends on this one, with the README's and the tutorials' code in it.
+foreign-package: deps
+	@Tests/ForeignPackage/run.sh
+
 # Vectors, time moved by hand, and a real hub where one was built: half a minute.
 test-web:
 	@Tests/Web/run.sh
@@ -79,7 +83,7 @@ release: deps
 
 # The tables in protocol/ and deploy/, from those in the code.
 docs:
-	WRITE_TABLES=1 swift test --filter '^DocumentTests\.'
+	WRITE_TABLES=1 swift test --filter '^(DocumentTests|LocationHubClientTests)\.'
 
 format:
 	swift format -i -r Sources Tests loadtest Package.swift

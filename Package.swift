@@ -40,7 +40,7 @@ let package = Package(
     hub("Geo"),
     hub("Messages", ["HubBytes", "HubGeo"]),
     hub("HTTP", ["HubBytes"]),
-    hub("WebSocket", ["HubBytes", "HubHTTP", "CHubOpenSSL", "CHubZlib"]),
+    hub("WebSocket", ["HubBytes", "HubHTTP", "CHubZlib"]),
     .target(name: "HubCore", dependencies: ["HubMessages", "HubGeo", "HubBytes"]),
     hub("Tokens", ["HubBytes", "HubMessages", "CHubOpenSSL"]),
 
@@ -75,20 +75,30 @@ let package = Package(
         "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket",
         "HubHTTP", "HubMessages", "HubGeo", "HubBytes", "HubCluster",
       ]),
+
+    // The client: its state machine, which runs on Apple systems, too; our own transport for it; and the product.
+    hub("ClientCore", ["HubWebSocket", "HubHTTP", "HubMessages", "HubGeo", "HubBytes"]),
+    hub(
+      "ClientLoop",
+      ["HubClientCore", "HubTransport", "HubSystem", "HubWebSocket", "HubMessages", "HubBytes", "CHubLinux"]),
     .target(
       name: "LocationHubClient",
       dependencies: [
-        "HubBytes", "HubTransport", "HubSystem", "HubWebSocket", "HubHTTP", "HubTokens", "HubMessages", "HubGeo",
+        "HubClientCore", "HubWebSocket", "HubHTTP", "HubMessages", "HubGeo", "HubBytes",
+        .target(name: "HubClientLoop", condition: .when(platforms: [.linux])),
+        .target(name: "HubTransport", condition: .when(platforms: [.linux])),
+        .target(name: "HubSystem", condition: .when(platforms: [.linux])),
       ]),
     hub("Simulation", ["HubBytes", "HubGeo", "HubMessages"]),
     .executableTarget(
       name: "locationhub",
       dependencies: [
-        "HubBackplane", "HubCluster", "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal",
-        "LocationHubClient",
+        "HubBackplane", "HubCluster",
+        "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubClientLoop",
         "HubSimulation",
         "HubTokens", "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
-      ]),
+      ], plugins: ["EmbedBuild"]),
+    .plugin(name: "EmbedBuild", capability: .buildTool(), path: "Sources/EmbedBuild"),
 
     support("HostileMessages", in: "loadtest"),
     support("TestCertificates", in: "Tests", ["CHubOpenSSL"]),
@@ -107,7 +117,7 @@ let package = Package(
     .executableTarget(
       name: "hub-torture",
       dependencies: [
-        "HubDurabilityModel", "HubLoadTestKit", "LocationHubClient", "HubCore", "HubTransport", "HubSystem",
+        "HubDurabilityModel", "HubLoadTestKit", "HubClientLoop", "HubCore", "HubTransport", "HubSystem",
         "HubMessages", "HubGeo", "HubBytes", "HubTestSupport",
       ],
       path: "loadtest/Torture"),
@@ -124,7 +134,7 @@ let package = Package(
       path: "Tests/Conformance/AutobahnServer"),
     .executableTarget(
       name: "hub-autobahn-client",
-      dependencies: ["LocationHubClient", "HubTransport", "HubSystem", "HubWebSocket", "HubBytes"],
+      dependencies: ["HubClientLoop", "HubTransport", "HubSystem", "HubWebSocket", "HubBytes"],
       path: "Tests/Conformance/AutobahnClient"),
 
     // What tests of several targets share.
@@ -152,17 +162,30 @@ let package = Package(
       "Cluster",
       ["HubBackplaneSupport", "HubBackplane", "HubCore", "HubMessages", "HubGeo", "HubBytes"]),
     tests("Backplane", ["HubBackplaneSupport", "HubBytes", "HubSystem", "HubTransport"]),
-    .testTarget(name: "DurabilityModelTests", dependencies: ["HubDurabilityModel"]),
+    .testTarget(
+      name: "DurabilityModelTests",
+      dependencies: [
+        "HubDurabilityModel", "LocationHubClient", "HubClientCore", "HubGateway", "HubRuntime", "HubCore", "HubJournal",
+        "HubJournalSupport",
+        "HubTransportSupport", "HubTransport", "HubMessages", "HubGeo", "HubBytes", "HubTestSupport",
+      ]),
     tests("HubRuntime", of: "HubRuntime", ["HubCore", "HubJournal", "HubMessages", "HubGeo", "HubBytes", "HubSystem"]),
     tests(
       "Gateway",
       [
-        "HubRuntime", "HubCore", "LocationHubClient", "HubTokens", "HubMessages", "HubGeo", "HubBytes", "HubHTTP",
+        "HubRuntime", "HubCore", "HubClientLoop", "HubTokens", "HubMessages", "HubGeo", "HubBytes", "HubHTTP",
         "HubTransport", "HubSystem", "HubPages",
       ]),
     tests(
+      "ClientCore",
+      ["HubTokens", "HubMessages", "HubGeo", "HubHTTP", "HubWebSocket", "HubBytes", "HubTransport", "HubSystem"]),
+    tests("ClientLoop", ["HubBytes", "HubClientCore", "HubMessages", "HubTransport", "HubSystem"]),
+    tests(
       "LocationHubClient", of: "LocationHubClient",
-      ["HubTokens", "HubMessages", "HubWebSocket", "HubBytes", "HubTransport", "HubSystem"]),
+      [
+        "HubClientCore", "HubClientLoop", "HubGateway", "HubRuntime", "HubCore", "HubTokens", "HubMessages", "HubGeo",
+        "HubWebSocket", "HubBytes", "HubTransport", "HubSystem",
+      ]),
     tests("Simulation", ["HubGeo", "HubMessages"]),
     tests("Pages", ["HubGeo", "HubBytes", "HubWebSocket"]),
     tests("CommandLine"),
@@ -173,8 +196,8 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "HubGateway", "HubPages", "HubRuntime", "LocationHubClient", "HubSimulation", "HubTokens", "HubCore",
-        "HubMessages",
+        "HubGateway", "HubPages", "HubRuntime", "HubClientLoop", "HubSimulation", "HubTokens",
+        "HubCore", "HubMessages",
         "HubGeo", "HubBytes", "HubTransport", "HubSystem", "HubWebSocket", "HubTestSupport", "HubTestCertificates",
         "CHubOpenSSL",
         "locationhub", "hub-autobahn-server",  // built, so that tests can run them as processes

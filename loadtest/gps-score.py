@@ -62,7 +62,7 @@ def inside(trace):
 
 
 def with_faults(trace, clean_mean, every, outliers):
-    """Mean error with seeded faults, relative to the clean raw drive: the mean over the seeds."""
+    """Mean error with seeded faults, relative to the clean raw drive: the worst of the seeds."""
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         for seed in SEEDS:
@@ -72,7 +72,50 @@ def with_faults(trace, clean_mean, every, outliers):
                  '--every', str(every), '--outliers', str(outliers), '--gap', '0.01'],
                 stdout=subprocess.DEVNULL, check=True)
             ratios.append(float(numpy.nanmean(shown(faulty))) / clean_mean)
-    return sum(ratios) / len(ratios)
+    return max(ratios)
+
+
+WRONG = {
+    'bearing 0': lambda speed, bearing, random: (speed, 0 * bearing),
+    'bearing 15 degrees off': lambda speed, bearing, random: (speed, (bearing + 15) % 360),
+    'km/h for m/s': lambda speed, bearing, random: (speed * 3.6, bearing),
+    'bearing with 10 degrees of noise':
+        lambda speed, bearing, random: (speed, (bearing + 10 * random.standard_normal(len(bearing))) % 360),
+}
+
+
+def changed(trace, change, part=slice(None)):
+    """Mean error to that of the raw places, of a trace whose columns `change` has altered (a dict of arrays)."""
+    rows = {k: v[part].copy() for k, v in gpsmath.read_trace(trace).items()}
+    change(rows)
+    names = list(rows)
+    with tempfile.NamedTemporaryFile('w', suffix='.csv') as file:
+        file.write(','.join(names) + '\n')
+        for values in zip(*rows.values()):
+            file.write(','.join('' if numpy.isnan(v) else f'{v:.0f}' if n == 't_ms' else f'{v:.8f}'
+                                for n, v in zip(names, values)) + '\n')
+        file.flush()
+        return float(numpy.nanmean(shown(file.name)) / numpy.nanmean(errors(rows, rows)))
+
+
+def places_only(rows):
+    rows['speed_mps'][:] = numpy.nan
+    rows['bearing_deg'][:] = numpy.nan
+
+
+def wrong_velocity(kind):
+    def change(rows):
+        random = numpy.random.default_rng(SEEDS[0])
+        rows['speed_mps'], rows['bearing_deg'] = WRONG[kind](rows['speed_mps'], rows['bearing_deg'], random)
+    return change
+
+
+def stale(seed):
+    def change(rows):
+        late = 1 + numpy.flatnonzero(numpy.random.default_rng(seed).random(len(rows['t_ms']) - 1) < 0.02)
+        for column in ('lat', 'lon'):
+            rows[column][late] = rows[column][late - 1]
+    return change
 
 
 def score(trace):
@@ -106,22 +149,28 @@ def main():
     faults = {e: geometric([with_faults(paths[n], scores[n][0]['mean'], e, o) for n in good])
               for e, o in ((1, 0.02), (4, 0.03))}
     sparse = [float(numpy.nanmean(shown(paths[n], '--every', '5', '--extrapolate', '100ms'))) for n in good]
+    bare = [changed(paths[n], places_only) for n in good]
     table = [
-        ('good phones: mean error, geometric mean', geometric([ratio(n, 'mean') for n in good]), 1.01, 0.98),
-        ('good phones: mean error, worst', max(ratio(n, 'mean') for n in good), 1.03, 1.00),
+        ('good phones: mean error, geometric mean', geometric([ratio(n, 'mean') for n in good]), 0.99, 0.98),
+        ('good phones: mean error, worst', max(ratio(n, 'mean') for n in good), 1.02, 1.00),
+        ('places only: mean error, geometric mean', geometric(bare), 1.01, 0.98),
+        ('places only: mean error, worst', max(bare), 1.03, 1.00),
+        *((f'{kind}: worst', max(changed(paths[n], wrong_velocity(kind)) for n in good), 1.5, 1.1) for kind in WRONG),
+        ('2 % of fixes a second stale: worst', max(changed(paths[n], stale(s)) for n in good for s in SEEDS), 1.05, 1.0),
         ('good phones: jitter of the drawn track', geometric([ratio(n, 'vel_jit') for n in good]), 0.80, 0.65),
         ('good phones: p95, worst', max(ratio(n, 'p95') for n in good), 1.02, 1.00),
-        ('bad phone: mean error', max(ratio(n, 'mean') for n in bad), 0.43, 0.36),
+        ('bad phone: mean error', max(ratio(n, 'mean') for n in bad), 0.38, 0.33),
+        # The bad phone's own p95 is 0.35 of raw on the drive at hand; on another one 0.25.
         ('bad phone: p95', max(ratio(n, 'p95') for n in bad), 0.45, 0.36),
-        ('bad phone: trip length error, %', worst(bad, 'dist_err_pct'), 6, 3),
-        ('outliers and gaps, each 1 s', faults[1], 1.02, 1.00),
-        ('outliers and gaps, each 4 s', faults[4], 1.15, 1.05),
+        ('bad phone: trip length error, %', worst(bad, 'dist_err_pct'), 5, 3),
+        ('outliers and gaps, each 1 s, worst seed', faults[1], 1.03, 1.00),
+        ('outliers and gaps, each 4 s, worst seed', faults[4], 1.22, 1.10),
         ('lag along the track, good phones, s', worst(good, 'lag_s'), 0.08, 0.04),
         ('lag along the track, bad phone, s', worst(bad, 'lag_s'), 0.20, 0.10),
-        ('shown position, fixes every 5 s, m', sum(sparse) / len(sparse), 4, 2.5),
+        ('shown position, fixes every 5 s, m', sum(sparse) / len(sparse), 2.5, 2.0),
         ('speed RMSE, good phones, m/s', worst(good, 'speed_rmse'), 0.30, 0.20),
         ('heading RMSE, bad phone, degrees', worst(bad, 'head_rmse'), 4, 3.5),
-        ('phantom metres a parked minute, bad phone', worst(bad, 'phantom_m_per_min'), 45, 20),
+        ('phantom metres a parked minute, bad phone', worst(bad, 'phantom_m_per_min'), 36, 20),
     ]
     print(f'\n{"case":44s}{"value":>8s}{"bar":>8s}{"aim":>8s}')
     missed = 0

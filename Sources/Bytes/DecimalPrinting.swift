@@ -25,18 +25,21 @@ extension ByteRoom {
       put(word: (tens | (value &- tens &* 10) << 8) | asciiZeros, count: 2)
     } else if value < 100_000_000 {
       put(upToEightDigits: value)
+    } else if value < 10_000_000_000_000_000 {
+      putSixteen(value)
     } else {
-      putLong(value)
+      let (rest, low) = value.quotientAndRemainder(dividingBy: 10_000_000_000_000_000)
+      put(upToEightDigits: rest)
+      let (middle, last) = low.quotientAndRemainder(dividingBy: 100_000_000)
+      put(word: eightDigits(middle) | asciiZeros, count: 8)
+      put(word: eightDigits(last) | asciiZeros, count: 8)
     }
   }
 
-  private mutating func putLong(_ value: UInt64) {
-    let (rest, low) = value.quotientAndRemainder(dividingBy: 100_000_000)
-    if rest < 100_000_000 {
-      put(upToEightDigits: rest)
-    } else {
-      putLong(rest)
-    }
+  /// Nine to sixteen digits, which milliseconds since 1970 are.
+  private mutating func putSixteen(_ value: UInt64) {
+    let (high, low) = value.quotientAndRemainder(dividingBy: 100_000_000)
+    put(upToEightDigits: high)
     put(word: eightDigits(low) | asciiZeros, count: 8)
   }
 

@@ -34,13 +34,13 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   @inlinable @inline(__always)
   public mutating func append(common element: Common) { commons.append(element) }
 
-  /// Where the next common element will lie: `TurnList.nextPlace`.
+  /// Where the next common element will lie: `TurnList.nextSlot`.
   @inlinable @inline(__always)
-  public mutating func nextCommonPlace(_ blank: @autoclosure () -> Common) -> UnsafeMutablePointer<Common> {
-    unsafe commons.nextPlace(blank())
+  public mutating func nextCommonSlot(_ blank: @autoclosure () -> Common) -> UnsafeMutablePointer<Common> {
+    unsafe commons.nextSlot(blank())
   }
 
-  /// Appends what stands in `nextCommonPlace`.
+  /// Appends what stands in `nextCommonSlot`.
   @inlinable @inline(__always)
   public mutating func appendPlacedCommon() { commons.appendPlaced() }
 

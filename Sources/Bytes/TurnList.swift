@@ -8,8 +8,8 @@
 @safe
 public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   // Unsafe island: elements [0, used) and [0, placed) are initialised, every access is checked against `used`, and the
-  // memory moves only in `append` and `nextPlace`, while no access to an element can be under way: the list has one
-  // owner, who keeps the place that `nextPlace` gives no longer than until the next change.
+  // memory moves only in `append` and `nextSlot`, while no access to an element can be under way: the list has one
+  // owner, who keeps the slot that `nextSlot` gives no longer than until the next change.
   @usableFromInline var base: UnsafeMutablePointer<Element>?
   @usableFromInline var capacity = 0
   @usableFromInline var used = 0
@@ -39,12 +39,12 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   /// Where the next element will lie, for an owner who makes it there: `appendPlaced` then makes it one. Good until the
   /// list is changed. It holds `blank` or what an element has left there.
   @inlinable @inline(__always)
-  public mutating func nextPlace(_ blank: @autoclosure () -> Element) -> UnsafeMutablePointer<Element> {
-    if used >= placed { makePlace(blank()) }
+  public mutating func nextSlot(_ blank: @autoclosure () -> Element) -> UnsafeMutablePointer<Element> {
+    if used >= placed { makeSlot(blank()) }
     return unsafe base! + used
   }
 
-  /// Appends what stands in `nextPlace`.
+  /// Appends what stands in `nextSlot`.
   @inlinable @inline(__always)
   public mutating func appendPlaced() {
     precondition(used < placed)
@@ -79,7 +79,7 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
     return unsafe base! + index
   }
 
-  @usableFromInline mutating func makePlace(_ blank: Element) {
+  @usableFromInline mutating func makeSlot(_ blank: Element) {
     if used == capacity { grow(to: used + 1) }
     unsafe (base! + used).initialize(to: blank)
     placed = used + 1

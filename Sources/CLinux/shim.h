@@ -20,5 +20,10 @@
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 int pthread_setname_np(pthread_t thread, const char *name);
 int ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *signals);
+// The variables of the environment, `NAME=value` each, ended by NULL.
+static inline char *const *hub_environment(void) {
+  extern char **environ;
+  return environ;
+}
 // Used by the tests only: a table of descriptors for one thread, to run out of them without harm to others.
 int close_range(unsigned int first, unsigned int last, int flags);

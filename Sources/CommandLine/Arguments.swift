@@ -1,12 +1,12 @@
 // Options and operands of one call, checked against what the verb knows; and what a file and the environment say where
-// the command line says nothing.
-import Glibc
+// the command line says nothing. Mistakes are collected (`faults`), and all are said at once.
 
-public struct Arguments {
-  /// What was given, and how errors name where.
-  struct Value {
-    var place: String
-    var text: String
+public struct Arguments: Sendable {
+  /// A value that was given.
+  public struct Value: Sendable {
+    /// Where it was given, as errors name it: `--port`, `hub.conf:3: port`, `LHUB_PORT`.
+    public let origin: String
+    public let text: String
   }
 
   private let verb: String
@@ -15,13 +15,24 @@ public struct Arguments {
   public private(set) var operands: [String] = []
   /// What stood behind `--`, where the verb hands it on.
   public private(set) var rest: [String] = []
+  /// What is wrong so far.
+  public var faults = Faults()
 
-  /// Reads `--name value`, `--name=value`, switches and operands; `--` ends the options. What is behind it are operands
-  /// too, or, with `handsOn`, words for another program.
+  /// Reads words in which there is no mistake.
   public init(
-    _ words: [String], verb: String, options: [Option], operands expected: String = "", handsOn: Bool = false,
+    _ words: [String], verb: String, options: [Option], operands: String = "", handsOn: Bool = false,
     hint: (_ word: String, _ rest: ArraySlice<String>) -> String = { _, _ in "" }
   ) throws(CommandError) {
+    self.init(collecting: words, verb: verb, options: options, operands: operands, handsOn: handsOn, hint: hint)
+    try faults.check()
+  }
+
+  /// Reads `--name value`, `--name=value`, switches and operands, and collects mistakes in `faults`; `--` ends the
+  /// options. What is behind it are operands too, or, with `handsOn`, words for another program.
+  public init(
+    collecting words: [String], verb: String, options: [Option], operands expected: String = "", handsOn: Bool = false,
+    hint: (_ word: String, _ rest: ArraySlice<String>) -> String = { _, _ in "" }
+  ) {
     self.verb = verb
     self.options = options
     var words = words[...]
@@ -35,30 +46,29 @@ public struct Arguments {
         continue
       }
       let parts = word.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      let option = try known(String(parts[0])) { hint(word, words) }
-      try read(option, parts.count == 2 ? String(parts[1]) : nil, &words)
+      let name = String(parts[0])
+      if let option = options.first(where: { $0.name == name }) {
+        read(option, parts.count == 2 ? String(parts[1]) : nil, &words)
+      } else {
+        let near = nearest(to: name, among: options.map(\.name)).map { "; did you mean --\($0)?" }
+        faults.add(.usage("\(verb) has no option --\(name)" + (near ?? hint(word, words))))
+      }
     }
-    if expected.isEmpty, let extra = operands.first { throw .usage("\(verb) takes no operand: \(extra)") }
+    if expected.isEmpty, let extra = operands.first { faults.add(.usage("\(verb) takes no operand: \(extra)")) }
   }
 
-  private mutating func read(
-    _ option: Option, _ attached: String?, _ words: inout ArraySlice<String>
-  ) throws(CommandError) {
-    let place = "--\(option.name)"
-    guard given[option.name] == nil || option.repeats else { throw .usage("\(place) is given twice") }
+  private mutating func read(_ option: Option, _ attached: String?, _ words: inout ArraySlice<String>) {
+    let origin = "--\(option.name)"
+    guard given[option.name] == nil || option.repeats else { return faults.add(.usage("\(origin) is given twice")) }
     guard let placeholder = option.placeholder else {
-      guard attached == nil else { throw .usage("\(place) takes no value") }
-      given[option.name] = [Value(place: place, text: "true")]
+      guard attached == nil else { return faults.add(.usage("\(origin) takes no value")) }
+      given[option.name] = [Value(origin: origin, text: "true")]
       return
     }
-    guard let text = attached ?? words.popFirst() else { throw .usage("\(place) needs a value: \(placeholder)") }
-    given[option.name, default: []].append(Value(place: place, text: text))
-  }
-
-  private func known(_ name: String, hint: () -> String) throws(CommandError) -> Option {
-    if let option = options.first(where: { $0.name == name }) { return option }
-    let near = options.first { $0.name.hasPrefix(name) || name.hasPrefix($0.name) }
-    throw .usage("\(verb) has no option --\(name)" + (near.map { "; did you mean --\($0.name)?" } ?? hint()))
+    guard let text = attached ?? words.popFirst() else {
+      return faults.add(.usage("\(origin) needs a value: \(placeholder)"))
+    }
+    given[option.name, default: []].append(Value(origin: origin, text: text))
   }
 
   // MARK: Values
@@ -68,7 +78,8 @@ public struct Arguments {
 
   public func isGiven(_ name: String) -> Bool { given[name] != nil }
 
-  func values(_ name: String) -> [Value] { given[name] ?? [] }
+  /// What was given for an option, with where.
+  public func values(_ name: String) -> [Value] { given[name] ?? [] }
 
   /// A switch.
   public func has(_ name: String) -> Bool { string(name) == "true" }
@@ -81,65 +92,111 @@ public struct Arguments {
   public func value<Value>(_ name: String, _ kind: ValueKind<Value>) throws(CommandError) -> Value? {
     guard let given = given[name]?.last else { return nil }
     guard let value = kind.read(given.text) else {
-      throw .usage("\(given.place) must be \(kind.words), not \(given.text)")
+      throw .usage("\(given.origin) must be \(kind.words), not \(given.text)")
     }
     return value
   }
 
   // MARK: Files and the environment
 
-  /// Adds what a file of `name = value` lines says, where the command line says nothing. `#` begins a comment.
-  public mutating func merge(
-    configuration text: String, file: String, except: Set<String> = []
-  ) throws(CommandError) {
+  /// Adds what a file of `name = value` lines says, where nothing is given yet. `#` begins a comment.
+  public mutating func merge(configuration text: String, file: String, except: Set<String> = []) {
     let before = given
-    for line in try SettingLine.lines(of: text, file: file) {
+    for line in SettingLine.lines(of: text, file: file, &faults) {
       guard !except.contains(line.name), let option = options.first(where: { $0.name == line.name }) else {
-        throw .usage("\(line.place): there is no setting \(line.name)")
+        let near = nearest(to: line.name, among: options.map(\.name).filter { !except.contains($0) })
+        faults.add(
+          .usage("\(line.origin): there is no setting \(line.name)" + (near.map { "; did you mean \($0)?" } ?? "")))
+        continue
       }
       if before[line.name] != nil { continue }
       guard given[line.name] == nil || option.repeats else {
-        throw .usage("\(line.place): \(line.name) is set twice")
+        faults.add(.usage("\(line.origin): \(line.name) is set twice"))
+        continue
       }
-      guard option.placeholder != nil || line.value == "true" || line.value == "false" else {
-        throw .usage("\(line.place): \(line.name) must be true or false")
-      }
-      given[line.name, default: []].append(Value(place: "\(line.place): \(line.name)", text: line.value))
+      add(option, line.value, from: "\(line.origin): \(line.name)")
     }
   }
 
-  /// Adds what the environment says, where nothing is given yet: `session-rate` is `PREFIX_SESSION_RATE`. Of what may
-  /// be given several times there are spaces between.
-  public mutating func merge(environment prefix: String) throws(CommandError) {
-    for option in options where given[option.name] == nil {
-      let variable = prefix + "_" + option.name.uppercased().split(separator: "-").joined(separator: "_")
-      guard let text = unsafe getenv(variable).map({ unsafe String(cString: $0) }) else { continue }
-      guard option.placeholder != nil || text == "true" || text == "false" else {
-        throw .usage("\(variable) must be true or false, not \(text)")
+  /// Adds what variables of the environment say, where nothing is given yet: `session-rate` is `PREFIX_SESSION_RATE`.
+  /// Of what may be given several times there are spaces between. A variable with the prefix that no option has is a
+  /// fault.
+  public mutating func merge(environment variables: [String: String], prefix: String, except: Set<String> = []) {
+    let known = options.filter { !except.contains($0.name) }
+    let names = known.map { prefix + "_" + $0.name.uppercased().replacing("-", with: "_") }
+    for variable in variables.keys.sorted() where variable.hasPrefix(prefix + "_") && !names.contains(variable) {
+      let near = nearest(to: variable, among: names)
+      faults.add(
+        .usage("there is no setting for the variable \(variable)" + (near.map { "; did you mean \($0)?" } ?? "")))
+    }
+    for (option, name) in zip(known, names) where given[option.name] == nil {
+      guard let text = variables[name] else { continue }
+      for text in option.repeats ? text.split(separator: " ").map(String.init) : [text] {
+        add(option, text, from: name)
       }
-      let texts = option.repeats ? text.split(separator: " ").map(String.init) : [text]
-      if !texts.isEmpty { given[option.name] = texts.map { Value(place: variable, text: $0) } }
     }
   }
+
+  private mutating func add(_ option: Option, _ text: String, from origin: String) {
+    guard option.placeholder != nil || text == "true" || text == "false" else {
+      return faults.add(.usage("\(origin) must be true or false, not \(text)"))
+    }
+    given[option.name, default: []].append(Value(origin: origin, text: text))
+  }
+}
+
+/// The name that was probably meant: one that begins as `word` does or the other way round, else the one with the
+/// fewest changed letters (Levenshtein's distance), if these are at most a third of the word. Nil where none is near.
+/// Costs the product of the lengths for each name.
+func nearest(to word: String, among names: [String]) -> String? {
+  if let name = names.first(where: { $0.hasPrefix(word) || word.hasPrefix($0) }) { return name }
+  let distances = names.map { (name: $0, distance: distance(Array(word.utf8.prefix(100)), Array($0.utf8))) }
+  guard let near = distances.min(by: { $0.distance < $1.distance }), near.distance <= max(1, word.utf8.count / 3) else {
+    return nil
+  }
+  return near.name
+}
+
+/// How many letters have to be put in, left out or changed to make one word of the other (Wagner and Fischer 1974).
+private func distance(_ from: [UInt8], _ to: [UInt8]) -> Int {
+  var row = Array(0...to.count)
+  for (i, letter) in from.enumerated() {
+    var diagonal = row[0]
+    row[0] = i + 1
+    for (j, other) in to.enumerated() {
+      (diagonal, row[j + 1]) = (row[j + 1], min(row[j] + 1, row[j + 1] + 1, diagonal + (letter == other ? 0 : 1)))
+    }
+  }
+  return row[to.count]
 }
 
 /// A line of a file of settings.
 public struct SettingLine {
   /// `FILE:LINE`, for errors.
-  public var place: String
+  public var origin: String
   public var name: String
   public var value: String
 
   /// The lines that say something; `#` begins a comment.
   public static func lines(of text: String, file: String) throws(CommandError) -> [SettingLine] {
+    var faults = Faults()
+    let lines = lines(of: text, file: file, &faults)
+    try faults.check()
+    return lines
+  }
+
+  static func lines(of text: String, file: String, _ faults: inout Faults) -> [SettingLine] {
     var lines: [SettingLine] = []
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
       let content = line.prefix { $0 != "#" }.trimmed
       if content.isEmpty { continue }
       let parts = content.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      guard parts.count == 2 else { throw .usage("\(file):\(index + 1): expected name = value") }
+      guard parts.count == 2 else {
+        faults.add(.usage("\(file):\(index + 1): expected name = value"))
+        continue
+      }
       lines.append(
-        SettingLine(place: "\(file):\(index + 1)", name: String(parts[0].trimmed), value: String(parts[1].trimmed)))
+        SettingLine(origin: "\(file):\(index + 1)", name: String(parts[0].trimmed), value: String(parts[1].trimmed)))
     }
     return lines
   }

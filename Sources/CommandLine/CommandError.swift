@@ -29,3 +29,27 @@ public enum CommandError: Error, Equatable, CustomStringConvertible {
     }
   }
 }
+
+/// Mistakes that are collected, so that whoever made several reads them all at once.
+public struct Faults: Sendable {
+  public private(set) var errors: [CommandError] = []
+
+  public init() {}
+
+  public mutating func add(_ error: CommandError) { errors.append(error) }
+
+  /// Collects what `work` throws.
+  public mutating func collect(_ work: () throws(CommandError) -> Void) {
+    do throws(CommandError) { try work() } catch { add(error) }
+  }
+
+  /// Throws what was collected, as one error: a wrong use where one of them is.
+  public func check() throws(CommandError) {
+    guard errors.count > 1 else {
+      if let only = errors.first { throw only }
+      return
+    }
+    let text = "\(errors.count) faults" + errors.map { "\n  \($0)" }.joined()
+    throw errors.contains { $0.code == .usage } ? .usage(text) : .failed(text)
+  }
+}

@@ -97,11 +97,22 @@ public struct Setting<Root>: Sendable {
 }
 
 extension Arguments {
-  /// Puts in what was given.
+  /// Puts in what was given; the first thing that is wrong is thrown, with all others of these settings.
   public func apply<Root>(_ settings: [Setting<Root>], to root: inout Root) throws(CommandError) {
+    var faults = Faults()
+    apply(settings, to: &root, &faults)
+    try faults.check()
+  }
+
+  /// Puts in what was given, and collects what is wrong.
+  public mutating func collect<Root>(_ settings: [Setting<Root>], into root: inout Root) {
+    apply(settings, to: &root, &faults)
+  }
+
+  private func apply<Root>(_ settings: [Setting<Root>], to root: inout Root, _ faults: inout Faults) {
     for setting in settings {
       for value in values(setting.name) where !setting.read(&root, value.text) {
-        throw .usage("\(value.place) must be \(setting.words), not \(value.text)")
+        faults.add(.usage("\(value.origin) must be \(setting.words), not \(value.text)"))
       }
     }
   }

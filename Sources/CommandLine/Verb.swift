@@ -8,8 +8,9 @@ public struct Verb: Sendable {
   public var options: [Option]
   private let action: @Sendable ([String]) throws(CommandError) -> ExitCode
 
+  /// `run` gets words without a mistake, or, with `collectsFaults`, with `Arguments.faults` to add its own to.
   public init(
-    name: String, operands: String, summary: String, options: [Option],
+    name: String, operands: String, summary: String, options: [Option], collectsFaults: Bool = false,
     run: @escaping @Sendable (Arguments) throws(CommandError) -> ExitCode
   ) {
     self.name = name
@@ -17,7 +18,9 @@ public struct Verb: Sendable {
     self.summary = summary
     self.options = options
     action = { (words) throws(CommandError) in
-      try run(try Arguments(words, verb: name, options: options, operands: operands))
+      let arguments = Arguments(collecting: words, verb: name, options: options, operands: operands)
+      if !collectsFaults { try arguments.faults.check() }
+      return try run(arguments)
     }
   }
 

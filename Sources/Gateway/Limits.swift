@@ -8,14 +8,14 @@ import HubWebSocket
 
 /// The limits of one hub process. At each of them the peer is told, and a counter goes up.
 public struct Limits: Sendable {
-  // MARK: The door
+  // MARK: Admission
 
   /// Bytes of an HTTP request head. Past it: 431.
   public var requestHeadBytes = 8 * 1024
   /// Bytes of an HTTP request body. Past it: 413.
   public var requestBodyBytes = 256 * 1024
-  /// The same where no body is wanted, or from someone without a credential: 20,000 strangers may not make the hub keep
-  /// 256 KiB of each. Past it: 413.
+  /// Bytes of an HTTP request body where none is wanted, or from someone without a credential: 20,000 strangers may not
+  /// make the hub keep 256 KiB of each. Past it: 413.
   public var unwantedBodyBytes = 4 * 1024
   /// Seconds for a connection to send a whole request. Past it: closed.
   public var handshakeSeconds = 10.0
@@ -66,6 +66,9 @@ public struct Limits: Sendable {
   /// Sessions of one identity (`sub` and role), those being admitted included, on all loops. Past it an upgrade gets
   /// 429 with `Retry-After`. A driver has one at a time; the others are such that it has just replaced.
   public var sessionsPerIdentity = RoleLimits(driver: 4, rider: 16, ops: 256)
+  /// Sessions of the holders of all shares that one rider has made; of those that ops make, of one trip's. Past it an
+  /// upgrade gets 429.
+  public var sessionsPerSharer = 64
   /// What `Retry-After` says at these limits.
   public var retryAfterSeconds = 10.0
   /// Connections accepted in a second by one loop; 0 for any number. More than a core can serve the handshakes of. Past
@@ -122,6 +125,13 @@ public struct Limits: Sendable {
   /// Subscriptions of one session that are under way at once: each may bring `eventsPerChannel` missed events. Past it
   /// the session's further messages wait until these are answered and read.
   public var unansweredSubscriptions = 2
+  /// Channels of one stream of events. Past it: 400.
+  public var channelsPerStream = 16
+  /// Seconds between two comments on a stream of events, by which proxies and clients see that it is there: one each
+  /// 15 s is promised (protocol/events.md).
+  static let streamCommentSeconds = 12.0
+  /// Seconds after which a client is told to open its stream again: at random between these.
+  static let streamRetrySeconds = 1.0..<5.0
   /// Seconds for the peer to answer a close frame, and for the last bytes to leave. Past it: aborted.
   public var closingSeconds = 3.0
 
@@ -203,7 +213,7 @@ public struct Limits: Sendable {
     precondition(outboxBytesPerSession <= outboxBytes)
     hub.validate()
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
-    precondition(sessionsPerIdentity.isValid && areasPerIdentity.isValid)
+    precondition(sessionsPerIdentity.isValid && areasPerIdentity.isValid && sessionsPerSharer >= 1)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
     precondition(gzipPieceBytes >= 1)
     precondition(requestsPerPoll >= requestsPerTurn && unitsPerPoll >= 1)
@@ -224,7 +234,7 @@ public struct Limits: Sendable {
 
   /// Bytes of a long answer that go out at once: a piece must fit an outbox.
   var answerPieceBytes: Int { min(answerBytesPerTurn, outboxBytesPerSession / 2) }
-  /// The same of one that is compressed on the way.
+  /// Bytes of a long answer that go out at once where it is compressed on the way.
   var compressedPieceBytes: Int { min(gzipPieceBytes, answerPieceBytes) }
 
   /// Descriptors that are not connections: files, listeners, epoll instances.

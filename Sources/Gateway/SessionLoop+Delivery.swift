@@ -19,6 +19,7 @@ extension SessionLoop {
       fanOut.flushIfLarge()
     }
     outputs.removeAll()
+    endStreams()
   }
 
   private mutating func deliver(_ output: HubOutput) {
@@ -28,24 +29,36 @@ extension SessionLoop {
     case .areaTickEnded(let due): fanOut.endAreaTick(in: sessions, due: due)
     case .areaSnapshot(let session, let channel, let parts): fanOut.deliver((session, channel, parts), in: sessions)
     case .subscribed(let session, let channel, let answer, let missed, let isParty):
-      guard let slot = answeredSlot(of: session) else { return fanOut.release(channel, &inputs) }
+      guard let slot = answeredSlot(of: session) else {
+        fanOut.release(channel, &inputs)
+        return looked(session, .subscribed(answer))
+      }
       let before = loop.arena.count
       let refusal = fanOut.subscribed(
         &sessions[slot], to: channel, answer, missed: missed, isParty: isParty, telling: &inputs)
       if refusal == nil { chargeAnswer(slot, bytes: loop.arena.count - before) }
       refuse(slot, refusal)
+      if sessions[slot].stream != nil { followed(slot, wasMuch: !missed.isEmpty, refusal) }
     case .watching(let session, let answer, let cells):
-      guard let slot = answeredSlot(of: session) else { return fanOut.release(cells, &inputs) }
+      guard let slot = answeredSlot(of: session) else {
+        fanOut.release(cells, &inputs)
+        return looked(session, .subscribed(answer))
+      }
       switch fanOut.watching(&sessions[slot], answer, cells, telling: &inputs) {
-      case .refused(let refusal): refuse(slot, refusal)
-      case .watches(let new): chargeCells(slot, new: new)
+      case .refused(let refusal):
+        refuse(slot, refusal)
+        if sessions[slot].stream != nil { followed(slot, wasMuch: false, refusal) }
+      case .watches(let new):
+        chargeCells(slot, new: new)
+        if sessions[slot].stream != nil { followed(slot, wasMuch: false, nil) }
       }
     case .viewEnded(let session, let messageID, let view):
       guard let slot = sessions.openSlot(of: session) else { return }
       refuse(slot, fanOut.viewEnded(&sessions[slot], messageID, view, telling: &inputs))
     case .subscriptionRefused(let session, let error):
-      guard let slot = answeredSlot(of: session) else { return }
+      guard let slot = answeredSlot(of: session) else { return looked(session, .refused(error)) }
       send(.error(error), to: slot)
+      if sessions[slot].stream != nil { close(slot, .tryAgainLater) }
     case .unsubscribed(let session, let messageID, let channel, let name):
       guard let slot = sessions.openSlot(of: session) else { return }
       let answer = Unsubscribed(replyTo: messageID, channel: name, reason: .asked)

@@ -14,7 +14,7 @@ extension SessionLoop {
     let form = sessions[slot].open.form
     if kind == .text, case .json(let time) = form {
       // Read where it is to lie: nobody else touches the list meanwhile.
-      let fix = unsafe inputs.nextCommonPlace(FixInput())
+      let fix = unsafe inputs.nextCommonSlot(FixInput())
       if unsafe reader.readUpdate(payload, time: time, into: &fix.pointee.message) {
         return unsafe receivedFix(slot, fix)
       }
@@ -52,7 +52,7 @@ extension SessionLoop {
   private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope, bytes: Int) {
     budget.charge(&sessions[slot], more: WorkUnits.of(envelope.message, bytes: bytes), than: bytes)
     if case .locationUpdate(let update) = envelope.message {
-      let fix = unsafe inputs.nextCommonPlace(FixInput())
+      let fix = unsafe inputs.nextCommonSlot(FixInput())
       unsafe fix.pointee.message = UpdateEnvelope(
         messageID: envelope.messageID, timestamp: envelope.timestamp, update: update)
       return unsafe receivedFix(slot, fix)
@@ -65,7 +65,7 @@ extension SessionLoop {
     case .ask(let input): inputs.append(input)
     case .subscribe(let input):
       sessions[slot].open.subscriptions.ask()
-      inputs.append(input)
+      inputs.append(.subscribe(input))
     case .reply(let reply): send(reply, to: slot)
     case .query(let request):
       let asker = Asker(
@@ -84,6 +84,10 @@ extension SessionLoop {
     budget.spend(bytes: bytes)
     let units = WorkUnits.ofAnswer(bytes: bytes)
     guard units > 0, sessions[slot].phase == .open, sessions[slot].open.rights.role == .rider else { return }
+    if let stream = sessions[slot].stream {  // it has no rate of its own, and may come again at once
+      if stream.rateKey != 0 { shared.admissions.chargeMore(stream.rateKey, units, now: now.uptime) }
+      return
+    }
     budget.charge(&sessions[slot], min(Double(units), sessions[slot].open.rights.rate(budget.usualRate).burst))
   }
 

@@ -53,7 +53,7 @@ extension SessionLoop {
         encoding: rights.isShare ? .ofShares : fanOut.open(slot, upgrade.form, agreed),
         pacing: Pacing(rate, now: now.uptime)),
       allowsCompression: agreed != nil)
-    counters.sessionOpened(credential.role, upgrade.form, isCompressed: agreed != nil)
+    counters.sessionOpened(credential.role, .webSocket, upgrade.form, isCompressed: agreed != nil)
     let id = reference(exchange.connection).name
     send(.connected(upgrade.connected(id, rate: rate.units, sampling, configuration, now: now.timestamp)), to: slot)
     if let vehicle = credential.vehicleInput { inputs.append(vehicle) }
@@ -132,20 +132,24 @@ extension SessionLoop {
 
   mutating func close(_ slot: Int, _ code: CloseCode, _ text: String) {
     guard sessions[slot].phase == .open else { return }
-    let connection = sessions[slot].connection
+    let (connection, isStream) = (sessions[slot].connection, sessions[slot].stream != nil)
+    if isStream, let words = CloseReason(rawValue: code.rawValue)?.lastWords { send(.error(words), to: slot) }
     endSession(slot)
     counters.count(close: code.rawValue)
     log.closed(reference(connection).name, code, text)
-    control.close(connection, code, text)
+    if isStream { control.end(stream: connection, code) } else { control.close(connection, code, text) }
   }
 
   /// The session is over for the hub and for fan-out, whatever still happens on the socket.
   mutating func endSession(_ slot: Int) {
     guard let credential = sessions[slot].credential else { return }
-    if credential.role == .driver { inputs.append(.driverDisconnected(reference(sessions[slot].connection))) }
+    let isStream = sessions[slot].stream != nil
+    if credential.role == .driver, !isStream {
+      inputs.append(.driverDisconnected(reference(sessions[slot].connection)))
+    }
     admission.endSession(of: credential, cells: fanOut.cellCount(slot))
     if sessions[slot].phase == .open {
-      counters.sessionEnded(credential.role, sessions[slot].open.form)
+      counters.sessionEnded(credential.role, isStream ? .eventStream : .webSocket, sessions[slot].open.form)
       namedTrips.forget(slot)
       fanOut.close(slot, &sessions[slot].open.subscriptions, telling: &inputs)
     }
@@ -167,8 +171,12 @@ extension SessionLoop {
 
   private mutating func sessionTimerFired(_ slot: Int) {
     let isOverdue = stallTime == 0 && incomplete.isOverdue(sessions[slot], now: now.uptime)
-    switch control.timerFired(&sessions[slot], isOverdue: isOverdue, now: now) {
-    case .nothing: break
+    let outcome =
+      sessions[slot].stream == nil
+      ? control.timerFired(&sessions[slot], isOverdue: isOverdue, now: now)
+      : control.streamTimerFired(&sessions[slot], now: now)
+    switch outcome {
+    case .nothing: if sessions[slot].stream != nil { advanceStream(slot) }
     case .resume: budget.resume(&sessions[slot])
     case .warn(let rate):
       let text = "more than \(rate.units) units of work a second"
@@ -200,6 +208,10 @@ extension SessionLoop {
     guard sessions.isCurrent(id) else { return }
     let slot = Int(id.slot)
     if sessions[slot].phase == .open, fanOut.catchUp(id, sessions[slot].open.subscriptions, asking: &inputs) {
+      armLoopTimer()
+    }
+    if sessions[slot].stream != nil {
+      advanceStream(slot)
       armLoopTimer()
     }
     if sessions[slot].isWaiting { budget.wait(id) }

@@ -41,7 +41,7 @@ struct SessionLoop: ~Copyable {
   /// The listener of the admin port, as `EventLoop.acceptedOn` tells it; nil where this loop has none.
   let adminListener: Int?
   var admission: Admission
-  /// Of the first loop, for all.
+  /// What the hub's figures are made from; the first loop has it for all.
   private var meter = FiguresMeter()
   private var clock: LoopClock
   private var drain: Drain
@@ -109,6 +109,7 @@ struct SessionLoop: ~Copyable {
     let slot = Int(id.slot)
     sessions[slot].hear(now: now.uptime)
     switch sessions[slot].phase {
+    case .open where sessions[slot].stream != nil: break  // a stream's client has nothing to say
     case .open, .closing: unsafe receivedFrames(slot, bytes)
     case .http, .admitting: unsafe receivedHTTP(slot, UnsafeRawBufferPointer(bytes))
     case .free: break
@@ -220,7 +221,7 @@ struct SessionLoop: ~Copyable {
     var all = counters
     all.transport = loop.counters
     all.fanOut = fanOut.counters
-    all.answersUnderWay = pending.count
+    all.pendingReplies = pending.count
     all.historyQuestions = pending.historyQuestions
     return all
   }

@@ -16,31 +16,54 @@
   public let cosine: Double
 
   /// Of an angle in degrees, −1,000,000…1,000,000 (a precondition). Exact at multiples of 90.
-  @inlinable public init(degrees: Double) {
-    precondition(degrees >= -1_000_000 && degrees <= 1_000_000)
-    // The nearest multiple of 90; the remainder is exact for |degrees| ≤ 360 and nearly so beyond.
-    let quarters = Int(degrees * (1.0 / 90) + (degrees < 0 ? -0.5 : 0.5))
-    let x = (degrees - Double(quarters) * 90) * radiansPerDegree
+  @inlinable public init(degrees: Double) { self = SineCosine.pair(degrees, 0).first }
+
+  @inlinable @inline(__always) init(sine: Double, cosine: Double) {
+    self.sine = sine
+    self.cosine = cosine
+  }
+
+  /// Of two angles at once, to the same bits as each by itself: both lanes of a vector cost what one does.
+  @inlinable @inline(__always)
+  static func pair(_ first: Double, _ second: Double) -> (first: SineCosine, second: SineCosine) {
+    // The nearest multiples of 90; the remainders are exact for |degrees| ≤ 360 and nearly so beyond.
+    let quarters = (nearestQuarters(first), nearestQuarters(second))
+    let whole = SIMD2(Double(quarters.0), Double(quarters.1))
+    let x = (SIMD2(first, second) - whole * 90) * radiansPerDegree
     let z = x * x
-    let s = SineCosine.smallSine(x, z)
-    let c = SineCosine.smallCosine(z)
+    let (s, c) = (smallSine(x, z), smallCosine(z))
+    return (
+      SineCosine(sine: s[0], cosine: c[0], quarters: quarters.0),
+      SineCosine(sine: s[1], cosine: c[1], quarters: quarters.1)
+    )
+  }
+
+  @inlinable @inline(__always)
+  static func nearestQuarters(_ degrees: Double) -> Int32 {
+    precondition(degrees >= -1_000_000 && degrees <= 1_000_000)
+    return Int32(degrees * (1.0 / 90) + (degrees < 0 ? -0.5 : 0.5))
+  }
+
+  /// Of an angle from what is left of it beyond so many quarters of a turn.
+  @inlinable @inline(__always)
+  init(sine s: Double, cosine c: Double, quarters: Int32) {
     let isSwapped = quarters & 1 != 0
     let sine = isSwapped ? c : s
     let cosine = isSwapped ? s : c
-    self.sine = quarters & 2 != 0 ? -sine : sine
-    self.cosine = (quarters + 1) & 2 != 0 ? -cosine : cosine
+    self.init(
+      sine: quarters & 2 != 0 ? -sine : sine, cosine: (quarters &+ 1) & 2 != 0 ? -cosine : cosine)
   }
 
-  @inlinable @inline(__always) static func smallSine(_ x: Double, _ z: Double) -> Double {
+  @inlinable @inline(__always) static func smallSine(_ x: SIMD2<Double>, _ z: SIMD2<Double>) -> SIMD2<Double> {
     let high = 2.75573137070700676789e-06 + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)
     let r = 8.33333333332248946124e-03 + z * (-1.98412698298579493134e-04 + z * high)
     return x + z * x * (-1.66666666666666324348e-01 + z * r)
   }
 
-  @inlinable @inline(__always) static func smallCosine(_ z: Double) -> Double {
+  @inlinable @inline(__always) static func smallCosine(_ z: SIMD2<Double>) -> SIMD2<Double> {
     let high = -2.75573143513906633035e-07 + z * (2.08757232129817482790e-09 - z * 1.13596475577881948265e-11)
-    let r =
-      z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03 + z * (2.48015872894767294178e-05 + z * high)))
+    let low = -1.38888888888741095749e-03 + z * (2.48015872894767294178e-05 + z * high)
+    let r = z * (4.16666666666666019037e-02 + z * low)
     let half = 0.5 * z
     let w = 1 - half
     return w + ((1 - w - half) + z * r)

@@ -99,7 +99,7 @@ public struct Circle: Sendable, Hashable {
     boundingBox.contains(coordinate) && vector.distance(to: UnitVector(coordinate)) <= radiusMeters
   }
 
-  /// The same of a place whose direction is known.
+  /// Whether a place whose direction is known is in it, the border included.
   public func contains(_ coordinate: Coordinate, _ direction: UnitVector) -> Bool {
     boundingBox.contains(coordinate) && vector.distance(to: direction) <= radiusMeters
   }

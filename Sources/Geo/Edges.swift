@@ -26,7 +26,7 @@ public struct Edges: Sendable {
   /// The numbers of all edges.
   public var all: [Int32] { (0..<Int32(truncatingIfNeeded: ends.count)).map { $0 } }
 
-  /// Those of some edges that have a point in a box. A few ns for each that is asked about.
+  /// Which of some edges have a point in a box. A few ns for each that is asked about.
   public func meeting(_ box: BoundingBox, among edges: [Int32]) -> [Int32] {
     let box = PlaneBox(box)
     return edges.filter { box.meets(ends[Int($0)].0, ends[Int($0)].1) }

@@ -83,7 +83,7 @@ public struct Polygon: Sendable, Hashable {
 
   enum Side { case outside, border, inside }
 
-  /// The same place by the longitude with which it may be within the ring's box.
+  /// A point by the longitude, a full turn more or less, with which it may be within the ring's box.
   @inline(__always)
   static func moved(_ point: PlanePoint, into ring: Ring) -> PlanePoint {
     if point.x < ring.west { return PlanePoint(x: point.x + PlanePoint.fullTurn, y: point.y) }

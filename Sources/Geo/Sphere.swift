@@ -30,8 +30,7 @@ public struct UnitVector: Sendable, Hashable, BitwiseCopyable {
   /// The direction of a place: the same for both names of the antimeridian and all names of a pole (but for the sign
   /// of a zero). About 22 ns.
   @inlinable public init(_ coordinate: Coordinate) {
-    let phi = SineCosine(degrees: coordinate.latitude)
-    let lambda = SineCosine(degrees: coordinate.longitude)
+    let (phi, lambda) = SineCosine.pair(coordinate.latitude, coordinate.longitude)
     x = phi.cosine * lambda.cosine
     y = phi.cosine * lambda.sine
     z = phi.sine
@@ -74,7 +73,7 @@ extension Coordinate {
     self.longitude = Coordinate.wrappedLongitude(longitude)
   }
 
-  /// The same meridian in −180…180; values already in that range come back unchanged. Finite values only.
+  /// A longitude's meridian in −180…180°; values already in that range come back unchanged. Finite values only.
   @inlinable public static func wrappedLongitude(_ degrees: Double) -> Double {
     if degrees >= -180, degrees <= 180 { return degrees }
     return degrees.remainder(dividingBy: 360)

@@ -53,8 +53,12 @@ public struct Query: Sendable {
   /// The first name that is none of `names`, of which there are up to 64, or that comes twice; nil where there is none.
   /// Allocates nothing unless it finds one.
   ///
-  /// - Parameter passingOthers: only looks whether one comes twice.
-  public func fault(knowing names: [StaticString], passingOthers: Bool = false) -> Fault? {
+  /// - Parameters:
+  ///   - passingOthers: only looks whether one comes twice.
+  ///   - first: this and those behind it in `names` may come several times.
+  public func fault(
+    knowing names: [StaticString], passingOthers: Bool = false, repeatableFrom first: Int = .max
+  ) -> Fault? {
     var seen: UInt64 = 0
     var rest = bytes
     while !rest.isEmpty {
@@ -62,13 +66,13 @@ public struct Query: Sendable {
       let (name, _) = Query.halves(rest[rest.startIndex..<end])
       rest = end == rest.endIndex ? rest[end...] : rest[(end + 1)...]
       if name.isEmpty { continue }  // `a=1&&b=2`, and `&` at the end
-      guard let place = names.firstIndex(where: { PercentEncoding.decodes(name, to: $0) }) else {
+      guard let index = names.firstIndex(where: { PercentEncoding.decodes(name, to: $0) }) else {
         if passingOthers { continue }
         let known = names.map { "\($0)" }.joined(separator: ", ")
         return .unknown(String(decoding: name.prefix(64), as: UTF8.self), known: known)
       }
-      if seen >> UInt64(place) & 1 != 0 { return .repeated("\(names[place])") }
-      seen |= 1 << UInt64(place)
+      if seen >> UInt64(index) & 1 != 0, index < first { return .repeated("\(names[index])") }
+      seen |= 1 << UInt64(index)
     }
     return nil
   }

@@ -77,6 +77,14 @@ public struct Response: Sendable {
     if !toHead, !isChunked, !status.hasNoBody { buffer.append(body) }
   }
 
+  /// Writes the head of a response whose body goes on until the connection ends (RFC 9112 §6.3); the caller writes the
+  /// body.
+  public func writeEndlessHead(into buffer: inout ByteBuffer) {
+    Response.writeStatusLine(status, into: &buffer)
+    for field in fields { field.write(into: &buffer) }
+    buffer.append("Connection: close\r\n\r\n")
+  }
+
   /// Writes one chunk of a body (RFC 9112 §7.1), and behind the last one the end of the body.
   public static func writeChunk(_ bytes: UnsafeRawBufferPointer, isLast: Bool, into buffer: inout ByteBuffer) {
     if bytes.count > 0 {  // a chunk of no bytes would be the end

@@ -29,6 +29,10 @@ struct Deadlines {
   private var index = 0
   private(set) var count = 0
 
+  /// Whether there may be an entry that is due: asked in each turn.
+  @inline(__always)
+  func mayBeDue(at uptime: Int64) -> Bool { index < due.count || uptime >= (lastSecond &+ 1) &* 1_000_000_000 }
+
   init(uptime: Int64) { lastSecond = uptime / 1_000_000_000 }
 
   /// Looks at the record in the first second that is wholly after `uptime`. O(1).

@@ -6,18 +6,11 @@ struct Figures {
   /// The oldest first.
   private(set) var seconds: [HubFigures] = []
 
-  /// O(seconds that are kept), once a second.
-  mutating func keep(_ figures: HubFigures, atMost limit: Int) {
+  /// A second is over: it is kept, one of `limit`, and published. Of what a subscriber has not read the newest second
+  /// is enough: the rest it asks for again. O(seconds that are kept), once a second.
+  mutating func publish(_ second: HubFigures, _ channels: inout Channels, atMost limit: Int, at time: Timestamp) {
     if seconds.count >= limit { seconds.removeFirst(seconds.count - limit + 1) }
-    seconds.append(figures)
-  }
-}
-
-extension Hub {
-  /// A second is over. Of what a subscriber has not read the newest second is enough: the rest it asks for again.
-  mutating func publish(_ figures: HubFigures) {
-    self.figures.keep(figures, atMost: limits.figures)
-    guard let channel = channels.find(.stats) else { return }
-    channels.publish(figures, on: channel, at: now.timestamp)
+    seconds.append(second)
+    if let channel = channels.find(.stats) { channels.publish(second, on: channel, at: time) }
   }
 }

@@ -2,12 +2,28 @@
 
 import HubMessages
 
+/// What becomes of what a phone app sends, all of which is answered as a success.
+public enum PhoneOutcome: UInt8, Sendable, CaseIterable {
+  case accepted, duplicate, rejected
+  /// A request that has no position.
+  case ignored
+
+  public var name: StaticString {
+    switch self {
+    case .accepted: "accepted"
+    case .duplicate: "duplicate"
+    case .rejected: "rejected"
+    case .ignored: "ignored"
+    }
+  }
+}
+
 public struct HubCounters: Sendable, Equatable {
-  // Fixes, by what became of them.
+  // Fixes, by their outcome.
   public var fixesReceived: UInt64 = 0
   public var fixesAccepted: UInt64 = 0
   public var fixesHistory: UInt64 = 0
-  /// Those of them that were not published because their driver's clock had been ahead and was set right.
+  /// Fixes of `fixesHistory` that were not published because their driver's clock had been ahead and was set right.
   public var fixesBehindClock: UInt64 = 0
   /// How often such a clock was believed.
   public var clocksBelieved: UInt64 = 0
@@ -27,6 +43,9 @@ public struct HubCounters: Sendable, Equatable {
   public var fixesForbidden: UInt64 = 0
   /// In batches that were refused for now, because they could not be stored or because too much waited.
   public var fixesPutOff: UInt64 = 0
+  /// Fixes of phone apps by `PhoneFormat.rawValue` and `PhoneOutcome.rawValue`.
+  public private(set) var phoneFixes = [[UInt64]](
+    repeating: [UInt64](repeating: 0, count: PhoneOutcome.allCases.count), count: PhoneFormat.allCases.count)
   /// Came from a session that is not the driver's any more.
   public var fixesOrphaned: UInt64 = 0
 
@@ -96,4 +115,17 @@ public struct HubCounters: Sendable, Equatable {
   mutating func count(_ limit: ShareLimit) { shareLimitHits[Int(limit.rawValue)] += 1 }
   public func hits(_ table: HubTable) -> UInt64 { tableLimitHits[Int(table.rawValue)] }
   public func hits(_ limit: ShareLimit) -> UInt64 { shareLimitHits[Int(limit.rawValue)] }
+}
+
+extension HubCounters {
+  /// One request of a phone app was taken.
+  mutating func count(_ phone: PhoneFormat, _ batch: Ack.Batch) {
+    func add(_ count: Int, _ outcome: PhoneOutcome) {
+      phoneFixes[Int(phone.rawValue)][Int(outcome.rawValue)] += UInt64(count)
+    }
+    add(batch.accepted, .accepted)
+    add(batch.duplicates, .duplicate)
+    add(batch.rejected.count, .rejected)
+    if batch.accepted == 0, batch.duplicates == 0, batch.rejected.isEmpty { add(1, .ignored) }
+  }
 }

@@ -70,6 +70,10 @@ public struct BatchInput: Sendable {
   public var received: Moment
   public var batch: LocationBatch
   public var tripIsGranted: Bool
+  /// Where the batch names no trip, its fixes are of the one that the driver is on, if it is on one alone.
+  public var takesCurrentTrip = false
+  /// Of which app it is, where it is in that app's own format.
+  public var phone: PhoneFormat?
 
   public init(
     session: SessionRef, driverID: Identifier?, messageID: MessageID, sent: Timestamp, received: Moment,
@@ -181,7 +185,8 @@ public enum HubInput: Sendable {
   indirect case vehicle(Identifier, VehicleClaims)
   /// An outlet has come back that heard nobody for a while: what its drivers sent meanwhile is still to be read.
   case loopStalled
-  indirect case driverStatus(SessionRef, MessageID, DriverStatusReport)
+  /// `of`: whose it is where no session of that driver says it.
+  indirect case driverStatus(SessionRef, MessageID, DriverStatusReport, of: Identifier? = nil)
   indirect case tripStatus(TripStatusInput)
   indirect case tripChange(TripChangeInput)
   /// `replyTo` is the message's id; over HTTP there is none.
@@ -204,7 +209,8 @@ public enum HubInput: Sendable {
   /// `replyTo` is the message's id; over HTTP there is none.
   indirect case query(SessionRef, HubQuery, replyTo: MessageID? = nil)
   /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.
-  indirect case ping(SessionRef, MessageID, Ping)
+  /// `of`: as with `driverStatus`.
+  indirect case ping(SessionRef, MessageID, Ping, of: Identifier? = nil)
   /// What the hub's process has counted in the last second: state of the channel `stats`.
   indirect case figures(HubFigures)
   /// The answer to a `HistoryLookup`: those of its times that were found.

@@ -15,6 +15,11 @@ public struct HubLimits: Sendable, Equatable {
   /// `rate_limited`.
   public var tripsPerDriver = 1000
   public var tripsPerRider = 100
+  /// Messages that moved a trip, of which it knows a repeated one. Past it the oldest is forgotten, and its repetition
+  /// is judged like a new move.
+  static let movesPerTrip = 16
+  /// Cells whose roads' circuity is learnt. Where two meet in one entry the newer one has it.
+  static let circuityCells = 4096
   /// Places on the routes of trips that are under way, 24 bytes each. Where a route of 5,000 has no room, its trip has
   /// ETAs without it.
   public var routePoints = 4_000_000
@@ -65,16 +70,26 @@ public struct HubLimits: Sendable, Equatable {
   /// Trips that all of them together look at in one turn, 100 µs; they go on in the next.
   public var tripsListedPerTurn = 2_000
 
-  /// The same of pages of drivers, and drivers that all of them together look at in one turn.
+  /// Pages of drivers that are put together at once. Past it a further one is refused as one of trips is.
   public var driverLists = 64
+  /// Drivers that all of them together look at in one turn; they go on in the next.
   public var driversListedPerTurn = 2_000
 
   /// Shares of one trip, which are stored with it; a rider, who begins `tripsPerRider` trips a day, has at most so many
   /// times as many. Past it: 429.
   public static let sharesPerTrip = 16
+  /// How often a trip is shared, ended shares included: each writes the trip to the journal, its route of up to 15 KB
+  /// with it. Past it: 429.
+  public static let sharesMadePerTrip = 64
 
   // MARK: Areas and fences
 
+  /// Cells of one view, whatever it shows: as many as a session may have subscriptions. A view that needs more is
+  /// refused with `bad_message`. A circle of 500 km takes some 60 cells of 156 km at 45° of latitude, and 230 at 80°,
+  /// where cells are 27 km wide.
+  static let cellsPerView = 256
+  /// Blocks of cells of one view of counts. A view that needs more is refused with `bad_message`.
+  static let blocksPerView = 64
   /// Cells watched at once, counted for each audience. At it `subscribe` is refused with `rate_limited`.
   public var areas = 65_536
   /// Drivers that a cell shows ops. Of more, `more` says how many there are besides.
@@ -88,6 +103,8 @@ public struct HubLimits: Sendable, Equatable {
   public var fences = 50_000
   public var fencePositions = 2_000_000
   public var roamingFences = 16
+  /// Cells of the index that one fence lies in. A wide one lies in as few, which are larger.
+  static let cellsPerFence = 48
   /// Fences of one cell of their index, with which the cost of a fix there grows. At it a fence there is refused with
   /// `storage_full`.
   public var fencesPerCell = 256
@@ -101,6 +118,8 @@ public struct HubLimits: Sendable, Equatable {
 
   // MARK: Fixes that came late
 
+  /// Credit that the second lane keeps, in fixes: two full batches. What is earned beyond is lost.
+  static let backlogCredit = 1000
   /// Fixes of batches that wait for their turn, and as many in batches that wait for the journal: some 90 MB each. Past
   /// it a batch is refused with `rate_limited`.
   public var waitingFixes = 600_000
@@ -165,6 +184,10 @@ public struct HubTimings: Sendable, Equatable {
   /// The latter count for up to `longestSendingSilence`.
   public var staleSamplingIntervals = 2.5
   public var longestSendingSilence = 900.0
+  /// How often a phone app sends that posts in its own format, as long as it has not sent more seldom.
+  public var deviceInterval = 300.0
+  /// The longer of `longestSendingSilence` and what a phone app may take.
+  var longestSilenceOfSenders: Double { max(longestSendingSilence, staleSamplingIntervals * deviceInterval) }
   /// Ops' areas go on showing a driver that is offline for so long after its last fix.
   public var offlineShown = 3600.0
   /// Live positions of an ended trip go on for this long.

@@ -21,7 +21,7 @@ public struct PositionDelivery: Sendable, BitwiseCopyable {
   public var received: Int64
   public var position: PublishedPosition
 
-  /// The same in the form that publications of all kinds have.
+  /// This position in the form that publications of all kinds have.
   public var delivery: Delivery {
     Delivery(
       channel: channel, conflationKey: conflationKey, received: received, publication: Publication(position))

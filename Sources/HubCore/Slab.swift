@@ -51,7 +51,7 @@ struct Slab<Record>: ~Copyable {
     return endIndex - 1
   }
 
-  /// Ends the record's life, leaving `tombstone` in its slot so that what it held is released.
+  /// Removes a record, leaving `tombstone` in its slot so that what it held is released.
   mutating func remove(_ index: Int, leaving tombstone: Record) {
     self[index] = tombstone
     generations[index] &+= 1

@@ -1,5 +1,6 @@
-// Log lines for machines and people alike: `time=… level=… event=… key=value …` on standard error. What is logged never
-// contains a credential: targets are logged without their query.
+// Log lines for machines and people alike, on standard error: `time=… level=… event=… key=value …` (logfmt), or an object
+// of JSON for collectors that want it. What is logged never contains a credential: targets are logged without their
+// query.
 import HubBytes
 import HubMessages
 import HubSystem
@@ -19,40 +20,85 @@ public enum LogLevel: UInt8, Sendable, CaseIterable, Comparable {
   public static func < (a: LogLevel, b: LogLevel) -> Bool { a.rawValue < b.rawValue }
 }
 
+/// How a line of the log is written.
+public enum LogFormat: Sendable, CaseIterable {
+  /// `time=2026-11-24T06:00:00.000Z level=info event=listening address=127.0.0.1:8080`
+  case logfmt
+  /// An object with the same members, all of them strings.
+  case json
+
+  public var name: String {
+    switch self {
+    case .logfmt: "logfmt"
+    case .json: "json"
+    }
+  }
+}
+
 /// Writes lines at or above a level. Costs a system call for each, so the hot path has none.
 public struct Log: Sendable {
   public let level: LogLevel
+  private let format: LogFormat
   private let isSilent: Bool
 
-  public init(level: LogLevel) { self.init(level: level, isSilent: false) }
+  public init(level: LogLevel, format: LogFormat = .logfmt) { self.init(level: level, format, isSilent: false) }
 
-  private init(level: LogLevel, isSilent: Bool) {
+  private init(level: LogLevel, _ format: LogFormat, isSilent: Bool) {
     self.level = level
+    self.format = format
     self.isSilent = isSilent
   }
 
   /// Writes nothing: the log of a simulated world.
-  package static let silent = Log(level: .error, isSilent: true)
+  package static let silent = Log(level: .error, .logfmt, isSilent: true)
 
   public func callAsFunction(
     _ level: LogLevel, _ event: StaticString, _ fields: KeyValuePairs<StaticString, String> = [:]
   ) {
     guard level >= self.level, !isSilent else { return }
+    let time = Timestamp(milliseconds: ClockReading.read().unixMilliseconds)
+    var line = Log.line(format, time, level, event, fields)
+    _ = unsafe line.withBytes { unsafe StandardStream.error.write($0) }
+  }
+
+  /// One line, with its end.
+  static func line(
+    _ format: LogFormat, _ time: Timestamp, _ level: LogLevel, _ event: StaticString,
+    _ fields: KeyValuePairs<StaticString, String>
+  ) -> ByteBuffer {
     var line = ByteBuffer(capacity: 128)
-    line.append("time=")
-    line.append(rfc3339: Timestamp(milliseconds: ClockReading.read().unixMilliseconds))
-    line.append(" level=")
-    line.append(level.name)
-    line.append(" event=")
-    line.append(event)
-    for (key, value) in fields {
-      line.append(" ")
-      line.append(key)
-      line.append("=")
-      Log.write(value, into: &line)
+    switch format {
+    case .logfmt:
+      line.append("time=")
+      line.append(rfc3339: time)
+      line.append(" level=")
+      line.append(level.name)
+      line.append(" event=")
+      line.append(event)
+      for (key, value) in fields {
+        line.append(" ")
+        line.append(key)
+        line.append("=")
+        write(value, into: &line)
+      }
+    case .json:
+      line.append("{\"time\":\"")
+      line.append(rfc3339: time)
+      line.append("\",\"level\":\"")
+      line.append(level.name)
+      line.append("\",\"event\":\"")
+      line.append(event)
+      line.append("\"")
+      for (key, value) in fields {
+        line.append(",\"")
+        line.append(key)
+        line.append("\":")
+        line.append(json: value)
+      }
+      line.append("}")
     }
     line.append("\n")
-    _ = unsafe line.withBytes { unsafe StandardStream.error.write($0) }
+    return line
   }
 
   /// Plain where it is one word, quoted otherwise; control characters cannot forge a line.

@@ -96,8 +96,8 @@ public struct Recovery: ~Copyable {
     return Recovered(writer: writer, report: report)
   }
 
-  /// The same up to the group `last`, where a segment ends, and nothing is changed: for a reader beside the writer,
-  /// which goes on behind it.
+  /// Reads the newest snapshot and the groups behind it up to `last`, where a segment ends, and changes nothing: for a
+  /// reader beside the writer, which goes on behind it.
   public consuming func read(
     through last: UInt64, snapshot: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void,
     group: (UInt64, UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
@@ -172,26 +172,26 @@ public struct Recovery: ~Copyable {
     }
     let bytes = try inFile(segment.name) { () throws(SystemError) in try files.read(segment.name) }
     var number = segment.first
-    var senseless: Damage?
+    var invalid: Damage?
     var groups = 0
     var size = 0
     let end = unsafe bytes.withUnsafeBytes { bytes in
       unsafe scan.read(bytes, file: segment.name, isLast: isLast, next: &number) { number, offset, payload in
-        guard senseless == nil else { return }
+        guard invalid == nil else { return }
         do throws(InvalidPayload) {
           try unsafe body(number, payload)
           groups += 1
           size += payload.count
         } catch {
-          senseless = Damage(kind: .meaning(error.text), file: segment.name, offset: offset, group: number)
+          invalid = Damage(kind: .meaning(error.text), file: segment.name, offset: offset, group: number)
         }
       }
     }
     report.groups += groups
     report.bytes += size
-    if let senseless {
-      next = senseless.group
-      return senseless
+    if let invalid {
+      next = invalid.group
+      return invalid
     }
     next = number
     switch end {

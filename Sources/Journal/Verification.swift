@@ -101,20 +101,20 @@ public struct Verifier {
     found.segments += 1
     found.bytes += bytes.count
     var number = name.first
-    var senseless: Damage?
+    var invalid: Damage?
     let scan = SegmentScan(limits: limits)
     let end = unsafe bytes.withBytes { bytes in
       unsafe scan.read(bytes, file: name.name, isLast: isLast, next: &number) { number, offset, payload in
         do throws(InvalidPayload) {
           try unsafe check(payload)
         } catch {
-          guard senseless == nil else { return }
-          senseless = Damage(kind: .meaning(error.text), file: name.name, offset: offset, group: number)
+          guard invalid == nil else { return }
+          invalid = Damage(kind: .meaning(error.text), file: name.name, offset: offset, group: number)
         }
       }
     }
     found.groups += number - name.first
-    if let senseless { found.damages.append(senseless) }
+    if let invalid { found.damages.append(invalid) }
     if !isLast { try checkIndex(of: name) }
     switch end {
     case .complete: return number
@@ -174,7 +174,7 @@ public func forEachGroup(
 ) throws(JournalError) {
   let segments = try JournalInventory(files, limits: limits).segments
   var damage: Damage?
-  var senseless: Damage?
+  var invalid: Damage?
   // The group that must come next; nil where that is not known, or deleted by retention while this reads.
   var expected: UInt64?
   for (index, segment) in segments.enumerated() {
@@ -196,7 +196,7 @@ public func forEachGroup(
         do throws(InvalidPayload) {
           guard try unsafe body(header.number, payload) else { return }
         } catch {
-          senseless = Damage(kind: .meaning(error.text), file: segment.name, offset: offset, group: header.number)
+          invalid = Damage(kind: .meaning(error.text), file: segment.name, offset: offset, group: header.number)
           break
         }
       }
@@ -207,7 +207,7 @@ public func forEachGroup(
     } catch {
       throw .system(error, file: segment.name)
     }
-    if let senseless { throw .damaged(senseless) }
+    if let invalid { throw .damaged(invalid) }
   }
   if let damage { throw .damaged(damage) }
 }

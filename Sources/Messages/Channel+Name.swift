@@ -80,6 +80,12 @@ extension Channel {
     }
   }
 
+  /// What would be right instead of a name that is no channel's.
+  public static func expectation(of name: String) -> StaticString {
+    var name = name
+    return name.withUTF8 { unsafe expectation(of: UnsafeRawBufferPointer($0)) }
+  }
+
   private static let anyName: StaticString = """
     expected trip:<id>, driver:<id>, fence:<id>, area:<geohash>, nearby:<latitude>,<longitude>,<radius>, \
     box: or counts:<west>,<south>,<east>,<north>, fleet, trips, stats or raw:<id>

@@ -142,7 +142,7 @@ public struct TripChange: Sendable, Equatable {
 public struct ResumePoint: Sendable, Equatable {
   /// The last sequence that the client saw on the channel.
   public var since: UInt64
-  /// The life that the sequence belongs to.
+  /// The epoch that the sequence belongs to: the history in which it was given out.
   public var epoch: InlineText
 
   public init(since: UInt64, epoch: InlineText) {

@@ -11,12 +11,12 @@ enum MessageLimits {
   static let depth = 32
   /// Members of one object; beyond: `too_large`. Among so many the same name is looked for (NameSorter).
   static let members = 128
-  /// The same for messages from the hub: a pong has the ping's members and three of its own.
+  /// Members of one object of a message from the hub: a pong has the ping's members and three of its own.
   static let serverMembers = members + 8
   /// Values and member names of one message; beyond: `too_large`. A batch of 500 fixes in the nested form with all its
   /// members has 22,000. It bounds the tape: 24 bytes a token.
   static let tokens = 65_000
-  /// The same for messages from the hub.
+  /// Values and member names of one message from the hub.
   static let serverTokens = tokens + 100
   /// Bytes of a `location_update` that is read without the tape; longer ones go over it. All members at their longest
   /// are under 1 KiB.

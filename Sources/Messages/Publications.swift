@@ -6,7 +6,7 @@ public import HubGeo
 /// A message to the subscribers of one channel: a self-contained value that needs no look into the hub's tables.
 public struct Publication: Sendable, Equatable {
   public var channel: Channel
-  /// Counts all publications of this life of the hub; written as the envelope's `messageId`.
+  /// Counts all publications since the hub's process began; written as the envelope's `messageId`.
   public var number: UInt64
   /// The hub's wall clock when it was published; the envelope's `timestamp`.
   public var timestamp: Timestamp
@@ -144,9 +144,9 @@ public struct TripSummary: Sendable, Equatable {
   /// Metres that its driver went from `trip_started` to `arrived_destination`, along the published positions that named
   /// the trip.
   public var distance: Double
-  /// The same before `trip_started`.
+  /// Metres that its driver went before `trip_started`, likewise.
   public var approach: Double
-  /// Both together: the length of the driven track.
+  /// `distance` and `approach` together: the length of the driven track, in metres.
   public var track: Double
   /// Seconds from `trip_started` to `arrived_destination`, or to the end of a trip that never arrived.
   public var duration: Double

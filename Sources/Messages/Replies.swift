@@ -103,6 +103,8 @@ public struct Subscribed: Sendable, Equatable {
   /// True when a resume point was given and everything since then follows.
   public var recovered: Bool
   public var snapshot: Snapshot?
+  /// Nothing more will come on the channel; not on the wire, where `unsubscribed` follows.
+  public var isOver = false
   /// Of `stats`: the seconds before, the oldest first.
   public var history: [HubFigures]?
 
@@ -145,7 +147,7 @@ public struct Unsubscribed: Sendable, Equatable {
 }
 
 public struct Ack: Sendable, Equatable {
-  /// What became of a batch.
+  /// The outcome of a batch, fix by fix.
   public struct Batch: Sendable, Equatable {
     public struct Rejection: Sendable, Equatable {
       public var index: Int

@@ -17,6 +17,8 @@ public struct TripShare: Sendable, Equatable {
 
   /// What the ids of holders begin with.
   public static let prefix = "share-"
+  /// Characters with which the ids of all shares begin that one maker has made.
+  public static let makerLength = 8
 
   /// The id of whoever has the link: `sub` of its token. A share's own id is 20 characters long.
   public var holder: Identifier { Identifier(TripShare.prefix + "\(id)") ?? id }

@@ -28,7 +28,10 @@ public struct PageFile: Sendable {
 
 /// The files of `web/`.
 public enum Pages {
-  /// By name.
+  /// Their names, in order. Routes are made of these: who asks for no page has none compressed.
+  public static let names: [String] = EmbeddedPages.all.map { "\($0.name)" }.sorted()
+
+  /// By name. All are made at the first use.
   public static let files: [String: PageFile] = {
     var files: [String: PageFile] = [:]
     for (name, text) in EmbeddedPages.all {

@@ -74,8 +74,8 @@ public enum RoadGraph {
       let head = (lines.first ?? "").split(separator: ",", omittingEmptySubsequences: false)
       var wanted: [Int] = []
       for name in columns {
-        guard let place = head.firstIndex(where: { $0 == name }) else { throw .missingColumn(name) }
-        wanted.append(place)
+        guard let column = head.firstIndex(where: { $0 == name }) else { throw .missingColumn(name) }
+        wanted.append(column)
       }
       self.wanted = wanted
     }

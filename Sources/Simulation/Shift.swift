@@ -7,7 +7,7 @@ public struct Shift: Sendable {
     case working
     /// A break: the driver takes no trips.
     case unavailable
-    /// The same, with the app in the background.
+    /// A break with the app in the background.
     case background
     /// The phone is off, or out of reach.
     case offline

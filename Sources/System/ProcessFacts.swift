@@ -72,6 +72,18 @@ public enum ProcessFacts {
   /// Has the allocator give back what is free now: after a piece of work that needed much for once.
   public static func trimMemory() { _ = malloc_trim(0) }
 
+  /// The variables of the environment. To be read before another thread may change them (environ(7)).
+  public static var environment: [String: String] {
+    var variables: [String: String] = [:]
+    guard var next = unsafe hub_environment() else { return variables }
+    while let entry = unsafe next.pointee {
+      let parts = unsafe String(cString: entry).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      if parts.count == 2 { variables[String(parts[0])] = String(parts[1]) }
+      unsafe next += 1
+    }
+    return variables
+  }
+
   /// Processors that this process may use.
   public static var processors: Int { max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))) }
 

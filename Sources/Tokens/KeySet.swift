@@ -1,5 +1,6 @@
 // The keys that a hub checks tokens with, and how a file holds them: PEM blocks, a JSON Web Key Set (RFC 7517 §5), one
 // JSON Web Key, or the bytes of a secret. What a file is follows from how it begins.
+import HubBytes
 
 /// Some keys. Immutable; reloading makes a new one.
 public struct KeySet: Sendable {

@@ -1,5 +1,6 @@
 // Keys from what files hold: PEM blocks, secrets, and the parts of a JSON Web Key (RFC 7518 §6, RFC 8037 §2).
 import CHubOpenSSL
+import HubBytes
 
 extension SigningKey {
   /// Bits that an RSA key must have (RFC 7518 §3.3), and bytes that a secret must have (§3.2).

@@ -80,6 +80,8 @@ public enum KeyError: Error, Equatable, Sendable {
   case cannotSign
   /// A line of a revocation list that is longer than 64 bytes, or not UTF-8.
   case badLine(Int)
+  /// A line of a file of device keys that is not an id and a hash, or has the hash of another line.
+  case badDeviceLine(Int)
 }
 
 extension KeyError: CustomStringConvertible {
@@ -96,6 +98,7 @@ extension KeyError: CustomStringConvertible {
     case .duplicateKeyID(let number): "key \(number) has the kid of another one for the same algorithm"
     case .cannotSign: "the key cannot sign: it is a public one"
     case .badLine(let line): "line \(line) is not an id of 1-64 bytes"
+    case .badDeviceLine(let line): "line \(line) is not a driver's id and the SHA-256 of a key that no other line has"
     }
   }
 }

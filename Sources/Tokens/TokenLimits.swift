@@ -16,7 +16,9 @@ extension KeySet {
   public static let maximumKeys = 64
 }
 
-extension JSONValue {
-  /// Nested arrays and objects that are read; a token needs three.
-  package static let maximumDepth = 8
+extension DeviceKeys {
+  /// Keys of phones; each is some 150 bytes of memory.
+  public static let maximumKeys = 200_000
+  /// Bytes of a secret that are looked at.
+  public static let maximumSecretBytes = 256
 }

@@ -4,7 +4,7 @@
 import Glibc
 import HubBytes
 
-/// One connection's state: 64 bytes with everything that an idle connection needs.
+/// One connection's state: 48 bytes with everything that an idle connection needs.
 struct Connection {
   enum State: UInt8 {
     case free
@@ -34,7 +34,7 @@ struct Connection {
   }
 
   var descriptor: Int32 = -1
-  /// Grows with each life of the slot; never 0.
+  /// Grows with each connection that has the slot; never 0.
   var generation: UInt32 = 1
   /// Unsent bytes; nil unless the connection is blocked.
   var outbox: Outbox?
@@ -42,13 +42,17 @@ struct Connection {
   var firstSegment: Int32 = -1
   var lastSegment: Int32 = -1
   var timer = TimerLink()
-  /// The next free slot, while this one is free.
-  var nextFree: UInt32 = ConnectionSlab.noSlot
   var cause = CloseCause.closedByUs
   var state = State.free
   var flags: Flags = []
   /// What epoll watches for: bits of `Interest`.
   var interest: Interest = []
+
+  /// The next free slot, while this one is free: it stands where a connection has its first send, and `noSlot` is −1.
+  var nextFree: UInt32 {
+    get { UInt32(bitPattern: firstSegment) }
+    set { firstSegment = Int32(bitPattern: newValue) }
+  }
 }
 
 /// All connections of a loop. Slots are handed out lowest first after a start, then the last freed one first.

@@ -35,7 +35,7 @@ extension EventLoop {
     acceptRetryAt = nil
   }
 
-  /// Begins a connection; `connected` or `closed` tells what became of it, never before this returns. Sends are allowed
+  /// Begins a connection; `connected` or `closed` gives the outcome, never before this returns. Sends are allowed
   /// at once and wait for it. `local` chooses the source address (port 0: any). With `tls` the connection speaks TLS
   /// with that peer, and stands when the handshake is done.
   ///

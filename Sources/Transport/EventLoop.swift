@@ -159,7 +159,8 @@ public final class EventLoop {
     var (pause, left): (Int64, Int64) = (0, 0)
     if unsafe state.pointee.pace.isOn {
       left = unsafe state.pointee.wakesAt &- state.pointee.latestUptime
-      pause = unsafe state.pointee.pace.pause(before: left)
+      let worked = unsafe state.pointee.latestUptime &- now.uptimeNanoseconds
+      pause = unsafe state.pointee.pace.pause(before: left, after: worked)
       if pause > 0 { counters.pauses += 1 }
     }
     unlockTurns()

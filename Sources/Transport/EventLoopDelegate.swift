@@ -6,7 +6,7 @@
 public struct ConnectionID: Hashable, Sendable, BitwiseCopyable {
   /// Index in the loop's slab, small and reused: fit to index the owner's own table.
   public let slot: UInt32
-  /// Which life of the slot; never 0 for a real connection.
+  /// Which of the connections that have had the slot; never 0 for a real connection.
   public let generation: UInt32
 
   @inlinable public init(slot: UInt32, generation: UInt32) {

@@ -30,6 +30,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   static let pacedFrom = 4000.0
   static let pacedAbove = 2000.0
   static let paceWindow: Int64 = 10_000_000
+  /// A turn that took longer than so many pauses is followed by none.
+  static let backlogPaces: Int64 = 2
 
   /// Timers of connections that fire in one turn; the others do in the next ones. Sessions that came together are
   /// silent together: a ping to each of thousands would be a turn of many milliseconds.
@@ -50,7 +52,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// `overflowed` is called once, and sends are dropped until `dropPending`.
   public var outboxBytesPerConnection = 1024 * 1024
 
-  /// The same for all connections of this loop together; the connection that would pass it overflows.
+  /// Unsent bytes that the loop keeps for all its blocked connections together, counted likewise; the connection that
+  /// would pass it overflows.
   public var outboxBytesTotal = 256 * 1024 * 1024
 
   /// Sends queued until they are written without waiting for the end of the turn: 24 bytes each.

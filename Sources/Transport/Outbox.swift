@@ -21,7 +21,7 @@ final class Outbox {
     var key: UInt64
   }
 
-  /// What became of a frame.
+  /// Whether a frame was taken.
   enum Outcome { case stored, replacedOlder, refused }
 
   private var buffer = ByteBuffer()

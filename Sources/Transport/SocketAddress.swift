@@ -1,9 +1,9 @@
 // An IPv4 or IPv6 address with a port, as a plain value. Numeric addresses only: resolving names blocks for seconds,
-// and neither a listener nor a client on one machine needs it. An IPv4 peer of a dual-stack listener
+// and is the client's business (NameResolver in ClientLoop). An IPv4 peer of a dual-stack listener
 // (::ffff:a.b.c.d, RFC 4291 §2.5.5.2) is turned into the IPv4 address it is, so limits by address see one host once.
 
 import CHubLinux
-import Glibc
+public import Glibc
 
 /// Where a TCP socket is, or where it should go.
 public struct SocketAddress: Sendable, Hashable {
@@ -32,7 +32,7 @@ public struct SocketAddress: Sendable, Hashable {
     self.init(numeric: host, port: port)
   }
 
-  /// The same without the word.
+  /// An address from its numeric form alone; nil for anything else, `localhost` included.
   init?(numeric host: String, port: UInt16 = 0) {
     var four = in_addr()
     if unsafe inet_pton(AF_INET, host, &four) == 1 {
@@ -44,6 +44,19 @@ public struct SocketAddress: Sendable, Hashable {
     var six = in6_addr()
     guard unsafe inet_pton(AF_INET6, bare, &six) == 1 else { return nil }
     self.init(six, port: port)
+  }
+
+  /// What getaddrinfo(3) has found; nil for a family that is not IP.
+  public init?(_ info: addrinfo, port: UInt16) {
+    guard let name = unsafe info.ai_addr else { return nil }
+    switch unsafe info.ai_family {
+    case AF_INET:
+      let four = unsafe UnsafeRawPointer(name).loadUnaligned(as: sockaddr_in.self)
+      self.init(high: 0, low: UInt64(UInt32(bigEndian: four.sin_addr.s_addr)), isIPv6: false, port: port)
+    case AF_INET6:
+      self.init(unsafe UnsafeRawPointer(name).loadUnaligned(as: sockaddr_in6.self).sin6_addr, port: port)
+    case _: return nil
+    }
   }
 
   init(_ six: in6_addr, port: UInt16) {
@@ -69,7 +82,7 @@ public struct SocketAddress: Sendable, Hashable {
     SocketAddress(high: 0, low: 0, isIPv6: true, port: port)
   }
 
-  /// The same host with another port.
+  /// An address of this host with another port.
   public func with(port: UInt16) -> SocketAddress {
     SocketAddress(high: high, low: low, isIPv6: isIPv6, port: port)
   }

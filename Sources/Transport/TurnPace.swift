@@ -7,8 +7,8 @@
 // if its sockets were ready often of late, it pauses before it looks at them again, and its next turn handles what came
 // meanwhile. It sleeps in the pause, and costs nothing. Figures, with the pace and without, stand in loadtest/NOTES.md.
 //
-// Who has little to do is woken at once: a pause would only make one message later. What is not a socket does not wait
-// either: a call by the waker (a commit that is done, another loop's messages) ends the pause, a timer that is due
+// Who has little to do is woken at once: a pause would only make one message later. After a turn that took longer than
+// two pauses there is a backlog, and sockets have gathered enough meanwhile. What is not a socket does not wait either: a call by the waker (a commit that is done, another loop's messages) ends the pause, a timer that is due
 // shortens it, and a loop with work left does not sleep at all. To its assistants a loop that pauses is one that sleeps
 // (EventLoop+Assists).
 
@@ -41,6 +41,8 @@ struct TurnPace {
     windowBegan = now
   }
 
-  /// How long a loop pauses that would sleep for so long (ns); 0 for not at all.
-  func pause(before sleep: Int64) -> Int64 { isOn ? max(0, min(longest, sleep)) : 0 }
+  /// How long a loop pauses that would sleep for so long, after a turn that took `worked` (ns); 0 for not at all.
+  func pause(before sleep: Int64, after worked: Int64) -> Int64 {
+    isOn && worked <= EventLoopLimits.backlogPaces * longest ? max(0, min(longest, sleep)) : 0
+  }
 }

@@ -1,12 +1,12 @@
 // What the verbs that are clients of a hub have in common: where it is, who asks, and what happens while it can't be
 // reached.
 import Glibc
+import HubClientLoop
 import HubCommandLine
 import HubMessages
 import HubSystem
 import HubTransport
 import HubWebSocket
-import LocationHubClient
 
 struct ClientOptions {
   static let options = [
@@ -52,6 +52,13 @@ struct ClientOptions {
     do throws(TLSError) { return try TLSClient(trusting: text) } catch { throw .failed("cannot use \(file): \(error)") }
   }
 
+  /// Clients of this program, on a loop of their own.
+  func makeLoop() throws(CommandError) -> ClientLoop {
+    let clients = try system { () throws(SystemError) in try ClientLoop() }
+    clients.trust = tls
+    return clients
+  }
+
   /// Fails where there are not so many tokens as the program has clients.
   func checkTokens(for clients: Int) throws(CommandError) {
     guard token == nil || clients == 1 else { throw .usage("--token is for one driver: for more give --token-file") }
@@ -64,7 +71,6 @@ struct ClientOptions {
     -> ClientConfiguration
   {
     var configuration = try credentials(role, id, number)
-    configuration.tls = tls
     // Without contexts: all clients of the process share one compressor.
     if compression { configuration.compression = .withoutContexts }
     configuration.codec = codec

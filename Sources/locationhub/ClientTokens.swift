@@ -1,6 +1,6 @@
+import HubClientLoop
 // `--token-file`: tokens that an operator, or a job, replaces while the program runs.
 import HubCommandLine
-import LocationHubClient
 
 /// A file with a token a line, for each client of the program one, in their order.
 struct TokenFile: Sendable {

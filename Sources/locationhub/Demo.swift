@@ -4,6 +4,7 @@
 // figures. A position's latency is measured from the driver's send to the rider's receipt, by one clock.
 import Glibc
 import HubBytes
+import HubClientLoop
 import HubCommandLine
 import HubGateway
 import HubGeo
@@ -13,7 +14,6 @@ import HubRuntime
 import HubSystem
 import HubTokens
 import HubTransport
-import LocationHubClient
 
 /// Without `--drivers`.
 private let demoDrivers = 200
@@ -76,7 +76,7 @@ private func startHub(
   configuration.logLevel = .warning
   try signShares(&configuration)
   configuration.pages?.map = try BaseMap(of: fleet.city)
-  configuration.fences = Demo.station(at: fleet.center).map { [$0] } ?? []
+  configuration.fences = Demo.places(at: fleet.center, radiusMeters: fleet.radius)
   configuration.journal = directory.map { JournalConfiguration(directory: $0) }
   do throws(ServerError) {
     return try Server.start(configuration)
@@ -103,12 +103,16 @@ private final class Demo: ClientLoopDelegate {
   /// Long enough that most drivers are on a trip when the demo begins.
   static let headSeconds = 240.0
 
-  /// A place that drivers come to and leave.
-  static func station(at center: Coordinate) -> Fence? {
-    guard let id = Identifier("central-station"), let title = InlineText("Central station"),
-      let circle = Circle(center: center, radiusMeters: 250)
-    else { return nil }
-    return Fence(id: id, title: title, shape: .area(.circle(circle)))
+  /// Two places that drivers come to and leave. They grow with the city: each has some of 200 drivers inside.
+  static func places(at center: Coordinate, radiusMeters: Double) -> [Fence] {
+    let market = center.destination(bearingDegrees: 230, distanceMeters: 0.5 * radiusMeters)
+    let places = [("central-station", "Central station", center), ("market", "Market", market)]
+    return places.compactMap { name, title, place in
+      guard let id = Identifier(name), let title = InlineText(title),
+        let circle = Circle(center: place, radiusMeters: 0.12 * radiusMeters)
+      else { return nil }
+      return Fence(id: id, title: title, shape: .area(.circle(circle)))
+    }
   }
 
   private let plan: FleetPlan

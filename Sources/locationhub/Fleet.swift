@@ -1,3 +1,4 @@
+import HubClientLoop
 // Simulated drivers as clients of a hub: each drives by itself, on one loop.
 //
 // Each driver's clock begins at its own moment, spread over one interval, so that fixes leave evenly and not all on the
@@ -7,7 +8,6 @@ import HubGeo
 import HubMessages
 import HubSimulation
 import HubTransport
-import LocationHubClient
 
 /// What a fleet tells who runs it; on the loop's thread.
 protocol FleetObserver: AnyObject {

@@ -1,11 +1,11 @@
 // `replay`: recorded drives, sent as live.
 import Glibc
+import HubClientLoop
 import HubCommandLine
 import HubMessages
 import HubSimulation
 import HubSystem
 import HubTransport
-import LocationHubClient
 
 let replay = Verb(
   name: "replay", operands: "TRACE.csv [more…]",
@@ -38,7 +38,7 @@ private func runReplay(_ arguments: Arguments) throws(CommandError) -> ExitCode 
   }
   try options.checkTokens(for: routes.count)
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM]) }
-  let clients = try system { () throws(SystemError) in try ClientLoop() }
+  let clients = try options.makeLoop()
   let replayer = Replayer(clients, options, speed: speed)
   try system { () throws(SystemError) in
     try clients.loop.watchSignals([SIGINT, SIGTERM]) { [unowned clients] _ in clients.stop() }

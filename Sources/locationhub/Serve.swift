@@ -13,22 +13,18 @@ let serve = Verb(
     Runs the hub until SIGTERM or SIGINT, then tells sessions to go and ends.
     That takes up to 5 s after --drain-delay.
     Prints "listening on http://HOST:PORT …" (https with --tls-cert) on standard output when it is ready.
-    On SIGHUP it reads --tls-cert, --tls-key, --token-keys and --revoked again; sessions go on, but for revoked ones.
-    What is not given is taken from LOCATIONHUB_SERVE_MAX_DRIVERS (for --max-drivers), then from the file of --config.
+    On SIGHUP it reads --tls-cert, --tls-key, --token-keys, --revoked and --device-keys again; sessions go on, but for
+    revoked ones.
+    What is not given is taken from the environment, as LHUB_MAX_DRIVERS for --max-drivers, then from the file of --config.
     SIGUSR1 and SIGUSR2 are logged and ignored; a limit on the size of files (ulimit -f) is to it a full disk.
     """,
-  options: ServeOptions.options,
+  options: ServeOptions.options, collectsFaults: true,
   run: runServe)
 
 private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
+  if arguments.has("check") { return try checkSettings(arguments) }
   let options = try ServeOptions(arguments)
-  var configuration = options.server
-  let tlsFiles = try TLSFiles(options)
-  configuration.tls = try tlsFiles?.makeServer()
-  guard configuration.tokens != nil || configuration.allowsDevelopmentCredentials else {
-    throw .usage(
-      "serve needs to know whom to let in: give --token-keys FILE, or, to try things out on this machine, --dev-auth")
-  }
+  let configuration = options.server
   let signals = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2]
   do throws(SystemError) {
     try blockSignals(signals)
@@ -54,7 +50,7 @@ private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
       .warning, "no_tls",
       ["address": "\(server.address)", "hint": "tokens and positions can be read on the way: --tls-cert, --tls-key"])
   }
-  waitForEnd(of: server, signals) { reload(server, options, tlsFiles, configuration.tls) }
+  waitForEnd(of: server, signals) { reload(server, options) }
   server.drain()
   server.wait()
   return .ok
@@ -83,11 +79,11 @@ private func announce(_ server: Server, _ configuration: ServerConfiguration) {
 }
 
 /// SIGHUP: reads the files again that may change while it runs.
-private func reload(_ server: Server, _ options: ServeOptions, _ tlsFiles: TLSFiles?, _ tls: TLSServer?) {
-  if let tlsFiles, let tls { tlsFiles.reload(tls, server.log) }
-  if options.tokenKeys != nil { options.reloadTokens(server) }
-  if tlsFiles == nil, options.tokenKeys == nil {
-    server.log(.info, "nothing_to_reload", ["hint": "started without --tls-cert and --token-keys"])
+private func reload(_ server: Server, _ options: ServeOptions) {
+  if let files = options.tlsFiles, let tls = options.server.tls { files.reload(tls, server.log) }
+  if options.tokenKeys != nil || options.deviceKeys != nil { options.reloadTokens(server) }
+  if options.tlsFiles == nil, options.tokenKeys == nil, options.deviceKeys == nil {
+    server.log(.info, "nothing_to_reload", ["hint": "started without --tls-cert, --token-keys and --device-keys"])
   }
 }
 

@@ -13,11 +13,14 @@ import HubTransport
 
 /// What `serve` is told.
 struct ServeOptions: Sendable {
+  /// What was given, and where.
+  private(set) var given: Arguments?
   var server = ServerConfiguration()
   var loops: Int?
   var tlsCertificate: String?
   var tlsKey: String?
   var tokenKeys: String?
+  var deviceKeys: String?
   var tokenSignKey: String?
   var tokenIssuer: String?
   var tokenAudience: String?
@@ -29,6 +32,8 @@ struct ServeOptions: Sendable {
   var hasNoPages = false
   var map = MapOptions()
   var cluster: String?
+  /// The files of TLS; nil where the hub is to speak plain HTTP.
+  private(set) var tlsFiles: TLSFiles?
 
   static let settings: [Setting<ServeOptions>] =
     listening + tokens + storage + access + pages + pace
@@ -59,10 +64,16 @@ struct ServeOptions: Sendable {
       "sign the tokens of shared trips with this key, and take them: PEM, a JSON Web Key, or a secret"),
     Setting("token-issuer", \.tokenIssuer, .text, "TEXT", "take only tokens with this iss"),
     Setting("token-audience", \.tokenAudience, .text, "TEXT", "take only tokens whose aud is this, or names it"),
+    Setting(
+      "device-keys", \.deviceKeys, .text, "FILE",
+      "take phones' keys: lines of a driver's id and a key's SHA-256, as `locationhub device add` prints them"),
     Setting("revoked", \.revoked, .text, "FILE", "refuse tokens whose jti or sub is a line of this file"),
     Setting(
       "grant-grace", \.server.timings.tripGrace, .number(0...3600), "SECONDS",
       "an ended trip's positions go on so long, then nobody else sees it"),
+    Setting(
+      "device-interval", \.server.timings.deviceInterval, .number(1...86_400), "SECONDS",
+      "how seldom phone apps may send that post in their own formats, before their driver is offline"),
     Setting(
       "pseudonym-key", \.pseudonymKey, .text, "FILE", "32 hex digits that riders' names for drivers are made with",
       otherwise: "the journal's"),
@@ -148,6 +159,9 @@ struct ServeOptions: Sendable {
     Setting(
       "log-level", \.server.logLevel, .choice(LogLevel.allCases.map { ("\($0.name)", $0) }), "LEVEL",
       "debug, info, warning or error"),
+    Setting(
+      "log-format", \.server.logFormat, .choice(LogFormat.allCases.map { ($0.name, $0) }), "FORMAT",
+      "key=value words, or an object of JSON a line: logfmt or json"),
   ]
 
   /// What bounds newcomers.
@@ -269,44 +283,72 @@ extension ServeOptions {
   static var options: [Option] {
     let plain = ServeOptions()
     return settings.map { $0.option(plain) } + [
-      Option("config", "FILE", "read name = value lines; options given here win")
+      Option("config", "FILE", "read name = value lines; options given here win"),
+      Option("check", nil, "read all that a start reads, print each setting with its source, and end"),
     ]
   }
 
-  /// The command line wins over the environment, and that over the file.
-  init(_ arguments: Arguments) throws(CommandError) {
+  /// The command line wins over the environment, and that over the file. Reads every file that a start reads, but for
+  /// the journal. Throws all faults at once.
+  init(_ arguments: Arguments, environment: [String: String] = ProcessFacts.environment) throws(CommandError) {
     self.init()
     var given = arguments
-    try given.merge(environment: "LOCATIONHUB_SERVE")
+    given.merge(environment: environment, prefix: "LHUB", except: ["check"])
     if let file = given.string("config") {
-      try given.merge(configuration: try readText(file), file: file, except: ["config"])
+      do throws(CommandError) {
+        given.merge(configuration: try readText(file), file: file, except: ["config", "check"])
+      } catch {
+        given.faults.add(error)
+      }
     }
-    try given.apply(ServeOptions.settings, to: &self)
-    try complete(given)
-    try checkRelations()
-    server.tokenSigner = try tokenSigner()
-    server.tokens = try tokenAccess()
-    server.pseudonymKey = try readPseudonymKey()
-    if let cluster { server.cluster = try ClusterFile.read(cluster) }
+    given.collect(ServeOptions.settings, into: &self)
+    self.given = given
+    var faults = given.faults
+    complete(given, &faults)
+    checkRelations(&faults)
+    faults.collect { () throws(CommandError) in server.pages?.map = try map.read() }
+    if hasNoPages { server.pages = nil }
+    faults.collect { () throws(CommandError) in server.tokenSigner = try tokenSigner() }
+    faults.collect { () throws(CommandError) in server.tokens = try tokenAccess() }
+    faults.collect { () throws(CommandError) in server.pseudonymKey = try readPseudonymKey() }
+    faults.collect { () throws(CommandError) in
+      if let cluster { server.cluster = try ClusterFile.read(cluster) }
+    }
+    faults.collect { () throws(CommandError) in
+      tlsFiles = try TLSFiles(self)
+      server.tls = try tlsFiles?.makeServer()
+    }
+    checkAccess(&faults)
+    try faults.check()
+  }
+
+  /// Who is let in, and where.
+  private func checkAccess(_ faults: inout Faults) {
+    if tokenKeys == nil, tokenSignKey == nil, deviceKeys == nil, !server.allowsDevelopmentCredentials {
+      faults.add(
+        .usage(
+          "serve needs to know whom to let in: give --token-keys FILE or --device-keys FILE, or, to try things out on "
+            + "this machine, --dev-auth"))
+    }
+    do throws(ServerError) { _ = try server.listeningAddress() } catch { faults.add(.usage("\(error)")) }
   }
 
   /// What follows from what was given, and from what was not.
-  private mutating func complete(_ given: Arguments) throws(CommandError) {
+  private mutating func complete(_ given: Arguments, _ faults: inout Faults) {
     server.loops = loops ?? min(64, ProcessFacts.processors)
     if let adminHost {
-      guard server.adminPort != nil else { throw .usage("--admin-host is of no use without --admin-port") }
+      if server.adminPort == nil { faults.add(.usage("--admin-host is of no use without --admin-port")) }
       server.adminHost = adminHost
     }
     if hasNoJournal, let name = ServeOptions.storage.first(where: { given.isGiven($0.name) && $0.name != "no-journal" })
     {
-      throw .usage("--\(name.name) is about the journal that --no-journal does without: give one of them")
+      faults.add(
+        .usage("--\(name.name) is about the journal that --no-journal does without: give one of them"))
     }
     server.journal = hasNoJournal ? nil : journal
     if hasNoPages, let name = ["streets", "tiles", "attribution"].first(where: { given.isGiven($0) }) {
-      throw .usage("--\(name) is about the pages that --no-pages does without: give one of them")
+      faults.add(.usage("--\(name) is about the pages that --no-pages does without: give one of them"))
     }
-    server.pages?.map = try map.read()
-    if hasNoPages { server.pages = nil }
     // A limit by address that is given holds for loopback addresses too.
     server.limits.countsLoopbackConnections = given.isGiven("max-per-address")
     server.limits.countsLoopbackRequests = given.isGiven("request-rate")
@@ -321,7 +363,7 @@ extension ServeOptions {
   }
 
   /// Values that do not go together, whether they were given or are defaults.
-  private func checkRelations() throws(CommandError) {
+  private func checkRelations(_ faults: inout Faults) {
     let limits = server.limits
     let message = ("max-message", limits.messageBytes)
     let outbox = ("max-outbox", limits.outboxBytesPerSession)
@@ -331,7 +373,7 @@ extension ServeOptions {
       (message, ("max-incomplete", limits.incompleteBytes), "one message must fit while it comes"),
     ]
     for (smaller, larger, reason) in relations where smaller.1 > larger.1 {
-      throw .usage("--\(smaller.0) (\(smaller.1)) is more than --\(larger.0) (\(larger.1)): \(reason)")
+      faults.add(.usage("--\(smaller.0) (\(smaller.1)) is more than --\(larger.0) (\(larger.1)): \(reason)"))
     }
   }
 

@@ -1,12 +1,12 @@
 // `simulate`: drivers of a simulated city, over real connections.
 import Glibc
+import HubClientLoop
 import HubCommandLine
 import HubGeo
 import HubMessages
 import HubSimulation
 import HubSystem
 import HubTransport
-import LocationHubClient
 
 /// Without `--drivers`.
 private let simulatedDrivers = 100
@@ -28,7 +28,7 @@ private func runSimulate(_ arguments: Arguments) throws(CommandError) -> ExitCod
   try options.checkTokens(for: fleetOptions.drivers)
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM]) }
   try raiseOpenFileLimit(for: fleetOptions.drivers)
-  let clients = try system { () throws(SystemError) in try ClientLoop() }
+  let clients = try options.makeLoop()
   let plan = try FleetPlan(fleetOptions, options, hasTrips: arguments.has("trips"))
   let simulation = Simulator(clients, options, Fleet(clients, plan))
   try system { () throws(SystemError) in

@@ -9,7 +9,7 @@ extension ServeOptions {
   /// What `--token-keys` and the options beside it say; nil where no tokens are taken.
   func tokenAccess() throws(CommandError) -> TokenAccess? {
     let signer = server.tokenSigner.map { [$0] } ?? []
-    guard tokenKeys != nil || !signer.isEmpty else {
+    guard tokenKeys != nil || deviceKeys != nil || !signer.isEmpty else {
       for (name, value) in [("token-issuer", tokenIssuer), ("token-audience", tokenAudience), ("revoked", revoked)]
       where value != nil {
         throw .usage("--\(name) is about tokens: give --token-keys too")
@@ -17,17 +17,20 @@ extension ServeOptions {
       return nil
     }
     let policy = TokenPolicy(issuer: tokenIssuer, audience: tokenAudience)
-    let verifier = TokenVerifier(
-      keys: KeySet(
-        keys: try tokenKeys.map { (file) throws(CommandError) in try readKeys(file).keys } ?? []
-          + signer), policy: policy)
-    guard let revoked else { return TokenAccess(verifier: verifier) }
-    let bytes = try readBytes(revoked)
-    do throws(KeyError) {
-      return TokenAccess(verifier: verifier, revoked: try RevocationList(parsing: bytes))
-    } catch {
-      throw .failed("cannot use \(revoked): \(error)")
+    let issuers = try tokenKeys.map { (file) throws(CommandError) in try readKeys(file).keys } ?? []
+    var access = TokenAccess(verifier: TokenVerifier(keys: KeySet(keys: issuers + signer), policy: policy))
+    if let revoked {
+      access.revoked = try use(revoked) { (bytes) throws(KeyError) in try RevocationList(parsing: bytes) }
     }
+    if let deviceKeys {
+      access.devices = try use(deviceKeys) { (bytes) throws(KeyError) in try DeviceKeys(parsing: bytes) }
+    }
+    return access
+  }
+
+  private func use<Value>(_ file: String, _ read: ([UInt8]) throws(KeyError) -> Value) throws(CommandError) -> Value {
+    let bytes = try readBytes(file)
+    do throws(KeyError) { return try read(bytes) } catch { throw .failed("cannot use \(file): \(error)") }
   }
 
   /// The private key of `--token-sign-key`; nil where none is given.

@@ -2,12 +2,15 @@
 import HubCommandLine
 import HubPages
 import HubSystem
+import HubTransport
 
 enum Verbs {
   /// The release that this becomes; CHANGELOG.md says what is in it.
-  static let version = Release.name
+  static var version: String {
+    "\(Release.name) (commit \(Build.commit), Swift \(Build.compiler), \(TLSLibrary.version))"
+  }
 
-  static let all = [serve, demo, replay, watch, filter, simulate, makeToken, journal]
+  static let all = [serve, demo, replay, watch, filter, simulate, makeToken, device, journal]
 
   static var overview: String {
     var text = "usage: locationhub VERB [options]\n\nverbs:\n"

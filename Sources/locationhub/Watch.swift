@@ -1,13 +1,13 @@
 // `watch`: what is published on channels, as it comes.
 import Glibc
 import HubBytes
+import HubClientLoop
 import HubCommandLine
 import HubGeo
 import HubMessages
 import HubSimulation
 import HubSystem
 import HubTransport
-import LocationHubClient
 
 let watch = Verb(
   name: "watch", operands: "CHANNEL [more…]",
@@ -37,7 +37,7 @@ private func runWatch(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let count = try arguments.value("count", .whole(1...Int.max))
   let duration = try arguments.value("duration", .number(0...1e9))
   try system { () throws(SystemError) in try blockSignals([SIGINT, SIGTERM, SIGPIPE]) }
-  let clients = try system { () throws(SystemError) in try ClientLoop() }
+  let clients = try options.makeLoop()
   let watcher = Watcher(clients, options: options, format: format, count: count)
   try system { () throws(SystemError) in
     try clients.loop.watchSignals([SIGINT, SIGTERM]) { [unowned watcher] _ in watcher.end() }

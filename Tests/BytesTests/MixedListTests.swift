@@ -33,7 +33,7 @@ import Testing
         if number % 2 == 0 {
           list.append(common: number)
         } else {
-          let place = list.nextCommonPlace(-1)
+          let place = list.nextCommonSlot(-1)
           place.pointee = number
           if number % 3 == 0 { list.append(common: number) } else { list.appendPlacedCommon() }
         }

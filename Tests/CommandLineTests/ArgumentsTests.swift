@@ -1,5 +1,4 @@
 // Command lines, settings files and the environment: what they may say, and what is said of mistakes.
-import Glibc
 import HubTestSupport
 import Testing
 
@@ -29,13 +28,14 @@ private let settings: [Setting<Kettle>] = [
 ]
 
 private func kettle(
-  _ words: [String], file: String? = nil, environment: String? = nil
+  _ words: [String], file: String? = nil, environment: [String: String] = [:]
 ) throws(CommandError) -> Kettle {
   var kettle = Kettle()
-  var arguments = try Arguments(words, verb: "boil", options: settings.map { $0.option(kettle) })
-  if let environment { try arguments.merge(environment: environment) }
-  if let file { try arguments.merge(configuration: file, file: "hub.conf") }
-  try arguments.apply(settings, to: &kettle)
+  var arguments = Arguments(collecting: words, verb: "boil", options: settings.map { $0.option(kettle) })
+  arguments.merge(environment: environment, prefix: "KETTLE")
+  if let file { arguments.merge(configuration: file, file: "hub.conf") }
+  arguments.collect(settings, into: &kettle)
+  try arguments.faults.check()
   return kettle
 }
 
@@ -82,7 +82,9 @@ private func kettle(
     arguments: [
       ("litres = 1\n\nlitres = 65", "hub.conf:3: litres is set twice"),
       ("# one\nlitres = 65", "hub.conf:2: litres must be a whole number from 1 to 64, not 65"),
-      ("loud = maybe", "hub.conf:1: loud must be true or false"), ("cup = 1", "hub.conf:1: there is no setting cup"),
+      ("loud = maybe", "hub.conf:1: loud must be true or false, not maybe"),
+      ("cup = 1", "hub.conf:1: there is no setting cup"),
+      ("litters = 1", "hub.conf:1: there is no setting litters; did you mean litres?"),
       ("litres", "hub.conf:1: expected name = value"),
     ])
   func fileMistakes(text: String, message: String) {
@@ -91,18 +93,53 @@ private func kettle(
 
   @Test("the command line wins over the environment, and that over the file")
   func order() throws {
-    let prefix = "KETTLE_OF_A_TEST"
-    setenv(prefix + "_LITRES", "4", 1)
-    setenv(prefix + "_DEGREES", "50", 1)
-    setenv(prefix + "_NAME", "a b", 1)
-    defer { for name in ["LITRES", "DEGREES", "NAME"] { unsetenv("\(prefix)_\(name)") } }
+    let environment = ["KETTLE_LITRES": "4", "KETTLE_DEGREES": "50", "KETTLE_NAME": "a b", "OTHER": "1"]
     let file = "litres = 5\ndegrees = 60\nroom = 1K\nname = c\nloud = true"
-    let read = try kettle(["--litres", "3"], file: file, environment: prefix)
+    let read = try kettle(["--litres", "3"], file: file, environment: environment)
     #expect(read == Kettle(litres: 3, degrees: 50, bytes: 1024, isLoud: true, names: ["a", "b"]))
-    #expect(throws: CommandError.usage("\(prefix)_LITRES must be a whole number from 1 to 64, not 4x")) {
-      setenv(prefix + "_LITRES", "4x", 1)
-      _ = try kettle([], environment: prefix)
+  }
+
+  @Test(
+    "a mistake in the environment is named with its variable",
+    arguments: [
+      ("KETTLE_LITRES", "4x", "KETTLE_LITRES must be a whole number from 1 to 64, not 4x"),
+      ("KETTLE_LOUD", "yes", "KETTLE_LOUD must be true or false, not yes"),
+      (
+        "KETTLE_LITRE", "1",
+        "there is no setting for the variable KETTLE_LITRE; did you mean KETTLE_LITRES?"
+      ),
+      ("KETTLE_ZZZZ", "1", "there is no setting for the variable KETTLE_ZZZZ"),
+    ])
+  func environmentMistakes(variable: String, value: String, message: String) {
+    #expect(throws: CommandError.usage(message)) { try kettle([], environment: [variable: value]) }
+  }
+
+  @Test("all mistakes are said at once, wherever they stand")
+  func allMistakes() {
+    let words = ["--litres", "65", "--bogus", "--loud=1", "water"]
+    let error = #expect(throws: CommandError.self) {
+      try kettle(words, file: "degrees = hot\ncup = 1", environment: ["KETTLE_KEEP": "0s"])
     }
+    #expect(
+      error
+        == .usage(
+          """
+          7 faults
+            boil has no option --bogus
+            --loud takes no value
+            boil takes no operand: water
+            hub.conf:2: there is no setting cup
+            --litres must be a whole number from 1 to 64, not 65
+            hub.conf:1: degrees must be a number from 0 to 100, not hot
+            KETTLE_KEEP must be a time like 90s, 15m, 36h or 30d, not 0s
+          """))
+  }
+
+  @Test(
+    "the setting that was probably meant is found",
+    arguments: [("litre", "litres"), ("litresx", "litres"), ("degres", "degrees"), ("kepe", nil), ("x", nil)])
+  func near(word: String, name: String?) {
+    #expect(nearest(to: word, among: settings.map(\.name)) == name)
   }
 
   @Test("a size that has no room in an Int is refused")

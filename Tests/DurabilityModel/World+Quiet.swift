@@ -156,7 +156,7 @@ extension World {
       here.removeAll { $0[4] == 2 || $0[4] == 10 }
       there.removeAll { $0[4] == 2 || $0[4] == 10 }
     }
-    // A driver's record ends with 20 bytes of how it is followed, which also a fix changes that is refused.
+    // A driver's record ends with 24 bytes of how it is followed, which also a fix changes that is refused.
     here = here.map { $0[4] == 10 ? $0.dropLast(20) : $0 }
     there = there.map { $0[4] == 10 ? $0.dropLast(20) : $0 }
     guard here != there else { return }

@@ -1,8 +1,8 @@
 // Sessions that speak locationhub.v1.binary, beside such that speak JSON: they are told the same.
 import Foundation
+import HubClientLoop
 import HubGeo
 import HubMessages
-import LocationHubClient
 import Testing
 
 extension EndToEnd {

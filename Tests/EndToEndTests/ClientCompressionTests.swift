@@ -1,9 +1,9 @@
+import HubClientLoop
 // The client library and the hub, compressing for each other.
 import HubGateway
 import HubGeo
 import HubMessages
 import HubWebSocket
-import LocationHubClient
 import Testing
 
 extension EndToEnd.Compression {

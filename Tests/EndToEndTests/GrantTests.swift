@@ -1,4 +1,5 @@
 import Foundation
+import HubClientLoop
 // A grant for a trip over sockets: who follows a trip without its token naming it, and how everybody's end comes.
 import HubCore
 import HubGateway
@@ -7,7 +8,6 @@ import HubRuntime
 import HubSystem
 import HubTokens
 import HubWebSocket
-import LocationHubClient
 import Testing
 
 extension EndToEnd {

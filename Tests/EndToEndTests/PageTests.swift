@@ -141,7 +141,7 @@ extension EndToEnd.PagesOverHTTP {
 }
 
 extension EndToEnd.PagesOverHTTP {
-  @Test("the demo says where its page is, and shows its city, its fence, and trips with routes")
+  @Test("the demo says where its page is, and shows its city, its fences, and trips with routes")
   func demo() throws {
     let demo = try HubProcess(["demo", "--port", "0", "--drivers", "60", "--seed", "4"])
     let line = try demo.readLine()
@@ -156,6 +156,7 @@ extension EndToEnd.PagesOverHTTP {
     #expect(map["streets"] as? String == "/streets" && map["box"] != nil)
     #expect((try get("/streets").json["ways"] as? [Any])?.count ?? 0 > 5000)
     #expect(try get("/v1/fences/central-station?role=ops&id=o1").json["title"] as? String == "Central station")
+    #expect(try get("/v1/fences/market?role=ops&id=o1").json["title"] as? String == "Market")
     let deadline = Deadline()
     var routed = false
     while !routed, !deadline.isOver {

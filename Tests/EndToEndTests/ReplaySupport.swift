@@ -1,11 +1,11 @@
 // A hub and a loop of clients in the test's own process: real sockets, no sleeps.
 import Foundation
+import HubClientLoop
 import HubGateway
 import HubMessages
 import HubRuntime
 import HubSimulation
 import HubSystem
-import LocationHubClient
 import Testing
 
 /// Clients of one hub, run by the test itself until what it waits for has happened.

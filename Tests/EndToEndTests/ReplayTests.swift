@@ -1,3 +1,4 @@
+import HubClientLoop
 import HubCore
 // A drive that goes through a hub comes out as the tracker alone makes it, row for row; and a hub that goes away costs
 // nothing that it had acknowledged.
@@ -7,7 +8,6 @@ import HubMessages
 import HubSimulation
 import HubSystem
 import HubTransport
-import LocationHubClient
 import Testing
 
 @Suite struct ReplayTests {

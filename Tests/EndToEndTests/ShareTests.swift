@@ -12,13 +12,16 @@ extension EndToEnd {
 
 extension EndToEnd.Shares {
   /// A hub that signs, with a trip under way that r1 has asked for and D1 drives.
-  private func hub(loops: Int = 1) throws -> (TokenHub, driver: Peer) {
+  private func hub(
+    loops: Int = 1, _ configure: (inout ServerConfiguration) -> Void = { _ in }
+  ) throws -> (TokenHub, driver: Peer) {
     let key = try KeySet(parsing: Array("a secret of the hub's own, long enough\n".utf8)).keys[0]
     let made = try TokenHub(loops: loops) {
       let keys = KeySet(keys: ($0.tokens?.verifier.keys.keys ?? []) + [key])
       $0.tokens = TokenAccess(verifier: TokenVerifier(keys: keys))
       $0.tokenSigner = key
       _ = $0.setPublicURL("https://hub.example")
+      configure(&$0)
     }
     let trip =
       #"{"tripId":"T1","driverId":"D1","riderId":"r1","pickup":{"latitude":37,"longitude":-122},"dropoff":{"latitude":37.1,"longitude":-122}}"#
@@ -134,8 +137,46 @@ extension EndToEnd.Shares {
     let rider = try hub.token(.rider, "r1")
     for _ in 0..<16 { _ = try share(hub) }
     #expect(try send(hub, "POST", "/v1/trips/T1/shares", rider).status == 429)
+    // Ended shares make room, but each was written to the journal with the whole trip.
+    for _ in 0..<48 {
+      let list = try send(hub, "GET", "/v1/trips/T1/shares", rider).json["shares"] as? [[String: Any]]
+      let oldest = try #require(list?.first?["shareId"] as? String)
+      #expect(try send(hub, "DELETE", "/v1/trips/T1/shares/\(oldest)", rider).status == 204)
+      _ = try share(hub)
+    }
+    let list = try send(hub, "GET", "/v1/trips/T1/shares", rider).json["shares"] as? [[String: Any]]
+    let oldest = try #require(list?.first?["shareId"] as? String)
+    #expect(try send(hub, "DELETE", "/v1/trips/T1/shares/\(oldest)", rider).status == 204)
+    let refused = try send(hub, "POST", "/v1/trips/T1/shares", rider)
+    #expect(refused.status == 429 && refused.text.contains("64 times"))
     let without = try TokenHub()
     #expect(try send(without, "POST", "/v1/trips/T1/shares", try without.token(.ops, "o1")).status == 404)
+  }
+
+  @Test("the holders of all that one rider shares have so many sessions, those of ended shares included")
+  func sessions() throws {
+    let (hub, _) = try hub { $0.limits.sessionsPerSharer = 3 }
+    let shares = try (0..<4).map { _ in try share(hub) }
+    let rider = try hub.token(.rider, "r1")
+    #expect(try send(hub, "DELETE", "/v1/trips/T1/shares/\(shares[0].id)", rider).status == 204)
+    let holders = try shares[..<3].map { try hub.join($0.token) }
+    let refusal = try hub.hub.request(UpgradeRequest("/v1/ws?access_token=\(shares[3].token)").text)
+    #expect(refusal.status == 429 && refusal.text.contains("3 sessions together"))
+    // The rider has its own, and so have the holders of what another shares: here ops, for one trip.
+    let own = try hub.join(rider)
+    let other = try send(hub, "POST", "/v1/trips/T1/shares", try hub.token(.ops, "o1"))
+    let stranger = try hub.join(try #require(other.json["token"] as? String))
+    for peer in holders + [own, stranger] { #expect(try peer.settle().isEmpty) }
+  }
+
+  @Test("sharing a trip is no move of it")
+  func updated() throws {
+    let (hub, _) = try hub()
+    let rider = try hub.token(.rider, "r1")
+    let before = try send(hub, "GET", "/v1/trips/T1", rider).json["updated"] as? Int
+    let (id, _) = try share(hub)
+    #expect(try send(hub, "DELETE", "/v1/trips/T1/shares/\(id)", rider).status == 204)
+    #expect(try send(hub, "GET", "/v1/trips/T1", rider).json["updated"] as? Int == before)
   }
 
   @Test("a share, and that another was ended, are there after a kill -9")
@@ -145,7 +186,12 @@ extension EndToEnd.Shares {
     defer { try? FileManager.default.removeItem(at: folder) }
     let key = folder.appending(path: "key")
     try "a secret of the hub's own, long enough\n".write(to: key, atomically: true, encoding: .utf8)
-    let options = ["--data", folder.appending(path: "data").path, "--token-sign-key", key.path]
+    // The clients' tokens have a key of their own.
+    let issuer = folder.appending(path: "issuer")
+    try "the secret of whoever signs the clients' tokens\n".write(to: issuer, atomically: true, encoding: .utf8)
+    let options = [
+      "--data", folder.appending(path: "data").path, "--token-sign-key", key.path, "--token-keys", issuer.path,
+    ]
     func send(_ port: UInt16, _ method: String, _ target: String, _ token: String, _ body: String = "") throws
       -> HTTPResponse
     {
@@ -155,7 +201,7 @@ extension EndToEnd.Shares {
           + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
       return try connection.readResponse()
     }
-    let signer = try KeySet(parsing: Array(try Data(contentsOf: key))).keys[0]
+    let signer = try KeySet(parsing: Array(try Data(contentsOf: issuer))).keys[0]
     let claims = Claims(subject: Identifier("o1")!, role: .ops)
     let ops = String(decoding: try signer.token(TokenRequest(claims: claims)), as: UTF8.self)
     let hub = try HubProcess.serve(options)

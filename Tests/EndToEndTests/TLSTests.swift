@@ -1,4 +1,5 @@
 import Foundation
+import HubClientLoop
 import HubGateway
 import HubGeo
 import HubMessages
@@ -7,7 +8,6 @@ import HubTransport
 // The hub over TLS: clients on wss, HTTPS by another implementation's hand, certificates that are refused, replaced and
 // broken, and those who come to the wrong port.
 import HubWebSocket
-import LocationHubClient
 import Testing
 
 private let authority = TestAuthority()
@@ -25,18 +25,24 @@ extension EndToEnd.TLS {
   }
 
   private func configuration(
-    _ port: UInt16, _ role: String, _ id: String, host: String = "localhost", trusting pem: [UInt8]? = nil
+    _ port: UInt16, _ role: String, _ id: String, host: String = "localhost"
   ) throws -> ClientConfiguration {
     var configuration = ClientConfiguration(url: try HubURL("wss://\(host):\(port)/v1/ws?role=\(role)&id=\(id)"))
-    configuration.tls = try TLSClient(trusting: pem ?? authority.pem)
     configuration.limits.firstDelay = 0.05
+    configuration.limits.spreadSeconds = 0.05
     return configuration
+  }
+
+  private func bench(trusting pem: [UInt8]? = nil) throws -> ClientBench {
+    let bench = try ClientBench()
+    bench.clients.trust = try TLSClient(trusting: pem ?? authority.pem)
+    return bench
   }
 
   @Test("a driver's fixes reach a rider over wss, each once and in order", arguments: loopCounts)
   func path(loops: Int) throws {
     let hub = try TestHub(loops: loops) { $0.tls = try server() }
-    let bench = try ClientBench()
+    let bench = try bench()
     let rider = bench.clients.add(try configuration(hub.port, "rider", "r1"))
     bench.clients.subscribe(rider, to: .trip(Identifier("T1")!))
     #expect(bench.run { bench.subscribed == 1 })
@@ -69,18 +75,18 @@ extension EndToEnd.TLS {
   func refused() throws {
     let hub = try TestHub { $0.tls = try server(for: ["localhost"], seconds: -3600...Int(bound(1))) }
     let other = TestAuthority(name: "somebody else")
-    func refusal(_ configuration: ClientConfiguration) throws -> String {
-      let bench = try ClientBench()
+    func refusal(_ configuration: ClientConfiguration, trusting pem: [UInt8]? = nil) throws -> String {
+      let bench = try bench(trusting: pem)
       bench.clients.add(configuration)
       #expect(bench.run { !bench.closures.isEmpty || !bench.openings.isEmpty })
       bench.clients.closeAll()
-      guard case .tlsFailed(let failure) = bench.closures.first?.cause, failure.isCertificate else {
+      guard case .tlsFailed(let text, isCertificate: true) = bench.closures.first?.cause else {
         return "\(String(describing: bench.closures.first))"
       }
       guard case .retry = bench.closures.first?.next else { return "no other attempt" }
-      return failure.description
+      return text
     }
-    #expect(try refusal(configuration(hub.port, "ops", "a", trusting: other.pem)).contains("issuer"))
+    #expect(try refusal(configuration(hub.port, "ops", "a"), trusting: other.pem).contains("issuer"))
     #expect(try refusal(configuration(hub.port, "ops", "a", host: "127.0.0.1")).contains("mismatch"))
     var told = ""
     let deadline = Deadline()
@@ -91,7 +97,7 @@ extension EndToEnd.TLS {
   @Test("a client that comes again resumes its session")
   func resumed() throws {
     let hub = try TestHub { $0.tls = try server() }
-    let bench = try ClientBench()
+    let bench = try bench()
     let client = bench.clients.add(try configuration(hub.port, "ops", "o1"))
     for round in 1...3 {
       #expect(bench.run { bench.openings[client.index] == round })
@@ -116,7 +122,7 @@ extension EndToEnd.TLS {
     #expect(try SecureConnection.metrics(port: secure.port)["tls_handshakes_total{outcome=\"failed\"}"] == 1)
 
     let hub = try TestHub()
-    let bench = try ClientBench()
+    let bench = try bench()
     bench.clients.add(try configuration(hub.port, "ops", "o1"))
     #expect(bench.run { !bench.closures.isEmpty })
     bench.clients.closeAll()
@@ -146,7 +152,7 @@ extension EndToEnd.TLS {
       $0.tls = try server()
       $0.limits.tlsHandshakesPerTurn = 1
     }
-    let bench = try ClientBench()
+    let bench = try bench()
     for number in 0..<50 { bench.clients.add(try configuration(hub.port, "ops", "o\(number)")) }
     #expect(bench.run { bench.openings.count == 50 })
     #expect(try SecureConnection.metrics(port: hub.port)["tls_handshakes_deferred_total"] > 0)
@@ -156,7 +162,7 @@ extension EndToEnd.TLS {
 
   @Test("a hub that drains says goodbye over TLS")
   func drain() throws {
-    let bench = try ClientBench()
+    let bench = try bench()
     let hub = try TestHub { $0.tls = try server() }
     bench.clients.add(try configuration(hub.port, "ops", "o1"))
     #expect(bench.run { bench.openings.count == 1 })

@@ -78,7 +78,8 @@ import Testing
     limits.sessionsPerIdentity = RoleLimits(driver: 2, rider: 3, ops: 100)
     let admissions = Admissions(limits, sessionLimit: 20)
     func begin(_ role: HubMessages.Role, _ id: String) throws -> SessionAdmission {
-      admissions.sessionBegins(role, try key(role, id))
+      let limit = limits.sessionsPerIdentity[role]
+      return admissions.sessionBegins(role, try key(role, id), limit: limit)
     }
     for _ in 0..<3 { #expect(try begin(.rider, "r") == .admitted) }
     #expect(try begin(.rider, "r") == .identityFull)

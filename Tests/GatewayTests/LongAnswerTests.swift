@@ -34,7 +34,7 @@ import Testing
   private func begin(_ hub: HandDrivenHub, _ peer: HandDrivenPeer, _ id: String, underWay: Int = 1) throws {
     peer.send(query(id))
     peer.ownTurn()
-    try hub.turn { hub.answersUnderWay == underWay }
+    try hub.turn { hub.pendingReplies == underWay }
   }
 
   private func finish(_ hub: HandDrivenHub, _ peer: HandDrivenPeer, messages: Int = 1) throws {
@@ -103,7 +103,7 @@ import Testing
     let refused = try fetch(hub, "\(Self.target)&limit=1000")
     #expect(refused.status == "413" && refused.body?.contains("too_large") == true)
     #expect(try fetch(hub, "\(Self.target)&limit=500").status == "200")
-    #expect(hub.answersUnderWay == 0)
+    #expect(hub.pendingReplies == 0)
   }
 
   // MARK: Others meanwhile
@@ -123,10 +123,10 @@ import Testing
       other.ownTurn()
       ops.ownTurn()
       #expect(other.messages.count == turn && ops.messages.count == turn)
-      #expect(hub.answersUnderWay == 1)
+      #expect(hub.pendingReplies == 1)
     }
     hub.loop.runTurn(timeoutMilliseconds: 0)
-    #expect(hub.answersUnderWay == 0)
+    #expect(hub.pendingReplies == 0)
     try finish(hub, ops, messages: 10)
     #expect(ops.messages[9].contains(#""type":"result""#))
     #expect(ops.messages[..<9].allSatisfy { $0.contains(#""type":"pong""#) })
@@ -141,12 +141,12 @@ import Testing
       peer.send(query("q\(number)"))
       peer.ownTurn()
     }
-    try hub.turn { hub.answersUnderWay == 3 }
+    try hub.turn { hub.pendingReplies == 3 }
     short.send(query("short", limit: 10))
     short.ownTurn()
-    try hub.turn { hub.answersUnderWay == 4 }
+    try hub.turn { hub.pendingReplies == 4 }
     hub.loop.runTurn(timeoutMilliseconds: 0)
-    #expect(hub.answersUnderWay == 3, "each has had a quarter of the turn, which is enough for the short one")
+    #expect(hub.pendingReplies == 3, "each has had a quarter of the turn, which is enough for the short one")
     short.ownTurn()
     #expect(short.messages.count == 1)
     for peer in long { try finish(hub, peer) }
@@ -161,9 +161,9 @@ import Testing
     ops.send(query("q1", limit: 10) + query("q2", limit: 10) + query("q3", limit: 10))
     ops.ownTurn()
     try hub.turn { hub.counters.fanOut.repliesOut == 3 }  // `connected` is one
-    #expect(hub.answersUnderWay == 1 && hub.counters.answersContinued == 0)
+    #expect(hub.pendingReplies == 1 && hub.counters.answersContinued == 0)
     hub.loop.runTurn(timeoutMilliseconds: 0)
-    #expect(hub.answersUnderWay == 0 && hub.counters.answersContinued == 0)
+    #expect(hub.pendingReplies == 0 && hub.counters.answersContinued == 0)
     try finish(hub, ops, messages: 3)
   }
 
@@ -179,14 +179,14 @@ import Testing
     let other = try HandDrivenPeer(hub, role: "ops", id: "o2")
     for number in 1...others { other.send(query("q\(number)", limit: 200)) }
     other.ownTurn()
-    try hub.turn { hub.answersUnderWay == others }
+    try hub.turn { hub.pendingReplies == others }
     try begin(hub, ops, "q", underWay: others + 1)
     ops.abort()
     hub.loop.runTurn(timeoutMilliseconds: 0)
     let next = try HandDrivenPeer(hub, role: "ops", id: "o3")
     #expect(hub.openSlots.contains(slots[0]), "it has the place of the one that is gone")
-    #expect(hub.answersUnderWay == others + 1)
-    try hub.turn(atMost: 2 * others) { hub.answersUnderWay == others }
+    #expect(hub.pendingReplies == others + 1)
+    try hub.turn(atMost: 2 * others) { hub.pendingReplies == others }
     next.turn()
     #expect(next.messages.isEmpty && next.isOpen && hub.counters.fanOut.repliesOut == 3, "`connected`, three times")
   }
@@ -197,11 +197,11 @@ import Testing
     let ops = try HandDrivenPeer(hub, role: "ops", id: "o1")
     try begin(hub, ops, "q1")
     let request = try HandDrivenRequest(hub, "\(Self.target)&limit=1000")
-    try hub.turn { hub.answersUnderWay == 2 }
+    try hub.turn { hub.pendingReplies == 2 }
     request.abort()
     ops.send([0x88, 0x80, 0, 0, 0, 0])  // a Close frame
     ops.ownTurn()
-    try hub.turn(atMost: 40) { hub.answersUnderWay == 0 }
+    try hub.turn(atMost: 40) { hub.pendingReplies == 0 }
     ops.turn()
     #expect(ops.messages.isEmpty && ops.closeCode == nil && !ops.isOpen)
     #expect(hub.counters.responses[200] == nil)
@@ -239,7 +239,7 @@ import Testing
     try begin(hub, ops, "q1")
     let refused = try fetch(hub, "\(Self.target)&limit=5")
     #expect(refused.status == "503" && refused.text.contains("Retry-After: 1\r\n"))
-    #expect(refused.body?.contains("rate_limited") == true && hub.answersUnderWay == 1)
+    #expect(refused.body?.contains("rate_limited") == true && hub.pendingReplies == 1)
     try finish(hub, ops)
     #expect(try fetch(hub, "\(Self.target)&limit=5").status == "200")
   }

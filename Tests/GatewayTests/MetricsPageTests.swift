@@ -25,7 +25,8 @@ import Testing
 
   private func page(_ loops: [LoopCounters] = [LoopCounters()], _ hub: HubCounters = HubCounters()) throws -> Page {
     let text = String(
-      decoding: MetricsReading(loops: loops, hub: hub, tables: bounds, residentBytes: 4096).text(), as: UTF8.self)
+      decoding: Metric.page(MetricsReading(loops: loops, hub: hub, tables: bounds, residentBytes: 4096)),
+      as: UTF8.self)
     #expect(text.hasSuffix("\n") && !text.contains("\n\n") && !text.contains("\r"))
     let sample = /([a-z_]+)(?:\{([a-z_]+="[^"\\\n]*")\})? (\S+)/
     var page = Page()
@@ -69,7 +70,7 @@ import Testing
       loops: [LoopCounters()], hub: HubCounters(),
       journal: JournalQueue(limits: JournalLimits(), log: Log(level: .error)),
       history: HistoryReader(questions: 4, answerBytes: 1 << 20), tables: bounds, residentBytes: 4096)
-    let text = String(decoding: reading.text(), as: UTF8.self)
+    let text = String(decoding: Metric.page(reading), as: UTF8.self)
     let types = Dictionary(
       uniqueKeysWithValues: text.matches(of: /# TYPE (\S+) (\S+)/).map { (String($0.1), String($0.2)) })
     #expect(types.count > 50 && types["locationhub_journal_busy_seconds_total"] == "counter")
@@ -138,7 +139,7 @@ import Testing
     loops[0].connections = 3
     loops[1].sessions[Int(Role.rider.rawValue)] = 2
     loops[0].count(.sessions)
-    loops[1].answersUnderWay = 4
+    loops[1].pendingReplies = 4
     let page = try page(loops)
     let expected: [(String, Double?, Double)] = [
       ("connections", 3, 960), ("sessions", 2, 900), ("identities", 6, 900), ("addresses", 5, 960 + 65_536),

@@ -1,10 +1,10 @@
+// When a token's time is over its session ends: on a real loop with real sockets, and clocks that are moved by hand.
+import HubClientLoop
 import HubMessages
 import HubSystem
 import HubTokens
 import HubTransport
 import HubWebSocket
-// When a token's time is over its session ends: on a real loop with real sockets, and clocks that are moved by hand.
-import LocationHubClient
 import Testing
 
 @testable import HubGateway

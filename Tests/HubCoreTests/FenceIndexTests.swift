@@ -48,7 +48,7 @@ import Testing
     for fence in try shapes(around: center) {
       guard let area = fence.area else { continue }
       let covering = FenceCovering(fence)
-      #expect(covering.entries.count <= FenceCovering.limit && !covering.entries.isEmpty)
+      #expect(covering.entries.count <= HubLimits.cellsPerFence && !covering.entries.isEmpty)
       var index = FenceIndex()
       index.insert(covering, fence: 7)
       var (inside, whole) = (0, 0)

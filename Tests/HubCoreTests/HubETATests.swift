@@ -218,7 +218,7 @@ import Testing
     #expect(trip.bench.hub.trips.legs.count == 1)
     trip.move(.arrivedPickup)
     // 10 km instead of 4, on top of the 13 for 10 that were assumed.
-    let factor = trip.bench.hub.trips.legs.detours.factor(at: trip.place((0, 0)))
+    let factor = trip.bench.hub.trips.legs.circuity.factor(at: trip.place((0, 0)))
     #expect(abs(factor - 23.0 / 14) < 0.01, "\(factor)")
     trip.move(.tripStarted, .cancelled)
     #expect(trip.bench.hub.trips.legs.count == 0 && trip.bench.hub.trips.legs.routePoints == 0)

@@ -179,6 +179,20 @@ import Testing
     for number in stride(from: 0, to: count, by: 2) { #expect(found.contains("d\(number)")) }
   }
 
+  @Test("a page of drivers counts in its table as long as it is put together")
+  func pages() {
+    var limits = HubLimits.roomy
+    limits.driversListedPerTurn = 2
+    let bench = HubBench(limits: limits)
+    for number in 0..<5 { _ = bench.connect("d\(number)", slot: UInt32(number)) }
+    func entries() -> Int { bench.hub.shownCounters().tableEntries[Int(HubTable.driverLists.rawValue)] }
+    #expect(entries() == 0)
+    bench.turn(.query(bench.session(slot: 70), .list(DriverListQuery(limit: 5))))
+    #expect(entries() == 1)
+    for _ in 0..<3 { bench.turn() }
+    #expect(entries() == 0)
+  }
+
   @Test("a stale driver is found only by who asks for stale ones, and says that it is offline")
   func stale() {
     let bench = HubBench()

@@ -48,7 +48,7 @@ struct SimulatedDriveTests {
   func latency(seconds: Double) {
     let drive = SimulatedDrive(seed: 9, seconds: 1200)
     let judged = TrackJudgement(drive.fixes(PhoneErrors(latency: seconds), seed: 4))
-    #expect(abs(Double(judged.tracker.filter!.latency.seconds) - seconds) < 0.25)
+    #expect(abs(Double(judged.tracker.filter!.latency.speed.seconds) - seconds) < 0.25)
     #expect(judged.speedRatio < (seconds == 0 ? 1.5 : 0.8), "\(judged.speedRatio)")
     #expect(judged.meanRatio < 1.03)
   }
@@ -56,7 +56,7 @@ struct SimulatedDriveTests {
   @Test("A bad phone's noise is no latency")
   func noLatency() {
     let judged = TrackJudgement(SimulatedDrive(seed: 3, seconds: 1200).fixes(.bad, seed: 5))
-    #expect(judged.tracker.filter!.latency.seconds < 0.2)
+    #expect(judged.tracker.filter!.latency.speed.seconds < 0.2)
   }
 
   @Test(

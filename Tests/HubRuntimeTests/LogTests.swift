@@ -1,5 +1,6 @@
 // How a value is written into a log line: a peer's text must not be able to forge a line or a field.
 import HubBytes
+import HubMessages
 import HubTestSupport
 import Testing
 
@@ -60,6 +61,16 @@ import Testing
       }
       #expect(!isEscaped && read == value.replacing("\n", with: " "))
     }
+  }
+
+  @Test("a line in JSON has the same members, and no value can end its string")
+  func json() {
+    let line = Log.line(
+      .json, Timestamp(milliseconds: 0), .warning, "tried", ["file": "/a b", "reason": "\"\\\n}"])
+    #expect(
+      String(decoding: line.array(), as: UTF8.self)
+        == #"{"time":"1970-01-01T00:00:00.000Z","level":"warning","event":"tried","file":"/a b","#
+        + #""reason":"\"\\\n}"}"# + "\n")
   }
 
   @Test("levels are ordered from debug to error")

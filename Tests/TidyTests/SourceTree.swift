@@ -10,6 +10,9 @@ struct SourceFile {
   /// What a user's build has in it; the rest are tests.
   var isProduct: Bool { path.hasPrefix("Sources/") || path.hasPrefix("loadtest/") }
 
+  /// The folder that it lies in.
+  var folder: Substring { path[..<(path.lastIndex(of: "/") ?? path.startIndex)] }
+
   /// The spaces before a line's text.
   func indentation(_ line: Int) -> Int { lines[line].prefix { $0 == " " }.count }
 
@@ -24,15 +27,20 @@ enum SourceTree {
   static let top = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
 
+  /// A document of this checkout.
+  static func text(_ path: String) throws -> String {
+    try String(contentsOf: top.appending(path: path), encoding: .utf8)
+  }
+
   /// All files in the folders of Swift code.
   static func files() throws -> [SourceFile] {
     try ["Sources", "Tests", "loadtest"].flatMap { folder in
       let found = FileManager.default.enumerator(atPath: top.appending(path: folder).path)
-      return try (found?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".swift") }.sorted().map { name in
-        let path = "\(folder)/\(name)"
-        let text = try String(contentsOf: top.appending(path: path), encoding: .utf8)
-        return SourceFile(path: path, lines: text.components(separatedBy: "\n"))
-      }
+      return try (found?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(".swift") && !$0.contains(".docc/") }
+        .sorted().map { name in
+          let path = "\(folder)/\(name)"
+          return SourceFile(path: path, lines: try text(path).components(separatedBy: "\n"))
+        }
     }
   }
 }

@@ -1,5 +1,6 @@
-// The forms that tokens are made of: base64url, JSON, patterns.
 import Foundation
+// The forms that tokens are made of: base64url, JSON, patterns.
+import HubBytes
 import HubMessages
 import HubTestSupport
 import Testing

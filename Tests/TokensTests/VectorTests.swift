@@ -1,4 +1,5 @@
 // Known answers: the examples of RFC 7515 §A and RFC 8037 §A.4.
+import HubBytes
 import HubMessages
 import Testing
 

@@ -31,20 +31,22 @@ import Testing
   @Test("A loop with little to do is never paused, also not by a burst after silence")
   func idle() {
     var pace = makePace()
-    #expect(milliseconds(of: &pace, ready: 3, from: 0) { $0.pause(before: Self.second) > 0 } == nil)
+    #expect(milliseconds(of: &pace, ready: 3, from: 0) { $0.pause(before: Self.second, after: 0) > 0 } == nil)
     pace.count(200, at: 10 * Self.second)
-    #expect(pace.pause(before: Self.second) == 0)
+    #expect(pace.pause(before: Self.second, after: 0) == 0)
   }
 
   @Test("A loop under load pauses, and stops that, within 50 ms of the change")
   func adapts() throws {
     var pace = makePace()
-    let begun = try #require(milliseconds(of: &pace, ready: 5, from: 0) { $0.pause(before: Self.second) == 300_000 })
+    let begun = try #require(
+      milliseconds(of: &pace, ready: 5, from: 0) { $0.pause(before: Self.second, after: 0) == 300_000 })
     // Between the two thresholds it stays as it is.
     let later = Int64(begun) * 1_000_000
-    #expect(milliseconds(of: &pace, ready: 3, from: later) { $0.pause(before: Self.second) == 0 } == nil)
+    #expect(milliseconds(of: &pace, ready: 3, from: later) { $0.pause(before: Self.second, after: 0) == 0 } == nil)
     let ended = try #require(
-      milliseconds(of: &pace, ready: 1, from: later + Self.second / 10) { $0.pause(before: Self.second) == 0 })
+      milliseconds(of: &pace, ready: 1, from: later + Self.second / 10) { $0.pause(before: Self.second, after: 0) == 0 }
+    )
     #expect(begun <= 50 && ended <= 50)
   }
 
@@ -53,8 +55,16 @@ import Testing
     var (pace, none) = (makePace(), makePace(microseconds: 0))
     _ = milliseconds(of: &pace, ready: 5, from: 0) { _ in false }
     _ = milliseconds(of: &none, ready: 5, from: 0) { _ in false }
-    #expect(pace.pause(before: 100_000) == 100_000 && pace.pause(before: -1) == 0)
-    #expect(pace.pause(before: .max) == 300_000 && none.pause(before: Self.second) == 0)
+    #expect(pace.pause(before: 100_000, after: 0) == 100_000 && pace.pause(before: -1, after: 0) == 0)
+    #expect(pace.pause(before: .max, after: 0) == 300_000 && none.pause(before: Self.second, after: 0) == 0)
+  }
+
+  @Test("There is no pause after a turn that took longer than two: what is left of a backlog does not wait")
+  func backlog() {
+    var pace = makePace()
+    _ = milliseconds(of: &pace, ready: 5, from: 0) { _ in false }
+    #expect(pace.pause(before: Self.second, after: 600_000) == 300_000)
+    #expect(pace.pause(before: Self.second, after: 600_001) == 0)
   }
 
   /// A loop under load, which would pause for an hour.

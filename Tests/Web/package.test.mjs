@@ -33,6 +33,31 @@ test('each method and member that hub.d.ts has is there, and none besides', () =
   assert.deepEqual([...new Set(declared)].sort(), [...new Set(there)].sort());
 });
 
+/** How much lighter one colour is than another (WCAG 2.2, contrast ratio), `#rgb` or `#rrggbb`. */
+function contrast(one, other) {
+  const [low, high] = [one, other].map(color => {
+    const [red, green, blue] = color.replace(/^#(.)(.)(.)$/, '#$1$1$2$2$3$3').match(/\w\w/g).map(part => {
+      const value = parseInt(part, 16) / 255;
+      return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  }).sort((a, b) => a - b);
+  return (high + 0.05) / (low + 0.05);
+}
+test('texts have a contrast of 4.5 and more, dark and light', () => {
+  const [light, dark] = ['root', 'root\\.dark'].map(name => {
+    const [, block] = new RegExp(`:${name} \\{([^}]*)\\}`).exec(text('web/style.css'));
+    return Object.fromEntries([...block.matchAll(/--([\w-]+): (#\w{3,6})\b/g)].map(([, key, value]) => [key, value]));
+  });
+  for (const colors of [light, dark]) {
+    for (const pair of ['text panel', 'text panel-2', 'muted panel', 'muted panel-2', 'text band', 'text band-2',
+      'muted band-2', 'accent panel', 'on-accent accent', 'bad panel', 'muted ground']) {
+      const [front, back] = pair.split(' ');
+      assert.ok(contrast(colors[front], colors[back]) >= 4.5, `${pair}: ${contrast(colors[front], colors[back])}`);
+    }
+  }
+});
+
 test('lines have at most 120 columns', () => {
   for (const path of ['Sources/Pages/web/', 'Tests/Web/', 'Tests/Web/support/']) {
     const url = new URL(`../../${path}`, import.meta.url);

@@ -3,7 +3,8 @@
 #
 # It takes Node and Chromium from apt where there is none. Where that fails the tests that need them are skipped, and this
 # says so. Those with a real hub take HUB_BINARY, or what was built last, and are skipped without one. SCREENSHOTS=folder
-# keeps pictures of what the browser showed.
+# keeps pictures of what the browser showed. A page stays open for two minutes meanwhile, or for SOAK seconds, over 300
+# drivers, or DRIVERS. PAGES=Sources/Pages/web has the browser show the files of the tree, not those in the executable.
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -30,4 +31,11 @@ if ! command -v chromium >/dev/null && [ -z "${CHROMIUM:-}" ]; then
   install chromium || echo "web tests: those in a browser are skipped: Chromium could not be installed"
 fi
 for file in Sources/Pages/web/*.js Tests/Web/*.mjs Tests/Web/support/*.mjs; do node --check "$file"; done
-exec timeout 300 node --test Tests/Web/*.test.mjs
+soak=$(mktemp)
+trap 'rm -f "$soak"' EXIT
+node --test Tests/Web/soak.test.mjs >"$soak" 2>&1 &
+status=0
+timeout 300 node --test $(ls Tests/Web/*.test.mjs | grep -v soak) || status=$?
+wait $! || status=$?
+cat "$soak"
+exit $status

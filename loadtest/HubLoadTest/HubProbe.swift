@@ -21,7 +21,7 @@ final class HubProbe: EventLoopDelegate {
     var answers = 0
   }
 
-  private enum Place: Int, CaseIterable {
+  private enum LinkKind: Int, CaseIterable {
     case json, binary
   }
 
@@ -29,7 +29,7 @@ final class HubProbe: EventLoopDelegate {
 
   private let loop: EventLoop
   private let hub: HubProcess
-  private var links = Place.allCases.map { _ in Link() }
+  private var links = LinkKind.allCases.map { _ in Link() }
   private let crowd: Crowd
   private var deflater = Deflater(windowBits: 12, level: 6, memoryLevel: 8, takesContextOver: false)
   private var sequence = 0
@@ -46,18 +46,18 @@ final class HubProbe: EventLoopDelegate {
   /// µs of CPU that the hub takes for the message, the mean of `count`, each sent when the one before was answered.
   func cost(of message: DearMessage, count: Int) throws(LoadTestError) -> Double {
     try crowd.keep()
-    let place = message.carrier == .binary ? Place.binary : .json
-    try connect(place)
+    let kind = message.carrier == .binary ? LinkKind.binary : .json
+    try connect(kind)
     let frame = message.frame(&deflater)
     try rest()
     let before = try cpu()
     var sent = 0
-    while sent < count, links[place.rawValue].isOpen {
-      let answers = links[place.rawValue].answers
+    while sent < count, links[kind.rawValue].isOpen {
+      let answers = links[kind.rawValue].answers
       let start = loop.arena.count
       loop.arena.append(frame)
-      loop.send(start..<loop.arena.count, to: links[place.rawValue].id)
-      wait { !links[place.rawValue].isOpen || links[place.rawValue].answers > answers }
+      loop.send(start..<loop.arena.count, to: links[kind.rawValue].id)
+      wait { !links[kind.rawValue].isOpen || links[kind.rawValue].answers > answers }
       sent += 1
     }
     try rest()
@@ -94,24 +94,24 @@ final class HubProbe: EventLoopDelegate {
 
   // MARK: Connections
 
-  private func connect(_ place: Place) throws(LoadTestError) {
-    if links[place.rawValue].isOpen { return }
-    links[place.rawValue] = Link()
-    links[place.rawValue].isGone = false
+  private func connect(_ kind: LinkKind) throws(LoadTestError) {
+    if links[kind.rawValue].isOpen { return }
+    links[kind.rawValue] = Link()
+    links[kind.rawValue].isGone = false
     do throws(SystemError) {
-      links[place.rawValue].id = try loop.connect(hub.address)
+      links[kind.rawValue].id = try loop.connect(hub.address)
     } catch {
       throw .failed("no connection: \(error)")
     }
-    wait { links[place.rawValue].isGone || links[place.rawValue].answers > 0 }
-    guard links[place.rawValue].isOpen else { throw .failed("the hub does not let the probe in") }
+    wait { links[kind.rawValue].isGone || links[kind.rawValue].answers > 0 }
+    guard links[kind.rawValue].isOpen else { throw .failed("the hub does not let the probe in") }
   }
 
-  private func place(_ id: ConnectionID) -> Int? { links.firstIndex { $0.id == id } }
+  private func index(_ id: ConnectionID) -> Int? { links.firstIndex { $0.id == id } }
 
   func connected(_ id: ConnectionID) {
-    guard let place = place(id) else { return }
-    let isBinary = place == Place.binary.rawValue
+    guard let index = index(id) else { return }
+    let isBinary = index == LinkKind.binary.rawValue
     sequence += 1
     let handshake = ClientHandshake(
       nonce: (UInt64(sequence), 0xDEA7), subprotocols: isBinary ? ["locationhub.v1.binary"] : [],
@@ -123,32 +123,32 @@ final class HubProbe: EventLoopDelegate {
   }
 
   func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
-    guard let place = place(id) else { return }
-    if links[place].isOpen { return countMessages(place, bytes) }
-    let before = links[place].head.count
-    links[place].head.append(contentsOf: bytes)
-    guard let end = links[place].head.firstRange(of: Array("\r\n\r\n".utf8)) else { return }
-    guard links[place].head.starts(with: "HTTP/1.1 101".utf8) else { return loop.abort(id) }
-    links[place].isOpen = true
-    countMessages(place, UnsafeMutableRawBufferPointer(rebasing: bytes[(end.upperBound - before)...]))
+    guard let index = index(id) else { return }
+    if links[index].isOpen { return countMessages(index, bytes) }
+    let before = links[index].head.count
+    links[index].head.append(contentsOf: bytes)
+    guard let end = links[index].head.firstRange(of: Array("\r\n\r\n".utf8)) else { return }
+    guard links[index].head.starts(with: "HTTP/1.1 101".utf8) else { return loop.abort(id) }
+    links[index].isOpen = true
+    countMessages(index, UnsafeMutableRawBufferPointer(rebasing: bytes[(end.upperBound - before)...]))
   }
 
-  private func countMessages(_ place: Int, _ bytes: UnsafeMutableRawBufferPointer) {
+  private func countMessages(_ index: Int, _ bytes: UnsafeMutableRawBufferPointer) {
     var offset = 0
     do throws(FrameError) {
-      while let event = try links[place].frames.next(in: bytes, at: &offset, limits: FrameLimits(messageBytes: 1 << 22))
+      while let event = try links[index].frames.next(in: bytes, at: &offset, limits: FrameLimits(messageBytes: 1 << 22))
       {
-        if case .message = event { links[place].answers += 1 }
+        if case .message = event { links[index].answers += 1 }
       }
     } catch {
-      loop.abort(links[place].id)
+      loop.abort(links[index].id)
     }
   }
 
   func closed(_ id: ConnectionID, _ cause: CloseCause) {
-    guard let place = place(id) else { return }
-    links[place].isOpen = false
-    links[place].isGone = true
+    guard let index = index(id) else { return }
+    links[index].isOpen = false
+    links[index].isGone = true
   }
 
   func overflowed(_ id: ConnectionID) { loop.abort(id) }

@@ -20,8 +20,8 @@ struct InsideAttack {
   static func all() -> [InsideAttack] {
     var groups: [(name: String, carrier: Carrier, messages: [DearMessage])] = []
     for message in DearMessage.known {
-      if let place = groups.firstIndex(where: { $0.name == message.name && $0.carrier == message.carrier }) {
-        groups[place].messages.append(message)
+      if let index = groups.firstIndex(where: { $0.name == message.name && $0.carrier == message.carrier }) {
+        groups[index].messages.append(message)
       } else {
         groups.append((message.name, message.carrier, [message]))
       }
@@ -93,41 +93,41 @@ final class Insiders: EventLoopDelegate {
       for session in sessions where session.id != .none { loop.abort(session.id) }
       return loop.stop()
     }
-    for place in sessions.indices { act(place, now) }
+    for index in sessions.indices { act(index, now) }
     shared.withLock { $0 = progress }
     loop.setLoopTimer(at: now + 5_000_000)
   }
 
-  private func act(_ place: Int, _ now: Int64) {
-    guard sessions[place].id != .none else { return connect(place, now) }
-    guard sessions[place].isOpen, !loop.isBlocked(sessions[place].id) else { return }
-    let passed = Double(now - sessions[place].since) / 1e9
-    sessions[place].since = now
-    sessions[place].left = min(Self.burst, sessions[place].left + passed * Self.rate)
+  private func act(_ index: Int, _ now: Int64) {
+    guard sessions[index].id != .none else { return connect(index, now) }
+    guard sessions[index].isOpen, !loop.isBlocked(sessions[index].id) else { return }
+    let passed = Double(now - sessions[index].since) / 1e9
+    sessions[index].since = now
+    sessions[index].left = min(Self.burst, sessions[index].left + passed * Self.rate)
     while true {
-      let kind = sessions[place].step % attack.frames.count
-      guard sessions[place].left >= min(Self.burst, attack.units[kind]) else { return }
+      let kind = sessions[index].step % attack.frames.count
+      guard sessions[index].left >= min(Self.burst, attack.units[kind]) else { return }
       let start = loop.arena.count
       loop.arena.append(attack.frames[kind])
-      loop.send(start..<loop.arena.count, to: sessions[place].id)
-      sessions[place].left -= attack.units[kind]
-      sessions[place].step += 1
+      loop.send(start..<loop.arena.count, to: sessions[index].id)
+      sessions[index].left -= attack.units[kind]
+      sessions[index].step += 1
       progress.sent += 1
     }
   }
 
   /// The burst of a session that comes again is its own, as the hub sees it.
-  private func connect(_ place: Int, _ now: Int64) {
-    sessions[place] = Session()
-    sessions[place].since = now
+  private func connect(_ index: Int, _ now: Int64) {
+    sessions[index] = Session()
+    sessions[index].since = now
     do throws(SystemError) {
-      sessions[place].id = try loop.connect(target, from: SocketAddress(host: "127.0.0.99", port: 0))
+      sessions[index].id = try loop.connect(target, from: SocketAddress(host: "127.0.0.99", port: 0))
     } catch {
       progress.refused += 1
     }
   }
 
-  private func place(_ id: ConnectionID) -> Int? { sessions.firstIndex { $0.id == id } }
+  private func index(_ id: ConnectionID) -> Int? { sessions.firstIndex { $0.id == id } }
 
   func connected(_ id: ConnectionID) {
     let isBinary = attack.carrier == .binary
@@ -140,19 +140,19 @@ final class Insiders: EventLoopDelegate {
   }
 
   func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
-    guard let place = place(id), !sessions[place].isOpen else { return }  // what it is answered is nothing to it
+    guard let index = index(id), !sessions[index].isOpen else { return }  // what it is answered is nothing to it
     guard bytes.count >= 12, String(decoding: bytes[9..<12], as: UTF8.self) == "101" else {
       progress.refused += 1
       return loop.abort(id)
     }
-    sessions[place].isOpen = true
+    sessions[index].isOpen = true
   }
 
   func closed(_ id: ConnectionID, _ cause: CloseCause) {
-    guard let place = place(id) else { return }
-    if sessions[place].isOpen { progress.ended += 1 }
-    sessions[place].id = .none
-    sessions[place].isOpen = false
+    guard let index = index(id) else { return }
+    if sessions[index].isOpen { progress.ended += 1 }
+    sessions[index].id = .none
+    sessions[index].isOpen = false
   }
 
   func overflowed(_ id: ConnectionID) { loop.abort(id) }

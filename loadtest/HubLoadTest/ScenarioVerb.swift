@@ -37,20 +37,20 @@ struct ScenarioVerb {
   /// In turn, and the first of a round is the second of the next: what changes on the machine meanwhile meets both.
   private func rounds(_ results: inout Results) throws(LoadTestError) {
     let hubs = arguments.hubs
-    /// Of each hub, by its place: both may have the same path.
+    /// Of each hub, by its index: both may have the same path.
     var runs: [[RunResult]] = Array(repeating: [], count: hubs.count)
     for round in 0..<arguments.rounds {
-      let places = round % 2 == 0 ? Array(hubs.indices) : hubs.indices.reversed()
-      for place in places where !isInterrupted {
+      let order = round % 2 == 0 ? Array(hubs.indices) : hubs.indices.reversed()
+      for index in order where !isInterrupted {
         var options = arguments.run
-        options.executable = hubs[place].executable
+        options.executable = hubs[index].executable
         var result = try LoadRun(arguments.scenario, options).run()
         endProgress()
-        if hubs.count > 1 { result.hub = hubs[place].name }
-        runs[place].append(result)
+        if hubs.count > 1 { result.hub = hubs[index].name }
+        runs[index].append(result)
         results.runs.append(result)
         show(ResultTable.text(result))
-        if hubs.count > 1 { show("  hub: \(hubs[place].name)") }
+        if hubs.count > 1 { show("  hub: \(hubs[index].name)") }
         try json?.update(results.json)
       }
     }

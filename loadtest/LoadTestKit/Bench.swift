@@ -6,8 +6,8 @@
 // count. Each fix waits for the positions of the one before: else a busy machine lets several come at once, of which
 // each costs less; and turns are not paced, which makes of their number a matter of how fast valgrind is that day.
 import Glibc
+import HubBytes
 import HubCommandLine
-import HubTokens
 
 /// What is bounded.
 package enum BenchFigure: String, CaseIterable, Sendable {

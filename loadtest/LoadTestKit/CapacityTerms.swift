@@ -1,6 +1,6 @@
 // What the capacity model is computed from: what one of each thing costs, measured here, each by a run of its own.
+import HubBytes
 import HubCommandLine
-import HubTokens
 
 package struct CapacityTerms: Sendable, Equatable {
   /// CPU of a hub, µs, at one number of connections: a fix that nobody follows, and with one follower.

@@ -42,16 +42,16 @@ package struct DearSearch {
       return mutator.mutated(seeds[mutator.pick(seeds.count)], with: other)
     }
     // The better of two: the dearest have more children, and no kind dies out.
-    let place = min(mutator.pick(dearest.count), mutator.pick(dearest.count))
-    return mutator.mutated(dearest[place].message, with: other)
+    let index = min(mutator.pick(dearest.count), mutator.pick(dearest.count))
+    return mutator.mutated(dearest[index].message, with: other)
   }
 
   /// What the message cost for each unit.
   package mutating func note(_ message: DearMessage, cost: Double) {
     measured += 1
-    let place = dearest.firstIndex { $0.cost < cost } ?? dearest.count
-    guard place < Self.kept else { return }
-    dearest.insert(PricedMessage(message: message, cost: cost), at: place)
+    let index = dearest.firstIndex { $0.cost < cost } ?? dearest.count
+    guard index < Self.kept else { return }
+    dearest.insert(PricedMessage(message: message, cost: cost), at: index)
     if dearest.count(where: { $0.message.name == message.name }) > Self.keptOfOneName,
       let last = dearest.lastIndex(where: { $0.message.name == message.name })
     {

@@ -173,7 +173,7 @@ extension Generator {
     peer.pointee.id = .none
     table[Int(id.slot)] = nil
     if peer.pointee.isReady { ready -= 1 } else { connecting -= 1 }
-    if peer.pointee.isLeaving { return comeAgain(peer) }
+    if peer.pointee.isLeaving { return reconnect(peer) }
     if cause == .connectFailed(errno: ECONNREFUSED) {
       isRefused = true
       return counts.fail(refusal)

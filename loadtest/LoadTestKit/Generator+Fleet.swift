@@ -49,16 +49,16 @@ extension Generator {
   /// Counts the answers among what came. A status line may come in two pieces.
   func answeredFleet(_ peer: PeerPointer, _ bytes: UnsafeMutableRawBufferPointer) {
     peer.pointee.head.append(contentsOf: bytes)
-    var place = 0
-    while let answer = HTTPAnswer(peer.pointee.head, from: place) {
-      place = answer.end
+    var offset = 0
+    while let answer = HTTPAnswer(peer.pointee.head, from: offset) {
+      offset = answer.end
       peer.pointee.awaited -= 1
       guard answer.status == 200 else {
         counts.fail("the hub answered \(answer.status) to a fix over HTTP")
         break
       }
     }
-    peer.pointee.head.removeFirst(place)
+    peer.pointee.head.removeFirst(offset)
     if counts.errors == 0 { tellFleet(peer) }
   }
 

@@ -38,5 +38,5 @@ extension Generator {
   }
 
   /// The connection of one who left is gone.
-  func comeAgain(_ peer: PeerPointer) { waiting.append(peer) }
+  func reconnect(_ peer: PeerPointer) { waiting.append(peer) }
 }

@@ -39,9 +39,9 @@ package enum HTMLReport {
   }
 
   private static func best(_ results: Results) -> [RunResult] {
-    let place = results.steps.indices.filter { results.steps[$0].isKept && $0 < results.runs.count }
+    let index = results.steps.indices.filter { results.steps[$0].isKept && $0 < results.runs.count }
       .max { results.steps[$0].fixesPerSecond < results.steps[$1].fixesPerSecond }
-    return place.map { [results.runs[$0]] } ?? []
+    return index.map { [results.runs[$0]] } ?? []
   }
 
   // MARK: One run

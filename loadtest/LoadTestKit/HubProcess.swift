@@ -77,8 +77,8 @@ package struct HubProcess {
   /// `listening on http://127.0.0.1:8080 …`; also a URL by itself, with or without a path.
   package static func address(in line: String) -> SocketAddress? {
     let bytes = Array(line.utf8)
-    guard let place = (0..<bytes.count).first(where: { bytes[$0...].starts(with: "://".utf8) }) else { return nil }
-    let authority = bytes[(place + 3)...].prefix { $0 != 0x20 && $0 != UInt8(ascii: "/") }
+    guard let scheme = (0..<bytes.count).first(where: { bytes[$0...].starts(with: "://".utf8) }) else { return nil }
+    let authority = bytes[(scheme + 3)...].prefix { $0 != 0x20 && $0 != UInt8(ascii: "/") }
     guard let colon = authority.lastIndex(of: UInt8(ascii: ":")),
       let port = UInt16(String(decoding: authority[(colon + 1)...], as: UTF8.self))
     else { return nil }

@@ -1,4 +1,4 @@
-// Writing JSON, indented for people to read and diff. Reading is Tokens' JSONValue.
+// Writing JSON, indented for people to read and diff. Reading is Bytes' JSONValue.
 
 /// A value with its members in order.
 package indirect enum JSONText {

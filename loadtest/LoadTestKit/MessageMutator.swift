@@ -12,7 +12,7 @@ package struct MessageMutator {
     self.limit = limit
   }
 
-  /// A place below `count`, which is 1 or more.
+  /// An index below `count`, which is 1 or more.
   package mutating func pick(_ count: Int) -> Int { Int(random.next() % UInt64(count)) }
 
   /// A message with one to four changes; `other` gives parts.
@@ -37,18 +37,18 @@ package struct MessageMutator {
 
   private mutating func changeBytes(_ bytes: inout [UInt8], _ other: DearMessage) {
     guard !bytes.isEmpty else { return }
-    let place = pick(bytes.count)
+    let offset = pick(bytes.count)
     switch pick(5) {
-    case 0: bytes[place] = UInt8(truncatingIfNeeded: random.next())
-    case 1: bytes[place] ^= 1 << UInt8(pick(8))
-    case 2: bytes.insert(UInt8(truncatingIfNeeded: random.next()), at: place)
+    case 0: bytes[offset] = UInt8(truncatingIfNeeded: random.next())
+    case 1: bytes[offset] ^= 1 << UInt8(pick(8))
+    case 2: bytes.insert(UInt8(truncatingIfNeeded: random.next()), at: offset)
     case 3:
-      let end = min(bytes.count, place + 1 + pick(64))
-      bytes.insert(contentsOf: repeated(bytes[place..<end]), at: place)
+      let end = min(bytes.count, offset + 1 + pick(64))
+      bytes.insert(contentsOf: repeated(bytes[offset..<end]), at: offset)
     case _:
       guard !other.bytes.isEmpty, other.carrier == .binary else { return }
       let start = pick(other.bytes.count)
-      bytes.insert(contentsOf: other.bytes[start..<min(other.bytes.count, start + 1 + pick(256))], at: place)
+      bytes.insert(contentsOf: other.bytes[start..<min(other.bytes.count, start + 1 + pick(256))], at: offset)
     }
   }
 
@@ -132,11 +132,11 @@ package struct MessageMutator {
     guard bytes.count > 2 else { return nil }
     let first = pick(bytes.count)
     for step in 0..<min(bytes.count, 4096) {
-      let place = (first + step) % bytes.count
-      guard [UInt8(ascii: ":"), UInt8(ascii: "["), UInt8(ascii: ",")].contains(bytes[place]), place + 1 < bytes.count
+      let offset = (first + step) % bytes.count
+      guard [UInt8(ascii: ":"), UInt8(ascii: "["), UInt8(ascii: ",")].contains(bytes[offset]), offset + 1 < bytes.count
       else { continue }
-      let end = MessageMutator.end(ofValueAt: place + 1, in: bytes)
-      if end > place + 1 { return place + 1..<end }
+      let end = MessageMutator.end(ofValueAt: offset + 1, in: bytes)
+      if end > offset + 1 { return offset + 1..<end }
     }
     return nil
   }
@@ -145,24 +145,24 @@ package struct MessageMutator {
   private static func end(ofValueAt start: Int, in bytes: [UInt8]) -> Int {
     var depth = 0
     var isText = false
-    var place = start
-    while place < bytes.count {
-      let byte = bytes[place]
+    var offset = start
+    while offset < bytes.count {
+      let byte = bytes[offset]
       if isText {
-        if byte == UInt8(ascii: "\\") { place += 1 } else if byte == UInt8(ascii: "\"") { isText = false }
+        if byte == UInt8(ascii: "\\") { offset += 1 } else if byte == UInt8(ascii: "\"") { isText = false }
       } else {
         switch byte {
         case UInt8(ascii: "\""): isText = true
         case UInt8(ascii: "["), UInt8(ascii: "{"): depth += 1
         case UInt8(ascii: "]"), UInt8(ascii: "}"):
-          if depth == 0 { return place }
+          if depth == 0 { return offset }
           depth -= 1
-        case UInt8(ascii: ","): if depth == 0 { return place }
+        case UInt8(ascii: ","): if depth == 0 { return offset }
         case _: break
         }
       }
-      place += 1
+      offset += 1
     }
-    return min(place, bytes.count)
+    return min(offset, bytes.count)
   }
 }

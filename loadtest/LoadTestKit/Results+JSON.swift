@@ -1,6 +1,6 @@
 // Results as JSON, and back.
+import HubBytes
 import HubCommandLine
-import HubTokens
 
 extension RunResult {
   var json: JSONText {

@@ -6,14 +6,14 @@ import Glibc
 enum Scan {
   /// The whole number behind the first `name` (with its quotation marks and colon) from `start` on.
   static func integer(_ name: StaticString, in payload: UnsafeRawBufferPointer, from start: Int = 0) -> Int? {
-    guard var place = end(of: name, in: payload, from: start) else { return nil }
-    let first = place
+    guard var offset = end(of: name, in: payload, from: start) else { return nil }
+    let first = offset
     var value = 0
-    while place < payload.count, payload[place] &- 48 < 10 {
-      value = value &* 10 &+ Int(payload[place] &- 48)
-      place += 1
+    while offset < payload.count, payload[offset] &- 48 < 10 {
+      value = value &* 10 &+ Int(payload[offset] &- 48)
+      offset += 1
     }
-    return place > first ? value : nil
+    return offset > first ? value : nil
   }
 
   /// The text behind `name` (which ends with the opening quotation mark) up to the next quotation mark.
@@ -36,34 +36,34 @@ enum Scan {
 
   /// The timestamp of the envelope, which is the last in a message.
   static func envelopeTimestamp(_ payload: UnsafeRawBufferPointer) -> Int? {
-    var place = max(0, payload.count - 120)
+    var offset = max(0, payload.count - 120)
     var last: Int?
-    while let found = end(of: ",\"timestamp\":", in: payload, from: place) {
-      last = integer(",\"timestamp\":", in: payload, from: place)
-      place = found
+    while let found = end(of: ",\"timestamp\":", in: payload, from: offset) {
+      last = integer(",\"timestamp\":", in: payload, from: offset)
+      offset = found
     }
     return last
   }
 
   /// The digits at the end of a text.
   static func trailingNumber(_ text: UnsafeRawBufferPointer) -> Int? {
-    var place = text.count
-    while place > 0, text[place - 1] &- 48 < 10 { place -= 1 }
-    return place < text.count ? text[place...].reduce(0) { $0 &* 10 &+ Int($1 &- 48) } : nil
+    var offset = text.count
+    while offset > 0, text[offset - 1] &- 48 < 10 { offset -= 1 }
+    return offset < text.count ? text[offset...].reduce(0) { $0 &* 10 &+ Int($1 &- 48) } : nil
   }
 
   /// Where what follows `name` begins.
   private static func end(of name: StaticString, in payload: UnsafeRawBufferPointer, from start: Int) -> Int? {
     let length = name.utf8CodeUnitCount
     guard let base = payload.baseAddress else { return nil }
-    var place = start
-    while place + length <= payload.count {
-      // The last place where it may begin is `length` before the end.
-      guard let found = memchr(base + place, Int32(name.utf8Start.pointee), payload.count - length + 1 - place)
+    var offset = start
+    while offset + length <= payload.count {
+      // The last offset where it may begin is `length` before the end.
+      guard let found = memchr(base + offset, Int32(name.utf8Start.pointee), payload.count - length + 1 - offset)
       else { return nil }
-      place = UnsafeRawPointer(found) - base
-      if memcmp(found, name.utf8Start, length) == 0 { return place + length }
-      place += 1
+      offset = UnsafeRawPointer(found) - base
+      if memcmp(found, name.utf8Start, length) == 0 { return offset + length }
+      offset += 1
     }
     return nil
   }

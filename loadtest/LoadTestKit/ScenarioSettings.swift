@@ -41,10 +41,10 @@ extension Scenario {
   /// Sets what a line says.
   private mutating func set(_ line: SettingLine) throws(LoadTestError) {
     guard let setting = Scenario.settings.first(where: { $0.name == line.name }) else {
-      throw .usage("\(line.place): there is no setting \(line.name)")
+      throw .usage("\(line.origin): there is no setting \(line.name)")
     }
     guard setting.read(&self, line.value) else {
-      throw .usage("\(line.place): \(line.name) must be \(setting.words), not \(line.value)")
+      throw .usage("\(line.origin): \(line.name) must be \(setting.words), not \(line.value)")
     }
   }
 
@@ -54,7 +54,7 @@ extension Scenario {
     self.name = name
     var seen: Set<String> = []
     for line in try SettingLine.lines(of: text, file: file) {
-      guard seen.insert(line.name).inserted else { throw .usage("\(line.place): \(line.name) is set twice") }
+      guard seen.insert(line.name).inserted else { throw .usage("\(line.origin): \(line.name) is set twice") }
       switch line.name {
       case "about": about = line.value
       case "serve": serve = line.value.split(separator: " ").map(String.init)

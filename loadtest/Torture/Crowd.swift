@@ -1,3 +1,4 @@
+import HubClientLoop
 // The clients: pairs of a driver and a rider. The driver begins trips, takes them through all their states, and sends
 // where it is, half of the drivers in batches of ten, the others live. Its rider follows each trip from before it
 // begins.
@@ -6,7 +7,6 @@ import HubGeo
 import HubMessages
 import HubSystem
 import HubTransport
-import LocationHubClient
 
 final class Crowd: ClientLoopDelegate {
   private struct Pair {
@@ -152,8 +152,8 @@ final class Crowd: ClientLoopDelegate {
   private func move(_ number: Int, _ milliseconds: Int64) {
     guard pairs[number].move == nil else { return }
     let status: TripStatus
-    if let last = pairs[number].status, let place = Self.order.firstIndex(of: last) {
-      status = Self.order[place + 1]
+    if let last = pairs[number].status, let index = Self.order.firstIndex(of: last) {
+      status = Self.order[index + 1]
     } else {
       guard !isStopped, pairs[number].isFollowed else { return }
       status = Self.order[0]
@@ -204,7 +204,7 @@ final class Crowd: ClientLoopDelegate {
   }
 
   private func witness(_ trips: [Identifier]) {
-    // The numbers' life, as riders were told.
+    // The numbers' epoch, as riders were told.
     guard let epoch = pairs.compactMap({ loop.session($0.rider).resumePoint(of: .trip($0.trip))?.epoch }).first,
       let client = makeWitness()
     else { return }

@@ -2,7 +2,7 @@
 import HubMessages
 
 struct Findings {
-  /// A trip as riders see it: its events from the first on, and the life that their numbers belong to.
+  /// A trip as riders see it: its events from the first on, and the epoch that their numbers belong to.
   struct Trip {
     var seen: [Publication] = []
     var acked: [TripStatus] = []

@@ -35,16 +35,16 @@ struct HistoryRun {
 
   private func work(until end: Int64, _ sum: Locked<Sum>) {
     while true {
-      let place = sum.withLock { sum -> UInt64? in
+      let number = sum.withLock { sum -> UInt64? in
         guard sum.failures.isEmpty else { return nil }
         if let count, sum.begun >= count { return nil }
         if count == nil, ClockReading.read().uptimeNanoseconds >= end { return nil }
         sum.begun += 1
         return sum.begun - 1
       }
-      guard let place else { return }
+      guard let number else { return }
       do throws(HistoryFailure) {
-        let reach = try History.run(seed: firstSeed &+ place)
+        let reach = try History.run(seed: firstSeed &+ number)
         sum.withLock {
           $0.reach += reach
           $0.histories += 1

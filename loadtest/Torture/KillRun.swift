@@ -3,6 +3,7 @@
 // where they were. After each kill the disk must hold every fix of an acked batch; after each start a witness that was
 // never there asks for all events, which must be all that anybody saw and all that was acked.
 import Glibc
+import HubClientLoop
 import HubCore
 import HubDurabilityModel
 import HubGeo
@@ -11,7 +12,6 @@ import HubMessages
 import HubSystem
 import HubTestSupport
 import HubTransport
-import LocationHubClient
 
 final class KillRun {
   static let pairs = 20

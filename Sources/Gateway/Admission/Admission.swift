@@ -74,15 +74,21 @@ struct Admission {
         }
       }
     }
-    let (role, outcome) = (credential.role, admissions.sessionBegins(credential.role, IdentityKey(credential)))
+    let role = credential.role
+    let most = credential.isShare ? limits.sessionsPerSharer : limits.sessionsPerIdentity[role]
+    // The hub is asked about a driver's newcomer: it says whether the driver replaces its session too often (409).
+    let limit = most + (role == .driver ? 1 : 0)
+    let outcome = admissions.sessionBegins(role, IdentityKey(credential), limit: limit)
     if outcome != .admitted, peer.isProxy { leave(slot, now: now) }
     switch outcome {
     case .admitted: return
     case .full:
       throw refusal(.serviceUnavailable, "this hub has as many sessions as it may", .sessions)
     case .identityFull:
-      let most = limits.sessionsPerIdentity[role]
-      let message = "one \(role.name) has at most \(most) sessions (max-sessions-per-\(role.name))"
+      let message =
+        credential.isShare
+        ? "the links that one rider shares have at most \(most) sessions together"
+        : "one \(role.name) has at most \(most) sessions (max-sessions-per-\(role.name))"
       throw refusal(.tooManyRequests, message, .sessionsPerIdentity)
     }
   }

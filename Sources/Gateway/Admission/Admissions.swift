@@ -23,7 +23,6 @@ final class Admissions: Sendable {
   let sessionLimit: Int
   private let incompleteLimit: Int
   private let identities = Identities()
-  private let sessionsPerIdentity: RoleLimits
   private let areasPerIdentity: RoleLimits
   private let queriesPerIdentity: RoleLimits
 
@@ -34,7 +33,6 @@ final class Admissions: Sendable {
         rate: AddressTable.Rate(perSecond: limits.requestRate, burst: limits.requestBurst)))
     self.sessionLimit = sessionLimit
     incompleteLimit = limits.incompleteBytes
-    sessionsPerIdentity = limits.sessionsPerIdentity
     areasPerIdentity = limits.areasPerIdentity
     queriesPerIdentity = limits.hub.queriesPerIdentity
   }
@@ -62,13 +60,11 @@ final class Admissions: Sendable {
   // MARK: Sessions
 
   /// Room for one more session, which `sessionEnded` gives back where it was admitted.
-  func sessionBegins(_ role: HubMessages.Role, _ identity: IdentityKey) -> SessionAdmission {
+  func sessionBegins(_ role: HubMessages.Role, _ identity: IdentityKey, limit: Int) -> SessionAdmission {
     guard openSessions.add(1, ordering: .relaxed).newValue <= role.share(of: sessionLimit) else {
       openSessions.subtract(1, ordering: .relaxed)
       return .full
     }
-    // The hub is asked about a driver's newcomer: it says whether the driver replaces its session too often (409).
-    let limit = sessionsPerIdentity[role] + (role == .driver ? 1 : 0)
     if identities.begin(identity, limit: limit) { return .admitted }
     openSessions.subtract(1, ordering: .relaxed)
     return .identityFull

@@ -23,7 +23,13 @@ struct IdentityKey: Hashable, Sendable {
     hash = UInt64(bitPattern: Int64(hasher.finalize()))
   }
 
-  init(_ credential: Credential) { self.init(credential.role, credential.id) }
+  /// The holders of all shares that one maker has made are one identity, whatever has become of the shares: one rider
+  /// could otherwise be as many as it likes.
+  init(_ credential: Credential) {
+    let length = TripShare.prefix.utf8.count + TripShare.makerLength
+    let maker = credential.isShare ? Identifier(String(credential.id.description.prefix(length))) : nil
+    self.init(credential.role, maker ?? credential.id)
+  }
 }
 
 /// Sessions, watched cells and questions to the journal's past by identity.

@@ -7,13 +7,15 @@ import HubSystem
 public import HubTokens
 import Synchronization
 
-/// What decides whether a token opens the door. Immutable.
+/// What decides whether a token is accepted. Immutable.
 public struct TokenAccess: Sendable {
   public let verifier: TokenVerifier
   /// What checking a token counts for beside the request, in units (`WorkUnits`): a public key's signature takes up to
   /// 150 µs.
   let unitsOfCheck: Int
   public var revoked: RevocationList
+  /// Keys of phones (protocol/phones.md).
+  public var devices = DeviceKeys()
 
   public init(verifier: TokenVerifier, revoked: RevocationList = RevocationList()) {
     self.verifier = verifier

@@ -4,15 +4,31 @@ import HubMessages
 import HubWebSocket
 
 /// What a message travels in.
-enum Carrier: UInt8 {
+enum Carrier: UInt8, CaseIterable {
   /// A frame of its own (RFC 6455 §5.6).
   case webSocket
+  /// An event of a stream (HTML standard, "Server-sent events"): one `data` line, as JSON has no line ends.
+  case eventStream
+
+  /// As the metrics have it.
+  var name: StaticString {
+    switch self {
+    case .webSocket: "websocket"
+    case .eventStream: "event_stream"
+    }
+  }
+
+  private static let data: StaticString = "data: "
+  private static let end: StaticString = "\n\n"
 
   /// Leaves room in front of a message; gives where the message is to begin.
   @inline(__always)
   func begin(in arena: inout ByteBuffer) -> Int {
     switch self {
-    case .webSocket: FrameWriter.begin(as: .server, in: &arena)
+    case .webSocket: return FrameWriter.begin(as: .server, in: &arena)
+    case .eventStream:
+      arena.append(Carrier.data)
+      return arena.count
     }
   }
 
@@ -25,6 +41,9 @@ enum Carrier: UInt8 {
     case .webSocket:
       let start = FrameWriter.finish(form.opcode, payloadAt: payload, isCompressed: isCompressed, in: &arena)
       return start..<arena.count
+    case .eventStream:
+      arena.append(Carrier.end)
+      return (payload - Carrier.data.utf8CodeUnitCount)..<arena.count
     }
   }
 
@@ -32,6 +51,8 @@ enum Carrier: UInt8 {
   func payload(of frame: Range<Int>) -> Range<Int> {
     switch self {
     case .webSocket: FrameWriter.serverPayload(of: frame)
+    case .eventStream:
+      (frame.lowerBound + Carrier.data.utf8CodeUnitCount)..<(frame.upperBound - Carrier.end.utf8CodeUnitCount)
     }
   }
 
@@ -40,6 +61,7 @@ enum Carrier: UInt8 {
     let start = arena.count
     switch self {
     case .webSocket: unsafe FrameWriter.write(.text, message, isCompressed: true, into: &arena)
+    case .eventStream: preconditionFailure("no row of the table is a compressed stream")
     }
     return start..<arena.count
   }
@@ -70,9 +92,15 @@ struct Encoding: Hashable, BitwiseCopyable {
   static let table: [Row] =
     TimeFormat.allCases.map { Row(form: .json($0)) } + [Row(form: .binary)]
     + TimeFormat.allCases.map { Row(form: .json($0), isCompressed: true) }
-    + [Row(form: .json(.unixMilliseconds), hidesIDs: true)]
+    + TimeFormat.allCases.map { Row(carrier: .eventStream, form: .json($0)) }
+    + [Carrier.webSocket, .eventStream].map { Row(carrier: $0, form: .json(.unixMilliseconds), hidesIDs: true) }
 
   static let ofShares = Encoding(Row(form: .json(.unixMilliseconds), hidesIDs: true))
+
+  /// - Precondition: with `hidesIDs` times are in milliseconds.
+  static func stream(_ time: TimeFormat, hidesIDs: Bool) -> Encoding {
+    Encoding(Row(carrier: .eventStream, form: .json(time), hidesIDs: hidesIDs))
+  }
 
   let index: UInt8
 
@@ -84,6 +112,7 @@ struct Encoding: Hashable, BitwiseCopyable {
 
   var row: Row { Encoding.table[Int(index)] }
   var isCompressed: Bool { row.isCompressed }
+  var isStream: Bool { row.carrier == .eventStream }
 
   var uncompressed: Encoding {
     var row = row
@@ -95,7 +124,7 @@ struct Encoding: Hashable, BitwiseCopyable {
 /// Where the frame of each encoding lies in the arena, once a message was encoded.
 struct EncodedFrames {
   /// By the encoding's index: offsets of the arena, which are within 32 bits. Empty where there is none yet.
-  private var frames = InlineArray<8, Range<UInt32>>(repeating: 0..<0)
+  private var frames = InlineArray<12, Range<UInt32>>(repeating: 0..<0)
 
   subscript(encoding: Encoding) -> Range<Int>? {
     @inline(__always) get {

@@ -46,6 +46,10 @@ extension FanOut {
     {
       inputs.append(.released(outlet: number, cell))
     }
+    if let stream = session.stream {
+      stream.subscribed(answer, to: nil)
+      sendID(of: stream, to: recipient.connection)
+    }
     send(.subscribed(answer), to: recipient)
     if !new.isEmpty { inputs.append(.areaSnapshots(reference(recipient.connection), new)) }
     // A block of counts has as many cells of its own.

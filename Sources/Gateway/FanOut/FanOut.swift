@@ -19,6 +19,8 @@ struct FanOut: ~Copyable {
   private var encoder: MessageEncoder
   private var held = HeldPositions()
   var areas = AreaDeliveries()
+  /// Of the sessions that are streams of events.
+  var streams = OpenStreams()
   /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
   private var turnReceived = TurnList<Int64>()
   var counted = FanOutCounters()
@@ -80,10 +82,14 @@ struct FanOut: ~Copyable {
     let subscribers = subscriptions.subscribers(of: delivery.channel)
     guard !subscribers.isEmpty else { return }
     var encoded = EncodedFrames()
+    let sequence = streams.isEmpty ? nil : delivery.publication.sequence
     for subscriber in subscribers {
       let frame =
         encoded[subscriber.encoding]
         ?? encode(delivery.publication, on: delivery.channel, subscriber.encoding, &encoded)
+      if let sequence, subscriber.encoding.isStream {
+        sendID(sequence, of: delivery.channel, to: subscriber.connection)
+      }
       send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
     }
     counted.publicationsOut += UInt64(subscribers.count)
@@ -184,6 +190,7 @@ struct FanOut: ~Copyable {
   /// A session has ended.
   mutating func close(_ slot: Int, _ session: inout SessionSubscriptions, telling inputs: inout HubInputs) {
     areas.removeAll(slot)
+    streams.close(slot)
     while let channel = subscriptions.removeAny(of: &session) { release(channel, &inputs) }
     encoder.compression.close(slot)
   }
@@ -233,6 +240,10 @@ struct FanOut: ~Copyable {
     if !isNew { inputs.append(.released(outlet: number, channel)) }
     encoder.opened(channel, answer.channel, recipient.encoding)
     let before = loop.arena.count
+    if let stream = session.stream {
+      stream.subscribed(answer, to: channel)
+      sendID(of: stream, to: recipient.connection)
+    }
     send(.subscribed(answer), to: recipient, naming: channel)
     for publication in missed {
       // Beyond what is free it goes out uncompressed: compressing takes ten times as long as writing, and nobody else
@@ -240,7 +251,11 @@ struct FanOut: ~Copyable {
       let isLong = loop.arena.count - before > WorkUnits.freeAnswerBytes
       var encoded = EncodedFrames()
       let encoding = isLong ? recipient.encoding.uncompressed : recipient.encoding
-      send(encode(publication, on: channel, encoding, &encoded), to: recipient.connection)
+      let frame = encode(publication, on: channel, encoding, &encoded)
+      if session.stream != nil, let sequence = publication.sequence {
+        sendID(sequence, of: channel, to: recipient.connection)
+      }
+      send(frame, to: recipient.connection)
       counted.publicationsOut += 1
       counted.recovered += 1
     }
@@ -272,6 +287,7 @@ struct FanOut: ~Copyable {
     guard remove(channel, &session.open.subscriptions, &inputs) else { return }
     counted.subscriptionsEnded[Int(reason.rawValue)] += 1
     send(.unsubscribed(Unsubscribed(replyTo: nil, channel: name, reason: reason)), to: session.recipient)
+    if session.stream?.isAsking == false, session.open.subscriptions.count == 0 { streams.end(session.connection) }
   }
 
   /// The hub has said a channel's name: the session's subscription ends if its rights do not have it any more.
@@ -322,5 +338,32 @@ struct FanOut: ~Copyable {
 
   func reference(_ connection: ConnectionID) -> SessionRef {
     SessionRef(outlet: number, slot: connection.slot, generation: connection.generation)
+  }
+}
+
+// MARK: Streams
+
+extension FanOut {
+  /// The line before an event on a stream that says where its client is then. It belongs to one stream alone, as each
+  /// follows other channels: the message behind it is shared. Neither ever gives way to anything newer.
+  mutating func sendID(_ sequence: UInt64, of channel: ChannelHandle, to connection: ConnectionID) {
+    guard let stream = streams[connection] else { return }
+    stream.sending(sequence, of: channel)
+    sendID(of: stream, to: connection)
+  }
+
+  func sendID(of stream: EventStream, to connection: ConnectionID) {
+    loop.send(to: connection) { stream.lastEventID.writeLine(into: &$0) }
+  }
+}
+
+extension Publication {
+  /// Of an event; state has none.
+  fileprivate var sequence: UInt64? {
+    switch body {
+    case .tripUpdate(let update): update.sequence
+    case .notification(let notification): notification.sequence
+    case .driverLocation, .etaUpdate, .areaUpdate, .countsUpdate, .rawFix, .stats: nil
+    }
   }
 }

@@ -24,8 +24,10 @@ struct Subscriber {
 
 /// What one session is subscribed to.
 struct SessionSubscriptions {
+  fileprivate static let none = UInt32.max
+
   /// Head of the session's list in the table.
-  fileprivate var first = SubscriptionTable.none
+  fileprivate var first = SessionSubscriptions.none
   /// Those in the list.
   fileprivate var open: UInt16 = 0
   /// Those that the hub has not answered yet.
@@ -51,11 +53,9 @@ struct SubscriptionTable {
     var next: UInt32
   }
 
-  fileprivate static let none = UInt32.max
-
   private var channels: [[Subscriber]] = []
   private var nodes: [Node] = []
-  private var firstFree = SubscriptionTable.none
+  private var firstFree = SessionSubscriptions.none
   private(set) var count = 0
 
   /// The subscribers of a channel, for fan-out.
@@ -101,7 +101,7 @@ struct SubscriptionTable {
 
   /// Removes one of a session's subscriptions and gives its channel; nil when it has none.
   mutating func removeAny(of session: inout SessionSubscriptions) -> ChannelHandle? {
-    guard session.first != Self.none else { return nil }
+    guard session.first != SessionSubscriptions.none else { return nil }
     let node = session.first
     session.first = nodes[Int(node)].next
     session.open -= 1
@@ -123,7 +123,7 @@ struct SubscriptionTable {
   /// The channels of a session, in no order.
   func forEach(of session: SessionSubscriptions, _ body: (ChannelHandle) -> Void) {
     var node = session.first
-    while node != Self.none {
+    while node != SessionSubscriptions.none {
       body(ChannelHandle(index: nodes[Int(node)].channel))
       node = nodes[Int(node)].next
     }
@@ -131,7 +131,7 @@ struct SubscriptionTable {
 
   private func find(_ channel: ChannelHandle, _ first: UInt32) -> UInt32? {
     var node = first
-    while node != Self.none {
+    while node != SessionSubscriptions.none {
       if nodes[Int(node)].channel == channel.index { return node }
       node = nodes[Int(node)].next
     }
@@ -154,7 +154,7 @@ struct SubscriptionTable {
   }
 
   private mutating func makeNode(_ node: Node) -> UInt32 {
-    guard firstFree != Self.none else {
+    guard firstFree != SessionSubscriptions.none else {
       nodes.append(node)
       return UInt32(nodes.count - 1)
     }

@@ -6,7 +6,7 @@ import HubHTTP
 import HubMessages
 
 enum DriverEndpoints {
-  private static let messageID = MessageID("http")!  // four letters that ids may have
+  static let messageID = MessageID("http")!  // four letters that ids may have
 
   /// `POST /v1/locations`: a fix or a batch.
   static func locate(_ call: HTTPCall) throws(Refusal) -> Outcome {
@@ -15,9 +15,13 @@ enum DriverEndpoints {
       try unsafe reader.readLocations(bytes, time: time)
     }
     call.request.charge(fixes: batch.fixes.count)
-    let input = BatchInput(
+    var input = BatchInput(
       session: call.context.session, driverID: caller.id, messageID: messageID, sent: now.timestamp, received: now,
       batch: batch, tripIsGranted: batch.tripID.map(caller.names(trip:)) ?? false)
+    if let trip = try call.query.parameter("trip") {
+      guard trip == "current" else { throw Refusal(.badMessage, "trip may be current") }
+      input.takesCurrentTrip = true
+    }
     return .ask([.batch(input)] + (caller.vehicleInput.map { [$0] } ?? []))
   }
 

@@ -31,6 +31,12 @@ enum Awaited {
   case history
   /// The counters of all loops.
   case metrics
+  /// The hub's word on each channel of a stream.
+  case channels(EventStream)
+  /// What a phone app is to be told.
+  case phone(PhoneFormat)
+  /// The reply to a message that was posted.
+  case message(MessageID)
 }
 
 final class Exchange {

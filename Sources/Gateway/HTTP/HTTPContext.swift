@@ -31,7 +31,7 @@ final class HTTPSettings {
     headLimits = HTTPLimits(headBytes: limits.requestHeadBytes, bodyBytes: limits.requestBodyBytes)
     unwantedBodyLimits = HTTPLimits(
       headBytes: limits.requestHeadBytes, bodyBytes: min(limits.requestBodyBytes, limits.unwantedBodyBytes))
-    pageFields = PageEndpoints.fields(configuration.pages)
+    pageFields = PageFields.all(configuration.pages)
   }
 
   /// Trips and fixes are stored, so what the hub has forgotten can be asked for.
@@ -39,7 +39,7 @@ final class HTTPSettings {
 
   /// The counters of all loops and the hub, as they are now.
   func metricsPage() -> Response {
-    Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: metrics().text())
+    Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: Metric.page(metrics()))
   }
 
   /// What the page, and the channel `stats`, are made from.
@@ -61,7 +61,7 @@ final class HTTPSettings {
     // HTTP caches").
     let vary = configuration.origins.isEmpty ? [] : [OutgoingField("Vary", "Origin")]
     guard case .allowed(let origin) = origin,
-      !response.fields.contains(where: { "\($0.name)" == PageEndpoints.forAllOrigins.name.description })
+      !response.fields.contains(where: { "\($0.name)" == PageFields.forAllOrigins.name.description })
     else { return vary }
     return [
       OutgoingField("Access-Control-Allow-Origin", origin),
@@ -91,10 +91,12 @@ struct HTTPContext {
   // MARK: Who may come in
 
   /// What is looked at before the request itself: how much its address asks for, and which web page it is of.
-  func admit(_ request: HTTPRequest, isOverAddressLimit: Bool) throws(Refusal) {
+  func admit(
+    _ request: HTTPRequest, isOverAddressLimit: Bool, isForAllOrigins: @autoclosure () -> Bool
+  ) throws(Refusal) {
     if isOverAddressLimit { throw Refusal.tooManyConnections(limits, endsConnection: true) }
     try chargeAddress(of: request)
-    guard request.origin != .refused || Routes.isForAllOrigins(request) else {
+    guard request.origin != .refused || isForAllOrigins() else {
       throw Refusal(
         .forbidden, "pages of this origin may not use this hub; its operator can allow them with --allow-origin",
         counting: { $0.originsRefused += 1 })

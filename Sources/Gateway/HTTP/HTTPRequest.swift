@@ -18,7 +18,7 @@ struct HTTPPeer {
 final class HTTPRequest {
   let head: RequestHead
   let peer: HTTPPeer
-  /// Of the web page that asks.
+  /// Whether the web page that asks may: by its origin.
   let origin: AllowedOrigins.Verdict
   /// Its path, decoded.
   let path: Result<[String], HTTPError>
@@ -28,6 +28,10 @@ final class HTTPRequest {
   var keepsConnection: Bool
   /// How the body, and the answer's, write timestamps.
   var time = TimeFormat.unixMilliseconds
+  /// Its endpoint is one of phone apps.
+  var isOfPhone = false
+  /// Set where the body is one message: whatever is said to it is a reply, with the message's id where that was read.
+  var postedMessage: PostedMessage?
   /// By what the request's address is charged; 0 where it is not.
   var rateKey: UInt64 = 0
   /// The credential, once it was looked at, and by which keys.
@@ -59,7 +63,9 @@ final class HTTPRequest {
     if let checked, checked.generation == check.generation { return try checked.credential.get() }
     work.credentialChecks += 1
     work.checkUnits += check.access?.unitsOfCheck ?? 0
-    let result = Result { () throws(CredentialError) in try check.credential(of: head) }
+    let result = Result { () throws(CredentialError) in
+      try isOfPhone ? check.phoneCredential(of: head) : check.credential(of: head)
+    }
     checked = (result, check.generation)
     return try result.get()
   }
@@ -94,6 +100,9 @@ final class HTTPRequest {
     work.units +=
       WorkUnits.of(bytes: body.count, fixes: fixes, positions: positions) - WorkUnits.of(bytes: body.count)
   }
+
+  /// Charges the request for so much more work.
+  func charge(units: Int) { work.units += units }
 
   /// What came on top since the last call.
   func takeWork() -> Work {

@@ -75,13 +75,18 @@ struct HTTPRoute: Sendable {
     let access: Access
     /// The parameters that a query may have.
     let parameters: [StaticString]
+    /// From this one on they may come several times.
+    let firstRepeatable: Int
     let handler: Handler
 
     static func on(
-      _ method: Method, for access: Access = .known, parameters: [StaticString] = [], _ handler: @escaping Handler
+      _ method: Method, for access: Access = .known, parameters: [StaticString] = [], repeatable: [StaticString] = [],
+      _ handler: @escaping Handler
     ) -> Action {
-      Action(
-        method: method, access: access, parameters: parameters + HTTPRoute.commonParameters, handler: handler)
+      let single = parameters + HTTPRoute.commonParameters
+      return Action(
+        method: method, access: access, parameters: single + repeatable, firstRepeatable: single.count,
+        handler: handler)
     }
 
     /// Whether a body is read at its full size.
@@ -102,6 +107,8 @@ struct HTTPRoute: Sendable {
   let isForOperators: Bool
   /// Pages of all origins may read it.
   let isForAllOrigins: Bool
+  /// For phone apps: their way to bring a credential is taken, too, and their parameters are their own.
+  let isForPhones: Bool
   /// The handler looks at the method itself.
   private let takesAnyMethod: Bool
   private let actions: [Action]
@@ -109,12 +116,14 @@ struct HTTPRoute: Sendable {
   let allowedMethods: String
 
   init(
-    _ path: String, isForOperators: Bool = false, isForAllOrigins: Bool = false, takesAnyMethod: Bool = false,
+    _ path: String, isForOperators: Bool = false, isForAllOrigins: Bool = false, isForPhones: Bool = false,
+    takesAnyMethod: Bool = false,
     _ actions: Action...
   ) {
     self.path = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
     self.isForAllOrigins = isForAllOrigins
     self.isForOperators = isForOperators
+    self.isForPhones = isForPhones
     self.takesAnyMethod = takesAnyMethod
     self.actions = actions
     allowedMethods = actions.map { $0.method == .get ? "GET, HEAD" : "\($0.method.name)" }.joined(separator: ", ")

@@ -95,7 +95,8 @@ struct HTTPService {
     budget.spend(bytes: request.body.count)
     counters.requests += 1
     let outcome = Result { () throws(Refusal) in
-      try context.admit(request, isOverAddressLimit: exchange.isOverAddressLimit)
+      try context.admit(
+        request, isOverAddressLimit: exchange.isOverAddressLimit, isForAllOrigins: Routes.isForAllOrigins(request))
       return try Routes.outcome(of: request, context)
     }
     charge(request, &budget, &counters)
@@ -120,8 +121,10 @@ struct HTTPService {
     _ counters: inout LoopCounters
   ) {
     if refusal.endsConnection { request?.keepsConnection = false }
-    counters.count(refusal)
-    respond(refusal.response, to: request, exchange, &budget, &counters)
+    refusal.count(in: &counters)
+    let posted = request?.postedMessage
+    let response = posted.map { MessageEndpoint.response(refusal, to: $0) } ?? refusal.response
+    respond(response, to: request, exchange, &budget, &counters)
   }
 
   /// `request`: nil where it could not be read. `room`: what the journal's reader has taken for the answer.

@@ -8,8 +8,8 @@ import HubRuntime
 enum HubAnswer {
   /// What was made of it over several turns, or by the reader of the journal, which has taken room for it.
   case made(Result<Response, Refusal>, room: MemoryReservation? = nil)
-  /// To `POST /v1/locations`.
-  case batch(Ack.Batch?)
+  case ack(Ack)
+  case pong(Pong)
   case refused(ErrorReply)
   /// Nil for a driver that nobody knows.
   case query(QueryResult?)
@@ -20,9 +20,10 @@ enum HubAnswer {
   /// A reply to a session that stands for a request; nil for one that answers none.
   init?(_ reply: Reply) {
     switch reply {
-    case .ack(let ack): self = .batch(ack.batch)
+    case .ack(let ack): self = .ack(ack)
+    case .pong(let pong): self = .pong(pong)
     case .error(let error): self = .refused(error)
-    case .connected, .subscribed, .unsubscribed, .pong, .sampling, .result: return nil
+    case .connected, .subscribed, .unsubscribed, .sampling, .result: return nil
     }
   }
 
@@ -33,9 +34,13 @@ enum HubAnswer {
   func outcome(
     for request: HTTPRequest, _ awaited: Awaited, _ context: HTTPContext
   ) throws(Refusal) -> Outcome {
+    if case .message(let id) = awaited { return try MessageEndpoint.answer(self, to: id, request, context) }
     switch self {
     case .made(let result, let room): return .respond(try result.get(), room: room)
-    case .batch(let batch): return .respond(DriverEndpoints.answer(batch))
+    case .ack(let ack):
+      if case .phone(let format) = awaited { return .respond(PhoneEndpoints.success(format)) }
+      return .respond(DriverEndpoints.answer(ack.batch))
+    case .pong: throw Refusal(.internalError, "an answer to what was not asked")
     case .refused(let error): throw Refusal(error)
     case .query(nil): throw Refusal(.notFound, HubAnswer.unknownDriver)
     case .query(let result?):
@@ -63,10 +68,10 @@ enum HubAnswer {
     case .query(let result?): .result(ResultReply(replyTo: messageID, result: result))
     case .trips(.trip(let report, _)): .result(ResultReply(replyTo: messageID, result: .trip(report)))
     case .query(nil): .error(ErrorReply(code: .notFound, message: HubAnswer.unknownDriver, replyTo: messageID))
-    case .trips(.refused(let error)): .error(error)
-    case .trips(.list), .trips(.shares), .trips(.shared), .trips(.unshared), .fences, .notification, .batch, .refused,
-      .made:
-      nil
+    case .trips(.refused(let error)), .refused(let error): .error(error)
+    case .ack(let ack): .ack(ack)
+    case .pong(let pong): .pong(pong)
+    case .trips(.list), .trips(.shares), .trips(.shared), .trips(.unshared), .fences, .notification, .made: nil
     }
   }
 }

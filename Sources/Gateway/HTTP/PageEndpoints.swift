@@ -15,7 +15,7 @@ enum PageEndpoints {
       HTTPRoute("/streets", .on(.get, for: .open) { (call) throws(Refusal) in try streets(call, tile: nil) }),
       HTTPRoute("/streets/14/{id}/{id}", .on(.get, for: .open, streetTile)),
     ]
-    + Pages.files.keys.sorted().map { name in
+    + Pages.names.map { name in
       HTTPRoute("/\(name)", isForAllOrigins: clientFiles.contains(name), page(name))
     }
 
@@ -23,20 +23,6 @@ enum PageEndpoints {
   private static let clientFiles: Set<String> = [
     "hub.js", "hub-areas.js", "hub-binary.js", "hub-http.js", "hub-store.js", "hub.d.ts",
   ]
-  static let forAllOrigins = OutgoingField("Access-Control-Allow-Origin", "*")
-
-  /// What the pages are sent with: they may run the hub's own scripts and styles, talk to the hub, and have images of
-  /// the hub and of who has the map's tiles. `require-trusted-types-for`: no text becomes markup.
-  static func fields(_ pages: PageConfiguration?) -> [OutgoingField] {
-    let tiles = pages?.map.tiles?.origin.map { " \($0)" } ?? ""
-    return [
-      OutgoingField(
-        "Content-Security-Policy",
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:\(tiles); connect-src 'self'; "
-          + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"),
-      OutgoingField("X-Content-Type-Options", "nosniff"), OutgoingField("Referrer-Policy", "no-referrer"),
-    ]
-  }
 
   // MARK: Files
 
@@ -46,7 +32,7 @@ enum PageEndpoints {
       guard let file = Pages.files[name] else {
         throw Refusal(.notFound, "this hub was built without \(name)")
       }
-      let origins = clientFiles.contains(name) ? [forAllOrigins] : []
+      let origins = clientFiles.contains(name) ? [PageFields.forAllOrigins] : []
       return .respond(response(file, to: call, call.context.settings.pageFields + origins))
     }
   }

@@ -94,6 +94,13 @@ extension Query {
     do throws(HTTPError) { return try string(name) } catch { throw Query.malformed(name) }
   }
 
+  /// The values of a parameter that may come several times, in order.
+  func texts(_ name: StaticString) throws(Refusal) -> [String] {
+    do throws(HTTPError) { return try items().filter { $0.name == "\(name)" }.map(\.value) } catch {
+      throw Query.malformed(name)
+    }
+  }
+
   /// The decoded value of a parameter, which need not be UTF-8; nil where there is none.
   fileprivate func value(_ name: StaticString) throws(Refusal) -> [UInt8]? {
     do throws(HTTPError) { return try bytes(name) } catch { throw Query.malformed(name) }

@@ -15,6 +15,8 @@ struct Refusal: Error {
   var fields: [OutgoingField]
   /// The connection ends behind the answer.
   var endsConnection: Bool
+  /// The state that a trip is in, with `invalid_transition`.
+  var tripStatus: TripStatus?
   /// Counts what is counted beside the code.
   var counting: @Sendable (inout LoopCounters) -> Void
 
@@ -32,6 +34,12 @@ struct Refusal: Error {
     self.counting = counting
   }
 
+  /// Counts it by its code, and what it is counted as beside that.
+  func count(in counters: inout LoopCounters) {
+    counters.errors[Int(code.rawValue)] += 1
+    counting(&counters)
+  }
+
   var response: Response {
     let response = Response.json(status, fields: fields) { JSONWriter.writeError(code, message: message, into: &$0) }
     return retryAfter.map(response.retryAfter(seconds:)) ?? response
@@ -39,11 +47,12 @@ struct Refusal: Error {
 }
 
 extension Refusal {
-  /// Of the hub, or of a question that the asker may not put.
+  /// What the hub refuses, or a question that the asker may not put.
   init(_ error: ErrorReply) {
     self.init(
       error.code, error.message, status: error.isOwnLimit ? .tooManyRequests : nil,
       retryAfter: error.retryAfter.map { Int($0.rounded(.up)) })
+    tripStatus = error.status
   }
 
   init(_ error: MessageError) { self.init(error.code, error.text) }
@@ -57,13 +66,6 @@ extension Refusal {
 
   init(_ refusal: UpgradeRefusal) {
     self.init(.badMessage, refusal.explanation, status: refusal.status, fields: refusal.response.fields)
-  }
-}
-
-extension LoopCounters {
-  mutating func count(_ refusal: Refusal) {
-    errors[Int(refusal.code.rawValue)] += 1
-    refusal.counting(&self)
   }
 }
 

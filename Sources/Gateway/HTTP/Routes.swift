@@ -20,7 +20,16 @@ enum Routes {
       HTTPRoute("/metrics", isForOperators: true, .on(.get, for: .open, metrics)),
       HTTPRoute(
         "/v1/locations",
-        .on(.post, for: .only(.driver, otherwise: "only a driver sends locations"), DriverEndpoints.locate)),
+        .on(.post, for: phone, parameters: ["trip"], DriverEndpoints.locate)),
+      HTTPRoute(
+        "/v1/events",
+        .on(.get, parameters: ["lastEventId"], repeatable: ["channel"], EventStreamEndpoint.open)),
+      HTTPRoute("/v1/owntracks", isForPhones: true, .on(.post, for: phone, PhoneEndpoints.ownTracks)),
+      HTTPRoute(
+        "/v1/osmand", isForPhones: true, .on(.get, for: phone, PhoneEndpoints.osmAnd),
+        .on(.post, for: phone, PhoneEndpoints.osmAnd)),
+      HTTPRoute("/v1/overland", isForPhones: true, .on(.post, for: phone, PhoneEndpoints.overland)),
+      HTTPRoute("/v1/messages", .on(.post, MessageEndpoint.post)),
       HTTPRoute(
         "/v1/drivers/nearby",
         .on(.get, parameters: ["latitude", "longitude", "radius"] + filter, DriverEndpoints.nearby)),
@@ -55,6 +64,7 @@ enum Routes {
         .on(.post, for: .only(.ops, otherwise: "only ops may post notifications"), NotificationEndpoint.post)),
     ] + ([nil] + TrackFormat.allCases).map(track) + PageEndpoints.routes
 
+  private static let phone = HTTPRoute.Access.only(.driver, otherwise: "only a driver sends locations")
   private static let fenceAccess = HTTPRoute.Access.only(.ops, otherwise: "only ops may see and change fences")
 
   /// `format`: the one that the path's suffix names; nil for what `Accept` says.
@@ -92,6 +102,7 @@ enum Routes {
       return try exchange.readBody().map { .complete($0) } ?? .incomplete
     }
     let request = HTTPRequest(head, from: exchange.peer, origins: context.configuration.origins)
+    if case .success(let path) = request.path { request.isOfPhone = find(path)?.route.isForPhones == true }
     let isWanted = wantsBody(of: request, context)
     let isHeldBack = head.expectsContinue && exchange.input.isEmpty
     if isHeldBack, !isWanted {
@@ -140,11 +151,14 @@ enum Routes {
   @discardableResult
   private static func admit(_ call: HTTPCall, _ action: HTTPRoute.Action) throws(Refusal) -> Credential {
     let caller = try call.caller()
+    if call.request.isOfPhone { return caller }
     guard let time = TimeFormat(queryValue: call.query.text("time")) else {
       throw Refusal(.badMessage, TimeFormat.queryHelp)
     }
     call.request.time = time
-    if let fault = call.query.fault(knowing: action.parameters) { throw Refusal(.badMessage, "\(fault)") }
+    if let fault = call.query.fault(knowing: action.parameters, repeatableFrom: action.firstRepeatable) {
+      throw Refusal(.badMessage, "\(fault)")
+    }
     return caller
   }
 

@@ -8,7 +8,7 @@ import HubRuntime
 import HubTransport
 
 extension SessionLoop {
-  private func context(_ exchange: Exchange) -> HTTPContext {
+  func context(_ exchange: Exchange) -> HTTPContext {
     http.context(reference(exchange.connection), access, fanOut.compressionPolicy, now: now)
   }
 

@@ -22,12 +22,20 @@ enum ShareEndpoints {
       }
     }
     guard expires.map({ $0 > now }) ?? true else { throw Refusal(.badMessage, "expires has passed") }
-    return try ask(.begin(TripShare(id: .random(), created: now, expires: expires)), call)
+    return try ask(.begin(TripShare(id: try id(for: call), created: now, expires: expires)), call)
   }
 
   static func end(_ call: HTTPCall) throws(Refusal) -> Outcome {
     guard let id = Identifier(call.parameters[1]) else { throw Refusal(.notFound, "this trip has no such share") }
     return try ask(.end(id), call)
+  }
+
+  /// The ids of all shares that a rider makes begin alike, for the sessions of their holders are counted together
+  /// (`IdentityKey`); those that ops make, for others, do so for each trip.
+  private static func id(for call: HTTPCall) throws(Refusal) -> Identifier {
+    let caller = try call.caller()
+    let maker = IdentityKey(caller.role, caller.role == .rider ? caller.id : try call.id(of: "trip"))
+    return .random(beginning: maker.hash, characters: TripShare.makerLength)
   }
 
   private static func ask(_ question: TripShareQuestion, _ call: HTTPCall) throws(Refusal) -> Outcome {

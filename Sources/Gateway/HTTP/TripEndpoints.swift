@@ -93,11 +93,15 @@ extension Response {
 
 extension Identifier {
   /// 100 bits of the system's randomness, as 20 of 0-9 a-z but for i l o u.
-  static func random() -> Identifier {
+  /// 20 characters by chance, of which the first are those of `start`.
+  static func random(beginning start: UInt64 = 0, characters: Int = 0) -> Identifier {
     var random = SystemRandomNumberGenerator()
     let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
     let (high, low) = (random.next(), random.next())
-    let text = (0..<20).map { alphabet[Int(($0 < 10 ? high : low) >> UInt64($0 % 10 * 5) & 31)] }
+    let text = (0..<20).map { index in
+      let bits = index < characters ? start : index < 10 ? high : low
+      return alphabet[Int(bits >> UInt64(index % 10 * 5) & 31)]
+    }
     return unsafe text.withUnsafeBytes { unsafe Identifier($0)! }  // 20 characters that ids may have
   }
 }

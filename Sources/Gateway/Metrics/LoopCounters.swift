@@ -9,8 +9,10 @@ struct LoopCounters: Sendable {
   var connections = 0
   /// Open sessions by `Role.rawValue`.
   var sessions = [Int](repeating: 0, count: Role.allCases.count)
+  /// The same by `Carrier.rawValue`.
+  var sessionsByCarrier = [Int](repeating: 0, count: Carrier.allCases.count)
   /// Answers that are being written, and questions to the journal's past.
-  var answersUnderWay = 0
+  var pendingReplies = 0
   var historyQuestions = 0
 
   // Since the start.
@@ -21,7 +23,7 @@ struct LoopCounters: Sendable {
   var requestTimeouts: UInt64 = 0
   /// Requests that the journal's reader had no room for.
   var historyRefused: UInt64 = 0
-  /// Those of them for which there was no room at all, and queries for whose answers there was none.
+  /// Requests for which the journal's reader had no room at all, and queries for whose answers there was none.
   var historyFull: UInt64 = 0
   var answersFull: UInt64 = 0
   /// Credentials of requests that were looked at.
@@ -52,15 +54,17 @@ struct LoopCounters: Sendable {
   var fanOut = FanOutCounters()
   var transport = EventLoopCounters()
 
-  mutating func sessionOpened(_ role: Role, _ form: MessageForm, isCompressed: Bool) {
+  mutating func sessionOpened(_ role: Role, _ carrier: Carrier, _ form: MessageForm, isCompressed: Bool) {
     sessions[Int(role.rawValue)] += 1
+    sessionsByCarrier[Int(carrier.rawValue)] += 1
     sessionsOpened += 1
     if form == .binary { binarySessions += 1 }
     if isCompressed { compressedSessionsOpened += 1 }
   }
 
-  mutating func sessionEnded(_ role: Role, _ form: MessageForm) {
+  mutating func sessionEnded(_ role: Role, _ carrier: Carrier, _ form: MessageForm) {
     sessions[Int(role.rawValue)] -= 1
+    sessionsByCarrier[Int(carrier.rawValue)] -= 1
     if form == .binary { binarySessions -= 1 }
   }
 

@@ -10,19 +10,24 @@ import HubTransport
 
 extension Metric {
   static let all =
-    sessions + tls + traffic + compression + problems + door + fixes + events + tables + queries + storage + history
-    + process
+    sessions + tls + traffic + compression + problems + admission + fixes + events + tables + queries + storage
+    + history + process
 
   private static let sessions: [Metric] = [
     Metric("connections", loops: \.connections, "Open TCP connections."),
-    Metric("sessions", by: "role", "Open WebSocket sessions by role.", read: \.sessions),
+    Metric("sessions", by: "role", "Open sessions by role, WebSockets and event streams.", read: \.sessions),
+    Metric("sessions_by_transport", by: "transport", "The same by what they come over.") { reading in
+      Carrier.allCases.map { carrier in
+        ("\(carrier.name)", UInt64(reading.sum { $0.sessionsByCarrier[Int(carrier.rawValue)] }))
+      }
+    },
     Metric("subscriptions", loops: \.fanOut.subscriptions, "Subscriptions of open sessions."),
     Metric("subscriptions_ended_total", by: "reason", "Subscriptions that the hub ended, by reason.") { reading in
       Unsubscribed.Reason.allCases.filter { $0 != .asked }.map { reason in
         ("\(reason.name)", reading.sum { $0.fanOut.subscriptionsEnded[Int(reason.rawValue)] })
       }
     },
-    Metric("sessions_opened_total", loops: \.sessionsOpened, "WebSocket sessions opened."),
+    Metric("sessions_opened_total", loops: \.sessionsOpened, "Sessions opened."),
     Metric("handshakes_refused_total", loops: \.handshakesRefused, "Upgrades refused."),
     Metric("accepted_total", loops: \.transport.accepted, "TCP connections accepted."),
   ]
@@ -100,7 +105,7 @@ extension Metric {
     Metric("outbox_bytes", loops: \.transport.outboxBytes, "Unsent bytes of slow sessions."),
   ]
 
-  private static let door: [Metric] = [
+  private static let admission: [Metric] = [
     Metric("origins_refused_total", loops: \.originsRefused, "Requests of web pages that may not."),
     Metric("credential_checks_total", loops: \.credentialChecks, "Credentials of requests checked."),
     Metric("accept_waits_total", loops: \.transport.acceptWaits, "Times accepting waited for its rate."),
@@ -141,6 +146,15 @@ extension Metric {
       "clocks_believed_total", hub: \.clocksBelieved, "Clocks of drivers that were set back and are believed."),
     Metric("fixes_absorbed_total", by: "reason", "Accepted fixes whose place was not used.") { reading in
       Tracker.Refusal.allCases.map { ("\($0.name)", reading.hub.fixesAbsorbed[Int($0.rawValue)]) }
+    },
+    Metric(
+      "phone_fixes_total", by: "app", and: "outcome", "Fixes in the formats of phone apps; `ignored` are requests."
+    ) { reading in
+      PhoneFormat.allCases.flatMap { app in
+        PhoneOutcome.allCases.map { outcome in
+          ("\(app.name)", "\(outcome.name)", reading.hub.phoneFixes[Int(app.rawValue)][Int(outcome.rawValue)])
+        }
+      }
     },
     Metric("fixes_received_total", hub: \.fixesReceived, "Fixes that came."),
     Metric(

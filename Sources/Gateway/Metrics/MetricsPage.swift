@@ -56,18 +56,6 @@ struct MetricsReading {
     for loop in loops { latency.merge(loop.fanOut.latency) }
     return latency
   }
-
-  /// The whole page.
-  func text() -> [UInt8] {
-    var page = ByteBuffer(capacity: 32 * 1024)
-    for metric in Metric.all {
-      guard let samples = metric.samples(self) else { continue }
-      let name = "locationhub_\(metric.name)"
-      page.append(utf8: "# HELP \(name) \(metric.help)\n# TYPE \(name) \(metric.kind)\n")
-      for sample in samples { metric.write(sample, into: &page) }
-    }
-    return page.array()
-  }
 }
 
 /// A family of the page: one row of the table.
@@ -91,7 +79,7 @@ struct Metric: Sendable {
   /// As Prometheus has it.
   var kind: String { label == "le" ? "histogram" : name.hasSuffix("_total") ? "counter" : "gauge" }
 
-  fileprivate func write(_ sample: Sample, into page: inout ByteBuffer) {
+  private func write(_ sample: Sample, into page: inout ByteBuffer) {
     let labels = label.flatMap { label in sample.label.map { "{\(label)=\"\($0)\"}" } } ?? ""
     page.append(utf8: "locationhub_\(name)\(sample.suffix)\(labels) ")
     switch sample.value {
@@ -99,6 +87,18 @@ struct Metric: Sendable {
     case .seconds(let seconds): page.append(double: seconds)
     }
     page.append("\n")
+  }
+
+  /// The whole page.
+  static func page(_ reading: MetricsReading) -> [UInt8] {
+    var page = ByteBuffer(capacity: 32 * 1024)
+    for metric in all {
+      guard let samples = metric.samples(reading) else { continue }
+      let name = "locationhub_\(metric.name)"
+      page.append(utf8: "# HELP \(name) \(metric.help)\n# TYPE \(name) \(metric.kind)\n")
+      for sample in samples { metric.write(sample, into: &page) }
+    }
+    return page.array()
   }
 }
 
@@ -134,6 +134,16 @@ extension Metric {
     read: @escaping @Sendable (MetricsReading) -> [(String, UInt64)]
   ) {
     self.init(name: name, label: label, help: help) { read($0).map { ("", $0.0, .count($0.1)) } }
+  }
+
+  /// Several numbers that two labels tell apart.
+  init(
+    _ name: String, by first: String, and second: String, _ help: String,
+    read: @escaping @Sendable (MetricsReading) -> [(String, String, UInt64)]
+  ) {
+    self.init(name: name, label: first, help: help) {
+      read($0).map { ("", "\($0.0)\",\(second)=\"\($0.1)", .count($0.2)) }
+    }
   }
 
   /// Times in microseconds, shown in seconds.

@@ -48,7 +48,7 @@ struct TableBounds {
         name: "subscriptions", entries: counters.reduce(0) { $0 + $1.fanOut.subscriptions },
         capacity: sessions * limits.subscriptionsPerSession, hits: 0),
       TableFigures(
-        name: "answers", entries: counters.reduce(0) { $0 + $1.answersUnderWay }, capacity: limits.hub.queries * loops,
+        name: "answers", entries: counters.reduce(0) { $0 + $1.pendingReplies }, capacity: limits.hub.queries * loops,
         hits: counters.reduce(0) { $0 + $1.answersFull }),
       TableFigures(
         name: "history_questions", entries: counters.reduce(0) { $0 + $1.historyQuestions },

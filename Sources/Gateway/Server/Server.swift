@@ -43,10 +43,11 @@ public final class Server: Sendable {
   /// Starts listening and returns; the work is done on threads of its own.
   public static func start(_ configuration: ServerConfiguration) throws(ServerError) -> Server {
     configuration.limits.validate()
-    let address = try checkedAddress(configuration)
+    let address = try configuration.listeningAddress()
     let lock: PortLock
     do throws(PortLockError) { lock = try PortLock(address) } catch { throw .portTaken("\(error)") }
-    let openFiles = raiseOpenFileLimit(configuration, Log(level: configuration.logLevel))
+    let openFiles = raiseOpenFileLimit(
+      configuration, Log(level: configuration.logLevel, format: configuration.logFormat))
     let limits = configuration.limits.eventLoop(loops: configuration.loops, openFiles: openFiles)
     let shared = SharedState(
       configuration: configuration,
@@ -81,20 +82,6 @@ public final class Server: Sendable {
       let admin = configuration.adminPort.map { ", admin port \(configuration.adminHost):\($0)" } ?? ""
       throw .system("cannot start on \(address)\(admin): \(error)")
     }
-  }
-
-  private static func checkedAddress(_ configuration: ServerConfiguration) throws(ServerError) -> SocketAddress {
-    guard (1...64).contains(configuration.loops) else { throw .badLoopCount(configuration.loops) }
-    guard let address = SocketAddress(host: configuration.host, port: configuration.port) else {
-      throw .badAddress(configuration.host)
-    }
-    guard configuration.adminPort == nil || SocketAddress(host: configuration.adminHost, port: 0) != nil else {
-      throw .badAddress(configuration.adminHost)
-    }
-    guard address.isLoopback || !configuration.allowsDevelopmentCredentials else {
-      throw .developmentCredentialsNotOnLoopback(configuration.host)
-    }
-    return address
   }
 
   /// Each connection is a descriptor: says so where the system allows fewer than the limits promise.

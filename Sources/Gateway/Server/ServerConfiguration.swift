@@ -61,8 +61,18 @@ public struct ServerConfiguration: Sendable {
   public var limits = Limits()
   public var timings = HubTimings()
   public var logLevel = LogLevel.info
+  public var logFormat = LogFormat.logfmt
 
   public init() {}
+
+  /// Where it listens, if that and what is served there go together. Binds nothing.
+  public func listeningAddress() throws(ServerError) -> SocketAddress {
+    guard (1...64).contains(loops) else { throw .badLoopCount(loops) }
+    guard let address = SocketAddress(host: host, port: port) else { throw .badAddress(host) }
+    guard adminPort == nil || SocketAddress(host: adminHost, port: 0) != nil else { throw .badAddress(adminHost) }
+    guard address.isLoopback || !allowsDevelopmentCredentials else { throw .developmentCredentialsNotOnLoopback(host) }
+    return address
+  }
 
   /// Sets `publicURL`, whose origin may use the hub from then on. False for what is not `http` or `https` and a host.
   public mutating func setPublicURL(_ text: String) -> Bool {

@@ -15,7 +15,7 @@ final class SharedState: Sendable {
   init(configuration: ServerConfiguration, sessionLimit: Int = .max, log: Log? = nil) {
     lifecycle = Lifecycle(delaySeconds: configuration.drainDelay)
     metrics = MetricsBoard(loops: configuration.loops)
-    let log = log ?? Log(level: configuration.logLevel)
+    let log = log ?? Log(level: configuration.logLevel, format: configuration.logFormat)
     self.log = log
     access = AccessBoard(configuration.tokens)
     journal = configuration.journal.map { JournalQueue(limits: $0.limits, log: log) }

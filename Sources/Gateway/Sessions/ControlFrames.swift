@@ -17,8 +17,8 @@ struct ControlFrames {
     case close(CloseReason, at: LimitHit? = nil)
   }
 
-  private let loop: EventLoop
-  private let limits: Limits
+  let loop: EventLoop
+  let limits: Limits
   private let usualRate: Pacing.Rate
   /// Nanoseconds.
   private let interval: Int64
@@ -87,7 +87,9 @@ struct ControlFrames {
   func arm(_ session: inout Session, now: Moment) {
     let rate = session.open.rights.rate(usualRate)
     let next =
-      if session.open.pacing.isPaused {
+      if session.stream != nil {
+        now.uptime + nanoseconds(Limits.streamCommentSeconds)
+      } else if session.open.pacing.isPaused {
         session.open.pacing.nextCheck(rate, limits, now: now.uptime)
       } else {
         session.lastHeard + (session.wasPinged ? interval * 5 / 2 : interval)

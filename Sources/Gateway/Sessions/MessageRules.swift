@@ -8,7 +8,7 @@ import HubMessages
 enum MessageOutcome {
   case ask(HubInput)
   /// Asks for a subscription, which counts as one from now on.
-  case subscribe(HubInput)
+  case subscribe(SubscribeInput)
   case reply(Reply)
   case query(QueryRequest)
   case refresh(Refresh)
@@ -26,22 +26,21 @@ struct MessageRules {
   let maximumSubscriptions: Int
   /// Metres around a place that ops may watch.
   let areaRadiusMeters: Double
+  /// It came with a request: no session of its driver speaks for it.
+  var isPosted = false
 
   private var messageID: MessageID { envelope.messageID }
 
   /// What becomes of a message that is no live fix.
   var outcome: MessageOutcome {
     switch envelope.message {
-    case .locationUpdate: .refuse(Self.roleRefusal(of: messageID))  // of a driver it is an input of its own
-    case .locationBatch(let batch):
-      ofDriver {
-        .batch(
-          BatchInput(
-            session: session, driverID: nil, messageID: messageID, sent: envelope.timestamp, received: now,
-            batch: batch,
-            tripIsGranted: rights.names(batch.tripID)))
-      }
-    case .driverStatus(let report): ofDriver { .driverStatus(session, messageID, rights.withClaims(report)) }
+    // Of a driver's session it is an input of its own.
+    case .locationUpdate where !isPosted: .refuse(Self.roleRefusal(of: messageID))
+    case .locationUpdate(let update):
+      ofDriver { input(of: LocationBatch(tripID: update.tripID, fixes: [.success(update.fix)])) }
+    case .locationBatch(let batch): ofDriver { input(of: batch) }
+    case .driverStatus(let report):
+      ofDriver { .driverStatus(session, messageID, rights.withClaims(report), of: postedBy) }
     case .tripStatus(let report):
       .ask(
         .tripStatus(
@@ -63,7 +62,7 @@ struct MessageRules {
     case .ping(let ping):
       // A driver's pong says what is stored, which the hub knows.
       if rights.role == .driver {
-        .ask(.ping(session, messageID, ping))
+        .ask(.ping(session, messageID, ping, of: postedBy))
       } else {
         .reply(.pong(Pong(replyTo: messageID, ping: ping, serverTime: now.timestamp, storedThrough: nil)))
       }
@@ -73,6 +72,14 @@ struct MessageRules {
   }
 
   private var actor: Actor { rights.credential.actor }
+  private var postedBy: Identifier? { isPosted ? rights.id : nil }
+
+  private func input(of batch: LocationBatch) -> HubInput {
+    .batch(
+      BatchInput(
+        session: session, driverID: postedBy, messageID: messageID, sent: envelope.timestamp, received: now,
+        batch: batch, tripIsGranted: rights.names(batch.tripID)))
+  }
 
   private func ofDriver(_ input: () -> HubInput) -> MessageOutcome {
     rights.role == .driver ? .ask(input()) : .refuse(Self.roleRefusal(of: messageID))
@@ -102,9 +109,7 @@ struct MessageRules {
         .rateLimited, "a session has at most \(maximumSubscriptions) subscriptions", retryAfter: 1, at: .subscriptions)
     }
     return .subscribe(
-      .subscribe(
-        SubscribeInput(session: session, actor: credential.actor, messageID: messageID, request: request, grant: grant))
-    )
+      SubscribeInput(session: session, actor: credential.actor, messageID: messageID, request: request, grant: grant))
   }
 
   /// Why the size of cells may not be asked for; nil where it may, or is not.
@@ -132,5 +137,14 @@ struct MessageRules {
       return (isOps ? .badMessage : .forbidden, "\(who) may watch up to \(Int(limit)) m around a place")
     case .box, .counts, .countsBlock, .trip, .driver, .fence, .fleet, .trips, .raw, .stats: return nil
     }
+  }
+}
+
+extension MessageRules {
+  /// Of a message that came with a request.
+  init(_ context: HTTPContext, _ rights: SessionRights, _ envelope: ClientEnvelope) {
+    self.init(
+      session: context.session, rights: rights, envelope: envelope, now: context.now, subscriptions: 0,
+      maximumSubscriptions: context.limits.subscriptionsPerSession, areaRadiusMeters: context.limits.areaRadiusMeters)
   }
 }

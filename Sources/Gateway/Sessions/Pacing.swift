@@ -31,9 +31,8 @@ struct Pacing {
   }
 
   private var bucket: TokenBucket
-  /// Nil while there are none.
+  /// Nil while there are none, and nothing was ever held.
   private var violations: Violations?
-  private var held: HeldInput?
   /// The session has spent more than it had, and was not seen to be level since.
   private(set) var isInDebt = false
   /// Reading has stopped, and what came waits, because the session was in debt when it came.
@@ -120,32 +119,35 @@ struct Pacing {
 
   // MARK: Input that waits
 
-  var isHolding: Bool { held != nil }
-  var heldBytes: Int { held?.bytes.count ?? 0 }
+  var isHolding: Bool { violations?.held != nil }
+  var heldBytes: Int { violations?.held?.bytes.count ?? 0 }
 
   /// `rest` is what was read and is to wait. It is copied, unless it lies `taken` bytes on in what has waited before.
   mutating func hold(_ rest: UnsafeRawBufferPointer, taken: Int, of waiting: HeldInput?) {
+    let violations = ownViolations()
     if let waiting {
       waiting.done += taken
-      held = waiting
+      violations.held = waiting
     } else {
-      held = HeldInput()
+      violations.held = HeldInput()
       unsafe append(rest)
     }
   }
 
   /// More came, behind what waits.
-  mutating func append(_ bytes: UnsafeRawBufferPointer) { unsafe held?.bytes.append(bytes) }
+  mutating func append(_ bytes: UnsafeRawBufferPointer) { unsafe violations?.held?.bytes.append(bytes) }
 
   /// What waits, to be gone on with.
   mutating func takeHeld() -> HeldInput? {
-    defer { held = nil }
-    return held
+    defer { violations?.held = nil }
+    return violations?.held
   }
 }
 
-/// Messages at fault and messages beyond the rate. Most sessions never have any, so they don't carry the room for it.
+/// Messages at fault, messages beyond the rate, and what waits because of that. Most sessions never have any, so they
+/// don't carry the room for it.
 private final class Violations {
+  var held: HeldInput?
   var badMessages = 0
   /// Uptime in ns: start of the bad messages' window; since when over the rate; when reading was last resumed.
   var badMessagesSince: Int64 = 0

@@ -19,7 +19,7 @@ struct Session: ~Copyable {
     case http
     /// A driver's upgrade waits for the hub's word.
     case admitting
-    /// A WebSocket session.
+    /// A session, by a WebSocket or a stream of events.
     case open
     /// A close frame was sent; what comes is dropped until the peer's.
     case closing
@@ -29,6 +29,8 @@ struct Session: ~Copyable {
   private enum Other {
     case free
     case http(Exchange)
+    /// An open session that is a stream of events.
+    case stream(EventStream)
     case closing
   }
 
@@ -61,6 +63,7 @@ struct Session: ~Copyable {
     case .free: .free
     case .http(let exchange): exchange.upgrade == nil ? .http : .admitting
     case .closing: .closing
+    case .stream: preconditionFailure("a stream is open")
     }
   }
 
@@ -68,11 +71,16 @@ struct Session: ~Copyable {
   var exchange: Exchange? {
     switch other {
     case .http(let exchange): exchange
-    case .free, .closing: nil
+    case .free, .stream, .closing: nil
     }
   }
 
-  /// The WebSocket session, in place. From `beginSession` to `beginClosing`: nobody may ask for it in another phase.
+  /// Of an open session that is a stream of events, which sends nothing by its connection.
+  var stream: EventStream? {
+    @inline(__always) get { if case .stream(let stream) = other { stream } else { nil } }
+  }
+
+  /// The session, in place. From `beginSession` to `beginClosing`: nobody may ask for it in another phase.
   var open: OpenSession {
     @inline(__always) _read {
       switch socket {
@@ -115,6 +123,11 @@ struct Session: ~Copyable {
     socket = consume session
   }
 
+  mutating func beginStream(_ session: consuming OpenSession, _ stream: EventStream) {
+    other = .stream(stream)
+    socket = consume session
+  }
+
   /// The session, or HTTP, is over; the peer has some time to say so too.
   mutating func beginClosing() {
     socket = nil
@@ -141,14 +154,14 @@ struct Session: ~Copyable {
     var bytes = frames.bufferedBytes
     switch other {
     case .http(let exchange): bytes += exchange.keptBytes
-    case .free, .closing: break
+    case .free, .stream, .closing: break
     }
     if socket != nil { bytes += open.pacing.heldBytes }
     return bytes
   }
 }
 
-/// A WebSocket session.
+/// A session, by a WebSocket or a stream of events.
 struct OpenSession: ~Copyable {
   var rights: SessionRights
   /// The form of its messages, both ways.

@@ -22,7 +22,8 @@ struct SessionTable: ~Copyable {
     isCurrent(ConnectionID(slot: session.slot, generation: session.generation)) ? Int(session.slot) : nil
   }
 
-  /// Likewise, unless its session is over: one that is closing gave its subscriptions back already.
+  /// The slot of the open session that the hub's answer is for; nil where it has gone or is closing: one that is
+  /// closing gave its subscriptions back already.
   func openSlot(of session: SessionRef) -> Int? { slot(of: session).flatMap { self[$0].phase == .open ? $0 : nil } }
 
   /// One more than the largest slot that may be asked for.

@@ -3,11 +3,22 @@ import HubGeo
 import HubMessages
 
 enum AreaCovering {
-  /// Cells that a circle is covered with at most; and the limit where it is covered with the largest ones, because no
-  /// smaller ones are few enough: as many as a session may have subscriptions. A circle of 500 km takes some 60 cells
-  /// of 156 km at 45° of latitude, and 230 at 80°, where cells are 27 km wide.
+  /// Cells that a view is covered with at most, unless no smaller ones are few enough: then it is covered with up to
+  /// `HubLimits.cellsPerView` of the largest.
   private static let usualCells = 16
-  static let mostCells = 256
+
+  /// The cells that a session asks for, and as whom it sees them; nil where there are too many.
+  static func watched(by role: Role, _ request: Subscribe) -> (AreaAudience, [GeohashCell])? {
+    let (audience, cells): (AreaAudience, [GeohashCell]?) =
+      if request.channel.isOfCounts {
+        (.counts, blocks(of: request.channel, precision: request.precision))
+      } else if role == .ops {
+        (.ops, self.cells(of: request.channel, precision: request.precision, .ops))
+      } else {
+        (.everybody, self.cells(of: request.channel, .everybody))
+      }
+    return cells.map { (audience, $0) }
+  }
 
   /// Characters of an area's geohash that an audience may ask for.
   static func precisions(_ audience: Audience) -> ClosedRange<Int> {
@@ -45,6 +56,7 @@ enum AreaCovering {
 
   /// What who asked is told where there are too many.
   static func refusal(of request: Subscribe) -> String {
+    let (mostCells, mostBlocks) = (HubLimits.cellsPerView, HubLimits.blocksPerView)
     if case .counts = request.channel {
       return "that is more than \(mostBlocks) blocks, or a box too narrow for its cells: take another box or precision"
     }
@@ -73,10 +85,10 @@ enum AreaCovering {
     case .box(let box): view = .box(box)
     case .trip, .driver, .fence, .counts, .countsBlock, .fleet, .trips, .raw, .stats: return nil
     }
-    if let precision { return view.cells(precision, atMost: mostCells) }
+    if let precision { return view.cells(precision, atMost: HubLimits.cellsPerView) }
     let precisions = precisions(audience)
     for precision in precisions.reversed() {
-      let limit = precision == precisions.lowerBound ? mostCells : usualCells
+      let limit = precision == precisions.lowerBound ? HubLimits.cellsPerView : usualCells
       guard let cells = view.cells(precision, atMost: limit) else { continue }
       return audience == .ops ? narrowed(cells, precision, view, precisions) : cells
     }
@@ -85,9 +97,6 @@ enum AreaCovering {
 
   // MARK: Counts
 
-  /// Blocks of a view of counts at most.
-  static let mostBlocks = 64
-
   /// The blocks whose cells are counted for a view; nil where there are too many. Without a `precision` the cells are
   /// the smallest of which 256 or fewer touch the box, and of three characters where no smaller ones are so few.
   static func blocks(of channel: Channel, precision: Int?) -> [GeohashCell]? {
@@ -95,11 +104,12 @@ enum AreaCovering {
     guard case .counts(let box) = channel else { return nil }
     let view = View.box(box)
     func blocks(_ precision: Int) -> [GeohashCell]? {
-      view.cells(precision - CountsUpdate.depth, atMost: mostBlocks)
+      view.cells(precision - CountsUpdate.depth, atMost: HubLimits.blocksPerView)
     }
     if let precision { return blocks(precision) }
     let precisions = precisions(.ops)
-    guard let cells = precisions.reversed().lazy.compactMap({ view.cells($0, atMost: mostCells) }).first else {
+    guard let cells = precisions.reversed().lazy.compactMap({ view.cells($0, atMost: HubLimits.cellsPerView) }).first
+    else {
       return blocks(precisions.lowerBound)
     }
     return narrowed(cells, cells[0].precision, view, precisions).flatMap { blocks($0[0].precision) }
@@ -113,7 +123,7 @@ enum AreaCovering {
     let largest = 4 * view.squareMeters
     while precision < precisions.upperBound, cells.contains(where: { $0.box.squareMeters > largest }) {
       precision += 1
-      guard let smaller = view.cells(precision, atMost: mostCells) else { return nil }
+      guard let smaller = view.cells(precision, atMost: HubLimits.cellsPerView) else { return nil }
       cells = smaller
     }
     return cells

@@ -34,11 +34,11 @@ extension AreaTable {
 
   // MARK: Ticks
 
-  /// Does the next slice of what is to be done, and publishes what comes of it; true where there is more.
+  /// Does the next slice of what is to be done, and publishes what comes of it; true where there is more. For where a
+  /// tick is due at some time: `nextTick` is not `.max`.
   mutating func advance(
     _ drivers: inout Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ context: AreaContext
   ) -> Bool {
-    guard nextTick != .max else { return false }
     let now = context.now
     if phase == .resting, now.uptime >= nextTick { beginTick(at: now) }
     // A part is for those who begin to watch: they are served even where ticks take all the time that there is.

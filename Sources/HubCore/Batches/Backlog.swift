@@ -18,14 +18,12 @@ struct Backlog {
     var cost: Int
   }
 
-  /// Credit that is kept: two full batches.
-  static let mostCredit = 1000
   /// What a turn earns by itself: with its system calls it costs as much as some 50 fixes.
   static let creditOfTurn = 16
 
   private var batches = FirstInFirstOut<Entry>()
   private var resumes = FirstInFirstOut<Entry>()
-  private(set) var credit = Backlog.mostCredit
+  private(set) var credit = HubLimits.backlogCredit
   /// Live inputs of this turn.
   private var live = 0
   private var isResumesTurn = false
@@ -51,7 +49,7 @@ struct Backlog {
   mutating func append(resume entry: Entry) { resumes.append(entry) }
 
   /// All live inputs of the turn were handled.
-  mutating func endLive() { credit = min(credit + live / 3 + Backlog.creditOfTurn, Backlog.mostCredit) }
+  mutating func endLive() { credit = min(credit + live / 3 + Backlog.creditOfTurn, HubLimits.backlogCredit) }
 
   /// The oldest entry of either kind, in turns, if there is credit for it, or nobody else wanted anything in this turn
   /// and none was given yet.
@@ -67,7 +65,7 @@ struct Backlog {
 
   /// The turn is over.
   mutating func endTurn() {
-    if live == 0, isEmpty { credit = Backlog.mostCredit }
+    if live == 0, isEmpty { credit = HubLimits.backlogCredit }
     live = 0
   }
 }
@@ -84,7 +82,7 @@ extension HubInput {
   var lane: Lane {
     switch self {
     case .fix(let fix): .ofDriver(fix.session)
-    case .driverStatus(let session, _, _), .ping(let session, _, _): .ofDriver(session)
+    case .driverStatus(let session, _, _, _), .ping(let session, _, _, _): .ofDriver(session)
     case .tripStatus(let move): .ofDriver(move.session)
     case .tripChange(let change): .ofDriver(change.session)
     case .subscribe, .unsubscribe, .leaveView: .ofSubscriptions

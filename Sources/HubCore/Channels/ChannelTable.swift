@@ -6,10 +6,16 @@ import HubBytes
 import HubGeo
 import HubMessages
 
-/// One channel's record.
+/// One channel's record: 144 bytes, the small members where the name leaves room.
 struct ChannelRecord {
   var name: Channel
-  var hash: UInt64
+  /// Events may still come or be asked for: the record outlives its subscribers.
+  var isKept = false
+  /// Its publications come from another hub.
+  var isFollowed = false
+  var isInUse = true
+  /// Of a cell that is watched: its index in the area table, which finds it; −1 for all others.
+  var area: Int32 = -1
   /// The number of the newest event; before the first, where the numbers start (see `ChannelTable.highestSequence`).
   var sequence: UInt64
   /// The journal's number of the newest event, and the newest sequence before the first event that may not be stored
@@ -18,27 +24,19 @@ struct ChannelRecord {
   var storedSequence: UInt64 = 0
   /// The outlets with at least one subscriber.
   var outlets = OutletSet()
-  var subscribers = 0
-  /// Bytes of what its kept events hold (see `ChannelTable.contentBytes`).
-  var contentBytes = 0
-  /// The driver's session that subscribed last: a driver that listens to its own channel follows nobody.
-  var driverListener: SessionRef?
   /// The newest events, oldest first, without gaps, the last one numbered `sequence`.
   var events: [KeptEvent] = []
-  /// Of a cell that is watched: its index in the area table, which finds it; −1 for all others.
-  var area: Int32 = -1
-  /// Events may still come or be asked for: the record outlives its subscribers.
-  var isKept = false
-  /// Its publications come from another hub.
-  var isFollowed = false
-  var isInUse = true
-}
+  var subscribers: UInt32 = 0
+  /// Bytes of what its kept events hold (see `ChannelTable.contentBytes`).
+  var contentBytes: UInt32 = 0
+  /// The driver's session that subscribed last: a driver that listens to its own channel follows nobody.
+  var driverListener: SessionRef?
 
-/// An event that is kept for recovery.
-struct KeptEvent {
-  var publication: Publication
-  /// Its node in the order of all channels' events.
-  var node: UInt32
+  init(name: Channel, sequence: UInt64, isInUse: Bool = true) {
+    self.name = name
+    self.sequence = sequence
+    self.isInUse = isInUse
+  }
 }
 
 struct ChannelTable: ~Copyable {
@@ -54,7 +52,8 @@ struct ChannelTable: ~Copyable {
   /// The channel of each kept event, oldest first, to find the oldest of all.
   private var eventOrder = EventOrder()
   /// No channel that is gone had a number above this. New channels count on from here: within an epoch no channel gives
-  /// out a number twice, or a client that comes back to a channel's next life would be told that it missed nothing.
+  /// out a number twice, or a client that comes back to a channel that was made anew would be told that it missed
+  /// nothing.
   private(set) var highestSequence: UInt64 = 0
 
   init(limits: HubLimits, seed: UInt64, outletCount: Int) {
@@ -84,7 +83,7 @@ struct ChannelTable: ~Copyable {
     let hash = hash(name)
     if let found = names.find(hash: hash, where: { slab[$0].name == name }) { return found }
     guard slab.count < role.share(of: limits.channels) else { return nil }
-    let index = slab.insert(ChannelRecord(name: name, hash: hash, sequence: highestSequence))
+    let index = slab.insert(ChannelRecord(name: name, sequence: highestSequence))
     names.insert(hash: hash, index: index)
     if counts.count < slab.endIndex * outletCount { counts.append(contentsOf: repeatElement(0, count: outletCount)) }
     return index
@@ -94,7 +93,7 @@ struct ChannelTable: ~Copyable {
   /// one channel for each audience. Nil at the limit.
   mutating func insert(area name: Channel, for role: Role) -> Int? {
     guard slab.count < role.share(of: limits.channels) else { return nil }
-    let index = slab.insert(ChannelRecord(name: name, hash: 0, sequence: 0))
+    let index = slab.insert(ChannelRecord(name: name, sequence: 0))
     if counts.count < slab.endIndex * outletCount { counts.append(contentsOf: repeatElement(0, count: outletCount)) }
     return index
   }
@@ -151,13 +150,13 @@ struct ChannelTable: ~Copyable {
 
   private mutating func removeIfUnused(_ index: Int) -> Bool {
     guard slab[index].subscribers == 0, !slab[index].isKept else { return false }
-    if slab[index].area < 0 { names.remove(hash: slab[index].hash, index: index) }
+    if slab[index].area < 0 { names.remove(hash: hash(slab[index].name), index: index) }
     for event in slab[index].events {
       eventOrder.remove(event.node)
-      contentBytes -= event.publication.contentBytes
+      contentBytes -= Int(event.contentBytes)
     }
     highestSequence = max(highestSequence, slab[index].sequence)
-    slab.remove(index, leaving: ChannelRecord(name: .fleet, hash: 0, sequence: 0, isInUse: false))
+    slab.remove(index, leaving: ChannelRecord(name: .fleet, sequence: 0, isInUse: false))
     return true
   }
 
@@ -182,19 +181,19 @@ struct ChannelTable: ~Copyable {
     if slab[index].events.count == limits.eventsPerChannel { forgetOldestEvent(index) }
     if eventOrder.count == limits.events { forgetOldestEvent(eventOrder.channelOfOldest) }
     let bytes = event.contentBytes
-    while slab[index].contentBytes + bytes > limits.eventContentBytesPerChannel, !slab[index].events.isEmpty {
+    while Int(slab[index].contentBytes) + bytes > limits.eventContentBytesPerChannel, !slab[index].events.isEmpty {
       forgetOldestEvent(index)
     }
     contentBytes += bytes
-    slab[index].contentBytes += bytes
-    slab[index].events.append(KeptEvent(publication: event, node: eventOrder.append(channel: index)))
+    slab[index].contentBytes += UInt32(bytes)
+    slab[index].events.append(KeptEvent(event, node: eventOrder.append(channel: index)))
   }
 
   private mutating func forgetOldestEvent(_ index: Int) {
     let event = slab[index].events.removeFirst()
     eventOrder.remove(event.node)
-    contentBytes -= event.publication.contentBytes
-    slab[index].contentBytes -= event.publication.contentBytes
+    contentBytes -= Int(event.contentBytes)
+    slab[index].contentBytes -= event.contentBytes
   }
 
   /// The events after `since`, or nil when not all of them are kept or `since` is ahead of the channel.
@@ -311,16 +310,5 @@ extension Channels {
     case followed(Channel)
     /// A cell that was watched, by its index in the area table.
     case area(Int)
-  }
-}
-
-extension Publication {
-  /// Bytes that it holds beside its members of a fixed size, where a peer decides how many.
-  fileprivate var contentBytes: Int {
-    switch body {
-    case .tripUpdate(let update): update.route?.utf8.count ?? 0
-    case .notification(let made): made.title.utf8.count + made.body.utf8.count + (made.content?.utf8.count ?? 0)
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: 0
-    }
   }
 }

@@ -69,6 +69,26 @@ struct Channels: ~Copyable {
     while let outlet = outlets.popFirst() { emit(output, to: UInt32(outlet)) }
   }
 
+  /// Outlets let go who follows the channel's trip by a share, as `holder`.
+  mutating func endShare(of holder: Identifier, on channel: Int) {
+    emit(.shareEnded(ChannelHandle(index: UInt32(channel)), name(channel), of: holder), toSubscribersOf: channel)
+  }
+
+  /// The channel's trip has a driver now: outlets let go who followed it because it had none.
+  ///
+  /// This leaves at once and does not wait for the journal, because the driver's positions do not wait either. A crash
+  /// that undoes it takes nothing from anybody: whoever was let go may subscribe again.
+  mutating func claim(_ channel: Int, by driver: Identifier) {
+    emit(.channelClaimed(ChannelHandle(index: UInt32(channel)), name(channel), by: driver), toSubscribersOf: channel)
+  }
+
+  /// The channel's trip is over: outlets let go who follows it, once everything done so far is stored.
+  mutating func endTrip(_ channel: Int, _ storage: inout HubStorage, counting counters: inout HubCounters) {
+    emitStored(
+      .channelEnded(ChannelHandle(index: UInt32(channel)), name(channel), .tripEnded),
+      toSubscribersOf: channel, &storage, counting: &counters)
+  }
+
   /// Hands over what has come out for an outlet and takes the emptied list of the turn before, so that its memory is
   /// used again.
   mutating func drain(_ outlet: Int, into list: inout HubOutputs) {
@@ -211,6 +231,13 @@ struct Channels: ~Copyable {
   /// Whether kept events have room for so many bytes more of routes and texts.
   func hasRoom(forContent bytes: Int, below limit: Int) -> Bool { bytes == 0 || table.contentBytes + bytes <= limit }
 
+  /// Whether kept events have room for the route of a change: on the trip's channel, the driver's, and that of all
+  /// trips.
+  func hasRoom(forRouteOf change: TripChange, below limit: Int) -> Bool {
+    let bytes = change.route?.polyline.utf8.count ?? 0
+    return hasRoom(forContent: (trips == nil ? 2 : 3) * bytes, below: limit)
+  }
+
   // MARK: Subscribers
 
   /// The channel of a name, made if it isn't there; nil at the limit of the role.
@@ -235,7 +262,7 @@ struct Channels: ~Copyable {
   /// nothing twice and misses nothing between the two. Gives how much was missed.
   mutating func answer(
     _ input: SubscribeInput, _ channel: Int, _ known: Subscribed.Snapshot?, missed events: [Publication]?,
-    history: [HubFigures]?, isParty: Bool, at time: Timestamp
+    history: [HubFigures]?, isParty: Bool, isOver: Bool, at time: Timestamp
   ) -> Int {
     var (snapshot, missed) = (known, events)
     let name = input.request.channel
@@ -251,9 +278,9 @@ struct Channels: ~Copyable {
       replyTo: input.messageID, channel: name, sequence: table.sequence(channel), epoch: epoch,
       recovered: missed != nil, snapshot: snapshot)
     answer.history = history
-    let handle = ChannelHandle(index: UInt32(channel))
-    emit(
-      .subscribed(input.session, handle, answer, missed: missed ?? [], isParty: isParty), to: input.session.outlet)
+    answer.isOver = isOver
+    let (handle, session) = (ChannelHandle(index: UInt32(channel)), input.session)
+    emit(.subscribed(session, handle, answer, missed: missed ?? [], isParty: isParty), to: session.outlet)
     return missed?.count ?? 0
   }
 

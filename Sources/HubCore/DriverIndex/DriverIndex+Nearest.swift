@@ -75,8 +75,8 @@ extension DriverIndex {
     return outcome
   }
 
-  /// The same, in no particular order, and takes what it did off the budget: who has to look further throws the hits
-  /// away.
+  /// The nearest drivers, at most `limit`, in no particular order; what it did is taken off the budget. Who has to look
+  /// further throws the hits away.
   func nearest(
     to center: Coordinate, limit: Int, withinMeters: Double, spending budget: inout SearchBudget,
     into hits: inout [DriverHit], where filter: (UInt32, DriverLabel) -> Bool

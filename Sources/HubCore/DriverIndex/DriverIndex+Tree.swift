@@ -51,7 +51,7 @@ extension DriverIndex {
     }
     if last % UInt32(DriverIndex.leafCapacity) == 0 {
       nodes[place.leaf].link = nextBlock[leaf.link]
-      giveBack(block: leaf.link)
+      release(block: leaf.link)
     }
   }
 
@@ -84,7 +84,7 @@ extension DriverIndex {
       nodes[child].count += 1
       append(entry, toLeaf: child, holding: nodes[child].count - 1)
     }
-    giveBack(block: leaf.link)
+    release(block: leaf.link)
   }
 
   /// Makes an inner cell with few drivers a leaf. All its children are leaves then: a child that was an inner cell
@@ -104,7 +104,7 @@ extension DriverIndex {
         append(entries[leaf.link * UInt32(DriverIndex.leafCapacity) + position], toLeaf: index, holding: held)
         held += 1
       }
-      giveBack(block: leaf.link)
+      release(block: leaf.link)
     }
     nodes[node.link].link = freeGroup
     freeGroup = node.link
@@ -122,7 +122,7 @@ extension DriverIndex {
     return UInt32(block)
   }
 
-  private mutating func giveBack(block: UInt32) {
+  private mutating func release(block: UInt32) {
     nextBlock[block] = freeBlock
     freeBlock = block
   }

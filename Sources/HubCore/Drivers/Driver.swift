@@ -188,12 +188,18 @@ struct Driver {
   private mutating func noteSending(at uptime: Int64, lastStall: Int64, _ timings: HubTimings) {
     let known = sendingInterval
     let passed = Float(uptime - max(lastFix, lastStall)) * 1e-9
-    let (longestGap, intervals) = (Float(timings.longestSendingSilence), Float(timings.staleSamplingIntervals))
+    let (longestGap, intervals) = (Float(timings.longestSilenceOfSenders), Float(timings.staleSamplingIntervals))
     if known < 0 {
       sendingInterval = 0
     } else if passed <= longestGap {
       sendingInterval = min(max(passed, known - passed), longestGap / intervals)
     }
+  }
+
+  /// An app sends for it whose interval is at most this, as its operator says (seconds): where it is not known yet that
+  /// the app sends more seldom, this counts.
+  mutating func noteDevice(interval: Double) {
+    if session == nil { sendingInterval = max(sendingInterval, Float(interval)) }
   }
 
   /// Whole seconds at which a driver sends that has no session, for the journal; 0 for one with a session.
@@ -234,7 +240,7 @@ struct Driver {
   func staleAt(lastStall: Int64, _ timings: HubTimings) -> Int64 {
     let silence = max(
       timings.stale, timings.staleSamplingIntervals * Double(samplingInterval),
-      min(timings.staleSamplingIntervals * Double(sendingInterval), timings.longestSendingSilence))
+      min(timings.staleSamplingIntervals * Double(sendingInterval), timings.longestSilenceOfSenders))
     // Who was told another interval gets the time for a fix by that one.
     let bySilence = max(lastFix, samplingAdvised, lastStall) + nanoseconds(silence)
     // A driver that posts over HTTP has no session: only silence makes it stale.

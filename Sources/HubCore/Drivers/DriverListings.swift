@@ -65,8 +65,8 @@ struct DriverListing {
 
   init(_ query: DriverListQuery, for session: SessionRef) { (self.query, self.session) = (query, session) }
 
-  /// Where the next page begins; nil where there is none.
-  var next: Int? { isAtEnd ? nil : query.from }
+  /// What the next page is asked for with; nil where there is none.
+  var cursor: String? { isAtEnd ? nil : "d" + String(query.from, radix: 36) }
 }
 
 struct DriverListings {
@@ -75,7 +75,18 @@ struct DriverListings {
   var count: Int { listings.count }
   var isEmpty: Bool { listings.isEmpty }
 
-  mutating func append(_ listing: DriverListing) { listings.append(listing) }
+  /// Takes a page on. Throws where as many as there may be are being put together.
+  mutating func begin(
+    _ query: DriverListQuery, for session: SessionRef, _ limits: HubLimits, counting counters: inout HubCounters
+  ) throws(ErrorReply) {
+    guard count < limits.driverLists else {
+      counters.count(full: .driverLists)
+      throw ErrorReply(
+        code: .rateLimited, message: "this hub puts \(limits.driverLists) lists of drivers together already",
+        retryAfter: 1)
+    }
+    listings.append(DriverListing(query, for: session))
+  }
 
   /// Goes on with the pages, `limit` drivers in all. Gives those that are done.
   mutating func advance(over drivers: borrowing Drivers, limit: Int) -> [DriverListing] {

@@ -35,6 +35,9 @@ extension Drivers {
     slab[driver].accept(position, trip: trip, at: now, lastStall: lastStall, timings)
   }
 
+  /// An app of its own format sends for the driver: its silence is no longer than that of its interval.
+  mutating func noteDevice(_ driver: Int) { slab[driver].noteDevice(interval: timings.deviceInterval) }
+
   /// A fix came that is not published: a sign of life all the same.
   mutating func noteUnpublished(_ driver: Int, at uptime: Int64) { slab[driver].noteUnpublished(at: uptime) }
 

@@ -136,12 +136,27 @@ struct Drivers: ~Copyable {
     }
   }
 
-  /// The driver's older sessions that are to be told now, and whether each one's client was told before.
-  mutating func takeReplaced(of driver: Int, at uptime: Int64) -> [(session: SessionRef, isRepeated: Bool)] {
-    sessions.takeReplaced(of: driver, at: uptime, timings)
+  /// Whether a session of a driver was replaced and does not know it yet.
+  func isReplaced(_ session: SessionRef) -> Bool { sessions.driver(replacedFor: session) != nil }
+
+  /// The driver's older sessions that are to be told now, and whether each one's client was told before. What is known
+  /// of that is looked through again at the end of the window.
+  mutating func takeReplaced(
+    of driver: Int, at uptime: Int64, _ deadlines: inout Deadlines
+  ) -> [(session: SessionRef, isRepeated: Bool)] {
+    let replaced = sessions.takeReplaced(of: driver, at: uptime, timings)
+    if !replaced.isEmpty {
+      deadlines.arm(.replacedSession, handle(of: driver), at: uptime + nanoseconds(timings.replacementWindow))
+    }
+    return replaced
   }
 
   // MARK: What and where they are
+
+  /// The driver as one who would begin a trip.
+  func beginner(_ driver: Int) -> TripBeginner {
+    TripBeginner(id: slab[driver].id, driver: handle(of: driver), tripsBegun: Int(slab[driver].tripsBegun))
+  }
 
   @inline(__always)
   func label(of driver: Int) -> DriverLabel { slab[driver].label }

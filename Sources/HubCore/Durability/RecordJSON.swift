@@ -12,7 +12,7 @@ public enum RecordJSON {
     while try DurableRecord.next(from: &reader) != nil {}
   }
 
-  /// The epoch that the last `life` record in `records` begins; nil without one.
+  /// The epoch that the last `epoch` record in `records` begins; nil without one.
   public static func lastEpoch(in records: UnsafeRawBufferPointer) throws(RecordError) -> String? {
     var reader = unsafe RecordReader(records)
     var found: InlineText?

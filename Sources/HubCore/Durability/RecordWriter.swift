@@ -117,3 +117,26 @@ enum RecordWriter {
     }
   }
 }
+
+/// Records in parts of about a size, none of which splits a record.
+struct RecordParts: ~Copyable {
+  private let size: Int
+  private var part = ByteBuffer()
+
+  init(bytes: Int) { size = bytes }
+
+  /// Adds a record; gives `body` the part where it is full.
+  mutating func add<E: Error>(
+    _ record: DurableRecord, _ body: (UnsafeRawBufferPointer) throws(E) -> Void
+  ) throws(E) {
+    RecordWriter.write(record, into: &part)
+    if part.count >= size { unsafe try finish(body) }
+  }
+
+  /// Gives `body` what is left.
+  mutating func finish<E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> Void) throws(E) {
+    if part.isEmpty { return }
+    unsafe try part.withBytes(body)
+    part.removeAll()
+  }
+}

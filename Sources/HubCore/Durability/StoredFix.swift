@@ -21,7 +21,7 @@ public import HubMessages
 
 /// A fix as it was stored.
 public struct StoredFix: Sendable, Equatable {
-  /// What became of it.
+  /// The outcome of a fix.
   public enum Disposition: UInt8, Sendable {
     /// Published when it came.
     case live = 1

@@ -1,15 +1,18 @@
 // What a hub needs of a driver, beside its newest position, to go on where the hub before it ended: stored with each
-// record of fixes and with each driver, in 20 bytes of fixed places.
+// record of fixes and with each driver, in 24 bytes of fixed places.
 //
 // Of the filter's state the position itself (place, speed, heading) stands in the fix. Biases and correlations are left
 // out: they matter for seconds, which a restart takes. What took minutes to learn is kept: how noisy the phone is, and
-// how late its speed. Without the first the gate would refuse good fixes of a bad phone.
+// how late and how wrong its velocity. Without the first the gate would refuse good fixes of a bad phone; without the
+// last a phone that lies about its motion would be believed again for seconds. A position that is still in doubt is
+// stored as one that is less sure.
 //
 //     at  bytes                                            at  bytes
-//      0  8  offset of the phone's clock, ms; least: none  14  2  scale of the position noise
-//      8  2  seconds between messages, 0 with a session    16  2  latency of the speed, s
-//     10  2  variance of the place, m²; 0: no filter       18  1  flags
-//     12  2  variance of the velocity, m²/s²               19  1  zero
+//      0  8  offset of the phone's clock, ms; least: none  16  2  latency of the speed, s
+//      8  2  seconds between messages, 0 with a session    18  2  latency of the bearing, s
+//     10  2  variance of the place, m²; 0: no filter       20  2  variance of the phone's velocities, m²/s²
+//     12  2  variance of the velocity, m²/s²               22  1  flags
+//     14  2  scale of the position noise                   23  1  zero
 //
 // The numbers of the filter are the upper halves of a Float: 8 bits of precision over its whole range.
 import HubGeo
@@ -17,7 +20,7 @@ import HubMessages
 
 struct StoredTracking: Equatable, BitwiseCopyable {
   /// Bytes of one.
-  static let size = 20
+  static let size = 24
 
   /// `SessionClock.offsetMilliseconds`.
   var clockOffset: Int64?
@@ -31,24 +34,26 @@ struct StoredMotion: Equatable, BitwiseCopyable {
   /// m² and m²/s² on an axis.
   var placeVariance: Float
   var velocityVariance: Float
-  /// `MotionFilter.noiseScale`, and the seconds of `SpeedLatency`.
+  /// `MotionFilter.noiseScale`, and the seconds of `VelocityLatency`.
   var noiseScale: Float
-  var latency: Float
+  var speedLatency: Float
+  var bearingLatency: Float
+  /// m²/s²: `VelocityTrust.variance`.
+  var velocityNoise: Float
   var flags: Flags
 
   struct Flags: OptionSet, BitwiseCopyable {
     var rawValue: UInt8
     static let standing = Flags(rawValue: 1)
     static let doubtsStandstill = Flags(rawValue: 2)
-    static let unconfirmed = Flags(rawValue: 4)
-    static let all: Flags = [.standing, .doubtsStandstill, .unconfirmed]
+    static let all: Flags = [.standing, .doubtsStandstill]
   }
 }
 
 // MARK: - Bytes
 
 extension StoredTracking {
-  /// Writes the 20 bytes. Allocates nothing.
+  /// Writes the 24 bytes. Allocates nothing.
   @inline(__always)
   func write(into bytes: UnsafeMutableRawBufferPointer) {
     precondition(bytes.count >= StoredTracking.size)
@@ -56,7 +61,8 @@ extension StoredTracking {
     unsafe bytes.storeBytes(of: sendingInterval.littleEndian, toByteOffset: 8, as: UInt16.self)
     guard let motion else {
       unsafe bytes.storeBytes(of: 0, toByteOffset: 10, as: UInt16.self)
-      return unsafe bytes.storeBytes(of: 0, toByteOffset: 12, as: UInt64.self)
+      unsafe bytes.storeBytes(of: 0, toByteOffset: 12, as: UInt64.self)
+      return unsafe bytes.storeBytes(of: 0, toByteOffset: 20, as: UInt32.self)
     }
     func store(_ value: Float, _ offset: Int) {
       unsafe bytes.storeBytes(of: UInt16(value.bitPattern >> 16).littleEndian, toByteOffset: offset, as: UInt16.self)
@@ -64,11 +70,13 @@ extension StoredTracking {
     store(motion.placeVariance, 10)
     store(motion.velocityVariance, 12)
     store(motion.noiseScale, 14)
-    store(motion.latency, 16)
-    unsafe bytes.storeBytes(of: UInt16(motion.flags.rawValue).littleEndian, toByteOffset: 18, as: UInt16.self)
+    store(motion.speedLatency, 16)
+    store(motion.bearingLatency, 18)
+    store(motion.velocityNoise, 20)
+    unsafe bytes.storeBytes(of: UInt16(motion.flags.rawValue).littleEndian, toByteOffset: 22, as: UInt16.self)
   }
 
-  /// Reads the first 20 of `bytes`; nil where they are none.
+  /// Reads the first 24 of `bytes`; nil where they are none.
   init?(_ bytes: UnsafeRawBufferPointer) {
     guard bytes.count >= StoredTracking.size else { return nil }
     func number<Number: FixedWidthInteger & BitwiseCopyable>(_: Number.Type, _ offset: Int) -> Number {
@@ -80,13 +88,14 @@ extension StoredTracking {
     clockOffset = offset == .min ? nil : offset
     sendingInterval = number(UInt16.self, 8)
     guard number(UInt16.self, 10) != 0 else {
-      guard number(UInt64.self, 12) == 0 else { return nil }
+      guard number(UInt64.self, 12) == 0, number(UInt32.self, 20) == 0 else { return nil }
       return
     }
-    let flags = number(UInt16.self, 18)
+    let flags = number(UInt16.self, 22)
     guard flags <= UInt16(StoredMotion.Flags.all.rawValue) else { return nil }
     let motion = StoredMotion(
-      placeVariance: value(10), velocityVariance: value(12), noiseScale: value(14), latency: value(16),
+      placeVariance: value(10), velocityVariance: value(12), noiseScale: value(14),
+      speedLatency: value(16), bearingLatency: value(18), velocityNoise: value(20),
       flags: StoredMotion.Flags(rawValue: UInt8(flags)))
     guard motion.isPlausible else { return nil }
     self.motion = motion
@@ -97,7 +106,8 @@ extension StoredMotion {
   /// Whether a filter may begin with it: NaN and what no filter comes to do not pass.
   fileprivate var isPlausible: Bool {
     (1e-7...1e12).contains(placeVariance) && (1e-7...1e12).contains(velocityVariance)
-      && (0.01...100).contains(noiseScale) && (0...1).contains(latency)
+      && (0.01...100).contains(noiseScale) && (0...1).contains(speedLatency) && (0...1).contains(bearingLatency)
+      && (0...1e6).contains(velocityNoise)
   }
 }
 
@@ -109,10 +119,10 @@ extension MotionFilter {
     var flags = StoredMotion.Flags()
     if isStanding { flags.insert(.standing) }
     if doubtsStandstill { flags.insert(.doubtsStandstill) }
-    if isUnconfirmed { flags.insert(.unconfirmed) }
     return StoredMotion(
-      placeVariance: Float(covariance.p00), velocityVariance: Float(covariance.p11), noiseScale: Float(noiseScale),
-      latency: latency.seconds, flags: flags)
+      placeVariance: Float(covariance.p00) + doubt.moved, velocityVariance: Float(covariance.p11),
+      noiseScale: Float(noiseScale), speedLatency: latency.speed.seconds, bearingLatency: latency.bearing.seconds,
+      velocityNoise: min(trust.variance, 1e6), flags: flags)
   }
 
   /// Goes on from a published position with what was stored beside it.
@@ -131,9 +141,9 @@ extension MotionFilter {
       covariance: covariance)
     if let heading = position.heading { self.heading = Float(heading) }
     noiseScale = min(max(Double(stored.noiseScale), Self.noiseRange.lowerBound), Self.noiseRange.upperBound)
-    latency = SpeedLatency(learned: stored.latency)
+    latency = VelocityLatency(speed: stored.speedLatency, bearing: stored.bearingLatency)
+    trust = VelocityTrust(learned: stored.velocityNoise)
     isStanding = stored.flags.contains(.standing)
     doubtsStandstill = stored.flags.contains(.doubtsStandstill)
-    isUnconfirmed = stored.flags.contains(.unconfirmed)
   }
 }

@@ -17,7 +17,7 @@ struct FenceCell: Hashable {
   /// Different for all cells of all levels.
   var key: UInt64 { FenceCell.key(GridPoint.mortonCode(column: column, row: row), level: level) }
 
-  /// Of the cell with a Morton code at its level.
+  /// The key of the cell with a Morton code at its level.
   @inline(__always)
   static func key(_ code: UInt64, level: Int) -> UInt64 { code << 5 | UInt64(level) }
 

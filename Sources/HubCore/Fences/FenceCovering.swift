@@ -18,9 +18,6 @@ public struct FenceCovering: Sendable, Equatable {
 
   let entries: [Entry]
 
-  /// Cells of a fence of its own shape; a wider one is covered by as few.
-  static let limit = 48
-
   public init(_ fence: Fence) {
     entries = fence.area.map { FenceCovering.cells(of: FenceOutline($0)) } ?? []
   }
@@ -48,7 +45,7 @@ public struct FenceCovering: Sendable, Equatable {
         }
       }
       let count = whole.count + done.count + crossed.count - next + wholeParts.count + crossedParts.count
-      guard count <= limit else {
+      guard count <= HubLimits.cellsPerFence else {
         done.append(cell)
         continue
       }

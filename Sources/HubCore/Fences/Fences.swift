@@ -87,7 +87,9 @@ struct Fences: ~Copyable {
 
   // MARK: Questions
 
-  func report(of id: Identifier) -> FenceReport? { find(id).map { table[$0].report } }
+  func show(_ id: Identifier, isNew: Bool) -> FenceAnswer {
+    find(id).map { .fence(table[$0].report, isNew: isNew) } ?? .unknown
+  }
 
   func list(below number: UInt64, limit: Int) -> FenceAnswer {
     let page = table.page(below: number, limit: limit)

@@ -66,7 +66,8 @@ extension Hub {
     guard input.request.resume != nil, backlog.credit <= 0 else { return subscribe(input) }
     guard backlog.waitingResumes < input.actor.role.share(of: limits.waitingResumes) else {
       counters.count(full: .waitingResumes)
-      return refuseSubscription(input, .rateLimited, "too many subscribers come back at once", retryAfter: 2)
+      let message = "too many subscribers come back at once"
+      return refuseSubscription(input, ErrorReply(code: .rateLimited, message: message, retryAfter: 2))
     }
     backlog.append(resume: Backlog.Entry(input: .subscribe(input), driver: nil, cost: 1))
   }

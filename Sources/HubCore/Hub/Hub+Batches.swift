@@ -1,5 +1,5 @@
-// Batches: a driver's backlog, each fix at its time. The ack says what became of each, and waits until all of
-// it is stored.
+// Batches: a driver's backlog, each fix at its time. The ack says the outcome of each, and waits until all
+// is stored.
 //
 // Fixes that are newer than the driver's newest are handled like live ones. Of older ones memory knows the newest
 // times; of those that are older still the journal is asked (Batches/HistoryLookups.swift), and they are handled when
@@ -11,17 +11,23 @@ import HubMessages
 extension Hub {
   /// One batch of a driver that was found.
   mutating func handle(_ input: BatchInput, driver: Int) {
-    counters.fixesReceived += UInt64(input.batch.fixes.count)
-    if refusesForNow(input) { return }
+    let count = input.batch.fixes.count
+    counters.fixesReceived += UInt64(count)
+    // Nothing of a batch is taken where it can't be stored, or where too much waits already.
+    guard storage.hasRoom else { return refuseUnstored(input, fixes: count) }
+    if storage.looksUp, lookups.fixes + count > limits.waitingFixes { return refuseOverloaded(input) }
     // Over HTTP there is no envelope, so nothing is learnt of the phone's clock.
     if input.driverID == nil {
       drivers.observeClock(of: driver, sent: input.sent, received: input.received.timestamp)
     }
     let trip: Int?
     do throws(ErrorReply) {
-      trip = try tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent)
+      trip =
+        input.takesCurrentTrip && input.batch.tripID == nil
+        ? trips.onlyActive(of: drivers.handle(of: driver))
+        : try tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent)
     } catch {
-      counters.fixesForbidden += UInt64(input.batch.fixes.count)
+      counters.fixesForbidden += UInt64(count)
       return refuse(input.session, error, replyTo: input.messageID)
     }
     drivers.rememberFixTimes(of: driver, isStored: storage.isOn, counting: &counters)
@@ -42,6 +48,7 @@ extension Hub {
         }
       }
     }
+    if input.phone != nil { drivers.noteDevice(driver) }
     recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
     guard !partial.indices.isEmpty else { return finish(partial) }
     counters.lookups += 1
@@ -86,28 +93,16 @@ extension Hub {
   private mutating func finish(_ partial: PartialBatch) {
     var summary = partial.summary
     summary.rejected.sort { $0.index < $1.index }
+    if let phone = partial.input.phone { counters.count(phone, summary) }
     replyStored(.ack(Ack(replyTo: partial.input.messageID, batch: summary)), to: partial.input.session)
   }
 
-  // MARK: For now
-
-  /// Nothing of a batch is taken where it can't be stored, or where too much waits already.
-  private mutating func refusesForNow(_ input: BatchInput) -> Bool {
-    guard storage.hasRoom else {
-      refuseUnstored(input, fixes: input.batch.fixes.count)
-      return true
-    }
-    guard storage.looksUp, lookups.fixes + input.batch.fixes.count > limits.waitingFixes else { return false }
-    refuseOverloaded(input)
-    return true
-  }
+  // MARK: Refused for now
 
   mutating func refuseUnstored(_ input: BatchInput, fixes: Int) {
-    counters.refusedForStorage += 1
     counters.fixesPutOff += UInt64(fixes)
-    refuse(
-      input.session, input.messageID, .storageFull, "this hub cannot store fixes now; send the batch again",
-      retryAfter: 5)
+    let refusal = unstored("this hub cannot store fixes now; send the batch again")
+    refuse(input.session, refusal, replyTo: input.messageID)
   }
 
   mutating func refuseOverloaded(_ input: BatchInput) {

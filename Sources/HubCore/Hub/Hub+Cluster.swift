@@ -122,11 +122,10 @@ extension Hub {
   ) {
     guard !isHere(answer.channel) else { return subscribe(input) }  // it has come here meanwhile
     guard let channel = channels.open(answer.channel, for: input.actor.role) else {
-      counters.count(full: .channels)
       if let outlet = clusterOutlet, channels.find(answer.channel) == nil {
         emit(.cluster(.unfollowed(answer.channel)), to: outlet)
       }
-      return refuseSubscription(input, .rateLimited, "this hub's channel table is full", retryAfter: 60)
+      return refuseSubscription(input, fullOfChannels())
     }
     channels.setFollowed(channel, true)
     channels.addSubscriber(channel, outlet: Int(input.session.outlet))

@@ -11,6 +11,7 @@ extension Hub {
     fences.countEntries(into: &shown)
     shown.set(.areas, areas.count)
     shown.set(.queries, searches.count)
+    shown.set(.driverLists, driverListings.count)
     shown.set(.waitingFixes, max(backlog.fixes, lookups.fixes))
     shown.set(.waitingResumes, backlog.waitingResumes)
     return shown

@@ -36,17 +36,15 @@ extension Hub {
 
   /// Some of the driver's older sessions may have to be told by now that they were replaced.
   mutating func notifyReplaced(_ driver: Int) {
-    for (session, isRepeated) in drivers.takeReplaced(of: driver, at: now.uptime) {
+    for (session, isRepeated) in drivers.takeReplaced(of: driver, at: now.uptime, &deadlines) {
       emit(.replaced(session, isRepeated: isRepeated), to: session.outlet)
-      let windowEnd = now.uptime + nanoseconds(timings.replacementWindow)
-      deadlines.arm(.replacedSession, drivers.handle(of: driver), at: windowEnd)
     }
   }
 
   /// What a session sends that does not speak for its driver any more: while it has not been told so, it hears that the
   /// driver's newer session is the one to send it on.
   mutating func refuseReplaced(_ session: SessionRef, _ messageID: MessageID) {
-    guard drivers.sessions.driver(replacedFor: session) != nil else { return }
+    guard drivers.isReplaced(session) else { return }
     refuse(
       session, messageID, .rateLimited, "a newer session of this driver has taken over: send it there",
       retryAfter: timings.takeover)
@@ -54,8 +52,14 @@ extension Hub {
 
   // MARK: What they say of themselves
 
-  mutating func handle(_ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport) {
-    guard let driver = drivers.driver(of: session) else { return refuseReplaced(session, messageID) }
+  /// `id`: whose status it is where no session of that driver says it.
+  mutating func handle(
+    _ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport, of id: Identifier?
+  ) {
+    guard let driver = id.map({ findOrInsertDriver($0) }) ?? drivers.driver(of: session) else {
+      if id == nil { return refuseReplaced(session, messageID) }
+      return refuse(session, messageID, .rateLimited, "this hub's driver table is full", retryAfter: 60)
+    }
     do throws(ErrorReply) {
       try requireRoom("this hub cannot store a status now; send it again")
       try drivers.take(report, of: driver, counting: &counters)
@@ -81,8 +85,8 @@ extension Hub {
   }
 
   /// A driver's pong: through which of its fixes everything is stored.
-  mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping) {
-    let storedThrough = drivers.driver(of: session).flatMap { driver in
+  mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping, of id: Identifier?) {
+    let storedThrough = (id.map { drivers.find($0) } ?? drivers.driver(of: session)).flatMap { driver in
       storage.isOn ? drivers.storedThrough(storage.storedThrough, of: driver) : drivers[driver].tracker.newest
     }
     reply(
@@ -122,11 +126,6 @@ extension Hub {
     if let channel = drivers[driver].channel, channels.hasListener(channel, besides: session) { return true }
     guard let trip, let channel = trips[trip].channel, !trips[trip].isClosed else { return false }
     return channels.hasListener(channel, besides: session)
-  }
-
-  /// A trip has moved: its driver may be on it now, or not any more.
-  mutating func adviseSampling(ofTrip trip: Int) {
-    if let driver = driver(ofTrip: trip) { adviseSampling(driver, trip: lastTrip(of: driver)) }
   }
 
   /// Somebody has subscribed to a channel: its driver may have to send more often.

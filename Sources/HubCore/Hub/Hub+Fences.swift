@@ -53,27 +53,23 @@ extension Hub {
   private mutating func answer(_ question: FenceQuestion) throws(ErrorReply) -> FenceAnswer {
     switch question {
     case .put(let fence, let covering): return try put(fence, covering)
-    case .show(let id): return shown(id, isNew: false)
+    case .show(let id): return fences.show(id, isNew: false)
     case .list(let number, let limit): return fences.list(below: number, limit: limit)
-    case .delete(let id): return fences.find(id) == nil ? .unknown : try delete(id)
+    case .delete(let id): return try delete(id)
     }
   }
 
-  private func shown(_ id: Identifier, isNew: Bool) -> FenceAnswer {
-    fences.report(of: id).map { .fence($0, isNew: isNew) } ?? .unknown
-  }
-
   private mutating func put(_ fence: Fence, _ covering: FenceCovering) throws(ErrorReply) -> FenceAnswer {
-    if fences.has(fence) { return shown(fence.id, isNew: false) }
+    if fences.has(fence) { return fences.show(fence.id, isNew: false) }
     try requireRoom("this hub cannot store fences now; send it again")
     let isNew = fences.find(fence.id) == nil
     storage.write(.fence(try fences.put(fence, covering, at: now.timestamp, counting: &counters)))
-    return shown(fence.id, isNew: isNew)
+    return fences.show(fence.id, isNew: isNew)
   }
 
   /// The last event of the fence's channel says that it is gone.
   private mutating func delete(_ id: Identifier) throws(ErrorReply) -> FenceAnswer {
-    try requireRoom("this hub cannot store that now; send it again")
+    if fences.find(id) != nil { try requireRoom("this hub cannot store that now; send it again") }
     guard let fence = fences.remove(id) else { return .unknown }
     if channels.find(.fence(id)) != nil, let channel = eventChannel(ofFence: id) {
       let made = FenceWords.deleted(fence, at: now.timestamp)

@@ -26,24 +26,14 @@ extension Hub {
   private mutating func publish(_ post: NotificationPost) throws(ErrorReply) -> NotificationAnswer {
     try requireRoom("this hub cannot store events now; send it again")
     let channel = try channelForNotification(post.channel)
-    if let id = post.messageID, let known = channels.notification(channel, posted: id) {
-      guard post.isSame(as: known) else {
-        let message = "another notification was posted with this messageId, as number \(known.sequence)"
-        throw ErrorReply(code: .invalidTransition, message: message)
-      }
-      return .published(post.channel, sequence: known.sequence, isNew: false)
+    if let known = try channels.sequence(ofRepeated: post, on: channel) {
+      return .published(post.channel, sequence: known, isNew: false)
     }
-    let bytes = post.title.utf8.count + post.body.utf8.count + (post.content?.utf8.count ?? 0)
-    guard channels.hasRoom(forContent: bytes, below: limits.eventContentBytes) else {
+    guard channels.hasRoom(forContent: post.contentBytes, below: limits.eventContentBytes) else {
       counters.count(full: .eventContents)
       throw ErrorReply(code: .storageFull, message: "this hub keeps no more texts in its events", retryAfter: 60)
     }
-    publishEvent(on: channel) {
-      .notification(
-        Notification(
-          kind: post.kind, title: post.title, body: post.body, driverID: post.driverID, content: post.content,
-          messageID: post.messageID, sequence: $0))
-    }
+    publishEvent(on: channel) { .notification(Notification(post, sequence: $0)) }
     counters.notificationsPosted += 1
     return .published(post.channel, sequence: channels.sequence(channel), isNew: true)
   }
@@ -78,7 +68,30 @@ extension ErrorReply {
   }
 }
 
+extension Channels {
+  /// The number that a notification has on its channel where the same was posted before and is kept; nil where it was
+  /// not. Throws where another one was posted with its `messageId`. O(kept events of the channel).
+  fileprivate func sequence(ofRepeated post: NotificationPost, on channel: Int) throws(ErrorReply) -> UInt64? {
+    guard let id = post.messageID, let known = notification(channel, posted: id) else { return nil }
+    if post.isSame(as: known) { return known.sequence }
+    throw ErrorReply(
+      code: .invalidTransition,
+      message: "another notification was posted with this messageId, as number \(known.sequence)")
+  }
+}
+
+extension Notification {
+  fileprivate init(_ post: NotificationPost, sequence: UInt64) {
+    self.init(
+      kind: post.kind, title: post.title, body: post.body, driverID: post.driverID, content: post.content,
+      messageID: post.messageID, sequence: sequence)
+  }
+}
+
 extension NotificationPost {
+  /// Bytes of its texts.
+  fileprivate var contentBytes: Int { title.utf8.count + body.utf8.count + (content?.utf8.count ?? 0) }
+
   fileprivate func isSame(as known: Notification) -> Bool {
     kind == known.kind && title == known.title && body == known.body && driverID == known.driverID
       && content == known.content

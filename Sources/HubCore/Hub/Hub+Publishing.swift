@@ -1,4 +1,4 @@
-// Events about drivers, trips and fences: on which channels each is published.
+// Events about drivers, trips and fences, and fixes as they were measured: on which channels each is published.
 import HubMessages
 
 extension Hub {
@@ -14,6 +14,13 @@ extension Hub {
       let channel = eventChannel(ofTrip: trip)
     else { return }
     publishEvent(on: channel, body)
+  }
+
+  /// A fix as it was measured, with the outcome, where ops have asked for the driver's.
+  @inline(never)
+  mutating func publish(raw fix: Fix, _ outcome: FixOutcome, driver: Int) {
+    let raw = drivers.rawFix(fix, outcome, of: driver)
+    channels.publish(raw, on: Int(drivers[driver].rawChannel), at: now.timestamp)
   }
 
   /// The driver's channel, made and kept for its events; nil at the limit of channels, and where it is not here.

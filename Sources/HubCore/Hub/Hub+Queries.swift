@@ -10,30 +10,19 @@ extension Hub {
       let found = drivers.find(id).map { QueryResult.driver(drivers.report(of: $0, at: now.timestamp)) }
       emit(.queryResult(session, found, replyTo: replyTo), to: session.outlet)
     case .list(let query):
-      do throws(ErrorReply) { try list(query, for: session) } catch { reply(.error(error), to: session) }
-    case .drivers(let search, let audience, let actor):
-      let identity = actor.hashValue(seed: seed)
       do throws(ErrorReply) {
-        try searches.checkRoom(for: actor, identity, session, limits: limits, counting: &counters)
+        try driverListings.begin(query, for: session, limits, counting: &counters)
       } catch {
-        return reply(.error(error.replying(to: replyTo)), to: session)
+        reply(.error(error), to: session)
       }
-      searches.begin(
-        RunningSearch(
-          search, audience, maximumLimit: limits.queryHits, session: session, identity: identity, replyTo: replyTo),
-        searchView)
+    case .drivers(let search, let audience, let actor):
+      let search = RunningSearch(
+        search, audience, maximumLimit: limits.queryHits, session: session, identity: actor.hashValue(seed: seed),
+        replyTo: replyTo)
+      do throws(ErrorReply) { try searches.begin(search, actor.role, searchView, limits, counting: &counters) } catch {
+        reply(.error(error.replying(to: replyTo)), to: session)
+      }
     }
-  }
-
-  /// Throws at the limit of pages that are put together.
-  private mutating func list(_ query: DriverListQuery, for session: SessionRef) throws(ErrorReply) {
-    guard driverListings.count < limits.driverLists else {
-      counters.count(full: .driverLists)
-      throw ErrorReply(
-        code: .rateLimited, message: "this hub puts \(limits.driverLists) lists of drivers together already",
-        retryAfter: 1)
-    }
-    driverListings.append(DriverListing(query, for: session))
   }
 
   /// Goes on with the pages of drivers that were asked for.
@@ -41,14 +30,10 @@ extension Hub {
     for done in driverListings.advance(over: drivers, limit: limits.driversListedPerTurn) {
       // Between two turns a driver may be forgotten, and another have its place.
       let reports = done.found.filter { drivers.isInUse($0) }.map { driver in
-        var report = drivers.report(of: driver, at: now.timestamp)
-        report.predicted = nil
-        report.confidence = drivers[driver].position?.confidence
-        report.tripID = tripOfPosition(of: driver).flatMap { isOver($0) ? nil : trips[$0].id }
-        return report
+        let trip = tripOfPosition(of: driver).flatMap { isOver($0) ? nil : trips[$0].id }
+        return drivers.listed(driver, trip: trip, at: now.timestamp)
       }
-      let cursor = done.next.map { "d" + String($0, radix: 36) }
-      let result = QueryResult.drivers(DriverList(drivers: reports, cursor: cursor))
+      let result = QueryResult.drivers(DriverList(drivers: reports, cursor: done.cursor))
       emit(.queryResult(done.session, result, replyTo: nil), to: done.session.outlet)
     }
     if !driverListings.isEmpty { hasMoreDue = true }

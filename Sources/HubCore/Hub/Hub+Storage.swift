@@ -159,13 +159,8 @@ extension Hub {
   public func writeSnapshot<E: Error>(
     partBytes: Int = 1 << 20, _ body: (UnsafeRawBufferPointer) throws(E) -> Void
   ) throws(E) {
-    var part = ByteBuffer()
-    func add(_ record: DurableRecord) throws(E) {
-      RecordWriter.write(record, into: &part)
-      guard part.count >= partBytes else { return }
-      unsafe try part.withBytes(body)
-      part.removeAll()
-    }
+    var parts = RecordParts(bytes: partBytes)
+    func add(_ record: DurableRecord) throws(E) { unsafe try parts.add(record, body) }
     try add(.epoch(channels.epoch, seed: seed, pseudonymKey: pseudonymKey))
     try add(.highestSequence(channels.highestSequence))
     try add(.highestTripNumber(trips.newestNumber))
@@ -173,6 +168,6 @@ extension Hub {
     for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown { try add(.driver(durable(driver))) }
     try fences.forEachRecord(of: drivers) { (record) throws(E) in try add(record) }
     try channels.forEachRecord { (record) throws(E) in try add(record) }
-    if !part.isEmpty { unsafe try part.withBytes(body) }
+    unsafe try parts.finish(body)
   }
 }

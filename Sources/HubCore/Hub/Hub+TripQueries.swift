@@ -12,7 +12,9 @@ extension Hub {
         if storage.hasUnstored { try requireRoom(ErrorReply.unstoredQuestion) }
         try trips.list(query, for: session, replyTo, counting: &counters)
       case .begin(let report): try request(report, for: session, replyTo)
-      case .change(let change, let actor): try self.change(change, by: actor, for: session)
+      case .change(let change, let actor):
+        try self.change(change, by: actor, messageID: nil, at: now.timestamp)
+        showStored(change.tripID, isNew: false, to: session, replyTo)
       case .shares(let id, let question, let actor):
         let answer = try answer(question, of: id, by: actor)
         emitStored(.trips(session, answer, replyTo: replyTo), to: session.outlet)
@@ -26,7 +28,7 @@ extension Hub {
     do throws(ErrorReply) {
       if channels.isUnstored(.trip(query.id), storage) { try requireRoom(ErrorReply.unstoredQuestion) }
       if channels.waits(.trips(session, .show(query), replyTo: replyTo), for: .trip(query.id), &storage) { return }
-      guard access(of: query.actor, by: query.grant, to: .trip(query.id)) != .forbidden else {
+      guard trips.access(of: query.actor, by: query.grant, to: .trip(query.id), at: now) != .forbidden else {
         // The same words whether or not there is such a trip.
         throw ErrorReply(
           code: .forbidden, message: "your credential does not open this trip, or the trip is over")
@@ -60,12 +62,25 @@ extension Hub {
     }
   }
 
-  /// `PATCH /v1/trips/{id}`.
-  private mutating func change(
-    _ change: TripChange, by actor: Actor, for session: SessionRef
-  ) throws(ErrorReply) {
-    try self.change(change, by: actor, messageID: nil, at: now.timestamp)
-    showStored(change.tripID, isNew: false, to: session, nil)
+  /// Makes, ends or lists shares of a trip (Trips/TripShares.swift).
+  private mutating func answer(
+    _ question: TripShareQuestion, of id: Identifier, by actor: Actor
+  ) throws(ErrorReply) -> TripAnswer {
+    let trip = try trips.findShared(id, by: actor, at: now.uptime)
+    switch question {
+    case .list: return .shares(trips[trip].shares)
+    case .begin(let share):
+      try requireRoom("this hub cannot store shares now; send it again")
+      try trips.share(trip, share, at: now.timestamp)
+      recordTrip(trip)
+      return .shared(share, of: id)
+    case .end(let share):
+      try requireRoom("this hub cannot store that now; send it again")
+      let ended = try trips.endShare(share, of: trip)
+      recordTrip(trip)
+      if let channel = trips[trip].channel { channels.endShare(of: ended.holder, on: channel) }
+      return .unshared
+    }
   }
 
   private mutating func showStored(

@@ -28,7 +28,7 @@ extension Hub {
       try requireRoom("this hub cannot store moves now; send it again")
       let driver = input.actor.role == .driver ? drivers.find(input.actor.id) : nil
       let outcome = try trips.apply(
-        input, beginner: driver.map { beginner($0) }, at: now, counting: &counters)
+        input, beginner: driver.map { drivers.beginner($0) }, at: now, counting: &counters)
       switch outcome {
       case .unchanged(let state): replyStored(.ack(Ack(replyTo: input.messageID, trip: state)), to: input.session)
       case .step(let step):
@@ -56,9 +56,7 @@ extension Hub {
     _ change: TripChange, by actor: Actor, messageID: MessageID?, at time: Timestamp
   ) throws(ErrorReply) {
     try requireRoom("this hub cannot store changes now; send it again")
-    let bytes = change.route?.polyline.utf8.count ?? 0
-    let copies = channels.trips == nil ? 2 : 3
-    let hasRoom = channels.hasRoom(forContent: copies * bytes, below: actor.role.share(of: limits.eventContentBytes))
+    let hasRoom = channels.hasRoom(forRouteOf: change, below: actor.role.share(of: limits.eventContentBytes))
     let outcome = try trips.change(
       change, by: actor, messageID: messageID, at: time, hasContentRoom: hasRoom, now, counting: &counters)
     guard case .step(let step) = outcome else { return }
@@ -78,20 +76,22 @@ extension Hub {
     }
     countActiveTrip(trip)
     recordTrip(trip)
-    if step.isClaimed { announceDriver(of: trip) }
+    if step.isClaimed, let channel = trips[trip].channel, let driver = trips[trip].driverID {
+      channels.claim(channel, by: driver)
+    }
     publish(step.update, of: trip)
     if step.isNew || trips[trip].ended != nil { trips.arm(trip, &deadlines) }
   }
 
-  mutating func recordTrip(_ trip: Int) {
-    trips.noteUpdate(of: trip, at: now.timestamp)
+  mutating func recordTrip(_ trip: Int, isUpdate: Bool = true) {
+    if isUpdate { trips.noteUpdate(of: trip, at: now.timestamp) }
     if storage.isOn { storage.write(.trip(trips[trip].durable)) }
   }
 
   /// After a move was answered: what it means for how often the driver sends, and for its way.
   mutating func followUp(_ step: TripStep) {
     counters.tripMoves += 1
-    adviseSampling(ofTrip: step.trip)
+    if let driver = driver(ofTrip: step.trip) { adviseSampling(driver, trip: lastTrip(of: driver)) }
     guideAfterMove(step.trip)
   }
 
@@ -138,31 +138,20 @@ extension Hub {
     publishEvent(on: channel) { .tripUpdate(listed.numbered($0)) }
   }
 
-  /// The trip has a driver now: others may have followed it because it had none.
-  ///
-  /// This leaves at once and does not wait for the journal, because the driver's positions do not wait either. A crash
-  /// that undoes it takes nothing from anybody: whoever was let go may subscribe again.
-  private mutating func announceDriver(of trip: Int) {
-    guard let channel = trips[trip].channel, let driver = trips[trip].driverID else { return }
-    channels.emit(
-      .channelClaimed(ChannelHandle(index: UInt32(channel)), channels.name(channel), by: driver),
-      toSubscribersOf: channel)
-  }
-
   // MARK: Fixes that name a trip
 
   /// The trip that a driver's fix belongs to. The first fix of an entitled driver that names an unknown trip begins it.
   @inline(__always)
   mutating func tripForFixes(of driver: Int, _ input: FixInPlace) throws(ErrorReply) -> Int? {
-    guard input.tripID != nil else { return nil }
+    guard let named = input.tripID else { return nil }
     // Where both ids lie: they are compared, not copied.
-    if let last = lastTrip(of: driver), trips[last].id == input.tripID,
-      trips[last].driverID == drivers[driver].id
+    if let last = lastTrip(of: driver), trips[last].compactID.matches(named),
+      let owner = trips[last].compactDriverID, owner.matches(drivers[driver].id)
     {
       return isOver(last) ? nil : last
     }
     return try tripForFixes(
-      of: driver, input.tripID, isGranted: input.tripIsGranted,
+      of: driver, named, isGranted: input.tripIsGranted,
       at: input.fix.timestamp)
   }
 
@@ -182,7 +171,7 @@ extension Hub {
     _ id: Identifier, withFixOf driver: Int, at time: Timestamp
   ) throws(ErrorReply) -> Int {
     try requireRoom("this hub cannot store another trip now", retryAfter: 60)
-    let step = try trips.begin(id, withFixOf: beginner(driver), at: time, now, counting: &counters)
+    let step = try trips.begin(id, withFixOf: drivers.beginner(driver), at: time, now, counting: &counters)
     commit(step)
     return step.trip
   }
@@ -220,20 +209,13 @@ extension Hub {
   /// them. While nothing can be stored they wait for a later fix.
   @inline(never)
   private mutating func publish(_ report: LegReport, driver: Int, trip: Int) {
-    let notices = report.notices
+    let notices = report.notices(driver: drivers[driver].id)
     if !notices.isEmpty, !storage.hasRoom { counters.eventsNotStored += UInt64(notices.count) }
     let channel = notices.isEmpty || !storage.hasRoom ? nil : eventChannel(ofTrip: trip)
     if channel != nil { trips.noteNotified(report.due, of: trip) }
     if channel != nil || report.isBackOnRoute { recordTrip(trip) }
     guard let channel else { return }
-    let id = drivers[driver].id
-    for notice in notices {
-      publishEvent(on: channel) {
-        .notification(
-          notice.notification(
-            seconds: report.seconds, meters: report.estimate.meters, driver: id, sequence: $0))
-      }
-    }
+    for notice in notices { publishEvent(on: channel) { .notification(notice.numbered($0)) } }
   }
 
   // MARK: Trips that end
@@ -265,9 +247,7 @@ extension Hub {
 
   private mutating func close(_ trip: Int) {
     guard trips.close(trip), let channel = trips[trip].channel else { return }
-    channels.emitStored(
-      .channelEnded(ChannelHandle(index: UInt32(channel)), channels.name(channel), .tripEnded),
-      toSubscribersOf: channel, &storage, counting: &counters)
+    channels.endTrip(channel, &storage, counting: &counters)
   }
 
   mutating func removeTrip(_ trip: Int) {
@@ -276,12 +256,7 @@ extension Hub {
     trips.remove(trip)
   }
 
-  // MARK: Who begins trips, and after a restart
-
-  private func beginner(_ driver: Int) -> TripBeginner {
-    TripBeginner(
-      id: drivers[driver].id, driver: drivers.handle(of: driver), tripsBegun: Int(drivers[driver].tripsBegun))
-  }
+  // MARK: After a restart
 
   /// A trip that was read back goes on where it was, by the wall clock.
   mutating func resumeTrip(_ trip: Int) {

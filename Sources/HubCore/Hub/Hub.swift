@@ -108,17 +108,23 @@ public struct Hub: ~Copyable {
 
   /// After all inputs of a turn: handles what has become due, and what waited as far as this turn has room for it.
   public mutating func endTurn() {
-    hasMoreDue = handleDeadlines()
+    hasMoreDue = deadlines.mayBeDue(at: now.uptime) && handleDeadlines()
     handleBacklog()
     if !backlog.isEmpty { hasMoreDue = true }
     if trips.hasListings { continueListings() }
     if !driverListings.isEmpty { continueDriverListings() }
     advanceSearches()
-    let context = AreaContext(audience: audience, now: now, budget: limits.areaDriversPerTurn)
-    if areas.advance(&drivers, trips, &channels, context) { hasMoreDue = true }
+    // Asked before: the call copies all that it is lent (loadtest/NOTES.md), and most hubs have no map open.
+    if areas.nextTick != .max, advanceAreas() { hasMoreDue = true }
     nextAreaTick = areas.nextTick
     awaitedTicket = storage.awaited
     updateSizes()
+  }
+
+  @inline(never)
+  private mutating func advanceAreas() -> Bool {
+    let context = AreaContext(audience: audience, now: now, budget: limits.areaDriversPerTurn)
+    return areas.advance(&drivers, trips, &channels, context)
   }
 
   /// Hands over what has come out for an outlet and takes the emptied list of the turn before, so that its memory is
@@ -173,7 +179,7 @@ public struct Hub: ~Copyable {
     case .driverDisconnected(let session): drivers.disconnect(session, at: now.uptime)
     case .vehicle(let id, let claims): take(claims, of: id)
     case .loopStalled: drivers.noteStall(at: now.uptime)
-    case .driverStatus(let session, let messageID, let report): handle(session, messageID, report)
+    case .driverStatus(let session, let messageID, let report, let id): handle(session, messageID, report, of: id)
     case .tripStatus(let input): handle(input)
     case .tripChange(let input): handle(input)
     case .trips(let session, let question, let replyTo): answer(session, question, replyTo)
@@ -187,8 +193,8 @@ public struct Hub: ~Copyable {
       emit(.viewEnded(session, messageID, view), to: session.outlet)
     case .name(let session, let actor, let channel): name(channel, to: session, actor)
     case .query(let session, let query, let replyTo): answer(session, query, replyTo)
-    case .ping(let session, let messageID, let ping): answer(session, messageID, ping)
-    case .figures(let figures): publish(figures)
+    case .ping(let session, let messageID, let ping, let id): answer(session, messageID, ping, of: id)
+    case .figures(let second): figures.publish(second, &channels, atMost: limits.figures, at: now.timestamp)
     case .knownFixes(let ticket, let known): handle(known: known, of: ticket)
     case .cluster(let input): handle(input)
     }
@@ -247,10 +253,16 @@ public struct Hub: ~Copyable {
   }
 
   /// Throws where nothing can be stored now.
-  mutating func requireRoom(_ message: String, retryAfter: Double = 5) throws(ErrorReply) {
-    if storage.hasRoom { return }
+  mutating func requireRoom(
+    _ message: String, retryAfter: Double = ErrorReply.storageRetryAfter
+  ) throws(ErrorReply) {
+    if !storage.hasRoom { throw unstored(message, retryAfter: retryAfter) }
+  }
+
+  /// The refusal of what cannot be stored now; it is counted.
+  mutating func unstored(_ message: String, retryAfter: Double = ErrorReply.storageRetryAfter) -> ErrorReply {
     counters.refusedForStorage += 1
-    throw ErrorReply(code: .storageFull, message: message, retryAfter: retryAfter)
+    return ErrorReply(code: .storageFull, message: message, retryAfter: retryAfter)
   }
 
   mutating func refuse(_ session: SessionRef, _ refusal: ErrorReply, replyTo messageID: MessageID) {

@@ -43,6 +43,15 @@ extension Drivers {
     return report
   }
 
+  /// A driver as a page of all drivers shows it, with the trip that it is on.
+  func listed(_ driver: Int, trip: Identifier?, at time: Timestamp) -> DriverReport {
+    var report = report(of: driver, at: time)
+    report.predicted = nil
+    report.confidence = self[driver].position?.confidence
+    report.tripID = trip
+    return report
+  }
+
   /// A driver as riders see it: what `PublicAudience` says.
   func publicReport(of driver: Int, _ view: SearchView) -> DriverReport {
     let pseudonym = view.audience.pseudonym(

@@ -201,7 +201,7 @@ struct HitMarks {
   /// Marked since it was made.
   private var added = 0
 
-  private static func place(of driver: UInt32) -> (word: Int, bit: UInt64) {
+  private static func bit(of driver: UInt32) -> (word: Int, bit: UInt64) {
     let mixed = driver &* 0x9E37_79B1  // 2^32 over the golden ratio: Knuth, TAOCP 3, 6.4
     return (Int(mixed >> 23), 1 << UInt64(mixed >> 17 & 63))
   }
@@ -213,12 +213,12 @@ struct HitMarks {
       for hit in hits { add(hit.driver) }
       added = 0
     }
-    let (word, bit) = HitMarks.place(of: driver)
+    let (word, bit) = HitMarks.bit(of: driver)
     return bits[word] & bit != 0
   }
 
   mutating func add(_ driver: UInt32) {
-    let (word, bit) = HitMarks.place(of: driver)
+    let (word, bit) = HitMarks.bit(of: driver)
     bits[word] |= bit
     added += 1
   }

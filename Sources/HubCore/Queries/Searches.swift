@@ -20,19 +20,19 @@ struct Searches {
   /// Sessions and identities that have searches under way.
   var askers: Int { bySession.count + byIdentity.count }
 
-  /// Throws why there is no room for one more query of this actor.
-  func checkRoom(
-    for actor: Actor, _ identity: UInt64, _ session: SessionRef, limits: HubLimits, counting counters: inout HubCounters
+  /// Throws why there is no room for one more query.
+  private func checkRoom(
+    for search: RunningSearch, _ role: Role, _ limits: HubLimits, counting counters: inout HubCounters
   ) throws(ErrorReply) {
     var refusal = ErrorReply(code: .rateLimited, message: "too many queries are under way", retryAfter: 1)
-    if bySession[session, default: 0] >= limits.queriesPerSession {
+    if bySession[search.session, default: 0] >= limits.queriesPerSession {
       counters.count(.queriesPerSession)
       refusal.message = "a session has at most \(limits.queriesPerSession) queries under way"
-    } else if byIdentity[identity, default: 0] >= limits.queriesPerIdentity[actor.role] {
+    } else if byIdentity[search.identity, default: 0] >= limits.queriesPerIdentity[role] {
       counters.count(.queriesPerIdentity)
-      refusal.message = actor.role.queriesLimit(limits.queriesPerIdentity)
+      refusal.message = role.queriesLimit(limits.queriesPerIdentity)
       refusal.isOwnLimit = true
-    } else if count >= actor.role.share(of: limits.queries) {
+    } else if count >= role.share(of: limits.queries) {
       counters.count(full: .queries)
     } else {
       return
@@ -41,7 +41,12 @@ struct Searches {
     throw refusal
   }
 
-  mutating func begin(_ search: RunningSearch, _ view: SearchView) {
+  /// Takes a query of this role on. Throws where its session, its actor or its role has as many as it may.
+  mutating func begin(
+    _ search: RunningSearch, _ role: Role, _ view: SearchView, _ limits: HubLimits,
+    counting counters: inout HubCounters
+  ) throws(ErrorReply) {
+    try checkRoom(for: search, role, limits, counting: &counters)
     bySession[search.session, default: 0] += 1
     byIdentity[search.identity, default: 0] += 1
     begun += 1

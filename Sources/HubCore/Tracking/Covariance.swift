@@ -27,9 +27,16 @@ struct Covariance: Sendable, Equatable {
   /// Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), §6.2.2. `drift` (m²)
   /// is what the position loses besides.
   @inline(__always) mutating func predict(dt: Double, q: Double, drift: Double) {
-    p00 += dt * (2 * p01 + dt * p11) + q * dt * dt * dt / 3 + drift
-    p01 += dt * p11 + q * dt * dt / 2
+    p00 += dt * (2 * p01 + dt * p11) + drift
+    p01 += dt * p11
     p02 += dt * p12
+    widen(dt: dt, q: q)
+  }
+
+  /// What white acceleration of density `q` (m²/s³) adds over `dt` seconds.
+  @inline(__always) mutating func widen(dt: Double, q: Double) {
+    p00 += q * dt * dt * dt / 3
+    p01 += q * dt * dt / 2
     p11 += q * dt
   }
 

@@ -2,50 +2,67 @@
 import HubGeo
 
 extension MotionFilter {
-  /// Decides on a position outside the gate. Returns nil when it is to be believed after all.
+  /// Decides on a position that does not fit, `dt` seconds after the last fix. Returns nil when it is to be believed
+  /// after all.
   ///
   /// One wrong fix comes alone, or in a place of its own; a filter that is wrong sees fixes that agree with each other.
-  /// So fixes that agree for `agreement` are believed; so is any after `mostRejections`, or `longestHold` of them.
+  /// So fixes that agree are believed, the sooner the less is known of the motion; so is any after `longestHold`.
   /// Reflections agree with each other for seconds, too; where the Doppler shifts say that the driver stands, it can't
   /// have got there, and agreement must last longer. A place that no vehicle could have reached needs more agreement:
-  /// otherwise the first fix after a tunnel may throw the driver across the city. Where the position before could not
-  /// be judged itself, it is one word against another, and within reach the newer counts.
+  /// otherwise the first fix after a tunnel may throw the driver across the city.
   mutating func reject(
-    _ fix: TrackMeasurement, innovation y: SIMD2<Double>, maximumSpeed: Double
+    _ fix: TrackMeasurement, innovation y: SIMD2<Double>, agrees: Bool, after dt: Double, maximumSpeed: Double
   ) -> FixRefusal? {
-    if rejections > 0, agreesWithCandidate(fix) {
+    if agrees {
       agreements = agreements == .max ? .max : agreements + 1
+      agreedSeconds += Float(dt)
     } else {
-      agreements = 0
-      agreeingSince = fix.milliseconds
+      (agreements, agreedSeconds) = (0, 0)
     }
-    if rejections == 0 { rejectedSince = fix.milliseconds }
-    candidate = fix.coordinate
-    candidateVelocity = measuredVelocity(of: fix) ?? SIMD2<Float>(velocity)
-    candidateTime = fix.milliseconds
-    let held = Double(fix.milliseconds &- lastUsed) / 1000
-    let isTooFast = (y * y).sum().squareRoot() > maximumSpeed * max(held, 1)
-    if isTooFast ? isBelievedThoughTooFast(fix) : isBelieved(fix, held: held) { return nil }
+    if rejections == 0 { refusedSeconds = 0 }
+    if !isStale { expectNext(fix, after: dt, maximumSpeed: maximumSpeed) }
+    let isTooFast = (y * y).sum().squareRoot() > maximumSpeed * max(Double(unusedSeconds), 1)
+    if isTooFast ? isBelievedThoughTooFast : isBelieved { return nil }
     rejections = rejections == .max ? .max : rejections + 1
     return isTooFast ? .tooFast : .gated
   }
 
+  /// Whether the fix has the very place of the one before though the driver moves: receivers that lose their signals
+  /// repeat the last place, and a phone sends the last one once more where the new one is late.
+  ///
+  /// By Doppler it moves above walking speed. By the track alone, where it can't have stopped since. When this has begun
+  /// it goes on: who was in motion at a place does not stand there afterwards.
+  func repeats(_ fix: TrackMeasurement, after dt: Double) -> Bool {
+    guard lastPlace == PackedCoordinate(fix.coordinate), !isStanding else { return false }
+    return isStale
+      || dopplerShare > 0.5 && Double(fix.speed) > MotionFilter.walkingSpeed
+      || speed > MotionFilter.hardestBraking * max(dt, 1) && speed > 3 * covariance.p11.squareRoot()
+  }
+
+  /// Keeps the velocity by which the next fix will be judged: at first the track's, and as soon as two are refused,
+  /// theirs.
+  private mutating func expectNext(_ fix: TrackMeasurement, after dt: Double, maximumSpeed: Double) {
+    candidateVelocity = SIMD2<Float>(velocity)
+    guard rejections > 0, dt > 0 else { return }
+    let between = ground.displacement(from: lastPlace.coordinate, to: fix.coordinate) / dt
+    if (between * between).sum() <= maximumSpeed * maximumSpeed { candidateVelocity = SIMD2<Float>(between) }
+  }
+
   /// m/s; nil where the phone gave none. Where the filter is wrong about the place, it may be about the velocity.
-  private func measuredVelocity(of fix: TrackMeasurement) -> SIMD2<Float>? {
+  private func measuredVelocity(of fix: TrackMeasurement) -> SIMD2<Double>? {
     guard fix.speed >= 0 else { return nil }  // NaN fails, too
     guard Double(fix.speed) > MotionFilter.bearingSpeed else { return doubtsStandstill ? nil : .zero }
     guard !fix.heading.isNaN else { return nil }
     let direction = SineCosine(degrees: Double(fix.heading))
-    return SIMD2(Float(direction.sine), Float(direction.cosine)) * fix.speed
+    return SIMD2(direction.sine, direction.cosine) * Double(fix.speed)
   }
 
-  private func isBelieved(_ fix: TrackMeasurement, held: Double) -> Bool {
-    if held > MotionFilter.longestGap || isUnconfirmed { return true }
-    let rejected = Double(fix.milliseconds &- rejectedSince) / 1000
-    if rejected >= MotionFilter.longestHold { return true }
-    let agreed = agreements > 0 ? fix.milliseconds &- agreeingSince : 0
-    if isStanding { return agreed >= MotionFilter.agreementStanding }
-    return agreed >= MotionFilter.agreement || rejections >= MotionFilter.mostRejections
+  private var isBelieved: Bool {
+    if Double(unusedSeconds) > MotionFilter.longestGap { return true }
+    if rejections > 0, Double(refusedSeconds) >= MotionFilter.longestHold { return true }
+    if isStanding { return agreedSeconds >= MotionFilter.agreementStanding }
+    let needed = MotionFilter.agreementsMoving
+    return agreements >= (dopplerShare > 0.5 ? needed.doppler : needed.placesOnly)
   }
 
   /// Whether a position may be published without the place of its fix: from the motion alone, as long as that is known
@@ -56,17 +73,24 @@ extension MotionFilter {
       && (off * off).sum() <= MotionFilter.farthestCorrection * MotionFilter.farthestCorrection
   }
 
-  /// Four fixes that agree; or two, where the fixes come so seldom that nothing was believed for `longestHold`
-  /// meanwhile.
-  private func isBelievedThoughTooFast(_ fix: TrackMeasurement) -> Bool {
-    let rejected = Double(fix.milliseconds &- rejectedSince) / 1000
-    return agreements >= MotionFilter.agreementsWhenTooFast || agreements > 0 && rejected >= MotionFilter.longestHold
+  /// Four fixes that agree; or two, where the fixes come so seldom that nothing was believed for long meanwhile.
+  private var isBelievedThoughTooFast: Bool {
+    agreements >= MotionFilter.agreementsWhenTooFast
+      || agreements > 0 && rejections > 0 && refusedSeconds >= MotionFilter.holdWhenTooFast
   }
 
-  private func agreesWithCandidate(_ fix: TrackMeasurement) -> Bool {
-    let elapsed = Double(fix.milliseconds &- candidateTime) / 1000
-    let expected = SIMD2<Double>(candidateVelocity) * elapsed
-    let off = ground.displacement(from: candidate, to: fix.coordinate) - expected
-    return (off * off).sum().squareRoot() < 2 * MotionFilter.accuracy(of: fix) + 3 * elapsed
+  /// Whether a fix lies where the refused one before it leads, by the velocity that the phone states or by that of the
+  /// fixes.
+  func agreesWithRefused(_ fix: TrackMeasurement, after dt: Double) -> Bool {
+    guard !isStale else { return false }
+    let way = ground.displacement(from: lastPlace.coordinate, to: fix.coordinate)
+    let step = min(dt, 2)
+    let tolerance = 2 * MotionFilter.accuracy(of: fix) + 3 * dt + MotionFilter.hardestBraking / 2 * step * step
+    func isReached(by velocity: SIMD2<Double>) -> Bool {
+      let off = way - velocity * dt
+      return (off * off).sum() < tolerance * tolerance
+    }
+    if let measured = measuredVelocity(of: fix), isReached(by: measured) { return true }
+    return isReached(by: SIMD2<Double>(candidateVelocity))
   }
 }

@@ -8,10 +8,14 @@ extension MotionFilter {
   /// Seconds between two headings up to which their difference is a rate of turn, and over which it is averaged.
   static let longestTurnGap: Float = 10
   static let turnSmoothing: Float = 0.5
+  /// The square of the part of its own radius by which the estimate of a parked car may be off what is shown.
+  static let parkedShare = 0.25
   /// A speed is published when its standard deviation is below this, m/s.
   static let knownSpeedSigma = 4.0
-  /// The part of a phone's error that drifts too slowly for any filter, as a part of its stated accuracy.
+  /// The part of a phone's error that drifts too slowly for any filter, as a part of its stated accuracy; and the part
+  /// of that which is published at least.
   static let driftShare = 0.5
+  static let leastAccuracyShare = 0.8
   /// Metres: up to here a position is of high, or medium, confidence.
   static let highAccuracy = 15.0
   static let mediumAccuracy = 50.0
@@ -20,7 +24,8 @@ extension MotionFilter {
 
   /// The position after a fix was used, or, where its place was not, `absorbed` for that reason.
   ///
-  /// Accuracy is the filter's own radius of 68 % with the drift that it can't see added in squares. Confidence is high
+  /// Accuracy is the filter's own radius of 68 % with the drift that it can't see added in squares, and no less than 0.8
+  /// of what the phone states. Confidence is high
   /// to 15 m, medium to 50 m, and low beyond; it is at most medium where the place was absorbed, and low where none was
   /// used for `confidentSeconds`.
   mutating func publish(_ fix: TrackMeasurement, absorbed: FixRefusal? = nil) -> Position {
@@ -31,12 +36,14 @@ extension MotionFilter {
     } else {
       if heading.isNaN { heading = fix.heading }
       turnRate = 0
-      headingTime = .min
+      headingAge = .infinity
     }
-    let drift = MotionFilter.driftShare * MotionFilter.accuracy(of: fix)
-    let accuracy = (radius * radius + drift * drift).squareRoot()
+    let stated = MotionFilter.accuracy(of: fix)
+    let drift = MotionFilter.driftShare * stated
+    let accuracy = max(
+      (radius * radius + drift * drift).squareRoot(), MotionFilter.leastAccuracyShare * stated)
     return Position(
-      coordinate: coordinate,
+      coordinate: parked(),
       speed: speedSigma < MotionFilter.knownSpeedSigma ? TrackMath.rounded(speed, to: 100) : nil,
       heading: heading.isNaN ? nil : MotionFilter.publishedHeading(Double(heading)),
       accuracy: TrackMath.rounded(accuracy, to: 100),
@@ -45,22 +52,33 @@ extension MotionFilter {
   }
 
   private func confidence(accuracy: Double, isAbsorbed: Bool) -> Confidence {
-    let isOld = Double(time &- lastUsed) > 1000 * MotionFilter.confidentSeconds
+    let isOld = Double(unusedSeconds) > MotionFilter.confidentSeconds
     if isOld || accuracy > MotionFilter.mediumAccuracy { return .low }
     return isAbsorbed || accuracy > MotionFilter.highAccuracy ? .medium : .high
   }
 
+  /// Where the driver is shown: at a standstill where it was shown before, until the estimate is half of its own radius
+  /// off. An estimate of a parked car creeps with its fixes' drift, by tens of metres a minute.
+  private mutating func parked() -> Coordinate {
+    if isStanding, isParked {
+      let off = displacement(to: parkedPlace.coordinate)
+      if (off * off).sum() <= radius * radius * MotionFilter.parkedShare { return parkedPlace.coordinate.published }
+    }
+    isParked = isStanding
+    parkedPlace = PackedCoordinate(coordinate)
+    return coordinate
+  }
+
   /// Takes a new heading, and the rate of turn from the one before.
   private mutating func turn(to next: Float) {
-    let passed = headingTime == .min ? .infinity : Float(time &- headingTime) / 1000
-    if passed <= MotionFilter.longestTurnGap, passed > 0 {
+    if headingAge <= MotionFilter.longestTurnGap, headingAge > 0 {
       let turned = TrackMath.wrapped(next - heading)
-      turnRate += (turned / passed - turnRate) * passed / (passed + MotionFilter.turnSmoothing)
+      turnRate += (turned / headingAge - turnRate) * headingAge / (headingAge + MotionFilter.turnSmoothing)
     } else {
       turnRate = 0
     }
     heading = next
-    headingTime = time
+    headingAge = 0
   }
 
   /// To 0.01°; what would round to 360 is 0.

@@ -10,6 +10,8 @@ extension MotionFilter {
   static let departureSpeed = 0.6
   static let standstillSigma = 0.05
   static let bearingSpeed = 0.5
+  /// m/s: who is faster by Doppler is at another place each second.
+  static let walkingSpeed = 2.0
   /// NIS above which a velocity counts less (99.9 % of a chi-square with 2 degrees of freedom), by its square.
   static let velocityGate = 13.8
   /// Velocities in a row that did not fit, after which the next one is believed.
@@ -32,30 +34,71 @@ extension MotionFilter {
     (covariance.p01, covariance.p11, covariance.p12) = (0, MotionFilter.unknownVelocity, 0)
   }
 
-  /// Takes in the velocity of a fix. Returns its direction, or zero where none was measured.
-  mutating func measureVelocity(_ fix: TrackMeasurement, after dt: Double) -> SIMD2<Double> {
+  /// How much of the motion is known by Doppler, 0…1: all of it at a standstill, nothing where a phone gives no speed,
+  /// or one that its places contradict.
+  var dopplerShare: Double { isStanding ? 1 : hasVelocity ? Double(trust.share) : 0 }
+
+  /// Takes in the velocity of a fix. Returns its direction, or zero where none was measured. `isComparable` says whether
+  /// the places of this fix and the last one are two.
+  mutating func measureVelocity(_ fix: TrackMeasurement, after dt: Double, isComparable: Bool) -> SIMD2<Double> {
+    let sigmaSquared = MotionFilter.velocitySigma * MotionFilter.velocitySigma
+    hasVelocity = isStanding
     if isStanding {
-      latency.skip(speed: fix.speed)
-      measureVelocity(.zero, variance: MotionFilter.standstillSigma * MotionFilter.standstillSigma, of: fix)
+      skipVelocity()
+      measureVelocity(
+        .zero, variance: MotionFilter.standstillSigma * MotionFilter.standstillSigma, of: fix, after: dt)
+      return .zero
+    }
+    if Double(fix.speed) <= MotionFilter.bearingSpeed, !doubtsStandstill {
+      // It creeps, nobody knows whither.
+      skipVelocity()
+      hasVelocity = true
+      let creeping = Double(fix.speed * fix.speed) / 2
+      measureVelocity(.zero, variance: sigmaSquared + creeping, of: fix, after: dt)
       return .zero
     }
     guard Double(fix.speed) > MotionFilter.bearingSpeed, !fix.heading.isNaN else {
-      latency.skip(speed: fix.speed)
+      skipVelocity()
       return .zero
     }
+    hasVelocity = true
     let direction = SineCosine(degrees: Double(fix.heading))
     let course = SIMD2(direction.sine, direction.cosine)
-    let speed = latency.corrected(fix.speed, after: dt)
-    measureVelocity(course * speed, variance: MotionFilter.velocitySigma * MotionFilter.velocitySigma, of: fix)
+    let measured = SIMD2<Float>(course * Double(fix.speed))
+    let before = latency.last
+    let corrected = latency.corrected(measured, course: course, after: dt)
+    checkVelocity(measured, before: before, at: fix, after: dt, isComparable: isComparable)
+    measureVelocity(corrected, variance: sigmaSquared + Double(trust.variance), of: fix, after: dt)
     return course
+  }
+
+  private mutating func skipVelocity() {
+    latency.skip()
+    trust.skip()
+  }
+
+  /// Learns how good the phone's velocities are, from this one, the one before, and the places of both.
+  private mutating func checkVelocity(
+    _ measured: SIMD2<Float>, before: SIMD2<Float>, at fix: TrackMeasurement, after dt: Double, isComparable: Bool
+  ) {
+    guard dt > 0, dt <= VelocityLatency.longestStep, !before.x.isNaN else { return trust.skip() }
+    trust.jump(measured - before)
+    guard isComparable else { return }
+    let led = (SIMD2<Double>(measured) + SIMD2<Double>(before)) * (dt / 2)
+    let way = ground.displacement(from: lastPlace.coordinate, to: fix.coordinate)
+    trust.compare(SIMD2<Float>(way - led), after: dt)
   }
 
   /// A velocity that does not fit counts less, and so does one whose fix lies far off: both are of the same signals.
   /// Where one after the other does not fit, it is the filter that is wrong.
-  private mutating func measureVelocity(_ measured: SIMD2<Double>, variance: Double, of fix: TrackMeasurement) {
+  /// Cars brake harder than the process noise says, which is no reason to doubt Doppler.
+  private mutating func measureVelocity(
+    _ measured: SIMD2<Double>, variance: Double, of fix: TrackMeasurement, after dt: Double
+  ) {
     let y = measured - velocity
     let distanceSquared = (y * y).sum()
-    let nis = distanceSquared / (covariance.p11 + variance)
+    let change = MotionFilter.hardestBraking / 3 * min(dt, 2)
+    let nis = distanceSquared / (covariance.p11 + variance + change * change)
     var inflation = 1.0
     velocityDoubts = nis > MotionFilter.velocityGate ? velocityDoubts + 1 : 0
     if velocityDoubts > MotionFilter.mostVelocityDoubts {

@@ -3,12 +3,15 @@
 // What makes it better than the textbook one, in the order of what it brings on real drives:
 // 1. Speed and bearing of a phone come from Doppler shifts and are far better than its positions, so they are taken
 //    as a measurement of velocity, before the position: that sharpens the prediction which the position is judged by.
-//    Their latency is learnt and taken off (`SpeedLatency`).
+//    Their latencies are learnt and taken off (`VelocityLatency`), and they are checked against the places
+//    (`VelocityTrust`).
 // 2. How noisy a phone's positions are it does not say: the noise is scaled by s, which follows how well the
-//    innovations agree with it.
+//    innovations agree with it. What innovations have in common with those before them is the model's error instead
+//    (`ModelError`).
 // 3. A fix that does not fit counts less, as if its errors had Student's t-distribution; where the place is far off,
 //    its speed is doubted too, for reflected signals spoil both. A place that can't be (NIS > 16) is not used. The gate
-//    sees the nominal noise even where s < 1, or a filter that is sure of itself would lock itself out.
+//    sees the nominal noise even where s < 1, or a filter that is sure of itself would lock itself out. One that was
+//    used and hardly fits is taken back where the next fix speaks against it (`Doubt`).
 // 4. Part of a position's error drifts over minutes (satellites, ionosphere): a bias is carried along and estimated.
 // 5. What remains is not white either, so old fixes are forgotten: the position loses `driftPerNoise` of the noise
 //    variance a second, or it would trust its own average over minutes and not see that all of it was wrong.
@@ -33,9 +36,10 @@ struct MotionFilter: Sendable {
   static let driftMoving = 0.07
   static let driftPerNoise = 0.002
   static let driftPerNoiseStanding = 0.0008
-  /// Metres; what is assumed where the phone gives no accuracy, and the best that is believed.
+  /// Metres; what is assumed where the phone gives no accuracy, and the best that is believed: that of a receiver with
+  /// corrections (RTK) is some centimetres.
   static let missingAccuracy = 5.0
-  static let bestAccuracy = 1.0
+  static let bestAccuracy = 0.1
   /// Standard deviation of the bias as a part of the stated one, and the seconds over which it changes.
   static let biasShare = 0.3
   static let biasSeconds = 120.0
@@ -54,14 +58,20 @@ struct MotionFilter: Sendable {
   static let unknownPlace = 25.0
   /// NIS below which a position says something about the latency of speed.
   static let learningGate = 9.0
-  /// Rejections in a row, and seconds since the first of them, after which the next one is believed.
-  static let mostRejections: UInt8 = 4
-  static let longestHold = 20.0
-  /// Milliseconds for which rejected fixes must agree with each other to be believed, moving and standing.
-  static let agreement: Int64 = 2000
-  static let agreementStanding: Int64 = 8000
-  /// How many fixes must agree with a rejected one before them, where the place they show is out of a vehicle's reach.
+  /// How many times the noise's variance that of the place may be, after a fix was refused, for the next to be believed
+  /// without one that agrees with it.
+  static let vaguePlace = 4.0
+  /// Seconds of refused fixes after which any is believed.
+  static let longestHold = 60.0
+  /// How many fixes before it must agree with a refused one for it to be believed: of a driver whose velocity is known
+  /// by Doppler, and of one whose is not, which goes astray sooner. Seconds for which they must, of one that stands.
+  static let agreementsMoving: (doppler: UInt8, placesOnly: UInt8) = (2, 1)
+  static let agreementStanding: Float = 8
+  /// The same where the place they show is out of a vehicle's reach; or one, after so many seconds.
   static let agreementsWhenTooFast: UInt8 = 3
+  static let holdWhenTooFast: Float = 20
+  /// m/s²: no car brakes harder. Three standard deviations of a change of velocity.
+  static let hardestBraking = 8.0
   /// Seconds after which nothing that was known about the motion is worth keeping, and the variance (m²) of the
   /// position from then on: 10 km.
   static let longestGap = 300.0
@@ -71,8 +81,8 @@ struct MotionFilter: Sendable {
   /// Metres: up to this radius of 68 % a position is published from the motion alone. What the map shows otherwise is
   /// older.
   static let longestCoastRadius = 1000.0
-  /// m²/s²: variance of an unknown velocity, on each axis.
-  static let unknownVelocity = 100.0
+  /// m²/s²: variance of an unknown velocity, on each axis: three standard deviations are what no vehicle exceeds.
+  static let unknownVelocity = 900.0
 
   var latitude: Double
   var longitude: Double
@@ -81,32 +91,41 @@ struct MotionFilter: Sendable {
   /// Metres east and north that fixes are off.
   var bias: SIMD2<Double>
   var covariance: Covariance
-  /// Degrees, of the last movement; NaN before the first.
-  var heading = Float.nan
-  /// Degrees a second, to the right, and when the heading was taken (milliseconds; `min` where it stands).
-  var turnRate: Float = 0
-  var headingTime = Int64.min
+  var ground: GroundScale
   /// s, the square of real to nominal position noise.
   var noiseScale = 1.0
-  var latency = SpeedLatency()
-  var ground: GroundScale
-  /// Of the newest fix seen and of the newest used, milliseconds.
+  /// Of the newest fix, milliseconds.
   private(set) var time: Int64
-  private(set) var lastUsed: Int64
-  /// The last rejected fix and the velocity at it: where the next one must be to agree. And since when they do.
-  var candidate: Coordinate
-  var candidateVelocity: SIMD2<Float>
-  var candidateTime: Int64
-  var agreeingSince: Int64
-  var rejectedSince: Int64
+  var latency = VelocityLatency()
+  var trust = VelocityTrust()
+  var modelError = ModelError()
+  var doubt = Doubt.none
+  /// Degrees, of the last movement; NaN before the first.
+  var heading = Float.nan
+  /// Degrees a second, to the right, and how many seconds ago the heading was taken (infinite where it stands).
+  var turnRate: Float = 0
+  var headingAge = Float.infinity
+  /// Where the newest fix was, whether it was used or not.
+  var lastPlace: PackedCoordinate
+  /// What was published at the beginning of a standstill, or later: see `parked`.
+  var parkedPlace: PackedCoordinate
+  /// m/s: by which the next fix must be off the last one, which was refused, to agree with it.
+  var candidateVelocity = SIMD2<Float>.zero
+  /// Seconds since a place was used; since the first that was refused; and for which refused ones agree.
+  var unusedSeconds: Float = 0
+  var refusedSeconds: Float = 0
+  var agreedSeconds: Float = 0
   var rejections: UInt8 = 0
   var agreements: UInt8 = 0
   /// Fixes since the start, up to 2: s begins to adapt after that.
   private var warmUp: UInt8 = 0
   var isStanding = false
-  /// The position that was used last could not be judged, for hardly anything was known when it came: the first after a
-  /// gap.
-  var isUnconfirmed = false
+  /// The newest fix said how the driver moves.
+  var hasVelocity = false
+  /// `parkedPlace` is what is published.
+  var isParked = false
+  /// The newest fix had the very place of the one before, though the driver moves.
+  var isStale = false
   /// The driver was found elsewhere though the phone said that it stood: what it says is believed again when it says
   /// that it moves. Some apps send a speed of 0 for one that they don't know.
   var doubtsStandstill = false
@@ -121,7 +140,7 @@ struct MotionFilter: Sendable {
       bias: nominal * MotionFilter.biasShare * MotionFilter.biasShare)
     self.init(at: fix.coordinate, milliseconds: fix.milliseconds, velocity: .zero, covariance: covariance)
     warmUp = 0
-    _ = measureVelocity(fix, after: 0)
+    _ = measureVelocity(fix, after: 0, isComparable: false)
     usePosition(innovation: displacement(to: fix.coordinate) - bias, noise: nominal)
   }
 
@@ -134,12 +153,8 @@ struct MotionFilter: Sendable {
     self.covariance = covariance
     ground = GroundScale(latitude: latitude)
     time = milliseconds
-    lastUsed = milliseconds
-    candidate = place
-    candidateVelocity = .zero
-    candidateTime = milliseconds
-    agreeingSince = milliseconds
-    rejectedSince = milliseconds
+    lastPlace = PackedCoordinate(place)
+    parkedPlace = lastPlace
     warmUp = 2
   }
 
@@ -167,13 +182,20 @@ extension MotionFilter {
   mutating func step(_ fix: TrackMeasurement, _ rules: TrackingRules) -> Step {
     let dt = Double(fix.milliseconds &- time) / 1000
     time = fix.milliseconds
+    headingAge += Float(dt)
+    unusedSeconds += Float(dt)
+    refusedSeconds += Float(dt)
     let hasStood = isStanding
     isStanding = stands(fix)
     predict(
       dt: dt, nominal: MotionFilter.variance(of: fix),
       isStandstill: hasStood && isStanding && dt <= MotionFilter.longestStandstillStep)
-    let course = measureVelocity(fix, after: dt)
+    settleDoubt(fix, after: dt)
+    let wasStale = isStale
+    isStale = repeats(fix, after: dt)
+    let course = measureVelocity(fix, after: dt, isComparable: !isStale && !wasStale)
     let refusal = measurePosition(fix, course: course, after: dt, maximumSpeed: rules.maximumSpeed)
+    lastPlace = PackedCoordinate(fix.coordinate)
     let speed = self.speed
     if speed > rules.maximumSpeed { velocity *= rules.maximumSpeed / speed }
     if let refusal, !canCoast(past: fix) { return .refused(refusal) }
@@ -210,43 +232,72 @@ extension MotionFilter {
     let noise = nominal * noiseScale
     let y = displacement(to: fix.coordinate) - bias
     let distanceSquared = (y * y).sum()
+    let common = isStale ? 0 : addModelError(y, noise: max(nominal, noise), after: dt)
     let expected = covariance.ofFix
     let nis = distanceSquared / (expected + noise)
     let gateNIS = distanceSquared / (expected + max(nominal, noise))
-    adapt(nis)
-    guard gateNIS <= MotionFilter.positionGate else {
-      if let refusal = reject(fix, innovation: y, maximumSpeed: maximumSpeed) { return refusal }
-      believe(fix, innovation: y, noise: noise)
+    if !isStale { adapt((distanceSquared - common) / (expected + noise)) }
+    let agrees = rejections > 0 && agreesWithRefused(fix, after: dt)
+    let isVague = rejections > 0 && !agrees && expected > MotionFilter.vaguePlace * max(nominal, noise)
+    guard gateNIS <= MotionFilter.positionGate, !isVague, !isStale else {
+      if let refusal = reject(fix, innovation: y, agrees: agrees, after: dt, maximumSpeed: maximumSpeed) {
+        return refusal
+      }
+      believe(fix, innovation: y, noise: max(nominal, noise), after: dt)
       return nil
     }
-    if nis < MotionFilter.learningGate {
-      latency.learn(ahead: (course * y).sum(), variance: expected + noise, after: dt)
-    }
-    isUnconfirmed = expected > MotionFilter.unknownPlace * max(nominal, noise)
+    if nis < MotionFilter.learningGate { latency.learn(y, course: course, variance: expected + noise, after: dt) }
+    let isUnjudged = expected > MotionFilter.unknownPlace * max(nominal, noise)
     let weight = (MotionFilter.positionFreedom + nis) / (MotionFilter.positionFreedom + 2)
-    usePosition(innovation: y, noise: noise * max(1, weight))
+    usePosition(innovation: y, noise: noise * max(1, weight), isDoubtful: nis > Doubt.least || isUnjudged)
     return nil
   }
 
+  /// Puts what an innovation has in common with the one before on the process noise, as far as Doppler does not tell of
+  /// the motion. Returns what is no noise of the fix, m².
+  @inline(__always)
+  private mutating func addModelError(_ y: SIMD2<Double>, noise: Double, after dt: Double) -> Double {
+    let common = modelError.add(y, noise: noise)
+    let share = dopplerShare
+    guard share < 1 else { return 0 }
+    if rejections == 0 { covariance.widen(dt: dt, q: (1 - share) * modelError.density(product: common, after: dt)) }
+    return (1 - share) * min(max(common, 0), (y * y).sum())
+  }
+
   /// Goes to a place outside the gate.
-  private mutating func believe(_ fix: TrackMeasurement, innovation y: SIMD2<Double>, noise: Double) {
+  private mutating func believe(
+    _ fix: TrackMeasurement, innovation y: SIMD2<Double>, noise: Double, after dt: Double
+  ) {
     let distanceSquared = (y * y).sum()
     guard distanceSquared <= MotionFilter.farthestCorrection * MotionFilter.farthestCorrection else {
-      let (heading, noiseScale, latency) = (heading, noiseScale, latency)
+      let (heading, noiseScale, latency, trust) = (heading, noiseScale, latency, trust)
       self = MotionFilter(fix)
-      (self.heading, self.noiseScale, self.latency) = (heading, noiseScale, latency)
+      (self.heading, self.noiseScale, self.latency, self.trust) = (heading, noiseScale, latency, trust)
       return
     }
     if isStanding { doubtStandstill() }
+    if dopplerShare < 0.5, agreedSeconds > 0, dt > 0 {
+      // Where the track was left behind, its velocity was wrong; the refused fixes show another.
+      velocity = SIMD2<Double>(candidateVelocity)
+      let change = MotionFilter.hardestBraking / 3 * dt
+      (covariance.p01, covariance.p11, covariance.p12) = (0, 2 * noise / (dt * dt) + change * change, 0)
+    }
     covariance.p00 += distanceSquared
     usePosition(innovation: y, noise: noise)
   }
 
-  private mutating func usePosition(innovation y: SIMD2<Double>, noise: Double) {
+  private mutating func usePosition(innovation y: SIMD2<Double>, noise: Double, isDoubtful: Bool = false) {
     let p = covariance.withFix
-    correct(y, covariance: p, variance: p.x + p.z + noise)
+    let variance = p.x + p.z + noise
+    if isDoubtful {
+      let gain = SIMD3<Float>(p * (1 / variance))
+      doubt = Doubt(
+        innovation: SIMD2<Float>(y), gain: (position: gain.x, velocity: gain.y, bias: gain.z),
+        variance: Float(variance))
+    }
+    correct(y, covariance: p, variance: variance)
     rejections = 0
-    lastUsed = time
+    unusedSeconds = 0
   }
 
   /// Takes in one measurement of both axes: its innovation, the covariance of the state with it, and the innovation's

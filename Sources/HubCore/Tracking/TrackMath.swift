@@ -20,6 +20,10 @@ enum TrackMath {
     return turned < 360 ? turned : 0  // −1e-17 + 360 rounds to 360
   }
 
+  @inline(__always) static func logarithm(_ value: Double) -> Double { log(value) }
+
+  @inline(__always) static func exponential(_ value: Double) -> Double { exp(value) }
+
   /// A difference of directions by the short way round, likewise.
   @inline(__always) static func wrapped(_ degrees: Float) -> Float {
     if degrees > 180 { return degrees - 360 }

@@ -15,7 +15,6 @@ import HubGeo
 import HubMessages
 
 struct CircuityTable {
-  static let capacity = 4096
   static let priorFactor = 1.3
   static let priorMeters = 10_000.0
   static let fullMeters = 1_000_000.0
@@ -31,7 +30,7 @@ struct CircuityTable {
     var drivenMeters: Float = 0
   }
 
-  private var entries = [Entry](repeating: Entry(), count: CircuityTable.capacity)
+  private var entries = [Entry](repeating: Entry(), count: HubLimits.circuityCells)
 
   /// Driven metres for each metre of a great circle that begins here: 1 … 3. About 15 ns.
   func factor(at place: Coordinate) -> Double {

@@ -29,14 +29,14 @@ enum LegNotice {
     }
   }
 
-  /// `seconds` and `meters` are what is left of the way.
-  func notification(seconds: Double, meters: Double, driver: Identifier, sequence: UInt64) -> Notification {
+  /// `seconds` and `meters` are what is left of the way. It has no number yet.
+  func notification(seconds: Double, meters: Double, driver: Identifier) -> Notification {
     let text = text(seconds: seconds)
     let leg = Notification.Leg(
       target: target, distance: TrackMath.rounded(meters, to: 1),
       eta: TrackMath.rounded(seconds, to: 1))
     return Notification(
-      kind: kind, title: text.title, body: text.body, driverID: driver, leg: leg, sequence: sequence)
+      kind: kind, title: text.title, body: text.body, driverID: driver, leg: leg, sequence: 0)
   }
 
   private func text(seconds: Double) -> (title: String, body: String) {

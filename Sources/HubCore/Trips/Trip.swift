@@ -3,7 +3,7 @@ import HubGeo
 import HubMessages
 
 struct Trip {
-  let id: Identifier
+  let compactID: CompactIdentifier
   let hash: UInt64
   /// Counts the trips of a journal in the order in which they began.
   private(set) var number: UInt64
@@ -13,13 +13,15 @@ struct Trip {
   private(set) var status: TripStatus
   /// When the last move happened, by the sender's clock.
   private(set) var changed: Timestamp
-  private(set) var driverID: Identifier?
-  private(set) var riderID: Identifier?
+  private(set) var compactDriverID: CompactIdentifier?
+  private var compactRiderID: CompactIdentifier?
   private(set) var pickup: Coordinate?
   private(set) var dropoff: Coordinate?
   private(set) var route: Route?
   /// Who follows it by a link, the oldest first.
   var shares: [TripShare] = []
+  /// How often it was shared, ended shares included, since the hub started.
+  var sharesMade: UInt8 = 0
   /// Index of the trip's channel, where it has one.
   var channel: Int?
   /// The driver that counts this trip among its active ones.
@@ -46,7 +48,7 @@ struct Trip {
 
   init(id: Identifier, hash: UInt64, number: UInt64, status: TripStatus, at time: Timestamp, by role: Role, now: Moment)
   {
-    self.id = id
+    compactID = CompactIdentifier(id)
     self.hash = hash
     self.number = number
     self.status = status
@@ -55,6 +57,20 @@ struct Trip {
     created = now.timestamp
     updated = now.timestamp
     lastHeard = now.uptime
+  }
+
+  var id: Identifier {
+    @inline(__always) get { compactID.identifier }
+  }
+
+  private(set) var driverID: Identifier? {
+    @inline(__always) get { compactDriverID?.identifier }
+    set { compactDriverID = newValue.map { CompactIdentifier($0) } }
+  }
+
+  private(set) var riderID: Identifier? {
+    @inline(__always) get { compactRiderID?.identifier }
+    set { compactRiderID = newValue.map { CompactIdentifier($0) } }
   }
 
   /// Whether the trip says where that is.
@@ -155,7 +171,7 @@ struct Trip {
       summary: status.isFinal ? progress.summary : nil, sequence: 0)
   }
 
-  /// The same for who follows all trips: with its places as they are, and its rider.
+  /// An update for who follows all trips: with the trip's places as they are, and its rider.
   func listed(_ update: TripUpdate) -> TripUpdate {
     var update = update
     (update.pickup, update.dropoff, update.riderID) = (pickup, dropoff, riderID)

@@ -14,6 +14,16 @@ enum ChannelAccess {
   case forbidden
 }
 
+extension Trips {
+  /// Whether an actor may follow a channel, be it a trip's or another.
+  func access(of actor: Actor, by grant: ChannelGrant, to channel: Channel, at now: Moment) -> ChannelAccess {
+    guard case .trip(let id) = channel, let trip = find(id) else {
+      return grant == .onlyForParties || TripShare.isHolder(actor.id) ? .forbidden : .granted
+    }
+    return self[trip].access(of: actor, by: grant, at: now)
+  }
+}
+
 extension Trip {
   func access(of actor: Actor, by grant: ChannelGrant, at now: Moment) -> ChannelAccess {
     if TripShare.isHolder(actor.id), !isShared(with: actor, at: now.timestamp) { return .forbidden }

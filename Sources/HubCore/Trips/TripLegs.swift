@@ -19,9 +19,11 @@ struct LegReport {
   /// The driver is on the route again, which the trip's progress says already.
   fileprivate(set) var isBackOnRoute = false
 
-  /// The notices that are due, in the order in which they are published.
-  var notices: [LegNotice] {
-    [LegNotice.offRoute(target), .near(target), .reached(target)].filter { due.contains($0.flag) }
+  /// The notices that are due, in the order in which they are published; without their numbers.
+  func notices(driver: Identifier) -> [Notification] {
+    [LegNotice.offRoute(target), .near(target), .reached(target)].filter { due.contains($0.flag) }.map {
+      $0.notification(seconds: seconds, meters: estimate.meters, driver: driver)
+    }
   }
 }
 
@@ -32,7 +34,7 @@ struct TripLegs: ~Copyable {
   private var slab = Slab<ActiveLeg>()
   /// Vertices of the routes that are followed.
   private(set) var routePoints = 0
-  private(set) var detours = CircuityTable()
+  private(set) var circuity = CircuityTable()
 
   init(limits: HubLimits, rules: TripRules) {
     self.rules = rules
@@ -68,7 +70,7 @@ struct TripLegs: ~Copyable {
 
   /// Along the route where the driver is on one, else by the area's experience. A road router would be asked here.
   private func estimate(_ rest: Leg, leg: Int) -> Estimate {
-    guard let route = slab[leg].route, route.isPlaced else { return detours.estimate(rest) }
+    guard let route = slab[leg].route, route.isPlaced else { return circuity.estimate(rest) }
     return route.estimate(rest)
   }
 
@@ -130,7 +132,7 @@ struct TripLegs: ~Copyable {
     let leg = Int(trip.leg)
     guard slab[leg].target == trip.status.target else { return }
     let start = slab[leg].start
-    detours.learn(
+    circuity.learn(
       from: start, crowMeters: slab[leg].place.distance(to: UnitVector(start)),
       drivenMeters: trip.progress.odometer.meters - slab[leg].startMeters)
   }

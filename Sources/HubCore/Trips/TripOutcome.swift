@@ -22,7 +22,7 @@ struct TripBeginner {
 
 enum TripOutcome {
   case step(TripStep)
-  /// The same was said before, or it changes nothing. The state is for who asks once more for the trip.
+  /// It repeats what was said before, or changes nothing. The state is for who asks once more for the trip.
   case unchanged(showing: TripState?)
 }
 

@@ -20,6 +20,20 @@ extension Trip {
   }
 }
 
+extension Trips {
+  /// A trip for its new subscriber; and its driver's newest position, with the ETA, if that position is of this trip
+  /// and the trip is not over.
+  func snapshot(of trip: Int, among drivers: borrowing Drivers, at now: Moment, after: UInt64) -> Subscribed.Snapshot {
+    let id = self[trip].id
+    guard !self[trip].isOver(at: now.uptime), let driver = self[trip].driverID.flatMap({ drivers.find($0) }),
+      let positionTrip = drivers[driver].positionTrip, current(positionTrip) == trip
+    else { return Subscribed.Snapshot(trip: self[trip].state) }
+    return Subscribed.Snapshot(
+      trip: self[trip].state, position: drivers[driver].location(trip: id, at: now.timestamp, after: after),
+      eta: self[trip].currentETA?.update(ofTrip: id, at: now.timestamp, after: after))
+  }
+}
+
 /// One trip, for whoever may follow it.
 public struct TripQuery: Sendable, Equatable {
   public var id: Identifier

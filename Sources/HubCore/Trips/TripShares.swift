@@ -9,71 +9,53 @@ extension Trip {
     shares.contains { $0.holder == actor.id && ($0.expires.map { time < $0 } ?? true) }
   }
 
-  /// Throws where an actor may not make or end shares of it.
-  func checkSharing(by actor: Actor) throws(ErrorReply) {
-    guard !TripShare.isHolder(actor.id), actor.role != .driver, party(of: actor) != .stranger else {
-      throw ErrorReply(code: .forbidden, message: "only the trip's rider and ops share it")
-    }
+  /// Whether an actor may make, end and see shares of it.
+  fileprivate func mayShare(_ actor: Actor) -> Bool {
+    !TripShare.isHolder(actor.id) && actor.role != .driver && party(of: actor) != .stranger
   }
 }
 
 extension Trip {
-  /// A further share. Throws where the trip has enough of them, or is over.
-  mutating func share(_ share: TripShare) throws(ErrorReply) {
+  /// A further share, in the place of those that have expired. Throws where the trip has enough of them, or is over.
+  mutating func share(_ share: TripShare, at time: Timestamp) throws(ErrorReply) {
     guard !status.isFinal else {
       throw ErrorReply(code: .invalidTransition, message: "the trip is over", status: status)
     }
+    shares.removeAll { $0.expires.map { $0 <= time } ?? false }
     guard shares.count < HubLimits.sharesPerTrip else {
-      var refusal = ErrorReply(
-        code: .rateLimited, message: "a trip has at most \(HubLimits.sharesPerTrip) shares: end one of them")
-      refusal.isOwnLimit = true
-      throw refusal
+      throw Trip.enough("a trip has at most \(HubLimits.sharesPerTrip) shares: end one of them")
     }
+    guard sharesMade < HubLimits.sharesMadePerTrip else {
+      throw Trip.enough("a trip is shared at most \(HubLimits.sharesMadePerTrip) times")
+    }
+    sharesMade += 1
     shares.append(share)
   }
 
-  /// Ends a share; gives it, or nil where there is none.
-  mutating func endShare(_ id: Identifier) -> TripShare? {
-    guard let index = shares.firstIndex(where: { $0.id == id }) else { return nil }
+  private static func enough(_ message: String) -> ErrorReply {
+    var refusal = ErrorReply(code: .rateLimited, message: message)
+    refusal.isOwnLimit = true
+    return refusal
+  }
+
+  /// Ends a share; gives it. Throws where there is none.
+  mutating func endShare(_ id: Identifier) throws(ErrorReply) -> TripShare {
+    guard let index = shares.firstIndex(where: { $0.id == id }) else {
+      throw ErrorReply(code: .notFound, message: "this trip has no such share")
+    }
     return shares.remove(at: index)
   }
 }
 
-extension Hub {
-  /// Makes, ends or lists shares; stored before it is answered.
-  mutating func answer(
-    _ question: TripShareQuestion, of id: Identifier, by actor: Actor
-  ) throws(ErrorReply) -> TripAnswer {
-    let trip: Int
-    if actor.role == .ops {
-      trip = try trips.findKnown(id)
-    } else {
-      // The same words whether or not there is such a trip.
-      guard let found = trips.find(id), !isOver(found) else {
-        throw ErrorReply(code: .forbidden, message: "only the trip's rider and ops share it")
-      }
-      trip = found
+extension Trips {
+  /// The trip whose shares an actor asks about. Throws where the actor has no say in them, in the same words whether or
+  /// not there is such a trip; ops are told that there is none.
+  func findShared(_ id: Identifier, by actor: Actor, at uptime: Int64) throws(ErrorReply) -> Int {
+    let found = actor.role == .ops ? try findKnown(id) : find(id)
+    guard let trip = found, actor.role == .ops || !self[trip].isOver(at: uptime), self[trip].mayShare(actor) else {
+      throw ErrorReply(code: .forbidden, message: "only the trip's rider and ops share it")
     }
-    try trips[trip].checkSharing(by: actor)
-    switch question {
-    case .list: return .shares(trips[trip].shares)
-    case .begin(let share):
-      try requireRoom("this hub cannot store shares now; send it again")
-      try trips.share(trip, share)
-      recordTrip(trip)
-      return .shared(share, of: id)
-    case .end(let share):
-      try requireRoom("this hub cannot store that now; send it again")
-      guard let ended = trips.endShare(share, of: trip) else {
-        throw ErrorReply(code: .notFound, message: "this trip has no such share")
-      }
-      recordTrip(trip)
-      if let channel = trips[trip].channel {
-        let handle = ChannelHandle(index: UInt32(channel))
-        channels.emit(.shareEnded(handle, channels.name(channel), of: ended.holder), toSubscribersOf: channel)
-      }
-      return .unshared
-    }
+    return trip
   }
 }
 

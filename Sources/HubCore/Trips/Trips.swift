@@ -12,6 +12,8 @@ struct Trips: ~Copyable {
   private var ids = IndexTable()
   private var order = CreationOrder()
   private var riders = TripsOfRiders()
+  /// By driver: the trips that it is on.
+  private var active: [UInt32: [Int]] = [:]
   /// The number of the trip that began last.
   private(set) var newestNumber: UInt64 = 0
   private(set) var legs: TripLegs
@@ -47,7 +49,9 @@ struct Trips: ~Copyable {
   @inline(__always)
   func current(_ handle: Handle) -> Int? { slab.current(handle) }
 
-  func find(_ id: Identifier) -> Int? { ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].id == id } }
+  func find(_ id: Identifier) -> Int? {
+    ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].compactID.matches(id) }
+  }
 
   /// Throws where there is no such trip.
   func findKnown(_ id: Identifier) throws(ErrorReply) -> Int {
@@ -296,21 +300,36 @@ struct Trips: ~Copyable {
   mutating func noteNotified(_ notices: TripNotices, of trip: Int) { slab[trip].progress.notices.formUnion(notices) }
 
   /// The driver counts this trip among its active ones.
-  mutating func occupy(_ driver: Handle, by trip: Int) { slab[trip].occupied = driver }
+  mutating func occupy(_ driver: Handle, by trip: Int) {
+    slab[trip].occupied = driver
+    active[driver.index, default: []].append(trip)
+  }
+
+  /// The trip that the driver is on; nil where there is none, or several.
+  func onlyActive(of driver: Handle) -> Int? {
+    guard let trips = active[driver.index], trips.count == 1 else { return nil }
+    return trips[0]
+  }
 
   /// The driver that counted this trip among its active ones, and has to no more; nil where there is none.
   mutating func release(_ trip: Int) -> Handle? {
-    guard !slab[trip].status.occupiesDriver else { return nil }
-    defer { slab[trip].occupied = nil }
-    return slab[trip].occupied
+    guard !slab[trip].status.occupiesDriver, let driver = slab[trip].occupied else { return nil }
+    slab[trip].occupied = nil
+    active[driver.index]?.removeAll { $0 == trip }
+    if active[driver.index]?.isEmpty == true { active[driver.index] = nil }
+    return driver
   }
 
   /// Its subscribers are let go. False where they were before.
   mutating func close(_ trip: Int) -> Bool { slab[trip].close() }
 
   /// See `Trip.share` and `Trip.endShare`.
-  mutating func share(_ trip: Int, _ share: TripShare) throws(ErrorReply) { try slab[trip].share(share) }
-  mutating func endShare(_ id: Identifier, of trip: Int) -> TripShare? { slab[trip].endShare(id) }
+  mutating func share(_ trip: Int, _ share: TripShare, at time: Timestamp) throws(ErrorReply) {
+    try slab[trip].share(share, at: time)
+  }
+  mutating func endShare(_ id: Identifier, of trip: Int) throws(ErrorReply) -> TripShare {
+    try slab[trip].endShare(id)
+  }
 
   // MARK: Lists
 

@@ -86,7 +86,7 @@ enum PositionFlags {
   /// In that byte: what the driver is doing stands in the two bits above.
   static let status: UInt8 = 0x08
   static let statusShift: UInt8 = 4
-  /// The same in a snapshot.
+  /// `timedByHub` in a snapshot.
   static let snapshotTimedByHub: UInt8 = 0x40
 }
 

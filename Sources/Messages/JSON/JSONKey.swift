@@ -115,23 +115,23 @@ struct JSONKeyTable: ~Copyable {
   ///   - depth: of the object.
   @inline(__always)
   func key(_ bytes: Span<UInt8>, quotedFrom start: Int, after previous: JSONKey, depth: Int) -> (JSONKey, length: Int) {
-    let place = unsafe follower(of: previous, depth: depth)
-    if let known = unsafe expected(bytes, at: start &- 1, place) {
+    let next = unsafe follower(of: previous, depth: depth)
+    if let known = unsafe expected(bytes, at: start &- 1, next) {
       return unsafe (known.pointee.key, known.pointee.name.length)
     }
-    return unsafe search(bytes, quotedFrom: start, place)
+    return unsafe search(bytes, quotedFrom: start, next)
   }
 
-  /// The same for the name whose quotation mark is at `start`, with a colon right behind it; gives where the member's
-  /// value begins. About 25 instructions where it is the one that came next last time.
+  /// The key of the member whose name's quotation mark is at `start`, with a colon right behind the name; gives where
+  /// the member's value begins. About 25 instructions where it is the one that came next last time.
   @inline(__always)
   func member(_ bytes: Span<UInt8>, at start: Int, after previous: JSONKey, depth: Int) -> (key: JSONKey, value: Int) {
-    let place = unsafe follower(of: previous, depth: depth)
-    if let known = unsafe expected(bytes, at: start, place) {
+    let next = unsafe follower(of: previous, depth: depth)
+    if let known = unsafe expected(bytes, at: start, next) {
       return unsafe (known.pointee.key, start &+ known.pointee.memberLength)
     }
     guard start < bytes.count, bytes[start] == UInt8(ascii: "\"") else { return (.unknown, start) }
-    let (key, length) = unsafe search(bytes, quotedFrom: start &+ 1, place)
+    let (key, length) = unsafe search(bytes, quotedFrom: start &+ 1, next)
     guard key != .unknown else { return (.unknown, start) }
     let colon = start &+ length &+ 2
     guard colon < bytes.count, bytes[colon] == UInt8(ascii: ":") else { return (.unknown, start) }
@@ -148,10 +148,10 @@ struct JSONKeyTable: ~Copyable {
   /// The name that came there last time, where `"name":` is what stands there again.
   @inline(__always)
   private func expected(
-    _ bytes: Span<UInt8>, at start: Int, _ place: UnsafeMutablePointer<UnsafeMutablePointer<Known>>
+    _ bytes: Span<UInt8>, at start: Int, _ next: UnsafeMutablePointer<UnsafeMutablePointer<Known>>
   ) -> UnsafeMutablePointer<Known>? {
     guard let (first, second) = bytes.twoWords(at: start) else { return nil }
-    let known = unsafe place.pointee
+    let known = unsafe next.pointee
     let firstDifference = unsafe (first ^ known.pointee.first) & known.pointee.firstMask
     let secondDifference = unsafe (second ^ known.pointee.second) & known.pointee.secondMask
     return unsafe firstDifference | secondDifference == 0 && known.pointee.memberLength != 0 ? known : nil
@@ -159,11 +159,11 @@ struct JSONKeyTable: ~Copyable {
 
   @inline(never)
   private func search(
-    _ bytes: Span<UInt8>, quotedFrom start: Int, _ place: UnsafeMutablePointer<UnsafeMutablePointer<Known>>
+    _ bytes: Span<UInt8>, quotedFrom start: Int, _ next: UnsafeMutablePointer<UnsafeMutablePointer<Known>>
   ) -> (JSONKey, length: Int) {
     let name = PackedName(bytes, quotedFrom: start)
     let key = key(of: name)
-    unsafe place.pointee = names + Int(key.rawValue)
+    unsafe next.pointee = names + Int(key.rawValue)
     return (key, name.length)
   }
 

@@ -212,7 +212,7 @@ extension JSONTape {
       subscribe.precision = try Subscribe.precision(Int(clamping: precision))
     }
     guard let since = try count(payload, .since, bytes) else { return subscribe }
-    // A number says nothing without the life that it belongs to.
+    // A number says nothing without the epoch that it belongs to.
     let epoch = try required(inlineText(payload, .epoch, bytes, atMost: MessageLimits.epochBytes), .epoch)
     subscribe.resume = ResumePoint(since: since, epoch: epoch)
     return subscribe

@@ -83,7 +83,7 @@ public final class MessageReader {
     return try unsafe readAny(bytes, time: time, isValidUTF8: isValidUTF8)
   }
 
-  /// The same for what `readUpdate` has looked at already, and left.
+  /// Reads a message of any type that `readUpdate` has looked at already, and left. Throws what `read` throws.
   @inline(never)
   public func readAny(
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, isValidUTF8: Bool
@@ -151,6 +151,26 @@ public final class MessageReader {
   /// - Throws: as `read`; what is wrong with a polygon is named with its ring and edges.
   public func readFence(_ bytes: UnsafeRawBufferPointer, id: Identifier) throws(MessageError) -> Fence {
     try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.fence(span, id: id) }
+  }
+
+  /// Reads what a phone app has sent as JSON. An empty body is a report without a fix: some apps send such.
+  ///
+  /// - Throws: `bad_json`, and `too_large` beyond a limit.
+  /// - Precondition: the format is one in JSON, not `osmAnd`.
+  public func readPhone(_ bytes: UnsafeRawBufferPointer, _ format: PhoneFormat) throws(MessageError) -> PhoneReport {
+    guard bytes.count > 0 else { return PhoneReport(format) }
+    let report = try unsafe readBody(bytes) { (tape, span) in
+      switch format {
+      case .ownTracks: tape.ownTracks(span)
+      case .traccar: tape.traccar(span)
+      case .overland: tape.overland(span)
+      case .osmAnd: preconditionFailure("OsmAnd sends parameters")
+      }
+    }
+    guard report.fixes.count <= LocationBatch.maximumCount else {
+      throw MessageError(code: .tooLarge, text: "expected at most \(LocationBatch.maximumCount) points")
+    }
+    return report
   }
 
   /// Reads one message of the hub to a client. Members that this version does not know are passed over, and a message

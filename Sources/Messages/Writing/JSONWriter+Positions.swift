@@ -9,7 +9,8 @@ extension JSONWriter {
     unsafe withUnsafePointer(to: position) { unsafe write(at: $0, time: time, into: &buffer) }
   }
 
-  /// The same where it lies: as a value it would be copied to be handed over, which is 300 bytes.
+  /// Appends a position, which is read where it lies, with its envelope: as a value it would be copied to be handed
+  /// over, which is 300 bytes.
   public static func write(
     at position: UnsafePointer<PublishedPosition>, time: TimeFormat, into buffer: inout ByteBuffer
   ) {

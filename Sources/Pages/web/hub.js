@@ -26,6 +26,7 @@ export const words = {
   basis: list('route direct'),
   ended: list('asked trip_ended grant_ended revoked'),
   advised: list('trip_fast trip_medium trip_slow moving standing background watched'),
+  verdict: list('accepted absorbed history duplicate held refused'),
   notice: list('driver_arriving driver_arrived off_route driver_offline driver_online fence_enter fence_exit '
     + 'fence_dwell hazard speeding message'),
   code: list('bad_json bad_message unknown_type too_large unauthorized forbidden unknown_channel unknown_trip '
@@ -42,12 +43,11 @@ const shapes = {
   eta_update: 'channel:channel :eta',
   eta: 'tripId:text target:target eta:number distance:number arrivalTime:number basis:basis after:number',
   area_update: 'channel:channel cell:text tick:number drivers:drivers left:list',
-  stats: 'channel:channel timestamp:number',
   trip_update: 'channel:channel sequence:number :trip',
   trip: 'tripId:text status:move timestamp:number',
   notification: 'channel:channel sequence:number kind:notice title:text body:text',
-  counts_update: 'channel:channel cells:list',
-  raw_fix: 'channel:channel :place timestamp:number verdict:text',
+  counts_update: 'channel:channel tick:number cells:list',
+  raw_fix: 'channel:channel driverId:text :place timestamp:number verdict:verdict',
   stats: 'channel:channel timestamp:number fixes:number',
   subscribed: 'replyTo:text channel:channel sequence:number epoch:text snapshot:snapshot?',
   snapshot: 'trip:trip? position:position? eta:eta?',

@@ -2,13 +2,12 @@
 // token is for; after that it shows nothing. The token is kept for this trip, so that a bookmark works until then.
 
 import { Hub, Marker } from './hub.js';
-import { Arrows, LiveMap, colorsOf, decode } from './map.js';
-import { $, ago, clock, hubURL, isOver, isPhone, moves, reducedMotion, setText, showEta, showSteps, takeToken,
-  targetOf, theme } from './ui.js';
+import { $, Arrows, LiveMap, ago, askAbout, clock, colorsOf, decode, followRelease, hubURL, isOver, isPhone, moves,
+  reducedMotion, setText, showEta, showSteps, takeToken, targetOf, theme } from './map.js';
 
 const tripId = decodeURIComponent(location.pathname.split('/').filter(Boolean).at(-1)), tokenKey = `trip ${tripId}`;
 const token = takeToken(localStorage, tokenKey), marker = new Marker(), arrows = new Arrows();
-let trip, eta, route, position, isByHand = false, isDirty = true;
+let trip, eta, route, position, about = {}, isByHand = false, isDirty = true;
 
 const map = new LiveMap($('still'), $('moving'), {
   moved(byHand) {
@@ -70,6 +69,7 @@ const words = { ...moves, requested: 'Looking for a driver', accepted: 'Your dri
 const hub = new Hub(hubURL(), { token });
 hub.on('state', ({ is, reason }) => {
   if (is === 'closed' && reason.cause !== 'us') refused();
+  if (is === 'live') followRelease(about);
 });
 const feed = hub.trip(tripId);
 feed.on('snapshot', snapshot => {
@@ -141,7 +141,7 @@ if (!token) over('This link does not work', 'It has no token: open the link as y
 else hub.connect();
 setInterval(tick, 1000);
 draw();
-const about = await fetch('/v1/about').then(answer => answer.json()).catch(() => ({}));
+about = await askAbout();
 setText($('attribution'), about.map?.attribution ?? '');
 $('attribution').hidden = !about.map?.attribution;
 if (about.map?.box && !position && !trip) map.fit(about.map.box);

@@ -3,6 +3,12 @@
 
 import CHubOpenSSL
 
+/// The OpenSSL that this process has loaded, which need not be the one it was built with.
+public enum TLSLibrary {
+  /// As it says itself: "OpenSSL 3.0.17 1 Jul 2025" (OpenSSL_version(3)).
+  public static var version: String { unsafe String(cString: OpenSSL_version(OPENSSL_VERSION)) }
+}
+
 /// An SSL_CTX that is set up and not changed any more.
 ///
 @safe

@@ -6,13 +6,13 @@
 // Exit code 0 when all cases were run, whatever came of them; 1 when the suite's own connections fail.
 
 import Glibc
+import HubClientLoop
 import HubSystem
-import LocationHubClient
 
 let given = CommandLine.arguments.dropFirst().first ?? getenv("AUTOBAHN_URL").map { String(cString: $0) }
 do {
-  guard let given else { throw SuiteError.noURL }
-  let driver = try CaseDriver(HubURL(given).address)
+  guard let given, let address = try HubURL(given).address else { throw SuiteError.noURL }
+  let driver = try CaseDriver(address)
   try driver.runAll(agent: "locationhub")
 } catch {
   StandardStream.error.write("autobahn-client: \(error)\n")

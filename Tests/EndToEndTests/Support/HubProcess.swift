@@ -38,7 +38,7 @@ final class HubProcess {
   /// own to run in.
   init(
     _ given: [String], of program: String = "locationhub", openFiles: Int? = nil, fileBytes: Int? = nil,
-    in directory: String? = nil
+    in directory: String? = nil, environment: [String: String] = [:]
   ) throws {
     let isServe = given.first == "serve" && directory == nil
     let isSaid = given.contains("--data") || given.contains("--no-journal")
@@ -58,6 +58,7 @@ final class HubProcess {
       process.executableURL = executable
       process.arguments = arguments
     }
+    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     if let directory { process.currentDirectoryURL = URL(fileURLWithPath: directory) }
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = output
@@ -96,8 +97,10 @@ final class HubProcess {
   }
 
   /// Runs a command to its end.
-  static func run(_ arguments: [String], in directory: String? = nil) throws -> ProcessOutcome {
-    try HubProcess(arguments, in: directory).outcome()
+  static func run(
+    _ arguments: [String], in directory: String? = nil, environment: [String: String] = [:]
+  ) throws -> ProcessOutcome {
+    try HubProcess(arguments, in: directory, environment: environment).outcome()
   }
 
   var identifier: Int32 { process.processIdentifier }

@@ -166,7 +166,7 @@ struct Metrics {
   }
 
   private mutating func readSample(_ line: Substring) throws {
-    let sample = /([a-z_]+)(\{[a-z]+="[^"\\]*"\})? ([0-9.e+-]+)/
+    let sample = /([a-z_]+)(\{[a-z]+="[^"\\]*"(?:,[a-z]+="[^"\\]*")*\})? ([0-9.e+-]+)/
     guard let match = try sample.wholeMatch(in: line), let value = Double(match.3) else {
       throw PeerError.unexpected("not a sample: \(line)")
     }

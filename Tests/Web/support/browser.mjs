@@ -2,7 +2,7 @@
 // package, no port. Everything that must not happen on a page is noted: console messages, exceptions, requests to
 // others than its own hub, reports of its content security policy.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { until } from './hub-process.mjs';
@@ -38,7 +38,9 @@ export async function openBrowser() {
     '--headless=new', '--remote-debugging-pipe', '--disable-gpu', '--no-first-run', '--disable-extensions',
     '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-default-apps',
     '--disable-dev-shm-usage', '--mute-audio', '--hide-scrollbars', '--force-color-profile=srgb', '--lang=en-US',
-    '--disable-background-timer-throttling', '--disable-renderer-backgrounding', `--user-data-dir=${folder}`,
+    '--disable-background-timer-throttling', '--disable-renderer-backgrounding',
+    '--disable-features=LocalNetworkAccessChecks',   // what `rewrite` changed counts as from elsewhere
+    `--user-data-dir=${folder}`,
     ...process.getuid() === 0 ? ['--no-sandbox'] : [], 'about:blank',
   ], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
   const [, , , to, from] = child.stdio, waiting = new Map(), pages = new Map();
@@ -72,7 +74,11 @@ export async function openBrowser() {
       const { browserContextId } = await send('Target.createBrowserContext');
       const { targetId } = await send('Target.createTarget', { url: 'about:blank', browserContextId });
       const { sessionId } = await send('Target.attachToTarget', { targetId, flatten: true });
+      const { windowId } = await send('Browser.getWindowForTarget', { targetId });
       const page = new Page((method, params) => send(method, params, sessionId), new URL(url).origin);
+      /** Hidden as a window is that was minimized. */
+      page.hide = isHidden => send('Browser.setWindowBounds',
+        { windowId, bounds: { windowState: isHidden ? 'minimized' : 'normal' } });
       pages.set(sessionId, page);
       page.close = () => send('Target.disposeBrowserContext', { browserContextId });
       await page.begin(url, look);
@@ -89,7 +95,8 @@ export async function openBrowser() {
 class Page {
   /** What must stay empty. */
   faults = [];
-  #send; #origin; #awaited = [];
+  sockets = 0;
+  #send; #origin; #awaited = []; #changes = new Map();
 
   constructor(send, origin) {
     this.#send = send;
@@ -105,6 +112,11 @@ class Page {
     await this.#send('Emulation.setTouchEmulationEnabled', { enabled: touch });
     await this.#send('Page.addScriptToEvaluateOnNewDocument', { source: notes });
     await this.prefer({ dark, still });
+    // `rewrite` of all files: what stands in the tree, without a build.
+    if (process.env.PAGES) for (const name of readdirSync(process.env.PAGES)) {
+      const path = name === 'index.html' ? '/' : name === 'track.html' ? '/track/*' : `/${name}`;
+      await this.rewrite(path, () => readFileSync(join(process.env.PAGES, name)));
+    }
     await this.go(url);
   }
   async prefer({ dark, still }) {
@@ -118,6 +130,23 @@ class Page {
     const loaded = this.event('Page.loadEventFired');
     await this.#send('Page.navigate', { url });
     await loaded;
+  }
+
+  /** What the hub answers for a path goes through `change` (of texts) before the page has it. */
+  async rewrite(path, change) {
+    this.#changes.set(path, change);
+    const patterns = [...this.#changes.keys()].map(path => ({ urlPattern: `*${path}`, requestStage: 'Response' }));
+    await this.#send('Fetch.enable', { patterns });
+  }
+  async #change({ requestId, request, responseStatusCode: responseCode, responseHeaders }) {
+    if (responseCode !== 200) return this.#send('Fetch.continueRequest', { requestId });
+    const { body, base64Encoded } = await this.#send('Fetch.getResponseBody', { requestId });
+    const { pathname: path } = new URL(request.url);
+    const text = Buffer.from(body, base64Encoded ? 'base64' : 'utf8').toString();
+    const change = this.#changes.get(/^\/track\//.test(path) ? '/track/*' : path);
+    const changed = Buffer.from(change(text)).toString('base64');
+    await this.#send('Fetch.fulfillRequest', { requestId, responseCode, body: changed,
+      responseHeaders: responseHeaders.filter(({ name }) => !/^content-(length|encoding)$/i.test(name)) });
   }
 
   event(method) { return new Promise(resolve => this.#awaited.push({ method, resolve })); }
@@ -136,6 +165,10 @@ class Page {
     if (method === 'Audits.issueAdded' && params.issue.code === 'ContentSecurityPolicyIssue') {
       this.faults.push(`policy: ${JSON.stringify(params.issue.details.contentSecurityPolicyIssueDetails)}`);
     }
+    if (method === 'Network.webSocketCreated') this.sockets++;
+    if (method === 'Fetch.requestPaused') this.#change(params);
+    const { Referer, referer = Referer } = params.headers ?? {};
+    if (method === 'Network.requestWillBeSentExtraInfo' && referer) this.faults.push(`referer: ${referer}`);
     const url = method === 'Network.requestWillBeSent' ? params.request.url
       : method === 'Network.webSocketCreated' ? params.url.replace(/^ws/, 'http') : '';
     if (url && !url.startsWith('data:') && new URL(url).origin !== this.#origin) this.faults.push(`request: ${url}`);
@@ -201,6 +234,10 @@ class Page {
     const { metrics } = await this.#send('Performance.getMetrics');
     const of = name => metrics.find(metric => metric.name === name).value;
     return { script: of('ScriptDuration'), heap: of('JSHeapUsedSize'), nodes: of('Nodes') };
+  }
+  async network({ latency, bytesPerSecond }) {
+    await this.#send('Network.emulateNetworkConditions', { offline: false, latency,
+      downloadThroughput: bytesPerSecond, uploadThroughput: bytesPerSecond });
   }
   async freeze(isFrozen) {
     await this.#send('Page.setWebLifecycleState', { state: isFrozen ? 'frozen' : 'active' });

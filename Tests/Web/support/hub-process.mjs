@@ -48,6 +48,7 @@ export async function startHub(...options) {
   let child, log = '';
   const hub = {
     folder, url: `ws://127.0.0.1:${port}/v1/ws`, http: `http://127.0.0.1:${port}`,
+    log: () => log,
     async start() {
       child = spawn(binary, ['serve', '--port', String(port), '--data', join(folder, 'data'), ...options]);
       child.stderr.on('data', bytes => { log += bytes; });

@@ -1,0 +1,86 @@
+// From a TCP connection to one that the hub has greeted.
+import HubBytes
+import HubHTTP
+public import HubMessages
+import HubWebSocket
+
+extension ClientSession {
+  /// TCP stands.
+  public func transportConnected(_ now: Moment) {
+    guard case .connecting(let until) = phase else { return }
+    let handshake = ClientHandshake(
+      nonce: (random.next(), random.next()), subprotocols: subprotocols.map { "\($0.name)" },
+      compression: configuration.compression)
+    let socket = ClientSocket(handshake, sharing: sharedCompression)
+    phase = .handshaking(ClientConnection(socket, now: now.uptime), until: until)
+  }
+
+  /// What is asked for, the wanted one first (RFC 6455 §4.1 item 10).
+  private var subprotocols: [Subprotocol] {
+    switch configuration.codec {
+    case .json: [.json]
+    case .binary: [.binary, .json]
+    }
+  }
+
+  /// The upgrade is granted: `chosen` is the place in the list of what was asked for.
+  func upgraded(_ chosen: Int?) {
+    guard case .handshaking(let connection, let until) = phase else { return }
+    phase = .greeting(connection, until: until)
+    let isBinary = chosen.map { subprotocols[$0] == .binary } ?? false
+    form = isBinary ? .binary : .json(configuration.url.time)
+    connection.binary = isBinary ? BinaryConnection() : nil
+  }
+
+  /// Appends the request.
+  func writeRequest(_ connection: ClientConnection, into buffer: inout ByteBuffer) {
+    var fields: [OutgoingField] = []
+    renewal?.inUpgrade = token
+    if let token { fields.append(OutgoingField("Authorization", "Bearer \(token)")) }
+    connection.socket.writeRequest(
+      host: configuration.url.authority, target: configuration.url.target, fields: fields, into: &buffer)
+  }
+
+  /// The answer does not open the WebSocket.
+  func refused(_ error: HandshakeError, _ head: ResponseHead, body: [UInt8]) {
+    switch error {
+    case .refused(let status):
+      giveUp(.refused(status: status.code, retryAfter: retryAfter(head), text: text(of: body)))
+    case .upgradeMissing, .connectionMissing, .acceptMismatch, .unexpectedExtension, .unexpectedSubprotocol:
+      giveUp(.handshakeFailed(error))
+    }
+  }
+
+  /// Retry-After in seconds (RFC 9110 §10.2.3); its other form, a date, needs a clock that both agree on.
+  private func retryAfter(_ head: ResponseHead) -> Double? {
+    guard let text = head.fields.string("retry-after"), let seconds = Int(text), seconds >= 0 else { return nil }
+    return Double(seconds)
+  }
+
+  /// The beginning of a refusal's body, for a person: printable ASCII only.
+  private func text(of body: [UInt8]) -> String {
+    String(decoding: body.prefix(limits.refusalTextBytes).map { (0x20..<0x7F).contains($0) ? $0 : 0x20 }, as: UTF8.self)
+  }
+
+  /// `connected` came: this client is in.
+  func open(_ greeting: Connected, _ now: Moment) {
+    guard case .greeting(let connection, _) = phase else { return }
+    phase = .open(connection)
+    connected = greeting
+    sampling = greeting.sampling
+    counters.opened += 1
+    connection.openedAt = now.uptime
+    connection.budget.begin(
+      rate: greeting.limits.rate, burst: greeting.limits.rate * limits.burstSeconds, now: now.uptime)
+    // The first ping at a random time, so that clients which came together do not ping together.
+    connection.nextPing = now.uptime + Int64(Double(pingInterval) * (0.5 + 0.5 * random.unit()))
+    subscriptions.beginConnection()
+    beginRenewal(greeting, now)
+    queue.beginConnection(maximumBatch: maximumBatch(greeting))
+  }
+
+  /// A fix with all its members is below 300 bytes of JSON, an envelope below 300 too.
+  func maximumBatch(_ greeting: Connected) -> Int {
+    min(greeting.limits.maxBatch, LocationBatch.maximumCount, greeting.limits.maxMessageBytes / 300 - 1)
+  }
+}

@@ -1,0 +1,212 @@
+// What the hub says: frames into messages, and what each message means for the queue, the subscriptions and the
+// heartbeat before the application sees it.
+import HubBytes
+public import HubMessages
+import HubWebSocket
+
+extension ClientSession {
+  /// Bytes came. They are unmasked and read in place, so they may be changed. `deliver` is called with every message
+  /// that the application should see, `connected` first; `raw` may take a message before it is read (true: it did),
+  /// which is for load generators that look at some bytes only.
+  public func received(
+    _ bytes: UnsafeMutableRawBufferPointer, now: Moment, reader: MessageReader,
+    raw: (UnsafeRawBufferPointer) -> Bool = { _ in false }, deliver: (borrowing ServerEnvelope) -> Void
+  ) {
+    guard let connection = phase.connection else { return }
+    connection.lastHeard = now.uptime
+    var offset = 0
+    let socketLimits = limits.socket
+    do throws(ClientSocketError) {
+      while let event = try unsafe connection.socket.next(in: bytes, at: &offset, limits: socketLimits) {
+        switch event {
+        case .opened(let subprotocol): upgraded(subprotocol)
+        case .message(let kind, let payload):
+          counters.messagesIn += 1
+          if phase.isOpen, unsafe raw(payload) { continue }
+          unsafe read(payload, kind, connection, now, reader, deliver)
+        case .close(let code): return receivedClose(code, now)
+        }
+      }
+    } catch {
+      switch error {
+      case .notHTTP(let error): giveUp(.notHTTP(error))
+      case .handshake(let error, let head, let body): refused(error, head, body: body)
+      case .frame(let error): failed(error, now)
+      }
+    }
+  }
+
+  /// A message that can't be read is counted and passed over: the hub does not send such, and a client has nobody to
+  /// tell.
+  private func read(
+    _ payload: UnsafeRawBufferPointer, _ kind: MessageKind, _ connection: ClientConnection, _ now: Moment,
+    _ reader: MessageReader, _ deliver: (borrowing ServerEnvelope) -> Void
+  ) {
+    do throws(MessageError) {
+      switch form {
+      case .json(let time):
+        let envelope = try unsafe reader.readServer(payload, time: time, isValidUTF8: kind == .text)
+        if note(envelope, bytes: payload.count, connection, now) { deliver(envelope) }
+      case .binary:
+        // Nil where it is for the reader only.
+        guard let envelope = try unsafe connection.binary?.reader.read(payload) else { break }
+        if note(envelope, bytes: payload.count, connection, now) { deliver(envelope) }
+      }
+    } catch {
+      counters.unreadable += 1
+    }
+  }
+
+  /// Does what a message of so many bytes asks of the session; false where the application should not see it.
+  private func note(
+    _ envelope: borrowing ServerEnvelope, bytes: Int, _ connection: ClientConnection, _ now: Moment
+  ) -> Bool {
+    switch envelope.message {
+    case .publication(let publication): return note(publication, bytes: bytes, connection, now)
+    case .reply(let reply):
+      chargeAnswer(reply, bytes: bytes, connection, now)
+      return note(reply, connection, now)
+    case .unknown:
+      guard let event = envelope.unknownEvent else { return true }
+      return noteEvent(event.channel, event.sequence, bytes: bytes, connection, now)
+    }
+  }
+
+  private func note(
+    _ publication: borrowing Publication, bytes: Int, _ connection: ClientConnection, _ now: Moment
+  ) -> Bool {
+    switch publication.body {
+    case .driverLocation(let location):
+      subscriptions.state(publication.channel, after: location.after, now: now.uptime, limits: limits)
+      return true
+    case .areaUpdate, .rawFix, .countsUpdate, .stats: return true
+    case .etaUpdate(let update):
+      subscriptions.state(publication.channel, after: update.after, now: now.uptime, limits: limits)
+      return true
+    case .tripUpdate(let update):
+      return noteEvent(publication.channel, update.sequence, bytes: bytes, connection, now)
+    case .notification(let notification):
+      return noteEvent(publication.channel, notification.sequence, bytes: bytes, connection, now)
+    }
+  }
+
+  private func noteEvent(
+    _ channel: Channel, _ sequence: UInt64, bytes: Int, _ connection: ClientConnection, _ now: Moment
+  ) -> Bool {
+    if let missed = connection.missed, missed.channel == channel, sequence <= missed.through {
+      chargeMissed(bytes: bytes, connection, now)
+    }
+    switch subscriptions.event(channel, sequence: sequence, now: now.uptime, limits: limits) {
+    case .deliver: return true
+    case .drop:
+      counters.eventsDropped += 1
+      return false
+    }
+  }
+
+  // MARK: What answers cost
+
+  /// Charges a rider what the hub charges it for a long answer. Of one that costs more than a full bucket the hub takes
+  /// only that much, but how much it is, only the hub knows: here all of it is charged.
+  private func chargeAnswer(_ reply: borrowing Reply, bytes: Int, _ connection: ClientConnection, _ now: Moment) {
+    guard connected?.role == .rider else { return }
+    switch reply {
+    case .result(let answer):
+      guard case .trip = answer.result else { return }
+      connection.budget.charge(Double(WorkUnits.ofAnswer(bytes: connection.bytesInHub(bytes))), now: now.uptime)
+    case .subscribed(let answer):
+      connection.missed = MissedEvents(channel: answer.channel, through: answer.sequence)
+      chargeMissed(bytes: bytes, connection, now)
+    case .connected, .unsubscribed, .ack, .pong, .sampling, .error: return
+    }
+  }
+
+  /// The answer to a subscription, or one of the missed events that follow it: all of them together are one answer.
+  private func chargeMissed(bytes: Int, _ connection: ClientConnection, _ now: Moment) {
+    guard var missed = connection.missed else { return }
+    let before = WorkUnits.ofAnswer(bytes: missed.bytes)
+    missed.bytes += connection.bytesInHub(bytes)
+    connection.budget.charge(Double(WorkUnits.ofAnswer(bytes: missed.bytes) - before), now: now.uptime)
+    connection.missed = missed
+  }
+
+  // MARK: Replies
+
+  private func note(_ reply: borrowing Reply, _ connection: ClientConnection, _ now: Moment) -> Bool {
+    switch reply {
+    case .connected(let greeting): open(greeting, now)
+    case .subscribed(let answer): subscriptions.answered(answer, now: now.uptime)
+    case .unsubscribed(let answer): _ = subscriptions.remove(answer.channel)
+    case .ack(let ack):
+      guard let number = self.number(of: ack.replyTo) else { break }
+      if noteRefresh(number, isTaken: true, now) { return false }
+      _ = queue.confirm(number)
+    case .pong(let pong): note(pong, connection, now)
+    case .sampling(let advice):
+      sampling = Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
+    case .result(let answer): if let number = numbering.number(of: answer.replyTo) { _ = queue.confirm(number) }
+    case .error(let error):
+      guard let id = error.replyTo, let number = number(of: id) else { break }
+      if noteRefresh(number, isTaken: false, now) { return false }
+      note(error, number, connection, now)
+    }
+    return true
+  }
+
+  /// The message of ours that is answered. In binary a live fix is named by its number alone.
+  private func number(of id: MessageID) -> UInt64? {
+    keptIDs[id] ?? numbering.number(of: id) ?? (form == .binary ? id.number : nil)
+  }
+
+  private func note(_ pong: Pong, _ connection: ClientConnection, _ now: Moment) {
+    guard let number = numbering.number(of: pong.replyTo),
+      let index = connection.pingsSent.firstIndex(where: { $0.number == number })
+    else { return }
+    let ping = connection.pingsSent[index]
+    connection.pingsSent.removeFirst(index + 1)  // pongs come in order
+    if let through = pong.storedThrough {
+      storedThrough = max(through, storedThrough ?? through)
+      queue.confirmFixes(through: through, sentThrough: ping.sentThrough)
+    }
+    // What had been sent before a ping that was answered long ago is stored by now, or the hub could not store it when
+    // it came, as on a full disk: then nothing but sending it again helps.
+    if let before = connection.answeredPing {
+      guard now.uptime - before.uptime >= nanoseconds(limits.storedSeconds), let connected else { return }
+      queue.resendFixes(through: before.sentThrough, maximumBatch: maximumBatch(connected))
+    }
+    connection.answeredPing = (ping.sentThrough, now.uptime)
+  }
+
+  /// An error answers a message of ours.
+  private func note(_ error: ErrorReply, _ number: UInt64, _ connection: ClientConnection, _ now: Moment) {
+    let retryAt: Int64?
+    let times: UInt8
+    switch error.code.facts.retry {
+    case .later:
+      retryAt = error.retryAfter.map { now.uptime + nanoseconds(min(max($0, 0), limits.longestRetryAfter)) }
+      times = .max
+    case .once:
+      // A subscription is asked for until it is had, but the more rarely the more often the hub failed at it.
+      retryAt = now.uptime + nanoseconds(limits.delay(before: subscriptions.failures(of: number) + 1))
+      times = 1
+    case .never, .changed, .withNewToken:
+      retryAt = nil
+      times = 0
+    }
+    if subscriptions.refused(number, retryAt: retryAt) { return }
+    if let retryAt, queue.retry(number, atMost: times) {
+      // All wait, so that the order is kept as far as it still can be.
+      connection.queueNotBefore = max(connection.queueNotBefore, retryAt)
+    } else {
+      _ = queue.confirm(number)
+    }
+  }
+}
+
+extension ClientConnection {
+  /// What the hub counts for the message that was read last.
+  fileprivate func bytesInHub(_ bytes: Int) -> Int {
+    let compressed = socket.compressedBytes
+    return bytes + compressed + FrameWriter.maximumServerHeader * (compressed > 0 ? 2 : 1)
+  }
+}

@@ -1,0 +1,303 @@
+// What goes out: the commands that put something into the queue, and `flush`, the one place that writes.
+public import HubBytes
+public import HubMessages
+import HubWebSocket
+
+extension ClientSession {
+  // MARK: Commands
+
+  /// Queues a live fix; false when there is no room for it, it can't go out at once and is not to be kept, or the hub's
+  /// advice on sampling makes it unnecessary (`followsSampling`). Some 50 ns, no allocation.
+  @discardableResult
+  public func send(_ fix: Fix, trip: Identifier? = nil) -> Bool {
+    guard configuration.keepsFixes || phase.isOpen else {
+      counters.fixesDropped += 1
+      return false
+    }
+    if configuration.followsSampling, !isWorthSending(fix, trip) {
+      counters.fixesLeftOut += 1
+      return false
+    }
+    if let trip {
+      if lastTrip?.id != trip { lastTrip = TripName(trip) }
+    } else {
+      lastTrip = nil
+    }
+    let before = queue.droppedFixes
+    let isQueued = queue.append(.fix(fix, lastTrip), number: numbering.take(), limits: limits)
+    counters.fixesDropped += queue.droppedFixes - before + (isQueued ? 0 : 1)
+    return isQueued
+  }
+
+  /// The first fix of a trip always is: it is what others wait for.
+  private func isWorthSending(_ fix: Fix, _ trip: Identifier?) -> Bool {
+    if trip != lastTrip?.id { gate.reset() }
+    return gate.takes(fix, by: sampling)
+  }
+
+  /// Queues a trip's move and gives its id, which the `ack` or `error` will name; nil when there is no room. It is
+  /// kept, over any break, until it is answered; so are the three that follow.
+  @discardableResult
+  public func send(_ report: TripStatusReport) -> MessageID? { enqueue(.tripStatus(report)) }
+
+  /// The same for a move that an application keeps itself, under the id that it was given (`makeMessageID`): the hub
+  /// tells by it that a move comes again, from another run of the program, too.
+  @discardableResult
+  public func send(_ report: TripStatusReport, as id: MessageID) -> Bool {
+    keptIDs[id] = numbering.next
+    return enqueue(.tripStatus(report), as: id) != nil
+  }
+
+  /// An id that no other message has, of this run or another.
+  public func makeMessageID() -> MessageID { numbering.id(numbering.take()) }
+
+  @discardableResult
+  public func send(_ change: TripChange) -> MessageID? { enqueue(.tripChange(change)) }
+
+  @discardableResult
+  public func send(_ report: DriverStatusReport) -> MessageID? { enqueue(.driverStatus(report)) }
+
+  @discardableResult
+  public func send(_ batch: LocationBatch) -> MessageID? { enqueue(.locationBatch(batch)) }
+
+  /// Queues a question and gives its id, which the `result` or `error` will name; nil when there is no room. Kept and
+  /// asked again after a break, like the above.
+  @discardableResult
+  public func send(_ query: QueryRequest) -> MessageID? { enqueue(.query(query)) }
+
+  private func enqueue(_ message: ClientMessage, as id: MessageID? = nil) -> MessageID? {
+    let number = numbering.take()
+    let before = queue.droppedFixes
+    let isQueued = queue.append(.message(QueuedMessage(message, id: id)), number: number, limits: limits)
+    counters.fixesDropped += queue.droppedFixes - before
+    return isQueued ? numbering.id(number) : nil
+  }
+
+  /// Subscribes, now and after every break from where this client is; false at the limit of subscriptions.
+  @discardableResult
+  public func subscribe(_ channel: Channel, resume: ResumePoint? = nil) -> Bool {
+    subscriptions.add(channel, resume: resume, limit: limits.subscriptions)
+  }
+
+  /// Ends a subscription; false where there is none.
+  @discardableResult
+  public func unsubscribe(_ channel: Channel) -> Bool {
+    guard subscriptions.remove(channel) else { return false }
+    if case .open(let connection) = phase { connection.unsubscribes.append(.channel(channel)) }
+    return true
+  }
+
+  /// Shows a part of the map, an `area` or `nearby` channel, under a name of 1–64 bytes; the same name again moves it.
+  /// False at the limit of subscriptions.
+  @discardableResult
+  public func show(_ channel: Channel, as viewID: InlineText) -> Bool {
+    subscriptions.show(viewID, channel, limit: limits.subscriptions)
+  }
+
+  /// Ends a view; false where there is none.
+  @discardableResult
+  public func hide(_ viewID: InlineText) -> Bool {
+    guard subscriptions.removeView(viewID) else { return false }
+    if case .open(let connection) = phase { connection.unsubscribes.append(.view(viewID)) }
+    return true
+  }
+
+  /// Asks for a pong now, which for a driver tells what is stored. Nothing while not open, or while one is to be sent.
+  public func ping() { if case .open(let connection) = phase { connection.wantsPing = true } }
+
+  /// Messages and fixes that are not confirmed, unsent ones included.
+  public var unconfirmed: Int { queue.count }
+  /// Of these, how many wait to be sent: for the rate, for room in the socket, or for a connection.
+  public var backlog: Int { queue.unsent }
+  /// The number of the oldest fix, batch or move of a trip that is not confirmed; nil where all are. What has a lower
+  /// number is stored by the hub, or refused. For who keeps them, too.
+  package var oldestDurable: UInt64? { queue.oldestDurable }
+  /// The number that the next message gets.
+  package var nextNumber: UInt64 { numbering.next }
+  /// Forgets all fixes, batches and moves, for who keeps them and sends them again on the next connection.
+  package func withdrawDurable() {
+    queue.withdrawDurable()
+    keptIDs = [:]
+  }
+  /// The most fixes that go into one batch on this connection; nil without one.
+  package var maximumBatch: Int? { phase.isOpen ? connected.map(maximumBatch) : nil }
+  /// Whether a message with this id waits to be sent, or to be answered.
+  package func isKept(_ id: MessageID) -> Bool {
+    guard let number = keptIDs[id] ?? numbering.number(of: id) else { return false }
+    return queue.contains(number)
+  }
+  /// Whether a channel, or a view of this name, is subscribed to: it is not any more where the hub has refused it.
+  package func isSubscribed(_ channel: Channel) -> Bool { subscriptions.list.contains { $0.channel == channel } }
+  package func isShown(_ viewID: InlineText) -> Bool { subscriptions.list.contains { $0.viewID == viewID } }
+  /// How far this client is on a channel; nil before the first answer.
+  public func resumePoint(of channel: Channel) -> ResumePoint? {
+    subscriptions.list.first { $0.channel == channel }?.resume
+  }
+
+  // MARK: Flush
+
+  /// Appends to `buffer` what is to be sent now, and says what to do with the transport after that. Call it after every
+  /// event and command. While the transport can't take more (`mayWrite` false), messages stay in the queue.
+  public func flush(_ now: Moment, mayWrite: Bool = true, into buffer: inout ByteBuffer) -> Step {
+    if let connection = phase.connection {
+      if connection.socket.wantsRequest { writeRequest(connection, into: &buffer) }
+      // Pongs first: RFC 6455 §5.5.2 wants them "as soon as is practical". Behind a Close nothing is open any more.
+      connection.socket.writeControlFrames(into: &buffer, using: &random)
+    }
+    if case .open(let connection) = phase, mayWrite { writeMessages(connection, now, &buffer) }
+    renewal?.isDueNew = false
+    defer { step = .none }
+    return step
+  }
+
+  private func writeMessages(_ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer) {
+    let end = buffer.count + limits.flushBytes
+    writePing(connection, now, &buffer)
+    writeRefresh(connection, now, &buffer)
+    while let name = connection.unsubscribes.first, connection.budget.allows(1, now: now.uptime), buffer.count < end {
+      connection.unsubscribes.removeFirst()
+      write(.unsubscribe(name), number: numbering.take(), connection, now, &buffer)
+    }
+    while buffer.count < end, let index = subscriptions.nextDue(now: now.uptime),
+      connection.budget.allows(1, now: now.uptime)
+    {
+      let subscription = subscriptions.list[index]
+      let number = numbering.take()
+      subscriptions.asked(index, number: number)
+      write(
+        .subscribe(
+          Subscribe(
+            channel: subscription.channel, resume: subscription.viewID == nil ? subscription.resume : nil,
+            viewID: subscription.viewID)), number: number, connection, now, &buffer)
+    }
+    guard now.uptime >= connection.queueNotBefore else { return }
+    while buffer.count < end, let index = queue.next(), writeEntry(index, connection, now, &buffer) {}
+  }
+
+  /// A ping goes over the rate, if need be, by one: a connection that may not send must still be known to live.
+  private func writePing(_ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer) {
+    let isTooMuchUnconfirmed = connection.pingsSent.isEmpty && queue.unconfirmedFixes >= limits.unconfirmedFixes
+    guard connection.wantsPing || isTooMuchUnconfirmed || now.uptime >= connection.nextPing else { return }
+    connection.wantsPing = false
+    let number = numbering.take()
+    if connection.pingsSent.count == limits.pingsOnTheWay { connection.pingsSent.removeFirst() }
+    connection.pingsSent.append(SentPing(number: number, sentThrough: queue.sentThrough))
+    write(.ping(Ping()), number: number, connection, now, &buffer)
+    connection.nextPing = now.uptime + pingInterval
+  }
+
+  /// A new token goes over the rate, too: without it the session ends.
+  private func writeRefresh(_ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer) {
+    guard wantsRefresh, let token else { return }
+    let number = numbering.take()
+    renewal?.asked = (number, token)
+    write(.refresh(Refresh(token: token)), number: number, connection, now, &buffer)
+  }
+
+  /// Writes one entry of the queue; false when the rate does not allow it now.
+  private func writeEntry(
+    _ index: Int, _ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer
+  ) -> Bool {
+    let entry = queue.entries[index]
+    switch entry.payload {
+    case .done: preconditionFailure("the queue gives only what is to be sent")
+    case .fix(let fix, let trip):
+      guard connection.budget.allows(1, now: now.uptime) else { return false }
+      counters.fixesOut += 1
+      write(.locationUpdate(LocationUpdate(tripID: trip?.id, fix: fix)), number: entry.number, connection, now, &buffer)
+      queue.sent(index, keeping: configuration.keepsFixes)
+    case .message(let queued), .resentFixes(let queued):
+      guard connection.budget.allows(queued.cost, now: now.uptime) else { return false }
+      let id = queued.id ?? numbering.id(entry.number)
+      if let cost = write(
+        queued.message, number: entry.number, id: id, withinRate: true, connection, now, &buffer)
+      {
+        queued.cost = cost
+        return false
+      }
+      if case .locationBatch(let batch) = queued.message {
+        if case .resentFixes = entry.payload { counters.fixesResent += UInt64(batch.fixes.count) }
+        counters.fixesOut += UInt64(batch.fixes.count)
+      }
+      queue.sent(index, keeping: true)
+    }
+    return true
+  }
+
+  /// Writes a message and charges what the hub charges for it. What it costs is known when it is written: `withinRate`,
+  /// one that costs more than may be spent now is taken back; then gives what it costs, and nil otherwise.
+  @discardableResult
+  private func write(
+    _ message: ClientMessage, number: UInt64, id: MessageID? = nil, withinRate: Bool = false,
+    _ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer
+  ) -> Double? {
+    let id = id ?? numbering.id(number)
+    let start = buffer.count
+    let payload = FrameWriter.begin(as: .client, in: &buffer)
+    let kind: MessageKind
+    switch form {
+    case .json(let time):
+      kind = .text
+      JSONWriter.write(
+        message, messageID: id, timestamp: now.timestamp, time: time, into: &buffer)
+    case .binary:
+      kind = .binary
+      writeBinary(message, id: id, number: number, connection, now, &buffer)
+    }
+    let cost = Double(WorkUnits.of(message, bytes: buffer.count - payload))
+    if withinRate, !connection.budget.allows(cost, now: now.uptime) {
+      buffer.truncate(to: start)
+      return cost
+    }
+    connection.budget.charge(cost, now: now.uptime)
+    counters.messagesOut += 1
+    connection.socket.finish(
+      kind, payloadAt: payload, compressedBytes: limits.compressedBytes, mask: .random(using: &random), in: &buffer)
+    return nil
+  }
+
+  private func writeBinary(
+    _ message: ClientMessage, id: MessageID, number: UInt64, _ connection: ClientConnection, _ now: Moment,
+    _ buffer: inout ByteBuffer
+  ) {
+    var id = id
+    var trip: Identifier?
+    if case .locationUpdate(let update) = message {
+      // It is answered with an error at most, on this connection: its number is name enough.
+      id = MessageID(number: number)
+      trip = update.tripID
+    }
+    BinaryWriter.write(
+      message, messageID: id, timestamp: now.timestamp, tripBefore: connection.binary?.tripBefore, into: &buffer)
+    if let trip { connection.binary?.tripBefore = trip }
+  }
+
+  func hasSomethingToSend(_ connection: ClientConnection) -> Bool {
+    connection.wantsPing || wantsRefresh || !connection.unsubscribes.isEmpty || subscriptions.nextTime != nil
+      || queue.hasUnsent
+  }
+
+  /// When something that waits for the rate, or for the hub's patience, may go out.
+  func sendingDeadline(_ connection: ClientConnection) -> Int64? {
+    let budget = connection.budget
+    var time = Int64.max
+    if let next = subscriptions.nextTime { time = max(next, budget.time(for: 1)) }
+    if !connection.unsubscribes.isEmpty { time = min(time, budget.time(for: 1)) }
+    if queue.hasUnsent { time = min(time, max(connection.queueNotBefore, budget.time(for: queue.costOfNext))) }
+    return time == .max ? nil : time
+  }
+
+  // MARK: Heartbeat
+
+  /// Seconds.
+  private var heartbeatInterval: Double { max(connected?.heartbeatInterval ?? 30, 0.05) }
+
+  /// Nanoseconds.
+  var pingInterval: Int64 { nanoseconds(heartbeatInterval * limits.pingPart) }
+
+  func heartbeatDeadline(_ connection: ClientConnection) -> Int64 { min(connection.nextPing, silenceEnds(connection)) }
+
+  func silenceEnds(_ connection: ClientConnection) -> Int64 {
+    connection.lastHeard + nanoseconds(heartbeatInterval * limits.silentIntervals)
+  }
+}

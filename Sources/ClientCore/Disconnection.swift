@@ -1,0 +1,176 @@
+// How a connection ended and what follows. Whether it is made again after a close code or an HTTP status stands in the
+// table of codes (Messages/Codes.swift).
+public import HubHTTP
+import HubMessages
+public import HubWebSocket
+
+#if canImport(Darwin)
+  import Darwin
+#else
+  import Glibc
+#endif
+
+/// Why a connection, or the attempt at one, ended.
+public enum DisconnectCause: Sendable, Equatable {
+  /// The hub's host name has no address, or nobody could be asked; in the resolver's words.
+  case hostNotFound(String)
+  /// TCP did not come about, for instance ECONNREFUSED.
+  case connectFailed(errno: Int32)
+  /// TLS did not come about, or broke; in its own words. `isCertificate`: the hub's certificate was refused.
+  case tlsFailed(String, isCertificate: Bool)
+  /// TCP, the handshake or `connected` took too long.
+  case timedOut
+  /// The upgrade was refused. `text` is the beginning of what the server said about it.
+  case refused(status: UInt16, retryAfter: Double?, text: String)
+  /// What answered is no WebSocket server.
+  case handshakeFailed(HandshakeError)
+  case notHTTP(HTTPError)
+  /// A Close frame ended it; 1005 where it had no code (RFC 6455 §7.1.5).
+  case closed(CloseCode)
+  /// TCP ended without a Close frame.
+  case lost
+  /// The hub was silent for too long.
+  case silent
+  /// The hub broke RFC 6455.
+  case protocolError(FrameError)
+  /// `close` was called.
+  case closedByUs
+}
+
+/// What a transport says of its end.
+public enum TransportFailure: Error, Sendable, Equatable {
+  /// As `DisconnectCause.hostNotFound`, and so on.
+  case hostNotFound(String)
+  case connectFailed(errno: Int32)
+  case tlsFailed(String, isCertificate: Bool)
+}
+
+extension DisconnectCause {
+  init(_ failure: TransportFailure) {
+    switch failure {
+    case .hostNotFound(let text): self = .hostNotFound(text)
+    case .connectFailed(let errno): self = .connectFailed(errno: errno)
+    case .tlsFailed(let text, let isCertificate): self = .tlsFailed(text, isCertificate: isCertificate)
+    }
+  }
+}
+
+/// Why a client does not connect again by itself.
+public enum ClientEnd: Sendable, Equatable {
+  case closedByUs
+  /// Close 1000.
+  case closedByHub
+  /// HTTP 401 or close 4401, and no other token to be had: `start(token:)` with a new one goes on.
+  case needsToken
+  /// Close 4409: another session of this driver took over.
+  case replaced
+  /// Close 4400: too many of our messages were wrong.
+  case badMessages
+  /// Close 1002, 1003, 1007 or 1009, or the hub broke the protocol.
+  case protocolError(CloseCode)
+  /// Another refusal of the upgrade that asking again does not change.
+  case refused(status: UInt16)
+}
+
+/// The end of one connection.
+public struct Disconnection: Sendable, Equatable {
+  public enum Next: Sendable, Equatable {
+    /// It connects again by itself; seconds from now.
+    case retry(after: Double)
+    case ended(ClientEnd)
+  }
+
+  public var cause: DisconnectCause
+  public var next: Next
+  /// Whether `opened` had been called for this connection.
+  public var wasOpen: Bool
+
+  public init(cause: DisconnectCause, next: Next, wasOpen: Bool) {
+    self.cause = cause
+    self.next = next
+    self.wasOpen = wasOpen
+  }
+}
+
+/// What a cause asks for, before delays are drawn.
+enum ReconnectRule: Equatable {
+  case never(ClientEnd)
+  /// The usual back-off.
+  case backOff
+  /// At random within the spread, if this is the first failure in a row.
+  case spread
+  /// Not before so many seconds.
+  case notBefore(Double)
+}
+
+extension ReconnectRule {
+  init(_ cause: DisconnectCause, limits: ClientLimits) {
+    switch cause {
+    case .hostNotFound, .connectFailed, .timedOut: self = .backOff
+    // Whatever cut one connection has cut others in the same moment, with or without a close code.
+    case .lost, .silent: self = .spread
+    // A captive portal answers like this, and goes away; a certificate is renewed.
+    case .handshakeFailed, .notHTTP, .tlsFailed: self = .backOff
+    case .refused(let status, let retryAfter, text: _):
+      self = ReconnectRule.refused(status, retryAfter, limits)
+    case .protocolError(let error): self = .never(.protocolError(error.closeCode))
+    case .closedByUs: self = .never(.closedByUs)
+    case .closed(let code): self = ReconnectRule.closed(code, limits)
+    }
+  }
+
+  /// A code that the table does not have is a proxy's or a later hub's, and worth another try.
+  private static func closed(_ code: CloseCode, _ limits: ClientLimits) -> ReconnectRule {
+    guard let reason = CloseReason(rawValue: code.rawValue) else { return .backOff }
+    return switch reason.facts.reconnect {
+    case .backOff: .backOff
+    case .spread: .spread
+    case .afterPause: .notBefore(limits.overRateSeconds)
+    case .withNewToken: .never(.needsToken)
+    case .never: .never(reason == .replaced ? .replaced : .closedByHub)
+    case .afterFix: .never(reason == .tooManyBadMessages ? .badMessages : .protocolError(code))
+    }
+  }
+
+  private static func refused(_ status: UInt16, _ retryAfter: Double?, _ limits: ClientLimits) -> ReconnectRule {
+    // What is not the hub's is a proxy's: 408 and 425 let the request be repeated (RFC 9110 §15.5.9, RFC 8470 §5.2).
+    let isFinal = (400..<500).contains(status) && status != 408 && status != 425
+    return switch HTTPRefusal.all.first(where: { $0.status == status })?.reconnect ?? (isFinal ? .never : .backOff) {
+    case .withNewToken: .never(.needsToken)
+    case .never, .afterFix: .never(.refused(status: status))
+    case .backOff, .spread, .afterPause: retryAfter.map { .notBefore(min($0, limits.longestRetryAfter)) } ?? .backOff
+    }
+  }
+}
+
+extension DisconnectCause: CustomStringConvertible {
+  /// For a person: what happened.
+  public var description: String {
+    switch self {
+    case .hostNotFound(let text): "the host's name has no address: \(text)"
+    case .connectFailed(let errno): "cannot connect: \(systemText(errno))"
+    case .tlsFailed(let text, isCertificate: _): text
+    case .timedOut: "no answer in time"
+    case .refused(let status, _, let text): "refused with HTTP \(status)" + (text.isEmpty ? "" : ": \(text)")
+    case .handshakeFailed(let error): "no WebSocket server: \(error)"
+    case .notHTTP(let error): "no HTTP server: \(error)"
+    case .closed(.noStatus): "closed by the hub without a code"
+    case .closed(let code):
+      "closed by the hub with \(code.rawValue)"
+        + (CloseReason(rawValue: code.rawValue).map { " (\($0.text))" } ?? "")
+    case .lost: "connection lost"
+    case .silent: "the hub was silent for too long"
+    case .protocolError(let error): "the hub broke the WebSocket protocol: \(error)"
+    case .closedByUs: "closed"
+    }
+  }
+}
+
+/// The C library's words for an error number.
+private func systemText(_ number: Int32) -> String {
+  // strerror_r writes into our memory; strerror shares one buffer between threads.
+  unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
+    guard unsafe strerror_r(number, buffer.baseAddress!, buffer.count) == 0 else { return "error \(number)" }
+    return unsafe String(cString: buffer.baseAddress!)
+  }
+}

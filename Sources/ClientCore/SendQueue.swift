@@ -1,0 +1,351 @@
+// What a client has to say, in order, until it is known to have arrived.
+//
+// One list for everything that is kept: a fix until a pong's `storedThrough` covers it, another message until its ack.
+// A cursor tells how far this connection has sent. A new connection puts the cursor back to the front; runs of
+// fixes become batches then, because that is what the protocol asks for and what costs the hub least.
+
+import HubGeo
+import HubMessages
+
+/// A trip's id, shared by the fixes that name it: 8 bytes in each instead of 73.
+final class TripName {
+  let id: Identifier
+  init(_ id: Identifier) { self.id = id }
+}
+
+/// A message other than a fix, kept on the heap because it is large and rare.
+final class QueuedMessage {
+  let message: ClientMessage
+  let bytes: Int
+  /// What it costs of the rate, once it was found to cost more than could be spent on this connection; 1 before that.
+  var cost = 1.0
+  /// Of a run of fixes, the number of its first one: the entry has that of its last.
+  let first: UInt64?
+  /// The id that the application keeps for it; nil where its number is its id.
+  let id: MessageID?
+
+  init(_ message: ClientMessage, first: UInt64? = nil, id: MessageID? = nil) {
+    self.message = message
+    self.first = first
+    self.id = id
+    bytes = QueuedMessage.bytes(of: message)
+  }
+
+  private static func bytes(of message: ClientMessage) -> Int {
+    switch message {
+    case .locationBatch(let batch): 256 + batch.fixes.count * MemoryLayout<Result<Fix, ErrorCode>>.stride
+    case .tripStatus(let report): 1024 + (report.route?.polyline.utf8.count ?? 0)
+    case .tripChange(let change): 1024 + (change.route?.polyline.utf8.count ?? 0)
+    case .driverStatus(let report): 256 + (report.tags?.count ?? 0) * 80
+    case .locationUpdate, .subscribe, .unsubscribe: 512
+    case .ping(let ping): 256 + (ping.members?.count ?? 0)
+    case .refresh(let refresh): 256 + refresh.token.utf8.count
+    case .query(.driver), .query(.trip): 512
+    case .query(.drivers(let search)): 1024 + search.area.positionCount * MemoryLayout<(Coordinate, Coordinate)>.size
+    }
+  }
+}
+
+struct SendQueue {
+  enum Payload {
+    case fix(Fix, TripName?)
+    case message(QueuedMessage)
+    /// A run of fixes that an earlier connection did not get confirmed.
+    case resentFixes(QueuedMessage)
+    /// Confirmed; waits for those in front of it to be so too.
+    case done
+  }
+
+  struct Entry {
+    /// Ascending; part of the message's id.
+    var number: UInt64
+    var isSent = false
+    var retries: UInt8 = 0
+    var payload: Payload
+  }
+
+  static let fixBytes = MemoryLayout<Entry>.stride
+
+  private(set) var entries: [Entry] = []
+  /// Entries before `head` are gone, those before `cursor` sent or done.
+  private var head = 0
+  private var cursor = 0
+  private(set) var bytes = 0
+  /// Entries that are not done.
+  private(set) var count = 0
+  /// Fixes and batches of them that are sent and not confirmed.
+  private(set) var unconfirmedFixes = 0
+  /// Entries that were not sent on this connection.
+  private(set) var unsent = 0
+  /// The highest number that was sent on this connection; entries are sent in their order.
+  private(set) var sentThrough: UInt64 = 0
+  /// Fixes that gave way at the limit.
+  private(set) var droppedFixes: UInt64 = 0
+
+  var isEmpty: Bool { count == 0 }
+  var hasUnsent: Bool { unsent > 0 }
+
+  // MARK: Adding
+
+  /// False when there is no room even after all fixes gave way.
+  mutating func append(_ payload: Payload, number: UInt64, limits: ClientLimits) -> Bool {
+    let cost = SendQueue.bytes(of: payload)
+    while count >= limits.queuedMessages || bytes + cost > limits.queuedBytes {
+      guard dropOldestFix() else { return false }
+    }
+    compact()
+    entries.append(Entry(number: number, payload: payload))
+    bytes += cost
+    count += 1
+    unsent += 1
+    return true
+  }
+
+  private mutating func dropOldestFix() -> Bool {
+    for index in head..<entries.count {
+      switch entries[index].payload {
+      case .done, .message: continue
+      case .fix: droppedFixes += 1
+      case .resentFixes(let batch):
+        if case .locationBatch(let batch) = batch.message { droppedFixes += UInt64(batch.fixes.count) }
+      }
+      finish(index)
+      return true
+    }
+    return false
+  }
+
+  // MARK: Sending
+
+  /// The next entry to send, by its index; it stays the next one until `sent`.
+  mutating func next() -> Int? {
+    while cursor < entries.count {
+      if case .done = entries[cursor].payload {} else if !entries[cursor].isSent { return cursor }
+      cursor += 1
+    }
+    return nil
+  }
+
+  /// What the next entry to send costs of the rate, as far as that is known.
+  var costOfNext: Double {
+    for entry in entries[min(cursor, entries.count)...] {
+      switch entry.payload {
+      case .message(let message), .resentFixes(let message): if !entry.isSent { return message.cost }
+      case .fix: if !entry.isSent { return 1 }
+      case .done: break
+      }
+    }
+    return 1
+  }
+
+  /// An entry was sent. Without `keeping` it is forgotten at once.
+  mutating func sent(_ index: Int, keeping: Bool) {
+    sentThrough = max(sentThrough, entries[index].number)
+    guard keeping else { return finish(index) }
+    entries[index].isSent = true
+    unsent -= 1
+    if SendQueue.holdsFixes(entries[index].payload) { unconfirmedFixes += 1 }
+  }
+
+  /// A new connection: everything that is not confirmed is to be sent, fixes in batches of at most `maximumBatch`.
+  mutating func beginConnection(maximumBatch: Int) {
+    for index in head..<entries.count {
+      entries[index].isSent = false
+      switch entries[index].payload {
+      case .message(let message), .resentFixes(let message): message.cost = 1
+      case .fix, .done: break
+      }
+    }
+    batchFixes(atMost: maximumBatch) { _ in true }
+    sentThrough = 0
+  }
+
+  /// Fixes up to this number that were sent and are not confirmed are to be sent again, in batches of at most
+  /// `maximumBatch`: there was time to store them.
+  mutating func resendFixes(through number: UInt64, maximumBatch: Int) {
+    batchFixes(atMost: maximumBatch) { $0.isSent && $0.number <= number }
+  }
+
+  /// Makes batches of the fixes that are chosen.
+  private mutating func batchFixes(atMost maximum: Int, _ isChosen: (Entry) -> Bool) {
+    var rebuilt: [Entry] = []
+    var run = FixRun(maximum: max(1, maximum))
+    for entry in entries[head...] {
+      switch entry.payload {
+      case .done: continue
+      case .fix(let fix, let trip) where isChosen(entry):
+        if !run.takes(trip) { run.finish(into: &rebuilt) }
+        run.append(fix, trip, entry.number)
+      case .fix, .message, .resentFixes:
+        run.finish(into: &rebuilt)
+        rebuilt.append(entry)
+      }
+    }
+    run.finish(into: &rebuilt)
+    replaceEntries(rebuilt)
+  }
+
+  private mutating func replaceEntries(_ rebuilt: [Entry]) {
+    entries = rebuilt
+    head = 0
+    cursor = 0
+    count = entries.count
+    bytes = entries.reduce(0) { $0 + SendQueue.bytes(of: $1.payload) }
+    unsent = entries.count { !$0.isSent }
+    unconfirmedFixes = entries.count { $0.isSent && SendQueue.holdsFixes($0.payload) }
+  }
+
+  // MARK: What is stored elsewhere, too
+
+  /// The number of the oldest fix, batch or move of a trip that is not confirmed: those below it are. O(entries before
+  /// it).
+  var oldestDurable: UInt64? {
+    for entry in entries[head...] where SendQueue.isDurable(entry.payload) {
+      if case .resentFixes(let batch) = entry.payload { return batch.first ?? entry.number }
+      return entry.number
+    }
+    return nil
+  }
+
+  /// Forgets all fixes, batches and moves.
+  mutating func withdrawDurable() {
+    for index in entries.indices[head...] where SendQueue.isDurable(entries[index].payload) { finish(index) }
+    compact()
+  }
+
+  private static func isDurable(_ payload: Payload) -> Bool {
+    switch payload {
+    case .fix, .resentFixes: return true
+    case .message(let queued):
+      switch queued.message {
+      case .locationUpdate, .locationBatch, .tripStatus: return true
+      case .driverStatus, .tripChange, .subscribe, .unsubscribe, .ping, .refresh, .query: return false
+      }
+    case .done: return false
+    }
+  }
+
+  // MARK: Confirming
+
+  /// An answer to the message with this number came: it is done. Nil where there is none.
+  mutating func confirm(_ number: UInt64) -> Payload? {
+    guard let index = find(number) else { return nil }
+    let payload = entries[index].payload
+    finish(index)
+    return payload
+  }
+
+  /// An answer said: not now. It is sent again, up to `times` times; true when it will be.
+  mutating func retry(_ number: UInt64, atMost times: UInt8) -> Bool {
+    guard let index = find(number), entries[index].retries < times else { return false }
+    if entries[index].isSent, SendQueue.holdsFixes(entries[index].payload) { unconfirmedFixes -= 1 }
+    if entries[index].isSent { unsent += 1 }
+    entries[index].isSent = false
+    entries[index].retries += 1
+    cursor = min(cursor, index)
+    return true
+  }
+
+  /// A pong came: of the fixes that had been sent before its ping, those that are not newer are stored.
+  mutating func confirmFixes(through: Timestamp, sentThrough number: UInt64) {
+    for index in head..<entries.count {
+      guard entries[index].number <= number else { break }
+      if case .fix(let fix, _) = entries[index].payload, entries[index].isSent, fix.timestamp <= through {
+        finish(index)
+      }
+    }
+    compact()
+  }
+
+  // MARK: Entries
+
+  /// Whether there is an entry of this number that is not confirmed.
+  func contains(_ number: UInt64) -> Bool { find(number) != nil }
+
+  private func find(_ number: UInt64) -> Int? {
+    var low = head
+    var high = entries.count
+    while low < high {
+      let middle = (low + high) / 2
+      if entries[middle].number < number { low = middle + 1 } else { high = middle }
+    }
+    guard low < entries.count, entries[low].number == number else { return nil }
+    if case .done = entries[low].payload { return nil }
+    return low
+  }
+
+  private mutating func finish(_ index: Int) {
+    if entries[index].isSent, SendQueue.holdsFixes(entries[index].payload) { unconfirmedFixes -= 1 }
+    if !entries[index].isSent { unsent -= 1 }
+    bytes -= SendQueue.bytes(of: entries[index].payload)
+    count -= 1
+    entries[index].payload = .done
+  }
+
+  /// Lets go of what is done: at the front at once, elsewhere when it is more than half of all.
+  private mutating func compact() {
+    while head < entries.count, case .done = entries[head].payload { head += 1 }
+    if head == entries.count {
+      entries.removeAll(keepingCapacity: true)
+      head = 0
+      cursor = 0
+    } else if entries.count - head > 2 * count + 64 || head > 64 && head > entries.count / 2 {
+      let sentBefore = entries[head..<max(head, min(cursor, entries.count))].count { !SendQueue.isDone($0) }
+      entries.removeAll { SendQueue.isDone($0) }
+      head = 0
+      cursor = sentBefore
+    }
+  }
+
+  private static func isDone(_ entry: Entry) -> Bool {
+    if case .done = entry.payload { true } else { false }
+  }
+
+  private static func holdsFixes(_ payload: Payload) -> Bool {
+    switch payload {
+    case .fix, .resentFixes: true
+    case .message, .done: false
+    }
+  }
+
+  private static func bytes(of payload: Payload) -> Int {
+    switch payload {
+    case .fix: fixBytes
+    case .message(let message), .resentFixes(let message): fixBytes + message.bytes
+    case .done: 0
+    }
+  }
+}
+
+/// Fixes in a row that name the same trip, on their way into one batch.
+private struct FixRun {
+  let maximum: Int
+  private var fixes: [Fix] = []
+  private var trip: TripName?
+  private var number: UInt64 = 0
+  private var first: UInt64 = 0
+
+  init(maximum: Int) { self.maximum = maximum }
+
+  func takes(_ trip: TripName?) -> Bool {
+    fixes.isEmpty || fixes.count < maximum && trip?.id == self.trip?.id
+  }
+
+  mutating func append(_ fix: Fix, _ trip: TripName?, _ number: UInt64) {
+    if fixes.isEmpty { first = number }
+    fixes.append(fix)
+    self.trip = trip
+    self.number = number
+  }
+
+  /// The batch has the number of its last fix, so that numbers still ascend. "Oldest first" is the protocol's wish.
+  mutating func finish(into entries: inout [SendQueue.Entry]) {
+    guard !fixes.isEmpty else { return }
+    fixes.sort { $0.timestamp < $1.timestamp }
+    let batch = LocationBatch(tripID: trip?.id, fixes: fixes.map { .success($0) })
+    entries.append(
+      SendQueue.Entry(number: number, payload: .resentFixes(QueuedMessage(.locationBatch(batch), first: first))))
+    fixes.removeAll()
+    trip = nil
+  }
+}

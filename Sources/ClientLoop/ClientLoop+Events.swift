@@ -1,0 +1,161 @@
+// What happens on the sockets, handed to the sessions; and what these want, done on the sockets.
+import HubBytes
+import HubClientCore
+import HubMessages
+import HubSystem
+public import HubTransport
+
+extension ClientLoop: EventLoopDelegate {
+  private func owner(_ id: ConnectionID) -> Int? {
+    guard Int(id.slot) < owners.count else { return nil }
+    let index = Int(owners[Int(id.slot)])
+    return index >= 0 && clients[index].connection == id ? index : nil
+  }
+
+  public func connected(_ id: ConnectionID) {
+    guard let index = owner(id) else { return }
+    clients[index].session.transportConnected(now)
+    mark(index)
+  }
+
+  public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
+    guard let index = owner(id) else { return }
+    let client = ClientID(index: index)
+    let session = clients[index].session
+    // Read once, so that a callback may change it.
+    let delegate = self.delegate
+    unsafe session.received(bytes, now: now, reader: reader) { text in
+      unsafe delegate?.receivedRaw(client, text) ?? false
+    } deliver: { envelope in
+      if case .reply(.connected(let greeting)) = envelope.message {
+        mark(index)
+        delegate?.opened(client, greeting)
+      } else {
+        delegate?.received(client, envelope)
+      }
+    }
+    if session.needsFlush || session.state != .open { mark(index) }
+  }
+
+  public func drained(_ id: ConnectionID) {
+    if let index = owner(id) { mark(index) }
+  }
+
+  /// Can't be: a session writes only while its connection is not blocked, and never more than fits an outbox.
+  public func overflowed(_ id: ConnectionID) { loop.abort(id, reset: true) }
+
+  public func closed(_ id: ConnectionID, _ cause: CloseCause) {
+    guard let index = owner(id) else { return }
+    owners[Int(id.slot)] = -1
+    clients[index].connection = .none
+    switch cause {
+    case .connectFailed(let errno):
+      if clients[index].untried > 0 { return connectNext(index) }
+      ended(index, .connectFailed(errno: errno))
+    // Without its goodbye the hub is as lost as with it: WebSocket has a Close frame of its own.
+    case .tlsFailed(.truncated), .peerClosed, .peerReset, .failed, .closedByUs: ended(index)
+    case .tlsFailed(let failure): ended(index, .tlsFailed("\(failure)", isCertificate: failure.isCertificate))
+    }
+  }
+
+  func ended(_ index: Int, _ failure: TransportFailure? = nil) {
+    let disconnection = clients[index].session.transportEnded(now, failure: failure)
+    mark(index)
+    delegate?.closed(ClientID(index: index), disconnection)
+  }
+
+  // MARK: Time
+
+  public func timerFired(_ id: ConnectionID) {
+    guard let index = owner(id) else { return }
+    clients[index].session.timeReached(now)
+    mark(index)
+  }
+
+  public func loopTimerFired() {
+    let uptime = now.uptime
+    while let entry = deadlines.take(at: uptime) {
+      let index = Int(entry.client)
+      switch Kind(rawValue: entry.kind) {
+      case .session:
+        guard clients[index].deadline == entry.time else { continue }
+        clients[index].deadline = nil
+        clients[index].session.timeReached(now)
+        mark(index)
+      case .application:
+        guard clients[index].due == entry.time else { continue }
+        clients[index].due = nil
+        delegate?.due(ClientID(index: index))
+      case nil: preconditionFailure("only kinds are put into the heap")
+      }
+    }
+    if let time = tickAt, time <= uptime {
+      tickAt = nil
+      delegate?.tick()
+    }
+    armLoopTimer()
+  }
+
+  public func woken() {
+    takeAddresses()
+    delegate?.woken()
+  }
+
+  // MARK: The end of a turn
+
+  public func turnEnding() { flushMarked() }
+
+  /// What was asked for by the last callbacks of the turn leaves in the next one.
+  public func turnEnded() {
+    if !marked.isEmpty { loop.waker.wake() }
+  }
+
+  private func flushMarked() {
+    var next = 0
+    while next < marked.count {
+      let index = Int(marked[next])
+      next += 1
+      clients[index].isMarked = false
+      flush(index)
+    }
+    marked.removeAll(keepingCapacity: true)
+    for index in unfinished { mark(Int(index)) }
+    unfinished.removeAll(keepingCapacity: true)
+    armLoopTimer()
+  }
+
+  private func flush(_ index: Int) {
+    let session = clients[index].session
+    let connection = clients[index].connection
+    let start = loop.arena.count
+    let step = session.flush(now, mayWrite: !loop.isBlocked(connection), into: &loop.arena)
+    let end = loop.arena.count
+    loop.send(start..<end, to: connection)
+    switch step {
+    case .none: break
+    case .connect: return connect(index)
+    case .disconnect, .abort:
+      guard connection != .none else {
+        // The address is not known yet: there is nothing to be cut off.
+        clients[index].lookup += clients[index].lookup & 1
+        return ended(index)
+      }
+      if step == .abort { loop.abort(connection) } else { loop.close(connection) }
+    }
+    // It stopped at a limit of this turn, not at the rate: the rest is for the next.
+    if end - start >= session.configuration.limits.flushBytes { unfinished.append(Int32(index)) }
+    arm(index)
+  }
+
+  func arm(_ index: Int) {
+    let deadline = clients[index].session.deadline
+    if clients[index].connection != .none {
+      loop.setTimer(clients[index].connection, at: deadline)
+    } else if clients[index].deadline != deadline {
+      clients[index].deadline = deadline
+      if let deadline {
+        deadlines.insert(.init(time: deadline, client: UInt32(index), kind: Kind.session.rawValue))
+      }
+    }
+  }
+}

@@ -1,0 +1,231 @@
+// Thousands of clients on one thread: each a `ClientSession`, all on one event loop.
+//
+// The session decides, the loop has the sockets and the time. What an application asks of a client marks it; at the end
+// of the turn each marked client is flushed once, into the loop's arena, and written with one call.
+public import HubBytes
+@_exported public import HubClientCore
+public import HubMessages
+public import HubSystem
+public import HubTransport
+import HubWebSocket
+
+/// Names one client of one loop; never reused.
+public struct ClientID: Hashable, Sendable {
+  /// Counts the loop's clients from 0, in the order in which they were added.
+  public let index: Int
+
+  public init(index: Int) { self.index = index }
+}
+
+/// What clients tell their application. All calls come on the loop's thread; each may call any method of the loop.
+public protocol ClientLoopDelegate: AnyObject {
+  /// The hub let the client in. What was queued goes out by itself.
+  func opened(_ client: ClientID, _ connected: Connected)
+  /// A message; `connected` comes by `opened`, and events that were seen before do not come.
+  func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope)
+  /// The bytes of a message, in the session's `form`, before they are parsed; true: that was all, it is not to be
+  /// parsed. For load generators.
+  func receivedRaw(_ client: ClientID, _ message: UnsafeRawBufferPointer) -> Bool
+  /// A connection or an attempt ended, and what follows.
+  func closed(_ client: ClientID, _ disconnection: Disconnection)
+  /// The time given to `schedule` has come.
+  func due(_ client: ClientID)
+  /// The time given to `scheduleTick` has come.
+  func tick()
+  /// Somebody called `wake` on the loop's waker.
+  func woken()
+}
+
+extension ClientLoopDelegate {
+  public func receivedRaw(_ client: ClientID, _ message: UnsafeRawBufferPointer) -> Bool { false }
+  public func due(_ client: ClientID) {}
+  public func tick() {}
+  public func woken() {}
+}
+
+/// An event loop full of clients. It belongs to the thread that runs it.
+public final class ClientLoop {
+  struct Client {
+    let session: ClientSession
+    let local: SocketAddress?
+    /// Where the URL is `wss`: the hub, and the session to resume there.
+    let tls: TLSPeer?
+    var connection = ConnectionID.none
+    /// Where the hub may be, by the last lookup, from the address on that is tried next; and how many of them this
+    /// attempt may still try.
+    var addresses: [SocketAddress] = []
+    var untried = 0
+    /// Counts lookups, and is odd while one is under way.
+    var lookup: UInt64 = 0
+    var isMarked = false
+    /// When the session wants to be called, while it has no connection whose timer would do.
+    var deadline: Int64?
+    /// When the application does.
+    var due: Int64?
+  }
+
+  enum Kind: UInt8 {
+    case session, application
+  }
+
+  public weak var delegate: (any ClientLoopDelegate)?
+  /// Whom clients trust whose URL is `wss`; of those that are added from then on.
+  public var trust = TLSClient.system
+  public let loop: EventLoop
+  var clients: [Client] = []
+  /// Which client a connection is, by its slot.
+  var owners: [Int32] = []
+  /// Clients to flush at the end of this turn, and those that have more for the next one.
+  var marked: [Int32] = []
+  var unfinished: [Int32] = []
+  var deadlines = DeadlineHeap()
+  var tickAt: Int64?
+  let reader = MessageReader()
+  /// Names of hubs that are being looked up, by this.
+  var lookupsUnderWay = 0
+  lazy var names = NameResolver(waking: loop.waker)
+  /// Made with the first client that offers compression.
+  private var sharedCompression: MessageCompression?
+
+  /// Throws where the kernel has no descriptor for the loop.
+  public init(
+    limits: EventLoopLimits = EventLoopLimits(), clock: @escaping () -> ClockReading = ClockReading.read
+  ) throws(SystemError) {
+    loop = try EventLoop(limits: limits, clock: clock)
+    loop.delegate = self
+  }
+
+  // MARK: Running
+
+  /// Runs until `stop`.
+  public func run() {
+    if !marked.isEmpty { loop.waker.wake() }
+    armLoopTimer()
+    loop.run()
+  }
+
+  /// One turn of at most so many milliseconds.
+  public func runTurn(timeoutMilliseconds: Int32) {
+    if !marked.isEmpty { loop.waker.wake() }
+    armLoopTimer()
+    loop.runTurn(timeoutMilliseconds: timeoutMilliseconds)
+  }
+
+  public func stop() { loop.stop() }
+
+  /// The time of this turn.
+  public var now: Moment {
+    Moment(
+      uptime: loop.now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: loop.now.unixMilliseconds))
+  }
+
+  // MARK: Clients
+
+  public var count: Int { clients.count }
+
+  /// Adds a client and lets it connect, after so many seconds; with nil only when `restart` is called. `local` is the source address; one serves some 28,000
+  /// connections to one hub (ip_local_port_range).
+  @discardableResult
+  public func add(
+    _ configuration: ClientConfiguration, from local: SocketAddress? = nil, after seconds: Double? = 0
+  ) -> ClientID {
+    if configuration.compression != nil, sharedCompression == nil { sharedCompression = .shared() }
+    let session = ClientSession(configuration, sharing: sharedCompression)
+    let id = ClientID(index: clients.count)
+    let url = configuration.url
+    let tls = url.isSecure ? TLSPeer(trust, name: url.host) : nil
+    clients.append(Client(session: session, local: local, tls: tls))
+    if let seconds { session.start(at: seconds > 0 ? now.uptime + nanoseconds(seconds) : .min, now: now) }
+    mark(id.index)
+    return id
+  }
+
+  /// The client's state machine, for its counters and state. Commands go by the loop.
+  public func session(_ client: ClientID) -> ClientSession { clients[client.index].session }
+
+  /// The client's state machine was told something directly: what it has to send leaves at the end of this turn.
+  public func touch(_ client: ClientID) { mark(client.index) }
+
+  /// The client's state machine, to be told something; what is queued leaves at the end of this turn.
+  private func marked(_ client: ClientID) -> ClientSession {
+    mark(client.index)
+    return session(client)
+  }
+
+  // Each does what `ClientSession` has under the same name.
+
+  @discardableResult
+  public func send(_ fix: Fix, trip: Identifier? = nil, from client: ClientID) -> Bool {
+    marked(client).send(fix, trip: trip)
+  }
+
+  @discardableResult
+  public func send(_ report: TripStatusReport, from client: ClientID) -> MessageID? { marked(client).send(report) }
+
+  @discardableResult
+  public func send(_ report: DriverStatusReport, from client: ClientID) -> MessageID? { marked(client).send(report) }
+
+  @discardableResult
+  public func send(_ batch: LocationBatch, from client: ClientID) -> MessageID? { marked(client).send(batch) }
+
+  @discardableResult
+  public func subscribe(_ client: ClientID, to channel: Channel, resume: ResumePoint? = nil) -> Bool {
+    marked(client).subscribe(channel, resume: resume)
+  }
+
+  @discardableResult
+  public func unsubscribe(_ client: ClientID, from channel: Channel) -> Bool { marked(client).unsubscribe(channel) }
+
+  @discardableResult
+  public func show(_ client: ClientID, _ channel: Channel, as viewID: InlineText) -> Bool {
+    marked(client).show(channel, as: viewID)
+  }
+
+  @discardableResult
+  public func hide(_ client: ClientID, _ viewID: InlineText) -> Bool { marked(client).hide(viewID) }
+
+  public func ping(_ client: ClientID) { marked(client).ping() }
+
+  /// Ends a client for good. `closed` comes if it had a connection.
+  public func close(_ client: ClientID) { marked(client).close(now) }
+
+  public func closeAll() {
+    for index in clients.indices { close(ClientID(index: index)) }
+  }
+
+  /// How many clients still have a connection, or an attempt at one.
+  public var connections: Int { loop.counters.connections }
+
+  /// Lets a client that ended go on, with a new token where one was needed.
+  public func restart(_ client: ClientID, token: String? = nil) { marked(client).start(token: token, now: now) }
+
+  /// Gives a client the token that it asked for; from another thread by way of the loop's waker and `woken`.
+  public func renew(_ client: ClientID, token: String) { marked(client).renew(token: token, now: now) }
+
+  // MARK: Time
+
+  /// Calls `due` at an uptime (ns), or up to a millisecond later; replaces the time given before.
+  public func schedule(_ client: ClientID, at uptime: Int64) {
+    clients[client.index].due = uptime
+    deadlines.insert(.init(time: uptime, client: UInt32(client.index), kind: Kind.application.rawValue))
+    armLoopTimer()
+  }
+
+  /// Calls `tick` once at an uptime (ns).
+  public func scheduleTick(at uptime: Int64?) {
+    tickAt = uptime
+    armLoopTimer()
+  }
+
+  func armLoopTimer() {
+    var time = deadlines.first ?? .max
+    if let tickAt { time = min(time, tickAt) }
+    loop.setLoopTimer(at: time == .max ? nil : time)
+  }
+
+  func mark(_ index: Int) {
+    guard !clients[index].isMarked else { return }
+    clients[index].isMarked = true
+    marked.append(Int32(index))
+  }
+}

@@ -1,0 +1,78 @@
+// Host names to addresses: getaddrinfo(3) blocks for as long as it likes, so it is called on a thread of its own, and the
+// answer comes back by the loop's waker.
+import CHubLinux
+import Glibc
+import HubBytes
+import HubSystem
+import HubTransport
+
+/// Looks up the hosts of one loop's clients, one after the other. The thread begins with the first name.
+final class NameResolver {
+  struct Question: Sendable {
+    let client: Int
+    /// Which of the client's lookups it is: an answer to an earlier one is dropped.
+    let attempt: UInt64
+    let host: String
+    let port: UInt16
+  }
+
+  struct Answer: Sendable {
+    let question: Question
+    let result: Result<[SocketAddress], LookupError>
+  }
+
+  struct LookupError: Error { let text: String }
+
+  private let questions = JobQueue<Question>(capacity: ClientLoop.maximumLookups)
+  private let answers: Mailbox<Answer>
+  private var isRunning = false
+
+  init(waking waker: Waker) { answers = Mailbox(capacity: ClientLoop.maximumLookups, waking: waker) }
+
+  /// What waits is not looked up any more; the thread ends when its present lookup has.
+  deinit { questions.close() }
+
+  /// Asks; false where too many wait, or there is no thread to be had.
+  func ask(_ question: Question) -> Bool {
+    if !isRunning {
+      let (questions, answers) = (questions, answers)
+      do throws(SystemError) {
+        _ = try startThread(name: "hub-names") {
+          while let question = questions.next() {
+            // A full mailbox means that as many answers wait unread: then this one is not waited for any more.
+            _ = answers.append(Answer(question: question, result: NameResolver.look(up: question)))
+          }
+        }
+        isRunning = true
+      } catch {
+        return false
+      }
+    }
+    return questions.append(question)
+  }
+
+  func takeAnswers() -> [Answer] {
+    var batch: [Answer] = []
+    answers.drain(into: &batch)
+    return batch
+  }
+
+  /// All addresses, in the order that RFC 6724 wants them tried.
+  private static func look(up question: Question) -> Result<[SocketAddress], LookupError> {
+    var hints = unsafe addrinfo()
+    unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    var list: UnsafeMutablePointer<addrinfo>?
+    let number = unsafe getaddrinfo(question.host, nil, &hints, &list)
+    guard number == 0 else { return unsafe .failure(LookupError(text: String(cString: gai_strerror(number)))) }
+    defer { unsafe freeaddrinfo(list) }
+    var addresses: [SocketAddress] = []
+    var entry = unsafe list
+    while let info = unsafe entry?.pointee {
+      if let address = unsafe SocketAddress(info, port: question.port), !addresses.contains(address) {
+        addresses.append(address)
+      }
+      unsafe entry = info.ai_next
+    }
+    return addresses.isEmpty ? .failure(LookupError(text: "no IPv4 or IPv6 address")) : .success(addresses)
+  }
+}

@@ -1,0 +1,99 @@
+// `GET /v1/events`: from a request to a stream of events (HTML standard, "Server-sent events") whose channels the hub
+// is asked about.
+import HubBytes
+import HubCore
+import HubHTTP
+import HubMessages
+import HubRuntime
+
+enum EventStreamEndpoint {
+  /// The head of a stream. `X-Accel-Buffering` tells nginx to pass each message on as it comes.
+  static let head = Response(
+    .ok,
+    fields: [
+      OutgoingField("Content-Type", "text/event-stream"), OutgoingField("Cache-Control", "no-store"),
+      OutgoingField("X-Accel-Buffering", "no"),
+    ])
+
+  static func open(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    guard call.context.phase != .draining else {
+      throw Refusal(.shuttingDown, "the hub is shutting down", retryAfter: 5)
+    }
+    guard call.request.head.method == .get else {
+      throw Refusal(
+        .badMessage, "a stream is opened with GET", status: .methodNotAllowed, fields: [OutgoingField("Allow", "GET")])
+    }
+    let names = try channels(call)
+    let caller = try call.caller()
+    guard !caller.isShare || call.time == .unixMilliseconds else {
+      throw Refusal(.badMessage, "a share's stream has time=unix_ms")
+    }
+    let last = try lastEventID(call, channels: names.count)
+    var channels: [(name: Channel, input: SubscribeInput?)] = []
+    for (index, name) in names.enumerated() {
+      channels.append((name, try input(name, index, caller, call.context, isResumed: last != nil)))
+    }
+    call.request.charge(units: names.count - 1)  // each is a subscription that the hub begins, and ends
+    let stream = EventStream(channels, last)
+    if case .nothingLeft = stream.verdict { return .respond(Response(.noContent)) }
+    return .ask(stream.looks, .channels(stream))
+  }
+
+  private static func channels(_ call: HTTPCall) throws(Refusal) -> [Channel] {
+    let limit = call.context.limits.channelsPerStream
+    var channels: [Channel] = []
+    for text in try call.query.texts("channel") {
+      guard channels.count < limit else { throw Refusal(.badMessage, "a stream has at most \(limit) channels") }
+      guard let channel = Channel(text) else {
+        throw Refusal(.unknownChannel, "channel: \(Channel.expectation(of: text))")
+      }
+      guard !channels.contains(channel) else { throw Refusal(.badMessage, "\(channel) is given twice") }
+      channels.append(channel)
+    }
+    guard !channels.isEmpty else { throw Refusal(.badMessage, "give at least one channel=…") }
+    return channels
+  }
+
+  /// The header's before the query's: a browser that opens its stream again sends the header with the old query.
+  private static func lastEventID(_ call: HTTPCall, channels: Int) throws(Refusal) -> LastEventID? {
+    let text: [UInt8]?
+    switch call.request.head.fields.single("last-event-id") {
+    case .repeated: throw Refusal(.badMessage, "send Last-Event-ID once")
+    case .value(let value): text = Array(value)
+    case .absent: text = try call.query.parameter("lastEventId").map { Array($0.utf8) }
+    }
+    guard let text, !text.isEmpty else { return nil }
+    guard let last = LastEventID(text, channels: channels) else {
+      throw Refusal(.badMessage, "Last-Event-ID must be an id of a stream with these channels, in this order")
+    }
+    return last
+  }
+
+  /// What asks the hub for a channel. Nil where the credential does not open it to a client that has followed it
+  /// before: it may have, then.
+  private static func input(
+    _ channel: Channel, _ index: Int, _ caller: Credential, _ context: HTTPContext, isResumed: Bool
+  ) throws(Refusal) -> SubscribeInput? {
+    let envelope = ClientEnvelope(
+      messageID: EventStream.messageID(of: index), timestamp: context.now.timestamp,
+      message: .subscribe(Subscribe(channel: channel)))
+    let rules = MessageRules(context, SessionRights(caller, expires: .max), envelope)
+    switch rules.outcome {
+    case .subscribe(let input): return input
+    case .refuse(let refusal):
+      if isResumed, refusal.error.code == .forbidden { return nil }
+      throw Refusal(refusal.error)
+    case .ask, .reply, .query, .refresh: preconditionFailure("a subscription is asked for, or refused")
+    }
+  }
+}
+
+extension EventStream {
+  /// After how many milliseconds its client is to come again: spread, so that those of a hub that ends do not come at
+  /// once. `seed`: another for each stream.
+  static func retryMilliseconds(seed: UInt64) -> UInt64 {
+    let range = Limits.streamRetrySeconds
+    let seconds = range.lowerBound + Mix64.unit(Mix64.mix(seed)) * (range.upperBound - range.lowerBound)
+    return UInt64(seconds * 1000)
+  }
+}

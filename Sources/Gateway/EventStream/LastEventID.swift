@@ -1,0 +1,55 @@
+// What stands in a stream's `id:` lines and comes back as `Last-Event-ID` (HTML standard, "Server-sent events"): for
+// each channel, in the order of the request's parameters, the epoch and the number of the newest event that was sent,
+// `epoch:sequence`, with commas between them. A channel about which nothing was said yet has nothing there.
+import HubBytes
+import HubHTTP
+import HubMessages
+
+struct LastEventID: Equatable {
+  /// One for each channel; nil where nothing was said of it.
+  var points: [ResumePoint?]
+
+  init(points: [ResumePoint?]) { self.points = points }
+
+  /// Reads one; nil where it is none, or not one of so many channels. O(length), which is that of a request's head at
+  /// most.
+  init?(_ text: some Collection<UInt8>, channels: Int) {
+    var points: [ResumePoint?] = []
+    for part in text.split(separator: UInt8(ascii: ","), maxSplits: channels, omittingEmptySubsequences: false) {
+      if part.isEmpty {
+        points.append(nil)
+        continue
+      }
+      guard let point = ResumePoint(part) else { return nil }
+      points.append(point)
+    }
+    guard points.count == channels else { return nil }
+    self.init(points: points)
+  }
+
+  /// Appends the line `id: …`, without the empty line that ends an event.
+  func writeLine(into buffer: inout ByteBuffer) {
+    buffer.append("id: ")
+    for (index, point) in points.enumerated() {
+      if index > 0 { buffer.append(UInt8(ascii: ",")) }
+      guard let point else { continue }
+      buffer.append(point.epoch)
+      buffer.append(UInt8(ascii: ":"))
+      buffer.append(integer: point.since)
+    }
+    buffer.append(UInt8(ascii: "\n"))
+  }
+}
+
+extension ResumePoint {
+  /// `epoch:sequence`.
+  fileprivate init?(_ text: some Sequence<UInt8>) {
+    let halves = Array(text).split(separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
+    guard halves.count == 2, (1...32).contains(halves[0].count), (1...20).contains(halves[1].count) else { return nil }
+    let digits = String(decoding: halves[1], as: UTF8.self)
+    guard halves[1].allSatisfy({ (0x30...0x39).contains($0) }), let since = UInt64(digits),
+      let epoch = InlineText(String(decoding: halves[0], as: UTF8.self))
+    else { return nil }
+    self.init(since: since, epoch: epoch)
+  }
+}

@@ -1,0 +1,101 @@
+// Credentials as phone apps can bring them (protocol/phones.md): a token or a device's key, as Bearer, as the password
+// of Basic, or in the URL.
+import HubCore
+import HubHTTP
+import HubMessages
+import HubTokens
+
+extension CredentialCheck {
+  /// The credential of an app's request.
+  func phoneCredential(of head: RequestHead) throws(CredentialError) -> Credential {
+    let key = head.query.text("key").map { Array($0.utf8) }
+    guard let (scheme, value) = try authorization(of: head) else {
+      guard let key else { return try credential(of: head) }
+      guard head.query.text("access_token") == nil else { throw CredentialError(text: CredentialCheck.once) }
+      return try credential(secret: key, known: "key")
+    }
+    guard key == nil, head.query.text("access_token") == nil else { throw CredentialError(text: CredentialCheck.once) }
+    switch scheme {
+    case "bearer": return try credential(secret: Array(value), known: "token")
+    case "basic":
+      guard let (user, password) = BasicCredentials.read(value) else {
+        throw CredentialError(text: "Authorization: Basic is not base64 of user:password")
+      }
+      let credential = try credential(secret: password, known: "password")
+      guard user.isEmpty || Identifier(String(decoding: user, as: UTF8.self)) == credential.id else {
+        throw CredentialError(text: "the user name must be the id that the password is of, or empty")
+      }
+      return credential
+    default: throw CredentialError(text: "Authorization must be Bearer <token>, or Basic with it as the password")
+    }
+  }
+
+  private static let once = "give the credential in Authorization, in key or in access_token, in one of them only"
+
+  private func authorization(of head: RequestHead) throws(CredentialError) -> (String, ArraySlice<UInt8>)? {
+    switch head.fields.single("authorization") {
+    case .absent: return nil
+    case .repeated: throw CredentialError(text: "send Authorization once")
+    case .value(let value):
+      let scheme = value.prefix { $0 != 0x20 }
+      return (
+        String(decoding: scheme, as: UTF8.self).lowercased(), value.dropFirst(scheme.count).drop { $0 == 0x20 }
+      )
+    }
+  }
+
+  /// A device's key, or a token.
+  private func credential(secret: [UInt8], known kind: StaticString) throws(CredentialError) -> Credential {
+    guard let access else {
+      throw CredentialError(
+        text: "this hub takes no \(kind): it was started with neither --device-keys nor --token-keys")
+    }
+    if let driver = access.devices.driver(of: secret) {
+      guard !access.revoked.contains(subject: driver, tokenID: nil) else {
+        throw CredentialError(text: "the device's key was revoked", isToken: true)
+      }
+      return Credential(role: .driver, id: driver, authority: .token(nil))
+    }
+    do throws(TokenError) { return Credential(try access.check(secret, now: now)) } catch {
+      throw CredentialError(error)
+    }
+  }
+}
+
+/// `user:password` in base64 (RFC 7617).
+enum BasicCredentials {
+  /// Nil where it is none. A password may have colons, a user name none.
+  static func read(_ text: some Collection<UInt8>) -> (user: [UInt8], password: [UInt8])? {
+    guard let bytes = decode(text), let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+    return (Array(bytes[..<colon]), Array(bytes[(colon + 1)...]))
+  }
+
+  /// RFC 4648 §4, with its padding or without.
+  private static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+    var digits = Array(text)
+    while digits.last == UInt8(ascii: "=") || digits.last == 0x20 { digits.removeLast() }
+    guard digits.count % 4 != 1 else { return nil }
+    var (bytes, bits, count) = ([UInt8](), UInt32(0), 0)
+    for digit in digits {
+      guard let value = value(of: digit) else { return nil }
+      bits = bits << 6 | value
+      count += 6
+      if count >= 8 {
+        count -= 8
+        bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+      }
+    }
+    return bytes
+  }
+
+  private static func value(of digit: UInt8) -> UInt32? {
+    switch digit {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(digit - UInt8(ascii: "A"))
+    case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(digit - UInt8(ascii: "a")) + 26
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(digit - UInt8(ascii: "0")) + 52
+    case UInt8(ascii: "+"): 62
+    case UInt8(ascii: "/"): 63
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,28 @@
+// Fixes as they were measured, with the hub's verdict, for ops that ask for a driver's.
+import HubGeo
+import HubMessages
+
+extension Drivers {
+  /// One fix of a driver after it was judged and, where that was the verdict, published: distances in whole
+  /// centimetres, headings and speeds in hundredths, whatever the phone sent.
+  func rawFix(_ fix: Fix, _ outcome: FixOutcome, of driver: Int) -> RawFix {
+    var raw = RawFix(
+      driverID: self[driver].id, coordinate: fix.coordinate.published, timestamp: fix.timestamp, verdict: .accepted)
+    raw.accuracy = fix.accuracy.map { TrackMath.rounded($0, to: 100) }
+    raw.heading = fix.heading.map { TrackMath.rounded($0, to: 100) }.map { $0 < 360 ? $0 : 0 }
+    raw.speed = fix.speed.map { TrackMath.rounded($0, to: 100) }
+    raw.source = fix.source
+    switch outcome {
+    case .accepted:
+      guard let position = self[driver].position else { preconditionFailure("the fix was published") }
+      raw.verdict = position.absorbed == nil ? .accepted : .absorbed
+      raw.offset = TrackMath.rounded(fix.coordinate.distance(to: position.coordinate), to: 100)
+    case .history: raw.verdict = .history
+    case .duplicate: raw.verdict = .duplicate
+    case .held: raw.verdict = .held
+    case .clockDoubted: (raw.verdict, raw.reason) = (.refused, .implausibleLocation)
+    case .refused(let refusal): (raw.verdict, raw.reason) = (.refused, refusal.code)
+    }
+    return raw
+  }
+}

@@ -1,0 +1,21 @@
+// A place in 8 bytes, for what each driver's tracker keeps beside its state.
+import HubGeo
+
+/// A coordinate to 1e-7° (1 cm), as coordinates are published.
+struct PackedCoordinate: Sendable, Equatable, BitwiseCopyable {
+  /// 1e-7°: 180° are 1.8e9, which an Int32 holds.
+  private var latitude: Int32
+  private var longitude: Int32
+
+  @inline(__always) init(_ place: Coordinate) {
+    latitude = Int32((place.latitude * 1e7).rounded())
+    longitude = Int32((place.longitude * 1e7).rounded())
+  }
+
+  @inline(__always) var coordinate: Coordinate {
+    guard let place = Coordinate(latitude: Double(latitude) / 1e7, longitude: Double(longitude) / 1e7) else {
+      preconditionFailure("it was made of a coordinate")
+    }
+    return place
+  }
+}

@@ -1,0 +1,40 @@
+// One answer for one task that waits for it, from another thread.
+import Synchronization
+
+/// Takes the first answer that is given; others are dropped.
+final class Answer<Value: Sendable>: Sendable {
+  typealias Outcome = Result<Value, HubError>
+
+  private struct State {
+    var outcome: Outcome?
+    var continuation: CheckedContinuation<Outcome, Never>?
+  }
+
+  private let state = Mutex(State())
+
+  func give(_ outcome: Outcome) {
+    let continuation = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
+      guard state.outcome == nil else { return nil }
+      state.outcome = outcome
+      defer { state.continuation = nil }
+      return state.continuation
+    }
+    continuation?.resume(returning: outcome)
+  }
+
+  /// Waits. Throws what was given, and `cancelled` where the task is.
+  func value() async throws(HubError) -> Value {
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let outcome = state.withLock { state in
+          if state.outcome == nil { state.continuation = continuation }
+          return state.outcome
+        }
+        if let outcome { continuation.resume(returning: outcome) }
+      }
+    } onCancel: {
+      give(.failure(.cancelled))
+    }
+    return try outcome.get()
+  }
+}

@@ -1,0 +1,61 @@
+// The drivers of a part of the map, put together from what the hub says of its cells (protocol/areas.md).
+import HubGeo
+public import HubMessages
+
+/// The drivers around a place.
+public struct AreaMap: Sendable, Equatable {
+  /// A driver as riders see it: a pseudonym that changes from time to time, and a place to some 20 m.
+  public typealias Driver = AreaUpdate.Driver
+
+  private struct Cell: Equatable {
+    var drivers: Set<DriverID> = []
+    var more = 0
+  }
+
+  /// By their ids.
+  public private(set) var drivers: [DriverID: Driver] = [:]
+  /// Grows by one a second; 0 before the first update.
+  public private(set) var tick: UInt64 = 0
+  private var cells: [GeohashCell: Cell] = [:]
+
+  public init() {}
+
+  /// How many more there are in cells that are too crowded to be shown whole.
+  public var more: Int { cells.values.reduce(0) { $0 + $1.more } }
+
+  func shows(_ cell: GeohashCell) -> Bool { cells[cell] != nil }
+
+  /// The map shows these cells from now on; what it knows of others is forgotten.
+  mutating func show(_ shown: [GeohashCell]) {
+    let wanted = Set(shown)
+    for (cell, content) in cells where !wanted.contains(cell) {
+      for driver in content.drivers { drivers[driver] = nil }
+      cells[cell] = nil
+    }
+    for cell in wanted where cells[cell] == nil { cells[cell] = Cell() }
+  }
+
+  /// O(drivers of the update), and of the cell where it is full.
+  mutating func apply(_ update: AreaUpdate) {
+    tick = Swift.max(tick, update.tick)
+    guard var cell = cells[update.cell] else { return }
+    if update.isFull {
+      for driver in cell.drivers { drivers[driver] = nil }
+      cell.drivers = []
+    }
+    // "Left" counts for those whom this cell showed last: by now another one may show them.
+    for driver in update.left where cell.drivers.remove(driver) != nil { drivers[driver] = nil }
+    for driver in update.drivers {
+      if !cell.drivers.contains(driver.driverID), drivers[driver.driverID] != nil { forget(driver.driverID) }
+      cell.drivers.insert(driver.driverID)
+      drivers[driver.driverID] = driver
+    }
+    cell.more = update.more ?? (update.isFull ? 0 : cell.more)
+    cells[update.cell] = cell
+  }
+
+  /// Takes a driver off the cell that it was in.
+  private mutating func forget(_ driver: DriverID) {
+    for cell in Array(cells.keys) where cells[cell]?.drivers.remove(driver) != nil { return }
+  }
+}

@@ -1,0 +1,168 @@
+// The driver's phone.
+import HubBytes
+import HubClientCore
+public import HubGeo
+public import HubMessages
+
+/// A driver's connection to a hub: keeps what the phone measures until the hub has it, over breaks and the app's death.
+///
+/// Make one when the driver signs in, and keep it. All calls may come from any thread.
+///
+/// ```swift
+/// let hub = try DriverHub("wss://hub.example/v1/ws", tokens: TokenSource { _ in try await api.hubToken() })
+/// hub.start()
+/// hub.send(fix, trip: ride.id)
+/// try await hub.move(ride.id, to: .arrivedPickup)
+/// ```
+public final class DriverHub: Sendable {
+  private let runner: ClientLife
+  private let sampling = SamplingDesk()
+  private let connectionSource = LatestSource<ConnectionState>(.idle)
+  private let adviceSource: LatestSource<LocationWish>
+  private let backlogSource = LatestSource(Backlog())
+
+  /// Nothing connects before `start()`.
+  ///
+  /// - Parameters:
+  ///   - url: where the hub is: `wss://hub.example/v1/ws`.
+  ///   - tokens: where the driver's tokens come from.
+  ///   - store: where what is unsent is kept: a folder for this driver alone.
+  ///   - power: how often the phone is asked to measure.
+  /// - Throws: `badURL`; `storage` where the store cannot be used: another client has it, or the disk refuses it.
+  ///   What of it is damaged does not throw: see `Backlog.damage`.
+  public init(
+    _ url: String, tokens: TokenSource, store: FixStore, power: PowerPolicy = .standard,
+    options: HubOptions = HubOptions()
+  ) throws(HubError) {
+    let configuration = try options.configuration(url, tokens)
+    let files = try store.open()
+    let queue: FixQueue
+    do throws(FileFailure) { queue = try FixQueue(files) } catch { throw HubError(error, "\(store.place)") }
+    let advice = LatestSource(power.wish(DeviceState(), trip: nil, speed: nil, hub: nil))
+    adviceSource = advice
+    let (backlog, sampling) = (backlogSource, sampling)
+    let driver = DriverPart(queue, policy: power, advice: advice, backlog: backlog, sampling: sampling)
+    runner = try makeRunner(configuration, options, tokens, connectionSource, driver: driver)
+  }
+
+  /// Connects, now and after every break. Nothing where it has started.
+  public func start() { runner.submit { engine, now in engine.start(now) } }
+
+  /// Ends the connection, and writes what is unsent to the store; `start()` goes on from there.
+  ///
+  /// - Parameter erasing: deletes the queue, too, sent or not: at log-out. The client is of no use after that.
+  public func stop(erasing: Bool = false) async {
+    await runner.stop()
+    guard erasing else { return }
+    let done = Answer<Void>()
+    runner.submit { engine, _ in
+      do throws(FileFailure) {
+        try engine.driver?.queue.erase()
+        done.give(.success(()))
+      } catch {
+        done.give(.failure(HubError(error, "")))
+      }
+    }
+    do throws(HubError) { try await done.value() } catch {
+      // The files that could not be deleted are empty of what the hub has; the next client of this store sends the rest.
+    }
+  }
+
+  /// What became of a fix that was handed over.
+  public enum Sent: Sendable, Equatable {
+    /// It is kept until the hub has it.
+    case queued
+    /// The hub wants fixes more seldom (`protocol/drivers.md`, "sampling").
+    case leftOut
+    /// It is kept; the oldest ones gave way (`Backlog.dropped`).
+    case droppedOldest
+    /// It is not kept: the client's thread is far behind, or it has ended.
+    case full
+  }
+
+  /// Hands over a fix; it never waits. Call it with every fix that the phone measures: what the hub does not want is left
+  /// out. Some microseconds.
+  @discardableResult
+  public func send(_ fix: Fix, trip: TripID? = nil) -> Sent {
+    guard sampling.takes(fix, trip: trip) else { return .leftOut }
+    guard runner.submit({ engine, now in engine.driver?.keep(fix, trip: trip, now) }) else { return .full }
+    let backlog = backlogSource.current
+    let isFull = backlog.fixes >= FixQueue.maximumFixes || backlog.bytes >= FixQueue.maximumBytes
+    return isFull ? .droppedOldest : .queued
+  }
+
+  /// Says what the driver is available for; it waits for the connection and the hub's answer.
+  ///
+  /// - Parameters:
+  ///   - status: any but `onTrip`, which follows from the driver's trips.
+  ///   - vehicleType: 1–64 bytes; nil leaves it as it was.
+  ///   - tags: up to 8, of 1–64 bytes each; empty takes all away.
+  public func setStatus(
+    _ status: DriverStatus, vehicleType: String? = nil, tags: [String]? = nil
+  ) async throws(HubError) {
+    guard status != .onTrip else { throw HubError(.badValue, "onTrip follows from trips: it is not for the driver") }
+    let report = DriverStatusReport(
+      status: status, vehicleType: try vehicleType.map { (text) throws(HubError) in try DriverHub.text(text) },
+      tags: try tags.map { (tags) throws(HubError) in
+        guard tags.count <= 8 else { throw HubError(.badValue, "there are at most 8 tags") }
+        return try tags.map { (text) throws(HubError) in try DriverHub.text(text) }
+      })
+    let answer = Answer<Void>()
+    let isTaken = runner.submit { engine, _ in engine.report(report) { answer.give($0) } }
+    guard isTaken else { throw .stopped }
+    try await answer.value()
+  }
+
+  private static func text(_ text: String) throws(HubError) -> InlineText {
+    guard let made = InlineText(text), !made.isEmpty else { throw HubError(.badValue, "\(text) has not 1-64 bytes") }
+    return made
+  }
+
+  /// Moves a trip to another state. The move is on the disk before it leaves, and goes on under the same id after the
+  /// app's death: it happens once. Cancelling the task does not take it back.
+  ///
+  /// - Parameters:
+  ///   - place: where it happened.
+  ///   - expected: the state that the app takes the trip to be in: in another one the hub refuses the move.
+  /// - Returns: the trip as it stands then.
+  /// - Throws: `hub(.invalidTransition)`, `hub(.unknownTrip)`, `hub(.forbidden)`; `full` where 256 moves wait.
+  @discardableResult
+  public func move(
+    _ trip: TripID, to status: TripStatus, at place: Coordinate? = nil, expecting expected: TripStatus? = nil
+  ) async throws(HubError) -> Trip {
+    let answer = Answer<Trip>()
+    let isTaken = runner.submit { engine, now in
+      let report = TripStatusReport(
+        tripID: trip, status: status, timestamp: now.timestamp, location: place, expectedStatus: expected)
+      engine.move(report, now) { moved in
+        switch moved {
+        case .failure(let error): answer.give(.failure(error))
+        case .success: engine.ask(.trip(trip)) { answer.give($0.asTrip) }
+        }
+      }
+    }
+    guard isTaken else { throw .stopped }
+    return try await answer.value()
+  }
+
+  /// Says what the phone is like: whenever its battery, its charger, its motion or the app's place changes.
+  public func report(_ device: DeviceState) { runner.submit { engine, _ in engine.driver?.report(device) } }
+
+  /// How the connection is; the present state first.
+  public var connection: ConnectionStates { Latest(source: connectionSource) }
+  /// What to ask of the phone's location service; the present wish first.
+  public var samplingAdvice: Latest<LocationWish> { Latest(source: adviceSource) }
+  /// What the hub does not have yet; by its `current` now, or as it changes.
+  public var backlog: Latest<Backlog> { Latest(source: backlogSource) }
+}
+
+extension Result<QueryResult, HubError> {
+  var asTrip: Result<Trip, HubError> {
+    flatMap { result in
+      guard case .trip(let trip) = result else {
+        return .failure(HubError(.refused, "the hub has answered something else"))
+      }
+      return .success(trip)
+    }
+  }
+}

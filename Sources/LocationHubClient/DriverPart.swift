@@ -1,0 +1,215 @@
+// The driver's side of a client: what is kept, when it goes out, and how often the phone should measure.
+//
+// The session's own queue holds only what is on its way: this part feeds it from the files while a connection stands, and
+// takes all of it back when the connection ends. So there is one place that knows what the hub does not have yet.
+import HubClientCore
+import HubMessages
+
+/// It belongs to the client's thread.
+final class DriverPart {
+  /// What was handed to the session: done when the session's oldest message is a later one.
+  private struct OnItsWay {
+    let message: UInt64
+    let entry: UInt64
+    let fixes: Int
+  }
+
+  let queue: FixQueue
+  let advice: LatestSource<LocationWish>
+  let backlog: LatestSource<Backlog>
+  let sampling: SamplingDesk
+  private let policy: PowerPolicy
+  private var device = DeviceState()
+  private var onItsWay: [OnItsWay] = []
+  private var entriesOnTheirWay = 0
+  private var refused: UInt64 = 0
+  private var hub: Sampling?
+  private var isWatched = false
+  private var trip: (id: Identifier, status: TripStatus)?
+  private var speed: Double?
+  /// When what waits for a batch goes out, and when what is not synced is (uptimes, ns).
+  private var batchDue: Int64?
+  private var syncDue: Int64?
+  private var unsynced = 0
+
+  init(
+    _ queue: FixQueue, policy: PowerPolicy, advice: LatestSource<LocationWish>, backlog: LatestSource<Backlog>,
+    sampling: SamplingDesk
+  ) {
+    self.queue = queue
+    self.policy = policy
+    self.advice = advice
+    self.backlog = backlog
+    self.sampling = sampling
+    publish()
+  }
+
+  private var batch: Int { min(advice.current.batch, DriverPart.maximumBatch) }
+
+  // MARK: What the app says
+
+  func keep(_ fix: Fix, trip id: Identifier?, _ now: Moment) {
+    _ = queue.append(.fix(fix, trip: id))
+    noteUnsynced(now)
+    if batchDue == nil { batchDue = now.uptime + nanoseconds(DriverPart.syncSeconds) }
+    speed = fix.speed ?? speed
+    // Whoever names a trip in fixes is on it, until the app says what became of it.
+    if let id, trip?.id != id { trip = (id, .accepted) }
+    if id == nil { trip = nil }
+    advise()
+  }
+
+  /// False where there is no room. A move is on the disk before it leaves.
+  func keep(_ report: TripStatusReport, as id: MessageID, _ now: Moment) -> Bool {
+    guard queue.append(.move(report, id)) != nil else { return false }
+    batchDue = now.uptime
+    unsynced += DriverPart.fixesPerSync
+    syncDue = now.uptime
+    if trip == nil || trip?.id == report.tripID { trip = (report.tripID, report.status) }
+    if report.status.isFinal, trip?.id == report.tripID { trip = nil }
+    advise()
+    return true
+  }
+
+  func report(_ device: DeviceState) {
+    self.device = device
+    advise()
+  }
+
+  // MARK: What the hub says
+
+  func advised(_ sampling: Sampling?, isWatched: Bool) {
+    hub = sampling
+    self.isWatched = isWatched
+    self.sampling.set(sampling)
+    advise()
+  }
+
+  func answered(_ batch: Ack.Batch) { refused += UInt64(batch.rejected.count) }
+
+  func fixRefused() { refused += 1 }
+
+  private func advise() {
+    advice.set(policy.wish(device, trip: trip?.status, speed: speed, hub: hub, isWatched: isWatched))
+  }
+
+  // MARK: To the hub
+
+  /// The connection has ended: what was on its way goes out on the next one.
+  func disconnected(_ session: ClientSession) {
+    confirm(session)
+    session.withdrawDurable()
+    onItsWay = []
+    entriesOnTheirWay = 0
+    queue.rewind()
+  }
+
+  /// Whatever can be done now. Call it after everything that happens.
+  func settle(_ session: ClientSession, _ now: Moment) {
+    confirm(session)
+    syncIfDue(now)
+    feed(session, now)
+    publish()
+  }
+
+  private func confirm(_ session: ClientSession) {
+    let oldest = session.oldestDurable ?? .max
+    var done = 0
+    var fixes = 0
+    while done < onItsWay.count, onItsWay[done].message < oldest {
+      fixes += onItsWay[done].fixes
+      done += 1
+    }
+    guard done > 0 else { return }
+    let entry = onItsWay[done - 1].entry
+    onItsWay.removeFirst(done)
+    entriesOnTheirWay = max(0, entriesOnTheirWay - fixes)
+    queue.release(through: entry, fixes: fixes)
+    if queue.isEmpty { (unsynced, syncDue) = (0, nil) }
+  }
+
+  private func noteUnsynced(_ now: Moment) {
+    unsynced += 1
+    if syncDue == nil { syncDue = now.uptime + nanoseconds(DriverPart.syncSeconds) }
+  }
+
+  private func syncIfDue(_ now: Moment) {
+    let isDue = syncDue.map { $0 <= now.uptime } ?? false
+    guard isDue || unsynced >= max(DriverPart.fixesPerSync, batch) else { return }
+    let isDone = queue.sync()
+    unsynced = 0
+    // What the disk did not take is tried again.
+    syncDue = isDone ? nil : now.uptime + nanoseconds(DriverPart.syncSeconds)
+  }
+
+  private func feed(_ session: ClientSession, _ now: Moment) {
+    guard let largest = session.maximumBatch else { return }
+    while queue.unsent > 0, entriesOnTheirWay < DriverPart.maximumInFlight {
+      let isDue = queue.unsent >= UInt64(batch) || queue.hasUnsentMoves || batchDue.map { $0 <= now.uptime } ?? true
+      guard isDue else { return }
+      let entries = queue.take(min(largest, DriverPart.maximumBatch))
+      guard !entries.isEmpty else {
+        queue.skipRest()
+        break
+      }
+      send(entries, session)
+    }
+    if queue.unsent == 0 { batchDue = nil }
+  }
+
+  /// Runs of fixes of one trip go as a batch, a single one by itself, as live as it is.
+  private func send(_ entries: [(number: UInt64, record: FixRecord)], _ session: ClientSession) {
+    var run: [Fix] = []
+    var runTrip: Identifier?
+    var last: UInt64 = 0
+    func endRun() {
+      guard let first = run.first else { return }
+      let message = session.nextNumber
+      let isTaken: Bool
+      if run.count == 1 {
+        isTaken = session.send(first, trip: runTrip)
+      } else {
+        // "Oldest first" is the protocol's wish.
+        let fixes = run.sorted { $0.timestamp < $1.timestamp }.map { Result<Fix, ErrorCode>.success($0) }
+        isTaken = session.send(LocationBatch(tripID: runTrip, fixes: fixes)) != nil
+      }
+      precondition(isTaken, "the session's queue has room for all that may be on its way")
+      note(message, last, fixes: run.count)
+      run = []
+    }
+    for (number, record) in entries {
+      switch record {
+      case .fix(let fix, let trip):
+        if trip != runTrip { endRun() }
+        runTrip = trip
+        run.append(fix)
+        last = number
+      case .move(let report, let id):
+        endRun()
+        let message = session.nextNumber
+        let isTaken = session.send(report, as: id)
+        precondition(isTaken, "the session's queue has room for all that may be on its way")
+        note(message, number, fixes: 0)
+      }
+    }
+    endRun()
+  }
+
+  private func note(_ message: UInt64, _ entry: UInt64, fixes: Int) {
+    onItsWay.append(OnItsWay(message: message, entry: entry, fixes: fixes))
+    entriesOnTheirWay += fixes
+  }
+
+  /// When `settle` has something to do (uptime, ns); nil for never.
+  func deadline(isOpen: Bool) -> Int64? {
+    let mayFeed = isOpen && entriesOnTheirWay < DriverPart.maximumInFlight
+    return [mayFeed ? batchDue : nil, syncDue].compactMap(\.self).min()
+  }
+
+  private func publish() {
+    backlog.set(
+      Backlog(
+        fixes: queue.fixes, moves: queue.moves.count, bytes: queue.bytes, dropped: queue.dropped, refused: refused,
+        damage: queue.damage, diskFailure: queue.failure.map { "\($0.call) failed (errno \($0.errno))" }))
+  }
+}

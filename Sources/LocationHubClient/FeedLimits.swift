@@ -1,0 +1,16 @@
+// What a program that reads its feeds slowly, or not at all, can make grow.
+
+extension FeedReader {
+  /// Events that wait to be read. At it they are dropped, the reader gets a gap, and the hub is asked how things stand.
+  static var maximumEvents: Int { 256 }
+}
+
+extension FeedTable {
+  /// Readers of all feeds of one client together. At it a new reader's sequence ends at once.
+  static var maximumReaders: Int { 4096 }
+}
+
+extension HubEngine {
+  /// Questions and moves that wait for their answer. At it one more fails with `full`.
+  static var maximumRequests: Int { 1024 }
+}

@@ -1,0 +1,99 @@
+// Between the engine's thread, which brings events, and one `for await` loop, which takes them when it likes.
+//
+// States (positions, ETAs, maps) keep their place by the newest of their kind only; events wait in order, up to a limit.
+// What is taken first came first, so that a loop that keeps up sees everything as it happened.
+import Synchronization
+
+/// One reader's events. `slot` names the kind of a state; nil is an event that must not be missed.
+final class FeedReader<Event: Sendable>: Sendable {
+  private struct State {
+    var waiting: [(slot: UInt8?, event: Event)] = []
+    var events = 0
+    var continuation: CheckedContinuation<Event?, Never>?
+    var isFinished = false
+  }
+
+  private let state = Mutex(State())
+
+  /// Gives an event to the reader. False where too many wait: then all of them are gone, and the reader is to be told.
+  @discardableResult
+  func push(_ event: Event, slot: UInt8? = nil) -> Bool {
+    let (continuation, fits): (CheckedContinuation<Event?, Never>?, Bool) = state.withLock { state in
+      guard !state.isFinished else { return (nil, true) }
+      if let continuation = state.continuation {
+        state.continuation = nil
+        return (continuation, true)
+      }
+      if let slot {
+        state.waiting.removeAll { $0.slot == slot }
+      } else if state.events >= FeedReader.maximumEvents {
+        state.waiting = []
+        state.events = 0
+        return (nil, false)
+      } else {
+        state.events += 1
+      }
+      state.waiting.append((slot, event))
+      return (nil, true)
+    }
+    continuation?.resume(returning: event)
+    return fits
+  }
+
+  /// What waits is still read; then the sequence ends.
+  func finish() {
+    let continuation = state.withLock { state in
+      state.isFinished = true
+      defer { state.continuation = nil }
+      return state.continuation
+    }
+    continuation?.resume(returning: nil)
+  }
+
+  /// The reader is not interested any more: what waits is dropped.
+  func cancel() {
+    state.withLock { state in
+      state.waiting = []
+      state.events = 0
+    }
+    finish()
+  }
+
+  /// The next event; nil at the end, and as soon as the reader's task is cancelled.
+  func next() async -> Event? {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let answer: Event?? = state.withLock { state in
+          if !state.waiting.isEmpty {
+            let first = state.waiting.removeFirst()
+            if first.slot == nil { state.events -= 1 }
+            return .some(first.event)
+          }
+          if state.isFinished { return .some(nil) }
+          precondition(state.continuation == nil, "one iterator is read by one task")
+          state.continuation = continuation
+          return nil
+        }
+        if let answer { continuation.resume(returning: answer) }
+      }
+    } onCancel: {
+      cancel()
+    }
+  }
+}
+
+/// Keeps a reader for as long as its iterator lives, and then says so.
+final class FeedLease<Event: Sendable>: Sendable {
+  let reader: FeedReader<Event>
+  private let end: @Sendable () -> Void
+
+  init(_ reader: FeedReader<Event>, end: @Sendable @escaping () -> Void) {
+    self.reader = reader
+    self.end = end
+  }
+
+  deinit {
+    reader.cancel()
+    end()
+  }
+}

@@ -1,0 +1,182 @@
+// Who reads what: the feeds of one client, and what the hub says for them.
+//
+// A feed is subscribed to from its first reader to its last. All readers of a feed get all; one that comes later makes
+// the client ask again how things stand, and only the newcomer is told. A reader that is too slow gets a gap and a
+// snapshot, the others notice nothing.
+import HubBytes
+import HubClientCore
+import HubGeo
+import HubMessages
+
+/// It belongs to the client's thread.
+final class FeedTable {
+  /// A trip that is followed.
+  private struct TripEntry {
+    var readers: [ObjectIdentifier: (reader: FeedReader<TripEvent>, wantsSnapshot: Bool)] = [:]
+    /// The hub has answered: what is not recovered from now on was missed.
+    var hasBegun = false
+    var isToBeAsked = true
+  }
+
+  /// A part of the map that is shown.
+  private struct AreaEntry {
+    var readers: [ObjectIdentifier: FeedReader<AreaMap>] = [:]
+    var channel: Channel
+    var map = AreaMap()
+    var isToBeAsked = true
+  }
+
+  private var trips: [Channel: TripEntry] = [:]
+  private var areas: [InlineText: AreaEntry] = [:]
+  private var count = 0
+  private var isAnythingToBeAsked = false
+
+  // MARK: Readers
+
+  func add(_ reader: FeedReader<TripEvent>, to channel: Channel) {
+    guard count < FeedTable.maximumReaders else { return reader.finish() }
+    count += 1
+    trips[channel, default: TripEntry()].readers[ObjectIdentifier(reader)] = (reader, true)
+    trips[channel]?.isToBeAsked = true
+    isAnythingToBeAsked = true
+  }
+
+  func remove(_ key: ObjectIdentifier, from channel: Channel, _ session: ClientSession) {
+    guard trips[channel]?.readers.removeValue(forKey: key) != nil else { return }
+    count -= 1
+    guard trips[channel]?.readers.isEmpty == true else { return }
+    trips[channel] = nil
+    session.unsubscribe(channel)
+  }
+
+  func add(_ reader: FeedReader<AreaMap>, to view: InlineText, showing channel: Channel) {
+    guard count < FeedTable.maximumReaders else { return reader.finish() }
+    count += 1
+    if areas[view] == nil { areas[view] = AreaEntry(channel: channel) }
+    isAnythingToBeAsked = true
+    areas[view]?.readers[ObjectIdentifier(reader)] = reader
+    // Whoever comes later sees what the others see.
+    if let map = areas[view]?.map, map.tick > 0 { reader.push(map, slot: 0) }
+  }
+
+  func remove(_ key: ObjectIdentifier, from view: InlineText, _ session: ClientSession) {
+    guard areas[view]?.readers.removeValue(forKey: key) != nil else { return }
+    count -= 1
+    guard areas[view]?.readers.isEmpty == true else { return }
+    areas[view] = nil
+    session.hide(view)
+  }
+
+  /// Shows another part of the map; nothing while nobody reads.
+  func move(_ view: InlineText, to channel: Channel) {
+    guard areas[view] != nil, areas[view]?.channel != channel else { return }
+    areas[view]?.channel = channel
+    areas[view]?.isToBeAsked = true
+    isAnythingToBeAsked = true
+  }
+
+  /// Asks the hub for what it was not asked for yet.
+  func settle(_ session: ClientSession) {
+    guard isAnythingToBeAsked else { return }
+    isAnythingToBeAsked = false
+    for channel in trips.keys where trips[channel]?.isToBeAsked == true {
+      trips[channel]?.isToBeAsked = false
+      if !session.subscribe(channel) { end(channel, .refused(FeedTable.tooMany)) }
+    }
+    for (view, entry) in areas where entry.isToBeAsked {
+      areas[view]?.isToBeAsked = false
+      if !session.show(entry.channel, as: view) { endArea(view) }
+    }
+  }
+
+  private static let tooMany = HubError(.full, "too many feeds are read at once")
+
+  // MARK: What the hub says
+
+  func subscribed(_ answer: Subscribed) {
+    if let view = answer.viewID {
+      areas[view]?.map.show(answer.cells ?? [])
+      return
+    }
+    guard var entry = trips[answer.channel] else { return }
+    let snapshot = TripSnapshot(
+      trip: answer.snapshot?.trip, position: answer.snapshot?.position, eta: answer.snapshot?.eta)
+    for (key, (reader, wantsSnapshot)) in entry.readers {
+      let isGap = entry.hasBegun && !answer.recovered && !wantsSnapshot
+      if isGap { reader.push(.gap) }
+      if isGap || wantsSnapshot { reader.push(.snapshot(snapshot)) }
+      entry.readers[key] = (reader, false)
+    }
+    entry.hasBegun = true
+    trips[answer.channel] = entry
+  }
+
+  func unsubscribed(_ answer: Unsubscribed) {
+    switch answer.reason {
+    case .asked: break
+    case .tripEnded: end(answer.channel, .tripEnded)
+    case .grantEnded: end(answer.channel, .grantEnded)
+    case .revoked: end(answer.channel, .revoked)
+    }
+  }
+
+  /// The hub has refused something: a feed, where the session has it no more.
+  func refused(_ error: HubError, _ session: ClientSession) {
+    for channel in Array(trips.keys) where trips[channel]?.isToBeAsked == false && !session.isSubscribed(channel) {
+      end(channel, .refused(error))
+    }
+    for view in Array(areas.keys) where areas[view]?.isToBeAsked == false && !session.isShown(view) {
+      endArea(view)
+    }
+  }
+
+  func published(_ publication: borrowing Publication, _ session: ClientSession) {
+    let channel = publication.channel
+    switch publication.body {
+    case .driverLocation(let location): push(.position(location), channel, slot: 1)
+    case .etaUpdate(let eta): push(.eta(eta), channel, slot: 2)
+    case .tripUpdate(let update): push(.update(update), channel)
+    case .notification(let notice): push(.notice(notice), channel)
+    case .areaUpdate(let update):
+      for (view, entry) in areas where entry.map.shows(update.cell) {
+        areas[view]?.map.apply(update)
+        guard let map = areas[view]?.map else { continue }
+        for reader in entry.readers.values { reader.push(map, slot: 0) }
+      }
+    // For control rooms, whose page is the hub's own (Sources/Pages).
+    case .rawFix, .countsUpdate, .stats: break
+    }
+  }
+
+  private func push(_ event: TripEvent, _ channel: Channel, slot: UInt8? = nil) {
+    for (key, (reader, _)) in trips[channel]?.readers ?? [:] where !reader.push(event, slot: slot) {
+      reader.push(.gap)
+      trips[channel]?.readers[key] = (reader, true)
+      trips[channel]?.isToBeAsked = true
+      isAnythingToBeAsked = true
+    }
+  }
+
+  // MARK: The end
+
+  private func end(_ channel: Channel, _ reason: TripEvent.EndReason) {
+    for (reader, _) in trips.removeValue(forKey: channel)?.readers.values ?? [:].values {
+      count -= 1
+      reader.push(.ended(reason))
+      reader.finish()
+    }
+  }
+
+  private func endArea(_ view: InlineText) {
+    for reader in areas.removeValue(forKey: view)?.readers.values ?? [:].values {
+      count -= 1
+      reader.finish()
+    }
+  }
+
+  /// The client has ended.
+  func end(_ error: HubError) {
+    for channel in Array(trips.keys) { end(channel, .refused(error)) }
+    for view in Array(areas.keys) { endArea(view) }
+  }
+}

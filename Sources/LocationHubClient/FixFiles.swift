@@ -1,0 +1,202 @@
+// The files of the driver's queue: what the queue asks of a file system, and the one of the system that it runs on.
+//
+// They are the owner's alone (0700, 0600): where somebody was, second by second, is nobody else's business. On Apple
+// systems the folder has, besides, the data protection "complete until first user authentication", so that fixes can be
+// kept while the phone is locked.
+#if canImport(Darwin)
+  import Darwin
+  import Foundation
+#else
+  import Glibc
+#endif
+
+/// Why a file could not be used.
+struct FileFailure: Error, Equatable {
+  let call: String
+  let errno: Int32
+}
+
+/// A folder with files that grow at their end. It belongs to the thread that uses it.
+protocol FixFiles: AnyObject {
+  /// The names of all files.
+  func names() throws(FileFailure) -> [String]
+  func size(_ name: String) throws(FileFailure) -> Int
+  /// Up to `count` bytes from `offset` on; fewer at the end.
+  func read(_ name: String, from offset: Int, count: Int) throws(FileFailure) -> [UInt8]
+  /// Writes behind what is there; makes the file where there is none. After a failure a part may have been written.
+  func append(_ bytes: [UInt8], to name: String) throws(FileFailure)
+  /// Puts a file with this content in the place of another, which is there until then.
+  func replace(_ name: String, with bytes: [UInt8]) throws(FileFailure)
+  func truncate(_ name: String, to size: Int) throws(FileFailure)
+  /// What was appended, and the file's name, are on the disk when this returns.
+  func sync(_ name: String) throws(FileFailure)
+  func remove(_ name: String) throws(FileFailure)
+  /// Removes all files, and the folder.
+  func erase() throws(FileFailure)
+}
+
+/// A folder of this device.
+final class FolderFiles: FixFiles {
+  private let path: String
+  private var lock: Int32 = -1
+  /// The file that was appended to last.
+  private var open: (name: String, descriptor: Int32)?
+
+  /// Makes the folder where it is missing, and locks it: one queue belongs to one client at a time.
+  init(_ path: String) throws(FileFailure) {
+    self.path = path
+    try makeFolder()
+    lock = try FolderFiles.check("open", systemOpen(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC))
+    guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+      let failure = FileFailure(call: "flock", errno: errno)
+      close(lock)
+      throw failure
+    }
+  }
+
+  deinit {
+    if let open { close(open.descriptor) }
+    close(lock)
+  }
+
+  private func makeFolder() throws(FileFailure) {
+    var parent = path.startIndex
+    while let slash = path[parent...].dropFirst().firstIndex(of: "/") {
+      // It is there, or the last step says why it cannot be made.
+      _ = unsafe mkdir(String(path[..<slash]), 0o700)
+      parent = slash
+    }
+    if unsafe mkdir(path, 0o700) != 0, errno != EEXIST { throw FileFailure(call: "mkdir", errno: errno) }
+    #if canImport(Darwin)
+      do {
+        try FileManager.default.setAttributes(
+          [.protectionKey: FileProtectionType.completeUntilFirstUserAuthentication], ofItemAtPath: path)
+      } catch { throw FileFailure(call: "setAttributes", errno: EPERM) }
+    #endif
+  }
+
+  private static func check(_ call: String, _ result: Int32) throws(FileFailure) -> Int32 {
+    guard result >= 0 else { throw FileFailure(call: call, errno: errno) }
+    return result
+  }
+
+  private func systemOpen(_ path: String, _ flags: Int32) -> Int32 {
+    #if canImport(Darwin)
+      unsafe Darwin.open(path, flags, 0o600)
+    #else
+      unsafe Glibc.open(path, flags, 0o600)
+    #endif
+  }
+
+  func names() throws(FileFailure) -> [String] {
+    guard let folder = unsafe opendir(path) else { throw FileFailure(call: "opendir", errno: errno) }
+    defer { unsafe closedir(folder) }
+    var names: [String] = []
+    while let entry = unsafe readdir(folder) {
+      let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) {
+        unsafe $0.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+      }
+      if name != ".", name != "..", name != "lock" { names.append(name) }
+    }
+    return names
+  }
+
+  func size(_ name: String) throws(FileFailure) -> Int {
+    var facts = stat()
+    _ = try unsafe FolderFiles.check("stat", stat("\(path)/\(name)", &facts))
+    return Int(facts.st_size)
+  }
+
+  func read(_ name: String, from offset: Int, count: Int) throws(FileFailure) -> [UInt8] {
+    let file = try FolderFiles.check("open", systemOpen("\(path)/\(name)", O_RDONLY | O_CLOEXEC))
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: count)
+    let got = unsafe bytes.withUnsafeMutableBytes { unsafe pread(file, $0.baseAddress, count, off_t(offset)) }
+    guard got >= 0 else { throw FileFailure(call: "pread", errno: errno) }
+    bytes.removeLast(count - got)
+    return bytes
+  }
+
+  private func descriptor(_ name: String) throws(FileFailure) -> Int32 {
+    if let open, open.name == name { return open.descriptor }
+    let file = try FolderFiles.check(
+      "open", systemOpen("\(path)/\(name)", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC))
+    forget()
+    open = (name, file)
+    return file
+  }
+
+  private func forget() {
+    if let open { close(open.descriptor) }
+    open = nil
+  }
+
+  func append(_ bytes: [UInt8], to name: String) throws(FileFailure) {
+    try write(bytes, to: try descriptor(name))
+  }
+
+  private func write(_ bytes: [UInt8], to file: Int32) throws(FileFailure) {
+    var done = 0
+    while done < bytes.count {
+      let count = unsafe bytes[done...].withUnsafeBytes { bytes in
+        #if canImport(Darwin)
+          unsafe Darwin.write(file, bytes.baseAddress, bytes.count)
+        #else
+          unsafe Glibc.write(file, bytes.baseAddress, bytes.count)
+        #endif
+      }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw FileFailure(call: "write", errno: errno) }
+      done += count
+    }
+  }
+
+  func replace(_ name: String, with bytes: [UInt8]) throws(FileFailure) {
+    let draft = "\(path)/\(name).draft"
+    let file = try FolderFiles.check("open", systemOpen(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC))
+    defer { close(file) }
+    try write(bytes, to: file)
+    _ = try FolderFiles.check("fsync", fsync(file))
+    _ = try unsafe FolderFiles.check("rename", rename(draft, "\(path)/\(name)"))
+    if open?.name == name { forget() }
+  }
+
+  func truncate(_ name: String, to size: Int) throws(FileFailure) {
+    _ = try FolderFiles.check("ftruncate", ftruncate(try descriptor(name), off_t(size)))
+  }
+
+  func sync(_ name: String) throws(FileFailure) {
+    _ = try FolderFiles.check("fsync", fsync(try descriptor(name)))
+    let folder = try FolderFiles.check("open", systemOpen(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+    defer { close(folder) }
+    _ = try FolderFiles.check("fsync", fsync(folder))
+  }
+
+  func remove(_ name: String) throws(FileFailure) {
+    if open?.name == name { forget() }
+    _ = try unsafe FolderFiles.check("unlink", unlink("\(path)/\(name)"))
+  }
+
+  func erase() throws(FileFailure) {
+    for name in try names() { try remove(name) }
+    _ = try unsafe FolderFiles.check("unlink", unlink(path + "/lock"))
+    _ = try unsafe FolderFiles.check("rmdir", rmdir(path))
+  }
+}
+
+/// Files in memory: what is unsent does not survive the program.
+final class MemoryFiles: FixFiles {
+  private var files: [String: [UInt8]] = [:]
+
+  func names() -> [String] { Array(files.keys) }
+  func size(_ name: String) -> Int { files[name]?.count ?? 0 }
+  func read(_ name: String, from offset: Int, count: Int) -> [UInt8] {
+    Array((files[name] ?? []).dropFirst(offset).prefix(count))
+  }
+  func append(_ bytes: [UInt8], to name: String) { files[name, default: []] += bytes }
+  func replace(_ name: String, with bytes: [UInt8]) { files[name] = bytes }
+  func truncate(_ name: String, to size: Int) { files[name] = Array((files[name] ?? []).prefix(size)) }
+  func sync(_ name: String) {}
+  func remove(_ name: String) { files[name] = nil }
+  func erase() { files = [:] }
+}

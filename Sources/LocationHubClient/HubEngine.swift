@@ -1,0 +1,233 @@
+// One client of a hub between its session, which speaks the protocol, and the app, which asks and listens: no thread, no
+// socket, no clock. What drives it (HubRunner.swift, or a test) tells it what happened and calls `settle` after that.
+import HubClientCore
+import HubMessages
+
+/// It belongs to the client's thread.
+final class HubEngine {
+  /// Has something done on the client's thread, soon.
+  typealias Post = @Sendable (@Sendable @escaping (HubEngine, Moment) -> Void) -> Void
+
+  let session: ClientSession
+  let tokens: TokenDesk
+  let connection: LatestSource<ConnectionState>
+  let driver: DriverPart?
+  let feeds = FeedTable()
+  private let post: Post
+  private var requests: [MessageID: Request] = [:]
+  private var sessionState = ClientSession.State.idle
+  private var attempt = 0
+  private var lastError: HubError?
+  /// `stop` was called, or the app has no token to give.
+  private var end: HubError?
+
+  private enum Request {
+    case ack((Result<Void, HubError>) -> Void)
+    case result((Result<QueryResult, HubError>) -> Void)
+
+    func fail(_ error: HubError) {
+      switch self {
+      case .ack(let answer): answer(.failure(error))
+      case .result(let answer): answer(.failure(error))
+      }
+    }
+  }
+
+  init(
+    _ session: ClientSession, tokens: TokenDesk, connection: LatestSource<ConnectionState>, driver: DriverPart?,
+    post: @escaping Post
+  ) {
+    self.session = session
+    self.tokens = tokens
+    self.connection = connection
+    self.driver = driver
+    self.post = post
+  }
+
+  // MARK: The app's side
+
+  func start(_ now: Moment) {
+    end = nil
+    lastError = nil
+    attempt = 0
+    session.start(now: now)
+  }
+
+  /// Ends the connection. What is unsent is on the disk when this returns.
+  func stop(_ now: Moment) {
+    end = .stopped
+    driver?.queue.sync()
+    session.close(now)
+    failRequests(.stopped)
+  }
+
+  /// Asks, and calls `answer` with what comes of it: once, on this thread.
+  func ask(_ query: QueryRequest, _ answer: @escaping (Result<QueryResult, HubError>) -> Void) {
+    guard requests.count < HubEngine.maximumRequests, let id = session.send(query) else {
+      return answer(.failure(HubError(.full, "too many questions wait for their answers", retry: .later(after: nil))))
+    }
+    requests[id] = .result(answer)
+  }
+
+  func report(_ status: DriverStatusReport, _ answer: @escaping (Result<Void, HubError>) -> Void) {
+    guard requests.count < HubEngine.maximumRequests, let id = session.send(status) else {
+      return answer(.failure(HubError(.full, "too much waits for its answer", retry: .later(after: nil))))
+    }
+    requests[id] = .ack(answer)
+  }
+
+  /// Keeps a move until it is answered, over the app's death.
+  func move(_ report: TripStatusReport, _ now: Moment, _ answer: @escaping (Result<Void, HubError>) -> Void) {
+    let id = session.makeMessageID()
+    guard let driver, requests.count < HubEngine.maximumRequests, driver.keep(report, as: id, now) else {
+      return answer(.failure(HubError(.full, "the queue has no room for another move", retry: .later(after: nil))))
+    }
+    requests[id] = .ack(answer)
+  }
+
+  private func failRequests(_ error: HubError) {
+    let failed = requests
+    requests = [:]
+    for request in failed.values { request.fail(error) }
+  }
+
+  // MARK: The hub's side
+
+  func opened(_ greeting: Connected, _ now: Moment) {
+    attempt = 0
+    driver?.advised(greeting.sampling, isWatched: false)
+  }
+
+  func received(_ envelope: borrowing ServerEnvelope, _ now: Moment) {
+    switch envelope.message {
+    case .publication(let publication): feeds.published(publication, session)
+    case .reply(let reply): replied(reply, now)
+    // A newer hub's: the session has counted it where it is an event.
+    case .unknown: break
+    }
+  }
+
+  private func replied(_ reply: borrowing Reply, _ now: Moment) {
+    switch reply {
+    case .subscribed(let answer): feeds.subscribed(answer)
+    case .unsubscribed(let answer): feeds.unsubscribed(answer)
+    case .sampling(let advice):
+      driver?.advised(
+        Sampling(interval: advice.interval, minDistance: advice.minDistance), isWatched: advice.reason == .watched)
+    case .ack(let ack):
+      if let batch = ack.batch { driver?.answered(batch) }
+      if case .ack(let answer) = requests.removeValue(forKey: ack.replyTo) { answer(.success(())) }
+    case .result(let result):
+      if case .result(let answer) = requests.removeValue(forKey: result.replyTo) { answer(.success(result.result)) }
+    case .error(let error): refused(error)
+    case .connected, .pong: break
+    }
+  }
+
+  /// The session sends again by itself what may come later, and then its question is open still.
+  private func refused(_ error: ErrorReply) {
+    if let id = error.replyTo, let request = requests[id] {
+      guard !session.isKept(id) else { return }
+      requests[id] = nil
+      return request.fail(HubError(error))
+    }
+    if error.code == .implausibleLocation || error.code == .invalidLocation { driver?.fixRefused() }
+    feeds.refused(HubError(error), session)
+  }
+
+  func closed(_ disconnection: Disconnection, _ now: Moment) {
+    driver?.disconnected(session)
+    lastError = HubError(disconnection) ?? end ?? .stopped
+  }
+
+  /// Time has come to what `deadline` said.
+  func timeReached(_ now: Moment) {
+    if let need = tokens.retry(now) { fetch(need) }
+  }
+
+  /// When `timeReached` wants to be called (uptime, ns).
+  var deadline: Int64? {
+    let isOpen = session.state == .open
+    return [tokens.retryAt, driver?.deadline(isOpen: isOpen)].compactMap(\.self).min()
+  }
+
+  /// Does what follows from whatever happened. Call it after every call of the above, and before the session's `flush`.
+  func settle(_ now: Moment) {
+    if let need = tokens.takeNeed() { fetch(need) }
+    driver?.settle(session, now)
+    feeds.settle(session)
+    publishState(now)
+  }
+
+  // MARK: Tokens
+
+  private func fetch(_ need: TokenNeed) {
+    let (source, post) = (tokens.source, post)
+    Task {
+      do {
+        let token = try await source.fetch(need)
+        post { engine, now in engine.token(token, now) }
+      } catch let error as HubError {
+        post { engine, now in engine.noToken(error, now) }
+      } catch {
+        let failure = HubError(.token, "no token: \(error)", retry: .later(after: nil))
+        post { engine, now in engine.noToken(failure, now) }
+      }
+    }
+  }
+
+  private func token(_ token: String, _ now: Moment) {
+    tokens.came()
+    if end == nil { session.renew(token: token, now: now) }
+  }
+
+  private func noToken(_ error: HubError, _ now: Moment) {
+    lastError = error
+    // A session that stands goes on with the token that it has.
+    guard error.retry != .never || tokens.need == .expiring else {
+      tokens.came()
+      end = error
+      session.close(now)
+      return failRequests(error)
+    }
+    tokens.failed(limits: session.configuration.limits, now)
+  }
+
+  // MARK: The connection's state
+
+  private func publishState(_ now: Moment) {
+    let state = session.state
+    if state == .awaitingToken, let retryAt = tokens.retryAt, let lastError {
+      return connection.set(.waiting(until: timestamp(of: retryAt, now), lastError))
+    }
+    guard state != sessionState || state == .awaitingToken else { return }
+    let before = sessionState
+    sessionState = state
+    switch state {
+    case .idle: connection.set(.idle)
+    case .waiting(let until):
+      connection.set(.waiting(until: timestamp(of: until, now), lastError ?? .stopped))
+    case .awaitingToken, .connecting, .handshaking, .greeting:
+      if !isConnecting(before) { attempt += 1 }
+      connection.set(.connecting(attempt: attempt))
+    case .open: connection.set(.live(since: now.timestamp))
+    case .closing: break
+    case .ended:
+      let error = end ?? lastError ?? .stopped
+      connection.set(.stopped(error))
+      failRequests(error)
+      feeds.end(error)
+    }
+  }
+
+  private func isConnecting(_ state: ClientSession.State) -> Bool {
+    switch state {
+    case .awaitingToken, .connecting, .handshaking, .greeting: true
+    case .idle, .waiting, .open, .closing, .ended: false
+    }
+  }
+
+  private func timestamp(of uptime: Int64, _ now: Moment) -> Timestamp {
+    Timestamp(milliseconds: now.timestamp.milliseconds + (uptime - now.uptime) / 1_000_000)
+  }
+}

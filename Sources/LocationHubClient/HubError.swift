@@ -1,0 +1,85 @@
+// What can go wrong, in one type, with whether it helps to try again.
+import HubClientCore
+public import HubMessages
+
+/// An error of the hub, of the way to it, or of how the client is used.
+public struct HubError: Error, Sendable, Equatable, CustomStringConvertible {
+  public enum Code: Sendable, Equatable {
+    /// The hub's own code (protocol/README.md, "Error codes").
+    case hub(ErrorCode)
+    /// The URL is none that a hub can be at.
+    case badURL
+    /// A value is outside what the protocol allows.
+    case badValue
+    /// There is no connection: no network, no answer, TLS refused, cut off.
+    case unreachable
+    /// The hub does not take the token, or the token source gave none.
+    case token
+    /// The driver's queue has no room for another move of a trip.
+    case full
+    /// The queue's files cannot be used.
+    case storage
+    /// Another session of the same driver took over.
+    case replaced
+    /// What answers is no hub of this protocol, or it refused the connection for good.
+    case refused
+    /// `stop()` was called.
+    case stopped
+    /// The task that asked was cancelled.
+    case cancelled
+  }
+
+  public enum Retry: Sendable, Equatable {
+    case never
+    /// After so many seconds, or when it suits, where it is nil.
+    case later(after: Double?)
+    /// With another token.
+    case withNewToken
+  }
+
+  public let code: Code
+  public let retry: Retry
+  /// For the developer who reads it, in English; it may change.
+  public let explanation: String
+
+  public init(_ code: Code, _ explanation: String, retry: Retry = .never) {
+    self.code = code
+    self.retry = retry
+    self.explanation = explanation
+  }
+
+  public var description: String { explanation }
+}
+
+extension HubError {
+  static let stopped = HubError(.stopped, "the client was stopped")
+  static let cancelled = HubError(.cancelled, "the task was cancelled")
+
+  /// An answer of the hub.
+  init(_ error: ErrorReply) {
+    let retry: Retry =
+      switch error.code.facts.retry {
+      case .never, .changed: .never
+      case .later, .once: .later(after: error.retryAfter)
+      case .withNewToken: .withNewToken
+      }
+    self.init(.hub(error.code), error.message, retry: retry)
+  }
+
+  /// Why a connection ended; nil where `stop()` was called.
+  init?(_ disconnection: Disconnection) {
+    let text = "\(disconnection.cause)"
+    switch disconnection.next {
+    case .retry(let after): self.init(.unreachable, text, retry: .later(after: after))
+    case .ended(let end):
+      switch end {
+      case .closedByUs: return nil
+      case .needsToken: self.init(.token, text, retry: .withNewToken)
+      case .replaced: self.init(.replaced, text)
+      case .closedByHub, .badMessages, .protocolError, .refused: self.init(.refused, text)
+      }
+    }
+  }
+
+  init(_ error: HubURLError) { self.init(.badURL, "\(error)") }
+}

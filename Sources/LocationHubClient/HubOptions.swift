@@ -1,0 +1,41 @@
+// What rarely needs to be another than it is.
+public import HubClientCore
+public import HubMessages
+import HubWebSocket
+
+/// How a client speaks with its hub.
+public struct HubOptions: Sendable {
+  /// How messages are written. `.binary` takes a seventh of JSON's bytes or fewer; a hub without it speaks JSON.
+  public var codec = Subprotocol.binary
+  /// Offers compression (RFC 7692) where the codec is JSON.
+  public var compresses = false
+  /// Times and sizes (ClientLimits.swift).
+  public var limits = ClientLimits()
+  /// On Linux: certificates (PEM) that are trusted in place of the system's. On Apple systems App Transport Security
+  /// decides, and this is not looked at.
+  public var trustedCertificates: String?
+  /// Makes keys, masks, ids and jitter repeatable, for tests. Two clients with one seed must not meet at one hub.
+  public var seed: UInt64?
+
+  public init() {}
+
+  func configuration(_ text: String, _ tokens: TokenSource) throws(HubError) -> ClientConfiguration {
+    do throws(HubURLError) {
+      var url = try HubURL(text)
+      if let development = tokens.development {
+        url = try url.adding("role", "\(development.role.name)").adding("id", "\(development.id)")
+      }
+      var configuration = ClientConfiguration(url: url)
+      configuration.codec = codec
+      configuration.limits = limits
+      // All that may be on its way must fit.
+      configuration.limits.queuedMessages = max(limits.queuedMessages, ClientLimits().queuedMessages)
+      configuration.limits.queuedBytes = max(limits.queuedBytes, ClientLimits().queuedBytes)
+      configuration.seed = seed
+      if compresses { configuration.compression = .withoutContexts }
+      return configuration
+    } catch {
+      throw HubError(error)
+    }
+  }
+}

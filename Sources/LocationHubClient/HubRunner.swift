@@ -1,0 +1,62 @@
+// What carries a client: a thread (or a queue) of its own, its clock, and a transport: connect, send, close, and what
+// comes back. There are two: this project's own sockets and TLS on Linux (LoopRunner.swift), URLSession on Apple systems
+// (URLSessionRunner.swift). Both carry bytes for a `ClientSession`, which speaks the protocol.
+import HubClientCore
+import HubMessages
+
+/// Runs one client. All calls may come from any thread.
+protocol HubRunner: AnyObject, Sendable {
+  /// Has `work` done on the client's thread, soon, in order; false where too much waits, or the client has ended.
+  @discardableResult
+  func submit(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool
+  /// Ends the connection, and waits until it is gone.
+  func stop() async
+  /// The client's last word: its thread ends when the connection has.
+  func end()
+}
+
+extension HubRunner {
+  /// Waits until the session has ended, at most for its closing time.
+  func waitForEnd(_ connection: LatestSource<ConnectionState>) async {
+    submit { engine, now in engine.stop(now) }
+    let states = Latest(source: connection)
+    for await state in states {
+      switch state {
+      case .idle, .stopped: return
+      case .connecting, .live, .waiting: continue
+      }
+    }
+  }
+}
+
+/// A client's life: it goes on for as long as a hub, a feed or a loop that reads one holds this.
+final class ClientLife: Sendable {
+  private let runner: any HubRunner
+
+  init(_ runner: any HubRunner) { self.runner = runner }
+
+  deinit { runner.end() }
+
+  @discardableResult
+  func submit(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool { runner.submit(work) }
+
+  func stop() async { await runner.stop() }
+}
+
+/// A runner for the system that this is.
+///
+/// `driver` goes over to the runner's thread: nobody else may keep it.
+func makeRunner(
+  _ configuration: ClientConfiguration, _ options: HubOptions, _ tokens: TokenSource,
+  _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?
+) throws(HubError) -> ClientLife {
+  var configuration = configuration
+  let desk = TokenDesk(tokens)
+  if tokens.development == nil { configuration.tokens = { desk.ask($0) } }
+  #if canImport(Darwin)
+    return ClientLife(URLSessionRunner(configuration, desk, connection, driver: driver))
+  #else
+    return ClientLife(
+      try LoopRunner(configuration, trusting: options.trustedCertificates, desk, connection, driver: driver))
+  #endif
+}

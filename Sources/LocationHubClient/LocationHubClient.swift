@@ -1,0 +1,58 @@
+public import HubMessages
+
+// The client of a location hub: `DriverHub` for a driver's phone, `RiderHub` for whoever follows drivers.
+//
+// One import is enough. The types that the API names (`Fix`, `Coordinate`, `TripStatus`, `MarkerInterpolator`, …) are
+// the hub's own, of modules that come with this one: what a client says and what a hub reads is one and the same code.
+// They are exported one by one, for the others have names that an app has, too (`Notification`, `Channel`).
+// On Linux it runs on this project's own sockets and TLS, on Apple systems on URLSession (HubRunner.swift).
+@_exported public import struct HubClientCore.ClientLimits
+@_exported public import struct HubClientCore.MarkerInterpolator
+@_exported public import enum HubClientCore.TokenNeed
+@_exported public import struct HubGeo.Coordinate
+@_exported public import enum HubMessages.Confidence
+@_exported public import struct HubMessages.Connected
+@_exported public import struct HubMessages.DriverLocation
+@_exported public import struct HubMessages.DriverReport
+@_exported public import enum HubMessages.DriverStatus
+@_exported public import enum HubMessages.ETABasis
+@_exported public import struct HubMessages.ETAUpdate
+@_exported public import enum HubMessages.ErrorCode
+@_exported public import struct HubMessages.Fix
+@_exported public import enum HubMessages.FixSource
+@_exported public import struct HubMessages.Identifier
+@_exported public import enum HubMessages.Role
+@_exported public import enum HubMessages.Subprotocol
+@_exported public import enum HubMessages.TimeSource
+@_exported public import struct HubMessages.Timestamp
+@_exported public import struct HubMessages.TripReport
+@_exported public import struct HubMessages.TripState
+@_exported public import enum HubMessages.TripStatus
+@_exported public import struct HubMessages.TripSummary
+@_exported public import enum HubMessages.TripTarget
+@_exported public import struct HubMessages.TripUpdate
+
+/// The id of a trip, a driver or a fence: 1–64 of `A-Z a-z 0-9 . _ -`. `TripID("T1")` is nil for anything else; a
+/// literal that is no id ends the program.
+public typealias TripID = Identifier
+public typealias DriverID = Identifier
+
+/// A trip as it stands (`RiderHub.trip(_:)` follows one).
+public typealias Trip = TripReport
+/// A published position of a driver: filtered by the hub, at most 7 decimals of a degree.
+public typealias Position = DriverLocation
+/// When a trip's driver arrives.
+public typealias ETA = ETAUpdate
+/// Something a person should be told.
+public typealias Notice = HubMessages.Notification
+/// How often the hub wants fixes: seconds between them, and metres to move before another one is worth sending.
+public typealias Sampling = Connected.Sampling
+/// A driver that a search has found.
+public typealias NearbyDriver = DriverReport
+
+extension Identifier: ExpressibleByStringLiteral {
+  public init(stringLiteral text: String) {
+    guard let id = Identifier(text) else { preconditionFailure("\(text) is no id: 1-64 of A-Z a-z 0-9 . _ -") }
+    self = id
+  }
+}

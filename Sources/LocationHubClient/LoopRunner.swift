@@ -1,0 +1,134 @@
+// A client on Linux: one thread with an event loop, on which this project's own WebSocket, TCP and TLS run.
+//
+// A thread for each client, since an app has one client, and a program with thousands uses `ClientLoop`, which this is
+// made with: there one thread serves them all, and nothing is handed from thread to thread.
+#if !canImport(Darwin)
+  import HubClientCore
+  import HubClientLoop
+  import HubMessages
+  import HubSystem
+  import HubTransport
+
+  final class LoopRunner: HubRunner {
+    typealias Work = @Sendable (HubEngine, Moment) -> Void
+
+    private let mailbox: Mailbox<Work?>
+    private let connection: LatestSource<ConnectionState>
+
+    init(
+      _ configuration: ClientConfiguration, trusting certificates: String?, _ tokens: TokenDesk,
+      _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?
+    ) throws(HubError) {
+      self.connection = connection
+      mailbox = try startClient(configuration, trusting: certificates, tokens, connection, driver: driver)
+    }
+
+    @discardableResult
+    func submit(_ work: @escaping Work) -> Bool { mailbox.append(work) }
+
+    func stop() async { await waitForEnd(connection) }
+
+    func end() { _ = mailbox.append(nil) }
+  }
+
+  /// Starts the client's thread. A function by itself, so that nothing of the caller's goes with it.
+  private func startClient(
+    _ configuration: ClientConfiguration, trusting certificates: String?, _ tokens: TokenDesk,
+    _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?
+  ) throws(HubError) -> Mailbox<LoopRunner.Work?> {
+    let loop = try makeLoop(trusting: certificates)
+    let mailbox = Mailbox<LoopRunner.Work?>(capacity: LoopRunner.maximumWork, waking: loop.loop.waker)
+    do throws(SystemError) {
+      _ = try startThread(name: "hub-client") {
+        let client = LoopClient(loop, mailbox, configuration, tokens, connection, driver: driver)
+        client.run()
+      }
+    } catch {
+      throw HubError(.unreachable, "the client's thread: \(error)", retry: .later(after: nil))
+    }
+    return mailbox
+  }
+
+  private func makeLoop(trusting certificates: String?) throws(HubError) -> ClientLoop {
+    let loop: ClientLoop
+    do throws(SystemError) { loop = try ClientLoop(limits: LoopRunner.loopLimits) } catch {
+      throw HubError(.unreachable, "the client's event loop: \(error)", retry: .later(after: nil))
+    }
+    guard let certificates else { return loop }
+    do throws(TLSError) { loop.trust = try TLSClient(trusting: Array(certificates.utf8)) } catch {
+      throw HubError(.badValue, "trustedCertificates: \(error)")
+    }
+    return loop
+  }
+
+  /// The client on its thread.
+  private final class LoopClient: ClientLoopDelegate {
+    private let loop: ClientLoop
+    private let mailbox: Mailbox<LoopRunner.Work?>
+    private let client: ClientID
+    private let engine: HubEngine
+    private var batch: [LoopRunner.Work?] = []
+    private var due: Int64?
+    private var isEnding = false
+
+    init(
+      _ loop: ClientLoop, _ mailbox: Mailbox<LoopRunner.Work?>, _ configuration: ClientConfiguration,
+      _ tokens: TokenDesk, _ connection: LatestSource<ConnectionState>, driver: DriverPart?
+    ) {
+      self.loop = loop
+      self.mailbox = mailbox
+      client = loop.add(configuration, after: nil)
+      engine = HubEngine(loop.session(client), tokens: tokens, connection: connection, driver: driver) { work in
+        _ = mailbox.append(work)
+      }
+      loop.delegate = self
+    }
+
+    func run() { loop.run() }
+
+    func opened(_ client: ClientID, _ connected: Connected) {
+      engine.opened(connected, loop.now)
+      settle()
+    }
+
+    func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope) {
+      engine.received(envelope, loop.now)
+      settle()
+    }
+
+    func closed(_ client: ClientID, _ disconnection: Disconnection) {
+      engine.closed(disconnection, loop.now)
+      settle()
+    }
+
+    func due(_ client: ClientID) {
+      due = nil
+      engine.timeReached(loop.now)
+      settle()
+    }
+
+    func woken() {
+      mailbox.drain(into: &batch)
+      for work in batch {
+        if let work {
+          work(engine, loop.now)
+        } else {
+          isEnding = true
+          engine.stop(loop.now)
+        }
+      }
+      batch.removeAll(keepingCapacity: true)
+      settle()
+    }
+
+    private func settle() {
+      engine.settle(loop.now)
+      loop.touch(client)
+      if let deadline = engine.deadline, deadline != due {
+        due = deadline
+        loop.schedule(client, at: deadline)
+      }
+      if isEnding, case .ended = loop.session(client).state { loop.stop() }
+    }
+  }
+#endif

@@ -1,0 +1,18 @@
+// What a client on Linux takes of memory: it has one connection.
+#if !canImport(Darwin)
+  import HubTransport
+
+  extension LoopRunner {
+    /// Calls that wait for the client's thread. At it `send` says `full`, and what waits for an answer fails.
+    static let maximumWork = 16_384
+
+    static var loopLimits: EventLoopLimits {
+      var limits = EventLoopLimits()
+      limits.maximumConnections = 16
+      limits.readBufferBytes = 16 * 1024
+      limits.eventsPerTurn = 16
+      limits.arenaKeepBytes = 64 * 1024
+      return limits
+    }
+  }
+#endif

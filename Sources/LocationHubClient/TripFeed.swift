@@ -1,0 +1,78 @@
+// One trip as it happens.
+import HubClientCore
+public import HubMessages
+
+/// How a trip stands: when a feed begins, and after a gap.
+public struct TripSnapshot: Sendable, Equatable {
+  /// Nil where the trip has not begun.
+  public var trip: TripState?
+  public var position: Position?
+  public var eta: ETA?
+
+  public init(trip: TripState? = nil, position: Position? = nil, eta: ETA? = nil) {
+    self.trip = trip
+    self.position = position
+    self.eta = eta
+  }
+}
+
+/// What happens on a trip.
+public enum TripEvent: Sendable, Equatable {
+  /// How things stand; it replaces all that came before.
+  case snapshot(TripSnapshot)
+  /// Where the driver is. A loop that is slow gets the newest, and not those between.
+  case position(Position)
+  /// When the driver arrives; the newest, likewise.
+  case eta(ETA)
+  /// A move of the trip, or a change of where it goes. Each comes once, in order.
+  case update(TripUpdate)
+  /// Something the rider should be told. Likewise.
+  case notice(Notice)
+  /// Updates or notices were missed: the hub does not have them any more, or this loop left 256 of them unread. A
+  /// snapshot follows.
+  case gap
+  /// The last event.
+  case ended(EndReason)
+
+  public enum EndReason: Sendable, Equatable {
+    /// The trip is over; its channel closes some minutes after that.
+    case tripEnded
+    /// A new token does not name the trip.
+    case grantEnded
+    /// What gave access was taken away: the trip is another driver's now.
+    case revoked
+    /// The hub refused the trip, or the client was stopped.
+    case refused(HubError)
+  }
+}
+
+/// What happens on a trip, over all breaks of the connection, until the trip ends.
+///
+/// The hub is asked for the trip while somebody reads: leaving the loop, or cancelling its task, ends that. Any number of
+/// loops may read one trip; each gets everything.
+public struct TripFeed: AsyncSequence, Sendable {
+  public typealias Element = TripEvent
+  public typealias Failure = Never
+
+  let id: TripID
+  let runner: ClientLife
+
+  public func makeAsyncIterator() -> Iterator {
+    let reader = FeedReader<TripEvent>()
+    let key = ObjectIdentifier(reader)
+    let channel = Channel.trip(id)
+    runner.submit { engine, _ in engine.feeds.add(reader, to: channel) }
+    return Iterator(
+      lease: FeedLease(reader) { [runner] in
+        runner.submit { engine, _ in engine.feeds.remove(key, from: channel, engine.session) }
+      })
+  }
+
+  public struct Iterator: AsyncIteratorProtocol {
+    let lease: FeedLease<TripEvent>
+
+    /// The next event; nil behind `ended`, and as soon as the task is cancelled.
+    public mutating func next() async -> TripEvent? { await lease.reader.next() }
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> TripEvent? { await lease.reader.next() }
+  }
+}

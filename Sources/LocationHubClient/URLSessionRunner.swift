@@ -1,0 +1,233 @@
+// A client on Apple systems: a serial queue, and URLSession's WebSocket, which knows the phone's proxies, its certificates
+// and the way from Wi-Fi to the mobile network.
+//
+// UNTESTED THERE: this project is built and tested on Linux. AppleTransportTests type-checks this file against
+// swift-corelibs-foundation, whose URLSession has the same interface and no WebSockets. What it is made of (the session,
+// the bridge, the engine, the queue on disk) is tested.
+#if canImport(Darwin) || CHECKS_APPLE_TRANSPORT
+  import Dispatch
+  import Foundation
+  import HubBytes
+  import HubClientCore
+  import HubMessages
+  import HubWebSocket
+
+  #if CHECKS_APPLE_TRANSPORT
+    import FoundationNetworking
+  #endif
+
+  /// `@unchecked Sendable`: all of its state is touched on `queue` alone.
+  final class URLSessionRunner: NSObject, HubRunner, URLSessionWebSocketDelegate, @unchecked Sendable {
+    typealias Work = @Sendable (HubEngine, Moment) -> Void
+
+    private let queue = DispatchQueue(label: "hub-client")
+    private let connection: LatestSource<ConnectionState>
+    private let session: ClientSession
+    private let reader = MessageReader()
+    private var engine: HubEngine?
+    private var urlSession: URLSession?
+    private var task: URLSessionWebSocketTask?
+    private var bridge: MessageBridge?
+    private var timer: DispatchWorkItem?
+    /// Messages that URLSession has not sent yet; more wait in the session's queue.
+    private var unsent = 0
+    private var isEnding = false
+
+    init(
+      _ configuration: ClientConfiguration, _ tokens: TokenDesk, _ connection: LatestSource<ConnectionState>,
+      driver: sending DriverPart?
+    ) {
+      var configuration = configuration
+      // URLSession does not say how it compresses.
+      configuration.compression = nil
+      self.connection = connection
+      session = ClientSession(configuration)
+      super.init()
+      engine = HubEngine(session, tokens: tokens, connection: connection, driver: driver) { [weak self] work in
+        self?.submit(work)
+      }
+      let calls = OperationQueue()
+      unsafe calls.underlyingQueue = queue
+      urlSession = URLSession(configuration: .ephemeral, delegate: self, delegateQueue: calls)
+    }
+
+    @discardableResult
+    func submit(_ work: @escaping Work) -> Bool {
+      queue.async { [self] in
+        guard let engine, !isEnding else { return }
+        work(engine, now)
+        settle()
+      }
+      return true
+    }
+
+    func stop() async { await waitForEnd(connection) }
+
+    func end() {
+      queue.async { [self] in
+        guard let engine, !isEnding else { return }
+        engine.stop(now)
+        settle()
+        isEnding = true
+        timer?.cancel()
+        urlSession?.finishTasksAndInvalidate()
+      }
+    }
+
+    // MARK: A turn
+
+    private var now: Moment {
+      Moment(
+        uptime: Int64(DispatchTime.now().uptimeNanoseconds),
+        timestamp: Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)))
+    }
+
+    private func settle() {
+      guard let engine else { return }
+      engine.settle(now)
+      var buffer = ByteBuffer()
+      let step = session.flush(now, mayWrite: unsent < URLSessionRunner.maximumUnsent, into: &buffer)
+      for action in bridge?.take(buffer) ?? [] { perform(action) }
+      switch step {
+      case .none: break
+      case .connect:
+        bridge = MessageBridge(limits: FrameLimits(messageBytes: session.configuration.limits.messageBytes))
+        session.transportConnected(now)
+        return settle()
+      case .disconnect, .abort: return ended(nil)
+      }
+      arm()
+    }
+
+    private func perform(_ action: BridgeAction) {
+      switch action {
+      case .open(let subprotocols, let authorization): open(subprotocols, authorization)
+      case .text(let text): send(.string(text))
+      case .binary(let bytes): send(.data(Data(bytes)))
+      case .close(let code): task?.cancel(with: .init(rawValue: Int(code)) ?? .normalClosure, reason: nil)
+      }
+    }
+
+    private func open(_ subprotocols: [String], _ authorization: String?) {
+      let hub = session.configuration.url
+      let host = hub.host.contains(":") ? "[\(hub.host)]" : hub.host
+      guard let url = URL(string: "\(hub.isSecure ? "wss" : "ws")://\(host):\(hub.port)\(hub.target)") else {
+        preconditionFailure("a HubURL is a URL")
+      }
+      var request = URLRequest(url: url)
+      request.setValue(subprotocols.joined(separator: ", "), forHTTPHeaderField: "Sec-WebSocket-Protocol")
+      if let authorization { request.setValue(authorization, forHTTPHeaderField: "Authorization") }
+      unsent = 0
+      task = urlSession?.webSocketTask(with: request)
+      task?.maximumMessageSize = session.configuration.limits.messageBytes
+      task?.resume()
+      if let task { receive(on: task) }
+    }
+
+    private func send(_ message: URLSessionWebSocketTask.Message) {
+      guard let task else { return }
+      unsent += 1
+      task.send(message) { [weak self] _ in
+        // An error ends the task, which says so by itself.
+        self?.queue.async { [weak self] in
+          guard let self, self.task === task else { return }
+          unsent -= 1
+          settle()
+        }
+      }
+    }
+
+    private func receive(on task: URLSessionWebSocketTask) {
+      task.receive { [weak self] result in
+        self?.queue.async { [weak self] in
+          guard let self, self.task === task, case .success(let message) = result else { return }
+          switch message {
+          case .string(let text): received(bridge?.received(text: text) ?? [])
+          case .data(let data): received(bridge?.received(binary: Array(data)) ?? [])
+          @unknown default: break
+          }
+          receive(on: task)
+        }
+      }
+    }
+
+    private func received(_ bytes: [UInt8]) {
+      guard let engine else { return }
+      var bytes = bytes
+      let now = now
+      unsafe bytes.withUnsafeMutableBytes { bytes in
+        unsafe session.received(bytes, now: now, reader: reader) { envelope in
+          if case .reply(.connected(let greeting)) = envelope.message {
+            engine.opened(greeting, now)
+          } else {
+            engine.received(envelope, now)
+          }
+        }
+      }
+      settle()
+    }
+
+    private func ended(_ failure: TransportFailure?) {
+      task?.cancel()
+      task = nil
+      bridge = nil
+      let disconnection = session.transportEnded(now, failure: failure)
+      engine?.closed(disconnection, now)
+      settle()
+    }
+
+    private func arm() {
+      timer?.cancel()
+      guard let due = [session.deadline, engine?.deadline].compactMap({ $0 }).min() else { return }
+      let item = DispatchWorkItem { [weak self] in
+        guard let self, !isEnding else { return }
+        session.timeReached(now)
+        engine?.timeReached(now)
+        settle()
+      }
+      timer = item
+      queue.asyncAfter(deadline: DispatchTime(uptimeNanoseconds: UInt64(max(due, 0))), execute: item)
+    }
+
+    // MARK: URLSession's calls, on `queue`
+
+    func urlSession(
+      _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol subprotocol: String?
+    ) {
+      guard webSocketTask === task, let bridge else { return }
+      received(bridge.opened(subprotocol: subprotocol))
+    }
+
+    func urlSession(
+      _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
+      didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?
+    ) {
+      guard webSocketTask === task, let bridge else { return }
+      received(bridge.closed(UInt16(clamping: closeCode.rawValue)))
+      if webSocketTask === task { ended(nil) }
+    }
+
+    func urlSession(_ session: URLSession, task ended: URLSessionTask, didCompleteWithError error: (any Error)?) {
+      guard ended === task, let bridge else { return }
+      if let response = ended.response as? HTTPURLResponse, response.statusCode != 101 {
+        received(
+          bridge.refused(
+            status: response.statusCode, retryAfter: response.value(forHTTPHeaderField: "Retry-After")))
+        if ended === task { self.ended(nil) }
+        return
+      }
+      self.ended((error as? URLError).flatMap(URLSessionRunner.failure))
+    }
+
+    private static func failure(_ error: URLError) -> TransportFailure? {
+      switch error.code {
+      case .cannotFindHost, .dnsLookupFailed: .hostNotFound(error.localizedDescription)
+      case .secureConnectionFailed, .serverCertificateUntrusted, .serverCertificateHasBadDate,
+        .serverCertificateHasUnknownRoot, .serverCertificateNotYetValid:
+        .tlsFailed(error.localizedDescription, isCertificate: error.code != .secureConnectionFailed)
+      case .cannotConnectToHost, .notConnectedToInternet, .timedOut: .connectFailed(errno: ECONNREFUSED)
+      case _: nil
+      }
+    }
+  }
+#endif

@@ -1,0 +1,52 @@
+// OsmAnd's parameters, which older Traccar clients and many trackers send as well, in a query or as a form:
+// `id=…&lat=…&lon=…&timestamp=…&speed=…&bearing=…&altitude=…&accuracy=…&batt=…`.
+import HubBytes
+
+extension PhoneReport {
+  /// Reads one fix. Speed is in knots, as Traccar's server takes it, unless `speed_unit` says `ms` or `kmh`; an
+  /// accuracy of 0 is unknown, as old clients send it with each fix. Without a timestamp the fix is of now. Parameters
+  /// that say nothing of a fix are passed over; without a place there is no fix.
+  ///
+  /// Of parameters of one name the first counts.
+  public init(osmAnd parameters: [(name: String, value: String)], now: Timestamp) {
+    func value(_ names: String...) -> String? {
+      for name in names {
+        if let found = parameters.first(where: { $0.name == name })?.value, !found.isEmpty { return found }
+      }
+      return nil
+    }
+    func number(_ names: String...) -> Double? {
+      for name in names { if let number = value(name).flatMap(PhoneReport.number) { return number } }
+      return nil
+    }
+    self.init(.osmAnd)
+    for name in ["id", "deviceid", "device_id"] { add(value(name)) }
+    var fix = PhoneFix(latitude: number("lat"), longitude: number("lon"))
+    if let halves = value("location")?.split(separator: ",", maxSplits: 2), halves.count == 2 {
+      fix.latitude = PhoneReport.number(String(halves[0]))
+      fix.longitude = PhoneReport.number(String(halves[1]))
+    }
+    if fix.latitude == nil, fix.longitude == nil { return }
+    fix.timestamp = value("timestamp").map(PhoneReport.time) ?? now
+    fix.speed = number("speed").map { $0 * PhoneReport.speedUnit(value("speed_unit")) }
+    fix.heading = number("bearing", "heading")
+    fix.accuracy = number("accuracy").flatMap { $0 == 0 ? nil : $0 }
+    fix.altitude = number("altitude")
+    fix.battery = number("batt").map { $0 / 100 }
+    fixes.append(fix.checked)
+  }
+
+  private static func number(_ text: String) -> Double? {
+    unsafe Array(text.utf8).withUnsafeBytes { unsafe parseDouble($0) }
+  }
+
+  private static func time(_ text: String) -> Timestamp? {
+    if let number = number(text) { return PhoneTime.timestamp(secondsOrMilliseconds: number) }
+    return PhoneTime.timestamp(text.utf8)
+  }
+
+  private static func speedUnit(_ name: String?) -> Double {
+    if name == "ms" { return 1 }
+    return name == "kmh" ? PhoneFix.kilometersPerHour : PhoneFix.knots
+  }
+}

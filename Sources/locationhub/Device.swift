@@ -1,0 +1,95 @@
+// `device`: a key for a phone whose app can hold no token that ends, and what to type into each app.
+import HubBytes
+import HubCommandLine
+import HubMessages
+import HubSystem
+import HubTokens
+
+let device = Verb(
+  name: "device", operands: "add DRIVER",
+  summary: """
+    Makes a key for a driver's phone app and prints it, with what to type into each app (protocol/phones.md).
+    The line that it prints belongs into the file of --device-keys; the hub reads that again on SIGHUP.
+    The key itself is kept nowhere: type it into the phone now.
+    """,
+  options: [
+    Option("url", "URL", "where phones reach the hub (https://hub.example by default)")
+  ],
+  run: runDevice)
+
+private func runDevice(_ arguments: Arguments) throws(CommandError) -> ExitCode {
+  guard arguments.operands.count == 2, arguments.operands[0] == "add" else {
+    throw .usage("device takes a word and a driver's id: locationhub device add driver-12")
+  }
+  guard let driver = Identifier(arguments.operands[1]) else {
+    throw .usage("a driver's id is 1-64 of A-Z a-z 0-9 . _ -")
+  }
+  var url = arguments.string("url") ?? "https://hub.example"
+  while url.hasSuffix("/") { url.removeLast() }
+  guard url.hasPrefix("https://") || url.hasPrefix("http://"), !url.contains(where: { $0 == "\"" || $0.isWhitespace })
+  else { throw .usage("--url must be https://host or https://host:port (or http)") }
+  StandardStream.output.write(DeviceSetup(driver: driver, key: DeviceSetup.randomKey(), url: url).text)
+  return .ok
+}
+
+/// What is printed of a new key.
+struct DeviceSetup {
+  let driver: Identifier
+  let key: String
+  /// Of the hub, without a slash at the end.
+  let url: String
+
+  /// 160 bits of the system's randomness, as 32 of 0-9 a-z but for i l o u: nothing of it is mistaken when it is typed.
+  static func randomKey() -> String {
+    var random = SystemRandomNumberGenerator()
+    let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz")
+    return String((0..<32).map { _ in alphabet[Int(random.next() & 31)] })
+  }
+
+  var text: String {
+    """
+    key     \(key)
+    line    \(DeviceKeys.line(of: driver, secret: key))
+
+    Append the line to the file of --device-keys and send the hub SIGHUP. Then, on the phone, one of:
+
+    OwnTracks        mode HTTP, URL \(url)/v1/owntracks, authentication on, user \(driver), password = key
+      or open        owntracks:///config?inline=\(base64(ownTracksConfiguration))
+    Overland         receiver endpoint \(url)/v1/overland, access token = key, device id \(driver) or empty
+      or open        overland://setup?url=\(escaped("\(url)/v1/overland"))&token=\(key)&device_id=\(driver)
+    Traccar Client   server URL \(url)/v1/osmand?key=\(key), device identifier \(driver)
+    OsmAnd           online tracking, web address \(url)/v1/osmand?key=\(key)&id=\(driver)&lat={0}&lon={1}&timestamp={2}&hdop={3}&altitude={4}&speed={5}&bearing={6}&speed_unit=ms
+
+    """
+  }
+
+  /// OwnTracks' own form of it (owntracks.org/booklet/features/remoteconfig).
+  private var ownTracksConfiguration: String {
+    #"{"_type":"configuration","mode":3,"url":"\#(url)/v1/owntracks","auth":true,"username":"\#(driver)","#
+      + #""password":"\#(key)"}"#
+  }
+
+  /// RFC 4648 §4.
+  private func base64(_ text: String) -> String {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+    var (result, rest) = ("", Array(text.utf8)[...])
+    while !rest.isEmpty {
+      let group = Array(rest.prefix(3))
+      rest = rest.dropFirst(3)
+      let bits = (0..<3).reduce(UInt32(0)) { $0 << 8 | ($1 < group.count ? UInt32(group[$1]) : 0) }
+      for place in 0..<4 {
+        result.append(place <= group.count ? alphabet[Int(bits >> UInt32(18 - 6 * place) & 63)] : "=")
+      }
+    }
+    return result
+  }
+
+  /// RFC 3986 §2.1.
+  private func escaped(_ text: String) -> String {
+    text.utf8.map { byte in
+      let character = Character(UnicodeScalar(byte))
+      let isPlain = character.isASCII && (character.isLetter || character.isNumber) || "-._~".contains(character)
+      return isPlain ? String(character) : "%" + String(byte, radix: 16, uppercase: true)
+    }.joined()
+  }
+}

@@ -1,0 +1,188 @@
+// Every event once and in order, over any break.
+import HubBytes
+import HubMessages
+import HubWebSocket
+import Testing
+
+@testable import HubClientCore
+
+@Suite struct SubscriptionTests {
+  private let trip = Channel.trip(Identifier("T1")!)
+
+  private func subscribed(sequence: UInt64) throws -> Stage {
+    let stage = try Stage()
+    stage.session.subscribe(trip)
+    try stage.open()
+    #expect(stage.subscribes == [Subscribe(channel: trip)])
+    try stage.answerSubscribe(sequence: sequence)
+    return stage
+  }
+
+  @Test("After a break it subscribes again from the last event it saw")
+  func resumes() throws {
+    let stage = try subscribed(sequence: 3)
+    stage.say(Stage.event(4))
+    try stage.breakAndReopen()
+    #expect(stage.subscribes == [Subscribe(channel: trip, resume: ResumePoint(since: 4, epoch: InlineText("e1")!))])
+    try stage.answerSubscribe(sequence: 6, recovered: true)
+    stage.say(Stage.event(5))
+    stage.say(Stage.event(6))
+    stage.say(Stage.event(7))
+    #expect(stage.sequences == [4, 5, 6, 7])
+  }
+
+  @Test("An event that comes again is dropped")
+  func duplicates() throws {
+    let stage = try subscribed(sequence: 3)
+    for sequence in [4, 4, 3, 5, 5] as [UInt64] { stage.say(Stage.event(sequence)) }
+    #expect(stage.sequences == [4, 5])
+    #expect(stage.session.counters.eventsDropped == 3)
+  }
+
+  @Test("A gap asks for the missing events, once, and delivers all in order")
+  func gap() throws {
+    let stage = try subscribed(sequence: 3)
+    stage.advance(seconds: 5)
+    stage.say(Stage.event(4))
+    stage.say(Stage.event(6))
+    stage.say(Stage.event(7))
+    #expect(stage.sequences == [4])
+    try stage.flush()
+    stage.say(Stage.event(8))
+    try stage.flush()
+    #expect(stage.subscribes.count == 2)
+    #expect(stage.subscribes.last?.resume == ResumePoint(since: 4, epoch: InlineText("e1")!))
+    try stage.answerSubscribe(sequence: 8, recovered: true)
+    for sequence in 5...8 { stage.say(Stage.event(UInt64(sequence))) }
+    #expect(stage.sequences == [4, 5, 6, 7, 8])
+  }
+
+  @Test("A position's after tells of a missing event, and the position is delivered all the same")
+  func after() throws {
+    let stage = try subscribed(sequence: 3)
+    stage.advance(seconds: 5)
+    stage.say(Stage.position(after: 3))
+    #expect(!stage.session.needsFlush)
+    stage.say(Stage.position(after: 4))
+    #expect(stage.delivered.count == 4)  // connected, subscribed and both positions
+    try stage.flush()
+    #expect(stage.subscribes.last?.resume?.since == 3)
+  }
+
+  @Test("Requests for missed events are at least a second apart")
+  func patience() throws {
+    let stage = try subscribed(sequence: 3)
+    for _ in 0..<20 {
+      stage.say(Stage.position(after: 9))
+      try stage.flush()
+      if stage.subscribes.count == 2 {
+        try stage.answerSubscribe(sequence: 3, recovered: true)
+        break
+      }
+      stage.advance(seconds: 0.1)
+    }
+    #expect(stage.subscribes.count == 2)
+    stage.say(Stage.position(after: 9))
+    try stage.flush()
+    #expect(stage.subscribes.count == 2)
+    try stage.reachDeadline()
+    try stage.flush()
+    #expect(stage.subscribes.count == 3)
+  }
+
+  @Test("With another epoch the numbers begin anew")
+  func epoch() throws {
+    let stage = try subscribed(sequence: 30)
+    stage.say(Stage.event(31))
+    try stage.breakAndReopen()
+    try stage.answerSubscribe(sequence: 2, epoch: "e2")
+    stage.say(Stage.event(3))
+    #expect(stage.sequences == [31, 3])
+    #expect(stage.session.resumePoint(of: trip) == ResumePoint(since: 3, epoch: InlineText("e2")!))
+  }
+
+  @Test("A refused subscription is not asked for again, one that has to wait is")
+  func refusals() throws {
+    let stage = try Stage()
+    stage.session.subscribe(trip)
+    try stage.open()
+    stage.say(.error(ErrorReply(code: .rateLimited, message: "", replyTo: stage.ids[0], retryAfter: 2)))
+    stage.advance(seconds: 2.1)
+    try stage.flush()
+    #expect(stage.subscribes.count == 2)
+    stage.say(.error(ErrorReply(code: .forbidden, message: "", replyTo: stage.ids[1])))
+    try stage.breakAndReopen()
+    #expect(stage.subscribes.isEmpty)
+  }
+
+  @Test("An event that this version does not know counts: what follows it asks for nothing")
+  func unknownEvent() throws {
+    for (type, more) in [("trip_reroute", ""), ("trip_update", #","tripId":"T1","status":"teleported","timestamp":5"#)]
+    {
+      let stage = try subscribed(sequence: 3)
+      stage.advance(seconds: 5)
+      stage.frame(
+        .text,
+        Array(
+          """
+          {"type":"\(type)","version":1,"messageId":"p1","timestamp":5,\
+          "payload":{"channel":"trip:T1","sequence":4\(more)}}
+          """.utf8))
+      #expect(stage.delivered.last == .unknown(type: type))
+      stage.say(Stage.position(after: 4))
+      stage.say(Stage.event(5))
+      #expect(stage.sequences == [5])
+      try stage.flush()
+      #expect(stage.subscribes.count == 1, "\(type)")
+    }
+  }
+
+  @Test("A subscription that the hub fails at is asked for ever more rarely, until it is answered")
+  func failures() throws {
+    let stage = try Stage()
+    stage.session.subscribe(trip)
+    try stage.open()
+    for (count, seconds) in [(1, 1.0), (2, 2), (3, 4), (4, 8), (5, 16), (6, 30), (7, 30)] {
+      #expect(stage.subscribes.count == count)
+      let id = try #require(stage.ids.last)
+      stage.say(.error(ErrorReply(code: .internalError, message: "", replyTo: id)))
+      stage.advance(seconds: seconds - 0.1)
+      try stage.flush()
+      #expect(stage.subscribes.count == count)
+      stage.advance(seconds: 0.2)
+      stage.messages.removeAll { if case .ping = $0.message { true } else { false } }
+      try stage.flush()
+      stage.messages.removeAll { if case .ping = $0.message { true } else { false } }
+    }
+    try stage.answerSubscribe(sequence: 3)
+    stage.advance(seconds: 5)
+    stage.say(Stage.position(after: 9))
+    try stage.flush()
+    #expect(stage.subscribes.count == 9)
+  }
+
+  @Test("A channel that ended, and one that was left, are not asked for again")
+  func leaving() throws {
+    let stage = try subscribed(sequence: 0)
+    #expect(stage.session.unsubscribe(trip))
+    try stage.flush()
+    #expect(stage.messages.last?.message == .unsubscribe(.channel(trip)))
+    #expect(!stage.session.unsubscribe(trip))
+    try stage.breakAndReopen()
+    #expect(stage.subscribes.isEmpty)
+
+    let other = try subscribed(sequence: 0)
+    other.say(.unsubscribed(Unsubscribed(replyTo: nil, channel: trip, reason: .tripEnded)))
+    try other.breakAndReopen()
+    #expect(other.subscribes.isEmpty)
+  }
+
+  @Test("Subscriptions have a limit")
+  func limit() throws {
+    let stage = try Stage { $0.limits.subscriptions = 2 }
+    #expect(stage.session.subscribe(.trip(Identifier("a")!)))
+    #expect(stage.session.subscribe(.trip(Identifier("b")!)))
+    #expect(!stage.session.subscribe(.trip(Identifier("c")!)))
+    #expect(stage.session.subscribe(.trip(Identifier("a")!)))
+  }
+}

@@ -1,0 +1,88 @@
+// `serve --check`, and what settings of the environment do, as an operator sees it.
+import Foundation
+import Testing
+
+extension EndToEnd {
+  @Suite(.enabled(if: HubProcess.executable != nil, "locationhub is built beside the tests"))
+  struct ServeChecks {}
+}
+
+extension EndToEnd.ServeChecks {
+  @Test("good settings: each is printed with its source, and nothing is bound or written")
+  func good() throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("hub-check-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let file = try TemporaryFile("heartbeat = 7\nallow-origin = https://a.example\nallow-origin = https://b.example\n")
+    let listener = try Listener()
+    let outcome = try HubProcess.run(
+      ["serve", "--check", "--dev-auth", "--port", "\(listener.port)", "--config", file.path, "--data", "data"],
+      in: folder.path, environment: ["LHUB_MAX_DRIVERS": "500"])
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    let rows = outcome.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
+    #expect(rows.contains(["port", "\(listener.port)", "--port"]))
+    #expect(rows.contains(["max-drivers", "500", "LHUB_MAX_DRIVERS"]))
+    #expect(rows.contains(["heartbeat", "7", "\(file.path):1:", "heartbeat"]))
+    #expect(rows.contains(["allow-origin", "https://b.example", "\(file.path):3:", "allow-origin"]))
+    #expect(rows.contains(["host", "127.0.0.1", "default"]))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+  }
+
+  @Test("all faults are said at once, with exit code 2, also those of files")
+  func faults() throws {
+    let file = try TemporaryFile("prot = 1\nloops = 0\n")
+    let outcome = try HubProcess.run(
+      [
+        "serve", "--check", "--host", "0.0.0.0", "--dev-auth", "--port", "70000", "--config", file.path,
+        "--token-keys", "/nonexistent/keys", "--tls-cert", "/nonexistent/hub.pem", "--max-message", "16M",
+      ], environment: ["LHUB_MAX_DRIVRES": "1"])
+    #expect(outcome.status == 2)
+    #expect(outcome.output.isEmpty)
+    for fault in [
+      "there is no setting prot; did you mean port?",
+      "\(file.path):2: loops must be a whole number from 1 to 64, not 0",
+      "--port must be a whole number from 0 to 65535, not 70000", "did you mean LHUB_MAX_DRIVERS?",
+      "cannot read /nonexistent/keys", "--tls-cert needs its key", "--max-message (16777216) is more than",
+      "--dev-auth lets anyone in and is refused on 0.0.0.0",
+    ] {
+      #expect(outcome.errors.contains(fault), "\(outcome.errors)")
+    }
+  }
+
+  @Test("a variable that no setting has ends a start, too, and a secret in a file is not shown")
+  func variables() throws {
+    let wrong = try HubProcess.run(["serve", "--dev-auth"], environment: ["LHUB_HEARTBEET": "7"])
+    #expect(wrong.status == 2)
+    #expect(wrong.errors.contains("there is no setting for the variable LHUB_HEARTBEET; did you mean LHUB_HEARTBEAT?"))
+    let secret = String(repeating: "s3cret", count: 8)
+    let file = try TemporaryFile(secret)
+    let outcome = try HubProcess.run(["serve", "--check"], environment: ["LHUB_TOKEN_KEYS": file.path])
+    #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(outcome.output.contains("LHUB_TOKEN_KEYS"))
+    #expect(!outcome.output.contains("s3cret"))
+  }
+
+  @Test("--log-format json: each line of the log is an object of strings")
+  func jsonLog() throws {
+    let hub = try HubProcess.serve(["--log-format", "json"])
+    hub.send(signal: SIGTERM)
+    let lines = try hub.outcome().errors.split(separator: "\n")
+    #expect(!lines.isEmpty)
+    for line in lines {
+      let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: String]
+      #expect(object?["time"] != nil && object?["level"] != nil && object?["event"] != nil, "\(line)")
+    }
+  }
+
+  @Test(
+    "version names the release, the commit, the compiler and the OpenSSL that is loaded",
+    arguments: ["version", "--version"])
+  func version(word: String) throws {
+    let outcome = try HubProcess.run([word])
+    #expect(outcome.status == 0)
+    #expect(
+      outcome.output.firstMatch(
+        of: /^locationhub [0-9]+\.[0-9]+\.[0-9]+\S* \(commit [0-9a-z-]+, Swift [0-9.]+, OpenSSL [0-9].*\)\n$/) != nil,
+      "\(outcome.output)")
+  }
+}

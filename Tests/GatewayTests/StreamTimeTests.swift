@@ -1,0 +1,80 @@
+// Streams of events on a loop whose clock a test moves: comments, slow readers, the end of a token's time.
+import HubBytes
+import HubCore
+import HubGeo
+import HubMessages
+import HubTransport
+import Testing
+
+@testable import HubGateway
+
+@Suite struct StreamTimeTests {
+  private func hub(_ change: (inout ServerConfiguration) -> Void = { _ in }) throws -> HandDrivenHub {
+    try HandDrivenHub(clock: HandClock()) {
+      $0.allowsDevelopmentCredentials = true
+      change(&$0)
+    }
+  }
+
+  private func open(_ hub: HandDrivenHub, _ channel: String) throws -> HandDrivenRequest {
+    let request = try HandDrivenRequest(hub, "/v1/events?channel=\(channel)&role=ops&id=o1")
+    try hub.turn {
+      request.ownTurn()
+      return request.text.contains("\"subscribed\"")
+    }
+    return request
+  }
+
+  @Test("while nothing comes there is a comment at least every 15 s, and none is there without an end of line")
+  func comments() throws {
+    let hub = try hub()
+    let stream = try open(hub, "driver:d1")
+    func comments() -> Int { stream.text.split(separator: "\n\n").count { $0 == ":" } }
+    for second in 1...60 {
+      hub.clock.advance(milliseconds: 1000)
+      for _ in 0..<3 { hub.loop.runTurn(timeoutMilliseconds: 0) }
+      stream.ownTurn()
+      #expect(comments() >= second / 15)
+    }
+    #expect((4...6).contains(comments()) && stream.text.hasSuffix("\n\n") && !stream.isClosed)
+  }
+
+  @Test("who does not read gets the newest positions, and ends when events do not fit any more")
+  func slow() throws {
+    let hub = try hub {
+      $0.limits.outboxBytesPerSession = 256 * 1024
+      $0.limits.outboxBytes = 256 * 1024
+    }
+    let stream = try open(hub, "fleet")
+    var sent = 0
+    // The kernel's buffers take some megabytes before the outbox has anything.
+    while hub.loop.counters.conflated == 0, sent < 200 {
+      hub.clock.advance(milliseconds: 1000)
+      try post(hub, drivers: 400)
+      sent += 1
+    }
+    #expect(hub.loop.counters.conflated > 0 && hub.openSlots.count == 1, "positions give way to newer ones")
+    #expect(hub.loop.counters.outboxBytes <= 256 * 1024)
+    stream.abort()
+    try hub.turn { hub.openSlots.isEmpty }
+    #expect(hub.counters.sessionsByCarrier == [0, 0])
+  }
+
+  /// A fix of each of so many drivers without a session, by a turn of the hub.
+  private func post(_ hub: HandDrivenHub, drivers: Int) throws {
+    let moment = hub.sessions.sessions.pointee.now
+    for number in 0..<drivers {
+      let id: Identifier = try #require(Identifier("driver-\(number)"))
+      let place = Coordinate(clampingLatitude: 52.5 + Double(number) * 1e-5, wrappingLongitude: 13.4)
+      let fix = Fix(coordinate: place, timestamp: moment.timestamp, accuracy: 5)
+      hub.sessions.sessions.pointee.inputs.append(
+        .batch(
+          BatchInput(
+            session: SessionRef(outlet: 0, slot: UInt32(1 << 20), generation: 1),
+            driverID: id, messageID: try #require(MessageID("m")),
+            sent: moment.timestamp, received: moment, batch: LocationBatch(fixes: [.success(fix)]), tripIsGranted: false
+          )))
+    }
+    for _ in 0..<4 { hub.loop.runTurn(timeoutMilliseconds: 0) }
+  }
+}

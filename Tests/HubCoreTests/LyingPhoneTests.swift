@@ -1,0 +1,209 @@
+// One simulated drive for each way in which a filter came out worse than the fixes themselves: seeded, with its truth.
+import Foundation
+import HubGeo
+import HubMessages
+import HubTestSupport
+import Testing
+
+@testable import HubCore
+
+/// A way of which each tenth of a second is known, made of stretches of constant acceleration and turn.
+private struct Way {
+  struct Stretch {
+    var seconds: Int
+    /// m/s², until it stands; and degrees a second to the right.
+    var acceleration = 0.0
+    var turn = 0.0
+  }
+
+  private(set) var samples: [(place: Coordinate, speed: Double, heading: Double)] = []
+
+  init(speed: Double, _ stretches: [Stretch]) {
+    var (place, speed, heading) = (Coordinate(latitude: 48.137, longitude: 11.575)!, speed, 40.0)
+    for stretch in stretches {
+      for _ in 0..<stretch.seconds * 10 {
+        samples.append((place, speed, heading))
+        let next = max(0, speed + stretch.acceleration / 10)
+        heading = (heading + stretch.turn / 10 + 360).truncatingRemainder(dividingBy: 360)
+        place = Globe.place(from: place, bearing: heading, meters: (speed + next) / 20).place
+        speed = next
+      }
+    }
+  }
+
+  /// Fixes of a good phone: errors of 1 m that drift, and 0.3 m that do not. Speed and bearing `late` seconds late, or
+  /// none.
+  func fixes(
+    every: Double = 1, seed: UInt64, late: Double? = 0, white: Double = 0.3, stated: Double = 4
+  ) -> [SimulatedDrive.Sample] {
+    var random = SplitMix64(seed: seed)
+    var drift = random.normals()
+    let kept = exp(-every / 90)
+    return stride(from: 0, to: samples.count, by: Int(every * 10)).map { index in
+      drift = drift * kept + random.normals() * (1 - kept * kept).squareRoot()
+      let now = samples[index]
+      let before = samples[max(0, index - Int((late ?? 0) * 10))]
+      let off = drift + random.normals() * white
+      let seen = Globe.place(
+        from: now.place, bearing: atan2(off.x, off.y) * 180 / .pi, meters: (off * off).sum().squareRoot()
+      ).place
+      return SimulatedDrive.Sample(
+        fix: .at(
+          Double(index) / 10, seen, accuracy: stated, speed: late == nil ? nil : before.speed,
+          heading: late == nil || before.speed < 0.5 ? nil : before.heading),
+        truth: now.place, speed: now.speed)
+    }
+  }
+}
+
+@Suite("Phones that lie, and drives that a filter leaves the road on")
+struct LyingPhoneTests {
+  private static let town = SimulatedDrive(seed: 31, seconds: 1500)
+
+  private static func good(_ seed: UInt64, _ change: (inout Fix, inout SplitMix64) -> Void) -> TrackJudgement {
+    var random = SplitMix64(seed: seed)
+    var samples = town.fixes(PhoneErrors(), seed: seed)
+    for index in samples.indices { change(&samples[index].fix, &random) }
+    return TrackJudgement(samples)
+  }
+
+  // 1. Innovations that go together are the model's error.
+
+  @Test("A long bend without a speed: 30 m/s, r = 300 m", arguments: 1...4 as ClosedRange<UInt64>)
+  func bendByPlaces(seed: UInt64) {
+    let bend = Way(speed: 30, [.init(seconds: 30), .init(seconds: 120, turn: 30 / 300.0 * 180 / .pi)])
+    let judged = TrackJudgement(bend.fixes(seed: seed, late: nil, white: 1))
+    #expect(judged.meanRatio <= 1.02, "\(judged.meanRatio)")
+  }
+
+  // 2. Bearings are late, too.
+
+  @Test("A long bend with a speed and a bearing that are half a second late", arguments: 1...4 as ClosedRange<UInt64>)
+  func lateBend(seed: UInt64) {
+    let bend = Way(speed: 30, [.init(seconds: 30), .init(seconds: 120, turn: 30 / 300.0 * 180 / .pi)])
+    let judged = TrackJudgement(bend.fixes(seed: seed, late: 0.5))
+    #expect(judged.meanRatio <= 1.1, "\(judged.meanRatio)")
+  }
+
+  // 3. Velocities that contradict the places.
+
+  @Test("A bearing that is always 0", arguments: 1...3 as ClosedRange<UInt64>)
+  func bearingZero(seed: UInt64) {
+    let ratio = LyingPhoneTests.good(seed) { fix, _ in fix.heading = 0 }.meanRatio
+    #expect(ratio < 1.1, "\(ratio)")
+  }
+
+  @Test("A compass that is 15° off", arguments: 1...3 as ClosedRange<UInt64>)
+  func compass(seed: UInt64) {
+    let ratio = LyingPhoneTests.good(seed) { fix, _ in
+      fix.heading = fix.heading.map { ($0 + 15).truncatingRemainder(dividingBy: 360) }
+    }.meanRatio
+    #expect(ratio < 1.1, "\(ratio)")
+  }
+
+  @Test("Kilometres an hour for metres a second", arguments: 1...3 as ClosedRange<UInt64>)
+  func kilometres(seed: UInt64) {
+    let ratio = LyingPhoneTests.good(seed) { fix, _ in fix.speed = fix.speed.map { $0 * 3.6 } }.meanRatio
+    #expect(ratio < 1.1, "\(ratio)")
+  }
+
+  @Test("Bearings with 10° of white noise", arguments: 1...3 as ClosedRange<UInt64>)
+  func whiteBearing(seed: UInt64) {
+    let ratio = LyingPhoneTests.good(seed) { fix, random in
+      fix.heading = fix.heading.map { ($0 + random.normals().x * 10 + 720).truncatingRemainder(dividingBy: 360) }
+    }.meanRatio
+    #expect(ratio < 1.1, "\(ratio)")
+  }
+
+  // 4. Stale fixes.
+
+  @Test("Places that stand still in a tunnel of 40 s", arguments: [true, false])
+  func frozen(hasSpeed: Bool) {
+    let road = Way(speed: 22, [.init(seconds: 140)])
+    for seed in 1...4 as ClosedRange<UInt64> {
+      var samples = road.fixes(seed: seed, late: hasSpeed ? 0 : nil)
+      for index in 61..<100 { samples[index].fix.coordinate = samples[60].fix.coordinate }
+      let shown = TrackJudgement(samples).shown
+      #expect(shown[99] <= 60 && shown[105] < 10, "\(shown[99]), \(shown[105])")
+    }
+  }
+
+  @Test("Two fixes in a hundred are a second stale", arguments: 1...4 as ClosedRange<UInt64>)
+  func stale(seed: UInt64) {
+    let clean = LyingPhoneTests.town.fixes(PhoneErrors(), seed: seed)
+    var random = SplitMix64(seed: seed)
+    var samples = clean
+    for index in 1..<samples.count where random.chance(0.02) {
+      samples[index].fix.coordinate = clean[index - 1].fix.coordinate
+    }
+    let judged = TrackJudgement(samples)
+    #expect(judged.meanRatio <= 1, "\(judged.meanRatio)")
+    #expect(judged.shown.max()! < 8)
+  }
+
+  @Test("An outlier right behind a gap is taken back when the next fix comes")
+  func doubt() throws {
+    let road = Way(speed: 14, [.init(seconds: 120)])
+    for seed in 1...4 as ClosedRange<UInt64> {
+      var samples = road.fixes(seed: seed)
+      let (place, bearing) = (samples[90].truth, 130.0)
+      samples[90].fix.coordinate = Globe.place(from: place, bearing: bearing, meters: 45).place
+      samples.removeSubrange(60..<90)
+      let shown = TrackJudgement(samples).shown
+      #expect(shown[61] < 10 && shown[62] < 8, "\(shown[60...63])")
+    }
+  }
+
+  // 5. Braking, trains, jumps.
+
+  @Test("Hard braking: 6 m/s² from 30 m/s", arguments: [0, 0.3, nil] as [Double?])
+  func braking(late: Double?) throws {
+    let stop = Way(speed: 30, [.init(seconds: 30), .init(seconds: 25, acceleration: -6)])
+    for seed in 1...4 as ClosedRange<UInt64> {
+      let judged = TrackJudgement(stop.fixes(seed: seed, late: late))
+      #expect(judged.shown[28...].max()! <= 4, "\(judged.shown[28...].max()!)")
+    }
+  }
+
+  @Test("A train: 83 m/s with a place every 5 s is found by the third", arguments: 1...4 as ClosedRange<UInt64>)
+  func train(seed: UInt64) {
+    let line = Way(speed: 83, [.init(seconds: 150)])
+    let judged = TrackJudgement(line.fixes(every: 5, seed: seed, late: nil))
+    #expect(judged.shown[2...].max()! < 10, "\(judged.shown[2...].max()!)")
+  }
+
+  @Test("Scattered places in a tunnel of 40 s with a speed", arguments: 1...4 as ClosedRange<UInt64>)
+  func tunnel(seed: UInt64) {
+    let road = Way(speed: 22, [.init(seconds: 140)])
+    var (samples, random) = (road.fixes(seed: seed), SplitMix64(seed: seed + 50))
+    for index in 60..<100 {
+      let off = random.normals() * 200
+      samples[index].fix.coordinate =
+        Globe.place(
+          from: samples[index].truth, bearing: atan2(off.x, off.y) * 180 / .pi, meters: (off * off).sum().squareRoot()
+        ).place
+    }
+    let shown = TrackJudgement(samples).shown
+    #expect(shown[99] <= 60 && shown[103] < 10, "\(shown[99]), \(shown[103])")
+  }
+
+  // 6. Parked, and the radius.
+
+  @Test("A parked car is shown in one place while its fixes drift", arguments: 1...4 as ClosedRange<UInt64>)
+  func parked(seed: UInt64) {
+    let stop = Way(speed: 10, [.init(seconds: 30), .init(seconds: 10, acceleration: -2), .init(seconds: 600)])
+    let judged = TrackJudgement(stop.fixes(seed: seed, white: 3, stated: 6))
+    #expect(judged.phantomPerMinute < 6, "\(judged.phantomPerMinute)")
+  }
+
+  @Test("An accuracy below a metre is believed, and no radius is below 0.8 of what is stated")
+  func radius() throws {
+    for stated in [0.3, 4, 20] {
+      var tracker = Tracker()
+      var last: Position?
+      for second in 0..<60 { last = tracker.update(.at(Double(second), at(48, 11), accuracy: stated)).position }
+      let accuracy = try #require(last).accuracy
+      #expect(accuracy >= 0.8 * stated - 0.01 && accuracy < 1.2 * stated, "\(accuracy)")
+    }
+  }
+}

@@ -1,0 +1,41 @@
+// Shares as a trip holds them: how many, for how long, and how often.
+import HubMessages
+import Testing
+
+@testable import HubCore
+
+@Suite struct TripSharesTests {
+  private let start = Timestamp(milliseconds: 1_763_680_000_000)
+
+  private func trip() throws -> Trip {
+    Trip(
+      id: try #require(Identifier("T1")), hash: 1, number: 1, status: .requested, at: start, by: .ops,
+      now: Moment(uptime: 0, timestamp: start))
+  }
+
+  private func share(_ number: Int, expires: Timestamp? = nil) throws -> TripShare {
+    TripShare(id: try #require(Identifier("s\(number)")), created: start, expires: expires)
+  }
+
+  @Test("shares that have expired make room for others")
+  func expired() throws {
+    var trip = try trip()
+    let end = Timestamp(milliseconds: start.milliseconds + 1000)
+    for number in 0..<HubLimits.sharesPerTrip { try trip.share(try share(number, expires: end), at: start) }
+    #expect(throws: ErrorReply.self) { try trip.share(try share(100), at: start) }
+    try trip.share(try share(101), at: end)
+    #expect(trip.shares.map(\.id) == [try share(101).id])
+  }
+
+  @Test("a trip is shared so many times, however many of its shares have ended")
+  func made() throws {
+    var trip = try trip()
+    for number in 0..<HubLimits.sharesMadePerTrip {
+      let share = try share(number)
+      try trip.share(share, at: start)
+      #expect(trip.endShare(share.id) == share)
+    }
+    let refusal = #expect(throws: ErrorReply.self) { try trip.share(try share(100), at: start) }
+    #expect(refusal?.code == .rateLimited && refusal?.isOwnLimit == true && trip.shares.isEmpty)
+  }
+}

@@ -1,0 +1,105 @@
+// A session over a transport that takes whole messages, as URLSession's does.
+import HubBytes
+import HubMessages
+import HubWebSocket
+import Testing
+
+@testable import HubClientCore
+@testable import LocationHubClient
+
+@Suite struct MessageBridgeTests {
+  private let now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_763_680_000_000))
+  private let reader = MessageReader()
+
+  private func session(_ codec: Subprotocol = .json) throws -> ClientSession {
+    var configuration = ClientConfiguration(url: try HubURL("wss://hub.example/v1/ws"), token: "abc")
+    configuration.seed = 1
+    configuration.codec = codec
+    let session = ClientSession(configuration)
+    session.start(now: now)
+    return session
+  }
+
+  /// What the session wants of the transport now.
+  private func flush(_ session: ClientSession, _ bridge: MessageBridge) -> [BridgeAction] {
+    var buffer = ByteBuffer()
+    if session.flush(now, into: &buffer) == .connect {
+      session.transportConnected(now)
+      _ = session.flush(now, into: &buffer)
+    }
+    return bridge.take(buffer)
+  }
+
+  private func hear(_ session: ClientSession, _ bytes: [UInt8]) -> [ServerMessage] {
+    var bytes = bytes
+    var heard: [ServerMessage] = []
+    bytes.withUnsafeMutableBytes { bytes in
+      session.received(bytes, now: now, reader: reader) { heard.append($0.message) }
+    }
+    return heard
+  }
+
+  private static let greeting = """
+    {"type":"connected","payload":{"sessionId":"s1","role":"rider","id":"r1","heartbeatInterval":30,\
+    "serverTime":1763680000000,"limits":{"maxMessageBytes":16384,"maxBatch":500,"rate":10}},\
+    "timestamp":1763680000000,"messageId":"r1"}
+    """
+
+  @Test("the upgrade, messages both ways and the close cross the bridge")
+  func wholeLife() throws {
+    let session = try session()
+    let bridge = MessageBridge(limits: FrameLimits())
+    #expect(
+      flush(session, bridge) == [.open(subprotocols: ["locationhub.v1.json"], authorization: "Bearer abc")])
+    #expect(hear(session, bridge.opened(subprotocol: "locationhub.v1.json")).isEmpty)
+    #expect(session.state == .greeting)
+    #expect(hear(session, bridge.received(text: MessageBridgeTests.greeting)).count == 1)
+    #expect(session.state == .open)
+    session.subscribe(.trip("T1"))
+    let asked = flush(session, bridge)
+    guard case .text(let text) = asked.first, asked.count == 1 else {
+      Issue.record("\(asked)")
+      return
+    }
+    #expect(text.contains(#""channel":"trip:T1""#))
+    session.close(now)
+    #expect(flush(session, bridge) == [.close(1000)])
+    #expect(hear(session, bridge.closed(1000)).isEmpty)
+    #expect(session.transportEnded(now).next == .ended(.closedByUs))
+  }
+
+  @Test("the hub's choice of a subprotocol counts: without one the session speaks JSON")
+  func codecs() throws {
+    for (chosen, form) in [
+      ("locationhub.v1.binary", MessageForm.binary), ("locationhub.v1.json", .json(.unixMilliseconds)),
+      (nil, .json(.unixMilliseconds)),
+    ] {
+      let session = try session(.binary)
+      let bridge = MessageBridge(limits: FrameLimits())
+      #expect(
+        flush(session, bridge) == [
+          .open(subprotocols: ["locationhub.v1.binary", "locationhub.v1.json"], authorization: "Bearer abc")
+        ])
+      _ = hear(session, bridge.opened(subprotocol: chosen))
+      #expect(session.form == form)
+    }
+  }
+
+  @Test("a refusal and a close code come to what they mean")
+  func endings() throws {
+    for (status, expected) in [(401, Disconnection.Next.ended(.needsToken)), (404, .ended(.refused(status: 404)))] {
+      let session = try session()
+      let bridge = MessageBridge(limits: FrameLimits())
+      _ = flush(session, bridge)
+      _ = hear(session, bridge.refused(status: status, retryAfter: "5"))
+      #expect(session.transportEnded(now).next == expected)
+    }
+    let session = try session()
+    let bridge = MessageBridge(limits: FrameLimits())
+    _ = flush(session, bridge)
+    _ = hear(session, bridge.opened(subprotocol: "locationhub.v1.json"))
+    _ = hear(session, bridge.received(text: MessageBridgeTests.greeting))
+    _ = hear(session, bridge.closed(4409))
+    #expect(session.transportEnded(now).next == .ended(.replaced))
+  }
+}

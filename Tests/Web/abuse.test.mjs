@@ -1,0 +1,117 @@
+// What control rooms may do to a hub by mistake or on purpose: many pages at once, figures for 1,000 sessions, a view
+// that moves without pause. A rider beside them gets each position, and the hub drops nothing of it.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Hub } from '../../Sources/Pages/web/hub.js';
+import { binary, startHub, until } from './support/hub-process.mjs';
+import { WebSocketByNet } from './support/websocket.mjs';
+
+const skip = binary ? false : 'there is no locationhub: set HUB_BINARY, or build it (make release)';
+const home = { latitude: 48.1, longitude: 11.5 };
+const around = (east = 0, size = 0.02) => ({ west: home.longitude - size + east, south: home.latitude - size,
+  east: home.longitude + size + east, north: home.latitude + size });
+
+/** A hub with drivers that send each second, a rider that follows one of them, and whoever else is asked for. */
+async function world(t, ...options) {
+  const hub = await startHub('--dev-auth', '--sampling', '1', ...options);
+  const clients = [];
+  const as = (role, id) => {
+    clients.push(new Hub(hub.url, { dev: { role, id }, WebSocket: WebSocketByNet }).connect());
+    return clients.at(-1);
+  };
+  const ops = as('ops', 'O0'), rider = as('rider', 'R1');
+  const drivers = Array.from({ length: 20 }, (_, index) => as('driver', `D${index}`));
+  await ops.move('T1', 'requested', { driverId: 'D0', riderId: 'R1', pickup: home });
+  await drivers[0].move('T1', 'accepted');
+  let number = 0, received = 0, last = 0;
+  const timer = setInterval(() => {
+    number++;
+    drivers.forEach((driver, index) => driver.send({ latitude: home.latitude + number / 10_000,
+      longitude: home.longitude + index / 1000, accuracy: 5, heading: 0, speed: 11 },
+    { trip: index ? undefined : 'T1' }));
+  }, 1000);
+  t.after(async () => {
+    clearInterval(timer);
+    await Promise.all(clients.map(client => client.close()));
+    await hub.remove();
+  });
+  const stats = [];
+  ops.stats().on('stats', second => stats.push(second));
+  rider.trip('T1').on('position', ({ timestamp }) => {
+    received++;
+    last = timestamp;
+  });
+  await until('positions', () => received > 1);
+  /** What came to the rider while something went on: positions, and the seconds of the hub. */
+  const during = async work => {
+    const [before, seconds, sent] = [received, stats.length, number];
+    const result = await work();
+    await until('the newest', () => Date.now() - last < 3000);
+    return { result, sent: number - sent, received: received - before, seconds: stats.slice(seconds) };
+  };
+  return { hub, ops, as, during };
+}
+const wait = seconds => new Promise(resolve => { setTimeout(resolve, seconds * 1000); });
+const middle = (seconds, name) => seconds.map(second => second[name]).filter(Number.isFinite)
+  .sort((a, b) => a - b)[Math.floor(seconds.length / 2)] * 1000;
+/** Each position came to the rider but what was on its way, and the hub dropped nothing. */
+function assertServed({ sent, received, seconds }) {
+  assert.ok(received >= sent - 2, `${received} of ${sent} positions`);
+  assert.deepEqual(seconds.flatMap(({ drops }) => Object.keys(drops ?? {})), []);
+}
+
+test('200 pages are open at once, and nobody gets less', { skip, timeout: 60_000 }, async t => {
+  const { as, during } = await world(t);
+  const before = await during(() => wait(4));
+  const pages = Array.from({ length: 200 }, (_, index) => as('ops', `page-${index}`));
+  let updates = 0;
+  for (const page of pages) {
+    page.view(around()).on('update', () => { updates++; });
+    for (const feed of [page.counts(around()), page.trips(), page.stats()]) feed.on('any', () => {});
+  }
+  await until('all pages to be served', () => updates > 1000, 30);
+  const then = await during(() => wait(5));
+  assertServed(before);
+  assertServed(then);
+  t.diagnostic(['p50', 'p99'].map(name => `${name} ${middle(before.seconds, name).toFixed(2)} ms, with 200 pages `
+    + `${middle(then.seconds, name).toFixed(2)} ms`).join('; '));
+});
+
+test("1,000 sessions have the hub's figures each second", { skip, timeout: 60_000 }, async t => {
+  const { as, during } = await world(t);
+  const heard = new Array(1000).fill(0);
+  heard.forEach((_, index) => as('ops', `S${index}`).stats().on('stats', () => { heard[index]++; }));
+  await until('all to hear some', () => heard.every(count => count > 0), 40);
+  const before = [...heard], then = await during(() => wait(5));
+  assert.ok(heard.every((count, index) => count - before[index] >= 3), `${Math.min(...heard)} at least`);
+  assertServed(then);
+});
+
+test('a view of 256 cells that moves without pause costs whoever moves it, and nobody else', { skip, timeout: 60_000 },
+  async t => {
+    const { hub, during } = await world(t);
+    const codes = [];
+    const then = await during(async () => {
+      const socket = new WebSocketByNet(`${hub.url}?role=ops&id=mover`, ['locationhub.v1.json']);
+      let greeted = false, closed;
+      socket.onmessage = ({ data }) => {
+        const { type, payload } = JSON.parse(data);
+        greeted ||= type === 'connected';
+        if (type === 'error') codes.push(payload.code);
+      };
+      socket.onclose = ({ code }) => { closed = code; };
+      await until('a greeting', () => greeted);
+      for (let step = 0; step < 2000 && closed === undefined; step++) {
+        const { west, south, east, north } = around(step % 2 ? 5 : 0, 0.04);
+        socket.send(JSON.stringify({ type: 'subscribe', timestamp: Date.now(), messageId: `m${step}`,
+          payload: { channel: `box:${west},${south},${east},${north}`, viewId: 'v', precision: 6 } }));
+        if (step % 20 === 0) await wait(0.05);
+      }
+      await until('its end, or a refusal', () => closed !== undefined || codes.length, 10);
+      socket.close(1000);
+      return closed;
+    });
+    t.diagnostic(`closed with ${then.result}; errors: ${[...new Set(codes)]}`);
+    assert.ok(then.result === 4429 || codes.includes('rate_limited'), 'it is held to its rate');
+    assertServed(then);
+  });
