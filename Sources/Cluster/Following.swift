@@ -334,7 +334,7 @@ extension ClusterNode {
       relay(publication)
       let due = follow.held.filter { ($0.after ?? 0) <= sequence }
       follow.held.removeAll { ($0.after ?? 0) <= sequence }
-      due.forEach { relay($0) }
+      for publication in due { relay(publication) }
     } else if let after = publication.after, after > point.since {
       follow.held.removeAll { $0.isPosition == publication.isPosition }
       follow.held.append(publication)

@@ -57,7 +57,7 @@ public struct Log: Sendable {
   ) {
     guard level >= self.level, !isSilent else { return }
     let time = Timestamp(milliseconds: ClockReading.read().unixMilliseconds)
-    var line = Log.line(format, time, level, event, fields)
+    let line = Log.line(format, time, level, event, fields)
     _ = unsafe line.withBytes { unsafe StandardStream.error.write($0) }
   }
 

@@ -35,10 +35,11 @@ struct ClusterFile: Sendable {
   /// Reads and checks a file.
   static func read(_ path: String) throws(CommandError) -> ClusterConfiguration {
     let plain = ClusterFile()
-    var given = try Arguments([], verb: path, options: settings.map { $0.option(plain) })
-    try given.merge(configuration: try readText(path), file: path)
+    var given = Arguments(collecting: [], verb: path, options: settings.map { $0.option(plain) })
+    given.merge(configuration: try readText(path), file: path)
     var file = plain
-    try given.apply(settings, to: &file)
+    given.collect(settings, into: &file)
+    try given.faults.check()
     return try file.configuration(path)
   }
 

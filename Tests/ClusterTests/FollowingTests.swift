@@ -54,7 +54,7 @@ import Testing
     let out = statesOut(5..<15)
     #expect(out == 10)
     #expect(riders.allSatisfy { $0.faults.isEmpty && $0.positions.count >= 10 })
-    riders.forEach { world["b"].leave($0) }
+    for rider in riders { world["b"].leave(rider) }
     world.run(seconds: 0.5)
     #expect(statesOut(15..<20) == 0)
     #expect(world["b"].node.node.counters.follows == 0)

@@ -305,9 +305,7 @@ extension Channels {
   /// What went with a channel's last subscriber.
   enum Release {
     case nothing
-    case channel(Channel, wasFollowed: Bool)
-    /// A channel of another hub that is kept, because it was this hub's before.
-    case followed(Channel)
+    case channel(Channel)
     /// A cell that was watched, by its index in the area table.
     case area(Int)
   }

@@ -15,6 +15,8 @@ struct Channels: ~Copyable {
   private var fleet: Int?
   /// The channel of all trips' events, once somebody has subscribed to it.
   private(set) var trips: Int?
+  /// The outlet that stands for the other hubs; nil where there are none.
+  private(set) var clusterOutlet: UInt32?
   /// Names the history that sequences belong to.
   private(set) var epoch: InlineText
   /// Events, and publications handed to outlets: one for each channel and outlet with a subscriber.
@@ -26,6 +28,8 @@ struct Channels: ~Copyable {
     outputs = OutletOutputs(count: outlets)
     self.epoch = epoch
   }
+
+  mutating func joinCluster(outlet: UInt32) { clusterOutlet = outlet }
 
   /// Changes the seed while there are no channels.
   mutating func setSeed(_ seed: UInt64) { table.setSeed(seed) }
@@ -228,16 +232,6 @@ struct Channels: ~Copyable {
     _ = table.setKept(channel, false)
   }
 
-  /// Whether kept events have room for so many bytes more of routes and texts.
-  func hasRoom(forContent bytes: Int, below limit: Int) -> Bool { bytes == 0 || table.contentBytes + bytes <= limit }
-
-  /// Whether kept events have room for the route of a change: on the trip's channel, the driver's, and that of all
-  /// trips.
-  func hasRoom(forRouteOf change: TripChange, below limit: Int) -> Bool {
-    let bytes = change.route?.polyline.utf8.count ?? 0
-    return hasRoom(forContent: (trips == nil ? 2 : 3) * bytes, below: limit)
-  }
-
   // MARK: Subscribers
 
   /// The channel of a name, made if it isn't there; nil at the limit of the role.
@@ -298,14 +292,15 @@ struct Channels: ~Copyable {
   mutating func release(_ handle: ChannelHandle, of outlet: UInt32) -> Release {
     let index = Int(handle.index)
     let (name, area, wasFollowed) = (table.name(index), table.area(index), table.isFollowed(index))
-    if table.removeSubscriber(index, outlet: Int(outlet)) {
-      if name == .fleet { fleet = nil }
-      return area.map { .area($0) } ?? .channel(name, wasFollowed: wasFollowed)
+    let isGone = table.removeSubscriber(index, outlet: Int(outlet))
+    // Its own events may be kept beyond its last subscriber, and nobody is here any more who follows it elsewhere.
+    if wasFollowed, isGone || table.outlets(index).isEmpty {
+      if !isGone { table.setFollowed(index, false) }
+      tell(.unfollowed(name))
     }
-    // Its own events may be kept beyond that, and nobody is here any more who follows it elsewhere.
-    guard wasFollowed, table.outlets(index).isEmpty else { return .nothing }
-    table.setFollowed(index, false)
-    return .followed(name)
+    guard isGone else { return .nothing }
+    if name == .fleet { fleet = nil }
+    return area.map { .area($0) } ?? .channel(name)
   }
 
   // MARK: Storing
@@ -318,26 +313,6 @@ struct Channels: ~Copyable {
     publicationNumber = max(publicationNumber, event.number)
     return table.restore(event)
   }
-
-  mutating func restore(_ name: Channel, sequence: UInt64) -> Bool { table.restore(name, sequence: sequence) }
-
-  mutating func restore(highestSequence number: UInt64) { table.restore(highestSequence: number) }
-
-  mutating func restoreForgotten(_ name: Channel) -> Bool {
-    guard let channel = table.find(name) else { return false }
-    _ = table.setKept(channel, false)
-    return true
-  }
-
-  /// What is stored of channels, in an order in which it can be restored: their names, then the events of all.
-  func forEachRecord<E: Error>(_ body: (DurableRecord) throws(E) -> Void) throws(E) {
-    try table.forEachKept { (name, sequence) throws(E) in try body(.channel(name, sequence: sequence)) }
-    try table.forEachEvent { (event) throws(E) in try body(.event(event)) }
-  }
-
-  var highestSequence: UInt64 { table.highestSequence }
-
-  func keptNames() -> [Channel] { table.keptNames() }
 
   /// Positions had numbers too, and theirs are not stored: further ones begin far beyond.
   mutating func finishRestoring() {

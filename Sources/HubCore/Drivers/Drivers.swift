@@ -234,10 +234,16 @@ struct Drivers: ~Copyable {
     return true
   }
 
-  /// A session of the driver has begun at another hub, or here again. What is elsewhere is offline here.
-  mutating func setElsewhere(_ driver: Int, _ isElsewhere: Bool, at uptime: Int64, _ deadlines: inout Deadlines) {
-    slab[driver].isElsewhere = isElsewhere
-    if isElsewhere, !slab[driver].isStale { becomeStale(driver, at: uptime, &deadlines) }
+  /// A session of the driver has begun here.
+  mutating func arrive(_ driver: Int) { slab[driver].isElsewhere = false }
+
+  /// A session of the driver has begun at another hub: here it is offline. Gives its session here, which ends.
+  mutating func leave(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) -> SessionRef? {
+    let session = slab[driver].session
+    if let session { disconnect(session, at: uptime) }
+    slab[driver].isElsewhere = true
+    if !slab[driver].isStale { becomeStale(driver, at: uptime, &deadlines) }
+    return session
   }
 
   private mutating func becomeStale(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) {

@@ -31,7 +31,17 @@ extension Hub {
       deadlines.arm(.replacedSession, drivers.handle(of: driver), at: notifiesAt)
     }
     emit(.admitted(session, beginSampling(driver)), to: session.outlet)
-    if clusterOutlet != nil { arrive(driver) }
+    if channels.isInCluster { arrive(driver) }
+  }
+
+  /// A driver's session has begun here: those who followed the driver at another hub follow it here.
+  private mutating func arrive(_ driver: Int) {
+    drivers.arrive(driver)
+    let name = Channel.driver(drivers[driver].id)
+    if let channel = channels.find(name) {
+      channels.takeOver(name, snapshot(of: name, after: channels.sequence(channel)))
+    }
+    channels.tell(.owned(name, takes: true))
   }
 
   /// Some of the driver's older sessions may have to be told by now that they were replaced.
@@ -211,7 +221,7 @@ extension Hub {
   }
 
   mutating func removeDriver(_ driver: Int) {
-    if clusterOutlet != nil, !drivers[driver].isElsewhere { tellReleased(.driver(drivers[driver].id)) }
+    if !drivers[driver].isElsewhere { channels.tell(.released(.driver(drivers[driver].id))) }
     fences.drop(driver)
     drivers.remove(driver)
   }

@@ -6,7 +6,7 @@ import HubMessages
 extension Hub {
   /// Opens the channel, or refuses. `isHere`: no other hub has it.
   mutating func subscribe(_ input: SubscribeInput, isHere: Bool = false) {
-    if !isHere, clusterOutlet != nil, asksElsewhere(input) { return }
+    if !isHere, channels.isInCluster, !self.isHere(input.request.channel) { return channels.lookElsewhere(input) }
     do throws(ErrorReply) {
       switch input.request.channel {
       case .area, .nearby, .box, .counts, .countsBlock: try watchArea(input)
@@ -83,11 +83,7 @@ extension Hub {
   mutating func release(_ outlet: UInt32, _ handle: ChannelHandle) {
     switch channels.release(handle, of: outlet) {
     case .nothing: break
-    case .channel(let name, let wasFollowed):
-      link(name, to: nil)
-      if wasFollowed, let outlet = clusterOutlet { emit(.cluster(.unfollowed(name)), to: outlet) }
-    case .followed(let name):
-      if let outlet = clusterOutlet { emit(.cluster(.unfollowed(name)), to: outlet) }
+    case .channel(let name): link(name, to: nil)
     case .area(let area): areas.end(area)
     }
   }

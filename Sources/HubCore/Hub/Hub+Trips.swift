@@ -72,7 +72,7 @@ extension Hub {
     if step.isNew {
       trips.link(trip, to: channels.find(.trip(trips[trip].id)))
       drivers.count(begunTrips: 1, of: trips[trip].beginner)
-      tellOwned(.trip(trips[trip].id), takes: false)
+      channels.tell(.owned(.trip(trips[trip].id), takes: false))
     }
     countActiveTrip(trip)
     recordTrip(trip)
@@ -251,7 +251,7 @@ extension Hub {
   }
 
   mutating func removeTrip(_ trip: Int) {
-    tellReleased(.trip(trips[trip].id))
+    channels.tell(.released(.trip(trips[trip].id)))
     drivers.count(begunTrips: -1, of: trips[trip].beginner)
     trips.remove(trip)
   }

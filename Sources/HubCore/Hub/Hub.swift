@@ -35,8 +35,6 @@ public struct Hub: ~Copyable {
   var driverListings = DriverListings()
   /// The journal knows this hub's epoch and seed.
   var isNamed = false
-  /// Stands for the other hubs; nil where there are none.
-  var clusterOutlet: UInt32?
 
   public internal(set) var counters = HubCounters()
   /// More waits than one turn looks at: call `process` again soon.
@@ -74,6 +72,18 @@ public struct Hub: ~Copyable {
     audience = PublicAudience(key: pseudonymKey ?? drawn)
     areas = AreaTable(seed: seed)
     deadlines = Deadlines(uptime: now.uptime)
+  }
+
+  /// From now on this hub is one of several, and `outlet` stands for the others. Tells the cluster what is here. After
+  /// `finishLoading`, before any input.
+  public mutating func joinCluster(outlet: UInt32) {
+    channels.joinCluster(outlet: outlet)
+    for trip in 0..<trips.endIndex where trips.isInUse(trip) {
+      channels.tell(.owned(.trip(trips[trip].id), takes: false))
+    }
+    for driver in 0..<drivers.endIndex where drivers.isInUse(driver) {
+      channels.tell(.owned(.driver(drivers[driver].id), takes: false))
+    }
   }
 
   /// A turn with one list of inputs. `now` must not go back.
@@ -200,6 +210,44 @@ public struct Hub: ~Copyable {
     }
   }
 
+  /// What other hubs of the cluster have to say.
+  private mutating func handle(_ input: ClusterInput) {
+    switch input {
+    case .subscribeHere(let input): subscribe(input, isHere: true)
+    case .followed(let input, let answer, let missed, let isParty):
+      if isHere(answer.channel) { return subscribe(input) }  // it has come here meanwhile
+      if !channels.follow(input, answer, missed, isParty: isParty) { refuseSubscription(input, fullOfChannels()) }
+    case .refused(let input, let error): emit(.subscriptionRefused(input.session, error), to: input.session.outlet)
+    case .resumed(let answer, let missed): channels.resume(answer, missed)
+    case .relayed(let publication): channels.relay(publication)
+    case .ended(let name, let reason): channels.emit(onFollowed: name) { .channelEnded($0, name, reason) }
+    case .shareEnded(let name, let holder): channels.emit(onFollowed: name) { .shareEnded($0, name, of: holder) }
+    case .claimed(let name, let driver): channels.emit(onFollowed: name) { .channelClaimed($0, name, by: driver) }
+    case .begunElsewhere(let name): if !isHere(name) { channels.followElsewhere(name) }
+    case .driverElsewhere(let id): leave(id)
+    }
+  }
+
+  /// The driver is at another hub: its session ends, and those who follow it do so there.
+  private mutating func leave(_ id: Identifier) {
+    guard let driver = drivers.find(id), !drivers[driver].isElsewhere else { return }
+    if let session = drivers.leave(driver, at: now.uptime, &deadlines) {
+      counters.replacements += 1
+      emit(.replaced(session, isRepeated: false), to: session.outlet)
+    }
+    noteArea(driver)
+    channels.move(.driver(id))
+  }
+
+  /// Whether the channel is this hub's own: its trip or driver is here, or it is of a kind that every hub has itself.
+  func isHere(_ name: Channel) -> Bool {
+    switch name {
+    case .trip(let id): trips.find(id) != nil
+    case .driver(let id): drivers.find(id).map { !drivers[$0].isElsewhere } ?? false
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: true
+    }
+  }
+
   /// Handles what has become due, as far as one turn does; true where there is more.
   mutating func handleDeadlines() -> Bool {
     for _ in 0..<limits.deadlinesPerTurn {
@@ -225,6 +273,36 @@ public struct Hub: ~Copyable {
     channels.setSeed(seed)
     self.pseudonymKey = pseudonymKey
     if !hasOperatorsKey { audience = PublicAudience(key: pseudonymKey) }
+  }
+
+  // MARK: Counters
+
+  /// What the hub counts, with how many entries each table has now. Called where it is shown, once a second: a turn
+  /// does not work out what nobody reads.
+  public mutating func shownCounters() -> HubCounters {
+    var shown = counters
+    drivers.countEntries(into: &shown)
+    trips.countEntries(into: &shown)
+    channels.countEntries(into: &shown)
+    fences.countEntries(into: &shown)
+    shown.set(.areas, areas.count)
+    shown.set(.queries, searches.count)
+    shown.set(.driverLists, driverListings.count)
+    shown.set(.waitingFixes, max(backlog.fixes, lookups.fixes))
+    shown.set(.waitingResumes, backlog.waitingResumes)
+    return shown
+  }
+
+  /// What is known without a look into a table.
+  mutating func updateSizes() {
+    counters.drivers = drivers.count
+    counters.trips = trips.count
+    counters.channels = channels.count
+    counters.eventsPublished = channels.eventsPublished
+    counters.deliveries = channels.deliveries
+    counters.driversOnline = drivers.onlineCount
+    counters.eventsKept = channels.eventCount
+    counters.answersHeld = storage.held.answers
   }
 
   // MARK: Output
