@@ -69,7 +69,7 @@ struct TrackFuzzTests {
         #expect(p.p00 > 0 && p.p11 > 0 && p.p22 > 0)
         #expect(p.p00.isFinite && p.p11.isFinite && p.p22.isFinite)
         #expect(p.p00 * p.p11 > p.p01 * p.p01 && p.p00 * p.p22 > p.p02 * p.p02 && p.p11 * p.p22 > p.p12 * p.p12)
-        #expect(MotionFilter.noiseRange.contains(filter.noiseScale) && (0...1).contains(filter.latency.seconds))
+        #expect(MotionFilter.noiseRange.contains(filter.noiseScale) && (0...1).contains(filter.latency.speed.seconds))
       }
     }
     #expect(published > 0)

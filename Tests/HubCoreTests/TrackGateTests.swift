@@ -70,7 +70,7 @@ struct TrackGateTests {
       let off = Globe.place(from: east(60 + step), bearing: Double(step) * 95, meters: 4000).place
       let position = try #require(tracker.update(.at(60 + Double(step), off, speed: 15, heading: 90)).position)
       #expect(position.absorbed == .tooFast && Globe.distance(position.coordinate, east(60 + step)) < 20)
-      #expect(position.accuracy > accuracy)
+      #expect(position.accuracy >= accuracy)
       #expect(position.confidence == (step < 10 ? .medium : .low), "\(step)")
       accuracy = position.accuracy
     }
@@ -147,17 +147,17 @@ struct TrackGateTests {
     #expect(try #require(tracker.filter).isStanding)
   }
 
-  @Test("A driver whose fixes are absorbed for twenty seconds is where the next one says")
+  @Test("A driver whose fixes are absorbed for a minute is where the next one says")
   func longestHold() throws {
     var tracker = Tracker()
     for second in 0..<60 { _ = tracker.update(.at(Double(second), munich, speed: 0)) }
-    for step in 0..<10 {
+    for step in 0..<30 {
       let off = Globe.place(from: munich, bearing: Double(step) * 95, meters: 60).place
       let position = try #require(tracker.update(.at(60 + Double(step) * 2, off, speed: 0)).position)
-      #expect((position.absorbed == nil) == (step == 10), "\(step)")
+      #expect(position.absorbed != nil, "\(step)")
     }
     let off = Globe.place(from: munich, bearing: 200, meters: 60).place
-    let position = try #require(tracker.update(.at(80, off, speed: 0)).position)
+    let position = try #require(tracker.update(.at(120, off, speed: 0)).position)
     #expect(position.absorbed == nil && Globe.distance(position.coordinate, off) < 10)
   }
 

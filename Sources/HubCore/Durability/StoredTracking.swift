@@ -4,7 +4,7 @@
 // Of the filter's state the position itself (place, speed, heading) stands in the fix. Biases and correlations are left
 // out: they matter for seconds, which a restart takes. What took minutes to learn is kept: how noisy the phone is, and
 // how late and how wrong its velocity. Without the first the gate would refuse good fixes of a bad phone; without the
-// last a phone that lies about its motion would be believed again for seconds. A position that is still in doubt is
+// last a phone that lies about its motion would be believed again for seconds. A position in doubt is
 // stored as one that is less sure.
 //
 //     at  bytes                                            at  bytes

@@ -65,8 +65,9 @@ extension MotionFilter {
       if (off * off).sum() <= radius * radius * MotionFilter.parkedShare { return parkedPlace.coordinate.published }
     }
     isParked = isStanding
-    parkedPlace = PackedCoordinate(coordinate)
-    return coordinate
+    let place = coordinate
+    if isParked { parkedPlace = PackedCoordinate(place) }
+    return place
   }
 
   /// Takes a new heading, and the rate of turn from the one before.

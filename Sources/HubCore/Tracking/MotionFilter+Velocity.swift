@@ -67,7 +67,7 @@ extension MotionFilter {
     let measured = SIMD2<Float>(course * Double(fix.speed))
     let before = latency.last
     let corrected = latency.corrected(measured, course: course, after: dt)
-    checkVelocity(measured, before: before, at: fix, after: dt, isComparable: isComparable)
+    checkVelocity(corrected, change: measured - before, at: fix, after: dt, isComparable: isComparable)
     measureVelocity(corrected, variance: sigmaSquared + Double(trust.variance), of: fix, after: dt)
     return course
   }
@@ -77,14 +77,15 @@ extension MotionFilter {
     trust.skip()
   }
 
-  /// Learns how good the phone's velocities are, from this one, the one before, and the places of both.
+  /// Learns how good the phone's velocities are, from this one, by how much it changed since the last, and the places of
+  /// both.
   private mutating func checkVelocity(
-    _ measured: SIMD2<Float>, before: SIMD2<Float>, at fix: TrackMeasurement, after dt: Double, isComparable: Bool
+    _ corrected: SIMD2<Double>, change: SIMD2<Float>, at fix: TrackMeasurement, after dt: Double, isComparable: Bool
   ) {
-    guard dt > 0, dt <= VelocityLatency.longestStep, !before.x.isNaN else { return trust.skip() }
-    trust.jump(measured - before)
+    guard dt > 0, dt <= VelocityLatency.longestStep, !change.x.isNaN else { return trust.skip() }
+    trust.jump(change)
     guard isComparable else { return }
-    let led = (SIMD2<Double>(measured) + SIMD2<Double>(before)) * (dt / 2)
+    let led = (corrected - SIMD2<Double>(change) / 2) * dt
     let way = ground.displacement(from: lastPlace.coordinate, to: fix.coordinate)
     trust.compare(SIMD2<Float>(way - led), after: dt)
   }

@@ -59,7 +59,8 @@ struct MotionFilter: Sendable {
   /// NIS below which a position says something about the latency of speed.
   static let learningGate = 9.0
   /// How many times the noise's variance that of the place may be, after a fix was refused, for the next to be believed
-  /// without one that agrees with it.
+  /// without one that agrees with it; unless a single one was refused, and it lies where Doppler leads, within the
+  /// gate of its noise alone.
   static let vaguePlace = 4.0
   /// Seconds of refused fixes after which any is believed.
   static let longestHold = 60.0
@@ -238,7 +239,10 @@ extension MotionFilter {
     let gateNIS = distanceSquared / (expected + max(nominal, noise))
     if !isStale { adapt((distanceSquared - common) / (expected + noise)) }
     let agrees = rejections > 0 && agreesWithRefused(fix, after: dt)
-    let isVague = rejections > 0 && !agrees && expected > MotionFilter.vaguePlace * max(nominal, noise)
+    let isVague =
+      rejections > 0 && !agrees
+      && expected > MotionFilter.vaguePlace * max(nominal, noise)
+      && (rejections > 1 || dopplerShare < 0.5 || distanceSquared > MotionFilter.positionGate * max(nominal, noise))
     guard gateNIS <= MotionFilter.positionGate, !isVague, !isStale else {
       if let refusal = reject(fix, innovation: y, agrees: agrees, after: dt, maximumSpeed: maximumSpeed) {
         return refusal

@@ -8,8 +8,8 @@ struct PackedCoordinate: Sendable, Equatable, BitwiseCopyable {
   private var longitude: Int32
 
   @inline(__always) init(_ place: Coordinate) {
-    latitude = Int32((place.latitude * 1e7).rounded())
-    longitude = Int32((place.longitude * 1e7).rounded())
+    latitude = Int32(TrackMath.rounded(place.latitude * 1e7, to: 1))
+    longitude = Int32(TrackMath.rounded(place.longitude * 1e7, to: 1))
   }
 
   @inline(__always) var coordinate: Coordinate {
