@@ -52,6 +52,8 @@ public struct Arguments: Sendable {
       } else {
         let near = nearest(to: name, among: options.map(\.name)).map { "; did you mean --\($0)?" }
         faults.add(.usage("\(verb) has no option --\(name)" + (near ?? hint(word, words))))
+        // What follows is taken for its value, and is not a second fault.
+        if parts.count == 1, words.first?.hasPrefix("--") == false { words.removeFirst() }
       }
     }
     if expected.isEmpty, let extra = operands.first { faults.add(.usage("\(verb) takes no operand: \(extra)")) }
@@ -59,15 +61,14 @@ public struct Arguments: Sendable {
 
   private mutating func read(_ option: Option, _ attached: String?, _ words: inout ArraySlice<String>) {
     let origin = "--\(option.name)"
+    let text = attached ?? (option.placeholder == nil ? nil : words.popFirst())
     guard given[option.name] == nil || option.repeats else { return faults.add(.usage("\(origin) is given twice")) }
     guard let placeholder = option.placeholder else {
-      guard attached == nil else { return faults.add(.usage("\(origin) takes no value")) }
+      guard text == nil else { return faults.add(.usage("\(origin) takes no value")) }
       given[option.name] = [Value(origin: origin, text: "true")]
       return
     }
-    guard let text = attached ?? words.popFirst() else {
-      return faults.add(.usage("\(origin) needs a value: \(placeholder)"))
-    }
+    guard let text else { return faults.add(.usage("\(origin) needs a value: \(placeholder)")) }
     given[option.name, default: []].append(Value(origin: origin, text: text))
   }
 

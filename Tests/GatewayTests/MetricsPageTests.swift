@@ -28,7 +28,7 @@ import Testing
       decoding: Metric.page(MetricsReading(loops: loops, hub: hub, tables: bounds, residentBytes: 4096)),
       as: UTF8.self)
     #expect(text.hasSuffix("\n") && !text.contains("\n\n") && !text.contains("\r"))
-    let sample = /([a-z_]+)(?:\{([a-z_]+="[^"\\\n]*")\})? (\S+)/
+    let sample = /([a-z_]+)(?:\{([a-z_]+="[^"\\\n]*"(?:,[a-z_]+="[^"\\\n]*")*)\})? (\S+)/
     var page = Page()
     var helped: Set<String> = []
     for line in text.split(separator: "\n") {
