@@ -78,10 +78,11 @@ extension EndToEnd.EventStreams {
     for status in Self.moves {
       // A stream for each move, whose event comes while nobody follows.
       let stream = try stream(hub, "trip:T1", "fleet", "trip:T2", lastEventID: last)
+      let isResumed = last != nil
       for channel in ["trip:T1", "fleet", "trip:T2"] {
         let answer = try stream.receive("subscribed").message
         #expect(answer.string("channel") == channel)
-        if channel != "fleet" { #expect(answer.payload["recovered"] as? Bool == (last != nil)) }
+        if channel != "fleet" { #expect(answer.payload["recovered"] as? Bool == isResumed) }
         if channel == "trip:T1", !seen.isEmpty, let event = try stream.next() {
           seen.append(try #require(event.message.string("status")))
         } else if channel == "trip:T2", !seen.isEmpty {
