@@ -109,9 +109,11 @@ class Follower:
     async def follow(self, source):
         count = 0
         async for event in source.aiter_sse():
-            got = json.loads(event.data)
             if event.id:
                 self.last_id = event.id
+            if not event.data:
+                continue  # `retry` or `id` alone: an EventSource dispatches nothing
+            got = json.loads(event.data)
             if got["type"] == "subscribed" and self.opened > 1 and not got["payload"]["recovered"]:
                 self.lost += got["payload"]["channel"].startswith("trip:")  # the fleet has nothing to recover
             if got["type"] in ("trip_update", "notification"):
@@ -248,6 +250,8 @@ backend hub
         async with aconnect_sse(client, "GET", url, params=params, timeout=30) as source:
             source.response.raise_for_status()
             async for event in source.aiter_sse():
+                if not event.data:
+                    continue
                 got = json.loads(event.data)
                 if got["type"] == "subscribed":
                     times["open"] = time.monotonic()
@@ -269,7 +273,7 @@ backend hub
             hub.start()
             tokens = {
                 role: subprocess.run(
-                    [os.environ["LOCATIONHUB"], "token", "--keys", f"{folder}/keys", "--role", role, "--sub", sub],
+                    [os.environ["LOCATIONHUB"], "token", "--key", f"{folder}/keys", "--role", role, "--sub", sub],
                     capture_output=True, text=True, check=True).stdout.strip()
                 for role, sub in (("ops", "o1"), ("driver", "d1"))
             }
