@@ -296,7 +296,9 @@ extension ServeOptions {
       do throws(CommandError) {
         given.merge(configuration: try readText(file), file: file, except: ["config", "check"])
       } catch {
+        // What it would have said is not known: whatever else is found would be a guess.
         given.faults.add(error)
+        try given.faults.check()
       }
     }
     given.collect(ServeOptions.settings, into: &self)

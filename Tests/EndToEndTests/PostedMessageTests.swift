@@ -62,10 +62,10 @@ extension EndToEnd.PostedMessages {
     #expect(result.status == 200 && result.json["type"] as? String == "result", "\(result.text)")
     let payload = try #require(result.json["payload"] as? [String: Any])
     #expect(payload["replyTo"] as? String == "m1" && (payload["drivers"] as? [Any])?.count == 20)
-    let unknown = try post(hub, "role=ops&id=o1", "query", #"{"kind":"driver","id":"d99"}"#)
+    let unknown = try post(hub, "role=ops&id=o1", "query", #"{"kind":"driver","driverId":"d99"}"#)
     #expect(unknown.status == 404 && unknown.json["type"] as? String == "error")
     #expect((unknown.json["payload"] as? [String: Any])?["replyTo"] as? String == "m1")
-    #expect(try post(hub, "role=rider&id=r1", "query", #"{"kind":"driver","id":"d1"}"#).status == 403)
+    #expect(try post(hub, "role=rider&id=r1", "query", #"{"kind":"driver","driverId":"d1"}"#).status == 403)
   }
 
   @Test(
