@@ -147,12 +147,12 @@ public struct Arguments: Sendable {
 }
 
 /// The name that was probably meant: one that begins as `word` does or the other way round, else the one with the
-/// fewest changed letters (Levenshtein's distance), if these are at most a third of the word. Nil where none is near.
+/// fewest changed letters (Levenshtein's distance), if these are at most two, or a third of the word. Nil where none is near.
 /// Costs the product of the lengths for each name.
 func nearest(to word: String, among names: [String]) -> String? {
   if let name = names.first(where: { $0.hasPrefix(word) || word.hasPrefix($0) }) { return name }
   let distances = names.map { (name: $0, distance: distance(Array(word.utf8.prefix(100)), Array($0.utf8))) }
-  guard let near = distances.min(by: { $0.distance < $1.distance }), near.distance <= max(1, word.utf8.count / 3) else {
+  guard let near = distances.min(by: { $0.distance < $1.distance }), near.distance <= max(2, word.utf8.count / 3) else {
     return nil
   }
   return near.name

@@ -137,7 +137,7 @@ private func kettle(
 
   @Test(
     "the setting that was probably meant is found",
-    arguments: [("litre", "litres"), ("litresx", "litres"), ("degres", "degrees"), ("kepe", nil), ("x", nil)])
+    arguments: [("litre", "litres"), ("litresx", "litres"), ("degres", "degrees"), ("kepe", "keep"), ("x", nil)])
   func near(word: String, name: String?) {
     #expect(nearest(to: word, among: settings.map(\.name)) == name)
   }

@@ -72,12 +72,12 @@ extension Hub {
     case .begin(let share):
       try requireRoom("this hub cannot store shares now; send it again")
       try trips.share(trip, share, at: now.timestamp)
-      recordTrip(trip)
+      recordTrip(trip, isUpdate: false)
       return .shared(share, of: id)
     case .end(let share):
       try requireRoom("this hub cannot store that now; send it again")
       let ended = try trips.endShare(share, of: trip)
-      recordTrip(trip)
+      recordTrip(trip, isUpdate: false)
       if let channel = trips[trip].channel { channels.endShare(of: ended.holder, on: channel) }
       return .unshared
     }
