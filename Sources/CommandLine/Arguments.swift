@@ -147,8 +147,8 @@ public struct Arguments: Sendable {
 }
 
 /// The name that was probably meant: one that begins as `word` does or the other way round, else the one with the
-/// fewest changed letters (Levenshtein's distance), if these are at most two, or a third of the word. Nil where none is near.
-/// Costs the product of the lengths for each name.
+/// fewest changed letters (Levenshtein's distance), if these are at most two, or a third of the word. Nil where none is
+/// near. Costs the product of the lengths for each name.
 func nearest(to word: String, among names: [String]) -> String? {
   if let name = names.first(where: { $0.hasPrefix(word) || word.hasPrefix($0) }) { return name }
   let distances = names.map { (name: $0, distance: distance(Array(word.utf8.prefix(100)), Array($0.utf8))) }
