@@ -8,7 +8,7 @@ import HubTokens
 let device = Verb(
   name: "device", operands: "add DRIVER",
   summary: """
-    Makes a key for a driver's phone, and says what to type into its app (protocol/phones.md).
+    Makes a key for a driver's phone, with what to type into its app.
     The line that it prints belongs into the file of --device-keys; the hub reads that again on SIGHUP.
     The key itself is kept nowhere: type it into the phone now.
     """,
