@@ -83,7 +83,8 @@ struct SimulatedPhone {
   var lastSent: Int64 = 0
 }
 
-struct Simulation: ~Copyable {
+/// A class: the compiler checks each borrow of a structure with a hub in it for minutes.
+final class Simulation {
   let seed: UInt64
   let limits: HubLimits
   /// No event is forgotten before its trip is.
@@ -133,12 +134,12 @@ struct Simulation: ~Copyable {
   func fail(_ text: String) -> SimulationFailure { SimulationFailure(seed: seed, step: step, text: text) }
 
   /// True once in `count` times.
-  mutating func oneIn(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
-  mutating func pick(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
+  func oneIn(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
+  func pick(_ count: Int) -> Int { Int.random(in: 0..<count, using: &random) }
 
   // MARK: The run
 
-  mutating func run(steps: Int) throws(SimulationFailure) {
+  func run(steps: Int) throws(SimulationFailure) {
     for _ in 0..<steps {
       step += 1
       act()
@@ -152,7 +153,7 @@ struct Simulation: ~Copyable {
     try end()
   }
 
-  private mutating func act() {
+  private func act() {
     switch pick(20) {
     case 0..<9: sendFixes()
     case 9..<13: moveTrip()
@@ -164,7 +165,7 @@ struct Simulation: ~Copyable {
   }
 
   /// Hands over what loops have for the hub: of each loop in order, but sometimes not yet all.
-  private mutating func handInputs(all: Bool) throws(SimulationFailure) {
+  private func handInputs(all: Bool) throws(SimulationFailure) {
     for loop in loops.indices {
       if !all, oneIn(4) { continue }
       let waiting = loops[loop].inputs.count
@@ -175,7 +176,7 @@ struct Simulation: ~Copyable {
     }
   }
 
-  private mutating func passTime() throws(SimulationFailure) {
+  private func passTime() throws(SimulationFailure) {
     switch pick(60) {
     case 0: uptime += (oneIn(2) ? 86_500 : 86_300) * 1_000_000_000
     case 1..<5: uptime += Int64.random(in: 20...70, using: &random) * 1_000_000_000
@@ -185,14 +186,14 @@ struct Simulation: ~Copyable {
     try checkPresence()
   }
 
-  private mutating func drainSomeLoop() throws(SimulationFailure) {
+  private func drainSomeLoop() throws(SimulationFailure) {
     let loop = pick(loops.count)
     let count = oneIn(2) ? loops[loop].outputs.count : pick(loops[loop].outputs.count + 1)
     do throws(SimulatedLoop.Violation) { try loops[loop].drain(count) } catch { throw fail(error.text) }
   }
 
   /// Lets everything that is under way arrive.
-  mutating func settle() throws(SimulationFailure) {
+  func settle() throws(SimulationFailure) {
     while loops.contains(where: { !$0.inputs.isEmpty || !$0.outputs.isEmpty }) {
       try handInputs(all: true)
       for loop in loops.indices {
@@ -202,7 +203,7 @@ struct Simulation: ~Copyable {
   }
 
   /// Everyone leaves, every trip ends, time passes: then nothing may be left.
-  private mutating func end() throws(SimulationFailure) {
+  private func end() throws(SimulationFailure) {
     for loop in loops.indices {
       for slot in 0..<Cast.slots { loops[loop].close(slot) }
     }
@@ -217,7 +218,7 @@ struct Simulation: ~Copyable {
   }
 
   /// Ops cancels every trip that goes on, with a message id that the trip does not remember.
-  private mutating func endTrips() throws(SimulationFailure) {
+  private func endTrips() throws(SimulationFailure) {
     for trip in 0..<Cast.trips {
       guard let state = model.trips[trip], state.ended == nil else { continue }
       let message = Cast.messages.indices.first { number in

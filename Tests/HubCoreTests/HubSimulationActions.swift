@@ -10,7 +10,7 @@ extension Simulation {
   // MARK: Drivers
 
   /// A driver comes, on whatever loop: perhaps it is connected elsewhere, then it is replaced.
-  mutating func connectDriver() {
+  func connectDriver() {
     let loop = pick(loops.count)
     let driver = pick(Cast.drivers)
     guard let slot = loops[loop].openSlot(driver: driver, visitor(driver)) else { return }
@@ -21,23 +21,23 @@ extension Simulation {
   }
 
   /// Someone with development's word, or with a token that names some of the trips.
-  private mutating func visitor(_ actor: Int) -> SimulatedLoop.Visitor {
+  private func visitor(_ actor: Int) -> SimulatedLoop.Visitor {
     SimulatedLoop.Visitor(actor: actor, isDevelopment: oneIn(4), names: random.next())
   }
 
   /// A token in place of another: the loop asks about every subscription.
-  mutating func refreshToken() {
+  func refreshToken() {
     let loop = pick(loops.count)
     loops[loop].refresh(pick(Cast.slots), names: random.next())
   }
 
-  mutating func closeSlot() {
+  func closeSlot() {
     let loop = pick(loops.count)
     loops[loop].close(pick(Cast.slots))
   }
 
   /// A fix or a batch from a driver that believes to be connected, now and then a batch over HTTP.
-  mutating func sendFixes() {
+  func sendFixes() {
     let loop = pick(loops.count)
     let isHTTP = oneIn(30)
     let slot = pick(Cast.slots)
@@ -73,7 +73,7 @@ extension Simulation {
   }
 
   /// Mostly good and newer than the last; sometimes late, the same again, an hour ahead, or not to be believed.
-  private mutating func fix(of driver: Int) -> Fix {
+  private func fix(of driver: Int) -> Fix {
     var time = max(now.timestamp.milliseconds + phones[driver].offset, phones[driver].lastSent + 1)
     var place = phones[driver].place
     var accuracy = 5 + Double(pick(20))
@@ -92,7 +92,7 @@ extension Simulation {
   // MARK: Trips
 
   /// Mostly the next step of the trip by someone who may make it, else anything by anyone.
-  mutating func moveTrip() {
+  func moveTrip() {
     let trip = pick(Cast.trips)
     var actor = pick(Cast.actors.count)
     var status = TripStatus.allCases[pick(TripStatus.allCases.count)]
@@ -129,7 +129,7 @@ extension Simulation {
   // MARK: Subscribers
 
   /// A session subscribes, subscribes again with what it saw last (or with nonsense), or leaves.
-  mutating func subscribeOrLeave() {
+  func subscribeOrLeave() {
     let loop = pick(loops.count)
     let slot = pick(Cast.slots)
     if !loops[loop].isOpen(slot) { loops[loop].openViewer(slot, visitor(pick(Cast.actors.count))) }
@@ -161,7 +161,7 @@ extension Simulation {
   }
 
   /// What a driver says of itself: sometimes only how it is, sometimes what it drives.
-  private mutating func driverStatus() -> DriverStatusReport {
+  private func driverStatus() -> DriverStatusReport {
     let words = [message("van"), message("bus"), message("xl")].map(\.text)
     let status = [DriverStatus.available, .unavailable, .background][pick(3)]
     return DriverStatusReport(
@@ -169,7 +169,7 @@ extension Simulation {
       tags: oneIn(2) ? Array(words.prefix(pick(4))) : nil)
   }
 
-  private mutating func search() -> DriverSearch {
+  private func search() -> DriverSearch {
     let filter = DriverFilter(
       status: oneIn(4) ? .available : nil, tags: oneIn(4) ? [InlineText("xl")!] : [],
       maxAge: oneIn(4) ? 30 : nil, includesStale: oneIn(3))
@@ -180,7 +180,7 @@ extension Simulation {
     return DriverSearch(area: area, limit: pick(9) + 1, filter: filter)
   }
 
-  mutating func askSomething() {
+  func askSomething() {
     let loop = pick(loops.count)
     let session = loops[loop].reference(pick(Cast.slots))
     let input: HubInput =

@@ -27,7 +27,7 @@ struct Tally {
 
 extension Simulation {
   /// One input (or none, a turn in which only time has passed) through the hub.
-  mutating func hand(_ input: SimulatedInput?) throws(SimulationFailure) {
+  func hand(_ input: SimulatedInput?) throws(SimulationFailure) {
     lastCounters = hub.counters
     let session = input?.session
     if case .released(let topic)? = input?.kind {
@@ -52,7 +52,7 @@ extension Simulation {
   }
 
   /// The hub cancels a trip that nobody has moved or driven for 24 h, within two seconds after that, and no other.
-  private mutating func expireTrips() throws(SimulationFailure) {
+  private func expireTrips() throws(SimulationFailure) {
     for trip in 0..<Cast.trips {
       guard let state = model.trips[trip], state.ended == nil, let index = hub.trips.find(Cast.tripIDs[trip]) else {
         continue
@@ -69,7 +69,7 @@ extension Simulation {
   }
 
   /// Tells the loops whose trips the publications were of, for what they check when they look at these.
-  private mutating func noteParties(_ tally: Tally) {
+  private func noteParties(_ tally: Tally) {
     for (number, topic) in tally.onTrips {
       let parties = model.trip(ofTopic: topic)?.parties
       for loop in loops.indices { loops[loop].parties[number] = parties }
@@ -81,7 +81,7 @@ extension Simulation {
   }
 
   /// Loops are told whose a trip is now, and no more than that.
-  private mutating func judgeClaims(_ tally: Tally) throws(SimulationFailure) {
+  private func judgeClaims(_ tally: Tally) throws(SimulationFailure) {
     for case .channelClaimed(_, let channel, let driver) in tally.others {
       let topic = Cast.topicOfChannel[channel] ?? Cast.fleet
       guard let claimed = model.trip(ofTopic: topic)?.driver, Cast.driverIDs[claimed] == driver else {
@@ -98,7 +98,7 @@ extension Simulation {
 
   // MARK: Every output
 
-  private mutating func look(
+  private func look(
     at output: HubOutput, loop: Int, _ input: SimulatedInput?, _ tally: inout Tally
   ) throws(SimulationFailure) {
     mix(UInt64(loop))
@@ -130,7 +130,7 @@ extension Simulation {
     }
   }
 
-  private mutating func look(at delivery: Delivery, loop: Int, _ tally: inout Tally) throws(SimulationFailure) {
+  private func look(at delivery: Delivery, loop: Int, _ tally: inout Tally) throws(SimulationFailure) {
     mix(delivery.publication.number)
     guard let topic = model.handles.firstIndex(of: delivery.channel), model.subscribers[topic][loop] > 0 else {
       throw fail("\(delivery.publication.channel) went to loop \(loop), which does not listen")
@@ -172,7 +172,7 @@ extension Simulation {
   }
 
   /// No position is older than one that was published before, in one life of the driver's record.
-  private mutating func checkOrder(of location: DriverLocation, topic: Int) throws(SimulationFailure) {
+  private func checkOrder(of location: DriverLocation, topic: Int) throws(SimulationFailure) {
     guard let driver = Cast.driverIDs.firstIndex(of: location.driverID), let index = hub.drivers.find(location.driverID)
     else { throw fail("a position of nobody") }
     let life = hub.drivers.handle(of: index)
@@ -183,7 +183,7 @@ extension Simulation {
     }
   }
 
-  private mutating func judgeSubscribed(
+  private func judgeSubscribed(
     _ handle: ChannelHandle, _ answer: Subscribed, _ missed: [Publication], _ isParty: Bool, loop: Int,
     _ input: SimulatedInput?
   ) throws(SimulationFailure) {
@@ -281,7 +281,7 @@ extension Simulation {
     }
   }
 
-  private mutating func forgetTrips() throws(SimulationFailure) {
+  private func forgetTrips() throws(SimulationFailure) {
     for trip in 0..<Cast.trips where model.trips[trip] != nil && hub.trips.find(Cast.tripIDs[trip]) == nil {
       guard let ended = model.trips[trip]?.ended, uptime >= ended + 86_400_000_000_000 else {
         throw fail("trip \(trip) was forgotten early")
@@ -290,5 +290,5 @@ extension Simulation {
     }
   }
 
-  mutating func mix(_ value: UInt64) { digest = (digest ^ value) &* 0x0000_0100_0000_01B3 }
+  func mix(_ value: UInt64) { digest = (digest ^ value) &* 0x0000_0100_0000_01B3 }
 }

@@ -8,7 +8,7 @@ import HubTestSupport
 
 extension Simulation {
   /// Another shape, or none any more, for one of the fences; the last one is about two drivers.
-  mutating func changeFence() {
+  func changeFence() {
     let number = pick(Cast.fences)
     let id = Cast.fenceIDs[number]
     let filter = FenceFilter(status: oneIn(4) ? .available : nil)
@@ -27,7 +27,7 @@ extension Simulation {
 
   private func put(_ fence: Fence) -> FenceQuestion { .put(fence, FenceCovering(fence)) }
 
-  mutating func ask(_ question: FenceQuestion, loop: Int) {
+  func ask(_ question: FenceQuestion, loop: Int) {
     let session = SessionRef(outlet: UInt32(loop), slot: 99, generation: 1)
     loops[loop].inputs.append(SimulatedInput(kind: .other, session: nil, input: .fences(session, question)))
   }
@@ -89,7 +89,7 @@ extension Simulation {
   }
 
   /// All fences go.
-  mutating func endFences() throws(SimulationFailure) {
+  func endFences() throws(SimulationFailure) {
     for id in Cast.fenceIDs { ask(.delete(id), loop: 0) }
     try settle()
   }

@@ -18,7 +18,7 @@ import Testing
 
   /// Runs one world to its end; the digest of all outputs, and what was counted.
   private func run(_ seed: UInt64) throws(SimulationFailure) -> (UInt64, HubCounters, SimulationReach) {
-    var simulation = Simulation(seed: seed)
+    let simulation = Simulation(seed: seed)
     try simulation.run(steps: HubSimulationTests.steps)
     for loop in simulation.loops { simulation.reached.keptAsParty += loop.keptAsParty }
     return (simulation.digest, simulation.hub.counters, simulation.reached)

@@ -6,7 +6,7 @@ import HubMessages
 
 extension Simulation {
   /// What must be known before the hub changes: whether fixes will be let through, what a move will get.
-  mutating func judgeBefore(_ input: SimulatedInput?) throws(SimulationFailure) -> SimulationModel.Verdict? {
+  func judgeBefore(_ input: SimulatedInput?) throws(SimulationFailure) -> SimulationModel.Verdict? {
     let hasRoom = hub.trips.count < limits.trips
     switch input?.kind {
     case .move(let actor, let trip, let report, let message, let isGranted):
@@ -21,7 +21,7 @@ extension Simulation {
     }
   }
 
-  mutating func judgeAfter(
+  func judgeAfter(
     _ input: SimulatedInput?, _ session: SessionRef?, _ verdict: SimulationModel.Verdict?, _ tally: Tally
   ) throws(SimulationFailure) {
     switch input?.kind {
@@ -40,7 +40,7 @@ extension Simulation {
   }
 
   /// Each accepted fix makes exactly one publication, on each of its channels, for each loop that listens; others none.
-  private mutating func judgeFixes(
+  private func judgeFixes(
     _ driver: Int, _ trip: Int?, _ count: Int, _ verdict: SimulationModel.Verdict?, _ tally: Tally
   ) throws(SimulationFailure) {
     let counters = hub.counters
@@ -103,7 +103,7 @@ extension Simulation {
   }
 
   /// `subscribed`, or why not; and a trip that is over lets go again at once.
-  private mutating func judgeSubscribe(
+  private func judgeSubscribe(
     _ topic: Int, _ actor: Int, _ grant: ChannelGrant, _ tally: Tally
   ) throws(SimulationFailure) {
     var refusal: ErrorCode?
@@ -123,8 +123,7 @@ extension Simulation {
     }
   }
 
-  private mutating func judgeConnecting(_ driver: Int, _ session: SessionRef?, _ tally: Tally) throws(SimulationFailure)
-  {
+  private func judgeConnecting(_ driver: Int, _ session: SessionRef?, _ tally: Tally) throws(SimulationFailure) {
     var replaced: SessionRef?
     for case .replaced(let old, _) in tally.others { replaced = old }
     for output in tally.others {
