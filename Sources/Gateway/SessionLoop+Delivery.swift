@@ -19,7 +19,10 @@ extension SessionLoop {
       fanOut.flushIfLarge()
     }
     outputs.removeAll()
-    endStreams()
+    // Streams whose last channel is over.
+    for connection in fanOut.streams.takeEnded() where sessions.isCurrent(connection) {
+      close(Int(connection.slot), .normal)
+    }
   }
 
   private mutating func deliver(_ output: HubOutput) {
@@ -29,22 +32,16 @@ extension SessionLoop {
     case .areaTickEnded(let due): fanOut.endAreaTick(in: sessions, due: due)
     case .areaSnapshot(let session, let channel, let parts): fanOut.deliver((session, channel, parts), in: sessions)
     case .subscribed(let session, let channel, let answer, let missed, let isParty):
-      guard let slot = answeredSlot(of: session) else {
-        fanOut.release(channel, &inputs)
-        return looked(session, .subscribed(answer))
-      }
+      guard let slot = answeredSlot(of: session, .subscribed(answer), counted: [channel]) else { return }
       subscribed(slot, to: channel, answer, missed, isParty: isParty)
     case .watching(let session, let answer, let cells):
-      guard let slot = answeredSlot(of: session) else {
-        fanOut.release(cells, &inputs)
-        return looked(session, .subscribed(answer))
-      }
+      guard let slot = answeredSlot(of: session, .subscribed(answer), counted: cells) else { return }
       watching(slot, answer, cells)
     case .viewEnded(let session, let messageID, let view):
       guard let slot = sessions.openSlot(of: session) else { return }
       refuse(slot, fanOut.viewEnded(&sessions[slot], messageID, view, telling: &inputs))
     case .subscriptionRefused(let session, let error):
-      guard let slot = answeredSlot(of: session) else { return looked(session, .refused(error)) }
+      guard let slot = answeredSlot(of: session, .refused(error), counted: []) else { return }
       send(.error(error), to: slot)
       if sessions[slot].stream != nil { close(slot, .tryAgainLater) }
     case .unsubscribed(let session, let messageID, let channel, let name):
@@ -85,26 +82,32 @@ extension SessionLoop {
     let before = loop.arena.count
     let refusal = fanOut.subscribed(
       &sessions[slot], to: channel, answer, missed: missed, isParty: isParty, telling: &inputs)
-    if refusal == nil { chargeAnswer(slot, bytes: loop.arena.count - before) }
+    if refusal == nil { budget.chargeAnswer(&sessions[slot], bytes: loop.arena.count - before) }
     refuse(slot, refusal)
     if sessions[slot].stream != nil { followed(slot, wasMuch: !missed.isEmpty, refusal) }
   }
 
   /// Sends the answer to a subscription to cells.
   private mutating func watching(_ slot: Int, _ answer: Subscribed, _ cells: [ChannelHandle]) {
+    var refused: MessageRefusal?
     switch fanOut.watching(&sessions[slot], answer, cells, telling: &inputs) {
-    case .refused(let refusal):
-      refuse(slot, refusal)
-      if sessions[slot].stream != nil { followed(slot, wasMuch: false, refusal) }
-    case .watches(let new):
-      chargeCells(slot, new: new)
-      if sessions[slot].stream != nil { followed(slot, wasMuch: false, nil) }
+    case .refused(let refusal): refused = refusal
+    case .watches(let new): budget.chargeCells(&sessions[slot], new: new)
     }
+    refuse(slot, refused)
+    if sessions[slot].stream != nil { followed(slot, wasMuch: false, refused) }
   }
 
-  /// The session whose subscription was answered, unless it is over.
-  private mutating func answeredSlot(of session: SessionRef) -> Int? {
-    guard let slot = sessions.openSlot(of: session) else { return nil }
+  /// The session whose subscription was answered; nil where it is over, or a request has only looked at the channel: the
+  /// hub has counted channels as subscribed to that nobody follows then.
+  private mutating func answeredSlot(
+    of session: SessionRef, _ look: EventStream.Look, counted channels: [ChannelHandle]
+  ) -> Int? {
+    guard let slot = sessions.openSlot(of: session) else {
+      fanOut.release(channels, &inputs)
+      looked(session, look)
+      return nil
+    }
     budget.answered(&sessions[slot])
     return slot
   }
@@ -135,7 +138,7 @@ extension SessionLoop {
     guard let reply = answer.reply(to: replyTo) else { return }
     let before = loop.arena.count
     send(reply, to: slot)
-    if case .trips(.trip) = answer { chargeAnswer(slot, bytes: loop.arena.count - before) }
+    if case .trips(.trip) = answer { budget.chargeAnswer(&sessions[slot], bytes: loop.arena.count - before) }
   }
 
   /// A reply of the hub: to the session, or to the request that stands for it.
@@ -158,14 +161,11 @@ extension SessionLoop {
   /// Goes on with lists of many drivers, until the turn's share of them is gone.
   mutating func writeLists() {
     while let (reply, share) = pending.next(in: loop.turn) {
-      let (session, replyTo) = (reply.asker.session, reply.asker.replyTo)
-      guard let slot = sessions.slot(of: session),
-        replyTo == nil ? sessions[slot].exchange?.waiting != nil : sessions[slot].phase == .open
+      guard let slot = sessions.slot(of: reply.asker), pending.write(reply, share: share, loop, &fanOut, &counters)
       else { continue }
-      guard pending.write(reply, share: share, loop, &fanOut, &counters) else { continue }
-      if replyTo == nil {
-        answerRequest(of: session, .made(reply.response(largest: limits.largestAnswer)))
-      } else if let replyTo, !fanOut.send(reply, replyTo, to: sessions[slot].recipient) {
+      if reply.asker.replyTo == nil {
+        answerRequest(of: reply.asker.session, .made(reply.response(largest: limits.largestAnswer)))
+      } else if let replyTo = reply.asker.replyTo, !fanOut.send(reply, replyTo, to: sessions[slot].recipient) {
         refuse(slot, MessageRefusal(.tooLarge, HubAnswer.tooLarge, replyTo: replyTo))
       }
       fanOut.flushIfLarge()

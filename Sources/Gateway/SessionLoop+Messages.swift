@@ -76,29 +76,6 @@ extension SessionLoop {
     }
   }
 
-  // MARK: Charging
-
-  /// Counts an answer that took so many bytes of the arena: its text, and once more as far as it was compressed. A
-  /// rider is charged for it (`WorkUnits.ofAnswer`), a full bucket at most.
-  mutating func chargeAnswer(_ slot: Int, bytes: Int) {
-    budget.spend(bytes: bytes)
-    let units = WorkUnits.ofAnswer(bytes: bytes)
-    guard units > 0, sessions[slot].phase == .open, sessions[slot].open.rights.role == .rider else { return }
-    if let stream = sessions[slot].stream {  // it has no rate of its own, and may come again at once
-      if stream.rateKey != 0 { shared.admissions.chargeMore(stream.rateKey, units, now: now.uptime) }
-      return
-    }
-    budget.charge(&sessions[slot], min(Double(units), sessions[slot].open.rights.rate(budget.usualRate).burst))
-  }
-
-  /// Charges a session for cells that its view begins: to each belong a look-up and a whole cell.
-  mutating func chargeCells(_ slot: Int, new count: Int) {
-    let units = WorkUnits.of(newCells: count)
-    guard units > 0 else { return }
-    budget.spend(units: units)
-    budget.charge(&sessions[slot], Double(units))
-  }
-
   // MARK: Answers
 
   /// Nothing where there is none.
@@ -131,13 +108,9 @@ extension SessionLoop {
 
   /// Swaps the token in place. What the new one no longer opens is given up, with `unsubscribed`, `grant_ended`.
   mutating func refresh(_ slot: Int, _ messageID: MessageID, _ request: Refresh) {
-    guard let access = access.value, sessions[slot].open.rights.hasToken else {
-      return refuse(slot, MessageRefusal(.forbidden, "this session has no token to refresh", replyTo: messageID))
-    }
-    budget.spend(units: access.unitsOfCheck)
+    budget.spend(units: access.value?.unitsOfCheck ?? 0)
     do throws(CredentialError) {
-      let new = try TokenRefresh(request, of: sessions[slot].open.rights, access, now: now.timestamp)
-      sessions[slot].open.rights = new.rights
+      let new = try sessions[slot].open.refresh(request, access.value, now: now.timestamp)
       if let vehicle = new.credential.vehicleInput { inputs.append(vehicle) }
       control.arm(&sessions[slot], now: now)
       send(.ack(Ack(replyTo: messageID)), to: slot)
@@ -147,12 +120,8 @@ extension SessionLoop {
     }
   }
 
-  /// Ends the sessions whose tokens are on the newest list.
-  mutating func endRevoked() {
-    for slot in 0..<sessions.endIndex where sessions[slot].phase == .open { endIfRevoked(slot) }
-  }
-
+  /// Ends an open session whose token is on the newest list.
   mutating func endIfRevoked(_ slot: Int) {
-    if sessions[slot].open.rights.credential.isRevoked(by: access.value) { close(slot, .tokenExpired, "token revoked") }
+    if sessions[slot].isRevoked(by: access.value) { close(slot, .tokenExpired, "token revoked") }
   }
 }

@@ -31,10 +31,7 @@ extension SessionLoop {
       case .admitting(let request, let upgrade) = exchange.state
     else { return }
     admission.dismissSession(slot, from: exchange.peer, upgrade.credential, now: now.uptime)
-    let refusal = Refusal(.rateLimited, message, status: status, retryAfter: Int(retryAfter.rounded(.up))) {
-      $0.handshakesRefused += 1
-    }
-    finish(.failure(refusal), to: request, exchange)
+    finish(.failure(.handshake(status, message, retryAfter: retryAfter)), to: request, exchange)
   }
 
   /// Answers with 101 and `connected`, in one write, and handles what came right behind the request.
@@ -53,15 +50,20 @@ extension SessionLoop {
         encoding: rights.isShare ? .ofShares : fanOut.open(slot, upgrade.form, agreed),
         pacing: Pacing(rate, now: now.uptime)),
       allowsCompression: agreed != nil)
-    counters.sessionOpened(credential.role, .webSocket, upgrade.form, isCompressed: agreed != nil)
     let id = reference(exchange.connection).name
     send(.connected(upgrade.connected(id, rate: rate.units, sampling, configuration, now: now.timestamp)), to: slot)
     if let vehicle = credential.vehicleInput { inputs.append(vehicle) }
-    log.opened(id, credential)
-    control.arm(&sessions[slot], now: now)
-    endIfRevoked(slot)  // while the hub was asked
+    begun(slot, .webSocket, isCompressed: agreed != nil)
     guard sessions[slot].phase == .open, !exchange.input.isEmpty else { return }
     unsafe exchange.input.withMutableBytes { unsafe receivedFrames(slot, $0) }
+  }
+
+  /// A session is open: it is counted and logged, and its timer runs.
+  mutating func begun(_ slot: Int, _ carrier: Carrier, isCompressed: Bool = false) {
+    counters.sessionOpened(sessions[slot].open, carrier, isCompressed: isCompressed)
+    log.opened(reference(sessions[slot].connection).name, sessions[slot].open.rights.credential)
+    control.arm(&sessions[slot], now: now)
+    endIfRevoked(slot)  // while the hub was asked
   }
 
   // MARK: From bytes to messages
@@ -149,7 +151,7 @@ extension SessionLoop {
     }
     admission.endSession(of: credential, cells: fanOut.cellCount(slot))
     if sessions[slot].phase == .open {
-      counters.sessionEnded(credential.role, isStream ? .eventStream : .webSocket, sessions[slot].open.form)
+      counters.sessionEnded(sessions[slot].open, isStream ? .eventStream : .webSocket)
       namedTrips.forget(slot)
       fanOut.close(slot, &sessions[slot].open.subscriptions, telling: &inputs)
     }
@@ -171,16 +173,11 @@ extension SessionLoop {
 
   private mutating func sessionTimerFired(_ slot: Int) {
     let isOverdue = stallTime == 0 && incomplete.isOverdue(sessions[slot], now: now.uptime)
-    let outcome =
-      sessions[slot].stream == nil
-      ? control.timerFired(&sessions[slot], isOverdue: isOverdue, now: now)
-      : control.streamTimerFired(&sessions[slot], now: now)
-    switch outcome {
-    case .nothing: if sessions[slot].stream != nil { advanceStream(slot) }
+    switch control.timerFired(&sessions[slot], isOverdue: isOverdue, now: now) {
+    case .nothing: advanceStream(slot)
     case .resume: budget.resume(&sessions[slot])
     case .warn(let rate):
-      let text = "more than \(rate.units) units of work a second"
-      refuse(slot, MessageRefusal(.rateLimited, text, replyTo: nil, retryAfter: 1))
+      refuse(slot, .overRate(rate.units))
       sessionTimerFired(slot)
     case .close(let reason, let limit):
       if let limit { counters.count(limit) }
@@ -195,24 +192,19 @@ extension SessionLoop {
   private mutating func mustWait(
     _ slot: Int, _ bytes: UnsafeMutableRawBufferPointer, from offset: Int, of waiting: HeldInput?
   ) -> Bool {
-    switch unsafe budget.wait(&sessions[slot], bytes, from: offset, of: waiting, &counters) {
-    case nil: return false
-    case .rate: control.arm(&sessions[slot], now: now)
-    case .turn, .answers: break
-    }
-    return true
+    let wait = unsafe budget.wait(&sessions[slot], bytes, from: offset, of: waiting, &counters)
+    if wait == .rate { control.arm(&sessions[slot], now: now) }
+    return wait != nil
   }
 
   /// The peer has read everything: what waited for that goes on with the next turn.
   mutating func drained(_ id: ConnectionID) {
     guard sessions.isCurrent(id) else { return }
     let slot = Int(id.slot)
-    if sessions[slot].phase == .open, fanOut.catchUp(id, sessions[slot].open.subscriptions, asking: &inputs) {
-      armLoopTimer()
-    }
-    if sessions[slot].stream != nil {
+    if sessions[slot].phase == .open {
+      fanOut.catchUp(id, sessions[slot].open.subscriptions, asking: &inputs)
       advanceStream(slot)
-      armLoopTimer()
+      if !inputs.isEmpty { armLoopTimer() }
     }
     if sessions[slot].isWaiting { budget.wait(id) }
   }
@@ -251,7 +243,11 @@ extension SessionLoop {
   private mutating func refuseInput(_ slot: Int) {
     counters.count(.incompleteBytes)
     if let exchange = sessions[slot].exchange {
-      refuseInput(exchange)
+      if exchange.dropInput() {
+        refuse(.tooManyIncomplete(limits), to: nil, exchange)
+      } else {
+        loop.abort(exchange.connection)  // an answer is due, and it goes on sending
+      }
     } else {
       close(slot, .tryAgainLater)
       // Mid-message there is nothing to be understood any more: the transport throws away what comes.

@@ -35,14 +35,11 @@ struct SessionLoop: ~Copyable {
   var incomplete: IncompleteInputs
   var pending: PendingReplies
   var counters = LoopCounters()
-  /// The newest question for this loop's counters that was answered.
-  private var answeredQuestion: UInt64 = 0
+  private var report: CounterReport
   var access: CurrentAccess
   /// The listener of the admin port, as `EventLoop.acceptedOn` tells it; nil where this loop has none.
   let adminListener: Int?
   var admission: Admission
-  /// What the hub's figures are made from; the first loop has it for all.
-  private var meter = FiguresMeter()
   private var clock: LoopClock
   private var drain: Drain
   var log: LoopLog
@@ -70,8 +67,9 @@ struct SessionLoop: ~Copyable {
       loop, number: self.index, limits, shared.admissions,
       flushIntervalMilliseconds: configuration.flushIntervalMilliseconds)
     admission = Admission(configuration, shared.admissions)
-    budget = TurnBudget(loop, limits)
+    budget = TurnBudget(loop, limits, shared.admissions)
     incomplete = IncompleteInputs(limits, shared.admissions)
+    report = CounterReport(shared.metrics, loop: index)
     clock = LoopClock(loop.now)
     drain = Drain(seconds: configuration.drainSeconds)
     log = LoopLog(shared.log, loop: self.index)
@@ -90,8 +88,7 @@ struct SessionLoop: ~Copyable {
     let slot = Int(id.slot)
     sessions.makeRoom(for: slot)
     let deadline = now.uptime + nanoseconds(limits.handshakeSeconds)
-    let peer = HTTPPeer(
-      address: peer, isAdmin: loop.acceptedOn == adminListener, isProxy: admission.isTrustedProxy(peer))
+    let peer = admission.peer(peer, isAdmin: loop.acceptedOn == adminListener)
     let exchange = Exchange(id, from: peer, deadline: deadline)
     sessions[slot] = Session(id, exchange, now: now.uptime)
     loop.setTimer(id, at: deadline)
@@ -170,8 +167,8 @@ struct SessionLoop: ~Copyable {
   /// Another loop has put something into this loop's mailbox, or something is stored: both are looked at when the turn
   /// ends; or somebody asks for counters; or the server is shutting down, which cannot wait for the next second.
   mutating func woken() {
-    if access.pickUp() { endRevoked() }
-    if shared.metrics.hub.question != answeredQuestion { publishCounters() }
+    if access.pickUp() { for slot in 0..<sessions.endIndex { endIfRevoked(slot) } }
+    if report.isAsked { publishCounters() }
     if shared.lifecycle.isShuttingDown { clock.tick(by: now.uptime) }
   }
 
@@ -181,8 +178,7 @@ struct SessionLoop: ~Copyable {
   }
 
   mutating func armLoopTimer() {
-    var next = min(clock.nextTick, hub.nextTurn, pending.nextMetricsLook)
-    if let release = fanOut.deadline { next = min(next, release) }
+    var next = min(clock.nextTick, hub.nextTurn, pending.nextMetricsLook, fanOut.deadline ?? .max)
     if !inputs.isEmpty || budget.isAnyoneWaiting || !pending.isEmpty { next = now.uptime }
     loop.setLoopTimer(at: next)
   }
@@ -198,9 +194,7 @@ struct SessionLoop: ~Copyable {
       for slot in 0..<sessions.endIndex where sessions[slot].phase == .open { control.arm(&sessions[slot], now: now) }
     }
     publishCounters()
-    if index == 0 {
-      inputs.append(.figures(meter.figures(http.settings.metrics(), uptime: now.uptime, at: now.timestamp)))
-    }
+    if index == 0 { inputs.append(.figures(report.figures(http.settings.metrics(), now: now))) }
     checkDrain()
   }
 
@@ -218,20 +212,11 @@ struct SessionLoop: ~Copyable {
 
   /// What is counted here, and what the parts count.
   var allCounters: LoopCounters {
-    var all = counters
-    all.transport = loop.counters
-    all.fanOut = fanOut.counters
-    all.pendingReplies = pending.count
-    all.historyQuestions = pending.historyQuestions
-    return all
+    counters.with(
+      loop.counters, fanOut.counters, pendingReplies: pending.count, historyQuestions: pending.historyQuestions)
   }
 
-  mutating func publishCounters() {
-    let question = shared.metrics.hub.question
-    answeredQuestion = question
-    shared.metrics.store(allCounters, loop: Int(index), answering: question)
-    if let counters = hub.counters { shared.metrics.hub.store(counters, answering: question) }
-  }
+  mutating func publishCounters() { report.publish(allCounters, hub.counters) }
 
   private mutating func checkDrain() {
     switch drain.step(shared.lifecycle, connections: counters.connections, now: now.uptime) {

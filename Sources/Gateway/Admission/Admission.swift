@@ -29,8 +29,11 @@ struct Admission {
 
   // MARK: Connections
 
-  /// Whether a peer is believed that says who the client is.
-  func isTrustedProxy(_ peer: SocketAddress) -> Bool { trustedProxies.contains { $0.contains(peer) } }
+  /// `isAdmin`: it came to the admin port.
+  func peer(_ address: SocketAddress, isAdmin: Bool) -> HTTPPeer {
+    // A trusted proxy is believed when it says who the client is.
+    HTTPPeer(address: address, isAdmin: isAdmin, isProxy: trustedProxies.contains { $0.contains(address) })
+  }
 
   /// Counts a new connection for its address.
   mutating func enter(_ slot: Int, from peer: HTTPPeer, now: Int64) -> Verdict {

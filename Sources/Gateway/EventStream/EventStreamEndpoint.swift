@@ -39,6 +39,15 @@ enum EventStreamEndpoint {
     return .ask(stream.looks, .channels(stream))
   }
 
+  /// What a request comes to whose channels have all been looked at.
+  static func outcome(_ verdict: EventStream.Verdict, of stream: EventStream) -> Result<Outcome, Refusal> {
+    switch verdict {
+    case .begin: .success(.stream(stream))
+    case .refuse(let error): .failure(Refusal(error))
+    case .nothingLeft: .success(.respond(Response(.noContent)))
+    }
+  }
+
   private static func channels(_ call: HTTPCall) throws(Refusal) -> [Channel] {
     let limit = call.context.limits.channelsPerStream
     var channels: [Channel] = []

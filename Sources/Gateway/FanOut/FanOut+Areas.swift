@@ -159,16 +159,14 @@ extension FanOut {
     return frame
   }
 
-  /// The session has read everything: asks for the cells whose changes it missed. False where there are none.
-  func catchUp(_ connection: ConnectionID, _ session: SessionSubscriptions, asking inputs: inout HubInputs) -> Bool {
-    guard areas.hasViews(Int(connection.slot)) else { return false }
+  /// The session has read everything: asks for the cells whose changes it missed.
+  func catchUp(_ connection: ConnectionID, _ session: SessionSubscriptions, asking inputs: inout HubInputs) {
+    guard areas.hasViews(Int(connection.slot)) else { return }
     var missed: [ChannelHandle] = []
     subscriptions.forEach(of: session) { channel in
       if subscriptions.subscriber(of: channel, session)?.isBehind == true { missed.append(channel) }
     }
-    if missed.isEmpty { return false }
-    inputs.append(.areaSnapshots(reference(connection), missed))
-    return true
+    if !missed.isEmpty { inputs.append(.areaSnapshots(reference(connection), missed)) }
   }
 }
 

@@ -150,6 +150,13 @@ extension Refusal {
       counting: counting)
   }
 
+  /// The hub does not admit a driver's upgrade. `retryAfter`: seconds.
+  static func handshake(_ status: Status, _ message: String, retryAfter: Double) -> Refusal {
+    Refusal(.rateLimited, message, status: status, retryAfter: Int(retryAfter.rounded(.up))) {
+      $0.handshakesRefused += 1
+    }
+  }
+
   /// There is no room for what a request has sent so far.
   static func tooManyIncomplete(_ limits: Limits) -> Refusal {
     Refusal(.rateLimited, "this hub has too many incomplete requests", retryAfter: Int(limits.retryAfterSeconds))

@@ -16,6 +16,8 @@ enum Outcome {
   /// The reader of the journal is asked.
   case consult(HistoryQuestion)
   case upgrade(Upgrade)
+  /// Events are sent from now on, of channels that the hub was asked about.
+  case stream(EventStream)
   /// The counters of all loops are the answer.
   case metrics
 }

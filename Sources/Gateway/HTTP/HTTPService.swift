@@ -11,7 +11,7 @@ import HubTransport
 import HubWebSocket
 
 struct HTTPService {
-  private let loop: EventLoop
+  let loop: EventLoop
   let settings: HTTPSettings
   /// Level 1: of the bytes that level 6 takes off our JSON it takes off nine tenths, in a third of the time.
   private let gzip = Gzip(level: 1)

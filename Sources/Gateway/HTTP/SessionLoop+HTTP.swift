@@ -51,6 +51,7 @@ extension SessionLoop {
         exchange.state = .waiting(request, for: .history)
         exchange.deadline = now.uptime + nanoseconds(limits.historySeconds)  // it is the reader's turn, not the peer's
       case .upgrade(let upgrade): try beginUpgrade(upgrade, of: request, exchange)
+      case .stream(let stream): try begin(stream, request, exchange)
       case .metrics: beginMetrics(request, exchange)
       }
     } catch {
@@ -67,9 +68,7 @@ extension SessionLoop {
 
   /// The answer to a request, if it still waits.
   mutating func answerRequest(of session: SessionRef, _ answer: HubAnswer) {
-    guard let slot = sessions.slot(of: session), let exchange = sessions[slot].exchange,
-      case .waiting(let request, let awaited) = exchange.state
-    else { return }
+    guard let (request, awaited, exchange) = sessions.waitingRequest(of: session) else { return }
     let context = context(exchange)
     finish(Result { () throws(Refusal) in try answer.outcome(for: request, awaited, context) }, to: request, exchange)
   }
@@ -87,7 +86,7 @@ extension SessionLoop {
   // MARK: Responses
 
   /// `request`: nil where it could not be read.
-  private mutating func refuse(_ refusal: Refusal, to request: HTTPRequest?, _ exchange: Exchange) {
+  mutating func refuse(_ refusal: Refusal, to request: HTTPRequest?, _ exchange: Exchange) {
     http.refuse(refusal, to: request, exchange, &budget, &counters)
     sessions[exchange.slot].answered()
   }
@@ -103,12 +102,5 @@ extension SessionLoop {
   mutating func checkRequestDeadline(_ slot: Int) {
     guard let exchange = sessions[slot].exchange, let request = http.timerFired(exchange, &counters) else { return }
     finish(.failure(.notStoredInTime(limits)), to: request, exchange)
-  }
-
-  /// There is no room for what a request has sent so far: that is dropped, and the peer told.
-  mutating func refuseInput(_ exchange: Exchange) {
-    // An answer may be due, and it goes on sending.
-    guard exchange.dropInput() else { return loop.abort(exchange.connection) }
-    refuse(.tooManyIncomplete(limits), to: nil, exchange)
   }
 }

@@ -10,6 +10,7 @@ import HubTransport
 /// the connections that have to wait because of it, or had to for their peer to read.
 struct TurnBudget {
   private let loop: EventLoop
+  private let admissions: Admissions
   /// In bytes: a unit is as much work as `WorkUnits.bytes` of a message.
   private var work = 0
   private var requests = 0
@@ -21,8 +22,9 @@ struct TurnBudget {
   let usualRate: Pacing.Rate
   private var waiting: [ConnectionID] = []
 
-  init(_ loop: EventLoop, _ limits: Limits) {
+  init(_ loop: EventLoop, _ limits: Limits, _ admissions: Admissions) {
     self.loop = loop
+    self.admissions = admissions
     unansweredSubscriptions = limits.unansweredSubscriptions
     usualRate = Pacing.Rate(limits)
     workPerPoll = limits.unitsPerPoll * WorkUnits.bytes
@@ -63,6 +65,27 @@ struct TurnBudget {
     guard more > 0 else { return }
     spend(units: more)
     charge(&session, Double(more))
+  }
+
+  /// Counts an answer that took so many bytes of the arena: its text, and once more as far as it was compressed. A
+  /// rider is charged for it (`WorkUnits.ofAnswer`), a full bucket at most.
+  mutating func chargeAnswer(_ session: inout Session, bytes: Int) {
+    spend(bytes: bytes)
+    let units = WorkUnits.ofAnswer(bytes: bytes)
+    guard units > 0, session.phase == .open, session.open.rights.role == .rider else { return }
+    guard let stream = session.stream else {
+      return charge(&session, min(Double(units), session.open.rights.rate(usualRate).burst))
+    }
+    // A stream has no rate of its own, and may come again at once: its client's address has.
+    if stream.rateKey != 0 { admissions.chargeMore(stream.rateKey, units, now: loop.now.uptimeNanoseconds) }
+  }
+
+  /// Charges a session for cells that its view begins: to each belong a look-up and a whole cell.
+  mutating func chargeCells(_ session: inout Session, new count: Int) {
+    let units = WorkUnits.of(newCells: count)
+    guard units > 0 else { return }
+    spend(units: units)
+    charge(&session, Double(units))
   }
 
   // MARK: Who waits

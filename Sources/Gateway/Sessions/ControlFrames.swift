@@ -57,6 +57,7 @@ struct ControlFrames {
   /// stalled (a machine that is suspended, or moved to another host) all its sessions have been silent; none of them is
   /// closed that was not asked.
   func timerFired(_ session: inout Session, isOverdue: Bool, now: Moment) -> TimerOutcome {
+    if session.stream != nil { return streamTimerFired(&session, now: now) }
     if session.open.rights.isExpired(now.timestamp) { return .close(.tokenExpired) }
     if isOverdue { return .close(.silentTooLong, at: .messageTime) }
     var outcome = TimerOutcome.nothing

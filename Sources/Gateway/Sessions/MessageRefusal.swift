@@ -18,6 +18,11 @@ struct MessageRefusal: Error {
 }
 
 extension MessageRefusal {
+  /// A warning: a session that goes on at more than its rate, in units of work a second, will be closed.
+  static func overRate(_ units: Double) -> MessageRefusal {
+    MessageRefusal(.rateLimited, "more than \(units) units of work a second", replyTo: nil, retryAfter: 1)
+  }
+
   /// A session has all the subscriptions that it may.
   static func tooManyCells(_ limits: borrowing Limits, replyTo messageID: MessageID?) -> MessageRefusal {
     MessageRefusal(

@@ -26,6 +26,21 @@ struct SessionTable: ~Copyable {
   /// closing gave its subscriptions back already.
   func openSlot(of session: SessionRef) -> Int? { slot(of: session).flatMap { self[$0].phase == .open ? $0 : nil } }
 
+  /// The slot of the session whose message, or of the connection whose request, waits for an answer; nil where nobody
+  /// does any more.
+  func slot(of asker: Asker) -> Int? {
+    if asker.replyTo != nil { return openSlot(of: asker.session) }
+    return slot(of: asker.session).flatMap { self[$0].exchange?.waiting != nil ? $0 : nil }
+  }
+
+  /// The request that waits for an answer of the hub, and for which; nil where it does no more.
+  func waitingRequest(of session: SessionRef) -> (request: HTTPRequest, awaited: Awaited, exchange: Exchange)? {
+    guard let exchange = slot(of: session).flatMap({ self[$0].exchange }),
+      case .waiting(let request, let awaited) = exchange.state
+    else { return nil }
+    return (request, awaited, exchange)
+  }
+
   /// One more than the largest slot that may be asked for.
   var endIndex: Int { table.capacity }
 

@@ -10,9 +10,12 @@ struct TokenRefresh {
   let isReviewNeeded: Bool
 
   /// Checks a token against the session's present one: it must be for the same `sub` and role.
-  init(
-    _ request: Refresh, of present: SessionRights, _ access: TokenAccess, now: Timestamp
+  fileprivate init(
+    _ request: Refresh, of present: SessionRights, _ access: TokenAccess?, now: Timestamp
   ) throws(CredentialError) {
+    guard let access, present.hasToken else {
+      throw CredentialError(code: .forbidden, text: "this session has no token to refresh")
+    }
     let claims: Claims
     do throws(TokenError) {
       claims = try access.check(request.token.utf8, now: now)
@@ -25,5 +28,23 @@ struct TokenRefresh {
     credential = Credential(claims)
     rights = SessionRights(credential, expires: credential.sessionEnd(by: access, now: now))
     isReviewNeeded = claims.role != .ops && !claims.grants.opensSame(as: present.grants)
+  }
+}
+
+extension Session {
+  /// It is open, and its token was revoked. `access`: nil where the hub takes no tokens.
+  func isRevoked(by access: TokenAccess?) -> Bool {
+    phase == .open && open.rights.credential.isRevoked(by: access)
+  }
+}
+
+extension OpenSession {
+  /// Swaps the token in place. `access`: nil where the hub takes no tokens.
+  mutating func refresh(
+    _ request: Refresh, _ access: TokenAccess?, now: Timestamp
+  ) throws(CredentialError) -> TokenRefresh {
+    let new = try TokenRefresh(request, of: rights, access, now: now)
+    rights = new.rights
+    return new
   }
 }

@@ -1,0 +1,32 @@
+// What one loop publishes of what it counts: copies for the metrics board, and, of the first loop, the figures of all.
+import HubCore
+import HubMessages
+import HubRuntime
+
+struct CounterReport {
+  private let board: MetricsBoard
+  private let loop: Int
+  /// The newest question for counters that this loop has answered.
+  private var answered: UInt64 = 0
+  private var meter = FiguresMeter()
+
+  init(_ board: MetricsBoard, loop: Int) {
+    self.board = board
+    self.loop = loop
+  }
+
+  /// Somebody waits for this loop's counters.
+  var isAsked: Bool { board.hub.question != answered }
+
+  /// Publishes this loop's counters, and the hub's where this loop has just run it.
+  mutating func publish(_ counters: LoopCounters, _ hub: HubCounters?) {
+    answered = board.hub.question
+    board.store(counters, loop: loop, answering: answered)
+    if let hub { board.hub.store(hub, answering: answered) }
+  }
+
+  /// What the channel `stats` says of the time since the last call.
+  mutating func figures(_ reading: MetricsReading, now: Moment) -> HubFigures {
+    meter.figures(reading, uptime: now.uptime, at: now.timestamp)
+  }
+}
