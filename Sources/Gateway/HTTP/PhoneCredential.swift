@@ -1,5 +1,6 @@
 // Credentials as phone apps can bring them (protocol/phones.md): a token or a device's key, as Bearer, as the password
 // of Basic, or in the URL.
+import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
@@ -70,32 +71,16 @@ enum BasicCredentials {
     return (Array(bytes[..<colon]), Array(bytes[(colon + 1)...]))
   }
 
-  /// RFC 4648 §4, with its padding or without.
+  /// RFC 4648 §4, with its padding or without: base64url but for two characters.
   private static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
-    var digits = Array(text)
-    while digits.last == UInt8(ascii: "=") || digits.last == 0x20 { digits.removeLast() }
-    guard digits.count % 4 != 1 else { return nil }
-    var (bytes, bits, count) = ([UInt8](), UInt32(0), 0)
-    for digit in digits {
-      guard let value = value(of: digit) else { return nil }
-      bits = bits << 6 | value
-      count += 6
-      if count >= 8 {
-        count -= 8
-        bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+    var digits = text.map { digit in
+      switch digit {
+      case UInt8(ascii: "+"): UInt8(ascii: "-")
+      case UInt8(ascii: "/"): UInt8(ascii: "_")
+      default: digit
       }
     }
-    return bytes
-  }
-
-  private static func value(of digit: UInt8) -> UInt32? {
-    switch digit {
-    case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(digit - UInt8(ascii: "A"))
-    case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(digit - UInt8(ascii: "a")) + 26
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(digit - UInt8(ascii: "0")) + 52
-    case UInt8(ascii: "+"): 62
-    case UInt8(ascii: "/"): 63
-    default: nil
-    }
+    while digits.last == UInt8(ascii: "=") || digits.last == 0x20 { digits.removeLast() }
+    return Base64URL.decode(digits)
   }
 }
