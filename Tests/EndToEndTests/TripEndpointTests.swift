@@ -2,6 +2,7 @@
 import Foundation
 import HubGateway
 import HubMessages
+import HubRuntime
 import Testing
 
 extension EndToEnd {
@@ -81,6 +82,69 @@ extension EndToEnd.TripEndpoints {
     let refusal = try rider.skip(to: "error")
     #expect(refusal.code == "invalid_transition")
     #expect(refusal.object("details")?["status"] as? String == "arrived_destination")
+  }
+
+  @Test("a back end moves a trip; a repeated request changes nothing, also after a restart", arguments: loopCounts)
+  func moved(loops: Int) throws {
+    let directory = try JournalDirectory()
+    func start() throws -> TestHub {
+      try TestHub(loops: loops) { $0.journal = JournalConfiguration(directory: directory.path) }
+    }
+    var running: TestHub? = try start()
+    func move(_ body: String, key: String? = nil, as query: String? = nil) throws -> HTTPResponse {
+      try #require(running).request(
+        "POST /v1/trips/T1/status?\(query ?? ops) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+          + (key.map { "Idempotency-Key: \($0)\r\n" } ?? "") + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    }
+    let body = #"{"tripId":"T1","riderId":"r1","driverId":"d1"}"#
+    #expect(try #require(running).post("/v1/trips?\(ops)", body).status == 201)
+    let accepted = try move(#"{"status":"accepted"}"#, key: "k1")
+    #expect(accepted.status == 200 && accepted.json["status"] as? String == "accepted", "\(accepted.text)")
+    #expect(try move(#"{"status":"driver_en_route","messageId":"m2"}"#).json["status"] as? String == "driver_en_route")
+    for _ in 0..<2 {
+      let again = try move(#"{"status":"accepted"}"#, key: "k1")
+      #expect(again.status == 200 && again.json["status"] as? String == "driver_en_route", "\(again.text)")
+      #expect(try move(#"{"status":"driver_en_route"}"#, key: "m2").status == 200)
+      let impossible = try move(#"{"status":"completed"}"#)
+      #expect(impossible.status == 409 && impossible.errorCode == "invalid_transition")
+      running = nil
+      running = try start()
+    }
+    #expect(try move(#"{"status":"arrived_pickup","messageId":"a"}"#, key: "b").errorCode == "bad_message")
+    #expect(try move(#"{"status":"arrived_pickup","tripId":"T2"}"#).errorCode == "bad_message")
+    #expect(try move(#"{"status":"arrived_pickup"}"#, as: "role=rider&id=r1").status == 403)
+    #expect(try move(#"{"status":"cancelled"}"#, as: "role=rider&id=r1").json["status"] as? String == "cancelled")
+  }
+
+  @Test("a back end says what a driver does, and sees who is connected", arguments: loopCounts)
+  func drivers(loops: Int) throws {
+    let hub = try TestHub(loops: loops)
+    func put(_ body: String, _ query: String) throws -> HTTPResponse {
+      try hub.request(
+        "PUT /v1/drivers/d1/status?\(query) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+          + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    }
+    for query in [ops, "role=driver&id=d1"] {
+      let set = try put(#"{"status":"unavailable","vehicleType":"van"}"#, query)
+      #expect(set.status == 200 && set.json["status"] as? String == "unavailable", "\(set.text)")
+      #expect(set.json["vehicleType"] as? String == "van")
+    }
+    #expect(try put(#"{"status":"available"}"#, "role=driver&id=d2").status == 403)
+    #expect(try put(#"{"status":"available"}"#, "role=rider&id=d1").status == 403)
+    #expect(try put(#"{"status":"on_trip"}"#, ops).errorCode == "bad_message")
+    func sessions(_ id: String) throws -> [String: Int] {
+      let answer = try hub.get("/v1/sessions?sub=\(id)&\(ops)")
+      #expect(answer.status == 200 && answer.json["sub"] as? String == id, "\(answer.text)")
+      let list = try #require(answer.json["sessions"] as? [[String: Any]])
+      return Dictionary(
+        uniqueKeysWithValues: try list.map { (try #require($0["role"] as? String), try #require($0["count"] as? Int)) })
+    }
+    #expect(try sessions("d1") == [:])
+    let open = (try hub.driver("d1"), try hub.rider("d1"), try hub.rider("d1"))
+    #expect(try sessions("d1") == ["driver": 1, "rider": 2])
+    withExtendedLifetime(open) {}
+    #expect(try hub.get("/v1/sessions?\(ops)").errorCode == "bad_message")
+    #expect(try hub.get("/v1/sessions?sub=d1&role=rider&id=r1").status == 403)
   }
 
   @Test("without an id the hub makes one; without a time its own counts")

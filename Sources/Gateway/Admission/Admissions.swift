@@ -76,6 +76,9 @@ final class Admissions: Sendable {
     identities.end(identity, cells: cells)
   }
 
+  /// How many sessions an identity has open.
+  func sessions(of identity: IdentityKey) -> Int { identities.sessions(of: identity) }
+
   /// A session watches so many cells more (or fewer); false, and nothing has changed, where its identity may not.
   func watches(_ role: HubMessages.Role, _ identity: IdentityKey, more: Int) -> Bool {
     identities.watch(identity, more: more, limit: areasPerIdentity[role])

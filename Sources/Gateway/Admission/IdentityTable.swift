@@ -46,6 +46,9 @@ struct IdentityTable: Sendable {
 
   var count: Int { entries.count }
 
+  /// How many sessions an identity has open.
+  func sessions(of key: IdentityKey) -> Int { Int(entries[key]?.sessions ?? 0) }
+
   /// A session begins, where the identity has fewer than `limit`; false where it has not.
   mutating func begin(_ key: IdentityKey, limit: Int) -> Bool {
     let sessions = entries[key]?.sessions ?? 0
@@ -101,6 +104,8 @@ final class Identities: Sendable {
   private func table(_ key: IdentityKey) -> Locked<IdentityTable> { tables[Int(key.hash % UInt64(Self.parts))] }
 
   func begin(_ key: IdentityKey, limit: Int) -> Bool { table(key).withLock { $0.begin(key, limit: limit) } }
+
+  func sessions(of key: IdentityKey) -> Int { table(key).withLock { $0.sessions(of: key) } }
 
   func end(_ key: IdentityKey, cells: Int) { table(key).withLock { $0.end(key, cells: cells) } }
 

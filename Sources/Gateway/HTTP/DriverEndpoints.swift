@@ -44,6 +44,19 @@ enum DriverEndpoints {
     }
   }
 
+  /// `PUT /v1/drivers/{id}/status`, by the driver or for it. Answered with the driver, when that is on stable storage.
+  static func setStatus(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let (id, caller) = (try call.id(of: "driver"), try call.caller())
+    guard caller.role == .ops || caller.role == .driver && caller.id == id else {
+      throw Refusal(.forbidden, "only ops and the driver itself may set its status")
+    }
+    let report = try unsafe call.read { (reader, bytes) throws(MessageError) in
+      try unsafe reader.readDriverStatus(bytes)
+    }
+    let rights = SessionRights(caller, expires: .max)
+    return .ask([.driverStatus(call.context.session, messageID, rights.withClaims(report), of: id)], .statusSet(of: id))
+  }
+
   static func show(_ call: HTTPCall) throws(Refusal) -> Outcome { .query(.driver(try call.id(of: "driver"))) }
 
   /// A page of all drivers that the hub knows.

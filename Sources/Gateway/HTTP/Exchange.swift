@@ -33,6 +33,10 @@ enum Awaited {
   case metrics
   /// The hub's word on each channel of a stream.
   case channels(EventStream)
+  /// The trip as it stands after a move.
+  case move(of: Identifier)
+  /// A driver as it stands after its status was set.
+  case statusSet(of: Identifier)
   /// What a phone app is to be told.
   case phone(PhoneFormat)
   /// The reply to a message that was posted.

@@ -43,6 +43,20 @@ struct HTTPCall {
     return id
   }
 
+  /// The header `Idempotency-Key`, by which a repeated request is known; nil where there is none.
+  func idempotencyKey() throws(Refusal) -> MessageID? {
+    let words: StaticString = "Idempotency-Key is one text of 1–64 bytes"
+    switch request.head.fields.single("idempotency-key") {
+    case .absent: return nil
+    case .repeated: throw Refusal(.badMessage, "\(words)")
+    case .value(let value):
+      guard let text = String(validating: value, as: UTF8.self), let key = MessageID(text) else {
+        throw Refusal(.badMessage, "\(words)")
+      }
+      return key
+    }
+  }
+
   /// The body, read into a value.
   func read<Value>(
     _ body: (MessageReader, UnsafeRawBufferPointer) throws(MessageError) -> Value

@@ -38,8 +38,13 @@ enum HubAnswer {
     switch self {
     case .made(let result, let room): return .respond(try result.get(), room: room)
     case .ack(let ack):
-      if case .phone(let format) = awaited { return .respond(PhoneEndpoints.success(format)) }
-      return .respond(DriverEndpoints.answer(ack.batch))
+      switch awaited {
+      case .phone(let format): return .respond(PhoneEndpoints.success(format))
+      case .move(let trip): return .query(.trip(trip), .trip(PendingTrip(id: trip, showsForgotten: false, track: nil)))
+      case .statusSet(let driver): return .query(.driver(driver))
+      case .hub, .trip, .wholeFences, .trips, .history, .metrics, .channels, .message:
+        return .respond(DriverEndpoints.answer(ack.batch))
+      }
     case .pong: throw Refusal(.internalError, "an answer to what was not asked")
     case .refused(let error): throw Refusal(error)
     case .query(nil): throw Refusal(.notFound, HubAnswer.unknownDriver)

@@ -41,6 +41,7 @@ enum Routes {
         .on(
           .get, for: .only(.ops, otherwise: "only ops may list drivers"),
           parameters: ["search", "status", "limit", "cursor"], DriverEndpoints.list)),
+      HTTPRoute("/v1/drivers/{id}/status", .on(.put, DriverEndpoints.setStatus)),
       HTTPRoute("/v1/drivers/{id}", .on(.get, DriverEndpoints.show)),
       HTTPRoute(
         "/v1/trips",
@@ -52,6 +53,7 @@ enum Routes {
       HTTPRoute(
         "/v1/trips/{id}/shares", .on(.get, ShareEndpoints.list), .on(.post, ShareEndpoints.begin)),
       HTTPRoute("/v1/trips/{id}/shares/{id}", .on(.delete, ShareEndpoints.end)),
+      HTTPRoute("/v1/trips/{id}/status", .on(.post, TripEndpoints.move)),
       HTTPRoute("/v1/trips/{id}", .on(.get, TripEndpoints.show), .on(.patch, TripEndpoints.change)),
       HTTPRoute(
         "/v1/fences", .on(.get, for: fenceAccess, parameters: ["limit", "cursor", "shape"], FenceEndpoints.list)),
@@ -59,6 +61,11 @@ enum Routes {
         "/v1/fences/{id}", .on(.get, for: fenceAccess, FenceEndpoints.show),
         .on(.put, for: fenceAccess, FenceEndpoints.put),
         .on(.delete, for: fenceAccess, FenceEndpoints.delete)),
+      HTTPRoute(
+        "/v1/sessions",
+        .on(
+          .get, for: .only(.ops, otherwise: "only ops may see who has sessions"), parameters: ["sub"],
+          SessionEndpoint.show)),
       HTTPRoute(
         "/v1/notifications",
         .on(.post, for: .only(.ops, otherwise: "only ops may post notifications"), NotificationEndpoint.post)),

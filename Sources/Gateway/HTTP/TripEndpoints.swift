@@ -14,6 +14,22 @@ enum TripEndpoints {
     return .ask([.trips(call.context.session, .begin(report))])
   }
 
+  /// A move by the caller, as with `trip_status`. Answered with the trip, when the move is on stable storage.
+  static func move(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let (id, caller, key) = (try call.id(of: "trip"), try call.caller(), try call.idempotencyKey())
+    let move = try unsafe call.read { (reader, bytes) throws(MessageError) in
+      try unsafe reader.readTripMove(bytes, time: call.time, id: id, now: call.context.now.timestamp)
+    }
+    guard key == nil || move.messageID == nil else {
+      throw Refusal(.badMessage, "give messageId or Idempotency-Key, not both")
+    }
+    call.request.charge(positions: move.report.route?.count ?? 0)
+    let input = TripStatusInput(
+      session: call.context.session, actor: caller.actor, messageID: key ?? move.messageID ?? .random(),
+      report: move.report, tripIsGranted: caller.names(trip: id))
+    return .ask([.tripStatus(input)], .move(of: id))
+  }
+
   /// For who may change it, as with `trip_change`. Answered when the change is on stable storage.
   static func change(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let id = try call.id(of: "trip")
@@ -92,8 +108,7 @@ extension Response {
 }
 
 extension Identifier {
-  /// 100 bits of the system's randomness, as 20 of 0-9 a-z but for i l o u.
-  /// 20 characters by chance, of which the first are those of `start`.
+  /// 100 bits as 20 of 0-9 a-z but for i l o u: the first characters stand for bits of `start`, the others are random.
   static func random(beginning start: UInt64 = 0, characters: Int = 0) -> Identifier {
     var random = SystemRandomNumberGenerator()
     let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
@@ -104,4 +119,9 @@ extension Identifier {
     }
     return unsafe text.withUnsafeBytes { unsafe Identifier($0)! }  // 20 characters that ids may have
   }
+}
+
+extension MessageID {
+  /// Of a message that its sender gave no id: nobody can repeat it.
+  static func random() -> MessageID { MessageID("\(Identifier.random())")! }  // 20 characters
 }

@@ -67,14 +67,21 @@ extension JSONTape {
   private func tripStatus(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(ValidationError) -> TripStatusReport {
+    let tripID = try required(identifier(payload, .tripId, bytes), .tripId)
+    let timestamp = try required(
+      clientTimestamp(payload, .timestamp, bytes, time, early: .badMessage), .timestamp)
+    return try tripStatus(payload, bytes, of: tripID, at: timestamp)
+  }
+
+  /// All that a move has beside its trip and its time.
+  private func tripStatus(
+    _ payload: JSONMembers, _ bytes: Span<UInt8>, of tripID: Identifier, at timestamp: Timestamp
+  ) throws(ValidationError) -> TripStatusReport {
     let words: StaticString = """
       expected requested, accepted, driver_en_route, arrived_pickup, trip_started, arrived_destination, completed or \
       cancelled
       """
-    let tripID = try required(identifier(payload, .tripId, bytes), .tripId)
     let status: TripStatus = try required(word(payload, .status, bytes, words), .status)
-    let timestamp = try required(
-      clientTimestamp(payload, .timestamp, bytes, time, early: .badMessage), .timestamp)
     var report = TripStatusReport(tripID: tripID, status: status, timestamp: timestamp)
     report.location = try place(payload, .location)
     report.expectedStatus = try word(payload, .expectedStatus, bytes, words)
@@ -123,8 +130,7 @@ extension JSONTape {
   func tripRequest(
     _ bytes: Span<UInt8>, _ time: TimeFormat, id: Identifier, now: Timestamp
   ) throws(ValidationError) -> TripStatusReport {
-    guard self[0].kind == .object else { throw ValidationError(.unknown, "expected an object: a trip") }
-    let body = members(of: 0)
+    let body = try members(ofBody: "expected an object: a trip")
     let words: StaticString = "expected requested, or nothing"
     let status: TripStatus? = try word(body, .status, bytes, words)
     guard status ?? .requested == .requested else { throw ValidationError(.status, words) }
@@ -134,6 +140,29 @@ extension JSONTape {
     report.location = try place(body, .location)
     try readRequest(body, bytes, into: &report)
     return report
+  }
+
+  /// The body of `POST /v1/trips/{id}/status`: a move of that trip, and the id by which a repeated one is known, if it
+  /// has one. `now`: its time where it says none.
+  func tripMove(
+    _ bytes: Span<UInt8>, _ time: TimeFormat, id: Identifier, now: Timestamp
+  ) throws(ValidationError) -> (messageID: MessageID?, report: TripStatusReport) {
+    let body = try members(ofBody: "expected an object: a move of a trip")
+    if let named = try identifier(body, .tripId, bytes), named != id {
+      throw ValidationError(.tripId, "the path names another trip")
+    }
+    let timestamp = try clientTimestamp(body, .timestamp, bytes, time, early: .badMessage) ?? now
+    return (try messageID(ofBody: body, bytes), try tripStatus(body, bytes, of: id, at: timestamp))
+  }
+
+  /// The body of `PUT /v1/drivers/{id}/status`.
+  func driverStatus(_ bytes: Span<UInt8>) throws(ValidationError) -> DriverStatusReport {
+    try driverStatus(try members(ofBody: "expected an object: a driver's status"), bytes)
+  }
+
+  func members(ofBody words: StaticString) throws(ValidationError) -> JSONMembers {
+    guard self[0].kind == .object else { throw ValidationError(.unknown, words) }
+    return members(of: 0)
   }
 
   /// An encoded polyline, or an array of places.

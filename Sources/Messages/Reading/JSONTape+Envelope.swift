@@ -13,6 +13,17 @@ extension JSONTape {
     return unsafe withText(index, bytes) { unsafe MessageID($0) }
   }
 
+  /// The id by which a repeated body is known; nil where it has none.
+  func messageID(ofBody body: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> MessageID? {
+    guard present(body, .messageId) != nil else { return nil }
+    return try checked(messageID(body, bytes))
+  }
+
+  private func checked(_ messageID: MessageID?) throws(ValidationError) -> MessageID {
+    guard let messageID else { throw ValidationError(.messageId, "expected a string of 1–64 bytes") }
+    return messageID
+  }
+
   /// RFC 8259 §4: names should be unique. A text with two of one name means different things to different readers.
   func checkDuplicates() throws(ValidationError) {
     guard !hasDuplicate else { throw ValidationError(.unknown, "an object has two members of the same name") }
@@ -24,9 +35,7 @@ extension JSONTape {
   ) throws(ValidationError) -> (messageID: MessageID, timestamp: Timestamp) {
     guard self[0].kind == .object else { throw ValidationError(.unknown, "expected an object: the envelope") }
     _ = try required(present(envelope, .messageId), .messageId)
-    guard let messageID = messageID(envelope, bytes) else {
-      throw ValidationError(.messageId, "expected a string of 1–64 bytes")
-    }
+    let messageID = try checked(messageID(envelope, bytes))
     return (messageID, try required(timestamp(envelope, .timestamp, bytes, time), .timestamp))
   }
 

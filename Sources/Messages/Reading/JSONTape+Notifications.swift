@@ -10,8 +10,7 @@ extension JSONTape {
 
   /// The body of `POST /v1/notifications`.
   func notificationPost(_ bytes: Span<UInt8>) throws(ValidationError) -> NotificationPost {
-    guard self[0].kind == .object else { throw ValidationError(.unknown, "expected an object: a notification") }
-    let body = members(of: 0)
+    let body = try members(ofBody: "expected an object: a notification")
     let words: StaticString = "expected message or hazard"
     let kind: Notification.Kind = try required(word(body, .kind, bytes, words), .kind)
     guard kind == .message || kind == .hazard else { throw ValidationError(.kind, words) }
@@ -25,11 +24,7 @@ extension JSONTape {
       channel: channel, kind: kind, title: try text(body, .title, bytes, atMost: NotificationPost.maximumTitleBytes),
       body: try text(body, .body, bytes, atMost: NotificationPost.maximumBodyBytes))
     try readData(body, bytes, into: &post)
-    guard let index = present(body, .messageId) else { return post }
-    guard isText(index), let id = unsafe withText(index, bytes, { unsafe MessageID($0) }) else {
-      throw ValidationError(.messageId, "expected a string of 1–64 bytes")
-    }
-    post.messageID = id
+    post.messageID = try messageID(ofBody: body, bytes)
     return post
   }
 

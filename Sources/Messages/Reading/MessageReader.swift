@@ -120,6 +120,25 @@ public final class MessageReader {
     }
   }
 
+  /// Reads the body of `POST /v1/trips/{id}/status`: a move, as a `trip_status` has it, and the id by which a repeated one
+  /// is known (`messageId`), if it has one. `now`: the move's time where the body has none.
+  ///
+  /// - Throws: as `read`.
+  public func readTripMove(
+    _ bytes: UnsafeRawBufferPointer, time: TimeFormat, id: Identifier, now: Timestamp
+  ) throws(MessageError) -> (messageID: MessageID?, report: TripStatusReport) {
+    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in
+      try tape.tripMove(span, time, id: id, now: now)
+    }
+  }
+
+  /// Reads the body of `PUT /v1/drivers/{id}/status`, which is the payload of a `driver_status`.
+  ///
+  /// - Throws: as `read`.
+  public func readDriverStatus(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> DriverStatusReport {
+    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.driverStatus(span) }
+  }
+
   /// Reads the body of `PATCH /v1/trips/{id}`: what is to be another on the trip.
   ///
   /// - Throws: as `read`.
