@@ -13,12 +13,11 @@ enum SessionEndpoint {
     let sessions = Role.allCases.map { (role: $0, count: admissions.sessions(of: IdentityKey($0, id))) }
     return .respond(
       .json { body in
-        body.append("{\"sub\":\"\(id)\",\"sessions\":")
+        body.append("{\"sub\":", id)
+        body.append(",\"sessions\":")
         body.append(list: sessions.filter { $0.count > 0 }) { body, session in
-          body.append("{\"role\":\"")
-          body.append(session.role.name)
-          body.append("\",\"count\":")
-          body.append(integer: Int64(session.count))
+          body.append("{\"role\":", session.role.name)
+          body.append(",\"count\":", session.count)
           body.append("}")
         }
         body.append("}")
