@@ -19,8 +19,7 @@ extension SessionLoop {
       fanOut.flushIfLarge()
     }
     outputs.removeAll()
-    // Streams whose last channel is over.
-    for connection in fanOut.streams.takeEnded() where sessions.isCurrent(connection) {
+    for connection in fanOut.streams.takeEnded() where sessions.isCurrent(connection) {  // nothing is left to follow
       close(Int(connection.slot), .normal)
     }
   }

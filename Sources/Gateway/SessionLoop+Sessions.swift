@@ -60,8 +60,9 @@ extension SessionLoop {
 
   /// A session is open: it is counted and logged, and its timer runs.
   mutating func begun(_ slot: Int, _ carrier: Carrier, isCompressed: Bool = false) {
-    counters.sessionOpened(sessions[slot].open, carrier, isCompressed: isCompressed)
-    log.opened(reference(sessions[slot].connection).name, sessions[slot].open.rights.credential)
+    let (rights, form) = (sessions[slot].open.rights, sessions[slot].open.form)
+    counters.sessionOpened(rights.role, carrier, form, isCompressed: isCompressed)
+    log.opened(reference(sessions[slot].connection).name, rights.credential)
     control.arm(&sessions[slot], now: now)
     endIfRevoked(slot)  // while the hub was asked
   }
@@ -151,7 +152,7 @@ extension SessionLoop {
     }
     admission.endSession(of: credential, cells: fanOut.cellCount(slot))
     if sessions[slot].phase == .open {
-      counters.sessionEnded(sessions[slot].open, isStream ? .eventStream : .webSocket)
+      counters.sessionEnded(credential.role, isStream ? .eventStream : .webSocket, sessions[slot].open.form)
       namedTrips.forget(slot)
       fanOut.close(slot, &sessions[slot].open.subscriptions, telling: &inputs)
     }

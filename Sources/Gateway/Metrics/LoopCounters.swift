@@ -54,18 +54,18 @@ struct LoopCounters: Sendable {
   var fanOut = FanOutCounters()
   var transport = EventLoopCounters()
 
-  mutating func sessionOpened(_ session: borrowing OpenSession, _ carrier: Carrier, isCompressed: Bool) {
-    sessions[Int(session.rights.role.rawValue)] += 1
+  mutating func sessionOpened(_ role: Role, _ carrier: Carrier, _ form: MessageForm, isCompressed: Bool) {
+    sessions[Int(role.rawValue)] += 1
     sessionsByCarrier[Int(carrier.rawValue)] += 1
     sessionsOpened += 1
-    if session.form == .binary { binarySessions += 1 }
+    if form == .binary { binarySessions += 1 }
     if isCompressed { compressedSessionsOpened += 1 }
   }
 
-  mutating func sessionEnded(_ session: borrowing OpenSession, _ carrier: Carrier) {
-    sessions[Int(session.rights.role.rawValue)] -= 1
+  mutating func sessionEnded(_ role: Role, _ carrier: Carrier, _ form: MessageForm) {
+    sessions[Int(role.rawValue)] -= 1
     sessionsByCarrier[Int(carrier.rawValue)] -= 1
-    if session.form == .binary { binarySessions -= 1 }
+    if form == .binary { binarySessions -= 1 }
   }
 
   /// These, and what the parts of the loop count themselves.
