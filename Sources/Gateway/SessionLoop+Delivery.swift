@@ -97,8 +97,8 @@ extension SessionLoop {
     if sessions[slot].stream != nil { followed(slot, wasMuch: false, refused) }
   }
 
-  /// The session whose subscription was answered; nil where it is over, or a request has only looked at the channel: the
-  /// hub has counted channels as subscribed to that nobody follows then.
+  /// The session whose subscription was answered; nil where it is over, or a request has only looked at the channel:
+  /// the hub has counted channels as subscribed to that nobody follows then.
   private mutating func answeredSlot(
     of session: SessionRef, _ look: EventStream.Look, counted channels: [ChannelHandle]
   ) -> Int? {

@@ -23,10 +23,12 @@ import Testing
 
 @Suite struct PhoneHistoryTests {
   private static var hours: Int { ProcessInfo.processInfo.environment["HUB_TESTS"] == "brief" ? 2 : 24 }
+  /// One, which takes as long as the other histories together; `PHONE_DAYS=` for more.
+  private static var days: UInt64 { ProcessInfo.processInfo.environment["PHONE_DAYS"].flatMap { UInt64($0) } ?? 1 }
 
   @Test(
     "over a day of cuts, delays, app kills, full disks, hub restarts and a wrong clock each fix arrives once, or counts",
-    arguments: [1, 2, 3] as [UInt64])
+    arguments: 1...days)
   func day(seed: UInt64) throws {
     let day = try PhoneDay(seed: seed)
     for _ in 0..<Self.hours * 3600 { try day.second() }

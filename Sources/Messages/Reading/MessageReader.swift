@@ -120,8 +120,8 @@ public final class MessageReader {
     }
   }
 
-  /// Reads the body of `POST /v1/trips/{id}/status`: a move, as a `trip_status` has it, and the id by which a repeated one
-  /// is known (`messageId`), if it has one. `now`: the move's time where the body has none.
+  /// Reads the body of `POST /v1/trips/{id}/status`: a move, as a `trip_status` has it, and the id by which a repeated
+  /// one is known (`messageId`), if it has one. `now`: the move's time where the body has none.
   ///
   /// - Throws: as `read`.
   public func readTripMove(
