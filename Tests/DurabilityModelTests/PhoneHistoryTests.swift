@@ -28,7 +28,7 @@ import Testing
 
   @Test(
     "over a day of cuts, delays, app kills, full disks, hub restarts and a wrong clock each fix arrives once, or counts",
-    arguments: 1...days)
+    arguments: 1...PhoneHistoryTests.days)
   func day(seed: UInt64) throws {
     let day = try PhoneDay(seed: seed)
     for _ in 0..<Self.hours * 3600 { try day.second() }
