@@ -47,7 +47,7 @@ test('the function is called for each attempt, with why', async () => {
   assert.equal(asked[0].reason, 'connect');
   await give(asked[0], 'one.e30.x');
   await (await world.live()).end(1006);
-  await world.clock.pass(1150);
+  await world.clock.pass(2500);
   assert.equal(asked[1].reason, 'connect');
   await give(asked[1], 'two.e30.x');
   assert.equal(tokenOf(world.socket), 'two.e30.x');
@@ -201,7 +201,7 @@ test('where a browser does not say why a socket did not open, HTTP does', async 
   await settled();
   await give(asked[0], 'a.e30.x');
   await world.socket.end(1006);
-  await world.clock.pass(1150);
+  await world.clock.pass(2500);
   assert.equal(asked[1].reason, 'refused');
 
   globalThis.fetch = async () => ({ status: 503, headers: new Headers({ 'Retry-After': '20' }) });

@@ -2,8 +2,8 @@
 // are those of protocol/ and of the Swift client, where their reasons stand. Times are in ms, unless a name says more.
 
 const connectMs = 10_000, closeMs = 2_000, tokenMs = 30_000;
-// Attempt n waits min(first × 2^(n−1), longest), and up to `jitter` of it more; at first, where many clients come, any
-// part of `spreadMs`. A connection that stood for `stableMs` was a good one.
+// Attempt n waits min(first × 2^(n−1), longest), and up to `jitter` of it more; at first, where many clients come (what
+// cut one that was live has cut others), any part of `spreadMs`. A connection that stood for `stableMs` was a good one.
 const firstDelayMs = 1_000, longestDelayMs = 30_000, jitter = 0.3, spreadMs = 5_000, stableMs = 10_000;
 const overRateMs = 60_000, longestRetryAfterMs = 3_600_000;
 const renewalMs = 60_000, renewalPart = 0.2, renewalRetryMs = 10_000;
@@ -512,8 +512,9 @@ export class Hub {
       this.#alarms.set('connect', 100, () => socket.onclose?.({ code: 1006 }));
     };
     socket.onclose = ({ code, reason }) => {
+      const lost = { cause: 'lost', message: 'connection lost' };
       if (c.status) this.#ended(refusal(c.status), ruleOf(c.status), c.retryAfter);
-      else if (code === 1006) this.#ended({ cause: 'lost', message: 'connection lost' }, 'backOff');
+      else if (code === 1006) this.#ended(lost, c.greeting ? 'spread' : 'backOff');
       else this.#ended({ cause: 'closed', code, message: reason || `closed with ${code}` }, ruleOf(code));
     };
   }
@@ -526,7 +527,7 @@ export class Hub {
 
   #giveUp(cause, message) {
     this.#c.socket.close();
-    this.#ended({ cause, message }, 'backOff');
+    this.#ended({ cause, message }, cause === 'silent' ? 'spread' : 'backOff');
   }
 
   #ended(reason, rule, retryAfter) {
