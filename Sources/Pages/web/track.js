@@ -2,24 +2,19 @@
 // token is for; after that it shows nothing. The token is kept for this trip, so that a bookmark works until then.
 
 import { Hub, Marker } from './hub.js';
-import { $, Arrows, LiveMap, ago, askAbout, clock, colorsOf, decode, followRelease, hubURL, isOver, isPhone, moves,
-  reducedMotion, setText, showEta, showSteps, takeToken, targetOf, theme } from './map.js';
+import { LiveMap } from './map.js';
+import { $, Arrows, ago, askAbout, clock, decode, followRelease, hubURL, isOver, isPhone, mapKeys, moves, reducedMotion,
+  setText, showEta, showSteps, takeToken, targetOf, theme } from './page.js';
 
 const tripId = decodeURIComponent(location.pathname.split('/').filter(Boolean).at(-1)), tokenKey = `trip ${tripId}`;
 const token = takeToken(localStorage, tokenKey), marker = new Marker(), arrows = new Arrows();
-let trip, eta, route, position, about = {}, isByHand = false, isDirty = true;
+let trip, eta, route, position, about = {}, isByHand = false, isDirty = true, cardHeight;
 
-const map = new LiveMap($('still'), $('moving'), {
-  moved(byHand) {
-    isByHand ||= byHand;
-    isDirty = true;
-  },
-});
-const swapTheme = theme($('theme'), () => {
-  map.colors = colorsOf(document.documentElement);
-  map.redraw();
+const map = new LiveMap();
+map.moved = byHand => {
+  isByHand ||= byHand;
   isDirty = true;
-});
+};
 
 /** Car, pickup and dropoff, whatever of them is ahead. */
 function showAll() {
@@ -35,8 +30,8 @@ function over(title, why) {
   $('ride').hidden = true;
   $('tools').hidden = true;
   $('over').hidden = false;
-  setText($('over-title'), title);
-  setText($('over-why'), why);
+  setText('over-title', title);
+  setText('over-why', why);
   localStorage.removeItem(tokenKey);
   trip = eta = route = position = undefined;
   isDirty = true;
@@ -57,9 +52,9 @@ function took(change) {
   if (change.route) route = decode(change.route);
   if (trip.status === 'cancelled') return over('This trip was cancelled', '');
   if (isOver(trip)) return over('This trip has ended', 'Thank you for riding.');
-  showSteps($('steps'), trip.status);
-  setText($('step'), words[trip.status] ?? trip.status);
-  setText($('since'), `since ${clock(trip.timestamp)}`);
+  showSteps(trip.status);
+  setText('step', words[trip.status] ?? trip.status);
+  setText('since', `since ${clock(trip.timestamp)}`);
   if (!isByHand) showAll();
 }
 const words = { ...moves, requested: 'Looking for a driver', accepted: 'Your driver is on the way',
@@ -98,12 +93,14 @@ function located(next) {
 
 function tick() {
   const now = hub.now(), { is, retryAt } = hub.state;
-  setText($('state'), is === 'live' ? 'live'
+  setText('state', is === 'live' ? 'live'
     : is === 'waiting' ? `reconnecting in ${Math.max(0, Math.ceil((retryAt - Date.now()) / 1000))} s` : 'connecting');
-  setText($('age'), position ? `Position ${ago((now - position.timestamp) / 1000)}` : '');
+  setText('age', position ? `Position ${ago((now - position.timestamp) / 1000)}` : '');
   $('eta').hidden = !eta || isOver(trip);
   if (eta) showEta(eta, now);
   isDirty = true;
+  // The card must not cover the car when it has become higher.
+  if (cardHeight !== (cardHeight = $('ride').offsetHeight) && !isByHand) showAll();
 }
 
 function draw() {
@@ -116,8 +113,7 @@ function draw() {
   if (!trip && !position) return;
   const here = [place.latitude, place.longitude], isSeen = position && here[0] === here[0];
   if (isSeen) map.way(here, trip?.status === 'trip_started' && eta?.basis === 'route' && route, targetOf(trip));
-  if (trip?.pickup) map.pin(trip.pickup, 'A', colors.available);
-  if (trip?.dropoff) map.pin(trip.dropoff, 'B', colors.on_trip);
+  if (trip) map.pins(trip);
   if (!isSeen) return;
   map.project(...here);
   if (!isGone && !reducedMotion.matches) map.pulse(map.px, map.py, 18, colors.on_trip);
@@ -126,23 +122,18 @@ function draw() {
   arrows.draw(page, colors, 18, [1, 0.6, 1]);
 }
 
-addEventListener('keydown', ({ key, ctrlKey, metaKey, altKey }) => {
-  if (ctrlKey || metaKey || altKey) return;
-  ({ ArrowLeft: () => map.pan(-120, 0), ArrowRight: () => map.pan(120, 0), ArrowUp: () => map.pan(0, -120),
-    ArrowDown: () => map.pan(0, 120), '+': () => map.zoomBy(0.5), '-': () => map.zoomBy(-0.5), 0: showAll,
-    d: swapTheme })[key]?.();
-});
-$('in').addEventListener('click', () => map.zoomBy(1));
-$('out').addEventListener('click', () => map.zoomBy(-1));
-$('all').addEventListener('click', showAll);
-addEventListener('resize', () => isByHand || showAll());
+const keys = { ...mapKeys(map), 0: showAll, d: theme(map) };
+onkeydown = ({ key, ctrlKey, metaKey, altKey }) => ctrlKey || metaKey || altKey || keys[key.toLowerCase()]?.();
+$('in').onclick = () => map.zoomBy(1);
+$('out').onclick = () => map.zoomBy(-1);
+$('all').onclick = showAll;
+onresize = () => isByHand || showAll();
 
 if (!token) over('This link does not work', 'It has no token: open the link as you got it.');
 else hub.connect();
 setInterval(tick, 1000);
 draw();
 about = await askAbout();
-setText($('attribution'), about.map?.attribution ?? '');
-$('attribution').hidden = !about.map?.attribution;
+setText('attribution', about.map?.attribution ?? '');
 if (about.map?.box && !position && !trip) map.fit(about.map.box);
 map.load(about.map);

@@ -138,12 +138,15 @@ class Page {
     const patterns = [...this.#changes.keys()].map(path => ({ urlPattern: `*${path}`, requestStage: 'Response' }));
     await this.#send('Fetch.enable', { patterns });
   }
-  async #change({ requestId, request, responseStatusCode: responseCode, responseHeaders }) {
-    if (responseCode !== 200) return this.#send('Fetch.continueRequest', { requestId });
-    const { body, base64Encoded } = await this.#send('Fetch.getResponseBody', { requestId });
-    const { pathname: path } = new URL(request.url);
-    const text = Buffer.from(body, base64Encoded ? 'base64' : 'utf8').toString();
+  async #change({ requestId, request, responseStatusCode, responseHeaders }) {
+    const { pathname: path } = new URL(request.url), responseCode = 200;
     const change = this.#changes.get(/^\/track\//.test(path) ? '/track/*' : path);
+    // A file of the tree that the executable does not have yet.
+    const isNew = process.env.PAGES && responseStatusCode === 404 && path.endsWith('.js');
+    if (isNew) responseHeaders = [{ name: 'Content-Type', value: 'text/javascript' }];
+    else if (responseStatusCode !== 200) return this.#send('Fetch.continueRequest', { requestId });
+    const { body, base64Encoded } = await this.#send('Fetch.getResponseBody', { requestId });
+    const text = Buffer.from(body, base64Encoded ? 'base64' : 'utf8').toString();
     const changed = Buffer.from(change(text)).toString('base64');
     await this.#send('Fetch.fulfillRequest', { requestId, responseCode, body: changed,
       responseHeaders: responseHeaders.filter(({ name }) => !/^content-(length|encoding)$/i.test(name)) });
