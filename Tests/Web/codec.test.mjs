@@ -57,6 +57,14 @@ test('in binary nothing that is cut short is read, and bytes behind the end are 
   }
 });
 
+test('a second without a delivery has no latency: null in binary is absent, too', () => {
+  const vector = vectors.find(({ message }) => message?.type === 'stats');
+  const members = Buffer.from('"fixes":0,"p50":null,"drops":{"a":null}').toString('hex');
+  const head = vector.hex.slice(0, 2 * 11), length = (members.length / 2).toString(16).padStart(2, '0');
+  const { payload } = new BinaryReader().read(bytes(head + length + members));
+  assert.deepEqual(payload, { channel: 'stats', timestamp: vector.message.payload.timestamp, fixes: 0, drops: {} });
+});
+
 test('what a hub may not say is passed over, and so is what a newer one may', () => {
   for (const { name, text, hex, reads } of lines('refused/client.ndjson').filter(({ reads }) => reads)) {
     let found;

@@ -170,7 +170,7 @@ class Input {
   tags() { return this.list('text', this.u8()); }
   cells() { return this.list('cell'); }
   rejected() { return this.list('rejection'); }
-  members() { return JSON.parse(`{${this.long()}}`); }
+  members() { return JSON.parse(`{${this.long()}}`, (_, value) => value ?? undefined); }   // null is absent
   bit() { return true; }
   hub() { return 'hub'; }
   low(flags) { return words.status[flags & 3]; }
