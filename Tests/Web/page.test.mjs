@@ -22,8 +22,8 @@ test('what a page loads, compressed', () => {
   const size = name => gzipSync(bytes(name), { level: 9 }).length;
   const sum = names => names.split(' ').reduce((total, name) => total + size(name), 0);
   const both = 'hub.js hub-areas.js hub-http.js map.js page.js style.css';
-  const map = sum(`${both} index.html app.js fleet.js follow.js`), ride = sum(`${both} track.html track.js`);
-  assert.ok(map <= 46.5 * 1024, `the live map: ${map} bytes`);
+  const map = sum(`${both} index.html app.js`), ride = sum(`${both} track.html track.js`);
+  assert.ok(map <= 45 * 1024, `the live map: ${map} bytes`);
   assert.ok(ride <= 34 * 1024, `the rider's page: ${ride} bytes`);
 });
 

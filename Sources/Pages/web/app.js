@@ -1,12 +1,12 @@
 // The live map: fleet and followed driver on it, the hub's figures, who is connected, keys, and the loop that draws. It
-// talks to the hub by hub.js and nothing else. What its parts share, they import from here, and use once it is there.
+// talks to the hub by hub.js and nothing else. It is one file, as hub.js is: in three of at most 400 lines it is 1.4 KB
+// more to load, and the page is at its limit.
 
-import { Fleet } from './fleet.js';
-import { Follow } from './follow.js';
-import { Hub } from './hub.js';
-import { LiveMap, disc } from './map.js';
-import { $, askAbout, count, decode, drawLine, element, figure, followRelease, hubURL, isPhone, mapKeys, reducedMotion,
-  say, setText, sheet, takeToken, theme } from './page.js';
+import { Hub, Marker, Markers } from './hub.js';
+import { LiveMap, disc, xOf, yOf } from './map.js';
+import { $, Arrows, ago, askAbout, boxOf, clock, count, decode, drawLine, element, figure, followRelease, hubURL,
+  icon, isOver, isPhone, mapKeys, moves, reducedMotion, say, setText, sheet, showEta, showSteps, statuses, takeToken,
+  targetOf, theme } from './page.js';
 
 const fencesMs = 15_000, tokenKey = 'token', most = 5000;
 const layerNames = { track: 'Track', raw: 'Raw fixes', accuracy: 'Accuracy', fences: 'Fences', cells: 'Cells',
@@ -14,9 +14,9 @@ const layerNames = { track: 'Track', raw: 'Raw fixes', accuracy: 'Accuracy', fen
 
 // MARK: What the parts share
 
-export const layers = { track: true, raw: false, accuracy: true, fences: true, cells: false, labels: true };
-export const map = new LiveMap();
-export const about = await askAbout();
+const layers = { track: true, raw: false, accuracy: true, fences: true, cells: false, labels: true };
+const map = new LiveMap();
+const about = await askAbout();
 
 let token = takeToken(sessionStorage, tokenKey), given;
 const isDev = !token && about.devAuth;
@@ -50,10 +50,10 @@ $('token').onsubmit = event => {
 };
 
 const id = `map-${crypto.getRandomValues(new Uint32Array(1))[0].toString(36)}`;
-export const hub = new Hub(hubURL(), isDev ? { dev: { role: 'ops', id } } : { token: tokenFor });
+const hub = new Hub(hubURL(), isDev ? { dev: { role: 'ops', id } } : { token: tokenFor });
 
 /** All pages of a list of the hub's, or so many that it is enough. */
-export async function all(ask, name, question) {
+async function all(ask, name, question) {
   const found = [];
   let cursor;
   do {
@@ -64,7 +64,647 @@ export async function all(ask, name, question) {
   return found;
 }
 
-// MARK: The hub's figures
+// MARK: - The drivers
+
+const crowded = 3000, roomy = 2500;        // drivers in view: from one to the other it stays as it is
+const widest = 300;                        // square degrees: a view has 256 cells at most, of 2 and more
+const moveMs = 500, fadedAge = 12, greyAge = 60;
+const rowHeight = 50, labelled = 60, labelHeight = 18, linesFrom = 13.4, labelsFrom = 14.6;
+const strengths = [1, 0.5, 0.75];          // fresh, faded, grey
+const underWay = 'requested,accepted,driver_en_route,arrived_pickup,trip_started,arrived_destination';
+const kinds = Object.keys(statuses);
+const world = [-180, -85, 179.999999, 85];
+
+const kindOf = driver => driver.online === false ? 'offline' : driver.status;
+const sumOf = cells => {
+  const sum = Object.fromEntries(kinds.map(kind => [kind, 0]));
+  for (const cell of cells.values()) for (const kind of kinds) sum[kind] += cell[kind] ?? 0;
+  return { ...sum, all: kinds.reduce((total, kind) => total + sum[kind], 0) };
+};
+
+/** An arrow beside words. */
+function turn(svg, kind, heading = 0) {
+  svg.firstElementChild.setAttribute('href', `#${kind}`);
+  svg.style.transform = `rotate(${kind === 'offline' ? 0 : Math.round(heading)}deg)`;
+}
+/** How fresh what is drawn is: 0, 1 faded, 2 grey; `isGone`: there is no connection. */
+const toneOf = (age, isGone) => isGone || age > greyAge ? 2 : age > fadedAge ? 1 : 0;
+
+class Fleet {
+  trips = new Map();
+  chosen = new Set();                      // statuses; none is all
+  #pick;
+  #markers = new Markers(); #arrows = new Arrows(); #known = new Set();
+  #view; #shown; #whole; #cells; #moved = 0; #later; #isCrowded = false; #visible = 0; #found = []; #asked = '';
+  #order = []; #ids = []; #rows = []; #active = -1; #chips = {}; #collator = new Intl.Collator('en', { numeric: true });
+
+  constructor(pick, box = world) {
+    this.#pick = pick;
+    this.#makeChips();
+    this.#makeList();
+    const [west, south, east, north] = box;
+    this.#whole = hub.counts({ west, south, east, north });
+    this.#whole.on('update', () => this.#count());
+    const trips = hub.trips();
+    trips.on('update', trip => this.#trip(trip));
+    trips.on('snapshot', () => this.#loadTrips());
+  }
+
+  get drivers() { return this.#view?.drivers ?? new Map(); }
+  driver(id) { return this.drivers.get(id); }
+  tripOf(driver) { return driver?.tripId && this.trips.get(driver.tripId); }
+
+  // MARK: Trips
+
+  #trip(trip) {
+    if (isOver(trip)) this.trips.delete(trip.tripId);
+    else this.trips.set(trip.tripId, { ...this.trips.get(trip.tripId), ...trip });
+  }
+  async #loadTrips() {
+    const before = this.trips, began = this.trips = new Map();   // what is said while they come is newer
+    // The connection may go meanwhile: the next snapshot asks again.
+    const found = await all('getTrips', 'trips', { status: underWay }).catch(() => [...before.values()]);
+    for (const trip of found) if (!began.has(trip.tripId)) began.set(trip.tripId, trip);
+  }
+
+  // MARK: Views
+
+  /** The map has moved: at most twice a second the view follows. */
+  look() {
+    const wait = this.#moved + moveMs - performance.now();
+    clearTimeout(this.#later);
+    if (wait > 0) this.#later = setTimeout(() => this.look(), wait); else this.#look();
+  }
+
+  #look() {
+    const box = map.box(), shown = this.#shown;
+    const inside = shown && map.zoom < shown.zoom + 1.5 && box.west >= shown.box.west && box.east <= shown.box.east
+      && box.south >= shown.box.south && box.north <= shown.box.north;
+    if (inside || !map.width) return;
+    this.#moved = performance.now();
+    this.#shown = { zoom: map.zoom, box: map.box(0.2) };
+    this.#cells?.move(this.#shown.box);
+    this.#view?.move(this.#shown.box);
+    this.#crowd();
+  }
+
+  /** Where so many are in view, or so much, they are shown as counts by cell. */
+  #crowd() {
+    if (!this.#shown) return;
+    const { box } = this.#shown, { north, south, east, west } = box;
+    const isWide = (north - south) * ((east - west + 360) % 360) > widest, all = sumOf(this.#whole.cells).all;
+    if (!this.#cells && (isWide || all > crowded)) this.#cells = hub.counts(box);
+    if (this.#cells && !isWide && all <= roomy) {
+      this.#cells.close();
+      this.#cells = undefined;
+    }
+    const inView = this.#cells ? sumOf(this.#cells.cells).all : all;
+    this.#isCrowded = isWide || inView > (this.#isCrowded ? roomy : crowded);
+    if (this.#isCrowded) {
+      this.#view?.close();
+      this.#view = undefined;
+    } else if (!this.#view) {
+      this.#view = hub.view(box);
+      this.#view.on('update', update => {
+        for (const driver of update.drivers) {
+          this.#markers.push(driver.driverId, driver);
+          this.#known.add(driver.driverId);
+        }
+      });
+    }
+  }
+
+  // MARK: Each second
+
+  tick(now) {
+    const { drivers } = this;
+    for (const id of this.#known) {
+      if (drivers.has(id)) continue;
+      this.#known.delete(id);
+      this.#markers.drop(id);
+    }
+    this.#crowd();
+    this.#count();
+    this.#list(now);
+  }
+
+  #makeChips() {
+    $('chips').replaceChildren(...kinds.map(kind => {
+      const figure = element('b', { textContent: '–' });
+      const chip = element('button', { type: 'button', className: kind, ariaPressed: false }, icon(kind),
+        statuses[kind], figure);
+      chip.onclick = () => {
+        if (!this.chosen.delete(kind)) this.chosen.add(kind);
+        chip.ariaPressed = this.chosen.has(kind);
+        this.#list(hub.now());
+      };
+      this.#chips[kind] = figure;
+      return chip;
+    }));
+  }
+  #count() {
+    const sum = sumOf(this.#whole.cells);
+    for (const kind of kinds) setText(this.#chips[kind], count(sum[kind]));
+  }
+
+  // MARK: The list
+
+  #makeList() {
+    const list = $('list'), query = $('query');
+    list.onscroll = () => this.#paint();
+    list.onkeydown = event => {
+      const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8, Home: -1e9, End: 1e9 }[event.key];
+      if (step) {
+        this.#active = Math.max(0, Math.min(this.#ids.length - 1, this.#active + step));
+        const top = this.#active * rowHeight;
+        if (top < list.scrollTop) list.scrollTop = top;
+        if (top + rowHeight > list.scrollTop + list.clientHeight) list.scrollTop = top + rowHeight - list.clientHeight;
+        this.#paint();
+      } else if (event.key === 'Enter' || event.key === ' ') this.#choose(this.#active);
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    };
+    $('rows').onclick = ({ target }) => this.#choose(target.closest('.row')?.dataset.index);
+    query.oninput = () => {
+      list.scrollTop = 0;
+      this.#active = -1;
+      this.#search();
+    };
+    query.onkeydown = ({ key }) => {
+      if (key === 'Enter') this.#choose(0);
+      if (key === 'ArrowDown') list.focus();
+    };
+  }
+  #choose(index) {
+    const entry = this.#ids[index];
+    if (entry) this.#pick(entry.driverId, entry);
+  }
+
+  /** Those in view are found at once, others the hub is asked for: by how an id begins, and a trip by its whole id. */
+  #search() {
+    const text = $('query').value.trim();
+    clearTimeout(this.#asked);
+    this.#found = [];
+    this.#list(hub.now());
+    if (text) this.#asked = setTimeout(async () => {
+      const [page, trip] = await Promise.all([
+        hub.find({ search: text, limit: 50 }).catch(() => ({ drivers: [] })),
+        hub.getTrip(text).catch(() => undefined)]);
+      if ($('query').value.trim() !== text) return;
+      const driver = trip?.driverId && await hub.getDriver(trip.driverId).catch(() => undefined);
+      this.#found = [...driver ? [{ ...driver, tripId: trip.tripId }] : [], ...page.drivers];
+      this.#list(hub.now());
+    }, 200);
+  }
+
+  #list(now) {
+    const text = $('query').value.trim().toLowerCase(), { drivers, chosen } = this;
+    if (this.#order.length !== drivers.size || this.#order.some(id => !drivers.has(id))) {
+      this.#order = [...drivers.keys()].sort(this.#collator.compare);
+    }
+    const fits = driver => (!chosen.size || chosen.has(kindOf(driver)))
+      && (!text || driver.driverId.toLowerCase().includes(text) || driver.tripId?.toLowerCase().includes(text));
+    const all = this.#order.map(id => drivers.get(id));
+    const byTrip = this.#found.filter(({ tripId }) => text && tripId?.toLowerCase() === text);
+    const elsewhere = this.#found.filter(({ driverId }) => !drivers.has(driverId));
+    this.#ids = [...new Map([...byTrip, ...all.filter(fits), ...elsewhere].map(driver => [driver.driverId, driver]))
+      .values()];
+    const more = this.#view?.more ?? 0, inView = drivers.size + more;
+    const words = this.#isCrowded ? `${count(sumOf(this.#cells.cells).all)} in view, counted by cell: zoom in`
+      : text ? this.#ids.length ? `${count(this.#ids.length)} found` : 'No driver in view, no id and no trip fits'
+      : chosen.size ? `${count(this.#ids.length)} of ${count(inView)}`
+        : more ? `${count(drivers.size)} of ${count(inView)}: zoom in for all` : `${count(inView)} in view`;
+    setText('shown', words);
+    this.#paint(now);
+  }
+
+  /** Only rows that can be seen exist. */
+  #paint(now = hub.now()) {
+    const list = $('list'), first = Math.max(0, Math.floor(list.scrollTop / rowHeight) - 2);
+    const room = Math.min(this.#ids.length - first, Math.ceil(list.clientHeight / rowHeight) + 4);
+    $('rows').style.height = `${this.#ids.length * rowHeight}px`;
+    while (this.#rows.length < room) {
+      const node = $('row').content.cloneNode(true).firstChild, [svg, words, figures] = node.children;
+      const [[name, what], [speed, age]] = [words.children, figures.children];
+      this.#rows.push({ node, svg, name, what, speed, age });
+      $('rows').append(node);
+    }
+    this.#rows.forEach((row, at) => {
+      row.node.hidden = at >= room;
+      if (at < room) this.#fill(row, first + at, now);
+    });
+    list.setAttribute('aria-activedescendant', this.#rows[this.#active - first]?.node.id ?? '');
+  }
+
+  #fill(row, index, now) {
+    const driver = this.#ids[index], kind = kindOf(driver), trip = this.tripOf(driver);
+    const age = (now - driver.timestamp) / 1000, isStopped = !(driver.speed >= 0.8) || kind === 'offline';
+    const { node } = row;
+    node.dataset.index = index;
+    Object.assign(node, { id: `row-${index}`, ariaSelected: driver.driverId === this.followed,
+      ariaSetSize: this.#ids.length, ariaPosInSet: index + 1, className: `row ${kind} ${
+        index === this.#active ? 'active' : ''} ${isStopped ? 'stopped' : ''} ${age > greyAge ? 'old' : ''}` });
+    node.style.transform = `translateY(${index * rowHeight}px)`;
+    turn(row.svg, driver.heading >= 0 ? kind : 'offline', driver.heading);
+    setText(row.name, driver.driverId);
+    setText(row.what, kind === 'on_trip' && trip ? moves[trip.status] : statuses[kind] ?? kind);
+    setText(row.speed, isStopped ? kind === 'offline' ? '' : 'stopped' : `${Math.round(driver.speed * 3.6)} km/h`);
+    setText(row.age, age > greyAge ? `last seen ${ago(age)}` : ago(age));
+  }
+
+  // MARK: The map
+
+  /** Draws all but the followed one; `isGone`: there is no connection. */
+  draw(page, now, followed, isGone) {
+    const { drivers, chosen } = this, arrows = this.#arrows;
+    this.#markers.snap = reducedMotion.matches;
+    if (this.#isCrowded) return this.#drawCounts();
+    if (layers.cells) this.#drawCells();
+    if (map.zoom >= linesFrom) this.#drawLines(followed);
+    const size = this.size(), names = [];
+    let visible = 0;
+    arrows.clear();
+    this.#markers.each(now, (id, latitude, longitude, heading, age) => {
+      const driver = drivers.get(id);
+      if (!driver || id === followed) return;
+      const kind = kindOf(driver);
+      if (chosen.size && !chosen.has(kind)) return;
+      map.project(latitude, longitude);
+      const { px, py } = map;
+      if (!map.sees(px, py)) return;
+      visible++;
+      arrows.add(kind, toneOf(age, isGone), px, py, heading);
+      if (names.length <= labelled) names.push([id, px, py + size + 12]);
+    });
+    this.#visible = visible;
+    arrows.draw(page, map.colors, size, strengths, followed === undefined ? 1 : 0.6);
+    if (layers.labels && map.zoom >= labelsFrom && visible <= labelled) {
+      const taken = [];
+      for (const [id, px, py] of names) {
+        const half = id.length * 3.5 + 7;   // none covers another one
+        if (taken.some(([x, y, other]) => Math.abs(px - x) < half + other && Math.abs(py - y) < labelHeight)) continue;
+        taken.push([px, py, half]);
+        map.text(id, px, py, map.colors.text, '600 11px', map.colors.plate);
+      }
+    }
+  }
+
+  /** By the zoom, but so that they do not cover each other. */
+  size() {
+    const { zoom, width, height } = map;
+    const wish = Math.max(4, Math.min(15, 7 + (zoom - 12) * 1.8));
+    return Math.max(3.2, Math.min(wish, 0.16 * Math.sqrt(width * height / Math.max(1, this.#visible))));
+  }
+
+  #drawLines(followed) {
+    const path = new Path2D();
+    for (const driver of this.drivers.values()) {
+      const target = driver.driverId !== followed && targetOf(this.tripOf(driver));
+      if (target) path.addPath(map.path([driver, target]));
+    }
+    map.stroke(path, map.colors.on_trip, 1.2, 0.25, [1, 6]);
+  }
+
+  #corners(geohash) {
+    const [west, south, east, north] = boxOf(geohash);
+    map.project(north, west);
+    const { px, py } = map, wide = (xOf(east) - xOf(west)) * map.scale, high = (yOf(south) - yOf(north)) * map.scale;
+    return [px, py, wide, high];
+  }
+
+  #drawCells() {
+    const { muted } = map.colors, path = new Path2D();
+    for (const cell of new Set([...this.drivers.values()].map(({ cell }) => cell))) {
+      const [px, py, wide, high] = this.#corners(cell);
+      path.rect(px, py, wide, high);
+      map.text(cell, px + wide / 2, py + 12, muted);
+    }
+    map.stroke(path, muted, 1);
+  }
+
+  #drawCounts() {
+    const { colors } = map, shown = kinds.filter(kind => !this.chosen.size || this.chosen.has(kind));
+    const sums = [...this.#cells.cells.values()].map(cell => [cell, shown.reduce((sum, kind) => sum + cell[kind], 0)]);
+    const most = Math.max(...sums.map(([, sum]) => sum));
+    for (const [cell, sum] of sums) {
+      const [left, top, wide, high] = this.#corners(cell.cell), px = left + wide / 2, py = top + high / 2;
+      if (!sum || !map.sees(px, py)) continue;
+      const radius = Math.max(11, Math.min(wide, high, 88) * 0.46 * Math.sqrt(0.25 + 0.75 * sum / most));
+      map.fill(disc(px, py, radius), colors.plate);
+      let from = -Math.PI / 2;
+      for (const kind of shown.filter(kind => cell[kind])) {
+        const path = new Path2D();
+        path.arc(px, py, radius, from, from += cell[kind] / sum * 2 * Math.PI);
+        map.stroke(path, colors[kind], Math.max(2.5, radius * 0.16), 1, [], 'butt');
+      }
+      if (radius > 12) map.text(count(sum), px, py, colors.text, `700 ${radius > 24 ? 14 : 11}px`);
+    }
+  }
+
+  /** The driver nearest to a pixel. */
+  at(px, py) {
+    let best, least = 20;
+    this.#markers.each(hub.now(), (id, latitude, longitude) => {
+      map.project(latitude, longitude);
+      const distance = Math.hypot(map.px - px, map.py - py);
+      const driver = this.drivers.get(id);
+      if (distance >= least || !driver || this.chosen.size && !this.chosen.has(kindOf(driver))) return;
+      [best, least] = [id, distance];
+    });
+    return best;
+  }
+
+  /** A box around all there are: [west, south, east, north]. */
+  async bounds() {
+    const places = (await all('find', 'drivers', { limit: 1000 })).filter(({ latitude }) => latitude !== undefined);
+    const edge = (pick, axis) => pick(...places.map(place => place[axis]));
+    return places.length && [edge(Math.min, 'longitude'), edge(Math.min, 'latitude'), edge(Math.max, 'longitude'),
+      edge(Math.max, 'latitude')];
+  }
+}
+
+// MARK: - The followed driver
+
+const paceSeconds = 90, keptPlaces = 20_000, keptFixes = 1_000, meanOf = 60, closeZoom = 16, flightMs = 450;
+const winds = ['N', 'NE', 'E', 'SE', 'S', 'SW', 'W', 'NW'];
+const facts = ['Speed', 'Heading', 'Position', 'Accuracy', 'Confidence', 'Raw − shown'];
+
+class Follow {
+  id; camera = false;
+  #fleet; #driverFeed; #tripFeed; #tripId; #trip; #eta; #position; #marker; #arrows = new Arrows();
+  #track = []; #raw = []; #route; #facts; #flight; #changed;
+
+  constructor(fleet, changed) {
+    [this.#fleet, this.#changed] = [fleet, changed];
+    this.#facts = facts.map(name => {
+      const figure = element('span'), small = element('small');
+      $('facts').append(element('div', {}, element('dt', { textContent: name }), element('dd', {}, figure, small)));
+      return [figure, small];
+    });
+    $('share').onclick = () => this.#share();
+  }
+
+  // MARK: Who
+
+  /** Follows a driver; `seen` is what is known of it where the map does not show it. */
+  begin(id, seen) {
+    if (id !== this.id) {
+      this.end();
+      this.id = this.#fleet.followed = id;
+      this.#marker = new Marker();
+      const driver = this.#fleet.driver(id) ?? seen;
+      if (driver?.latitude !== undefined) this.#place({ age: 0, ...driver });
+      this.#listen();
+      if (!driver) hub.getDriver(id).then(found => id === this.id && !this.#position && this.#place(found),
+        error => id === this.id && say(`${id}: ${error.message}`));
+    }
+    this.recentre();
+    this.card();
+  }
+
+  recentre() {
+    this.camera = true;
+    const { x, y, zoom } = map;
+    this.#flight = { x, y, zoom, since: performance.now(), to: Math.max(zoom, closeZoom) };
+    this.#changed();
+  }
+
+  /** The camera goes along no more. */
+  letGo() {
+    if (!this.camera) return;
+    this.camera = false;
+    this.card();
+  }
+
+  end() {
+    if (this.id === undefined) return false;
+    this.#driverFeed.close();
+    this.#tripFeed?.close();
+    this.id = this.#fleet.followed = this.#tripFeed = this.#tripId = this.#position = undefined;
+    [this.#track, this.#raw] = [[], []];
+    this.#forgetTrip();
+    this.camera = false;
+    this.#changed();
+    return true;
+  }
+
+  /** Its feed; raw fixes are asked for only while they are shown. */
+  #listen() {
+    const { id } = this, before = this.#driverFeed;
+    this.#driverFeed = hub.driver(id, { raw: layers.raw });
+    this.#driverFeed.on('position', position => this.#place(position));
+    this.#driverFeed.on('raw', fix => {
+      this.#raw.push(fix);
+      if (this.#raw.length > keptFixes) this.#raw.shift();
+    });
+    this.#driverFeed.on('lost', () => this.#load());
+    this.#driverFeed.on('ended', reason => reason !== 'asked' && say(`${id}: ${reason}`));
+    before?.close();
+  }
+  rawChanged() {
+    this.#raw = [];
+    this.#listen();
+  }
+
+  // MARK: What comes
+
+  #place(position) {
+    const { latitude, longitude, timestamp, speed } = position, last = this.#track.at(-1)?.[2] ?? 0;
+    this.#position = { ...this.#position, ...position };
+    this.#marker.push(position);
+    if (timestamp > last) this.#track.push([latitude, longitude, timestamp, speed]);
+    if (this.#track.length > keptPlaces) this.#track.splice(0, keptPlaces / 10);
+    this.#follow(this.#position.tripId);
+    this.#changed(true);
+  }
+
+  #forgetTrip() { this.#trip = this.#eta = this.#route = undefined; }
+  #follow(tripId) {
+    if (tripId === this.#tripId) return;
+    this.#tripFeed?.close();
+    this.#tripFeed = undefined;
+    this.#tripId = tripId;
+    this.#forgetTrip();
+    $('shared').hidden = true;
+    if (!tripId) return;
+    const feed = this.#tripFeed = hub.trip(tripId);
+    const take = trip => {
+      this.#trip = { ...this.#trip, ...trip };
+      if (trip.route) this.#route = decode(trip.route);
+      this.card();
+    };
+    feed.on('snapshot', ({ trip, eta }) => {
+      if (trip) take(trip);
+      if (eta) this.#eta = eta;
+      this.#load();
+      // Where it begins and ends, and by which way, is said of a trip that is asked for.
+      hub.getTrip(tripId).then(whole => feed === this.#tripFeed && take(whole), () => {});
+    });
+    feed.on('update', take);
+    feed.on('eta', eta => { this.#eta = eta; });
+    feed.on('ended', () => feed === this.#tripFeed && this.#forgetTrip());
+  }
+
+  /** The track so far from the hub, so that none is missing after the page was opened anew. */
+  async #load() {
+    const { id } = this, tripId = this.#tripId;
+    const past = tripId ? await hub.track(tripId).then(placesOf, () => []) : [], last = past.at(-1)?.[2] ?? 0;
+    if (id !== this.id || tripId !== this.#tripId) return;
+    this.#track = [...past, ...this.#track.filter(([, , time]) => time > last)];
+  }
+
+  async #share() {
+    try {
+      const { url } = await hub.share(this.#tripId);
+      setText('shared', url);
+      $('shared').hidden = false;
+      await navigator.clipboard?.writeText(url).then(() => say('The link was copied.'), () => {});
+    } catch (error) {
+      say(`The trip was not shared: ${error.message}`);
+    }
+  }
+
+  // MARK: The card
+
+  card() {
+    const shown = this.id !== undefined, position = this.#position ?? {}, now = hub.now();
+    $('follow').hidden = !shown;
+    $('recentre').hidden = !shown || this.camera;
+    if (!shown) return;
+    const driver = this.#fleet.driver(this.id) ?? position, kind = kindOf(driver) ?? 'offline', trip = this.#trip;
+    const age = (now - position.timestamp) / 1000;
+    setText('name', this.id);
+    setText('what', [statuses[kind] ?? kind, this.#tripId, driver.vehicleType].filter(Boolean).join(' · '));
+    $('badge').setAttribute('class', kind);
+    turn($('badge'), kind, position.heading);
+    $('trip').hidden = isOver(trip);
+    $('eta').hidden = !this.#eta || isOver(trip);
+    if (trip) {
+      showSteps(trip.status);
+      setText('step', moves[trip.status]);
+      setText('since', `since ${clock(trip.timestamp)}`);
+    }
+    if (this.#eta) showEta(this.#eta, now);
+    const raw = this.#meanOffset(), heading = position.heading;
+    [
+      [position.speed >= 0 ? Math.round(position.speed * 3.6) : '–', 'km/h'],
+      heading >= 0 ? [`${Math.round(heading)}°`, winds[Math.round(heading / 45) % 8]] : ['–'],
+      [ago(age)],
+      position.accuracy >= 0 ? [`±${position.accuracy.toFixed(1)}`, 'm'] : ['–'],
+      [position.confidence ?? '–'],
+      [raw >= 0 ? raw.toFixed(1) : '–', 'm'],
+    ].forEach(([value, unit = ''], index) => {
+      const [figure, small] = this.#facts[index];
+      setText(figure, `${value} `);
+      setText(small, unit);
+    });
+    this.#drawPace(now);
+  }
+
+  #drawPace(now) {
+    const values = [];
+    this.#track.slice(-2 * paceSeconds).forEach(([latitude, longitude, time, known], index, places) => {
+      const at = paceSeconds - 1 - Math.floor((now - time) / 1000), before = places[index - 1];
+      const speed = known ?? (before && metersBetween(before, [latitude, longitude]) / (time - before[2]) * 1000);
+      if (at >= 0) values[Math.min(at, paceSeconds - 1)] = speed * 3.6;
+    });
+    // A second between two fixes has the speed of the one before.
+    for (let at = 1; at < values.length; at++) values[at] ??= values[at - 1];
+    const [, most] = drawLine($('pace-line'), values, paceSeconds, map.colors.track);
+    setText('pace-max', Number.isFinite(most) ? `max ${Math.round(most)} km/h` : '');
+  }
+
+  #meanOffset() {
+    const offsets = this.#raw.slice(-meanOf).map(({ offset }) => offset).filter(Number.isFinite);
+    return offsets.reduce((sum, offset) => sum + offset, 0) / offsets.length;
+  }
+
+  // MARK: The map
+
+  /** Moves the camera, and gives where the driver is drawn. */
+  aim(now) {
+    if (!this.#position) return undefined;
+    this.#marker.snap = reducedMotion.matches;
+    const place = this.#marker.at(now);
+    if (!this.camera || Number.isNaN(place.latitude)) return place;
+    const [x, y] = [xOf(place.longitude), yOf(place.latitude)], flight = this.#flight;
+    if (!flight) {
+      if (Math.hypot(x - map.x, y - map.y) * map.scale > 0.02) map.show(x, y);
+      return place;
+    }
+    const part = reducedMotion.matches ? 1 : Math.min(1, (performance.now() - flight.since) / flightMs);
+    const eased = part * part * (3 - 2 * part);
+    map.show(flight.x + (x - flight.x) * eased, flight.y + (y - flight.y) * eased,
+      flight.zoom + (flight.to - flight.zoom) * eased);
+    if (part === 1) this.#flight = undefined;
+    return place;
+  }
+
+  draw(page, place, isGone) {
+    if (!place) return;
+    const { colors } = map, position = this.#position, here = [place.latitude, place.longitude], trip = this.#trip;
+    const isByRoad = this.#eta?.basis === 'route' && trip?.status === 'trip_started';
+    map.way(here, isByRoad && this.#route, targetOf(trip));
+    if (layers.track) {
+      const past = this.#track.filter(([, , time]) => time <= position.timestamp);
+      const path = map.path([...past.slice(0, -1), here]);
+      map.stroke(path, colors.trackEdge, 7);
+      map.stroke(path, colors.track, 4);
+    }
+    if (layers.raw) this.#drawRaw();
+    if (!isOver(trip)) map.pins(trip);
+    map.project(...here);
+    const { px, py } = map, size = Math.max(15, Math.min(20, this.#fleet.size() * 1.4));
+    const kind = kindOf(this.#fleet.driver(this.id) ?? position) ?? 'offline';
+    const color = isGone ? colors.offline : colors[kind];
+    if (layers.accuracy && position.accuracy) {
+      const circle = disc(px, py, Math.max(4, position.accuracy * map.pixels(place.latitude)));
+      map.fill(circle, color, 0.2);
+      map.stroke(circle, color, 1.2, 0.6);
+    }
+    if (!isGone && !reducedMotion.matches) map.pulse(px, py, size, color);
+    this.#arrows.clear();
+    this.#arrows.add(kind, toneOf(place.age, isGone), px, py, place.heading);
+    this.#arrows.draw(page, colors, size, [1, 0.6, 1]);
+    map.text(this.id, px, py + size + 16, colors.onAccent, '700 12px', colors.accent);
+  }
+
+  /** As dots, each with a whisker to where it was shown; what was refused is hollow, with why. */
+  #drawRaw() {
+    const { colors } = map, dots = new Path2D(), refused = new Path2D(), whiskers = new Path2D(), reasons = [];
+    const places = new Map(this.#track.slice(-keptFixes).map(place => [place[2], place]));
+    const radius = map.zoom > 15 ? 3 : 2;
+    for (const { latitude, longitude, timestamp, verdict, reason } of this.#raw) {
+      const shown = places.get(timestamp), isRefused = verdict === 'refused';
+      map.project(latitude, longitude);
+      const { px, py } = map;
+      if (!map.sees(px, py)) continue;
+      (isRefused ? refused : dots).addPath(disc(px, py, isRefused ? radius + 1.5 : radius));
+      if (isRefused && reason) reasons.push([reason.replaceAll('_', ' '), px, py - 14]);
+      if (shown && !isRefused) whiskers.addPath(map.path([[latitude, longitude], shown]));
+    }
+    map.stroke(whiskers, colors.raw, 1, 0.75);
+    map.fill(dots, colors.raw);
+    map.stroke(dots, colors.edge, 1);
+    map.stroke(refused, colors.raw, 1.5);
+    for (const [reason, px, py] of reasons.slice(-8)) map.text(reason, px, py, colors.raw, '600 11px', colors.plate);
+  }
+}
+
+/** Good for a street's length. */
+const metersBetween = ([latitude, longitude], [toLatitude, toLongitude]) => 111_195 * Math.hypot(latitude - toLatitude,
+  (longitude - toLongitude) * Math.cos(latitude * Math.PI / 180));
+
+const depths = { Point: 0, LineString: 1, MultiLineString: 2 };
+/** [latitude, longitude, time] of a track of the hub's. */
+function placesOf({ geometry, properties }) {
+  const places = geometry ? [geometry.coordinates].flat(depths[geometry.type]) : [];
+  const times = [properties.times].flat(2);
+  return places.map(([longitude, latitude], index) => [latitude, longitude, times[index]]);
+}
+
+// MARK: - The hub's figures
 
 const room = 600;     // seconds
 const sum = counts => Object.values(counts ?? {}).reduce((total, value) => total + value, 0);
@@ -150,6 +790,8 @@ class Tiles {
     });
   }
 }
+
+// MARK: - The page
 
 let isDirty = true, shownFences = [], loadedFences = -Infinity;
 const fleet = new Fleet(pick, about.map?.box), tiles = new Tiles();
