@@ -1,0 +1,95 @@
+// What open pages cost a hub, and whether others notice them; by hand, on a calm machine:
+//   node Tests/Web/page-cost.mjs idle [drivers]     one page in a browser: the hub's CPU and bytes, without and with it
+//   node Tests/Web/page-cost.mjs many [pages]       a trip's positions by hub-loadtest (LOADTEST), without and with them
+// Windows without and with are taken in turn, and medians told. HUB_BINARY, or what was built last, is the hub.
+import { spawn } from 'node:child_process';
+import net from 'node:net';
+import { openBrowser } from './support/browser.mjs';
+import { binary, startHub, until } from './support/hub-process.mjs';
+import { frame } from './support/websocket.mjs';
+
+const [what = 'idle', number] = process.argv.slice(2), rounds = 3, seconds = 20;
+const pause = time => new Promise(resolve => { setTimeout(resolve, time * 1000); });
+const median = values => values.slice().sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
+async function reading(hub) {
+  const text = await (await fetch(`${hub.http}/metrics`)).text();
+  const sum = name => [...text.matchAll(new RegExp(`^\\w*${name}(?:\\{[^}]*\\})? ([\\d.e+-]+)$`, 'gm'))]
+    .reduce((total, [, value]) => total + Number(value), 0);
+  return { time: performance.now() / 1000, cpu: sum('process_cpu_seconds_total'), bytes: sum('written_bytes_total') };
+}
+async function window(hub) {
+  const before = await reading(hub);
+  await pause(seconds);
+  const after = await reading(hub), passed = after.time - before.time;
+  return { cpu: (after.cpu - before.cpu) / passed * 100, bytes: (after.bytes - before.bytes) / passed / 1000 };
+}
+
+async function idle(drivers) {
+  const hub = await startHub('--dev-auth');
+  const fleet = drivers && spawn(binary, ['simulate', '--url', hub.url, '--drivers', `${drivers}`, '--trips',
+    '--center', '47,9', '--radius', '4000'], { stdio: 'ignore' });
+  const browser = await openBrowser(), results = { without: [], open: [], hidden: [] };
+  await pause(drivers / 100 + 5);
+  for (let round = 0; round < rounds; round++) {
+    results.without.push(await window(hub));
+    const page = await browser.open(`${hub.http}/`);
+    await until('a live page', async () => await page.text('state') === 'live');
+    await pause(5);
+    results.open.push(await window(hub));
+    await page.hide(true);
+    results.hidden.push(await window(hub));
+    await page.close();
+    await pause(2);
+  }
+  for (const [name, windows] of Object.entries(results)) {
+    const [cpu, bytes] = ['cpu', 'bytes'].map(key => windows.map(window => window[key]));
+    console.log(`${drivers} drivers, ${name}: ${median(cpu).toFixed(2)} % of a core (${cpu.map(x => x.toFixed(2))}), `
+      + `${median(bytes).toFixed(1)} KB/s written`);
+  }
+  if (fleet) fleet.kill();
+  await browser.close();
+  await hub.remove();
+}
+
+/** What a page asks for; what comes is not looked at, so that only the hub works. Gives what closes it. */
+function pageOf(hub, id, { latitude, longitude }) {
+  const { hostname, port } = new URL(hub.http), socket = net.connect(Number(port), hostname);
+  socket.write(`GET /v1/ws?role=ops&id=${id} HTTP/1.1\r\nHost: ${hostname}\r\nUpgrade: websocket\r\n`
+    + 'Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
+    + 'Sec-WebSocket-Protocol: locationhub.v1.json\r\n\r\n');
+  const box = [longitude - 0.1, latitude - 0.1, longitude + 0.1, latitude + 0.1];
+  socket.once('data', () => {
+    [`box:${box}`, `counts:${box}`, 'trips', 'stats'].forEach((channel, index) => {
+      const view = /:/.test(channel) ? { viewId: `v${index}` } : {};
+      socket.write(frame(1, JSON.stringify({ type: 'subscribe', payload: { channel, ...view }, timestamp: Date.now(),
+        messageId: `m${index}` }), { mask: true }));
+    });
+  });
+  socket.resume();
+  return () => socket.destroy();
+}
+
+async function many(pages) {
+  const hub = await startHub('--dev-auth', '--sampling', '1');
+  const load = () => new Promise(resolve => {
+    const child = spawn(process.env.LOADTEST, ['trip', '--url', hub.http, '--drivers', '200', '--rate', '1',
+      '--duration', `${seconds}`]);
+    let text = '';
+    child.stdout.on('data', bytes => { text += bytes; });
+    child.stderr.on('data', bytes => { text += bytes; });
+    child.on('close', () => resolve(text));
+  });
+  for (let round = 0; round < rounds; round++) {
+    console.log(`without\n${await load()}`);
+    const { drivers: [place] } = await (await fetch(`${hub.http}/v1/drivers?limit=1&role=ops&id=look`)).json();
+    const closing = Array.from({ length: pages }, (_, index) => pageOf(hub, `page-${index}`, place));
+    await pause(2);
+    console.log(`with ${pages} pages\n${await load()}`);
+    closing.forEach(close => close());
+    await pause(2);
+  }
+  await hub.remove();
+}
+
+if (what === 'idle') await idle(Number(number ?? 300)); else await many(Number(number ?? 200));
