@@ -8,7 +8,7 @@ import { openBrowser } from './support/browser.mjs';
 import { binary, startHub, until } from './support/hub-process.mjs';
 import { frame } from './support/websocket.mjs';
 
-const [what = 'idle', number] = process.argv.slice(2), rounds = 3, seconds = 20;
+const [what = 'idle', number] = process.argv.slice(2), rounds = 3, seconds = 10;
 const pause = time => new Promise(resolve => { setTimeout(resolve, time * 1000); });
 const median = values => values.slice().sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
