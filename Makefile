@@ -45,7 +45,7 @@ help:
 demo: release
 	@exec .build/release/locationhub demo $(ARGS)
 
-test: deps lint swift-tests foreign-tests test-web
+test: deps lint swift-tests foreign-tests foreign-package test-web
 
 # What failed is said once more at the end, where one among thousands of lines is found.
 swift-tests: deps

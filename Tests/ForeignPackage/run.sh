@@ -58,7 +58,8 @@ timeout 60 "$programs/Check" "$url"
 # A rider's program must come to see what the driver's last line brings about.
 meet() {
   local driver=$1 rider=$2 expected=$3
-  HUB_URL=$url "$programs/$rider" > "$rider.out" 2>&1 &
+  # Line by line: what is printed into a file is kept back otherwise.
+  HUB_URL=$url stdbuf -oL "$programs/$rider" > "$rider.out" 2>&1 &
   running+=($!)
   HUB_URL=$url timeout 60 "$programs/$driver" > "$driver.out" 2>&1 || { cat "$driver.out"; exit 1; }
   local deadline=$((SECONDS + 30))
