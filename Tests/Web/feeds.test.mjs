@@ -315,6 +315,14 @@ test('boxes and counts: what is asked for, and what a page keeps of what comes',
   await world.clock.pass(0);
   await socket.subscribed(socket.last('subscribe'), { blocks: ['u283'] });
   assert.deepEqual([...counts.cells.keys()], ['u283aa']);
+
+  // Of a block that the session has already the hub tells only what changes; cells of another size are not in it.
+  const wide = world.hub.counts(box), narrow = world.hub.counts(box);
+  await world.clock.pass(0);
+  const [third, fourth] = socket.of('subscribe').slice(-2);
+  await socket.subscribed(third, { blocks: ['u283'] });
+  await socket.subscribed(fourth, { blocks: ['u283a'] });
+  assert.deepEqual([[...wide.cells.keys()], narrow.cells.size], [['u283aa'], 0]);
 });
 
 test('a driver with its raw fixes, all trips, and the figures of the hub', async () => {

@@ -1,6 +1,5 @@
 // The live map: fleet and followed driver on it, the hub's figures, who is connected, keys, and the loop that draws. It
-// talks to the hub by hub.js and nothing else. It is one file, as hub.js is: in three of at most 400 lines it is 1.4 KB
-// more to load, and the page is at its limit.
+// talks to the hub by hub.js and nothing else. In three files it is 1.4 KB more to load, and has no room for that.
 
 import { Hub, Marker, Markers } from './hub.js';
 import { LiveMap, disc, xOf, yOf } from './map.js';
@@ -213,7 +212,7 @@ class Fleet {
     const list = $('list'), query = $('query');
     list.onscroll = () => this.#paint();
     list.onkeydown = event => {
-      const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8, Home: -1e9, End: 1e9 }[event.key];
+      const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
       if (step) {
         this.#active = Math.max(0, Math.min(this.#ids.length - 1, this.#active + step));
         const top = this.#active * rowHeight;
@@ -726,18 +725,19 @@ const each = counts => Object.entries(counts).map(([name, value]) => `${count(va
   .join(', ') || 'none';
 /** The last second's sessions by role, and all seconds' drops and errors by reason. */
 const details = {
-  Sessions: history => `: ${each(history.at(-1)?.sessions ?? {})}.`,
+  Sessions: (history, last) => `: ${each(last?.sessions ?? {})}.`,
   'Drops and errors'(history) {
     const all = {};
-    for (const { drops, errors } of history) {
-      for (const [name, value] of Object.entries({ ...drops, ...errors })) all[name] = (all[name] ?? 0) + value;
-    }
+    for (const { faults } of history) for (const name in faults) all[name] = (all[name] ?? 0) + faults[name];
     return `: ${each(all)}.`;
   },
 };
+/** What is kept of a second. */
+const kept = second => ({ values: readings.map(([, , , valueOf]) => valueOf(second)),
+  faults: { ...second.drops, ...second.errors } });
 
 class Tiles {
-  #history = []; #nodes; #open = -1;
+  #history = []; #last; #before; #nodes; #open = -1;
 
   constructor() {
     this.#nodes = readings.map(([name, unit, , , meaning], index) => {
@@ -750,15 +750,19 @@ class Tiles {
     });
     $('chart-end').onclick = () => this.close();
     const feed = hub.stats();
-    feed.on('snapshot', ({ history = [] }) => this.#take(history));
-    feed.on('stats', second => this.#take([...this.#history, second]));
+    feed.on('snapshot', ({ history = [] }) => {
+      this.#history = [];
+      this.#take(history);
+    });
+    feed.on('stats', second => this.#take([second]));
   }
-  #take(history) {
-    this.#history = history.slice(-room);
+  #take(seconds) {
+    [this.#before, this.#last] = [this.#last, ...seconds].slice(-2);
+    this.#history = [...this.#history, ...seconds.map(kept)].slice(-room);
     if (document.visibilityState === 'visible') this.draw();
   }
 
-  /** Whether there was one to be closed. */
+  /** Whether one was open. */
   close() {
     const isOpen = this.#open >= 0;
     this.#enlarge(-1);
@@ -773,19 +777,19 @@ class Tiles {
   }
 
   draw() {
-    const history = this.#history, last = history.at(-1), before = history.at(-2);
+    const history = this.#history, last = this.#last, before = this.#before;
     readings.forEach(([name, unit, color, valueOf, meaning, besideOf], index) => {
       const { value, beside, line } = this.#nodes[index];
       const text = last ? figure(valueOf(last)) : '–';
       setText(value, text);
       if (last && besideOf) setText(beside, besideOf(last, before));
-      const values = history.map(valueOf), ink = map.colors[color];
+      const values = history.map(({ values }) => values[index]), ink = map.colors[color];
       drawLine(line, values, room, ink, { top: 10 });
       if (index !== this.#open) return;
       const [low, high] = drawLine($('chart-line'), values, room, ink);
       setText('chart-value', `${text} ${unit}`);
       setText('chart-title', name);
-      setText('chart-meaning', meaning + (details[name]?.(history) ?? ''));
+      setText('chart-meaning', meaning + (details[name]?.(history, last) ?? ''));
       setText('chart-range', `${count(values.length)} s: ${figure(low)} to ${figure(high)} ${unit}`);
     });
   }
@@ -821,7 +825,6 @@ function showScale() {
   setText('scale', text);
 }
 
-/** What the cards cover. */
 function cover() {
   const card = $('follow').hidden ? $('fleet') : $('follow');
   map.cover = isPhone() ? { left: 0, right: 0, top: 70, bottom: card.offsetHeight }
@@ -958,8 +961,6 @@ onkeydown = event => {
   event.preventDefault();
   act();
 };
-
-// MARK: The beginning
 
 setText('attribution', about.map?.attribution ?? '');
 $('in').onclick = () => map.zoomBy(1);

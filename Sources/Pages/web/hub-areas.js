@@ -8,14 +8,18 @@ export function channelOf(kind, place) {
   return `${kind}:${[west, south, east, north].map(degrees => degrees.toFixed(7))}`;
 }
 
+/** A block of counts has the cells whose names begin with its own, and are two characters longer. */
+const isIn = (id, blocks) => blocks.some(block => id.startsWith(block) && id.length === block.length + 2);
+
 /** What a view shows has changed. Of a cell that another view had already the hub tells only what changes. */
 export function subscribed(view, { cells, blocks }, channels) {
+  const others = [...channels.values()].filter(other => other !== view);
   if (blocks) {
     view.blocks = blocks;
-    for (const id of view.counts.keys()) if (!blocks.some(block => id.startsWith(block))) view.counts.delete(id);
+    for (const id of view.counts.keys()) if (!isIn(id, blocks)) view.counts.delete(id);
+    for (const { counts } of others) for (const [id, cell] of counts) if (isIn(id, blocks)) view.counts.set(id, cell);
   }
   if (!cells) return;
-  const others = [...channels.values()].filter(other => other !== view);
   view.cells = new Set(cells);
   for (const { drivers } of others) {
     for (const [id, driver] of drivers) {
@@ -45,11 +49,11 @@ function moved(view, { cell, full, drivers, left, more = 0 }) {
   return true;
 }
 
-/** Counts come by blocks of cells, whose names begin with the block's. */
+/** Counts come by blocks of cells. */
 function counted({ blocks, counts }, { channel, full, cells }) {
   const [, block] = /:(.*)\//.exec(channel);
   if (!blocks?.includes(block)) return false;
-  for (const id of counts.keys()) if (full && id.startsWith(block)) counts.delete(id);
+  for (const id of counts.keys()) if (full && isIn(id, [block])) counts.delete(id);
   for (const cell of cells) counts.set(cell.cell, cell);
   return true;
 }
