@@ -360,7 +360,11 @@ class Fleet {
     const path = new Path2D();
     for (const driver of this.drivers.values()) {
       const target = driver.driverId !== followed && targetOf(this.tripOf(driver));
-      if (target) path.addPath(map.path([driver, target]));
+      if (!target) continue;
+      map.project(driver.latitude, driver.longitude);
+      path.moveTo(map.px, map.py);
+      map.project(target.latitude, target.longitude);
+      path.lineTo(map.px, map.py);
     }
     map.stroke(path, map.colors.on_trip, 1.2, 0.25, [1, 6]);
   }
