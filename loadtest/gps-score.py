@@ -6,7 +6,8 @@
 SHARED (by default ../shared beside the repository) has data/traces and tools/gpseval, which are other people's and not part
 of this repository; without them, or without numpy, nothing is judged and the exit code is 0. It is 1 where a bar is missed.
 Ratios are to the raw fixes of the same drive. Drives by their names: phone_* are good phones, spp_* the bad one; all count
-for the share inside the stated radius. Faults (outliers and gaps) are added with fresh seeds.
+for the share inside the stated radius. Faults (outliers and gaps) are added with fresh seeds. Simulated drives are those
+of gps_drives.py. A bar that is missed is printed as missed: what is known of it stands in protocol/tracking.md.
 """
 import csv, math, os, subprocess, sys, tempfile
 
@@ -31,7 +32,9 @@ try:
 except ImportError:
     skip('Python has no numpy (pip install numpy)')
 sys.path.insert(0, GPSEVAL)
+sys.dont_write_bytecode = True
 import gpseval, gpsmath
+import gps_drives as drives
 
 
 def filtered(trace, *options):
@@ -88,6 +91,11 @@ def changed(trace, change, part=slice(None)):
     """Mean error to that of the raw places, of a trace whose columns `change` has altered (a dict of arrays)."""
     rows = {k: v[part].copy() for k, v in gpsmath.read_trace(trace).items()}
     change(rows)
+    return float(numpy.nanmean(simulated(rows)) / numpy.nanmean(errors(rows, rows)))
+
+
+def simulated(rows):
+    """Errors of what a map shows of a trace that is given as columns."""
     names = list(rows)
     with tempfile.NamedTemporaryFile('w', suffix='.csv') as file:
         file.write(','.join(names) + '\n')
@@ -95,7 +103,49 @@ def changed(trace, change, part=slice(None)):
             file.write(','.join('' if numpy.isnan(v) else f'{v:.0f}' if n == 't_ms' else f'{v:.8f}'
                                 for n, v in zip(names, values)) + '\n')
         file.flush()
-        return float(numpy.nanmean(shown(file.name)) / numpy.nanmean(errors(rows, rows)))
+        return shown(file.name)
+
+
+def ratio_of(rows):
+    return float(numpy.nanmean(simulated(rows)) / numpy.nanmean(errors(rows, rows)))
+
+
+def simulated_phones(motion):
+    return [ratio_of(drives.phone(drives.town(s), s + 20, motion=motion, **errors))
+            for errors in drives.PHONES.values() for s in SEEDS]
+
+
+def simulated_faults(every, outliers):
+    ratios = []
+    for seed in SEEDS:
+        clean = drives.phone(drives.town(seed, 2400), seed, every)
+        faulty = drives.phone(drives.town(seed, 2400), seed, every, outliers=outliers, gaps=0.01)
+        ratios.append(float(numpy.nanmean(simulated(faulty)) / numpy.nanmean(errors(clean, clean))))
+    return ratios
+
+
+def named_drives():
+    """Rows for the drives on which a filter leaves the road, each the worst of the seeds."""
+    bend, stop = drives.way(30.0, drives.BEND), drives.way(30.0, drives.BRAKING)
+    road, line = drives.way(22.0, [(140, 0, 0)]), drives.way(83.0, [(150, 0, 0)])
+    whites = (0.3, 1, 3)
+    late = [ratio_of(drives.phone(bend, s, late=0.5, white=w)) for w in whites for s in SEEDS]
+    bare = [ratio_of(drives.phone(bend, s, white=w, motion=False)) for w in whites for s in SEEDS]
+    braked = lambda **e: max(float(numpy.max(simulated(drives.phone(stop, s, **e))[28:])) for s in SEEDS)
+    tunnel = lambda sigma, motion: max(
+        float(simulated(drives.scatter(drives.phone(road, s, motion=motion), s, numpy.arange(60, 100), sigma))[99])
+        for s in range(SEEDS[0], SEEDS[0] + 12))
+    return [
+        ('r = 300 m at 30 m/s, places only: worst', max(bare), 1.0, 0.98),
+        ('the same with a velocity 0.5 s late', max(late), 1.0, 0.98),
+        ('braking 6 m/s², m', braked(late=0.3), 4, 3),
+        ('the same by places only', braked(motion=False), 4, 3),
+        ('the same, stating 0.8 m', braked(motion=False, stated=0.8), 4, 3),
+        ('train 83 m/s each 5 s, m after 2 fixes',
+         max(float(numpy.max(simulated(drives.phone(line, s, 5, motion=False))[2:])) for s in SEEDS), 10, 5),
+        *((f'tunnel 40 s, {n} scattered by {g} m: end, m', tunnel(g, m), 60, 30)
+          for m, n in ((True, 'speed,'), (False, 'no speed,')) for g in (50, 200)),
+    ]
 
 
 def places_only(rows):
@@ -150,6 +200,7 @@ def main():
               for e, o in ((1, 0.02), (4, 0.03))}
     sparse = [float(numpy.nanmean(shown(paths[n], '--every', '5', '--extrapolate', '100ms'))) for n in good]
     bare = [changed(paths[n], places_only) for n in good]
+    phones, bare_phones = simulated_phones(True), simulated_phones(False)
     table = [
         ('good phones: mean error, geometric mean', geometric([ratio(n, 'mean') for n in good]), 0.99, 0.98),
         ('good phones: mean error, worst', max(ratio(n, 'mean') for n in good), 1.02, 1.00),
@@ -160,17 +211,23 @@ def main():
         ('good phones: jitter of the drawn track', geometric([ratio(n, 'vel_jit') for n in good]), 0.80, 0.65),
         ('good phones: p95, worst', max(ratio(n, 'p95') for n in good), 1.02, 1.00),
         ('bad phone: mean error', max(ratio(n, 'mean') for n in bad), 0.38, 0.33),
-        # The bad phone's own p95 is 0.35 of raw on the drive at hand; on another one 0.25.
-        ('bad phone: p95', max(ratio(n, 'p95') for n in bad), 0.45, 0.36),
+        ('bad phone: p95', max(ratio(n, 'p95') for n in bad), 0.32, 0.24),
         ('bad phone: trip length error, %', worst(bad, 'dist_err_pct'), 5, 3),
         ('outliers and gaps, each 1 s, worst seed', faults[1], 1.03, 1.00),
         ('outliers and gaps, each 4 s, worst seed', faults[4], 1.22, 1.10),
         ('lag along the track, good phones, s', worst(good, 'lag_s'), 0.08, 0.04),
         ('lag along the track, bad phone, s', worst(bad, 'lag_s'), 0.20, 0.10),
-        ('shown position, fixes every 5 s, m', sum(sparse) / len(sparse), 2.5, 2.0),
+        ('shown position, fixes every 5 s, m', sum(sparse) / len(sparse), 2.0, 1.9),
         ('speed RMSE, good phones, m/s', worst(good, 'speed_rmse'), 0.30, 0.20),
         ('heading RMSE, bad phone, degrees', worst(bad, 'head_rmse'), 4, 3.5),
         ('phantom metres a parked minute, bad phone', worst(bad, 'phantom_m_per_min'), 36, 20),
+        ('simulated phones: mean error, geometric mean', geometric(phones), 0.99, 0.98),
+        ('simulated phones: mean error, worst drive', max(phones), 1.02, 1.00),
+        ('simulated, places only: geometric mean', geometric(bare_phones), 1.01, 0.98),
+        ('simulated, places only: worst drive', max(bare_phones), 1.03, 1.00),
+        ('simulated faults, each 1 s, worst seed', max(simulated_faults(1.0, 0.02)), 1.03, 1.00),
+        ('simulated faults, each 4 s, worst seed', max(simulated_faults(4.0, 0.03)), 1.22, 1.10),
+        *named_drives(),
     ]
     print(f'\n{"case":44s}{"value":>8s}{"bar":>8s}{"aim":>8s}')
     missed = 0
@@ -178,10 +235,11 @@ def main():
         missed += value > bar
         print(f'{name:44s}{value:8.3f}{bar:8.2f}{aim:8.2f}  {"MISSED" if value > bar else "aim" if value <= aim else "met"}')
     median = float(numpy.median(list(shares.values())))
-    is_met = 0.60 <= median <= 0.90
-    missed += not is_met
-    print(f'{"inside the stated radius, median of drives":44s}{median:8.3f}   .6–.9  .65–.75'
-          f'  {"MISSED" if not is_met else "aim" if 0.65 <= median <= 0.75 else "met"}')
+    for name, value, is_met, bar in (
+            ('inside the stated radius, median of drives', median, 0.65 <= median <= 0.75, '.65–.75'),
+            ('inside the stated radius, least of drives', min(shares.values()), min(shares.values()) >= 0.65, '≥ .65')):
+        missed += not is_met
+        print(f'{name:44s}{value:8.3f}{bar:>8s}          {"met" if is_met else "MISSED"}')
     print('cost of a fix: make microbench, track-fix')
     sys.exit(1 if missed else 0)
 

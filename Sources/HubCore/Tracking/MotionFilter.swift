@@ -27,11 +27,10 @@ struct MotionFilter: Sendable {
   /// White acceleration, m²/s³, on each axis, for steps up to a second. An acceleration lasts for seconds, so over
   /// longer steps it does not average out: the density grows with the step, up to `longestManoeuvre` seconds. Where
   /// Doppler gives the velocities at both ends, most of that is an acceleration that lasts, whose way they tell; the
-  /// part that does not is the first second's, and grows over steps of `whiteSteps.second` seconds up to
-  /// `whiteSteps.most` times that.
+  /// part that does not grows beyond that of a second with each `whiteSeconds`: to the whole where a car turns off twice.
   static let accelerationDensity = 1.0
   static let longestManoeuvre = 10.0
-  static let whiteSteps = (second: 5.0, most: 2.0)
+  static let whiteSeconds = 5.0
   /// The same for a driver who stood and stands, and the seconds for which two standstills are taken to be one.
   static let standstillDensity = 0.02
   static let longestStandstillStep = 10.0
@@ -235,7 +234,7 @@ extension MotionFilter {
       let lasting = min(max(dt, 1), MotionFilter.longestManoeuvre)
       var steady = 0.0
       if steadyShare > 0 {
-        let white = min(max(dt / MotionFilter.whiteSteps.second, 1), MotionFilter.whiteSteps.most)
+        let white = min(max(dt / MotionFilter.whiteSeconds, 1), lasting)
         steady = MotionFilter.accelerationDensity * (lasting - white) * steadyShare
       }
       covariance.predict(
