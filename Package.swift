@@ -59,6 +59,12 @@ let package = Package(
     hub("System", ["HubBytes", "CHubLinux"]),
     hub("Transport", ["HubBytes", "HubSystem", "CHubLinux", "CHubOpenSSL"]),
     hub("Journal", ["HubSystem"]),
+    hub("Backplane", ["HubBytes", "HubSystem", "HubTransport"]),
+    hub(
+      "Cluster",
+      [
+        "HubBackplane", "HubRuntime", "HubCore", "HubTransport", "HubSystem", "HubMessages", "HubBytes", "CHubOpenSSL",
+      ]),
 
     // What drives a hub: its turns, its journal, its outlets.
     .target(
@@ -67,7 +73,7 @@ let package = Package(
       "Gateway",
       [
         "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket",
-        "HubHTTP", "HubMessages", "HubGeo", "HubBytes",
+        "HubHTTP", "HubMessages", "HubGeo", "HubBytes", "HubCluster",
       ]),
 
     // The client: its state machine, which runs on Apple systems, too; our own transport for it; and the product.
@@ -87,6 +93,7 @@ let package = Package(
     .executableTarget(
       name: "locationhub",
       dependencies: [
+        "HubBackplane", "HubCluster",
         "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubClientLoop",
         "HubSimulation",
         "HubTokens", "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
@@ -150,6 +157,11 @@ let package = Package(
     tests("System", ["CHubLinux"]),
     tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates", "HubTransportSupport"]),
     tests("Journal", ["HubSystem", "HubJournalSupport"]),
+    support("BackplaneSupport", in: "Tests", ["HubBackplane", "HubBytes"]),
+    tests(
+      "Cluster",
+      ["HubBackplaneSupport", "HubBackplane", "HubCore", "HubMessages", "HubGeo", "HubBytes"]),
+    tests("Backplane", ["HubBackplaneSupport", "HubBytes", "HubSystem", "HubTransport"]),
     .testTarget(
       name: "DurabilityModelTests",
       dependencies: [

@@ -215,4 +215,6 @@ public enum HubInput: Sendable {
   indirect case figures(HubFigures)
   /// The answer to a `HistoryLookup`: those of its times that were found.
   indirect case knownFixes(ticket: UInt64, [Int64])
+  /// What other hubs of the cluster have to say.
+  indirect case cluster(ClusterInput)
 }

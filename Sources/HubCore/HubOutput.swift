@@ -84,6 +84,11 @@ public enum HubOutput: Sendable {
   indirect case notified(SessionRef, NotificationAnswer)
   /// The answer to a question about fences.
   indirect case fences(SessionRef, FenceAnswer)
+  /// A followed channel has another owner, or its owner other numbers: how it stands, for all subscribers of this
+  /// outlet.
+  indirect case channelRestarted(ChannelHandle, Subscribed)
+  /// For the outlet of the cluster alone (`Hub.joinCluster`).
+  indirect case cluster(ClusterOutput)
 }
 
 /// What has come out for each outlet.

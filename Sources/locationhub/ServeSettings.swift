@@ -31,6 +31,7 @@ struct ServeOptions: Sendable {
   var adminHost: String?
   var hasNoPages = false
   var map = MapOptions()
+  var cluster: String?
   /// The files of TLS; nil where the hub is to speak plain HTTP.
   private(set) var tlsFiles: TLSFiles?
 
@@ -47,6 +48,7 @@ struct ServeOptions: Sendable {
     Setting("host", \.server.host, .text, "ADDRESS", "numeric address to listen on"),
     Setting("port", \.server.port, .whole(0...65535), "PORT", "TCP port; 0 picks a free one"),
     Setting("loops", \.loops, .whole(1...64), "N", "event loops", otherwise: "one for each core"),
+    Setting("cluster", \.cluster, .text, "FILE", "be one of several hubs, as this file says: protocol/cluster.md"),
     Setting(
       "dev-auth", \.server.allowsDevelopmentCredentials, "take ?role=…&id=… for a credential; only on loopback"),
     Setting("tls-cert", \.tlsCertificate, .text, "FILE", "speak TLS with this certificate (PEM), its chain behind it"),
@@ -311,6 +313,9 @@ extension ServeOptions {
     faults.collect { () throws(CommandError) in server.tokenSigner = try tokenSigner() }
     faults.collect { () throws(CommandError) in server.tokens = try tokenAccess() }
     faults.collect { () throws(CommandError) in server.pseudonymKey = try readPseudonymKey() }
+    faults.collect { () throws(CommandError) in
+      if let cluster { server.cluster = try ClusterFile.read(cluster) }
+    }
     faults.collect { () throws(CommandError) in
       tlsFiles = try TLSFiles(certificate: tlsCertificate, key: tlsKey)
       server.tls = try tlsFiles?.makeServer()

@@ -250,7 +250,8 @@ private struct FuzzedHub: ~Copyable {
       for (index, part) in parts.enumerated() { check(part, isFull: index == 0) }
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .notified, .reply, .admitted,
       .conflict,
-      .full, .replaced, .queryResult, .trips, .fences, .areaTickEnded, .shareEnded, .viewEnded:
+      .full, .replaced, .queryResult, .trips, .fences, .areaTickEnded, .shareEnded, .viewEnded,
+      .channelRestarted, .cluster:
       break
     }
   }

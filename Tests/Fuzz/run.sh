@@ -20,6 +20,9 @@ cd "$out"
 
 flags="-swift-version 6 -O -parse-as-library -sanitize=fuzzer,address -use-ld=lld -enable-testing -I $modules_out"
 flags="$flags -package-name location-hub"  # what one module has for the others of the package
+for feature in ExistentialAny InternalImportsByDefault MemberImportVisibility; do  # as Package.swift has it
+  flags="$flags -enable-upcoming-feature $feature"
+done
 for library in CLinux COpenSSL CZlib; do flags="$flags -I $root/Sources/$library"; done
 objects=""
 for module in $modules; do

@@ -171,7 +171,7 @@ struct SimulatedLoop {
       if let slot = slot(of: session) { close(slot) }
     case .reply, .notified, .subscriptionRefused, .queryResult, .trips, .fences, .watching, .areaSnapshot, .areaUpdate,
       .areaTickEnded, .shareEnded,
-      .viewEnded:
+      .viewEnded, .channelRestarted, .cluster:
       break
     }
   }

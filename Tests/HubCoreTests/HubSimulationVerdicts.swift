@@ -139,7 +139,7 @@ extension Simulation {
         .channelClaimed, .named, .notified, .reply, .queryResult, .trips, .fences, .watching, .areaSnapshot,
         .areaUpdate,
         .areaTickEnded, .shareEnded,
-        .viewEnded:
+        .viewEnded, .channelRestarted, .cluster:
         throw fail("unexpected answer to a driver: \(output)")
       }
     }

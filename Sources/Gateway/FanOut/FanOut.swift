@@ -262,6 +262,15 @@ struct FanOut: ~Copyable {
     return nil
   }
 
+  /// A channel's numbers are another owner's from now on: all subscribers are told how it stands, as one is that has
+  /// just subscribed.
+  mutating func restarted(_ channel: ChannelHandle, _ answer: Subscribed, in sessions: borrowing SessionTable) {
+    for delivery in held.take(of: channel) { fanOut(delivery) }
+    for subscriber in subscriptions.subscribers(of: channel) {
+      send(.subscribed(answer), to: sessions[Int(subscriber.connection.slot)].recipient, naming: channel)
+    }
+  }
+
   /// The session leaves a channel, as it has asked for.
   mutating func unsubscribed(
     _ session: inout Session, from channel: ChannelHandle, _ answer: Unsubscribed, telling inputs: inout HubInputs

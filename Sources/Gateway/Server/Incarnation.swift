@@ -20,7 +20,8 @@ struct Incarnation: Sendable {
   func makeHub(_ configuration: ServerConfiguration, now: ClockReading) -> Hub {
     Hub(
       limits: configuration.limits.hub, timings: configuration.timings, sampling: configuration.sampling, epoch: epoch,
-      seed: seed, pseudonymKey: configuration.pseudonymKey, drawnKey: pseudonymKey, outlets: configuration.loops,
+      seed: seed, pseudonymKey: configuration.pseudonymKey, drawnKey: pseudonymKey,
+      outlets: configuration.outlets,
       now: Moment(now))
   }
 }

@@ -22,7 +22,7 @@ public final class Server: Sendable {
   private let journalThreads: JournalThreads?
 
   /// The loops' threads.
-  private struct Threads: Sendable {
+  struct Threads: Sendable {
     var wakers: [Waker] = []
     var joinables: [Joinable] = []
   }
@@ -65,6 +65,7 @@ public final class Server: Sendable {
     } catch {
       throw .journal("cannot put a fence: \(error.message)")
     }
+    if configuration.cluster != nil { hub.joinCluster(outlet: UInt32(configuration.loops)) }
     let box = HubBox(hub)
     do throws(SystemError) {
       let maintenance = makeMaintenance(configuration, shared, incarnation)
@@ -118,7 +119,7 @@ public final class Server: Sendable {
     var adminAddress: SocketAddress?
     var journalThreads: JournalThreads?
     do throws(SystemError) {
-      if configuration.loops == 1 {
+      if configuration.outlets == 1 {
         adminAddress = try startOnlyLoop(on: lock.address, configuration, loopLimits, shared, hub, &threads)
       } else {
         adminAddress = try startLoops(on: lock.address, configuration, loopLimits, shared, hub, &threads)
@@ -195,6 +196,7 @@ public final class Server: Sendable {
       outlets.append(Outlet(to: loop, capacity: configuration.limits.mailboxMessages))
       loops.append(LoopBox(loop, adminListener: index == 0 && adminAddress != nil ? 1 : nil))
     }
+    let cluster = try makeClusterLoop(configuration, &outlets, &threads)
     let history = shared.history.map { Consultation.history($0, shared.log, waking: outlets[0].waker) }
     let sharedHub = SharedHub(
       hub.take(), outlets: outlets, inboxCapacity: configuration.limits.mailboxMessages, journal: shared.journal,
@@ -209,10 +211,11 @@ public final class Server: Sendable {
       }
       threads.joinables.append(Joinable(thread))
     }
+    if let cluster { threads.joinables.append(try startCluster(cluster, sharedHub, configuration, shared)) }
     return adminAddress
   }
 
-  private static func now() -> Moment {
+  static func now() -> Moment {
     let reading = ClockReading.read()
     return Moment(uptime: reading.uptimeNanoseconds, timestamp: Timestamp(milliseconds: reading.unixMilliseconds))
   }
@@ -275,7 +278,7 @@ extension Outlet {
 ///
 /// `@unchecked Sendable`: the thread that made it does not touch it once the other has begun, which the compiler cannot
 /// see because it is in an array meanwhile.
-private final class LoopBox: @unchecked Sendable {
+final class LoopBox: @unchecked Sendable {
   let loop: EventLoop
   let adminListener: Int?
 

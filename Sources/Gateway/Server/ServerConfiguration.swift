@@ -1,4 +1,5 @@
 // What an operator decides.
+public import HubCluster
 public import HubCore
 public import HubMessages
 public import HubPages
@@ -53,6 +54,8 @@ public struct ServerConfiguration: Sendable {
   public var sampling = SamplingRules()
   /// What drivers' pseudonyms for riders are made with; nil for a new key with each start.
   public var pseudonymKey: SipKey?
+  /// The other hubs that this one shares its fleet with; nil for a hub by itself.
+  public var cluster: ClusterConfiguration?
   /// Fences that are put at the start, before anybody is connected.
   public var fences: [Fence] = []
   public var limits = Limits()

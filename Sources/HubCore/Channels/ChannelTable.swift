@@ -11,6 +11,8 @@ struct ChannelRecord {
   var name: Channel
   /// Events may still come or be asked for: the record outlives its subscribers.
   var isKept = false
+  /// Its publications come from another hub.
+  var isFollowed = false
   var isInUse = true
   /// Of a cell that is watched: its index in the area table, which finds it; −1 for all others.
   var area: Int32 = -1
@@ -121,6 +123,9 @@ struct ChannelTable: ~Copyable {
   }
 
   func driverListener(_ index: Int) -> SessionRef? { slab[index].driverListener }
+
+  mutating func setFollowed(_ index: Int, _ isFollowed: Bool) { slab[index].isFollowed = isFollowed }
+  func isFollowed(_ index: Int) -> Bool { slab[index].isFollowed }
 
   /// One subscriber less; true when the channel went with it.
   mutating func removeSubscriber(_ index: Int, outlet: Int) -> Bool {

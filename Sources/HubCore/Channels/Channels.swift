@@ -15,6 +15,8 @@ struct Channels: ~Copyable {
   private var fleet: Int?
   /// The channel of all trips' events, once somebody has subscribed to it.
   private(set) var trips: Int?
+  /// The outlet that stands for the other hubs; nil where there are none.
+  private(set) var clusterOutlet: UInt32?
   /// Names the history that sequences belong to.
   private(set) var epoch: InlineText
   /// Events, and publications handed to outlets: one for each channel and outlet with a subscriber.
@@ -26,6 +28,8 @@ struct Channels: ~Copyable {
     outputs = OutletOutputs(count: outlets)
     self.epoch = epoch
   }
+
+  mutating func joinCluster(outlet: UInt32) { clusterOutlet = outlet }
 
   /// Changes the seed while there are no channels.
   mutating func setSeed(_ seed: UInt64) { table.setSeed(seed) }
@@ -287,8 +291,14 @@ struct Channels: ~Copyable {
   /// One subscriber less.
   mutating func release(_ handle: ChannelHandle, of outlet: UInt32) -> Release {
     let index = Int(handle.index)
-    let (name, area) = (table.name(index), table.area(index))
-    guard table.removeSubscriber(index, outlet: Int(outlet)) else { return .nothing }
+    let (name, area, wasFollowed) = (table.name(index), table.area(index), table.isFollowed(index))
+    let isGone = table.removeSubscriber(index, outlet: Int(outlet))
+    // Its own events may be kept beyond its last subscriber, and nobody is here any more who follows it elsewhere.
+    if wasFollowed, isGone || table.outlets(index).isEmpty {
+      if !isGone { table.setFollowed(index, false) }
+      tell(.unfollowed(name))
+    }
+    guard isGone else { return .nothing }
     if name == .fleet { fleet = nil }
     return area.map { .area($0) } ?? .channel(name)
   }
@@ -310,22 +320,7 @@ struct Channels: ~Copyable {
     trips = table.find(.trips)
   }
 
-  // MARK: Cells that are watched
-
-  /// A new channel for a cell; nil at the limit of channels.
-  mutating func insert(area cell: Channel, for role: Role) -> Int? { table.insert(area: cell, for: role) }
-
-  mutating func setArea(_ channel: Int, _ area: Int) { table.setArea(channel, area) }
-
-  mutating func addSubscriber(_ channel: Int, outlet: Int) { table.addSubscriber(channel, outlet: outlet) }
-
-  /// A cell's update for the outlets that watch it. Gives these.
-  mutating func publish(areaUpdate update: Publication, on channel: ChannelHandle) -> OutletSet {
-    let outlets = table.outlets(Int(channel.index))
-    deliveries += UInt64(outlets.count)
-    emit(.areaUpdate(channel, update), toSubscribersOf: Int(channel.index))
-    return outlets
-  }
+  mutating func count(deliveries count: Int) { deliveries += UInt64(count) }
 
   // MARK: Waiting for storage
 

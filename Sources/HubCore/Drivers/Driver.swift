@@ -10,6 +10,8 @@ struct Driver {
   private(set) var reported = DriverStatus.available
   /// Exactly while this is false an entry of the deadlines watches for staleness.
   private(set) var isStale = false
+  /// Its newest session is at another hub of the cluster.
+  var isElsewhere = false
   /// An entry of the deadlines waits to forget the driver. It stays when the driver comes back, so that one that comes
   /// and goes all day has two entries, not one for each time.
   var isRetentionArmed = false

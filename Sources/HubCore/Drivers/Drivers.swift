@@ -234,6 +234,18 @@ struct Drivers: ~Copyable {
     return true
   }
 
+  /// A session of the driver has begun here.
+  mutating func arrive(_ driver: Int) { slab[driver].isElsewhere = false }
+
+  /// A session of the driver has begun at another hub: here it is offline. Gives its session here, which ends.
+  mutating func leave(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) -> SessionRef? {
+    let session = slab[driver].session
+    if let session { disconnect(session, at: uptime) }
+    slab[driver].isElsewhere = true
+    if !slab[driver].isStale { becomeStale(driver, at: uptime, &deadlines) }
+    return session
+  }
+
   private mutating func becomeStale(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) {
     slab[driver].setStale(true)
     onlineCount -= 1

@@ -17,7 +17,8 @@ extension HubOutput {
     case .trips, .fences, .notified: true
     case .delivery, .subscribed, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .shareEnded, .viewEnded,
       .subscriptionRefused,
-      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult:
+      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult,
+      .channelRestarted, .cluster:
       false
     }
   }
@@ -36,7 +37,8 @@ extension HubOutput {
       return .notified(session, .refused(.notStored(answer.howToRepeat)))
     case .delivery, .subscribed, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .shareEnded, .viewEnded,
       .subscriptionRefused,
-      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult:
+      .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult,
+      .channelRestarted, .cluster:
       return nil
     }
   }

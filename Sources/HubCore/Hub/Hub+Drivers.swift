@@ -31,6 +31,7 @@ extension Hub {
       deadlines.arm(.replacedSession, drivers.handle(of: driver), at: notifiesAt)
     }
     emit(.admitted(session, beginSampling(driver)), to: session.outlet)
+    if channels.isInCluster { arrive(driver) }
   }
 
   /// Some of the driver's older sessions may have to be told by now that they were replaced.
@@ -210,6 +211,7 @@ extension Hub {
   }
 
   mutating func removeDriver(_ driver: Int) {
+    if !drivers[driver].isElsewhere { channels.tell(.released(.driver(drivers[driver].id))) }
     fences.drop(driver)
     drivers.remove(driver)
   }

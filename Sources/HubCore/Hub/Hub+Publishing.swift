@@ -23,8 +23,9 @@ extension Hub {
     channels.publish(raw, on: Int(drivers[driver].rawChannel), at: now.timestamp)
   }
 
-  /// The driver's channel, made and kept for its events; nil at the limit of channels.
+  /// The driver's channel, made and kept for its events; nil at the limit of channels, and where it is not here.
   mutating func eventChannel(ofDriver driver: Int) -> Int? {
+    if drivers[driver].isElsewhere { return nil }  // another hub numbers its events
     let name = Channel.driver(drivers[driver].id)
     let channel = channels.forEvents(drivers[driver].channel, name, counting: &counters)
     drivers.link(driver, to: channel)

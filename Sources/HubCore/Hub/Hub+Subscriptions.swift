@@ -4,7 +4,9 @@ import HubGeo
 import HubMessages
 
 extension Hub {
-  mutating func subscribe(_ input: SubscribeInput) {
+  /// Opens the channel, or refuses. `isHere`: no other hub has it.
+  mutating func subscribe(_ input: SubscribeInput, isHere: Bool = false) {
+    if !isHere, channels.isInCluster, !self.isHere(input.request.channel) { return channels.lookElsewhere(input) }
     do throws(ErrorReply) {
       switch input.request.channel {
       case .area, .nearby, .box, .counts, .countsBlock: try watchArea(input)
@@ -31,7 +33,7 @@ extension Hub {
       throw ErrorReply(
         code: .forbidden, message: "your credential does not open this channel, or its trip is over")
     }
-    guard let channel = channels.open(request.channel, for: input.actor.role) else { throw fullOfChannels() }
+    guard let channel = channels.open(request.channel, for: input.actor.role) else { throw counters.refuseChannel() }
     let isOver = closeIfOver(request.channel)
     link(request.channel, to: channel)
     let isDriver = drivers.driver(of: session) != nil
@@ -54,12 +56,7 @@ extension Hub {
   private mutating func beginTrips() throws(ErrorReply) {
     guard channels.trips == nil else { return }
     try requireRoom("this hub cannot store that it counts trips' events; subscribe again")
-    if !channels.beginTrips(&storage) { throw fullOfChannels() }
-  }
-
-  private mutating func fullOfChannels() -> ErrorReply {
-    counters.count(full: .channels)
-    return ErrorReply(code: .rateLimited, message: "this hub's channel table is full", retryAfter: 60)
+    if !channels.beginTrips(&storage) { throw counters.refuseChannel() }
   }
 
   /// A session's grants have changed: which channel is it, and does the session have part in it?
@@ -97,7 +94,7 @@ extension Hub {
   }
 
   /// A trip with its driver's newest position and ETA, or a driver's position; nil where nothing is known.
-  private func snapshot(of channel: Channel, after: UInt64) -> Subscribed.Snapshot? {
+  func snapshot(of channel: Channel, after: UInt64) -> Subscribed.Snapshot? {
     switch channel {
     case .trip(let id): return trips.find(id).map { trips.snapshot(of: $0, among: drivers, at: now, after: after) }
     case .driver(let id):

@@ -72,6 +72,7 @@ extension Hub {
     if step.isNew {
       trips.link(trip, to: channels.find(.trip(trips[trip].id)))
       drivers.count(begunTrips: 1, of: trips[trip].beginner)
+      channels.tell(.owned(.trip(trips[trip].id), takes: false))
     }
     countActiveTrip(trip)
     recordTrip(trip)
@@ -250,6 +251,7 @@ extension Hub {
   }
 
   mutating func removeTrip(_ trip: Int) {
+    channels.tell(.released(.trip(trips[trip].id)))
     drivers.count(begunTrips: -1, of: trips[trip].beginner)
     trips.remove(trip)
   }

@@ -74,6 +74,18 @@ public struct Hub: ~Copyable {
     deadlines = Deadlines(uptime: now.uptime)
   }
 
+  /// From now on this hub is one of several, and `outlet` stands for the others. Tells the cluster what is here. After
+  /// `finishLoading`, before any input.
+  public mutating func joinCluster(outlet: UInt32) {
+    channels.joinCluster(outlet: outlet)
+    for trip in 0..<trips.endIndex where trips.isInUse(trip) {
+      channels.tell(.owned(.trip(trips[trip].id), takes: false))
+    }
+    for driver in 0..<drivers.endIndex where drivers.isInUse(driver) {
+      channels.tell(.owned(.driver(drivers[driver].id), takes: false))
+    }
+  }
+
   /// A turn with one list of inputs. `now` must not go back.
   public mutating func process(_ inputs: [HubInput], now: Moment) {
     handle(inputs, now: now)
@@ -194,6 +206,55 @@ public struct Hub: ~Copyable {
     case .ping(let session, let messageID, let ping, let id): answer(session, messageID, ping, of: id)
     case .figures(let second): figures.publish(second, &channels, atMost: limits.figures, at: now.timestamp)
     case .knownFixes(let ticket, let known): handle(known: known, of: ticket)
+    case .cluster(let input): handle(input)
+    }
+  }
+
+  /// What other hubs of the cluster have to say.
+  private mutating func handle(_ input: ClusterInput) {
+    switch input {
+    case .subscribeHere(let input): subscribe(input, isHere: true)
+    case .followed(let input, let answer, let missed, let isParty):
+      if isHere(answer.channel) { return subscribe(input) }  // it has come here meanwhile
+      if !channels.follow(input, answer, missed, isParty: isParty) { refuseSubscription(input, counters.refuseChannel()) }
+    case .refused(let input, let error): emit(.subscriptionRefused(input.session, error), to: input.session.outlet)
+    case .resumed(let answer, let missed): channels.resume(answer, missed)
+    case .relayed(let publication): channels.relay(publication)
+    case .ended(let name, let reason): channels.emit(onFollowed: name) { .channelEnded($0, name, reason) }
+    case .shareEnded(let name, let holder): channels.emit(onFollowed: name) { .shareEnded($0, name, of: holder) }
+    case .claimed(let name, let driver): channels.emit(onFollowed: name) { .channelClaimed($0, name, by: driver) }
+    case .begunElsewhere(let name): if !isHere(name) { channels.followElsewhere(name) }
+    case .driverElsewhere(let id): leave(id)
+    }
+  }
+
+  /// A driver's session has begun here: those who followed the driver at another hub follow it here.
+  mutating func arrive(_ driver: Int) {
+    drivers.arrive(driver)
+    let name = Channel.driver(drivers[driver].id)
+    if let channel = channels.find(name) {
+      channels.takeOver(name, snapshot(of: name, after: channels.sequence(channel)))
+    }
+    channels.tell(.owned(name, takes: true))
+  }
+
+  /// The driver is at another hub: its session ends, and those who follow it do so there.
+  private mutating func leave(_ id: Identifier) {
+    guard let driver = drivers.find(id), !drivers[driver].isElsewhere else { return }
+    if let session = drivers.leave(driver, at: now.uptime, &deadlines) {
+      counters.replacements += 1
+      emit(.replaced(session, isRepeated: false), to: session.outlet)
+    }
+    noteArea(driver)
+    channels.move(.driver(id))
+  }
+
+  /// Whether the channel is this hub's own: its trip or driver is here, or it is of a kind that every hub has itself.
+  func isHere(_ name: Channel) -> Bool {
+    switch name {
+    case .trip(let id): trips.find(id) != nil
+    case .driver(let id): drivers.find(id).map { !drivers[$0].isElsewhere } ?? false
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: true
     }
   }
 

@@ -16,3 +16,11 @@ extension ErrorReply {
     return reply
   }
 }
+
+extension HubCounters {
+  /// Counts and refuses a channel for which there is no room.
+  mutating func refuseChannel() -> ErrorReply {
+    count(full: .channels)
+    return ErrorReply(code: .rateLimited, message: "this hub's channel table is full", retryAfter: 60)
+  }
+}

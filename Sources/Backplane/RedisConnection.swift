@@ -1,0 +1,292 @@
+// One connection to Redis or Valkey, without its socket: bytes in, events out, time as input.
+//
+//     idle ─(time)→ connecting ─opened→ greeting ─(all replies good)→ ready ─lost→ idle, after a wait
+//
+// Commands are pipelined: replies come in the order of the commands. The greeting is AUTH (with an ACL user), the
+// scripts (`SCRIPT LOAD`, whose replies are their names), and the channels to subscribe to. An engine that has
+// forgotten its scripts (`NOSCRIPT`, after SCRIPT FLUSH or a fail-over) is given them again, and the command once more.
+// A command whose reply does not come has an unknown outcome: the connection is closed, for replies could not be told
+// apart.
+public import HubBytes
+
+/// What a connection is for.
+public struct RedisRole: Sendable, Equatable {
+  public var user: String?
+  public var password: String?
+  /// Lua scripts; a command names one by its index.
+  public var scripts: [String]
+  /// Channels that it listens to; such a connection takes no commands.
+  public var channels: [String]
+
+  public init(user: String? = nil, password: String? = nil, scripts: [String] = [], channels: [String] = []) {
+    self.user = user
+    self.password = password
+    self.scripts = scripts
+    self.channels = channels
+  }
+}
+
+/// A command, with the script that it runs where it runs one.
+public enum RedisCommand: Sendable, Equatable {
+  case words([[UInt8]])
+  /// `EVALSHA` of a script of the role, with its keys and arguments.
+  case script(Int, keys: [[UInt8]], arguments: [[UInt8]])
+}
+
+/// What a connection tells its owner.
+public enum RedisEvent: Sendable, Equatable {
+  /// It is greeted and takes commands, or listens.
+  case ready
+  case reply(ticket: UInt64, RESPValue)
+  /// The connection ended before the reply: the command may or may not have been carried out.
+  case unknown(ticket: UInt64)
+  /// What somebody published on a channel.
+  case message(channel: String, [UInt8])
+  /// The connection ended, or could not be made.
+  case lost(RedisFault)
+}
+
+/// Why a connection ended.
+public enum RedisFault: Error, Sendable, Equatable {
+  case closed(String)
+  case protocolError(RESPError)
+  /// The greeting was refused, such as `WRONGPASS …`.
+  case refused(String)
+  /// A reply that belongs to no command.
+  case unexpectedReply
+  case replyTime
+}
+
+public struct RedisConnection: ~Copyable {
+  public enum Phase: Sendable, Equatable {
+    /// Waits to be connected until that time (uptime, ns).
+    case idle(until: Int64)
+    case connecting
+    case greeting
+    case ready
+  }
+
+  private enum Expected {
+    case greeting
+    case script(Int)
+    case subscribed
+    case ping
+    case command(ticket: UInt64, RedisCommand, isRepeated: Bool)
+  }
+
+  public let role: RedisRole
+  private let limits: BackplaneLimits
+  private var reader: RESPReader
+  private var random: UInt64
+  public private(set) var phase: Phase
+  private var expected: [Expected] = []
+  private var nextExpected = 0
+  private var names: [[UInt8]?]
+  /// When the oldest reply is due, and when the engine was heard last (uptime, ns).
+  private var deadline = Int64.max
+  private var heard: Int64 = 0
+  private var backOff: Int64 = 0
+  private var replies: [RESPValue] = []
+  /// Bytes for the engine; whoever has the socket takes them (`takeOutput`).
+  private var output = ByteBuffer()
+  public private(set) var events: [RedisEvent] = []
+
+  /// `seed` spreads the attempts of hubs that lost one engine together. The first attempt is due at once.
+  public init(_ role: RedisRole, limits: BackplaneLimits = BackplaneLimits(), seed: UInt64) {
+    self.role = role
+    self.limits = limits
+    reader = RESPReader(limits)
+    random = seed
+    phase = .idle(until: .min)
+    names = role.scripts.map { _ in nil }
+  }
+
+  // MARK: The socket
+
+  /// Whether it is time to connect; then `connecting` says that it is being done.
+  public func wantsToConnect(now: Int64) -> Bool {
+    if case .idle(let time) = phase { return time <= now }
+    return false
+  }
+
+  public mutating func connecting(now: Int64) {
+    phase = .connecting
+    deadline = now + limits.replyTime
+  }
+
+  /// The connection stands: the greeting goes out.
+  public mutating func opened(now: Int64) {
+    phase = .greeting
+    reader = RESPReader(limits)
+    heard = now
+    deadline = now + limits.replyTime
+    if let password = role.password {
+      send([Array("AUTH".utf8)] + [role.user, password].compactMap { $0.map { Array($0.utf8) } }, .greeting)
+    }
+    for (index, script) in role.scripts.enumerated() { load(script, .script(index)) }
+    for channel in role.channels { send(["SUBSCRIBE".utf8, channel.utf8].map { Array($0) }, .subscribed) }
+    if nextExpected == expected.count { send([Array("PING".utf8)], .greeting) }
+  }
+
+  /// Bytes came. False: the connection is beyond use and must be closed; `lost` has been told.
+  public mutating func received(_ bytes: UnsafeRawBufferPointer, now: Int64) -> Bool {
+    heard = now
+    do throws(RESPError) {
+      try unsafe reader.read(bytes, into: &replies)
+    } catch {
+      takeReplies(now: now)
+      if case .idle = phase { return false }
+      lost(.protocolError(error), now: now)
+      return false
+    }
+    takeReplies(now: now)
+    if case .idle = phase { return false }
+    return true
+  }
+
+  /// The connection ended: what had no reply is unknown, and the next attempt is due after a wait.
+  public mutating func lost(_ fault: RedisFault, now: Int64) {
+    if case .idle = phase { return }
+    for entry in expected[nextExpected...] {
+      if case .command(let ticket, _, _) = entry { events.append(.unknown(ticket: ticket)) }
+    }
+    expected.removeAll()
+    nextExpected = 0
+    output.removeAll(keepingAtMost: 65_536)
+    replies.removeAll()
+    deadline = .max
+    backOff = phase == .ready ? limits.firstBackOff : min(max(backOff * 2, limits.firstBackOff), limits.longestBackOff)
+    phase = .idle(until: now + backOff + Int64(Double(backOff) * limits.backOffJitter * unit()))
+    events.append(.lost(fault))
+  }
+
+  /// Looks at the clock. False: the connection is beyond use and must be closed; `lost` has been told.
+  public mutating func tick(now: Int64) -> Bool {
+    switch phase {
+    case .idle: return true
+    case .connecting, .greeting: break
+    case .ready:
+      let isQuiet = now - heard >= limits.pingTime && nextExpected == expected.count
+      if isQuiet { send([Array("PING".utf8)], .ping, now: now) }
+    }
+    guard now >= deadline else { return true }
+    lost(.replyTime, now: now)
+    return false
+  }
+
+  /// When `tick` is due next (uptime, ns).
+  public var nextTick: Int64 {
+    switch phase {
+    case .idle(let time): time
+    case .connecting, .greeting: deadline
+    case .ready: min(deadline, heard + limits.pingTime)
+    }
+  }
+
+  /// Moves what is to be sent into `buffer`.
+  public mutating func takeOutput(into buffer: inout ByteBuffer) {
+    unsafe output.withBytes { unsafe buffer.append($0) }
+    output.removeAll(keepingAtMost: 65_536)
+  }
+
+  public var hasOutput: Bool { !output.isEmpty }
+
+  public mutating func takeEvents() -> [RedisEvent] {
+    defer { events.removeAll() }
+    return events
+  }
+
+  // MARK: Commands
+
+  /// Sends a command whose reply has this ticket. False where the connection is not ready, or at a limit: nothing was
+  /// sent. `unsent`: bytes that the socket has not taken yet.
+  public mutating func submit(_ command: RedisCommand, ticket: UInt64, unsent: Int = 0, now: Int64) -> Bool {
+    guard phase == .ready, role.channels.isEmpty, expected.count - nextExpected < limits.pendingCommands,
+      let words = words(of: command), output.count + unsent + RESPWriter.size(of: words) <= limits.unsentBytes
+    else { return false }
+    send(words, .command(ticket: ticket, command, isRepeated: false), now: now)
+    return true
+  }
+
+  private func words(of command: RedisCommand) -> [[UInt8]]? {
+    switch command {
+    case .words(let words): return words
+    case .script(let index, let keys, let arguments):
+      guard let name = names[index] else { return nil }
+      return [Array("EVALSHA".utf8), name, Array("\(keys.count)".utf8)] + keys + arguments
+    }
+  }
+
+  private mutating func send(_ words: [[UInt8]], _ reply: Expected, now: Int64? = nil) {
+    if let now, nextExpected == expected.count { deadline = now + limits.replyTime }
+    RESPWriter.write(words, into: &output)
+    expected.append(reply)
+  }
+
+  private mutating func load(_ script: String, _ reply: Expected) {
+    send(["SCRIPT".utf8, "LOAD".utf8, script.utf8].map { Array($0) }, reply)
+  }
+
+  // MARK: Replies
+
+  private mutating func takeReplies(now: Int64) {
+    let batch = replies
+    replies.removeAll(keepingCapacity: true)
+    for reply in batch {
+      if case .idle = phase { return }
+      if !role.channels.isEmpty, takePublished(reply) { continue }
+      take(reply, now: now)
+    }
+  }
+
+  /// A message of a channel; false for any other reply.
+  private mutating func takePublished(_ reply: RESPValue) -> Bool {
+    guard case .array(let parts) = reply, parts.count == 3, parts[0].text == "message", let channel = parts[1].text,
+      let payload = parts[2].bytes
+    else { return false }
+    events.append(.message(channel: channel, payload))
+    return true
+  }
+
+  private mutating func take(_ reply: RESPValue, now: Int64) {
+    guard nextExpected < expected.count else { return lost(.unexpectedReply, now: now) }
+    let entry = expected[nextExpected]
+    nextExpected += 1
+    if nextExpected == expected.count || nextExpected >= 4096 {
+      expected.removeFirst(nextExpected)
+      nextExpected = 0
+    }
+    deadline = expected.isEmpty ? .max : now + limits.replyTime
+    switch entry {
+    case .ping: break
+    case .command(let ticket, let command, let isRepeated):
+      if case .error(let text) = reply, text.hasPrefix("NOSCRIPT"), !isRepeated, repeatScript(command, ticket) {
+        return
+      }
+      events.append(.reply(ticket: ticket, reply))
+    case .greeting, .subscribed: takeGreeting(reply, now: now)
+    case .script(let index):
+      names[index] = reply.bytes
+      takeGreeting(reply, now: now)
+    }
+  }
+
+  /// A reply that must be no error; with the last one of them the connection is ready.
+  private mutating func takeGreeting(_ reply: RESPValue, now: Int64) {
+    if case .error(let text) = reply { return lost(.refused(text), now: now) }
+    guard phase == .greeting, nextExpected == expected.count else { return }
+    phase = .ready
+    backOff = 0
+    events.append(.ready)
+  }
+
+  /// The engine does not know a script any more: it gets it again, and the command once more.
+  private mutating func repeatScript(_ command: RedisCommand, _ ticket: UInt64) -> Bool {
+    guard case .script(let index, _, _) = command, let words = words(of: command) else { return false }
+    load(role.scripts[index], .script(index))
+    send(words, .command(ticket: ticket, command, isRepeated: true))
+    return true
+  }
+
+  private mutating func unit() -> Double { Mix64.unit(Mix64.next(&random)) }
+}

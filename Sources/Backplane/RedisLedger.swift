@@ -1,0 +1,185 @@
+// The ledger in Redis or Valkey, by scripts (RedisScripts.swift) on one connection.
+//
+// Before it is used, its settings are checked: a ledger that may evict keys, or is too old for ACL users, is refused
+// with the words that the operator needs. Settings of durability warn: in this version the ledger may be one node, and
+// what it forgets the hubs write back.
+
+public final class RedisLedger: Ledger {
+  private enum Check: UInt64, CaseIterable {
+    case version = 1
+    case policy
+    case appendOnly
+  }
+
+  /// Tickets of the checks lie above those of questions.
+  private static let checkTickets: UInt64 = 1 << 63
+  /// How long an owner is remembered that nobody renews, and how long somebody waits for one, in ms.
+  private static let ownerTime = 7 * 86_400_000
+  private static let waitTime = 86_400_000
+
+  private let links: RedisLinks
+  private let link: LinkID
+  private let node: String
+  private var questions: [UInt64: LedgerQuestion] = [:]
+  private var unchecked: Set<UInt64> = []
+  private var warnings: [String] = []
+  private var refusal: String?
+  public private(set) var isUp = false
+
+  /// The ledger on a node; `role` has the credentials.
+  public init(_ links: RedisLinks, node: EngineAddress, role: RedisRole) {
+    self.links = links
+    self.node = "\(node)"
+    var scripted = role
+    scripted.scripts = RedisScripts.all
+    link = links.add(scripted, to: node)
+  }
+
+  public func ask(_ question: LedgerQuestion, ticket: UInt64) -> Bool {
+    guard isUp, links.submit(RedisLedger.command(question), ticket: ticket, to: link) else { return false }
+    questions[ticket] = question
+    return true
+  }
+
+  public func takeEvents(into events: inout [LedgerEvent]) {
+    for event in links.takeEvents(of: link) {
+      switch event {
+      case .ready: check(&events)
+      case .reply(let ticket, let value):
+        if ticket & RedisLedger.checkTickets != 0 {
+          take(check: ticket, value, &events)
+        } else if let question = questions.removeValue(forKey: ticket) {
+          events.append(.answer(ticket: ticket, RedisLedger.answer(value, to: question)))
+        }
+      case .unknown(let ticket):
+        if questions.removeValue(forKey: ticket) != nil { events.append(.answer(ticket: ticket, .unknown)) }
+      case .message: break
+      case .lost(let fault):
+        isUp = false
+        unchecked.removeAll()
+        events.append(.down(node: node, "\(fault)"))
+      }
+    }
+  }
+
+  // MARK: Settings
+
+  private func check(_ events: inout [LedgerEvent]) {
+    (warnings, refusal) = ([], nil)
+    for check in Check.allCases {
+      let words: [String] =
+        switch check {
+        case .version: ["INFO", "server"]
+        case .policy: ["CONFIG", "GET", "maxmemory-policy"]
+        case .appendOnly: ["CONFIG", "GET", "appendonly"]
+        }
+      let ticket = RedisLedger.checkTickets | check.rawValue
+      if links.submit(.words(words.map { Array($0.utf8) }), ticket: ticket, to: link) { unchecked.insert(ticket) }
+    }
+  }
+
+  private func take(check ticket: UInt64, _ value: RESPValue, _ events: inout [LedgerEvent]) {
+    guard unchecked.remove(ticket) != nil, let check = Check(rawValue: ticket & ~RedisLedger.checkTickets) else {
+      return
+    }
+    switch check {
+    case .version: refusal = EngineCheck.version(value) ?? refusal
+    case .policy:
+      let finding = EngineCheck.policy(value)
+      refusal = finding.refusal ?? refusal
+      if let warning = finding.warning { warnings.append(warning) }
+    case .appendOnly: if let warning = EngineCheck.appendOnly(value) { warnings.append(warning) }
+    }
+    guard unchecked.isEmpty else { return }
+    if let refusal { return events.append(.down(node: node, refusal)) }
+    isUp = true
+    events.append(.up(node: node, warnings: warnings))
+  }
+
+  // MARK: Questions and answers
+
+  private static func command(_ question: LedgerQuestion) -> RedisCommand {
+    func script(_ script: RedisScripts.Script, _ keys: [String], _ arguments: [String] = []) -> RedisCommand {
+      .script(
+        script.rawValue, keys: keys.map { Array("lh:\($0)".utf8) }, arguments: arguments.map { Array($0.utf8) })
+    }
+    switch question {
+    case .incarnation: return script(.incarnation, ["incarnation"])
+    case .renew(let member, let lease):
+      return script(
+        .renew, ["m:\(member.name)", "members", "incarnation"],
+        [member.name, "\(member.incarnation)", member.text, "\(lease)"])
+    case .leave(let name, let incarnation): return script(.leave, ["m:\(name)", "members"], [name, "\(incarnation)"])
+    case .members: return script(.members, ["members"], ["lh:m:"])
+    case .claim(let key, let member, let known, let takes):
+      return script(.claim, ["o:\(key)", "w:\(key)"], [member, "\(known)", takes ? "1" : "0", "\(ownerTime)"])
+    case .locate(let key, let asker): return script(.locate, ["o:\(key)", "w:\(key)"], [asker, "\(waitTime)"])
+    case .release(let key, let member): return script(.release, ["o:\(key)"], [member])
+    }
+  }
+
+  private static func answer(_ value: RESPValue, to question: LedgerQuestion) -> LedgerAnswer {
+    if case .error(let text) = value { return .refused(text) }
+    let strange = LedgerAnswer.refused("an answer that makes no sense: \(value)")
+    switch question {
+    case .incarnation: return value.integer.map { .incarnation(UInt64(clamping: $0)) } ?? strange
+    case .renew: return value.integer.map { $0 == 0 ? .renewed : .superseded(by: UInt64(clamping: $0)) } ?? strange
+    case .leave, .release: return .done
+    case .members: return members(value) ?? strange
+    case .claim: return claimed(value) ?? strange
+    case .locate: return .owner(value.text)
+    }
+  }
+
+  private static func members(_ value: RESPValue) -> LedgerAnswer? {
+    guard case .array(let parts) = value, parts.count % 2 == 0 else { return nil }
+    var found: [MemberRecord] = []
+    for index in stride(from: 0, to: parts.count, by: 2) {
+      guard let name = parts[index].text, let text = parts[index + 1].text,
+        let member = MemberRecord(name: name, text: text)
+      else { return nil }
+      found.append(member)
+    }
+    return .members(found.sorted { $0.name < $1.name })
+  }
+
+  private static func claimed(_ value: RESPValue) -> LedgerAnswer? {
+    guard case .array(let parts) = value, parts.count >= 3, let isClaimed = parts[0].integer,
+      let owner = parts[1].text, let generation = parts[2].integer
+    else { return nil }
+    guard isClaimed == 1 else { return .held(by: owner, generation: UInt64(clamping: generation)) }
+    return .claimed(
+      generation: UInt64(clamping: generation), before: owner.isEmpty ? nil : owner,
+      waiting: parts[3...].compactMap(\.text).sorted())
+  }
+}
+
+/// What the engine says of itself, judged.
+enum EngineCheck {
+  /// Why this version cannot be used; nil where it can.
+  static func version(_ info: RESPValue) -> String? {
+    guard let text = info.text else { return nil }  // not allowed to ask: what it cannot do shows soon enough
+    let lines = text.split(whereSeparator: \.isNewline)
+    guard let line = lines.first(where: { $0.hasPrefix("redis_version:") }),
+      let major = Int(line.dropFirst(14).prefix { $0 != "." }), major < 6
+    else { return nil }
+    return "\(line): 6.0 or newer is needed, for ACL users"
+  }
+
+  static func policy(_ configuration: RESPValue) -> (refusal: String?, warning: String?) {
+    guard let policy = value(configuration) else {
+      return (nil, "CONFIG GET is not allowed: that maxmemory-policy is noeviction cannot be checked")
+    }
+    guard policy != "noeviction" else { return (nil, nil) }
+    return ("maxmemory-policy \(policy): it must be noeviction, or the engine drops owners and members", nil)
+  }
+
+  static func appendOnly(_ configuration: RESPValue) -> String? {
+    value(configuration) == "no"
+      ? "appendonly no: a restart of the engine forgets; the hubs write back what they know" : nil
+  }
+
+  private static func value(_ configuration: RESPValue) -> String? {
+    if case .array(let parts) = configuration, parts.count == 2 { parts[1].text } else { nil }
+  }
+}

@@ -1,0 +1,137 @@
+// Connections to the engine on an event loop: the state machines (RedisConnection.swift) with their sockets.
+//
+// Whoever owns the loop passes its callbacks on (`connected`, `received`, `closed`), calls `tick` once a turn and
+// `flush` at its end. Everything happens on the loop's thread.
+import HubBytes
+import HubSystem
+public import HubTransport
+
+/// Names a connection of `RedisLinks`, from 0, in the order in which they were added.
+public struct LinkID: Hashable, Sendable {
+  public let index: Int
+
+  public init(index: Int) { self.index = index }
+}
+
+public final class RedisLinks {
+  private struct Link: ~Copyable {
+    var machine: RedisConnection
+    let node: EngineAddress
+    let tls: TLSPeer?
+    var connection = ConnectionID.none
+  }
+
+  private let loop: EventLoop
+  private let limits: BackplaneLimits
+  private let tls: TLSClient?
+  private var links: [LinkBox] = []
+  private var owners: [ConnectionID: Int] = [:]
+  private var seed: UInt64
+
+  /// A box, because an array cannot hold what cannot be copied.
+  private final class LinkBox {
+    var link: Link
+    init(_ link: consuming Link) { self.link = link }
+  }
+
+  /// `tls`: whom to trust on `rediss://`; nil for what this system trusts. `seed`: for the waits between attempts.
+  public init(_ loop: EventLoop, limits: BackplaneLimits, tls: TLSClient? = nil, seed: UInt64) {
+    self.loop = loop
+    self.limits = limits
+    self.tls = tls
+    self.seed = seed
+  }
+
+  /// A connection to a node; it is made in the next `tick`, and again whenever it ends.
+  public func add(_ role: RedisRole, to node: EngineAddress) -> LinkID {
+    let peer = node.isSecure ? TLSPeer(tls ?? .system, name: node.host) : nil
+    links.append(
+      LinkBox(Link(machine: RedisConnection(role, limits: limits, seed: Mix64.next(&seed)), node: node, tls: peer)))
+    return LinkID(index: links.count - 1)
+  }
+
+  public func isReady(_ id: LinkID) -> Bool { links[id.index].link.machine.phase == .ready }
+
+  public func node(_ id: LinkID) -> EngineAddress { links[id.index].link.node }
+
+  /// See `RedisConnection.submit`.
+  public func submit(_ command: RedisCommand, ticket: UInt64, to id: LinkID) -> Bool {
+    let box = links[id.index]
+    return box.link.machine.submit(
+      command, ticket: ticket, unsent: loop.pendingBytes(box.link.connection), now: loop.now.uptimeNanoseconds)
+  }
+
+  /// What a connection has to tell since the last time.
+  public func takeEvents(of id: LinkID) -> [RedisEvent] {
+    links[id.index].link.machine.events.isEmpty ? [] : links[id.index].link.machine.takeEvents()
+  }
+
+  // MARK: The loop's callbacks
+
+  public func connected(_ id: ConnectionID) {
+    guard let index = owners[id] else { return }
+    links[index].link.machine.opened(now: loop.now.uptimeNanoseconds)
+  }
+
+  public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
+    guard let index = owners[id] else { return }
+    let isAlive = unsafe links[index].link.machine.received(
+      UnsafeRawBufferPointer(bytes), now: loop.now.uptimeNanoseconds)
+    if !isAlive { drop(index) }
+  }
+
+  public func overflowed(_ id: ConnectionID) {
+    if let index = owners[id] { end(index, "it does not take what is sent") }
+  }
+
+  public func closed(_ id: ConnectionID, _ cause: CloseCause) {
+    guard let index = owners.removeValue(forKey: id) else { return }
+    links[index].link.connection = .none
+    links[index].link.machine.lost(.closed("\(cause)"), now: loop.now.uptimeNanoseconds)
+  }
+
+  /// Begins connections that are due and ends those whose time is up. When it is to be called next (uptime, ns).
+  public func tick() -> Int64 {
+    let now = loop.now.uptimeNanoseconds
+    var next = Int64.max
+    for index in links.indices {
+      if !links[index].link.machine.tick(now: now) { drop(index) }
+      if links[index].link.machine.wantsToConnect(now: now) { connect(index, now: now) }
+      next = min(next, links[index].link.machine.nextTick)
+    }
+    return next
+  }
+
+  /// Sends what the machines have to send.
+  public func flush() {
+    for box in links where box.link.machine.hasOutput {
+      let start = loop.arena.count
+      box.link.machine.takeOutput(into: &loop.arena)
+      loop.send(start..<loop.arena.count, to: box.link.connection)
+    }
+  }
+
+  private func connect(_ index: Int, now: Int64) {
+    links[index].link.machine.connecting(now: now)
+    do throws(SystemError) {
+      let id = try loop.connect(links[index].link.node.address, tls: links[index].link.tls)
+      links[index].link.connection = id
+      owners[id] = index
+    } catch {
+      links[index].link.machine.lost(.closed("\(error)"), now: now)
+    }
+  }
+
+  private func end(_ index: Int, _ reason: String) {
+    links[index].link.machine.lost(.closed(reason), now: loop.now.uptimeNanoseconds)
+    drop(index)
+  }
+
+  /// The machine has given its connection up.
+  private func drop(_ index: Int) {
+    let id = links[index].link.connection
+    owners[id] = nil
+    links[index].link.connection = .none
+    loop.abort(id)
+  }
+}

@@ -1,0 +1,102 @@
+// The ledger's questions as Lua scripts: each is carried out whole, and no other command comes between.
+//
+//     lh:incarnation   the highest incarnation            lh:m:NAME   a member's record, with its lease
+//     lh:members       the names of members               lh:o:KEY    hash: owner, generation       lh:w:KEY   who
+// waits
+//
+// Numbers are whole and below 2⁵³, so that Lua's doubles hold them exactly.
+
+enum RedisScripts {
+  /// In the order of `Script`.
+  static let all = [incarnation, renew, leave, members, claim, locate, release]
+
+  /// Their indices.
+  enum Script: Int {
+    case incarnation, renew, leave, members, claim, locate, release
+  }
+
+  private static let incarnation = """
+    local n = redis.call('INCR', KEYS[1])
+    local clock = tonumber(redis.call('TIME')[1])
+    if n < clock then
+      n = clock
+      redis.call('SET', KEYS[1], string.format('%.0f', n))
+    end
+    return n
+    """
+
+  // KEYS: record, set of names, highest incarnation. ARGV: name, incarnation, record, lease in ms.
+  private static let renew = """
+    local mine = tonumber(ARGV[2])
+    local record = redis.call('GET', KEYS[1])
+    if record then
+      local other = tonumber(string.match(record, '^%d+'))
+      if other and other > mine then return other end
+    end
+    redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
+    redis.call('SADD', KEYS[2], ARGV[1])
+    if tonumber(redis.call('GET', KEYS[3]) or '0') < mine then redis.call('SET', KEYS[3], ARGV[2]) end
+    return 0
+    """
+
+  // KEYS: record, set of names. ARGV: name, incarnation.
+  private static let leave = """
+    local record = redis.call('GET', KEYS[1])
+    if record and string.match(record, '^%d+') == ARGV[2] then
+      redis.call('DEL', KEYS[1])
+      redis.call('SREM', KEYS[2], ARGV[1])
+    end
+    return 0
+    """
+
+  // KEYS: set of names. ARGV: what stands before a name in its record's key.
+  private static let members = """
+    local found = {}
+    for _, name in ipairs(redis.call('SMEMBERS', KEYS[1])) do
+      local record = redis.call('GET', ARGV[1] .. name)
+      if record then
+        found[#found + 1] = name
+        found[#found + 1] = record
+      else
+        redis.call('SREM', KEYS[1], name)
+      end
+    end
+    return found
+    """
+
+  // KEYS: owner, who waits. ARGV: name, known generation, whether it takes, how long it is kept in ms.
+  private static let claim = """
+    local now = redis.call('HMGET', KEYS[1], 'owner', 'generation')
+    local owner, generation = now[1], tonumber(now[2] or '0')
+    local known, takes = tonumber(ARGV[2]), ARGV[3] == '1'
+    if not takes and owner and owner ~= ARGV[1] and generation >= known then
+      return {0, owner, generation}
+    end
+    generation = math.max(generation, known)
+    if takes then
+      local time = redis.call('TIME')
+      generation = math.max(generation + 1, time[1] * 1000 + math.floor(time[2] / 1000))
+    end
+    redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'generation', string.format('%.0f', generation))
+    redis.call('PEXPIRE', KEYS[1], ARGV[4])
+    local answer = {1, owner or '', generation}
+    for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do answer[#answer + 1] = name end
+    redis.call('DEL', KEYS[2])
+    return answer
+    """
+
+  // KEYS: owner, who waits. ARGV: name, how long it waits in ms.
+  private static let locate = """
+    local owner = redis.call('HGET', KEYS[1], 'owner')
+    if owner then return owner end
+    redis.call('SADD', KEYS[2], ARGV[1])
+    redis.call('PEXPIRE', KEYS[2], ARGV[2])
+    return false
+    """
+
+  // KEYS: owner. ARGV: name.
+  private static let release = """
+    if redis.call('HGET', KEYS[1], 'owner') == ARGV[1] then redis.call('DEL', KEYS[1]) end
+    return 0
+    """
+}

@@ -1,0 +1,57 @@
+// What a hub counts of its cluster, and what it tells its operator.
+
+/// Since the start, but for what is of now.
+public struct ClusterCounters: Sendable, Equatable {
+  public var framesOut: UInt64 = 0
+  public var framesIn: UInt64 = 0
+  public var bytesOut: UInt64 = 0
+  public var bytesIn: UInt64 = 0
+  /// Frames of other hubs that did not come, and those that were refused: a MAC that does not hold, another version,
+  /// another hub's or another process's frame, one that came before.
+  public var framesMissed: UInt64 = 0
+  public var framesRefused: UInt64 = 0
+  /// Positions and ETAs that went to other hubs, and those that a newer one had made worthless.
+  public var statesOut: UInt64 = 0
+  public var statesConflated: UInt64 = 0
+  /// Publications of other hubs that sessions of this hub got.
+  public var relayed: UInt64 = 0
+  /// Times that a peer's channels were asked for anew.
+  public var restarts: UInt64 = 0
+  /// Times that what waited for a peer was dropped at a limit.
+  public var overflows: UInt64 = 0
+  /// Sessions' questions that could not be answered.
+  public var refusals: UInt64 = 0
+  /// Trips that began here though another hub has them.
+  public var ownerConflicts: UInt64 = 0
+  // Of now.
+  public var peers = 0
+  public var silentPeers = 0
+  public var follows = 0
+  public var followed = 0
+  public var pending = 0
+  public var unclaimed = 0
+  public var isBusUp = false
+  public var isLedgerUp = false
+
+  public init() {}
+}
+
+/// What the operator should know.
+public enum ClusterNotice: Sendable, Equatable {
+  case busUp(String)
+  case busDown(String, reason: String)
+  case ledgerUp(String, warnings: [String])
+  case ledgerDown(String, reason: String)
+  case joined(incarnation: UInt64)
+  /// Another process has this hub's name: this one is out of the cluster for good.
+  case superseded(by: UInt64)
+  case peerJoined(String, incarnation: UInt64)
+  case peerLeft(String)
+  case peerSilent(String)
+  case peerHeard(String)
+  case gap(String, missed: UInt64)
+  case frameRefused(reason: String)
+  case ledgerRefused(String)
+  case ownerConflict(String, owner: String)
+  case tooManyPeers(String)
+}

@@ -1,0 +1,52 @@
+// Every limit of a hub among hubs, in one place, with what happens at it. Times are in nanoseconds of uptime.
+
+/// What other hubs may make this one keep and do.
+public struct ClusterLimits: Sendable, Equatable {
+  // MARK: Frames
+
+  /// Bytes of a frame after which it is sent and another begun; one record may make it longer.
+  public var frameBytes = 32 * 1024
+  /// Bytes of a frame that is received. Past it: refused, and counted.
+  public var largestFrame = 1024 * 1024
+  /// Bytes of control records for one peer that wait for the bus. Past it all are dropped, and the peer notices the
+  /// gap.
+  public var waitingControlBytes = 8 * 1024 * 1024
+  /// States for one peer that wait for the bus; a newer one takes the place of an older one of the same channel and
+  /// driver. Past it all are dropped, and the peer notices the gap.
+  public var waitingStates = 65_536
+
+  // MARK: Tables
+
+  /// Other hubs. Past it a further one is refused, and named in the log.
+  public static let maximumPeers = 127
+  /// Channels of one hub that another follows. Past it `rate_limited`.
+  public var follows = 60_000
+  /// Questions of this hub's sessions that other hubs or the ledger have not answered. Past it `rate_limited`.
+  public var pending = 16_384
+  /// Questions of one peer that this hub has not answered. Past it: refused, and the peer asks again.
+  public var asksPerPeer = 8192
+  /// Trips and drivers of this hub that are written to the ledger in one turn.
+  public var claimsPerTurn = 256
+  /// Channels that are asked for anew in one turn, after a gap.
+  public var resumesPerTurn = 512
+  /// Ended rights that are said again to a peer that has missed something, and for how long.
+  public var endedRights = 1024
+  public var endedRightsTime: Int64 = 30_000_000_000
+
+  // MARK: Time
+
+  /// A member's lease in the ledger, and how often it is renewed and the members are read.
+  public var lease: Int64 = 6_000_000_000
+  public var renewal: Int64 = 2_000_000_000
+  /// Without another frame, a peer hears this hub so often; one that is not heard so long is silent.
+  public var aliveTime: Int64 = 250_000_000
+  public var silence: Int64 = 1_000_000_000
+  /// From one attempt at an answer to the next, and how many there are. Past it `service unavailable`: the session asks
+  /// again.
+  public var answerTime: Int64 = 1_000_000_000
+  public var attempts = 3
+  /// All channels of a peer are asked for anew at most so often.
+  public var restartTime: Int64 = 1_000_000_000
+
+  public init() {}
+}

@@ -1,0 +1,155 @@
+// The thread of the cluster's outlet: an event loop with the connections to the engine, the node, and its port to the
+// hub.
+//
+// It is one more loop of the hub that several loops share (SharedHub), with hubs in the place of sessions: the hub
+// hands a publication once to this outlet, whatever the number of peers, and the node knows who of them follows it.
+public import HubBackplane
+import HubBytes
+import HubCore
+import HubMessages
+package import HubRuntime
+import HubSystem
+public import HubTransport
+
+/// Where the engine is, and how a hub is let in.
+public struct EngineConfiguration: Sendable {
+  public var bus: [EngineAddress]
+  public var ledger: EngineAddress
+  public var user: String?
+  public var password: String?
+  /// Whom to trust on `rediss://`; nil for what this system trusts.
+  public var tls: TLSClient?
+
+  public init(bus: [EngineAddress], ledger: EngineAddress) {
+    self.bus = bus
+    self.ledger = ledger
+  }
+}
+
+/// How a hub is one of several.
+public struct ClusterConfiguration: Sendable {
+  public var identity: ClusterIdentity
+  public var engine: EngineConfiguration
+
+  public init(identity: ClusterIdentity, engine: EngineConfiguration) {
+    self.identity = identity
+    self.engine = engine
+  }
+}
+
+public final class ClusterLoop: EventLoopDelegate {
+  private let loop: EventLoop
+  private let links: RedisLinks
+  private let bus: RedisBus
+  private let ledger: RedisLedger
+  private var node: ClusterNode
+  private var hub: HubPort
+  private var outputs = HubOutputs()
+  private let log: Log
+  private let lifecycle: Lifecycle
+  private var busEvents: [BusEvent] = []
+  private var ledgerEvents: [LedgerEvent] = []
+  private var hasLeft = false
+
+  /// The loop of outlet `outlet`, whose port to the hub is `hub`. `seed`: for the waits between attempts.
+  package init(
+    _ loop: EventLoop, _ hub: consuming HubPort, outlet: UInt32, _ configuration: ClusterConfiguration,
+    lifecycle: Lifecycle, log: Log, seed: UInt64
+  ) {
+    let (identity, engine) = (configuration.identity, configuration.engine)
+    self.loop = loop
+    self.hub = hub
+    self.log = log
+    self.lifecycle = lifecycle
+    links = RedisLinks(loop, limits: BackplaneLimits(), tls: engine.tls, seed: seed)
+    let role = RedisRole(user: engine.user, password: engine.password)
+    bus = RedisBus(links, nodes: engine.bus, member: identity.name, role: role)
+    ledger = RedisLedger(links, node: engine.ledger, role: role)
+    node = ClusterNode(identity, outlet: outlet, now: Moment(loop))
+    loop.delegate = self
+    loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
+  }
+
+  public func run() { loop.run() }
+
+  // MARK: The loop's callbacks
+
+  public func connected(_ id: ConnectionID) { links.connected(id) }
+
+  public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) { unsafe links.received(id, bytes) }
+
+  public func overflowed(_ id: ConnectionID) { links.overflowed(id) }
+
+  public func closed(_ id: ConnectionID, _ cause: CloseCause) { links.closed(id, cause) }
+
+  public func turnEnding() {
+    let nextTick = links.tick()
+    let now = Moment(loop)
+    node.begin(now: now)
+    bus.takeEvents(into: &busEvents)
+    ledger.takeEvents(into: &ledgerEvents)
+    for event in busEvents { node.take(event) }
+    for event in ledgerEvents { node.take(event) }
+    busEvents.removeAll(keepingCapacity: true)
+    ledgerEvents.removeAll(keepingCapacity: true)
+    exchange(now)
+    node.turn()
+    if lifecycle.phase(at: now.uptime) == .draining { leave() }
+    node.flush(bus, ledger)
+    links.flush()
+    for notice in node.takeNotices() { notice.write(to: log) }
+    loop.setLoopTimer(at: node.inputs.isEmpty ? min(nextTick, node.nextTurn, hub.nextTurn) : now.uptime)
+  }
+
+  public func turnEnded() { hub.assistOthers() }
+
+  /// Inputs for the hub, and what comes of them, until nothing is left or this turn has done enough.
+  private func exchange(_ now: Moment) {
+    for _ in 0..<4 {
+      let isTaken = hub.exchange(&node.inputs, into: &outputs, now: now)
+      node.take(outputs)
+      outputs.removeAll()
+      if !isTaken || node.inputs.isEmpty { return }
+    }
+  }
+
+  private func leave() {
+    if hasLeft { return loop.stop() }
+    hasLeft = true
+    node.leave()
+  }
+}
+
+extension Moment {
+  fileprivate init(_ loop: EventLoop) {
+    self.init(
+      uptime: loop.now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: loop.now.unixMilliseconds))
+  }
+}
+
+extension ClusterNotice {
+  /// The line that an operator reads.
+  fileprivate func write(to log: Log) {
+    switch self {
+    case .busUp(let node): log(.info, "cluster_bus_up", ["node": node])
+    case .busDown(let node, let reason): log(.warning, "cluster_bus_down", ["node": node, "reason": reason])
+    case .ledgerUp(let node, let warnings):
+      log(.info, "cluster_ledger_up", ["node": node])
+      for warning in warnings { log(.warning, "cluster_ledger_setting", ["node": node, "setting": warning]) }
+    case .ledgerDown(let node, let reason): log(.warning, "cluster_ledger_down", ["node": node, "reason": reason])
+    case .joined(let incarnation): log(.info, "cluster_joined", ["incarnation": "\(incarnation)"])
+    case .superseded(let other): log(.error, "cluster_name_taken", ["by": "\(other)"])
+    case .peerJoined(let name, let incarnation):
+      log(.info, "cluster_peer_joined", ["peer": name, "incarnation": "\(incarnation)"])
+    case .peerLeft(let name): log(.warning, "cluster_peer_left", ["peer": name])
+    case .peerSilent(let name): log(.warning, "cluster_peer_silent", ["peer": name])
+    case .peerHeard(let name): log(.info, "cluster_peer_heard", ["peer": name])
+    case .gap(let name, let missed): log(.warning, "cluster_gap", ["peer": name, "frames": "\(missed)"])
+    case .frameRefused(let reason): log(.warning, "cluster_frame_refused", ["reason": reason])
+    case .ledgerRefused(let reason): log(.error, "cluster_ledger_refused", ["reason": reason])
+    case .ownerConflict(let channel, let owner):
+      log(.error, "cluster_owner_conflict", ["channel": channel, "owner": owner])
+    case .tooManyPeers(let name): log(.error, "cluster_peer_refused", ["peer": name])
+    }
+  }
+}

@@ -1,0 +1,148 @@
+// What comes from the bus and from the hub, by its kind.
+public import HubBackplane
+public import HubBytes
+public import HubCore
+import HubMessages
+
+extension ClusterNode {
+  // MARK: The bus
+
+  public mutating func take(_ event: BusEvent) {
+    switch event {
+    case .up(let node): notices.append(.busUp(node))
+    case .down(let node, let reason): notices.append(.busDown(node, reason: reason))
+    case .frame(let lane, let bytes):
+      counters.framesIn += 1
+      counters.bytesIn += UInt64(bytes.count)
+      do throws(FrameError) { try receive(bytes, lane) } catch { refuseFrame("\(error)") }
+    }
+  }
+
+  private mutating func refuseFrame(_ reason: String) {
+    counters.framesRefused += 1
+    notices.append(.frameRefused(reason: reason))
+  }
+
+  private mutating func receive(_ bytes: [UInt8], _ lane: Lane) throws(FrameError) {
+    guard bytes.count <= limits.largestFrame else { throw .short }
+    var (head, reader) = try Frame.read(bytes, identity.keys)
+    guard head.lane == lane else { throw .lane }
+    guard phase == .member, head.to == identity.name, head.from != identity.name else { throw .name }
+    // Of a process before this one, or before the sender's: whoever has recorded it can send it again.
+    guard head.toIncarnation == incarnation, let index = peer(head.from) else {
+      counters.framesRefused += 1
+      return
+    }
+    guard head.fromIncarnation >= peers[index].incarnation else {
+      counters.framesRefused += 1
+      return
+    }
+    if head.fromIncarnation > peers[index].incarnation { begin(index, head.fromIncarnation) }
+    switch peers[index].note(head.number, lane) {
+    case .repeated:
+      counters.framesRefused += 1
+      return
+    case .next: break
+    case .gap(let missed): noteGap(index, lane, missed)
+    }
+    peers[index].heard = now.uptime
+    if !peers[index].isMember {  // it knows this hub before this one has read of it
+      peers[index].isMember = true
+      notices.append(.peerJoined(head.from, incarnation: head.fromIncarnation))
+    }
+    while !reader.isAtEnd { try take(try reader.record(), from: index) }
+  }
+
+  /// Something of a peer did not come: what is followed there is asked for anew; and what it follows here, too, where
+  /// its questions may be among what is missing.
+  private mutating func noteGap(_ index: Int, _ lane: Lane, _ missed: UInt64) {
+    counters.framesMissed += missed
+    notices.append(.gap(peers[index].name, missed: missed))
+    peers[index].wantsRestart = true
+    switch lane {
+    case .state: break
+    case .control:
+      releaseInterest(of: index)
+      peers[index].append(.lost, limits)
+    }
+  }
+
+  private mutating func take(_ record: FrameRecord, from index: Int) throws(FrameError) {
+    var reader = FrameReader(record.body)
+    switch record.kind {
+    case .alive: break
+    case .subscribe:
+      var ahead = reader
+      let token = try ahead.varint()
+      guard token > 0 else { throw .message }
+      reader = ahead
+      try take(ask: token, &reader, from: index)
+    case .resume: try take(ask: 0, &reader, from: index)
+    case .released: unfollow(try reader.channel(), by: index)
+    case .restart:
+      releaseInterest(of: index)
+      repeatEnded(to: index)
+    case .lost: peers[index].wantsRestart = true
+    case .subscribed: try take(subscribed: &reader, from: index)
+    case .refused: try take(refused: &reader, from: index)
+    case .notHere: try take(notHere: &reader, from: index)
+    case .publication:
+      var run = FrameReader(record.body)
+      try take(publication: &run, from: index)
+    case .ended: try take(ended: &reader, from: index)
+    case .shareEnded:
+      let (channel, id) = (try reader.channel(), try reader.identifier())
+      inputs.append(.cluster(.shareEnded(channel, of: id)))
+    case .claimed:
+      let (channel, id) = (try reader.channel(), try reader.identifier())
+      inputs.append(.cluster(.claimed(channel, by: id)))
+    case .moved: takeMoved(try reader.channel(), from: index, isNews: true)
+    case .replaced:
+      let (generation, id) = (try reader.varint(), try reader.identifier())
+      take(replaced: id, generation)
+    case .begun: inputs.append(.cluster(.begunElsewhere(try reader.channel())))
+    }
+  }
+
+  // MARK: The hub
+
+  /// What the hub has for other hubs.
+  public mutating func take(_ outputs: borrowing HubOutputs) {
+    var cursor = HubOutputs.Cursor()
+    while let step = outputs.next(&cursor) {
+      switch step {
+      case .common(let index): publish(outputs[common: index].delivery)
+      case .rare(let index): take(outputs[rare: index])
+      }
+    }
+  }
+
+  private mutating func take(_ output: HubOutput) {
+    switch output {
+    case .delivery(let delivery): publish(delivery)
+    case .subscribed(let session, let handle, let answer, let missed, let isParty):
+      answered(session, handle, answer, missed, isParty: isParty)
+    case .subscriptionRefused(let session, let error): refused(session, error)
+    case .channelEnded(let handle, let channel, let reason): end(handle, channel, .ended, reason)
+    case .shareEnded(let handle, let channel, let id): endRight(handle, channel, .shareEnded, id)
+    case .channelClaimed(let handle, let channel, let id): endRight(handle, channel, .claimed, id)
+    case .cluster(let output): take(output)
+    // Only who has a session gets these, and this outlet has none.
+    case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded, .unsubscribed, .named, .reply, .admitted,
+      .conflict, .full, .replaced, .queryResult, .trips, .notified, .fences, .channelRestarted:
+      break
+    }
+  }
+
+  private mutating func take(_ output: ClusterOutput) {
+    switch output {
+    case .subscribe(let input): subscribe(input)
+    case .notHere(let session): notHere(session)
+    case .owned(let channel, let takes): own(channel, takes: takes)
+    case .released(let channel): disown(channel)
+    case .follow(let channel, let point): follow(channel, from: point)
+    case .unfollowed(let channel): unfollow(channel)
+    case .moved(let handle, let channel): end(handle, channel, .moved, nil)
+    }
+  }
+}

@@ -1,0 +1,174 @@
+// Frames from hub to hub (protocol/cluster.md).
+//
+//     version 1 · lane 1 · sender's incarnation 8 · receiver's incarnation 8 · number 8 · sender's clock 8
+//     sender's name (length 1) · receiver's name (length 1) · records · MAC 16
+//     record: kind 1 · length (varint) · that many bytes
+//
+// Numbers are little-endian. A frame's number counts those of one sender, receiver and lane from 1, so that the
+// receiver notices what is missing, and what it has seen before. The MAC is over everything before it.
+import HubBackplane
+import HubBytes
+
+/// What every frame says of itself.
+struct FrameHead: Equatable {
+  static let version: UInt8 = 1
+  /// Bytes of a name.
+  static let nameBytes = 1...32
+
+  var lane: Lane
+  var from: String
+  var fromIncarnation: UInt64
+  var to: String
+  /// 0 where the sender does not know it.
+  var toIncarnation: UInt64
+  var number: UInt64
+  /// Milliseconds since 1970.
+  var clock: Int64
+}
+
+/// Why a frame, or a record of it, is refused.
+enum FrameError: Error, Equatable {
+  case short
+  case version(UInt8)
+  case lane, name, mac
+  case record(UInt8)
+  case message
+}
+
+/// What a record is about. The numbers are on the wire.
+enum RecordKind: UInt8, CaseIterable {
+  case alive = 1
+  case subscribe = 2
+  case resume = 3
+  case released = 4
+  /// The sender has missed something: its interest begins anew, and follows.
+  case restart = 5
+  /// The sender has missed something: the receiver's interest is to begin anew.
+  case lost = 6
+  case subscribed = 7
+  case refused = 8
+  case notHere = 9
+  case publication = 10
+  case ended = 11
+  case shareEnded = 12
+  case claimed = 13
+  case moved = 14
+  case replaced = 15
+  case begun = 16
+}
+
+/// A record as it lies in a frame.
+struct FrameRecord: Equatable {
+  var kind: RecordKind
+  var body: ArraySlice<UInt8>
+}
+
+enum Frame {
+  /// A frame of records that are written already.
+  static func make(_ head: FrameHead, _ records: [UInt8], _ keys: FrameKeys) -> [UInt8] {
+    var bytes = ByteBuffer(capacity: records.count + 128)
+    bytes.append(FrameHead.version)
+    bytes.append(head.lane.rawValue)
+    for number in [head.fromIncarnation, head.toIncarnation, head.number, UInt64(bitPattern: head.clock)] {
+      bytes.append(littleEndian: number)
+    }
+    for name in [head.from, head.to] {
+      bytes.append(UInt8(name.utf8.count))
+      bytes.append(utf8: name)
+    }
+    bytes.append(records)
+    var frame = bytes.array()
+    frame += keys.code(of: frame[...])
+    return frame
+  }
+
+  /// Reads a frame whose MAC holds. Its records are read one by one.
+  static func read(_ bytes: [UInt8], _ keys: FrameKeys) throws(FrameError) -> (FrameHead, FrameReader) {
+    guard bytes.count > FrameKeys.macBytes else { throw .short }
+    let end = bytes.count - FrameKeys.macBytes
+    guard keys.verifies(bytes[end...], of: bytes[..<end]) else { throw .mac }
+    var reader = FrameReader(bytes[..<end])
+    let version = try reader.byte()
+    guard version == FrameHead.version else { throw .version(version) }
+    guard let lane = Lane(rawValue: try reader.byte()) else { throw .lane }
+    let (from, to, number) = (try reader.word(), try reader.word(), try reader.word())
+    let clock = Int64(bitPattern: try reader.word())
+    let head = FrameHead(
+      lane: lane, from: try reader.name(), fromIncarnation: from, to: try reader.name(), toIncarnation: to,
+      number: number, clock: clock)
+    return (head, reader)
+  }
+}
+
+/// Reads what is in a frame, front to back.
+struct FrameReader {
+  private var rest: ArraySlice<UInt8>
+
+  init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+
+  var isAtEnd: Bool { rest.isEmpty }
+
+  mutating func take(_ count: Int) throws(FrameError) -> ArraySlice<UInt8> {
+    guard count >= 0, count <= rest.count else { throw .short }
+    defer { rest = rest.dropFirst(count) }
+    return rest.prefix(count)
+  }
+
+  mutating func byte() throws(FrameError) -> UInt8 {
+    guard let byte = rest.popFirst() else { throw .short }
+    return byte
+  }
+
+  mutating func word() throws(FrameError) -> UInt64 {
+    try take(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+  }
+
+  mutating func varint() throws(FrameError) -> UInt64 {
+    var value: UInt64 = 0
+    for shift in stride(from: UInt64(0), to: 63, by: 7) {
+      let byte = try byte()
+      value |= UInt64(byte & 0x7F) << shift
+      if byte < 0x80 { return value }
+    }
+    throw .short
+  }
+
+  mutating func name() throws(FrameError) -> String {
+    let count = Int(try byte())
+    guard FrameHead.nameBytes.contains(count), let name = String(validating: try take(count), as: UTF8.self) else {
+      throw .name
+    }
+    return name
+  }
+
+  /// Bytes with their length before them.
+  mutating func run() throws(FrameError) -> ArraySlice<UInt8> {
+    guard let count = Int(exactly: try varint()) else { throw .short }
+    return try take(count)
+  }
+
+  mutating func record() throws(FrameError) -> FrameRecord {
+    let number = try byte()
+    guard let kind = RecordKind(rawValue: number) else { throw .record(number) }
+    return FrameRecord(kind: kind, body: try run())
+  }
+}
+
+extension ByteBuffer {
+  mutating func append(littleEndian word: UInt64) {
+    for shift in stride(from: UInt64(0), to: 64, by: 8) { append(UInt8(truncatingIfNeeded: word >> shift)) }
+  }
+
+  /// A length and what `body` writes.
+  mutating func append(run body: (inout ByteBuffer) -> Void) {
+    var inner = ByteBuffer()
+    body(&inner)
+    append(varint: UInt64(inner.count))
+    unsafe inner.withBytes { unsafe append($0) }
+  }
+
+  mutating func append(_ kind: RecordKind, _ body: (inout ByteBuffer) -> Void = { _ in }) {
+    append(kind.rawValue)
+    append(run: body)
+  }
+}

@@ -1,0 +1,75 @@
+// What records carry: the messages of the binary protocol, since a peer is a client of the owner (protocol/binary.md),
+// and beside them who asks.
+import HubBytes
+import HubCore
+import HubMessages
+
+extension ByteBuffer {
+  /// Who asks for what, as the owner's hub is asked.
+  mutating func append(_ input: SubscribeInput, token: UInt64, at time: Timestamp) {
+    append(varint: token)
+    append(input.actor.role.rawValue)
+    append(utf8Run: input.actor.id.description)
+    append(input.grant.rawValue)
+    append(input.request, input.messageID, at: time)
+  }
+
+  mutating func append(_ request: Subscribe, _ messageID: MessageID, at time: Timestamp) {
+    append(run: {
+      BinaryWriter.write(.subscribe(request), messageID: messageID, timestamp: time, tripBefore: nil, into: &$0)
+    })
+  }
+
+  mutating func append(_ channel: Channel, at time: Timestamp) {
+    append(Subscribe(channel: channel), ClusterOutput.unasked, at: time)
+  }
+
+  mutating func append(utf8Run text: String) { append(run: { $0.append(utf8: text) }) }
+
+  mutating func append(_ reply: Reply, naming: (handle: UInt32, names: ImpliedNames)? = nil, at time: Timestamp) {
+    append(run: { BinaryWriter.write(reply, timestamp: time, messageID: 0, naming: naming, into: &$0) })
+  }
+
+  mutating func append(_ publication: Publication, _ binding: UInt32, _ names: ImpliedNames) {
+    append(run: { BinaryWriter.write(publication, handle: binding, names: names, into: &$0) })
+  }
+}
+
+extension FrameReader {
+  /// What `append(_:token:at:)` wrote; `session` is who asks here.
+  mutating func subscribeInput(_ session: SessionRef) throws(FrameError) -> SubscribeInput {
+    guard let role = Role(rawValue: try byte()), let id = Identifier(String(decoding: try run(), as: UTF8.self)),
+      let grant = ChannelGrant(rawValue: try byte())
+    else { throw .message }
+    let (request, messageID) = try subscribe()
+    return SubscribeInput(
+      session: session, actor: Actor(role: role, id: id), messageID: messageID, request: request, grant: grant)
+  }
+
+  mutating func subscribe() throws(FrameError) -> (Subscribe, MessageID) {
+    let bytes = try run()
+    let read = unsafe bytes.withUnsafeBytes { bytes in
+      Result { () throws(MessageError) in try unsafe BinaryReader.read(bytes, tripBefore: nil) }
+    }
+    guard case .success(let envelope) = read else { throw .message }
+    guard case .subscribe(let request) = envelope.message else { throw .message }
+    return (request, envelope.messageID)
+  }
+
+  mutating func channel() throws(FrameError) -> Channel { try subscribe().0.channel }
+
+  mutating func identifier() throws(FrameError) -> Identifier {
+    guard let id = Identifier(String(decoding: try run(), as: UTF8.self)) else { throw .message }
+    return id
+  }
+
+  /// The next message of the owner, by what `reader` knows of this peer's channels; nil for what only it is told.
+  mutating func message(_ reader: inout BinaryServerReader) throws(FrameError) -> ServerMessage? {
+    let bytes = try run()
+    let read = unsafe bytes.withUnsafeBytes { bytes in
+      Result { () throws(MessageError) in try unsafe reader.read(bytes) }
+    }
+    guard case .success(let envelope) = read else { throw .message }
+    return envelope?.message
+  }
+}

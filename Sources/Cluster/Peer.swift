@@ -1,0 +1,174 @@
+// Another hub, as this one knows it: what goes there, what has come from there, and what it follows here.
+//
+// Control records are sent in order and never dropped silently: past their limit all of them go at once and a number is
+// left out, so that the peer notices. States wait as values, the newest of each key, and are written when the bus takes
+// them: a slow bus makes them fewer, not older.
+import HubBackplane
+import HubBytes
+import HubCore
+import HubMessages
+
+/// A position or an ETA on its way to a peer.
+struct StateRecord {
+  var key: UInt64
+  var binding: UInt32
+  var publication: Publication
+}
+
+/// A channel of this hub that a peer follows.
+struct Binding: Equatable {
+  /// Names the channel on the wire; never used twice for one incarnation of the peer.
+  var number: UInt32
+  var handle: ChannelHandle
+}
+
+final class Peer {
+  let name: String
+  /// 0 until it is known.
+  var incarnation: UInt64 = 0
+  var isMember = false
+  var isSilent = false
+  /// When it was heard, and told something, last (uptime, ns).
+  var heard: Int64 = 0
+  private(set) var told: Int64 = 0
+  /// When all channels were asked for anew, and whether they are to be again.
+  var restarted = Int64.min / 2
+  var wantsRestart = false
+  /// Channels to be asked for anew.
+  var resumes: [Channel] = []
+
+  // What comes from there: the newest number of each lane, and what its messages' short names mean.
+  private var seen: [UInt64] = [0, 0]
+  var reader = BinaryServerReader()
+
+  // What it follows here.
+  var interest: [Channel: Binding] = [:]
+  private var lastBinding: UInt32 = 0
+  var asks = 0
+
+  // What goes there.
+  private var numbers: [UInt64] = [0, 0]
+  private(set) var controlBytes = 0
+  private var control: [[UInt8]] = []
+  private var open = ByteBuffer()
+  private(set) var states: [StateRecord] = []
+  private var newest: [UInt64: Int] = [:]
+
+  init(name: String, now: Int64) {
+    self.name = name
+    heard = now
+  }
+
+  // MARK: What comes
+
+  enum Order: Equatable {
+    case next
+    /// So many frames are missing before it.
+    case gap(UInt64)
+    /// It came before.
+    case repeated
+  }
+
+  /// Looks at a frame's number, and takes it for the newest.
+  func note(_ number: UInt64, _ lane: Lane) -> Order {
+    let last = seen[Int(lane.rawValue)]
+    guard number > last else { return .repeated }
+    seen[Int(lane.rawValue)] = number
+    return number == last + 1 ? .next : .gap(number - last - 1)
+  }
+
+  /// Another process has its name: nothing of the one before counts.
+  func begin(_ incarnation: UInt64) {
+    dropAll()
+    self.incarnation = incarnation
+    seen = [0, 0]
+    numbers = [0, 0]
+    reader = BinaryServerReader()
+  }
+
+  // MARK: What goes
+
+  func nextBinding() -> UInt32 {
+    lastBinding += 1
+    return lastBinding
+  }
+
+  /// Appends a control record.
+  func append(_ kind: RecordKind, _ limits: ClusterLimits, _ body: (inout ByteBuffer) -> Void = { _ in }) {
+    if open.count >= limits.frameBytes { closeFrame() }
+    let before = open.count
+    open.append(kind, body)
+    controlBytes += open.count - before
+  }
+
+  private func closeFrame() {
+    control.append(open.array())
+    open.removeAll(keepingAtMost: 65_536)
+  }
+
+  func append(_ state: StateRecord) {
+    if let index = newest[state.key] {
+      states[index] = state
+      return
+    }
+    newest[state.key] = states.count
+    states.append(state)
+  }
+
+  var hasOutput: Bool { !open.isEmpty || !control.isEmpty || !states.isEmpty }
+
+  /// Forgets all that waits; a number of each lane is left out, so that the peer notices.
+  func dropAll() {
+    control.removeAll()
+    open.removeAll()
+    controlBytes = 0
+    dropStates()
+    numbers[Int(Lane.control.rawValue)] += 1
+  }
+
+  func dropStates() {
+    states.removeAll(keepingCapacity: states.capacity <= 4096)
+    newest.removeAll(keepingCapacity: true)
+    numbers[Int(Lane.state.rawValue)] += 1
+  }
+
+  /// Gives frames to `send` until it takes no more. Gives how many there were.
+  func flush(now: Int64, _ limits: ClusterLimits, _ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
+    var frames = 0
+    if !open.isEmpty { closeFrame() }
+    var sent = 0
+    for records in control {
+      guard send(.control, numbers[0] + 1, records) else { break }
+      numbers[0] += 1
+      controlBytes -= records.count
+      sent += 1
+    }
+    control.removeFirst(sent)
+    frames += sent
+    frames += flushStates(limits, send)
+    if frames > 0 { told = now }
+    return frames
+  }
+
+  private func flushStates(_ limits: ClusterLimits, _ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
+    var (taken, frames) = (0, 0)
+    while taken < states.count {
+      var records = ByteBuffer()
+      var next = taken
+      while next < states.count, records.count < limits.frameBytes {
+        let state = states[next]
+        records.append(.publication) { $0.append(state.publication, state.binding, ImpliedNames()) }
+        next += 1
+      }
+      guard send(.state, numbers[1] + 1, records.array()) else { break }
+      numbers[1] += 1
+      frames += 1
+      taken = next
+    }
+    guard taken > 0 else { return frames }
+    states.removeFirst(taken)
+    newest.removeAll(keepingCapacity: true)
+    for (index, state) in states.enumerated() { newest[state.key] = index }
+    return frames
+  }
+}

@@ -1,0 +1,42 @@
+// The thread of the other hubs: one more outlet of the hub, behind those of its loops. Without a cluster there is none.
+import HubCluster
+import HubCore
+import HubRuntime
+import HubSystem
+import HubTransport
+
+extension ServerConfiguration {
+  /// The hub's outlets: its loops, and one for all other hubs.
+  var outlets: Int { cluster == nil ? loops : loops + 1 }
+}
+
+extension Server {
+  /// The cluster's loop, whose outlet is appended; nil for a hub by itself.
+  static func makeClusterLoop(
+    _ configuration: ServerConfiguration, _ outlets: inout [Outlet], _ threads: inout Threads
+  ) throws(SystemError) -> LoopBox? {
+    guard configuration.cluster != nil else { return nil }
+    let loop = try EventLoop()
+    threads.wakers.append(loop.waker)
+    let waker = loop.waker
+    outlets.append(
+      Outlet(capacity: configuration.limits.mailboxMessages, waker: waker) { waker.wake() })
+    return LoopBox(loop, adminListener: nil)
+  }
+
+  /// Starts the cluster's thread.
+  static func startCluster(
+    _ box: LoopBox, _ hub: SharedHub, _ configuration: ServerConfiguration, _ shared: SharedState
+  ) throws(SystemError) -> Joinable {
+    guard let cluster = configuration.cluster else { preconditionFailure("there is a loop for it") }
+    let (outlet, seed) = (configuration.loops, UInt64.random(in: .min ... .max))
+    let thread = try startThread(name: "cluster") {
+      let loop = ClusterLoop(
+        box.loop, HubPort(hub, loop: outlet), outlet: UInt32(outlet), cluster, lifecycle: shared.lifecycle,
+        log: shared.log, seed: seed)
+      withExtendedLifetime(loop) { loop.run() }
+      hub.finish(outlet, now: now())
+    }
+    return Joinable(thread)
+  }
+}

@@ -1,0 +1,117 @@
+// Channels of other hubs: what their owners publish, for the sessions of this hub that follow them.
+//
+// A channel of a trip or a driver has one owner, which numbers its events. Elsewhere it is followed: the cluster brings
+// the owner's publications, with the owner's numbers and epoch, and they are given to the sessions as they are. So a
+// session does not notice where the owner is. What this hub shows of a followed channel always came from its owner.
+import HubMessages
+
+extension Channels {
+  var isInCluster: Bool { clusterOutlet != nil }
+
+  /// Tells the other hubs' outlet, where there are other hubs.
+  mutating func tell(_ output: ClusterOutput) {
+    if let clusterOutlet { emit(.cluster(output), to: clusterOutlet) }
+  }
+
+  /// Has the cluster look for the owner of a channel that is not here.
+  mutating func lookElsewhere(_ input: SubscribeInput) {
+    tell(input.session.outlet == clusterOutlet ? .notHere(input.session) : .subscribe(input))
+  }
+
+  /// The channel, if its publications come from another hub.
+  private func followed(_ name: Channel) -> Int? {
+    guard let channel = table.find(name), table.isFollowed(channel) else { return nil }
+    return channel
+  }
+
+  /// To the sessions that follow a channel of another hub.
+  mutating func emit(onFollowed name: Channel, _ output: (ChannelHandle) -> HubOutput) {
+    guard let channel = followed(name) else { return }
+    emit(output(ChannelHandle(index: UInt32(channel))), toSubscribersOf: channel)
+  }
+
+  // MARK: Who has the channel
+
+  /// Sessions that are subscribed here to what is at another hub follow it there from now on.
+  mutating func followElsewhere(_ name: Channel) {
+    guard let clusterOutlet, let channel = table.find(name), !table.isFollowed(channel) else { return }
+    var others = table.outlets(channel)
+    others.remove(Int(clusterOutlet))
+    if others.isEmpty { return }
+    table.setFollowed(channel, true)
+    tell(.follow(name, ResumePoint(since: table.sequence(channel), epoch: epoch)))
+  }
+
+  /// The channel's driver is at another hub: those of other hubs who follow it here look for it there, and so do this
+  /// hub's sessions.
+  mutating func move(_ name: Channel) {
+    guard let clusterOutlet, let channel = table.find(name) else { return }
+    if table.outlets(channel).contains(Int(clusterOutlet)) {
+      tell(.moved(ChannelHandle(index: UInt32(channel)), name))
+    }
+    followElsewhere(name)
+  }
+
+  /// The numbers of a channel that was followed are this hub's from now on.
+  mutating func takeOver(_ name: Channel, _ snapshot: Subscribed.Snapshot?) {
+    guard let channel = followed(name) else { return }
+    table.setFollowed(channel, false)
+    let answer = Subscribed(
+      replyTo: ClusterOutput.unasked, channel: name, sequence: table.sequence(channel), epoch: epoch, recovered: false,
+      snapshot: snapshot)
+    emit(.channelRestarted(ChannelHandle(index: UInt32(channel)), answer), toSubscribersOf: channel)
+    tell(.unfollowed(name))
+  }
+
+  // MARK: What the owner says
+
+  /// The owner has let a session in. False at the limit of channels.
+  mutating func follow(
+    _ input: SubscribeInput, _ answer: Subscribed, _ missed: [Publication], isParty: Bool
+  ) -> Bool {
+    guard let channel = open(answer.channel, for: input.actor.role) else {
+      tell(.unfollowed(answer.channel))
+      return false
+    }
+    table.setFollowed(channel, true)
+    table.addSubscriber(channel, outlet: Int(input.session.outlet))
+    let handle = ChannelHandle(index: UInt32(channel))
+    emit(.subscribed(input.session, handle, answer, missed: missed, isParty: isParty), to: input.session.outlet)
+    return true
+  }
+
+  /// What the sessions have missed, or, where that is not known, the channel as it stands.
+  mutating func resume(_ answer: Subscribed, _ missed: [Publication]) {
+    guard let channel = followed(answer.channel) else { return }
+    let handle = ChannelHandle(index: UInt32(channel))
+    if answer.recovered {
+      for publication in missed { relay(publication, on: channel) }
+    } else {
+      emit(.channelRestarted(handle, answer), toSubscribersOf: channel)
+    }
+    guard case .trip = answer.channel, let driver = answer.snapshot?.trip?.driverID else { return }
+    emit(.channelClaimed(handle, answer.channel, by: driver), toSubscribersOf: channel)
+  }
+
+  mutating func relay(_ publication: Publication) {
+    if let channel = followed(publication.channel) { relay(publication, on: channel) }
+  }
+
+  /// Gives subscribers what the channel's owner has published. Events keep their numbers; of positions and ETAs a newer
+  /// one makes an older one worthless, as where they come from.
+  private mutating func relay(_ publication: Publication, on channel: Int) {
+    let key: UInt32 =
+      switch publication.body {
+      case .driverLocation: 1
+      case .etaUpdate: .max
+      case .tripUpdate, .notification, .areaUpdate, .rawFix, .countsUpdate, .stats: 0
+      }
+    let made = self.publication(publication.body, on: publication.channel, at: publication.timestamp)
+    let conflationKey = key == 0 ? 0 : UInt64(channel) << 32 | UInt64(key)
+    let handle = ChannelHandle(index: UInt32(channel))
+    emit(
+      .delivery(Delivery(channel: handle, conflationKey: conflationKey, received: 0, publication: made)),
+      toSubscribersOf: channel)
+    count(deliveries: table.outlets(channel).count)
+  }
+}

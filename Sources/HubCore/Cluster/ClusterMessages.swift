@@ -1,0 +1,47 @@
+// What a hub and the outlet that stands for the other hubs of its cluster tell each other. Without a cluster there is
+// no such outlet, and none of this is sent.
+public import HubMessages
+
+/// What the hub tells its cluster.
+public enum ClusterOutput: Sendable {
+  /// What `replyTo` of a `subscribed` says where nobody has asked: a channel has another owner, or other numbers.
+  package static let unasked = MessageID(number: 0)
+
+  /// A session wants a channel whose trip or driver is not here. Answered by `ClusterInput.subscribeHere`, `.followed`
+  /// or `.refused`.
+  case subscribe(SubscribeInput)
+  /// Somebody of another hub wants a channel whose trip or driver is not here.
+  case notHere(SessionRef)
+  /// A trip, or a driver, is here from now on. `takes`: a session of the driver has begun, so that it is nowhere else.
+  case owned(Channel, takes: Bool)
+  /// This hub has forgotten a trip or a driver.
+  case released(Channel)
+  /// Sessions of this hub want a channel from its owner, all events after this point.
+  case follow(Channel, ResumePoint)
+  /// No session of this hub is subscribed to the channel any more.
+  case unfollowed(Channel)
+  /// The driver is at another hub now: those of other hubs who follow it here look for it there.
+  case moved(ChannelHandle, Channel)
+}
+
+/// What the cluster tells the hub.
+public enum ClusterInput: Sendable {
+  /// Nobody has the channel's trip or driver: the session is subscribed here, to what may begin.
+  case subscribeHere(SubscribeInput)
+  /// The channel's owner has answered a session: what follows on the channel is relayed.
+  case followed(SubscribeInput, Subscribed, missed: [Publication], isParty: Bool)
+  case refused(SubscribeInput, ErrorReply)
+  /// The owner of a followed channel has answered again, after a gap or as a new owner. `missed` leads up to the answer
+  /// where that is `recovered`.
+  case resumed(Subscribed, missed: [Publication])
+  /// What the owner of a followed channel has published.
+  case relayed(Publication)
+  /// The owner's trip is over, or a followed channel cannot be followed any more.
+  case ended(Channel, Unsubscribed.Reason)
+  case shareEnded(Channel, of: Identifier)
+  case claimed(Channel, by: Identifier)
+  /// Somebody waited for the channel's trip or driver, which has begun at another hub.
+  case begunElsewhere(Channel)
+  /// A session of the driver has begun at another hub: its session here ends.
+  case driverElsewhere(Identifier)
+}

@@ -1,0 +1,211 @@
+// An engine in memory: the bus and the ledger without a socket, which a test moves by hand and may make fail. What the
+// ledger answers is held against a real engine by the same conformance tests.
+public import HubBackplane
+import HubBytes
+
+/// What goes wrong, by chance; all 0 for an engine without fault.
+public struct EngineFaults: Sendable {
+  /// Of frames: lost, sent twice, held back for up to `delay` ns.
+  public var lost = 0.0
+  public var doubled = 0.0
+  public var delayed = 0.0
+  public var delay: Int64 = 50_000_000
+  /// Of the ledger's answers: not given, though the question was carried out or not.
+  public var unknown = 0.0
+
+  public init() {}
+}
+
+/// The engine that several members share. Time is what the test says.
+public final class MemoryEngine {
+  struct Owner {
+    var name: String
+    var generation: UInt64
+  }
+
+  private struct Frame {
+    var due: Int64
+    var order: UInt64
+    var target: String
+    var sender: String
+    var lane: Lane
+    var bytes: [UInt8]
+  }
+
+  public var faults = EngineFaults()
+  /// Pairs of members whose frames do not pass, as `a>b`.
+  public var cuts: Set<String> = []
+  /// Members that do not reach the engine at all.
+  public var isolated: Set<String> = []
+  public private(set) var framesSent = 0
+  public private(set) var bytesSent = 0
+  public private(set) var framesLost = 0
+  /// The engine's clock, in ns; it moves by `advance`.
+  public private(set) var now: Int64
+  private var random: UInt64
+  private var waiting: [Frame] = []
+  private var order: UInt64 = 0
+  private var inboxes: [String: [BusEvent]] = [:]
+  // The ledger.
+  private var highestIncarnation: UInt64 = 0
+  private var members: [String: (record: MemberRecord, until: Int64)] = [:]
+  private var owners: [String: Owner] = [:]
+  private var waiters: [String: Set<String>] = [:]
+
+  public init(seed: UInt64, now: Int64 = 1_700_000_000_000_000_000) {
+    random = seed
+    self.now = now
+  }
+
+  /// Loses everything that it knows, as an engine without persistence does at a restart.
+  public func forget() {
+    highestIncarnation = 0
+    members.removeAll()
+    owners.removeAll()
+    waiters.removeAll()
+  }
+
+  public func owner(of key: String) -> String? { owners[key]?.name }
+
+  /// Moves the clock, and delivers the frames that are due.
+  public func advance(by nanoseconds: Int64) {
+    now += nanoseconds
+    let due = waiting.filter { $0.due <= now }.sorted { ($0.due, $0.order) < ($1.due, $1.order) }
+    waiting.removeAll { $0.due <= now }
+    for frame in due where !isolated.contains(frame.target) {
+      inboxes[frame.target, default: []].append(.frame(frame.lane, frame.bytes))
+    }
+  }
+
+  func chance(_ probability: Double) -> Bool {
+    probability > 0 && Mix64.unit(Mix64.next(&random)) < probability
+  }
+
+  // MARK: The bus
+
+  func send(_ bytes: [UInt8], from sender: String, to target: String, lane: Lane) -> Bool {
+    if isolated.contains(sender) { return false }
+    framesSent += 1
+    bytesSent += bytes.count
+    guard !cuts.contains("\(sender)>\(target)"), !chance(faults.lost) else {
+      framesLost += 1
+      return true
+    }
+    for _ in 0..<(chance(faults.doubled) ? 2 : 1) {
+      let wait = chance(faults.delayed) ? Int64(Mix64.unit(Mix64.next(&random)) * Double(faults.delay)) : 0
+      order += 1
+      waiting.append(
+        Frame(due: now + wait, order: order, target: target, sender: sender, lane: lane, bytes: bytes))
+    }
+    return true
+  }
+
+  func take(_ member: String) -> [BusEvent] { inboxes.removeValue(forKey: member) ?? [] }
+
+  // MARK: The ledger
+
+  func answer(_ question: LedgerQuestion) -> LedgerAnswer {
+    switch question {
+    case .incarnation:
+      highestIncarnation = max(highestIncarnation + 1, UInt64(now / 1_000_000_000))
+      return .incarnation(highestIncarnation)
+    case .renew(let member, let lease):
+      if let other = member.name.isEmpty ? nil : living(member.name), other.incarnation > member.incarnation {
+        return .superseded(by: other.incarnation)
+      }
+      members[member.name] = (member, now + lease * 1_000_000)
+      highestIncarnation = max(highestIncarnation, member.incarnation)
+      return .renewed
+    case .leave(let name, let incarnation):
+      if living(name)?.incarnation == incarnation { members[name] = nil }
+      return .done
+    case .members: return .members(members.keys.sorted().compactMap(living))
+    case .claim(let key, let member, let known, let takes): return claim(key, member, known, takes)
+    case .locate(let key, let asker):
+      if let owner = owners[key] { return .owner(owner.name) }
+      waiters[key, default: []].insert(asker)
+      return .owner(nil)
+    case .release(let key, let member):
+      if owners[key]?.name == member { owners[key] = nil }
+      return .done
+    }
+  }
+
+  private func living(_ name: String) -> MemberRecord? {
+    guard let member = members[name], member.until > now else { return nil }
+    return member.record
+  }
+
+  private func claim(_ key: String, _ member: String, _ known: UInt64, _ takes: Bool) -> LedgerAnswer {
+    let before = owners[key]
+    if !takes, let before, before.name != member, before.generation >= known {
+      return .held(by: before.name, generation: before.generation)
+    }
+    var generation = max(before?.generation ?? 0, known)
+    if takes { generation = max(generation + 1, UInt64(now / 1_000_000)) }
+    owners[key] = Owner(name: member, generation: generation)
+    return .claimed(
+      generation: generation, before: before?.name, waiting: (waiters.removeValue(forKey: key) ?? []).sorted())
+  }
+}
+
+/// A member's way to the bus of a `MemoryEngine`.
+public final class MemoryBus: Bus {
+  private let engine: MemoryEngine
+  private let member: String
+  private var wasUp = false
+
+  public init(_ engine: MemoryEngine, member: String) {
+    self.engine = engine
+    self.member = member
+  }
+
+  public var isUp: Bool { !engine.isolated.contains(member) }
+
+  public func send(_ frame: [UInt8], to target: String, lane: Lane) -> Bool {
+    engine.send(frame, from: member, to: target, lane: lane)
+  }
+
+  public func takeEvents(into events: inout [BusEvent]) {
+    if isUp != wasUp {
+      wasUp = isUp
+      events.append(isUp ? .up(node: "memory") : .down(node: "memory", "isolated"))
+    }
+    events += engine.take(member)
+  }
+}
+
+/// A member's way to the ledger of a `MemoryEngine`: answers come with the next look.
+public final class MemoryLedger: Ledger {
+  private let engine: MemoryEngine
+  private let member: String
+  private var wasUp = false
+  private var answers: [LedgerEvent] = []
+
+  public init(_ engine: MemoryEngine, member: String) {
+    self.engine = engine
+    self.member = member
+  }
+
+  public var isUp: Bool { !engine.isolated.contains(member) }
+
+  public func ask(_ question: LedgerQuestion, ticket: UInt64) -> Bool {
+    guard isUp else { return false }
+    if engine.chance(engine.faults.unknown) {
+      if engine.chance(0.5) { _ = engine.answer(question) }
+      answers.append(.answer(ticket: ticket, .unknown))
+    } else {
+      answers.append(.answer(ticket: ticket, engine.answer(question)))
+    }
+    return true
+  }
+
+  public func takeEvents(into events: inout [LedgerEvent]) {
+    if isUp != wasUp {
+      wasUp = isUp
+      events.append(isUp ? .up(node: "memory", warnings: []) : .down(node: "memory", "isolated"))
+    }
+    events += answers
+    answers.removeAll()
+  }
+}

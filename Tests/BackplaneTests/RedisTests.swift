@@ -1,0 +1,222 @@
+// The bus and the ledger over a real engine: redis-server or valkey-server, where one is installed.
+import Foundation
+import HubBackplane
+import HubBackplaneSupport
+import HubSystem
+import HubTransport
+import Testing
+
+/// An event loop with links to an engine, turned by the test.
+private final class LinkLoop: EventLoopDelegate {
+  let loop: EventLoop
+  let links: RedisLinks
+
+  init(_ limits: BackplaneLimits = BackplaneLimits()) throws {
+    loop = try EventLoop()
+    links = RedisLinks(loop, limits: limits, seed: 1)
+    loop.delegate = self
+  }
+
+  func connected(_ id: ConnectionID) { links.connected(id) }
+  func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) { links.received(id, bytes) }
+  func closed(_ id: ConnectionID, _ cause: CloseCause) { links.closed(id, cause) }
+  func overflowed(_ id: ConnectionID) { links.overflowed(id) }
+  func turnEnding() { links.flush() }
+
+  /// Turns until `isDone`, for at most 20 s.
+  func run(until isDone: () -> Bool) throws {
+    let end = ClockReading.uptime() + 20_000_000_000
+    while !isDone() {
+      try #require(ClockReading.uptime() < end, "nothing came in time")
+      _ = links.tick()
+      loop.waker.wake()
+      loop.runTurn(timeoutMilliseconds: 5)
+    }
+  }
+}
+
+/// The ledger of a real engine.
+private final class RealLedger: Answering {
+  let engine: RedisProcess
+  let loop: LinkLoop
+  let ledger: RedisLedger
+  private var ticket: UInt64 = 0
+  var events: [LedgerEvent] = []
+
+  init(_ engine: RedisProcess, _ role: RedisRole = RedisRole()) throws {
+    self.engine = engine
+    loop = try LinkLoop()
+    ledger = RedisLedger(loop.links, node: try node(engine.port), role: role)
+  }
+
+  func runUntilUp() throws {
+    try loop.run {
+      ledger.takeEvents(into: &events)
+      return ledger.isUp
+    }
+  }
+
+  func forget() throws {
+    let process = Process()
+    process.executableURL = URL(filePath: "/bin/bash")
+    process.arguments = ["-c", "exec 3<>/dev/tcp/127.0.0.1/\(engine.port); printf 'FLUSHALL\\r\\n' >&3; head -c 5 <&3"]
+    process.standardOutput = FileHandle.nullDevice
+    try process.run()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0)
+  }
+
+  func answer(_ question: LedgerQuestion) throws -> LedgerAnswer {
+    ticket += 1
+    #expect(ledger.ask(question, ticket: ticket))
+    var answer: LedgerAnswer?
+    try loop.run {
+      ledger.takeEvents(into: &events)
+      for case .answer(ticket, let found) in events { answer = found }
+      events.removeAll()
+      return answer != nil
+    }
+    return try #require(answer)
+  }
+}
+
+private func node(_ port: UInt16) throws -> EngineAddress { try #require(EngineAddress("redis://127.0.0.1:\(port)")) }
+
+/// A port that is free now.
+private func freePort() throws -> UInt16 {
+  let loop = try EventLoop()
+  return try loop.listen(.loopback(port: 0)).port
+}
+
+@Suite(.enabled(if: RedisProcess.executable != nil, "no redis-server or valkey-server: install one (redis-server)"))
+struct RedisTests {
+  @Test("The ledger of a real engine keeps what a ledger promises, and warns that it forgets at a restart")
+  func ledger() throws {
+    let ledger = try RealLedger(RedisProcess(port: freePort()))
+    try ledger.runUntilUp()
+    guard case .up(_, let warnings) = ledger.events.last else { throw Unexpected(answer: .unknown) }
+    #expect(warnings.count == 1 && warnings[0].contains("appendonly no"))
+    try ledger.checkAll()
+  }
+
+  @Test("An engine that may evict keys is refused with the setting that is wrong")
+  func eviction() throws {
+    let ledger = try RealLedger(RedisProcess(port: freePort(), ["--maxmemory-policy", "allkeys-lru"]))
+    var reason = ""
+    try ledger.loop.run {
+      ledger.ledger.takeEvents(into: &ledger.events)
+      for case .down(_, let text) in ledger.events where text.contains("maxmemory-policy") { reason = text }
+      return !reason.isEmpty
+    }
+    #expect(reason == "maxmemory-policy allkeys-lru: it must be noeviction, or the engine drops owners and members")
+    #expect(!ledger.ledger.isUp)
+  }
+
+  @Test("An ACL user with the keys and channels of the cluster only is enough; another password is refused")
+  func accessControl() throws {
+    let engine = try RedisProcess(
+      port: freePort(),
+      [
+        "--user", "hub", "on", ">secret", "~lh:*", "&lh:*", "+@read", "+@write", "+@scripting", "+@pubsub", "+ping",
+        "+time", "+info", "+config|get", "--user", "default", "off",
+      ])
+    let ledger = try RealLedger(engine, RedisRole(user: "hub", password: "secret"))
+    try ledger.runUntilUp()
+    #expect(
+      try ledger.answer(.claim(key: "t:1", by: "a", known: 0, takes: false))
+        == .claimed(generation: 0, before: nil, waiting: []))
+    let other = try RealLedger(engine, RedisRole(user: "hub", password: "wrong"))
+    try other.loop.run {
+      other.ledger.takeEvents(into: &other.events)
+      return other.events.contains { if case .down(_, let text) = $0 { text.contains("WRONGPASS") } else { false } }
+    }
+  }
+
+  @Test("Scripts that the engine forgets are loaded again, and an engine that is killed is found again, empty")
+  func restart() throws {
+    let engine = try RedisProcess(port: freePort())
+    let ledger = try RealLedger(engine)
+    try ledger.runUntilUp()
+    #expect(try ledger.answer(.claim(key: "t:1", by: "a", known: 0, takes: false)) != .unknown)
+    engine.kill()
+    try ledger.loop.run {
+      ledger.ledger.takeEvents(into: &ledger.events)
+      return !ledger.ledger.isUp
+    }
+    #expect(!ledger.ledger.ask(.members, ticket: 99))
+    try engine.start()
+    try ledger.runUntilUp()
+    ledger.events.removeAll()
+    #expect(try ledger.answer(.locate(key: "t:1", asker: "b")) == .owner(nil))
+  }
+
+  @Test("A question to an engine that hangs has an unknown answer after the reply time, and the next is answered")
+  func stall() throws {
+    let engine = try RedisProcess(port: freePort())
+    let ledger = try RealLedger(engine)
+    try ledger.runUntilUp()
+    engine.stall()
+    #expect(try ledger.answer(.members) == .unknown)
+    engine.resume()
+    try ledger.runUntilUp()
+    ledger.events.removeAll()
+    #expect(try ledger.answer(.members) == .members([]))
+  }
+
+  @Test("Frames of both lanes arrive whole and in order, by the other node where one is dead")
+  func bus() throws {
+    let engines = try [RedisProcess(port: freePort()), RedisProcess(port: freePort())]
+    let loop = try LinkLoop()
+    let nodes = try engines.map { try node($0.port) }
+    let a = RedisBus(loop.links, nodes: nodes, member: "a", role: RedisRole())
+    let b = RedisBus(loop.links, nodes: nodes, member: "b", role: RedisRole())
+    var (up, got): (Int, [Lane: [[UInt8]]]) = (0, [:])
+    func look() {
+      var events: [BusEvent] = []
+      a.takeEvents(into: &events)
+      b.takeEvents(into: &events)
+      for event in events {
+        switch event {
+        case .frame(let lane, let bytes): got[lane, default: []].append(bytes)
+        case .up: up += 1
+        case .down: up -= 1
+        }
+      }
+    }
+    func exchange(_ size: Int) throws {
+      got = [:]
+      let frames = (0..<200).map { number in [UInt8(number)] + [UInt8](repeating: 13, count: size) }
+      for frame in frames { for lane in Lane.allCases { #expect(a.send(frame, to: "b", lane: lane)) } }
+      try loop.run {
+        look()
+        return Lane.allCases.allSatisfy { got[$0]?.count == 200 }
+      }
+      #expect(Lane.allCases.allSatisfy { got[$0] == frames })
+    }
+    try loop.run {
+      look()
+      return up == 4
+    }
+    try exchange(20_000)
+    // Whichever node b's frames take first, it dies: the other has them then.
+    for dead in engines.indices {
+      engines[dead].kill()
+      try loop.run {
+        look()
+        return up == 2
+      }
+      try exchange(100)
+      try engines[dead].start()
+      try loop.run {
+        look()
+        return up == 4
+      }
+    }
+    for engine in engines { engine.kill() }
+    try loop.run {
+      look()
+      return up == 0
+    }
+    #expect(!a.send([1], to: "b", lane: .control) && !a.isUp)
+  }
+}

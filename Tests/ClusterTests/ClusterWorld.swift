@@ -1,0 +1,266 @@
+// Several hubs, whole, on a simulated engine: each a `Hub` with its `ClusterNode`, and one outlet for sessions. Time is
+// moved by hand; clients keep the contract: they count events, and ask again where one is missing.
+import HubBackplane
+import HubBackplaneSupport
+import HubBytes
+import HubCore
+import HubGeo
+import HubMessages
+
+@testable import HubCluster
+
+func id(_ text: String) -> Identifier { Identifier(text)! }
+func message(_ number: Int) -> MessageID { MessageID(number: UInt64(number)) }
+
+let testKeys = FrameKeys(String(repeating: "0123456789abcdef", count: 4))!
+
+/// A rider that follows one channel, as a client of the protocol does.
+final class Follower {
+  let channel: Channel
+  let session: SessionRef
+  let actor: Actor
+  let grant: ChannelGrant
+  var handle: ChannelHandle?
+  var point: ResumePoint?
+  /// The numbers of the events that it was shown, by epoch, in order.
+  var seen: [String: [UInt64]] = [:]
+  var positions: [DriverLocation] = []
+  var etas: [ETAUpdate] = []
+  var refusals: [ErrorReply] = []
+  var ended: [Unsubscribed.Reason] = []
+  var answers: [Subscribed] = []
+  var restarts = 0
+  /// Gaps that it noticed by itself, and for which it asked again.
+  var gaps = 0
+  /// Something that no client may be shown.
+  var faults: [String] = []
+  var wantsToAsk = true
+
+  init(_ channel: Channel, slot: UInt32, role: Role = .ops, id name: String = "rider", grant: ChannelGrant = .granted) {
+    self.channel = channel
+    self.grant = grant
+    session = SessionRef(outlet: 0, slot: slot, generation: 1)
+    actor = Actor(role: role, id: id(name))
+  }
+
+  func take(_ answer: Subscribed, missed: [Publication]) {
+    answers.append(answer)
+    if !(answer.recovered && point?.epoch == answer.epoch) {
+      point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
+    }
+    if let position = answer.snapshot?.position { positions.append(position) }
+    missed.forEach(take)
+    if answer.recovered, point?.since != answer.sequence { faults.append("recovered, but not up to the answer") }
+  }
+
+  func take(_ publication: Publication) {
+    guard let known = point else { return faults.append("a publication before any answer") }
+    switch publication.body {
+    case .tripUpdate, .notification:
+      let sequence = publication.sequence ?? 0
+      if sequence <= known.since { return }
+      guard sequence == known.since + 1 else { return noteGap() }
+      point?.since = sequence
+      seen[known.epoch.description, default: []].append(sequence)
+    case .driverLocation(let location):
+      positions.append(location)
+      if location.after > known.since { noteGap() }
+    case .etaUpdate(let update): etas.append(update)
+    case .areaUpdate, .rawFix, .countsUpdate, .stats: faults.append("not of this channel")
+    }
+  }
+
+  private func noteGap() {
+    gaps += 1
+    wantsToAsk = true
+  }
+}
+
+final class Member {
+  let name: String
+  var hub: HubBox
+  var node: NodeBox
+  let bus: MemoryBus
+  let ledger: MemoryLedger
+  var followers: [Follower] = []
+  var inputs: [HubInput] = []
+  var admitted: [SessionRef] = []
+  var replaced: [SessionRef] = []
+  var replies: [(SessionRef, Reply)] = []
+  var notices: [ClusterNotice] = []
+
+  final class HubBox {
+    var hub: Hub
+    init(_ hub: consuming Hub) { self.hub = hub }
+  }
+
+  final class NodeBox {
+    var node: ClusterNode
+    init(_ node: consuming ClusterNode) { self.node = node }
+  }
+
+  init(_ name: String, _ engine: MemoryEngine, now: Moment, limits: ClusterLimits, keys: FrameKeys, epoch: String) {
+    self.name = name
+    var hub = Hub(
+      limits: HubLimits(), timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(epoch)!, seed: 7,
+      outlets: 2, now: now)
+    hub.joinCluster(outlet: 1)
+    self.hub = HubBox(hub)
+    node = NodeBox(
+      ClusterNode(
+        ClusterIdentity(name: name, address: "127.0.0.1:1", version: "test", keys: keys), limits: limits, outlet: 1,
+        now: now))
+    bus = MemoryBus(engine, member: name)
+    ledger = MemoryLedger(engine, member: name)
+  }
+
+  func turn(now: Moment) {
+    node.node.begin(now: now)
+    var (frames, answers): ([BusEvent], [LedgerEvent]) = ([], [])
+    bus.takeEvents(into: &frames)
+    ledger.takeEvents(into: &answers)
+    for event in frames { node.node.take(event) }
+    for event in answers { node.node.take(event) }
+    for _ in 0..<4 {
+      let batch = inputs
+      inputs = []
+      hub.hub.handle(batch, now: now)
+      hub.hub.handle(node.node.inputs, now: now)
+      node.node.inputs.removeAll()
+      hub.hub.endTurn()
+      for output in hub.hub.drain(0) { take(output) }
+      var outputs = HubOutputs()
+      hub.hub.drain(1, into: &outputs)
+      node.node.take(outputs)
+    }
+    node.node.turn()
+    node.node.flush(bus, ledger)
+    notices += node.node.takeNotices()
+    for follower in followers where follower.wantsToAsk { ask(follower) }
+  }
+
+  private func ask(_ follower: Follower) {
+    follower.wantsToAsk = false
+    inputs.append(
+      .subscribe(
+        SubscribeInput(
+          session: follower.session, actor: follower.actor, messageID: message(1),
+          request: Subscribe(channel: follower.channel, resume: follower.point), grant: follower.grant)))
+  }
+
+  private func take(_ output: HubOutput) {
+    switch output {
+    case .delivery(let delivery):
+      for follower in followers where follower.handle == delivery.channel { follower.take(delivery.publication) }
+    case .subscribed(let session, let handle, let answer, let missed, _):
+      guard let follower = followers.first(where: { $0.session == session }) else { return release(handle) }
+      if follower.handle == handle { release(handle) }  // one subscription, however often it asks
+      follower.handle = handle
+      follower.take(answer, missed: missed)
+    case .subscriptionRefused(let session, let error):
+      followers.first { $0.session == session }?.refusals.append(error)
+    case .channelRestarted(let handle, let answer):
+      for follower in followers where follower.handle == handle {
+        follower.restarts += 1
+        follower.take(answer, missed: [])
+      }
+    case .channelEnded(let handle, _, let reason):
+      for follower in followers where follower.handle == handle {
+        follower.ended.append(reason)
+        follower.handle = nil
+        release(handle)
+      }
+    case .admitted(let session, _): admitted.append(session)
+    case .replaced(let session, _): replaced.append(session)
+    case .reply(let session, let reply): replies.append((session, reply))
+    case .watching, .areaSnapshot, .shareEnded, .areaUpdate, .areaTickEnded, .viewEnded, .unsubscribed,
+      .channelClaimed, .named, .conflict, .full, .queryResult, .trips, .notified, .fences, .cluster:
+      break
+    }
+  }
+
+  private func release(_ handle: ChannelHandle) { inputs.append(.released(outlet: 0, handle)) }
+
+  /// A session that follows nothing any more.
+  func leave(_ follower: Follower) {
+    followers.removeAll { $0 === follower }
+    if let handle = follower.handle { release(handle) }
+  }
+}
+
+/// Hubs `a`, `b`, `c` … on one engine.
+final class ClusterWorld {
+  let engine: MemoryEngine
+  var members: [Member] = []
+  private(set) var now: Moment
+  private var lastMessage = 10
+  private var lives = 0
+
+  init(_ names: [String] = ["a", "b", "c"], seed: UInt64 = 1, limits: ClusterLimits = ClusterLimits()) {
+    engine = MemoryEngine(seed: seed)
+    now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: engine.now / 1_000_000))
+    members = names.map { make($0, limits) }
+    run(seconds: 3)
+  }
+
+  private func make(_ name: String, _ limits: ClusterLimits, keys: FrameKeys = testKeys) -> Member {
+    lives += 1
+    return Member(name, engine, now: now, limits: limits, keys: keys, epoch: "epoch\(lives)")
+  }
+
+  subscript(name: String) -> Member { members.first { $0.name == name }! }
+
+  /// Another process begins under a name, which knows nothing.
+  func restart(_ name: String, limits: ClusterLimits = ClusterLimits(), keys: FrameKeys = testKeys) {
+    let index = members.firstIndex { $0.name == name }!
+    members[index] = make(name, limits, keys: keys)
+  }
+
+  func step(milliseconds: Int64 = 10) {
+    engine.advance(by: milliseconds * 1_000_000)
+    now.uptime += milliseconds * 1_000_000
+    now.timestamp = Timestamp(milliseconds: now.timestamp.milliseconds + milliseconds)
+    for member in members { member.turn(now: now) }
+  }
+
+  func run(seconds: Double) {
+    for _ in 0..<Int(seconds * 100) { step() }
+  }
+
+  // MARK: Drivers and trips
+
+  func session(_ slot: UInt32) -> SessionRef { SessionRef(outlet: 0, slot: slot, generation: 1) }
+
+  func connect(_ driver: String, at name: String, slot: UInt32) {
+    self[name].inputs.append(.driverConnecting(session(slot), id(driver)))
+  }
+
+  func move(_ trip: String, _ status: TripStatus, by driver: String, at name: String, slot: UInt32) {
+    lastMessage += 1
+    let report = TripStatusReport(tripID: id(trip), status: status, timestamp: now.timestamp)
+    self[name].inputs.append(
+      .tripStatus(
+        TripStatusInput(
+          session: session(slot), actor: Actor(role: .driver, id: id(driver)), messageID: message(lastMessage),
+          report: report, tripIsGranted: true)))
+  }
+
+  func fix(_ step: Int, trip: String?, at name: String, slot: UInt32) {
+    lastMessage += 1
+    let place = Coordinate(latitude: 48.1 + Double(step) * 1e-4, longitude: 11.5)!
+    let update = LocationUpdate(
+      tripID: trip.map { id($0) }, fix: Fix(coordinate: place, timestamp: now.timestamp, accuracy: 5))
+    self[name].inputs.append(
+      .fix(
+        FixInput(
+          session: session(slot), messageID: message(lastMessage), sent: now.timestamp, received: now, update: update,
+          tripIsGranted: true)))
+  }
+
+  @discardableResult
+  func follow(_ channel: Channel, at name: String, slot: UInt32) -> Follower {
+    let follower = Follower(channel, slot: slot)
+    self[name].followers.append(follower)
+    return follower
+  }
+}

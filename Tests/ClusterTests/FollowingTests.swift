@@ -1,0 +1,278 @@
+// A rider on one hub follows a driver or a trip on another: positions, numbered events, exact resume, whatever is lost.
+import HubBackplane
+import HubBackplaneSupport
+import HubBytes
+import HubCore
+import HubMessages
+import HubTestSupport
+import Testing
+
+@testable import HubCluster
+
+@Suite struct FollowingTests {
+  private let moves: [TripStatus] = [.driverEnRoute, .arrivedPickup, .tripStarted, .arrivedDestination]
+
+  @Test("A rider on b sees a trip on a: how it stands, its driver's positions, every move in order")
+  func trip() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    world.run(seconds: 0.2)
+    let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
+    world.run(seconds: 0.2)
+    #expect(rider.answers.first?.snapshot?.trip?.status == .accepted)
+    for (number, status) in moves.enumerated() {
+      world.move("t1", status, by: "d1", at: "a", slot: 1)
+      for step in 0..<5 {
+        world.fix(number * 5 + step, trip: "t1", at: "a", slot: 1)
+        world.run(seconds: 1)
+      }
+    }
+    #expect(rider.faults == [] && rider.gaps == 0 && rider.refusals.isEmpty)
+    #expect(rider.seen["epoch1"]?.count ?? 0 >= 4)
+    #expect(rider.positions.count >= 18)
+    #expect(world["c"].node.node.counters.relayed == 0)
+  }
+
+  @Test("A driver whom nobody follows elsewhere puts nothing on the bus, and what is followed goes once to each hub")
+  func interest() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    func statesOut(_ fixes: Range<Int>) -> UInt64 {
+      let before = world["a"].node.node.counters.statesOut
+      for step in fixes {
+        world.fix(step, trip: nil, at: "a", slot: 1)
+        world.run(seconds: 1)
+      }
+      return world["a"].node.node.counters.statesOut - before
+    }
+    #expect(statesOut(0..<5) == 0)
+    let riders = (0..<20).map { world.follow(.driver(id("d1")), at: "b", slot: UInt32(10 + $0)) }
+    world.run(seconds: 0.5)
+    let out = statesOut(5..<15)
+    #expect(out == 10)
+    #expect(riders.allSatisfy { $0.faults.isEmpty && $0.positions.count >= 10 })
+    for rider in riders { world["b"].leave(rider) }
+    world.run(seconds: 0.5)
+    #expect(statesOut(15..<20) == 0)
+    #expect(world["b"].node.node.counters.follows == 0)
+    #expect(world["a"].node.node.counters.followed == 0)
+  }
+
+  @Test("Who follows what begins later, at another hub, gets it from its first event on")
+  func born() {
+    let world = ClusterWorld()
+    let rider = world.follow(.trip(id("t1")), at: "c", slot: 5)
+    world.run(seconds: 0.5)
+    #expect(rider.answers.count == 1 && rider.answers[0].snapshot == nil)
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    world.run(seconds: 1)
+    world.move("t1", .driverEnRoute, by: "d1", at: "a", slot: 1)
+    world.run(seconds: 1)
+    #expect(rider.restarts == 1 && rider.faults == [])
+    #expect(rider.point?.epoch.description == "epoch1")
+    #expect(rider.point?.since == world.newest(.trip(id("t1")), at: "a"))
+  }
+
+  @Test("A driver that connects to another hub is nowhere else, and who follows it does so there")
+  func driverMoves() {
+    let world = ClusterWorld()
+    let riders = ["a", "b", "c"].enumerated().map { index, name in
+      world.follow(.driver(id("d1")), at: name, slot: UInt32(50 + index))
+    }
+    for (turn, name) in ["a", "b", "a", "c", "b"].enumerated() {
+      let slot = UInt32(turn + 1)
+      world.connect("d1", at: name, slot: slot)
+      world.run(seconds: 2)
+      for rider in riders { rider.positions.removeAll() }
+      for step in 0..<4 {
+        world.fix(turn * 10 + step, trip: nil, at: name, slot: slot)
+        world.run(seconds: 1)
+      }
+      for (index, rider) in riders.enumerated() {
+        #expect(rider.positions.count >= 4, "rider \(index) in turn \(turn)")
+        #expect(rider.faults == [])
+      }
+      #expect(world.engine.owner(of: "d:d1") == name)
+    }
+    let replaced = world.members.reduce(0) { $0 + $1.replaced.count }
+    #expect(replaced == 4)
+  }
+
+  @Test("An owner that starts anew, without what it knew, is followed again, under its new epoch")
+  func ownerRestarts() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    let rider = world.follow(.driver(id("d1")), at: "b", slot: 5)
+    world.run(seconds: 0.5)
+    world.restart("a")
+    world.run(seconds: 3)
+    world.connect("d1", at: "a", slot: 2)
+    world.run(seconds: 3)
+    rider.positions.removeAll()
+    for step in 0..<4 {
+      world.fix(step, trip: nil, at: "a", slot: 2)
+      world.run(seconds: 1)
+    }
+    #expect(rider.positions.count >= 4 && rider.faults == [])
+    #expect(rider.point?.epoch.description == "epoch4")
+  }
+
+  @Test(
+    "Without the engine each hub serves its own, a new question is refused at once or in 3 s, and all converges after")
+  func engineAway() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    let own = world.follow(.trip(id("t1")), at: "a", slot: 4)
+    let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
+    world.run(seconds: 1)
+    world.engine.isolated = ["a", "b", "c"]
+    world.run(seconds: 1)
+    let late = world.follow(.trip(id("t1")), at: "c", slot: 6)
+    for step in 0..<20 {
+      if step < 3 { world.move("t1", moves[step], by: "d1", at: "a", slot: 1) }
+      world.fix(step, trip: "t1", at: "a", slot: 1)
+      world.run(seconds: 1)
+    }
+    #expect(own.positions.count >= 18 && own.faults == [] && own.gaps == 0)
+    #expect(late.refusals.count == 1)
+    world.engine.forget()
+    world.engine.isolated = []
+    world.run(seconds: 3)
+    #expect(rider.point == own.point && rider.faults == [] && rider.gaps == 0)
+    #expect(world.engine.owner(of: "t:t1") == "a")
+    late.wantsToAsk = true
+    world.run(seconds: 1)
+    #expect(late.point == own.point)
+  }
+
+  @Test("Frames lost, doubled, late, and links cut: no event is missing, doubled or out of order, and all converge")
+  func faults() {
+    for seed in 1...12 as ClosedRange<UInt64> { history(seed) }
+  }
+
+  private func history(_ seed: UInt64) {
+    var random = SplitMix64(seed: seed)
+    let world = ClusterWorld(seed: seed)
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    let own = world.follow(.trip(id("t1")), at: "a", slot: 40)
+    let riders = ["b", "c", "b"].enumerated().map { world.follow(.trip(id("t1")), at: $1, slot: UInt32(50 + $0)) }
+    world.run(seconds: 1)
+    (world.engine.faults.lost, world.engine.faults.doubled, world.engine.faults.delayed) = (0.05, 0.02, 0.2)
+    world.engine.faults.unknown = 0.1
+    let names = ["a", "b", "c"]
+    for step in 0..<60 {
+      if random.next() % 4 == 0 {
+        let (from, to) = (names[Int(random.next() % 3)], names[Int(random.next() % 3)])
+        world.engine.cuts = random.next() % 2 == 0 ? [] : ["\(from)>\(to)"]
+      }
+      if random.next() % 6 == 0 { world.move("t1", moves[Int(random.next() % 3)], by: "d1", at: "a", slot: 1) }
+      if random.next() % 10 == 0, let rider = riders.randomElement(using: &random) { rider.wantsToAsk = true }
+      world.notify("t1", at: "a", number: step)
+      world.fix(step, trip: "t1", at: "a", slot: 1)
+      world.run(seconds: 0.3)
+    }
+    world.engine.faults = .init()
+    world.engine.cuts = []
+    world.run(seconds: 3)
+    for (index, rider) in riders.enumerated() {
+      #expect(rider.faults == [], "seed \(seed), rider \(index)")
+      for (_, numbers) in rider.seen { #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 + 1 == $1 }) }
+      #expect(rider.refusals.isEmpty || rider.point != nil)
+      #expect(rider.point == own.point, "seed \(seed), rider \(index)")
+    }
+    #expect(own.gaps == 0 && own.faults == [] && (own.point?.since ?? 0) >= 60)
+  }
+}
+
+@Suite struct HostileFrameTests {
+  private let head = FrameHead(
+    lane: .control, from: "b", fromIncarnation: 7, to: "a", toIncarnation: 9, number: 1, clock: 5)
+
+  @Test("A frame is read as it was made; with any byte changed, cut short or under another key it is refused")
+  func frames() throws {
+    let records: [UInt8] = [RecordKind.alive.rawValue, 0, RecordKind.begun.rawValue, 2, 1, 2]
+    let frame = Frame.make(head, records, testKeys)
+    var (read, reader) = try Frame.read(frame, testKeys)
+    #expect(read == head)
+    #expect(try reader.record() == FrameRecord(kind: .alive, body: []))
+    #expect(try reader.record().body == [1, 2])
+    #expect(reader.isAtEnd)
+    for index in frame.indices {
+      var changed = frame
+      changed[index] ^= 1
+      #expect(throws: FrameError.mac) { try Frame.read(changed, testKeys) }
+      #expect(throws: FrameError.self) { try Frame.read(Array(frame[..<index]), testKeys) }
+    }
+    let others = try #require(FrameKeys(String(repeating: "ab", count: 32)))
+    #expect(throws: FrameError.mac) { try Frame.read(frame, others) }
+    let both = try #require(
+      FrameKeys(String(repeating: "ab", count: 32) + "\n" + String(repeating: "0123456789abcdef", count: 4)))
+    #expect(try Frame.read(frame, both).0 == head)
+  }
+
+  @Test("Recorded frames that come again are refused and counted, and the cluster goes on")
+  func replayed() {
+    let world = ClusterWorld(["a", "b"])
+    let node = world["a"].node
+    let from = node.node.peers[0].incarnation
+    func frame(_ number: UInt64, to: UInt64) -> BusEvent {
+      .frame(
+        .control,
+        Frame.make(
+          FrameHead(
+            lane: .control, from: "b", fromIncarnation: from, to: "a", toIncarnation: to, number: number, clock: 0),
+          [RecordKind.alive.rawValue, 0], testKeys))
+    }
+    let before = node.node.counters.framesRefused
+    node.node.take(frame(1, to: node.node.incarnation))
+    node.node.take(frame(1, to: node.node.incarnation - 1))
+    node.node.take(.frame(.state, Frame.make(head, [], testKeys)))
+    node.node.take(.frame(.control, [1, 2, 3]))
+    #expect(node.node.counters.framesRefused == before + 4)
+    let gaps = node.node.counters.framesMissed
+    world.run(seconds: 1)
+    #expect(node.node.counters.framesMissed == gaps)
+  }
+
+  @Test("A member with another key is refused, and its channels cannot be followed; the others go on")
+  func foreignKey() throws {
+    let world = ClusterWorld()
+    world.restart("c", keys: try #require(FrameKeys(String(repeating: "cd", count: 32))))
+    world.run(seconds: 3)
+    world.connect("d1", at: "c", slot: 1)
+    world.connect("d2", at: "a", slot: 1)
+    world.run(seconds: 1)
+    let foreign = world.follow(.driver(id("d1")), at: "b", slot: 5)
+    let good = world.follow(.driver(id("d2")), at: "b", slot: 6)
+    world.run(seconds: 5)
+    #expect(foreign.refusals.count == 1 && foreign.answers.isEmpty)
+    #expect(good.answers.count == 1)
+    #expect(world["b"].node.node.counters.framesRefused > 0)
+  }
+}
+
+extension ClusterWorld {
+  /// An event that everybody who follows the trip is shown.
+  func notify(_ trip: String, at name: String, number: Int) {
+    let post = NotificationPost(channel: .trip(id(trip)), kind: .message, title: "n", body: "\(number)")
+    self[name].inputs.append(.notify(session(3), post))
+  }
+
+  /// The number of a channel's newest event at its owner.
+  func newest(_ channel: Channel, at name: String) -> UInt64? {
+    let asker = follow(channel, at: name, slot: 99)
+    run(seconds: 0.1)
+    self[name].leave(asker)
+    return asker.answers.last?.sequence
+  }
+}

@@ -1,0 +1,87 @@
+// modules: HubBytes HubSystem HubTransport HubBackplane
+// libraries: ssl crypto
+// libFuzzer entry for what an engine replies, as a reader and as a connection take it (run.sh in this folder builds and
+// runs it).
+//
+// Input: one byte that says at how many places the rest is cut, the places, then what the engine sends. Checked beyond
+// not crashing: cuts change neither the replies nor the error; a connection answers each command at most once, in the
+// order of the commands, tells of none twice, and is of no use after it has said that it is lost.
+
+import HubBackplane
+import HubBytes
+
+private var limits: BackplaneLimits {
+  var limits = BackplaneLimits()
+  (limits.lineBytes, limits.bulkBytes, limits.valuesPerReply, limits.replyBytes, limits.replyDepth) = (
+    32, 64, 16, 256, 3
+  )
+  return limits
+}
+
+/// Bytes in memory of their own, so that the address sanitizer sees a read beyond them.
+private func withCopy<R>(_ bytes: ArraySlice<UInt8>, _ body: (UnsafeRawBufferPointer) -> R) -> R {
+  let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
+  defer { copy.deallocate() }
+  copy.copyBytes(from: bytes)
+  return body(UnsafeRawBufferPointer(copy))
+}
+
+private func pieces(_ data: ArraySlice<UInt8>, _ ends: [Int]) -> [ArraySlice<UInt8>] {
+  var start = data.startIndex
+  return (ends + [data.endIndex]).map { end in
+    defer { start = end }
+    return data[start..<end]
+  }
+}
+
+private func read(_ pieces: [ArraySlice<UInt8>]) -> ([RESPValue], RESPError?) {
+  var reader = RESPReader(limits)
+  var replies: [RESPValue] = []
+  for piece in pieces {
+    let error = withCopy(piece) { bytes -> RESPError? in
+      do throws(RESPError) { try reader.read(bytes, into: &replies) } catch { return error }
+      return nil
+    }
+    if let error { return (replies, error) }
+  }
+  return (replies, nil)
+}
+
+private func checkConnection(_ pieces: [ArraySlice<UInt8>]) {
+  var connection = RedisConnection(RedisRole(scripts: ["return 1"]), limits: limits, seed: 1)
+  connection.connecting(now: 0)
+  connection.opened(now: 0)
+  var (next, answered, isLost): (UInt64, UInt64, Bool) = (1, 0, false)
+  for piece in pieces {
+    let isAlive = withCopy(piece) { connection.received($0, now: 0) }
+    while connection.submit(.script(0, keys: [], arguments: []), ticket: next, now: 0), next % 4 != 0 { next += 1 }
+    next += 1
+    for event in connection.takeEvents() {
+      precondition(!isLost, "nothing follows the end")
+      switch event {
+      case .ready: break
+      case .reply(let ticket, _), .unknown(let ticket):
+        precondition(ticket > 0 && ticket < next, "only what was asked is answered")
+        answered += 1
+        precondition(answered < next, "each is answered once")
+      case .message: preconditionFailure("it listens to nothing")
+      case .lost: isLost = true
+      }
+    }
+    precondition(isAlive == !isLost, "it says whether it is of use")
+    if !isAlive { return }
+  }
+}
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
+  guard count >= 1 else { return 0 }
+  let data = [UInt8](UnsafeBufferPointer(start: start, count: count))
+  let cuts = min(Int(data[0] & 7), count - 1)
+  let body = data[(1 + cuts)...]
+  let ends = data[1..<(1 + cuts)].map { body.startIndex + (body.isEmpty ? 0 : Int($0) % (body.count + 1)) }.sorted()
+  let (whole, cut) = (read([body]), read(pieces(body, ends)))
+  precondition(whole == cut, "cuts change nothing")
+  checkConnection(pieces(body, ends))
+  return 0
+}
