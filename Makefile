@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search torture ingest docs \
-  microbench gps-score deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release clean
+  microbench gps-score demo-cluster test-cluster deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release clean
 
 ARGS ?=
 # With the Swift runtime in the executable, so that it runs where no Swift is. One and the same for all targets: with other
@@ -21,7 +21,9 @@ FUZZ_TARGETS := $(patsubst Tests/Fuzz/%.swift,%,$(wildcard Tests/Fuzz/fuzz_*.swi
 
 help:
 	@echo 'make demo [ARGS="--duration 20 --drivers 500"]   hub, simulated drivers, riders; Ctrl-C ends it'
+	@echo 'make demo-cluster [ARGS="--duration 30"]         three hubs, Redis and HAProxy; riders at other hubs; Ctrl-C ends it'
 	@echo 'make test                                        every test'
+	@echo 'make test-cluster [CUTS=1000 SEED=1]             three hubs over a real Redis: cuts, stops, kills, strangers'
 	@echo 'make test-web                                    the JavaScript client, with Node, and the pages, in Chromium'
 	@echo 'make test-release                                the tests of sockets, threads and disks, as the optimiser leaves them'
 	@echo 'make release                                     .build/dist/locationhub, which needs no Swift where it runs'
@@ -45,6 +47,11 @@ help:
 demo: release
 	@exec .build/release/locationhub demo $(ARGS)
 
+# Installs Redis and HAProxy where they are missing, and says so.
+demo-cluster: DEPS := redis-server haproxy
+demo-cluster: release
+	@exec python3 Tests/Cluster/demo.py $(ARGS)
+
 test: deps lint swift-tests foreign-tests foreign-package test-web
 
 # What failed is said once more at the end, where one among thousands of lines is found.
@@ -62,6 +69,12 @@ test-release: deps
 
 foreign-tests: deps
 	@Tests/Foreign/run.sh
+
+# With the hub as `swift build` makes it: two minutes.
+test-cluster: DEPS := redis-server
+test-cluster: deps
+	swift build --product locationhub
+	@Tests/Cluster/run.sh
 
 # A package that depends on this one, with the README's and the tutorials' code in it.
 foreign-package: deps

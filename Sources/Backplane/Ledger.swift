@@ -46,6 +46,8 @@ public enum LedgerQuestion: Sendable, Equatable {
   case claim(key: String, by: String, known: UInt64, takes: Bool)
   /// Who owns `key`. Where nobody does, `asker` is told by the next who claims it, for a day.
   case locate(key: String, asker: String)
+  /// Who owns `key`; changes nothing.
+  case owner(key: String)
   /// `key` is nobody's any more, if it is this member's.
   case release(key: String, by: String)
 }

@@ -114,6 +114,7 @@ public final class RedisLedger: Ledger {
     case .claim(let key, let member, let known, let takes):
       return script(.claim, ["o:\(key)", "w:\(key)"], [member, "\(known)", takes ? "1" : "0", "\(ownerTime)"])
     case .locate(let key, let asker): return script(.locate, ["o:\(key)", "w:\(key)"], [asker, "\(waitTime)"])
+    case .owner(let key): return .words(["HGET", "lh:o:\(key)", "owner"].map { Array($0.utf8) })
     case .release(let key, let member): return script(.release, ["o:\(key)"], [member])
     }
   }
@@ -127,7 +128,7 @@ public final class RedisLedger: Ledger {
     case .leave, .release: return .done
     case .members: return members(value) ?? strange
     case .claim: return claimed(value) ?? strange
-    case .locate: return .owner(value.text)
+    case .locate, .owner: return .owner(value.text)
     }
   }
 

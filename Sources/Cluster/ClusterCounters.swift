@@ -30,6 +30,9 @@ public struct ClusterCounters: Sendable, Equatable {
   public var followed = 0
   public var pending = 0
   public var unclaimed = 0
+  /// For all peers: bytes of control records and states that the bus has not taken.
+  public var waitingBytes = 0
+  public var waitingStates = 0
   public var isBusUp = false
   public var isLedgerUp = false
 

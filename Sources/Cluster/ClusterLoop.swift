@@ -50,17 +50,20 @@ public final class ClusterLoop: EventLoopDelegate {
   private var busEvents: [BusEvent] = []
   private var ledgerEvents: [LedgerEvent] = []
   private var hasLeft = false
+  private let show: @Sendable (ClusterCounters) -> Void
 
   /// The loop of outlet `outlet`, whose port to the hub is `hub`. `seed`: for the waits between attempts.
+  /// `show` is given the counters at the end of each turn.
   package init(
     _ loop: EventLoop, _ hub: consuming HubPort, outlet: UInt32, _ configuration: ClusterConfiguration,
-    lifecycle: Lifecycle, log: Log, seed: UInt64
+    lifecycle: Lifecycle, log: Log, seed: UInt64, show: @escaping @Sendable (ClusterCounters) -> Void
   ) {
     let (identity, engine) = (configuration.identity, configuration.engine)
     self.loop = loop
     self.hub = hub
     self.log = log
     self.lifecycle = lifecycle
+    self.show = show
     links = RedisLinks(loop, limits: BackplaneLimits(), tls: engine.tls, seed: seed)
     let role = RedisRole(user: engine.user, password: engine.password)
     bus = RedisBus(links, nodes: engine.bus, member: identity.name, role: role)
@@ -97,6 +100,7 @@ public final class ClusterLoop: EventLoopDelegate {
     if lifecycle.phase(at: now.uptime) == .draining { leave() }
     node.flush(bus, ledger)
     links.flush()
+    show(node.counters)
     for notice in node.takeNotices() { notice.write(to: log) }
     loop.setLoopTimer(at: node.inputs.isEmpty ? min(nextTick, node.nextTurn, hub.nextTurn) : now.uptime)
   }

@@ -106,7 +106,6 @@ public struct ClusterNode: ~Copyable {
     retryFollowing()
     restartPeers()
     keepAlive()
-    countSizes()
   }
 
   /// When `turn` is due, if nothing comes before (uptime, ns).
@@ -114,6 +113,7 @@ public struct ClusterNode: ~Copyable {
 
   /// Sends what there is to send and asks what there is to ask.
   public mutating func flush(_ bus: any Bus, _ ledger: any Ledger) {
+    defer { countSizes() }
     counters.isBusUp = bus.isUp
     for index in peers.indices where peers[index].hasOutput && peers[index].incarnation > 0 { flush(index, bus) }
     let batch = questions
@@ -166,6 +166,8 @@ public struct ClusterNode: ~Copyable {
     counters.followed = peers.reduce(0) { $0 + $1.interest.count }
     counters.pending = following.pendingCount
     counters.unclaimed = owning.unclaimedCount
+    counters.waitingBytes = peers.reduce(0) { $0 + $1.controlBytes }
+    counters.waitingStates = peers.reduce(0) { $0 + $1.states.count }
     counters.isLedgerUp = isLedgerUp
   }
 

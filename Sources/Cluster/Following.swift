@@ -140,7 +140,7 @@ extension ClusterNode {
   // MARK: Owners
 
   private mutating func locate(_ channel: Channel) {
-    guard let key = ClusterNode.key(channel) else { preconditionFailure("only trips and drivers have owners") }
+    guard let key = ClusterNode.ledgerKey(channel) else { preconditionFailure("only trips and drivers have owners") }
     following.follows[channel, default: Following.Follow()].state = .locating
     questions.append((.locate(key: key, asker: identity.name), .locate(channel)))
   }

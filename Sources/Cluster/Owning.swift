@@ -5,7 +5,7 @@
 import HubBackplane
 import HubBytes
 import HubCore
-import HubMessages
+public import HubMessages
 
 /// The tables of what this hub owns.
 struct Owning {
@@ -117,7 +117,8 @@ struct Owning {
 extension ClusterNode {
   // MARK: Claims
 
-  static func key(_ channel: Channel) -> String? {
+  /// The name under which the ledger has a channel's owner; nil for channels that every hub has itself.
+  public static func ledgerKey(_ channel: Channel) -> String? {
     switch channel {
     case .trip(let id): "t:\(id)"
     case .driver(let id): "d:\(id)"
@@ -135,7 +136,7 @@ extension ClusterNode {
   }
 
   mutating func disown(_ channel: Channel) {
-    guard owning.owned.removeValue(forKey: channel) != nil, let key = ClusterNode.key(channel) else { return }
+    guard owning.owned.removeValue(forKey: channel) != nil, let key = ClusterNode.ledgerKey(channel) else { return }
     questions.append((.release(key: key, by: identity.name), .nothing))
   }
 
@@ -143,7 +144,7 @@ extension ClusterNode {
     guard phase == .member else { return }
     for _ in 0..<limits.claimsPerTurn {
       guard let channel = owning.nextUnclaimed() else { return }
-      guard let owned = owning.owned[channel], !owned.isUnderWay, let key = ClusterNode.key(channel) else { continue }
+      guard let owned = owning.owned[channel], !owned.isUnderWay, let key = ClusterNode.ledgerKey(channel) else { continue }
       owning.owned[channel]?.isUnderWay = true
       owning.owned[channel]?.takes = false
       questions.append(
@@ -257,7 +258,7 @@ extension ClusterNode {
         messageID: messageID, request: request, grant: .granted)
     }
     let channel = input.request.channel
-    guard ClusterNode.key(channel) != nil else { throw .message }
+    guard ClusterNode.ledgerKey(channel) != nil else { throw .message }
     guard peers[index].asks < limits.asksPerPeer, peers[index].interest.count < limits.follows else {
       return refuse(index, token, channel, .overloaded)
     }

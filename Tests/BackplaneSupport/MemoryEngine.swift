@@ -125,6 +125,7 @@ public final class MemoryEngine {
       if let owner = owners[key] { return .owner(owner.name) }
       waiters[key, default: []].insert(asker)
       return .owner(nil)
+    case .owner(let key): return .owner(owners[key]?.name)
     case .release(let key, let member):
       if owners[key]?.name == member { owners[key] = nil }
       return .done

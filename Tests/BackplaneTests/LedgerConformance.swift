@@ -64,9 +64,11 @@ extension Answering {
   }
 
   private func checkOwners() throws {
+    #expect(try answer(.owner(key: "t:1")) == .owner(nil))
     #expect(try answer(.locate(key: "t:1", asker: "c")) == .owner(nil))
     #expect(try claim("t:1", "a", takes: false) == .claimed(generation: 0, before: nil, waiting: ["c"]))
     #expect(try answer(.locate(key: "t:1", asker: "c")) == .owner("a"))
+    #expect(try answer(.owner(key: "t:1")) == .owner("a"))
     #expect(try claim("t:1", "a", takes: false) == .claimed(generation: 0, before: "a", waiting: []))
     #expect(try claim("t:1", "b", takes: false) == .held(by: "a", generation: 0))
     #expect(try answer(.release(key: "t:1", by: "b")) == .done)

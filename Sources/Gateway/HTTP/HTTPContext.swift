@@ -47,6 +47,7 @@ final class HTTPSettings {
     let (limits, admissions) = (configuration.limits, shared.admissions)
     return MetricsReading(
       loops: shared.metrics.loops, hub: shared.metrics.hub.counters, journal: shared.journal, history: shared.history,
+      cluster: shared.metrics.cluster.withLock { $0 },
       tables: TableBounds(
         limits: limits, loops: configuration.loops, sessions: admissions.sessionLimit,
         connectionsPerLoop: connectionsPerLoop, addresses: admissions.addressCount,

@@ -82,8 +82,12 @@ enum Routes {
   }
 
   private static func readiness(_ call: HTTPCall) throws(Refusal) -> Outcome {
-    if call.context.phase == .serving { return .respond(.text("ready\n")) }
-    throw Refusal(.shuttingDown, "the hub is shutting down")
+    guard call.context.phase == .serving else { throw Refusal(.shuttingDown, "the hub is shutting down") }
+    // A load balancer asks so, to leave a hub alone that is cut off, as long as there is another (protocol/cluster.md).
+    if call.query.text("engine") != nil, call.context.settings.shared.metrics.isWithoutEngine {
+      throw Refusal(.internalError, "the hub does not reach the cluster's engine", status: .serviceUnavailable)
+    }
+    return .respond(.text("ready\n"))
   }
 
   private static func metrics(_ call: HTTPCall) throws(Refusal) -> Outcome {

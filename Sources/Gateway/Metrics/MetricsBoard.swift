@@ -1,6 +1,7 @@
 // Where each thread hangs a copy of its counters, for whoever asks: once a second, and when one of them asks for new
 // ones.
 public import HubBytes
+import HubCluster
 public import HubCore
 import HubRuntime
 import HubSystem
@@ -16,8 +17,11 @@ final class MetricsBoard: Sendable {
   private let state: Locked<State>
   /// The hub's, and the numbers of the questions.
   let hub = HubMetrics()
+  /// Those of a cluster's thread; nil for a hub by itself.
+  let cluster: Locked<ClusterCounters?>
 
-  init(loops: Int) {
+  init(loops: Int, isInCluster: Bool = false) {
+    cluster = Locked(isInCluster ? ClusterCounters() : nil)
     state = Locked(
       State(
         loops: Array(repeating: LoopCounters(), count: loops), answered: Array(repeating: 0, count: loops)))
@@ -34,6 +38,9 @@ final class MetricsBoard: Sendable {
       $0.answered[loop] = question
     }
   }
+
+  /// Whether this hub is one of several and reaches neither bus nor ledger, or only one of them.
+  var isWithoutEngine: Bool { cluster.withLock { $0.map { !$0.isBusUp || !$0.isLedgerUp } ?? false } }
 
   var loops: [LoopCounters] { state.withLock { $0.loops } }
 }

@@ -1,6 +1,7 @@
 // The metrics page: Prometheus' text format, version 0.0.4. What is on it stands in the table of metrics
 // (MetricTable.swift).
 import HubBytes
+import HubCluster
 import HubCore
 import HubMessages
 import HubRuntime
@@ -13,6 +14,8 @@ struct MetricsReading {
   /// Nil where nothing is stored; the page then has nothing of it.
   var journal: JournalQueue?
   var history: HistoryReader?
+  /// Nil for a hub by itself.
+  var cluster: ClusterCounters?
   var tables: TableBounds
   var residentBytes: Int
   /// CPU time of the process.

@@ -33,7 +33,7 @@ extension Server {
     let thread = try startThread(name: "cluster") {
       let loop = ClusterLoop(
         box.loop, HubPort(hub, loop: outlet), outlet: UInt32(outlet), cluster, lifecycle: shared.lifecycle,
-        log: shared.log, seed: seed)
+        log: shared.log, seed: seed, show: { counters in shared.metrics.cluster.withLock { $0 = counters } })
       withExtendedLifetime(loop) { loop.run() }
       hub.finish(outlet, now: now())
     }

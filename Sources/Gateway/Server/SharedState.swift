@@ -14,7 +14,7 @@ final class SharedState: Sendable {
   /// `sessionLimit`: sessions of all loops together.
   init(configuration: ServerConfiguration, sessionLimit: Int = .max, log: Log? = nil) {
     lifecycle = Lifecycle(delaySeconds: configuration.drainDelay)
-    metrics = MetricsBoard(loops: configuration.loops)
+    metrics = MetricsBoard(loops: configuration.loops, isInCluster: configuration.cluster != nil)
     let log = log ?? Log(level: configuration.logLevel, format: configuration.logFormat)
     self.log = log
     access = AccessBoard(configuration.tokens)

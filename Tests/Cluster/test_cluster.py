@@ -1,0 +1,378 @@
+"""Several hubs as processes over a real engine: what crosses, and what does not get lost when things break.
+
+Tests/Cluster/run.sh runs it; LOCATIONHUB is the executable. CUTS says how many connections to the engine are cut.
+"""
+
+import asyncio
+import json
+import os
+import random
+import socket
+import statistics
+import time
+import unittest
+import urllib.request
+
+import websockets
+
+from cluster import NAMES, Cluster, wait_until
+
+HUB = os.environ.get("LOCATIONHUB", "")
+CUTS = int(os.environ.get("CUTS", "1000"))
+SEED = int(os.environ.get("SEED", "1"))
+
+
+def engine_command(port, *words):
+    """One command to an engine, and the first bytes of its reply."""
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as link:
+        parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        link.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
+        return link.recv(1 << 20)
+
+
+class Client:
+    """One session; reads all the time and keeps what came."""
+
+    def __init__(self, hub, role, name):
+        self.hub, self.role, self.name = hub, role, name
+        self.number, self.close_code = 0, None
+        self.positions = {}  # by channel: (received, timestamp of the fix)
+        self.points = {}  # by channel: [epoch, newest number]
+        self.faults, self.errors, self.restarts, self.events = [], [], 0, 0
+
+    async def open(self):
+        self.socket = await websockets.connect(
+            f"ws://127.0.0.1:{self.hub.port}/v1/ws?role={self.role}&id={self.name}", max_queue=None,
+            ping_interval=None)
+        self.reader = asyncio.create_task(self.read())
+        return self
+
+    async def send(self, kind, **payload):
+        self.number += 1
+        now = int(time.time() * 1000)
+        await self.socket.send(
+            json.dumps({"type": kind, "payload": payload, "timestamp": now, "messageId": f"m{self.number}"}))
+
+    async def read(self):
+        try:
+            async for text in self.socket:
+                self.take(json.loads(text))
+        except websockets.ConnectionClosed:
+            pass
+        self.close_code = self.socket.close_code
+
+    def take(self, message):
+        payload = message["payload"]
+        channel = payload.get("channel")
+        match message["type"]:
+            case "subscribed":
+                self.restarts += payload["replyTo"] == "0"
+                self.points[channel] = [payload["epoch"], payload["sequence"]]
+            case "driver_location":
+                self.positions.setdefault(channel, []).append((time.time(), payload["timestamp"]))
+                if payload["after"] > self.points[channel][1]:
+                    self.faults.append(f"{channel}: a position after event {payload['after']}, before that event")
+            case "notification" | "trip_update":
+                self.events += 1
+                point = self.points[channel]
+                if payload["sequence"] != point[1] + 1:
+                    self.faults.append(f"{channel}: event {payload['sequence']} behind {point[1]}")
+                point[1] = payload["sequence"]
+            case "error":
+                self.errors.append(payload)
+
+    async def subscribe(self, channel):
+        await self.send("subscribe", channel=channel)
+        await eventually(lambda: channel in self.points, 5, f"{self.name} is subscribed to {channel}")
+
+    async def fix(self, step, trip=None):
+        payload = {"latitude": 48.1 + step * 2e-5, "longitude": 11.5, "accuracy": 5, "speed": 10, "heading": 0}
+        await self.send(
+            "location_update", **payload, timestamp=int(time.time() * 1000), **({"tripId": trip} if trip else {}))
+
+    async def close(self):
+        await self.socket.close()
+        await self.reader
+
+
+async def eventually(condition, seconds, what):
+    start = time.monotonic()
+    while not condition():
+        assert time.monotonic() - start < seconds, f"not within {seconds} s: {what}"
+        await asyncio.sleep(0.01)
+    return time.monotonic() - start
+
+
+def notify(hub, channel, number):
+    """An event for all who follow a channel; at the hub that has it."""
+    body = {"channel": channel, "kind": "message", "title": "n", "body": str(number)}
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{hub.port}/v1/notifications?role=ops&id=dispatch", json.dumps(body).encode())
+    with urllib.request.urlopen(request, timeout=10) as reply:
+        return json.load(reply)["sequence"]
+
+
+class World:
+    """A driver with a trip at each hub, and somebody at each hub who follows each trip."""
+
+    def __init__(self, cluster):
+        self.cluster, self.hubs = cluster, cluster.hubs
+        self.drivers, self.watchers = {}, {}
+        self.step = 0
+
+    async def open(self):
+        for name, hub in self.hubs.items():
+            driver = await Client(hub, "driver", f"driver-{name}").open()
+            await driver.fix(0, f"trip-{name}")
+            self.drivers[name] = driver
+            self.watchers[name] = await Client(hub, "ops", f"ops-{name}").open()
+        await asyncio.sleep(0.5)
+        for watcher in self.watchers.values():
+            for name in NAMES:
+                await watcher.subscribe(f"trip:trip-{name}")
+        return self
+
+    async def drive(self, seconds, each=None):
+        """Five fixes a second of each driver; `each` is called with each step."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.step += 1
+            for name, driver in self.drivers.items():
+                await driver.fix(self.step, f"trip-{name}")
+            if each:
+                await each(self.step)
+            await asyncio.sleep(0.2)
+
+    def crossing(self, since=0.0):
+        """Each pair of hubs with the times at which positions came, and how long they took (s)."""
+        found = {}
+        for at, watcher in self.watchers.items():
+            for owner in NAMES:
+                times = [pair for pair in watcher.positions.get(f"trip:trip-{owner}", []) if pair[0] >= since]
+                found[owner, at] = times
+        return found
+
+    def faults(self):
+        return [fault for watcher in self.watchers.values() for fault in watcher.faults]
+
+    def point(self, owner, at):
+        return self.watchers[at].points[f"trip:trip-{owner}"]
+
+    def converged(self):
+        """Whether all who follow a trip are at the same event."""
+        return all(self.point(name, at) == self.point(name, name) for name in NAMES for at in NAMES)
+
+    async def close(self):
+        for client in [*self.drivers.values(), *self.watchers.values()]:
+            await client.close()
+
+
+class Crossing(unittest.IsolatedAsyncioTestCase):
+    """One engine."""
+
+    engines = 1
+
+    async def asyncSetUp(self):
+        self.cluster = Cluster(HUB, engines=self.engines, has_proxy=False)
+        self.addCleanup(self.cluster.end)
+        self.world = await World(self.cluster).open()
+
+    async def asyncTearDown(self):
+        await self.world.close()
+
+    async def assert_flowing(self, seconds=2):
+        """Positions of each driver come to each hub."""
+        since = time.time() + 0.3
+        await self.world.drive(seconds + 0.5)
+        for (owner, at), times in self.world.crossing(since).items():
+            self.assertGreater(len(times), seconds * 3, f"{owner} → {at}")
+
+    async def test_positions_and_events_come_to_all_hubs(self):
+        await self.assert_flowing(3)
+        for name in NAMES:
+            await self.world.drivers[name].send(
+                "trip_status", tripId=f"trip-{name}", status="driver_en_route", timestamp=int(time.time() * 1000))
+        await eventually(
+            lambda: self.world.converged() and self.world.point("hub-a", "hub-b")[1] > 0, 3, "all see the moves")
+        self.assertEqual(self.world.faults(), [])
+        waits = {True: [], False: []}
+        for (owner, at), times in self.world.crossing().items():
+            waits[owner == at] += [received - sent / 1000 for received, sent in times]
+        print(f"\n  from fix to follower, median: {statistics.median(waits[True]) * 1000:.1f} ms at its own hub, "
+              f"{statistics.median(waits[False]) * 1000:.1f} ms at others")
+        shown = self.cluster.status("--trip", "trip-hub-b", "--driver", "driver-hub-c").stdout
+        for text in [*NAMES, "trip trip-hub-b: at hub-b", "driver driver-hub-c: at hub-c"]:
+            self.assertIn(text, shown)
+        # Who leaves costs nothing any more: no position of a trip that nobody follows elsewhere crosses.
+        for watcher in self.world.watchers.values():
+            await watcher.send("unsubscribe", channel="trip:trip-hub-a")
+        await asyncio.sleep(0.3)
+        hub = self.cluster.hubs["hub-a"]
+        before = hub.figure("cluster_states_out_total")
+        await self.world.drive(1)
+        self.assertEqual(hub.figure("cluster_states_out_total"), before)
+
+    async def test_events_survive_cuts_of_any_link(self):
+        chance, cuts = random.Random(SEED), 0
+
+        async def cut(step):
+            nonlocal cuts
+            if step % 5 == 0:
+                for name, hub in self.cluster.hubs.items():
+                    await asyncio.to_thread(notify, hub, f"trip:trip-{name}", step)
+            for _ in range(6):
+                if cuts < CUTS:
+                    cuts += await asyncio.to_thread(self.cut_one, chance)
+
+        while cuts < CUTS:
+            await self.world.drive(0.2, cut)
+        last = [(await asyncio.to_thread(notify, hub, f"trip:trip-{name}", 0)) for name, hub in
+                self.cluster.hubs.items()]
+        took = await eventually(self.world.converged, 3, "all are at the newest event")
+        self.assertEqual(self.world.faults(), [])
+        self.assertEqual([self.world.point(name, name)[1] for name in NAMES], last)
+        missed = sum(hub.figure("cluster_frames_missed_total") for hub in self.cluster.hubs.values())
+        self.assertGreater(missed, 0, "the cuts lose frames")
+        events = sum(watcher.events for watcher in self.world.watchers.values())
+        print(f"\n  {cuts} cuts (seed {SEED}), {missed:.0f} frames lost; {events} events shown, none missing, double "
+              f"or out of order; converged in {took:.2f} s")
+        await self.assert_flowing()
+
+    def cut_one(self, chance):
+        """Ends one connection of a hub to the engine; 0 where none is there."""
+        port = self.cluster.engine_ports[0]
+        reply = engine_command(port, "CLIENT", "LIST").decode(errors="replace")
+        found = [line for line in reply.split("\n") if "id=" in line and "cmd=client" not in line]
+        if not found:
+            return 0
+        line = chance.choice(found)
+        number = line[line.index("id=") + 3:].split()[0]
+        return int(engine_command(port, "CLIENT", "KILL", "ID", number).startswith(b":1"))
+
+    async def test_an_engine_that_hangs_and_one_that_comes_back_empty(self):
+        engine, hubs = self.cluster.engines[0], self.cluster.hubs
+        await self.world.drive(1)
+        engine.stop()
+        since = time.time()
+        await self.world.drive(20)
+        for name in NAMES:
+            own = self.world.crossing(since)[name, name]
+            gaps = [b[0] - a[0] for a, b in zip(own, own[1:])]
+            self.assertGreater(len(own), 60, f"{name} serves its own")
+            self.assertLess(max(gaps), 1.5, f"{name} serves its own all the time")
+            self.assertEqual(hubs[name].get("/readyz")[0], 200)
+            self.assertEqual(hubs[name].get("/readyz?engine")[0], 503)
+        numbers = [await asyncio.to_thread(notify, hub, f"trip:trip-{name}", 1) for name, hub in hubs.items()]
+        engine.resume()
+        took = await eventually(self.world.converged, 3, "all are at the newest event, the engine is back")
+        self.assertEqual([self.world.point(name, "hub-c")[1] for name in NAMES], numbers)
+        print(f"\n  engine stopped for 20 s: converged {took:.2f} s after it went on")
+        await self.assert_flowing()
+        engine.kill()
+        await self.world.drive(2)
+        folder = f"{self.cluster.folder}/engines/{self.cluster.engine_ports[0]}/appendonlydir"
+        for name in os.listdir(folder):
+            os.remove(f"{folder}/{name}")
+        numbers = [await asyncio.to_thread(notify, hub, f"trip:trip-{name}", 2) for name, hub in hubs.items()]
+        engine.start()
+        took = await eventually(self.world.converged, 5, "all are at the newest event, the engine is empty")
+        back = wait_until(
+            lambda: "at hub-b" in self.cluster.status("--trip", "trip-hub-b").stdout
+            and all(name in self.cluster.status().stdout for name in NAMES), 3, "members and owners are written back")
+        print(f"  engine killed, back and empty: converged in {took:.2f} s from its start, ledger {back:.2f} s later")
+        await self.assert_flowing()
+        self.assertEqual(self.world.faults(), [])
+
+    async def test_frames_of_strangers_and_old_frames_are_refused(self):
+        port, target = self.cluster.engine_ports[0], self.cluster.hubs["hub-a"]
+        frames = await asyncio.to_thread(self.record, port, "lh:hub-a:c", 4)
+        refused = target.figure("cluster_frames_refused_total")
+        wrong = [b"", b"\x01", os.urandom(200), frames[0][:-1] + bytes([frames[0][-1] ^ 1]), frames[0] + b"\x00"]
+        for frame in wrong + frames:
+            engine_command(port, "PUBLISH", "lh:hub-a:c", frame)
+        engine_command(port, "PUBLISH", "lh:hub-a:s", frames[0])
+        count = len(wrong) + len(frames) + 1
+        await eventually(
+            lambda: target.figure("cluster_frames_refused_total") == refused + count, 3, "all are refused")
+        self.assertIn("event=cluster_frame_refused", target.read_log())
+        # A member with another key: the others do not take it for one of theirs, and go on.
+        stranger = self.cluster.hubs["hub-c"]
+        for client in (self.world.drivers.pop("hub-c"), self.world.watchers.pop("hub-c")):
+            await client.close()
+        await asyncio.to_thread(stranger.end)
+        with open(f"{self.cluster.folder}/other.key", "w") as file:
+            file.write("ab" * 32 + "\n")
+        self.cluster.write_file("hub-c", f"{self.cluster.folder}/other.key")
+        refused = target.figure("cluster_frames_refused_total")
+        stranger.start()
+        await eventually(lambda: target.figure("cluster_frames_refused_total") > refused, 10, "its frames are refused")
+        since = time.time() + 0.3
+        await self.world.drive(2.5)
+        for pair in [("hub-a", "hub-b"), ("hub-b", "hub-a")]:
+            times = [t for t in self.world.watchers[pair[1]].positions[f"trip:trip-{pair[0]}"] if t[0] >= since]
+            self.assertGreater(len(times), 6, f"{pair}")
+        self.assertEqual(self.world.faults(), [])
+
+    def record(self, port, channel, count):
+        """Frames as they go by on a channel."""
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as link:
+            link.sendall(b"*2\r\n$9\r\nSUBSCRIBE\r\n$%d\r\n%s\r\n" % (len(channel), channel.encode()))
+            stream = link.makefile("rb")
+
+            def value():
+                line = stream.readline()
+                if line[:1] == b"*":
+                    return [value() for _ in range(int(line[1:]))]
+                return stream.read(int(line[1:]) + 2)[:-2] if line[:1] == b"$" else line
+            value()
+            return [value()[2] for _ in range(count)]
+
+    async def test_a_driver_is_at_one_hub_only(self):
+        chance = random.Random(SEED)
+        names = [f"rover-{number}" for number in range(20)]
+        sessions = {name: [] for name in names}
+        for _ in range(10):
+            for name in names:
+                sessions[name].append(await Client(self.cluster.hubs[chance.choice(NAMES)], "driver", name).open())
+        await asyncio.sleep(3)
+        for name, clients in sessions.items():
+            current = [client for client in clients if client.close_code is None]
+            self.assertEqual(len(current), 1, f"{name}: {[client.close_code for client in clients]}")
+            self.assertIs(current[0], clients[-1], f"{name}: the newest is the one that stays")
+            self.assertEqual({client.close_code for client in clients[:-1]}, {4409})
+        for client in (client for clients in sessions.values() for client in clients):
+            await client.close()
+
+
+class TwoNodes(Crossing):
+    """The bus has two nodes, of which the first is the ledger, too."""
+
+    engines = 2
+
+    async def test_a_node_of_the_bus_dies(self):
+        await self.assert_flowing()
+        for victim in (1, 0):
+            end = asyncio.create_task(self.world.drive(4))
+            await asyncio.sleep(1)
+            self.cluster.engines[victim].kill()
+            died = time.time()
+            await end
+            longest = 0.0
+            for (owner, at), times in self.world.crossing(died - 0.5).items():
+                gaps = [b[0] - a[0] for a, b in zip(times, times[1:])]
+                longest = max([longest, *gaps])
+                self.assertLess(died + 3 - times[-1][0], 1, f"{owner} → {at} flows at the end")
+            self.assertLess(longest, 1.5 + 0.2)
+            print(f"\n  bus node {victim} killed: no follower waited longer than {longest:.2f} s for a position, "
+                  "of which 0.2 s are between fixes")
+            self.cluster.engines[victim].start()
+            await eventually(
+                lambda: all(hub.get("/readyz?engine")[0] == 200 for hub in self.cluster.hubs.values()), 5, "all is up")
+        self.assertEqual(self.world.faults(), [])
+
+
+for inherited in [name for name in dir(Crossing) if name.startswith("test_")]:
+    setattr(TwoNodes, inherited, None)  # one engine is enough for these
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

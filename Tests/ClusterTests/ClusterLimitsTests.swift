@@ -1,0 +1,167 @@
+// What happens at each limit of ClusterLimits.swift.
+import HubBackplane
+import HubBackplaneSupport
+import HubBytes
+import HubCore
+import HubMessages
+import Testing
+
+@testable import HubCluster
+
+@Suite struct ClusterLimitsTests {
+  private func world(_ change: (inout ClusterLimits) -> Void) -> ClusterWorld {
+    var limits = ClusterLimits()
+    change(&limits)
+    return ClusterWorld(limits: limits)
+  }
+
+  private func connectDrivers(_ count: Int, _ world: ClusterWorld) {
+    for number in 0..<count { world.connect("d\(number)", at: "a", slot: UInt32(number + 1)) }
+    world.run(seconds: 0.5)
+  }
+
+  private func followDrivers(_ count: Int, _ world: ClusterWorld) -> [Follower] {
+    (0..<count).map { world.follow(.driver(id("d\($0)")), at: "b", slot: UInt32(500 + $0)) }
+  }
+
+  @Test("Events for a hub that takes nothing are dropped past their limit; none is missing when it takes them again")
+  func waitingControlBytes() {
+    let world = world { $0.waitingControlBytes = 2000 }
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    let own = world.follow(.trip(id("t1")), at: "a", slot: 4)
+    let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
+    world.run(seconds: 1)
+    world.engine.isolated = ["a"]
+    for number in 0..<60 {
+      world.notify("t1", at: "a", number: number)
+      world.run(seconds: 0.1)
+      #expect(world["a"].node.node.counters.waitingBytes <= 2 * 2000)
+    }
+    #expect(world["a"].node.node.counters.overflows > 0)
+    world.engine.isolated = []
+    world.run(seconds: 3)
+    #expect(rider.point == own.point && rider.faults == [] && rider.gaps == 0)
+    #expect(own.point?.since ?? 0 >= 60)
+  }
+
+  @Test("Positions for a hub that takes nothing are dropped past their limit, and the newest come when it takes them")
+  func waitingStates() {
+    let world = world { $0.waitingStates = 5 }
+    connectDrivers(12, world)
+    let riders = followDrivers(12, world)
+    world.run(seconds: 0.5)
+    world.engine.isolated = ["a"]
+    for step in 0..<5 {
+      for number in 0..<12 { world.fix(step, trip: nil, at: "a", slot: UInt32(number + 1)) }
+      world.run(seconds: 1)
+      #expect(world["a"].node.node.counters.waitingStates <= 5)
+    }
+    #expect(world["a"].node.node.counters.overflows > 0)
+    world.engine.isolated = []
+    world.run(seconds: 3)
+    for number in 0..<12 { world.fix(9, trip: nil, at: "a", slot: UInt32(number + 1)) }
+    world.run(seconds: 1)
+    let newest = riders[0].positions.last?.timestamp
+    #expect(newest != nil)
+    #expect(riders.allSatisfy { $0.faults.isEmpty && $0.positions.last?.timestamp == newest })
+  }
+
+  @Test("A hub that follows as many channels of another as it may is refused a further one")
+  func follows() {
+    let world = world { $0.follows = 2 }
+    connectDrivers(3, world)
+    let riders = followDrivers(2, world)
+    world.run(seconds: 0.5)
+    let late = world.follow(.driver(id("d2")), at: "b", slot: 600)
+    world.run(seconds: 0.5)
+    #expect(riders.allSatisfy { $0.answers.count == 1 && $0.refusals.isEmpty })
+    #expect(late.refusals.map(\.code) == [.rateLimited] && late.answers.isEmpty)
+    world["b"].leave(riders[0])
+    world.run(seconds: 0.5)
+    late.wantsToAsk = true
+    world.run(seconds: 0.5)
+    #expect(late.answers.count == 1)
+  }
+
+  @Test("Sessions' questions past their limit are refused at once, the others when nobody has answered")
+  func pending() {
+    let world = world { $0.pending = 2 }
+    connectDrivers(3, world)
+    world.engine.cuts = ["b>a"]
+    let riders = followDrivers(3, world)
+    world.run(seconds: 0.2)
+    #expect(riders.map(\.refusals.count) == [0, 0, 1])
+    world.run(seconds: 4)
+    #expect(riders.allSatisfy { $0.refusals.map(\.code) == [.rateLimited] })
+    #expect(world["b"].node.node.counters.pending == 0)
+  }
+
+  @Test("Questions of one hub past their limit in a turn are refused, and may be put again")
+  func asksPerPeer() {
+    let world = world { $0.asksPerPeer = 1 }
+    connectDrivers(3, world)
+    let riders = followDrivers(3, world)
+    world.run(seconds: 0.5)
+    #expect(riders.reduce(0) { $0 + $1.answers.count } == 1)
+    #expect(riders.reduce(0) { $0 + $1.refusals.count } == 2)
+    for rider in riders where rider.answers.isEmpty {
+      rider.wantsToAsk = true
+      world.run(seconds: 0.5)
+    }
+    #expect(riders.allSatisfy { $0.answers.count == 1 })
+  }
+
+  @Test("Many drivers that come together are written to the ledger over several turns, all of them")
+  func claimsPerTurn() {
+    let world = world { $0.claimsPerTurn = 2 }
+    for number in 0..<20 { world.connect("d\(number)", at: "a", slot: UInt32(number + 1)) }
+    world.step()
+    world.step()
+    #expect(world["a"].node.node.counters.unclaimed > 0)
+    world.run(seconds: 0.3)
+    #expect(world["a"].node.node.counters.unclaimed == 0)
+    #expect((0..<20).allSatisfy { world.engine.owner(of: "d:d\($0)") == "a" })
+  }
+
+  @Test("After a gap many channels are asked for anew over several turns, all of them")
+  func resumesPerTurn() {
+    let world = world { $0.resumesPerTurn = 2 }
+    connectDrivers(20, world)
+    let riders = followDrivers(20, world)
+    world.run(seconds: 1)
+    world.engine.faults.lost = 1
+    for number in 0..<20 { world.fix(1, trip: nil, at: "a", slot: UInt32(number + 1)) }
+    world.run(seconds: 0.5)
+    world.engine.faults.lost = 0
+    world.run(seconds: 3)
+    #expect(world["b"].node.node.counters.restarts > 0)
+    for rider in riders { rider.positions.removeAll() }
+    for number in 0..<20 { world.fix(2, trip: nil, at: "a", slot: UInt32(number + 1)) }
+    world.run(seconds: 0.5)
+    #expect(riders.allSatisfy { $0.positions.count >= 1 && $0.faults.isEmpty })
+  }
+
+  @Test("A hub beyond the limit of peers is refused and named; a frame that is too long is refused")
+  func peersAndFrames() {
+    let world = ClusterWorld(["a"])
+    let node = world["a"].node
+    for number in 0..<ClusterLimits.maximumPeers { #expect(node.node.peer("p\(number)") != nil) }
+    #expect(node.node.peer("one-more") == nil && node.node.peer("p0") != nil)
+    #expect(node.node.takeNotices().contains(.tooManyPeers("one-more")))
+    node.node.take(.frame(.state, [UInt8](repeating: 1, count: ClusterLimits().largestFrame + 1)))
+    #expect(node.node.counters.framesRefused == 1)
+  }
+
+  @Test("Of ended rights the newest are said again, up to their limit and for their time")
+  func endedRights() {
+    let world = world { ($0.endedRights, $0.endedRightsTime) = (2, 1_000_000_000) }
+    let node = world["a"].node
+    for number in 0..<3 { node.node.tellEnded(0, .replaced) { $0.append(varint: UInt64(number)) } }
+    #expect(node.node.owning.ended.map(\.body) == [[1], [2]])
+    world.run(seconds: 2)
+    node.node.repeatEnded(to: 0)
+    #expect(node.node.owning.ended.isEmpty)
+  }
+}

@@ -1,0 +1,117 @@
+// modules: HubBytes HubGeo HubMessages HubSystem HubTransport HubJournal HubCore HubRuntime HubBackplane HubCluster
+// libraries: ssl crypto
+// libFuzzer entry for frames of other hubs: of one that has the key and says anything, and of one that has no key.
+//
+// Input: pieces, each a byte that says the lane and whether a number is left out, a length, and that many bytes. A piece
+// is taken for the records of a frame that is signed rightly, and once as a frame itself. Checked beyond not crashing:
+// what is not signed is refused; what is refused is counted once; after anything, a frame that only says that its
+// sender is alive is taken.
+import HubBackplane
+import HubBytes
+import HubCore
+import HubMessages
+
+@testable import HubCluster
+
+private let keys = FrameKeys(String(repeating: "0123456789abcdef", count: 4))!
+private let (ownIncarnation, peerIncarnation): (UInt64, UInt64) = (5, 7)
+
+/// A bus that takes everything, and a ledger whose questions the fuzzer answers.
+private final class Sink: Bus, Ledger {
+  var isUp: Bool { true }
+  var questions: [(UInt64, LedgerQuestion)] = []
+  func send(_ frame: [UInt8], to member: String, lane: Lane) -> Bool { true }
+  func takeEvents(into events: inout [BusEvent]) {}
+  func ask(_ question: LedgerQuestion, ticket: UInt64) -> Bool {
+    questions.append((ticket, question))
+    return true
+  }
+  func takeEvents(into events: inout [LedgerEvent]) {}
+}
+
+private struct World: ~Copyable {
+  var now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_700_000_000_000))
+  var hub: Hub
+  var node: ClusterNode
+  let sink = Sink()
+  var numbers: [UInt64] = [0, 0]
+
+  init() {
+    hub = Hub(
+      limits: HubLimits(), timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText("e")!, seed: 7,
+      outlets: 2, now: now)
+    hub.joinCluster(outlet: 1)
+    let identity = ClusterIdentity(name: "a", address: "127.0.0.1:1", version: "0", keys: keys)
+    node = ClusterNode(identity, outlet: 1, now: now)
+    node.take(.up(node: "fuzz", warnings: []))
+    // It becomes a member, and reads of one other.
+    for _ in 0..<3 { turn() }
+  }
+
+  mutating func turn() {
+    now.uptime += 300_000_000
+    now.timestamp = Timestamp(milliseconds: now.timestamp.milliseconds + 300)
+    node.begin(now: now)
+    for (ticket, question) in sink.questions { node.take(.answer(ticket: ticket, answer(question))) }
+    sink.questions.removeAll()
+    hub.process(node.inputs, now: now)
+    node.inputs.removeAll()
+    _ = hub.drain(0)
+    var outputs = HubOutputs()
+    hub.drain(1, into: &outputs)
+    node.take(outputs)
+    node.turn()
+    node.flush(sink, sink)
+    _ = node.takeNotices()
+  }
+
+  private func answer(_ question: LedgerQuestion) -> LedgerAnswer {
+    switch question {
+    case .incarnation: .incarnation(ownIncarnation)
+    case .renew: .renewed
+    case .members:
+      .members([MemberRecord(name: "b", incarnation: peerIncarnation, address: "127.0.0.1:2", version: "0")])
+    case .claim: .claimed(generation: 1, before: nil, waiting: ["b"])
+    case .locate, .owner: .owner("b")
+    case .leave, .release: .done
+    }
+  }
+
+  mutating func receive(_ records: [UInt8], _ lane: Lane, leavingOut: UInt64 = 0) {
+    numbers[Int(lane.rawValue)] += 1 + leavingOut
+    let head = FrameHead(
+      lane: lane, from: "b", fromIncarnation: peerIncarnation, to: "a", toIncarnation: ownIncarnation,
+      number: numbers[Int(lane.rawValue)], clock: now.timestamp.milliseconds)
+    node.take(.frame(lane, Frame.make(head, records, keys)))
+  }
+
+  /// What a hub that keeps the protocol may always do.
+  mutating func checkUsable() {
+    var records = ByteBuffer()
+    records.append(.alive)
+    let refused = node.counters.framesRefused
+    receive(records.array(), .control)
+    precondition(node.counters.framesRefused == refused, "a good frame is taken after bad ones")
+  }
+}
+
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
+  var rest = [UInt8](UnsafeBufferPointer(start: start, count: count))[...]
+  var world = World()
+  precondition(world.node.phase == .member && world.node.counters.peers == 1)
+  while rest.count >= 2 {
+    let (kind, length) = (rest.removeFirst(), Int(rest.removeFirst()))
+    let piece = Array(rest.prefix(length))
+    rest = rest.dropFirst(length)
+    let before = world.node.counters.framesRefused
+    world.node.take(.frame(.control, piece))
+    precondition(world.node.counters.framesRefused == before + 1, "what is not signed is refused")
+    world.receive(piece, kind & 1 == 0 ? .control : .state, leavingOut: kind & 2 == 0 ? 0 : 1)
+    precondition(world.node.counters.framesRefused <= before + 2, "a refusal counts once")
+    if kind & 4 == 0 { world.turn() }
+  }
+  world.checkUsable()
+  world.turn()
+  return 0
+}
