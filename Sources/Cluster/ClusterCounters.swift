@@ -15,6 +15,8 @@ public struct ClusterCounters: Sendable, Equatable {
   public var statesConflated: UInt64 = 0
   /// Publications of other hubs that sessions of this hub got.
   public var relayed: UInt64 = 0
+  /// Moves and changes of trips that another hub has, and went there.
+  public var forwarded: UInt64 = 0
   /// Times that a peer's channels were asked for anew.
   public var restarts: UInt64 = 0
   /// Times that what waited for a peer was dropped at a limit.

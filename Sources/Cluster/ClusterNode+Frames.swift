@@ -100,6 +100,8 @@ extension ClusterNode {
     case .replaced:
       let (generation, id) = (try reader.varint(), try reader.identifier())
       take(replaced: id, generation)
+    case .tripRequest: try take(tripRequest: &reader, from: index)
+    case .replied: try take(replied: &reader, from: index)
     case .begun: inputs.append(.cluster(.begunElsewhere(try reader.channel())))
     }
   }
@@ -127,8 +129,9 @@ extension ClusterNode {
     case .shareEnded(let handle, let channel, let id): endRight(handle, channel, .shareEnded, id)
     case .channelClaimed(let handle, let channel, let id): endRight(handle, channel, .claimed, id)
     case .cluster(let output): take(output)
+    case .reply(let session, let reply): answered(session, reply)
     // Only who has a session gets these, and this outlet has none.
-    case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded, .unsubscribed, .named, .reply, .admitted,
+    case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded, .unsubscribed, .named, .admitted,
       .conflict, .full, .replaced, .queryResult, .trips, .notified, .fences, .channelRestarted:
       break
     }
@@ -138,6 +141,7 @@ extension ClusterNode {
     switch output {
     case .subscribe(let input): subscribe(input)
     case .notHere(let session): notHere(session)
+    case .tripRequest(let request): forward(request)
     case .owned(let channel, let takes): own(channel, takes: takes)
     case .released(let channel): disown(channel)
     case .follow(let channel, let point): follow(channel, from: point)

@@ -57,6 +57,8 @@ public struct ClusterNode: ~Copyable {
     case incarnation, renewal, members
     case claim(Channel)
     case locate(Channel)
+    /// For a request about a trip: where the trip is, or its driver.
+    case place(of: UInt64, isOfDriver: Bool)
     case nothing
   }
 
@@ -74,10 +76,11 @@ public struct ClusterNode: ~Copyable {
   var questions: [(question: LedgerQuestion, why: Asked)] = []
   private var asked: [UInt64: Asked] = [:]
   private var lastTicket: UInt64 = 0
-  private var isLedgerUp = false
+  private(set) var isLedgerUp = false
   private var renewsAt = Int64.min
   var following = Following()
   var owning = Owning()
+  var forwarding = Forwarding()
   public internal(set) var counters = ClusterCounters()
   var notices: [ClusterNotice] = []
 
@@ -104,6 +107,7 @@ public struct ClusterNode: ~Copyable {
     renew()
     claimOwned()
     retryFollowing()
+    retryForwarding()
     restartPeers()
     keepAlive()
   }
@@ -164,7 +168,7 @@ public struct ClusterNode: ~Copyable {
     counters.silentPeers = peers.count { $0.isSilent && $0.isMember }
     counters.follows = following.count
     counters.followed = peers.reduce(0) { $0 + $1.interest.count }
-    counters.pending = following.pendingCount
+    counters.pending = following.pendingCount + forwarding.pending.count
     counters.unclaimed = owning.unclaimedCount
     counters.waitingBytes = peers.reduce(0) { $0 + $1.controlBytes }
     counters.waitingStates = peers.reduce(0) { $0 + $1.states.count }
@@ -283,6 +287,7 @@ public struct ClusterNode: ~Copyable {
     case .members: if case .members(let members) = answer { take(members: members) }
     case .claim(let channel): take(claim: answer, of: channel)
     case .locate(let channel): take(located: answer, channel)
+    case .place(let token, let isOfDriver): take(place: answer, of: token, isOfDriver: isOfDriver)
     }
   }
 }

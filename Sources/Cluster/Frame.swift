@@ -55,6 +55,8 @@ enum RecordKind: UInt8, CaseIterable {
   case moved = 14
   case replaced = 15
   case begun = 16
+  case tripRequest = 17
+  case replied = 18
 }
 
 /// A record as it lies in a frame.

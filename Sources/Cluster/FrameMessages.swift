@@ -14,6 +14,22 @@ extension ByteBuffer {
     append(input.request, input.messageID, at: time)
   }
 
+  /// A request about a trip, as its hub is asked.
+  mutating func append(_ request: TripRequest, token: UInt64, at time: Timestamp) {
+    append(varint: token)
+    append(request.actor.role.rawValue)
+    append(utf8Run: request.actor.id.description)
+    let (message, isGranted, sent): (ClientMessage, Bool, Timestamp) =
+      switch request {
+      case .move(let input): (.tripStatus(input.report), input.tripIsGranted, time)
+      case .change(let input): (.tripChange(input.change), false, input.timestamp)
+      }
+    append(isGranted ? 1 : 0)
+    append(run: {
+      BinaryWriter.write(message, messageID: request.messageID, timestamp: sent, tripBefore: nil, into: &$0)
+    })
+  }
+
   mutating func append(_ request: Subscribe, _ messageID: MessageID, at time: Timestamp) {
     append(run: {
       BinaryWriter.write(.subscribe(request), messageID: messageID, timestamp: time, tripBefore: nil, into: &$0)
@@ -46,12 +62,41 @@ extension FrameReader {
       session: session, actor: Actor(role: role, id: id), messageID: messageID, request: request, grant: grant)
   }
 
-  mutating func subscribe() throws(FrameError) -> (Subscribe, MessageID) {
+  /// What `append(_:token:at:)` wrote behind the token; its session is nobody's yet.
+  mutating func tripRequest() throws(FrameError) -> TripRequest {
+    guard let role = Role(rawValue: try byte()), let id = Identifier(String(decoding: try run(), as: UTF8.self)) else {
+      throw .message
+    }
+    let actor = Actor(role: role, id: id)
+    let isGranted = try byte() != 0
+    let session = SessionRef(outlet: 0, slot: 0, generation: 0)
+    let envelope = try clientMessage()
+    switch envelope.message {
+    case .tripStatus(let report):
+      return .move(
+        TripStatusInput(
+          session: session, actor: actor, messageID: envelope.messageID, report: report, tripIsGranted: isGranted))
+    case .tripChange(let change):
+      return .change(
+        TripChangeInput(
+          session: session, actor: actor, messageID: envelope.messageID, timestamp: envelope.timestamp,
+          change: change))
+    case .locationUpdate, .locationBatch, .driverStatus, .subscribe, .unsubscribe, .ping, .refresh, .query:
+      throw .message
+    }
+  }
+
+  private mutating func clientMessage() throws(FrameError) -> ClientEnvelope {
     let bytes = try run()
     let read = unsafe bytes.withUnsafeBytes { bytes in
       Result { () throws(MessageError) in try unsafe BinaryReader.read(bytes, tripBefore: nil) }
     }
     guard case .success(let envelope) = read else { throw .message }
+    return envelope
+  }
+
+  mutating func subscribe() throws(FrameError) -> (Subscribe, MessageID) {
+    let envelope = try clientMessage()
     guard case .subscribe(let request) = envelope.message else { throw .message }
     return (request, envelope.messageID)
   }

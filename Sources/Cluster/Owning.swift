@@ -144,7 +144,9 @@ extension ClusterNode {
     guard phase == .member else { return }
     for _ in 0..<limits.claimsPerTurn {
       guard let channel = owning.nextUnclaimed() else { return }
-      guard let owned = owning.owned[channel], !owned.isUnderWay, let key = ClusterNode.ledgerKey(channel) else { continue }
+      guard let owned = owning.owned[channel], !owned.isUnderWay, let key = ClusterNode.ledgerKey(channel) else {
+        continue
+      }
       owning.owned[channel]?.isUnderWay = true
       owning.owned[channel]?.takes = false
       questions.append(
@@ -271,7 +273,7 @@ extension ClusterNode {
   }
 
   /// The peer whose question this was; nil where its process is another one by now.
-  private mutating func asker(_ session: SessionRef) -> (ask: Owning.Ask, isCurrent: Bool)? {
+  mutating func asker(_ session: SessionRef) -> (ask: Owning.Ask, isCurrent: Bool)? {
     guard let ask = owning.take(session) else { return nil }
     let isCurrent = ask.incarnation == peers[ask.peer].incarnation
     if isCurrent { peers[ask.peer].asks -= 1 }

@@ -299,6 +299,8 @@ extension Metric {
       "cluster_states_conflated_total", { $0.statesConflated }, "Of these, replaced by a newer one before they went."),
     ofCluster("cluster_relayed_total", { $0.relayed }, "Publications of other hubs for sessions of this one."),
     ofCluster(
+      "cluster_forwarded_total", { $0.forwarded }, "Moves and changes of trips that went to the hub that has them."),
+    ofCluster(
       "cluster_restarts_total", { $0.restarts }, "Times that all channels of another hub were asked for again."),
     ofCluster(
       "cluster_overflows_total", { $0.overflows }, "Times that what waited for another hub was dropped at a limit."),

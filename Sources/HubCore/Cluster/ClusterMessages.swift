@@ -2,6 +2,40 @@
 // no such outlet, and none of this is sent.
 public import HubMessages
 
+/// What only the hub that has a trip can do.
+public enum TripRequest: Sendable {
+  case move(TripStatusInput)
+  case change(TripChangeInput)
+
+  public var session: SessionRef {
+    switch self {
+    case .move(let input): input.session
+    case .change(let input): input.session
+    }
+  }
+
+  public var messageID: MessageID {
+    switch self {
+    case .move(let input): input.messageID
+    case .change(let input): input.messageID
+    }
+  }
+
+  public var actor: Actor {
+    switch self {
+    case .move(let input): input.actor
+    case .change(let input): input.actor
+    }
+  }
+
+  public var tripID: Identifier {
+    switch self {
+    case .move(let input): input.report.tripID
+    case .change(let input): input.change.tripID
+    }
+  }
+}
+
 /// What the hub tells its cluster.
 public enum ClusterOutput: Sendable {
   /// What `replyTo` of a `subscribed` says where nobody has asked: a channel has another owner, or other numbers.
@@ -10,6 +44,8 @@ public enum ClusterOutput: Sendable {
   /// A session wants a channel whose trip or driver is not here. Answered by `ClusterInput.subscribeHere`, `.followed`
   /// or `.refused`.
   case subscribe(SubscribeInput)
+  /// A trip that is not here is to be moved or changed. Answered by `ClusterInput.tripRequestHere` or `.replied`.
+  case tripRequest(TripRequest)
   /// Somebody of another hub wants a channel whose trip or driver is not here.
   case notHere(SessionRef)
   /// A trip, or a driver, is here from now on. `takes`: a session of the driver has begun, so that it is nowhere else.
@@ -28,6 +64,10 @@ public enum ClusterOutput: Sendable {
 public enum ClusterInput: Sendable {
   /// Nobody has the channel's trip or driver: the session is subscribed here, to what may begin.
   case subscribeHere(SubscribeInput)
+  /// No other hub has the trip: it is moved, or begun, here.
+  case tripRequestHere(TripRequest)
+  /// The hub that has the trip has answered, or none can be reached.
+  case replied(SessionRef, Reply)
   /// The channel's owner has answered a session: what follows on the channel is relayed.
   case followed(SubscribeInput, Subscribed, missed: [Publication], isParty: Bool)
   case refused(SubscribeInput, ErrorReply)

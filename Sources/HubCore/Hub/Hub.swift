@@ -190,8 +190,8 @@ public struct Hub: ~Copyable {
     case .vehicle(let id, let claims): take(claims, of: id)
     case .loopStalled: drivers.noteStall(at: now.uptime)
     case .driverStatus(let session, let messageID, let report, let id): handle(session, messageID, report, of: id)
-    case .tripStatus(let input): handle(input)
-    case .tripChange(let input): handle(input)
+    case .tripStatus(let input): if !channels.isInCluster || !forwards(.move(input)) { handle(input) }
+    case .tripChange(let input): if !channels.isInCluster || !forwards(.change(input)) { handle(input) }
     case .trips(let session, let question, let replyTo): answer(session, question, replyTo)
     case .notify(let session, let post): notify(post, for: session)
     case .fences(let session, let question): answer(session, question)
@@ -214,9 +214,14 @@ public struct Hub: ~Copyable {
   private mutating func handle(_ input: ClusterInput) {
     switch input {
     case .subscribeHere(let input): subscribe(input, isHere: true)
+    case .tripRequestHere(.move(let input)): handle(input)
+    case .tripRequestHere(.change(let input)): handle(input)
+    case .replied(let session, let reply): emit(.reply(session, reply), to: session.outlet)
     case .followed(let input, let answer, let missed, let isParty):
       if isHere(answer.channel) { return subscribe(input) }  // it has come here meanwhile
-      if !channels.follow(input, answer, missed, isParty: isParty) { refuseSubscription(input, counters.refuseChannel()) }
+      if !channels.follow(input, answer, missed, isParty: isParty) {
+        refuseSubscription(input, counters.refuseChannel())
+      }
     case .refused(let input, let error): emit(.subscriptionRefused(input.session, error), to: input.session.outlet)
     case .resumed(let answer, let missed): channels.resume(answer, missed)
     case .relayed(let publication): channels.relay(publication)
@@ -247,6 +252,14 @@ public struct Hub: ~Copyable {
     }
     noteArea(driver)
     channels.move(.driver(id))
+  }
+
+  /// Whether a trip is not here, so that the cluster looks for the hub that has it. What comes from another hub is for
+  /// this one.
+  private mutating func forwards(_ request: TripRequest) -> Bool {
+    guard trips.find(request.tripID) == nil, request.session.outlet != channels.clusterOutlet else { return false }
+    channels.tell(.tripRequest(request))
+    return true
   }
 
   /// Whether the channel is this hub's own: its trip or driver is here, or it is of a kind that every hub has itself.

@@ -1,0 +1,149 @@
+// Moves and changes of trips that are not here: each goes to the hub that has the trip, and the answer comes back.
+//
+//     ledger: where is the trip? ──another hub──→ sent there ──answer→ the session has it
+//         │ nowhere
+//         └ `requested` for a driver: ledger: where is the driver? ──another hub──→ sent there: the trip begins there
+//             └ in every other case it is handled here
+//
+// So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
+// asked. What has no answer in time is sent once more: a hub takes a move that it has had before for a repetition, and
+// answers as it did. While the ledger cannot be asked it is handled here: a hub alone must go on.
+import HubBackplane
+import HubBytes
+import HubCore
+import HubMessages
+
+/// The requests that are on the way.
+struct Forwarding {
+  struct Pending {
+    var request: TripRequest
+    var attempts = 1
+    /// Where it was sent; nil while the ledger is asked.
+    var peer: Int?
+  }
+
+  var pending: [UInt64: Pending] = [:]
+  private var lastToken: UInt64 = 0
+  private var deadlines = TimedQueue<UInt64>()
+
+  mutating func insert(_ request: TripRequest, until time: Int64) -> UInt64 {
+    lastToken += 1
+    pending[lastToken] = Pending(request: request)
+    deadlines.append(lastToken, at: time)
+    return lastToken
+  }
+
+  mutating func wait(_ token: UInt64, until time: Int64) { deadlines.append(token, at: time) }
+  mutating func nextOverdue(now: Int64) -> UInt64? { deadlines.next(now: now) }
+}
+
+extension ClusterNode {
+  /// A session here asks for something that only the hub of a trip can do.
+  mutating func forward(_ request: TripRequest) {
+    guard phase == .member, isLedgerUp else { return inputs.append(.cluster(.tripRequestHere(request))) }
+    guard forwarding.pending.count < limits.pending else { return refuse(request, .overloaded) }
+    look(for: .trip(request.tripID), forwarding.insert(request, until: now.uptime + limits.answerTime))
+  }
+
+  private mutating func look(for channel: Channel, _ token: UInt64) {
+    guard let key = ClusterNode.ledgerKey(channel) else { preconditionFailure("trips and drivers have owners") }
+    let isOfDriver = if case .driver = channel { true } else { false }
+    questions.append((.owner(key: key), .place(of: token, isOfDriver: isOfDriver)))
+  }
+
+  mutating func take(place answer: LedgerAnswer, of token: UInt64, isOfDriver: Bool) {
+    guard let pending = forwarding.pending[token], pending.peer == nil else { return }
+    if case .owner(let name?) = answer, name != identity.name {
+      if let index = knownPeer(name), peers[index].isMember { return send(token, to: index) }
+      // A driver's hub that is gone has no say in where a trip begins; the trip's own has.
+      if !isOfDriver { return refuse(token, .unreachable) }
+    }
+    if case .owner(nil) = answer, !isOfDriver, case .move(let move) = pending.request,
+      move.report.status == .requested, let driver = move.report.driverID
+    {
+      return look(for: .driver(driver), token)
+    }
+    forwarding.pending[token] = nil
+    inputs.append(.cluster(.tripRequestHere(pending.request)))
+  }
+
+  private mutating func send(_ token: UInt64, to index: Int) {
+    guard let request = forwarding.pending[token]?.request else { return }
+    forwarding.pending[token]?.peer = index
+    counters.forwarded += 1
+    let time = now.timestamp
+    peers[index].append(.tripRequest, limits) { $0.append(request, token: token, at: time) }
+  }
+
+  private mutating func refuse(_ request: TripRequest, _ error: ErrorReply) {
+    counters.refusals += 1
+    var refusal = error
+    refusal.replyTo = request.messageID
+    inputs.append(.cluster(.replied(request.session, .error(refusal))))
+  }
+
+  private mutating func refuse(_ token: UInt64, _ error: ErrorReply) {
+    if let pending = forwarding.pending.removeValue(forKey: token) { refuse(pending.request, error) }
+  }
+
+  mutating func retryForwarding() {
+    while let token = forwarding.nextOverdue(now: now.uptime) {
+      guard let pending = forwarding.pending[token] else { continue }
+      guard pending.attempts < limits.attempts else {
+        refuse(token, .unreachable)
+        continue
+      }
+      forwarding.pending[token]?.attempts += 1
+      forwarding.pending[token]?.peer = nil
+      forwarding.wait(token, until: now.uptime + limits.answerTime)
+      look(for: .trip(pending.request.tripID), token)
+    }
+  }
+
+  mutating func take(replied reader: inout FrameReader, from index: Int) throws(FrameError) {
+    let token = try reader.varint()
+    guard case .reply(let reply)? = try reader.message(&peers[index].reader) else { throw .message }
+    guard let pending = forwarding.pending[token], pending.peer == index else { return }
+    forwarding.pending[token] = nil
+    inputs.append(.cluster(.replied(pending.request.session, reply)))
+  }
+
+  // MARK: At the hub that has the trip
+
+  mutating func take(tripRequest reader: inout FrameReader, from index: Int) throws(FrameError) {
+    let token = try reader.varint()
+    let request = try reader.tripRequest()
+    guard peers[index].asks < limits.asksPerPeer else {
+      var refusal = ErrorReply.overloaded
+      refusal.replyTo = request.messageID
+      return reply(index, token, .error(refusal))
+    }
+    peers[index].asks += 1
+    let session = owning.insert(
+      Owning.Ask(
+        peer: index, incarnation: peers[index].incarnation, token: token, channel: .trip(request.tripID),
+        generation: 0), outlet: outlet)
+    switch request {
+    case .move(var input):
+      input.session = session
+      inputs.append(.tripStatus(input))
+    case .change(var input):
+      input.session = session
+      inputs.append(.tripChange(input))
+    }
+  }
+
+  /// The hub has answered a peer's request.
+  mutating func answered(_ session: SessionRef, _ reply: Reply) {
+    guard let (ask, isCurrent) = asker(session), isCurrent else { return }
+    self.reply(ask.peer, ask.token, reply)
+  }
+
+  private mutating func reply(_ index: Int, _ token: UInt64, _ reply: Reply) {
+    let time = now.timestamp
+    peers[index].append(.replied, limits) { bytes in
+      bytes.append(varint: token)
+      bytes.append(reply, at: time)
+    }
+  }
+}
