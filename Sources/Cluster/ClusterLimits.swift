@@ -45,6 +45,8 @@ public struct ClusterLimits: Sendable, Equatable {
   /// again.
   public var answerTime: Int64 = 1_000_000_000
   public var attempts = 3
+  /// Refused frames are logged at most so often; all are counted.
+  public var refusalNoticeTime: Int64 = 1_000_000_000
   /// All channels of a peer are asked for anew at most so often.
   public var restartTime: Int64 = 1_000_000_000
 

@@ -20,6 +20,8 @@ extension ClusterNode {
 
   private mutating func refuseFrame(_ reason: String) {
     counters.framesRefused += 1
+    guard now.uptime >= refusalNoticeAt else { return }
+    refusalNoticeAt = now.uptime + limits.refusalNoticeTime
     notices.append(.frameRefused(reason: reason))
   }
 

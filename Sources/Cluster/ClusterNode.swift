@@ -83,6 +83,8 @@ public struct ClusterNode: ~Copyable {
   var forwarding = Forwarding()
   public internal(set) var counters = ClusterCounters()
   var notices: [ClusterNotice] = []
+  /// When a refused frame may be told of again (uptime, ns).
+  var refusalNoticeAt = Int64.min
 
   public init(_ identity: ClusterIdentity, limits: ClusterLimits = ClusterLimits(), outlet: UInt32, now: Moment) {
     precondition(ClusterIdentity.isName(identity.name), "a name of 1–32 letters, digits, - _ .")

@@ -26,7 +26,7 @@ import Testing
 
   @Test("Events for a hub that takes nothing are dropped past their limit; none is missing when it takes them again")
   func waitingControlBytes() {
-    let world = world { $0.waitingControlBytes = 2000 }
+    let world = world { $0.waitingControlBytes = 1000 }
     world.connect("d1", at: "a", slot: 1)
     world.step()
     world.fix(-1, trip: "t1", at: "a", slot: 1)
@@ -37,7 +37,7 @@ import Testing
     for number in 0..<60 {
       world.notify("t1", at: "a", number: number)
       world.run(seconds: 0.1)
-      #expect(world["a"].node.node.counters.waitingBytes <= 2 * 2000)
+      #expect(world["a"].node.node.counters.waitingBytes <= 2 * 1000)
     }
     #expect(world["a"].node.node.counters.overflows > 0)
     world.engine.isolated = []
@@ -152,6 +152,12 @@ import Testing
     #expect(node.node.takeNotices().contains(.tooManyPeers("one-more")))
     node.node.take(.frame(.state, [UInt8](repeating: 1, count: ClusterLimits().largestFrame + 1)))
     #expect(node.node.counters.framesRefused == 1)
+    _ = node.node.takeNotices()
+    for _ in 0..<50 { node.node.take(.frame(.control, [1])) }
+    #expect(node.node.counters.framesRefused == 51 && node.node.takeNotices().isEmpty)
+    world.run(seconds: 1)
+    node.node.take(.frame(.control, [1]))
+    #expect(node.node.takeNotices().count == 1)
   }
 
   @Test("Of ended rights the newest are said again, up to their limit and for their time")

@@ -101,7 +101,7 @@ extension ClusterWorld {
     self[name].inputs.append(
       .tripStatus(
         TripStatusInput(
-          session: session(slot), actor: Actor(role: .ops, id: id("desk")), messageID: message(Int(slot)),
+          session: session(slot), actor: Actor(role: .ops, id: id("desk")), messageID: message(1000 + Int(slot) * 10 + Int(status.rawValue)),
           report: report, tripIsGranted: true)))
   }
 
