@@ -137,7 +137,7 @@ class Cluster:
             for hub in self.hubs.values():
                 wait_until(lambda: hub.figure("cluster_peers") == len(NAMES) - 1, 20, f"{hub.name} knows the others")
             if has_proxy:
-                self.proxy = self.start_proxy()
+                self.start_proxy()
         except BaseException:
             self.end()
             raise
@@ -177,10 +177,9 @@ class Cluster:
         for name, (port, admin) in self.places.items():
             letter = name[-1].upper()
             environment |= {f"HUB_{letter}": f"127.0.0.1:{port}", f"ADMIN_{letter}": str(admin)}
-        proxy = Process(
+        self.proxy = Process(
             ["haproxy", "-f", f"{DEPLOY}/haproxy.cfg"], f"{self.folder}/haproxy.log", environment)
         wait_until(lambda: self.answers(self.listen), 10, "HAProxy answers")
-        return proxy
 
     @staticmethod
     def answers(port):
