@@ -5,7 +5,7 @@
 //         └ `requested` for a driver: ledger: where is the driver? ──another hub──→ sent there: the trip begins there
 //             └ in every other case it is handled here
 //
-// So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
+// Requests for one trip keep their order: while one is on the way, the next ones wait. So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
 // asked. What has no answer in time is sent once more: a hub takes a move that it has had before for a repetition, and
 // answers as it did. While the ledger cannot be asked it is handled here: a hub alone must go on.
 import HubBackplane
@@ -22,15 +22,41 @@ struct Forwarding {
     var peer: Int?
   }
 
-  var pending: [UInt64: Pending] = [:]
+  private(set) var pending: [UInt64: Pending] = [:]
+  /// Those of each trip, in their order; the first one is on the way.
+  private var queues: [Identifier: [UInt64]] = [:]
   private var lastToken: UInt64 = 0
   private var deadlines = TimedQueue<UInt64>()
 
-  mutating func insert(_ request: TripRequest, until time: Int64) -> UInt64 {
+  /// Gives its token where it is the first of its trip: it can go.
+  mutating func insert(_ request: TripRequest) -> UInt64? {
     lastToken += 1
     pending[lastToken] = Pending(request: request)
-    deadlines.append(lastToken, at: time)
-    return lastToken
+    queues[request.tripID, default: []].append(lastToken)
+    return queues[request.tripID]?.count == 1 ? lastToken : nil
+  }
+
+  mutating func send(_ token: UInt64, to peer: Int?) { pending[token]?.peer = peer }
+
+  /// It is put once more; false where that was done often enough.
+  mutating func repeats(_ token: UInt64, atMost attempts: Int) -> Bool {
+    guard let known = pending[token], known.attempts < attempts else { return false }
+    pending[token]?.attempts += 1
+    pending[token]?.peer = nil
+    return true
+  }
+
+  /// A request is done. Gives it, and the token of the next of its trip, which can go.
+  mutating func finish(_ token: UInt64) -> (request: TripRequest, next: UInt64?)? {
+    guard let request = pending.removeValue(forKey: token)?.request else { return nil }
+    queues[request.tripID]?.removeAll { $0 == token }
+    if queues[request.tripID]?.isEmpty == true { queues[request.tripID] = nil }
+    return (request, queues[request.tripID]?.first)
+  }
+
+  /// All requests for a trip are done. Gives them in their order.
+  mutating func finishAll(of trip: Identifier) -> [TripRequest] {
+    (queues.removeValue(forKey: trip) ?? []).compactMap { pending.removeValue(forKey: $0)?.request }
   }
 
   mutating func wait(_ token: UInt64, until time: Int64) { deadlines.append(token, at: time) }
@@ -42,7 +68,12 @@ extension ClusterNode {
   mutating func forward(_ request: TripRequest) {
     guard phase == .member, isLedgerUp else { return inputs.append(.cluster(.tripRequestHere(request))) }
     guard forwarding.pending.count < limits.pending else { return refuse(request, .overloaded) }
-    look(for: .trip(request.tripID), forwarding.insert(request, until: now.uptime + limits.answerTime))
+    if let token = forwarding.insert(request) { begin(token, request.tripID) }
+  }
+
+  private mutating func begin(_ token: UInt64, _ trip: Identifier) {
+    forwarding.wait(token, until: now.uptime + limits.answerTime)
+    look(for: .trip(trip), token)
   }
 
   private mutating func look(for channel: Channel, _ token: UInt64) {
@@ -63,13 +94,14 @@ extension ClusterNode {
     {
       return look(for: .driver(driver), token)
     }
-    forwarding.pending[token] = nil
-    inputs.append(.cluster(.tripRequestHere(pending.request)))
+    for request in forwarding.finishAll(of: pending.request.tripID) {
+      inputs.append(.cluster(.tripRequestHere(request)))
+    }
   }
 
   private mutating func send(_ token: UInt64, to index: Int) {
     guard let request = forwarding.pending[token]?.request else { return }
-    forwarding.pending[token]?.peer = index
+    forwarding.send(token, to: index)
     counters.forwarded += 1
     let time = now.timestamp
     peers[index].append(.tripRequest, limits) { $0.append(request, token: token, at: time) }
@@ -83,29 +115,32 @@ extension ClusterNode {
   }
 
   private mutating func refuse(_ token: UInt64, _ error: ErrorReply) {
-    if let pending = forwarding.pending.removeValue(forKey: token) { refuse(pending.request, error) }
+    if let request = finish(token) { refuse(request, error) }
+  }
+
+  /// A request is done, and the next of its trip can go.
+  private mutating func finish(_ token: UInt64) -> TripRequest? {
+    guard let (request, next) = forwarding.finish(token) else { return nil }
+    if let next { begin(next, request.tripID) }
+    return request
   }
 
   mutating func retryForwarding() {
     while let token = forwarding.nextOverdue(now: now.uptime) {
       guard let pending = forwarding.pending[token] else { continue }
-      guard pending.attempts < limits.attempts else {
+      if forwarding.repeats(token, atMost: limits.attempts) {
+        begin(token, pending.request.tripID)
+      } else {
         refuse(token, .unreachable)
-        continue
       }
-      forwarding.pending[token]?.attempts += 1
-      forwarding.pending[token]?.peer = nil
-      forwarding.wait(token, until: now.uptime + limits.answerTime)
-      look(for: .trip(pending.request.tripID), token)
     }
   }
 
   mutating func take(replied reader: inout FrameReader, from index: Int) throws(FrameError) {
     let token = try reader.varint()
     guard case .reply(let reply)? = try reader.message(&peers[index].reader) else { throw .message }
-    guard let pending = forwarding.pending[token], pending.peer == index else { return }
-    forwarding.pending[token] = nil
-    inputs.append(.cluster(.replied(pending.request.session, reply)))
+    guard forwarding.pending[token]?.peer == index, let request = finish(token) else { return }
+    inputs.append(.cluster(.replied(request.session, reply)))
   }
 
   // MARK: At the hub that has the trip

@@ -5,6 +5,7 @@ Tests/Cluster/run.sh runs it; LOCATIONHUB is the executable. CUTS says how many 
 
 import asyncio
 import json
+import logging
 import os
 import random
 import socket
@@ -17,6 +18,7 @@ import websockets
 
 from cluster import NAMES, Cluster, wait_until
 
+logging.getLogger("asyncio").setLevel(logging.ERROR)  # steps that take long on a busy machine are no news
 HUB = os.environ.get("LOCATIONHUB", "")
 CUTS = int(os.environ.get("CUTS", "1000"))
 SEED = int(os.environ.get("SEED", "1"))

@@ -75,6 +75,20 @@ import Testing
     #expect(world["b"].node.node.counters.pending == 0)
   }
 
+  @Test("Requests for one trip are handled in the order in which they came, wherever they go")
+  func order() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    for (trip, driver) in [("t1", "d1" as String?), ("t2", nil)] {
+      world.ask(trip, .requested, for: driver, at: "b", slot: 9)
+      world.ask(trip, .cancelled, at: "b", slot: 9)
+    }
+    world.run(seconds: 0.5)
+    #expect(world.answers(at: "b", slot: 9).acks == 4 && world.answers(at: "b", slot: 9).errors == [])
+    #expect(world.engine.owner(of: "t:t1") == "a" && world.engine.owner(of: "t:t2") == "b")
+  }
+
   @Test("Without the ledger a hub moves what it has and begins what is new; past the limit requests are refused")
   func alone() {
     var limits = ClusterLimits()
@@ -101,7 +115,8 @@ extension ClusterWorld {
     self[name].inputs.append(
       .tripStatus(
         TripStatusInput(
-          session: session(slot), actor: Actor(role: .ops, id: id("desk")), messageID: message(1000 + Int(slot) * 10 + Int(status.rawValue)),
+          session: session(slot), actor: Actor(role: .ops, id: id("desk")),
+          messageID: message(1000 + Int(slot) * 10 + Int(status.rawValue)),
           report: report, tripIsGranted: true)))
   }
 

@@ -255,9 +255,11 @@ public struct Hub: ~Copyable {
   }
 
   /// Whether a trip is not here, so that the cluster looks for the hub that has it. What comes from another hub is for
-  /// this one.
+  /// this one, and so is what drivers say: fixes that name the trip come right behind it.
   private mutating func forwards(_ request: TripRequest) -> Bool {
-    guard trips.find(request.tripID) == nil, request.session.outlet != channels.clusterOutlet else { return false }
+    guard request.actor.role != .driver, trips.find(request.tripID) == nil,
+      request.session.outlet != channels.clusterOutlet
+    else { return false }
     channels.tell(.tripRequest(request))
     return true
   }
