@@ -103,6 +103,19 @@ import Testing
     #expect(replaced == 4)
   }
 
+  @Test("A client that has opened several sessions at one hub has none there when it has one at another")
+  func overlapping() {
+    let world = ClusterWorld()
+    for slot in 1...3 as ClosedRange<UInt32> {
+      world["a"].inputs.append(.driverConnecting(world.session(slot), id("d1"), client: 7))
+      world.step()
+    }
+    world.connect("d1", at: "b", slot: 1)
+    world.run(seconds: 3)
+    #expect(Set(world["a"].replaced.map(\.slot)) == [1, 2, 3])
+    #expect(world["b"].replaced.isEmpty && world.engine.owner(of: "d:d1") == "b")
+  }
+
   @Test("An owner that starts anew, without what it knew, is followed again, under its new epoch")
   func ownerRestarts() {
     let world = ClusterWorld()

@@ -237,13 +237,17 @@ struct Drivers: ~Copyable {
   /// A session of the driver has begun here.
   mutating func arrive(_ driver: Int) { slab[driver].isElsewhere = false }
 
-  /// A session of the driver has begun at another hub: here it is offline. Gives its session here, which ends.
-  mutating func leave(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) -> SessionRef? {
-    let session = slab[driver].session
-    if let session { disconnect(session, at: uptime) }
+  /// A session of the driver has begun at another hub: here it is offline. Gives its sessions here, which end: also
+  /// older ones of its client, which would otherwise speak for it again.
+  mutating func leave(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) -> [SessionRef] {
+    var ended: [SessionRef] = []
+    while let session = slab[driver].session {
+      disconnect(session, at: uptime)
+      ended.append(session)
+    }
     slab[driver].isElsewhere = true
     if !slab[driver].isStale { becomeStale(driver, at: uptime, &deadlines) }
-    return session
+    return ended
   }
 
   private mutating func becomeStale(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) {

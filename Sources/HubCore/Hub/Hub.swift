@@ -246,7 +246,7 @@ public struct Hub: ~Copyable {
   /// The driver is at another hub: its session ends, and those who follow it do so there.
   private mutating func leave(_ id: Identifier) {
     guard let driver = drivers.find(id), !drivers[driver].isElsewhere else { return }
-    if let session = drivers.leave(driver, at: now.uptime, &deadlines) {
+    for session in drivers.leave(driver, at: now.uptime, &deadlines) {
       counters.replacements += 1
       emit(.replaced(session, isRepeated: false), to: session.outlet)
     }
