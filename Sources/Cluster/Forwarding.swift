@@ -5,9 +5,11 @@
 //         └ `requested` for a driver: ledger: where is the driver? ──another hub──→ sent there: the trip begins there
 //             └ in every other case it is handled here
 //
-// Requests for one trip keep their order: while one is on the way, the next ones wait. So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
-// asked. What has no answer in time is sent once more: a hub takes a move that it has had before for a repetition, and
-// answers as it did. While the ledger cannot be asked it is handled here: a hub alone must go on.
+// So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
+// asked. What drivers themselves say never comes here (`Hub.forwards`). Requests for one trip keep their order: while
+// one is on the way, the next ones wait. What has no answer in time is sent once more: a hub takes a move that it has
+// had before for a repetition, and answers as it did. While the ledger cannot be asked, requests are handled here: a
+// hub alone must go on.
 import HubBackplane
 import HubBytes
 import HubCore

@@ -1,5 +1,5 @@
-// `cluster`: what the engine of several hubs knows: who is a member, and whose a trip or a driver is. It asks the ledger
-// alone and changes nothing, so it works beside hubs that hang.
+// `cluster`: what the engine of several hubs knows: who is a member, and whose a trip or a driver is. It asks the
+// ledger alone and changes nothing, so it works beside hubs that hang.
 import HubBackplane
 import HubCluster
 import HubCommandLine

@@ -30,7 +30,7 @@ import Testing
     world.run(seconds: 0.5)
     #expect(world.answers(at: "b", slot: 9).acks == 1 && world.answers(at: "c", slot: 9).acks == 1)
     #expect(rider.positions.count >= 4 && rider.faults == [] && rider.gaps == 0)
-    #expect(rider.ended == [.tripEnded])
+    #expect(rider.point?.since == world.newest(.trip(id("t1")), at: "a") && rider.seen.values.joined().count >= 2)
     #expect(world["b"].node.node.counters.ownerConflicts == 0)
   }
 

@@ -2,10 +2,10 @@
 // libraries: ssl crypto
 // libFuzzer entry for frames of other hubs: of one that has the key and says anything, and of one that has no key.
 //
-// Input: pieces, each a byte that says the lane and whether a number is left out, a length, and that many bytes. A piece
-// is taken for the records of a frame that is signed rightly, and once as a frame itself. Checked beyond not crashing:
-// what is not signed is refused; what is refused is counted once; after anything, a frame that only says that its
-// sender is alive is taken.
+// Input: pieces, each a byte that says the lane and whether a number is left out, a length, and that many bytes. A
+// piece is taken for the records of a frame that is signed rightly, and once as a frame itself. Checked beyond not
+// crashing: what is not signed is refused; what is refused is counted once; after anything, a frame that only says
+// that its sender is alive is taken.
 import HubBackplane
 import HubBytes
 import HubCore
