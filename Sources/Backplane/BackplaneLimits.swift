@@ -30,9 +30,9 @@ public struct BackplaneLimits: Sendable, Equatable {
   /// Without a word from the engine so long, it is pinged; a ping that is not answered in time closes the connection.
   public var pingTime: Int64 = 1_000_000_000
   /// From a connection's end to the next attempt: the first wait, and the longest. Each wait is twice the one before,
-  /// and up to as much longer by chance as `backOffJitter` says.
+  /// and up to as much longer by chance as `backOffJitter` says. All must flow within 3 s of the engine's return.
   public var firstBackOff: Int64 = 50_000_000
-  public var longestBackOff: Int64 = 2_000_000_000
+  public var longestBackOff: Int64 = 1_000_000_000
   public var backOffJitter = 0.5
 
   public init() {}

@@ -160,9 +160,10 @@ class World:
     def point(self, owner, at):
         return self.watchers[at].points[f"trip:trip-{owner}"]
 
-    def converged(self):
-        """Whether all who follow a trip are at the same event."""
-        return all(self.point(name, at) == self.point(name, name) for name in NAMES for at in NAMES)
+    def converged(self, newest=None):
+        """Whether all who follow a trip are at the same event, and this is the newest one where that is given."""
+        is_newest = newest is None or [self.point(name, name)[1] for name in NAMES] == newest
+        return is_newest and all(self.point(name, at) == self.point(name, name) for name in NAMES for at in NAMES)
 
     async def close(self):
         for client in [*self.drivers.values(), *self.watchers.values()]:
@@ -230,15 +231,19 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             await self.world.drive(0.2, cut)
         last = [(await asyncio.to_thread(notify, hub, f"trip:trip-{name}", 0)) for name, hub in
                 self.cluster.hubs.items()]
-        took = await eventually(self.world.converged, 3, "all are at the newest event")
+        took = await eventually(lambda: self.world.converged(last), 3, "all are at the newest event")
         self.assertEqual(self.world.faults(), [])
-        self.assertEqual([self.world.point(name, name)[1] for name in NAMES], last)
         missed = sum(hub.figure("cluster_frames_missed_total") for hub in self.cluster.hubs.values())
         self.assertGreater(missed, 0, "the cuts lose frames")
         events = sum(watcher.events for watcher in self.world.watchers.values())
         print(f"\n  {cuts} cuts (seed {SEED}), {missed:.0f} frames lost; {events} events shown, none missing, double "
               f"or out of order; converged in {took:.2f} s")
         await self.assert_flowing()
+
+    async def all_reach_the_engine(self):
+        await eventually(
+            lambda: all(hub.get("/readyz?engine")[0] == 200 for hub in self.cluster.hubs.values()), 3,
+            "all hubs reach the engine")
 
     def cut_one(self, chance):
         """Ends one connection of a hub to the engine; 0 where none is there."""
@@ -266,8 +271,9 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(hubs[name].get("/readyz?engine")[0], 503)
         numbers = [await asyncio.to_thread(notify, hub, f"trip:trip-{name}", 1) for name, hub in hubs.items()]
         engine.resume()
-        took = await eventually(self.world.converged, 3, "all are at the newest event, the engine is back")
-        self.assertEqual([self.world.point(name, "hub-c")[1] for name in NAMES], numbers)
+        took = await eventually(
+            lambda: self.world.converged(numbers), 3, "all are at the newest event, the engine is back")
+        await self.all_reach_the_engine()
         print(f"\n  engine stopped for 20 s: converged {took:.2f} s after it went on")
         await self.assert_flowing()
         engine.kill()
@@ -277,7 +283,9 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             os.remove(f"{folder}/{name}")
         numbers = [await asyncio.to_thread(notify, hub, f"trip:trip-{name}", 2) for name, hub in hubs.items()]
         engine.start()
-        took = await eventually(self.world.converged, 5, "all are at the newest event, the engine is empty")
+        took = await eventually(
+            lambda: self.world.converged(numbers), 3.5, "all are at the newest event, the engine is empty")
+        await self.all_reach_the_engine()
         back = wait_until(
             lambda: "at hub-b" in self.cluster.status("--trip", "trip-hub-b").stdout
             and all(name in self.cluster.status().stdout for name in NAMES), 3, "members and owners are written back")
@@ -338,10 +346,10 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
                 sessions[name].append(await Client(self.cluster.hubs[chance.choice(NAMES)], "driver", name).open())
         await asyncio.sleep(3)
         for name, clients in sessions.items():
-            current = [client for client in clients if client.close_code is None]
-            self.assertEqual(len(current), 1, f"{name}: {[client.close_code for client in clients]}")
-            self.assertIs(current[0], clients[-1], f"{name}: the newest is the one that stays")
-            self.assertLessEqual({client.close_code for client in clients[:-1]}, {4409, 1000})
+            # A hub lets older sessions of the same client there be for a while; at other hubs none is left.
+            homes = {client.hub.name for client in clients if client.close_code is None}
+            self.assertEqual(homes, {clients[-1].hub.name}, f"{name}: {[client.close_code for client in clients]}")
+            self.assertIsNone(clients[-1].close_code, f"{name}: the newest is the one that stays")
         for client in (client for clients in sessions.values() for client in clients):
             await client.close()
 
@@ -368,8 +376,7 @@ class TwoNodes(Crossing):
             print(f"\n  bus node {victim} killed: no follower waited longer than {longest:.2f} s for a position, "
                   "of which 0.2 s are between fixes")
             self.cluster.engines[victim].start()
-            await eventually(
-                lambda: all(hub.get("/readyz?engine")[0] == 200 for hub in self.cluster.hubs.values()), 5, "all is up")
+            await self.all_reach_the_engine()
         self.assertEqual(self.world.faults(), [])
 
 
