@@ -57,12 +57,10 @@ extension SessionLoop {
     case .channelClaimed(let channel, let name, let driver):
       fanOut.claimed(channel, name, by: driver, in: &sessions, telling: &inputs)
     case .reply(let session, let reply): deliver(reply, to: session)
-    case .admitted(let session, let sampling):
-      if let slot = sessions.slot(of: session) { admit(slot, sampling) }
+    case .admitted(let session, let sampling): if let slot = sessions.slot(of: session) { admit(slot, sampling) }
     case .conflict(let session, let retryAfter):
       refuseDriver(session, .conflict, "this driver's sessions replace each other too often", retryAfter)
-    case .full(let session):
-      refuseDriver(session, .serviceUnavailable, "this hub's driver table is full", 60)
+    case .full(let session): refuseDriver(session, .serviceUnavailable, "this hub's driver table is full", 60)
     case .replaced(let session, let isRepeated):
       guard let slot = sessions.slot(of: session) else { return }
       // A client that came again after it was replaced gets 1000: it connects again on every other code.
