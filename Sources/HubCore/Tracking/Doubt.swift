@@ -21,12 +21,11 @@ struct Doubt: Sendable {
     self.variance = Float(variance)
   }
 
-  /// The gain as it has gone on over `dt` seconds: what the update did to the state as it is predicted now.
-  func gain(after dt: Double) -> SIMD3<Double> {
+  /// The gain as it has gone on over `dt` seconds, of which the bias keeps the part `biasKept`: what the update did to
+  /// the state as it is predicted now.
+  func gain(after dt: Double, biasKept: Double) -> SIMD3<Double> {
     let velocity = Double(gain.velocity)
-    return SIMD3(
-      Double(gain.position) + velocity * dt, velocity,
-      Double(gain.bias) * MotionFilter.biasSeconds / (MotionFilter.biasSeconds + dt))
+    return SIMD3(Double(gain.position) + velocity * dt, velocity, Double(gain.bias) * biasKept)
   }
 
   /// m²: the square of how far the position was moved, which may have to be taken back; 0 where nothing is in doubt.
@@ -49,7 +48,7 @@ extension MotionFilter {
     guard doubted.variance > 0, dt > 0, dt <= Doubt.longest else { return }
     let noise = MotionFilter.variance(of: fix) * noiseScale
     let back = SIMD2<Double>(doubted.innovation)
-    let gain = doubted.gain(after: dt)
+    let gain = doubted.gain(after: dt, biasKept: MotionFilter.biasKept(over: dt))
     var without = covariance
     without.reduce(gain, gain: gain * -Double(doubted.variance))
     let y = displacement(to: fix.coordinate) - bias
@@ -68,7 +67,9 @@ extension MotionFilter {
   /// taken back, for it is likely to be the first of those that are wrong, and its velocity would lead away for as long
   /// as they last. Doppler holds the velocity anyway.
   mutating func leaveDoubt(after dt: Double) {
-    if doubt.variance > 0, dopplerShare < 0.5, dt <= Doubt.longest { takeBack(doubt, gain: doubt.gain(after: dt)) }
+    if doubt.variance > 0, dopplerShare < 0.5, dt <= Doubt.longest {
+      takeBack(doubt, gain: doubt.gain(after: dt, biasKept: MotionFilter.biasKept(over: dt)))
+    }
     doubt = .none
   }
 

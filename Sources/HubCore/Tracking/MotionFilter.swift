@@ -27,7 +27,8 @@ struct MotionFilter: Sendable {
   /// White acceleration, m²/s³, on each axis, for steps up to a second. An acceleration lasts for seconds, so over
   /// longer steps it does not average out: the density grows with the step, up to `longestManoeuvre` seconds. Where
   /// Doppler gives the velocities at both ends, most of that is an acceleration that lasts, whose way they tell; the
-  /// part that does not grows beyond that of a second with each `whiteSeconds`: to the whole where a car turns off twice.
+  /// part that does not grows beyond that of a second with each `whiteSeconds`: to the whole where a car turns off
+  /// twice.
   static let accelerationDensity = 1.0
   static let longestManoeuvre = 10.0
   static let whiteSeconds = 5.0
@@ -49,8 +50,8 @@ struct MotionFilter: Sendable {
   /// How much larger than stated the variance of the first fix is taken to be: its phone is not known yet.
   static let firstFixVariance = 4.0
   /// s: by how much it follows a fix (at first as a mean does, up to as many fixes), up to how many times the expected
-  /// NIS, and its range. Below `usualNoise` it goes only where the noise is more than `leastNoise` (m²): for phones that
-  /// state 20 m and are right to one.
+  /// NIS, and its range. Below `usualNoise` it goes only where the noise is more than `leastNoise` (m²): for phones
+  /// that state 20 m and are right to one.
   static let noiseRate = 0.08
   static let noiseFixes: UInt8 = 12
   static let noiseMost = 3.0
@@ -215,6 +216,9 @@ extension MotionFilter {
     return .used(publish(fix, absorbed: refusal))
   }
 
+  /// The part of the bias that is left after `dt` seconds.
+  @inline(__always) static func biasKept(over dt: Double) -> Double { biasSeconds / (biasSeconds + dt) }
+
   /// `steadyShare` is how far the velocities at both ends are known by Doppler; 0 for a step of up to a second.
   private mutating func predict(dt: Double, nominal: Double, steadyShare: Double, isStandstill: Bool) {
     let overstated = min(1, noiseScale * (1 / MotionFilter.usualNoise))
@@ -241,7 +245,7 @@ extension MotionFilter {
         dt: dt, q: MotionFilter.accelerationDensity * lasting - steady, steady: steady,
         drift: dt * (MotionFilter.driftMoving + MotionFilter.driftPerNoise * noise))
     }
-    let kept = MotionFilter.biasSeconds / (MotionFilter.biasSeconds + dt)
+    let kept = MotionFilter.biasKept(over: dt)
     bias *= kept
     covariance.fadeBias(kept: kept, added: biasVariance * (1 - kept * kept))
   }
