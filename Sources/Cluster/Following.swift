@@ -276,14 +276,23 @@ extension ClusterNode {
       // Asked twice and answered twice, or asked at a hub that had it before.
       return dropStray(channel, index)
     }
+    let known = following.follows[channel]?.hasSessions == true ? following.follows[channel]?.point : nil
+    let isBehind = known.map { $0.epoch == answer.epoch && $0.since < answer.sequence } ?? false
     following.follows[channel]?.state = .live(peer: index)
-    following.follows[channel]?.point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
     following.follows[channel]?.held.removeAll()
+    // Events between the two are missing to the sessions from before: they come when the peer's channels are asked for
+    // anew. Who has asked now is shown them twice, and drops them by their numbers.
+    if input != nil, isBehind { peers[index].wantsRestart = true }
+    if input == nil || !isBehind {
+      following.follows[channel]?.point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
+    }
     if let input {
       following.follows[channel]?.hasSessions = true
       inputs.append(.cluster(.followed(input, answer, missed: missed, isParty: isParty)))
     } else {
-      inputs.append(.cluster(.resumed(answer, missed: missed)))
+      // What was on its way when the channel was asked for anew has been relayed.
+      let since = known?.epoch == answer.epoch ? known?.since ?? 0 : 0
+      inputs.append(.cluster(.resumed(answer, missed: missed.filter { $0.sequence ?? .max > since })))
     }
   }
 

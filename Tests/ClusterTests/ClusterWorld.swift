@@ -32,6 +32,8 @@ final class Follower {
   var restarts = 0
   /// Gaps that it noticed by itself, and for which it asked again.
   var gaps = 0
+  /// Events that it was shown before.
+  var doubles = 0
   /// Something that no client may be shown.
   var faults: [String] = []
   var wantsToAsk = true
@@ -58,7 +60,10 @@ final class Follower {
     switch publication.body {
     case .tripUpdate, .notification:
       let sequence = publication.sequence ?? 0
-      if sequence <= known.since { return }
+      if sequence <= known.since {
+        doubles += 1
+        return
+      }
       guard sequence == known.since + 1 else { return noteGap() }
       point?.since = sequence
       seen[known.epoch.description, default: []].append(sequence)
