@@ -24,20 +24,13 @@ struct Covariance: Sendable, Equatable {
   }
 
   /// A step of `dt` seconds at constant velocity with white acceleration of density `q` (m²/s³): F P Fᵀ + Q;
-  /// Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), §6.2.2. `steady`
-  /// (m²/s³) is the density of an acceleration that lasts as long as the step (§6.3.2): its velocity grows as that of
-  /// white acceleration does, and its way follows from the velocities at both ends. `drift` (m²) is what the position
-  /// loses besides.
-  @inline(__always) mutating func predict(dt: Double, q: Double, steady: Double = 0, drift: Double) {
+  /// Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), §6.2.2. `drift` (m²)
+  /// is what the position loses besides.
+  @inline(__always) mutating func predict(dt: Double, q: Double, drift: Double) {
     p00 += dt * (2 * p01 + dt * p11) + drift
     p01 += dt * p11
     p02 += dt * p12
     widen(dt: dt, q: q)
-    guard steady > 0 else { return }
-    let gained = steady * dt
-    p00 += gained * dt * dt / 4
-    p01 += gained * dt / 2
-    p11 += gained
   }
 
   /// What white acceleration of density `q` (m²/s³) adds over `dt` seconds.

@@ -22,7 +22,7 @@ extension MotionFilter {
     if rejections == 0 { refusedSeconds = 0 }
     if !isStale { expectNext(fix, after: dt, maximumSpeed: maximumSpeed) }
     let isTooFast = (y * y).sum().squareRoot() > maximumSpeed * max(Double(unusedSeconds), 1)
-    if isTooFast ? isBelievedThoughTooFast : isBelieved(fix) { return nil }
+    if isTooFast ? isBelievedThoughTooFast : isBelieved { return nil }
     rejections = rejections == .max ? .max : rejections + 1
     return isTooFast ? .tooFast : .gated
   }
@@ -57,14 +57,12 @@ extension MotionFilter {
     return SIMD2(direction.sine, direction.cosine) * Double(fix.speed)
   }
 
-  private func isBelieved(_ fix: TrackMeasurement) -> Bool {
+  private var isBelieved: Bool {
     if Double(unusedSeconds) > MotionFilter.longestGap { return true }
     if rejections > 0, Double(refusedSeconds) >= MotionFilter.longestHold { return true }
     if isStanding { return agreedSeconds >= MotionFilter.agreementStanding }
-    let isLost =
-      covariance.ofFix > MotionFilter.unknownPlace * MotionFilter.variance(of: fix) * max(1, noiseScale)
-    let isFew = dopplerShare > 0.5 ? isLost : rejections == 1
-    return agreements >= (isFew ? MotionFilter.agreementsMoving.few : MotionFilter.agreementsMoving.usual)
+    let needed = MotionFilter.agreementsMoving
+    return agreements >= (dopplerShare > 0.5 ? needed.doppler : needed.placesOnly)
   }
 
   /// Whether a position may be published without the place of its fix: from the motion alone, as long as that is known

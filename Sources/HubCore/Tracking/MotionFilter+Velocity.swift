@@ -65,11 +65,10 @@ extension MotionFilter {
     let direction = SineCosine(degrees: Double(fix.heading))
     let course = SIMD2(direction.sine, direction.cosine)
     let measured = SIMD2<Float>(course * Double(fix.speed))
-    let change = measured - latency.last
+    let before = latency.last
     let corrected = latency.corrected(measured, course: course, after: dt)
-    checkVelocity(corrected, change: change, at: fix, after: dt, isComparable: isComparable)
-    let late = latency.variance(ofChange: change, after: dt)
-    measureVelocity(corrected, variance: sigmaSquared + Double(trust.variance) + late, of: fix, after: dt)
+    checkVelocity(corrected, change: measured - before, at: fix, after: dt, isComparable: isComparable)
+    measureVelocity(corrected, variance: sigmaSquared + Double(trust.variance), of: fix, after: dt)
     return course
   }
 
@@ -83,28 +82,24 @@ extension MotionFilter {
   private mutating func checkVelocity(
     _ corrected: SIMD2<Double>, change: SIMD2<Float>, at fix: TrackMeasurement, after dt: Double, isComparable: Bool
   ) {
-    guard dt > 0, dt <= MotionFilter.longestManoeuvre, !change.x.isNaN else { return trust.skip() }
-    if dt <= VelocityLatency.longestStep { trust.jump(change) }
+    guard dt > 0, dt <= VelocityLatency.longestStep, !change.x.isNaN else { return trust.skip() }
+    trust.jump(change)
     guard isComparable else { return }
     let led = (corrected - SIMD2<Double>(change) / 2) * dt
     let way = ground.displacement(from: lastPlace.coordinate, to: fix.coordinate)
-    let off = SIMD2<Float>(way - led)
-    trust.compare(off, after: dt)
-    if dt > VelocityLatency.longestStep {
-      trust.single(off, noise: Float(MotionFilter.variance(of: fix) * noiseScale), after: dt)
-    }
+    trust.compare(SIMD2<Float>(way - led), after: dt)
   }
 
   /// A velocity that does not fit counts less, and so does one whose fix lies far off: both are of the same signals.
-  /// Where one after the other does not fit, it is the filter that is wrong. One that leads away from the place of its
-  /// own fix is not used, where the place fits what was expected before better than the velocity does.
+  /// Where one after the other does not fit, it is the filter that is wrong.
+  /// Cars brake harder than the process noise says, which is no reason to doubt Doppler.
   private mutating func measureVelocity(
     _ measured: SIMD2<Double>, variance: Double, of fix: TrackMeasurement, after dt: Double
   ) {
     let y = measured - velocity
     let distanceSquared = (y * y).sum()
-    let base = covariance.p11 + variance
-    let nis = velocityNIS(y, distanceSquared: distanceSquared, variance: base, after: dt)
+    let change = MotionFilter.hardestBraking / 3 * min(dt, 2)
+    let nis = distanceSquared / (covariance.p11 + variance + change * change)
     var inflation = 1.0
     velocityDoubts = nis > MotionFilter.velocityGate ? velocityDoubts + 1 : 0
     if velocityDoubts > MotionFilter.mostVelocityDoubts {
@@ -112,47 +107,12 @@ extension MotionFilter {
       velocityDoubts = 0
     } else {
       let off = displacement(to: fix.coordinate) - bias
-      let (nominal, expected) = (MotionFilter.variance(of: fix), covariance.ofFix)
-      let offSquared = (off * off).sum()
-      let positionNIS = offSquared / (expected + nominal * noiseScale)
+      let positionNIS = (off * off).sum() / (covariance.ofFix + MotionFilter.variance(of: fix) * noiseScale)
       let joint = MotionFilter.jointFreedom + nis + min(positionNIS, MotionFilter.mostPositionDoubt)
       let own = nis / MotionFilter.velocityGate
       inflation = max(1, joint / (MotionFilter.jointFreedom + 4)) * max(1, own * own)
-      let total = expected + nominal * max(1, noiseScale)
-      if distanceSquared > base, !isStanding, offSquared < Doubt.least * total,
-        offSquared * base < distanceSquared * total,
-        leadsAway(y, variance: variance * inflation, off: off, total: total)
-      {
-        hasVelocity = false
-        return
-      }
     }
     let p = covariance.withVelocity
     correct(y, covariance: p, variance: p.y + variance * inflation)
-  }
-
-  /// Whether a change of velocity `y` would put a fix that is `off` metres away, and whose variance is `total`, outside
-  /// the gate.
-  private func leadsAway(_ y: SIMD2<Double>, variance: Double, off: SIMD2<Double>, total: Double) -> Bool {
-    let p = covariance.withVelocity
-    let gain = (p.x + p.z) / (p.y + variance)
-    let left = off - y * gain
-    return (left * left).sum() > MotionFilter.positionGate * (total - gain * (p.x + p.z))
-  }
-
-  /// NIS of a change of velocity `y` whose variance is `variance` for the filter. Cars brake harder than the process
-  /// noise says, which is no reason to doubt Doppler; they can't speed up or turn as hard.
-  @inline(__always)
-  private func velocityNIS(
-    _ y: SIMD2<Double>, distanceSquared: Double, variance: Double, after dt: Double
-  ) -> Double {
-    let step = min(dt, 2) / 3
-    let driving = MotionFilter.hardestDriving * step
-    let nis = distanceSquared / (variance + driving * driving)
-    let product = (y * velocity).sum()
-    guard nis > MotionFilter.jointFreedom, product < 0 else { return nis }
-    let braking = MotionFilter.hardestBraking * step
-    let along = product * product / max((velocity * velocity).sum(), 1e-6)
-    return along / (variance + braking * braking) + max(0, distanceSquared - along) / (variance + driving * driving)
   }
 }

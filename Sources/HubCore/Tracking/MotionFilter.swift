@@ -25,13 +25,9 @@ import HubGeo
 
 struct MotionFilter: Sendable {
   /// White acceleration, m²/s³, on each axis, for steps up to a second. An acceleration lasts for seconds, so over
-  /// longer steps it does not average out: the density grows with the step, up to `longestManoeuvre` seconds. Where
-  /// Doppler gives the velocities at both ends, most of that is an acceleration that lasts, whose way they tell; the
-  /// part that does not grows beyond that of a second with each `whiteSeconds`: to the whole where a car turns off
-  /// twice.
+  /// longer steps it does not average out: the density grows with the step, up to `longestManoeuvre` seconds.
   static let accelerationDensity = 1.0
   static let longestManoeuvre = 10.0
-  static let whiteSeconds = 5.0
   /// The same for a driver who stood and stands, and the seconds for which two standstills are taken to be one.
   static let standstillDensity = 0.02
   static let longestStandstillStep = 10.0
@@ -49,15 +45,10 @@ struct MotionFilter: Sendable {
   static let biasSeconds = 120.0
   /// How much larger than stated the variance of the first fix is taken to be: its phone is not known yet.
   static let firstFixVariance = 4.0
-  /// s: by how much it follows a fix (at first as a mean does, up to as many fixes), up to how many times the expected
-  /// NIS, and its range. Below `usualNoise` it goes only where the noise is more than `leastNoise` (m²): for phones
-  /// that state 20 m and are right to one.
+  /// s: by how much it follows a fix, up to how many times the expected NIS, and its range.
   static let noiseRate = 0.08
-  static let noiseFixes: UInt8 = 12
   static let noiseMost = 3.0
-  static let noiseRange = 0.003...30.0
-  static let usualNoise = 0.03
-  static let leastNoise = 0.2
+  static let noiseRange = 0.03...30.0
   /// Degrees of freedom of the t-distributions: of a position's error, and of position and velocity together.
   static let positionFreedom = 6.0
   static let jointFreedom = 4.0
@@ -73,19 +64,15 @@ struct MotionFilter: Sendable {
   static let vaguePlace = 4.0
   /// Seconds of refused fixes after which any is believed.
   static let longestHold = 60.0
-  /// How many refused fixes before it a fix must agree with to be believed. Few are enough where Doppler tells of the
-  /// motion but the place is lost (`unknownPlace`); and without Doppler for the second that is refused, for a car may
-  /// have braked or turned: after more, the receiver has lost its way, and any two may agree by chance. Seconds for
-  /// which they must, of a driver that stands.
-  static let agreementsMoving: (few: UInt8, usual: UInt8) = (1, 2)
+  /// How many fixes before it must agree with a refused one for it to be believed: of a driver whose velocity is known
+  /// by Doppler, and of one whose is not, which goes astray sooner. Seconds for which they must, of one that stands.
+  static let agreementsMoving: (doppler: UInt8, placesOnly: UInt8) = (2, 1)
   static let agreementStanding: Float = 8
   /// The same where the place they show is out of a vehicle's reach; or one, after so many seconds.
   static let agreementsWhenTooFast: UInt8 = 3
   static let holdWhenTooFast: Float = 20
   /// m/s²: no car brakes harder. Three standard deviations of a change of velocity.
   static let hardestBraking = 8.0
-  /// The same of speeding up and of turning.
-  static let hardestDriving = 4.0
   /// Seconds after which nothing that was known about the motion is worth keeping, and the variance (m²) of the
   /// position from then on: 10 km.
   static let longestGap = 300.0
@@ -131,7 +118,7 @@ struct MotionFilter: Sendable {
   var agreedSeconds: Float = 0
   var rejections: UInt8 = 0
   var agreements: UInt8 = 0
-  /// Fixes since the start, up to `noiseFixes`: s begins to adapt after two.
+  /// Fixes since the start, up to 2: s begins to adapt after that.
   private var warmUp: UInt8 = 0
   var isStanding = false
   /// The newest fix said how the driver moves.
@@ -169,7 +156,7 @@ struct MotionFilter: Sendable {
     time = milliseconds
     lastPlace = PackedCoordinate(place)
     parkedPlace = lastPlace
-    warmUp = MotionFilter.noiseFixes
+    warmUp = 2
   }
 
   /// Metres, the phone's word where it gave one.
@@ -202,7 +189,7 @@ extension MotionFilter {
     let hasStood = isStanding
     isStanding = stands(fix)
     predict(
-      dt: dt, nominal: MotionFilter.variance(of: fix), steadyShare: dt > 1 && fix.speed >= 0 ? dopplerShare : 0,
+      dt: dt, nominal: MotionFilter.variance(of: fix),
       isStandstill: hasStood && isStanding && dt <= MotionFilter.longestStandstillStep)
     settleDoubt(fix, after: dt)
     let wasStale = isStale
@@ -216,13 +203,8 @@ extension MotionFilter {
     return .used(publish(fix, absorbed: refusal))
   }
 
-  /// The part of the bias that is left after `dt` seconds.
-  @inline(__always) static func biasKept(over dt: Double) -> Double { biasSeconds / (biasSeconds + dt) }
-
-  /// `steadyShare` is how far the velocities at both ends are known by Doppler; 0 for a step of up to a second.
-  private mutating func predict(dt: Double, nominal: Double, steadyShare: Double, isStandstill: Bool) {
-    let overstated = min(1, noiseScale * (1 / MotionFilter.usualNoise))
-    let biasVariance = nominal * overstated * MotionFilter.biasShare * MotionFilter.biasShare
+  private mutating func predict(dt: Double, nominal: Double, isStandstill: Bool) {
+    let biasVariance = nominal * MotionFilter.biasShare * MotionFilter.biasShare
     guard dt <= MotionFilter.longestGap else {
       (velocity, bias) = (.zero, .zero)
       covariance = Covariance(
@@ -235,17 +217,11 @@ extension MotionFilter {
       covariance.predict(
         dt: dt, q: MotionFilter.standstillDensity, drift: dt * MotionFilter.driftPerNoiseStanding * noise)
     } else {
-      let lasting = min(max(dt, 1), MotionFilter.longestManoeuvre)
-      var steady = 0.0
-      if steadyShare > 0 {
-        let white = min(max(dt / MotionFilter.whiteSeconds, 1), lasting)
-        steady = MotionFilter.accelerationDensity * (lasting - white) * steadyShare
-      }
       covariance.predict(
-        dt: dt, q: MotionFilter.accelerationDensity * lasting - steady, steady: steady,
+        dt: dt, q: MotionFilter.accelerationDensity * min(max(dt, 1), MotionFilter.longestManoeuvre),
         drift: dt * (MotionFilter.driftMoving + MotionFilter.driftPerNoise * noise))
     }
-    let kept = MotionFilter.biasKept(over: dt)
+    let kept = MotionFilter.biasSeconds / (MotionFilter.biasSeconds + dt)
     bias *= kept
     covariance.fadeBias(kept: kept, added: biasVariance * (1 - kept * kept))
   }
@@ -257,22 +233,18 @@ extension MotionFilter {
     let noise = nominal * noiseScale
     let y = displacement(to: fix.coordinate) - bias
     let distanceSquared = (y * y).sum()
-    let share = dopplerShare
-    let common = isStale ? 0 : addModelError(y, noise: max(nominal, noise), dopplerShare: share, after: dt)
+    let common = isStale ? 0 : addModelError(y, noise: max(nominal, noise), after: dt)
     let expected = covariance.ofFix
     let nis = distanceSquared / (expected + noise)
-    // The way that braking makes within a step, as three standard deviations: Doppler would have told it.
-    let braked = MotionFilter.hardestBraking / 6 * min(dt * dt, 4)
-    let reach = expected + max(nominal, noise) + (1 - share) * braked * braked
-    if !isStale { adapt((distanceSquared - common) / (expected + noise), nominal: nominal) }
+    let gateNIS = distanceSquared / (expected + max(nominal, noise))
+    if !isStale { adapt((distanceSquared - common) / (expected + noise)) }
     let agrees = rejections > 0 && agreesWithRefused(fix, after: dt)
     let isVague =
       rejections > 0 && !agrees
       && expected > MotionFilter.vaguePlace * max(nominal, noise)
-      && (rejections > 1 || share < 0.5 || distanceSquared > MotionFilter.positionGate * max(nominal, noise))
-    guard distanceSquared <= MotionFilter.positionGate * reach, !isVague, !isStale else {
+      && (rejections > 1 || dopplerShare < 0.5 || distanceSquared > MotionFilter.positionGate * max(nominal, noise))
+    guard gateNIS <= MotionFilter.positionGate, !isVague, !isStale else {
       if let refusal = reject(fix, innovation: y, agrees: agrees, after: dt, maximumSpeed: maximumSpeed) {
-        leaveDoubt(after: dt)
         return refusal
       }
       believe(fix, innovation: y, noise: max(nominal, noise), after: dt)
@@ -288,10 +260,9 @@ extension MotionFilter {
   /// Puts what an innovation has in common with the one before on the process noise, as far as Doppler does not tell of
   /// the motion. Returns what is no noise of the fix, m².
   @inline(__always)
-  private mutating func addModelError(
-    _ y: SIMD2<Double>, noise: Double, dopplerShare share: Double, after dt: Double
-  ) -> Double {
+  private mutating func addModelError(_ y: SIMD2<Double>, noise: Double, after dt: Double) -> Double {
     let common = modelError.add(y, noise: noise)
+    let share = dopplerShare
     guard share < 1 else { return 0 }
     if rejections == 0 { covariance.widen(dt: dt, q: (1 - share) * modelError.density(product: common, after: dt)) }
     return (1 - share) * min(max(common, 0), (y * y).sum())
@@ -322,7 +293,12 @@ extension MotionFilter {
   private mutating func usePosition(innovation y: SIMD2<Double>, noise: Double, isDoubtful: Bool = false) {
     let p = covariance.withFix
     let variance = p.x + p.z + noise
-    doubt = isDoubtful ? Doubt(innovation: y, gain: p * (1 / variance), variance: variance) : .none
+    if isDoubtful {
+      let gain = SIMD3<Float>(p * (1 / variance))
+      doubt = Doubt(
+        innovation: SIMD2<Float>(y), gain: (position: gain.x, velocity: gain.y, bias: gain.z),
+        variance: Float(variance))
+    }
     correct(y, covariance: p, variance: variance)
     rejections = 0
     unusedSeconds = 0
@@ -340,19 +316,14 @@ extension MotionFilter {
     shift(by: y * gain.x)
   }
 
-  private mutating func adapt(_ nis: Double, nominal: Double) {
-    var rate = MotionFilter.noiseRate
-    if warmUp < MotionFilter.noiseFixes {
+  private mutating func adapt(_ nis: Double) {
+    guard warmUp >= 2 else {
       warmUp += 1
-      guard warmUp > 2 else { return }
-      rate = max(rate, 1 / Double(warmUp))
+      return
     }
-    // exp(x) by its series: the first term left out is 3e-5 of it, and 1 % at the third fix.
-    let x = rate * (min(nis / 2, MotionFilter.noiseMost) - 1)
+    // exp(x) for −0.08 ≤ x ≤ 0.16 by its series: the first term left out is 3e-5.
+    let x = MotionFilter.noiseRate * (min(nis / 2, MotionFilter.noiseMost) - 1)
     let scaled = noiseScale * (1 + x * (1 + x * (1.0 / 2 + x * (1.0 / 6))))
-    let range = MotionFilter.noiseRange
-    var least = MotionFilter.usualNoise
-    if scaled < least { least = min(least, max(range.lowerBound, MotionFilter.leastNoise / nominal)) }
-    noiseScale = min(max(scaled, least), range.upperBound)
+    noiseScale = min(max(scaled, MotionFilter.noiseRange.lowerBound), MotionFilter.noiseRange.upperBound)
   }
 }

@@ -50,14 +50,6 @@ struct VelocityLatency: Sendable {
     return course * ahead + VelocityLatency.right(of: course) * (Double(bearing.seconds) * across)
   }
 
-  /// m²/s² on an axis: what an unknown latency adds to the error of a velocity that has changed by `change` in `dt`
-  /// seconds, where that is too long for the latency to be learnt and taken off.
-  @inline(__always) func variance(ofChange change: SIMD2<Float>, after dt: Double) -> Double {
-    guard dt > VelocityLatency.longestStep, !change.x.isNaN else { return 0 }
-    let square = (change * change).sum() / Float(dt * dt)
-    return Double(min(square, VelocityLatency.hardest * VelocityLatency.hardest) * speed.variance)
-  }
-
   /// There was no velocity to correct.
   @inline(__always) mutating func skip() {
     acceleration = .zero
@@ -89,7 +81,7 @@ struct VelocityLatency: Sendable {
 struct Latency: Sendable {
   /// Seconds, 0…`longest`, and its variance. Of a phone that is not known yet 0 ± 0.3.
   private(set) var seconds: Float = 0
-  private(set) var variance: Float = 0.09
+  private var variance: Float = 0.09
 
   static let longest: Float = 1
   /// s² a second: a phone may change its mind.
