@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search torture ingest docs \
-  microbench gps-score demo-cluster test-cluster deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release clean
+  microbench gps-score demo-cluster test-cluster test-monitoring deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release clean
 
 ARGS ?=
 # With the Swift runtime in the executable, so that it runs where no Swift is. One and the same for all targets: with other
@@ -41,6 +41,7 @@ help:
 	@echo 'make conformance-full                            all 517 cases of it: half an hour or more'
 	@echo 'make fuzz [SECONDS=60]                           every fuzz target for so long'
 	@echo 'make sanitize                                    every test under the address and the thread sanitizer: an hour'
+	@echo 'make test-monitoring                             alerts and dashboard beside a hub under load (needs prometheus)'
 	@echo 'make docs                                        writes the tables in protocol/ and deploy/ from those in the code'
 	@echo 'make format, make lint                           swift format'
 
@@ -151,6 +152,10 @@ microbench: deps
 
 gps-score: release
 	@loadtest/gps-score.py .build/release/locationhub ../shared
+
+# Needs Prometheus; without it, it says so and skips. The hub's is 18080, the next two are taken as well.
+test-monitoring: release
+	@deploy/check-monitoring.py .build/release/locationhub || [ $$? = 77 ]
 
 fuzz: deps
 	@for target in $(FUZZ_TARGETS); do Tests/Fuzz/run.sh $$target $(SECONDS) || exit 1; done

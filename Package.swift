@@ -58,7 +58,7 @@ let package = Package(
     // I/O.
     hub("System", ["HubBytes", "CHubLinux"]),
     hub("Transport", ["HubBytes", "HubSystem", "CHubLinux", "CHubOpenSSL"]),
-    hub("Journal", ["HubSystem"]),
+    hub("Journal", ["HubBytes", "HubSystem"]),
     hub("Backplane", ["HubBytes", "HubSystem", "HubTransport"]),
     hub(
       "Cluster",

@@ -3,7 +3,7 @@
 // load test all count with it.
 
 /// Counts of durations, in microseconds.
-public struct LatencyHistogram: Sendable {
+public struct LatencyHistogram: Sendable, Equatable {
   private static let subBucketBits = 7
   private static let subBucketCount = 1 << subBucketBits
   /// Up to 2^32 µs, which is 71 minutes; what takes longer is counted in the last bucket.

@@ -44,6 +44,12 @@ public final class DiskFiles: JournalFiles {
     return there.st_dev == here.st_dev && there.st_ino == here.st_ino
   }
 
+  public func freeBytes() -> UInt64? {
+    var facts = statvfs()
+    guard unsafe fstatvfs(directory.raw, &facts) == 0 else { return nil }
+    return UInt64(facts.f_bavail) * UInt64(facts.f_frsize)
+  }
+
   public func about(_ name: String) throws(SystemError) -> JournalFileFacts? {
     var status = stat()
     guard unsafe fstatat(directory.raw, name, &status, 0) == 0 else {

@@ -1,5 +1,6 @@
 // The journal's side of the queue: takes what is pending, and writes it group by group.
 import Glibc
+import HubBytes
 import Synchronization
 
 extension GroupCommit {
@@ -47,7 +48,9 @@ extension GroupCommit {
     _ writer: inout JournalWriter, clock: () -> Int64, onChange: () -> Void
   ) throws(JournalError) {
     var groups = PendingGroups()
+    var nextLook = Int64.min
     while true {
+      lookAtRoom(writer, next: &nextLook)
       if groups.isEmpty {
         switch waitForWork() {
         case .end: return
@@ -125,6 +128,15 @@ extension GroupCommit {
     return currentCondition != before
   }
 
+  /// Notes how much room the disk has, no more often than each `placeInterval`: on this thread, for on some disks even
+  /// that question waits.
+  private func lookAtRoom(_ writer: borrowing JournalWriter, next: inout Int64) {
+    guard Self.now() >= next else { return }
+    let free = writer.freeBytes()
+    locked { $0.counters.freeBytes = free }
+    next = Self.now() + placeInterval
+  }
+
   private func sealIfAsked(_ writer: inout JournalWriter) {
     locked { state in
       guard state.wantsSeal else { return }
@@ -149,8 +161,11 @@ extension GroupCommit {
     _ = try unsafe batch.bytes.withBytes { (bytes) throws(JournalError) in
       try unsafe writer.append(UnsafeRawBufferPointer(rebasing: bytes[range]), created: created)
     }
-    let took = UInt64(Self.now() - began)
-    locked { $0.counters.busyNanoseconds += took }
+    let took = Self.now() - began
+    locked {
+      $0.counters.busyNanoseconds += UInt64(took)
+      $0.counters.commitTimes.record(nanoseconds: took)
+    }
   }
 
   private func note(_ condition: JournalCondition, storing submissions: Int, bytes: Int) {

@@ -1,4 +1,5 @@
 // What a journal says of itself while it is written.
+public import HubBytes
 public import Synchronization
 
 /// How the journal is.
@@ -18,7 +19,11 @@ public struct JournalCounters: Sendable, Equatable {
   public var bytes: UInt64 = 0
   /// Time spent in write and fdatasync.
   public var busyNanoseconds: UInt64 = 0
+  /// How long each group took, write and fdatasync.
+  public var commitTimes = LatencyHistogram()
   public var timesFull: UInt64 = 0
+  /// Bytes that are free on the journal's disk, some seconds old; nil while nobody knows.
+  public var freeBytes: UInt64?
   /// Why nothing could be stored the last time.
   public var lastFull: JournalError?
 }

@@ -8,6 +8,8 @@ public protocol JournalFiles: AnyObject {
   var path: String { get }
   /// Whether `path` still leads to this directory.
   var isInPlace: Bool { get }
+  /// Bytes that this process may still write on its disk; nil where that cannot be known.
+  func freeBytes() -> UInt64?
   /// The names of all files.
   func names() throws(SystemError) -> [String]
   /// What has this name; nil where nothing has.

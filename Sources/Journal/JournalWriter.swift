@@ -64,6 +64,9 @@ public struct JournalWriter: ~Copyable {
     guard segment?.isLinked ?? true else { throw .gone(path: "\(files.path)/\(segmentName)") }
   }
 
+  /// Bytes that are free on the disk; nil where it does not say.
+  func freeBytes() -> UInt64? { files.freeBytes() }
+
   private mutating func removeLossMark() {
     do throws(SystemError) {
       try files.remove(LossMark.name)

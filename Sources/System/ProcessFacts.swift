@@ -26,6 +26,13 @@ public enum ProcessFacts {
     return (Int(clamping: limit.rlim_cur), Int(clamping: limit.rlim_max))
   }
 
+  /// Descriptors that this process may have open now; 0 where the kernel does not say.
+  public static var openFiles: Int {
+    var limit = rlimit()
+    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
+    return Int(clamping: limit.rlim_cur)
+  }
+
   /// Raises the limit of open files to `wanted`, or as far as it may; never lowers it. Returns what it is then.
   public static func raiseOpenFileLimit(to wanted: Int = .max) throws(SystemError) -> Int {
     let (current, maximum) = try openFileLimit()

@@ -24,7 +24,8 @@ let serve = Verb(
 private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   if arguments.has("check") { return try checkSettings(arguments) }
   let options = try ServeOptions(arguments)
-  let configuration = options.server
+  var configuration = options.server
+  configuration.commit = Build.commit
   let signals = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2]
   do throws(SystemError) {
     try blockSignals(signals)
@@ -80,7 +81,7 @@ private func announce(_ server: Server, _ configuration: ServerConfiguration) {
 
 /// SIGHUP: reads the files again that may change while it runs.
 private func reload(_ server: Server, _ options: ServeOptions) {
-  if let files = options.tlsFiles, let tls = options.server.tls { files.reload(tls, server.log) }
+  if let files = options.tlsFiles, let tls = options.server.tls { files.reload(tls, server) }
   if options.tokenKeys != nil || options.deviceKeys != nil { options.reloadTokens(server) }
   if options.tlsFiles == nil, options.tokenKeys == nil, options.deviceKeys == nil {
     server.log(.info, "nothing_to_reload", ["hint": "started without --tls-cert, --token-keys and --device-keys"])

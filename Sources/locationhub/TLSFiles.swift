@@ -32,12 +32,14 @@ struct TLSFiles {
   }
 
   /// Reads the files again. Ones that can't be used change nothing: the hub goes on with what it has, and says so.
-  func reload(_ tls: TLSServer, _ log: Log) {
+  func reload(_ tls: TLSServer, _ server: Server) {
     do throws(CommandError) {
       try replace(tls)
-      log(.info, "tls_reloaded", ["certificate": certificateFile])
+      server.noteReload(.tls, isSuccessful: true)
+      server.log(.info, "tls_reloaded", ["certificate": certificateFile])
     } catch {
-      log(.error, "tls_reload_failed", ["reason": "\(error)"])
+      server.noteReload(.tls, isSuccessful: false)
+      server.log(.error, "tls_reload_failed", ["reason": "\(error)"])
     }
   }
 

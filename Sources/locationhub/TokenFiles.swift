@@ -47,7 +47,9 @@ extension ServeOptions {
   func reloadTokens(_ server: Server) {
     do throws(CommandError) {
       if let access = try tokenAccess() { server.replaceTokens(access) }
+      server.noteReload(.tokens, isSuccessful: true)
     } catch {
+      server.noteReload(.tokens, isSuccessful: false)
       server.log(.error, "reload_failed", ["reason": "\(error)"])
     }
   }

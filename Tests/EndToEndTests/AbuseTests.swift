@@ -153,7 +153,7 @@ extension EndToEnd.Abuse {
     // buffers that stay as large as they once were.
     #expect(after.fixes("accepted") == after["fixes_received_total"])
     #expect(after["positions_published_total"] == after["fixes_received_total"])
-    let growth = after["resident_bytes"] - before["resident_bytes"]
+    let growth = after["process_resident_memory_bytes"] - before["process_resident_memory_bytes"]
     // What is freed stays resident in the address sanitizer's quarantine, and the thread sanitizer's history grows.
     #expect(isSanitized || growth < 12 * 1024 * 1024, "\(Int(growth) >> 10) KiB more than before")
     print("abuse: \(Int(growth) >> 10) KiB more resident memory than before")

@@ -146,7 +146,7 @@ extension EndToEnd.HTTPEndpoints {
     let hub = try TestHub(loops: loops)
     let before = try hub.metrics()
     #expect(before.fixes("accepted") == 0)
-    #expect(before["resident_bytes"] > 1_000_000)
+    #expect(before["process_resident_memory_bytes"] > 1_000_000)
     let driver = try hub.driver("d1")
     let rider = try hub.rider("r1")
     try rider.subscribe("trip:T1")

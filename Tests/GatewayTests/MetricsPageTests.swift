@@ -59,7 +59,7 @@ import Testing
       let type = try #require(page.types[family], "\(sample.name) has no family")
       #expect(["counter", "gauge", "histogram"].contains(type))
       #expect((type == "counter") == family.hasSuffix("_total"), "\(family) is a \(type)")
-      #expect(sample.name.hasPrefix("locationhub_"))
+      #expect(sample.name.hasPrefix("locationhub_") || sample.name.hasPrefix("process_"))
     }
   }
 
@@ -126,7 +126,7 @@ import Testing
     #expect(page.value("locationhub_table_entries", "table=\"events\"") == 6)
     #expect(page.value("locationhub_table_limit_hits_total", "table=\"areas\"") == 8)
     #expect(page.value("locationhub_limit_hits_total", "limit=\"queries_per_identity\"") == 4)
-    #expect(page.value("locationhub_resident_bytes") == 4096)
+    #expect(page.value("process_resident_memory_bytes") == 4096)
     for code in ErrorCode.allCases { #expect(page.value("locationhub_errors_total", "code=\"\(code.name)\"") != nil) }
     for refusal in Tracker.Refusal.allCases {
       #expect(page.value("locationhub_fixes_total", "outcome=\"refused_\(refusal.name)\"") != nil)
@@ -154,6 +154,24 @@ import Testing
     }
     let tables = page.samples.filter { $0.name == "locationhub_table_capacity" }
     #expect(tables.count == HubTable.allCases.count + 7 && tables.allSatisfy { $0.value > 0 })
+  }
+
+  @Test("what the operator is told of the process: start, certificate, reloads, drain, release")
+  func process() throws {
+    var reading = MetricsReading(loops: [LoopCounters()], hub: HubCounters(), tables: bounds, residentBytes: 4096)
+    (reading.started, reading.certificateEnd, reading.commit) = (1_795_520_407_910, 1_798_112_407, "0123456789ab")
+    reading.isDraining = true
+    reading.reloads = [("tls", false, 1_795_520_407_910)]
+    let page = String(decoding: Metric.page(reading), as: UTF8.self)
+    for line in [
+      "process_start_time_seconds 1795520407.91", "locationhub_draining 1",
+      "locationhub_tls_certificate_not_after_timestamp_seconds 1798112407",
+      "locationhub_reload_successful{what=\"tls\"} 0",
+      "locationhub_reload_timestamp_seconds{what=\"tls\"} 1795520407",
+    ] {
+      #expect(page.contains("\n\(line)\n"), "\(line)")
+    }
+    #expect(page.contains("commit=\"0123456789ab\"} 1\n"))
   }
 
   @Test("the histogram's buckets ascend, never fall, end with +Inf, and agree with its count and sum")

@@ -40,6 +40,8 @@ public final class SimulatedDisk: JournalFiles, @unchecked Sendable {
 
   public var isInPlace: Bool { !isMovedAway }
 
+  public func freeBytes() -> UInt64? { isLimited ? UInt64(max(0, room)) : nil }
+
   public func names() throws(SystemError) -> [String] {
     try live()
     return Array(files.keys) + odd.keys

@@ -116,6 +116,7 @@ private final class HastyFiles: JournalFiles {
 
   var path: String { files.path }
   var isInPlace: Bool { files.isInPlace }
+  func freeBytes() -> UInt64? { files.freeBytes() }
   func names() throws(SystemError) -> [String] { try files.names() }
   func about(_ name: String) throws(SystemError) -> JournalFileFacts? { try files.about(name) }
   func read(_ name: String) throws(SystemError) -> [UInt8] { try files.read(name) }

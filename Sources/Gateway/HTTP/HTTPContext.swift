@@ -6,6 +6,7 @@ import HubHTTP
 import HubMessages
 import HubRuntime
 import HubSystem
+import HubTransport
 import HubWebSocket
 
 /// What is the same for all requests of a loop.
@@ -53,7 +54,16 @@ final class HTTPSettings {
         connectionsPerLoop: connectionsPerLoop, addresses: admissions.addressCount,
         identities: admissions.identityCount),
       residentBytes: ProcessFacts.residentBytes() ?? 0, cpuNanoseconds: ProcessFacts.cpuTimeNanoseconds(),
-      incompleteBytes: admissions.incomplete)
+      incompleteBytes: admissions.incomplete, started: shared.started, commit: configuration.commit,
+      isDraining: shared.lifecycle.isShuttingDown, reloads: reloads, certificateEnd: configuration.tls?.notAfter,
+      openFileLimit: ProcessFacts.openFiles)
+  }
+
+  private var reloads: [(what: StaticString, isSuccessful: Bool, timestamp: Int64)] {
+    Reloadable.allCases.map { what in
+      let outcome = shared.reloads.outcome(what)
+      return (what.name, outcome.isSuccessful, outcome.timestamp ?? shared.started)
+    }
   }
 
   /// What a browser must be told before its page may read an answer, unless the answer says so itself.

@@ -5,6 +5,7 @@ import HubCluster
 import HubCore
 import HubJournal
 import HubMessages
+import HubPages
 import HubRuntime
 import HubSystem
 import HubTransport
@@ -232,6 +233,12 @@ extension Metric {
     Metric("journal_busy_seconds_total", "Time spent writing and waiting for the disk.") {
       $0.journal?.commit.counters.busyNanoseconds
     },
+    Metric("journal_commit_seconds", bounds: latencyBounds, "Time of each group: write and fdatasync.") {
+      $0.journal?.commit.counters.commitTimes
+    },
+    Metric("journal_disk_free_bytes", "Bytes free on the journal's disk, some seconds old.") {
+      $0.journal?.commit.counters.freeBytes
+    },
     Metric("journal_full_total", "Times that the disk was full.") { $0.journal?.commit.counters.timesFull },
     Metric("journal_condition", "0 good, 1 full or its directory gone, 2 stopped after a failed write.") {
       $0.journal?.commit.currentCondition.rawValue
@@ -321,7 +328,25 @@ extension Metric {
   ]
 
   private static let process: [Metric] = [
-    Metric("resident_bytes", "Resident memory of the process.") { $0.residentBytes },
+    Metric("build_info", by: "version", and: "commit", "1, with what runs in its labels.") {
+      [(Release.name, $0.commit, 1 as UInt64)]
+    },
+    Metric("draining", "1 since it was told to stop.") { $0.isDraining ? 1 as UInt64 : 0 },
+    Metric("reload_successful", by: "what", "1 where what was read last could be used, at the start or on SIGHUP.") {
+      $0.reloads.map { ("\($0.what)", $0.isSuccessful ? 1 as UInt64 : 0) }
+    },
+    Metric("reload_timestamp_seconds", by: "what", "When what is in use was read, in seconds since 1970.") {
+      $0.reloads.map { ("\($0.what)", UInt64($0.timestamp / 1000)) }
+    },
+    Metric(
+      "tls_certificate_not_after_timestamp_seconds",
+      "When the certificate, or one of its chain, ends, in seconds since 1970."
+    ) { $0.certificateEnd },
+    Metric(name: "process_start_time_seconds", help: "When it was started, in seconds since 1970.") {
+      [("", nil, .seconds(Double($0.started) / 1000))]
+    },
+    Metric("process_max_fds", "Descriptors that the process may have open.") { $0.openFileLimit },
+    Metric("process_resident_memory_bytes", "Resident memory of the process.") { $0.residentBytes },
     Metric("process_cpu_seconds_total", "CPU time of the process, user and system.") { $0.cpuNanoseconds },
     Metric(
       "delivery_seconds", bounds: latencyBounds,

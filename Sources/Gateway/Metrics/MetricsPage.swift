@@ -22,6 +22,17 @@ struct MetricsReading {
   var cpuNanoseconds: Int64 = 0
   /// Input that is not complete, beyond what each peer has free.
   var incompleteBytes = 0
+  /// When the server was started (ms since 1970).
+  var started: Int64 = 0
+  var commit = "unknown"
+  /// It was told to stop.
+  var isDraining = false
+  /// What was read again: what, whether it could be used, and when the newest was read (ms since 1970).
+  var reloads: [(what: StaticString, isSuccessful: Bool, timestamp: Int64)] = []
+  /// When the certificate ends (s since 1970); nil without TLS.
+  var certificateEnd: Int64?
+  /// Descriptors that the process may have.
+  var openFileLimit = 0
 
   /// Of all loops together.
   func sum<Number: BinaryInteger>(_ value: (LoopCounters) -> Number) -> Number {
@@ -71,7 +82,7 @@ struct Metric: Sendable {
     case seconds(Double)
   }
 
-  /// Behind `locationhub_`. Counters end with `_total`, those of time with `_seconds_total`.
+  /// Behind `locationhub_`, but for what all programs have, which begins with `process_`. Counters end with `_total`, those of time with `_seconds_total`.
   let name: String
   /// The name of the label that tells the samples apart.
   var label: String?
@@ -79,12 +90,15 @@ struct Metric: Sendable {
   /// Nil where this server has no such thing.
   let samples: @Sendable (MetricsReading) -> [Sample]?
 
+  /// The whole name.
+  var family: String { name.hasPrefix("process_") ? name : "locationhub_" + name }
+
   /// As Prometheus has it.
   var kind: String { label == "le" ? "histogram" : name.hasSuffix("_total") ? "counter" : "gauge" }
 
   private func write(_ sample: Sample, into page: inout ByteBuffer) {
     let labels = label.flatMap { label in sample.label.map { "{\(label)=\"\($0)\"}" } } ?? ""
-    page.append(utf8: "locationhub_\(name)\(sample.suffix)\(labels) ")
+    page.append(utf8: "\(family)\(sample.suffix)\(labels) ")
     switch sample.value {
     case .count(let count): page.append(integer: count)
     case .seconds(let seconds): page.append(double: seconds)
@@ -97,7 +111,7 @@ struct Metric: Sendable {
     var page = ByteBuffer(capacity: 32 * 1024)
     for metric in all {
       guard let samples = metric.samples(reading) else { continue }
-      let name = "locationhub_\(metric.name)"
+      let name = metric.family
       page.append(utf8: "# HELP \(name) \(metric.help)\n# TYPE \(name) \(metric.kind)\n")
       for sample in samples { metric.write(sample, into: &page) }
     }
@@ -152,10 +166,10 @@ extension Metric {
   /// Times in microseconds, shown in seconds.
   init(
     _ name: String, bounds: [UInt64], _ help: String,
-    read: @escaping @Sendable (MetricsReading) -> LatencyHistogram
+    read: @escaping @Sendable (MetricsReading) -> LatencyHistogram?
   ) {
     self.init(name: name, label: "le", help: help) { reading in
-      let times = read(reading)
+      guard let times = read(reading) else { return nil }
       let buckets = bounds.map { ("_bucket", "\(Double($0) / 1e6)", .count(times.count(upTo: $0))) as Sample }
       return buckets + [
         ("_bucket", "+Inf", .count(times.count)), ("_sum", nil, .seconds(Double(times.sum) / 1e6)),

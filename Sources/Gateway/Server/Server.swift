@@ -248,6 +248,11 @@ public final class Server: Sendable {
       .info, "tokens_reloaded", ["keys": "\(access.verifier.keys.keys.count)", "revoked": "\(access.revoked.count)"])
   }
 
+  /// Has the metrics say whether what was read again could be used.
+  public func noteReload(_ what: Reloadable, isSuccessful: Bool) {
+    shared.reloads.note(what, isSuccessful: isSuccessful, at: ClockReading.read().unixMilliseconds)
+  }
+
   /// For what the operator should know.
   public var log: Log { shared.log }
 

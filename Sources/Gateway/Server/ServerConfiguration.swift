@@ -60,6 +60,8 @@ public struct ServerConfiguration: Sendable {
   public var fences: [Fence] = []
   public var limits = Limits()
   public var timings = HubTimings()
+  /// The commit that it was built of, for the metrics.
+  public var commit = "unknown"
   public var logLevel = LogLevel.info
   public var logFormat = LogFormat.logfmt
 

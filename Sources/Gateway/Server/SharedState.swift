@@ -1,5 +1,6 @@
 // The little that threads of one server share: whether it is going, its metrics, its log.
 import HubRuntime
+import HubSystem
 
 final class SharedState: Sendable {
   let lifecycle: Lifecycle
@@ -10,6 +11,9 @@ final class SharedState: Sendable {
   let journal: JournalQueue?
   let history: HistoryReader?
   let admissions: Admissions
+  let reloads = ReloadBoard()
+  /// When it was made (ms since 1970).
+  let started = ClockReading.read().unixMilliseconds
 
   /// `sessionLimit`: sessions of all loops together.
   init(configuration: ServerConfiguration, sessionLimit: Int = .max, log: Log? = nil) {

@@ -11,24 +11,38 @@ import HubSystem
 
 /// A server's side of TLS. Shared by all loops; a handshake uses what was newest when its first bytes came.
 public final class TLSServer: Sendable {
-  private let context: Locked<TLSContext>
+  private let context: Locked<(newest: TLSContext, notAfter: Int64)>
   let ticketKeys = TicketKeys()
 
   /// From PEM texts: the certificate with its chain behind it, and its private key.
   public init(certificate: [UInt8], key: [UInt8]) throws(TLSError) {
-    context = Locked(try TLSServer.makeContext(certificate, key, ticketKeys))
+    context = Locked((try TLSServer.makeContext(certificate, key, ticketKeys), try TLSServer.notAfter(certificate)))
   }
 
   /// New connections get this certificate, and tickets new keys; those that stand go on as they are, and sessions are
   /// resumed over it. Throws, and nothing changes, where it can't be used.
   public func replace(certificate: [UInt8], key: [UInt8]) throws(TLSError) {
-    let new = try TLSServer.makeContext(certificate, key, ticketKeys)
+    let new = (try TLSServer.makeContext(certificate, key, ticketKeys), try TLSServer.notAfter(certificate))
     context.withLock { $0 = new }
     ticketKeys.change()
   }
 
   /// A mutex for each handshake, which takes some hundred microseconds, is nothing.
-  var current: TLSContext { context.withLock { $0 } }
+  var current: TLSContext { context.withLock { $0.newest } }
+
+  /// When the newest certificate, or the one of its chain that ends first, is no longer valid (s since 1970).
+  public var notAfter: Int64 { context.withLock { $0.notAfter } }
+
+  private static func notAfter(_ certificates: [UInt8]) throws(TLSError) -> Int64 {
+    var first = Int64.max
+    _ = try unsafe forEachCertificate(in: certificates) { (certificate) throws(TLSError) in
+      defer { unsafe X509_free(certificate) }
+      var time = unsafe tm()
+      guard let end = unsafe X509_get0_notAfter(certificate), unsafe ASN1_TIME_to_tm(end, &time) == 1 else { return }
+      first = unsafe min(first, Int64(timegm(&time)))
+    }
+    return first
+  }
 
   private static func makeContext(
     _ certificate: [UInt8], _ key: [UInt8], _ ticketKeys: TicketKeys
