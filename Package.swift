@@ -44,6 +44,8 @@ let package = Package(
     .target(name: "HubCore", dependencies: ["HubMessages", "HubGeo", "HubBytes"]),
     hub("Tokens", ["HubBytes", "HubMessages", "CHubOpenSSL"]),
 
+    hub("Webhooks", ["HubTokens", "HubMessages", "HubBytes"]),
+
     hub("CommandLine"),
 
     // The pages, whose files a plugin puts into the executable.
@@ -147,6 +149,7 @@ let package = Package(
     tests("WebSocket", ["HubBytes", "HubHTTP"]),
     tests("HubCore", of: "HubCore", ["HubMessages", "HubGeo"]),
     tests("Tokens", ["HubMessages", "HubBytes"]),
+    tests("Webhooks", ["HubTokens", "HubMessages", "HubGeo", "HubBytes"]),
     tests("System", ["CHubLinux"]),
     tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates", "HubTransportSupport"]),
     tests("Journal", ["HubSystem", "HubJournalSupport"]),
