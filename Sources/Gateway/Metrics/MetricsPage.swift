@@ -82,7 +82,8 @@ struct Metric: Sendable {
     case seconds(Double)
   }
 
-  /// Behind `locationhub_`, but for what all programs have, which begins with `process_`. Counters end with `_total`, those of time with `_seconds_total`.
+  /// Behind `locationhub_`, but for what all programs have, which begins with `process_`. Counters end with `_total`,
+  /// those of time with `_seconds_total`.
   let name: String
   /// The name of the label that tells the samples apart.
   var label: String?
