@@ -180,7 +180,7 @@ struct Metrics {
     }
   }
 
-  subscript(_ name: String) -> Double { values["locationhub_" + name] ?? 0 }
+  subscript(_ name: String) -> Double { values[(name.hasPrefix("process_") ? "" : "locationhub_") + name] ?? 0 }
 
   func errors(_ code: String) -> Double { self["errors_total{code=\"\(code)\"}"] }
   func closes(_ code: UInt16) -> Double { self["closes_total{code=\"\(code)\"}"] }
