@@ -230,6 +230,7 @@ public struct ClusterNode: ~Copyable {
       guard now.uptime - peers[index].heard >= limits.silence else { continue }
       peers[index].isMember = false
       releaseInterest(of: index)
+      peers[index].append(.lost, limits)  // where it is there after all, it asks anew
       notices.append(.peerLeft(peers[index].name))
     }
   }
