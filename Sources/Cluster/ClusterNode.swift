@@ -230,7 +230,7 @@ public struct ClusterNode: ~Copyable {
       guard now.uptime - peers[index].heard >= limits.silence else { continue }
       peers[index].isMember = false
       releaseInterest(of: index)
-      peers[index].append(.lost, limits)  // where it is there after all, it asks anew
+      peers[index].append(.lost, limits)  // it may be there after all: then it asks for its channels anew
       notices.append(.peerLeft(peers[index].name))
     }
   }

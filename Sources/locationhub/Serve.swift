@@ -15,7 +15,7 @@ let serve = Verb(
     Prints "listening on http://HOST:PORT …" (https with --tls-cert) on standard output when it is ready.
     On SIGHUP it reads --tls-cert, --tls-key, --token-keys, --revoked and --device-keys again; sessions go on, but for
     revoked ones.
-    What is not given is taken from the environment, as LHUB_MAX_DRIVERS for --max-drivers, then from the file of --config.
+    What is not given is taken from the environment (LHUB_MAX_DRIVERS for --max-drivers), then from the --config file.
     SIGUSR1 and SIGUSR2 are logged and ignored; a limit on the size of files (ulimit -f) is to it a full disk.
     """,
   options: ServeOptions.options, collectsFaults: true,

@@ -114,6 +114,15 @@ def notify(hub, channel, number):
         return json.load(reply)["sequence"]
 
 
+def move(hub, trip, status, key):
+    """A move of a trip over HTTP; the status of the answer."""
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{hub.port}/v1/trips/{trip}/status?role=ops&id=dispatch",
+        json.dumps({"status": status}).encode(), {"Idempotency-Key": key})
+    with urllib.request.urlopen(request, timeout=10) as reply:
+        return reply.status
+
+
 class World:
     """A driver with a trip at each hub, and somebody at each hub who follows each trip."""
 
@@ -128,7 +137,8 @@ class World:
             await driver.fix(0, f"trip-{name}")
             self.drivers[name] = driver
             self.watchers[name] = await Client(hub, "ops", f"ops-{name}").open()
-        await asyncio.sleep(0.5)
+        await eventually(
+            lambda: all(hub.figure("cluster_unclaimed") == 0 for hub in self.hubs.values()), 5, "trips are claimed")
         for watcher in self.watchers.values():
             for name in NAMES:
                 await watcher.subscribe(f"trip:trip-{name}")
@@ -206,11 +216,20 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         shown = self.cluster.status("--trip", "trip-hub-b", "--driver", "driver-hub-c").stdout
         for text in [*NAMES, "trip trip-hub-b: at hub-b", "driver driver-hub-c: at hub-c"]:
             self.assertIn(text, shown)
+        # A back end moves a trip over HTTP at whichever hub it reaches.
+        seen, numbers = self.world.point("hub-b", "hub-b")[1], []
+        for _ in range(2):
+            status = await asyncio.to_thread(move, self.cluster.hubs["hub-a"], "trip-hub-b", "arrived_pickup", "once")
+            self.assertEqual(status, 204)
+            numbers.append(await asyncio.to_thread(notify, self.cluster.hubs["hub-b"], "trip:trip-hub-b", 0))
+        self.assertGreater(numbers[0], seen + 1, "the move is an event")
+        self.assertEqual(numbers[1], numbers[0] + 1, "the same move again is none")
+        await eventually(lambda: self.world.point("hub-b", "hub-c")[1] == numbers[1], 3, "hub-c has seen all")
         # Who leaves costs nothing any more: no position of a trip that nobody follows elsewhere crosses.
         for watcher in self.world.watchers.values():
             await watcher.send("unsubscribe", channel="trip:trip-hub-a")
-        await asyncio.sleep(0.3)
         hub = self.cluster.hubs["hub-a"]
+        await eventually(lambda: hub.figure("cluster_followed") == 0, 3, "nobody follows hub-a elsewhere")
         before = hub.figure("cluster_states_out_total")
         await self.world.drive(1)
         self.assertEqual(hub.figure("cluster_states_out_total"), before)

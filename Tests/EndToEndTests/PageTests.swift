@@ -119,9 +119,10 @@ extension EndToEnd.PagesOverHTTP {
 
   @Test("streets come out of a file, and a file that can't be used keeps the hub from starting")
   func streets() throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "streets-\(UUID().uuidString)")
+    let directory = try JournalDirectory()
+    defer { withExtendedLifetime(directory) {} }
+    let folder = URL(filePath: directory.path)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: folder) }
     try "id,lat,lon\n1,43.1,7.1\n2,43.2,7.2\n".write(
       to: folder.appending(path: "a_nodes.csv"), atomically: true, encoding: .utf8)
     let edges = folder.appending(path: "a_edges.csv")

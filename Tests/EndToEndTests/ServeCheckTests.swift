@@ -10,9 +10,10 @@ extension EndToEnd {
 extension EndToEnd.ServeChecks {
   @Test("good settings: each is printed with its source, and nothing is bound or written")
   func good() throws {
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("hub-check-\(UUID().uuidString)")
+    let directory = try JournalDirectory()
+    defer { withExtendedLifetime(directory) {} }
+    let folder = URL(filePath: directory.path)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: folder) }
     let file = try TemporaryFile("heartbeat = 7\nallow-origin = https://a.example\nallow-origin = https://b.example\n")
     let listener = try Listener()
     let outcome = try HubProcess.run(

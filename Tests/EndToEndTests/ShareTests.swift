@@ -181,9 +181,10 @@ extension EndToEnd.Shares {
 
   @Test("a share, and that another was ended, are there after a kill -9")
   func restart() throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: "shares-\(UUID().uuidString)")
+    let directory = try JournalDirectory()
+    defer { withExtendedLifetime(directory) {} }
+    let folder = URL(filePath: directory.path)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: folder) }
     let key = folder.appending(path: "key")
     try "a secret of the hub's own, long enough\n".write(to: key, atomically: true, encoding: .utf8)
     // The clients' tokens have a key of their own.

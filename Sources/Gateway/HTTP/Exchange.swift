@@ -15,6 +15,8 @@ struct PendingTrip {
   let showsForgotten: Bool
   /// Nil for the trip itself.
   let track: TrackRequest?
+  /// It is shown because it was moved, which stands whether or not it can be shown here.
+  var isMoved = false
 }
 
 /// What a request waits for, with what its answer needs.

@@ -40,7 +40,8 @@ enum HubAnswer {
     case .ack(let ack):
       switch awaited {
       case .phone(let format): return .respond(PhoneEndpoints.success(format))
-      case .move(let trip): return .query(.trip(trip), .trip(PendingTrip(id: trip, showsForgotten: false, track: nil)))
+      case .move(let trip):
+        return .query(.trip(trip), .trip(PendingTrip(id: trip, showsForgotten: false, track: nil, isMoved: true)))
       case .statusSet(let driver): return .query(.driver(driver))
       case .hub, .trip, .wholeFences, .trips, .history, .metrics, .channels, .message:
         return .respond(DriverEndpoints.answer(ack.batch))

@@ -71,6 +71,8 @@ enum TripEndpoints {
       return .consult(.track(report, track, request.time))
     case (.trip(let report, let isNew), _):
       return .respond(Response(report, time: request.time, isNew: isNew))
+    // Another hub has the trip, and has moved it.
+    case (.refused, .trip(let pending)) where pending.isMoved: return .respond(Response(.noContent))
     case (.refused(let error), .trip(let pending)) where pending.showsForgotten && error.code == .unknownTrip:
       return .consult(.forgotten(pending.id, pending.track, request.time))
     case (.refused(let error), _): throw Refusal(error)
