@@ -178,7 +178,8 @@ struct SessionLoop: ~Copyable {
   }
 
   mutating func armLoopTimer() {
-    var next = min(clock.nextTick, hub.nextTurn, pending.nextMetricsLook, fanOut.deadline ?? .max)
+    // In pairs: `min` of four makes an array, 400 instructions of a turn.
+    var next = min(min(clock.nextTick, hub.nextTurn), min(pending.nextMetricsLook, fanOut.deadline ?? .max))
     if !inputs.isEmpty || budget.isAnyoneWaiting || !pending.isEmpty { next = now.uptime }
     loop.setLoopTimer(at: next)
   }
