@@ -179,9 +179,8 @@ struct SessionLoop: ~Copyable {
 
   mutating func armLoopTimer() {
     // In pairs: `min` of four makes an array, 400 instructions of a turn.
-    var next = min(min(clock.nextTick, hub.nextTurn), min(pending.nextMetricsLook, fanOut.deadline ?? .max))
-    if !inputs.isEmpty || budget.isAnyoneWaiting || !pending.isEmpty { next = now.uptime }
-    loop.setLoopTimer(at: next)
+    let next = min(min(clock.nextTick, hub.nextTurn), min(pending.nextMetricsLook, fanOut.deadline ?? .max))
+    loop.setLoopTimer(at: inputs.isEmpty && !budget.isAnyoneWaiting && pending.isEmpty ? next : now.uptime)
   }
 
   // MARK: Once a second
