@@ -71,7 +71,7 @@ struct SessionLoop: ~Copyable {
     incomplete = IncompleteInputs(limits, shared.admissions)
     report = CounterReport(shared.metrics, loop: index)
     clock = LoopClock(loop.now)
-    drain = Drain(seconds: configuration.drainSeconds)
+    drain = Drain(configuration)
     log = LoopLog(shared.log, loop: self.index)
     loop.setLoopTimer(at: clock.nextTick)
   }
@@ -194,7 +194,10 @@ struct SessionLoop: ~Copyable {
       for slot in 0..<sessions.endIndex where sessions[slot].phase == .open { control.arm(&sessions[slot], now: now) }
     }
     publishCounters()
-    if index == 0 { inputs.append(.figures(report.figures(http.settings.metrics(), now: now))) }
+    if index == 0 {
+      inputs.append(.figures(report.figures(http.settings.metrics(), now: now)))
+      shared.serviceManager?.alive(at: now.uptime)
+    }
     checkDrain()
   }
 
@@ -219,12 +222,12 @@ struct SessionLoop: ~Copyable {
   mutating func publishCounters() { report.publish(allCounters, hub.counters) }
 
   private mutating func checkDrain() {
-    switch drain.step(shared.lifecycle, connections: counters.connections, now: now.uptime) {
+    let (slots, connections) = (sessions.endIndex, counters.connections)
+    switch drain.step(shared.lifecycle, slots: slots, connections: connections, now: now.uptime) {
     case .serve(let end): return clock.tick(by: end ?? .max)
-    case .begin:
+    case .dismiss(let slots):
       loop.stopListening()
-      for slot in 0..<sessions.endIndex { dismiss(slot) }
-      return checkDrain()
+      for slot in slots { dismiss(slot) }
     case .wait: break
     case .stop: loop.stop()
     }

@@ -157,6 +157,9 @@ struct ServeOptions: Sendable {
       "drain-delay", \.server.drainDelay, .number(0...300), "SECONDS",
       "fail readiness this long before sessions are told to go"),
     Setting(
+      "drain-spread", \.server.drainSpread, .number(0...600), "SECONDS",
+      "then tell sessions to go evenly over this time; 0: all at once"),
+    Setting(
       "log-level", \.server.logLevel, .choice(LogLevel.allCases.map { ("\($0.name)", $0) }), "LEVEL",
       "debug, info, warning or error"),
     Setting(

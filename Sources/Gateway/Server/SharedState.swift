@@ -12,6 +12,7 @@ final class SharedState: Sendable {
   let history: HistoryReader?
   let admissions: Admissions
   let reloads = ReloadBoard()
+  let serviceManager: ServiceManager?
   /// When it was made (ms since 1970).
   let started = ClockReading.read().unixMilliseconds
 
@@ -27,6 +28,7 @@ final class SharedState: Sendable {
       HistoryReader(
         questions: configuration.limits.historyQuestions, answerBytes: configuration.limits.historyAnswerBytes)
     }
+    serviceManager = configuration.serviceManager
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
   }
 }
