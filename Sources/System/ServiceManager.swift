@@ -73,7 +73,8 @@ public final class ServiceManager: Sendable {
   public static func inherited(
     environment: [String: String], pid: Int32? = nil
   ) -> [(name: String, descriptor: Int32)] {
-    guard environment["LISTEN_PID"] == "\(pid ?? getpid())", let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }),
+    guard environment["LISTEN_PID"] == "\(pid ?? getpid())",
+      let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }),
       (1...64).contains(count)
     else { return [] }
     let names = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":", omittingEmptySubsequences: false)

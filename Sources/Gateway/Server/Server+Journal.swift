@@ -10,7 +10,8 @@ extension Server {
     _ configuration: ServerConfiguration, _ shared: SharedState, into hub: inout Hub, _ incarnation: Incarnation
   ) throws(JournalError) -> WriterBox? {
     guard let configured = configuration.journal, let journal = shared.journal else { return nil }
-    return try configured.recover(into: &hub, recordLimit: journal.recordLimit, newEpoch: incarnation.epoch, shared.log) {
+    return try configured.recover(into: &hub, recordLimit: journal.recordLimit, newEpoch: incarnation.epoch, shared.log)
+    {
       shared.serviceManager?.extendStart(at: ClockReading.read().uptimeNanoseconds)
     }
   }

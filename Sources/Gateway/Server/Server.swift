@@ -116,7 +116,8 @@ public final class Server: Sendable {
   }
 
   private static func start(
-    on address: SocketAddress, _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits, _ shared: SharedState,
+    on address: SocketAddress, _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits,
+    _ shared: SharedState,
     _ hub: sending HubBox, _ writer: WriterBox?, _ maintenance: JournalMaintenance?, _ lock: consuming PortLock?
   ) throws(SystemError) -> Server {
     var threads = Threads()

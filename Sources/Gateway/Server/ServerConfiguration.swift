@@ -81,7 +81,9 @@ public struct ServerConfiguration: Sendable {
     guard (1...64).contains(loops) else { throw .badLoopCount(loops) }
     guard let address = inherited?.address ?? SocketAddress(host: host, port: port) else { throw .badAddress(host) }
     guard adminPort == nil || SocketAddress(host: adminHost, port: 0) != nil else { throw .badAddress(adminHost) }
-    guard address.isLoopback || !allowsDevelopmentCredentials else { throw .developmentCredentialsNotOnLoopback(address.host) }
+    guard address.isLoopback || !allowsDevelopmentCredentials else {
+      throw .developmentCredentialsNotOnLoopback(address.host)
+    }
     return address
   }
 
