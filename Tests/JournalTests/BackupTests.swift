@@ -17,7 +17,7 @@ private final class BusyDisk: JournalFiles {
   }
 
   private func live() throws(SystemError) {
-    do throws(JournalError) { try happens() } catch { throw SystemError(call: "\(error)", errno: 5) }
+    do throws(JournalError) { try happens() } catch { throw SystemError(call: "append", errno: 5) }
   }
 
   var path: String { disk.path }
