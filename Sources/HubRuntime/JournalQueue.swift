@@ -26,6 +26,8 @@ public struct JournalConfiguration: Sendable {
 package final class JournalQueue: Sendable {
   package let commit: GroupCommit
   package let maintenance = Locked(MaintenanceCounters())
+  /// What replaces the rule of the start; nil until there is one.
+  package let retention = Locked<RetentionRule?>(nil)
   private let limits: JournalLimits
   private let log: Log
   private let watch = Locked(FullDiskWatch())

@@ -1,9 +1,9 @@
 // A copy of a journal that can be started from, made beside the hub that writes it.
 //
 // Nothing is locked and nobody waits. All files are opened first, the newest snapshot before the segments: what
-// retention deletes afterwards stays readable. Of each segment the groups are copied whose sums are right, of the newest
-// one up to its last whole group. So the copy holds everything that was stored when it began, and is what a crash at
-// some later moment would have left.
+// retention deletes afterwards stays readable. Of each segment the groups are copied whose sums are right, of the
+// newest one up to its last whole group. So the copy holds everything that was stored when it began, and is what a
+// crash at some later moment would have left.
 import Glibc
 import HubSystem
 
@@ -20,8 +20,8 @@ public struct JournalBackup: Sendable, Equatable {
   }
 
   /// Copies the journal in `source` to a directory at `path`, which must not be there yet, and reads the copy back:
-  /// `check` says of each payload whether it makes sense. The copy is made under another name beside it and gets its own
-  /// when it is on stable storage, so that there is never half of one. O(bytes), with a segment in memory.
+  /// `check` says of each payload whether it makes sense. The copy is made under another name beside it and gets its
+  /// own when it is on stable storage, so that there is never half of one. O(bytes), with a segment in memory.
   ///
   /// Throws `damaged` where a group or a snapshot is not as it was written, or one is missing: a copy of that would not
   /// start either.
@@ -139,8 +139,8 @@ public struct JournalBackup: Sendable, Equatable {
     return file.map { Opened(name: name, file: $0) }
   }
 
-  /// Copies a segment's whole groups, which begin with `next`; afterwards that is the group behind them. Behind those of
-  /// the newest segment there may be one that is being written.
+  /// Copies a segment's whole groups, which begin with `next`; afterwards that is the group behind them. Behind those
+  /// of the newest segment there may be one that is being written.
   private mutating func copy(
     _ segment: Opened, isLast: Bool, next: inout UInt64, to target: any JournalFiles, _ limits: JournalLimits
   ) throws(JournalError) {

@@ -14,7 +14,7 @@ let serve = Verb(
     That takes up to 5 s after --drain-delay and --drain-spread.
     Prints "listening on http://HOST:PORT …" (https with --tls-cert) on standard output when it is ready.
     On SIGHUP it reads --tls-cert, --tls-key, --token-keys, --revoked and --device-keys again; sessions go on, but for
-    revoked ones.
+    revoked ones. It reads --config again, too, and says which settings have changed, and which need a restart.
     What is not given is taken from the environment (LHUB_MAX_DRIVERS for --max-drivers), then from the --config file.
     A service manager may hand over the sockets (LISTEN_FDS, named http and admin) and is told how things stand
     (NOTIFY_SOCKET, WATCHDOG_USEC).
@@ -61,9 +61,11 @@ private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   }
   let manager = configuration.serviceManager
   manager?.ready("listening on \(server.address)")
+  var settings = ReloadedSettings(arguments, options)
   waitForEnd(of: server, signals) {
     manager?.reloading(at: ClockReading.read().uptimeNanoseconds)
     reload(server, options)
+    settings.reload(server)
     manager?.ready("listening on \(server.address)")
   }
   manager?.stopping()
@@ -115,8 +117,11 @@ private func announce(_ server: Server, _ configuration: ServerConfiguration) {
 private func reload(_ server: Server, _ options: ServeOptions) {
   if let files = options.tlsFiles, let tls = options.server.tls { files.reload(tls, server) }
   if options.tokenKeys != nil || options.deviceKeys != nil { options.reloadTokens(server) }
-  if options.tlsFiles == nil, options.tokenKeys == nil, options.deviceKeys == nil {
-    server.log(.info, "nothing_to_reload", ["hint": "started without --tls-cert, --token-keys and --device-keys"])
+  if options.tlsFiles == nil, options.tokenKeys == nil, options.deviceKeys == nil,
+    options.given?.isGiven("config") != true
+  {
+    server.log(
+      .info, "nothing_to_reload", ["hint": "started without --config, --tls-cert, --token-keys and --device-keys"])
   }
 }
 

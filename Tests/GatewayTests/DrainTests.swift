@@ -7,35 +7,29 @@ import Testing
 @Suite struct DrainTests {
   private static let second: Int64 = 1_000_000_000
 
-  private func drain(spread: Double) -> Drain {
-    var configuration = ServerConfiguration()
-    configuration.drainSpread = spread
-    return Drain(configuration)
-  }
-
   @Test("without a spread all are told at once; the loop ends when they have gone, or after its time")
   func together() {
     let lifecycle = Lifecycle(delaySeconds: 2)
-    var drain = drain(spread: 0)
-    #expect(drain.step(lifecycle, slots: 7, connections: 7, now: 0) == .serve(until: nil))
+    var drain = Drain(seconds: 4)
+    #expect(drain.step(lifecycle, 7, connections: 7, now: 0) == .serve(until: nil))
     lifecycle.requestStop(at: 10)
-    #expect(drain.step(lifecycle, slots: 7, connections: 7, now: 20) == .serve(until: 2 * Self.second + 10))
+    #expect(drain.step(lifecycle, 7, connections: 7, now: 20) == .serve(until: 2 * Self.second + 10))
     #expect(!drain.isDraining)
-    #expect(drain.step(lifecycle, slots: 7, connections: 7, now: 2 * Self.second + 10) == .dismiss(0..<7))
+    #expect(drain.step(lifecycle, 7, connections: 7, now: 2 * Self.second + 10) == .dismiss(0..<7))
     #expect(drain.isDraining)
-    #expect(drain.step(lifecycle, slots: 7, connections: 1, now: 3 * Self.second) == .wait)
-    #expect(drain.step(lifecycle, slots: 7, connections: 0, now: 3 * Self.second) == .stop)
-    #expect(drain.step(lifecycle, slots: 7, connections: 1, now: 6 * Self.second + 10) == .stop)
+    #expect(drain.step(lifecycle, 7, connections: 1, now: 3 * Self.second) == .wait)
+    #expect(drain.step(lifecycle, 7, connections: 0, now: 3 * Self.second) == .stop)
+    #expect(drain.step(lifecycle, 7, connections: 1, now: 6 * Self.second + 10) == .stop)
   }
 
   @Test("10,000 sessions over 20 s: each is told once, never more than 700 in any second, and no newcomer is taken")
   func spread() {
-    let lifecycle = Lifecycle(delaySeconds: 0)
-    var drain = drain(spread: 20)
+    let lifecycle = Lifecycle(delaySeconds: 0, spreadSeconds: 20)
+    var drain = Drain(seconds: 4)
     lifecycle.requestStop(at: 0)
     var told: [Int64] = []
     for now in stride(from: Int64(0), through: 20 * Self.second, by: 20_000_000) {
-      switch drain.step(lifecycle, slots: 10_000, connections: 10_000 - told.count, now: now) {
+      switch drain.step(lifecycle, 10_000, connections: 10_000 - told.count, now: now) {
       case .dismiss(let slots):
         #expect(slots.lowerBound == told.count)
         told += slots.map { _ in now }
@@ -48,6 +42,6 @@ import Testing
       let inSecond = told.filter { $0 >= start && $0 < start + Self.second }.count
       #expect(inSecond <= 700, "\(inSecond) from \(start)")
     }
-    #expect(drain.step(lifecycle, slots: 10_000, connections: 0, now: 20 * Self.second) == .stop)
+    #expect(drain.step(lifecycle, 10_000, connections: 0, now: 20 * Self.second) == .stop)
   }
 }

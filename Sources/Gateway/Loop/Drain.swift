@@ -1,8 +1,8 @@
 // How one loop ends: sessions are closed, all at once or spread over a time, and the loop stops when they have gone, or
 // when their time is over.
 //
-// Spread, because clients that are told to go together come back together: a hub with 10,000 of them would give the next
-// one 10,000 handshakes in a second.
+// Spread, because clients that are told to go together come back together: a hub with 10,000 of them would give the
+// next one 10,000 handshakes in a second.
 import HubRuntime
 
 /// A loop's part of a drain.
@@ -19,20 +19,17 @@ struct Drain {
   }
 
   private let seconds: Double
-  private let spread: Double
   /// When the first sessions were told to go (uptime, ns); nil before the drain.
   private var began: Int64?
   /// Slots below this were told.
   private var told = 0
 
-  init(_ configuration: ServerConfiguration) {
-    (seconds, spread) = (configuration.drainSeconds, configuration.drainSpread)
-  }
+  init(seconds: Double) { self.seconds = seconds }
 
   var isDraining: Bool { began != nil }
 
   /// `slots`: all that sessions may be in.
-  mutating func step(_ lifecycle: Lifecycle, slots: Int, connections: Int, now: Int64) -> Step {
+  mutating func step(_ lifecycle: Lifecycle, _ slots: Int, connections: Int, now: Int64) -> Step {
     switch lifecycle.phase(at: now) {
     case .serving: return .serve(until: nil)
     case .unready: return .serve(until: lifecycle.drainsAt)
@@ -40,10 +37,11 @@ struct Drain {
     }
     let (isFirst, start) = (began == nil, began ?? now)
     began = start
-    let share = now < start + nanoseconds(spread) ? Double(now - start) / (spread * 1e9) : 1
+    let spread = lifecycle.spread
+    let share = now < start + spread ? Double(now - start) / Double(spread) : 1
     let due = told..<max(told, Int(Double(slots) * share))
     told = due.upperBound
     if isFirst || !due.isEmpty { return .dismiss(due) }
-    return connections == 0 || now >= start + nanoseconds(spread + seconds) ? .stop : .wait
+    return connections == 0 || now >= start + spread + nanoseconds(seconds) ? .stop : .wait
   }
 }

@@ -263,6 +263,16 @@ public final class Server: Sendable {
       .info, "tokens_reloaded", ["keys": "\(access.verifier.keys.keys.count)", "revoked": "\(access.revoked.count)"])
   }
 
+  /// Puts those settings of `configuration` in force that may change while a server runs; all others stay. Sessions go
+  /// on, also where there are more than a new limit allows.
+  public func apply(_ configuration: ServerConfiguration) {
+    shared.settings.replace(shared.settings.current.taking(live: configuration))
+    shared.log.setLevel(configuration.logLevel)
+    shared.lifecycle.setDrain(delaySeconds: configuration.drainDelay, spreadSeconds: configuration.drainSpread)
+    shared.journal?.retention.withLock { $0 = configuration.journal?.retention }
+    for waker in threads.wakers { waker.wake() }
+  }
+
   /// Has the metrics say whether what was read again could be used.
   public func noteReload(_ what: Reloadable, isSuccessful: Bool) {
     shared.reloads.note(what, isSuccessful: isSuccessful, at: ClockReading.read().unixMilliseconds)

@@ -13,8 +13,8 @@ public struct ServerConfiguration: Sendable {
   public var host = "127.0.0.1"
   /// 0 picks a free port.
   public var port: UInt16 = 8080
-  /// The socket that it listens on in place of `host` and `port`, where a service manager hands one over; and the one for
-  /// operators, in place of `adminHost` and `adminPort`.
+  /// The socket that it listens on in place of `host` and `port`, where a service manager hands one over; and the one
+  /// for operators, in place of `adminHost` and `adminPort`.
   public var inherited: InheritedListener?
   public var inheritedAdmin: InheritedListener?
   /// Is told that the hub is alive; nil where nobody wants to know.
@@ -85,6 +85,17 @@ public struct ServerConfiguration: Sendable {
       throw .developmentCredentialsNotOnLoopback(address.host)
     }
     return address
+  }
+
+  /// These settings, with those of `other` that may change while a server runs.
+  func taking(live other: ServerConfiguration) -> ServerConfiguration {
+    var taken = self
+    (taken.origins, taken.hosts, taken.trustedProxies) = (other.origins, other.hosts, other.trustedProxies)
+    (taken.drainDelay, taken.drainSpread) = (other.drainDelay, other.drainSpread)
+    taken.limits.connectionsPerAddress = other.limits.connectionsPerAddress
+    taken.limits.countsLoopbackConnections = other.limits.countsLoopbackConnections
+    taken.limits.sessionsPerIdentity = other.limits.sessionsPerIdentity
+    return taken
   }
 
   /// Sets `publicURL`, whose origin may use the hub from then on. False for what is not `http` or `https` and a host.
