@@ -36,6 +36,30 @@ private final class BusyDisk: JournalFiles {
   func synchronize() throws(SystemError) { try disk.synchronize() }
 }
 
+/// A journal's writer that several closures write with.
+private final class Writing {
+  var writer: JournalWriter
+  var written: [UInt8] = []
+  private var last: UInt64 = 0
+
+  init(_ bench: Bench) throws(JournalError) {
+    let recovered = try Recovery(files: bench.disk, limits: bench.limits).run(damage: .refuse) { _ in
+    } group: { _, _ in
+    }
+    writer = recovered.takeWriter()
+  }
+
+  /// Writes a record, and now and then does what maintenance does.
+  func live(_ bench: Bench, _ rule: RetentionRule, _ random: inout SplitMix64) throws(JournalError) {
+    let payload = KeyedRecords.record(UInt8.random(in: 0...3, using: &random), [1, 2, 3])
+    last = try writer.append(payload)
+    written += payload
+    guard Int.random(in: 0..<3, using: &random) == 0 else { return }
+    writer.sealSegment()
+    try bench.keep(through: last, rule)
+  }
+}
+
 @Suite struct BackupTests {
   @Test("whatever the hub does while a copy is made, a start from the copy finds at least what was stored before it")
   func beside() throws {
@@ -46,34 +70,21 @@ private final class BusyDisk: JournalFiles {
       bench.limits.segmentBytes = Int.random(in: 80...300, using: &random)
       var rule = RetentionRule()
       rule.bytes = Int.random(in: 0...400, using: &random)
-      let (limits, disk) = (bench.limits, bench.disk)
-      var written: [UInt8] = []
-      try bench.open { writer in
-        var last: UInt64 = 0
-        let live = { () throws(JournalError) in
-          let payload = KeyedRecords.record(UInt8.random(in: 0...3, using: &random), [1, 2, 3])
-          last = try writer.append(payload)
-          written += payload
-          guard Int.random(in: 0..<3, using: &random) == 0 else { return }
-          writer.sealSegment()
-          try bench.keep(through: last, rule)
-        }
-        for _ in 0..<Int.random(in: 0...8, using: &random) { try live() }
-        let before = written
-        var copy = Bench()
-        copy.limits = limits
-        let busy = BusyDisk(disk) { () throws(JournalError) in
-          if Int.random(in: 0..<2, using: &random) == 0 { try live() }
-        }
-        let backup = try JournalBackup.make(of: busy, in: copy.disk, limits: limits)
-        #expect(try copy.verify().damages == [], "seed \(seed)")
-        let state = try copy.state()
-        #expect(state.starts(with: before) && written.starts(with: state), "seed \(seed)")
-        #expect(state.count == 8 * Int(backup.lastGroup), "seed \(seed)")
-        if copy.disk.files.keys.contains(where: { $0.hasSuffix(".snapshot") }) { snapshots += 1 }
-        // It goes on from there.
-        try copy.open { writer in _ = try writer.append(KeyedRecords.record(9, [9])) }
+      let writing = try Writing(bench)
+      for _ in 0..<Int.random(in: 0...8, using: &random) { try writing.live(bench, rule, &random) }
+      let before = writing.written
+      let copy = Bench(limits: bench.limits)
+      let busy = BusyDisk(bench.disk) { [bench] () throws(JournalError) in
+        if Int.random(in: 0..<2, using: &random) == 0 { try writing.live(bench, rule, &random) }
       }
+      let backup = try JournalBackup.make(of: busy, in: copy.disk, limits: bench.limits)
+      #expect(try copy.verify().damages == [], "seed \(seed)")
+      let state = try copy.state()
+      #expect(state.starts(with: before) && writing.written.starts(with: state), "seed \(seed)")
+      #expect(state.count == 8 * Int(backup.lastGroup), "seed \(seed)")
+      if copy.disk.files.keys.contains(where: { $0.hasSuffix(".snapshot") }) { snapshots += 1 }
+      // It goes on from there.
+      try copy.open { writer in _ = try writer.append(KeyedRecords.record(9, [9])) }
     }
     #expect(snapshots > 50)
   }
