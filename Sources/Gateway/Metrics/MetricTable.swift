@@ -126,6 +126,19 @@ extension Metric {
       ]
       return ofLoops + ofHub + ofOutboxes
     },
+    Metric("limit", by: "limit", "What limits are set to that one number says; 0 for none.") { reading in
+      let limits = reading.tables.limits
+      return [
+        ("\(LimitHit.sessions.name)", UInt64(reading.tables.sessions)),
+        ("\(LimitHit.connectionsPerAddress.name)", UInt64(limits.connectionsPerAddress)),
+        ("\(LimitHit.requestRate.name)", UInt64(limits.requestRate)),
+        ("\(LimitHit.incompleteBytes.name)", UInt64(limits.incompleteBytes)),
+        ("\(LimitHit.messageBytes.name)", UInt64(limits.messageBytes)),
+        ("\(LimitHit.fragments.name)", UInt64(limits.fragments)),
+        ("\(LimitHit.subscriptions.name)", UInt64(limits.subscriptionsPerSession)),
+        ("outbox_bytes", UInt64(limits.outboxBytesPerSession)), ("all_outbox_bytes", UInt64(limits.outboxBytes)),
+      ]
+    },
     Metric("incomplete_bytes", "Input that is not complete, beyond what each peer has free.") { $0.incompleteBytes },
     Metric("client_addresses", "Addresses that are counted or remembered.") { $0.tables.addresses },
   ]
@@ -345,6 +358,7 @@ extension Metric {
     Metric(name: "process_start_time_seconds", help: "When it was started, in seconds since 1970.") {
       [("", nil, .seconds(Double($0.started) / 1000))]
     },
+    Metric("process_open_fds", "Descriptors that the process has open; from Linux 6.2 on.") { $0.openDescriptors },
     Metric("process_max_fds", "Descriptors that the process may have open.") { $0.openFileLimit },
     Metric("process_resident_memory_bytes", "Resident memory of the process.") { $0.residentBytes },
     Metric("process_cpu_seconds_total", "CPU time of the process, user and system.") { $0.cpuNanoseconds },

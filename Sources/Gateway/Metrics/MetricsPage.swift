@@ -33,6 +33,7 @@ struct MetricsReading {
   var certificateEnd: Int64?
   /// Descriptors that the process may have.
   var openFileLimit = 0
+  var openDescriptors: Int?
 
   /// Of all loops together.
   func sum<Number: BinaryInteger>(_ value: (LoopCounters) -> Number) -> Number {
