@@ -120,8 +120,8 @@ public struct HTTPRefusal: Sendable {
 
   public static let all = [
     HTTPRefusal(
-      status: 400, codes: [.badJSON, .badMessage, .invalidLocation, .unknownChannel],
-      meaning: "the request or its parameters"),
+      status: 400, codes: [.badJSON, .badMessage, .unknownType, .invalidLocation, .unknownChannel],
+      meaning: "the request, its parameters or its body"),
     HTTPRefusal(
       status: 401, codes: [.unauthorized, .tokenExpired], reconnect: .withNewToken,
       meaning: "no credential, or one that is not valid; with `WWW-Authenticate`"),
@@ -145,6 +145,7 @@ public struct HTTPRefusal: Sendable {
         """),
     HTTPRefusal(status: 414, codes: [.tooLarge], meaning: "the request target is over its limit"),
     HTTPRefusal(status: 417, codes: [.badMessage], meaning: "`Expect` has something else than `100-continue`"),
+    HTTPRefusal(status: 426, codes: [.badMessage], meaning: "not a WebSocket handshake, or not version 13"),
     HTTPRefusal(
       status: 429, codes: [.rateLimited], reconnect: .backOff,
       meaning: """
@@ -156,10 +157,15 @@ public struct HTTPRefusal: Sendable {
       status: 500, codes: [.internalError], reconnect: .backOff,
       meaning: "the hub's journal cannot be read as a whole"),
     HTTPRefusal(
+      status: 501, codes: [.badMessage], reconnect: .backOff,
+      meaning: "a method or a transfer coding that this hub does not know"),
+    HTTPRefusal(
       status: 503, codes: [.rateLimited, .storageFull, .shuttingDown], reconnect: .backOff,
       meaning: """
         a table of the hub or its disk is [full](README.md#a-full-disk), or too many queries or tracks are under way; \
         the hub is going away; with `Retry-After`
         """),
+    HTTPRefusal(
+      status: 505, codes: [.badMessage], reconnect: .backOff, meaning: "another major version of HTTP than 1"),
   ]
 }

@@ -67,7 +67,7 @@ import Testing
       ("DELETE /v1/drivers/d", "GET, HEAD"), ("PATCH /v1/trips", "GET, HEAD, POST"),
       ("DELETE /v1/trips/t", "GET, HEAD, PATCH"), ("POST /v1/trips/t/track.gpx", "GET, HEAD"),
       ("POST /v1/fences", "GET, HEAD"), ("POST /v1/fences/f", "GET, HEAD, PUT, DELETE"),
-      ("OPTIONS /v1/notifications", "POST"),
+      ("OPTIONS /v1/notifications", "POST"), ("POST /v1/events", "GET"), ("HEAD /v1/events", "GET"),
     ])
   func methods(request: String, allowed: String) throws {
     let refusal = try #require(try refusal(request))

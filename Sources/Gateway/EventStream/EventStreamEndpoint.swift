@@ -19,10 +19,6 @@ enum EventStreamEndpoint {
     guard call.context.phase != .draining else {
       throw Refusal(.shuttingDown, "the hub is shutting down", retryAfter: 5)
     }
-    guard call.request.head.method == .get else {
-      throw Refusal(
-        .badMessage, "a stream is opened with GET", status: .methodNotAllowed, fields: [OutgoingField("Allow", "GET")])
-    }
     let names = try channels(call)
     let caller = try call.caller()
     guard !caller.isShare || call.time == .unixMilliseconds else {

@@ -85,7 +85,7 @@ struct HTTPRoute: Sendable {
     case only(HubMessages.Role, otherwise: StaticString)
   }
 
-  /// What is done at a method. That of `GET` is done for `HEAD`, too.
+  /// What is done at a method. That of `GET` is done for `HEAD`, too, unless it is a stream.
   struct Action: Sendable {
     let method: Method
     let access: Access
@@ -118,7 +118,7 @@ struct HTTPRoute: Sendable {
   static let commonParameters: [StaticString] = ["time", "access_token", "role", "id"]
 
   /// Between its slashes, with `{id}` for what may be anything.
-  private let path: [String]
+  let path: [String]
   /// The admin port has it.
   let isForOperators: Bool
   /// Pages of all origins may read it.
@@ -127,13 +127,15 @@ struct HTTPRoute: Sendable {
   let isForPhones: Bool
   /// The handler looks at the method itself.
   private let takesAnyMethod: Bool
+  /// Its answer has no end, and so no head alone.
+  private let isStream: Bool
   private let actions: [Action]
   /// The `Allow` field of a 405 (RFC 9110 §10.2.1).
   let allowedMethods: String
 
   init(
     _ path: String, isForOperators: Bool = false, isForAllOrigins: Bool = false, isForPhones: Bool = false,
-    takesAnyMethod: Bool = false,
+    takesAnyMethod: Bool = false, isStream: Bool = false,
     _ actions: Action...
   ) {
     self.path = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
@@ -141,8 +143,11 @@ struct HTTPRoute: Sendable {
     self.isForOperators = isForOperators
     self.isForPhones = isForPhones
     self.takesAnyMethod = takesAnyMethod
+    self.isStream = isStream
     self.actions = actions
-    allowedMethods = actions.map { $0.method == .get ? "GET, HEAD" : "\($0.method.name)" }.joined(separator: ", ")
+    let hasHead = !takesAnyMethod && !isStream
+    allowedMethods = actions.map { $0.method == .get && hasHead ? "GET, HEAD" : "\($0.method.name)" }
+      .joined(separator: ", ")
   }
 
   /// What stands in the path where the route has `{id}`; nil where it is another's path.
@@ -156,6 +161,6 @@ struct HTTPRoute: Sendable {
   }
 
   func action(for method: Method) -> Action? {
-    takesAnyMethod ? actions.first : actions.first { $0.method == (method == .head ? .get : method) }
+    takesAnyMethod ? actions.first : actions.first { $0.method == (method == .head && !isStream ? .get : method) }
   }
 }

@@ -22,7 +22,7 @@ enum Routes {
         "/v1/locations",
         .on(.post, for: phone, parameters: ["trip"], DriverEndpoints.locate)),
       HTTPRoute(
-        "/v1/events",
+        "/v1/events", isStream: true,
         .on(.get, parameters: ["lastEventId"], repeatable: ["channel"], EventStreamEndpoint.open)),
       HTTPRoute("/v1/owntracks", isForPhones: true, .on(.post, for: phone, PhoneEndpoints.ownTracks)),
       HTTPRoute(
