@@ -19,7 +19,6 @@ struct SessionLoop: ~Copyable {
   let loop: EventLoop
   let index: UInt32
   let shared: SharedState
-  private var settings: Current<ServerConfiguration>
   let limits: Limits
   let frameLimits: FrameLimits
   let http: HTTPService
@@ -52,7 +51,6 @@ struct SessionLoop: ~Copyable {
     self.loop = loop
     self.hub = hub
     self.shared = shared
-    settings = Current(shared.settings)
     self.adminListener = adminListener
     access = Current(shared.access)
     let limits = configuration.limits
@@ -167,10 +165,7 @@ struct SessionLoop: ~Copyable {
   /// Another loop has put something into this loop's mailbox, or something is stored: both are looked at when the turn
   /// ends; or somebody asks for counters; or the server is shutting down, which cannot wait for the next second.
   mutating func woken() {
-    if settings.pickUp() {
-      http.settings.configuration = settings.value
-      admission.take(settings.value)
-    }
+    if http.settings.pickUp() { admission.take(http.settings.configuration) }
     if access.pickUp() { for slot in 0..<sessions.endIndex { endIfRevoked(slot) } }
     if report.isAsked { report.publish(allCounters, hub.counters) }
     if shared.lifecycle.isShuttingDown { clock.tick(by: now.uptime) }
@@ -234,7 +229,7 @@ struct SessionLoop: ~Copyable {
     switch sessions[slot].phase {
     case .free, .closing: break
     case .open: close(slot, .goingAway)
-    case .http: if sessions[slot].exchange?.isAnswering != true { loop.close(sessions[slot].connection) }
+    case .http: if sessions[slot].exchange?.mayBeDismissed == true { loop.close(sessions[slot].connection) }
     case .admitting: loop.abort(sessions[slot].connection)
     }
   }

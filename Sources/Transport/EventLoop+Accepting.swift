@@ -24,7 +24,7 @@ extension EventLoop {
   public func listen(
     on inherited: InheritedListener, isPaced: Bool = true, tls: TLSServer? = nil
   ) throws(SystemError) {
-    try watch(listener: try sockets.listener(inherited, limits: limits), isPaced: isPaced, tls: tls)
+    try watch(listener: try sockets.listener(inherited.duplicate(), limits: limits), isPaced: isPaced, tls: tls)
   }
 
   private func watch(listener socket: Int32, isPaced: Bool, tls: TLSServer?) throws(SystemError) {

@@ -33,8 +33,7 @@ struct SocketCalls {
   }
 
   /// A listener that another process has opened, for this loop. Its queue is as long as that process made it.
-  func listener(_ inherited: InheritedListener, limits: EventLoopLimits) throws(SystemError) -> Int32 {
-    let socket = try inherited.duplicate()
+  func listener(_ socket: consuming Descriptor, limits: EventLoopLimits) throws(SystemError) -> Int32 {
     try Self.setStreamOptions(socket.raw, limits)
     return socket.release()
   }

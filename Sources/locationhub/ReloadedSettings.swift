@@ -38,3 +38,12 @@ struct ReloadedSettings {
     }
   }
 }
+
+extension ServeOptions {
+  /// Which settings were given otherwise than in `before`, in the order of the table.
+  func changes(since before: ServeOptions) -> [Setting<ServeOptions>] {
+    ServeOptions.settings.filter { setting in
+      (given?.strings(setting.name) ?? []) != (before.given?.strings(setting.name) ?? [])
+    }
+  }
+}

@@ -334,13 +334,6 @@ extension ServeOptions {
     try faults.check()
   }
 
-  /// Which settings were given otherwise than in `before`, in the order of the table.
-  func changes(since before: ServeOptions) -> [Setting<ServeOptions>] {
-    ServeOptions.settings.filter { setting in
-      (given?.strings(setting.name) ?? []) != (before.given?.strings(setting.name) ?? [])
-    }
-  }
-
   /// Who is let in, and where.
   private func checkAccess(_ faults: inout Faults) {
     if tokenKeys == nil, tokenSignKey == nil, deviceKeys == nil, !server.allowsDevelopmentCredentials {

@@ -96,7 +96,7 @@ extension EndToEnd.ServeChecks {
     func ask(_ origin: String) throws -> String {
       let connection = try RawConnection(port: hub.port)
       try connection.send(
-        "GET /v1/about HTTP/1.1\r\nHost: localhost\r\nOrigin: \(origin)\r\nConnection: close\r\n\r\n")
+        "GET /v1/trips/T1?role=ops&id=o HTTP/1.1\r\nHost: localhost\r\nOrigin: \(origin)\r\nConnection: close\r\n\r\n")
       return try connection.readResponse().text
     }
     let old = "https://a.example"

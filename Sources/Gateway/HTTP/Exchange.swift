@@ -87,6 +87,7 @@ final class Exchange {
   private var turn: UInt64 = 0
   var handled = 0
   var answeredBytes = 0
+  private var hasAnswered = false
 
   init(_ connection: ConnectionID, from peer: HTTPPeer, deadline: Int64) {
     self.connection = connection
@@ -104,6 +105,10 @@ final class Exchange {
 
   /// An answer is due, or on its way.
   var isAnswering: Bool { if case .sending = state { true } else { waiting != nil } }
+
+  /// Whether a drain ends it at once: it had an answer, and asks for nothing. One that is new was let in by this server
+  /// and has its answer from it.
+  var mayBeDismissed: Bool { hasAnswered && !isAnswering }
 
   /// It goes on when the peer has read the answers, in a later turn.
   var isStalled: Bool {
@@ -174,6 +179,7 @@ final class Exchange {
     _ response: Response, to request: HTTPRequest?, keepsConnection: Bool, room: MemoryReservation?, pieceBytes: Int,
     _ gzip: Gzip?, into buffer: inout ByteBuffer
   ) {
+    hasAnswered = true
     let isHead = request?.head.method == .head
     guard response.body.count > pieceBytes, !isHead else {
       response.write(into: &buffer, keepsAlive: keepsConnection, toHead: isHead)

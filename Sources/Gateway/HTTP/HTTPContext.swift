@@ -11,8 +11,8 @@ import HubWebSocket
 
 /// What is the same for all requests of a loop.
 final class HTTPSettings {
-  /// Its live settings are replaced when loops pick up new ones.
-  var configuration: ServerConfiguration
+  private var current: Current<ServerConfiguration>
+  private(set) var configuration: ServerConfiguration
   let shared: SharedState
   let reader: MessageReader
   private let connectionsPerLoop: Int
@@ -26,6 +26,7 @@ final class HTTPSettings {
     _ configuration: ServerConfiguration, _ shared: SharedState, _ reader: MessageReader, connectionsPerLoop: Int = 0
   ) {
     self.configuration = configuration
+    current = Current(shared.settings)
     self.shared = shared
     self.reader = reader
     self.connectionsPerLoop = connectionsPerLoop
@@ -34,6 +35,13 @@ final class HTTPSettings {
     unwantedBodyLimits = HTTPLimits(
       headBytes: limits.requestHeadBytes, bodyBytes: min(limits.requestBodyBytes, limits.unwantedBodyBytes))
     pageFields = PageFields.all(configuration.pages)
+  }
+
+  /// Takes those that are new while the server runs; false where there are none.
+  func pickUp() -> Bool {
+    guard current.pickUp() else { return false }
+    configuration = current.value
+    return true
   }
 
   /// Trips and fixes are stored, so what the hub has forgotten can be asked for.
