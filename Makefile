@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search torture ingest docs \
-  microbench gps-score demo-cluster test-cluster test-monitoring deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release clean
+  microbench gps-score demo-cluster test-cluster test-deploy test-monitoring deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release clean
 
 ARGS ?=
 # With the Swift runtime in the executable, so that it runs where no Swift is. One and the same for all targets: with other
@@ -24,6 +24,7 @@ help:
 	@echo 'make demo-cluster [ARGS="--duration 30"]         three hubs, Redis and HAProxy; riders at other hubs; Ctrl-C ends it'
 	@echo 'make test                                        every test'
 	@echo 'make test-cluster [CUTS=1000 SEED=1]             three hubs over a real Redis: cuts, stops, kills, strangers'
+	@echo 'make test-deploy                                 what is in deploy/, with real proxies, buildah, dpkg and lintian'
 	@echo 'make test-web                                    the JavaScript client, with Node, and the pages, in Chromium'
 	@echo 'make test-release                                the tests of sockets, threads and disks, as the optimiser leaves them'
 	@echo 'make release                                     .build/dist/locationhub, which needs no Swift where it runs'
@@ -76,6 +77,11 @@ test-cluster: DEPS := redis-server
 test-cluster: deps
 	swift build --product locationhub
 	@Tests/Cluster/run.sh
+
+# With the executable that is shipped. What can't be installed is skipped by name.
+test-deploy: DEPS := nginx haproxy openssl
+test-deploy: release
+	@Tests/Deploy/run.sh
 
 # A package that depends on this one, with the README's and the tutorials' code in it.
 foreign-package: deps
