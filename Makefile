@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search torture ingest docs \
-  microbench gps-score demo-cluster test-cluster test-deploy test-monitoring deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release clean
+  microbench gps-score demo-cluster test-cluster test-deploy test-monitoring deb deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release clean
 
 ARGS ?=
 # Nothing is seen from outside but `main`, so that the linker leaves out what nobody calls; and libstdc++ is in it, whose
@@ -31,6 +31,7 @@ help:
 	@echo 'make test-web                                    the JavaScript client, with Node, and the pages, in Chromium'
 	@echo 'make test-release                                the tests of sockets, threads and disks, as the optimiser leaves them'
 	@echo 'make release                                     .build/dist/locationhub, which needs no Swift where it runs'
+	@echo 'make deb                                         a package for Debian and Ubuntu, in .build/dist'
 	@echo 'make bench                                       instructions, allocations and memory, held against limits'
 	@echo 'make figures                                     what a message costs the hub on this machine, and its thresholds'
 	@echo 'make growth                                      how that grows with connections, drivers and channels'
@@ -82,7 +83,7 @@ test-cluster: deps
 	@Tests/Cluster/run.sh
 
 # With the executable that is shipped. What can't be installed is skipped by name.
-test-deploy: DEPS := nginx haproxy openssl
+test-deploy: DEPS := nginx haproxy openssl lintian
 test-deploy: release
 	@Tests/Deploy/run.sh
 
@@ -103,6 +104,10 @@ release: deps
 	@mkdir -p .build/dist
 	objcopy --only-keep-debug .build/release/locationhub .build/dist/locationhub.debug
 	cd .build/dist && objcopy --strip-all --add-gnu-debuglink=locationhub.debug ../release/locationhub locationhub
+
+# DEBFULLNAME and DEBEMAIL say who packs it.
+deb: release
+	@deploy/debian/build.sh
 
 # The tables in protocol/ and deploy/, from those in the code.
 docs:
