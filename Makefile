@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search torture ingest docs \
-  microbench gps-score demo-cluster test-cluster test-deploy test-monitoring deb deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release clean
+  microbench gps-score demo-cluster test-cluster test-deploy test-monitoring deb image deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release clean
 
 ARGS ?=
 # Nothing is seen from outside but `main`, so that the linker leaves out what nobody calls; and libstdc++ is in it, whose
@@ -32,6 +32,7 @@ help:
 	@echo 'make test-release                                the tests of sockets, threads and disks, as the optimiser leaves them'
 	@echo 'make release                                     .build/dist/locationhub, which needs no Swift where it runs'
 	@echo 'make deb                                         a package for Debian and Ubuntu, in .build/dist'
+	@echo 'make image [IMAGE=name:tag]                      an image with the hub and nothing else, with buildah'
 	@echo 'make bench                                       instructions, allocations and memory, held against limits'
 	@echo 'make figures                                     what a message costs the hub on this machine, and its thresholds'
 	@echo 'make growth                                      how that grows with connections, drivers and channels'
@@ -83,7 +84,7 @@ test-cluster: deps
 	@Tests/Cluster/run.sh
 
 # With the executable that is shipped. What can't be installed is skipped by name.
-test-deploy: DEPS := nginx haproxy openssl lintian
+test-deploy: DEPS := nginx haproxy openssl lintian buildah
 test-deploy: release
 	@Tests/Deploy/run.sh
 
@@ -108,6 +109,11 @@ release: deps
 # DEBFULLNAME and DEBEMAIL say who packs it.
 deb: release
 	@deploy/debian/build.sh
+
+# STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot within a container.
+image: DEPS := buildah
+image: release
+	@deploy/image/build.sh .build/dist/locationhub $(IMAGE)
 
 # The tables in protocol/ and deploy/, from those in the code.
 docs:
