@@ -84,7 +84,7 @@ test-cluster: deps
 	@Tests/Cluster/run.sh
 
 # With the executable that is shipped. What can't be installed is skipped by name.
-test-deploy: DEPS := nginx haproxy openssl lintian buildah
+test-deploy: DEPS := nginx haproxy openssl lintian buildah curl prometheus
 test-deploy: release
 	@Tests/Deploy/run.sh
 
