@@ -1,9 +1,10 @@
 #!/bin/sh
 # Runs the tests beside it with a built hub: Tests/Deploy/run.sh [path to locationhub [test modules]]
 #
-# What they need of Python goes into an environment of its own under .build/. Where that cannot be made, for want of Python
-# or of a network, they are skipped, and this says so. A test that needs a tool which is not installed is skipped by name;
-# `make test-deploy` installs them. Image and package want the executable of `make release`, which needs no Swift.
+# What they need of Python goes into an environment of its own under .build/. Where that cannot be made, for want of
+# Python or of a network, they are skipped, and this says so. A test that needs a tool which is not installed is skipped
+# by name; `make test-deploy` installs them. Image, package and guide want the executable of `make release`, which needs
+# no Swift where it runs, and root.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs a script as on a machine of its own: sandbox.sh [folder] [script]. Root is a copy-on-write view of this machine's,
-# with processes and a network (loopback alone) that end with it; nothing of what is done there stays. The folder is seen
-# as /guide there. Needs root.
+# Runs a script as on a machine of its own: sandbox.sh [folder] [script]. Its root is a copy-on-write view of this
+# machine's, with processes and a network (loopback alone) that end with it: nothing of what is done there stays, but
+# in `guide` in the folder, which is seen as /guide there. Needs root.
 set -eu
 folder=$1 script=$2
 here=$(cd "$(dirname "$0")" && pwd)

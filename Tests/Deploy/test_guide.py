@@ -3,11 +3,13 @@
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
 from deployment import DEPLOY, HUB, RELEASE_ONLY, needs, read, run, write
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 # What is looked at behind a step, by the number of its heading.
 CHECKS = {
     1: 'test "$(stat -c %a /etc/locationhub/token.key)" = 600',
@@ -15,10 +17,13 @@ CHECKS = {
     4: 'locationhub journal inspect /var/lib/locationhub >/dev/null',
     6: f"""until locationhub health --ready; do sleep 1; done
         curl -s --fail-with-body -H "Authorization: Bearer $token" http://127.0.0.1:8080/v1/drivers/driver-12
-        before=$(cat /run/stand-in/locationhub); rm locationhub_*.deb; mv new/*.deb .""",
+        before=$(cat /run/stand-in/locationhub); rm locationhub_*.deb; mv new/*.deb .
+        {sys.executable} {HERE}/follow_upgrade.py "$token" . & follower=$!
+        until test -e following; do sleep 0.1; done""",
     7: """test "$(cat /run/stand-in/locationhub)" != "$before"
         grep -q device-keys /etc/locationhub/locationhub.conf
-        until curl -s --fail -H "Authorization: Bearer $token" http://127.0.0.1:8080/v1/drivers/driver-12; do sleep 1; done
+        curl -s --fail-with-body -H "Authorization: Bearer $token" http://127.0.0.1:8080/v1/drivers/driver-12
+        touch stop; wait $follower
         test "$(grep -c event=stopped /var/log/locationhub.journal)" = 5""",
 }
 
@@ -31,10 +36,14 @@ def steps():
         yield int(number), "\n".join(line[4:] for line in body.splitlines() if line.startswith("    "))
 
 
-@unittest.skipIf(os.geteuid(), "a machine of its own needs root")
+def has_namespaces():
+    return subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "true"], capture_output=True).returncode == 0
+
+
 @RELEASE_ONLY
 @needs("nginx", "prometheus", "promtool", "curl", "openssl", "unshare", "ip")
 class Guide(unittest.TestCase):
+    @unittest.skipUnless(has_namespaces(), "a machine of its own needs root, and namespaces")
     def test_the_way_into_production_is_gone_as_it_stands(self):
         with tempfile.TemporaryDirectory(prefix="guide-") as folder:
             os.makedirs(f"{folder}/guide/new")
@@ -47,7 +56,7 @@ class Guide(unittest.TestCase):
                 script += [f"echo; echo '=== {number}'", commands, CHECKS.get(number, "")]
             write(f"{folder}/guide/script", "\n".join([*script, "echo '=== end'", ""]))
             done = subprocess.Popen(
-                [f"{os.path.dirname(os.path.abspath(__file__))}/sandbox.sh", folder, "./script"], text=True,
+                [f"{HERE}/sandbox.sh", folder, "./script"], text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
             try:
                 output = done.communicate(timeout=300)[0]
@@ -55,8 +64,11 @@ class Guide(unittest.TestCase):
                 done.kill()  # and with it all that it has started
                 output = done.communicate()[0]
             self.assertEqual(done.returncode, 0, output[-6000:])
-            for expected in ("=== end", '{"drivers":[]', '"driverId":"driver-12"', "1 rule files found"):
+            for expected in (
+                '{"drivers":[]', '"driverId":"driver-12"', "1 rule files found", "each once and in order", "=== end",
+            ):
                 self.assertIn(expected, output, output[-6000:])
+            print(re.search(r"^.* each once and in order.*$", output, re.M)[0])
 
     def newer(self, package, folder):
         """The same as the next revision, to be upgraded to."""

@@ -73,6 +73,26 @@ class Image(unittest.TestCase):
             name, value = setting.split("=", 1)
             self.assertTrue(not value.startswith("/etc") or os.path.exists(self.root + value), f"{name}={value}")
 
+    @needs("unshare")
+    def test_its_root_may_be_read_only(self):
+        """As the manifests for Kubernetes have it; in a mount namespace, for buildah has no such option."""
+        port, admin = free_ports(2)
+        settings = f"LHUB_HOST=127.0.0.1 LHUB_PORT={port} LHUB_ADMIN_PORT={admin} LHUB_DEV_AUTH=true LHUB_DATA=/data"
+        hub = Process(["unshare", "--mount", "sh", "-euc", f"""
+            mkdir -p {self.root}/proc  # as runtimes do
+            mount --bind {self.root} {self.root}
+            mount -o remount,bind,ro {self.root}
+            mount -t tmpfs -o uid=65532,gid=65532,mode=700 data {self.root}/data
+            mount -t proc proc {self.root}/proc
+            exec env -i PATH="$PATH" {settings} chroot --userspec=65532:65532 {self.root} /locationhub serve"""],
+            f"{self.folder.name}/read-only.log")
+        try:
+            self.admin = admin
+            self.wait_for(hub)
+        finally:
+            hub.end()
+        self.assertEqual(hub.process.returncode, 0, hub.read_log())
+
     def in_container(self, *words):
         ports = [f"--env=LHUB_PORT={self.port}", f"--env=LHUB_ADMIN_PORT={self.admin}"]
         keys = ["--env=LHUB_TOKEN_KEYS=/keys", f"--volume={self.key}:/keys:ro"]

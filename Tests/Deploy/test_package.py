@@ -95,10 +95,10 @@ class Package(unittest.TestCase):
             self.assertEqual(self.status(f"{address}/v1/trips"), 401)
             token = run(program, "token", "--key", key, "--role", "ops", "--sub", "me").strip()
             self.assertEqual(self.status(f"{address}/v1/drivers", token), 200)
-            self.assertTrue(os.listdir(f"{root}/var/lib/locationhub"))
         finally:
             hub.end()
         self.assertEqual(hub.process.returncode, 0)
+        run(program, "journal", "verify", f"{root}/var/lib/locationhub")
 
     def status(self, url, token=None):
         request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
