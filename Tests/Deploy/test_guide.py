@@ -59,7 +59,7 @@ class Guide(unittest.TestCase):
                 [f"{HERE}/sandbox.sh", folder, "./script"], text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
             try:
-                output = done.communicate(timeout=300)[0]
+                output = done.communicate(timeout=600)[0]
             except subprocess.TimeoutExpired:
                 done.kill()  # and with it all that it has started
                 output = done.communicate()[0]
