@@ -30,6 +30,8 @@ public struct Setting<Root>: Sendable {
   public let range: String
   /// What happens past it, where it is a limit, and the metric that counts that.
   public let past: String?
+  /// It may change while what it is set for runs.
+  public private(set) var isLive = false
   /// Puts a value in; false where it is none.
   public let read: @Sendable (inout Root, String) -> Bool
   /// The value as it would be given, or words for what holds without one; nil where nothing does.
@@ -85,9 +87,18 @@ public struct Setting<Root>: Sendable {
 
   /// The same setting of something that a `Root` is a part of.
   public func part<Whole>(of path: any WritableKeyPath<Whole, Root> & Sendable) -> Setting<Whole> {
-    Setting<Whole>(
+    var setting = Setting<Whole>(
       name, placeholder, help, mustBe: words, range: range, repeats: repeats, past: past,
       write: { write($0[keyPath: path]) }, read: { read(&$0[keyPath: path], $1) })
+    setting.isLive = isLive
+    return setting
+  }
+
+  /// The same setting, which may change while what it is set for runs.
+  public var live: Setting {
+    var setting = self
+    setting.isLive = true
+    return setting
   }
 
   /// The option, whose help ends with the default of a `Root`.

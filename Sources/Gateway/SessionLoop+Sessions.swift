@@ -51,7 +51,9 @@ extension SessionLoop {
         pacing: Pacing(rate, now: now.uptime)),
       allowsCompression: agreed != nil)
     let id = reference(exchange.connection).name
-    send(.connected(upgrade.connected(id, rate: rate.units, sampling, configuration, now: now.timestamp)), to: slot)
+    send(
+      .connected(upgrade.connected(id, rate: rate.units, sampling, http.settings.configuration, now: now.timestamp)),
+      to: slot)
     if let vehicle = credential.vehicleInput { inputs.append(vehicle) }
     begun(slot, .webSocket, isCompressed: agreed != nil)
     guard sessions[slot].phase == .open, !exchange.input.isEmpty else { return }

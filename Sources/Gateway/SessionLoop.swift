@@ -19,7 +19,7 @@ struct SessionLoop: ~Copyable {
   let loop: EventLoop
   let index: UInt32
   let shared: SharedState
-  let configuration: ServerConfiguration
+  private var settings: Current<ServerConfiguration>
   let limits: Limits
   let frameLimits: FrameLimits
   let http: HTTPService
@@ -35,8 +35,8 @@ struct SessionLoop: ~Copyable {
   var incomplete: IncompleteInputs
   var pending: PendingReplies
   var counters = LoopCounters()
-  private var report: CounterReport
-  var access: CurrentAccess
+  var report: CounterReport
+  var access: Current<TokenAccess?>
   /// The listener of the admin port, as `EventLoop.acceptedOn` tells it; nil where this loop has none.
   let adminListener: Int?
   var admission: Admission
@@ -52,9 +52,9 @@ struct SessionLoop: ~Copyable {
     self.loop = loop
     self.hub = hub
     self.shared = shared
-    self.configuration = configuration
+    settings = Current(shared.settings)
     self.adminListener = adminListener
-    access = CurrentAccess(shared.access)
+    access = Current(shared.access)
     let limits = configuration.limits
     reader = MessageReader()
     http = HTTPService(
@@ -167,8 +167,12 @@ struct SessionLoop: ~Copyable {
   /// Another loop has put something into this loop's mailbox, or something is stored: both are looked at when the turn
   /// ends; or somebody asks for counters; or the server is shutting down, which cannot wait for the next second.
   mutating func woken() {
+    if settings.pickUp() {
+      http.settings.configuration = settings.value
+      admission.take(settings.value)
+    }
     if access.pickUp() { for slot in 0..<sessions.endIndex { endIfRevoked(slot) } }
-    if report.isAsked { publishCounters() }
+    if report.isAsked { report.publish(allCounters, hub.counters) }
     if shared.lifecycle.isShuttingDown { clock.tick(by: now.uptime) }
   }
 
@@ -178,9 +182,9 @@ struct SessionLoop: ~Copyable {
   }
 
   mutating func armLoopTimer() {
-    var next = min(clock.nextTick, hub.nextTurn, pending.nextMetricsLook, fanOut.deadline ?? .max)
-    if !inputs.isEmpty || budget.isAnyoneWaiting || !pending.isEmpty { next = now.uptime }
-    loop.setLoopTimer(at: next)
+    // In pairs: `min` of four makes an array, 400 instructions of a turn.
+    let next = min(min(clock.nextTick, hub.nextTurn), min(pending.nextMetricsLook, fanOut.deadline ?? .max))
+    loop.setLoopTimer(at: inputs.isEmpty && !budget.isAnyoneWaiting && pending.isEmpty ? next : now.uptime)
   }
 
   // MARK: Once a second
@@ -193,8 +197,9 @@ struct SessionLoop: ~Copyable {
     if clock.wallClockWasSet(loop.now) {
       for slot in 0..<sessions.endIndex where sessions[slot].phase == .open { control.arm(&sessions[slot], now: now) }
     }
-    publishCounters()
+    report.publish(allCounters, hub.counters)
     if index == 0 { inputs.append(.figures(report.figures(http.settings.metrics(), now: now))) }
+    if index == 0 { shared.serviceManager?.alive(at: now.uptime) }
     checkDrain()
   }
 
@@ -211,20 +216,14 @@ struct SessionLoop: ~Copyable {
   }
 
   /// What is counted here, and what the parts count.
-  var allCounters: LoopCounters {
-    counters.with(
-      loop.counters, fanOut.counters, pendingReplies: pending.count, historyQuestions: pending.historyQuestions)
-  }
-
-  mutating func publishCounters() { report.publish(allCounters, hub.counters) }
+  var allCounters: LoopCounters { counters.with(loop.counters, fanOut.counters, pending: pending.counts) }
 
   private mutating func checkDrain() {
-    switch drain.step(shared.lifecycle, connections: counters.connections, now: now.uptime) {
+    switch drain.step(shared.lifecycle, sessions.endIndex, connections: counters.connections, now: now.uptime) {
     case .serve(let end): return clock.tick(by: end ?? .max)
-    case .begin:
+    case .dismiss(let slots):
       loop.stopListening()
-      for slot in 0..<sessions.endIndex { dismiss(slot) }
-      return checkDrain()
+      for slot in slots { dismiss(slot) }
     case .wait: break
     case .stop: loop.stop()
     }

@@ -21,6 +21,21 @@ public struct PositionDelivery: Sendable, BitwiseCopyable {
   public var received: Int64
   public var position: PublishedPosition
 
+  /// One that says nothing.
+  static var blank: PositionDelivery {
+    guard let nowhere = Coordinate(latitude: 0, longitude: 0), let nobody = Identifier("-") else {
+      preconditionFailure("both are right")
+    }
+    let time = Timestamp(milliseconds: 0)
+    return PositionDelivery(
+      channel: ChannelHandle(index: 0), conflationKey: 0, received: 0,
+      position: PublishedPosition(
+        channel: .fleet, number: 0, timestamp: time,
+        location: DriverLocation(
+          driverID: nobody, tripID: nil, coordinate: nowhere, heading: nil, speed: nil, accuracy: 0, confidence: .low,
+          timestamp: time, age: 0, after: 0)))
+  }
+
   /// This position in the form that publications of all kinds have.
   public var delivery: Delivery {
     Delivery(

@@ -1,5 +1,5 @@
 // Records addressed by a dense index, in chunks that never move, with a free list. A generation per slot, bumped when
-// the record goes, tells a stale reference from a live one.
+// a record comes and when it goes, tells a stale reference from a live one; it is odd while the slot is in use.
 //
 // Access through `subscript` with a coroutine would cost a heap allocation where it is not inlined; `unsafeAddress`
 // hands out a pointer. Why it is right: slots below `endIndex` are initialised from their first `insert` until
@@ -39,15 +39,16 @@ struct Slab<Record>: ~Copyable {
   }
 
   /// Adds a record and gives its index; reuses the slot freed last.
-  mutating func insert(_ record: Record) -> Int {
+  mutating func insert(_ record: consuming Record) -> Int {
     if let slot = free.popLast() {
       self[Int(slot)] = record
+      generations[Int(slot)] &+= 1
       return Int(slot)
     }
     if endIndex == table.capacity { table.grow() }
     endIndex += 1
     unsafe pointer(endIndex - 1).initialize(to: record)
-    generations.append(0)
+    generations.append(1)
     return endIndex - 1
   }
 
@@ -57,6 +58,10 @@ struct Slab<Record>: ~Copyable {
     generations[index] &+= 1
     free.append(UInt32(index))
   }
+
+  /// Whether a record is there, of an index below `endIndex`.
+  @inline(__always)
+  func isInUse(_ index: Int) -> Bool { generations[index] & 1 == 1 }
 
   @inline(__always)
   func handle(of index: Int) -> Handle { Handle(index: UInt32(index), generation: generations[index]) }

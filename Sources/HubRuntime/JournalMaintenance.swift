@@ -137,7 +137,8 @@ package final class JournalMaintenance: Sendable {
   ) throws(JournalError) -> JournalInventory {
     let before = try JournalInventory(files, limits: limits)
     let deleted = try before.apply(
-      configuration.retention, limits: limits, broken: broken, now: look(at: &clock, before), in: files)
+      journal.retention.withLock { $0 } ?? configuration.retention, limits: limits, broken: broken,
+      now: look(at: &clock, before), in: files)
     let history = try unsafe JournalHistory(directory: configuration.directory, limits: limits) { payload, note in
       unsafe DurableKeys.forEach(in: payload, note)
     }

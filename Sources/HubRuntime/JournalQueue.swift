@@ -26,6 +26,8 @@ public struct JournalConfiguration: Sendable {
 package final class JournalQueue: Sendable {
   package let commit: GroupCommit
   package let maintenance = Locked(MaintenanceCounters())
+  /// What replaces the rule of the start; nil until there is one.
+  package let retention = Locked<RetentionRule?>(nil)
   private let limits: JournalLimits
   private let log: Log
   private let watch = Locked(FullDiskWatch())
@@ -126,16 +128,18 @@ package final class WriterBox: @unchecked Sendable {
 
 extension JournalConfiguration {
   /// Reads the journal into a hub that has not handled anything. `newEpoch` is the hub's epoch where the journal is
-  /// empty, or has lost something.
+  /// empty, or has lost something. `whileReading` is called between groups, for that may take long.
   package func recover(
-    into hub: inout Hub, recordLimit: Int, newEpoch: InlineText, _ log: Log
+    into hub: inout Hub, recordLimit: Int, newEpoch: InlineText, _ log: Log, whileReading: () -> Void = {}
   ) throws(JournalError) -> WriterBox {
     let began = ClockReading.read().uptimeNanoseconds
     let files = try DiskFiles(path: directory)
     let recovered = try unsafe Recovery(files: files, limits: limits).run(damage: acceptsLoss ? .moveAside : .refuse) {
       (part) throws(InvalidPayload) in
+      whileReading()
       try unsafe load(part, into: &hub)
     } group: { (_, records) throws(InvalidPayload) in
+      whileReading()
       try unsafe load(records, into: &hub)
     }
     let now = ClockReading.read()

@@ -12,10 +12,24 @@ package final class Lifecycle: Sendable {
   }
 
   private let stopRequested = Atomic<Int64>(.max)
-  private let delay: Int64
+  private let delay: Atomic<Int64>
+  private let spreadOver: Atomic<Int64>
 
   /// `delaySeconds`: between `requestStop` and the end of the sessions.
-  package init(delaySeconds: Double) { delay = Int64(delaySeconds * 1e9) }
+  /// `spreadSeconds`: over which they are told to go.
+  package init(delaySeconds: Double, spreadSeconds: Double = 0) {
+    delay = Atomic(Int64(delaySeconds * 1e9))
+    spreadOver = Atomic(Int64(spreadSeconds * 1e9))
+  }
+
+  /// For a stop that is asked for from now on.
+  package func setDrain(delaySeconds: Double, spreadSeconds: Double) {
+    delay.store(Int64(delaySeconds * 1e9), ordering: .relaxed)
+    spreadOver.store(Int64(spreadSeconds * 1e9), ordering: .relaxed)
+  }
+
+  /// Nanoseconds over which sessions are told to go.
+  package var spread: Int64 { spreadOver.load(ordering: .relaxed) }
 
   /// The first call counts.
   package func requestStop(at uptime: Int64) {
@@ -25,7 +39,7 @@ package final class Lifecycle: Sendable {
   /// When sessions are told to go (uptime, ns), once that was asked for.
   package var drainsAt: Int64 {
     let requested = stopRequested.load(ordering: .relaxed)
-    return requested == .max ? .max : requested + delay
+    return requested == .max ? .max : requested + delay.load(ordering: .relaxed)
   }
 
   package var isShuttingDown: Bool { stopRequested.load(ordering: .relaxed) != .max }
@@ -33,6 +47,6 @@ package final class Lifecycle: Sendable {
   package func phase(at uptime: Int64) -> Phase {
     let requested = stopRequested.load(ordering: .relaxed)
     if requested == .max { return .serving }
-    return uptime - requested < delay ? .unready : .draining
+    return uptime - requested < delay.load(ordering: .relaxed) ? .unready : .draining
   }
 }

@@ -4,6 +4,7 @@
 import HubBytes
 import HubMessages
 import HubSystem
+import Synchronization
 
 public enum LogLevel: UInt8, Sendable, CaseIterable, Comparable {
   case debug, info, warning, error
@@ -37,16 +38,32 @@ public enum LogFormat: Sendable, CaseIterable {
 
 /// Writes lines at or above a level. Costs a system call for each, so the hot path has none.
 public struct Log: Sendable {
-  public let level: LogLevel
+  private let threshold: Threshold
   private let format: LogFormat
   private let isSilent: Bool
 
   public init(level: LogLevel, format: LogFormat = .logfmt) { self.init(level: level, format, isSilent: false) }
 
   private init(level: LogLevel, _ format: LogFormat, isSilent: Bool) {
-    self.level = level
+    threshold = Threshold(level)
     self.format = format
     self.isSilent = isSilent
+  }
+
+  /// Lines below it are not written. It is one for all copies of a log.
+  public var level: LogLevel { threshold.level }
+
+  public func setLevel(_ level: LogLevel) { threshold.level = level }
+
+  private final class Threshold: Sendable {
+    private let number: Atomic<UInt8>
+
+    init(_ level: LogLevel) { number = Atomic(level.rawValue) }
+
+    var level: LogLevel {
+      get { LogLevel(rawValue: number.load(ordering: .relaxed)) ?? .info }
+      set { number.store(newValue.rawValue, ordering: .relaxed) }
+    }
   }
 
   /// Writes nothing: the log of a simulated world.

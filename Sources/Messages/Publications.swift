@@ -38,7 +38,8 @@ public struct PublishedPosition: Sendable, Equatable, BitwiseCopyable {
   public var timestamp: Timestamp
   public var location: DriverLocation
 
-  @inlinable public init(channel: Channel, number: UInt64, timestamp: Timestamp, location: DriverLocation) {
+  @inlinable @inline(__always)
+  public init(channel: Channel, number: UInt64, timestamp: Timestamp, location: DriverLocation) {
     self.channel = channel
     self.number = number
     self.timestamp = timestamp
@@ -78,6 +79,7 @@ public struct DriverLocation: Sendable, Equatable, BitwiseCopyable {
   /// What the driver is doing; on `fleet` only.
   public var status: DriverStatus?
 
+  @inlinable @inline(__always)
   public init(
     driverID: Identifier, tripID: Identifier?, coordinate: Coordinate, heading: Double?, speed: Double?,
     accuracy: Double, confidence: Confidence, timestamp: Timestamp, timeSource: TimeSource = .fix, age: Double,

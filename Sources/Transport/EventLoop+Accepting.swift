@@ -16,6 +16,18 @@ extension EventLoop {
     tls: TLSServer? = nil
   ) throws(SystemError) -> SocketAddress {
     let (socket, bound) = try sockets.listener(address, reusePort: reusePort, backlog: backlog, limits: limits)
+    try watch(listener: socket, isPaced: isPaced, tls: tls)
+    return bound
+  }
+
+  /// Takes connections from a socket that another process has opened, likewise.
+  public func listen(
+    on inherited: InheritedListener, isPaced: Bool = true, tls: TLSServer? = nil
+  ) throws(SystemError) {
+    try watch(listener: try sockets.listener(inherited, limits: limits), isPaced: isPaced, tls: tls)
+  }
+
+  private func watch(listener socket: Int32, isPaced: Bool, tls: TLSServer?) throws(SystemError) {
     // Now, so that limits that are too small for it are found at the start.
     if tls != nil { _ = unsafe self.tls.buffers(limits) }
     do throws(SystemError) {
@@ -25,7 +37,6 @@ extension EventLoop {
       throw error
     }
     listeners.append(Listener(descriptor: socket, tls: tls, isWatched: true, isPaced: isPaced))
-    return bound
   }
 
   /// Closes all listeners; connections stay. Those that wait in the kernel's backlog are reset by it.

@@ -32,6 +32,13 @@ struct SocketCalls {
     return (socket.release(), bound)
   }
 
+  /// A listener that another process has opened, for this loop. Its queue is as long as that process made it.
+  func listener(_ inherited: InheritedListener, limits: EventLoopLimits) throws(SystemError) -> Int32 {
+    let socket = try inherited.duplicate()
+    try Self.setStreamOptions(socket.raw, limits)
+    return socket.release()
+  }
+
   /// A socket bound to `address` with SO_REUSEADDR (connections in TIME_WAIT do not matter), not listening.
   static func boundSocket(_ address: SocketAddress, reusePort: Bool) throws(SystemError) -> Descriptor {
     let socket = try Descriptor(Glibc.socket(address.family, socketType | flags, 0), from: "socket")

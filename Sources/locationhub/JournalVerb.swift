@@ -1,5 +1,5 @@
-// `journal`: looks into the directory where a hub keeps what is durable, beside the hub or without one. Changes
-// nothing.
+// `journal`: looks into the directory where a hub keeps what is durable, or copies it, beside the hub or without one.
+// Changes nothing there.
 import Glibc
 import HubBytes
 import HubCommandLine
@@ -9,12 +9,13 @@ import HubMessages
 import HubSystem
 
 let journal = Verb(
-  name: "journal", operands: "inspect|verify|export DIR",
+  name: "journal", operands: "inspect|verify|export DIR | backup DIR TARGET",
   summary: """
     Looks into a hub's journal, also while the hub runs; changes nothing.
     inspect: what is there: files, groups, bytes, times, the epoch.
     verify: reads every byte, and tells where something is not as it was written; exit code 1 then.
     export: every record of the segments as a line of JSON, oldest first (protocol/journal.md).
+    backup: copies what is stored to TARGET, a new directory, and reads it back: serve --data TARGET starts from it.
     """,
   options: [
     Option("since", "TIME", "export: from the segment on in which this time is (RFC 3339, or ms since 1970)")
@@ -22,18 +23,22 @@ let journal = Verb(
   run: runJournal)
 
 private func runJournal(_ arguments: Arguments) throws(CommandError) -> ExitCode {
-  guard arguments.operands.count == 2 else {
+  guard arguments.operands.count >= 2 else {
     throw .usage("journal takes a word and a directory: locationhub journal inspect ./data")
   }
-  let directory = arguments.operands[1]
+  let (word, directory) = (arguments.operands[0], arguments.operands[1])
+  guard arguments.operands.count == (word == "backup" ? 3 : 2) else {
+    throw .usage("journal backup takes two directories, all else one: locationhub journal backup ./data ./copy")
+  }
   let since = try arguments.string("since").map { (text) throws(CommandError) in try time(text) }
-  guard since == nil || arguments.operands[0] == "export" else { throw .usage("--since is for journal export") }
+  guard since == nil || word == "export" else { throw .usage("--since is for journal export") }
   let action: (DiskFiles) throws(JournalError) -> ExitCode
-  switch arguments.operands[0] {
+  switch word {
   case "inspect": action = inspect
   case "verify": action = verify
   case "export": action = { (files) throws(JournalError) in try export(files, since: since) }
-  case let word: throw .usage("journal knows inspect, verify and export, not \(word)")
+  case "backup": action = { (files) throws(JournalError) in try backup(files, to: arguments.operands[2]) }
+  default: throw .usage("journal knows inspect, verify, export and backup, not \(word)")
   }
   do throws(JournalError) {
     let files = try DiskFiles(beside: directory)
@@ -115,13 +120,15 @@ private func row(_ name: String, _ what: String, _ bytes: Int, _ created: Int64?
 
 // MARK: - verify
 
+private let recordKeys: RecordKeys = { payload, note in unsafe DurableKeys.forEach(in: payload, note) }
+
+private func check(_ records: UnsafeRawBufferPointer) throws(InvalidPayload) {
+  try asPayload { () throws(RecordError) in try unsafe RecordJSON.check(records) }
+}
+
 private func verify(_ files: DiskFiles) throws(JournalError) -> ExitCode {
-  var verifier = unsafe Verifier(files: files, limits: JournalLimits()) { payload, note in
-    unsafe DurableKeys.forEach(in: payload, note)
-  }
-  let found = try unsafe verifier.run { (records) throws(InvalidPayload) in
-    try asPayload { () throws(RecordError) in try unsafe RecordJSON.check(records) }
-  }
+  var verifier = unsafe Verifier(files: files, limits: JournalLimits(), keys: recordKeys)
+  let found = try unsafe verifier.run(check)
   var text = ""
   for damage in found.damages { text += "damaged: \(damage)\n" }
   for name in found.brokenIndexes { text += "\(name) does not fit its segment: it is made again when it is needed\n" }
@@ -158,5 +165,17 @@ private func export(_ files: DiskFiles, since: Timestamp?) throws(JournalError) 
     throw error
   }
   if hasReader { flush(over: 0) }
+  return .ok
+}
+
+// MARK: - backup
+
+private func backup(_ files: DiskFiles, to target: String) throws(JournalError) -> ExitCode {
+  // A limit on the size of files (ulimit -f) is a full disk: the half copy goes, and the error is told.
+  do throws(SystemError) { try ignoreSignals([SIGXFSZ]) } catch { throw .system(error, file: target) }
+  let backup = try unsafe JournalBackup.make(
+    of: files, at: target, limits: JournalLimits(), keys: recordKeys, check)
+  StandardStream.output.write(
+    "\(target): \(backup.files) files, \(backup.bytes) bytes, through group \(backup.lastGroup): good\n")
   return .ok
 }

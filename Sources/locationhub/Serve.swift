@@ -11,11 +11,13 @@ let serve = Verb(
   name: "serve", operands: "",
   summary: """
     Runs the hub until SIGTERM or SIGINT, then tells sessions to go and ends.
-    That takes up to 5 s after --drain-delay.
+    That takes up to 5 s after --drain-delay and --drain-spread.
     Prints "listening on http://HOST:PORT …" (https with --tls-cert) on standard output when it is ready.
     On SIGHUP it reads --tls-cert, --tls-key, --token-keys, --revoked and --device-keys again; sessions go on, but for
-    revoked ones.
+    revoked ones. It reads --config again, too, and says which settings have changed, and which need a restart.
     What is not given is taken from the environment (LHUB_MAX_DRIVERS for --max-drivers), then from the --config file.
+    A service manager may hand over the sockets (LISTEN_FDS, named http and admin) and is told how things stand
+    (NOTIFY_SOCKET, WATCHDOG_USEC).
     SIGUSR1 and SIGUSR2 are logged and ignored; a limit on the size of files (ulimit -f) is to it a full disk.
     """,
   options: ServeOptions.options, collectsFaults: true,
@@ -26,6 +28,12 @@ private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let options = try ServeOptions(arguments)
   var configuration = options.server
   configuration.commit = Build.commit
+  do throws(SystemError) {
+    configuration.serviceManager = try ServiceManager(environment: ProcessFacts.environment)
+  } catch {
+    throw .failed("cannot tell the service manager (NOTIFY_SOCKET): \(error)")
+  }
+  try takeInherited(into: &configuration)
   let signals = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2]
   do throws(SystemError) {
     try blockSignals(signals)
@@ -51,10 +59,36 @@ private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
       .warning, "no_tls",
       ["address": "\(server.address)", "hint": "tokens and positions can be read on the way: --tls-cert, --tls-key"])
   }
-  waitForEnd(of: server, signals) { reload(server, options) }
+  let manager = configuration.serviceManager
+  manager?.ready("listening on \(server.address)")
+  var settings = ReloadedSettings(arguments, options)
+  waitForEnd(of: server, signals) {
+    manager?.reloading(at: ClockReading.read().uptimeNanoseconds)
+    reload(server, options)
+    settings.reload(server)
+    manager?.ready("listening on \(server.address)")
+  }
+  manager?.stopping()
   server.drain()
   server.wait()
   return .ok
+}
+
+/// The sockets that a service manager hands over: `admin` by its name, and one other.
+private func takeInherited(into configuration: inout ServerConfiguration) throws(CommandError) {
+  for (name, descriptor) in ServiceManager.inherited(environment: ProcessFacts.environment) {
+    let listener: InheritedListener
+    do throws(SystemError) { listener = try InheritedListener(descriptor) } catch {
+      throw .failed("the socket \(name) that was handed over (LISTEN_FDS) can't be used: \(error)")
+    }
+    if name == "admin", configuration.inheritedAdmin == nil {
+      configuration.inheritedAdmin = listener
+    } else if configuration.inherited == nil {
+      configuration.inherited = listener
+    } else {
+      throw .failed("the socket \(name) that was handed over (LISTEN_FDS) is one too many: http, and perhaps admin")
+    }
+  }
 }
 
 /// Returns when a signal asks for the end.
@@ -83,8 +117,11 @@ private func announce(_ server: Server, _ configuration: ServerConfiguration) {
 private func reload(_ server: Server, _ options: ServeOptions) {
   if let files = options.tlsFiles, let tls = options.server.tls { files.reload(tls, server) }
   if options.tokenKeys != nil || options.deviceKeys != nil { options.reloadTokens(server) }
-  if options.tlsFiles == nil, options.tokenKeys == nil, options.deviceKeys == nil {
-    server.log(.info, "nothing_to_reload", ["hint": "started without --tls-cert, --token-keys and --device-keys"])
+  if options.tlsFiles == nil, options.tokenKeys == nil, options.deviceKeys == nil,
+    options.given?.isGiven("config") != true
+  {
+    server.log(
+      .info, "nothing_to_reload", ["hint": "started without --config, --tls-cert, --token-keys and --device-keys"])
   }
 }
 

@@ -84,10 +84,12 @@ struct ServeOptions: Sendable {
     Setting("no-journal", \.hasNoJournal, "keep nothing: a restart forgets"),
     Setting(
       "retain", \.journal.retention.milliseconds, .duration, "TIME",
-      "how long what is past can be read: 90s, 15m, 36h, 30d"),
+      "how long what is past can be read: 90s, 15m, 36h, 30d"
+    ).live,
     Setting(
       "retain-size", \.journal.retention.bytes, .size(), "BYTES",
-      "delete the oldest when there is more on the disk: 500M, 64G"),
+      "delete the oldest when there is more on the disk: 500M, 64G"
+    ).live,
     Setting(
       "snapshot-every", \.journal.limits.snapshotBytes, .size(), "BYTES",
       "write a snapshot after so many bytes of records"),
@@ -100,15 +102,15 @@ struct ServeOptions: Sendable {
     Setting(
       "allow-origin", "ORIGIN", "web pages that may use the hub: https://app.example; * for all",
       mustBe: "scheme://host or scheme://host:port, or *", repeats: true
-    ) { $0.server.origins.allow($1) },
+    ) { $0.server.origins.allow($1) }.live,
     Setting(
       "allow-host", "NAME", "hosts besides loopback where --dev-auth and open /metrics are served",
       mustBe: "a name or a numeric address, without a port", repeats: true
-    ) { $0.server.hosts.allow($1) },
+    ) { $0.server.hosts.allow($1) }.live,
     Setting(
       "trusted-proxy", "CIDR", "believe the X-Forwarded-For of these addresses",
       mustBe: "an address or a block such as 10.0.0.0/8 or fd00::/8", repeats: true
-    ) { options, text in AddressBlock(text).map { options.server.trustedProxies.append($0) } != nil },
+    ) { options, text in AddressBlock(text).map { options.server.trustedProxies.append($0) } != nil }.live,
     Setting(
       "admin-port", \.server.adminPort, .whole(0...65535), "PORT",
       "a second port with /healthz, /readyz and /metrics; 0 picks a free one"),
@@ -155,10 +157,16 @@ struct ServeOptions: Sendable {
       }),
     Setting(
       "drain-delay", \.server.drainDelay, .number(0...300), "SECONDS",
-      "fail readiness this long before sessions are told to go"),
+      "fail readiness this long before sessions are told to go"
+    ).live,
+    Setting(
+      "drain-spread", \.server.drainSpread, .number(0...600), "SECONDS",
+      "then tell sessions to go evenly over this time; 0: all at once"
+    ).live,
     Setting(
       "log-level", \.server.logLevel, .choice(LogLevel.allCases.map { ("\($0.name)", $0) }), "LEVEL",
-      "debug, info, warning or error"),
+      "debug, info, warning or error"
+    ).live,
     Setting(
       "log-format", \.server.logFormat, .choice(LogFormat.allCases.map { ($0.name, $0) }), "FORMAT",
       "key=value words, or an object of JSON a line: logfmt or json"),
@@ -175,7 +183,8 @@ struct ServeOptions: Sendable {
     Setting(
       "max-per-address", \.connectionsPerAddress, .whole(0...(1 << 26)), "N",
       "connections of one address; 0, and loopback where nothing is given: any number",
-      past: "429" + hits("connections_per_address")),
+      past: "429" + hits("connections_per_address")
+    ).live,
     Setting(
       "request-rate", \.requestRate, .number(rates), "N",
       "HTTP requests a second of one address; 0, and loopback where nothing is given: any number",
@@ -253,7 +262,8 @@ struct ServeOptions: Sendable {
   private static let identities: [Setting<Limits>] =
     perRole(
       "sessions", \.sessionsPerIdentity, Role.allCases, "sessions of one %, replaced ones that are closing included",
-      past: "429" + hits("sessions_per_identity"))
+      past: "429" + hits("sessions_per_identity")
+    ).map(\.live)
     + perRole(
       "areas", \.areasPerIdentity, [.rider, .ops], "cells of areas that one % watches, over all sessions",
       past: "`rate_limited`" + hits("areas_per_identity"))
@@ -322,6 +332,13 @@ extension ServeOptions {
     }
     checkAccess(&faults)
     try faults.check()
+  }
+
+  /// Which settings were given otherwise than in `before`, in the order of the table.
+  func changes(since before: ServeOptions) -> [Setting<ServeOptions>] {
+    ServeOptions.settings.filter { setting in
+      (given?.strings(setting.name) ?? []) != (before.given?.strings(setting.name) ?? [])
+    }
   }
 
   /// Who is let in, and where.

@@ -25,4 +25,32 @@ import Testing
     }
     #expect(Set(places).count == 40 * size)
   }
+
+  @Test("a large table grows by more than a chunk, in huge pages, and what it has stays where it is")
+  func growingLarge() {
+    typealias Large = InlineArray<512, Int>  // 4 MB a chunk, of which little is touched
+    var table = ChunkTable<Large>()
+    let size = ChunkTable<Large>.chunkSize
+    var places: [UnsafeMutablePointer<Large>] = []
+    var steps: [Int] = []
+    while places.count < 40 * size {
+      let before = table.capacity
+      table.grow()
+      steps.append((table.capacity - before) / size)
+      for index in before..<table.capacity { places.append(table.pointer(index)) }
+      table.pointer(before).initialize(to: Large(repeating: before))
+      table.pointer(table.capacity - 1).initialize(to: Large(repeating: table.capacity - 1))
+    }
+    #expect(steps.prefix(16).allSatisfy { $0 == 1 })
+    #expect(steps.last == 4)
+    var next = 0
+    for step in steps {
+      for index in [next * size, (next + step) * size - 1] {
+        let isThere = table.pointer(index) == places[index] && places[index].pointee[511] == index
+        if !isThere { Issue.record("place \(index) has moved") }
+      }
+      next += step
+    }
+    #expect(Set(places).count == table.capacity)
+  }
 }

@@ -24,7 +24,10 @@ class Unit(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             installed = edited("locationhub.service", {"ExecStart=/usr/local/bin/locationhub": f"ExecStart={HUB}"})
             unit = write(f"{folder}/locationhub.service", installed)
-            done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True)
+            write(f"{folder}/locationhub.socket", read(f"{DEPLOY}/locationhub.socket"))
+            done = subprocess.run(
+                ["systemd-analyze", "verify", "--man=no", unit, f"{folder}/locationhub.socket"], text=True,
+                capture_output=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             run("systemd-analyze", "security", "--offline=true", "--threshold=20", unit)
 

@@ -197,4 +197,60 @@ extension EndToEnd.Journals {
     #expect(try HubProcess.run(["journal", "look", "/tmp"]).status == 2)
     #expect(try HubProcess.run(["journal", "inspect", "/nonexistent"]).status == 1)
   }
+
+  @Test("fifty copies beside a hub that writes, summarises and deletes: each starts, with every move acked before it")
+  func backups() throws {
+    let directory = try JournalDirectory()
+    let hub = try HubProcess.serve([
+      "--data", directory.path, "--session-rate", "0", "--snapshot-every", "2K", "--retain-size", "8K",
+    ])
+    var trips = 0
+    for number in 0..<50 {
+      try moves(hub, trips: trips..<trips + 4)
+      trips += 4
+      let copy = directory.path + "-copy"
+      let made = try HubProcess.run(["journal", "backup", directory.path, copy])
+      #expect(made.status == 0 && made.output.hasSuffix(": good\n"), "\(made.output)\(made.errors)")
+      // A start of each tenth, for it takes a second; all were read back.
+      if number % 10 == 9 {
+        let second = try HubProcess.serve(["--data", copy])
+        let peer = try Peer(port: second.port, query: "role=ops&id=o")
+        _ = try peer.receive("connected")
+        for trip in max(0, trips - 20)..<trips {
+          _ = try peer.send("subscribe", ["channel": "trip:K\(trip)"])
+          #expect(try peer.receive("subscribed").integer("sequence") == 2, "K\(trip)")
+        }
+      }
+      try FileManager.default.removeItem(atPath: copy)
+    }
+    let segment = try #require(
+      try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasSuffix(".segment") }.min())
+    #expect(Int(segment.prefix { $0 != "." }) ?? 0 > 1, "the oldest were deleted meanwhile")
+  }
+
+  @Test("a copy without room, onto something, or of damage ends with 1, says why, and leaves nothing")
+  func backupFails() throws {
+    let directory = try JournalDirectory()
+    let hub = try HubProcess.serve(["--data", directory.path, "--session-rate", "0"])
+    try moves(hub, trips: 0..<20)
+    let place = URL(fileURLWithPath: directory.path)
+    func names() throws -> [String] {
+      try FileManager.default.contentsOfDirectory(atPath: place.deletingLastPathComponent().path)
+        .filter { $0.hasPrefix(place.lastPathComponent) }
+    }
+    let copy = directory.path + "-copy"
+    let full = try HubProcess(["journal", "backup", directory.path, copy], fileBytes: 1024).outcome()
+    #expect(full.status == 1 && full.errors.contains("File too large"), "\(full.errors)")
+    let onto = try HubProcess.run(["journal", "backup", directory.path, directory.path])
+    #expect(onto.status == 1 && onto.errors.contains("File exists"), "\(onto.errors)")
+    let few = try HubProcess.run(["journal", "backup", directory.path])
+    #expect(few.status == 2 && few.errors.contains("two directories"))
+    let segment = try FileHandle(forUpdating: directory.segment())
+    try segment.seek(toOffset: 60)
+    try segment.write(contentsOf: [0xFF, 0xFF])
+    try segment.close()
+    let damaged = try HubProcess.run(["journal", "backup", directory.path, copy])
+    #expect(damaged.status == 1 && damaged.errors.contains("group"), "\(damaged.errors)")
+    #expect(try names() == [place.lastPathComponent])
+  }
 }

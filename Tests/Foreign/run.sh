@@ -30,4 +30,4 @@ if [ ! -f "$mark" ]; then
   touch "$mark"
 fi
 cd "$root/Tests/Foreign"
-LOCATIONHUB=$hub PYTHONDONTWRITEBYTECODE=1 exec "$environment/bin/python" -m unittest -v test_foreign test_events
+LOCATIONHUB=$hub PYTHONDONTWRITEBYTECODE=1 exec "$environment/bin/python" -m unittest -v test_foreign test_events test_service

@@ -106,6 +106,23 @@ import Testing
     }
   }
 
+  @Test("What a record takes for a fix is one, whatever its bytes are")
+  func validity() {
+    var random = SplitMix64(seed: 9)
+    let good = Array(record("d", times: [3]).suffix(StoredFix.size))
+    var valid = 0
+    for _ in 0..<20_000 {
+      var bytes = good
+      for _ in 0..<Int.random(in: 0...3, using: &random) {
+        bytes[Int.random(in: 0..<StoredFix.size, using: &random)] = UInt8.random(in: 0...255, using: &random)
+      }
+      let (isValid, isRead) = bytes.withUnsafeBytes { (StoredFix.isValid($0), StoredFix($0) != nil) }
+      if isValid != isRead { Issue.record("\(bytes): \(isValid), but \(isRead)") }
+      if isValid { valid += 1 }
+    }
+    #expect(valid > 5000 && valid < 19_000)
+  }
+
   @Test("The times of a driver among those asked for are found, each once; another driver's are not")
   func times() {
     var found: [Int64] = []

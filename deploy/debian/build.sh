@@ -35,6 +35,7 @@ install -D -m 644 "$deploy/locationhub.conf" "$tree/etc/locationhub/locationhub.
 install -d "$tree/lib/systemd/system" "$tree/usr/share/man/man1" "$documents/examples" "$tree/DEBIAN"
 sed 's|^ExecStart=/usr/local/bin/|ExecStart=/usr/bin/|' "$deploy/locationhub.service" \
   > "$tree/lib/systemd/system/locationhub.service"
+install -m 644 "$deploy/locationhub.socket" "$tree/lib/systemd/system"
 gzip -9nc "$here/locationhub.1" > "$tree/usr/share/man/man1/locationhub.1.gz"
 gzip -9nc "$top/CHANGELOG.md" > "$documents/changelog.gz"
 gzip -9nc > "$documents/changelog.Debian.gz" <<END

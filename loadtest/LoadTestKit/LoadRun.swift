@@ -51,6 +51,7 @@ package struct LoadRun {
     var figures: [Figure: Double] = [:]
     var schedule: Schedule?
     var lines: ProgressLines
+    var threads: [Joinable] = []
   }
 
   package private(set) var scenario: Scenario
@@ -143,7 +144,11 @@ package struct LoadRun {
   private func load(_ target: Target) throws(LoadTestError) -> RunResult {
     var course = Course(lines: ProgressLines(name: scenario.name))
     let board = Locked(Board(progress: Array(repeating: Progress(), count: threadCount)))
-    defer { board.withLock { $0.isOver = true } }
+    defer {
+      // The hub sees all sessions end before it is told to stop: else it would close some of them, or none.
+      board.withLock { $0.isOver = true }
+      for thread in course.threads { thread.join() }
+    }
     var cut: Cut?
     do throws(Cut) { try measure(target, board, &course) } catch { cut = error }
     if case .failed(let error) = cut { throw error }
@@ -177,7 +182,9 @@ package struct LoadRun {
     let before = (resident: facts?.residentBytes, cpu: facts?.cpu)
     do throws(LoadTestError) {
       try ProcessTuning.apply()
-      for index in 0..<threadCount { try startThread(Share(index: index, of: threadCount), target, board) }
+      for index in 0..<threadCount {
+        course.threads.append(try startThread(Share(index: index, of: threadCount), target, board))
+      }
     } catch {
       throw .failed(error)
     }
@@ -225,16 +232,19 @@ package struct LoadRun {
     if scenario.quietChannels > 0 { figures[.quietChannels] = Double(scenario.quietChannels) }
   }
 
-  private func startThread(_ share: Share, _ target: Target, _ board: Locked<Board>) throws(LoadTestError) {
+  private func startThread(
+    _ share: Share, _ target: Target, _ board: Locked<Board>
+  ) throws(LoadTestError) -> Joinable {
     let (scenario, seconds, address, tls) = (scenario, options.connectSeconds, target.address, target.tls)
     do throws(SystemError) {
-      _ = try HubSystem.startThread(name: "load-\(share.index)") { @Sendable in
+      let thread = try HubSystem.startThread(name: "load-\(share.index)") { @Sendable in
         do throws(LoadTestError) {
           try LoadRun.work(scenario, share, address, tls, board, connectWithin: seconds)
         } catch {
           board.withLock { $0.failure = $0.failure ?? error }
         }
       }
+      return Joinable(thread)
     } catch {
       throw .failed("cannot start a thread: \(error)")
     }

@@ -17,12 +17,18 @@ struct Admission {
   }
 
   private let admissions: Admissions
-  private let limits: Limits
-  private let trustedProxies: [AddressBlock]
+  private var limits: Limits
+  private var trustedProxies: [AddressBlock]
   private var countedAddresses = CountedAddresses()
 
   init(_ configuration: ServerConfiguration, _ admissions: Admissions) {
     self.admissions = admissions
+    limits = configuration.limits
+    trustedProxies = configuration.trustedProxies
+  }
+
+  /// New settings: who is in stays.
+  mutating func take(_ configuration: ServerConfiguration) {
     limits = configuration.limits
     trustedProxies = configuration.trustedProxies
   }

@@ -11,7 +11,8 @@ import HubWebSocket
 
 /// What is the same for all requests of a loop.
 final class HTTPSettings {
-  let configuration: ServerConfiguration
+  /// Its live settings are replaced when loops pick up new ones.
+  var configuration: ServerConfiguration
   let shared: SharedState
   let reader: MessageReader
   private let connectionsPerLoop: Int

@@ -37,7 +37,7 @@ struct HTTPService {
 
   /// What handlers may look at.
   func context(
-    _ session: SessionRef, _ access: CurrentAccess, _ compression: @autoclosure () -> DeflatePolicy, now: Moment
+    _ session: SessionRef, _ access: Current<TokenAccess?>, _ compression: @autoclosure () -> DeflatePolicy, now: Moment
   ) -> HTTPContext {
     let configuration = settings.configuration
     return HTTPContext(

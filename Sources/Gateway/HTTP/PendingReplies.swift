@@ -104,7 +104,7 @@ struct PendingReplies {
   private(set) var nextMetricsLook = Int64.max
   /// What the reader has found, and how many questions it has not answered.
   private let found: Mailbox<HistoryAnswer>
-  private(set) var historyQuestions = 0
+  private var historyQuestions = 0
 
   init(_ limits: Limits, waking waker: Waker) {
     self.limits = limits
@@ -115,7 +115,8 @@ struct PendingReplies {
 
   /// Whether a list is being written, which the next turn goes on with.
   var isEmpty: Bool { lists.isEmpty }
-  var count: Int { lists.count }
+  /// Lists that are being written, and questions to the journal's past.
+  var counts: (replies: Int, questions: Int) { (lists.count, historyQuestions) }
 
   /// Throws where a further query may not be put: a client that asks faster than its answers are written would pile
   /// them up.

@@ -76,7 +76,7 @@ extension SessionLoop {
   /// Where there are several loops, each is woken to publish its counters, and the request waits for that.
   private mutating func beginMetrics(_ request: HTTPRequest, _ exchange: Exchange) {
     let question = hub.isShared ? shared.metrics.hub.ask() : 0
-    publishCounters()
+    report.publish(allCounters, hub.counters)
     guard hub.isShared else { return apply(.success(.respond(http.settings.metricsPage())), to: request, exchange) }
     hub.wakeOthers()
     exchange.state = .waiting(request, for: .metrics)

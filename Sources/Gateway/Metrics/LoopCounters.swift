@@ -70,13 +70,12 @@ struct LoopCounters: Sendable {
 
   /// These, and what the parts of the loop count themselves.
   func with(
-    _ transport: EventLoopCounters, _ fanOut: FanOutCounters, pendingReplies: Int, historyQuestions: Int
+    _ transport: EventLoopCounters, _ fanOut: FanOutCounters, pending: (replies: Int, questions: Int)
   ) -> LoopCounters {
     var all = self
     all.transport = transport
     all.fanOut = fanOut
-    all.pendingReplies = pendingReplies
-    all.historyQuestions = historyQuestions
+    (all.pendingReplies, all.historyQuestions) = pending
     return all
   }
 

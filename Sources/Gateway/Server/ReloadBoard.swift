@@ -3,13 +3,14 @@ import HubSystem
 
 /// What a running server may read again.
 public enum Reloadable: UInt8, CaseIterable, Sendable {
-  case tls, tokens
+  case tls, tokens, settings
 
   /// As the metrics have it.
   var name: StaticString {
     switch self {
     case .tls: "tls"
     case .tokens: "tokens"
+    case .settings: "settings"
     }
   }
 }

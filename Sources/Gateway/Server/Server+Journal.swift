@@ -11,6 +11,9 @@ extension Server {
   ) throws(JournalError) -> WriterBox? {
     guard let configured = configuration.journal, let journal = shared.journal else { return nil }
     return try configured.recover(into: &hub, recordLimit: journal.recordLimit, newEpoch: incarnation.epoch, shared.log)
+    {
+      shared.serviceManager?.extendStart(at: ClockReading.read().uptimeNanoseconds)
+    }
   }
 
   /// What can be done about it.

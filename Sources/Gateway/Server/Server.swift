@@ -17,7 +17,8 @@ public final class Server: Sendable {
   public let adminAddress: SocketAddress?
   private let shared: SharedState
   private let threads: Threads
-  private let lock: PortLock
+  /// Nil where a service manager holds the port.
+  private let lock: PortLock?
   /// Nil where nothing is stored; they end when all others have.
   private let journalThreads: JournalThreads?
 
@@ -29,7 +30,7 @@ public final class Server: Sendable {
 
   private init(
     address: SocketAddress, adminAddress: SocketAddress?, isSecure: Bool, shared: SharedState, threads: Threads,
-    journalThreads: JournalThreads?, lock: consuming PortLock
+    journalThreads: JournalThreads?, lock: consuming PortLock?
   ) {
     self.address = address
     self.adminAddress = adminAddress
@@ -43,9 +44,12 @@ public final class Server: Sendable {
   /// Starts listening and returns; the work is done on threads of its own.
   public static func start(_ configuration: ServerConfiguration) throws(ServerError) -> Server {
     configuration.limits.validate()
-    let address = try configuration.listeningAddress()
-    let lock: PortLock
-    do throws(PortLockError) { lock = try PortLock(address) } catch { throw .portTaken("\(error)") }
+    let wanted = try configuration.listeningAddress()
+    var lock: PortLock?
+    if configuration.inherited == nil {
+      do throws(PortLockError) { lock = try PortLock(wanted) } catch { throw .portTaken("\(error)") }
+    }
+    let address = lock?.address ?? wanted
     let openFiles = raiseOpenFileLimit(
       configuration, Log(level: configuration.logLevel, format: configuration.logFormat))
     let limits = configuration.limits.eventLoop(loops: configuration.loops, openFiles: openFiles)
@@ -69,7 +73,7 @@ public final class Server: Sendable {
     let box = HubBox(hub)
     do throws(SystemError) {
       let maintenance = makeMaintenance(configuration, shared, incarnation)
-      let server = try start(configuration, limits, shared, box, writer, maintenance, lock)
+      let server = try start(on: address, configuration, limits, shared, box, writer, maintenance, lock)
       shared.log(
         .info, "listening",
         [
@@ -112,17 +116,18 @@ public final class Server: Sendable {
   }
 
   private static func start(
-    _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits, _ shared: SharedState,
-    _ hub: sending HubBox, _ writer: WriterBox?, _ maintenance: JournalMaintenance?, _ lock: consuming PortLock
+    on address: SocketAddress, _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits,
+    _ shared: SharedState,
+    _ hub: sending HubBox, _ writer: WriterBox?, _ maintenance: JournalMaintenance?, _ lock: consuming PortLock?
   ) throws(SystemError) -> Server {
     var threads = Threads()
     var adminAddress: SocketAddress?
     var journalThreads: JournalThreads?
     do throws(SystemError) {
       if configuration.outlets == 1 {
-        adminAddress = try startOnlyLoop(on: lock.address, configuration, loopLimits, shared, hub, &threads)
+        adminAddress = try startOnlyLoop(on: address, configuration, loopLimits, shared, hub, &threads)
       } else {
-        adminAddress = try startLoops(on: lock.address, configuration, loopLimits, shared, hub, &threads)
+        adminAddress = try startLoops(on: address, configuration, loopLimits, shared, hub, &threads)
       }
       if let stored = configuration.journal, let writer, let maintenance, let journal = shared.journal,
         let history = shared.history
@@ -136,8 +141,10 @@ public final class Server: Sendable {
       for waker in threads.wakers { waker.wake() }
       throw error
     }
+    configuration.inherited?.close()
+    configuration.inheritedAdmin?.close()
     return Server(
-      address: lock.address, adminAddress: adminAddress, isSecure: configuration.tls != nil, shared: shared,
+      address: address, adminAddress: adminAddress, isSecure: configuration.tls != nil, shared: shared,
       threads: threads, journalThreads: journalThreads, lock: lock)
   }
 
@@ -145,8 +152,12 @@ public final class Server: Sendable {
     on address: SocketAddress, _ configuration: ServerConfiguration, _ limits: EventLoopLimits
   ) throws(SystemError) -> sending EventLoop {
     let loop = try EventLoop(limits: limits)
-    _ = try loop.listen(
-      address, reusePort: true, backlog: configuration.limits.acceptBacklog, tls: configuration.tls)
+    if let inherited = configuration.inherited {
+      try loop.listen(on: inherited, tls: configuration.tls)
+    } else {
+      _ = try loop.listen(
+        address, reusePort: true, backlog: configuration.limits.acceptBacklog, tls: configuration.tls)
+    }
     return loop
   }
 
@@ -155,6 +166,10 @@ public final class Server: Sendable {
   private static func listenForOperators(
     _ loop: EventLoop, _ configuration: ServerConfiguration
   ) throws(SystemError) -> SocketAddress? {
+    if let inherited = configuration.inheritedAdmin {
+      try loop.listen(on: inherited, isPaced: false)
+      return inherited.address
+    }
     guard let port = configuration.adminPort,
       let address = SocketAddress(host: configuration.adminHost, port: port)
     else { return nil }
@@ -246,6 +261,16 @@ public final class Server: Sendable {
     for waker in threads.wakers { waker.wake() }
     shared.log(
       .info, "tokens_reloaded", ["keys": "\(access.verifier.keys.keys.count)", "revoked": "\(access.revoked.count)"])
+  }
+
+  /// Puts those settings of `configuration` in force that may change while a server runs; all others stay. Sessions go
+  /// on, also where there are more than a new limit allows.
+  public func apply(_ configuration: ServerConfiguration) {
+    shared.settings.replace(shared.settings.current.taking(live: configuration))
+    shared.log.setLevel(configuration.logLevel)
+    shared.lifecycle.setDrain(delaySeconds: configuration.drainDelay, spreadSeconds: configuration.drainSpread)
+    shared.journal?.retention.withLock { $0 = configuration.journal?.retention }
+    for waker in threads.wakers { waker.wake() }
   }
 
   /// Has the metrics say whether what was read again could be used.

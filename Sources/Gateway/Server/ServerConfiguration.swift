@@ -4,6 +4,7 @@ public import HubCore
 public import HubMessages
 public import HubPages
 public import HubRuntime
+public import HubSystem
 public import HubTokens
 public import HubTransport
 
@@ -12,6 +13,12 @@ public struct ServerConfiguration: Sendable {
   public var host = "127.0.0.1"
   /// 0 picks a free port.
   public var port: UInt16 = 8080
+  /// The socket that it listens on in place of `host` and `port`, where a service manager hands one over; and the one
+  /// for operators, in place of `adminHost` and `adminPort`.
+  public var inherited: InheritedListener?
+  public var inheritedAdmin: InheritedListener?
+  /// Is told that the hub is alive; nil where nobody wants to know.
+  public var serviceManager: ServiceManager?
   /// A second port, for operators: /healthz, /readyz and /metrics, without a credential. 0 picks a free one. Where it
   /// is set, metrics on the first port are for ops' credentials only.
   public var adminPort: UInt16?
@@ -46,7 +53,9 @@ public struct ServerConfiguration: Sendable {
   public var compression = true
   /// Seconds between failing readiness and telling sessions to go.
   public var drainDelay = 0.0
-  /// Seconds that a drain may take in all, after the delay.
+  /// Seconds over which sessions are told to go, evenly.
+  public var drainSpread = 0.0
+  /// Seconds that a drain may take in all, after the delay and what it is spread over.
   public var drainSeconds = 4.0
   /// Where trips and events are stored; nil for nowhere.
   public var journal: JournalConfiguration?
@@ -70,10 +79,23 @@ public struct ServerConfiguration: Sendable {
   /// Where it listens, if that and what is served there go together. Binds nothing.
   public func listeningAddress() throws(ServerError) -> SocketAddress {
     guard (1...64).contains(loops) else { throw .badLoopCount(loops) }
-    guard let address = SocketAddress(host: host, port: port) else { throw .badAddress(host) }
+    guard let address = inherited?.address ?? SocketAddress(host: host, port: port) else { throw .badAddress(host) }
     guard adminPort == nil || SocketAddress(host: adminHost, port: 0) != nil else { throw .badAddress(adminHost) }
-    guard address.isLoopback || !allowsDevelopmentCredentials else { throw .developmentCredentialsNotOnLoopback(host) }
+    guard address.isLoopback || !allowsDevelopmentCredentials else {
+      throw .developmentCredentialsNotOnLoopback(address.host)
+    }
     return address
+  }
+
+  /// These settings, with those of `other` that may change while a server runs.
+  func taking(live other: ServerConfiguration) -> ServerConfiguration {
+    var taken = self
+    (taken.origins, taken.hosts, taken.trustedProxies) = (other.origins, other.hosts, other.trustedProxies)
+    (taken.drainDelay, taken.drainSpread) = (other.drainDelay, other.drainSpread)
+    taken.limits.connectionsPerAddress = other.limits.connectionsPerAddress
+    taken.limits.countsLoopbackConnections = other.limits.countsLoopbackConnections
+    taken.limits.sessionsPerIdentity = other.limits.sessionsPerIdentity
+    return taken
   }
 
   /// Sets `publicURL`, whose origin may use the hub from then on. False for what is not `http` or `https` and a host.

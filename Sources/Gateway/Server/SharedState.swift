@@ -6,27 +6,33 @@ final class SharedState: Sendable {
   let lifecycle: Lifecycle
   let metrics: MetricsBoard
   let log: Log
-  let access: AccessBoard
+  /// Nil where no tokens are taken.
+  let access: Board<TokenAccess?>
+  /// What of it may change while the server runs is replaced.
+  let settings: Board<ServerConfiguration>
   /// Nil where nothing is stored.
   let journal: JournalQueue?
   let history: HistoryReader?
   let admissions: Admissions
   let reloads = ReloadBoard()
+  let serviceManager: ServiceManager?
   /// When it was made (ms since 1970).
   let started = ClockReading.read().unixMilliseconds
 
   /// `sessionLimit`: sessions of all loops together.
   init(configuration: ServerConfiguration, sessionLimit: Int = .max, log: Log? = nil) {
-    lifecycle = Lifecycle(delaySeconds: configuration.drainDelay)
+    lifecycle = Lifecycle(delaySeconds: configuration.drainDelay, spreadSeconds: configuration.drainSpread)
     metrics = MetricsBoard(loops: configuration.loops, isInCluster: configuration.cluster != nil)
     let log = log ?? Log(level: configuration.logLevel, format: configuration.logFormat)
     self.log = log
-    access = AccessBoard(configuration.tokens)
+    access = Board(configuration.tokens)
+    settings = Board(configuration)
     journal = configuration.journal.map { JournalQueue(limits: $0.limits, log: log) }
     history = configuration.journal.map { _ in
       HistoryReader(
         questions: configuration.limits.historyQuestions, answerBytes: configuration.limits.historyAnswerBytes)
     }
+    serviceManager = configuration.serviceManager
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
   }
 }

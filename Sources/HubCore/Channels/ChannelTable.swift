@@ -13,7 +13,6 @@ struct ChannelRecord {
   var isKept = false
   /// Its publications come from another hub.
   var isFollowed = false
-  var isInUse = true
   /// Of a cell that is watched: its index in the area table, which finds it; −1 for all others.
   var area: Int32 = -1
   /// The number of the newest event; before the first, where the numbers start (see `ChannelTable.highestSequence`).
@@ -32,10 +31,9 @@ struct ChannelRecord {
   /// The driver's session that subscribed last: a driver that listens to its own channel follows nobody.
   var driverListener: SessionRef?
 
-  init(name: Channel, sequence: UInt64, isInUse: Bool = true) {
+  init(name: Channel, sequence: UInt64) {
     self.name = name
     self.sequence = sequence
-    self.isInUse = isInUse
   }
 }
 
@@ -102,7 +100,7 @@ struct ChannelTable: ~Copyable {
 
   /// The index in the area table; nil for what is no area's channel, or not any more.
   func area(_ index: Int) -> Int? {
-    index < slab.endIndex && slab[index].isInUse && slab[index].area >= 0 ? Int(slab[index].area) : nil
+    index < slab.endIndex && slab.isInUse(index) && slab[index].area >= 0 ? Int(slab[index].area) : nil
   }
 
   mutating func addSubscriber(_ index: Int, outlet: Int) {
@@ -130,7 +128,7 @@ struct ChannelTable: ~Copyable {
   /// One subscriber less; true when the channel went with it.
   mutating func removeSubscriber(_ index: Int, outlet: Int) -> Bool {
     let entry = index * outletCount + outlet
-    precondition(slab[index].isInUse && counts[entry] > 0, "an outlet released a subscription that it did not have")
+    precondition(slab.isInUse(index) && counts[entry] > 0, "an outlet released a subscription that it did not have")
     counts[entry] -= 1
     slab[index].subscribers -= 1
     if counts[entry] == 0 { slab[index].outlets.remove(outlet) }
@@ -156,7 +154,7 @@ struct ChannelTable: ~Copyable {
       contentBytes -= Int(event.contentBytes)
     }
     highestSequence = max(highestSequence, slab[index].sequence)
-    slab.remove(index, leaving: ChannelRecord(name: .fleet, sequence: 0, isInUse: false))
+    slab.remove(index, leaving: ChannelRecord(name: .fleet, sequence: 0))
     return true
   }
 
@@ -259,12 +257,12 @@ struct ChannelTable: ~Copyable {
   }
 
   func keptNames() -> [Channel] {
-    (0..<slab.endIndex).filter { slab[$0].isInUse && slab[$0].isKept }.map { slab[$0].name }
+    (0..<slab.endIndex).filter { slab.isInUse($0) && slab[$0].isKept }.map { slab[$0].name }
   }
 
   /// Each channel whose events are kept, with the number before its oldest kept event.
   func forEachKept<E: Error>(_ body: (Channel, UInt64) throws(E) -> Void) throws(E) {
-    for index in 0..<slab.endIndex where slab[index].isInUse && slab[index].isKept {
+    for index in 0..<slab.endIndex where slab.isInUse(index) && slab[index].isKept {
       try body(slab[index].name, slab[index].sequence - UInt64(slab[index].events.count))
     }
   }

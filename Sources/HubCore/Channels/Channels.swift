@@ -22,6 +22,8 @@ struct Channels: ~Copyable {
   /// Events, and publications handed to outlets: one for each channel and outlet with a subscriber.
   private(set) var eventsPublished: UInt64 = 0
   private(set) var deliveries: UInt64 = 0
+  /// The position that is being published: 345 bytes, put together where they are copied from.
+  private var draft = PositionDelivery.blank
 
   init(limits: HubLimits, epoch: InlineText, seed: UInt64, outlets: Int) {
     table = ChannelTable(limits: limits, seed: seed, outletCount: outlets)
@@ -115,38 +117,39 @@ struct Channels: ~Copyable {
 
   // MARK: State
 
-  /// Whether there is a channel at all that a driver's position would be published on.
+  /// Whether there is a channel beside the trip's that a position of a driver with this channel is published on.
   @inline(__always)
-  func mayBeHeard(trip: Int?, own: Int?) -> Bool { trip != nil || own != nil || fleet != nil }
+  func mayBeHeard(driver own: Int?) -> Bool { own != nil || fleet != nil }
 
   /// Publishes a driver's position on its trip's, its own and the fleet's channel, where somebody listens. It has no
-  /// number, is not kept, and a newer one with the same key makes it worthless. What is the channel's is filled in.
+  /// number, is not kept, and a newer one with the same key makes it worthless.
   @inline(__always)
   mutating func publish(
-    _ delivery: inout PositionDelivery, driver: Int, _ status: DriverStatus, trip: Int?, own: Int?,
-    storedThrough ticket: UInt64
+    _ position: Position, of driver: Int, _ drivers: borrowing Drivers, on trip: (channel: Int, id: Identifier)?,
+    received: Int64, at time: Timestamp, storedThrough ticket: UInt64
   ) {
-    if let trip { publish(&delivery, driver: driver, on: trip, storedThrough: ticket) }
-    if let own { publish(&delivery, driver: driver, on: own, storedThrough: ticket) }
+    draft.received = received
+    draft.position.timestamp = time
+    draft.position.location = drivers[driver].location(position, trip: trip?.id)
+    if let trip { publishDraft(of: driver, on: trip.channel, storedThrough: ticket) }
+    if let own = drivers[driver].channel { publishDraft(of: driver, on: own, storedThrough: ticket) }
     guard let fleet else { return }
-    delivery.position.location.status = status
-    publish(&delivery, driver: driver, on: fleet, storedThrough: ticket)
+    draft.position.location.status = drivers[driver].status
+    publishDraft(of: driver, on: fleet, storedThrough: ticket)
   }
 
   @inline(__always)
-  private mutating func publish(
-    _ delivery: inout PositionDelivery, driver: Int, on channel: Int, storedThrough ticket: UInt64
-  ) {
+  private mutating func publishDraft(of driver: Int, on channel: Int, storedThrough ticket: UInt64) {
     var outlets = table.outlets(channel)
     if outlets.isEmpty { return }
     publicationNumber += 1
-    delivery.channel = ChannelHandle(index: UInt32(channel))
-    delivery.conflationKey = UInt64(channel) << 32 | UInt64(driver + 1)  // never an ETA's: there are fewer drivers
-    delivery.position.channel = table.name(channel)
-    delivery.position.number = publicationNumber
-    delivery.position.location.after = table.sequence(channel, storedThrough: ticket)
+    draft.channel = ChannelHandle(index: UInt32(channel))
+    draft.conflationKey = UInt64(channel) << 32 | UInt64(driver + 1)  // never an ETA's: there are fewer drivers
+    draft.position.channel = table.name(channel)
+    draft.position.number = publicationNumber
+    draft.position.location.after = table.sequence(channel, storedThrough: ticket)
     while let outlet = outlets.popFirst() {
-      outputs[outlet].append(common: delivery)
+      outputs[outlet].append(common: draft)
       deliveries += 1
     }
   }

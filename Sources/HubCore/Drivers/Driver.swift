@@ -2,7 +2,7 @@
 import HubGeo
 import HubMessages
 
-/// 800 bytes. A million of these are most of what a hub holds, so members stand in an order in which the small ones
+/// 870 bytes. A million of these are most of what a hub holds, so members stand in an order in which the small ones
 /// fill the gaps that alignment leaves: behind the id, the tracker and optionals.
 struct Driver {
   let id: Identifier

@@ -67,7 +67,7 @@ struct Drivers: ~Copyable {
   func find(_ id: Identifier) -> Int? { ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].id == id } }
 
   /// Whether an index is in use.
-  func isInUse(_ driver: Int) -> Bool { find(slab[driver].id) == driver }
+  func isInUse(_ driver: Int) -> Bool { slab.isInUse(driver) }
 
   /// The driver whose live session this is; nil when it was replaced, closed or never a driver's.
   @inline(__always)

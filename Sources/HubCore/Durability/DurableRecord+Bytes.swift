@@ -10,7 +10,7 @@ extension DurableRecord {
     return try reader.record { (kind, reader) throws(RecordError) in try DurableRecord(kind, from: &reader) }
   }
 
-  private init(_ kind: UInt8, from reader: inout RecordReader) throws(RecordError) {
+  init(_ kind: UInt8, from reader: inout RecordReader) throws(RecordError) {
     guard let kind = RecordKind(rawValue: kind) else { throw reader.failure(.kind(kind)) }
     switch kind {
     case .epoch:  // any bits

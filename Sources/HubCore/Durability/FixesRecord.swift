@@ -41,7 +41,7 @@ public struct FixesRecord {
     let count = Int(try reader.read() as UInt16)
     guard count > 0 else { throw reader.failure(.fix) }
     unsafe fixes = unsafe try reader.take(count * StoredFix.size)
-    for index in 0..<count where unsafe StoredFix(bytes(of: index)) == nil { throw reader.failure(.fix) }
+    for index in 0..<count where unsafe !StoredFix.isValid(bytes(of: index)) { throw reader.failure(.fix) }
   }
 
   /// At least 1.
@@ -56,9 +56,11 @@ public struct FixesRecord {
   /// The time of a fix alone, in ms since 1970.
   func milliseconds(of index: Int) -> Int64 { unsafe StoredFix.milliseconds(of: bytes(of: index)) }
 
-  /// The newest fix that was published; nil where none was.
-  var newestPublished: StoredFix? {
-    (0..<count).last { unsafe StoredFix.isPublished(bytes(of: $0)) }.map { self[$0] }
+  /// The position of the newest fix that was published; nil where none was.
+  var newestPosition: Position? {
+    guard let index = (0..<count).last(where: { unsafe StoredFix.isPublished(bytes(of: $0)) }) else { return nil }
+    return unsafe StoredFix.position(of: bytes(of: index))?
+      .position(at: Timestamp(milliseconds: milliseconds(of: index)), published: published)
   }
 
   func bytes(of index: Int) -> UnsafeRawBufferPointer {
@@ -86,9 +88,7 @@ struct DurableFixes: Equatable {
     tracking = record.tracking
     progress = record.progress
     published = record.published
-    if let fix = record.newestPublished {
-      newest = fix.position?.position(at: fix.measured.timestamp, published: published)
-    }
+    newest = record.newestPosition
   }
 }
 

@@ -117,10 +117,7 @@ extension StoredFix {
     func load<Number: FixedWidthInteger & BitwiseCopyable>(_: Number.Type, _ offset: Int) -> Number {
       unsafe Number(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Number.self))
     }
-    let timestamp = Timestamp(milliseconds: load(Int64.self, 0))
-    guard let disposition = unsafe Disposition(rawValue: bytes[38]), Timestamp.accepted.contains(timestamp),
-      let coordinate = StoredNumber.coordinate(load(Int32.self, 8), load(Int32.self, 12))
-    else { return nil }
+    guard let (disposition, timestamp, coordinate) = unsafe StoredFix.head(of: bytes) else { return nil }
     let altitude = load(Int32.self, 28)
     self.disposition = disposition
     measured = unsafe Fix(
@@ -133,10 +130,29 @@ extension StoredFix {
       speedAccuracy: StoredNumber.value(load(UInt16.self, 34), per: 100),
       source: FixSource(rawValue: bytes[37]),
       batteryLevel: StoredNumber.value(bytes[36], per: 200))
-    guard disposition == .live || disposition == .confirmed else { return }
-    guard let published = unsafe StoredPosition(bytes, at: 39) else { return nil }
+    guard unsafe StoredFix.isPublished(bytes) else { return }
+    guard let published = unsafe StoredFix.position(of: bytes) else { return nil }
     position = published
   }
+
+  /// Whether 56 bytes are a fix, as `init` finds, without its other members.
+  static func isValid(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    unsafe head(of: bytes) != nil && (!isPublished(bytes) || position(of: bytes) != nil)
+  }
+
+  /// What may be wrong of the 56 bytes of a fix, beside the position; nil where it is.
+  private static func head(of bytes: UnsafeRawBufferPointer) -> (Disposition, Timestamp, Coordinate)? {
+    let timestamp = unsafe Timestamp(milliseconds: milliseconds(of: bytes))
+    guard let disposition = unsafe Disposition(rawValue: bytes[38]), Timestamp.accepted.contains(timestamp),
+      let coordinate = unsafe StoredNumber.coordinate(
+        Int32(littleEndian: bytes.loadUnaligned(fromByteOffset: 8, as: Int32.self)),
+        Int32(littleEndian: bytes.loadUnaligned(fromByteOffset: 12, as: Int32.self)))
+    else { return nil }
+    return (disposition, timestamp, coordinate)
+  }
+
+  /// What was published, of the 56 bytes of a fix that was.
+  static func position(of bytes: UnsafeRawBufferPointer) -> StoredPosition? { unsafe StoredPosition(bytes, at: 39) }
 
   /// Whether a fix was published, of its 56 bytes.
   static func isPublished(_ bytes: UnsafeRawBufferPointer) -> Bool {

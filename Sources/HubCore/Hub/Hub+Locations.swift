@@ -161,14 +161,10 @@ extension Hub {
   /// One position, on the trip's, the driver's and the fleet's channel.
   private mutating func publish(_ position: Position, driver: Int, trip: Int?, received: Int64) {
     counters.positionsPublished += 1
-    let (shared, own) = (trip.flatMap { trips[$0].channel }, drivers[driver].channel)
-    guard channels.mayBeHeard(trip: shared, own: own) else { return }
-    var delivery = PositionDelivery(
-      channel: ChannelHandle(index: 0), conflationKey: 0, received: received,
-      position: PublishedPosition(
-        channel: .fleet, number: 0, timestamp: now.timestamp,
-        location: drivers[driver].location(position, trip: trip.map { trips[$0].id })))
+    let shared = trip.flatMap { trip in trips[trip].channel.map { (channel: $0, id: trips[trip].id) } }
+    guard shared != nil || channels.mayBeHeard(driver: drivers[driver].channel) else { return }
     channels.publish(
-      &delivery, driver: driver, drivers[driver].status, trip: shared, own: own, storedThrough: storage.storedThrough)
+      position, of: driver, drivers, on: shared, received: received, at: now.timestamp,
+      storedThrough: storage.storedThrough)
   }
 }

@@ -41,10 +41,7 @@ extension Hub {
     storage.setReleasing(true)
     for input in parked { dispatch(input) }
     storage.setReleasing(false)
-    switch condition {
-    case .good: break
-    case .unavailable: refuseWhatWaits()
-    }
+    if condition == .unavailable { refuseWhatWaits() }
     counters.heldForStorage = storage.held.count
   }
 
@@ -68,8 +65,13 @@ extension Hub {
   /// they were taken, snapshots' first.
   public mutating func load(_ bytes: UnsafeRawBufferPointer) throws(RecordError) {
     var reader = unsafe RecordReader(bytes)
-    while let record = try DurableRecord.next(from: &reader) {
-      guard load(record) else { throw RecordError(fault: .order, offset: reader.position) }
+    while !reader.isAtEnd {
+      let isInOrder = try reader.record { (kind, reader) throws(RecordError) in
+        // Nearly all are fixes, and the enumeration, as large as the largest, would be copied four times for each.
+        if kind == RecordKind.fixes.rawValue { return load(DurableFixes(try FixesRecord(from: &reader))) }
+        return load(try DurableRecord(kind, from: &reader))
+      }
+      guard isInOrder else { throw RecordError(fault: .order, offset: reader.position) }
     }
   }
 
@@ -92,7 +94,7 @@ extension Hub {
     case .channel(let name, let sequence): return channels.restore(name, sequence: sequence)
     case .channelForgotten(let name): return channels.restoreForgotten(name)
     case .highestSequence(let number): channels.restore(highestSequence: number)
-    case .fixes(let fixes): return isNamed && load(fixes)
+    case .fixes(let fixes): return load(fixes)
     case .driver(let driver): load(driver)
     case .driverOffline(let id, let time):
       if let driver = findOrInsertDriver(id) { drivers.goOffline(driver, at: time, isStored: true) }
@@ -107,9 +109,8 @@ extension Hub {
       if let driver = drivers.find(driver) { fences.loadEnded(driver: driver, fence: fence) }
     case .pair(let pair): return load(pair)
     case .pairEnded(let fence, let driver, let other):
-      if let driver = drivers.find(driver), let other = drivers.find(other) {
-        fences.loadEndedPair(driver, other, fence: fence)
-      }
+      guard let driver = drivers.find(driver), let other = drivers.find(other) else { break }
+      fences.loadEndedPair(driver, other, fence: fence)
     }
     return isNamed
   }
@@ -118,7 +119,7 @@ extension Hub {
 
   private mutating func load(_ fixes: DurableFixes) -> Bool {
     let trip = fixes.tripID.flatMap { trips.find($0) }
-    guard trip != nil || fixes.tripID == nil else { return false }
+    guard isNamed, trip != nil || fixes.tripID == nil else { return false }
     if let trip, let progress = fixes.progress { trips.load(progress, of: trip) }
     if let driver = findOrInsertDriver(fixes.driverID) {
       drivers.load(fixes, driver: driver, trip: trip.map { trips.handle(of: $0) })

@@ -32,7 +32,7 @@ extension MotionFilter {
   ///
   /// By Doppler it moves above walking speed. By the track alone, where it can't have stopped since. When this has
   /// begun it goes on: who was in motion at a place does not stand there afterwards.
-  func repeats(_ fix: TrackMeasurement, after dt: Double) -> Bool {
+  @inline(__always) func repeats(_ fix: TrackMeasurement, after dt: Double) -> Bool {
     guard lastPlace == PackedCoordinate(fix.coordinate), !isStanding else { return false }
     return isStale
       || dopplerShare > 0.5 && Double(fix.speed) > MotionFilter.walkingSpeed

@@ -88,15 +88,13 @@ extension MotionFilter {
   }
 
   /// Metres per second.
-  var speed: Double { (velocity * velocity).sum().squareRoot() }
+  @inline(__always) var speed: Double { (velocity * velocity).sum().squareRoot() }
 
   /// The radius of 68 % by the filter's covariance, metres.
-  var radius: Double {
-    AccuracyRadius.sigmas * covariance.p00.squareRoot()
-  }
+  @inline(__always) var radius: Double { AccuracyRadius.sigmas * covariance.p00.squareRoot() }
 
   /// The estimate to 1e-7°.
-  var coordinate: Coordinate {
+  @inline(__always) var coordinate: Coordinate {
     // The filter keeps latitude and longitude in range (`shift`).
     guard let place = Coordinate(latitude: latitude, longitude: longitude) else {
       preconditionFailure("the filter left the globe")

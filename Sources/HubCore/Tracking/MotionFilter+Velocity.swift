@@ -36,7 +36,7 @@ extension MotionFilter {
 
   /// How much of the motion is known by Doppler, 0…1: all of it at a standstill, nothing where a phone gives no speed,
   /// or one that its places contradict.
-  var dopplerShare: Double { isStanding ? 1 : hasVelocity ? Double(trust.share) : 0 }
+  @inline(__always) var dopplerShare: Double { isStanding ? 1 : hasVelocity ? Double(trust.share) : 0 }
 
   /// Takes in the velocity of a fix. Returns its direction, or zero where none was measured. `isComparable` says
   /// whether the places of this fix and the last one are two.

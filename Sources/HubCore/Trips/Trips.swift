@@ -60,7 +60,7 @@ struct Trips: ~Copyable {
   }
 
   /// Whether an index is in use.
-  func isInUse(_ trip: Int) -> Bool { find(slab[trip].id) == trip }
+  func isInUse(_ trip: Int) -> Bool { slab.isInUse(trip) }
 
   // MARK: Beginning
 

@@ -64,7 +64,7 @@ final class HandDrivenHub {
   }
 
   var counters: LoopCounters { sessions.counters }
-  var pendingReplies: Int { sessions.sessions.pointee.pending.count }
+  var pendingReplies: Int { sessions.sessions.pointee.pending.counts.replies }
 
   /// The slots of open sessions.
   var openSlots: [Int] {

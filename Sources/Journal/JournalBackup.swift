@@ -1,0 +1,186 @@
+// A copy of a journal that can be started from, made beside the hub that writes it.
+//
+// Nothing is locked and nobody waits. All files are opened first, the newest snapshot before the segments: what
+// retention deletes afterwards stays readable. Of each segment the groups are copied whose sums are right, of the
+// newest one up to its last whole group. So the copy holds everything that was stored when it began, and is what a
+// crash at some later moment would have left.
+import Glibc
+import HubSystem
+
+/// What was copied.
+public struct JournalBackup: Sendable, Equatable {
+  public var files = 0
+  public var bytes = 0
+  /// The last group in the copy; 0 where there is none.
+  public var lastGroup: UInt64 = 0
+
+  private struct Opened {
+    var name: SegmentName
+    var file: any ReadableJournalFile
+  }
+
+  /// Copies the journal in `source` to a directory at `path`, which must not be there yet, and reads the copy back:
+  /// `check` says of each payload whether it makes sense. The copy is made under another name beside it and gets its
+  /// own when it is on stable storage, so that there is never half of one. O(bytes), with a segment in memory.
+  ///
+  /// Throws `damaged` where a group or a snapshot is not as it was written, or one is missing: a copy of that would not
+  /// start either.
+  public static func make(
+    of source: DiskFiles, at path: String, limits: JournalLimits, keys: @escaping RecordKeys,
+    _ check: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
+  ) throws(JournalError) -> JournalBackup {
+    guard unsafe access(path, F_OK) != 0 else {
+      throw .system(SystemError(call: "mkdir", errno: EEXIST), file: path)
+    }
+    let unfinished = "\(path).unfinished-\(getpid())"
+    let target = try DiskFiles(path: unfinished)
+    do throws(JournalError) {
+      let backup = try make(of: source, in: target, limits: limits)
+      var verifier = unsafe Verifier(files: target, limits: limits, keys: keys)
+      let found = try unsafe verifier.run(check)
+      if let damage = found.damages.first { throw .damaged(damage) }
+      try inFile(path) { () throws(SystemError) in try name(unfinished, path) }
+      return backup
+    } catch {
+      remove(target)
+      throw error
+    }
+  }
+
+  /// Gives the finished copy its name, on stable storage.
+  private static func name(_ unfinished: String, _ path: String) throws(SystemError) {
+    guard unsafe rename(unfinished, path) == 0 else { throw SystemError(call: "rename", errno: errno) }
+    let parent = try unsafe Descriptor(
+      Glibc.open(path + "/..", O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
+    guard fsync(parent.raw) == 0 else { throw SystemError(call: "fsync", errno: errno) }
+  }
+
+  /// What can't be removed stays, under a name that says what it is: the first error is the one to tell.
+  private static func remove(_ target: DiskFiles) {
+    do throws(SystemError) {
+      for name in try target.names() { try target.remove(name) }
+    } catch {
+      return
+    }
+    _ = unsafe rmdir(target.path)
+  }
+
+  /// Copies to an empty directory. What was copied when it throws is left to the caller.
+  static func make(
+    of source: any JournalFiles, in target: any JournalFiles, limits: JournalLimits
+  ) throws(JournalError) -> JournalBackup {
+    let (snapshot, segments, hasLossMark) = try open(source, limits)
+    var backup = JournalBackup()
+    var next = (snapshot?.name.first ?? 0) + 1
+    if let snapshot {
+      let size = try inFile(snapshot.name.name) { () throws(SystemError) in try snapshot.file.size() }
+      try backup.copy(snapshot, to: target, bytes: size)
+    }
+    // Segments that the snapshot holds are history, of which the oldest may be gone.
+    next = min(next, segments.first?.name.first ?? next)
+    for (index, segment) in segments.enumerated() {
+      try backup.copy(segment, isLast: index + 1 == segments.count, next: &next, to: target, limits)
+    }
+    backup.lastGroup = max(next - 1, snapshot?.name.first ?? 0)
+    try inFile(target.path) { () throws(SystemError) in
+      if hasLossMark { try LossMark.put(target) }
+      try target.synchronize()
+    }
+    return backup
+  }
+
+  // MARK: Opening
+
+  /// How often the directory is looked at anew where files went that are needed.
+  private static let mostLooks = 100
+
+  private static func open(
+    _ source: any JournalFiles, _ limits: JournalLimits
+  ) throws(JournalError) -> (snapshot: Opened?, segments: [Opened], hasLossMark: Bool) {
+    for _ in 0..<mostLooks {
+      let names = try source.allNames()
+      let newest = try newestSnapshot(SegmentName.all(.snapshot, in: names), source, limits)
+      let snapshot = try newest.flatMap { (name) throws(JournalError) in try open(name, in: source) }
+      if newest != nil, snapshot == nil { continue }
+      var segments: [Opened] = []
+      var isOneGone = false
+      for name in SegmentName.all(.segment, in: names) {
+        if let foreign = try name.foreign(in: source, atMost: limits.largestSegment) { throw .damaged(foreign) }
+        if let opened = try open(name, in: source) {
+          segments.append(opened)
+        } else {
+          segments.removeAll()
+          isOneGone = true
+        }
+      }
+      // Retention deletes the oldest, and never what the newest snapshot does not hold: there is a newer one now.
+      if isOneGone, segments.first.map({ $0.name.first > (newest?.first ?? 0) + 1 }) ?? true { continue }
+      return (snapshot, segments, names.contains(LossMark.name))
+    }
+    throw .system(SystemError(call: "openat", errno: ENOENT), file: source.path)
+  }
+
+  /// The newest that is whole; nil without one. A newer one that is broken would keep a start from the copy.
+  private static func newestSnapshot(
+    _ names: [SegmentName], _ source: any JournalFiles, _ limits: JournalLimits
+  ) throws(JournalError) -> SegmentName? {
+    for name in names.reversed() {
+      switch try SnapshotFile.read(name, in: source, limits: limits) {
+      case .whole: return name
+      case .otherVersion(let version): throw .otherVersion(version, file: name.name)
+      case .broken: continue
+      }
+    }
+    return nil
+  }
+
+  private static func open(_ name: SegmentName, in source: any JournalFiles) throws(JournalError) -> Opened? {
+    let file = try inFile(name.name) { () throws(SystemError) in try source.openForReading(name.name) }
+    return file.map { Opened(name: name, file: $0) }
+  }
+
+  /// Copies a segment's whole groups, which begin with `next`; afterwards that is the group behind them. Behind those
+  /// of the newest segment there may be one that is being written.
+  private mutating func copy(
+    _ segment: Opened, isLast: Bool, next: inout UInt64, to target: any JournalFiles, _ limits: JournalLimits
+  ) throws(JournalError) {
+    let name = segment.name
+    if name.first > next {
+      throw .damaged(Damage(kind: .missing(through: name.first - 1), file: name.name, offset: 0, group: next))
+    }
+    var bytes: [UInt8] = []
+    try inFile(name.name) { () throws(SystemError) in
+      _ = try segment.file.read(at: 0, count: segment.file.size(), into: &bytes)
+    }
+    next = name.first
+    let end = unsafe bytes.withBytes { bytes in
+      unsafe SegmentScan(limits: limits).read(bytes, file: name.name, isLast: isLast, next: &next) { _, _, _ in }
+    }
+    switch end {
+    case .complete: try copy(segment, to: target, bytes: bytes.count)
+    case .torn(at: 0): break  // its header is being written: there is nothing in it
+    case .torn(let offset): try copy(segment, to: target, bytes: offset)
+    case .damaged(let damage): throw .damaged(damage)
+    case .otherVersion(let version): throw .otherVersion(version, file: name.name)
+    }
+  }
+
+  private mutating func copy(_ source: Opened, to target: any JournalFiles, bytes: Int) throws(JournalError) {
+    try inFile(source.name.name) { () throws(SystemError) in
+      let copy = try target.open(source.name.name)
+      var part: [UInt8] = []
+      var offset = 0
+      while offset < bytes {
+        part.removeAll(keepingCapacity: true)
+        let count = try source.file.read(at: offset, count: min(1 << 20, bytes - offset), into: &part)
+        // It can't get shorter: only a crash's unfinished write is cut, at a start.
+        guard count > 0 else { throw SystemError(call: "pread", errno: ENODATA) }
+        try unsafe part.withBytes { (bytes) throws(SystemError) in try unsafe copy.append(bytes) }
+        offset += count
+      }
+      try copy.synchronize()
+    }
+    files += 1
+    self.bytes += bytes
+  }
+}

@@ -1,0 +1,86 @@
+// What a service manager such as systemd is told, and what it hands over: sd_notify(3) and sd_listen_fds(3), spoken
+// without their library. Both are a few bytes: a datagram for each notice, and three variables of the environment.
+import Glibc
+import Synchronization
+
+/// The manager that this process was started by, where it wants to be told how things stand. What it does not take is
+/// lost: nothing waits for it.
+public final class ServiceManager: Sendable {
+  private let socket: Descriptor
+  private let path: [UInt8]
+  /// Nanoseconds between two signs of life; nil where none are wanted.
+  private let watchdogInterval: Int64?
+  private let lastSign = Atomic<Int64>(.min)
+  private let lastExtension = Atomic<Int64>(.min)
+
+  /// From `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID`; nil without the first.
+  public init?(environment: [String: String], pid: Int32? = nil) throws(SystemError) {
+    guard let name = environment["NOTIFY_SOCKET"], name.hasPrefix("/") || name.hasPrefix("@") else { return nil }
+    // An abstract name begins with a zero byte (unix(7)).
+    path = name.hasPrefix("@") ? [0] + name.dropFirst().utf8 : Array(name.utf8)
+    guard path.count < 108 else { throw SystemError(call: "sendto", errno: ENAMETOOLONG) }
+    let type = Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+    socket = try Descriptor(Glibc.socket(AF_UNIX, type, 0), from: "socket")
+    let isMine = environment["WATCHDOG_PID"].map { $0 == "\(pid ?? getpid())" } ?? true
+    // Twice as often as is asked for, as sd_watchdog_enabled(3) says.
+    watchdogInterval = isMine ? environment["WATCHDOG_USEC"].flatMap { Int64($0) }.map { $0 * 1000 / 2 } : nil
+  }
+
+  /// It serves. `status` is shown to people.
+  public func ready(_ status: String) { send("READY=1\nSTATUS=\(status)") }
+
+  /// It begins to end.
+  public func stopping() { send("STOPPING=1\nSTATUS=draining") }
+
+  /// It reads its settings again at this uptime (ns); `ready` ends that.
+  public func reloading(at uptime: Int64) { send("RELOADING=1\nMONOTONIC_USEC=\(uptime / 1000)") }
+
+  /// A sign of life, where one is due (uptime, ns). To be called at least once a second.
+  public func alive(at uptime: Int64) {
+    guard let watchdogInterval, isDue(lastSign, every: watchdogInterval, at: uptime) else { return }
+    send("WATCHDOG=1")
+  }
+
+  /// A start that takes long goes on: once in five seconds that is told, for half a minute more.
+  public func extendStart(at uptime: Int64) {
+    if isDue(lastExtension, every: 5_000_000_000, at: uptime) { send("EXTEND_TIMEOUT_USEC=30000000") }
+  }
+
+  private func isDue(_ last: borrowing Atomic<Int64>, every interval: Int64, at uptime: Int64) -> Bool {
+    let before = last.load(ordering: .relaxed)
+    guard before == .min || uptime - before >= interval else { return false }
+    return last.compareExchange(expected: before, desired: uptime, ordering: .relaxed).exchanged
+  }
+
+  private func send(_ text: String) {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path) }
+    let length = socklen_t(MemoryLayout<sa_family_t>.size + path.count)
+    let bytes = Array(text.utf8)
+    // The C idiom: every sockaddr begins with its family, and the length says how much counts.
+    _ = unsafe withUnsafePointer(to: &address) { pointer in
+      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { sockaddr in
+        unsafe bytes.withUnsafeBytes {
+          unsafe sendto(socket.raw, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT), sockaddr, length)
+        }
+      }
+    }
+  }
+
+  /// The descriptors that the manager hands over, by name (`LISTEN_FDS`, `LISTEN_FDNAMES`), in their order; none where
+  /// they are for another process (`LISTEN_PID`). One without a name is called `unknown`.
+  public static func inherited(
+    environment: [String: String], pid: Int32? = nil
+  ) -> [(name: String, descriptor: Int32)] {
+    guard environment["LISTEN_PID"] == "\(pid ?? getpid())",
+      let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }),
+      (1...64).contains(count)
+    else { return [] }
+    let names = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":", omittingEmptySubsequences: false)
+    return (0..<count).map { number in
+      let name = names.indices.contains(Int(number)) ? String(names[Int(number)]) : ""
+      return (name.isEmpty ? "unknown" : name, 3 + number)
+    }
+  }
+}

@@ -1,0 +1,40 @@
+// SIGHUP and the file of settings: what of it can change while the hub runs does, and what can't is named.
+//
+// A file with any fault changes nothing: the hub goes on with what it has, and says why. What was given on the command
+// line or in the environment still wins over the file.
+import HubCommandLine
+import HubGateway
+import HubRuntime
+
+struct ReloadedSettings {
+  private let arguments: Arguments
+  /// What holds for settings that need a restart.
+  private let atStart: ServeOptions
+  /// What holds for the others.
+  private var current: ServeOptions
+
+  init(_ arguments: Arguments, _ options: ServeOptions) {
+    self.arguments = arguments
+    (atStart, current) = (options, options)
+  }
+
+  /// Reads all again that a start reads, where there is a file of settings.
+  mutating func reload(_ server: Server) {
+    guard arguments.isGiven("config") || atStart.given?.isGiven("config") == true else { return }
+    let new: ServeOptions
+    do throws(CommandError) { new = try ServeOptions(arguments) } catch {
+      server.noteReload(.settings, isSuccessful: false)
+      return server.log(.error, "reload_failed", ["what": "settings", "reason": "\(error)"])
+    }
+    let changed = new.changes(since: current).filter(\.isLive)
+    let waiting = new.changes(since: atStart).filter { !$0.isLive }
+    if !changed.isEmpty { server.apply(new.server) }
+    current = new
+    server.noteReload(.settings, isSuccessful: true)
+    server.log(
+      .info, "reloaded", ["changed": changed.isEmpty ? "nothing" : changed.map(\.name).joined(separator: ",")])
+    if !waiting.isEmpty {
+      server.log(.warning, "needs_restart", ["settings": waiting.map(\.name).joined(separator: ",")])
+    }
+  }
+}
