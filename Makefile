@@ -5,12 +5,15 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search torture ingest docs \
-  microbench gps-score demo-cluster test-cluster test-monitoring deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release test-descriptions clean
+  microbench gps-score demo-cluster test-cluster test-deploy test-monitoring deb image deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release test-descriptions clean
 
 ARGS ?=
+# Nothing is seen from outside but `main`, so that the linker leaves out what nobody calls; and libstdc++ is in it, whose
+# archive is found before the library. `deps` makes both files.
+LINK := -Xlinker --version-script=$(CURDIR)/.build/link/exports -Xlinker -L$(CURDIR)/.build/link
 # With the Swift runtime in the executable, so that it runs where no Swift is. One and the same for all targets: with other
 # flags everything would be built anew.
-RELEASE := swift build -c release --static-swift-stdlib
+RELEASE := swift build -c release --static-swift-stdlib $(LINK)
 # What each fuzz target runs for. Given on the command line or in the environment; bash's own SECONDS is not exported.
 SECONDS ?= 60
 KILLS ?= 200
@@ -25,9 +28,12 @@ help:
 	@echo 'make test                                        every test'
 	@echo 'make test-cluster [CUTS=1000 SEED=1]             three hubs over a real Redis: cuts, stops, kills, strangers'
 	@echo 'make test-descriptions [FUZZ_SECONDS=20]         OpenAPI and AsyncAPI documents, held to a running hub'
+	@echo 'make test-deploy                                 what is in deploy/, with real proxies, buildah, dpkg and lintian'
 	@echo 'make test-web                                    the JavaScript client, with Node, and the pages, in Chromium'
 	@echo 'make test-release                                the tests of sockets, threads and disks, as the optimiser leaves them'
 	@echo 'make release                                     .build/dist/locationhub, which needs no Swift where it runs'
+	@echo 'make deb                                         a package for Debian and Ubuntu, in .build/dist'
+	@echo 'make image [IMAGE=name:tag]                      an image with the hub and nothing else, with buildah'
 	@echo 'make bench                                       instructions, allocations and memory, held against limits'
 	@echo 'make figures                                     what a message costs the hub on this machine, and its thresholds'
 	@echo 'make growth                                      how that grows with connections, drivers and channels'
@@ -83,6 +89,11 @@ test-descriptions: deps
 	swift build --product locationhub
 	@Tests/Descriptions/run.sh
 
+# With the executable that is shipped. What can't be installed is skipped by name.
+test-deploy: DEPS := nginx haproxy openssl lintian buildah curl prometheus
+test-deploy: release
+	@Tests/Deploy/run.sh
+
 # A package that depends on this one, with the README's and the tutorials' code in it.
 foreign-package: deps
 	@Tests/ForeignPackage/run.sh
@@ -94,12 +105,21 @@ test-web:
 build: deps
 	swift build
 
-# What is installed has no symbols, 13 MB instead of 33; gdb and perf find them in the .debug file where it lies beside it.
+# What is installed has no symbols, 14 MB instead of 38; gdb and perf find them in the .debug file where it lies beside it.
 release: deps
 	$(RELEASE) --product locationhub
 	@mkdir -p .build/dist
 	objcopy --only-keep-debug .build/release/locationhub .build/dist/locationhub.debug
 	cd .build/dist && objcopy --strip-all --add-gnu-debuglink=locationhub.debug ../release/locationhub locationhub
+
+# DEBFULLNAME and DEBEMAIL say who packs it.
+deb: release
+	@deploy/debian/build.sh
+
+# STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot within a container.
+image: DEPS := buildah
+image: release
+	@deploy/image/build.sh .build/dist/locationhub $(IMAGE)
 
 # The tables in protocol/ and deploy/, from those in the code.
 docs:
@@ -193,3 +213,6 @@ deps:
 	  root=; [ "$$(id -u)" = 0 ] || root=sudo; \
 	  $$root apt-get update -q && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$${missing[@]}"; \
 	fi
+	@mkdir -p .build/link && echo '{ global: main; local: *; };' > .build/link/exports
+	@archive=$$(ls /usr/lib/gcc/*/*/libstdc++.a 2>/dev/null | sort -V | tail -1); \
+	[ -z "$$archive" ] || ln -sfn "$$archive" .build/link/libstdc++.a

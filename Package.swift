@@ -96,7 +96,7 @@ let package = Package(
         "HubBackplane", "HubCluster",
         "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubClientLoop",
         "HubSimulation",
-        "HubTokens", "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
+        "HubTokens", "HubTransport", "HubSystem", "HubHTTP", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
       ], plugins: ["EmbedBuild"]),
     .plugin(name: "EmbedBuild", capability: .buildTool(), path: "Sources/EmbedBuild"),
 

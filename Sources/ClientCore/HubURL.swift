@@ -91,7 +91,7 @@ public struct HubURL: Sendable, Hashable {
   private static func defaultPort(_ isSecure: Bool) -> UInt16 { isSecure ? 443 : 80 }
 
   /// For the Host field: without the port where that is the scheme's own (RFC 9110 §4.2.3).
-  var authority: String {
+  package var authority: String {
     let host = host.contains(":") ? "[\(host)]" : host
     return port == HubURL.defaultPort(isSecure) ? host : "\(host):\(port)"
   }

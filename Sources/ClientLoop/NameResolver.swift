@@ -3,37 +3,44 @@
 import CHubLinux
 import Glibc
 import HubBytes
-import HubSystem
-import HubTransport
+package import HubSystem
+package import HubTransport
 
 /// Looks up the hosts of one loop's clients, one after the other. The thread begins with the first name.
-final class NameResolver {
-  struct Question: Sendable {
+package final class NameResolver {
+  package struct Question: Sendable {
     let client: Int
     /// Which of the client's lookups it is: an answer to an earlier one is dropped.
     let attempt: UInt64
     let host: String
     let port: UInt16
+
+    package init(client: Int, attempt: UInt64, host: String, port: UInt16) {
+      self.client = client
+      self.attempt = attempt
+      self.host = host
+      self.port = port
+    }
   }
 
-  struct Answer: Sendable {
+  package struct Answer: Sendable {
     let question: Question
-    let result: Result<[SocketAddress], LookupError>
+    package let result: Result<[SocketAddress], LookupError>
   }
 
-  struct LookupError: Error { let text: String }
+  package struct LookupError: Error { package let text: String }
 
   private let questions = JobQueue<Question>(capacity: ClientLoop.maximumLookups)
   private let answers: Mailbox<Answer>
   private var isRunning = false
 
-  init(waking waker: Waker) { answers = Mailbox(capacity: ClientLoop.maximumLookups, waking: waker) }
+  package init(waking waker: Waker) { answers = Mailbox(capacity: ClientLoop.maximumLookups, waking: waker) }
 
   /// What waits is not looked up any more; the thread ends when its present lookup has.
   deinit { questions.close() }
 
   /// Asks; false where too many wait, or there is no thread to be had.
-  func ask(_ question: Question) -> Bool {
+  package func ask(_ question: Question) -> Bool {
     if !isRunning {
       let (questions, answers) = (questions, answers)
       do throws(SystemError) {
@@ -51,7 +58,7 @@ final class NameResolver {
     return questions.append(question)
   }
 
-  func takeAnswers() -> [Answer] {
+  package func takeAnswers() -> [Answer] {
     var batch: [Answer] = []
     answers.drain(into: &batch)
     return batch

@@ -45,9 +45,9 @@ struct ClientOptions {
     codec = try arguments.value("codec", .choice([("json", .json), ("binary", .binary)])) ?? .json
   }
 
-  private static func trust(_ arguments: Arguments, _ url: HubURL) throws(CommandError) -> TLSClient {
+  static func trust(_ arguments: Arguments, _ url: HubURL) throws(CommandError) -> TLSClient {
     guard let file = arguments.string("ca") else { return .system }
-    guard url.isSecure else { throw .usage("--ca is about wss://, and the URL is \(url)") }
+    guard url.isSecure else { throw .usage("--ca is about TLS, and the URL is \(url)") }
     let text = try readBytes(file)
     do throws(TLSError) { return try TLSClient(trusting: text) } catch { throw .failed("cannot use \(file): \(error)") }
   }

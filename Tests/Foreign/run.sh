@@ -2,8 +2,8 @@
 # Runs the tests beside it against the built hub: Tests/Foreign/run.sh [path to locationhub]
 #
 # Python's `websockets` and `httpx-sse` go into an environment of its own under .build/. Where that cannot be made, for want
-# of Python or of a network, the tests are skipped, and this says so. Those with proxies are skipped where there is no nginx
-# or HAProxy (CUTS=… and KILLS=… for more cuts and kill -9 than the few by default).
+# of Python or of a network, the tests are skipped, and this says so. CUTS=… and KILLS=… for more cuts and kill -9 than the
+# few by default.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -92,6 +92,12 @@ final class RawConnection {
     _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
   }
 
+  /// One that a `Listener` has accepted.
+  fileprivate init(accepted descriptor: Int32) {
+    self.descriptor = descriptor
+    _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+  }
+
   deinit { close() }
 
   private func bind(to host: UInt32) throws {
@@ -207,6 +213,13 @@ final class Listener {
     }
     guard outcome else { throw PeerError.system("listen", errno: errno) }
     port = UInt16(bigEndian: address.sin_port)
+  }
+
+  /// Waits for who connects.
+  func accept() throws -> RawConnection {
+    let accepted = Glibc.accept(descriptor, nil, nil)
+    guard accepted >= 0 else { throw PeerError.system("accept", errno: errno) }
+    return RawConnection(accepted: accepted)
   }
 
   deinit { close(descriptor) }
