@@ -33,8 +33,8 @@ public enum ProcessFacts {
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// Descriptors that this process has open; nil where the kernel does not say without a list of them (before Linux 6.2,
-  /// proc_pid_fd(5)).
+  /// Descriptors that this process has open; nil where the kernel does not say without a list of them (before Linux
+  /// 6.2, proc_pid_fd(5)).
   public static func openDescriptors() -> Int? {
     var facts = stat()
     guard unsafe stat("/proc/self/fd", &facts) == 0, facts.st_size > 0 else { return nil }

@@ -388,14 +388,4 @@ extension ServeOptions {
       faults.add(.usage("--\(smaller.0) (\(smaller.1)) is more than --\(larger.0) (\(larger.1)): \(reason)"))
     }
   }
-
-  /// What riders' names for drivers are made with; nil for a new key.
-  private func readPseudonymKey() throws(CommandError) -> SipKey? {
-    guard let file = pseudonymKey else { return nil }
-    let text = try readText(file).filter { !$0.isWhitespace }
-    guard let key = SipKey(hexadecimal: text) else {
-      throw .failed("cannot use \(file): expected 32 hexadecimal digits, as openssl rand -hex 16 writes them")
-    }
-    return key
-  }
 }

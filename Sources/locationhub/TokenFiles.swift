@@ -1,5 +1,7 @@
-// The files that `serve` checks tokens with: read at the start, and again on SIGHUP.
+// The files that `serve` checks tokens with: read at the start, and again on SIGHUP. And the key of riders' names for
+// drivers, which is read at the start alone.
 import HubCommandLine
+import HubCore
 import HubGateway
 import HubRuntime
 import HubTokens
@@ -39,6 +41,16 @@ extension ServeOptions {
     let keys = try readKeys(file).keys.filter(\.isPrivate)
     guard keys.count == 1, let key = keys.first else {
       throw .failed("cannot use \(file): expected one private key, or a secret")
+    }
+    return key
+  }
+
+  /// What riders' names for drivers are made with; nil for a new key.
+  func readPseudonymKey() throws(CommandError) -> SipKey? {
+    guard let file = pseudonymKey else { return nil }
+    let text = try readText(file).filter { !$0.isWhitespace }
+    guard let key = SipKey(hexadecimal: text) else {
+      throw .failed("cannot use \(file): expected 32 hexadecimal digits, as openssl rand -hex 16 writes them")
     }
     return key
   }
