@@ -7,9 +7,9 @@
 // bytes one page in fifty would have nothing in it but the allocator's sixteen bytes.
 //
 // A table over 16 MB grows by an eighth of itself, in huge pages where the system has them: a million drivers' records
-// are 870 MB, and in pages of 4 kB a start spent a fifth of its time on their first touch (2.2 s became 1.6 s, with
-// `hub-microbench start`), and each fix would miss the processor's table of pages. Pages are resident from their first
-// touch on, so that room that is not used costs nothing.
+// are 870 MB, and in pages of 4 kB a start spent a sixth of its time on their first touch (a snapshot is read in 1.75 s
+// for 2.0, `hub-microbench start`). Fixes of so many drivers miss the processor's table of pages less often. Pages are
+// resident from their first touch on, so that room that is not used costs nothing.
 //
 // Why it is right: the table owns the memory and nothing in it. Its owner says which places are initialised, asks for
 // no other place than these, and deinitialises them before the table goes with it.

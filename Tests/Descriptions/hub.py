@@ -1,11 +1,10 @@
 """A real hub with all that answers may need: a journal, a key to sign links with, and streets."""
 import http.client
 import json
-import os
 import pathlib
-import signal
-import subprocess
 import tempfile
+
+from hub_process import HubProcess
 
 ROLES = {"/v1/locations": "driver", "/v1/owntracks": "driver", "/v1/osmand": "driver", "/v1/overland": "driver"}
 IDS = {"driver": "driver-12", "rider": "rider-3", "ops": "ops-1"}
@@ -16,26 +15,21 @@ def role_for(path):
     return ROLES.get(path, "ops")
 
 
-class Hub:
+class Hub(HubProcess):
     def __init__(self):
-        self.folder = tempfile.TemporaryDirectory()
-        folder = pathlib.Path(self.folder.name)
+        self.files = tempfile.TemporaryDirectory()
+        folder = pathlib.Path(self.files.name)
         (folder / "secret").write_text("a secret of thirty-two bytes and more\n")
         (folder / "a_nodes.csv").write_text("id,lat,lon\n1,48.13,11.57\n2,48.14,11.58\n")
         (folder / "a_edges.csv").write_text("from,to,class\n1,2,primary\n")
-        self.process = subprocess.Popen(
-            [os.environ["LOCATIONHUB"], "serve", "--port", "0", "--dev-auth", "--session-rate", "0", "--loops", "2",
-             "--log-level", "error", "--data", str(folder / "data"), "--token-sign-key", str(folder / "secret"),
-             "--streets", str(folder / "a_edges.csv"), "--tiles", "https://tiles.example/{z}/{x}/{y}.png",
-             "--attribution", "© contributors"], stdout=subprocess.PIPE, text=True)
-        self.address = self.process.stdout.readline().split("ws://")[1].split("/")[0]
+        super().__init__(
+            "--loops", "2", "--token-sign-key", str(folder / "secret"), "--streets", str(folder / "a_edges.csv"),
+            "--tiles", "https://tiles.example/{z}/{x}/{y}.png", "--attribution", "© contributors")
+        self.address = f"127.0.0.1:{self.port}"
 
     def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(20)
-        self.process.stdout.close()
-        self.folder.cleanup()
-        assert status == 0, "SIGTERM ends the hub in order"
+        super().stop()
+        self.files.cleanup()
 
     def stream(self, target):
         """The messages of an event stream, as they come; each within 20 s of the one before."""

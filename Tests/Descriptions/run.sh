@@ -14,5 +14,5 @@ needs_hub "descriptions" "$hub"
 environment "descriptions" "$root/.build/descriptions-venv" 'openapi-spec-validator>=0.9,<0.10' 'asyncapi3==0.0.2' \
   'jsonschema>=4.26,<5' 'rfc3339-validator>=0.1.4,<1' 'PyYAML>=6,<7' 'schemathesis>=4.32,<5'
 cd "$root/Tests/Descriptions"
-export LOCATIONHUB=$hub PYTHONDONTWRITEBYTECODE=1
+export LOCATIONHUB=$hub PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/Tests/Descriptions:$root/Tests/Foreign
 exec "$python" -m unittest -v test_schemas test_asyncapi test_openapi test_fuzz

@@ -6,14 +6,11 @@ Run it with Tests/Foreign/run.sh, which builds the environment that it needs.
 import asyncio
 import json
 import os
-import signal
-import socket
-import subprocess
-import tempfile
 import time
 import unittest
 
 import httpx
+from hub_process import HubProcess as Hub
 from httpx_sse import aconnect_sse
 
 KILLS = int(os.environ.get("KILLS", "3"))
@@ -21,44 +18,6 @@ CUTS = int(os.environ.get("CUTS", "60"))
 MOVES = [
     "accepted", "driver_en_route", "arrived_pickup", "trip_started", "arrived_destination", "completed",
 ]
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-class Hub:
-    """A hub that keeps its journal and its port over the death of its process."""
-
-    def __init__(self, journal=True):
-        self.folder = tempfile.TemporaryDirectory()
-        self.port = free_port()
-        self.journal = ["--data", self.folder.name] if journal else ["--no-journal"]
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [os.environ["LOCATIONHUB"], "serve", "--port", str(self.port), "--dev-auth", "--session-rate", "0",
-             "--log-level", "error", *self.journal],
-            stdout=subprocess.PIPE, text=True)
-        assert "ws://" in self.process.stdout.readline()
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(15)
-        self.process.stdout.close()
-        self.folder.cleanup()
-        assert status == 0, "SIGTERM ends the hub in order"
-
-    def url(self, path):
-        return f"http://127.0.0.1:{self.port}{path}"
 
 
 def message(kind, message_id, **payload):

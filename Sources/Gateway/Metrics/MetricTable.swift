@@ -80,7 +80,7 @@ extension Metric {
     Metric("binary_sessions", loops: \.binarySessions, "Open sessions that speak locationhub.v1.binary."),
     Metric("binary_names_total", loops: \.fanOut.namesSent, "Names of channels said to binary subscribers."),
     Metric(
-      "compression_contexts", loops: \.fanOut.compression.contexts, "Sessions that keep deflate contexts of their own."),
+      "compression_contexts", loops: \.fanOut.compression.contexts, "Sessions with deflate contexts of their own."),
     Metric(
       "deflates_total", loops: \.fanOut.compression.deflates,
       "Messages compressed, a publication once for all subscribers."),

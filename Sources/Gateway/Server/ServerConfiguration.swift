@@ -91,6 +91,8 @@ public struct ServerConfiguration: Sendable {
   func taking(live other: ServerConfiguration) -> ServerConfiguration {
     var taken = self
     (taken.origins, taken.hosts, taken.trustedProxies) = (other.origins, other.hosts, other.trustedProxies)
+    // Its pages keep their origin, for `publicURL` stays.
+    if let publicURL { _ = taken.origins.allow(publicURL) }
     (taken.drainDelay, taken.drainSpread) = (other.drainDelay, other.drainSpread)
     taken.limits.connectionsPerAddress = other.limits.connectionsPerAddress
     taken.limits.countsLoopbackConnections = other.limits.countsLoopbackConnections
