@@ -48,7 +48,7 @@ help:
 	@echo 'make conformance-full                            all 517 cases of it: half an hour or more'
 	@echo 'make fuzz [SECONDS=60]                           every fuzz target for so long'
 	@echo 'make sanitize                                    every test under the address and the thread sanitizer: an hour'
-	@echo 'make test-monitoring                             alerts and dashboard beside a hub under load (needs prometheus)'
+	@echo 'make test-monitoring                             alerts and dashboard beside a hub under load'
 	@echo 'make docs                                        writes the tables in protocol/ and deploy/ from those in the code'
 	@echo 'make format, make lint                           swift format'
 
@@ -63,9 +63,16 @@ demo-cluster: release
 test: deps lint swift-tests foreign-tests foreign-package test-web
 
 # What failed is said once more at the end, where one among thousands of lines is found.
+#
+# Tests of whole hubs mostly wait, all others compute: side by side they take half as long. The lock that is ignored is
+# that of two builds, and nothing is built here.
+TEST := swift test --skip-build --ignore-lock
 swift-tests: deps
 	swift build --build-tests
-	@set -o pipefail; swift test --skip-build 2>&1 | tee .build/tests.log || { \
+	@$(TEST) --filter '^EndToEndTests\.' >.build/hubs.log 2>&1 & hubs=$$!; \
+	set -o pipefail; $(TEST) --skip '^EndToEndTests\.' 2>&1 | tee .build/tests.log; status=$$?; \
+	wait $$hubs || status=1; tee -a .build/tests.log <.build/hubs.log; \
+	[ $$status = 0 ] || { \
 	  echo; echo 'What failed (all of it: .build/tests.log):'; \
 	  grep -A 3 -E '✘ Test .* recorded an issue|Fatal error|error: .*(signal|exited)|: error: ' .build/tests.log; exit 1; }
 
@@ -90,7 +97,6 @@ test-descriptions: deps
 	@Tests/Descriptions/run.sh
 
 # With the executable that is shipped. What can't be installed is skipped by name.
-test-deploy: DEPS := nginx haproxy openssl lintian buildah curl prometheus
 test-deploy: release
 	@Tests/Deploy/run.sh
 
@@ -179,7 +185,8 @@ microbench: deps
 gps-score: release
 	@loadtest/gps-score.py .build/release/locationhub ../shared
 
-# Needs Prometheus; without it, it says so and skips. The hub's is 18080, the next two are taken as well.
+# The hub's port is 18080, the next three are taken as well.
+test-monitoring: DEPS := prometheus redis-server
 test-monitoring: release
 	@deploy/check-monitoring.py .build/release/locationhub || [ $$? = 77 ]
 

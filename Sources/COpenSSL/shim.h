@@ -9,6 +9,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/param_build.h>
+#include <openssl/ocsp.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/rsa.h>
@@ -32,6 +33,25 @@ static inline int hub_ticket_mac(EVP_MAC_CTX *mac, const unsigned char *key) {
       OSSL_PARAM_construct_end(),
   };
   return EVP_MAC_CTX_set_params(mac, parameters);
+}
+
+/// Has `choose` called with `argument` when a client has named its host (SSL_CTX_set_tlsext_servername_callback(3)).
+static inline void hub_ssl_choose_by_name(SSL_CTX *context, int (*choose)(SSL *, int *, void *), void *argument) {
+  SSL_CTX_set_tlsext_servername_callback(context, choose);
+  SSL_CTX_set_tlsext_servername_arg(context, argument);
+}
+
+/// Has `staple` called with `argument` when a client asks for the certificate's status (SSL_CTX_set_tlsext_status_cb(3)).
+static inline void hub_ssl_staple(SSL_CTX *context, int (*staple)(SSL *, void *), void *argument) {
+  SSL_CTX_set_tlsext_status_cb(context, staple);
+  SSL_CTX_set_tlsext_status_arg(context, argument);
+}
+
+/// Sends a copy of an OCSP response with the certificate: 1, or 0 for want of memory.
+static inline int hub_ssl_set_status(SSL *ssl, const unsigned char *response, size_t count) {
+  void *copy = OPENSSL_memdup(response, count);
+  if (copy == NULL) return 0;
+  return SSL_set_tlsext_status_ocsp_resp(ssl, copy, (long)count) == 1;
 }
 
 static inline int hub_err_library(unsigned long error) { return ERR_GET_LIB(error); }

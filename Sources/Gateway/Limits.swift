@@ -80,6 +80,8 @@ public struct Limits: Sendable {
   public var acceptBacklog: Int32 = 4096
   /// Steps of TLS handshakes in one turn of a loop; the next connection waits for the next turn, which is counted.
   public var tlsHandshakesPerTurn = 16
+  /// Certificates that a server may have; each is read at the start and on SIGHUP.
+  public static let certificates = 100
   /// TLS key updates of one connection without data between them. Past it: closed.
   public var tlsKeyUpdates = 32
   /// Bytes of TLS's own answers, and of a record, that one connection leaves unread. Past it: closed.

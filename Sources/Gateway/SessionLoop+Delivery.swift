@@ -142,6 +142,9 @@ extension SessionLoop {
 
   /// A reply of the hub: to the session, or to the request that stands for it.
   private mutating func deliver(_ reply: Reply, to session: SessionRef) {
+    if case .ack(let ack) = reply, let origin = ack.origin {
+      counters.ackTimes[Int(origin.kind.rawValue)].record(nanoseconds: now.uptime - origin.since)
+    }
     if let slot = sessions.openSlot(of: session) {
       send(reply, to: slot)
     } else if let answer = HubAnswer(reply) {

@@ -146,6 +146,33 @@ public struct Unsubscribed: Sendable, Equatable {
   }
 }
 
+/// What an `ack` is for, and since when.
+public struct AckOrigin: Sendable {
+  /// The message's type.
+  public enum Kind: UInt8, Sendable, CaseIterable {
+    case driverStatus, locationBatch, tripStatus, tripChange
+
+    /// As in the message.
+    public var name: StaticString {
+      switch self {
+      case .driverStatus: "driver_status"
+      case .locationBatch: "location_batch"
+      case .tripStatus: "trip_status"
+      case .tripChange: "trip_change"
+      }
+    }
+  }
+
+  public var kind: Kind
+  /// When the hub began with it (uptime, ns).
+  public var since: Int64
+
+  public init(_ kind: Kind, since: Int64) {
+    self.kind = kind
+    self.since = since
+  }
+}
+
 public struct Ack: Sendable, Equatable {
   /// The outcome of a batch, fix by fix.
   public struct Batch: Sendable, Equatable {
@@ -171,11 +198,18 @@ public struct Ack: Sendable, Equatable {
   public var batch: Batch?
   /// The trip as it stands, where `requested` asked for one that was there already.
   public var trip: TripState?
+  /// For the hub's own figures: it is not sent, and no part of what is equal.
+  public var origin: AckOrigin?
 
-  public init(replyTo: MessageID, batch: Batch? = nil, trip: TripState? = nil) {
+  public init(replyTo: MessageID, batch: Batch? = nil, trip: TripState? = nil, origin: AckOrigin? = nil) {
     self.replyTo = replyTo
     self.batch = batch
     self.trip = trip
+    self.origin = origin
+  }
+
+  public static func == (one: Ack, other: Ack) -> Bool {
+    one.replyTo == other.replyTo && one.batch == other.batch && one.trip == other.trip
   }
 }
 

@@ -23,6 +23,13 @@ extension EventLoop {
     unsafe slab.pointer(id.slot).pointee.flags.insert(.isTLS)
   }
 
+  /// The certificate that a connection's peer has shown, and that was verified; nil where there is none. Reading it
+  /// takes some microseconds.
+  public func peerCertificate(_ id: ConnectionID) -> PeerCertificate? {
+    guard let connection = unsafe slab.live(id), unsafe connection.pointee.flags.contains(.isTLS) else { return nil }
+    return unsafe tls.pointer(id.slot).pointee.peerCertificate
+  }
+
   /// A client's TCP stands: its handshake begins. `connected` comes when that is done.
   func startHandshake(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
     let stream = unsafe tls.pointer(id.slot)

@@ -17,8 +17,9 @@ struct ServeOptions: Sendable {
   private(set) var given: Arguments?
   var server = ServerConfiguration()
   var loops: Int?
-  var tlsCertificate: String?
-  var tlsKey: String?
+  var tlsCertificates: [String] = []
+  var tlsKeys: [String] = []
+  var clientAuthorities: String?
   var tokenKeys: String?
   var deviceKeys: String?
   var tokenSignKey: String?
@@ -36,7 +37,7 @@ struct ServeOptions: Sendable {
   private(set) var tlsFiles: TLSFiles?
 
   static let settings: [Setting<ServeOptions>] =
-    listening + tokens + storage + access + pages + pace
+    listening + tls + tokens + storage + access + pages + pace
     + (newcomers + limits + identities).map { $0.part(of: \.server.limits) }
 
   private static let counts = 1...(1 << 24)
@@ -51,8 +52,6 @@ struct ServeOptions: Sendable {
     Setting("cluster", \.cluster, .text, "FILE", "be one of several hubs, as this file says: protocol/cluster.md"),
     Setting(
       "dev-auth", \.server.allowsDevelopmentCredentials, "take ?role=…&id=… for a credential; only on loopback"),
-    Setting("tls-cert", \.tlsCertificate, .text, "FILE", "speak TLS with this certificate (PEM), its chain behind it"),
-    Setting("tls-key", \.tlsKey, .text, "FILE", "the certificate's private key (PEM, not encrypted)"),
   ]
 
   private static let tokens: [Setting<ServeOptions>] = [
@@ -327,7 +326,9 @@ extension ServeOptions {
       if let cluster { server.cluster = try ClusterFile.read(cluster) }
     }
     faults.collect { () throws(CommandError) in
-      tlsFiles = try TLSFiles(certificate: tlsCertificate, key: tlsKey)
+      tlsFiles = try TLSFiles(
+        certificates: tlsCertificates, keys: tlsKeys, authorities: clientAuthorities,
+        isKnowing: !server.clientCertificates.isEmpty)
       server.tls = try tlsFiles?.makeServer()
     }
     checkAccess(&faults)
@@ -336,11 +337,13 @@ extension ServeOptions {
 
   /// Who is let in, and where.
   private func checkAccess(_ faults: inout Faults) {
-    if tokenKeys == nil, tokenSignKey == nil, deviceKeys == nil, !server.allowsDevelopmentCredentials {
+    if tokenKeys == nil, tokenSignKey == nil, deviceKeys == nil, server.clientCertificates.isEmpty,
+      !server.allowsDevelopmentCredentials
+    {
       faults.add(
         .usage(
-          "serve needs to know whom to let in: give --token-keys FILE or --device-keys FILE, or, to try things out on "
-            + "this machine, --dev-auth"))
+          "serve needs to know whom to let in: give --token-keys FILE, --device-keys FILE or --client-cert, or, to try "
+            + "things out on this machine, --dev-auth"))
     }
     do throws(ServerError) { _ = try server.listeningAddress() } catch { faults.add(.usage("\(error)")) }
   }

@@ -1,34 +1,82 @@
-// The files that `serve` speaks TLS with: read at the start, and again on SIGHUP.
+// The settings of TLS, and the files that they name: read at the start, and again on SIGHUP.
+import Glibc
 import HubCommandLine
 import HubGateway
 import HubRuntime
+import HubSystem
 import HubTransport
 
-/// What `--tls-cert` and `--tls-key` name.
-struct TLSFiles {
-  private let certificateFile: String
-  private let keyFile: String
+extension ServeOptions {
+  static let tls: [Setting<ServeOptions>] = [
+    Setting(
+      "tls-cert", "FILE",
+      "speak TLS with this certificate (PEM), its chain behind it; of several the first is for clients that name no "
+        + "host. FILE.ocsp beside it (an OCSP response) is stapled",
+      mustBe: "a file", repeats: true
+    ) { $0.tlsCertificates.add($1) },
+    Setting(
+      "tls-key", "FILE", "the certificate's private key (PEM, not encrypted), in the order of the certificates",
+      mustBe: "a file", repeats: true
+    ) { $0.tlsKeys.add($1) },
+    Setting(
+      "client-ca", \.clientAuthorities, .text, "FILE",
+      "ask clients for a certificate that these authorities (PEM) have signed; they may come without"),
+    Setting(
+      "client-cert", "NAME=ROLE,ID", "who clients with a certificate for NAME are: DNS:api.example = ops, dispatch",
+      mustBe: ClientCertificates.words, repeats: true
+    ) { $0.server.clientCertificates.add($1) }.live,
+  ]
+}
 
-  /// Nil where the hub is to speak plain HTTP.
-  init?(certificate: String?, key: String?) throws(CommandError) {
-    switch (certificate, key) {
-    case (nil, nil): return nil
-    case (_?, nil): throw .usage("--tls-cert needs its key: give --tls-key too")
-    case (nil, _?): throw .usage("--tls-key needs its certificate: give --tls-cert too")
-    case (let certificate?, let key?):
-      certificateFile = certificate
-      keyFile = key
+extension [String] {
+  fileprivate mutating func add(_ file: String) -> Bool {
+    append(file)
+    return !file.isEmpty
+  }
+}
+
+/// What `--tls-cert`, `--tls-key` and `--client-ca` name.
+struct TLSFiles {
+  private let pairs: [(certificate: String, key: String)]
+  private let authorities: String?
+
+  /// Nil where the hub is to speak plain HTTP. `isKnowing`: it knows who clients are by their certificates.
+  init?(
+    certificates: [String], keys: [String], authorities: String?, isKnowing: Bool
+  ) throws(CommandError) {
+    guard certificates.count <= Limits.certificates else {
+      throw .usage("--tls-cert may be given \(Limits.certificates) times at most")
     }
+    guard certificates.count == keys.count else {
+      throw certificates.count > keys.count
+        ? .usage("--tls-cert needs its key: give --tls-key too")
+        : .usage("--tls-key needs its certificate: give --tls-cert too")
+    }
+    guard (authorities == nil) == !isKnowing else {
+      throw isKnowing
+        ? .usage("--client-cert needs to know who signs those certificates: give --client-ca too")
+        : .usage("--client-ca lets nobody in by itself: give --client-cert too")
+    }
+    guard !certificates.isEmpty else {
+      if authorities != nil { throw .usage("--client-ca is about TLS: give --tls-cert too") }
+      return nil
+    }
+    pairs = Array(zip(certificates, keys))
+    self.authorities = authorities
   }
 
   func makeServer() throws(CommandError) -> TLSServer {
-    let (certificate, key) = (try readBytes(certificateFile), try readBytes(keyFile))
-    do throws(TLSError) { return try TLSServer(certificate: certificate, key: key) } catch { throw explained(error) }
+    let (certificates, authorities) = try read()
+    do throws(TLSError) { return try TLSServer(certificates, clientAuthorities: authorities) } catch {
+      throw explained(error)
+    }
   }
 
   private func replace(_ server: TLSServer) throws(CommandError) {
-    let (certificate, key) = (try readBytes(certificateFile), try readBytes(keyFile))
-    do throws(TLSError) { try server.replace(certificate: certificate, key: key) } catch { throw explained(error) }
+    let (certificates, authorities) = try read()
+    do throws(TLSError) { try server.replace(certificates, clientAuthorities: authorities) } catch {
+      throw explained(error)
+    }
   }
 
   /// Reads the files again. Ones that can't be used change nothing: the hub goes on with what it has, and says so.
@@ -36,19 +84,42 @@ struct TLSFiles {
     do throws(CommandError) {
       try replace(tls)
       server.noteReload(.tls, isSuccessful: true)
-      server.log(.info, "tls_reloaded", ["certificate": certificateFile])
+      server.log(.info, "tls_reloaded", ["certificate": pairs.map(\.certificate).joined(separator: ",")])
     } catch {
       server.noteReload(.tls, isSuccessful: false)
       server.log(.error, "tls_reload_failed", ["reason": "\(error)"])
     }
   }
 
-  private func explained(_ error: TLSError) -> CommandError {
-    switch error {
-    case .noCertificate, .badCertificate, .expired, .notYetValid:
-      .failed("cannot use \(certificateFile): \(error)")
-    case .noKey, .badKey, .encryptedKey: .failed("cannot use \(keyFile): \(error)")
-    case .keyDoesNotFit: .failed("cannot use \(keyFile) with \(certificateFile): \(error)")
+  private func read() throws(CommandError) -> ([TLSCertificate], [UInt8]?) {
+    let certificates = try pairs.map { (pair) throws(CommandError) in
+      let (certificate, key) = (try readBytes(pair.certificate), try readBytes(pair.key))
+      let status = try readStatus(pair.certificate + ".ocsp")
+      do throws(TLSError) { return try TLSCertificate(certificate: certificate, key: key, status: status) } catch {
+        throw explained(error, pair)
+      }
+    }
+    return (certificates, try authorities.map(readBytes))
+  }
+
+  /// Nil where there is none.
+  private func readStatus(_ file: String) throws(CommandError) -> [UInt8]? {
+    do throws(SystemError) { return try readFile(file) } catch {
+      if error.errno == ENOENT { return nil }
+      throw .failed("cannot read \(file): \(error)")
     }
   }
+
+  private func explained(_ error: TLSError, _ pair: (certificate: String, key: String)) -> CommandError {
+    switch error {
+    case .noCertificate, .badCertificate, .expired, .notYetValid:
+      .failed("cannot use \(pair.certificate): \(error)")
+    case .noKey, .badKey, .encryptedKey: .failed("cannot use \(pair.key): \(error)")
+    case .keyDoesNotFit: .failed("cannot use \(pair.key) with \(pair.certificate): \(error)")
+    case .badStatus: .failed("cannot use \(pair.certificate).ocsp: \(error)")
+    }
+  }
+
+  /// What is wrong with the authorities.
+  private func explained(_ error: TLSError) -> CommandError { .failed("cannot use \(authorities ?? ""): \(error)") }
 }

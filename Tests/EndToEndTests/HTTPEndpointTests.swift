@@ -163,6 +163,28 @@ extension EndToEnd.HTTPEndpoints {
     }
   }
 
+  @Test("what was acked and answered is counted, by its type and by its route")
+  func times() throws {
+    let hub = try TestHub()
+    let move = try hub.post("/v1/trips/T1/status?role=ops&id=o", #"{"status":"requested"}"#)
+    #expect(move.status == 200, "\(move.text)")
+    let fixes = (0..<3).map { step in
+      #"{"latitude":52.5,"longitude":13.4,"timestamp":\#(Peer.firstFix + step * 1000)}"#
+    }
+    let batch = #"{"batchId":"b","locations":[\#(fixes.joined(separator: ","))]}"#
+    #expect(try hub.post("/v1/locations?role=driver&id=d1", batch).status == 200)
+    #expect(try hub.post("/v1/nothing?role=ops&id=o", "").status == 404)
+    try hub.metrics {
+      $0["ack_seconds_count{type=\"trip_status\"}"] == 1 && $0["ack_seconds_count{type=\"location_batch\"}"] == 1
+        && $0["ack_seconds_count{type=\"driver_status\"}"] == 0
+        && $0["ack_seconds_bucket{type=\"trip_status\",le=\"+Inf\"}"] == 1
+        && $0["http_request_seconds_count{route=\"trips\"}"] == 1
+        && $0["http_request_seconds_count{route=\"locations\"}"] == 1
+        && $0["http_request_seconds_count{route=\"other\"}"] == 1
+        && $0["http_request_seconds_count{route=\"operators\"}"] > 0
+    }
+  }
+
   @Test("a connection is kept for the next request, and HEAD has no body")
   func keepAlive() throws {
     let hub = try TestHub()

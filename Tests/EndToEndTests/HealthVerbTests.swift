@@ -36,7 +36,7 @@ extension EndToEnd.HealthVerb {
   func tls() throws {
     let authority = TestAuthority()
     let (certificate, key) = authority.issue(for: ["localhost"])
-    let hub = try TestHub { $0.tls = try TLSServer(certificate: certificate, key: key) }
+    let hub = try TestHub { $0.tls = try TLSServer([TLSCertificate(certificate: certificate, key: key)]) }
     let file = try TemporaryFile(String(decoding: authority.pem, as: UTF8.self))
     let good = try health("https://localhost:\(hub.port)", "--ca", file.path, "--ready")
     #expect(good.status == 0 && good.output == "ready\n", "\(good.errors)")

@@ -21,7 +21,7 @@ extension EndToEnd.TLS {
     for hosts: [String] = ["localhost", "127.0.0.1"], seconds: ClosedRange<Int> = -3600...86_400
   ) throws -> TLSServer {
     let (certificate, key) = authority.issue(for: hosts, seconds: seconds)
-    return try TLSServer(certificate: certificate, key: key)
+    return try TLSServer([TLSCertificate(certificate: certificate, key: key)])
   }
 
   private func configuration(

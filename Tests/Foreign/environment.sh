@@ -1,6 +1,7 @@
-# For scripts that test with libraries of Python: `. environment.sh`, then `environment NAME FOLDER PACKAGE…`.
+# For scripts that test with what is not Swift's: `. environment.sh`, then `tools NAME TOOL…` and
+# `environment NAME FOLDER PACKAGE…`.
 #
-# It makes an environment of Python with these packages in FOLDER, unless it is there, and sets `python` to its
+# The latter makes an environment of Python with these packages in FOLDER, unless it is there, and sets `python` to its
 # interpreter. Where that cannot be done, for want of Python or of a network, the script ends with 0 and says that NAME is skipped.
 environment() {
   name=$1 folder=$2
@@ -14,6 +15,20 @@ environment() {
   "$folder/bin/pip" install --quiet --disable-pip-version-check --timeout 10 --retries 1 "$@" 2>/dev/null ||
     skip "$name" "$* could not be installed (no network?)"
   touch "$mark"
+}
+
+# `tools NAME TOOL…`: takes from apt what is missing. What can't be had is said, for the tests that need it are
+# skipped.
+tools() {
+  name=$1 missing=
+  shift
+  for tool in "$@"; do command -v "$tool" >/dev/null || missing="$missing $tool"; done
+  [ -n "$missing" ] || return 0
+  echo "$name: installing$missing"
+  root=
+  [ "$(id -u)" = 0 ] || root=sudo
+  { $root apt-get update -q && $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q $missing; } >/dev/null 2>&1 ||
+    echo "$name: not all of$missing could be installed (no network?)"
 }
 
 skip() {

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -341,6 +342,102 @@ class ForeignTLS(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(ssl.SSLCertVerificationError):
             async with websockets.connect(f"wss://localhost:{self.port}/v1/ws", ssl=ssl.create_default_context()):
                 pass
+
+
+class ForeignCertificates(unittest.TestCase):
+    """Certificates by name, and back ends that show their own. OpenSSL's tool is the authority."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.file = lambda name: os.path.join(self.folder.name, name)
+        self.authority("ca")
+        self.authority("other-ca")
+        for name, host in (("a", "a.example"), ("b", "*.b.example")):
+            self.issue("ca", name, f"DNS:{host}", "serverAuth")
+        self.options = ["--tls-cert", self.file("a.pem"), "--tls-key", self.file("a.key"),
+                        "--tls-cert", self.file("b.pem"), "--tls-key", self.file("b.key")]
+        self.hub = None
+
+    def tearDown(self):
+        if self.hub:
+            self.hub.send_signal(signal.SIGTERM)
+            self.assertEqual(self.hub.wait(10), 0, "SIGTERM ends the hub in order")
+            self.hub.stdout.close()
+        self.folder.cleanup()
+
+    def openssl(self, *words, **options):
+        return subprocess.run(["openssl", *words], check=True, capture_output=True, **options).stdout
+
+    def authority(self, name):
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                     "-subj", f"/CN={name}", "-keyout", self.file(f"{name}.key"), "-out", self.file(f"{name}.pem"))
+
+    def issue(self, authority, name, names, usage):
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
+                     "-keyout", self.file(f"{name}.key"), "-out", self.file(f"{name}.csr"))
+        with open(self.file("extensions"), "w") as extensions:
+            extensions.write(f"subjectAltName={names}\nextendedKeyUsage={usage}\n")
+        self.openssl("x509", "-req", "-in", self.file(f"{name}.csr"), "-CA", self.file(f"{authority}.pem"), "-CAkey",
+                     self.file(f"{authority}.key"), "-CAcreateserial", "-days", "2", "-extfile",
+                     self.file("extensions"), "-out", self.file(f"{name}.pem"))
+
+    def serve(self, *options):
+        self.hub = subprocess.Popen(
+            [os.environ["LOCATIONHUB"], "serve", "--port", "0", "--no-journal", "--log-level", "error", *self.options,
+             *options], stdout=subprocess.PIPE, text=True)
+        self.port = int(self.hub.stdout.readline().split("https://")[1].split(" ")[0].split(":")[1])
+
+    def ask(self, name=None, server="a.example", path="/v1/drivers", headers=(), version=None):
+        """The status of one request; with the certificate of this name."""
+        context = ssl.create_default_context(cafile=self.file("ca.pem"))
+        if name:
+            context.load_cert_chain(self.file(f"{name}.pem"), self.file(f"{name}.key"))
+        if version:
+            context.minimum_version = context.maximum_version = version
+        with socket.create_connection(("127.0.0.1", self.port), 20) as plain:
+            with context.wrap_socket(plain, server_hostname=server) as secure:
+                fields = "".join(f"{field}\r\n" for field in headers)
+                secure.sendall(f"GET {path} HTTP/1.1\r\nHost: {server}\r\n{fields}\r\n".encode())
+                return int(secure.recv(4096).split(b" ")[1])
+
+    def test_each_host_has_its_certificate_and_none_is_for_others(self):
+        self.serve("--dev-auth")
+        for server in ("a.example", "x.b.example"):
+            for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+                self.assertEqual(self.ask(server=server, path="/healthz", version=version), 200)
+        for server in ("b.example", "c.example"):
+            with self.assertRaises(ssl.SSLCertVerificationError):
+                self.ask(server=server, path="/healthz")
+
+    def test_a_back_end_needs_no_token(self):
+        self.issue("ca", "dispatch", "DNS:dispatch.example,URI:spiffe://acme/dispatch", "clientAuth")
+        self.issue("ca", "nobody", "DNS:nobody.example", "clientAuth")
+        self.issue("other-ca", "forged", "DNS:dispatch.example", "clientAuth")
+        self.serve("--client-ca", self.file("ca.pem"), "--client-cert", "URI:spiffe://acme/dispatch = ops, dispatch")
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            self.assertEqual(self.ask("dispatch", version=version), 200)
+            self.assertEqual(self.ask("dispatch", server="x.b.example", version=version), 200)
+        self.assertEqual(self.ask("nobody"), 401, "without a match")
+        self.assertEqual(self.ask(), 401, "without a certificate")
+        self.assertEqual(self.ask(path="/healthz"), 200, "what needs no credential needs no certificate")
+        self.assertEqual(self.ask("dispatch", headers=["X-Forwarded-For: 203.0.113.9"]), 401)
+        with self.assertRaises((ssl.SSLError, ConnectionError, IndexError)):
+            self.ask("forged")
+
+    def test_the_status_of_a_certificate_is_stapled(self):
+        with open(self.file("index.txt"), "w") as index:
+            serial = self.openssl("x509", "-in", self.file("a.pem"), "-noout", "-serial").decode().strip().split("=")[1]
+            index.write(f"V\t301231000000Z\t\t{serial}\tunknown\t/CN=a\n")
+        self.openssl("ocsp", "-issuer", self.file("ca.pem"), "-cert", self.file("a.pem"), "-reqout",
+                     self.file("question"))
+        self.openssl("ocsp", "-index", self.file("index.txt"), "-CA", self.file("ca.pem"), "-rsigner",
+                     self.file("ca.pem"), "-rkey", self.file("ca.key"), "-reqin", self.file("question"), "-respout",
+                     self.file("a.pem.ocsp"), "-ndays", "1")
+        self.serve("--dev-auth")
+        for server, words in (("a.example", b"Cert Status: good"), ("x.b.example", b"no response sent")):
+            said = self.openssl("s_client", "-connect", f"127.0.0.1:{self.port}", "-servername", server, "-status",
+                                "-CAfile", self.file("ca.pem"), "-verify_return_error", input=b"")
+            self.assertIn(words, said)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import HubTestCertificates
 private let authority = TestAuthority(name: "fuzz")
 private let server: TLSServer = {
   let issued = authority.issue()
-  do { return try TLSServer(certificate: issued.certificate, key: issued.key) } catch {
+  do { return try TLSServer([TLSCertificate(certificate: issued.certificate, key: issued.key)]) } catch {
     preconditionFailure("\(error)")
   }
 }()

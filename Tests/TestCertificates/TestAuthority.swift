@@ -2,6 +2,7 @@
 // None of them lies in a file of the repository, so none can expire there or be trusted by mistake.
 
 import CHubOpenSSL
+import Glibc
 
 /// A certificate authority of one run.
 public final class TestAuthority: Sendable {
@@ -33,19 +34,20 @@ public final class TestAuthority: Sendable {
     EVP_PKEY_free(key)
   }
 
-  /// A server's certificate, signed by this authority, and its key, both in PEM. It is for these DNS names and numeric
-  /// addresses, and valid in a span of seconds from now.
+  /// A certificate, signed by this authority, and its key, both in PEM. It is for these DNS names, numeric addresses
+  /// and URIs, and valid in a span of seconds from now.
   public func issue(
     for hosts: [String] = ["localhost", "127.0.0.1", "::1"], seconds: ClosedRange<Int> = -3600...86_400,
-    kind: KeyKind = .p256
+    kind: KeyKind = .p256, usage: String = "serverAuth"
   ) -> (certificate: [UInt8], key: [UInt8]) {
     let own = makeKey(kind)
     defer { EVP_PKEY_free(own) }
     let issued = makeCertificate(name: hosts[0], key: own, seconds: seconds)
     defer { X509_free(issued) }
     addExtension(issued, issuer: certificate, NID_basic_constraints, "critical,CA:FALSE")
-    addExtension(issued, issuer: certificate, NID_ext_key_usage, "serverAuth")
+    addExtension(issued, issuer: certificate, NID_ext_key_usage, usage)
     let names = hosts.map { host in
+      if host.contains("://") { return "URI:" + host }
       let isAddress = host.contains(":") || host.allSatisfy { $0.isNumber || $0 == "." }
       return (isAddress ? "IP:" : "DNS:") + host
     }
@@ -53,6 +55,35 @@ public final class TestAuthority: Sendable {
     setIssuer(issued, certificate)
     sign(issued, key)
     return (text(issued), text(key: own))
+  }
+}
+
+extension TestAuthority {
+  /// What this authority says of a certificate of its own (RFC 6960 §4.2.1), in DER; valid in a span of seconds from
+  /// now. `isGood`: false says that it was revoked.
+  public func status(of certificate: [UInt8], isGood: Bool = true, seconds: ClosedRange<Int>) -> [UInt8] {
+    let source = certificate.withUnsafeBufferPointer { BIO_new_mem_buf($0.baseAddress, Int32($0.count))! }
+    defer { BIO_free(source) }
+    let subject = PEM_read_bio_X509(source, nil, nil, nil)
+    defer { X509_free(subject) }
+    guard let basic = OCSP_BASICRESP_new(), let id = OCSP_cert_to_id(EVP_sha1(), subject, self.certificate) else {
+      preconditionFailure("no memory")
+    }
+    defer { OCSP_BASICRESP_free(basic) }
+    defer { OCSP_CERTID_free(id) }
+    let times = [seconds.lowerBound, seconds.upperBound].map { ASN1_TIME_adj(nil, time(nil), 0, $0) }
+    defer { for time in times { ASN1_TIME_free(time) } }
+    let status = isGood ? V_OCSP_CERTSTATUS_GOOD : V_OCSP_CERTSTATUS_REVOKED
+    let single = OCSP_basic_add1_status(basic, id, status, 0, isGood ? nil : times[0], times[0], times[1])
+    check(single != nil, "status")
+    check(OCSP_basic_sign(basic, self.certificate, key, EVP_sha256(), nil, 0) == 1, "signature of a status")
+    let response = OCSP_response_create(OCSP_RESPONSE_STATUS_SUCCESSFUL, basic)
+    defer { OCSP_RESPONSE_free(response) }
+    var bytes: UnsafeMutablePointer<UInt8>?
+    let count = i2d_OCSP_RESPONSE(response, &bytes)
+    check(count > 0, "DER")
+    defer { CRYPTO_free(bytes, nil, 0) }
+    return Array(UnsafeBufferPointer(start: bytes, count: Int(count)))
   }
 }
 

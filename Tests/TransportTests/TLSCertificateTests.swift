@@ -44,7 +44,7 @@ import Testing
     for (span, isOver) in [(-7200...(-3600), true), (3600...7200, false)] {
       let (certificate, key) = authority.issue(seconds: span)
       do throws(TLSError) {
-        _ = try TLSServer(certificate: certificate, key: key)
+        _ = try TLSServer([TLSCertificate(certificate: certificate, key: key)])
         Issue.record("taken")
       } catch {
         switch error {
@@ -73,7 +73,7 @@ import Testing
     let rsa = authority.issue(kind: .rsa(bits: 2048))
     func error(_ certificate: [UInt8], _ key: [UInt8]) -> TLSError? {
       do throws(TLSError) {
-        _ = try TLSServer(certificate: certificate, key: key)
+        _ = try TLSServer([TLSCertificate(certificate: certificate, key: key)])
         return nil
       } catch { return error }
     }
@@ -159,9 +159,9 @@ import Testing
     pair.turn(until: { pair.atClient.received[atClient] == [1] })
 
     let (certificate, key) = authority.issue(for: ["hub.example"])
-    #expect(throws: TLSError.noKey) { try server.replace(certificate: certificate, key: []) }
+    #expect(throws: TLSError.noKey) { try server.replace([TLSCertificate(certificate: certificate, key: [])]) }
     #expect(try pair.refusal(TLSPeer(client, name: "hub.example")) != nil, "the old one is kept")
-    try server.replace(certificate: certificate, key: key)
+    try server.replace([TLSCertificate(certificate: certificate, key: key)])
     #expect(try pair.refusal(TLSPeer(client, name: "hub.example")) == nil)
     #expect(try pair.refusal(TLSPeer(client, name: "localhost")) != nil)
 

@@ -13,7 +13,7 @@ func makeServer(
   hosts: [String] = ["localhost", "127.0.0.1"], seconds: ClosedRange<Int> = -3600...86_400
 ) throws -> TLSServer {
   let (certificate, key) = authority.issue(for: hosts, seconds: seconds)
-  return try TLSServer(certificate: certificate, key: key)
+  return try TLSServer([TLSCertificate(certificate: certificate, key: key)])
 }
 
 /// A client that trusts the tests' authority and speaks one version only.

@@ -43,14 +43,14 @@ import Testing
 
   @Test func `a reload changes the keys, and so many of those before still open`() throws {
     let (certificate, key) = authority.issue(for: ["localhost"])
-    let server = try TLSServer(certificate: certificate, key: key)
+    let server = try TLSServer([TLSCertificate(certificate: certificate, key: key)])
     let pair = try Pair(tls: server)
     let client = try makeClient()
     let one = TLSPeer(client, name: "localhost")
     let two = TLSPeer(client, name: "localhost")
     for peer in [one, two] { #expect(try !visit(pair, peer), "the first time") }
     func reload() throws {
-      try server.replace(certificate: certificate, key: key)
+      try server.replace([TLSCertificate(certificate: certificate, key: key)])
       #expect(try !visit(pair, TLSPeer(client, name: "localhost")))
     }
     for _ in 0..<TicketKeys.maximumRetired { try reload() }
@@ -62,12 +62,12 @@ import Testing
 
   @Test func `files that cannot be used change no keys`() throws {
     let (certificate, key) = authority.issue(for: ["localhost"])
-    let server = try TLSServer(certificate: certificate, key: key)
+    let server = try TLSServer([TLSCertificate(certificate: certificate, key: key)])
     let pair = try Pair(tls: server)
     let peer = TLSPeer(try makeClient(), name: "localhost")
     #expect(try !visit(pair, peer))
     for _ in 0...TicketKeys.maximumRetired {
-      #expect(throws: TLSError.noKey) { try server.replace(certificate: certificate, key: []) }
+      #expect(throws: TLSError.noKey) { try server.replace([TLSCertificate(certificate: certificate, key: [])]) }
       _ = try visit(pair, TLSPeer(makeClient(), name: "localhost"))
     }
     #expect(try visit(pair, peer))

@@ -8,28 +8,14 @@
 set -eu
 
 cd "$(dirname "$0")/../.."
+. Tests/Foreign/environment.sh
 
-install() {
-  root=
-  [ "$(id -u)" = 0 ] || root=sudo
-  $root apt-get update -q && $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$1"
-}
-
-if ! command -v node >/dev/null; then
-  echo "web tests: there is no node: installing Debian's nodejs"
-  if ! install nodejs; then
-    echo "web tests: skipped: node could not be installed (18 or newer is needed)"
-    exit 0
-  fi
-fi
+command -v node >/dev/null || tools "web tests" nodejs
+command -v node >/dev/null || skip "web tests" "node 18 or newer is needed"
 if [ "$(node -p 'parseInt(process.versions.node) >= 18')" != true ]; then
-  echo "web tests: skipped: node is $(node --version), and 18 or newer is needed"
-  exit 0
+  skip "web tests" "node is $(node --version), and 18 or newer is needed"
 fi
-if ! command -v chromium >/dev/null && [ -z "${CHROMIUM:-}" ]; then
-  echo "web tests: there is no Chromium: installing Debian's chromium"
-  install chromium || echo "web tests: those in a browser are skipped: Chromium could not be installed"
-fi
+[ -n "${CHROMIUM:-}" ] || tools "web tests" chromium
 for file in Sources/Pages/web/*.js Tests/Web/*.mjs Tests/Web/support/*.mjs; do node --check "$file"; done
 soak=$(mktemp)
 trap 'rm -f "$soak"' EXIT

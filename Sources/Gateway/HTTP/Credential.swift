@@ -1,9 +1,10 @@
 // Who a peer is and what it may see: by a token (`Authorization: Bearer`, `access_token=`, or a subprotocol that is
-// offered), or with `--dev-auth` by what its query says.
+// offered), else by its certificate, else with `--dev-auth` by what its query says.
 import HubCore
 import HubHTTP
 import HubMessages
 import HubTokens
+import HubTransport
 
 /// A peer's identity, after it was checked.
 struct Credential: Sendable, Equatable {
@@ -11,14 +12,14 @@ struct Credential: Sendable, Equatable {
   enum Authority: Sendable, Equatable {
     /// Development: whoever it is names every trip.
     case development
-    /// A token with these lists; nil where it has none.
+    /// A token with these lists; nil where it has none. A device's key and a certificate are like a token without.
     case token(Grants?)
   }
 
   var role: Role
   var id: Identifier
   var authority = Authority.development
-  /// When the token's time is over; nil for never.
+  /// When the token's, or the certificate's, time is over; nil for never.
   var expires: Timestamp?
 
   /// As the hub knows it.
@@ -82,18 +83,44 @@ struct CredentialCheck {
   let generation: UInt64
   /// Under which names the hub takes development credentials; nil where it takes none.
   let developmentHosts: AllowedHosts?
+  let certificates: ClientCertificates
   let now: Timestamp
 
   init(_ access: TokenAccess?, _ generation: UInt64, _ configuration: ServerConfiguration, now: Timestamp) {
     self.access = access
     self.generation = generation
     developmentHosts = configuration.allowsDevelopmentCredentials ? configuration.hosts : nil
+    certificates = configuration.clientCertificates
     self.now = now
   }
 
-  /// A token decides where one is given and taken; the query's `role` and `id` otherwise.
-  func credential(of head: RequestHead) throws(CredentialError) -> Credential {
-    try Credential(head, access: access, development: developmentHosts, now: now)
+  /// A token decides where one is given and taken, then the certificate that the peer has shown, and the query's `role`
+  /// and `id` otherwise.
+  func credential(of head: RequestHead, _ certificate: PeerCertificate?) throws(CredentialError) -> Credential {
+    if let access, let token = try Credential.token(of: head) {
+      do throws(TokenError) { return Credential(try access.check(token, now: now)) } catch {
+        throw CredentialError(error)
+      }
+    }
+    if let certificate { return try credential(of: certificate, head) }
+    guard access == nil || developmentHosts != nil else {
+      throw CredentialError(text: "no credential: send Authorization: Bearer <token>, or ?access_token=<token>")
+    }
+    return try Credential(development: head, developmentHosts)
+  }
+
+  private func credential(
+    of certificate: PeerCertificate, _ head: RequestHead
+  ) throws(CredentialError) -> Credential {
+    // It is the proxy's own, and would make everybody who comes through it the proxy.
+    guard !ClientAddress.wasForwarded(head.fields) else {
+      throw CredentialError(text: "a client certificate does not stand for requests that come through a proxy")
+    }
+    let credential = try certificates.credential(of: certificate, now: now)
+    guard access?.revoked.contains(subject: credential.id, tokenID: nil) != true else {
+      throw CredentialError(text: "the identity of the client certificate was revoked")
+    }
+    return credential
   }
 }
 
@@ -127,29 +154,6 @@ extension Query {
 }
 
 extension Credential {
-  /// The credential of a request. A token decides where one is given and taken; the query's `role` and `id` otherwise.
-  ///
-  /// - Parameter hosts: under which names the hub takes development credentials; nil where it takes none.
-  init(
-    _ request: RequestHead, access: TokenAccess?, development hosts: AllowedHosts?, now: Timestamp
-  ) throws(CredentialError) {
-    guard let access else {
-      try self.init(development: request, hosts)
-      return
-    }
-    if let token = try Credential.token(of: request) {
-      do throws(TokenError) {
-        self.init(try access.check(token, now: now))
-      } catch {
-        throw CredentialError(error)
-      }
-    } else if let hosts {
-      try self.init(development: request, hosts)
-    } else {
-      throw CredentialError(text: "no credential: send Authorization: Bearer <token>, or ?access_token=<token>")
-    }
-  }
-
   /// The token of a request: one, in one place (RFC 6750 §2); nil where there is none.
   static func token(of request: RequestHead) throws(CredentialError) -> [UInt8]? {
     let inQuery: [UInt8]?
@@ -192,7 +196,9 @@ extension Credential {
 
   /// Development's credential: only for programs of this machine and for pages that it serves. A proxy makes everybody
   /// look like one of these, and so does a web page whose name is made to point here (AllowedHosts.swift).
-  private init(development request: RequestHead, _ hosts: AllowedHosts?) throws(CredentialError) {
+  ///
+  /// - Parameter hosts: under which names the hub takes development credentials; nil where it takes none.
+  fileprivate init(development request: RequestHead, _ hosts: AllowedHosts?) throws(CredentialError) {
     if let hosts {
       guard !ClientAddress.wasForwarded(request.fields) else {
         throw CredentialError(

@@ -80,7 +80,7 @@ final class Exchange {
   /// When the connection is closed unless a request is complete, or its answer taken, by then (uptime, ns).
   var deadline: Int64
   let connection: ConnectionID
-  let peer: HTTPPeer
+  var peer: HTTPPeer
   /// The peer's address has too many connections: this one is here only to be told.
   var isOverAddressLimit = false
   /// The turn in which requests were handled last, how many, and the bytes of their answers.

@@ -13,6 +13,8 @@ struct HTTPPeer {
   let isAdmin: Bool
   /// The peer is a proxy that is believed: who the client is, each request says.
   let isProxy: Bool
+  /// What it has shown; nil where it was not asked.
+  var certificate: PeerCertificate?
 }
 
 final class HTTPRequest {
@@ -28,6 +30,10 @@ final class HTTPRequest {
   var keepsConnection: Bool
   /// How the body, and the answer's, write timestamps.
   var time = TimeFormat.unixMilliseconds
+  /// When all of it had come (uptime, ns).
+  var completed: Int64 = 0
+  /// What its time counts for; nil for none.
+  var family: HTTPFamily? = .other
   /// Its endpoint is one of phone apps.
   var isOfPhone = false
   /// Set where the body is one message: whatever is said to it is a reply, with the message's id where that was read.
@@ -64,7 +70,7 @@ final class HTTPRequest {
     work.credentialChecks += 1
     work.checkUnits += check.access?.unitsOfCheck ?? 0
     let result = Result { () throws(CredentialError) in
-      try isOfPhone ? check.phoneCredential(of: head) : check.credential(of: head)
+      try isOfPhone ? check.phoneCredential(of: head) : check.credential(of: head, peer.certificate)
     }
     checked = (result, check.generation)
     return try result.get()

@@ -132,6 +132,15 @@ struct HTTPRoute: Sendable {
   private let actions: [Action]
   /// The `Allow` field of a 405 (RFC 9110 §10.2.1).
   let allowedMethods: String
+  /// What the times of its requests count for; nil for what has no answer of its own: a socket's and a stream's time is
+  /// not a request's.
+  var family: HTTPFamily? {
+    if isStream || takesAnyMethod { return nil }
+    if isForPhones { return .phones }
+    if isForOperators { return .operators }
+    if path.first != "v1" || path == ["v1", "about"] { return .pages }
+    return path.last?.hasPrefix("track") == true ? .tracks : HTTPFamily(word: path[1])
+  }
 
   init(
     _ path: String, isForOperators: Bool = false, isForAllOrigins: Bool = false, isForPhones: Bool = false,

@@ -62,6 +62,10 @@ struct HTTPService {
   func next(
     _ exchange: Exchange, _ context: HTTPContext, _ budget: inout TurnBudget, _ counters: inout LoopCounters
   ) -> Step {
+    // Before the first bytes of a request come, the handshake is done.
+    if !settings.configuration.clientCertificates.isEmpty, exchange.peer.certificate == nil, !exchange.isIdle {
+      exchange.peer.certificate = loop.peerCertificate(exchange.connection)
+    }
     do throws(HTTPError) {
       while case .reading = exchange.state, !exchange.isIdle {
         guard exchange.mayAdvance(in: loop.turn, limits), budget.hasRoomForRequest, !loop.isBlocked(exchange.connection)
@@ -77,6 +81,7 @@ struct HTTPService {
           if isHeldBack { loop.send(to: exchange.connection) { Response.writeContinue(into: &$0) } }
         case .complete(let request):
           exchange.handled += 1
+          request.completed = ClockReading.uptime()
           return .handled(request, handle(request, exchange, context, &budget, &counters))
         }
       }
@@ -133,6 +138,9 @@ struct HTTPService {
     _ budget: inout TurnBudget, _ counters: inout LoopCounters
   ) {
     counters.count(status: response.status.code)
+    if let request, let family = request.family, request.completed > 0 {
+      counters.requestTimes[Int(family.rawValue)].record(nanoseconds: ClockReading.uptime() - request.completed)
+    }
     // From the signal on, so that a client finds another hub before this one closes the connection (RFC 9112 §9.6).
     let isServing = settings.shared.lifecycle.phase(at: now) == .serving
     var response = response

@@ -7,11 +7,11 @@ import HubMessages
 import HubTokens
 
 extension CredentialCheck {
-  /// The credential of an app's request.
+  /// The credential of an app's request. Phones have no certificates.
   func phoneCredential(of head: RequestHead) throws(CredentialError) -> Credential {
     let key = head.query.text("key").map { Array($0.utf8) }
     guard let (scheme, value) = try authorization(of: head) else {
-      guard let key else { return try credential(of: head) }
+      guard let key else { return try credential(of: head, nil) }
       guard head.query.text("access_token") == nil else { throw CredentialError(text: CredentialCheck.once) }
       return try credential(secret: key, known: "key")
     }

@@ -113,7 +113,10 @@ enum Routes {
       return try exchange.readBody().map { .complete($0) } ?? .incomplete
     }
     let request = HTTPRequest(head, from: exchange.peer, origins: context.configuration.origins)
-    if case .success(let path) = request.path { request.isOfPhone = find(path)?.route.isForPhones == true }
+    if case .success(let path) = request.path, let route = find(path)?.route {
+      request.isOfPhone = route.isForPhones
+      request.family = route.family
+    }
     let isWanted = wantsBody(of: request, context)
     let isHeldBack = head.expectsContinue && exchange.input.isEmpty
     if isHeldBack, !isWanted {

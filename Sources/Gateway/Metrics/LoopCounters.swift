@@ -51,6 +51,9 @@ struct LoopCounters: Sendable {
   /// Close frames sent first, by code.
   private(set) var closesSent: [UInt16: UInt64] = [:]
   private(set) var responses: [UInt16: UInt64] = [:]
+  /// By `AckOrigin.Kind.rawValue`, and by `HTTPFamily.rawValue`.
+  var ackTimes = [BoundedTimes](repeating: BoundedTimes(), count: AckOrigin.Kind.allCases.count)
+  var requestTimes = [BoundedTimes](repeating: BoundedTimes(), count: HTTPFamily.allCases.count)
   var fanOut = FanOutCounters()
   var transport = EventLoopCounters()
 

@@ -366,5 +366,12 @@ extension Metric {
       "delivery_seconds", bounds: latencyBounds,
       "From reading a fix, or the end of an area's second, to having written what came of it.",
       read: \.latency),
+    Metric(
+      "ack_seconds", by: "type", AckOrigin.Kind.allCases.map(\.name.description),
+      "From taking a message, or the first fix of a batch, to its ack: it is stored.", loops: \.ackTimes),
+    Metric(
+      "http_request_seconds", by: "route", HTTPFamily.allCases.map(\.name),
+      "From having a whole request to its answer, by endpoints; not those of sockets and streams.",
+      loops: \.requestTimes),
   ]
 }

@@ -88,6 +88,8 @@ struct Metric: Sendable {
   let name: String
   /// The name of the label that tells the samples apart.
   var label: String?
+  /// Its samples are cumulative counts of durations.
+  var isHistogram = false
   let help: String
   /// Nil where this server has no such thing.
   let samples: @Sendable (MetricsReading) -> [Sample]?
@@ -96,7 +98,7 @@ struct Metric: Sendable {
   var family: String { name.hasPrefix("process_") ? name : "locationhub_" + name }
 
   /// As Prometheus has it.
-  var kind: String { label == "le" ? "histogram" : name.hasSuffix("_total") ? "counter" : "gauge" }
+  var kind: String { isHistogram ? "histogram" : name.hasSuffix("_total") ? "counter" : "gauge" }
 
   private func write(_ sample: Sample, into page: inout ByteBuffer) {
     let labels = label.flatMap { label in sample.label.map { "{\(label)=\"\($0)\"}" } } ?? ""
@@ -170,13 +172,33 @@ extension Metric {
     _ name: String, bounds: [UInt64], _ help: String,
     read: @escaping @Sendable (MetricsReading) -> LatencyHistogram?
   ) {
-    self.init(name: name, label: "le", help: help) { reading in
+    self.init(name: name, label: "le", isHistogram: true, help: help) { reading in
       guard let times = read(reading) else { return nil }
       let buckets = bounds.map { ("_bucket", "\(Double($0) / 1e6)", .count(times.count(upTo: $0))) as Sample }
       return buckets + [
         ("_bucket", "+Inf", .count(times.count)), ("_sum", nil, .seconds(Double(times.sum) / 1e6)),
         ("_count", nil, .count(times.count)),
       ]
+    }
+  }
+
+  /// Times that a label tells apart, counted by loops in the order of the label's values.
+  init(
+    _ name: String, by label: String, _ values: [String], _ help: String,
+    loops path: any KeyPath<LoopCounters, [BoundedTimes]> & Sendable
+  ) {
+    self.init(name: name, label: label, isHistogram: true, help: help) { reading in
+      values.enumerated().flatMap { index, value -> [Sample] in
+        var times = BoundedTimes()
+        for loop in reading.loops { times.merge(loop[keyPath: path][index]) }
+        let buckets = zip(BoundedTimes.bounds, times.upToBounds).map { bound, count in
+          ("_bucket", "\(value)\",le=\"\(Double(bound) / 1e6)", .count(count)) as Sample
+        }
+        return buckets + [
+          ("_bucket", "\(value)\",le=\"+Inf", .count(times.count)),
+          ("_sum", "\(value)", .seconds(Double(times.sum) / 1e6)), ("_count", "\(value)", .count(times.count)),
+        ]
+      }
     }
   }
 }

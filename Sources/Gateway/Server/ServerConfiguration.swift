@@ -39,6 +39,8 @@ public struct ServerConfiguration: Sendable {
   public var loops = 1
   /// Speaks TLS with this certificate, which its owner may replace while the server runs; nil for plain HTTP.
   public var tls: TLSServer?
+  /// Who clients are by the certificates that `tls` asks them for.
+  public var clientCertificates = ClientCertificates()
   /// Takes `?role=…&id=…` for a credential. Refused on any address but loopback.
   public var allowsDevelopmentCredentials = false
   /// Takes tokens that hold by these keys; nil for none.
@@ -96,6 +98,7 @@ public struct ServerConfiguration: Sendable {
     (taken.drainDelay, taken.drainSpread) = (other.drainDelay, other.drainSpread)
     taken.limits.connectionsPerAddress = other.limits.connectionsPerAddress
     taken.limits.countsLoopbackConnections = other.limits.countsLoopbackConnections
+    taken.clientCertificates = other.clientCertificates
     taken.limits.sessionsPerIdentity = other.limits.sessionsPerIdentity
     return taken
   }

@@ -96,12 +96,12 @@ struct SessionRights {
 }
 
 extension Credential {
-  /// When the session that it opens ends (milliseconds since 1970): when its token does. One that was let in by the
-  /// leeway, behind that time, ends with the leeway.
+  /// When the session that it opens ends (milliseconds since 1970): when its token or certificate does. One that was
+  /// let in by the leeway, behind that time, ends with the leeway.
   func sessionEnd(by access: TokenAccess?, now: Timestamp) -> Int64 {
-    guard let expires, let access else { return .max }
+    guard let expires else { return .max }
     if expires > now { return expires.milliseconds }
-    return expires.milliseconds + access.verifier.policy.leewaySeconds * 1000
+    return expires.milliseconds + (access?.verifier.policy.leewaySeconds ?? 0) * 1000
   }
 
   /// Whether the list has had its token since that was checked.

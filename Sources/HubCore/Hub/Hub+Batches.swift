@@ -94,7 +94,8 @@ extension Hub {
     var summary = partial.summary
     summary.rejected.sort { $0.index < $1.index }
     if let phone = partial.input.phone { counters.count(phone, summary) }
-    replyStored(.ack(Ack(replyTo: partial.input.messageID, batch: summary)), to: partial.input.session)
+    let ack = Ack(replyTo: partial.input.messageID, batch: summary)
+    acknowledge(ack, .locationBatch, since: partial.input.received.uptime, to: partial.input.session)
   }
 
   // MARK: Refused for now

@@ -68,7 +68,7 @@ extension Hub {
     }
     noteArea(driver)
     recordDriver(driver)
-    replyStored(.ack(Ack(replyTo: messageID)), to: session)
+    acknowledge(Ack(replyTo: messageID), .driverStatus, since: now.uptime, to: session)
     adviseSampling(driver, trip: lastTrip(of: driver))
   }
 

@@ -30,10 +30,12 @@ extension Hub {
       let outcome = try trips.apply(
         input, beginner: driver.map { drivers.beginner($0) }, at: now, counting: &counters)
       switch outcome {
-      case .unchanged(let state): replyStored(.ack(Ack(replyTo: input.messageID, trip: state)), to: input.session)
+      case .unchanged(let state):
+        let ack = Ack(replyTo: input.messageID, trip: state)
+        acknowledge(ack, .tripStatus, since: now.uptime, to: input.session)
       case .step(let step):
         commit(step)
-        replyStored(.ack(Ack(replyTo: input.messageID)), to: input.session)
+        acknowledge(Ack(replyTo: input.messageID), .tripStatus, since: now.uptime, to: input.session)
         followUp(step)
       }
     } catch {
@@ -45,7 +47,7 @@ extension Hub {
   mutating func handle(_ input: TripChangeInput) {
     do throws(ErrorReply) {
       try change(input.change, by: input.actor, messageID: input.messageID, at: input.timestamp)
-      replyStored(.ack(Ack(replyTo: input.messageID)), to: input.session)
+      acknowledge(Ack(replyTo: input.messageID), .tripChange, since: now.uptime, to: input.session)
     } catch {
       refuseTrip(error.replying(to: input.messageID), to: input.session) { .reply(input.session, .error($0)) }
     }

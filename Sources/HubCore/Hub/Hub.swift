@@ -312,8 +312,11 @@ public struct Hub: ~Copyable {
     channels.emitStored(output, to: outlet, &storage, counting: &counters)
   }
 
-  mutating func replyStored(_ reply: Reply, to session: SessionRef) {
-    emitStored(.reply(session, reply), to: session.outlet)
+  /// Once it is stored. `since`: when the hub began with what it is for (uptime, ns).
+  mutating func acknowledge(_ ack: Ack, _ kind: AckOrigin.Kind, since: Int64, to session: SessionRef) {
+    var ack = ack
+    ack.origin = AckOrigin(kind, since: since)
+    emitStored(.reply(session, .ack(ack)), to: session.outlet)
   }
 
   mutating func refuse(

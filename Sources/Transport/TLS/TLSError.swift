@@ -18,6 +18,8 @@ public enum TLSError: Error, Equatable, CustomStringConvertible {
   case encryptedKey
   /// The private key belongs to another certificate.
   case keyDoesNotFit
+  /// An OCSP response that can't be used.
+  case badStatus(String)
 
   public var description: String {
     switch self {
@@ -30,6 +32,7 @@ public enum TLSError: Error, Equatable, CustomStringConvertible {
     case .encryptedKey:
       "the private key is encrypted: give one without a password, in a file that only the hub may read"
     case .keyDoesNotFit: "the private key belongs to another certificate"
+    case .badStatus(let reason): "the OCSP response can't be used: \(reason)"
     }
   }
 }

@@ -1,5 +1,9 @@
-// What a listener needs to speak TLS: a certificate and its key, which may be replaced while connections stand, and the
-// keys of session tickets, which do not depend on them, so that clients resume whatever was reloaded.
+// What a listener needs to speak TLS: certificates and their keys, which may be replaced while connections stand, whom
+// it lets sign clients' certificates, and the keys of session tickets, which do not depend on these, so that clients
+// resume whatever was reloaded.
+//
+// Each certificate has a context of its own, all of them set up alike; a handshake begins with the first one and goes
+// over to the one whose names the client's server name is among (SNI, RFC 6066 §3).
 //
 // Sessions are resumed by tickets alone (RFC 8446 §2.2, RFC 5077): the client keeps the state, encrypted with a key
 // that all loops share, and the server keeps nothing. With TLS 1.3 a stolen ticket key opens no recorded traffic,
@@ -11,143 +15,97 @@ import HubSystem
 
 /// A server's side of TLS. Shared by all loops; a handshake uses what was newest when its first bytes came.
 public final class TLSServer: Sendable {
-  private let context: Locked<(newest: TLSContext, notAfter: Int64)>
+  private let certificates: Locked<TLSCertificates>
   let ticketKeys = TicketKeys()
 
-  /// From PEM texts: the certificate with its chain behind it, and its private key.
-  public init(certificate: [UInt8], key: [UInt8]) throws(TLSError) {
-    context = Locked((try TLSServer.makeContext(certificate, key, ticketKeys), try TLSServer.notAfter(certificate)))
+  /// - Parameters:
+  ///   - certificates: one or more, each given to no other server. The first is for clients that name no host, or one
+  ///     that none is for; where two are for one name, the first counts.
+  ///   - clientAuthorities: a PEM text. Clients are asked for a certificate that these have signed, and may come
+  ///     without one; a certificate of others ends the handshake. Nil: they are not asked.
+  public init(_ certificates: [TLSCertificate], clientAuthorities: [UInt8]? = nil) throws(TLSError) {
+    self.certificates = Locked(try TLSCertificates(certificates, clientAuthorities, ticketKeys))
   }
 
-  /// New connections get this certificate, and tickets new keys; those that stand go on as they are, and sessions are
-  /// resumed over it. Throws, and nothing changes, where it can't be used.
-  public func replace(certificate: [UInt8], key: [UInt8]) throws(TLSError) {
-    let new = (try TLSServer.makeContext(certificate, key, ticketKeys), try TLSServer.notAfter(certificate))
-    context.withLock { $0 = new }
+  /// New connections get these, and tickets new keys; those that stand go on as they are, and sessions are resumed over
+  /// it, unless the clients' authorities are others. Throws, and nothing changes, where they can't be used.
+  public func replace(_ certificates: [TLSCertificate], clientAuthorities: [UInt8]? = nil) throws(TLSError) {
+    let new = try TLSCertificates(certificates, clientAuthorities, ticketKeys)
+    self.certificates.withLock { $0 = new }
     ticketKeys.change()
   }
 
   /// A mutex for each handshake, which takes some hundred microseconds, is nothing.
-  var current: TLSContext { context.withLock { $0.newest } }
+  var current: TLSCertificates { certificates.withLock { $0 } }
 
-  /// When the newest certificate, or the one of its chain that ends first, is no longer valid (s since 1970).
-  public var notAfter: Int64 { context.withLock { $0.notAfter } }
+  /// When the first of the newest certificates, or of their chains, is no longer valid (s since 1970).
+  public var notAfter: Int64 { current.notAfter }
+}
 
-  private static func notAfter(_ certificates: [UInt8]) throws(TLSError) -> Int64 {
-    var first = Int64.max
-    _ = try unsafe forEachCertificate(in: certificates) { (certificate) throws(TLSError) in
-      defer { unsafe X509_free(certificate) }
-      var time = unsafe tm()
-      guard let end = unsafe X509_get0_notAfter(certificate), unsafe ASN1_TIME_to_tm(end, &time) == 1 else { return }
-      first = unsafe min(first, Int64(timegm(&time)))
+/// The certificates of one server, ready for handshakes. Whoever has begun one holds them, for OpenSSL has pointers to
+/// them.
+final class TLSCertificates: Sendable {
+  private let all: [TLSCertificate]
+  private let byName: [String: TLSCertificate]
+
+  fileprivate init(
+    _ certificates: [TLSCertificate], _ clientAuthorities: [UInt8]?, _ ticketKeys: TicketKeys
+  ) throws(TLSError) {
+    precondition(!certificates.isEmpty, "a server of TLS has a certificate")
+    all = certificates
+    byName = Dictionary(
+      certificates.flatMap { certificate in certificate.names.map { ($0, certificate) } },
+      uniquingKeysWith: { first, _ in first })
+    for certificate in certificates {
+      unsafe ticketKeys.serve(certificate.context.raw)
+      if let clientAuthorities { try unsafe askClients(clientAuthorities, certificate.context.raw) }
     }
-    return first
+    unsafe hub_ssl_choose_by_name(first.raw, chooseCertificate, Unmanaged.passUnretained(self).toOpaque())
   }
 
-  private static func makeContext(
-    _ certificate: [UInt8], _ key: [UInt8], _ ticketKeys: TicketKeys
-  ) throws(TLSError) -> TLSContext {
-    try unsafe TLSContext(TLS_server_method()) { (context) throws(TLSError) in
-      try unsafe useChain(certificate, context)
-      try unsafe useKey(key, context)
-      guard unsafe SSL_CTX_check_private_key(context) == 1 else { throw .keyDoesNotFit }
-      unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
-      unsafe ticketKeys.serve(context)
-      // One is enough: a client has one connection. The default is two.
-      unsafe SSL_CTX_set_num_tickets(context, 1)
-      unsafe SSL_CTX_set_alpn_select_cb(context, chooseProtocol, nil)
-    }
-  }
+  /// What a handshake begins with.
+  var first: TLSContext { all[0].context }
 
-  /// The first certificate is the server's own, the others lead from it to a root (RFC 8446 §4.4.2).
-  private static func useChain(_ text: [UInt8], _ context: OpaquePointer) throws(TLSError) {
-    var isFirst = true
-    let count = try unsafe forEachCertificate(in: text) { (certificate) throws(TLSError) in
-      if isFirst {
-        isFirst = false
-        defer { unsafe X509_free(certificate) }
-        try unsafe checkDates(certificate)
-        guard unsafe SSL_CTX_use_certificate(context, certificate) == 1 else { throw .badCertificate(takeErrorText()) }
-      } else if unsafe SSL_CTX_ctrl(context, SSL_CTRL_CHAIN_CERT, 0, UnsafeMutableRawPointer(certificate)) != 1 {
-        unsafe X509_free(certificate)
-        throw .badCertificate("its chain: \(takeErrorText())")
-      }
-    }
-    guard count > 0 else { throw .noCertificate }
-  }
+  var notAfter: Int64 { all.map(\.notAfter).min() ?? .max }
 
-  /// A certificate that no client would take is a mistake to be told at once.
-  private static func checkDates(_ certificate: OpaquePointer) throws(TLSError) {
-    if let end = unsafe X509_get0_notAfter(certificate), unsafe X509_cmp_current_time(end) < 0 {
-      throw unsafe .expired(text(of: end))
-    }
-    if let start = unsafe X509_get0_notBefore(certificate), unsafe X509_cmp_current_time(start) > 0 {
-      throw unsafe .notYetValid(text(of: start))
-    }
-  }
-
-  private static func text(of time: UnsafePointer<ASN1_TIME>) -> String {
-    guard let target = unsafe BIO_new(BIO_s_mem()) else { return "an unreadable date" }
-    defer { unsafe BIO_free(target) }
-    guard unsafe ASN1_TIME_print(target, time) == 1 else { return "an unreadable date" }
-    return unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
-      let count = unsafe BIO_read(target, buffer.baseAddress, Int32(buffer.count))
-      return unsafe String(decoding: buffer.prefix(Int(max(0, count))), as: UTF8.self)
-    }
-  }
-
-  private static func useKey(_ text: [UInt8], _ context: OpaquePointer) throws(TLSError) {
-    try unsafe withPEM(text) { (source) throws(TLSError) in
-      // Without a callback of our own OpenSSL would ask the terminal for a password.
-      var wasAsked = false
-      let key = unsafe withUnsafeMutablePointer(to: &wasAsked) {
-        unsafe PEM_read_bio_PrivateKey(
-          source, nil,
-          { _, _, _, wasAsked in
-            unsafe wasAsked?.assumingMemoryBound(to: Bool.self).pointee = true
-            return -1
-          }, unsafe $0)
-      }
-      guard let key = unsafe key else {
-        if wasAsked { throw .encryptedKey }
-        // OpenSSL's word for a text without a key is "unsupported", and the same for a kind of key that it does not
-        // know.
-        throw hasPrivateKey(text) ? .badKey(takeErrorText()) : .noKey
-      }
-      defer { unsafe EVP_PKEY_free(key) }
-      guard unsafe SSL_CTX_use_PrivateKey(context, key) == 1 else {
-        let error = ERR_peek_error()
-        let fits = hub_err_library(error) != ERR_LIB_X509
-        throw fits ? .badKey(takeErrorText()) : .keyDoesNotFit
-      }
-    }
+  /// Whose certificate a client is shown that names this host: its own name's, or a wildcard's for its left-most label
+  /// (RFC 9525 §6.3). Nil where none is for it.
+  fileprivate func context(for host: String) -> TLSContext? {
+    let host = host.lowercased()
+    if let exact = byName[host] { return exact.context }
+    guard let dot = host.firstIndex(of: ".") else { return nil }
+    return byName["*" + host[dot...]]?.context
   }
 }
 
-/// Whether a PEM text has a line that begins a private key of some kind (RFC 7468 §10, §11 and older forms).
-private func hasPrivateKey(_ text: [UInt8]) -> Bool {
-  let mark = Array("PRIVATE KEY-----".utf8)
-  return text.indices.contains { text[$0...].starts(with: mark) }
-}
+private let chooseCertificate:
+  @convention(c) (OpaquePointer?, UnsafeMutablePointer<Int32>?, UnsafeMutableRawPointer?) -> Int32 = {
+    ssl, _, certificates in
+    guard let ssl = unsafe ssl, let certificates = unsafe certificates,
+      let host = unsafe SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name),
+      let context = unsafe Unmanaged<TLSCertificates>.fromOpaque(certificates).takeUnretainedValue()
+        .context(for: String(cString: host))
+    else { return SSL_TLSEXT_ERR_NOACK }
+    // Nothing but the certificate is different: the options of a connection stay those it began with.
+    return unsafe SSL_set_SSL_CTX(ssl, context.raw) == nil ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_OK
+  }
 
-/// ALPN (RFC 7301 §3.2): http/1.1 where it is offered, and a fatal no_application_protocol where only others are. A
-/// client without ALPN is served.
-private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { _, chosen, chosenLength, offered, offeredLength, _ in
-  guard let chosen = unsafe chosen, let chosenLength = unsafe chosenLength, let offered = unsafe offered else {
-    return SSL_TLSEXT_ERR_ALERT_FATAL
+/// Has a context ask clients for a certificate (RFC 8446 §4.3.2). Checking one is work that a stranger can ask for: how
+/// long its chain may be, in bytes and in signatures, is bounded.
+private func askClients(_ authorities: [UInt8], _ context: OpaquePointer) throws(TLSError) {
+  let store = unsafe SSL_CTX_get_cert_store(context)
+  let count = try unsafe forEachCertificate(in: authorities) { (certificate) throws(TLSError) in
+    defer { unsafe X509_free(certificate) }
+    guard unsafe X509_STORE_add_cert(store, certificate) == 1, unsafe SSL_CTX_add_client_CA(context, certificate) == 1
+    else { throw .badCertificate(takeErrorText()) }
   }
-  let wanted = TLSContext.protocols
-  var at = 0
-  // OpenSSL has checked that the lengths in the list add up.
-  while at < Int(offeredLength) {
-    let length = unsafe Int(offered[at])
-    if length + 1 == wanted.count, (0...length).allSatisfy({ unsafe offered[at + $0] == wanted[$0] }) {
-      // It points into the client's list, which outlives the handshake's need of it.
-      unsafe chosen.pointee = offered + at + 1
-      unsafe chosenLength.pointee = UInt8(length)
-      return SSL_TLSEXT_ERR_OK
-    }
-    at += 1 + length
-  }
-  return SSL_TLSEXT_ERR_ALERT_FATAL
+  guard count > 0 else { throw .noCertificate }
+  unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+  unsafe SSL_CTX_set_verify_depth(context, 4)
+  unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_CERT_LIST, 16 * 1024, nil)
+  // A session that others' signature has begun is not resumed: what a ticket says of the client was checked by them.
+  var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
+  _ = unsafe SHA256(authorities, authorities.count, &digest)
+  let isSet = unsafe SSL_CTX_set_session_id_context(context, digest, UInt32(digest.count))
+  precondition(isSet == 1, "a session's context is at most 32 bytes long")
 }

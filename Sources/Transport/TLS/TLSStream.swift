@@ -29,6 +29,8 @@ struct TLSStream: ~Copyable {
   private let buffers: UnsafeMutablePointer<TLSBuffers>
   /// SSL; owned.
   private(set) var ssl: OpaquePointer?
+  /// What a server's handshake chooses from; OpenSSL has a pointer to it.
+  private var certificates: TLSCertificates?
   /// Records that the kernel would not take: they leave before anything else.
   var unsent = ByteBuffer()
   private var keyUpdates = 0
@@ -62,12 +64,21 @@ struct TLSStream: ~Copyable {
   var hasBegun: Bool { unsafe ssl != nil }
   var isClient: Bool { if case .client = origin { true } else { false } }
 
+  /// The certificate that the peer has shown; nil before the handshake is done, and where it has shown none.
+  var peerCertificate: PeerCertificate? {
+    guard isSecured, let ssl = unsafe ssl else { return nil }
+    return unsafe PeerCertificate(ssl)
+  }
+
   // MARK: Handshake
 
   private mutating func begin() -> Bool {
     let context: TLSContext
     switch origin {
-    case .server(let server): context = server.current
+    case .server(let server):
+      let current = server.current
+      certificates = current
+      context = current.first
     case .client(let peer): context = peer.client.context
     }
     guard let new = unsafe SSL_new(context.raw) else { return false }
@@ -105,7 +116,7 @@ struct TLSStream: ~Copyable {
   private func failure() -> TLSFailure {
     // A certificate that was refused has two reasons; this one says why.
     let result = unsafe SSL_get_verify_result(ssl)
-    if isClient, !isSecured, result != X509_V_OK { return .certificate(result) }
+    if !isSecured, result != X509_V_OK { return .certificate(result) }
     return .takingError()
   }
 

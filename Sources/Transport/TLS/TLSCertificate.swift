@@ -1,0 +1,189 @@
+// A server's certificate with its chain and its private key, read, checked and ready to be shown; and its OCSP response
+// where the operator keeps one beside it.
+
+import CHubOpenSSL
+import Glibc
+import HubSystem
+
+/// One certificate of a server.
+public final class TLSCertificate: Sendable {
+  let context: TLSContext
+  /// The DNS names that it is for, in lower case.
+  let names: [String]
+  /// When it, or the one of its chain that ends first, is no longer valid (s since 1970).
+  let notAfter: Int64
+  private let status: OCSPResponse?
+
+  /// - Parameters:
+  ///   - certificate: PEM; its chain behind it.
+  ///   - key: PEM; the certificate's private key.
+  ///   - status: an OCSP response for it (RFC 6960 §4.2.1, DER). Clients that ask get it with the certificate (RFC 8446
+  ///     §4.4.2.1) until its time is over.
+  public init(certificate: [UInt8], key: [UInt8], status: [UInt8]? = nil) throws(TLSError) {
+    var (names, notAfter): ([String], Int64) = ([], .max)
+    _ = try unsafe forEachCertificate(in: certificate) { (certificate) throws(TLSError) in
+      defer { unsafe X509_free(certificate) }
+      if notAfter == .max { names = unsafe subjectNames(of: certificate) }
+      notAfter = unsafe min(notAfter, endOfTime(of: certificate) ?? .max)
+    }
+    self.names = names.filter { $0.hasPrefix("DNS:") }.map { String($0.dropFirst(4)) }
+    self.notAfter = notAfter
+    self.status = try status.map { (bytes) throws(TLSError) in try OCSPResponse(bytes) }
+    context = try unsafe TLSContext(TLS_server_method()) { (context) throws(TLSError) in
+      try unsafe useChain(certificate, context)
+      try unsafe useKey(key, context)
+      guard unsafe SSL_CTX_check_private_key(context) == 1 else { throw .keyDoesNotFit }
+      unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
+      // One is enough: a client has one connection. The default is two.
+      unsafe SSL_CTX_set_num_tickets(context, 1)
+      unsafe SSL_CTX_set_alpn_select_cb(context, chooseProtocol, nil)
+    }
+    if status != nil {
+      unsafe hub_ssl_staple(context.raw, stapleStatus, Unmanaged.passUnretained(self).toOpaque())
+    }
+  }
+
+  /// The status that holds now.
+  fileprivate var currentStatus: [UInt8]? {
+    status.flatMap { $0.until > ClockReading.read().unixMilliseconds / 1000 ? $0.bytes : nil }
+  }
+}
+
+/// What an authority has said of a certificate, and until when that holds.
+private struct OCSPResponse {
+  let bytes: [UInt8]
+  /// s since 1970; .max where it does not say.
+  let until: Int64
+
+  init(_ bytes: [UInt8]) throws(TLSError) {
+    self.bytes = bytes
+    until = try unsafe bytes.withUnsafeBufferPointer { (buffer) throws(TLSError) -> Int64 in
+      var next = buffer.baseAddress
+      guard let response = unsafe d2i_OCSP_RESPONSE(nil, &next, buffer.count) else {
+        throw .badStatus(takeErrorText())
+      }
+      defer { unsafe OCSP_RESPONSE_free(response) }
+      guard unsafe OCSP_response_status(response) == OCSP_RESPONSE_STATUS_SUCCESSFUL,
+        let basic = unsafe OCSP_response_get1_basic(response)
+      else { throw .badStatus("it is no answer to the question") }
+      defer { unsafe OCSP_BASICRESP_free(basic) }
+      guard let single = unsafe OCSP_resp_get0(basic, 0) else { throw .badStatus("it is of no certificate") }
+      var until: UnsafeMutablePointer<ASN1_GENERALIZEDTIME>?
+      let status = unsafe OCSP_single_get0_status(single, nil, nil, nil, &until)
+      guard status == V_OCSP_CERTSTATUS_GOOD else { throw .badStatus("it does not say that the certificate is good") }
+      return unsafe until.flatMap { unsafe seconds($0) } ?? .max
+    }
+  }
+}
+
+private let stapleStatus: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { ssl, certificate in
+  guard let ssl = unsafe ssl, let certificate = unsafe certificate,
+    let status = unsafe Unmanaged<TLSCertificate>.fromOpaque(certificate).takeUnretainedValue().currentStatus,
+    unsafe hub_ssl_set_status(ssl, status, status.count) == 1
+  else { return SSL_TLSEXT_ERR_NOACK }
+  return SSL_TLSEXT_ERR_OK
+}
+
+/// A time of ASN.1 in s since 1970.
+private func seconds(_ time: UnsafePointer<ASN1_TIME>) -> Int64? {
+  var parts = unsafe tm()
+  guard unsafe ASN1_TIME_to_tm(time, &parts) == 1 else { return nil }
+  return unsafe Int64(timegm(&parts))
+}
+
+/// When a certificate is no longer valid (s since 1970).
+func endOfTime(of certificate: OpaquePointer) -> Int64? {
+  unsafe X509_get0_notAfter(certificate).flatMap { unsafe seconds($0) }
+}
+
+/// The first certificate is the server's own, the others lead from it to a root (RFC 8446 §4.4.2).
+private func useChain(_ text: [UInt8], _ context: OpaquePointer) throws(TLSError) {
+  var isFirst = true
+  let count = try unsafe forEachCertificate(in: text) { (certificate) throws(TLSError) in
+    if isFirst {
+      isFirst = false
+      defer { unsafe X509_free(certificate) }
+      try unsafe checkDates(certificate)
+      guard unsafe SSL_CTX_use_certificate(context, certificate) == 1 else { throw .badCertificate(takeErrorText()) }
+    } else if unsafe SSL_CTX_ctrl(context, SSL_CTRL_CHAIN_CERT, 0, UnsafeMutableRawPointer(certificate)) != 1 {
+      unsafe X509_free(certificate)
+      throw .badCertificate("its chain: \(takeErrorText())")
+    }
+  }
+  guard count > 0 else { throw .noCertificate }
+}
+
+/// A certificate that no client would take is a mistake to be told at once.
+private func checkDates(_ certificate: OpaquePointer) throws(TLSError) {
+  if let end = unsafe X509_get0_notAfter(certificate), unsafe X509_cmp_current_time(end) < 0 {
+    throw unsafe .expired(text(of: end))
+  }
+  if let start = unsafe X509_get0_notBefore(certificate), unsafe X509_cmp_current_time(start) > 0 {
+    throw unsafe .notYetValid(text(of: start))
+  }
+}
+
+private func text(of time: UnsafePointer<ASN1_TIME>) -> String {
+  guard let target = unsafe BIO_new(BIO_s_mem()) else { return "an unreadable date" }
+  defer { unsafe BIO_free(target) }
+  guard unsafe ASN1_TIME_print(target, time) == 1 else { return "an unreadable date" }
+  return unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { buffer in
+    let count = unsafe BIO_read(target, buffer.baseAddress, Int32(buffer.count))
+    return unsafe String(decoding: buffer.prefix(Int(max(0, count))), as: UTF8.self)
+  }
+}
+
+private func useKey(_ text: [UInt8], _ context: OpaquePointer) throws(TLSError) {
+  try unsafe withPEM(text) { (source) throws(TLSError) in
+    // Without a callback of our own OpenSSL would ask the terminal for a password.
+    var wasAsked = false
+    let key = unsafe withUnsafeMutablePointer(to: &wasAsked) {
+      unsafe PEM_read_bio_PrivateKey(
+        source, nil,
+        { _, _, _, wasAsked in
+          unsafe wasAsked?.assumingMemoryBound(to: Bool.self).pointee = true
+          return -1
+        }, unsafe $0)
+    }
+    guard let key = unsafe key else {
+      if wasAsked { throw .encryptedKey }
+      // OpenSSL's word for a text without a key is "unsupported", and the same for a kind of key that it does not
+      // know.
+      throw hasPrivateKey(text) ? .badKey(takeErrorText()) : .noKey
+    }
+    defer { unsafe EVP_PKEY_free(key) }
+    guard unsafe SSL_CTX_use_PrivateKey(context, key) == 1 else {
+      let error = ERR_peek_error()
+      let fits = hub_err_library(error) != ERR_LIB_X509
+      throw fits ? .badKey(takeErrorText()) : .keyDoesNotFit
+    }
+  }
+}
+
+/// Whether a PEM text has a line that begins a private key of some kind (RFC 7468 §10, §11 and older forms).
+private func hasPrivateKey(_ text: [UInt8]) -> Bool {
+  let mark = Array("PRIVATE KEY-----".utf8)
+  return text.indices.contains { text[$0...].starts(with: mark) }
+}
+
+/// ALPN (RFC 7301 §3.2): http/1.1 where it is offered, and a fatal no_application_protocol where only others are. A
+/// client without ALPN is served.
+private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { _, chosen, chosenLength, offered, offeredLength, _ in
+  guard let chosen = unsafe chosen, let chosenLength = unsafe chosenLength, let offered = unsafe offered else {
+    return SSL_TLSEXT_ERR_ALERT_FATAL
+  }
+  let wanted = TLSContext.protocols
+  var at = 0
+  // OpenSSL has checked that the lengths in the list add up.
+  while at < Int(offeredLength) {
+    let length = unsafe Int(offered[at])
+    if length + 1 == wanted.count, (0...length).allSatisfy({ unsafe offered[at + $0] == wanted[$0] }) {
+      // It points into the client's list, which outlives the handshake's need of it.
+      unsafe chosen.pointee = offered + at + 1
+      unsafe chosenLength.pointee = UInt8(length)
+      return SSL_TLSEXT_ERR_OK
+    }
+    at += 1 + length
+  }
+  return SSL_TLSEXT_ERR_ALERT_FATAL
+}
