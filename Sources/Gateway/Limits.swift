@@ -80,6 +80,10 @@ public struct Limits: Sendable {
   public var acceptBacklog: Int32 = 4096
   /// Steps of TLS handshakes in one turn of a loop; the next connection waits for the next turn, which is counted.
   public var tlsHandshakesPerTurn = 16
+  /// Vehicles of a GTFS-realtime feed, some 70 bytes each. Past it: 413.
+  static let vehiclesPerFeed = 50_000
+  /// How long a feed is good for: whoever asks within that time has the same bytes.
+  static let vehicleFeedSeconds = 5.0
   /// Certificates that a server may have; each is read at the start and on SIGHUP.
   public static let certificates = 100
   /// TLS key updates of one connection without data between them. Past it: closed.

@@ -124,7 +124,7 @@ extension SessionLoop {
   mutating func reply(_ answer: HubAnswer, to session: SessionRef, replyTo: MessageID? = nil) {
     guard let slot = sessions.slot(of: session) else { return }
     var answer = answer
-    if case .query(.drivers(var list)?) = answer {
+    if case .query(.drivers(var list)?) = answer, !sessions[slot].awaitsVehicles {
       guard let (asker, form, isCompressed) = sessions[slot].asker(session, replyTo: replyTo) else { return }
       guard pending.mayWriteAtOnce(list, isCompressed: isCompressed, in: loop.turn) else {
         return pending.append(DriverListReply(list, to: asker, form, isCompressed: isCompressed))

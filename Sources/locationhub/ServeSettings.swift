@@ -99,6 +99,8 @@ struct ServeOptions: Sendable {
 
   private static let access: [Setting<ServeOptions>] = [
     Setting(
+      "public-gtfs", \.server.isVehicleFeedPublic, "let everybody read GTFS-realtime's vehicle positions, not only ops"),
+    Setting(
       "allow-origin", "ORIGIN", "web pages that may use the hub: https://app.example; * for all",
       mustBe: "scheme://host or scheme://host:port, or *", repeats: true
     ) { $0.server.origins.allow($1) }.live,

@@ -84,6 +84,8 @@ REQUESTS = [
     ("POST", "/v1/messages", envelope("location_update", {**FIX, "timestamp": NOW}), "driver"),
     ("POST", "/v1/messages", envelope("trip_status", {"tripId": "trip-7", "status": "requested", "timestamp": NOW})),
     ("GET", "/v1/events?channel=trip:trip-7&channel=driver:driver-12", None), ("GET", "/v1/events?channel=x", None),
+    ("GET", "/v1/gtfs-realtime/vehicle-positions", None), ("GET", "/v1/gtfs-realtime/vehicle-positions?x=1", None),
+    ("GET", "/v1/gtfs-realtime/vehicle-positions", None, "rider"),
     ("GET", "/v1/sessions?sub=driver-12", None), ("GET", "/v1/sessions", None),
     ("POST", "/v1/owntracks", {"_type": "location", "lat": 48.1371, "lon": 11.5754, "tst": NOW // 1000, "batt": 81}),
     ("GET", "/v1/osmand?lat=48.1371&lon=11.5754&speed=16.2", None),

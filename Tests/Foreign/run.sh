@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the tests beside it against the built hub: Tests/Foreign/run.sh [path to locationhub]
 #
-# Python's `websockets` and `httpx-sse` go into an environment of its own under .build/. Where that cannot be made, for want
+# Python's `websockets`, `httpx-sse` and others go into an environment of its own under .build/. Where that cannot be made, for want
 # of Python or of a network, the tests are skipped, and this says so. CUTS=… and KILLS=… for more cuts and kill -9 than the
 # few by default.
 set -eu
@@ -11,6 +11,7 @@ hub=$(realpath -m "${1:-$root/.build/debug/locationhub}")
 . "$root/Tests/Foreign/environment.sh"
 
 needs_hub "foreign client" "$hub"
-environment "foreign client" "$root/.build/foreign-venv" 'websockets>=13,<16' 'httpx-sse>=0.4,<0.5' 'httpx>=0.27,<1'
+environment "foreign client" "$root/.build/foreign-venv" 'websockets>=13,<16' 'httpx-sse>=0.4,<0.5' 'httpx>=0.27,<1' \
+  'gtfs-realtime-bindings>=1,<4'
 cd "$root/Tests/Foreign"
-LOCATIONHUB=$hub PYTHONDONTWRITEBYTECODE=1 exec "$python" -m unittest -v test_foreign test_events test_service
+LOCATIONHUB=$hub PYTHONDONTWRITEBYTECODE=1 exec "$python" -m unittest -v test_foreign test_events test_service test_transit

@@ -106,10 +106,18 @@ extension DriverListQuery {
       }
     }
     if let text = try query.parameter("cursor") {
-      guard let number = UInt32(text.dropFirst(), radix: 36), "d" + String(number, radix: 36) == text else {
+      guard let place = DriverListQuery.place(of: text) else {
         throw Refusal(.badMessage, "cursor must be what it was in an answer")
       }
-      from = Int(number)
+      from = place
     }
+  }
+
+  /// Where a list goes on that ended with this cursor; nil for what is none.
+  static func place(of cursor: String) -> Int? {
+    guard let number = UInt32(cursor.dropFirst(), radix: 36), "d" + String(number, radix: 36) == cursor else {
+      return nil
+    }
+    return Int(number)
   }
 }

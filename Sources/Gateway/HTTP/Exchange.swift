@@ -43,6 +43,8 @@ enum Awaited {
   case phone(PhoneFormat)
   /// The reply to a message that was posted.
   case message(MessageID)
+  /// The next page of all vehicles.
+  case vehicles(VehicleFeed)
 }
 
 final class Exchange {

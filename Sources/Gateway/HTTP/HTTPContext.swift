@@ -21,6 +21,7 @@ final class HTTPSettings {
   let unwantedBodyLimits: HTTPLimits
   /// What each page is sent with.
   let pageFields: [OutgoingField]
+  let vehicleFeeds = VehicleFeeds()
 
   init(
     _ configuration: ServerConfiguration, _ shared: SharedState, _ reader: MessageReader, connectionsPerLoop: Int = 0

@@ -43,13 +43,16 @@ enum HubAnswer {
       case .move(let trip):
         return .query(.trip(trip), .trip(PendingTrip(id: trip, showsForgotten: false, track: nil, isMoved: true)))
       case .statusSet(let driver): return .query(.driver(driver))
-      case .hub, .trip, .wholeFences, .trips, .history, .metrics, .channels, .message:
+      case .hub, .trip, .wholeFences, .trips, .history, .metrics, .channels, .message, .vehicles:
         return .respond(DriverEndpoints.answer(ack.batch))
       }
     case .pong: throw Refusal(.internalError, "an answer to what was not asked")
     case .refused(let error): throw Refusal(error)
     case .query(nil): throw Refusal(.notFound, HubAnswer.unknownDriver)
     case .query(let result?):
+      if case .vehicles(let feed) = awaited, case .drivers(let page) = result {
+        return try VehicleFeedEndpoint.answer(page, feed, context)
+      }
       let response = Response.json { JSONWriter.write(result, time: request.time, into: &$0) }
       guard response.body.count <= context.limits.largestAnswer else { throw Refusal(.tooLarge, HubAnswer.tooLarge) }
       return .respond(response)

@@ -136,7 +136,7 @@ extension Query {
   }
 
   /// Text of 1–64 bytes of UTF-8.
-  fileprivate func word(_ name: StaticString) throws(Refusal) -> InlineText? {
+  func word(_ name: StaticString) throws(Refusal) -> InlineText? {
     guard let bytes = try value(name) else { return nil }
     return try text(bytes[...], name)
   }

@@ -66,6 +66,7 @@ enum Routes {
         .on(
           .get, for: .only(.ops, otherwise: "only ops may see who has sessions"), parameters: ["sub"],
           SessionEndpoint.show)),
+      HTTPRoute("/v1/gtfs-realtime/vehicle-positions", .on(.get, for: .open, VehicleFeedEndpoint.show)),
       HTTPRoute(
         "/v1/notifications",
         .on(.post, for: .only(.ops, otherwise: "only ops may post notifications"), NotificationEndpoint.post)),

@@ -39,6 +39,8 @@ public struct ServerConfiguration: Sendable {
   public var loops = 1
   /// Speaks TLS with this certificate, which its owner may replace while the server runs; nil for plain HTTP.
   public var tls: TLSServer?
+  /// Whether everybody may read GTFS-realtime's vehicle positions, and not ops alone.
+  public var isVehicleFeedPublic = false
   /// Who clients are by the certificates that `tls` asks them for.
   public var clientCertificates = ClientCertificates()
   /// Takes `?role=…&id=…` for a credential. Refused on any address but loopback.

@@ -111,6 +111,11 @@ struct Session: ~Copyable {
     return (request.asker(session), .json(request.time), false)
   }
 
+  /// A feed of all vehicles takes a list of drivers as it is.
+  var awaitsVehicles: Bool {
+    if case .waiting(_, for: .vehicles) = exchange?.state { true } else { false }
+  }
+
   /// Of an open session.
   @inline(__always)
   var recipient: Recipient { Recipient(connection: connection, encoding: open.encoding) }

@@ -1,0 +1,98 @@
+// `GET /v1/gtfs-realtime/vehicle-positions`: all vehicles for planners of journeys.
+//
+// A feed is put together page by page: the hub is asked for the next thousand drivers when those before are written,
+// so that ten thousand hold up nobody. What was made is good for some seconds, and whoever asks meanwhile has the same
+// bytes: a feed that is open to everybody costs the hub no more than one reader does.
+import HubBytes
+import HubCore
+import HubHTTP
+import HubMessages
+
+/// A loop's newest feed.
+final class VehicleFeeds {
+  private var newest: (body: [UInt8], made: Int64)?
+  fileprivate var isBeingMade = false
+
+  /// What is shown at `now` (uptime, ns), unless it is too old; while a newer one is being made the old one will do.
+  func body(at now: Int64) -> [UInt8]? {
+    guard let newest, isBeingMade || now - newest.made < nanoseconds(Limits.vehicleFeedSeconds) else { return nil }
+    return newest.body
+  }
+
+  fileprivate func keep(_ body: [UInt8], now: Int64) { newest = (body, now) }
+}
+
+/// One that is being put together. It belongs to the request that waits for it.
+final class VehicleFeed {
+  private let feeds: VehicleFeeds
+  /// Only vehicles of this type; such a feed is for ops, and not kept.
+  private let type: InlineText?
+  private var buffer = ByteBuffer()
+  private(set) var count = 0
+
+  fileprivate init(_ feeds: VehicleFeeds, _ type: InlineText?, at time: Timestamp) {
+    (self.feeds, self.type) = (feeds, type)
+    if type == nil { feeds.isBeingMade = true }
+    VehiclePositions.begin(time, into: &buffer)
+  }
+
+  deinit { if type == nil { feeds.isBeingMade = false } }
+
+  fileprivate func append(_ drivers: [DriverReport]) {
+    for report in drivers where type == nil || report.vehicleType == type {
+      VehiclePositions.write(report, into: &buffer)
+      count += 1
+    }
+  }
+
+  /// All of it; the next who ask have the same.
+  fileprivate func finish(now: Int64) -> [UInt8] {
+    let body = buffer.array()
+    if type == nil { feeds.keep(body, now: now) }
+    return body
+  }
+}
+
+enum VehicleFeedEndpoint {
+  static func show(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    if !call.context.configuration.isVehicleFeedPublic {
+      guard try call.caller().role == .ops else { throw Refusal(.forbidden, "only ops may see all vehicles") }
+    }
+    let parameters: [StaticString] = ["vehicleType"] + HTTPRoute.commonParameters
+    if let fault = call.query.fault(knowing: parameters) { throw Refusal(.badMessage, "\(fault)") }
+    let feeds = call.context.settings.vehicleFeeds
+    let now = call.context.now
+    guard TimeFormat(queryValue: call.query.text("time")) != nil else {
+      throw Refusal(.badMessage, TimeFormat.queryHelp)
+    }
+    if let type = try call.query.word("vehicleType") {
+      guard try call.caller().role == .ops else { throw Refusal(.forbidden, "vehicleType is for ops") }
+      return ask(VehicleFeed(feeds, type, at: now.timestamp), from: 0, call.context)
+    }
+    if let body = feeds.body(at: now.uptime) { return .respond(response(body)) }
+    guard !feeds.isBeingMade else {
+      throw Refusal(.rateLimited, "the feed is being made", status: .serviceUnavailable, retryAfter: 1)
+    }
+    return ask(VehicleFeed(feeds, nil, at: now.timestamp), from: 0, call.context)
+  }
+
+  /// A page of drivers has come: asks the hub for the next one, or answers.
+  static func answer(_ page: DriverList, _ feed: VehicleFeed, _ context: HTTPContext) throws(Refusal) -> Outcome {
+    feed.append(page.drivers)
+    guard feed.count <= Limits.vehiclesPerFeed else {
+      throw Refusal(.tooLarge, "a feed has at most \(Limits.vehiclesPerFeed) vehicles")
+    }
+    if let next = page.cursor.flatMap(DriverListQuery.place) { return ask(feed, from: next, context) }
+    return .respond(response(feed.finish(now: context.now.uptime)))
+  }
+
+  private static func ask(_ feed: VehicleFeed, from first: Int, _ context: HTTPContext) -> Outcome {
+    let states = Set(DriverListQuery.State.allCases).subtracting([.offline])
+    let page = DriverListQuery(states: states, limit: context.limits.driversPerPage, from: first)
+    return .ask([.query(context.session, .list(page), replyTo: nil)], .vehicles(feed))
+  }
+
+  private static func response(_ body: [UInt8]) -> Response {
+    Response(.ok, contentType: "application/x-protobuf", body: body)
+  }
+}
