@@ -83,7 +83,7 @@ public final class ClientLoop {
   let reader = MessageReader()
   /// Names of hubs that are being looked up, by this.
   var lookupsUnderWay = 0
-  lazy var names = NameResolver(waking: loop.waker)
+  lazy var names = NameResolver(capacity: ClientLoop.maximumLookups, waking: loop.waker)
   /// Made with the first client that offers compression.
   private var sharedCompression: MessageCompression?
 

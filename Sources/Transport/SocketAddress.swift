@@ -1,5 +1,5 @@
 // An IPv4 or IPv6 address with a port, as a plain value. Numeric addresses only: resolving names blocks for seconds,
-// and is the client's business (NameResolver in ClientLoop). An IPv4 peer of a dual-stack listener
+// and is done on a thread of its own (NameResolver.swift). An IPv4 peer of a dual-stack listener
 // (::ffff:a.b.c.d, RFC 4291 §2.5.5.2) is turned into the IPv4 address it is, so limits by address see one host once.
 
 import CHubLinux

@@ -73,7 +73,7 @@ private final class HealthCheck: EventLoopDelegate {
     self.seconds = seconds
     tls = url.isSecure ? TLSPeer(trust, name: url.host) : nil
     loop = try EventLoop()
-    names = NameResolver(waking: loop.waker)
+    names = NameResolver(capacity: 1, waking: loop.waker)
     loop.delegate = self
   }
 

@@ -4,14 +4,13 @@ import CHubLinux
 import Glibc
 import HubBytes
 package import HubSystem
-package import HubTransport
 
 /// Looks up the hosts of one loop's clients, one after the other. The thread begins with the first name.
 package final class NameResolver {
   package struct Question: Sendable {
-    let client: Int
+    package let client: Int
     /// Which of the client's lookups it is: an answer to an earlier one is dropped.
-    let attempt: UInt64
+    package let attempt: UInt64
     let host: String
     let port: UInt16
 
@@ -24,17 +23,21 @@ package final class NameResolver {
   }
 
   package struct Answer: Sendable {
-    let question: Question
+    package let question: Question
     package let result: Result<[SocketAddress], LookupError>
   }
 
   package struct LookupError: Error { package let text: String }
 
-  private let questions = JobQueue<Question>(capacity: ClientLoop.maximumLookups)
+  private let questions: JobQueue<Question>
   private let answers: Mailbox<Answer>
   private var isRunning = false
 
-  package init(waking waker: Waker) { answers = Mailbox(capacity: ClientLoop.maximumLookups, waking: waker) }
+  /// At `capacity` questions that wait one more is refused.
+  package init(capacity: Int, waking waker: Waker) {
+    questions = JobQueue(capacity: capacity)
+    answers = Mailbox(capacity: capacity, waking: waker)
+  }
 
   /// What waits is not looked up any more; the thread ends when its present lookup has.
   deinit { questions.close() }
