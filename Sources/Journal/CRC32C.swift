@@ -3,7 +3,7 @@
 
 /// The tables, made once for the process; make one and keep it, so that a step need not ask whether they are there.
 @safe
-struct CRC32C: ~Copyable {
+package struct CRC32C: ~Copyable {
   /// The polynomial 0x1EDC6F41, bits reversed.
   private static let polynomial: UInt32 = 0x82F6_3B78
   /// Written before anybody has it, and never again.
@@ -13,7 +13,7 @@ struct CRC32C: ~Copyable {
   // bytes that cannot be out of range.
   private let tables: UnsafePointer<UInt32>
 
-  init() { unsafe tables = unsafe Self.shared }
+  package init() { unsafe tables = unsafe Self.shared }
 
   private static func makeTables() -> UnsafePointer<UInt32> {
     let tables = UnsafeMutablePointer<UInt32>.allocate(capacity: 8 * 256)
@@ -31,7 +31,7 @@ struct CRC32C: ~Copyable {
   }
 
   /// The sum of `bytes` behind those that `sum` is of. About 0.7 ns a byte.
-  func extend(_ sum: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
+  package func extend(_ sum: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
     var value = ~sum
     var index = 0
     while index + 8 <= bytes.count {
@@ -51,5 +51,5 @@ struct CRC32C: ~Copyable {
     return ~value
   }
 
-  func callAsFunction(_ bytes: UnsafeRawBufferPointer) -> UInt32 { unsafe extend(0, bytes) }
+  package func callAsFunction(_ bytes: UnsafeRawBufferPointer) -> UInt32 { unsafe extend(0, bytes) }
 }

@@ -49,6 +49,8 @@ extension GroupCommit {
   ) throws(JournalError) {
     var groups = PendingGroups()
     var nextLook = Int64.min
+    durableGroups.store(writer.next - 1, ordering: .releasing)
+    onChange()
     while true {
       lookAtRoom(writer, next: &nextLook)
       if groups.isEmpty {
@@ -100,6 +102,7 @@ extension GroupCommit {
       noteFull(error)
       return .full(error)
     }
+    durableGroups.store(writer.next - 1, ordering: .releasing)
     // First what is stored, then maintenance, which is woken by what was counted.
     durable.store(groups.batch.ends[last].ticket, ordering: .releasing)
     note(.good, storing: last - groups.first + 1, bytes: end - groups.written)

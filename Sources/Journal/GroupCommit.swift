@@ -47,6 +47,8 @@ public final class GroupCommit: @unchecked Sendable {
   let maintenanceCondition: UnsafeMutablePointer<pthread_cond_t>
   let state: UnsafeMutablePointer<State>
   let durable = Atomic<UInt64>(0)
+  /// `.max` before the writer runs.
+  let durableGroups = Atomic<UInt64>(.max)
   let health = Atomic<JournalCondition>(.good)
 
   public init(
@@ -89,6 +91,12 @@ public final class GroupCommit: @unchecked Sendable {
 
   /// The newest ticket that is on stable storage with all before it.
   public var durableThrough: UInt64 { durable.load(ordering: .acquiring) }
+
+  /// The newest group that is on stable storage with all before it, 0 in an empty journal; nil before `run`.
+  public var durableGroup: UInt64? {
+    let group = durableGroups.load(ordering: .acquiring)
+    return group == .max ? nil : group
+  }
 
   public var currentCondition: JournalCondition { health.load(ordering: .acquiring) }
 

@@ -1,0 +1,112 @@
+// Follows a journal beside its writer: group after group, from whatever group on, through segments that end, are
+// deleted meanwhile, or are damaged. Where a group lies is given with it, so that it can be read again by itself.
+import HubSystem
+
+/// A group, and where it lies.
+public struct GroupPlace: Sendable, Hashable {
+  public let number: UInt64
+  /// The first group of its segment, and where in the segment it begins.
+  let segment: UInt64
+  let offset: Int
+}
+
+/// A journal's directory, open for reading forwards. Used by one thread at a time.
+public final class JournalTail {
+  private let files: any JournalFiles
+  private let limits: JournalLimits
+  private var cursor: GroupCursor?
+  private var segment: UInt64 = 0
+  /// The number of the group that is read next.
+  public private(set) var next: UInt64
+  /// Groups that could not be read, for their segment was deleted or damaged.
+  public private(set) var missedGroups: UInt64 = 0
+
+  /// Begins at group `next`.
+  public convenience init(directory: String, limits: JournalLimits, next: UInt64) throws(JournalError) {
+    self.init(files: try DiskFiles(beside: directory), limits: limits, next: next)
+  }
+
+  init(files: any JournalFiles, limits: JournalLimits, next: UInt64) {
+    self.files = files
+    self.limits = limits
+    self.next = next
+  }
+
+  /// Gives the next group, or the first readable one behind it, to `body`, whose payload is valid for the call; false
+  /// where there is none up to group `last`. `last` must be on stable storage. Costs a read for some hundred small
+  /// groups; where it begins in the midst of a segment, once a walk over the segment's groups before.
+  public func read(
+    through last: UInt64, _ body: (GroupPlace, UnsafeRawBufferPointer) -> Void
+  ) throws(JournalError) -> Bool {
+    while next <= last {
+      if cursor == nil, try !open(holding: next) { return false }
+      let found = try unsafe inFile(FileHeader.name(.segment, segment)) { () throws(SystemError) in
+        unsafe try cursor?.next()
+      }
+      guard let group = unsafe found else {
+        guard try openFollowing() else { return false }
+        continue
+      }
+      let number = unsafe group.header.number
+      guard number >= next else { continue }
+      note(missedBefore: number)
+      next = number + 1
+      unsafe body(GroupPlace(number: number, segment: segment, offset: group.offset), group.payload)
+      return true
+    }
+    return false
+  }
+
+  /// Goes to the group with this number.
+  public func seek(to number: UInt64) {
+    guard number != next else { return }
+    next = number
+    cursor = nil
+  }
+
+  /// Gives the payload of a group that was read before, valid for the call; nil where it is there no more.
+  public func withGroup<R>(
+    at place: GroupPlace, _ body: (UnsafeRawBufferPointer) -> R
+  ) throws(JournalError) -> R? {
+    try inFile(FileHeader.name(.segment, place.segment)) { () throws(SystemError) -> R? in
+      guard let file = try files.openForReading(FileHeader.name(.segment, place.segment)) else { return nil }
+      var bytes: [UInt8] = []
+      guard try file.read(at: place.offset, count: GroupHeader.size, into: &bytes) == GroupHeader.size else {
+        return nil
+      }
+      let length = unsafe bytes.withUnsafeBytes { unsafe GroupHeader($0, at: 0).length }
+      guard length <= limits.groupBytes else { return nil }
+      _ = try file.read(at: place.offset, count: GroupHeader.size + length, into: &bytes)
+      return unsafe bytes.withUnsafeBytes { bytes in
+        guard let group = unsafe GroupHeader.payload(in: bytes, at: 0, maximum: limits.groupBytes, CRC32C()),
+          unsafe group.header.number == place.number
+        else { return nil }
+        return unsafe body(group.payload)
+      }
+    }
+  }
+
+  /// Opens the segment that has a group, or the first one behind it.
+  private func open(holding number: UInt64) throws(JournalError) -> Bool {
+    let segments = SegmentName.all(.segment, in: try files.allNames())
+    guard let index = segments.lastIndex(where: { $0.first <= number }) ?? segments.indices.first else { return false }
+    return try open(segments[index])
+  }
+
+  private func openFollowing() throws(JournalError) -> Bool {
+    guard let following = SegmentName.all(.segment, in: try files.allNames()).first(where: { $0.first > segment })
+    else { return false }
+    return try open(following)
+  }
+
+  private func open(_ name: SegmentName) throws(JournalError) -> Bool {
+    guard let file = try inFile(name.name, { () throws(SystemError) in try files.openForReading(name.name) }) else {
+      return false
+    }
+    cursor = GroupCursor(file, first: name.first, limits: limits)
+    segment = name.first
+    return true
+  }
+
+  private func note(missedBefore number: UInt64) { missedGroups += number - next }
+}
