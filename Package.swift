@@ -70,10 +70,16 @@ let package = Package(
     .target(
       name: "HubRuntime", dependencies: ["HubCore", "HubJournal", "HubSystem", "HubMessages", "HubGeo", "HubBytes"]),
     hub(
+      "Webhooks",
+      [
+        "HubRuntime", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubHTTP", "HubMessages",
+        "HubBytes",
+      ]),
+    hub(
       "Gateway",
       [
         "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket",
-        "HubHTTP", "HubMessages", "HubGeo", "HubBytes", "HubCluster",
+        "HubHTTP", "HubMessages", "HubGeo", "HubBytes", "HubCluster", "HubWebhooks",
       ]),
 
     // The client: its state machine, which runs on Apple systems, too; our own transport for it; and the product.
@@ -93,7 +99,7 @@ let package = Package(
     .executableTarget(
       name: "locationhub",
       dependencies: [
-        "HubBackplane", "HubCluster",
+        "HubBackplane", "HubCluster", "HubWebhooks",
         "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubClientLoop",
         "HubSimulation",
         "HubTokens", "HubTransport", "HubSystem", "HubHTTP", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
@@ -154,6 +160,12 @@ let package = Package(
     tests("WebSocket", ["HubBytes", "HubHTTP"]),
     tests("HubCore", of: "HubCore", ["HubMessages", "HubGeo"]),
     tests("Tokens", ["HubMessages", "HubBytes"]),
+    tests(
+      "Webhooks",
+      [
+        "HubCore", "HubRuntime", "HubJournal", "HubJournalSupport", "HubTokens", "HubMessages", "HubGeo", "HubBytes",
+        "HubSystem", "HubTransport",
+      ]),
     tests("System", ["CHubLinux"]),
     tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates", "HubTransportSupport"]),
     tests("Journal", ["HubSystem", "HubJournalSupport"]),

@@ -8,7 +8,7 @@ extension SigningKey {
   static let minimumSecretBytes = 32
 
   /// A secret for HS256. `number` names the key in errors.
-  static func secret(_ bytes: [UInt8], keyID: String?, number: Int) throws(KeyError) -> SigningKey {
+  package static func secret(_ bytes: [UInt8], keyID: String?, number: Int) throws(KeyError) -> SigningKey {
     guard !isKeyText(bytes) else { throw .secretIsAKey(number) }
     guard bytes.count >= minimumSecretBytes else { throw .tooShort(number) }
     guard let key = unsafe EVP_PKEY_new_raw_private_key(EVP_PKEY_HMAC, nil, bytes, bytes.count) else {

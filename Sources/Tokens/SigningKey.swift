@@ -45,7 +45,7 @@ public final class SigningKey: Sendable {
   }
 
   /// RFC 7515 §5.1 step 5.
-  func sign(_ input: [UInt8]) throws(KeyError) -> [UInt8] {
+  package func sign(_ input: [UInt8]) throws(KeyError) -> [UInt8] {
     defer { ERR_clear_error() }
     guard isPrivate, let signature = digest(of: input[...]) else { throw .cannotSign }
     guard algorithm == .es256 else { return signature }

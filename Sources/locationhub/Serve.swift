@@ -13,7 +13,7 @@ let serve = Verb(
     Runs the hub until SIGTERM or SIGINT, then tells sessions to go and ends.
     That takes up to 5 s after --drain-delay and --drain-spread.
     Prints "listening on http://HOST:PORT …" (https with --tls-cert) on standard output when it is ready.
-    On SIGHUP it reads the files of --tls-cert, --tls-key, --client-ca, --token-keys, --revoked and --device-keys again;
+    On SIGHUP it reads the files of --tls-cert, --tls-key, --client-ca, --token-keys, --revoked, --device-keys and --webhooks again;
     sessions go on, but for revoked ones. It reads --config again, too, and says which settings have changed, and which need a restart.
     What is not given is taken from the environment (LHUB_MAX_DRIVERS for --max-drivers), then from the --config file.
     A service manager may hand over the sockets (LISTEN_FDS, named http and admin) and is told how things stand
@@ -117,11 +117,13 @@ private func announce(_ server: Server, _ configuration: ServerConfiguration) {
 private func reload(_ server: Server, _ options: ServeOptions) {
   if let files = options.tlsFiles, let tls = options.server.tls { files.reload(tls, server) }
   if options.tokenKeys != nil || options.deviceKeys != nil { options.reloadTokens(server) }
-  if options.tlsFiles == nil, options.tokenKeys == nil, options.deviceKeys == nil,
+  options.reloadWebhooks(server)
+  if options.tlsFiles == nil, options.webhooks == nil, options.tokenKeys == nil, options.deviceKeys == nil,
     options.given?.isGiven("config") != true
   {
     server.log(
-      .info, "nothing_to_reload", ["hint": "started without --config, --tls-cert, --token-keys and --device-keys"])
+      .info, "nothing_to_reload",
+      ["hint": "started without --config, --tls-cert, --token-keys, --device-keys and --webhooks"])
   }
 }
 

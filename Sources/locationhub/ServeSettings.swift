@@ -33,6 +33,7 @@ struct ServeOptions: Sendable {
   var hasNoPages = false
   var map = MapOptions()
   var cluster: String?
+  var webhooks: String?
   /// The files of TLS; nil where the hub is to speak plain HTTP.
   private(set) var tlsFiles: TLSFiles?
 
@@ -50,6 +51,7 @@ struct ServeOptions: Sendable {
     Setting("port", \.server.port, .whole(0...65535), "PORT", "TCP port; 0 picks a free one"),
     Setting("loops", \.loops, .whole(1...64), "N", "event loops", otherwise: "one for each core"),
     Setting("cluster", \.cluster, .text, "FILE", "be one of several hubs, as this file says: protocol/cluster.md"),
+    Setting("webhooks", \.webhooks, .text, "FILE", "deliver events as this file says: protocol/webhooks.md"),
     Setting(
       "dev-auth", \.server.allowsDevelopmentCredentials, "take ?role=…&id=… for a credential; only on loopback"),
   ]
@@ -328,6 +330,9 @@ extension ServeOptions {
       if let cluster { server.cluster = try ClusterFile.read(cluster) }
     }
     faults.collect { () throws(CommandError) in
+      if let webhooks { server.webhooks = try WebhooksFile.read(webhooks) }
+    }
+    faults.collect { () throws(CommandError) in
       tlsFiles = try TLSFiles(
         certificates: tlsCertificates, keys: tlsKeys, authorities: clientAuthorities,
         isKnowing: !server.clientCertificates.isEmpty)
@@ -361,6 +366,9 @@ extension ServeOptions {
     {
       faults.add(
         .usage("--\(name.name) is about the journal that --no-journal does without: give one of them"))
+    }
+    if hasNoJournal, webhooks != nil {
+      faults.add(.usage("--webhooks delivers from the journal: not with --no-journal"))
     }
     server.journal = hasNoJournal ? nil : journal
     if hasNoPages, let name = ["streets", "tiles", "attribution"].first(where: { given.isGiven($0) }) {

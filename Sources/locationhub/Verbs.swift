@@ -10,7 +10,9 @@ enum Verbs {
     "\(Release.name) (commit \(Build.commit), Swift \(Build.compiler), \(TLSLibrary.version))"
   }
 
-  static let all = [serve, demo, replay, watch, filter, simulate, makeToken, device, journal, cluster, health]
+  static let all = [
+    serve, demo, replay, watch, filter, simulate, makeToken, device, journal, cluster, webhooks, health,
+  ]
 
   static var overview: String {
     var text = "usage: locationhub VERB [options]\n\nverbs:\n"

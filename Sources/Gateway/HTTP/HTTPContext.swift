@@ -8,6 +8,7 @@ import HubRuntime
 import HubSystem
 import HubTransport
 import HubWebSocket
+import HubWebhooks
 
 /// What is the same for all requests of a loop.
 final class HTTPSettings {
@@ -58,7 +59,7 @@ final class HTTPSettings {
     let (limits, admissions) = (configuration.limits, shared.admissions)
     return MetricsReading(
       loops: shared.metrics.loops, hub: shared.metrics.hub.counters, journal: shared.journal, history: shared.history,
-      cluster: shared.metrics.cluster.withLock { $0 },
+      cluster: shared.metrics.cluster.withLock { $0 }, webhooks: shared.webhooks?.figures,
       tables: TableBounds(
         limits: limits, loops: configuration.loops, sessions: admissions.sessionLimit,
         connectionsPerLoop: connectionsPerLoop, addresses: admissions.addressCount,

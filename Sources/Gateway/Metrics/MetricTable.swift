@@ -13,7 +13,7 @@ import HubTransport
 extension Metric {
   static let all =
     sessions + tls + traffic + compression + problems + admission + fixes + events + tables + queries + storage
-    + history + cluster + process
+    + history + cluster + webhooks + process
 
   private static let sessions: [Metric] = [
     Metric("connections", loops: \.connections, "Open TCP connections."),

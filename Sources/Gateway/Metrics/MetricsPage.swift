@@ -6,6 +6,7 @@ import HubCore
 import HubMessages
 import HubRuntime
 import HubTransport
+import HubWebhooks
 
 /// What a page of metrics is made from.
 struct MetricsReading {
@@ -16,6 +17,8 @@ struct MetricsReading {
   var history: HistoryReader?
   /// Nil for a hub by itself.
   var cluster: ClusterCounters?
+  /// Nil for a hub without webhooks.
+  var webhooks: [WebhookFigures]?
   var tables: TableBounds
   var residentBytes: Int
   /// CPU time of the process.

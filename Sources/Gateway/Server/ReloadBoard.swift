@@ -3,7 +3,7 @@ import HubSystem
 
 /// What a running server may read again.
 public enum Reloadable: UInt8, CaseIterable, Sendable {
-  case tls, tokens, settings
+  case tls, tokens, settings, webhooks
 
   /// As the metrics have it.
   var name: StaticString {
@@ -11,6 +11,7 @@ public enum Reloadable: UInt8, CaseIterable, Sendable {
     case .tls: "tls"
     case .tokens: "tokens"
     case .settings: "settings"
+    case .webhooks: "webhooks"
     }
   }
 }

@@ -15,8 +15,8 @@ public final class Server: Sendable {
   private let isSecure: Bool
   /// Where operators find it, with the real port; nil where there is no admin port.
   public let adminAddress: SocketAddress?
-  private let shared: SharedState
-  private let threads: Threads
+  let shared: SharedState
+  let threads: Threads
   /// Nil where a service manager holds the port.
   private let lock: PortLock?
   /// Nil where nothing is stored; they end when all others have.
@@ -73,7 +73,8 @@ public final class Server: Sendable {
     let box = HubBox(hub)
     do throws(SystemError) {
       let maintenance = makeMaintenance(configuration, shared, incarnation)
-      let server = try start(on: address, configuration, limits, shared, box, writer, maintenance, lock)
+      let server = try start(
+        on: address, configuration, limits, shared, box, writer, maintenance, "\(incarnation.epoch)", lock)
       shared.log(
         .info, "listening",
         [
@@ -118,7 +119,8 @@ public final class Server: Sendable {
   private static func start(
     on address: SocketAddress, _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits,
     _ shared: SharedState,
-    _ hub: sending HubBox, _ writer: WriterBox?, _ maintenance: JournalMaintenance?, _ lock: consuming PortLock?
+    _ hub: sending HubBox, _ writer: WriterBox?, _ maintenance: JournalMaintenance?, _ epoch: String,
+    _ lock: consuming PortLock?
   ) throws(SystemError) -> Server {
     var threads = Threads()
     var adminAddress: SocketAddress?
@@ -132,8 +134,10 @@ public final class Server: Sendable {
       if let stored = configuration.journal, let writer, let maintenance, let journal = shared.journal,
         let history = shared.history
       {
+        let webhooks = try startWebhooks(configuration, shared, writer, epoch: epoch, &threads)
         journalThreads = try JournalThreads(
-          journal, writer, maintenance: maintenance, history: history, stored, waking: threads.wakers[0], shared.log)
+          journal, writer, maintenance: maintenance, history: history, stored,
+          waking: [threads.wakers[0]] + (webhooks.map { [$0] } ?? []), shared.log)
       }
     } catch {
       shared.lifecycle.requestStop(at: 0)  // lets go what has started

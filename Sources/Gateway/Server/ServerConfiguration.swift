@@ -7,6 +7,7 @@ public import HubRuntime
 public import HubSystem
 public import HubTokens
 public import HubTransport
+public import HubWebhooks
 
 public struct ServerConfiguration: Sendable {
   /// Numeric address to listen on.
@@ -69,6 +70,8 @@ public struct ServerConfiguration: Sendable {
   public var pseudonymKey: SipKey?
   /// The other hubs that this one shares its fleet with; nil for a hub by itself.
   public var cluster: ClusterConfiguration?
+  /// Where events are delivered; needs a journal.
+  public var webhooks: [WebhookEndpoint] = []
   /// Fences that are put at the start, before anybody is connected.
   public var fences: [Fence] = []
   public var limits = Limits()

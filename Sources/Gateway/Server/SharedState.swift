@@ -1,6 +1,7 @@
 // The little that threads of one server share: whether it is going, its metrics, its log.
 import HubRuntime
 import HubSystem
+import HubWebhooks
 
 final class SharedState: Sendable {
   let lifecycle: Lifecycle
@@ -13,6 +14,8 @@ final class SharedState: Sendable {
   /// Nil where nothing is stored.
   let journal: JournalQueue?
   let history: HistoryReader?
+  /// Nil for a hub without webhooks.
+  let webhooks: WebhookControl?
   let admissions: Admissions
   let reloads = ReloadBoard()
   let serviceManager: ServiceManager?
@@ -32,6 +35,7 @@ final class SharedState: Sendable {
       HistoryReader(
         questions: configuration.limits.historyQuestions, answerBytes: configuration.limits.historyAnswerBytes)
     }
+    webhooks = configuration.webhooks.isEmpty ? nil : WebhookControl()
     serviceManager = configuration.serviceManager
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
   }

@@ -45,6 +45,19 @@ public enum JSONWriter {
     buffer.append("\"}")
   }
 
+  /// Appends the payload alone of a `trip_update` or a `notification`, where another envelope is round it.
+  /// - Precondition: the publication is one of these, and as for `write`.
+  public static func writePayload(ofEvent event: Publication, time: TimeFormat, into buffer: inout ByteBuffer) {
+    buffer.append("{\"channel\":", event.channel)
+    switch event.body {
+    case .tripUpdate(let update): writeMembers(update, time, &buffer)
+    case .notification(let notification): writeMembers(notification, time, &buffer)
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats:
+      preconditionFailure("it is no event")
+    }
+    buffer.append("}")
+  }
+
   private static func writeMembers(_ update: TripUpdate, _ time: TimeFormat, _ buffer: inout ByteBuffer) {
     buffer.append(",\"tripId\":", update.tripID)
     buffer.append(",\"status\":", update.status.name)

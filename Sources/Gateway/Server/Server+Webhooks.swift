@@ -1,0 +1,44 @@
+// The thread of the webhooks, beside the loops: it reads the journal, and nobody waits for it.
+import HubCore
+import HubJournal
+import HubMessages
+import HubPages
+import HubRuntime
+import HubSystem
+import HubTransport
+public import HubWebhooks
+
+extension Server {
+  /// Starts the thread; nil, and nothing happens, for a hub without webhooks or journal.
+  static func startWebhooks(
+    _ configuration: ServerConfiguration, _ shared: SharedState, _ writer: WriterBox?, epoch: String,
+    _ threads: inout Threads
+  ) throws(SystemError) -> Waker? {
+    guard let control = shared.webhooks, let journal = configuration.journal, let queue = shared.journal, let writer
+    else { return nil }
+    let box = LoopBox(try EventLoop(), adminListener: nil)
+    let source = WebhookSource(
+      journal: journal, commit: queue.commit, epoch: epoch, startsAnew: writer.report.startsAnew)
+    let endpoints = configuration.webhooks
+    let thread = try startThread(name: "webhooks") {
+      let loop = WebhookLoop(
+        box.loop, endpoints, source, control: control, lifecycle: shared.lifecycle, log: shared.log,
+        userAgent: "locationhub/\(Release.name)", chance: { Double.random(in: 0..<1) })
+      withExtendedLifetime(loop) { loop.run() }
+    }
+    threads.wakers.append(box.loop.waker)
+    threads.joinables.append(Joinable(thread))
+    return box.loop.waker
+  }
+
+  /// Serves these webhooks from now on, and does what operators have left for them. Those whose name stays go on where
+  /// they are.
+  ///
+  /// - Precondition: the server was started with webhooks.
+  public func replaceWebhooks(_ endpoints: [WebhookEndpoint]) {
+    guard let control = shared.webhooks else { preconditionFailure("a server without webhooks takes none later") }
+    control.replace(endpoints)
+    for waker in threads.wakers { waker.wake() }
+    shared.log(.info, "webhooks_reloaded", ["webhooks": "\(endpoints.count)"])
+  }
+}

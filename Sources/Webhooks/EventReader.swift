@@ -1,0 +1,158 @@
+// What the queue of one webhook asks of the journal: the next event behind the cursor, and the next one of a channel
+// that is behind it.
+//
+// The cursor's way is one reading forwards. Events that are passed over, for their channel is busy, are remembered by
+// their places, as many as `rememberedEvents`; beyond that, and after a restart, the journal is read once more for all
+// channels that are behind.
+import HubCore
+import HubJournal
+import HubMessages
+
+/// Where an event lies, and when it was published.
+struct EventPosition: Sendable, Equatable {
+  var place: JournalPlace
+  var group: GroupPlace
+  var published: Timestamp
+}
+
+final class EventReader {
+  /// What a look behind the cursor came to.
+  enum Scan {
+    case event(Channel, EventPosition)
+    /// None before this place, where the journal ends for now, or the budget did.
+    case none(through: JournalPlace, isAtEnd: Bool)
+  }
+
+  private struct Passed {
+    var events: ArraySlice<EventPosition> = []
+    /// There are no others up to the cursor.
+    var isComplete: Bool
+  }
+
+  private let filter: EventFilter
+  private let ahead: JournalTail
+  /// For events that were passed over.
+  private let behind: JournalTail
+  /// Events of the group that was read last.
+  private var found: ArraySlice<(channel: Channel, position: EventPosition)> = []
+  private var passed: [Channel: Passed] = [:]
+  private(set) var remembered = 0
+
+  /// Begins at `cursor`. Both tails are of one journal and this reader's own.
+  init(_ filter: EventFilter, ahead: JournalTail, behind: JournalTail, cursor: JournalPlace) {
+    self.filter = filter
+    self.ahead = ahead
+    self.behind = behind
+    ahead.seek(to: cursor.group)
+  }
+
+  /// Groups that retention deleted before the cursor came to them.
+  var missedGroups: UInt64 { ahead.missedGroups }
+
+  /// The first event at or behind the cursor, in groups up to `last`. Reads `scanBytes` of the journal at most.
+  func scan(from cursor: JournalPlace, through last: UInt64) throws(JournalError) -> Scan {
+    var bytes = 0
+    while found.isEmpty, bytes < Self.scanBytes {
+      let isMore = try unsafe ahead.read(through: last) { group, payload in
+        bytes += payload.count
+        unsafe forEachEvent(in: payload, group) { channel, position in
+          if position.place >= cursor { found.append((channel, position)) }
+        }
+      }
+      guard isMore else { return .none(through: max(cursor, end), isAtEnd: true) }
+    }
+    guard let (channel, position) = found.popFirst() else {
+      return .none(through: max(cursor, end), isAtEnd: false)
+    }
+    return .event(channel, position)
+  }
+
+  private var end: JournalPlace { JournalPlace(group: ahead.next, record: 0) }
+
+  /// Notes an event that `scan` gave: `opensLane` where its channel was not behind the cursor.
+  func note(_ channel: Channel, _ position: EventPosition, opensLane: Bool) {
+    if opensLane {
+      passed[channel] = Passed(isComplete: true)
+    } else if passed[channel]?.isComplete == true {
+      guard remembered < Self.rememberedEvents else {
+        passed[channel]?.isComplete = false
+        return
+      }
+      passed[channel]?.events.append(position)
+      remembered += 1
+    }
+  }
+
+  /// The first event of a channel in `range`, whose end is the cursor. `lanes` are all channels behind it.
+  func look(
+    for channel: Channel, in range: Range<JournalPlace>, _ lanes: [DeliveryProgress.Lane]
+  ) throws(JournalError) -> EventPosition? {
+    if let position = takePassed(channel, from: range.lowerBound) { return position }
+    if passed[channel]?.isComplete != true {
+      try recall(lanes, before: range.upperBound)
+      if let position = takePassed(channel, from: range.lowerBound) { return position }
+    }
+    passed[channel] = nil
+    return nil
+  }
+
+  private func takePassed(_ channel: Channel, from place: JournalPlace) -> EventPosition? {
+    while let position = passed[channel]?.events.popFirst() {
+      remembered -= 1
+      if position.place >= place { return position }
+    }
+    return nil
+  }
+
+  /// Reads what is between the lanes and the cursor once more, for all channels of which not everything is known. Each
+  /// gets one event at least.
+  private func recall(_ lanes: [DeliveryProgress.Lane], before cursor: JournalPlace) throws(JournalError) {
+    var starts: [Channel: JournalPlace] = [:]
+    for lane in lanes where passed[lane.channel].map({ !$0.isComplete && $0.events.isEmpty }) ?? true {
+      starts[lane.channel] = lane.place
+      passed[lane.channel] = Passed(isComplete: true)
+    }
+    guard let first = starts.values.min() else { return }
+    behind.seek(to: first.group)
+    while behind.next <= cursor.group,
+      try unsafe behind.read(
+        through: cursor.group,
+        { group, payload in
+          unsafe forEachEvent(in: payload, group) { channel, position in
+            guard let start = starts[channel], position.place >= start, position.place < cursor else { return }
+            remember(channel, position)
+          }
+        })
+    {}
+  }
+
+  private func remember(_ channel: Channel, _ position: EventPosition) {
+    guard passed[channel]?.isComplete == true else { return }
+    if remembered >= Self.rememberedEvents, passed[channel]?.events.isEmpty == false {
+      passed[channel]?.isComplete = false
+    } else {
+      passed[channel]?.events.append(position)
+      remembered += 1
+    }
+  }
+
+  private func forEachEvent(
+    in payload: UnsafeRawBufferPointer, _ group: GroupPlace, _ body: (Channel, EventPosition) -> Void
+  ) {
+    unsafe StoredEvents.forEach(in: payload) { event, offset in
+      if filter.matches(event) {
+        let place = JournalPlace(group: group.number, record: UInt32(offset))
+        body(event.channel, EventPosition(place: place, group: group, published: event.timestamp))
+      }
+      return true
+    }
+  }
+
+  /// The event itself; nil where the journal does not have it any more.
+  func event(at position: EventPosition) throws(JournalError) -> Publication? {
+    let found = try unsafe behind.withGroup(at: position.group) { payload in
+      unsafe StoredEvents.event(in: payload, at: Int(position.place.record))
+    }
+    return found ?? nil
+  }
+}

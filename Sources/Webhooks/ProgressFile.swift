@@ -1,0 +1,169 @@
+// How far a webhook is, on the disk: a file of lines beside the journal, each with its sum, of which a turn appends one.
+// A kill -9 loses nothing of it; it is brought to stable storage once a second.
+//
+//     SUM locationhub-webhook 1 EPOCH         the first line: the epoch of the ids
+//     SUM GROUP RECORD on|off [+CHANNEL GROUP RECORD FAILURES FIRST-TRY]… [-CHANNEL]…
+//
+// A line has the cursor, whether the webhook is enabled, and those channels behind the cursor that have changed. What is
+// torn at the end is not read. When the lines have grown enough, the state is written to a new file that takes the
+// place of this one.
+import HubJournal
+import HubMessages
+import HubSystem
+
+final class ProgressFile {
+  private static let header = "locationhub-webhook 1"
+  private let files: any JournalFiles
+  private let name: String
+  private var file: (any JournalFile)?
+  /// Tells ids of this journal from those of others.
+  let epoch: String
+  private var size = 0
+  private var nextRewrite = 0
+
+  private init(_ files: any JournalFiles, _ name: String, epoch: String) {
+    self.files = files
+    self.name = name
+    self.epoch = epoch
+  }
+
+  /// Goes on with what is stored under `name`, or begins with `start` where there is nothing that can be read, or
+  /// `startsAnew`. `epoch` is for a file that begins. What an operator has asked for is done at once.
+  static func open(
+    _ files: any JournalFiles, _ name: String, epoch: String, startsAnew: Bool, from start: DeliveryProgress,
+    _ request: WebhookRequest?
+  ) throws(SystemError) -> (file: ProgressFile, progress: DeliveryProgress) {
+    let stored = try files.about(name) == nil ? nil : parse(String(decoding: try files.read(name), as: UTF8.self))
+    var progress = stored?.progress ?? start
+    if startsAnew {
+      // What was given up of the journal has numbers that are used again.
+      progress.cursor = min(progress.cursor, start.cursor)
+      progress.lanes.removeAll { $0.place >= start.cursor }
+    }
+    switch request {
+    case .enable: progress.isEnabled = true
+    case .replay(let place):
+      progress.isEnabled = true
+      progress.cursor = progress.lanes.reduce(min(progress.cursor, place)) { min($0, $1.place) }
+      progress.lanes = []
+    case nil: break
+    }
+    let file = ProgressFile(files, name, epoch: startsAnew ? epoch : stored?.epoch ?? epoch)
+    try file.rewrite(progress)
+    return (file, progress)
+  }
+
+  /// Appends what has changed: the channels' lanes, nil for those that are through. False where it is time to
+  /// `rewrite`.
+  func append(
+    cursor: JournalPlace, isEnabled: Bool, _ lanes: [(Channel, DeliveryProgress.Lane?)]
+  ) throws(SystemError) -> Bool {
+    guard let file, size < nextRewrite else { return false }
+    let line = Self.line(cursor, isEnabled, lanes)
+    let bytes = Array(line.utf8)
+    do throws(SystemError) {
+      try write(bytes, to: file)
+    } catch {
+      self.file = nil  // a part of the line may be there, behind which nothing would be read
+      throw error
+    }
+    size += bytes.count
+    return true
+  }
+
+  /// Writes the whole state to a new file.
+  func rewrite(_ progress: DeliveryProgress) throws(SystemError) {
+    file = nil
+    let text =
+      Self.summed("\(Self.header) \(epoch)")
+      + Self.line(progress.cursor, progress.isEnabled, progress.lanes.map { ($0.channel, $0) })
+    let bytes = Array(text.utf8)
+    let new = try files.open(name + ".new")
+    try new.truncate(to: 0)
+    try write(bytes, to: new)
+    try new.synchronize()
+    try files.rename(name + ".new", to: name)
+    try files.synchronize()
+    file = new
+    size = bytes.count
+    nextRewrite = max(Self.rewriteBytes, 4 * size)
+  }
+
+  func synchronize() throws(SystemError) { try file?.synchronize() }
+
+  private func write(_ bytes: [UInt8], to file: any JournalFile) throws(SystemError) {
+    let span = unsafe bytes.span.bytes
+    try unsafe span.withUnsafeBytes { (bytes) throws(SystemError) in unsafe try file.append(bytes) }
+  }
+
+  // MARK: Lines
+
+  private static func line(
+    _ cursor: JournalPlace, _ isEnabled: Bool, _ lanes: [(Channel, DeliveryProgress.Lane?)]
+  ) -> String {
+    var text = "\(cursor.group) \(cursor.record) \(isEnabled ? "on" : "off")"
+    for (channel, lane) in lanes {
+      guard let lane else {
+        text += " -\(channel)"
+        continue
+      }
+      let first = lane.firstTry.map { "\($0.milliseconds)" } ?? "none"
+      text += " +\(channel) \(lane.place.group) \(lane.place.record) \(lane.failures) \(first)"
+    }
+    return summed(text)
+  }
+
+  private static func summed(_ text: String) -> String { "\(sum(text)) \(text)\n" }
+
+  private static func sum(_ text: some StringProtocol) -> String {
+    let bytes = Array(text.utf8)
+    return String(unsafe bytes.withUnsafeBytes { unsafe CRC32C()($0) }, radix: 16)
+  }
+
+  /// Nil where not even the first two lines make sense.
+  static func parse(_ text: String) -> (epoch: String, progress: DeliveryProgress)? {
+    var epoch: String?
+    var progress: DeliveryProgress?
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+      guard let space = line.firstIndex(of: " ") else { break }
+      let content = line[line.index(after: space)...]
+      guard line[..<space] == sum(content) else { break }
+      if epoch == nil {
+        guard content.hasPrefix(header + " ") else { return nil }
+        epoch = String(content.dropFirst(header.count + 1))
+      } else {
+        guard apply(content, to: &progress) else { break }
+      }
+    }
+    guard let epoch, let progress, !epoch.contains(where: { $0 == "." || $0 == "_" }) else { return nil }
+    return (epoch, progress)
+  }
+
+  /// Puts a line's changes into force; false where it is none.
+  private static func apply(_ line: Substring, to progress: inout DeliveryProgress?) -> Bool {
+    var words = line.split(separator: " ")[...]
+    guard let cursor = place(&words), let state = words.popFirst() else { return false }
+    var lanes = Dictionary((progress?.lanes ?? []).map { ($0.channel, $0) }) { $1 }
+    while let word = words.popFirst() {
+      guard let channel = Channel(String(word.dropFirst())) else { return false }
+      guard word.hasPrefix("+") else {
+        lanes[channel] = nil
+        continue
+      }
+      guard let place = place(&words), let failures = words.popFirst().flatMap({ Int($0) }),
+        let first = words.popFirst()
+      else { return false }
+      lanes[channel] = .init(
+        channel: channel, place: place, failures: failures,
+        firstTry: Int64(first).map { Timestamp(milliseconds: $0) })
+    }
+    progress = DeliveryProgress(cursor: cursor, lanes: Array(lanes.values), isEnabled: state == "on")
+    return true
+  }
+
+  private static func place(_ words: inout ArraySlice<Substring>) -> JournalPlace? {
+    guard let group = words.popFirst().flatMap({ UInt64($0) }), let record = words.popFirst().flatMap({ UInt32($0) })
+    else { return nil }
+    return JournalPlace(group: group, record: record)
+  }
+}

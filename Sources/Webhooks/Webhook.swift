@@ -1,0 +1,170 @@
+// One webhook at work: its queue, its reader of the journal, what it stores, and its tries under way.
+import HubJournal
+import HubMessages
+import HubRuntime
+import HubSystem
+import HubTransport
+
+/// One try to deliver an event.
+final class Attempt {
+  let channel: Channel
+  let id: String
+  let request: [UInt8]
+  /// Uptime in nanoseconds.
+  let began: Int64
+  var untried: [SocketAddress] = []
+  var connection = ConnectionID.none
+  /// The connection had another request before: where it ends without a word, that need not be this one's fault.
+  var isOnUsedConnection = false
+
+  init(channel: Channel, id: String, request: [UInt8], began: Int64) {
+    self.channel = channel
+    self.id = id
+    self.request = request
+    self.began = began
+  }
+}
+
+final class Webhook {
+  let endpoint: WebhookEndpoint
+  var queue: DeliveryQueue
+  let reader: EventReader
+  private let file: ProgressFile
+  var figures: WebhookFigures
+  /// The events that the channels behind the cursor are at.
+  private var current: [Channel: EventPosition] = [:]
+  private var changed: Set<Channel> = []
+  private var storedCursor: JournalPlace
+  private var isStored = true
+  private var isSynchronized = true
+  private var missedGroups: UInt64 = 0
+  /// Tries by connection; those that wait for an address have none yet.
+  var attempts: [Attempt] = []
+  /// Connections that have nothing to do, the newest last.
+  var idle: [ConnectionID] = []
+  var addresses: [SocketAddress] = []
+  /// Until when the addresses are used (uptime, ns); the look-up that is under way, by its number.
+  var addressesUntil = Int64.min
+  var lookup: UInt64?
+  let peer: TLSPeer?
+  /// When it is to be looked at next (uptime, ns).
+  var nextStep = Int64.min
+
+  /// `figures`: of the webhook of this name before its settings were read again.
+  init(
+    _ endpoint: WebhookEndpoint, _ file: ProgressFile, _ progress: DeliveryProgress, _ reader: EventReader,
+    figures: WebhookFigures?
+  ) {
+    self.endpoint = endpoint
+    self.file = file
+    self.reader = reader
+    queue = DeliveryQueue(endpoint.rule, from: progress)
+    storedCursor = progress.cursor
+    self.figures = figures ?? WebhookFigures(name: endpoint.name)
+    peer = endpoint.url.isSecure ? TLSPeer(endpoint.tls, name: endpoint.url.host) : nil
+  }
+
+  // MARK: The journal
+
+  /// Looks for the next event behind the cursor; false where there is none for now.
+  func scan(through last: UInt64, _ now: Moment) throws(JournalError) -> Bool {
+    let found = try reader.scan(from: queue.cursor, through: last)
+    let missed = reader.missedGroups - missedGroups
+    missedGroups += missed
+    figures.lost += missed
+    switch found {
+    case .none(let end, let isAtEnd):
+      queue.scanned(nil, through: end, now)
+      if !isAtEnd { queue.journalGrew() }
+      return !isAtEnd
+    case .event(let channel, let position):
+      let opensLane = queue.lane(of: channel) == nil
+      reader.note(channel, position, opensLane: opensLane)
+      queue.scanned(PendingEvent(place: position.place, channel: channel), through: position.place.next, now)
+      if opensLane { current[channel] = position }
+      changed.insert(channel)
+      return true
+    }
+  }
+
+  func look(for channel: Channel, in range: Range<JournalPlace>, _ now: Moment) throws(JournalError) {
+    let position = try reader.look(for: channel, in: range, queue.progress.lanes)
+    queue.found(position?.place, for: channel, now)
+    current[channel] = position
+    changed.insert(channel)
+  }
+
+  /// The event that a channel is at; nil where the journal has it no more.
+  func event(on channel: Channel) throws(JournalError) -> Publication? {
+    guard let position = current[channel] else { return nil }
+    return try reader.event(at: position)
+  }
+
+  func id(of event: PendingEvent) -> String { event.webhookID(epoch: file.epoch) }
+
+  func lost(_ channel: Channel) {
+    queue.lost(channel)
+    figures.lost += 1
+    changed.insert(channel)
+  }
+
+  // MARK: Answers
+
+  func answered(_ attempt: Attempt, _ reply: WebhookReply, _ now: Moment, unit: Double) -> DeliveryOutcome {
+    attempts.removeAll { $0 === attempt }
+    figures.nanoseconds += UInt64(max(0, now.uptime - attempt.began))
+    let outcome = queue.answered(attempt.channel, reply, now, unit: unit)
+    changed.insert(attempt.channel)
+    switch outcome {
+    case .delivered: figures.delivered += 1
+    case .retry, .disabled: figures.failed += 1
+    case .dead:
+      figures.failed += 1
+      figures.dead += 1
+    }
+    return outcome
+  }
+
+  // MARK: What is stored
+
+  /// Stores what has changed. Where the disk does not take it, `synchronize` writes all anew.
+  func store() throws(SystemError) {
+    guard isStored, !changed.isEmpty else { return }
+    let lanes = changed.map { ($0, queue.lane(of: $0)) }
+    for (channel, lane) in lanes where lane == nil { current[channel] = nil }
+    changed.removeAll(keepingCapacity: true)
+    isStored = false
+    guard try file.append(cursor: queue.cursor, isEnabled: queue.isEnabled, lanes) else { return try rewrite() }
+    (isStored, isSynchronized, storedCursor) = (true, false, queue.cursor)
+  }
+
+  private func rewrite() throws(SystemError) {
+    try file.rewrite(queue.progress)
+    changed.removeAll()
+    (isStored, isSynchronized, storedCursor) = (true, true, queue.cursor)
+  }
+
+  /// Brings all to stable storage, also a cursor that went on without an event.
+  func synchronize() throws(SystemError) {
+    guard isStored else { return try rewrite() }
+    try store()
+    if storedCursor != queue.cursor {
+      guard try file.append(cursor: queue.cursor, isEnabled: queue.isEnabled, []) else { return try rewrite() }
+      (isSynchronized, storedCursor) = (false, queue.cursor)
+    }
+    guard !isSynchronized else { return }
+    try file.synchronize()
+    isSynchronized = true
+  }
+
+  /// The figures as they are now.
+  func currentFigures(_ now: Moment) -> WebhookFigures {
+    figures.underWay = queue.underWay
+    figures.lanes = queue.laneCount
+    figures.isEnabled = queue.isEnabled
+    figures.isProbing = queue.isProbing
+    let oldest = current.values.map(\.published).min()
+    figures.oldestMilliseconds = oldest.map { max(0, now.timestamp.milliseconds - $0.milliseconds) } ?? 0
+    return figures
+  }
+}

@@ -1,0 +1,27 @@
+// The body of a webhook's request: type, time and data, as Standard Webhooks recommends ("Payload structure").
+public import HubBytes
+public import HubMessages
+
+public enum WebhookBody {
+  /// `trip.update`, or `notification.` and its kind; nil for a publication that is no event.
+  static func type(of event: Publication) -> String? {
+    switch event.body {
+    case .tripUpdate: "trip.update"
+    case .notification(let notification): "notification.\(notification.kind.name)"
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
+    }
+  }
+
+  /// Appends `{"type":…,"timestamp":…,"data":…}`; false, with nothing appended, for a publication that is no event.
+  /// `data` is the payload that a subscriber gets, with times in RFC 3339.
+  public static func write(_ event: Publication, into buffer: inout ByteBuffer) -> Bool {
+    guard let type = type(of: event) else { return false }
+    buffer.append("{\"type\":\"")
+    buffer.append(utf8: type)
+    buffer.append("\",\"timestamp\":", event.timestamp, as: .rfc3339)
+    buffer.append(",\"data\":")
+    JSONWriter.writePayload(ofEvent: event, time: .rfc3339, into: &buffer)
+    buffer.append("}")
+    return true
+  }
+}

@@ -1,0 +1,123 @@
+// What comes of requests: an answer, silence, or a connection that ends.
+import HubHTTP
+import HubMessages
+import HubRuntime
+public import HubTransport
+
+extension WebhookLoop {
+  public func connected(_ id: ConnectionID) { links[id]?.isConnected = true }
+
+  public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
+    guard var link = links[id] else { return }
+    do throws(HTTPError) {
+      let progress = try unsafe link.response.read(UnsafeRawBufferPointer(bytes))
+      links[id] = link
+      guard case .answered(let reply, let isComplete, let keepsAlive) = progress else { return }
+      if let attempt = link.attempt {
+        links[id]?.attempt = nil
+        finish(attempt, link.webhook, reply, "", now)
+      }
+      guard isComplete else {
+        links[id]?.idleUntil = now.uptime + Self.answerTime
+        return
+      }
+      if keepsAlive { rest(id, link.webhook) } else { drop(id) }
+    } catch {
+      drop(id)
+      if let attempt = link.attempt { finish(attempt, link.webhook, .none, "no HTTP/1.1: \(error)", now) }
+    }
+  }
+
+  public func overflowed(_ id: ConnectionID) { fail(id, "it does not take the request") }
+
+  public func closed(_ id: ConnectionID, _ cause: CloseCause) {
+    guard let link = links.removeValue(forKey: id) else { return }
+    link.webhook.idle.removeAll { $0 == id }
+    guard let attempt = link.attempt else { return }
+    attempt.connection = .none
+    let isUnheard = attempt.isOnUsedConnection && link.response.isUntouched
+    if isUnheard { return send(attempt, link.webhook, now) }
+    if !link.isConnected, !attempt.untried.isEmpty { return connect(attempt, link.webhook, now) }
+    finish(attempt, link.webhook, .none, "\(cause)", now)
+  }
+
+  /// The connection waits for the next request.
+  private func rest(_ id: ConnectionID, _ webhook: Webhook) {
+    links[id]?.idleUntil = now.uptime + Self.idleTime
+    webhook.idle.append(id)
+    webhook.nextStep = .min
+  }
+
+  private func drop(_ id: ConnectionID) {
+    links[id] = nil
+    loop.abort(id)
+  }
+
+  private func fail(_ id: ConnectionID, _ reason: String) {
+    guard let link = links[id] else { return }
+    drop(id)
+    if let attempt = link.attempt { finish(attempt, link.webhook, .none, reason, now) }
+  }
+
+  /// A try is over.
+  func finish(_ attempt: Attempt, _ webhook: Webhook, _ reply: WebhookReply, _ reason: String, _ now: Moment) {
+    let wasProbing = webhook.queue.isProbing
+    let outcome = webhook.answered(attempt, reply, now, unit: chance())
+    webhook.nextStep = .min
+    let result = if case .status(let status, _) = reply { "\(status)" } else { reason }
+    switch outcome {
+    case .delivered:
+      if wasProbing { log(.info, "webhook_back", ["webhook": webhook.endpoint.name]) }
+    case .retry:
+      log(.debug, "webhook_failed", ["webhook": webhook.endpoint.name, "id": attempt.id, "result": result])
+      if webhook.queue.isProbing, !wasProbing {
+        log(
+          .warning, "webhook_down",
+          [
+            "webhook": webhook.endpoint.name, "result": result,
+            "hint": "one request at a time goes out until one succeeds",
+          ])
+      }
+    case .dead:
+      log(
+        .error, "webhook_dead",
+        ["webhook": webhook.endpoint.name, "id": attempt.id, "channel": "\(attempt.channel)", "result": result])
+    case .disabled:
+      log(
+        .error, "webhook_disabled",
+        [
+          "webhook": webhook.endpoint.name,
+          "hint": "its receiver answered 410; locationhub webhooks enable has it served again",
+        ])
+    }
+  }
+
+  // MARK: Time
+
+  /// Ends tries that had no answer in time, and connections with nothing to do.
+  func expire(_ now: Moment) {
+    for webhook in webhooks {
+      for attempt in webhook.attempts where attempt.began + Self.answerTime <= now.uptime {
+        drop(attempt.connection)
+        finish(attempt, webhook, .none, "no answer in time", now)
+      }
+    }
+    for (id, link) in links where link.idleUntil <= now.uptime {
+      link.webhook.idle.removeAll { $0 == id }
+      drop(id)
+    }
+  }
+
+  /// When `expire` has something to do next (uptime, ns).
+  var nextDeadline: Int64 {
+    let began = webhooks.lazy.flatMap(\.attempts).map(\.began).min()
+    let idle = links.values.lazy.map(\.idleUntil).min() ?? .max
+    return min(began.map { $0 + Self.answerTime } ?? .max, idle)
+  }
+
+  /// Ends all connections of a webhook.
+  func end(_ webhook: Webhook) {
+    for (id, link) in links where link.webhook === webhook { drop(id) }
+    webhook.attempts.removeAll()
+  }
+}

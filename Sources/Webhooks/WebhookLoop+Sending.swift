@@ -1,0 +1,138 @@
+// From an event to bytes on a connection: the request (Standard Webhooks), the address of its receiver, and a connection
+// that has nothing to do, or a new one.
+import HubBytes
+import HubJournal
+import HubMessages
+import HubRuntime
+import HubSystem
+import HubTokens
+import HubTransport
+
+extension WebhookLoop {
+  /// Begins a try.
+  func deliver(_ event: PendingEvent, _ webhook: Webhook, _ now: Moment) throws(JournalError) {
+    var body = ByteBuffer()
+    guard let publication = try webhook.event(on: event.channel), WebhookBody.write(publication, into: &body) else {
+      log(
+        .error, "webhook_lost",
+        ["webhook": webhook.endpoint.name, "id": webhook.id(of: event), "hint": "retention deleted it"])
+      return webhook.lost(event.channel)
+    }
+    let id = webhook.id(of: event)
+    let request: [UInt8]
+    do throws(KeyError) {
+      request = try self.request(id, body.array(), webhook.endpoint, now)
+    } catch {
+      preconditionFailure("the signer's keys were tried: \(error)")
+    }
+    let attempt = Attempt(channel: event.channel, id: id, request: request, began: now.uptime)
+    webhook.attempts.append(attempt)
+    send(attempt, webhook, now)
+  }
+
+  private func request(
+    _ id: String, _ body: [UInt8], _ endpoint: WebhookEndpoint, _ now: Moment
+  ) throws(KeyError) -> [UInt8] {
+    let signatures = try endpoint.signer.signatures(id: id, timestamp: now.timestamp, body: body)
+    let head = """
+      POST \(endpoint.url.target) HTTP/1.1\r
+      Host: \(endpoint.url.authority)\r
+      User-Agent: \(userAgent)\r
+      Content-Type: application/json\r
+      Content-Length: \(body.count)\r
+      webhook-id: \(id)\r
+      webhook-timestamp: \(now.timestamp.wholeSecond.milliseconds / 1000)\r
+      webhook-signature: \(signatures)\r
+      \r
+
+      """
+    return Array(head.utf8) + body
+  }
+
+  /// Sends over a connection that has nothing to do, or makes a new one.
+  func send(_ attempt: Attempt, _ webhook: Webhook, _ now: Moment) {
+    while let id = webhook.idle.popLast() {
+      guard links[id] != nil else { continue }
+      links[id]?.attempt = attempt
+      links[id]?.response = ResponseReader()
+      links[id]?.isUsed = true
+      links[id]?.idleUntil = .max
+      (attempt.connection, attempt.isOnUsedConnection) = (id, true)
+      return write(attempt)
+    }
+    if let address = webhook.endpoint.url.address {
+      attempt.untried = [address]
+    } else if webhook.addressesUntil > now.uptime {
+      attempt.untried = webhook.addresses
+    } else {
+      return lookUp(webhook, now)
+    }
+    connect(attempt, webhook, now)
+  }
+
+  private func write(_ attempt: Attempt) {
+    let start = loop.arena.count
+    loop.arena.append(attempt.request)
+    loop.send(start..<loop.arena.count, to: attempt.connection)
+  }
+
+  /// Connects to the first address that a webhook may go to.
+  func connect(_ attempt: Attempt, _ webhook: Webhook, _ now: Moment) {
+    attempt.isOnUsedConnection = false
+    var reason = "no address"
+    while !attempt.untried.isEmpty {
+      let address = attempt.untried.removeFirst()
+      guard webhook.endpoint.addresses.allows(address, isSecure: webhook.endpoint.url.isSecure) else {
+        reason = "\(address.host) is inside, or http, and not in allow"
+        continue
+      }
+      do throws(SystemError) {
+        let id = try loop.connect(address, tls: webhook.peer)
+        attempt.connection = id
+        links[id] = Link(webhook: webhook, attempt: attempt)
+        return write(attempt)
+      } catch {
+        reason = "\(error)"
+      }
+    }
+    attempt.connection = .none
+    finish(attempt, webhook, .none, reason, now)
+  }
+
+  // MARK: Names
+
+  private func lookUp(_ webhook: Webhook, _ now: Moment) {
+    guard webhook.lookup == nil else { return }
+    lookups += 1
+    webhook.lookup = lookups
+    let (host, port) = (webhook.endpoint.url.host, webhook.endpoint.url.port)
+    if !names.ask(.init(client: 0, attempt: lookups, host: host, port: port)) {
+      resolved(webhook, [], "too many names are being looked up", now)
+    }
+  }
+
+  /// Takes what the resolver has found.
+  func takeAddresses(_ now: Moment) {
+    for answer in names.takeAnswers() {
+      guard let webhook = webhooks.first(where: { $0.lookup == answer.question.attempt }) else { continue }
+      switch answer.result {
+      case .failure(let error): resolved(webhook, [], error.text, now)
+      case .success(let addresses): resolved(webhook, addresses, "", now)
+      }
+    }
+  }
+
+  private func resolved(_ webhook: Webhook, _ addresses: [SocketAddress], _ reason: String, _ now: Moment) {
+    webhook.lookup = nil
+    webhook.addresses = addresses
+    webhook.addressesUntil = addresses.isEmpty ? .min : now.uptime + Self.addressTime
+    for attempt in webhook.attempts where attempt.connection == .none {
+      if addresses.isEmpty {
+        finish(attempt, webhook, .none, "cannot look up \(webhook.endpoint.url.host): \(reason)", now)
+      } else {
+        attempt.untried = addresses
+        connect(attempt, webhook, now)
+      }
+    }
+  }
+}

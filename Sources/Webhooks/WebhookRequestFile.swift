@@ -1,0 +1,46 @@
+// What an operator asks of a webhook: a small file beside its progress, which `locationhub webhooks` writes, and which
+// the hub reads at its start and on SIGHUP, and removes when it is done.
+public import HubJournal
+import HubSystem
+
+public enum WebhookRequest: Sendable, Equatable {
+  /// Deliver again, after a 410.
+  case enable
+  /// Deliver this event and all behind it again.
+  case replay(from: JournalPlace)
+
+  /// The folder beside a journal's files.
+  public static let folder = "webhooks"
+
+  /// Nil where the text is none.
+  public init?(_ text: String) {
+    let words = text.split { $0 == " " || $0 == "\n" }
+    if words == ["enable"] {
+      self = .enable
+    } else {
+      guard words.count == 2, words[0] == "replay", let place = JournalPlace(webhookID: String(words[1])) else {
+        return nil
+      }
+      self = .replay(from: place)
+    }
+  }
+
+  static func file(_ name: String) -> String { name + ".request" }
+
+  /// Leaves a request for the webhook `name` of the hub whose journal is in `directory`. `text` is one that `init` takes.
+  public static func leave(_ text: String, for name: String, journal directory: String) throws(JournalError) {
+    let files = try DiskFiles(beside: directory + "/" + folder)
+    do throws(SystemError) {
+      let unfinished = Self.file(name) + ".new"
+      let file = try files.open(unfinished)
+      try file.truncate(to: 0)
+      let bytes = Array(text.utf8)
+      let span = unsafe bytes.span.bytes
+      try unsafe span.withUnsafeBytes { (bytes) throws(SystemError) in unsafe try file.append(bytes) }
+      try file.synchronize()
+      try files.rename(unfinished, to: Self.file(name))
+    } catch {
+      throw .system(error, file: files.path)
+    }
+  }
+}

@@ -1,0 +1,62 @@
+// A receiver's URL (RFC 9110 §4.2): http or https, a host, perhaps a port, path and query.
+import HubTransport
+
+public struct WebhookURL: Sendable, Equatable, CustomStringConvertible {
+  public let isSecure: Bool
+  /// A name in lower case, or a numeric address without brackets.
+  public let host: String
+  public let port: UInt16
+  /// Path and query as they are sent.
+  public let target: String
+
+  /// Nil where the text is no such URL. Credentials (`user@`) and fragments are refused, for they would be left out
+  /// silently.
+  public init?(_ text: String) {
+    isSecure = text.hasPrefix("https://")
+    guard isSecure || text.hasPrefix("http://"), text.utf8.count <= 2048,
+      text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x23 && $0 != 0x22 && $0 != 0x5C })
+    else { return nil }
+    let rest = text.dropFirst(isSecure ? 8 : 7)
+    let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+    let authority = rest[..<end]
+    let path = String(rest[end...])
+    target = path.hasPrefix("/") ? path : "/" + path
+    var (name, number) = (authority, isSecure ? "443" : "80")
+    if let colon = authority.lastIndex(of: ":"), authority.last != "]" {
+      name = authority[..<colon]
+      number = String(authority[authority.index(after: colon)...])
+    }
+    guard number.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(number), port > 0,
+      let host = Self.host(String(name))
+    else { return nil }
+    self.port = port
+    self.host = host
+  }
+
+  private static func host(_ text: String) -> String? {
+    if text.hasPrefix("[") {
+      guard text.hasSuffix("]"), let address = SocketAddress(host: text, port: 0), address.isIPv6 else { return nil }
+      return address.host
+    }
+    let isName = text.utf8.allSatisfy { byte in
+      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte == 0x2D
+        || byte == 0x2E || byte == 0x5F
+    }
+    guard isName, 1...253 ~= text.utf8.count, !text.hasPrefix("."), !text.contains("..") else { return nil }
+    return text.lowercased()
+  }
+
+  /// Host and port for the field `Host`: without the port where it is the scheme's (RFC 9110 §7.2).
+  public var authority: String {
+    let name = host.contains(":") ? "[\(host)]" : host
+    return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
+  }
+
+  /// The address that the URL itself has; nil for a name. `localhost` is looked up like any name.
+  var address: SocketAddress? { host == "localhost" ? nil : SocketAddress(host: host, port: port) }
+
+  /// Without the query, in which there may be a secret.
+  public var description: String {
+    "\(isSecure ? "https" : "http")://\(authority)\(target.prefix { $0 != "?" })"
+  }
+}

@@ -1,0 +1,145 @@
+// The file of `serve --webhooks`: a line `[NAME]` begins each webhook, and `name = value` lines follow that say where
+// it goes and what it delivers (protocol/webhooks.md).
+import HubCommandLine
+import HubGateway
+import HubRuntime
+import HubTokens
+import HubTransport
+import HubWebhooks
+
+/// What such a file says of one webhook.
+struct WebhooksFile: Sendable {
+  private var url: WebhookURL?
+  private var channels: [EventFilter.Channels] = []
+  private var types: Set<String> = []
+  private var secretFile: String?
+  private var signKey: String?
+  private var ca: String?
+  private var allowed: [AddressBlock] = []
+  private var concurrency = 4
+  private var giveUpAfter = 259_200.0
+
+  static let settings: [Setting<WebhooksFile>] = [
+    Setting("url", "URL", "where to POST events", mustBe: "https://HOST[:PORT][/PATH], or http with allow") {
+      file, text in
+      file.url = WebhookURL(text)
+      return file.url != nil
+    },
+    Setting(
+      "channel", "CHANNEL", "deliver events of this channel",
+      mustBe: "*, trips, trip:ID, driver:ID or fence:ID; ID* too",
+      repeats: true
+    ) { file, text in EventFilter.Channels(text).map { file.channels.append($0) } != nil },
+    Setting(
+      "type", "TYPE", "deliver events of this type only",
+      mustBe: "one of \(EventFilter.allTypes.sorted().joined(separator: ", "))", repeats: true
+    ) { file, text in
+      file.types.insert(text)
+      return EventFilter.allTypes.contains(text)
+    },
+    Setting("secret-file", \.secretFile, .text, "FILE", "one or two lines whsec_…, the newest first"),
+    Setting("sign-key", \.signKey, .text, "FILE", "also sign with this Ed25519 key (PEM)"),
+    Setting("ca", \.ca, .text, "FILE", "trust these certificates (PEM)", otherwise: "the system's"),
+    Setting(
+      "allow", "BLOCK", "addresses inside that may be connected to, also by http",
+      mustBe: "an address or a block such as 10.0.0.0/8", repeats: true
+    ) { file, text in AddressBlock(text).map { file.allowed.append($0) } != nil },
+    Setting(
+      "concurrency", \.concurrency, .whole(1...WebhookRule.maximumConcurrency), "N", "requests under way at once"),
+    Setting(
+      "give-up-after", \.giveUpAfter, .number(1...2_592_000), "SECONDS", "an event that fails so long is a dead letter"),
+  ]
+
+  /// Reads and checks a file.
+  static func read(_ path: String) throws(CommandError) -> [WebhookEndpoint] {
+    var endpoints: [WebhookEndpoint] = []
+    for (name, text) in try sections(of: try readText(path), path) {
+      let plain = WebhooksFile()
+      var given = Arguments(collecting: [], verb: path, options: settings.map { $0.option(plain) })
+      given.merge(configuration: text, file: path)
+      var file = plain
+      given.collect(settings, into: &file)
+      try given.faults.check()
+      endpoints.append(try file.endpoint(name, "\(path): [\(name)]"))
+    }
+    guard 1...WebhookEndpoint.maximumCount ~= endpoints.count else {
+      throw .usage("\(path): give 1 to \(WebhookEndpoint.maximumCount) webhooks, each behind a line [NAME]")
+    }
+    return endpoints
+  }
+
+  /// The text of each webhook, with the other lines left empty, so that lines keep their numbers in what is said of them.
+  private static func sections(of text: String, _ path: String) throws(CommandError) -> [(name: String, text: String)] {
+    var sections: [(name: String, text: String)] = []
+    var empty = ""
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+      let words = line.drop { $0 == " " }
+      if words.hasPrefix("[") {
+        let name = String(words.dropFirst().prefix { $0 != "]" })
+        guard WebhookEndpoint.isName(name), !sections.contains(where: { $0.name == name }) else {
+          throw .usage("\(path): [\(name)] must be another name of 1-32 letters a-z, digits, - and _")
+        }
+        sections.append((name, empty + "\n"))
+      } else if sections.isEmpty {
+        guard words.isEmpty || words.hasPrefix("#") else { throw .usage("\(path): begin a webhook with [NAME]") }
+      } else {
+        sections[sections.count - 1].text += line + "\n"
+      }
+      empty += "\n"
+    }
+    return sections
+  }
+
+  private func endpoint(_ name: String, _ place: String) throws(CommandError) -> WebhookEndpoint {
+    guard let url else { throw .usage("\(place): give url = https://…") }
+    guard url.isSecure || !allowed.isEmpty else {
+      throw .usage("\(place): http is for addresses in allow = … only; use https")
+    }
+    guard let filter = EventFilter(channels: channels, types: types) else {
+      throw .usage("\(place): give channel = *, or which, once or more")
+    }
+    guard let rule = WebhookRule(concurrency: concurrency, giveUpAfterSeconds: giveUpAfter) else {
+      throw .usage("\(place): concurrency or give-up-after is out of range")
+    }
+    return WebhookEndpoint(
+      name: name, url: url, filter: filter, rule: rule, signer: try signer(place),
+      addresses: AddressRule(allowed: allowed), tls: try trust())
+  }
+
+  private func signer(_ place: String) throws(CommandError) -> WebhookSigner {
+    guard let secretFile else { throw .usage("\(place): give secret-file = FILE") }
+    let secrets = try readText(secretFile).split(whereSeparator: \.isWhitespace).map { WebhookSecret(String($0)) }
+    let key = try signKey.map { (file) throws(CommandError) in try readKeys(file).keys.first } ?? nil
+    do throws(KeyError) {
+      // One that is none makes the count wrong, and so the signer.
+      let good = secrets.compactMap { $0 }
+      return try WebhookSigner(secrets: good.count == secrets.count ? good : [], key: key)
+    } catch {
+      throw .failed(
+        "\(place): cannot use \(secretFile)\(signKey.map { " or \($0)" } ?? ""): expected one or two lines of whsec_ and "
+          + "base64 of 32 to 64 bytes (echo whsec_$(openssl rand -base64 32)), and a private Ed25519 key")
+    }
+  }
+
+  private func trust() throws(CommandError) -> TLSClient {
+    guard let ca else { return .system }
+    let text = try readBytes(ca)
+    do throws(TLSError) { return try TLSClient(trusting: text) } catch {
+      throw .failed("cannot use \(ca): \(error)")
+    }
+  }
+}
+
+extension ServeOptions {
+  /// Reads the file again. One that can't be used changes nothing: the hub goes on with what it has, and says so.
+  func reloadWebhooks(_ server: Server) {
+    guard let webhooks else { return }
+    do throws(CommandError) {
+      server.replaceWebhooks(try WebhooksFile.read(webhooks))
+      server.noteReload(.webhooks, isSuccessful: true)
+    } catch {
+      server.noteReload(.webhooks, isSuccessful: false)
+      server.log(.error, "reload_failed", ["what": "webhooks", "reason": "\(error)"])
+    }
+  }
+}

@@ -1,0 +1,174 @@
+// The reader of a real journal's files, with events and records of other kinds in many segments: against a list of all
+// events, by the steps of a queue that fails at random.
+import Foundation
+import HubBytes
+import HubMessages
+import HubSystem
+import HubTestSupport
+import Testing
+
+@testable import HubCore
+@testable import HubJournal
+@testable import HubWebhooks
+
+@Suite struct EventReaderTests {
+  @Test("Each event is found once and in order on its channel, over segments, failures and restarts")
+  func random() throws {
+    for seed in 0..<12 as Range<UInt64> {
+      var random = SplitMix64(seed: seed)
+      var world = try ReaderWorld(events: 600, channels: Int.random(in: 1...30, using: &random), &random)
+      defer { world.remove() }
+      while world.delivered < 600 {
+        try world.turn(&random)
+        if Int.random(in: 0..<40, using: &random) == 0 { try world.restart() }
+      }
+      #expect(world.isInOrder, "seed \(seed)")
+      #expect(world.reader.remembered == 0)
+    }
+  }
+
+  @Test("Beyond what is remembered, passed events are looked up in the journal")
+  func manyPassed() throws {
+    var random = SplitMix64(seed: 1)
+    let count = EventReader.rememberedEvents + 500
+    var world = try ReaderWorld(events: count, channels: 2, &random)
+    defer { world.remove() }
+    world.holdsBack = true  // one channel fails, so that its events are all passed over
+    while world.queue.cursor.group <= world.last { try world.turn(&random) }
+    #expect(world.reader.remembered <= EventReader.rememberedEvents + 1 && world.delivered > count / 3)
+    world.holdsBack = false
+    while world.delivered < count { try world.turn(&random) }
+    #expect(world.isInOrder)
+  }
+
+  @Test("What retention deleted is missed and counted, and the rest goes on")
+  func deleted() throws {
+    var random = SplitMix64(seed: 2)
+    var world = try ReaderWorld(events: 300, channels: 1, &random)
+    defer { world.remove() }
+    let files = try DiskFiles(beside: world.directory)
+    let segments = SegmentName.all(.segment, in: try files.names())
+    #expect(segments.count > 4)
+    for segment in segments[..<3] { try files.remove(segment.name) }
+    try world.restart()
+    let gone = world.events.filter { $0.place.group < segments[3].first }.count
+    while world.delivered < 300 - gone { try world.turn(&random) }
+    #expect(world.reader.missedGroups == segments[3].first - 1)
+  }
+}
+
+/// A journal on the disk, a queue, and what it has delivered.
+private struct ReaderWorld {
+  let directory: String
+  let limits: JournalLimits
+  /// All events, in order.
+  private(set) var events: [PendingEvent] = []
+  private(set) var last: UInt64 = 0
+  var queue: DeliveryQueue
+  private(set) var reader: EventReader
+  private var arrived: [JournalPlace] = []
+  private var seen: Set<JournalPlace> = []
+  private var now = Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_700_000_000_000))
+  var holdsBack = false
+  private static let filter = EventFilter(channels: [.all])!
+  private static let rule = WebhookRule(concurrency: 8)!
+
+  init(events count: Int, channels: Int, _ random: inout SplitMix64) throws {
+    directory = "/tmp/webhooks-\(UUID().uuidString)-\(random.next())"
+    var limits = JournalLimits()
+    limits.segmentBytes = 16 << 10
+    self.limits = limits
+    var recovered = try Recovery(files: try DiskFiles(path: directory), limits: limits).run(damage: .refuse) { _ in
+    } group: { _, _ in
+    }
+    var number = 0
+    while number < count {
+      var payload = ByteBuffer()
+      for _ in 0..<Int.random(in: 1...5, using: &random) where number < count {
+        RecordWriter.write(.driverForgotten(Identifier("D\(number)")!), into: &payload)
+        let channel = Channel.trip(Identifier("T\(Int.random(in: 0..<channels, using: &random))")!)
+        events.append(
+          PendingEvent(
+            place: JournalPlace(group: recovered.writer.next, record: UInt32(payload.count)), channel: channel))
+        RecordWriter.write(.event(Self.event(channel, UInt64(number + 1))), into: &payload)
+        number += 1
+      }
+      last = try payload.withBytes { (bytes) throws(JournalError) in try recovered.writer.append(bytes, created: 1) }
+    }
+    let start = DeliveryProgress(cursor: JournalPlace(group: 1, record: 0))
+    queue = DeliveryQueue(Self.rule, from: start)
+    reader = try Self.reader(directory, limits, start.cursor)
+  }
+
+  private static func event(_ channel: Channel, _ number: UInt64) -> Publication {
+    let body = HubMessages.Notification(
+      kind: .fenceEnter, title: "\(number)", body: "b", driverID: nil, leg: nil, sequence: number)
+    return Publication(
+      channel: channel, number: number, timestamp: Timestamp(milliseconds: Int64(number)), body: .notification(body))
+  }
+
+  private static func reader(
+    _ directory: String, _ limits: JournalLimits, _ cursor: JournalPlace
+  ) throws -> EventReader {
+    EventReader(
+      filter, ahead: try JournalTail(directory: directory, limits: limits, next: cursor.group),
+      behind: try JournalTail(directory: directory, limits: limits, next: cursor.group), cursor: cursor)
+  }
+
+  mutating func restart() throws {
+    let progress = queue.progress
+    queue = DeliveryQueue(Self.rule, from: progress)
+    reader = try Self.reader(directory, limits, progress.cursor)
+  }
+
+  var delivered: Int { arrived.count }
+
+  /// Each event once, in the order of its channel.
+  var isInOrder: Bool {
+    let channels = Dictionary(uniqueKeysWithValues: events.map { ($0.place, $0.channel) })
+    var newest: [Channel: JournalPlace] = [:]
+    for place in arrived {
+      guard let channel = channels[place], newest[channel].map({ $0 < place }) ?? true else { return false }
+      newest[channel] = place
+    }
+    return arrived.count == events.count
+  }
+
+  /// What can be done now; a fifth of what is delivered fails, and is due again some seconds later.
+  mutating func turn(_ random: inout SplitMix64) throws {
+    now.uptime += 1_000_000_000
+    now.timestamp.milliseconds += 1000
+    queue.journalGrew()
+    for _ in 0..<40 {
+      switch queue.step(now) {
+      case .idle, .wait: return
+      case .scan(let cursor):
+        switch try reader.scan(from: cursor, through: last) {
+        case .none(let end, _): queue.scanned(nil, through: end, now)
+        case .event(let channel, let position):
+          reader.note(channel, position, opensLane: queue.lane(of: channel) == nil)
+          queue.scanned(PendingEvent(place: position.place, channel: channel), through: position.place.next, now)
+        }
+      case .look(let channel, let range):
+        let position = try reader.look(for: channel, in: range, queue.progress.lanes)
+        if let position { #expect(try reader.event(at: position)?.channel == channel) }
+        queue.found(position?.place, for: channel, now)
+      case .deliver(let event):
+        let fails =
+          holdsBack ? event.channel == events[0].channel : Int.random(in: 0..<5, using: &random) == 0
+        let outcome = queue.answered(event.channel, fails ? .none : .status(200), now, unit: 0)
+        if outcome == .delivered, seen.insert(event.place).inserted { arrived.append(event.place) }
+      }
+    }
+  }
+
+  func remove() {
+    do {
+      let files = try DiskFiles(path: directory)
+      for name in try files.names() { try files.remove(name) }
+      try FileManager.default.removeItem(atPath: directory)
+    } catch {
+      Issue.record(error)
+    }
+  }
+}

@@ -1,0 +1,124 @@
+// What is stored of a webhook, on a disk that forgets and tears.
+import HubJournal
+import HubJournalSupport
+import HubMessages
+import HubTestSupport
+import Testing
+
+@testable import HubWebhooks
+
+@Suite struct ProgressFileTests {
+  private let start = DeliveryProgress(cursor: JournalPlace(group: 9, record: 0))
+
+  private func open(
+    _ disk: SimulatedDisk, startsAnew: Bool = false, _ request: WebhookRequest? = nil, epoch: String = "e2"
+  ) throws -> (file: ProgressFile, progress: DeliveryProgress) {
+    try ProgressFile.open(disk, "orders", epoch: epoch, startsAnew: startsAnew, from: start, request)
+  }
+
+  private func lane(_ name: String, _ group: UInt64, failures: Int = 0) -> DeliveryProgress.Lane {
+    .init(
+      channel: .trip(Identifier(name)!), place: JournalPlace(group: group, record: 4), failures: failures,
+      firstTry: failures > 0 ? Timestamp(milliseconds: 77) : nil)
+  }
+
+  private func isSame(_ a: DeliveryProgress, _ b: DeliveryProgress) -> Bool {
+    a.cursor == b.cursor && a.isEnabled == b.isEnabled
+      && Dictionary(grouping: a.lanes, by: \.channel) == Dictionary(grouping: b.lanes, by: \.channel)
+  }
+
+  @Test("Changes are read back as they were written, and a new file begins where it is told to")
+  func changes() throws {
+    let disk = SimulatedDisk()
+    let opened = try open(disk, epoch: "e1")
+    #expect(opened.progress == start)
+    let (a, b) = (lane("A", 10), lane("B", 11, failures: 3))
+    #expect(try opened.file.append(cursor: b.place, isEnabled: true, [(a.channel, a), (b.channel, b)]))
+    #expect(try opened.file.append(cursor: b.place.next, isEnabled: false, [(a.channel, nil)]))
+    let again = try open(disk)
+    #expect(again.file.epoch == "e1", "ids stay as they are over a restart")
+    #expect(isSame(again.progress, DeliveryProgress(cursor: b.place.next, lanes: [b], isEnabled: false)))
+  }
+
+  @Test("A line that is torn or spoilt ends the reading, at whatever byte")
+  func torn() throws {
+    let disk = SimulatedDisk()
+    let opened = try open(disk)
+    let (a, b) = (lane("A", 10), lane("B", 11))
+    let before = try disk.read("orders").count
+    #expect(try opened.file.append(cursor: a.place, isEnabled: true, [(a.channel, a)]))
+    let whole = try disk.read("orders")
+    #expect(try opened.file.append(cursor: b.place, isEnabled: true, [(b.channel, b)]))
+    let all = try disk.read("orders")
+    for count in whole.count..<(all.count - 1) {
+      let read = try #require(ProgressFile.parse(String(decoding: all[..<count], as: UTF8.self)))
+      #expect(isSame(read.progress, DeliveryProgress(cursor: a.place, lanes: [a])))
+    }
+    for index in before..<whole.count where all[index] != 0x0A {
+      var spoilt = all
+      spoilt[index] ^= 1
+      let read = try #require(ProgressFile.parse(String(decoding: spoilt, as: UTF8.self)))
+      #expect(isSame(read.progress, start))
+    }
+  }
+
+  @Test("After a power cut it goes on from what was stored last, or before it, and never from nothing")
+  func powerCuts() throws {
+    for seed in 0..<200 as Range<UInt64> {
+      var random = SplitMix64(seed: seed)
+      let disk = SimulatedDisk()
+      let opened = try open(disk)
+      var synchronized = UInt64(9)
+      for group in 10..<40 as Range<UInt64> {
+        let next = lane("A", group)
+        #expect(try opened.file.append(cursor: next.place, isEnabled: true, [(next.channel, next)]))
+        if Int.random(in: 0..<4, using: &random) == 0 {
+          try opened.file.synchronize()
+          synchronized = group
+        }
+        if Int.random(in: 0..<8, using: &random) == 0 { break }
+      }
+      disk.cutPower(&random)
+      disk.revive()
+      let read = try open(disk)
+      #expect(read.progress.cursor.group >= synchronized && read.progress.cursor.group < 40, "seed \(seed)")
+    }
+  }
+
+  @Test("The file is written anew when it has grown")
+  func rewriting() throws {
+    let disk = SimulatedDisk()
+    let opened = try open(disk)
+    let a = lane("A", 10)
+    var count = 0
+    while try opened.file.append(cursor: a.place, isEnabled: true, [(a.channel, a)]) { count += 1 }
+    let size = try disk.read("orders").count
+    #expect(count > 1000 && size < ProgressFile.rewriteBytes + 200)
+    try opened.file.rewrite(DeliveryProgress(cursor: a.place, lanes: [a]))
+    #expect(try disk.read("orders").count < 200)
+    let read = try open(disk).progress
+    #expect(isSame(read, DeliveryProgress(cursor: a.place, lanes: [a])))
+  }
+
+  @Test("What a journal has given up is forgotten, and ids begin anew")
+  func startingAnew() throws {
+    let disk = SimulatedDisk()
+    let opened = try open(disk, epoch: "e1")
+    let (old, new) = (lane("A", 5), lane("B", 11))
+    #expect(try opened.file.append(cursor: new.place.next, isEnabled: true, [(old.channel, old), (new.channel, new)]))
+    let again = try open(disk, startsAnew: true)
+    #expect(again.file.epoch == "e2" && isSame(again.progress, DeliveryProgress(cursor: start.cursor, lanes: [old])))
+  }
+
+  @Test("An operator's request enables, or goes back to an event without losing one that was behind")
+  func requests() throws {
+    let disk = SimulatedDisk()
+    let opened = try open(disk)
+    let a = lane("A", 5)
+    #expect(try opened.file.append(cursor: start.cursor, isEnabled: false, [(a.channel, a)]))
+    #expect(WebhookRequest("enable\n") == .enable && WebhookRequest("replay 7") == nil && WebhookRequest("") == nil)
+    let request = try #require(WebhookRequest("replay evt_e1_7_64"))
+    #expect(try open(disk, request).progress == DeliveryProgress(cursor: a.place))
+    #expect(try open(disk, .replay(from: JournalPlace(group: 2, record: 8))).progress.cursor.group == 2)
+  }
+}
