@@ -8,9 +8,9 @@ package final class JournalThreads: Sendable {
   private let writers: [Joinable]
   private let reader: Joinable
 
-  /// Starts all three. `wakers` are called when something is stored: that of a thread that takes a turn of the hub then,
-  /// and those of who reads the journal as it grows. Where a thread cannot be started the others end, and the journal
-  /// takes nothing.
+  /// Starts all three. `wakers` are called when something is stored: that of a thread that takes a turn of the hub
+  /// then, and those of who reads the journal as it grows. Where a thread cannot be started the others end, and the
+  /// journal takes nothing.
   package init(
     _ journal: JournalQueue, _ writer: WriterBox, maintenance: JournalMaintenance, history: HistoryReader,
     _ configuration: JournalConfiguration, waking wakers: [Waker], _ log: Log

@@ -50,7 +50,6 @@ extension GroupCommit {
     var groups = PendingGroups()
     var nextLook = Int64.min
     durableGroups.store(writer.next - 1, ordering: .releasing)
-    onChange()
     while true {
       lookAtRoom(writer, next: &nextLook)
       if groups.isEmpty {

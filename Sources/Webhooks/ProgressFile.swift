@@ -1,11 +1,11 @@
-// How far a webhook is, on the disk: a file of lines beside the journal, each with its sum, of which a turn appends one.
-// A kill -9 loses nothing of it; it is brought to stable storage once a second.
+// How far a webhook is, on the disk: a file of lines beside the journal, each with its sum, of which a turn appends
+// one. A kill -9 loses nothing of it; it is brought to stable storage once a second.
 //
 //     SUM locationhub-webhook 1 EPOCH         the first line: the epoch of the ids
 //     SUM GROUP RECORD on|off [+CHANNEL GROUP RECORD FAILURES FIRST-TRY]… [-CHANNEL]…
 //
-// A line has the cursor, whether the webhook is enabled, and those channels behind the cursor that have changed. What is
-// torn at the end is not read. When the lines have grown enough, the state is written to a new file that takes the
+// A line has the cursor, whether the webhook is enabled, and those channels behind the cursor that have changed. What
+// is torn at the end is not read. When the lines have grown enough, the state is written to a new file that takes the
 // place of this one.
 import HubJournal
 import HubMessages

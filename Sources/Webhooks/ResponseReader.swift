@@ -1,5 +1,5 @@
-// The answer of a receiver, taken off a connection as its bytes come (RFC 9112). Its status is all that counts; the body
-// is read only so that the connection can be used again.
+// The answer of a receiver, taken off a connection as its bytes come (RFC 9112). Its status is all that counts; the
+// body is read only so that the connection can be used again.
 import HubBytes
 import HubHTTP
 

@@ -1,6 +1,6 @@
 // When a failed delivery is tried again. The steps are those of the specification's example
-// (https://github.com/standard-webhooks/standard-webhooks, "Deliverability and reliability"), with chance on top, so that
-// webhooks which failed together do not come back together.
+// (https://github.com/standard-webhooks/standard-webhooks, "Deliverability and reliability"), with chance on top, so
+// that webhooks which failed together do not come back together.
 
 /// The delays between the tries of one event.
 public enum RetrySchedule {

@@ -50,7 +50,8 @@ extension ResponseReader {
 }
 
 extension WebhookLoop {
-  /// Nanoseconds from a try's begin to the head of its answer, with the look-up of the name. Past it the try has failed.
+  /// Nanoseconds from a try's begin to the head of its answer, with the look-up of the name. Past it the try has
+  /// failed.
   static let answerTime: Int64 = 15_000_000_000
   /// For how long a connection that has nothing to send is kept, in nanoseconds.
   static let idleTime: Int64 = 30_000_000_000

@@ -1,5 +1,5 @@
-// From an event to bytes on a connection: the request (Standard Webhooks), the address of its receiver, and a connection
-// that has nothing to do, or a new one.
+// From an event to bytes on a connection: the request (Standard Webhooks), the address of its receiver, and a
+// connection that has nothing to do, or a new one.
 import HubBytes
 import HubJournal
 import HubMessages

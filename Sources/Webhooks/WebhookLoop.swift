@@ -1,5 +1,5 @@
-// The thread of the webhooks: an event loop with the connections to their receivers. It reads the journal behind what is
-// stored, so the hub and its loops know nothing of it and never wait for it.
+// The thread of the webhooks: an event loop with the connections to their receivers. It reads the journal behind what
+// is stored, so the hub and its loops know nothing of it and never wait for it.
 //
 // The files: +Sending (addresses, connections, requests), +Answers (what came of them).
 import HubBytes

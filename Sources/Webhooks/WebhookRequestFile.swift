@@ -27,7 +27,8 @@ public enum WebhookRequest: Sendable, Equatable {
 
   static func file(_ name: String) -> String { name + ".request" }
 
-  /// Leaves a request for the webhook `name` of the hub whose journal is in `directory`. `text` is one that `init` takes.
+  /// Leaves a request for the webhook `name` of the hub whose journal is in `directory`. `text` is one that `init`
+  /// takes.
   public static func leave(_ text: String, for name: String, journal directory: String) throws(JournalError) {
     let files = try DiskFiles(beside: directory + "/" + folder)
     do throws(SystemError) {

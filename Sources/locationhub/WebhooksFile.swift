@@ -47,7 +47,7 @@ struct WebhooksFile: Sendable {
     Setting(
       "concurrency", \.concurrency, .whole(1...WebhookRule.maximumConcurrency), "N", "requests under way at once"),
     Setting(
-      "give-up-after", \.giveUpAfter, .number(1...2_592_000), "SECONDS", "an event that fails so long is a dead letter"),
+      "give-up-after", \.giveUpAfter, .number(1...2_592_000), "SECONDS", "an event that fails longer is a dead letter"),
   ]
 
   /// Reads and checks a file.
@@ -68,7 +68,8 @@ struct WebhooksFile: Sendable {
     return endpoints
   }
 
-  /// The text of each webhook, with the other lines left empty, so that lines keep their numbers in what is said of them.
+  /// The text of each webhook, with the other lines left empty, so that lines keep their numbers in what is said of
+  /// them.
   private static func sections(of text: String, _ path: String) throws(CommandError) -> [(name: String, text: String)] {
     var sections: [(name: String, text: String)] = []
     var empty = ""
@@ -116,8 +117,8 @@ struct WebhooksFile: Sendable {
       return try WebhookSigner(secrets: good.count == secrets.count ? good : [], key: key)
     } catch {
       throw .failed(
-        "\(place): cannot use \(secretFile)\(signKey.map { " or \($0)" } ?? ""): expected one or two lines of whsec_ and "
-          + "base64 of 32 to 64 bytes (echo whsec_$(openssl rand -base64 32)), and a private Ed25519 key")
+        "\(place): cannot use \(secretFile)\(signKey.map { " or \($0)" } ?? ""): expected one or two lines of whsec_ "
+          + "and base64 of 32 to 64 bytes (echo whsec_$(openssl rand -base64 32)), and a private Ed25519 key")
     }
   }
 
