@@ -1,4 +1,4 @@
-// The files that `serve` checks tokens with: read at the start, and again on SIGHUP. And the key of riders' names for
+// The settings of tokens, and the files that `serve` checks them with: read at the start, and again on SIGHUP. And the key of riders' names for
 // drivers, which is read at the start alone.
 import HubCommandLine
 import HubCore
@@ -8,6 +8,30 @@ import HubTokens
 import HubTransport
 
 extension ServeOptions {
+  static let tokens: [Setting<ServeOptions>] = [
+    Setting(
+      "token-keys", \.tokenKeys, .text, "FILE", "take tokens that these keys sign: PEM, a JSON Web Key Set, or a secret"
+    ),
+    Setting(
+      "token-sign-key", \.tokenSignKey, .text, "FILE",
+      "sign the tokens of shared trips with this key, and take them: PEM, a JSON Web Key, or a secret"),
+    Setting("token-issuer", \.tokenIssuer, .text, "TEXT", "take only tokens with this iss"),
+    Setting("token-audience", \.tokenAudience, .text, "TEXT", "take only tokens whose aud is this, or names it"),
+    Setting(
+      "device-keys", \.deviceKeys, .text, "FILE",
+      "take phones' keys: lines of a driver's id and a key's SHA-256, as `locationhub device add` prints them"),
+    Setting("revoked", \.revoked, .text, "FILE", "refuse tokens whose jti or sub is a line of this file"),
+    Setting(
+      "grant-grace", \.server.timings.tripGrace, .number(0...3600), "SECONDS",
+      "an ended trip's positions go on so long, then nobody else sees it"),
+    Setting(
+      "device-interval", \.server.timings.deviceInterval, .number(1...86_400), "SECONDS",
+      "how seldom phone apps may send that post in their own formats, before their driver is offline"),
+    Setting(
+      "pseudonym-key", \.pseudonymKey, .text, "FILE", "32 hex digits that riders' names for drivers are made with",
+      otherwise: "the journal's"),
+  ]
+
   /// What `--token-keys` and the options beside it say; nil where no tokens are taken.
   func tokenAccess() throws(CommandError) -> TokenAccess? {
     let signer = server.tokenSigner.map { [$0] } ?? []
