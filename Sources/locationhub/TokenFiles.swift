@@ -1,5 +1,5 @@
-// The settings of tokens, and the files that `serve` checks them with: read at the start, and again on SIGHUP. And the key of riders' names for
-// drivers, which is read at the start alone.
+// The settings of tokens, and the files that `serve` checks them with: read at the start, and again on SIGHUP. And the
+// key of riders' names for drivers, which is read at the start alone.
 import HubCommandLine
 import HubCore
 import HubGateway
