@@ -185,7 +185,7 @@ microbench: deps
 gps-score: release
 	@loadtest/gps-score.py .build/release/locationhub ../shared
 
-# The hub's port is 18080, the next three are taken as well.
+# The hub's port is 18080, the next four are taken as well.
 test-monitoring: DEPS := prometheus redis-server
 test-monitoring: release
 	@deploy/check-monitoring.py .build/release/locationhub || [ $$? = 77 ]

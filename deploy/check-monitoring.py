@@ -10,7 +10,8 @@
 # this says so.
 #
 # Exit code 0 where all holds, 1 where something does not, 77 where a tool is missing, which it names.
-import json, os, pathlib, re, shutil, subprocess, sys, tempfile, time, urllib.parse, urllib.request
+import base64, http.server, json, os, pathlib, re, shutil, subprocess, sys, tempfile, threading, time
+import urllib.parse, urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 30
@@ -69,6 +70,30 @@ def join_cluster(directory, port, engine):
         f"name = a\nadvertise = 127.0.0.1:{port}\nkey-file = {directory}/cluster.key\n"
         f"bus = redis://127.0.0.1:{engine}\nledger = redis://127.0.0.1:{engine}\n")
     return ["--cluster", str(directory / "hub.cluster")]
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """Takes every event."""
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def set_webhook(directory, port):
+    """The file of a webhook whose receiver listens there."""
+    receiver = http.server.ThreadingHTTPServer(("127.0.0.1", port), Receiver)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    (directory / "secret").write_text("whsec_" + base64.b64encode(os.urandom(32)).decode() + "\n")
+    (directory / "webhooks").write_text(
+        f"[all]\nurl = http://127.0.0.1:{port}/\nallow = 127.0.0.1\nchannel = *\n"
+        f"secret-file = {directory}/secret\n")
+    return ["--webhooks", str(directory / "webhooks")]
 
 
 def start_hub(program, directory, port, admin, options):
@@ -133,13 +158,13 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
         try:
-            options = []
+            cluster = []
             if shutil.which("redis-server"):
                 running.append(start_engine(directory, first + 3))
-                options = join_cluster(directory, port, first + 3)
+                cluster = join_cluster(directory, port, first + 3)
             else:
                 print("left out: what is about clusters needs redis-server")
-            running.append(start_hub(program, directory, port, admin, options))
+            running.append(start_hub(program, directory, port, admin, set_webhook(directory, first + 4) + cluster))
             page = f"http://127.0.0.1:{admin}/metrics"
             check_page(checks, wait_for(page), "that has just started")
             running.append(start_prometheus(directory, web, admin))
@@ -150,7 +175,7 @@ def main():
             checks.check(load.returncode == 0, f"simulate: {load.stdout}{load.stderr}")
             loaded = get(page)
             check_page(checks, loaded, "under load")
-            rules = check_expressions(checks, f"http://127.0.0.1:{web}", loaded, bool(options))
+            rules = check_expressions(checks, f"http://127.0.0.1:{web}", loaded, bool(cluster))
             series = sum(not line.startswith("#") for line in loaded.splitlines())
             print(f"{len(expressions())} expressions of the dashboard, {rules} alerts, {series} series,",
                   f"{checks.failures} failures")
