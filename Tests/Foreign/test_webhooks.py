@@ -15,6 +15,7 @@ import os
 import pathlib
 import random
 import signal
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -26,6 +27,7 @@ from unittest import mock
 import standardwebhooks
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from hub_process import HubProcess
 
@@ -94,12 +96,14 @@ class SignatureTests(unittest.TestCase):
 class Receiver:
     """Takes webhooks, verifies each, and answers as it is told."""
 
-    def __init__(self, secret, answer=lambda event: 204):
+    def __init__(self, secret, answer=lambda event: 204, tls=None):
         self.webhook = standardwebhooks.Webhook(secret)
         self.answer = answer
         # (webhook-id, payload, answer) in the order in which they came, and the ids of those that were taken.
         self.requests = []
         self.taken = set()
+        # Headers and bodies.
+        self.signed = []
         self.changed = threading.Condition()
         receiver = self
 
@@ -109,6 +113,7 @@ class Receiver:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"])).decode()
                 payload = receiver.webhook.verify(body, {name.lower(): text for name, text in self.headers.items()})
+                receiver.signed.append((self.headers, body))
                 with receiver.changed:
                     status = receiver.answer(payload)
                     receiver.requests.append((self.headers["webhook-id"], payload, status))
@@ -139,6 +144,8 @@ class Receiver:
         self.closing = threading.Event()
         self.server = Server(("127.0.0.1", 0), Handler)
         self.port = self.server.server_address[1]
+        if tls:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def wait(self, condition, seconds=60):
@@ -164,9 +171,9 @@ class DeliveryTests(unittest.TestCase):
         self.addCleanup(receiver.close)
         return receiver
 
-    def configure(self, name, receiver, *lines, allow="127.0.0.0/8"):
+    def configure(self, name, receiver, *lines, allow="127.0.0.0/8", host="http://127.0.0.1"):
         text = "\n".join([
-            f"[{name}]", f"url = http://127.0.0.1:{receiver.port}/hook?a=b", f"secret-file = {self.folder}/secret",
+            f"[{name}]", f"url = {host}:{receiver.port}/hook?a=b", f"secret-file = {self.folder}/secret",
             f"allow = {allow}", *(lines or ["channel = *"]), ""])
         path = pathlib.Path(self.folder, "webhooks")
         path.write_text(text)
@@ -191,6 +198,36 @@ class DeliveryTests(unittest.TestCase):
         self.assertEqual(payload["type"], "notification.message")
         self.assertEqual(payload["data"]["channel"], "trip:T1")
         wait_for(lambda: figure(hub, "webhook_deliveries_total", 'webhook="orders",outcome="delivered"') == 3)
+
+    def test_over_tls_by_name_signed_by_a_key_too(self):
+        certificate, key, signer = (os.path.join(self.folder, name) for name in ("tls.pem", "tls.key", "sign.key"))
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+             "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
+            check=True, capture_output=True)
+        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", signer], check=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        trusted, strange = self.receiver(tls=context), self.receiver(tls=context)
+        events = ["channel = trip:T1", "type = notification.message", f"sign-key = {signer}"]
+        # ::1 as well, which localhost may be first: nobody listens there, and the next address is taken.
+        places = ["allow = ::1", *events]
+        self.configure("orders", trusted, f"ca = {certificate}", *places, host="https://localhost")
+        file = pathlib.Path(self.folder, "webhooks")
+        text = file.read_text()
+        self.configure("strange", strange, *places, host="https://localhost")
+        file.write_text(text + file.read_text())
+        hub = self.hub(str(file))
+        for number in range(5):
+            notify(hub, "T1", number)
+        trusted.wait(lambda r: len(r.taken) == 5)
+        wait_for(lambda: figure(hub, "webhook_deliveries_total", 'webhook="strange",outcome="failed"') > 0)
+        self.assertEqual(strange.requests, [], "its certificate is not the system's")
+        public = load_pem_private_key(pathlib.Path(signer).read_bytes(), None).public_key()
+        for headers, body in trusted.signed:
+            signature = next(s[4:] for s in headers["webhook-signature"].split() if s.startswith("v1a,"))
+            signed = f'{headers["webhook-id"]}.{headers["webhook-timestamp"]}.{body}'.encode()
+            public.verify(base64.b64decode(signature, validate=True), signed)
 
     def test_a_redirect_is_a_failure_and_an_event_comes_again_with_its_id(self):
         answers = iter([302, 500])
