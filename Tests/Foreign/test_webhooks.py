@@ -110,6 +110,10 @@ class Receiver:
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
+            def finish(self):
+                super().finish()
+                self.connection.close()
+
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"])).decode()
                 payload = receiver.webhook.verify(body, {name.lower(): text for name, text in self.headers.items()})
