@@ -104,3 +104,10 @@ public struct EventLoopLimits: Sendable, Hashable {
     precondition(closeMilliseconds >= 0 && acceptRetryMilliseconds >= 0)
   }
 }
+
+extension EventLoopLimits {
+  /// Bytes of the certificates that a client shows, and how many may lead from its own to an authority. Past either its
+  /// handshake fails.
+  static let clientChainBytes = 16 * 1024
+  static let clientChainLength: Int32 = 4
+}

@@ -13,8 +13,9 @@ let serve = Verb(
     Runs the hub until SIGTERM or SIGINT, then tells sessions to go and ends.
     That takes up to 5 s after --drain-delay and --drain-spread.
     Prints "listening on http://HOST:PORT …" (https with --tls-cert) on standard output when it is ready.
-    On SIGHUP it reads the files of --tls-cert, --tls-key, --client-ca, --token-keys, --revoked, --device-keys and --webhooks again;
-    sessions go on, but for revoked ones. It reads --config again, too, and says which settings have changed, and which need a restart.
+    On SIGHUP it reads again the files of --tls-cert, --tls-key, --client-ca, --token-keys, --revoked, --device-keys and
+    --webhooks; sessions go on, but for revoked ones. It reads --config again, too, and says which settings have
+    changed, and which need a restart.
     What is not given is taken from the environment (LHUB_MAX_DRIVERS for --max-drivers), then from the --config file.
     A service manager may hand over the sockets (LISTEN_FDS, named http and admin) and is told how things stand
     (NOTIFY_SOCKET, WATCHDOG_USEC).

@@ -77,7 +77,8 @@ struct ServeOptions: Sendable {
 
   private static let access: [Setting<ServeOptions>] = [
     Setting(
-      "public-gtfs", \.server.isVehicleFeedPublic, "let everybody read GTFS-realtime's vehicle positions, not only ops"),
+      "public-gtfs", \.server.isVehicleFeedPublic,
+      "let everybody read GTFS-realtime's vehicle positions, not only ops"),
     Setting(
       "allow-origin", "ORIGIN", "web pages that may use the hub: https://app.example; * for all",
       mustBe: "scheme://host or scheme://host:port, or *", repeats: true
@@ -311,7 +312,7 @@ extension ServeOptions {
     faults.collect { () throws(CommandError) in
       tlsFiles = try TLSFiles(
         certificates: tlsCertificates, keys: tlsKeys, authorities: clientAuthorities,
-        isKnowing: !server.clientCertificates.isEmpty)
+        hasClientIdentities: !server.clientCertificates.isEmpty)
       server.tls = try tlsFiles?.makeServer()
     }
     checkAccess(&faults)

@@ -40,9 +40,9 @@ struct TLSFiles {
   private let pairs: [(certificate: String, key: String)]
   private let authorities: String?
 
-  /// Nil where the hub is to speak plain HTTP. `isKnowing`: it knows who clients are by their certificates.
+  /// Nil where the hub is to speak plain HTTP. `hasClientIdentities`: `--client-cert` was given.
   init?(
-    certificates: [String], keys: [String], authorities: String?, isKnowing: Bool
+    certificates: [String], keys: [String], authorities: String?, hasClientIdentities: Bool
   ) throws(CommandError) {
     guard certificates.count <= Limits.certificates else {
       throw .usage("--tls-cert may be given \(Limits.certificates) times at most")
@@ -52,8 +52,8 @@ struct TLSFiles {
         ? .usage("--tls-cert needs its key: give --tls-key too")
         : .usage("--tls-key needs its certificate: give --tls-cert too")
     }
-    guard (authorities == nil) == !isKnowing else {
-      throw isKnowing
+    guard (authorities == nil) == !hasClientIdentities else {
+      throw hasClientIdentities
         ? .usage("--client-cert needs to know who signs those certificates: give --client-ca too")
         : .usage("--client-ca lets nobody in by itself: give --client-cert too")
     }

@@ -5,8 +5,16 @@
 enum HTTPFamily: UInt8, CaseIterable {
   case locations, phones, messages, drivers, trips, tracks, fences, notifications, sessions, operators, pages, other
 
-  /// That of paths that begin with `/v1/` and this word.
-  init(word: String) { self = HTTPFamily.allCases.first { $0.name == word } ?? .other }
+  /// That of a path between its slashes: what follows `/v1/` names it, but for a trip's track.
+  init(path: [String]) {
+    if path.first != "v1" || path == ["v1", "about"] {
+      self = .pages
+    } else if path.last?.hasPrefix("track") == true {
+      self = .tracks
+    } else {
+      self = HTTPFamily.allCases.first { $0.name == path[1] } ?? .other
+    }
+  }
 
   /// As the label says it.
   var name: String { "\(self)" }

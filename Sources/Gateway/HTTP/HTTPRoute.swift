@@ -133,14 +133,8 @@ struct HTTPRoute: Sendable {
   /// The `Allow` field of a 405 (RFC 9110 §10.2.1).
   let allowedMethods: String
   /// What the times of its requests count for; nil for what has no answer of its own: a socket's and a stream's time is
-  /// not a request's.
-  var family: HTTPFamily? {
-    if isStream || takesAnyMethod { return nil }
-    if isForPhones { return .phones }
-    if isForOperators { return .operators }
-    if path.first != "v1" || path == ["v1", "about"] { return .pages }
-    return path.last?.hasPrefix("track") == true ? .tracks : HTTPFamily(word: path[1])
-  }
+  /// not a request's. Found once: it takes a comparison with each family's name.
+  let family: HTTPFamily?
 
   init(
     _ path: String, isForOperators: Bool = false, isForAllOrigins: Bool = false, isForPhones: Bool = false,
@@ -157,6 +151,10 @@ struct HTTPRoute: Sendable {
     let hasHead = !takesAnyMethod && !isStream
     allowedMethods = actions.map { $0.method == .get && hasHead ? "GET, HEAD" : "\($0.method.name)" }
       .joined(separator: ", ")
+    family =
+      if isStream || takesAnyMethod { nil } else if isForPhones { .phones } else if isForOperators { .operators } else {
+        HTTPFamily(path: self.path)
+      }
   }
 
   /// What stands in the path where the route has `{id}`; nil where it is another's path.

@@ -101,8 +101,8 @@ private func askClients(_ authorities: [UInt8], _ context: OpaquePointer) throws
   }
   guard count > 0 else { throw .noCertificate }
   unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
-  unsafe SSL_CTX_set_verify_depth(context, 4)
-  unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_CERT_LIST, 16 * 1024, nil)
+  unsafe SSL_CTX_set_verify_depth(context, EventLoopLimits.clientChainLength)
+  unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_CERT_LIST, EventLoopLimits.clientChainBytes, nil)
   // A session that others' signature has begun is not resumed: what a ticket says of the client was checked by them.
   var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
   _ = unsafe SHA256(authorities, authorities.count, &digest)
