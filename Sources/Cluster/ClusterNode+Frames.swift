@@ -134,7 +134,7 @@ extension ClusterNode {
     case .reply(let session, let reply): answered(session, reply)
     // Only who has a session gets these, and this outlet has none.
     case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded, .unsubscribed, .named, .admitted,
-      .conflict, .full, .replaced, .queryResult, .trips, .notified, .fences, .channelRestarted:
+      .conflict, .full, .replaced, .queryResult, .trips, .notified, .fences, .credentials, .revoked, .channelRestarted:
       break
     }
   }

@@ -68,6 +68,10 @@ extension SessionLoop {
     case .trips(let session, let answer, let replyTo): reply(.trips(answer), to: session, replyTo: replyTo)
     case .notified(let session, let answer): reply(.notification(answer), to: session)
     case .fences(let session, let answer): reply(.fences(answer), to: session)
+    case .credentials(let session, let answer): reply(.credentials(answer), to: session)
+    case .revoked(let change):
+      access.value?.stored.apply(change)
+      endRevoked(sessions.slots { $0.isRevoked(by: change) })
     case .channelRestarted(let channel, let answer): fanOut.restarted(channel, answer, in: sessions)
     case .cluster: preconditionFailure("what is the cluster's goes to its own outlet")
     case .queryResult(let session, let result, let replyTo): reply(.query(result), to: session, replyTo: replyTo)

@@ -104,8 +104,6 @@ extension SessionLoop {
     }
   }
 
-  // MARK: Tokens
-
   /// Swaps the token in place. What the new one no longer opens is given up, with `unsubscribed`, `grant_ended`.
   mutating func refresh(_ slot: Int, _ messageID: MessageID, _ request: Refresh) {
     budget.spend(units: access.value?.unitsOfCheck ?? 0)
@@ -120,8 +118,6 @@ extension SessionLoop {
     }
   }
 
-  /// Ends an open session whose token is on the newest list.
-  mutating func endIfRevoked(_ slot: Int) {
-    if sessions[slot].isRevoked(by: access.value) { close(slot, .tokenExpired, "token revoked") }
-  }
+  /// Ends open sessions whose token counts no more.
+  mutating func endRevoked(_ slots: [Int]) { for slot in slots { close(slot, .tokenExpired, "token revoked") } }
 }

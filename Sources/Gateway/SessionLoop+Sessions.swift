@@ -66,7 +66,7 @@ extension SessionLoop {
     counters.sessionOpened(rights.role, carrier, form, isCompressed: isCompressed)
     log.opened(reference(sessions[slot].connection).name, rights.credential)
     control.arm(&sessions[slot], now: now)
-    endIfRevoked(slot)  // while the hub was asked
+    if sessions[slot].isRevoked(by: access.value, now: now.timestamp) { endRevoked([slot]) }  // while the hub was asked
   }
 
   // MARK: From bytes to messages

@@ -162,11 +162,11 @@ struct SessionLoop: ~Copyable {
     hub.assistOthers()
   }
 
-  /// Another loop has put something into this loop's mailbox, or something is stored: both are looked at when the turn
-  /// ends; or somebody asks for counters; or the server is shutting down, which cannot wait for the next second.
+  /// There is something in the mailbox, or stored, which the end of the turn looks at; or new settings or keys,
+  /// somebody asks for counters, or the server is shutting down, which cannot wait for the next second.
   mutating func woken() {
     if http.settings.pickUp() { admission.take(http.settings.configuration) }
-    if access.pickUp() { for slot in 0..<sessions.endIndex { endIfRevoked(slot) } }
+    if access.pickUp() { endRevoked(sessions.slots { $0.isRevoked(by: access.value, now: now.timestamp) }) }
     if report.isAsked { report.publish(allCounters, hub.counters) }
     if shared.lifecycle.isShuttingDown { clock.tick(by: now.uptime) }
   }

@@ -15,6 +15,8 @@ struct Deadlines {
     case tripSilence
     /// An ended trip's grace or retention may be over.
     case trip
+    /// A family of tokens, or a revocation, may have ended.
+    case tokenFamily, revocation
   }
 
   struct Entry {

@@ -87,6 +87,11 @@ public struct HubCounters: Sendable, Equatable {
   /// Fences that fixes were held against, because they have a part of the fix's cell.
   public var fencesLookedAt: UInt64 = 0
 
+  /// Refresh tokens that were used a second time, so that their families ended; and entries of the audit trail that
+  /// were not written.
+  public var tokensReused: UInt64 = 0
+  public var auditLeftOut: UInt64 = 0
+
   /// Batches whose older fixes were looked for in the journal.
   public var lookups: UInt64 = 0
 

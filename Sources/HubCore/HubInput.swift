@@ -206,6 +206,10 @@ public enum HubInput: Sendable {
   indirect case notify(SessionRef, NotificationPost)
   /// Of ops, over HTTP.
   indirect case fences(SessionRef, FenceQuestion)
+  /// About tokens, over HTTP; answered by `.credentials`.
+  indirect case credentials(SessionRef, CredentialQuestion, AuditSource)
+  /// Something about tokens that was refused before it came to the hub.
+  indirect case audit(AuditEntry)
   /// `replyTo` is the message's id; over HTTP there is none.
   indirect case query(SessionRef, HubQuery, replyTo: MessageID? = nil)
   /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.

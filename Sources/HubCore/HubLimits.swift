@@ -134,6 +134,31 @@ public struct HubLimits: Sendable, Equatable {
   public var missedFixesPerDriver = 4096
   public var missedFixes = 1 << 20
 
+  // MARK: Tokens
+
+  /// Families of tokens (`POST /v1/tokens`), ended ones included as long as their access tokens would hold; some 700
+  /// bytes each, and up to `claimBytes` more. At it a further one is refused with `storage_full`.
+  public var tokenFamilies = 100_000
+  /// Those of one `sub`: past it the one that was refreshed least recently ends.
+  static let tokenFamiliesPerSubject = 16
+  /// Bytes of a family's claims beyond `sub` and `role`. Past it: `too_large`.
+  public static let claimBytes = 2048
+  /// Revoked names, some 300 bytes each. At it a further one is refused with `storage_full`.
+  public var revocations = 100_000
+  public static let revocationsPerPage = 1000
+  /// Entries of the audit trail in one second, of one identity or address, and of how many of these. Past it they are
+  /// counted.
+  static let auditEntriesPerSecond = 10
+  static let auditedPerSecond = 1000
+  /// How long access and refresh tokens hold; how long the refresh token before the newest is answered as that was, and
+  /// how long before its start a hub may have given an answer that was lost with it; and how much longer than a token
+  /// its revocation stays, for clocks that differ.
+  static let accessTokenMilliseconds: Int64 = 900_000
+  static let refreshTokenMilliseconds: Int64 = 30 * 86_400_000
+  static let refreshGraceMilliseconds: Int64 = 10_000
+  static let restartMilliseconds: Int64 = 60_000
+  static let revocationMarginMilliseconds: Int64 = 60_000
+
   /// Seconds of the hub's own figures that are kept, some 500 bytes each. Past it the oldest are forgotten.
   public var figures = 600
 
@@ -173,6 +198,7 @@ public struct HubLimits: Sendable, Equatable {
     precondition(fencePositions >= DriverSearch.maximumPositions, "one fence must fit")
     precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
     precondition(fixTimesPerDriver > 0 && driversWithFixTimes >= 0)
+    precondition(tokenFamilies >= 1 && revocations >= 1)
   }
 }
 

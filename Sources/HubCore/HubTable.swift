@@ -7,6 +7,7 @@ public enum HubTable: UInt8, Sendable, CaseIterable {
   case drivers, trips, channels, events, eventContents, profiles, areas, queries, tripLists, driverLists, routePoints
   case fences, fencePositions, roamingFences, fenceStays, fencePairs
   case fixTimes, missedFixes, waitingFixes, waitingResumes
+  case tokenFamilies, revocations
 
   /// As the metrics have it.
   public var name: StaticString {
@@ -31,6 +32,8 @@ public enum HubTable: UInt8, Sendable, CaseIterable {
     case .missedFixes: "missed_fixes"
     case .waitingFixes: "waiting_fixes"
     case .waitingResumes: "waiting_resumes"
+    case .tokenFamilies: "token_families"
+    case .revocations: "revocations"
     }
   }
 }
@@ -38,7 +41,7 @@ public enum HubTable: UInt8, Sendable, CaseIterable {
 /// What one driver, rider, session or place may take of a table.
 public enum ShareLimit: UInt8, Sendable, CaseIterable {
   case tripsPerDriver, tripsPerRider, queriesPerSession, queriesPerIdentity
-  case fencesPerCell, fencesPerDriver, pairsPerDriver, missedFixesPerDriver
+  case fencesPerCell, fencesPerDriver, pairsPerDriver, missedFixesPerDriver, tokenFamiliesPerSubject
 
   /// As the metrics have it.
   public var name: StaticString {
@@ -51,6 +54,7 @@ public enum ShareLimit: UInt8, Sendable, CaseIterable {
     case .fencesPerDriver: "fences_per_driver"
     case .pairsPerDriver: "pairs_per_driver"
     case .missedFixesPerDriver: "missed_fixes_per_driver"
+    case .tokenFamiliesPerSubject: "token_families_per_sub"
     }
   }
 }
@@ -123,6 +127,8 @@ extension HubLimits {
     case .missedFixes: missedFixes
     case .waitingFixes: waitingFixes
     case .waitingResumes: waitingResumes
+    case .tokenFamilies: tokenFamilies
+    case .revocations: revocations
     }
   }
 }

@@ -14,6 +14,12 @@ public struct Timestamp: Sendable, Hashable, Comparable, BitwiseCopyable {
     return Timestamp(milliseconds: milliseconds - (rest < 0 ? rest + 1000 : rest))
   }
 
+  /// Stays within what 64 bits hold.
+  @inlinable public static func + (time: Timestamp, milliseconds: Int64) -> Timestamp {
+    let (sum, overflow) = time.milliseconds.addingReportingOverflow(milliseconds)
+    return Timestamp(milliseconds: overflow ? (milliseconds < 0 ? .min : .max) : sum)
+  }
+
   /// Seconds from `earlier` to this time; negative when this one is before.
   @inlinable public func seconds(since earlier: Timestamp) -> Double {
     Double(milliseconds &- earlier.milliseconds) / 1000

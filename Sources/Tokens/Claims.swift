@@ -1,5 +1,5 @@
 // What a token says, after it was checked (RFC 7519 §4, and the hub's own claims: protocol/tokens.md).
-import HubBytes
+package import HubBytes
 public import HubMessages
 
 /// The claims of a token that was accepted.
@@ -9,7 +9,7 @@ public struct Claims: Sendable, Equatable {
   public var role: Role
   /// `exp`, to the millisecond; nil where the token does not expire.
   public var expires: Timestamp?
-  /// Nil where the token has no `trips`, `channels`, `limits`, `vehicleType`, `tags` and `jti`.
+  /// Nil where the token has no `trips`, `channels`, `limits`, `vehicleType`, `tags`, `jti` and `tier`.
   public var grants: Grants?
 
   public init(subject: Identifier, role: Role, expires: Timestamp? = nil, grants: Grants? = nil) {
@@ -22,7 +22,7 @@ public struct Claims: Sendable, Equatable {
 
 extension Claims {
   /// Reads the claims; that they were signed, and hold now and here, is the verifier's business.
-  init(_ members: [String: JSONValue]) throws(TokenError) {
+  package init(members: [String: JSONValue]) throws(TokenError) {
     guard let sub = present(members, "sub") else { throw .missing(.sub) }
     guard let subject = sub.string.flatMap({ Identifier($0) }) else { throw .invalid(.sub) }
     guard let roleValue = present(members, "role") else { throw .missing(.role) }
@@ -52,8 +52,14 @@ extension Claims {
       tokenID = id
     }
     let vehicle = try vehicle(members)
-    if trips.isEmpty, channels.isEmpty, limits == nil, vehicle == nil, tokenID == nil { return nil }
-    return Grants(trips: trips, channels: channels, limits: limits, vehicle: vehicle, tokenID: tokenID)
+    var tier: InlineText?
+    if let value = present(members, "tier") {
+      guard let text = value.string, let name = InlineText(text), !name.isEmpty else { throw .invalid(.tier) }
+      tier = name
+    }
+    if trips.isEmpty, channels.isEmpty, limits == nil, vehicle == nil, tokenID == nil, tier == nil { return nil }
+    return Grants(
+      trips: trips, channels: channels, limits: limits, vehicle: vehicle, tokenID: tokenID, tier: tier)
   }
 
   /// Bounded as in `driver_status`.

@@ -33,18 +33,23 @@ public struct NamePattern: Sendable, Equatable {
 
 /// A channel, or all of a kind whose id has a beginning: `trip:T1`, `trip:zone7-*`, `driver:*`.
 public struct ChannelPattern: Sendable, Equatable {
-  /// The kinds that can be granted. Areas and places are for riders and ops, and `fleet` is for ops, whatever a token
-  /// says.
+  /// The kinds that can be granted. Areas and places are for riders and ops, and the channel `fleet` is for ops,
+  /// whatever a token says: `fleet` opens the feed of all vehicles over HTTP.
   public enum Kind: String, Sendable, CaseIterable {
-    case trip, driver, fence
+    case trip, driver, fence, fleet
   }
 
   public let kind: Kind
   public let name: NamePattern
 
-  /// Nil where the text is not `trip:`, `driver:` or `fence:` and a pattern of an id.
+  /// Nil where the text is not `fleet`, and not `trip:`, `driver:` or `fence:` and a pattern of an id.
   public init?(_ pattern: String) {
+    if pattern == Kind.fleet.rawValue, let all = NamePattern("*") {
+      (kind, name) = (.fleet, all)
+      return
+    }
     guard let colon = pattern.firstIndex(of: ":"), let kind = Kind(rawValue: String(pattern[..<colon])),
+      kind != .fleet,
       let name = NamePattern(String(pattern[pattern.index(after: colon)...]))
     else { return nil }
     self.kind = kind
@@ -54,12 +59,12 @@ public struct ChannelPattern: Sendable, Equatable {
   public func matches(_ channel: Channel) -> Bool {
     switch (kind, channel) {
     case (.trip, .trip(let id)), (.driver, .driver(let id)), (.fence, .fence(let id)): name.matches(id)
-    case (.trip, _), (.driver, _), (.fence, _): false
+    case (.trip, _), (.driver, _), (.fence, _), (.fleet, _): false
     }
   }
 
   /// As a claim has it.
-  public var description: String { "\(kind.rawValue):\(name.description)" }
+  public var description: String { kind == .fleet ? kind.rawValue : "\(kind.rawValue):\(name.description)" }
 }
 
 /// A session's own limits, in place of the hub's.
@@ -89,16 +94,29 @@ public final class Grants: Sendable {
   public let vehicle: VehicleClaims?
   /// `jti`: the name by which the token can be revoked.
   public let tokenID: InlineText?
+  /// `tier`: which of the operator's limits hold, where the token has none of its own.
+  public let tier: InlineText?
 
   public init(
     trips: [NamePattern] = [], channels: [ChannelPattern] = [], limits: SessionLimits? = nil,
-    vehicle: VehicleClaims? = nil, tokenID: InlineText? = nil
+    vehicle: VehicleClaims? = nil, tokenID: InlineText? = nil, tier: InlineText? = nil
   ) {
     self.trips = trips
     self.channels = channels
     self.limits = limits
     self.vehicle = vehicle
     self.tokenID = tokenID
+    self.tier = tier
+  }
+
+  /// The same with this `jti`.
+  public func named(_ tokenID: InlineText) -> Grants {
+    Grants(trips: trips, channels: channels, limits: limits, vehicle: vehicle, tokenID: tokenID, tier: tier)
+  }
+
+  /// The same with these limits.
+  public func limited(to limits: SessionLimits) -> Grants {
+    Grants(trips: trips, channels: channels, limits: limits, vehicle: vehicle, tokenID: tokenID, tier: tier)
   }
 
   /// Whether `trips` has the trip. O(entries), no allocation.
@@ -106,6 +124,9 @@ public final class Grants: Sendable {
     for pattern in trips where pattern.matches(trip) { return true }
     return false
   }
+
+  /// Whether the feed of all vehicles may be read.
+  public var opensVehicleFeed: Bool { channels.contains { $0.kind == .fleet } }
 
   /// Whether `channels` has the channel, or `trips` the trip of a trip's channel.
   public func opens(_ channel: Channel) -> Bool {
@@ -126,6 +147,6 @@ extension Grants? {
 extension Grants: Equatable {
   public static func == (a: Grants, b: Grants) -> Bool {
     a.trips == b.trips && a.channels == b.channels && a.limits == b.limits && a.vehicle == b.vehicle
-      && a.tokenID == b.tokenID
+      && a.tokenID == b.tokenID && a.tier == b.tier
   }
 }

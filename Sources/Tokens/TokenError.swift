@@ -24,12 +24,14 @@ public enum TokenError: Error, Equatable, Sendable {
   case missing(Claim)
   /// A claim has the wrong type, or a value out of its range.
   case invalid(Claim)
-  /// The revocation list has its `jti` or its `sub`.
+  /// Its `jti` or its `sub` is revoked.
   case revoked
+  /// Its `tier` is none of the hub's.
+  case unknownTier
 
   /// The claims that can be at fault.
   public enum Claim: String, Sendable {
-    case sub, role, trips, channels, limits, vehicleType, tags, exp, nbf, jti
+    case sub, role, trips, channels, limits, vehicleType, tags, exp, nbf, jti, tier
   }
 }
 
@@ -53,6 +55,7 @@ extension TokenError: CustomStringConvertible {
     case .missing(let claim): "the token has no \(claim.rawValue)"
     case .invalid(let claim): "the token's \(claim.rawValue) is not of the right form"
     case .revoked: "the token was revoked"
+    case .unknownTier: "this hub has no tier of the token's name"
     }
   }
 }

@@ -11,6 +11,11 @@ extension Grants {
   public static let maximumEntries = 256
 }
 
+extension SessionLimits {
+  /// Named tiers of limits that an operator may have.
+  public static let maximumTiers = 16
+}
+
 extension KeySet {
   /// Keys of a set: all that fit are tried where a token names none.
   public static let maximumKeys = 64

@@ -24,7 +24,7 @@ extension SigningKey {
     header.append(",\"typ\":\"JWT\"")
     header.append(",\"kid\":", keyID ?? self.keyID)
     header.append("}")
-    return try signed(header: header.array(), payload: request.json())
+    return try signed(header: header.array(), payload: request.payload())
   }
 
   /// Any header and payload, signed (RFC 7515 §5.1): for tests of what is refused, and for claims that are not the
@@ -36,8 +36,8 @@ extension SigningKey {
 }
 
 extension TokenRequest {
-  /// The claims as the payload has them.
-  func json() -> [UInt8] {
+  /// The claims as a token's payload has them.
+  public func payload() -> [UInt8] {
     var text = ByteBuffer(capacity: 256)
     text.append("{\"sub\":", claims.subject)
     text.append(",\"role\":", claims.role.name)
@@ -57,6 +57,7 @@ extension TokenRequest {
     if !grants.channels.isEmpty { text.append(",\"channels\":", grants.channels.map(\.description)) }
     text.append(",\"vehicleType\":", grants.vehicle?.vehicleType)
     text.append(",\"tags\":", grants.vehicle?.tags)
+    text.append(",\"tier\":", grants.tier)
     guard let limits = grants.limits else { return }
     text.append(",\"limits\":{")
     text.append("\"rate\":", limits.rate)

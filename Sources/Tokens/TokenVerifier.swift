@@ -48,7 +48,7 @@ public struct TokenVerifier: Sendable {
 
     guard let members = JSONValue(parsing: payload)?.members else { throw .badClaims }  // RFC 7519 §7.2 step 10
     try check(members, now)
-    return try Claims(members)
+    return try Claims(members: members)
   }
 
   /// The keys that may have signed, by the header: RFC 7515 §5.2 steps 3 to 5.

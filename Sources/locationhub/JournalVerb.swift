@@ -18,7 +18,8 @@ let journal = Verb(
     backup: copies what is stored to TARGET, a new directory, and reads it back: serve --data TARGET starts from it.
     """,
   options: [
-    Option("since", "TIME", "export: from the segment on in which this time is (RFC 3339, or ms since 1970)")
+    Option("since", "TIME", "export: from the segment on in which this time is (RFC 3339, or ms since 1970)"),
+    Option("audit", nil, "export: only who made, refreshed, ended and revoked tokens, and was refused (protocol/tokens.md)"),
   ],
   run: runJournal)
 
@@ -32,11 +33,13 @@ private func runJournal(_ arguments: Arguments) throws(CommandError) -> ExitCode
   }
   let since = try arguments.string("since").map { (text) throws(CommandError) in try time(text) }
   guard since == nil || word == "export" else { throw .usage("--since is for journal export") }
+  let isAudit = arguments.has("audit")
+  guard !isAudit || word == "export" else { throw .usage("--audit is for journal export") }
   let action: (DiskFiles) throws(JournalError) -> ExitCode
   switch word {
   case "inspect": action = inspect
   case "verify": action = verify
-  case "export": action = { (files) throws(JournalError) in try export(files, since: since) }
+  case "export": action = { (files) throws(JournalError) in try export(files, since: since, isAudit: isAudit) }
   case "backup": action = { (files) throws(JournalError) in try backup(files, to: arguments.operands[2]) }
   default: throw .usage("journal knows inspect, verify, export and backup, not \(word)")
   }
@@ -143,7 +146,7 @@ private func verify(_ files: DiskFiles) throws(JournalError) -> ExitCode {
 
 // MARK: - export
 
-private func export(_ files: DiskFiles, since: Timestamp?) throws(JournalError) -> ExitCode {
+private func export(_ files: DiskFiles, since: Timestamp?, isAudit: Bool) throws(JournalError) -> ExitCode {
   do throws(SystemError) { try blockSignals([SIGPIPE]) } catch { throw .system(error, file: files.path) }
   var output = ByteBuffer()
   var hasReader = true
@@ -156,7 +159,9 @@ private func export(_ files: DiskFiles, since: Timestamp?) throws(JournalError) 
   do throws(JournalError) {
     try unsafe forEachGroup(of: files, limits: JournalLimits(), since: since?.milliseconds ?? .min) {
       (number, records) throws(InvalidPayload) in
-      try asPayload { () throws(RecordError) in try unsafe RecordJSON.write(records, group: number, into: &output) }
+      try asPayload { () throws(RecordError) in 
+        try unsafe RecordJSON.write(records, group: number, onlyAudit: isAudit, into: &output)
+      }
       flush(over: 1 << 16)
       return hasReader
     }

@@ -1,6 +1,7 @@
 // The settings of `serve`: one row each, from which come its options, the lines of a settings file, the variables of
 // the environment, the help, the checks and the table in deploy/README.md (`make docs`). Defaults stand in
 // `ServerConfiguration`, `Limits` and `HubLimits`; what bounds nobody from outside has no row.
+import HubBytes
 import HubCommandLine
 import HubCore
 import HubGateway
@@ -9,6 +10,7 @@ import HubMessages
 import HubPages
 import HubRuntime
 import HubSystem
+import HubTokens
 import HubTransport
 
 /// What `serve` is told.
@@ -26,6 +28,8 @@ struct ServeOptions: Sendable {
   var tokenIssuer: String?
   var tokenAudience: String?
   var revoked: String?
+  /// Of sessions, by the name that a token gives.
+  var tiers: [InlineText: SessionLimits] = [:]
   var pseudonymKey: String?
   var journal = JournalConfiguration(directory: "./data")
   var hasNoJournal = false

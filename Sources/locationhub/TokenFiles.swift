@@ -1,5 +1,6 @@
 // The settings of tokens, and the files that `serve` checks them with: read at the start, and again on SIGHUP. And the
 // key of riders' names for drivers, which is read at the start alone.
+import HubBytes
 import HubCommandLine
 import HubCore
 import HubGateway
@@ -14,12 +15,17 @@ extension ServeOptions {
     ),
     Setting(
       "token-sign-key", \.tokenSignKey, .text, "FILE",
-      "sign the tokens of shared trips with this key, and take them: PEM, a JSON Web Key, or a secret"),
+      "sign tokens of shared trips and POST /v1/tokens with this key, and take them: PEM, a JSON Web Key, or a secret"),
     Setting("token-issuer", \.tokenIssuer, .text, "TEXT", "take only tokens with this iss"),
     Setting("token-audience", \.tokenAudience, .text, "TEXT", "take only tokens whose aud is this, or names it"),
     Setting(
       "device-keys", \.deviceKeys, .text, "FILE",
       "take phones' keys: lines of a driver's id and a key's SHA-256, as `locationhub device add` prints them"),
+    Setting(
+      "tier", "NAME=RATE,BURST", "limits of sessions whose token has this tier: units a second, and at once",
+      mustBe: "NAME=RATE,BURST: 1-64 bytes, 0-1000000 and 1-1000000; at most \(SessionLimits.maximumTiers)",
+      range: "1-64 bytes, 0-1000000, 1-1000000", repeats: true
+    ) { $0.addTier($1) },
     Setting("revoked", \.revoked, .text, "FILE", "refuse tokens whose jti or sub is a line of this file"),
     Setting(
       "grant-grace", \.server.timings.tripGrace, .number(0...3600), "SECONDS",
@@ -36,8 +42,10 @@ extension ServeOptions {
   func tokenAccess() throws(CommandError) -> TokenAccess? {
     let signer = server.tokenSigner.map { [$0] } ?? []
     guard tokenKeys != nil || deviceKeys != nil || !signer.isEmpty else {
-      for (name, value) in [("token-issuer", tokenIssuer), ("token-audience", tokenAudience), ("revoked", revoked)]
-      where value != nil {
+      for (name, value) in [
+        ("token-issuer", tokenIssuer), ("token-audience", tokenAudience), ("revoked", revoked),
+        ("tier", tiers.isEmpty ? nil : ""),
+      ] where value != nil {
         throw .usage("--\(name) is about tokens: give --token-keys too")
       }
       return nil
@@ -45,6 +53,7 @@ extension ServeOptions {
     let policy = TokenPolicy(issuer: tokenIssuer, audience: tokenAudience)
     let issuers = try tokenKeys.map { (file) throws(CommandError) in try readKeys(file).keys } ?? []
     var access = TokenAccess(verifier: TokenVerifier(keys: KeySet(keys: issuers + signer), policy: policy))
+    access.tiers = tiers
     if let revoked {
       access.revoked = try use(revoked) { (bytes) throws(KeyError) in try RevocationList(parsing: bytes) }
     }
@@ -52,6 +61,18 @@ extension ServeOptions {
       access.devices = try use(deviceKeys) { (bytes) throws(KeyError) in try DeviceKeys(parsing: bytes) }
     }
     return access
+  }
+
+  /// False where it is none, or one too many.
+  private mutating func addTier(_ text: String) -> Bool {
+    let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, let name = InlineText(String(parts[0])), !name.isEmpty else { return false }
+    let numbers = parts[1].split(separator: ",", omittingEmptySubsequences: false).map { Double($0) }
+    guard numbers.count == 2, let rate = numbers[0], let burst = numbers[1], SessionLimits.rates.contains(rate),
+      SessionLimits.bursts.contains(burst), tiers[name] != nil || tiers.count < SessionLimits.maximumTiers
+    else { return false }
+    tiers[name] = SessionLimits(rate: rate, burst: burst)
+    return true
   }
 
   private func use<Value>(_ file: String, _ read: ([UInt8]) throws(KeyError) -> Value) throws(CommandError) -> Value {

@@ -179,7 +179,8 @@ final class Member {
     case .replaced(let session, _): replaced.append(session)
     case .reply(let session, let reply): replies.append((session, reply))
     case .watching, .areaSnapshot, .shareEnded, .areaUpdate, .areaTickEnded, .viewEnded, .unsubscribed,
-      .channelClaimed, .named, .conflict, .full, .queryResult, .trips, .notified, .fences, .cluster:
+      .channelClaimed, .named, .conflict, .full, .queryResult, .trips, .notified, .fences, .credentials, .revoked,
+      .cluster:
       break
     }
   }

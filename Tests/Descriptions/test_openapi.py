@@ -87,6 +87,16 @@ REQUESTS = [
     ("GET", "/v1/gtfs-realtime/vehicle-positions", None), ("GET", "/v1/gtfs-realtime/vehicle-positions?x=1", None),
     ("GET", "/v1/gtfs-realtime/vehicle-positions", None, "rider"),
     ("GET", "/v1/sessions?sub=driver-12", None), ("GET", "/v1/sessions", None),
+    ("POST", "/v1/tokens", {"sub": "rider-3", "role": "rider", "trips": ["trip-7"]}), ("POST", "/v1/tokens", {}),
+    ("GET", "/v1/tokens?sub=rider-3", None), ("GET", "/v1/tokens", None),
+    ("POST", "/v1/tokens/refresh", {"refreshToken": "{refresh}"}), ("POST", "/v1/tokens/refresh", {}),
+    ("POST", "/v1/tokens/refresh", {"refreshToken": "a.b.c"}),
+    ("DELETE", "/v1/tokens?sub=rider-3", None), ("DELETE", "/v1/tokens", None),
+    ("POST", "/v1/revocations", {"sub": "rider-9", "until": NOW + 3_600_000}),
+    ("POST", "/v1/revocations", {"sub": "rider-9", "until": NOW + 3_600_000}), ("POST", "/v1/revocations", {}),
+    ("GET", "/v1/revocations?limit=1", None), ("GET", "/v1/revocations?limit=0", None),
+    ("DELETE", "/v1/revocations?sub=rider-9", None), ("DELETE", "/v1/revocations?sub=rider-9", None),
+    ("DELETE", "/v1/revocations", None),
     ("POST", "/v1/owntracks", {"_type": "location", "lat": 48.1371, "lon": 11.5754, "tst": NOW // 1000, "batt": 81}),
     ("GET", "/v1/osmand?lat=48.1371&lon=11.5754&speed=16.2", None),
     ("GET", "/v1/osmand?deviceid=driver-13&lat=48&lon=11", None),
@@ -140,7 +150,7 @@ class TestAnswers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.api, cls.hub = OpenAPI(), Hub()
-        cls.seen, cls.faults, cls.share = set(), [], None
+        cls.seen, cls.faults, cls.share, cls.refresh = set(), [], None, ""
         try:
             for request in REQUESTS:
                 cls.ask(*request)
@@ -161,7 +171,8 @@ class TestAnswers(unittest.TestCase):
         role = role or role_for(path)
         if path.startswith("/v1/") and path != "/v1/about":
             target += ("&" if "?" in target else "?") + f"role={role}&id={IDS[role]}"
-        cls.look(method, path, *cls.hub.ask(method, target, None if body is None else json.dumps(body), fields))
+        text = None if body is None else json.dumps(body).replace("{refresh}", cls.refresh)
+        cls.look(method, path, *cls.hub.ask(method, target, text, fields))
 
     @classmethod
     def ask_anyhow(cls, path, method, operation):
@@ -184,6 +195,8 @@ class TestAnswers(unittest.TestCase):
         cls.seen.add((method.lower(), template, str(status)))
         if template and template.endswith("/shares") and status == 201:
             cls.share = json.loads(body)["shareId"]
+        if template == "/v1/tokens" and status == 201:
+            cls.refresh = json.loads(body)["refreshToken"]
 
     def test_every_answer_is_described(self):
         self.assertEqual(self.faults, [])

@@ -1,4 +1,5 @@
 // The feed of all vehicles: page by page from the hub, and kept for those who ask meanwhile.
+import HubMessages
 import Testing
 
 @testable import HubGateway
@@ -22,6 +23,19 @@ extension EndToEnd {
       }
       #expect(index == feed.count)
       return count
+    }
+
+    @Test func `a token whose channels have fleet reads it, and gets nothing else by that`() throws {
+      let hub = try TokenHub()
+      let driver = try hub.join(hub.token(.driver, "d1"))
+      try driver.sendFix(0)
+      try hub.hub.metrics { $0.fixes("accepted") == 1 }
+      let path = "/v1/gtfs-realtime/vehicle-positions?access_token="
+      let planner = try hub.token(.rider, "planner", channels: ["fleet"])
+      #expect(try hub.hub.get(path + planner).status == 200)
+      #expect(try hub.hub.get(path + hub.token(.rider, "r1", channels: ["driver:*"])).status == 403)
+      #expect(try hub.join(planner).answer(toSubscribing: "fleet") == "forbidden")
+      #expect(try hub.hub.get("/v1/drivers/d1?access_token=\(planner)").status == 403)
     }
 
     private let ask = "GET /v1/gtfs-realtime/vehicle-positions?role=ops&id=o"

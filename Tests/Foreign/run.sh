@@ -15,4 +15,4 @@ environment "foreign client" "$root/.build/foreign-venv" 'websockets>=13,<16' 'h
   'gtfs-realtime-bindings>=1,<4' 'standardwebhooks>=1,<2' 'cryptography>=42'
 cd "$root/Tests/Foreign"
 LOCATIONHUB=$hub PYTHONDONTWRITEBYTECODE=1 exec "$python" -m unittest -v test_foreign test_events test_service \
-  test_transit test_webhooks
+  test_transit test_webhooks test_credentials

@@ -1,4 +1,5 @@
 // Connections and requests by address: counted right, and in bounded memory.
+import HubHTTP
 import HubTestSupport
 import Testing
 
@@ -15,6 +16,7 @@ private final class Shared {
   func enter(_ key: UInt64, now: Int64) -> Int { table.enter(key, now: now) }
   func leave(_ key: UInt64, now: Int64) { table.leave(key, now: now) }
   func charge(_ key: UInt64, now: Int64) -> Int64? { table.charge(key, now: now) }
+  func allowance(_ key: UInt64, now: Int64) -> [String] { table.allowance(key, now: now).fields.map { "\($0.value)" } }
 }
 
 @Suite struct AddressTableTests {
@@ -22,6 +24,16 @@ private final class Shared {
 
   private func table(idle: Int = 100, rate: Double = 10, burst: Double = 20) -> Shared {
     Shared(AddressTable(idleLimit: idle, rate: AddressTable.Rate(perSecond: rate, burst: burst)))
+  }
+
+  @Test("an address is told what it may ask for at once, and when that is all again")
+  func allowance() {
+    let table = table()
+    #expect(table.allowance(7, now: 0) == ["20", "20", "0"])
+    for _ in 0..<15 { #expect(table.charge(7, now: 0) == nil) }
+    #expect(table.allowance(7, now: 0) == ["20", "5", "2"])
+    #expect(table.allowance(7, now: Self.second) == ["20", "15", "1"])
+    #expect(table.allowance(7, now: 2 * Self.second) == ["20", "20", "0"])
   }
 
   @Test("connections are counted for each address, and an address without any is forgotten")

@@ -119,6 +119,7 @@ extension Simulation {
       tally.others.append(output)
     case .shareEnded: throw fail("nobody shares a trip")
     case .channelRestarted, .cluster: throw fail("the hub is by itself")
+    case .credentials, .revoked: throw fail("nobody asks about tokens")
     case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded: throw fail("nobody watches an area")
     case .queryResult(_, .drivers(let list), _): for report in list.drivers { mix(report.distance?.bitPattern ?? 0) }
     case .queryResult, .trips(_, .refused, _), .trips(_, .shares, _), .trips(_, .shared, _), .trips(_, .unshared, _),

@@ -169,7 +169,8 @@ struct SimulatedLoop {
       if let slot = slot(of: session), slots[slot].phase == .admitting { slots[slot].phase = .open }
     case .conflict(let session, _), .full(let session), .replaced(let session, _):
       if let slot = slot(of: session) { close(slot) }
-    case .reply, .notified, .subscriptionRefused, .queryResult, .trips, .fences, .watching, .areaSnapshot, .areaUpdate,
+    case .reply, .notified, .subscriptionRefused, .queryResult, .trips, .fences, .credentials, .revoked, .watching,
+      .areaSnapshot, .areaUpdate,
       .areaTickEnded, .shareEnded,
       .viewEnded, .channelRestarted, .cluster:
       break

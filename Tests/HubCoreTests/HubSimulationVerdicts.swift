@@ -137,9 +137,7 @@ extension Simulation {
       case .replaced: break
       case .admitted, .conflict, .full, .delivery, .subscribed, .subscriptionRefused, .unsubscribed, .channelEnded,
         .channelClaimed, .named, .notified, .reply, .queryResult, .trips, .fences, .watching, .areaSnapshot,
-        .areaUpdate,
-        .areaTickEnded, .shareEnded,
-        .viewEnded, .channelRestarted, .cluster:
+        .areaUpdate, .areaTickEnded, .shareEnded, .viewEnded, .channelRestarted, .cluster, .credentials, .revoked:
         throw fail("unexpected answer to a driver: \(output)")
       }
     }

@@ -159,7 +159,7 @@ import Testing
       (#"{"sub":"a","role":"ops","trips":["T 1"]}"#, .invalid(.trips)),
       (#"{"sub":"a","role":"ops","trips":["T*1"]}"#, .invalid(.trips)),
       (#"{"sub":"a","role":"ops","channels":["*"]}"#, .invalid(.channels)),
-      (#"{"sub":"a","role":"ops","channels":["fleet"]}"#, .invalid(.channels)),
+      (#"{"sub":"a","role":"ops","channels":["fleet:*"]}"#, .invalid(.channels)),
       (#"{"sub":"a","role":"ops","limits":{"rate":-1}}"#, .invalid(.limits)),
       (#"{"sub":"a","role":"ops","limits":{"burst":0}}"#, .invalid(.limits)),
       (#"{"sub":"a","role":"ops","jti":""}"#, .invalid(.jti)),

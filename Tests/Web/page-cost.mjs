@@ -38,6 +38,7 @@ async function idle(drivers) {
     await pause(5);
     results.open.push(await window(hub));
     await page.hide(true);
+    await pause(65);   // after a minute it gives up what its map shows
     results.hidden.push(await window(hub));
     await page.close();
     await pause(2);

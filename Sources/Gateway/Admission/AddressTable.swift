@@ -3,8 +3,24 @@
 //
 // It is bounded itself: an address with connections costs an entry that these connections pay for, and of the others
 // the table keeps only so many, and only until their bucket is full again.
+import HubHTTP
 import HubTransport
 import Synchronization
+
+/// What an address may ask for, in units of work.
+struct RequestAllowance {
+  var limit: Int
+  var left: Int
+  var secondsUntilFull: Int
+
+  /// As clients are told, so that they need not find out by being refused (draft-ietf-httpapi-ratelimit-headers-03).
+  var fields: [OutgoingField] {
+    [
+      OutgoingField("RateLimit-Limit", "\(limit)"), OutgoingField("RateLimit-Remaining", "\(left)"),
+      OutgoingField("RateLimit-Reset", "\(secondsUntilFull)"),
+    ]
+  }
+}
 
 /// Connections and requests by address. IPv6 counts by /64 (`SocketAddress.limitKey`).
 struct AddressTable: Sendable {
@@ -73,6 +89,15 @@ struct AddressTable: Sendable {
     let rate = rate
     withEntry(key, now) { _ = $0.bucket.charge(units, rate: rate.perSecond, burst: rate.burst, now: now) }
     sweep(now)
+  }
+
+  /// What the address may ask for at once, and in how many seconds that is all that any may.
+  mutating func allowance(_ key: UInt64, now: Int64) -> RequestAllowance {
+    let rate = rate
+    let left = withEntry(key, now) { $0.bucket.level(rate: rate.perSecond, burst: rate.burst, now: now) }
+    let missing = rate.perSecond > 0 ? (rate.burst - left) / rate.perSecond : 0
+    return RequestAllowance(
+      limit: Int(rate.burst), left: max(0, Int(left)), secondsUntilFull: Int(min(missing, 86_400).rounded(.up)))
   }
 
   private mutating func withEntry<R>(_ key: UInt64, _ now: Int64, _ body: (inout Entry) -> R) -> R {

@@ -54,6 +54,11 @@ final class Admissions: Sendable {
     addresses.withLock { $0.chargeMore(key, Double(units), now: now) }
   }
 
+  /// What an address may still ask for.
+  func allowance(_ key: UInt64, now: Int64) -> RequestAllowance {
+    addresses.withLock { $0.allowance(key, now: now) }
+  }
+
   /// Addresses in the table.
   var addressCount: Int { addresses.withLock { $0.count } }
 

@@ -1,5 +1,6 @@
 // The keys, the policy and the revocation list that a server goes by. Whoever reads the files again makes a new value,
 // which loops pick up (Server/Board.swift).
+public import HubBytes
 import HubMessages
 public import HubTokens
 
@@ -10,6 +11,10 @@ public struct TokenAccess: Sendable {
   /// 150 µs.
   let unitsOfCheck: Int
   public var revoked: RevocationList
+  /// What back ends have revoked; the same as long as the server runs.
+  public internal(set) var stored = Revocations()
+  /// Limits of sessions by the name that a token's `tier` gives.
+  public var tiers: [InlineText: SessionLimits] = [:]
   /// Keys of phones (protocol/phones.md).
   public var devices = DeviceKeys()
 
@@ -21,8 +26,18 @@ public struct TokenAccess: Sendable {
 
   /// The token's claims, if it holds at `now` and is not revoked.
   func check(_ token: some Collection<UInt8>, now: Timestamp) throws(TokenError) -> Claims {
-    let claims = try verifier.verify(token, now: now)
-    guard !revoked.contains(subject: claims.subject, tokenID: claims.grants?.tokenID) else { throw .revoked }
+    var claims = try verifier.verify(token, now: now)
+    guard !hasRevoked(claims.subject, claims.grants?.tokenID, now: now) else { throw .revoked }
+    if let grants = claims.grants, let tier = grants.tier {
+      guard let limits = tiers[tier] else { throw .unknownTier }
+      if grants.limits == nil { claims.grants = grants.limited(to: limits) }
+    }
     return claims
+  }
+
+  /// Whether a token was revoked, by the file or by a back end. O(1).
+  func hasRevoked(_ subject: Identifier, _ tokenID: InlineText?, now: Timestamp) -> Bool {
+    revoked.contains(subject: subject, tokenID: tokenID)
+      || stored.contains(subject: subject, tokenID: tokenID, now: now)
   }
 }

@@ -39,6 +39,12 @@ struct Credential: Sendable, Equatable {
     return .vehicle(id, vehicle)
   }
 
+  /// Whether it may read all vehicles: ops may, and a token whose `channels` have `fleet`.
+  var opensVehicleFeed: Bool {
+    if case .token(let grants?) = authority, grants.opensVehicleFeed { return true }
+    return role == .ops
+  }
+
   /// Whether it is that of whoever has a link to a trip, and may see that and nothing else.
   var isShare: Bool { role == .rider && TripShare.isHolder(id) }
 
@@ -117,7 +123,7 @@ struct CredentialCheck {
       throw CredentialError(text: "a client certificate does not stand for requests that come through a proxy")
     }
     let credential = try certificates.credential(of: certificate, now: now)
-    guard access?.revoked.contains(subject: credential.id, tokenID: nil) != true else {
+    guard access?.hasRevoked(credential.id, nil, now: now) != true else {
       throw CredentialError(text: "the identity of the client certificate was revoked")
     }
     return credential

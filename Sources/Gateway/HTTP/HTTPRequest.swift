@@ -34,6 +34,8 @@ final class HTTPRequest {
   var completed: Int64 = 0
   /// What its time counts for; nil for none.
   var family: HTTPFamily? = .other
+  /// What its refusal is written down as (HubCore/Credentials/Audit.swift); nil for nothing.
+  var audit: AuditAction?
   /// Its endpoint is one of phone apps.
   var isOfPhone = false
   /// Set where the body is one message: whatever is said to it is a reply, with the message's id where that was read.
@@ -97,6 +99,12 @@ final class HTTPRequest {
   var isPreflight: Bool {
     guard head.method == .options, case .allowed = origin else { return false }
     return head.fields["access-control-request-method"] != nil
+  }
+
+  /// Who does it, and from where.
+  func auditSource(_ action: AuditAction, trusted: [AddressBlock]) -> AuditSource {
+    AuditSource(
+      action, by: caller?.actor, from: InlineText(clientAddress(trusted: trusted).host) ?? InlineText())
   }
 
   // MARK: What it costs

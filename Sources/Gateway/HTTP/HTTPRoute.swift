@@ -57,6 +57,20 @@ struct HTTPCall {
     }
   }
 
+  /// The body as a JSON object, for claims and the like, of which two readers must not come to think differently.
+  func object(atMost bytes: Int) throws(Refusal) -> [String: JSONValue] {
+    guard request.body.count <= bytes else { throw Refusal(.tooLarge, "the body has more than \(bytes) bytes") }
+    guard let members = JSONValue(parsing: request.body.array())?.members else {
+      throw Refusal(.badJSON, "the body must be a JSON object in UTF-8, with no name twice")
+    }
+    return members
+  }
+
+  /// Who does what an audited endpoint is for, and from where; nil for an endpoint that is not audited.
+  var auditSource: AuditSource? {
+    request.audit.map { request.auditSource($0, trusted: context.configuration.trustedProxies) }
+  }
+
   /// The body, read into a value.
   func read<Value>(
     _ body: (MessageReader, UnsafeRawBufferPointer) throws(MessageError) -> Value
@@ -93,15 +107,18 @@ struct HTTPRoute: Sendable {
     let parameters: [StaticString]
     /// From this one on they may come several times.
     let firstRepeatable: Int
+    /// As what its requests are written down.
+    var audit: AuditAction?
     let handler: Handler
 
     static func on(
-      _ method: Method, for access: Access = .known, parameters: [StaticString] = [], repeatable: [StaticString] = [],
+      _ method: Method, for access: Access = .known, as audit: AuditAction? = nil,
+      parameters: [StaticString] = [], repeatable: [StaticString] = [],
       _ handler: @escaping Handler
     ) -> Action {
       let single = parameters + HTTPRoute.commonParameters
       return Action(
-        method: method, access: access, parameters: single + repeatable, firstRepeatable: single.count,
+        method: method, access: access, parameters: single + repeatable, firstRepeatable: single.count, audit: audit,
         handler: handler)
     }
 

@@ -121,15 +121,20 @@ struct HTTPService {
   // MARK: Responses
 
   /// `request`: nil where it could not be read.
+  ///
+  /// Gives what is to be written down of it.
   func refuse(
     _ refusal: Refusal, to request: HTTPRequest?, _ exchange: Exchange, _ budget: inout TurnBudget,
     _ counters: inout LoopCounters
-  ) {
+  ) -> AuditEntry? {
     if refusal.endsConnection { request?.keepsConnection = false }
     refusal.count(in: &counters)
     let posted = request?.postedMessage
     let response = posted.map { $0.response(refusal) } ?? refusal.response
     respond(response, to: request, exchange, &budget, &counters)
+    guard let request, let action = request.audit else { return nil }
+    let source = request.auditSource(action, trusted: settings.configuration.trustedProxies)
+    return AuditEntry(source, about: nil, status: Int(response.status.code))
   }
 
   /// `request`: nil where it could not be read. `room`: what the journal's reader has taken for the answer.
@@ -145,6 +150,9 @@ struct HTTPService {
     let isServing = settings.shared.lifecycle.phase(at: now) == .serving
     var response = response
     response.fields += settings.corsFields(request?.origin ?? .noOrigin, for: response)
+    if let request, request.rateKey != 0 {
+      response.fields += settings.shared.admissions.allowance(request.rateKey, now: now).fields
+    }
     let compression = compression(of: &response, to: request, &budget)
     exchange.enter(turn: loop.turn)  // the hub's answer may come in another one than the request
     send(exchange, &budget) {

@@ -15,6 +15,7 @@ enum HubAnswer {
   case query(QueryResult?)
   case trips(TripAnswer)
   case fences(FenceAnswer)
+  case credentials(CredentialAnswer)
   case notification(NotificationAnswer)
 
   /// A reply to a session that stands for a request; nil for one that answers none.
@@ -62,6 +63,7 @@ enum HubAnswer {
     case .fences(let answer):
       return try FenceEndpoints.answer(answer, awaited, time: request.time, largest: context.limits.largestAnswer)
     case .notification(let answer): return try NotificationEndpoint.answer(answer)
+    case .credentials(let answer): return try TokenEndpoints.answer(answer, request, context)
     }
   }
 
@@ -104,7 +106,9 @@ enum HubAnswer {
     case .trips(.refused(let error)), .refused(let error): .error(error)
     case .ack(let ack): .ack(ack)
     case .pong(let pong): .pong(pong)
-    case .trips(.list), .trips(.shares), .trips(.shared), .trips(.unshared), .fences, .notification, .made: nil
+    case .trips(.list), .trips(.shares), .trips(.shared), .trips(.unshared), .fences, .notification, .credentials,
+      .made:
+      nil
     }
   }
 }

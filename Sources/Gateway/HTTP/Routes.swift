@@ -4,6 +4,7 @@
 // Path matching, `Allow`, the query's parameters, which bodies are read at full size, who may ask and the CORS
 // preflight all follow from the row.
 import HubBytes
+import HubCore
 import HubHTTP
 import HubMessages
 import HubRuntime
@@ -66,6 +67,18 @@ enum Routes {
         .on(
           .get, for: .only(.ops, otherwise: "only ops may see who has sessions"), parameters: ["sub"],
           SessionEndpoint.show)),
+      HTTPRoute(
+        "/v1/tokens",
+        .on(.get, for: tokenAccess, as: .listTokens, parameters: ["sub"], TokenEndpoints.list),
+        .on(.post, for: tokenAccess, as: .issueTokens, TokenEndpoints.begin),
+        .on(.delete, for: tokenAccess, as: .endTokens, parameters: ["sub"], TokenEndpoints.end)),
+      HTTPRoute("/v1/tokens/refresh", .on(.post, for: .open, as: .refreshTokens, TokenEndpoints.refresh)),
+      HTTPRoute(
+        "/v1/revocations",
+        .on(
+          .get, for: tokenAccess, as: .listRevocations, parameters: ["limit", "cursor"], RevocationEndpoints.list),
+        .on(.post, for: tokenAccess, as: .revoke, RevocationEndpoints.begin),
+        .on(.delete, for: tokenAccess, as: .unrevoke, parameters: ["sub", "jti"], RevocationEndpoints.end)),
       HTTPRoute("/v1/gtfs-realtime/vehicle-positions", .on(.get, for: .open, VehicleFeedEndpoint.show)),
       HTTPRoute(
         "/v1/notifications",
@@ -73,6 +86,7 @@ enum Routes {
     ] + ([nil] + TrackFormat.allCases).map(track) + PageEndpoints.routes
 
   private static let phone = HTTPRoute.Access.only(.driver, otherwise: "only a driver sends locations")
+  private static let tokenAccess = HTTPRoute.Access.only(.ops, otherwise: "only ops may make, see and revoke tokens")
   private static let fenceAccess = HTTPRoute.Access.only(.ops, otherwise: "only ops may see and change fences")
 
   /// `format`: the one that the path's suffix names; nil for what `Accept` says.
@@ -153,6 +167,7 @@ enum Routes {
         fields: [OutgoingField("Allow", route.allowedMethods)])
     }
     let call = HTTPCall(request: request, parameters: parameters, context: context)
+    request.audit = action.audit
     switch action.access {
     case .open: break
     case .known: try admit(call, action)

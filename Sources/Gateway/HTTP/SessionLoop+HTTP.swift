@@ -87,7 +87,7 @@ extension SessionLoop {
 
   /// `request`: nil where it could not be read.
   mutating func refuse(_ refusal: Refusal, to request: HTTPRequest?, _ exchange: Exchange) {
-    http.refuse(refusal, to: request, exchange, &budget, &counters)
+    if let entry = http.refuse(refusal, to: request, exchange, &budget, &counters) { inputs.append(.audit(entry)) }
     sessions[exchange.slot].answered()
   }
 

@@ -25,7 +25,7 @@ final class VehicleFeeds {
 /// One that is being put together. It belongs to the request that waits for it.
 final class VehicleFeed {
   private let feeds: VehicleFeeds
-  /// Only vehicles of this type; such a feed is for ops, and not kept.
+  /// Only vehicles of this type; such a feed is not for everybody, and not kept.
   private let type: InlineText?
   private var buffer = ByteBuffer()
   private(set) var count = 0
@@ -56,7 +56,9 @@ final class VehicleFeed {
 enum VehicleFeedEndpoint {
   static func show(_ call: HTTPCall) throws(Refusal) -> Outcome {
     if !call.context.configuration.isVehicleFeedPublic {
-      guard try call.caller().role == .ops else { throw Refusal(.forbidden, "only ops may see all vehicles") }
+      guard try call.caller().opensVehicleFeed else {
+        throw Refusal(.forbidden, "all vehicles are for ops, and for tokens whose channels have fleet")
+      }
     }
     let parameters: [StaticString] = ["vehicleType"] + HTTPRoute.commonParameters
     if let fault = call.query.fault(knowing: parameters) { throw Refusal(.badMessage, "\(fault)") }
@@ -66,7 +68,9 @@ enum VehicleFeedEndpoint {
       throw Refusal(.badMessage, TimeFormat.queryHelp)
     }
     if let type = try call.query.word("vehicleType") {
-      guard try call.caller().role == .ops else { throw Refusal(.forbidden, "vehicleType is for ops") }
+      guard try call.caller().opensVehicleFeed else {
+        throw Refusal(.forbidden, "vehicleType is for ops, and for tokens whose channels have fleet")
+      }
       return ask(VehicleFeed(feeds, type, at: now.timestamp), from: 0, call.context)
     }
     if let body = feeds.body(at: now.uptime) { return .respond(response(body)) }

@@ -189,6 +189,12 @@ extension Metric {
     Metric("trip_moves_refused_total", hub: \.tripMovesRefused, "Refused moves and changes of trips."),
     Metric("trip_changes_total", hub: \.tripChanges, "Changes of pickup, dropoff or route."),
     Metric(
+      "refresh_tokens_reused_total", hub: \.tokensReused,
+      "Refresh tokens that were used a second time: all tokens of their families have ended."),
+    Metric(
+      "audit_entries_left_out_total", hub: \.auditLeftOut,
+      "Entries of the audit trail that were not written: more than 10 in a second of one, or no journal."),
+    Metric(
       "notifications_posted_total", hub: \.notificationsPosted, "Notifications that were posted to a channel."),
     Metric("fence_events_total", by: "kind", "Events about fences, by kind.") { reading in
       [Notification.Kind.fenceEnter, .fenceExit, .fenceDwell, .hazard, .speeding].map {

@@ -70,6 +70,7 @@ public final class Server: Sendable {
       throw .journal("cannot put a fence: \(error.message)")
     }
     if configuration.cluster != nil { hub.joinCluster(outlet: UInt32(configuration.loops)) }
+    shared.access.current?.stored.begin(with: hub.allRevocations())
     let box = HubBox(hub)
     do throws(SystemError) {
       let maintenance = makeMaintenance(configuration, shared, incarnation)
@@ -261,6 +262,8 @@ public final class Server: Sendable {
   /// - Precondition: the server was started with tokens.
   public func replaceTokens(_ access: TokenAccess) {
     precondition(shared.access.current != nil, "a server without tokens takes none later")
+    var access = access
+    if let present = shared.access.current { access.stored = present.stored }
     shared.access.replace(access)
     for waker in threads.wakers { waker.wake() }
     shared.log(

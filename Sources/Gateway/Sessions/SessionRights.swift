@@ -104,9 +104,14 @@ extension Credential {
     return expires.milliseconds + (access?.verifier.policy.leewaySeconds ?? 0) * 1000
   }
 
-  /// Whether the list has had its token since that was checked.
-  func isRevoked(by access: TokenAccess?) -> Bool {
+  /// Whether its token was revoked since that was checked.
+  func isRevoked(by access: TokenAccess?, now: Timestamp) -> Bool {
     guard let access, case .token(let grants) = authority else { return false }
-    return access.revoked.contains(subject: id, tokenID: grants?.tokenID)
+    return access.hasRevoked(id, grants?.tokenID, now: now)
+  }
+
+  func isRevoked(by change: RevocationChange) -> Bool {
+    guard case .token(let grants) = authority else { return false }
+    return change.revokes(subject: id, tokenID: grants?.tokenID)
   }
 }

@@ -47,6 +47,12 @@ struct TokenBucket {
     return tokens >= Float(burst)
   }
 
+  /// How many tokens there are; fewer than none where it is overdrawn.
+  mutating func level(rate: Double, burst: Double, now: Int64) -> Double {
+    refill(rate: rate, burst: burst, now: now)
+    return Double(tokens)
+  }
+
   private mutating func refill(rate: Double, burst: Double, now: Int64) {
     let milliseconds = TokenBucket.milliseconds(now)
     let passed = milliseconds &- refilled

@@ -1,4 +1,5 @@
 // A session's new token in place of the one that it was opened with.
+import HubCore
 import HubMessages
 import HubTokens
 
@@ -33,8 +34,12 @@ struct TokenRefresh {
 
 extension Session {
   /// It is open, and its token was revoked. `access`: nil where the hub takes no tokens.
-  func isRevoked(by access: TokenAccess?) -> Bool {
-    phase == .open && open.rights.credential.isRevoked(by: access)
+  func isRevoked(by access: TokenAccess?, now: Timestamp) -> Bool {
+    phase == .open && open.rights.credential.isRevoked(by: access, now: now)
+  }
+
+  func isRevoked(by change: RevocationChange) -> Bool {
+    phase == .open && open.rights.credential.isRevoked(by: change)
   }
 }
 

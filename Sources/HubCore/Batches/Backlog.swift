@@ -87,7 +87,7 @@ extension HubInput {
     case .tripChange(let change): .ofDriver(change.session)
     case .subscribe, .unsubscribe, .leaveView: .ofSubscriptions
     case .batch, .driverConnecting, .driverDisconnected, .vehicle, .loopStalled, .released, .name, .query, .trips,
-      .notify, .fences, .knownFixes, .areaSnapshots, .figures, .cluster:
+      .notify, .fences, .credentials, .audit, .knownFixes, .areaSnapshots, .figures, .cluster:
       .free
     }
   }

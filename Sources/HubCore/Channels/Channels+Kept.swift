@@ -2,13 +2,20 @@
 import HubMessages
 
 extension Channels {
-  mutating func restore(_ name: Channel, sequence: UInt64) -> Bool { table.restore(name, sequence: sequence) }
-
-  mutating func restore(highestSequence number: UInt64) { table.restore(highestSequence: number) }
-
-  mutating func restoreForgotten(_ name: Channel) -> Bool {
-    guard let channel = table.find(name) else { return false }
-    _ = table.setKept(channel, false)
+  /// Makes the change that a record of channels tells of; false where there is no room, and where it makes no sense.
+  mutating func load(_ record: DurableRecord) -> Bool {
+    switch record {
+    case .event(let event): return restore(event)
+    case .channel(let name, let sequence): return table.restore(name, sequence: sequence)
+    case .channelForgotten(let name):
+      guard let channel = table.find(name) else { return false }
+      _ = table.setKept(channel, false)
+    case .highestSequence(let number): table.restore(highestSequence: number)
+    case .epoch, .trip, .tripForgotten, .eta, .fixes, .driver, .driverOffline, .driverForgotten, .highestTripNumber,
+      .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded, .tokenFamily, .tokensRotated, .tokenFamilyEnded,
+      .revocation, .unrevoked, .audit:
+      preconditionFailure("another domain's record")
+    }
     return true
   }
 

@@ -36,6 +36,13 @@ extension DurableRecord {
     case .pair: self = .pair(try reader.read())
     case .pairEnded:
       self = .pairEnded(fence: try reader.read(), driver: try reader.read(), other: try reader.read())
+    case .tokenFamily: self = .tokenFamily(try reader.read())
+    case .tokensRotated:
+      self = .tokensRotated(try reader.read(), serial: try reader.count(), at: try reader.read())
+    case .tokenFamilyEnded: self = .tokenFamilyEnded(try reader.read())
+    case .revocation: self = .revocation(try reader.read())
+    case .unrevoked: self = .unrevoked(try reader.read())
+    case .audit: self = .audit(try reader.read())
     }
   }
 }

@@ -40,6 +40,15 @@ enum DurableRecord: Equatable {
   /// Two drivers in a roaming fence.
   case pair(DurablePair)
   case pairEnded(fence: Identifier, driver: Identifier, other: Identifier)
+  case tokenFamily(TokenFamily)
+  /// A family's newest tokens are others, since this time by the hub's wall clock.
+  case tokensRotated(InlineText, serial: UInt64, at: Timestamp)
+  case tokenFamilyEnded(InlineText)
+  /// Takes the place of one of the same name.
+  case revocation(Revocation)
+  case unrevoked(RevokedName)
+  /// For who reads the journal; the hub keeps nothing of it.
+  case audit(DurableAudit)
 }
 
 /// What is stored of a trip.

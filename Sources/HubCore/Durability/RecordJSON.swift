@@ -22,13 +22,17 @@ public enum RecordJSON {
     return found.map { "\($0)" }
   }
 
-  /// Appends a line for each record in `records`, the payload of the journal's group of this number. Times are in ms
-  /// since 1970.
+  /// Appends a line for each record in `records`, the payload of the journal's group of this number, or for those of
+  /// the audit trail. Times are in ms since 1970.
   public static func write(
-    _ records: UnsafeRawBufferPointer, group: UInt64, into buffer: inout ByteBuffer
+    _ records: UnsafeRawBufferPointer, group: UInt64, onlyAudit: Bool = false, into buffer: inout ByteBuffer
   ) throws(RecordError) {
     var offset = 0
     while let (record, next) = unsafe DurableKeys.record(in: records, at: offset) {
+      guard unsafe !onlyAudit || record[0] == RecordKind.audit.rawValue else {
+        offset = next
+        continue
+      }
       let whole = unsafe UnsafeRawBufferPointer(rebasing: records[offset..<next])
       buffer.append("{\"group\":", group)
       if unsafe record[0] == RecordKind.fixes.rawValue {
@@ -110,6 +114,29 @@ public enum RecordJSON {
     case .pairEnded(let fence, let driver, let other):
       buffer.begin("pair_ended")
       write(fence, driver, other, &buffer)
+    case .tokenFamily(let family):
+      buffer.begin("token_family")
+      buffer.append(",\"jti\":", family.id)
+      buffer.append(",\"sub\":", family.subject)
+      buffer.append(",\"role\":", family.role.name)
+      buffer.append(",\"created\":", family.created)
+      buffer.append(",\"refreshed\":", family.rotated)
+    case .tokensRotated(let id, let serial, let time):
+      buffer.begin("tokens_refreshed")
+      buffer.append(",\"jti\":", id)
+      buffer.append(",\"serial\":", serial)
+      buffer.append(",\"timestamp\":", time)
+    case .tokenFamilyEnded(let id):
+      buffer.begin("token_family_ended")
+      buffer.append(",\"jti\":", id)
+    case .revocation(let revocation):
+      buffer.begin("revocation")
+      write(revocation.name, &buffer)
+      buffer.append(",\"until\":", revocation.until)
+    case .unrevoked(let name):
+      buffer.begin("unrevoked")
+      write(name, &buffer)
+    case .audit(let audit): write(audit, &buffer)
     }
   }
 
@@ -119,6 +146,26 @@ public enum RecordJSON {
     buffer.append(",\"fenceId\":", fence)
     buffer.append(",\"driverId\":", driver)
     buffer.append(",\"otherId\":", other)
+  }
+
+  private static func write(_ name: RevokedName, _ buffer: inout ByteBuffer) {
+    switch name {
+    case .subject(let id): buffer.append(",\"sub\":", id)
+    case .tokenID(let id): buffer.append(",\"jti\":", id)
+    }
+  }
+
+  private static func write(_ audit: DurableAudit, _ buffer: inout ByteBuffer) {
+    let source = audit.entry.source
+    buffer.begin("audit")
+    buffer.append(",\"timestamp\":", audit.time)
+    buffer.append(",\"action\":", source.action.name)
+    buffer.append(",\"role\":", source.actor?.role.name)
+    buffer.append(",\"sub\":", source.actor?.id)
+    buffer.append(",\"address\":", source.address)
+    buffer.append(",\"target\":", audit.entry.target)
+    buffer.append(",\"status\":", audit.entry.status)
+    if audit.leftOut > 0 { buffer.append(",\"leftOut\":", audit.leftOut) }
   }
 
   private static func write(_ trip: DurableTrip, _ buffer: inout ByteBuffer) {

@@ -33,6 +33,12 @@ enum RecordKind: UInt8 {
   case tripChange = 27
   case postedNotification = 28
   case listedTripUpdate = 29
+  case tokenFamily = 40
+  case tokensRotated = 41
+  case tokenFamilyEnded = 42
+  case revocation = 43
+  case unrevoked = 44
+  case audit = 45
 }
 
 /// Appends records to a buffer.
@@ -60,6 +66,12 @@ enum RecordWriter {
     case .stayEnded(let driver, let fence): bytes.record(RecordKind.stayEnded, driver, fence)
     case .pair(let pair): bytes.record(RecordKind.pair, pair)
     case .pairEnded(let fence, let driver, let other): bytes.record(RecordKind.pairEnded, fence, driver, other)
+    case .tokenFamily(let family): bytes.record(RecordKind.tokenFamily, family)
+    case .tokensRotated(let id, let serial, let time): bytes.record(RecordKind.tokensRotated, id, serial, time)
+    case .tokenFamilyEnded(let id): bytes.record(RecordKind.tokenFamilyEnded, id)
+    case .revocation(let revocation): bytes.record(RecordKind.revocation, revocation)
+    case .unrevoked(let name): bytes.record(RecordKind.unrevoked, name)
+    case .audit(let audit): bytes.record(RecordKind.audit, audit)
     }
     setLength(at: start, in: &bytes)
   }

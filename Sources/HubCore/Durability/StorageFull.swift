@@ -14,11 +14,11 @@ extension HubOutput {
   var isAnswer: Bool {
     switch self {
     case .reply(_, let reply): reply.storedMessageID != nil
-    case .trips, .fences, .notified: true
+    case .trips, .fences, .notified, .credentials: true
     case .delivery, .subscribed, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .shareEnded, .viewEnded,
       .subscriptionRefused,
       .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult,
-      .channelRestarted, .cluster:
+      .channelRestarted, .cluster, .revoked:
       false
     }
   }
@@ -33,12 +33,14 @@ extension HubOutput {
       return .trips(session, .refused(.notStored(answer.howToRepeat, replyTo: replyTo)), replyTo: replyTo)
     case .fences(let session, _):
       return .fences(session, .refused(.notStored("send the same again, which changes nothing then")))
+    case .credentials(let session, _):
+      return .credentials(session, .refused(.notStored("send the same again")))
     case .notified(let session, let answer):
       return .notified(session, .refused(.notStored(answer.howToRepeat)))
     case .delivery, .subscribed, .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .shareEnded, .viewEnded,
       .subscriptionRefused,
       .unsubscribed, .channelEnded, .channelClaimed, .named, .admitted, .conflict, .full, .replaced, .queryResult,
-      .channelRestarted, .cluster:
+      .channelRestarted, .cluster, .revoked:
       return nil
     }
   }

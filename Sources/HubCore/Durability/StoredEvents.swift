@@ -41,7 +41,7 @@ public enum StoredEvents {
     case .tripUpdate, .tripChange, .listedTripUpdate, .notification, .fenceNotification, .postedNotification: true
     case .epoch, .trip, .tripForgotten, .channel, .channelForgotten, .highestSequence, .fixes, .driver,
       .driverForgotten, .highestTripNumber, .driverOffline, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair,
-      .pairEnded, nil:
+      .pairEnded, .tokenFamily, .tokensRotated, .tokenFamilyEnded, .revocation, .unrevoked, .audit, nil:
       false
     }
   }

@@ -9,6 +9,7 @@ extension Hub {
     trips.countEntries(into: &shown)
     channels.countEntries(into: &shown)
     fences.countEntries(into: &shown)
+    credentials.countEntries(into: &shown)
     shown.set(.areas, areas.count)
     shown.set(.queries, searches.count)
     shown.set(.driverLists, driverListings.count)

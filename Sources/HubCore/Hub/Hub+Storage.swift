@@ -90,10 +90,7 @@ extension Hub {
     case .eta(let id, let eta):
       guard let trip = trips.find(id) else { return false }
       trips.load(eta, of: trip, at: now.uptime)
-    case .event(let publication): return channels.restore(publication)
-    case .channel(let name, let sequence): return channels.restore(name, sequence: sequence)
-    case .channelForgotten(let name): return channels.restoreForgotten(name)
-    case .highestSequence(let number): channels.restore(highestSequence: number)
+    case .event, .channel, .channelForgotten, .highestSequence: return channels.load(record) && isNamed
     case .fixes(let fixes): return load(fixes)
     case .driver(let driver): load(driver)
     case .driverOffline(let id, let time):
@@ -111,6 +108,7 @@ extension Hub {
     case .pairEnded(let fence, let driver, let other):
       guard let driver = drivers.find(driver), let other = drivers.find(other) else { break }
       fences.loadEndedPair(driver, other, fence: fence)
+    case .tokenFamily, .tokensRotated, .tokenFamilyEnded, .revocation, .unrevoked, .audit: credentials.load(record)
     }
     return isNamed
   }
@@ -153,6 +151,7 @@ extension Hub {
       drivers.link(driver, to: channels.find(name))
     }
     for driver in 0..<drivers.endIndex where drivers.isInUse(driver) { drivers.resume(driver, at: now, &deadlines) }
+    credentials.finishLoading(at: now, &deadlines)
     updateSizes()
   }
 
@@ -168,6 +167,7 @@ extension Hub {
     for trip in 0..<trips.endIndex where trips.isInUse(trip) { try add(.trip(trips[trip].durable)) }
     for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown { try add(.driver(durable(driver))) }
     try fences.forEachRecord(of: drivers) { (record) throws(E) in try add(record) }
+    try credentials.forEachRecord { (record) throws(E) in try add(record) }
     try channels.forEachRecord { (record) throws(E) in try add(record) }
     unsafe try parts.finish(body)
   }

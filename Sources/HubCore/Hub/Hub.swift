@@ -28,6 +28,7 @@ public struct Hub: ~Copyable {
   var searches = Searches()
   var areas: AreaTable
   var fences: Fences
+  var credentials: Credentials
   var deadlines: Deadlines
   var backlog = Backlog()
   var lookups = HistoryLookups()
@@ -63,6 +64,7 @@ public struct Hub: ~Copyable {
     drivers = Drivers(limits: limits, timings: timings, outlets: outlets, seed: seed)
     trips = Trips(limits: limits, timings: timings, seed: seed)
     fences = Fences(limits: limits, rules: timings.fences, seed: seed)
+    credentials = Credentials(limits: limits)
     channels = Channels(limits: limits, epoch: epoch, seed: seed, outlets: outlets)
     // A local, because `??` must not read `self` here: while `self` is not fully initialised, an autoclosure that reads
     // it frees members that are not there yet (Swift 6.3.1 with -O).
@@ -137,6 +139,22 @@ public struct Hub: ~Copyable {
     return areas.advance(&drivers, trips, &channels, context)
   }
 
+  /// Answers a question about tokens, when it is stored.
+  private mutating func answer(_ session: SessionRef, _ question: CredentialQuestion, _ source: AuditSource) {
+    let answer = credentials.answer(question, source, at: now, &storage, &deadlines, counting: &counters)
+    tellRevocations()
+    emitStored(.credentials(session, answer), to: session.outlet)
+  }
+
+  /// Tells all who check tokens what has changed.
+  private mutating func tellRevocations() {
+    guard let change = credentials.takeChange() else { return }
+    for outlet in channels.sessionOutlets { emitStored(.revoked(change), to: outlet) }
+  }
+
+  /// All revocations, for who begins to check tokens; what changes from then on is told to outlets.
+  public func allRevocations() -> [Revocation] { credentials.allRevocations() }
+
   /// Hands over what has come out for an outlet and takes the emptied list of the turn before, so that its memory is
   /// used again.
   public mutating func drain(_ outlet: Int, into list: inout HubOutputs) { channels.drain(outlet, into: &list) }
@@ -195,6 +213,8 @@ public struct Hub: ~Copyable {
     case .trips(let session, let question, let replyTo): answer(session, question, replyTo)
     case .notify(let session, let post): notify(post, for: session)
     case .fences(let session, let question): answer(session, question)
+    case .credentials(let session, let question, let source): answer(session, question, source)
+    case .audit(let entry): credentials.write(entry, at: now, &storage, &counters)
     case .subscribe(let input): subscribe(input)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
     case .released(let outlet, let channel): release(outlet, channel)
@@ -284,6 +304,10 @@ public struct Hub: ~Copyable {
       case .replacedSession: if let driver = drivers.current(entry.handle) { notifyReplaced(driver) }
       case .tripSilence: if let trip = trips.current(entry.handle) { checkSilence(trip) }
       case .trip: if let trip = trips.current(entry.handle) { checkEnded(trip) }
+      case .tokenFamily: credentials.checkFamily(entry.handle, at: now, &deadlines)
+      case .revocation:
+        credentials.checkRevocation(entry.handle, at: now, &deadlines)
+        tellRevocations()
       }
     }
     return true

@@ -1,5 +1,5 @@
 // The live map: fleet and followed driver on it, the hub's figures, who is connected, keys, and the loop that draws. It
-// talks to the hub by hub.js and nothing else. In three files it is 1.4 KB more to load, and has no room for that.
+// talks to the hub by hub.js and nothing else. Three files would be 1.4 KB more.
 
 import { Hub, Marker, Markers } from './hub.js';
 import { LiveMap, disc, xOf, yOf } from './map.js';
@@ -7,7 +7,7 @@ import { $, Arrows, ago, askAbout, boxOf, clock, count, decode, drawLine, elemen
   icon, isOver, isPhone, mapKeys, moves, reducedMotion, say, setText, sheet, showEta, showSteps, statuses, takeToken,
   targetOf, theme } from './page.js';
 
-const fencesMs = 15_000, tokenKey = 'token', most = 5000;
+const fencesMs = 15_000, unseenSeconds = 60, tokenKey = 'token', most = 5000;
 const layerNames = { track: 'Track', raw: 'Raw fixes', accuracy: 'Accuracy', fences: 'Fences', cells: 'Cells',
   labels: 'Labels' };
 
@@ -121,7 +121,7 @@ class Fleet {
   }
   async #loadTrips() {
     const before = this.trips, began = this.trips = new Map();   // what is said while they come is newer
-    // The connection may go meanwhile: the next snapshot asks again.
+    // The next snapshot asks again.
     const found = await all('getTrips', 'trips', { status: underWay }).catch(() => [...before.values()]);
     for (const trip of found) if (!began.has(trip.tripId)) began.set(trip.tripId, trip);
   }
@@ -173,6 +173,13 @@ class Fleet {
     }
   }
 
+  /** Nobody looks: drivers are asked for again when somebody does. */
+  rest() {
+    this.#cells?.close();
+    this.#view?.close();
+    this.#cells = this.#view = this.#shown = undefined;
+  }
+
   // MARK: Each second
 
   tick(now) {
@@ -182,7 +189,7 @@ class Fleet {
       this.#known.delete(id);
       this.#markers.drop(id);
     }
-    this.#crowd();
+    if (this.#shown) this.#crowd(); else this.#look();
     this.#count();
     this.#list(now);
   }
@@ -240,7 +247,7 @@ class Fleet {
     if (entry) this.#pick(entry.driverId, entry);
   }
 
-  /** Those in view are found at once, others the hub is asked for: by how an id begins, and a trip by its whole id. */
+  /** In view at once, else by the hub: drivers by how an id begins, a trip by its whole id. */
   #search() {
     const text = $('query').value.trim();
     clearTimeout(this.#asked);
@@ -541,7 +548,7 @@ class Follow {
       if (trip) take(trip);
       if (eta) this.#eta = eta;
       this.#load();
-      // Where it begins and ends, and by which way, is said of a trip that is asked for.
+      // Its ends and route are said where it is asked for.
       hub.getTrip(tripId).then(whole => feed === this.#tripFeed && take(whole), () => {});
     });
     feed.on('update', take);
@@ -673,7 +680,7 @@ class Follow {
     map.text(this.id, px, py + size + 16, colors.onAccent, '700 12px', colors.accent);
   }
 
-  /** As dots, each with a whisker to where it was shown; what was refused is hollow, with why. */
+  /** Dots with a line to where each was shown; hollow where it was refused, with why. */
   #drawRaw() {
     const { colors } = map, dots = new Path2D(), refused = new Path2D(), whiskers = new Path2D(), reasons = [];
     const places = new Map(this.#track.slice(-keptFixes).map(place => [place[2], place]));
@@ -763,7 +770,7 @@ class Tiles {
   #take(seconds) {
     [this.#before, this.#last] = [this.#last, ...seconds].slice(-2);
     this.#history = [...this.#history, ...seconds.map(kept)].slice(-room);
-    if (document.visibilityState === 'visible') this.draw();
+    if (!document.hidden) this.draw();
   }
 
   /** Whether one was open. */
@@ -860,7 +867,7 @@ for (const name in layers) {
 }
 
 async function loadFences() {
-  if (performance.now() - loadedFences < fencesMs || !layers.fences || document.visibilityState === 'hidden') return;
+  if (performance.now() - loadedFences < fencesMs || !layers.fences || document.hidden) return;
   loadedFences = performance.now();
   try {
     shownFences = (await all('fences', 'fences', { shape: 'full', limit: 500 })).map(outlined);
@@ -937,8 +944,11 @@ function draw() {
   follow.draw(page, place, isGone);
 }
 
+/** Seconds. */
+let unseen = 0;
 function tick() {
-  if (document.visibilityState === 'hidden') return;
+  unseen = document.hidden ? unseen + 1 : 0;
+  if (unseen) return unseen === unseenSeconds && fleet.rest();
   fleet.tick(hub.now());
   follow.card();
   showState();

@@ -173,7 +173,7 @@ export class LiveMap {
     this.moved(false);
   }
 
-  /** Draws what stands where the view has changed so far that it must be, and moves it else. */
+  /** Draws what stands anew where it must be, and moves it else. */
   #stand() {
     const drawn = this.#drawn;
     let [dx, dy] = [shortWay(drawn.x - this.x) * this.scale, (drawn.y - this.y) * this.scale];
@@ -220,7 +220,7 @@ export class LiveMap {
     }
   }
 
-  /** In metres, like the streets themselves, but neither thinner nor wider than reads well. */
+  /** In metres, but neither thinner nor wider than reads well. */
   #widthOf(kind) {
     const meters = [7, 11, 17][kind] * 2 ** this.zoom / 2 ** 17 * 1.1;
     return Math.max([0.55, 0.9, 1.5][kind], Math.min([16, 24, 34][kind], meters));

@@ -30,7 +30,7 @@ export class Arrows {
     data[at + 3] = Math.cos(angle);
   }
 
-  /** `strengths` by tone, all times `strength`. The edge is a larger fill below: a stroke costs three times as much. */
+  /** `strengths` by tone, all times `strength`. The edge is a larger fill below, cheaper than a stroke. */
   draw(page, colors, size, strengths, strength = 1) {
     const isDot = size < 6, edge = isDot ? 1.2 : 1.6, radius = size * (isDot ? 0.75 : 0.6);
     for (const group of this.#groups.values()) {
@@ -287,7 +287,7 @@ export function takeToken(storage, name) {
 export const hubURL = () => `${location.origin.replace('http', 'ws')}/v1/ws`;
 
 export const askAbout = () => fetch('/v1/about').then(answer => answer.json()).catch(() => ({}));
-/** With each connection: a hub of another release has another page, which takes the place of this one. */
+/** With each connection: another release of the hub has another page. */
 export async function followRelease({ release: before }) {
   const { release } = await askAbout();
   if (!before || !release || release === before) return;

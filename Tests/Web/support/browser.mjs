@@ -96,6 +96,8 @@ class Page {
   /** What must stay empty. */
   faults = [];
   sockets = 0;
+  /** Bytes of messages that came by sockets; those of binary ones as base64 has them. */
+  received = 0;
   #send; #origin; #awaited = []; #changes = new Map();
 
   constructor(send, origin) {
@@ -169,6 +171,7 @@ class Page {
       this.faults.push(`policy: ${JSON.stringify(params.issue.details.contentSecurityPolicyIssueDetails)}`);
     }
     if (method === 'Network.webSocketCreated') this.sockets++;
+    if (method === 'Network.webSocketFrameReceived') this.received += params.response.payloadData.length;
     if (method === 'Fetch.requestPaused') this.#change(params);
     const { Referer, referer = Referer } = params.headers ?? {};
     if (method === 'Network.requestWillBeSentExtraInfo' && referer) this.faults.push(`referer: ${referer}`);

@@ -1,0 +1,289 @@
+// Tokens that the hub makes: a back end asks for those of a driver or rider, who has new ones made with the refresh
+// token until the family ends. The hub keeps the families; what is signed here of them, it does not keep.
+import HubBytes
+import HubCore
+import HubHTTP
+import HubMessages
+import HubTokens
+
+enum TokenEndpoints {
+  /// Answered, like all others that change something, when it is on stable storage.
+  static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let signer = try call.context.requireSigner()
+    call.request.charge(units: WorkUnits.ofSigning(signer.algorithm) * 2)
+    let members = try call.object(atMost: HubLimits.claimBytes)
+    for name in ["exp", "iat", "nbf", "iss", "aud", "jti"] where members[name] != nil {
+      throw Refusal(.badMessage, "\(name) is the hub's to say")
+    }
+    let claims: Claims
+    do throws(TokenError) { claims = try Claims(members: members) } catch { throw Refusal(.badMessage, "\(error)") }
+    guard claims.role != .ops else { throw Refusal(.forbidden, "the hub makes tokens for drivers and riders only") }
+    guard !TripShare.isHolder(claims.subject) else {
+      throw Refusal(.badMessage, "ids that begin with \(TripShare.prefix) are those of shared links")
+    }
+    let id = Identifier.random().text
+    let family = TokenFamily(
+      id: id, subject: claims.subject, role: claims.role, claims: TokenRequest(claims: claims).payload(),
+      created: call.context.now.timestamp)
+    return try call.ask(.begin(family))
+  }
+
+  /// For whoever has a refresh token: it is the credential.
+  static func refresh(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let signer = try call.context.requireSigner()
+    let members = try call.object(atMost: call.context.limits.unwantedBodyBytes)
+    guard let text = members["refreshToken"]?.string else { throw Refusal(.badMessage, "give refreshToken, a text") }
+    let unitsOfCheck = call.context.credentials.access?.unitsOfCheck ?? 0
+    call.request.charge(units: unitsOfCheck + WorkUnits.ofSigning(signer.algorithm) * 2)
+    let token: RefreshToken
+    do throws(TokenError) {
+      token = try RefreshToken(checking: Array(text.utf8), by: signer, now: call.context.now.timestamp)
+    } catch {
+      throw Refusal(CredentialError(error))
+    }
+    return try call.ask(.refresh(family: token.family, subject: token.subject, serial: token.serial))
+  }
+
+  /// The families of a `sub`, without tokens.
+  static func list(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    _ = try call.context.requireSigner()
+    return try call.ask(.families(of: try subject(call)))
+  }
+
+  /// Ends all families of a `sub`, and the sessions that were opened with their tokens.
+  static func end(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    _ = try call.context.requireSigner()
+    return try call.ask(.end(of: try subject(call)))
+  }
+
+  private static func subject(_ call: HTTPCall) throws(Refusal) -> Identifier {
+    guard let text = try call.query.parameter("sub"), let id = Identifier(text) else {
+      throw Refusal(.badMessage, "give sub=, an id of 1-64 of A-Z a-z 0-9 . _ -")
+    }
+    return id
+  }
+
+  // MARK: Answers
+
+  static func answer(
+    _ answer: CredentialAnswer, _ request: HTTPRequest, _ context: HTTPContext
+  ) throws(Refusal) -> Outcome {
+    let time = request.time
+    switch answer {
+    case .family(let family, let isNew): return .respond(try pair(of: family, isNew: isNew, time: time, context))
+    case .families(let families):
+      return .respond(
+        .json { body in
+          body.append("{\"tokens\":")
+          body.append(list: families) { body, family in
+            body.append("{\"jti\":", family.id)
+            body.append(",\"role\":", family.role.name)
+            body.append(",\"created\":", family.created, as: time)
+            body.append(",\"refreshed\":", family.rotated, as: time)
+            body.append(",\"refreshExpires\":", family.refreshEnds, as: time)
+            body.append("}")
+          }
+          body.append("}")
+        })
+    case .ended(let count):
+      return .respond(
+        .json { body in
+          body.append("{\"ended\":", count)
+          body.append("}")
+        })
+    case .revoked(let revocation, let isNew):
+      return .respond(
+        .json(isNew ? .created : .ok) { body in
+          body.append("{")
+          RevocationEndpoints.write(revocation, time: time, into: &body)
+          body.append("}")
+        })
+    case .revocations(let page, let next):
+      return .respond(RevocationEndpoints.answer(page, next: next, time: time))
+    case .unrevoked: return .respond(Response(.noContent))
+    case .refused(let error) where error.code == .unauthorized:
+      throw Refusal(CredentialError(text: error.message, isToken: true))
+    case .refused(let error): throw Refusal(error)
+    }
+  }
+
+  /// The newest tokens of a family: a repeated question gets those that hold as long.
+  private static func pair(
+    of family: TokenFamily, isNew: Bool, time: TimeFormat, _ context: HTTPContext
+  ) throws(Refusal) -> Response {
+    let (access, refresh) = try sign(family, context)
+    // RFC 6749 §5.1.
+    return .json(isNew ? .created : .ok, fields: [OutgoingField("Cache-Control", "no-store")]) { body in
+      body.append("{\"jti\":", family.id)
+      body.append(",\"sub\":", family.subject)
+      body.append(",\"role\":", family.role.name)
+      body.append(",\"accessToken\":", String(decoding: access, as: UTF8.self))
+      body.append(",\"accessExpires\":", family.accessEnds, as: time)
+      body.append(",\"refreshToken\":", String(decoding: refresh, as: UTF8.self))
+      body.append(",\"refreshExpires\":", family.refreshEnds, as: time)
+      body.append("}")
+    }
+  }
+
+  private static func sign(
+    _ family: TokenFamily, _ context: HTTPContext
+  ) throws(Refusal) -> (access: [UInt8], refresh: [UInt8]) {
+    let signer = try context.requireSigner()
+    let refresh = RefreshToken(
+      subject: family.subject, family: family.id, serial: family.serial, expires: family.refreshEnds)
+    do {
+      guard let members = JSONValue(parsing: family.claims)?.members else { throw TokenError.badClaims }
+      var claims = try Claims(members: members)
+      claims.expires = family.accessEnds
+      claims.grants = (claims.grants ?? Grants()).named(family.id)
+      var request = TokenRequest(claims: claims)
+      request.issuer = context.credentials.access?.verifier.policy.issuer
+      request.audience = context.credentials.access?.verifier.policy.audience
+      request.issuedAt = family.rotated
+      return (try signer.token(request), try refresh.signed(by: signer))
+    } catch {
+      throw Refusal(.internalError, "the hub could not sign the tokens")
+    }
+  }
+}
+
+extension HTTPContext {
+  /// The key that the hub signs with. Without one there are none of the endpoints of tokens; nor are there where
+  /// several hubs are one service, which would not know each other's families.
+  fileprivate func requireSigner() throws(Refusal) -> SigningKey {
+    guard let signer = configuration.tokenSigner else {
+      throw Refusal(.notFound, "this hub signs no tokens (--token-sign-key)")
+    }
+    try requireOneHub()
+    return signer
+  }
+
+  fileprivate func requireOneHub() throws(Refusal) {
+    guard configuration.cluster == nil else {
+      throw Refusal(
+        .notFound, "hubs of a cluster keep no tokens and no revocations: use --revoked FILE at each of them")
+    }
+  }
+}
+
+extension HTTPCall {
+  /// The hub writes down what it decides (HubCore/Credentials): what is refused before, HTTPService does.
+  fileprivate func ask(_ question: CredentialQuestion) throws(Refusal) -> Outcome {
+    guard let source = auditSource else { throw Refusal(.internalError, "this endpoint is not audited") }
+    request.audit = nil
+    return .ask([.credentials(context.session, question, source)])
+  }
+}
+
+extension WorkUnits {
+  /// What a signature of a token counts for: one of RSA takes most of a millisecond, others up to 60 µs.
+  fileprivate static func ofSigning(_ algorithm: Algorithm) -> Int {
+    switch algorithm {
+    case .hs256: 0
+    case .es256, .edDSA: 2
+    case .rs256: 25
+    }
+  }
+}
+
+/// Names of tokens that count no more, besides those of `--revoked`.
+enum RevocationEndpoints {
+  static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    try requireTokens(call.context)
+    let members = try call.object(atMost: call.context.limits.unwantedBodyBytes)
+    let name = try name(sub: text(members, "sub"), jti: text(members, "jti"))
+    var until: Timestamp?
+    if let value = members["until"], value != .null {
+      // As the claim `exp` has it, but in the request's form of time.
+      guard let time = Timestamp(value, as: call.time) else { throw Refusal(.badMessage, "until must be a time") }
+      guard time > call.context.now.timestamp else { throw Refusal(.badMessage, "until has passed") }
+      until = time
+    }
+    return try call.ask(.revoke(Revocation(name, until: until)))
+  }
+
+  static func list(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    try requireTokens(call.context)
+    let limit = try call.query.pageLimit(HubLimits.revocationsPerPage) ?? 100
+    var start = 0
+    if let cursor = try call.query.parameter("cursor") {
+      guard let number = Int(cursor.dropFirst(), radix: 36), number >= 0, cursor == Self.cursor(number) else {
+        throw Refusal(.badMessage, "cursor must be what next was in an answer")
+      }
+      start = number
+    }
+    return try call.ask(.revocations(from: start, limit: limit))
+  }
+
+  static func end(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    try requireTokens(call.context)
+    return try call.ask(
+      .unrevoke(try name(sub: try call.query.parameter("sub"), jti: try call.query.parameter("jti"))))
+  }
+
+  private static func requireTokens(_ context: HTTPContext) throws(Refusal) {
+    guard context.credentials.access != nil else {
+      throw Refusal(.notFound, "this hub takes no tokens (--token-keys)")
+    }
+    try context.requireOneHub()
+  }
+
+  private static func text(_ members: [String: JSONValue], _ name: String) throws(Refusal) -> String? {
+    guard let value = members[name], value != .null else { return nil }
+    guard let text = value.string else { throw Refusal(.badMessage, "\(name) must be a text") }
+    return text
+  }
+
+  private static func name(sub: String?, jti: String?) throws(Refusal) -> RevokedName {
+    switch (sub, jti) {
+    case (let sub?, nil):
+      guard let id = Identifier(sub) else { throw Refusal(.badMessage, "sub must be 1-64 of A-Z a-z 0-9 . _ -") }
+      return .subject(id)
+    case (nil, let jti?):
+      guard let id = InlineText(jti), !id.isEmpty else { throw Refusal(.badMessage, "jti must be 1-64 bytes") }
+      return .tokenID(id)
+    case (nil, nil), (_?, _?): throw Refusal(.badMessage, "give sub or jti, one of them")
+    }
+  }
+
+  // MARK: Answers
+
+  static func write(_ revocation: Revocation, time: TimeFormat, into body: inout ByteBuffer) {
+    switch revocation.name {
+    case .subject(let id): body.append("\"sub\":", id)
+    case .tokenID(let id): body.append("\"jti\":", id)
+    }
+    if let until = revocation.until { body.append(",\"until\":", until, as: time) }
+  }
+
+  static func answer(_ page: [Revocation], next: Int?, time: TimeFormat) -> Response {
+    .json { body in
+      body.append("{\"revocations\":")
+      body.append(list: page) { body, revocation in
+        body.append("{")
+        write(revocation, time: time, into: &body)
+        body.append("}")
+      }
+      body.append(",\"next\":", next.map(cursor))
+      body.append("}")
+    }
+  }
+
+  /// Where a list goes on. To clients it is a word without meaning.
+  private static func cursor(_ number: Int) -> String { "v" + String(number, radix: 36) }
+}
+
+extension Timestamp {
+  /// A time in a body; nil where the value is none.
+  fileprivate init?(_ value: JSONValue, as format: TimeFormat) {
+    if let number = value.number {
+      self.init(number: number, format: format)
+    } else if var text = value.string {
+      let made = text.withUTF8 { unsafe Timestamp(rfc3339: UnsafeRawBufferPointer($0)) }
+      guard let made else { return nil }
+      self = made
+    } else {
+      return nil
+    }
+  }
+}

@@ -1,0 +1,367 @@
+// Tokens that the hub makes, and tokens that are revoked. Each method decides and changes what is kept here, and writes
+// the records of it; its caller shows nothing of it before they are stored.
+public import HubBytes
+import HubMessages
+
+struct Credentials: ~Copyable {
+  private let limits: HubLimits
+  private var families = Slab<TokenFamily>()
+  private var familyOfID: [InlineText: Int] = [:]
+  private var familiesOfSubject: [Identifier: [Int]] = [:]
+  private var revocations = Slab<Revocation>()
+  private var revocationOfName: [RevokedName: Int] = [:]
+  /// Those of ended families.
+  private var endedFamilies = 0
+  private var trail = AuditTrail()
+  /// What has changed of the revocations since it was taken last.
+  private var change = RevocationChange(number: 1)
+
+  init(limits: HubLimits) { self.limits = limits }
+
+  func countEntries(into counters: inout HubCounters) {
+    counters.set(.tokenFamilies, families.count + endedFamilies)
+    counters.set(.revocations, revocations.count - endedFamilies)
+  }
+
+  /// What has changed since the last call; nil for nothing.
+  mutating func takeChange() -> RevocationChange? {
+    if change.added.isEmpty, change.removed.isEmpty { return nil }
+    defer { change = RevocationChange(number: change.number + 1) }
+    return change
+  }
+
+  /// All that there are, for who begins to check tokens.
+  func allRevocations() -> [Revocation] {
+    (0..<revocations.endIndex).filter { revocations.isInUse($0) }.map { revocations[$0] }
+  }
+
+  // MARK: Questions
+
+  /// Decides, and writes down what and who asked. Where nothing can be stored it is refused: nobody may be left with
+  /// tokens that the hub forgets, or without those that it counts as used.
+  mutating func answer(
+    _ question: CredentialQuestion, _ source: AuditSource, at now: Moment, _ storage: inout HubStorage,
+    _ deadlines: inout Deadlines, counting counters: inout HubCounters
+  ) -> CredentialAnswer {
+    guard storage.hasRoom else {
+      if case .refresh(let id, _, _) = question { extendGrace(of: id, at: now.timestamp, storage) }
+      counters.refusedForStorage += 1
+      return .refused(
+        ErrorReply(
+          code: .storageFull, message: "this hub cannot store that now; send it again",
+          retryAfter: ErrorReply.storageRetryAfter))
+    }
+    let answer: CredentialAnswer
+    do throws(ErrorReply) {
+      answer = try decide(question, at: now, &storage, &deadlines, &counters)
+    } catch {
+      answer = .refused(error)
+    }
+    write(AuditEntry(source, about: question.target, status: answer.status), at: now, &storage, &counters)
+    return answer
+  }
+
+  private mutating func decide(
+    _ question: CredentialQuestion, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines,
+    _ counters: inout HubCounters
+  ) throws(ErrorReply) -> CredentialAnswer {
+    switch question {
+    case .begin(let family): return try begin(family, at: now, &storage, &deadlines, &counters)
+    case .refresh(let id, let subject, let serial):
+      return try refresh(id, of: subject, serial, at: now, &storage, &deadlines, &counters)
+    case .families(let subject):
+      let found = (familiesOfSubject[subject] ?? []).map { families[$0] }
+      return .families(
+        found.filter { $0.refreshEnds > now.timestamp }.sorted {
+          ($0.rotated, $0.id.description) > ($1.rotated, $1.id.description)
+        })
+    case .end(let subject):
+      let ended = familiesOfSubject[subject] ?? []
+      for family in ended { end(family, at: now, &storage, &deadlines) }
+      return .ended(ended.count)
+    case .revoke(let revocation): return try revoke(revocation, at: now, &storage, &deadlines, &counters)
+    case .revocations(let start, let limit): return page(from: start, limit: limit)
+    case .unrevoke(let name):
+      guard let index = revocationOfName[name] else {
+        throw ErrorReply(code: .notFound, message: "this hub has no such revocation")
+      }
+      remove(revocation: index)
+      storage.write(.unrevoked(name))
+      return .unrevoked
+    }
+  }
+
+  /// Writes down what was refused before it came here, too.
+  mutating func write(
+    _ entry: AuditEntry, at now: Moment, _ storage: inout HubStorage, _ counters: inout HubCounters
+  ) {
+    guard storage.isOn, storage.hasRoom, let audit = trail.admit(entry, at: now) else {
+      counters.auditLeftOut += 1
+      return
+    }
+    storage.write(.audit(audit))
+  }
+
+  // MARK: Families
+
+  private mutating func begin(
+    _ family: TokenFamily, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines,
+    _ counters: inout HubCounters
+  ) throws(ErrorReply) -> CredentialAnswer {
+    // A family that ends leaves a revocation for a while, which has its place already.
+    guard families.count + endedFamilies < limits.tokenFamilies else {
+      counters.count(full: .tokenFamilies)
+      throw ErrorReply(
+        code: .storageFull, message: "this hub has \(limits.tokenFamilies) families of tokens, as many as it may")
+    }
+    guard familyOfID[family.id] == nil else {
+      throw ErrorReply(code: .internalError, message: "the id of a family of tokens was drawn twice: ask again")
+    }
+    let others = familiesOfSubject[family.subject] ?? []
+    if others.count >= HubLimits.tokenFamiliesPerSubject,
+      let oldest = others.min(by: { families[$0].rotated < families[$1].rotated })
+    {
+      counters.count(.tokenFamiliesPerSubject)
+      end(oldest, at: now, &storage, &deadlines)
+    }
+    storage.write(.tokenFamily(family))
+    insert(family, at: now, &deadlines)
+    return .family(family, isNew: true)
+  }
+
+  private mutating func refresh(
+    _ id: InlineText, of subject: Identifier, _ serial: UInt64, at now: Moment, _ storage: inout HubStorage,
+    _ deadlines: inout Deadlines, _ counters: inout HubCounters
+  ) throws(ErrorReply) -> CredentialAnswer {
+    guard let index = familyOfID[id], families[index].subject == subject, families[index].refreshEnds > now.timestamp
+    else { throw ErrorReply(code: .unauthorized, message: "the refresh token has ended, or was ended") }
+    guard !isRevoked(subject, id, at: now.timestamp) else {
+      throw ErrorReply(code: .unauthorized, message: "the refresh token was revoked")
+    }
+    let newest = families[index].serial
+    if serial + 1 == newest, now.timestamp < families[index].graceEnds { return .family(families[index], isNew: false) }
+    guard serial == newest else {
+      counters.tokensReused += 1
+      end(index, at: now, &storage, &deadlines)
+      throw ErrorReply(
+        code: .unauthorized, message: "the refresh token was used before: all tokens of its family have ended")
+    }
+    rotate(index, to: serial + 1, at: now.timestamp)
+    storage.write(.tokensRotated(id, serial: serial + 1, at: now.timestamp))
+    families[index].ticket = storage.newest
+    return .family(families[index], isNew: false)
+  }
+
+  private mutating func rotate(_ index: Int, to serial: UInt64, at time: Timestamp) {
+    families[index].serial = serial
+    families[index].rotated = time
+    families[index].graceEnds = time + HubLimits.refreshGraceMilliseconds
+  }
+
+  /// The answer to the token before could not be given yet: its grace begins when it can.
+  private mutating func extendGrace(of id: InlineText, at now: Timestamp, _ storage: borrowing HubStorage) {
+    guard let index = familyOfID[id], families[index].ticket > storage.storedThrough else { return }
+    families[index].graceEnds = now + HubLimits.refreshGraceMilliseconds
+  }
+
+  /// The family ends, and the access tokens that were made of it.
+  private mutating func end(
+    _ index: Int, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines
+  ) {
+    let (id, ends) = (families[index].id, families[index].accessEnds + HubLimits.revocationMarginMilliseconds)
+    storage.write(.tokenFamilyEnded(id))
+    remove(family: index)
+    guard ends > now.timestamp, revocationOfName[.tokenID(id)] == nil else { return }
+    let revocation = Revocation(.tokenID(id), until: ends, isOfEndedFamily: true)
+    storage.write(.revocation(revocation))
+    insert(revocation, at: now, &deadlines)
+  }
+
+  private mutating func insert(_ family: TokenFamily, at now: Moment, _ deadlines: inout Deadlines) {
+    let index = place(family)
+    deadlines.arm(.tokenFamily, families.handle(of: index), at: now.uptime(at: family.refreshEnds))
+  }
+
+  private mutating func place(_ family: TokenFamily) -> Int {
+    let index = families.insert(family)
+    familyOfID[family.id] = index
+    familiesOfSubject[family.subject, default: []].append(index)
+    return index
+  }
+
+  private mutating func remove(family index: Int) {
+    let (id, subject) = (families[index].id, families[index].subject)
+    familyOfID[id] = nil
+    familiesOfSubject[subject]?.removeAll { $0 == index }
+    if familiesOfSubject[subject]?.isEmpty == true { familiesOfSubject[subject] = nil }
+    families.remove(
+      index, leaving: TokenFamily(id: id, subject: subject, role: .rider, claims: [], created: families[index].created))
+  }
+
+  // MARK: Revocations
+
+  /// O(1).
+  private func isRevoked(_ subject: Identifier, _ id: InlineText, at now: Timestamp) -> Bool {
+    [.subject(subject), .tokenID(id)].contains { (name: RevokedName) in
+      revocationOfName[name].map { revocations[$0].until.map { $0 > now } ?? true } ?? false
+    }
+  }
+
+  private mutating func revoke(
+    _ revocation: Revocation, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines,
+    _ counters: inout HubCounters
+  ) throws(ErrorReply) -> CredentialAnswer {
+    if let index = revocationOfName[revocation.name] {
+      if revocations[index].until == revocation.until { return .revoked(revocation, isNew: false) }
+      remove(revocation: index)
+    } else if revocations.count - endedFamilies >= limits.revocations {
+      counters.count(full: .revocations)
+      throw ErrorReply(
+        code: .storageFull, message: "this hub has \(limits.revocations) revocations, as many as it may")
+    }
+    storage.write(.revocation(revocation))
+    insert(revocation, at: now, &deadlines)
+    return .revoked(revocation, isNew: true)
+  }
+
+  private mutating func insert(_ revocation: Revocation, at now: Moment, _ deadlines: inout Deadlines) {
+    let index = place(revocation)
+    change.added.append(revocation)
+    guard let until = revocation.until else { return }
+    deadlines.arm(.revocation, revocations.handle(of: index), at: now.uptime(at: until))
+  }
+
+  private mutating func place(_ revocation: Revocation) -> Int {
+    let index = revocations.insert(revocation)
+    revocationOfName[revocation.name] = index
+    if revocation.isOfEndedFamily { endedFamilies += 1 }
+    return index
+  }
+
+  private mutating func remove(revocation index: Int) {
+    let gone = revocations[index]
+    revocationOfName[gone.name] = nil
+    if gone.isOfEndedFamily { endedFamilies -= 1 }
+    revocations.remove(index, leaving: gone)
+    change.removed.append(gone.name)
+  }
+
+  private func page(from start: Int, limit: Int) -> CredentialAnswer {
+    var found: [Revocation] = []
+    var index = start
+    while index < revocations.endIndex, found.count < limit {
+      if revocations.isInUse(index) { found.append(revocations[index]) }
+      index += 1
+    }
+    let hasMore = (index..<max(index, revocations.endIndex)).contains { revocations.isInUse($0) }
+    return .revocations(found, next: hasMore ? index : nil)
+  }
+
+  // MARK: Time
+
+  /// A family's time may be over.
+  mutating func checkFamily(_ handle: Handle, at now: Moment, _ deadlines: inout Deadlines) {
+    guard let index = families.current(handle) else { return }
+    let ends = families[index].refreshEnds
+    guard ends > now.timestamp else { return remove(family: index) }
+    deadlines.arm(.tokenFamily, handle, at: now.uptime(at: ends))
+  }
+
+  /// A revocation's time may be over.
+  mutating func checkRevocation(_ handle: Handle, at now: Moment, _ deadlines: inout Deadlines) {
+    guard let index = revocations.current(handle), let until = revocations[index].until else { return }
+    guard until > now.timestamp else { return remove(revocation: index) }
+    deadlines.arm(.revocation, handle, at: now.uptime(at: until))
+  }
+
+  // MARK: Reading back
+
+  // What the tables have no room for, because their limits are lower now, ends: who has it asks for new tokens. A
+  // revocation always has room: without it what was ended would begin again.
+
+  mutating func load(_ record: DurableRecord) {
+    switch record {
+    case .tokenFamily(let family):
+      if familyOfID[family.id] == nil, families.count < limits.tokenFamilies { _ = place(family) }
+    case .tokensRotated(let id, let serial, let time):
+      if let index = familyOfID[id] { rotate(index, to: serial, at: time) }
+    case .tokenFamilyEnded(let id): if let index = familyOfID[id] { remove(family: index) }
+    case .revocation(let revocation):
+      if let index = revocationOfName[revocation.name] { remove(revocation: index) }
+      _ = place(revocation)
+    case .unrevoked(let name): if let index = revocationOfName[name] { remove(revocation: index) }
+    case .audit: break  // it is for who reads the journal
+    case .epoch, .trip, .tripForgotten, .eta, .event, .channel, .channelForgotten, .highestSequence, .fixes, .driver,
+      .driverOffline, .driverForgotten, .highestTripNumber, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded:
+      preconditionFailure("another domain's record")
+    }
+  }
+
+  /// Ends the reading. Whose answer may have been lost with the hub before has its grace from now on.
+  mutating func finishLoading(at start: Moment, _ deadlines: inout Deadlines) {
+    change = RevocationChange(number: change.number)
+    for index in 0..<families.endIndex where families.isInUse(index) {
+      if families[index].rotated + HubLimits.restartMilliseconds > start.timestamp {
+        families[index].graceEnds = start.timestamp + HubLimits.refreshGraceMilliseconds
+      }
+      deadlines.arm(
+        .tokenFamily, families.handle(of: index), at: start.uptime(at: families[index].refreshEnds))
+    }
+    for index in 0..<revocations.endIndex where revocations.isInUse(index) {
+      guard let until = revocations[index].until else { continue }
+      deadlines.arm(.revocation, revocations.handle(of: index), at: start.uptime(at: until))
+    }
+  }
+
+  /// All that is stored, in an order in which it can be read back.
+  func forEachRecord<E: Error>(_ body: (DurableRecord) throws(E) -> Void) throws(E) {
+    for index in 0..<families.endIndex where families.isInUse(index) { try body(.tokenFamily(families[index])) }
+    for index in 0..<revocations.endIndex where revocations.isInUse(index) {
+      try body(.revocation(revocations[index]))
+    }
+  }
+}
+
+extension CredentialQuestion {
+  /// Whose tokens it is about, or which.
+  fileprivate var target: InlineText? {
+    switch self {
+    case .begin(let family): family.subject.text
+    case .refresh(_, let subject, _), .families(let subject), .end(let subject): subject.text
+    case .revoke(let revocation): revocation.name.text
+    case .revocations: nil
+    case .unrevoke(let name): name.text
+    }
+  }
+}
+
+extension RevokedName {
+  /// The `sub` or the `jti`.
+  public var text: InlineText {
+    switch self {
+    case .subject(let id): id.text
+    case .tokenID(let id): id
+    }
+  }
+}
+
+extension CredentialAnswer {
+  /// The status that it is answered with over HTTP.
+  public var status: Int {
+    switch self {
+    case .family(_, let isNew), .revoked(_, let isNew): isNew ? 201 : 200
+    case .families, .ended, .revocations: 200
+    case .unrevoked: 204
+    case .refused(let error): Int(error.code.facts.status)
+    }
+  }
+}
+
+extension Moment {
+  /// The uptime at which the wall clock will show `time`, unless it is set (ns).
+  fileprivate func uptime(at time: Timestamp) -> Int64 {
+    let (ahead, overflow) = max(0, time.milliseconds - timestamp.milliseconds).multipliedReportingOverflow(
+      by: 1_000_000)
+    return overflow || ahead > Int64.max - uptime ? .max : uptime + ahead
+  }
+}

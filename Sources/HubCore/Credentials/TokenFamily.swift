@@ -1,0 +1,105 @@
+// What refresh tokens are known by, what can be asked about them and about revoked tokens, and what is answered.
+public import HubBytes
+public import HubMessages
+
+/// The refresh tokens that came out of one `POST /v1/tokens`, one after the other: each is used once and gives the
+/// next. One that is used again was stolen, or its thief's was used before: then all of the family end (RFC 9700
+/// §4.14.2).
+///
+/// A token is signed and says its family and its serial number, so the hub keeps no token: the family is all there is
+/// of the newest and of those before it.
+public struct TokenFamily: Sendable, Equatable {
+  /// The `jti` of all its access tokens.
+  public let id: InlineText
+  public let subject: Identifier
+  public let role: Role
+  /// The other claims of its access tokens, as a JSON object.
+  public let claims: [UInt8]
+  /// By the hub's wall clock, as `rotated`.
+  public let created: Timestamp
+  /// Of the newest refresh token, counted from 1.
+  public internal(set) var serial: UInt64 = 1
+  /// When the newest tokens were made: what they say of their time counts from it.
+  public internal(set) var rotated: Timestamp
+  /// Until then the refresh token before is answered as the newest was: its answer may have been lost.
+  var graceEnds: Timestamp
+  /// The record of the newest rotation (`HubStorage.ticket`).
+  var ticket: UInt64 = 0
+
+  public init(id: InlineText, subject: Identifier, role: Role, claims: [UInt8], created: Timestamp) {
+    self.id = id
+    self.subject = subject
+    self.role = role
+    self.claims = claims
+    self.created = created
+    rotated = created
+    graceEnds = created
+  }
+
+  /// When the newest access token ends.
+  public var accessEnds: Timestamp { rotated + HubLimits.accessTokenMilliseconds }
+  /// When the newest refresh token ends, and with it the family.
+  public var refreshEnds: Timestamp { rotated + HubLimits.refreshTokenMilliseconds }
+}
+
+/// What tokens are revoked by.
+public enum RevokedName: Sendable, Hashable {
+  /// All tokens of a `sub`, those to come included.
+  case subject(Identifier)
+  /// The token with this `jti`; all access tokens of a family have the same.
+  case tokenID(InlineText)
+}
+
+/// Tokens that do not count although they are signed and their time is not over.
+public struct Revocation: Sendable, Equatable {
+  public let name: RevokedName
+  /// By the hub's wall clock; nil for ever.
+  public let until: Timestamp?
+  /// The access tokens of a family that has ended: they end by themselves soon.
+  let isOfEndedFamily: Bool
+
+  public init(_ name: RevokedName, until: Timestamp?) { self.init(name, until: until, isOfEndedFamily: false) }
+
+  init(_ name: RevokedName, until: Timestamp?, isOfEndedFamily: Bool) {
+    self.name = name
+    self.until = until
+    self.isOfEndedFamily = isOfEndedFamily
+  }
+}
+
+/// What has changed of the revocations, for all who check tokens.
+public struct RevocationChange: Sendable, Equatable {
+  /// One more than that of the change before.
+  public let number: UInt64
+  public var added: [Revocation] = []
+  public var removed: [RevokedName] = []
+}
+
+/// What back ends and ops ask about tokens, and whoever has a refresh token, over HTTP.
+public enum CredentialQuestion: Sendable {
+  case begin(TokenFamily)
+  /// What a refresh token says.
+  case refresh(family: InlineText, subject: Identifier, serial: UInt64)
+  case families(of: Identifier)
+  /// All families of a `sub` end.
+  case end(of: Identifier)
+  case revoke(Revocation)
+  /// A page, from a place in the table that was `next` before, or 0.
+  case revocations(from: Int, limit: Int)
+  case unrevoke(RevokedName)
+}
+
+/// The answer to a `CredentialQuestion`.
+public enum CredentialAnswer: Sendable {
+  /// The newest tokens of the family are to be signed.
+  case family(TokenFamily, isNew: Bool)
+  /// The one that was refreshed last first.
+  case families([TokenFamily])
+  /// So many families have ended.
+  case ended(Int)
+  case revoked(Revocation, isNew: Bool)
+  /// `next` is where to go on; nil where there are no more.
+  case revocations([Revocation], next: Int?)
+  case unrevoked
+  case refused(ErrorReply)
+}

@@ -1,0 +1,62 @@
+// Refresh tokens: what gives new tokens when it is shown, once. It is signed, as a token is, and opens nothing: it has
+// no `role`, and its `typ` says what it is (RFC 8725 §3.11).
+public import HubBytes
+public import HubMessages
+
+/// What a refresh token says.
+public struct RefreshToken: Sendable, Equatable {
+  public let subject: Identifier
+  /// The `jti` of all tokens that come out of one another.
+  public let family: InlineText
+  /// Of the tokens of its family, counted from 1.
+  public let serial: UInt64
+  public let expires: Timestamp
+
+  private static let type = "refresh+jwt"
+
+  public init(subject: Identifier, family: InlineText, serial: UInt64, expires: Timestamp) {
+    self.subject = subject
+    self.family = family
+    self.serial = serial
+    self.expires = expires
+  }
+
+  /// In compact form (RFC 7515 §7.1). Throws `.cannotSign` for a public key.
+  public func signed(by key: SigningKey) throws(KeyError) -> [UInt8] {
+    var header = ByteBuffer(capacity: 64)
+    var payload = ByteBuffer(capacity: 128)
+    header.append("{\"alg\":", key.algorithm.rawValue)
+    header.append(",\"typ\":", RefreshToken.type)
+    header.append("}")
+    payload.append("{\"sub\":", subject)
+    payload.append(",\"jti\":", family)
+    payload.append(",\"n\":", serial)
+    payload.append(",\"exp\":", Int(expires.milliseconds / 1000))
+    payload.append("}")
+    return try key.signed(header: header.array(), payload: payload.array())
+  }
+
+  /// Reads one that is signed by `key` and by no other, whatever its header says, and holds at `now`. Whether it was
+  /// used before, the hub knows.
+  ///
+  /// - Complexity: O(length), and one signature.
+  public init(checking token: [UInt8], by key: SigningKey, now: Timestamp) throws(TokenError) {
+    guard token.count <= TokenVerifier.maximumBytes else { throw .tooLong }
+    let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    guard parts.count == 3, let header = Base64URL.decode(parts[0]), let payload = Base64URL.decode(parts[1]),
+      let signature = Base64URL.decode(parts[2])
+    else { throw .notCompact }
+    guard let head = JSONValue(parsing: header)?.members, head["typ"]?.string == RefreshToken.type,
+      head["crit"] == nil
+    else { throw .badHeader }
+    guard head["alg"]?.string == key.algorithm.rawValue else { throw .algorithmDoesNotFitKey }
+    guard key.verifies(signature, of: token[..<parts[1].endIndex]) else { throw .badSignature }
+    guard let members = JSONValue(parsing: payload)?.members else { throw .badClaims }
+    guard let subject = members["sub"]?.string.flatMap({ Identifier($0) }) else { throw .invalid(.sub) }
+    guard let family = members["jti"]?.string.flatMap({ InlineText($0) }) else { throw .invalid(.jti) }
+    guard let serial = members["n"]?.number, (1...1e15).contains(serial) else { throw .badClaims }
+    guard let expires = try Claims.date(members, "exp", .exp) else { throw .missing(.exp) }
+    guard now < expires else { throw .expired }
+    self.init(subject: subject, family: family, serial: UInt64(serial), expires: expires)
+  }
+}

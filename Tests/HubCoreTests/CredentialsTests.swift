@@ -1,0 +1,286 @@
+// Tokens that the hub makes and ends: each refresh token gives one answer, over restarts too, and what is revoked stays
+// so until its time is over.
+import HubBytes
+import HubMessages
+import HubTestSupport
+import Testing
+
+@testable import HubCore
+
+extension DurableBench {
+  fileprivate static let asker = SessionRef(outlet: 0, slot: 90, generation: 1)
+
+  fileprivate func source(_ action: AuditAction, _ actor: String? = "backend") -> AuditSource {
+    AuditSource(action, by: actor.map { Actor(role: .ops, id: id($0)) }, from: InlineText("192.0.2.1")!)
+  }
+
+  /// What is answered to a question, once it is stored, and what other outlets were told before.
+  fileprivate func ask(
+    _ question: CredentialQuestion, _ action: AuditAction = .issueTokens, stores: Bool = true
+  ) -> (answer: CredentialAnswer?, changes: [RevocationChange]) {
+    var outputs = turn([.credentials(Self.asker, question, source(action))])
+    if stores { outputs += store() }
+    var found: (answer: CredentialAnswer?, changes: [RevocationChange]) = (nil, [])
+    for output in outputs {
+      if case .credentials(_, let answer) = output { found.answer = answer }
+      if case .revoked(let change) = output { found.changes.append(change) }
+    }
+    return found
+  }
+
+  fileprivate func family(_ name: String, of subject: String = "R1") -> TokenFamily {
+    TokenFamily(
+      id: InlineText(name)!, subject: id(subject), role: .rider, claims: Array("{}".utf8), created: now.timestamp)
+  }
+
+  @discardableResult
+  fileprivate func begin(_ name: String, of subject: String = "R1") -> [RevocationChange] {
+    let (answer, changes) = ask(.begin(family(name, of: subject)))
+    guard case .family(let made, isNew: true)? = answer else {
+      Issue.record("\(String(describing: answer))")
+      return []
+    }
+    #expect(made.serial == 1)
+    return changes
+  }
+
+  fileprivate func refresh(
+    _ name: String, _ serial: UInt64, of subject: String = "R1", stores: Bool = true
+  ) -> CredentialAnswer? {
+    ask(.refresh(family: InlineText(name)!, subject: id(subject), serial: serial), .refreshTokens, stores: stores)
+      .answer
+  }
+
+  fileprivate func revocations() -> [RevokedName] { hub.allRevocations().map(\.name) }
+}
+
+extension CredentialAnswer? {
+  fileprivate var serial: UInt64? { if case .family(let family, _)? = self { family.serial } else { nil } }
+  fileprivate var refusal: ErrorCode? { if case .refused(let error)? = self { error.code } else { nil } }
+}
+
+@Suite struct CredentialsTests {
+  private func name(_ id: String) -> RevokedName { .tokenID(InlineText(id)!) }
+
+  @Test("a refresh token gives the next one; for 10 s a repeated question gets the same, later all of the family end")
+  func rotation() throws {
+    let bench = try DurableBench()
+    bench.begin("f1")
+    bench.advance(seconds: 60)
+    #expect(bench.refresh("f1", 1).serial == 2)
+    bench.advance(seconds: 9.9)
+    #expect(bench.refresh("f1", 1).serial == 2, "its answer was lost")
+    #expect(bench.refresh("f1", 2).serial == 3)
+    #expect(bench.refresh("f1", 1).refusal == .unauthorized, "that one is older")
+    #expect(bench.refresh("f1", 3).refusal == .unauthorized, "the family has ended")
+    #expect(bench.revocations() == [name("f1")], "and so have its access tokens")
+
+    bench.begin("f2")
+    #expect(bench.refresh("f2", 1).serial == 2)
+    bench.advance(seconds: 10)
+    #expect(bench.refresh("f2", 1).refusal == .unauthorized && bench.refresh("f2", 2).refusal == .unauthorized)
+    #expect(bench.hub.counters.tokensReused == 2)
+  }
+
+  @Test("a token of another, or that the hub never gave, changes nothing for whoever has the right one")
+  func forged() throws {
+    let bench = try DurableBench()
+    bench.begin("f1")
+    #expect(bench.refresh("f1", 1, of: "R2").refusal == .unauthorized)
+    #expect(bench.refresh("f9", 1).refusal == .unauthorized)
+    #expect(bench.refresh("f1", 1).serial == 2)
+  }
+
+  @Test("of a million questions that are forged or repeated none gives a token, over restarts", .timeLimit(.minutes(5)))
+  func million() throws {
+    var bench = try DurableBench()
+    var random = SplitMix64(seed: 20_261_125)
+    var serials: [String: UInt64] = [:]
+    var questions = 0
+    for round in 0..<40 {
+      for number in 0..<25 {
+        let made = "f\(round)-\(number)"
+        bench.begin(made, of: "R\(number)")
+        serials[made] = 1
+        if random.next() & 1 == 0 {
+          #expect(bench.refresh(made, 1, of: "R\(number)").serial == 2)
+          serials[made] = 2
+        }
+      }
+      bench.advance(seconds: 11)
+      // Each of 25,000 in one turn: those that end a family, and those that name none.
+      var inputs: [HubInput] = []
+      for _ in 0..<25_000 {
+        let number = random.next() % 25
+        let asked = random.next() & 7 == 0 ? "f\(round)-\(number)" : "g\(random.next())"
+        let serial = (serials[asked] ?? 1) + 1 + random.next() % 3
+        let question = CredentialQuestion.refresh(
+          family: InlineText(asked)!, subject: id("R\(number)"), serial: serial)
+        inputs.append(.credentials(DurableBench.asker, question, bench.source(.refreshTokens, nil)))
+      }
+      questions += inputs.count
+      let outputs = bench.turn(inputs) + bench.store()
+      let answers = outputs.compactMap { output -> CredentialAnswer? in
+        if case .credentials(_, let answer) = output { answer } else { nil }
+      }
+      #expect(answers.count == inputs.count && answers.allSatisfy { Optional($0).refusal == .unauthorized })
+      if round % 8 == 7 { bench = try bench.restarted(after: 1, fromSnapshot: round > 8) }
+    }
+    #expect(questions == 1_000_000)
+  }
+
+  @Test("no answer leaves before it is stored, and a full disk costs nobody the family")
+  func fullDisk() throws {
+    let bench = try DurableBench()
+    bench.begin("f1")
+    #expect(bench.refresh("f1", 1, stores: false) == nil)
+    bench.store(0, condition: .unavailable)
+    for _ in 0..<30 {
+      bench.advance(seconds: 5)
+      #expect(bench.refresh("f1", 1, stores: false).refusal == .storageFull)
+    }
+    bench.store()
+    #expect(bench.refresh("f1", 1).serial == 2)
+  }
+
+  @Test("families and what is revoked are there again after a restart, and from a snapshot", arguments: [false, true])
+  func restart(fromSnapshot: Bool) throws {
+    var bench = try DurableBench()
+    bench.begin("f1")
+    bench.begin("f2")
+    bench.begin("f3", of: "R2")
+    #expect(bench.refresh("f1", 1).serial == 2)
+    _ = bench.ask(.end(of: id("R2")), .endTokens)
+    _ = bench.ask(.revoke(Revocation(.subject(id("D9")), until: nil)), .revoke)
+    _ = bench.ask(.revoke(Revocation(name("t1"), until: nil)), .revoke)
+    _ = bench.ask(.unrevoke(name("t1")), .unrevoke)
+    bench = try bench.restarted(after: 30, fromSnapshot: fromSnapshot)
+    #expect(Set(bench.revocations()) == [name("f3"), .subject(id("D9"))])
+    #expect(bench.refresh("f1", 1).serial == 2, "the answer may have been lost with the hub")
+    #expect(bench.refresh("f2", 1).serial == 2 && bench.refresh("f3", 1, of: "R2").refusal == .unauthorized)
+    bench.advance(seconds: 11)
+    #expect(bench.refresh("f1", 1).refusal == .unauthorized)
+    // What has ended by itself is gone.
+    bench.advance(seconds: 31 * 86_400)
+    bench.turn([])
+    #expect(bench.revocations() == [.subject(id("D9"))])
+    #expect(bench.refresh("f2", 2).refusal == .unauthorized)
+  }
+
+  @Test("all outlets hear of what is revoked, before the one who asked is answered")
+  func told() throws {
+    let bench = try DurableBench(loops: 2)
+    bench.begin("f1")
+    bench.turn([
+      .credentials(DurableBench.asker, .end(of: id("R1")), bench.source(.endTokens))
+    ])
+    var told: [RevocationChange] = []
+    for output in bench.store() {
+      switch output {
+      case .revoked(let change): told.append(change)
+      case .credentials(_, .ended(1)): #expect(told.count == 1, "of the first outlet's list")
+      case _: Issue.record("\(output)")
+      }
+    }
+    #expect(told.count == 2 && told.allSatisfy { $0.number == 1 && $0.added.map(\.name) == [name("f1")] })
+  }
+
+  @Test("one sub has 16 families: a further one ends the one that was refreshed least recently")
+  func perSubject() throws {
+    let bench = try DurableBench()
+    for number in 1...HubLimits.tokenFamiliesPerSubject {
+      bench.advance(seconds: 1)
+      bench.begin("f\(number)")
+    }
+    bench.advance(seconds: 1)
+    #expect(bench.refresh("f1", 1).serial == 2)
+    #expect(bench.begin("f17").flatMap(\.added).map(\.name) == [name("f2")])
+    guard case .families(let left)? = bench.ask(.families(of: id("R1")), .listTokens).answer else {
+      return #expect(Bool(false))
+    }
+    #expect(left.count == HubLimits.tokenFamiliesPerSubject && left.first?.id == InlineText("f17"))
+    #expect(bench.hub.counters.hits(.tokenFamiliesPerSubject) == 1)
+  }
+
+  @Test("the tables have limits; what families leave behind when they end has its place in theirs")
+  func full() throws {
+    var limits = HubLimits()
+    (limits.tokenFamilies, limits.revocations) = (3, 2)
+    let bench = try DurableBench(limits: limits)
+    for number in 1...3 { bench.begin("f\(number)", of: "R\(number)") }
+    #expect(bench.ask(.begin(bench.family("f4"))).answer.refusal == .storageFull)
+    _ = bench.ask(.end(of: id("R1")), .endTokens)
+    #expect(bench.ask(.begin(bench.family("f4"))).answer.refusal == .storageFull, "f1's access token may still live")
+    for number in 1...2 { _ = bench.ask(.revoke(Revocation(name("t\(number)"), until: nil)), .revoke) }
+    #expect(bench.ask(.revoke(Revocation(name("t3"), until: nil)), .revoke).answer.refusal == .storageFull)
+    guard case .revoked(_, isNew: false)? = bench.ask(.revoke(Revocation(name("t1"), until: nil)), .revoke).answer
+    else { return #expect(Bool(false)) }
+    #expect(Set(bench.revocations()) == [name("f1"), name("t1"), name("t2")])
+    bench.advance(seconds: 961)
+    bench.turn([])
+    bench.begin("f4")
+    let counters = bench.hub.shownCounters()
+    #expect(counters.hits(.tokenFamilies) == 2 && counters.hits(.revocations) == 1)
+    #expect(counters.tableEntries[Int(HubTable.tokenFamilies.rawValue)] == 3)
+  }
+
+  @Test("revocations are listed in pages, and a new end takes the place of the old one")
+  func pages() throws {
+    let bench = try DurableBench()
+    for number in 0..<5 { _ = bench.ask(.revoke(Revocation(name("t\(number)"), until: nil)), .revoke) }
+    let until = bench.now.timestamp + 60_000
+    _ = bench.ask(.revoke(Revocation(name("t2"), until: until)), .revoke)
+    var (found, next): ([Revocation], Int?) = ([], 0)
+    while let start = next {
+      guard
+        case .revocations(let page, let further)? = bench.ask(
+          .revocations(from: start, limit: 2), .listRevocations
+        ).answer
+      else { return #expect(Bool(false)) }
+      #expect(page.count <= 2)
+      found += page
+      next = further
+    }
+    #expect(Set(found.map(\.name)).count == 5 && found.count == 5)
+    #expect(found.first { $0.name == name("t2") }?.until == until)
+    bench.advance(seconds: 61)
+    bench.turn([])
+    #expect(!bench.revocations().contains(name("t2")))
+    #expect(bench.ask(.unrevoke(name("t2")), .unrevoke).answer.refusal == .notFound)
+  }
+
+  @Test("a clock that is set neither wakes what has ended nor ends the rest early")
+  func clock() throws {
+    let bench = try DurableBench()
+    _ = bench.ask(.revoke(Revocation(name("t1"), until: bench.now.timestamp + 60_000)), .revoke)
+    bench.wallIsAhead -= 3_600_000
+    bench.advance(seconds: 61)
+    bench.turn([])
+    #expect(bench.revocations() == [name("t1")], "by the clock its time is not over")
+    bench.advance(seconds: 3_600)
+    bench.turn([])
+    #expect(bench.revocations() == [])
+  }
+
+  @Test("who did what is in the journal, also what was refused; more than 10 a second of one are counted")
+  func audit() throws {
+    let bench = try DurableBench()
+    bench.begin("f1")
+    let refused = AuditEntry(bench.source(.revoke, nil), about: nil, status: 401)
+    bench.turn((0..<25).map { _ in .audit(refused) })
+    bench.advance(seconds: 1)
+    bench.turn([.audit(AuditEntry(bench.source(.revoke, nil), about: InlineText("D1"), status: 403))])
+    bench.store()
+    var text = ByteBuffer()
+    for group in bench.submitted {
+      try group.withUnsafeBytes { try RecordJSON.write($0, group: 1, into: &text) }
+    }
+    let lines = String(decoding: text.array(), as: UTF8.self).split(separator: "\n").filter { $0.contains("\"audit\"") }
+    #expect(lines.count == 12 && bench.hub.counters.auditLeftOut == 15)
+    #expect(
+      lines.first?.hasSuffix(
+        #""action":"issue_tokens","role":"ops","sub":"backend","address":"192.0.2.1","target":"R1","status":201}"#)
+        == true)
+    #expect(lines.last?.hasSuffix(#""address":"192.0.2.1","target":"D1","status":403,"leftOut":15}"#) == true)
+  }
+}
