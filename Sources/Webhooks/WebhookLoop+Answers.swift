@@ -5,10 +5,13 @@ import HubRuntime
 public import HubTransport
 
 extension WebhookLoop {
-  public func connected(_ id: ConnectionID) { links[id]?.isConnected = true }
+  public func connected(_ id: ConnectionID) {
+    links[id]?.isConnected = true
+    streams.connected(id, now)
+  }
 
   public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
-    guard var link = links[id] else { return }
+    guard var link = links[id] else { return unsafe streams.received(id, UnsafeRawBufferPointer(bytes), now) }
     do throws(HTTPError) {
       let progress = try unsafe link.response.read(UnsafeRawBufferPointer(bytes))
       links[id] = link
@@ -28,10 +31,13 @@ extension WebhookLoop {
     }
   }
 
-  public func overflowed(_ id: ConnectionID) { fail(id, "it does not take the request") }
+  public func overflowed(_ id: ConnectionID) {
+    fail(id, "it does not take the request")
+    streams.overflowed(id, now)
+  }
 
   public func closed(_ id: ConnectionID, _ cause: CloseCause) {
-    guard let link = links.removeValue(forKey: id) else { return }
+    guard let link = links.removeValue(forKey: id) else { return streams.closed(id, "\(cause)", now) }
     link.webhook.idle.removeAll { $0 == id }
     guard let attempt = link.attempt else { return }
     attempt.connection = .none
