@@ -37,7 +37,7 @@ final class ProgressFolder {
     _ name: String, _ newest: UInt64, isFirst: Bool
   ) throws(JournalError) -> (file: ProgressFile, progress: DeliveryProgress) {
     let start = DeliveryProgress(cursor: JournalPlace(group: newest + 1, record: 0))
-    let (file, requestName) = (name + ".progress", WebhookRequest.file(name))
+    let (file, requestName) = (name + ProgressFile.suffix, WebhookRequest.file(name))
     do throws(SystemError) {
       let text =
         try files.about(requestName) == nil ? nil : String(decoding: try files.read(requestName), as: UTF8.self)
@@ -53,6 +53,8 @@ final class ProgressFolder {
       throw .system(error, file: file)
     }
   }
+
+  func deadLetters(_ name: String) -> DeadLetterFile { DeadLetterFile(files, name) }
 
   /// A reader of the journal from a group on.
   func tail(from group: UInt64) throws(JournalError) -> JournalTail {

@@ -69,6 +69,11 @@ extension WebhookLoop {
   static let stepsPerTurn = 256
 }
 
+extension DeadLetterFile {
+  /// Bytes at which a file of dead letters takes the place of the one before.
+  static let maximumBytes = 256 << 10
+}
+
 extension ProgressFile {
   /// Bytes that are appended before the file is written anew, at least; more where the state itself is larger.
   static let rewriteBytes = 256 << 10

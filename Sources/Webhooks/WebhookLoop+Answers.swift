@@ -2,6 +2,7 @@
 import HubHTTP
 import HubMessages
 import HubRuntime
+import HubSystem
 public import HubTransport
 
 extension WebhookLoop {
@@ -88,6 +89,10 @@ extension WebhookLoop {
       log(
         .error, "webhook_dead",
         ["webhook": webhook.endpoint.name, "id": attempt.id, "channel": "\(attempt.channel)", "result": result])
+      store(webhook) { (webhook) throws(SystemError) in
+        try webhook.deadLetters.append(
+          id: attempt.id, channel: "\(attempt.channel)", reason: result, at: now.timestamp)
+      }
     case .disabled:
       log(
         .error, "webhook_disabled",

@@ -102,7 +102,7 @@ public final class WebhookLoop: EventLoopDelegate {
     loop.stop()
   }
 
-  private func store(_ webhook: Webhook, _ body: (Webhook) throws(SystemError) -> Void) {
+  func store(_ webhook: Webhook, _ body: (Webhook) throws(SystemError) -> Void) {
     do throws(SystemError) { try body(webhook) } catch {
       if webhook.figures.notStored == 0 {
         log(
@@ -210,6 +210,6 @@ public final class WebhookLoop: EventLoopDelegate {
     log(
       .info, "webhook",
       ["webhook": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
-    return Webhook(endpoint, file, progress, reader, figures: figures)
+    return Webhook(endpoint, file, progress, reader, folder.deadLetters(endpoint.name), figures: figures)
   }
 }

@@ -11,6 +11,7 @@ final class OutStream {
   let sink: any StreamSink
   var figures: StreamFigures
   private let file: ProgressFile
+  let deadLetters: DeadLetterFile
   private var storedProgress: DeliveryProgress
   /// Nil after a failure: all is written anew then.
   private var isStored = true
@@ -37,11 +38,12 @@ final class OutStream {
 
   init(
     _ endpoint: StreamEndpoint, _ sink: any StreamSink, _ file: ProgressFile, _ progress: DeliveryProgress,
-    _ tail: JournalTail, figures: StreamFigures?
+    _ tail: JournalTail, _ deadLetters: DeadLetterFile, figures: StreamFigures?
   ) {
     self.endpoint = endpoint
     self.sink = sink
     self.file = file
+    self.deadLetters = deadLetters
     storedProgress = progress
     queue = StreamQueue(sink.mode, giveUpAfterSeconds: endpoint.giveUpAfterSeconds, from: progress)
     reader = StreamReader(endpoint.filter, tail, epoch: file.epoch, start: progress.cursor)

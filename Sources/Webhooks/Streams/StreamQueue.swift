@@ -152,9 +152,12 @@ struct StreamQueue {
   }
 
   /// This one can never be stored.
-  mutating func giveUp(_ place: JournalPlace) {
-    if let index = index(of: place) { through(index) }
+  mutating func giveUp(_ place: JournalPlace) -> StreamMessage? {
+    guard let index = index(of: place) else { return nil }
+    let message = window[index].message
+    through(index)
     close()
+    return message
   }
 
   /// The connection ended: nobody knows what became of what was under way, and it is sent again.

@@ -58,7 +58,9 @@ final class StreamSet {
       log(
         .info, "stream", ["stream": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
       streams.append(
-        OutStream(endpoint, sink(endpoint, file), file, progress, tail, figures: figures[endpoint.name]))
+        OutStream(
+          endpoint, sink(endpoint, file), file, progress, tail, folder.deadLetters(endpoint.name),
+          figures: figures[endpoint.name]))
       if endpoint.hasPositions, positions == nil {
         log(
           .warning, "stream_without_positions",
@@ -300,8 +302,7 @@ extension StreamSet {
         stream.positions.refused(count)
         stream.figures.positionsSent = (stream.figures.positionsSent ?? 0) - UInt64(count)
       case .impossible(let place, let reason):
-        stream.queue.giveUp(place)
-        dead(stream, "\(place.group)_\(place.record)", reason)
+        if let message = stream.queue.giveUp(place) { dead(stream, message, reason, now) }
       case .gone:
         stream.queue.disable()
         log(
@@ -340,12 +341,15 @@ extension StreamSet {
       ])
     stream.isRefused = true
     for message in stream.queue.refused(places, retryAfterSeconds: wait, now, unit: chance()) {
-      dead(stream, message.id, reason)
+      dead(stream, message, reason, now)
     }
   }
 
-  private func dead(_ stream: OutStream, _ id: String, _ reason: String) {
+  private func dead(_ stream: OutStream, _ message: StreamMessage, _ reason: String, _ now: Moment) {
     stream.figures.dead += 1
-    log(.error, "stream_dead", ["stream": stream.endpoint.name, "id": id, "reason": reason])
+    log(.error, "stream_dead", ["stream": stream.endpoint.name, "id": message.id, "reason": reason])
+    store(stream) { (stream) throws(SystemError) in
+      try stream.deadLetters.append(id: message.id, channel: message.source, reason: reason, at: now.timestamp)
+    }
   }
 }
