@@ -164,7 +164,7 @@ let package = Package(
       "Webhooks",
       [
         "HubBackplane", "HubCore", "HubRuntime", "HubJournal", "HubJournalSupport", "HubTokens", "HubMessages",
-        "HubGeo", "HubBytes", "HubSystem", "HubTransport",
+        "HubGeo", "HubBytes", "HubSystem", "HubTransport", "HubTransportSupport",
       ]),
     tests("System", ["CHubLinux"]),
     tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates", "HubTransportSupport"]),
