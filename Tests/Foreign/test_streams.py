@@ -254,14 +254,25 @@ class StreamTests(unittest.TestCase):
         self.check(events.values(), expected, restarts="")
         self.assertLess(len(collector.batches), count / 2, "several events are one batch")
 
-    def test_a_batch_that_fails_comes_again(self):
-        answers = iter([503])
+    def test_what_is_given_up_is_listed_and_the_next_event_goes_out(self):
+        answers = iter([500, 500])
         collector = Collector(self, lambda: next(answers, 204))
-        hub = self.batches(collector)
+        hub = self.batches(collector, "give-up-after = 1")
         notify(hub, "T1", 1)
-        wait_for(lambda: figure(hub, "stream_events_total", 'stream="out",outcome="refused"') == 1)
-        wait_for(lambda: collector.batches)  # after some 5 s
-        self.assertEqual(figure(hub, "stream_events_total", 'stream="out",outcome="refused"'), 1)
+        wait_for(lambda: figure(hub, "stream_dead_total", 'stream="out"') == 1)  # after some 5 s
+        notify(hub, "T1", 2)
+        wait_for(lambda: collector.batches)
+        self.assertEqual([event["data"]["title"] for event in collector.batches[0]], ["2"])
+        self.assertEqual(figure(hub, "stream_events_total", 'stream="out",outcome="refused"'), 2)
+        letters = self.ask(hub, "dead", "out").split()
+        self.assertEqual(letters[2:], ["trip.T1", "status", "500"])
+        wait_for(lambda: self.ask(hub, "list").startswith("out on at "))
+        self.assertTrue(self.ask(hub, "list").endswith(", 0 channels behind, 1 dead letters\n"))
+
+    def ask(self, hub, *words):
+        return subprocess.run(
+            [os.environ["LOCATIONHUB"], "webhooks", *words, "--data", f"{hub.folder.name}/data"], check=True, text=True,
+            stdout=subprocess.PIPE).stdout
 
     def test_without_a_stream_in_the_server_events_wait_and_sighup_tries_at_once(self):
         server = NATSServer(self, "nats-server")

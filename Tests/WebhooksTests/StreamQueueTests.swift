@@ -75,7 +75,7 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
     advance(30)
     #expect(groups(queue.takeDue(now)) == [1], "2 has no answer yet")
     #expect(groups(queue.refused([place(1)], retryAfterSeconds: 7, now, unit: 0.5)) == [1], "given up after 35 s")
-    #expect(queue.cursor == place(2))
+    #expect(queue.cursor == place(2) && queue.nextTime == now.uptime + 7_000_000_000, "as long as it asked for")
     queue.stored([place(2), place(3)])
     #expect(queue.nextTime == .max && queue.cursor == place(3).next, "a success ends the wait")
   }

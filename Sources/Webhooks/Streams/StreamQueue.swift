@@ -147,6 +147,9 @@ struct StreamQueue {
         window[index].state = .through
       }
     }
+    if !dead.isEmpty {  // the next event need not be like this one: it waits as long as the server asked for
+      (failures, heldUntil) = (0, now.uptime + Int64(RetrySchedule.wait(retryAfterSeconds) * 1e9))
+    }
     close()
     return dead
   }
