@@ -148,6 +148,19 @@ import Testing
     #expect("\(reasons[0])".contains("maximum messages exceeded") && "\(reasons[1])".contains("locationhub.>"))
   }
 
+  @Test("A subject that may not be published to is refused, and the connection stays")
+  func permissions() {
+    let connection = ready()
+    let message = streamMessage(1)
+    _ = send([message], connection)
+    let reason = #"Permissions Violation for Publish to "locationhub.trip.T0.notification.fence_enter""#
+    #expect(
+      say("-ERR '\(reason)'\r\n", to: connection).events
+        == [.refused([message.place], reason: reason, retryAfterSeconds: nil)])
+    let position = #"-ERR 'Permissions Violation for Publish to "locationhub.driver.D1.position"'"# + "\r\n"
+    #expect(say(position, to: connection).events == [.positionsRefused(1)] && connection.isReady)
+  }
+
   @Test("An event beyond the server's max_payload is impossible, and the next one is sent")
   func tooLarge() {
     let connection = ready()

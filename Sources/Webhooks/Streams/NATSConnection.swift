@@ -125,7 +125,7 @@ final class NATSConnection: StreamSink {
         phase = .ready
         events.append(.ready)
       case .ok: break
-      case .error(let reason): fail(reason)
+      case .error(let reason): take(error: reason)
       case .message(let subject, let status, let payload): take(answer: payload, status, on: subject)
       }
     }
@@ -139,6 +139,15 @@ final class NATSConnection: StreamSink {
     guard info["tls_required"] != .bool(true) else { return fail("it demands TLS, which streams do not have for NATS") }
     greet()
     phase = .greeting
+  }
+
+  /// All errors end the connection, but for a subject that the user may not publish to: that one has no answer.
+  private func take(error reason: String) {
+    guard reason.hasPrefix("Permissions Violation for Publish") else { return fail(reason) }
+    if reason.hasSuffix(".position\"") { return events.append(.positionsRefused(1)) }
+    // Which of those under way it was the server says by its subject alone: all of them come again.
+    events.append(.refused(Array(underWay.values), reason: reason, retryAfterSeconds: nil))
+    underWay.removeAll()
   }
 
   private func take(answer: [UInt8], _ status: Int?, on subject: String) {

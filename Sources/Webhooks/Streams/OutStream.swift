@@ -14,6 +14,7 @@ final class OutStream {
   let deadLetters: DeadLetterFile
   private var storedProgress: DeliveryProgress
   /// Nil after a failure: all is written anew then.
+  private var storedAnswers: UInt64 = 0
   private var isStored = true
   private var isSynchronized = true
   private var missedGroups: UInt64 = 0
@@ -70,8 +71,15 @@ final class OutStream {
     return false
   }
 
-  /// Stores how far it is, where that has changed.
+  /// Stores how far it is after an answer. That the journal has grown without an event for it `synchronize` stores.
   func store() throws(SystemError) {
+    let answers = figures.stored + figures.dead
+    guard answers != storedAnswers || queue.isEnabled != storedProgress.isEnabled || !isStored else { return }
+    storedAnswers = answers
+    try write()
+  }
+
+  private func write() throws(SystemError) {
     let progress = queue.progress
     guard progress != storedProgress || !isStored else { return }
     let isAppended = isStored
@@ -84,7 +92,7 @@ final class OutStream {
 
   /// Brings what was stored to stable storage.
   func synchronize() throws(SystemError) {
-    try store()
+    try write()
     guard !isSynchronized else { return }
     try file.synchronize()
     isSynchronized = true
