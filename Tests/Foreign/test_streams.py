@@ -37,18 +37,18 @@ PASSWORD = "s3cret"
 class ServerProcess:
     """A server that keeps its port and its folder over its death."""
 
-    def __init__(self, test, program):
+    def __init__(self, test, program, *more):
         if not shutil.which(program):
             test.skipTest(f"there is no {program}: apt-get install {program}")
         folder = tempfile.TemporaryDirectory()
         test.addCleanup(folder.cleanup)
-        self.folder, self.port, self.program = folder.name, free_port(), program
+        self.folder, self.port, self.program, self.more = folder.name, free_port(), program, more
         self.start()
         test.addCleanup(self.end)
 
     def start(self):
         self.process = subprocess.Popen(
-            [self.program, *self.options()], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            [self.program, *self.options(), *self.more], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(self.answers)
 
     def answers(self):
@@ -247,6 +247,26 @@ class StreamTests(unittest.TestCase):
         count = sum(len(titles) for titles in expected.values())
         wait_for(lambda: server.count() >= count)
         self.check(server.events(), expected)
+
+    def test_redis_over_tls_by_name_and_only_with_a_certificate_that_is_trusted(self):
+        certificate, key = (str(self.folder / name) for name in ("tls.pem", "tls.key"))
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+             "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
+            check=True, capture_output=True)
+        port = free_port()
+        server = RedisServer(
+            self, "redis-server", "--tls-port", str(port), "--tls-cert-file", certificate, "--tls-key-file", key,
+            "--tls-auth-clients", "no")
+        lines = [f"stream = rediss://localhost:{port}", f"password-file = {self.folder}/password"]
+        hub = self.hub(*lines)
+        notify(hub, "T1", 1)
+        wait_for(lambda: figure(hub, "stream_connection_failures_total", 'stream="out"') > 1)
+        self.assertEqual((server.count(), figure(hub, "stream_up", 'stream="out"')), (0, 0))
+        settings = self.folder / "webhooks"
+        settings.write_text(settings.read_text() + f"ca = {certificate}\n")
+        hub.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: server.count() == 1)
 
     def test_a_collector_gets_signed_batches_in_order(self):
         collector = Collector(self)
