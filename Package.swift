@@ -72,8 +72,8 @@ let package = Package(
     hub(
       "Webhooks",
       [
-        "HubRuntime", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubHTTP", "HubMessages",
-        "HubBytes",
+        "HubBackplane", "HubRuntime", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubHTTP",
+        "HubMessages", "HubBytes",
       ]),
     hub(
       "Gateway",
@@ -163,8 +163,8 @@ let package = Package(
     tests(
       "Webhooks",
       [
-        "HubCore", "HubRuntime", "HubJournal", "HubJournalSupport", "HubTokens", "HubMessages", "HubGeo", "HubBytes",
-        "HubSystem", "HubTransport",
+        "HubBackplane", "HubCore", "HubRuntime", "HubJournal", "HubJournalSupport", "HubTokens", "HubMessages",
+        "HubGeo", "HubBytes", "HubSystem", "HubTransport", "HubTransportSupport",
       ]),
     tests("System", ["CHubLinux"]),
     tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates", "HubTransportSupport"]),

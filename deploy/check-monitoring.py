@@ -86,12 +86,14 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
 
 def set_webhook(directory, port):
-    """The file of a webhook whose receiver listens there."""
+    """The file of a webhook and a stream whose receiver listens there."""
     receiver = http.server.ThreadingHTTPServer(("127.0.0.1", port), Receiver)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
     (directory / "secret").write_text("whsec_" + base64.b64encode(os.urandom(32)).decode() + "\n")
     (directory / "webhooks").write_text(
         f"[all]\nurl = http://127.0.0.1:{port}/\nallow = 127.0.0.1\nchannel = *\n"
+        f"secret-file = {directory}/secret\n"
+        f"[lake]\nstream = http://127.0.0.1:{port}/\nallow = 127.0.0.1\nchannel = *\npositions = on\n"
         f"secret-file = {directory}/secret\n")
     return ["--webhooks", str(directory / "webhooks")]
 

@@ -11,6 +11,9 @@ package final class Outlet: Sendable {
   package let waker: Waker
   private let runTurn: @Sendable () -> Void
   private let hasClosed = Atomic(false)
+  /// What finds no room in the mailbox is left out, so that who has the hub never waits.
+  let isLossy: Bool
+  private let omissions = Atomic<UInt64>(0)
 
   /// `capacity`: output that may wait. `assist` empties the mailbox on the calling thread if its own thread sleeps, and
   /// wakes that thread otherwise; it must not wait for the hub.
@@ -18,7 +21,24 @@ package final class Outlet: Sendable {
     mailbox = MixedMailbox(capacity: capacity)
     self.waker = waker
     runTurn = assist
+    isLossy = false
   }
+
+  /// A receiver that looks into its mailbox by itself and is woken for nothing. `waker`: of a thread, for what concerns
+  /// all of them.
+  package init(lossyCapacity: Int, waker: Waker) {
+    mailbox = MixedMailbox(capacity: lossyCapacity)
+    self.waker = waker
+    runTurn = {}
+    isLossy = true
+  }
+
+  func leaveOut(_ count: Int) {
+    if count > 0 { omissions.wrappingAdd(UInt64(count), ordering: .relaxed) }
+  }
+
+  /// What found no room.
+  package var leftOut: UInt64 { omissions.load(ordering: .relaxed) }
 
   /// Has the mailbox emptied: on this thread where its own sleeps. For a little output, which takes less time to bring
   /// out than a thread to wake.

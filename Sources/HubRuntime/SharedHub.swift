@@ -221,10 +221,17 @@ private struct SharedTurns: ~Copyable {
   }
 
   /// What came out for another outlet. True where that is fewer deliveries than `room`, which they then take of it: its
-  /// thread is not woken for them. An outlet that is behind makes who has the hub wait: the limit of its mailbox is
-  /// what bounds the memory between them.
+  /// thread is not woken for them. A lossy outlet goes without what it has no room for; another that is behind makes
+  /// who has the hub wait: the limit of its mailbox is what bounds the memory between them.
   mutating func post(to outlet: Outlet, _ number: Int, unlessWithin room: inout Int) -> Bool {
     guard turn.hasOutput(for: number) else { return false }
+    if outlet.isLossy {
+      turn.drain(number, into: &output)
+      outlet.mailbox.append(whatFitsOf: &output)
+      outlet.leaveOut(output.count)
+      output.removeAll()
+      return false
+    }
     let deliveries = turn.deliveryCount(for: number, below: room)
     let isFew = deliveries < room
     if isFew { room -= deliveries }

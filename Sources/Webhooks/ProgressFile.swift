@@ -12,6 +12,8 @@ import HubMessages
 import HubSystem
 
 final class ProgressFile {
+  /// Of its name.
+  static let suffix = ".progress"
   private static let header = "locationhub-webhook 1"
   private let files: any JournalFiles
   private let name: String

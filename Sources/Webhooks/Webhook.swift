@@ -30,6 +30,7 @@ final class Webhook {
   var queue: DeliveryQueue
   let reader: EventReader
   private let file: ProgressFile
+  let deadLetters: DeadLetterFile
   var figures: WebhookFigures
   /// The events that the channels behind the cursor are at.
   private var current: [Channel: EventPosition] = [:]
@@ -53,11 +54,12 @@ final class Webhook {
   /// `figures`: of the webhook of this name before its settings were read again.
   init(
     _ endpoint: WebhookEndpoint, _ file: ProgressFile, _ progress: DeliveryProgress, _ reader: EventReader,
-    figures: WebhookFigures?
+    _ deadLetters: DeadLetterFile, figures: WebhookFigures?
   ) {
     self.endpoint = endpoint
     self.file = file
     self.reader = reader
+    self.deadLetters = deadLetters
     queue = DeliveryQueue(endpoint.rule, from: progress)
     storedCursor = progress.cursor
     self.figures = figures ?? WebhookFigures(name: endpoint.name)

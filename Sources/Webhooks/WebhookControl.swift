@@ -27,24 +27,70 @@ public struct WebhookFigures: Sendable, Equatable {
   init(name: String) { self.name = name }
 }
 
+/// What a stream has done, and how it stands.
+public struct StreamFigures: Sendable, Equatable {
+  public let name: String
+  public var stored: UInt64 = 0
+  /// Of these, what the server had before.
+  public var repeats: UInt64 = 0
+  public var refused: UInt64 = 0
+  /// Events that were given up.
+  public var dead: UInt64 = 0
+  /// Groups of the journal that retention deleted before they were sent.
+  public var lost: UInt64 = 0
+  /// Connections that ended or could not be made.
+  public var failures: UInt64 = 0
+  public var underWay = 0
+  /// Milliseconds since the oldest event that is not stored was published; 0 for none.
+  public var oldestMilliseconds: Int64 = 0
+  /// Its server takes events, as far as is known.
+  public var isUp = false
+  public var isEnabled = true
+  public var notStored: UInt64 = 0
+  /// Nil where the stream has none.
+  public var positionsSent: UInt64?
+  /// Positions that a newer one took the place of, or that the server did not take.
+  public var positionsLeftOut: UInt64 = 0
+
+  init(name: String) { self.name = name }
+}
+
+/// All that a hub delivers by itself.
+public struct Deliveries: Sendable {
+  public var webhooks: [WebhookEndpoint]
+  public var streams: [StreamEndpoint]
+
+  public init(webhooks: [WebhookEndpoint] = [], streams: [StreamEndpoint] = []) {
+    self.webhooks = webhooks
+    self.streams = streams
+  }
+
+  public var isEmpty: Bool { webhooks.isEmpty && streams.isEmpty }
+}
+
 /// What a hub and the thread of its webhooks share.
 public final class WebhookControl: Sendable {
   private struct State {
     var figures: [WebhookFigures] = []
-    var endpoints: [WebhookEndpoint]?
+    var streams: [StreamFigures] = []
+    var deliveries: Deliveries?
   }
 
   private let state = Locked(State())
 
   public init() {}
 
-  /// Has other webhooks served from now on; the caller wakes the thread. Those whose name stays go on where they are.
-  public func replace(_ endpoints: [WebhookEndpoint]) { state.withLock { $0.endpoints = endpoints } }
+  /// Has others served from now on; the caller wakes the thread. Those whose name stays go on where they are.
+  public func replace(_ deliveries: Deliveries) { state.withLock { $0.deliveries = deliveries } }
 
-  func takeEndpoints() -> [WebhookEndpoint]? { state.withLock { $0.endpoints.take() } }
+  func takeDeliveries() -> Deliveries? { state.withLock { $0.deliveries.take() } }
 
-  func show(_ figures: [WebhookFigures]) { state.withLock { $0.figures = figures } }
+  func show(_ figures: [WebhookFigures], _ streams: [StreamFigures]) {
+    state.withLock { ($0.figures, $0.streams) = (figures, streams) }
+  }
 
   /// At most a second old.
   public var figures: [WebhookFigures] { state.withLock { $0.figures } }
+  /// Nil where there are no streams.
+  public var streamFigures: [StreamFigures]? { state.withLock { $0.streams.isEmpty ? nil : $0.streams } }
 }

@@ -1,4 +1,5 @@
 // Every limit of webhooks, with what happens at it.
+public import HubTransport
 
 extension DeliveryQueue {
   /// Channels of one webhook that have an undelivered event behind the cursor. At this many the scan stops until one of
@@ -50,6 +51,13 @@ extension ResponseReader {
 }
 
 extension WebhookLoop {
+  /// A stream's connection may have all positions of an interval unsent, beside its events.
+  public static var loopLimits: EventLoopLimits {
+    var limits = EventLoopLimits()
+    limits.outboxBytesPerConnection = 16 << 20
+    return limits
+  }
+
   /// Nanoseconds from a try's begin to the head of its answer, with the look-up of the name. Past it the try has
   /// failed.
   static let answerTime: Int64 = 15_000_000_000
@@ -61,9 +69,65 @@ extension WebhookLoop {
   static let stepsPerTurn = 256
 }
 
+extension DeadLetterFile {
+  /// Bytes at which a file of dead letters takes the place of the one before.
+  static let maximumBytes = 256 << 10
+}
+
 extension ProgressFile {
   /// Bytes that are appended before the file is written anew, at least; more where the state itself is larger.
   static let rewriteBytes = 256 << 10
   /// How often what was written is brought to stable storage, in nanoseconds. A power cut repeats what came since.
   static let syncInterval: Int64 = 1_000_000_000
+}
+
+extension StreamEndpoint {
+  /// Streams of one hub. A file with more is refused.
+  public static let maximumCount = 4
+}
+
+extension StreamQueue {
+  /// Events of one stream that wait or are under way, and what they take in bytes, or one event more. The journal keeps
+  /// what is behind them.
+  static let maximumUnderWay = 256
+  static let windowBytes = 256 << 10
+}
+
+extension BatchSink {
+  /// For how long a batch that is not full waits for more, in nanoseconds.
+  static let delay: Int64 = 100_000_000
+}
+
+extension NATSReader {
+  /// Bytes of a line. INFO with the addresses of a large cluster has some thousand.
+  static let lineBytes = 64 << 10
+  /// Bytes of a message with its headers: answers have some hundred.
+  static let payloadBytes = 64 << 10
+}
+
+extension PositionSource {
+  /// Positions that wait to be taken, some 300 bytes each; what comes beyond is left out.
+  static let waitingPositions = 16_384
+}
+
+extension PositionFeed {
+  /// How often positions are taken, in nanoseconds.
+  static let interval: Int64 = 100_000_000
+}
+
+extension PositionTable {
+  /// Drivers whose newest position waits to be sent to a stream's server, some 300 bytes each. Those of others are left
+  /// out.
+  static let maximumCount = 16_384
+}
+
+extension StreamSet {
+  /// Unsent bytes of a connection at which no positions are sent over it.
+  static let unsentBytes = 1 << 20
+  /// Nanoseconds without a word from a server that owes an answer, after which its connection is given up.
+  static let answerTime: Int64 = 15_000_000_000
+  /// From a connection's end to the next one, in nanoseconds: the first wait and the longest. Each is twice the one
+  /// before, and up to half as long again by chance.
+  static let firstBackOff: Int64 = 50_000_000
+  static let longestBackOff: Int64 = 5_000_000_000
 }

@@ -2,13 +2,17 @@
 import HubHTTP
 import HubMessages
 import HubRuntime
+import HubSystem
 public import HubTransport
 
 extension WebhookLoop {
-  public func connected(_ id: ConnectionID) { links[id]?.isConnected = true }
+  public func connected(_ id: ConnectionID) {
+    links[id]?.isConnected = true
+    streams.connected(id, now)
+  }
 
   public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
-    guard var link = links[id] else { return }
+    guard var link = links[id] else { return unsafe streams.received(id, UnsafeRawBufferPointer(bytes), now) }
     do throws(HTTPError) {
       let progress = try unsafe link.response.read(UnsafeRawBufferPointer(bytes))
       links[id] = link
@@ -28,10 +32,13 @@ extension WebhookLoop {
     }
   }
 
-  public func overflowed(_ id: ConnectionID) { fail(id, "it does not take the request") }
+  public func overflowed(_ id: ConnectionID) {
+    fail(id, "it does not take the request")
+    streams.overflowed(id, now)
+  }
 
   public func closed(_ id: ConnectionID, _ cause: CloseCause) {
-    guard let link = links.removeValue(forKey: id) else { return }
+    guard let link = links.removeValue(forKey: id) else { return streams.closed(id, "\(cause)", now) }
     link.webhook.idle.removeAll { $0 == id }
     guard let attempt = link.attempt else { return }
     attempt.connection = .none
@@ -82,6 +89,10 @@ extension WebhookLoop {
       log(
         .error, "webhook_dead",
         ["webhook": webhook.endpoint.name, "id": attempt.id, "channel": "\(attempt.channel)", "result": result])
+      store(webhook) { (webhook) throws(SystemError) in
+        try webhook.deadLetters.append(
+          id: attempt.id, channel: "\(attempt.channel)", reason: result, at: now.timestamp)
+      }
     case .disabled:
       log(
         .error, "webhook_disabled",

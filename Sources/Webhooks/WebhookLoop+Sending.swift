@@ -114,6 +114,10 @@ extension WebhookLoop {
   /// Takes what the resolver has found.
   func takeAddresses(_ now: Moment) {
     for answer in names.takeAnswers() {
+      if answer.question.client == StreamSet.resolverClient {
+        streams.take(answer, now)
+        continue
+      }
       guard let webhook = webhooks.first(where: { $0.lookup == answer.question.attempt }) else { continue }
       switch answer.result {
       case .failure(let error): resolved(webhook, [], error.text, now)

@@ -3,28 +3,11 @@
 //
 // The files: +Sending (addresses, connections, requests), +Answers (what came of them).
 import HubBytes
-public import HubJournal
+import HubJournal
 import HubMessages
-public import HubRuntime
+package import HubRuntime
 import HubSystem
 public import HubTransport
-
-/// Where webhooks read and store.
-public struct WebhookSource: Sendable {
-  let journal: JournalConfiguration
-  let commit: GroupCommit
-  /// For the ids of a progress that begins: digits and letters.
-  let epoch: String
-  /// A part of the journal was given up at this start.
-  let startsAnew: Bool
-
-  public init(journal: JournalConfiguration, commit: GroupCommit, epoch: String, startsAnew: Bool) {
-    self.journal = journal
-    self.commit = commit
-    self.epoch = epoch
-    self.startsAnew = startsAnew
-  }
-}
 
 public final class WebhookLoop: EventLoopDelegate {
   let loop: EventLoop
@@ -41,9 +24,10 @@ public final class WebhookLoop: EventLoopDelegate {
   var links: [ConnectionID: Link] = [:]
   var lookups: UInt64 = 0
   private var durable: UInt64?
-  private var wanted: [WebhookEndpoint]?
+  private var wanted: Deliveries?
   private var nextSync = Int64.min
-  private var files: DiskFiles?
+  private var folder: ProgressFolder?
+  let streams: StreamSet
   /// The settings of the start are not in force yet.
   private var isFirst = true
 
@@ -61,8 +45,8 @@ public final class WebhookLoop: EventLoopDelegate {
 
   /// `userAgent`: the value of that field. `chance`: uniform, 0 ≤ unit < 1, for the times of retries.
   package init(
-    _ loop: EventLoop, _ endpoints: [WebhookEndpoint], _ source: WebhookSource, control: WebhookControl,
-    lifecycle: Lifecycle, log: Log, userAgent: String, chance: @escaping () -> Double
+    _ loop: EventLoop, _ deliveries: Deliveries, _ source: WebhookSource, _ positions: PositionSource?,
+    control: WebhookControl, lifecycle: Lifecycle, log: Log, userAgent: String, chance: @escaping () -> Double
   ) {
     self.loop = loop
     self.source = source
@@ -71,8 +55,12 @@ public final class WebhookLoop: EventLoopDelegate {
     self.log = log
     self.userAgent = userAgent
     self.chance = chance
-    names = NameResolver(capacity: WebhookEndpoint.maximumCount, waking: loop.waker)
-    wanted = endpoints
+    names = NameResolver(
+      capacity: WebhookEndpoint.maximumCount + StreamEndpoint.maximumCount, waking: loop.waker)
+    streams = StreamSet(
+      loop, source, log, userAgent: userAgent, names: names,
+      positions: positions.map { PositionFeed($0) }, chance: chance)
+    wanted = deliveries
     loop.delegate = self
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
   }
@@ -87,19 +75,21 @@ public final class WebhookLoop: EventLoopDelegate {
 
   public func turnEnding() {
     let now = now
-    if let endpoints = control.takeEndpoints() { wanted = endpoints }
+    if let deliveries = control.takeDeliveries() { wanted = deliveries }
     lookAtJournal()
     takeAddresses(now)
     expire(now)
     for webhook in webhooks { pump(webhook, now) }
     for webhook in webhooks { store(webhook) { (webhook) throws(SystemError) in try webhook.store() } }
+    streams.takeTurn(now, through: durable)
     if now.uptime >= nextSync {
       for webhook in webhooks { store(webhook) { (webhook) throws(SystemError) in try webhook.synchronize() } }
-      control.show(webhooks.map { $0.currentFigures(now) })
+      streams.synchronize()
+      control.show(webhooks.map { $0.currentFigures(now) }, streams.figures(now))
       nextSync = now.uptime + ProgressFile.syncInterval
     }
     if lifecycle.phase(at: now.uptime) == .draining { return stop() }
-    var next = min(nextSync, nextDeadline)
+    var next = min(nextSync, nextDeadline, streams.nextTime)
     for webhook in webhooks { next = min(next, webhook.nextStep) }
     if lifecycle.isShuttingDown { next = min(next, lifecycle.drainsAt) }
     loop.setLoopTimer(at: next)
@@ -108,10 +98,11 @@ public final class WebhookLoop: EventLoopDelegate {
   /// What is under way is sent again by the next start.
   private func stop() {
     for webhook in webhooks { store(webhook) { (webhook) throws(SystemError) in try webhook.synchronize() } }
+    streams.synchronize()
     loop.stop()
   }
 
-  private func store(_ webhook: Webhook, _ body: (Webhook) throws(SystemError) -> Void) {
+  func store(_ webhook: Webhook, _ body: (Webhook) throws(SystemError) -> Void) {
     do throws(SystemError) { try body(webhook) } catch {
       if webhook.figures.notStored == 0 {
         log(
@@ -132,9 +123,9 @@ public final class WebhookLoop: EventLoopDelegate {
         webhook.nextStep = .min
       }
     }
-    if let endpoints = wanted {
+    if let deliveries = wanted {
       wanted = nil
-      configure(endpoints, newest)
+      configure(deliveries, newest)
     }
   }
 
@@ -184,8 +175,8 @@ public final class WebhookLoop: EventLoopDelegate {
 
   // MARK: Settings
 
-  /// Serves these webhooks from now on, each from where it is. What is under way is sent again.
-  private func configure(_ endpoints: [WebhookEndpoint], _ newest: UInt64) {
+  /// Serves these from now on, each from where it is. What is under way is sent again.
+  private func configure(_ deliveries: Deliveries, _ newest: UInt64) {
     var figures: [String: WebhookFigures] = [:]
     for webhook in webhooks {
       end(webhook)
@@ -194,11 +185,12 @@ public final class WebhookLoop: EventLoopDelegate {
     }
     webhooks.removeAll()
     do throws(JournalError) {
-      if files == nil { files = try DiskFiles(path: source.journal.directory + "/" + WebhookRequest.folder) }
-      guard let files else { return }
-      for endpoint in endpoints.prefix(WebhookEndpoint.maximumCount) {
-        webhooks.append(try make(endpoint, files, newest, figures[endpoint.name]))
+      if folder == nil { folder = try ProgressFolder(source, log) }
+      guard let folder else { return }
+      for endpoint in deliveries.webhooks.prefix(WebhookEndpoint.maximumCount) {
+        webhooks.append(try make(endpoint, folder, newest, figures[endpoint.name]))
       }
+      try streams.configure(deliveries.streams, folder, newest, isFirst: isFirst)
       isFirst = false
       nextSync = .min
     } catch {
@@ -207,24 +199,9 @@ public final class WebhookLoop: EventLoopDelegate {
   }
 
   private func make(
-    _ endpoint: WebhookEndpoint, _ files: DiskFiles, _ newest: UInt64, _ figures: WebhookFigures?
+    _ endpoint: WebhookEndpoint, _ folder: ProgressFolder, _ newest: UInt64, _ figures: WebhookFigures?
   ) throws(JournalError) -> Webhook {
-    let start = DeliveryProgress(cursor: JournalPlace(group: newest + 1, record: 0))
-    let (name, requestName) = (endpoint.name + ".progress", WebhookRequest.file(endpoint.name))
-    let (file, progress): (ProgressFile, DeliveryProgress)
-    do throws(SystemError) {
-      let text =
-        try files.about(requestName) == nil ? nil : String(decoding: try files.read(requestName), as: UTF8.self)
-      (file, progress) = try ProgressFile.open(
-        files, name, epoch: source.epoch, startsAnew: source.startsAnew && isFirst, from: start,
-        text.flatMap { WebhookRequest($0) })
-      if let text {
-        try files.remove(requestName)
-        log(.info, "webhook_request", ["webhook": endpoint.name, "request": text])
-      }
-    } catch {
-      throw .system(error, file: name)
-    }
+    let (file, progress) = try folder.open(endpoint.name, newest, isFirst: isFirst)
     let (directory, limits) = (source.journal.directory, source.journal.limits)
     let first = progress.cursor.group
     let reader = EventReader(
@@ -233,6 +210,6 @@ public final class WebhookLoop: EventLoopDelegate {
     log(
       .info, "webhook",
       ["webhook": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
-    return Webhook(endpoint, file, progress, reader, figures: figures)
+    return Webhook(endpoint, file, progress, reader, folder.deadLetters(endpoint.name), figures: figures)
   }
 }

@@ -12,16 +12,22 @@ public struct WebhookURL: Sendable, Equatable, CustomStringConvertible {
   /// Nil where the text is no such URL. Credentials (`user@`) and fragments are refused, for they would be left out
   /// silently.
   public init?(_ text: String) {
-    isSecure = text.hasPrefix("https://")
-    guard isSecure || text.hasPrefix("http://"), text.utf8.count <= 2048,
-      text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x23 && $0 != 0x22 && $0 != 0x5C })
+    let isSecure = text.hasPrefix("https://")
+    guard isSecure || text.hasPrefix("http://") else { return nil }
+    self.init(rest: text.dropFirst(isSecure ? 8 : 7), isSecure: isSecure, defaultPort: isSecure ? 443 : 80)
+  }
+
+  /// What stands behind `scheme://`.
+  init?(rest: Substring, isSecure: Bool, defaultPort: UInt16) {
+    guard rest.utf8.count <= 2048,
+      rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x23 && $0 != 0x22 && $0 != 0x5C })
     else { return nil }
-    let rest = text.dropFirst(isSecure ? 8 : 7)
+    self.isSecure = isSecure
     let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
     let authority = rest[..<end]
     let path = String(rest[end...])
     target = path.hasPrefix("/") ? path : "/" + path
-    var (name, number) = (authority, isSecure ? "443" : "80")
+    var (name, number) = (authority, "\(defaultPort)")
     if let colon = authority.lastIndex(of: ":"), authority.last != "]" {
       name = authority[..<colon]
       number = String(authority[authority.index(after: colon)...])

@@ -311,7 +311,7 @@ extension ServeOptions {
       if let cluster { server.cluster = try ClusterFile.read(cluster) }
     }
     faults.collect { () throws(CommandError) in
-      if let webhooks { server.webhooks = try WebhooksFile.read(webhooks) }
+      if let webhooks { server.deliveries = try WebhooksFile.read(webhooks) }
     }
     faults.collect { () throws(CommandError) in
       tlsFiles = try TLSFiles(

@@ -1,5 +1,5 @@
 // The file of `serve --webhooks`: a line `[NAME]` begins each webhook, and `name = value` lines follow that say where
-// it goes and what it delivers (protocol/webhooks.md).
+// it goes and what it delivers (protocol/webhooks.md, and protocol/streams.md for streams, which stand among them).
 import HubCommandLine
 import HubGateway
 import HubRuntime
@@ -7,19 +7,28 @@ import HubTokens
 import HubTransport
 import HubWebhooks
 
-/// What such a file says of one webhook.
+/// What such a file says of one webhook or stream.
 struct WebhooksFile: Sendable {
   private var url: WebhookURL?
-  private var channels: [EventFilter.Channels] = []
-  private var types: Set<String> = []
+  var stream: StreamURL?
+  var user: String?
+  var passwordFile: String?
+  var tokenFile: String?
+  var prefix: String?
+  var maximumLength: Int?
+  var positions = false
+  var channels: [EventFilter.Channels] = []
+  var types: Set<String> = []
   private var secretFile: String?
   private var signKey: String?
   private var ca: String?
-  private var allowed: [AddressBlock] = []
+  var allowed: [AddressBlock] = []
   private var concurrency = 4
-  private var giveUpAfter = 259_200.0
+  var giveUpAfter = 259_200.0
 
-  static let settings: [Setting<WebhooksFile>] = [
+  static let settings: [Setting<WebhooksFile>] = webhookSettings + streamSettings
+
+  private static let webhookSettings: [Setting<WebhooksFile>] = [
     Setting("url", "URL", "where to POST events", mustBe: "https://HOST[:PORT][/PATH], or http with allow") {
       file, text in
       file.url = WebhookURL(text)
@@ -51,8 +60,8 @@ struct WebhooksFile: Sendable {
   ]
 
   /// Reads and checks a file.
-  static func read(_ path: String) throws(CommandError) -> [WebhookEndpoint] {
-    var endpoints: [WebhookEndpoint] = []
+  static func read(_ path: String) throws(CommandError) -> Deliveries {
+    var deliveries = Deliveries()
     for (name, text) in try sections(of: try readText(path), path) {
       let plain = WebhooksFile()
       var given = Arguments(collecting: [], verb: path, options: settings.map { $0.option(plain) })
@@ -60,12 +69,21 @@ struct WebhooksFile: Sendable {
       var file = plain
       given.collect(settings, into: &file)
       try given.faults.check()
-      endpoints.append(try file.endpoint(name, "\(path): [\(name)]"))
+      let place = "\(path): [\(name)]"
+      if let url = file.stream {
+        deliveries.streams.append(try file.streamEndpoint(name, url, place, given.names))
+      } else {
+        if let other = streamSettings.first(where: { given.isGiven($0.name) }) {
+          throw .usage("\(place): \(other.name) is for streams; give stream = … in place of url")
+        }
+        deliveries.webhooks.append(try file.endpoint(name, place))
+      }
     }
-    guard 1...WebhookEndpoint.maximumCount ~= endpoints.count else {
-      throw .usage("\(path): give 1 to \(WebhookEndpoint.maximumCount) webhooks, each behind a line [NAME]")
+    let (webhooks, streams) = (WebhookEndpoint.maximumCount, StreamEndpoint.maximumCount)
+    guard !deliveries.isEmpty, deliveries.webhooks.count <= webhooks, deliveries.streams.count <= streams else {
+      throw .usage("\(path): give up to \(webhooks) webhooks and \(streams) streams, each behind a line [NAME]")
     }
-    return endpoints
+    return deliveries
   }
 
   /// The text of each webhook, with the other lines left empty, so that lines keep their numbers in what is said of
@@ -82,7 +100,9 @@ struct WebhooksFile: Sendable {
         }
         sections.append((name, empty + "\n"))
       } else if sections.isEmpty {
-        guard words.isEmpty || words.hasPrefix("#") else { throw .usage("\(path): begin a webhook with [NAME]") }
+        guard words.isEmpty || words.hasPrefix("#") else {
+          throw .usage("\(path): begin a webhook or stream with [NAME]")
+        }
       } else {
         sections[sections.count - 1].text += line + "\n"
       }
@@ -92,7 +112,7 @@ struct WebhooksFile: Sendable {
   }
 
   private func endpoint(_ name: String, _ place: String) throws(CommandError) -> WebhookEndpoint {
-    guard let url else { throw .usage("\(place): give url = https://…") }
+    guard let url else { throw .usage("\(place): give url = https://…, or stream = …") }
     guard url.isSecure || !allowed.isEmpty else {
       throw .usage("\(place): http is for addresses in allow = … only; use https")
     }
@@ -107,7 +127,7 @@ struct WebhooksFile: Sendable {
       addresses: AddressRule(allowed: allowed), tls: try trust())
   }
 
-  private func signer(_ place: String) throws(CommandError) -> WebhookSigner {
+  func signer(_ place: String) throws(CommandError) -> WebhookSigner {
     guard let secretFile else { throw .usage("\(place): give secret-file = FILE") }
     let secrets = try readText(secretFile).split(whereSeparator: \.isWhitespace).map { WebhookSecret(String($0)) }
     let key = try signKey.map { (file) throws(CommandError) in try readKeys(file).keys.first } ?? nil
@@ -122,7 +142,7 @@ struct WebhooksFile: Sendable {
     }
   }
 
-  private func trust() throws(CommandError) -> TLSClient {
+  func trust() throws(CommandError) -> TLSClient {
     guard let ca else { return .system }
     let text = try readBytes(ca)
     do throws(TLSError) { return try TLSClient(trusting: text) } catch {
@@ -136,7 +156,7 @@ extension ServeOptions {
   func reloadWebhooks(_ server: Server) {
     guard let webhooks else { return }
     do throws(CommandError) {
-      server.replaceWebhooks(try WebhooksFile.read(webhooks))
+      server.replaceDeliveries(try WebhooksFile.read(webhooks))
       server.noteReload(.webhooks, isSuccessful: true)
     } catch {
       server.noteReload(.webhooks, isSuccessful: false)

@@ -1,13 +1,16 @@
-// `webhooks`: asks a hub to deliver again, by a small file beside its journal that it reads at its start and on SIGHUP.
+// `webhooks`: how far a hub's webhooks and streams are, and what they gave up; and asks a hub to deliver again, by a
+// small file beside its journal that it reads at its start and on SIGHUP.
 import HubCommandLine
 import HubJournal
 import HubSystem
 import HubWebhooks
 
 let webhooks = Verb(
-  name: "webhooks", operands: "enable NAME | replay NAME ID",
+  name: "webhooks", operands: "list | dead NAME | enable NAME | replay NAME ID",
   summary: """
-    Has a hub deliver to a webhook again, at its next start or SIGHUP.
+    Shows how far a hub's webhooks and streams are, or has one of them deliver again at the hub's next start or SIGHUP.
+    list: each with its state, its place in the journal, channels that are behind, and dead letters.
+    dead: the events that were given up: time, id, channel, reason.
     enable: after its receiver answered 410.
     replay: the event with this webhook-id, and all behind it, are sent once more, with the ids that they had.
     """,
@@ -15,19 +18,41 @@ let webhooks = Verb(
   run: runWebhooks)
 
 private func runWebhooks(_ arguments: Arguments) throws(CommandError) -> ExitCode {
-  let words = arguments.operands
+  let (words, data) = (arguments.operands, arguments.string("data") ?? "./data")
+  if words == ["list"] {
+    for delivery in try stored({ () throws(JournalError) in try StoredDelivery.all(journal: data) }) {
+      StandardStream.output.write(line(delivery))
+    }
+    return .ok
+  }
   guard words.count >= 2, WebhookEndpoint.isName(words[1]) else {
-    throw .usage("webhooks takes a word and a webhook's name: locationhub webhooks enable orders")
+    throw .usage("webhooks takes list, or a word and a webhook's name: locationhub webhooks enable orders")
+  }
+  let name = words[1]
+  if words.count == 2, words[0] == "dead" {
+    let lines = try stored { () throws(JournalError) in try StoredDelivery.deadLetters(of: name, journal: data) }
+    for line in lines { StandardStream.output.write(line + "\n") }
+    return .ok
   }
   let text = ([words[0]] + words[2...]).joined(separator: " ")
   guard WebhookRequest(text) != nil else {
-    throw .usage("webhooks knows enable NAME, and replay NAME with an id such as evt_3k9_120_64, not \(text)")
+    throw .usage(
+      "webhooks knows list, dead NAME, enable NAME, and replay NAME with an id such as evt_3k9_120_64, not \(text)")
   }
-  do throws(JournalError) {
-    try WebhookRequest.leave(text, for: words[1], journal: arguments.string("data") ?? "./data")
-  } catch {
+  try stored { () throws(JournalError) in try WebhookRequest.leave(text, for: name, journal: data) }
+  StandardStream.output.write("\(name): \(text): left for the hub; send it SIGHUP, or start it\n")
+  return .ok
+}
+
+private func line(_ delivery: StoredDelivery) -> String {
+  let state = delivery.isEnabled ? "on" : "off"
+  let place = "\(delivery.place.group)_\(delivery.place.record)"
+  return "\(delivery.name) \(state) at \(place), \(delivery.channelsBehind) channels behind, "
+    + "\(delivery.deadLetters) dead letters\n"
+}
+
+private func stored<Value>(_ body: () throws(JournalError) -> Value) throws(CommandError) -> Value {
+  do throws(JournalError) { return try body() } catch {
     throw .failed("no hub with webhooks has stored anything there: \(error)")
   }
-  StandardStream.output.write("\(words[1]): \(text): left for the hub; send it SIGHUP, or start it\n")
-  return .ok
 }

@@ -50,6 +50,56 @@ extension EndToEnd.ServeChecks {
     }
   }
 
+  @Test(
+    "what is wrong with a stream is said with its section",
+    arguments: [
+      ("stream = kafka://h", "stream must be nats://HOST[:PORT]"), ("stream = nats://h", "give channel = *"),
+      ("stream = nats://h\nchannel = *\nmax-length = 5000", "[a]: max-length is not for a stream to nats://h:4222"),
+      ("stream = nats://h\nchannel = *\nurl = https://h/", "url is not for a stream"),
+      ("stream = nats://h\nchannel = *\nprefix = {p}", "a prefix of NATS has no braces"),
+      ("stream = http://h/\nchannel = *", "http is for addresses in allow"),
+      ("stream = https://h/\nchannel = *", "give secret-file"),
+      ("stream = redis://h\nchannel = *\nuser = u", "user needs password-file"),
+      ("url = https://h/\nchannel = *\nprefix = p", "prefix is for streams"),
+      (
+        (0..<5).map { "stream = nats://h\nchannel = *\n[b\($0)]\n" }.joined() + "stream = nats://h\nchannel = *",
+        "give up to 16 webhooks and 4 streams"
+      ),
+    ])
+  func streams(text: String, fault: String) throws {
+    let file = try TemporaryFile("[a]\n" + text + "\n")
+    let outcome = try HubProcess.run(["serve", "--check", "--dev-auth", "--webhooks", file.path])
+    #expect(outcome.status == 2 && outcome.errors.contains(fault), "\(outcome.errors)")
+  }
+
+  @Test("streams of all kinds are good settings")
+  func goodStreams() throws {
+    let secret = try TemporaryFile("whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\n")
+    let file = try TemporaryFile(
+      """
+      [bus]
+      stream = nats://h
+      token-file = \(secret.path)
+      channel = *
+      positions = on
+      [cache]
+      stream = rediss://h:7000
+      prefix = {hub}
+      max-length = 5000
+      channel = trip:*
+      [lake]
+      stream = http://10.0.0.1/in
+      allow = 10.0.0.0/8
+      secret-file = \(secret.path)
+      channel = trips
+
+      """)
+    let outcome = try HubProcess.run([
+      "serve", "--check", "--dev-auth", "--webhooks", file.path, "--data", "data",
+    ])
+    #expect(outcome.status == 0, "\(outcome.errors)")
+  }
+
   @Test("a variable that no setting has ends a start, too, and a secret in a file is not shown")
   func variables() throws {
     let wrong = try HubProcess.run(["serve", "--dev-auth"], environment: ["LHUB_HEARTBEET": "7"])

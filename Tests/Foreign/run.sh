@@ -1,9 +1,10 @@
 #!/bin/sh
 # Runs the tests beside it against the built hub: Tests/Foreign/run.sh [path to locationhub]
 #
-# Python's `websockets`, `httpx-sse`, `standardwebhooks` and others go into an environment of its own under
-# .build/. Where that cannot be made, for want of Python or of a network, the tests are skipped, and this says so. CUTS=…
-# and KILLS=… for more cuts and kill -9 than the few by default, EVENTS=… for more webhooks.
+# Python's `websockets`, `httpx-sse`, `standardwebhooks` and others go into an environment of its own under .build/, and
+# nats-server and redis-server are taken from apt. Where that cannot be done, for want of Python or of a network, tests
+# are skipped, and this says so. CUTS=… and KILLS=… for more cuts and kill -9 than the few by default, EVENTS=… for more
+# webhooks.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -12,7 +13,8 @@ hub=$(realpath -m "${1:-$root/.build/debug/locationhub}")
 
 needs_hub "foreign client" "$hub"
 environment "foreign client" "$root/.build/foreign-venv" 'websockets>=13,<16' 'httpx-sse>=0.4,<0.5' 'httpx>=0.27,<1' \
-  'gtfs-realtime-bindings>=1,<4' 'standardwebhooks>=1,<2' 'cryptography>=42'
+  'gtfs-realtime-bindings>=1,<4' 'standardwebhooks>=1,<2' 'cryptography>=42' 'nats-py>=2,<3' 'redis>=5,<9'
+tools "foreign client" nats-server redis-server
 cd "$root/Tests/Foreign"
 LOCATIONHUB=$hub PYTHONDONTWRITEBYTECODE=1 exec "$python" -m unittest -v test_foreign test_events test_service \
-  test_transit test_webhooks test_credentials
+  test_transit test_webhooks test_streams test_credentials

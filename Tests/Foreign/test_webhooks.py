@@ -321,7 +321,7 @@ class DeliveryTests(unittest.TestCase):
 connections = threading.local()
 
 
-def post(hub, path, body):
+def post(hub, path, body, who="ops&id=O1"):
     """One request over a connection that is kept as long as the hub lives, made again where the hub is killed."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
@@ -330,7 +330,7 @@ def post(hub, path, body):
                 if hasattr(connections, "http"):
                     connections.http.close()
                 connections.hub, connections.http = hub.process, http.client.HTTPConnection("127.0.0.1", hub.port)
-            connections.http.request("POST", f"{path}?role=ops&id=O1", json.dumps(body))
+            connections.http.request("POST", f"{path}?role={who}", json.dumps(body))
             answer = connections.http.getresponse()
             text = answer.read()
         except (http.client.HTTPException, OSError):

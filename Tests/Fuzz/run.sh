@@ -26,7 +26,7 @@ done
 for library in CLinux COpenSSL CZlib; do flags="$flags -I $root/Sources/$library"; done
 objects=""
 for module in $modules; do
-  case $module in HubCore) folder=HubCore ;; *) folder=${module#Hub} ;; esac  # as Package.swift has it
+  case $module in HubCore | HubRuntime) folder=$module ;; *) folder=${module#Hub} ;; esac  # as Package.swift has it
   source=$root/Sources/$folder
   [ -d "$source" ] || source=$root/Tests/$folder
   # Targets share modules. One is made again where a file of it, this one, or one that comes before it here, is newer.

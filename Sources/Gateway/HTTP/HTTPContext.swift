@@ -60,6 +60,7 @@ final class HTTPSettings {
     return MetricsReading(
       loops: shared.metrics.loops, hub: shared.metrics.hub.counters, journal: shared.journal, history: shared.history,
       cluster: shared.metrics.cluster.withLock { $0 }, webhooks: shared.webhooks?.figures,
+      streams: shared.webhooks?.streamFigures,
       tables: TableBounds(
         limits: limits, loops: configuration.loops, sessions: admissions.sessionLimit,
         connectionsPerLoop: connectionsPerLoop, addresses: admissions.addressCount,

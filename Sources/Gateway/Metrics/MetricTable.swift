@@ -13,7 +13,7 @@ import HubTransport
 extension Metric {
   static let all =
     sessions + tls + traffic + compression + problems + admission + fixes + events + tables + queries + storage
-    + history + cluster + webhooks + process
+    + history + cluster + webhooks + streams + process
 
   private static let sessions: [Metric] = [
     Metric("connections", loops: \.connections, "Open TCP connections."),

@@ -19,6 +19,8 @@ struct MetricsReading {
   var cluster: ClusterCounters?
   /// Nil for a hub without webhooks.
   var webhooks: [WebhookFigures]?
+  /// Likewise of streams.
+  var streams: [StreamFigures]?
   var tables: TableBounds
   var residentBytes: Int
   /// CPU time of the process.

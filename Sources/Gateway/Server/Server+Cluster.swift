@@ -4,10 +4,13 @@ import HubCore
 import HubRuntime
 import HubSystem
 import HubTransport
+import HubWebhooks
 
 extension ServerConfiguration {
-  /// The hub's outlets: its loops, and one for all other hubs.
-  var outlets: Int { cluster == nil ? loops : loops + 1 }
+  /// The hub's outlets: its loops, one for all other hubs, and one for streams that have positions.
+  var outlets: Int { loops + (cluster == nil ? 0 : 1) + (hasPositionStreams ? 1 : 0) }
+
+  var hasPositionStreams: Bool { journal != nil && deliveries.streams.contains(where: \.hasPositions) }
 }
 
 extension Server {

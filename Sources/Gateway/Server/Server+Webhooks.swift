@@ -1,4 +1,4 @@
-// The thread of the webhooks, beside the loops: it reads the journal, and nobody waits for it.
+// The thread of webhooks and streams, beside the loops: it reads the journal, and nobody waits for it.
 import HubCore
 import HubJournal
 import HubMessages
@@ -9,20 +9,20 @@ import HubTransport
 public import HubWebhooks
 
 extension Server {
-  /// Starts the thread; nil, and nothing happens, for a hub without webhooks or journal.
+  /// Starts the thread; nil, and nothing happens, for a hub without either of them or without a journal.
   static func startWebhooks(
     _ configuration: ServerConfiguration, _ shared: SharedState, _ writer: WriterBox?, epoch: String,
     _ threads: inout Threads
   ) throws(SystemError) -> Waker? {
     guard let control = shared.webhooks, let journal = configuration.journal, let queue = shared.journal, let writer
     else { return nil }
-    let box = LoopBox(try EventLoop(), adminListener: nil)
+    let box = LoopBox(try EventLoop(limits: WebhookLoop.loopLimits), adminListener: nil)
     let source = WebhookSource(
       journal: journal, commit: queue.commit, epoch: epoch, startsAnew: writer.report.startsAnew)
-    let endpoints = configuration.webhooks
+    let (deliveries, positions) = (configuration.deliveries, threads.positions)
     let thread = try startThread(name: "webhooks") {
       let loop = WebhookLoop(
-        box.loop, endpoints, source, control: control, lifecycle: shared.lifecycle, log: shared.log,
+        box.loop, deliveries, source, positions, control: control, lifecycle: shared.lifecycle, log: shared.log,
         userAgent: "locationhub/\(Release.name)", chance: { Double.random(in: 0..<1) })
       withExtendedLifetime(loop) { loop.run() }
     }
@@ -31,14 +31,15 @@ extension Server {
     return box.loop.waker
   }
 
-  /// Serves these webhooks from now on, and does what operators have left for them. Those whose name stays go on where
-  /// they are.
+  /// Serves these from now on, and does what operators have left for them. Those whose name stays go on where they are.
   ///
-  /// - Precondition: the server was started with webhooks.
-  public func replaceWebhooks(_ endpoints: [WebhookEndpoint]) {
+  /// - Precondition: the server was started with webhooks or streams.
+  public func replaceDeliveries(_ deliveries: Deliveries) {
     guard let control = shared.webhooks else { preconditionFailure("a server without webhooks takes none later") }
-    control.replace(endpoints)
+    control.replace(deliveries)
     for waker in threads.wakers { waker.wake() }
-    shared.log(.info, "webhooks_reloaded", ["webhooks": "\(endpoints.count)"])
+    shared.log(
+      .info, "webhooks_reloaded",
+      ["webhooks": "\(deliveries.webhooks.count)", "streams": "\(deliveries.streams.count)"])
   }
 }

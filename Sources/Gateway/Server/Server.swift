@@ -7,6 +7,7 @@ public import HubRuntime
 import HubSystem
 import HubTokens
 public import HubTransport
+import HubWebhooks
 
 /// A hub that serves until it is told to drain.
 public final class Server: Sendable {
@@ -26,6 +27,8 @@ public final class Server: Sendable {
   struct Threads: Sendable {
     var wakers: [Waker] = []
     var joinables: [Joinable] = []
+    /// For streams that have positions.
+    var positions: PositionSource?
   }
 
   private init(
@@ -217,10 +220,13 @@ public final class Server: Sendable {
       loops.append(LoopBox(loop, adminListener: index == 0 && adminAddress != nil ? 1 : nil))
     }
     let cluster = try makeClusterLoop(configuration, &outlets, &threads)
+    let feed = configuration.hasPositionStreams ? PositionSource.outlet(waking: outlets[0].waker) : nil
+    if let feed { outlets.append(feed) }
     let history = shared.history.map { Consultation.history($0, shared.log, waking: outlets[0].waker) }
     let sharedHub = SharedHub(
       hub.take(), outlets: outlets, inboxCapacity: configuration.limits.mailboxMessages, journal: shared.journal,
       history: history, lifecycle: shared.lifecycle, metrics: shared.metrics.hub, now: now())
+    threads.positions = feed.map { PositionSource(sharedHub, $0, number: outlets.count - 1) }
     for (index, box) in loops.enumerated() {
       let thread = try startThread(name: "loop-\(index)") {
         run(

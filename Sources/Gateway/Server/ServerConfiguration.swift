@@ -71,7 +71,7 @@ public struct ServerConfiguration: Sendable {
   /// The other hubs that this one shares its fleet with; nil for a hub by itself.
   public var cluster: ClusterConfiguration?
   /// Where events are delivered; needs a journal.
-  public var webhooks: [WebhookEndpoint] = []
+  public var deliveries = Deliveries()
   /// Fences that are put at the start, before anybody is connected.
   public var fences: [Fence] = []
   public var limits = Limits()

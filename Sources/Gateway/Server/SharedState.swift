@@ -14,7 +14,7 @@ final class SharedState: Sendable {
   /// Nil where nothing is stored.
   let journal: JournalQueue?
   let history: HistoryReader?
-  /// Nil for a hub without webhooks.
+  /// Nil for a hub without webhooks and streams.
   let webhooks: WebhookControl?
   let admissions: Admissions
   let reloads = ReloadBoard()
@@ -35,7 +35,7 @@ final class SharedState: Sendable {
       HistoryReader(
         questions: configuration.limits.historyQuestions, answerBytes: configuration.limits.historyAnswerBytes)
     }
-    webhooks = configuration.webhooks.isEmpty ? nil : WebhookControl()
+    webhooks = configuration.deliveries.isEmpty ? nil : WebhookControl()
     serviceManager = configuration.serviceManager
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
   }

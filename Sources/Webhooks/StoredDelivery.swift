@@ -1,0 +1,44 @@
+// How far the webhooks and streams of a hub are, from the files beside its journal: for operators, also while it runs.
+public import HubJournal
+import HubSystem
+
+public struct StoredDelivery: Sendable, Equatable {
+  public let name: String
+  /// False after a 410.
+  public let isEnabled: Bool
+  /// All events before this place are delivered or given up, but for channels that are behind.
+  public let place: JournalPlace
+  /// Channels of a webhook that are behind.
+  public let channelsBehind: Int
+  /// Lines of dead letters that are kept.
+  public let deadLetters: Int
+
+  /// Those of the hub whose journal is in `directory`, by name.
+  public static func all(journal directory: String) throws(JournalError) -> [StoredDelivery] {
+    let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
+    do throws(SystemError) {
+      var found: [StoredDelivery] = []
+      for file in try files.names().sorted() where file.hasSuffix(ProgressFile.suffix) {
+        let name = String(file.dropLast(ProgressFile.suffix.count))
+        guard let progress = ProgressFile.parse(String(decoding: try files.read(file), as: UTF8.self))?.progress else {
+          continue
+        }
+        found.append(
+          StoredDelivery(
+            name: name, isEnabled: progress.isEnabled, place: progress.cursor, channelsBehind: progress.lanes.count,
+            deadLetters: try DeadLetterFile.lines(files, name).count))
+      }
+      return found
+    } catch {
+      throw .system(error, file: files.path)
+    }
+  }
+
+  /// The lines of dead letters of a webhook or stream, the oldest first: time, id, channel, reason.
+  public static func deadLetters(of name: String, journal directory: String) throws(JournalError) -> [String] {
+    let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
+    do throws(SystemError) { return try DeadLetterFile.lines(files, name).map(String.init) } catch {
+      throw .system(error, file: files.path)
+    }
+  }
+}

@@ -1,0 +1,145 @@
+// Batches of events over HTTP: lines of JSON in a POST that is signed as a webhook's is, one request at a time. For
+// collectors that feed Kafka, ClickHouse or a store of objects.
+import HubBytes
+import HubHTTP
+import HubMessages
+import HubTokens
+
+final class BatchSink: StreamSink {
+  private let url: WebhookURL
+  private let signer: WebhookSigner
+  private let userAgent: String
+  private var isOpen = false
+  private var underWay: [JournalPlace] = []
+  /// Positions of the request under way.
+  private var sentPositions = 0
+  private var number: UInt64 = 0
+  /// Its answer is not complete.
+  private var isBusy = false
+  /// Another request went over the connection before.
+  private var isUsed = false
+  private var response = ResponseReader()
+  private var output = ByteBuffer()
+  private var events: [SinkEvent] = []
+
+  /// - Precondition: the endpoint has a signer.
+  init(_ endpoint: StreamEndpoint, userAgent: String) {
+    guard let signer = endpoint.signer else { preconditionFailure("batches are signed") }
+    self.signer = signer
+    self.userAgent = userAgent
+    url = endpoint.url.url
+  }
+
+  var mode: StreamQueue.Mode { .batches(delay: Self.delay) }
+  var isConnectedOnDemand: Bool { true }
+  var isReady: Bool { isOpen && !isBusy }
+
+  func opened(_ now: Moment) { (isOpen, isUsed, isBusy) = (true, false, false) }
+
+  func closed(_ reason: String) -> Bool {
+    let (places, wasKept) = (underWay, isOpen && isUsed)
+    takePositions(isStored: false)
+    (isOpen, isBusy, underWay) = (false, false, [])
+    output.removeAll()
+    // A connection that was kept may end before a request comes; then that was not heard.
+    if wasKept, places.isEmpty || response.isUntouched { return true }
+    if !places.isEmpty { events.append(.refused(places, reason: reason, retryAfterSeconds: nil)) }
+    return false
+  }
+
+  func send(_ messages: [StreamMessage], _ now: Moment) {
+    guard let first = messages.first else { return }
+    underWay = messages.map(\.place)
+    // With the number of events in it, for the next try after a crash may have more.
+    post(Self.body(messages), "batch_\(first.id.dropFirst(4))_\(messages.count)", now)
+  }
+
+  var takesPositions: Bool { isReady }
+
+  func send(_ positions: inout PositionTable, _ now: Moment) -> Int {
+    var body: [UInt8] = []
+    let count = positions.takeAll { _, message in
+      unsafe message.withBytes { unsafe body.append(contentsOf: $0) }
+      body.append(UInt8(ascii: "\n"))
+    }
+    sentPositions = count
+    number += 1
+    post(body, "positions_\(now.timestamp.milliseconds)_\(number)", now)
+    return count
+  }
+
+  private func post(_ body: [UInt8], _ id: String, _ now: Moment) {
+    (isBusy, response) = (true, ResponseReader())
+    do throws(KeyError) {
+      let signatures = try signer.signatures(id: id, timestamp: now.timestamp, body: body)
+      output.append(
+        utf8: """
+          POST \(url.target) HTTP/1.1\r
+          Host: \(url.authority)\r
+          User-Agent: \(userAgent)\r
+          Content-Type: application/x-ndjson\r
+          Content-Length: \(body.count)\r
+          webhook-id: \(id)\r
+          webhook-timestamp: \(now.timestamp.wholeSecond.milliseconds / 1000)\r
+          webhook-signature: \(signatures)\r
+          \r
+
+          """)
+      output.append(body)
+    } catch {
+      preconditionFailure("the signer's keys were tried: \(error)")
+    }
+  }
+
+  /// Of each event a line: a webhook's body, with the event's id before the other members.
+  private static func body(_ messages: [StreamMessage]) -> [UInt8] {
+    var body: [UInt8] = []
+    for message in messages {
+      body += "{\"id\":\"\(message.id)\",".utf8
+      body += message.payload.dropFirst()
+      body.append(UInt8(ascii: "\n"))
+    }
+    return body
+  }
+
+  func received(_ bytes: UnsafeRawBufferPointer, _ now: Moment) {
+    guard isBusy else { return events.append(.finished) }  // nobody asked
+    do throws(HTTPError) {
+      guard case .answered(let reply, let isComplete, let keepsAlive) = try unsafe response.read(bytes) else { return }
+      if !underWay.isEmpty { take(reply) }
+      if case .status(200..<300, _) = reply { takePositions(isStored: true) } else { takePositions(isStored: false) }
+      guard isComplete else { return }
+      (isBusy, isUsed) = (false, true)
+      if !keepsAlive { events.append(.finished) }
+    } catch {
+      events.append(.failed("no HTTP/1.1: \(error)"))
+    }
+  }
+
+  private func takePositions(isStored: Bool) {
+    if sentPositions > 0, !isStored { events.append(.positionsRefused(sentPositions)) }
+    sentPositions = 0
+  }
+
+  private func take(_ reply: WebhookReply) {
+    let places = underWay
+    underWay = []
+    switch reply {
+    case .status(200..<300, _): events.append(.stored(places, repeats: 0))
+    case .status(410, _): events.append(.gone)
+    case .status(let status, let wait):
+      events.append(.refused(places, reason: "status \(status)", retryAfterSeconds: wait))
+    case .none: break
+    }
+  }
+
+  func takeOutput(into buffer: inout ByteBuffer) {
+    unsafe output.withBytes { unsafe buffer.append($0) }
+    output.removeAll(keepingAtMost: StreamQueue.windowBytes)
+  }
+
+  func takeEvents() -> [SinkEvent] {
+    defer { events.removeAll() }
+    return events
+  }
+}

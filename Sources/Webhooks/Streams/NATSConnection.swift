@@ -1,0 +1,173 @@
+// A publisher to NATS JetStream (https://docs.nats.io/reference/reference-protocols/nats_api_reference).
+//
+//     closed ─opened→ the server's INFO ─→ CONNECT, SUB, PING ─its PONG→ ready
+//
+// Each event is published with a subject for its answer, whose last token is a number that names the event: JetStream
+// answers `{"stream":…,"seq":…}` when it has stored it, or an error; a server whose streams do not have the subject
+// says that there are no responders (503). `Nats-Msg-Id` has the server drop what it has stored before, within the
+// stream's duplicate window.
+import HubBytes
+import HubMessages
+
+final class NATSConnection: StreamSink {
+  private enum Phase { case closed, informed, greeting, ready }
+
+  private let prefix: String
+  private let name: String
+  private let credentials: StreamCredentials
+  /// Subjects of answers begin with it: `_INBOX.` and a token that no other client has.
+  private let inbox: String
+  private var phase = Phase.closed
+  private var reader = NATSReader()
+  private var output = ByteBuffer()
+  private var events: [SinkEvent] = []
+  private var underWay: [UInt64: JournalPlace] = [:]
+  private var number: UInt64 = 0
+  private var maximumPayload = Int.max
+
+  /// `inbox`: letters and digits that no other client of the server has.
+  init(_ endpoint: StreamEndpoint, inbox: String) {
+    prefix = endpoint.prefix
+    name = endpoint.name
+    credentials = endpoint.credentials
+    self.inbox = "_INBOX.\(inbox)"
+  }
+
+  var mode: StreamQueue.Mode { .single }
+  var isConnectedOnDemand: Bool { false }
+  var isReady: Bool { phase == .ready }
+
+  func opened(_ now: Moment) {
+    phase = .informed
+    reader = NATSReader()
+  }
+
+  func closed(_ reason: String) -> Bool {
+    phase = .closed
+    underWay.removeAll()
+    output.removeAll(keepingAtMost: 1 << 16)
+    return false
+  }
+
+  func takeOutput(into buffer: inout ByteBuffer) {
+    unsafe output.withBytes { unsafe buffer.append($0) }
+    output.removeAll(keepingAtMost: 1 << 16)
+  }
+
+  func takeEvents() -> [SinkEvent] {
+    defer { events.removeAll(keepingCapacity: true) }
+    return events
+  }
+
+  // MARK: Out
+
+  func send(_ messages: [StreamMessage], _ now: Moment) {
+    precondition(isReady)
+    for message in messages {
+      let headers = "NATS/1.0\r\nNats-Msg-Id: \(message.id)\r\n\r\n"
+      let total = headers.utf8.count + message.payload.count
+      guard total <= maximumPayload else {
+        events.append(.impossible(message.place, reason: "the server takes \(maximumPayload) bytes"))
+        continue
+      }
+      number += 1
+      underWay[number] = message.place
+      output.append(
+        utf8: "HPUB \(prefix).\(message.source).\(message.kind) \(inbox).\(number) \(headers.utf8.count) \(total)\r\n")
+      output.append(utf8: headers)
+      output.append(message.payload)
+      output.append("\r\n")
+    }
+  }
+
+  var takesPositions: Bool { isReady }
+
+  func send(_ positions: inout PositionTable, _ now: Moment) -> Int {
+    positions.takeAll { driver, message in
+      output.append(utf8: "PUB \(prefix).driver.\(driver).position \(message.count)\r\n")
+      unsafe message.withBytes { unsafe output.append($0) }
+      output.append("\r\n")
+    }
+  }
+
+  private func greet() {
+    output.append("CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true,\"no_responders\":true")
+    output.append(",\"protocol\":1,\"lang\":\"swift\",\"version\":\"1\",\"name\":")
+    output.append(json: "locationhub \(name)")
+    for (key, value) in [
+      ("user", credentials.user), ("pass", credentials.password), ("auth_token", credentials.token),
+    ] {
+      guard let value else { continue }
+      output.append(utf8: ",\"\(key)\":")
+      output.append(json: value)
+    }
+    output.append(utf8: "}\r\nSUB \(inbox).* 1\r\nPING\r\n")
+  }
+
+  // MARK: In
+
+  func received(_ bytes: UnsafeRawBufferPointer, _ now: Moment) {
+    var operations: [NATSOperation] = []
+    do throws(NATSError) { try unsafe reader.read(bytes, into: &operations) } catch {
+      take(operations)
+      return fail("what it says is no NATS: \(error)")
+    }
+    take(operations)
+  }
+
+  private func take(_ operations: [NATSOperation]) {
+    for operation in operations {
+      switch operation {
+      case .info(let text): take(info: text)
+      case .ping: output.append("PONG\r\n")
+      case .pong:
+        guard phase == .greeting else { continue }
+        phase = .ready
+        events.append(.ready)
+      case .ok: break
+      case .error(let reason): take(error: reason)
+      case .message(let subject, let status, let payload): take(answer: payload, status, on: subject)
+      }
+    }
+  }
+
+  private func take(info text: [UInt8]) {
+    guard let info = JSONValue(parsing: text)?.members else { return fail("its INFO is no JSON") }
+    if let limit = info["max_payload"]?.number, limit >= 1 { maximumPayload = Int(min(limit, 1e9)) }
+    guard phase == .informed else { return }
+    guard info["headers"] == .bool(true) else { return fail("it has no headers: NATS 2.2 or newer is needed") }
+    guard info["tls_required"] != .bool(true) else { return fail("it demands TLS, which streams do not have for NATS") }
+    greet()
+    phase = .greeting
+  }
+
+  /// All errors end the connection, but for a subject that the user may not publish to: that one has no answer.
+  private func take(error reason: String) {
+    guard reason.hasPrefix("Permissions Violation for Publish") else { return fail(reason) }
+    if reason.hasSuffix(".position\"") { return events.append(.positionsRefused(1)) }
+    // Which of those under way it was the server says by its subject alone: all of them come again.
+    events.append(.refused(Array(underWay.values), reason: reason, retryAfterSeconds: nil))
+    underWay.removeAll()
+  }
+
+  private func take(answer: [UInt8], _ status: Int?, on subject: String) {
+    guard subject.hasPrefix(inbox + "."), let number = UInt64(subject.dropFirst(inbox.count + 1)),
+      let place = underWay.removeValue(forKey: number)
+    else { return }
+    if let status {
+      let reason = status == 503 ? "no stream of its JetStream has the subject (\(prefix).>)" : "status \(status)"
+      events.append(.refused([place], reason: reason, retryAfterSeconds: nil))
+    } else if let reply = JSONValue(parsing: answer)?.members, reply["error"] == nil, reply["seq"]?.number != nil {
+      events.append(.stored([place], repeats: reply["duplicate"] == .bool(true) ? 1 : 0))
+    } else {
+      let error = JSONValue(parsing: answer)?.members?["error"]?.members?["description"]?.string
+      events.append(
+        .refused([place], reason: error ?? "an answer that is not JetStream's", retryAfterSeconds: nil))
+    }
+  }
+
+  private func fail(_ reason: String) {
+    phase = .closed
+    events.append(.failed(reason))
+  }
+}

@@ -1,0 +1,111 @@
+// One stream at work: its queue, its reader of the journal, its connection, and what it stores.
+import HubJournal
+import HubMessages
+import HubSystem
+import HubTransport
+
+final class OutStream {
+  let endpoint: StreamEndpoint
+  var queue: StreamQueue
+  let reader: StreamReader
+  let sink: any StreamSink
+  var figures: StreamFigures
+  private let file: ProgressFile
+  let deadLetters: DeadLetterFile
+  private var storedProgress: DeliveryProgress
+  /// Nil after a failure: all is written anew then.
+  private var storedAnswers: UInt64 = 0
+  private var isStored = true
+  private var isSynchronized = true
+  private var missedGroups: UInt64 = 0
+  let peer: TLSPeer?
+  var connection = ConnectionID.none
+  /// Those that are still to be tried, and the look-up that is under way, by its number.
+  var untried: ArraySlice<SocketAddress> = []
+  var lookup: UInt64?
+  var isConnected = false
+  /// No connection is begun before this uptime; the wait before it, in nanoseconds.
+  var connectAt = Int64.min
+  var backOff: Int64 = 0
+  /// Connections that ended since the server stored something last.
+  var failuresInRow = 0
+  /// Since when the server owes a word (uptime, ns).
+  var waitsSince: Int64?
+  /// The journal has no more for now.
+  var isAtEnd = false
+  var isRefused = false
+  /// Positions that wait to be sent.
+  var positions: PositionTable
+
+  init(
+    _ endpoint: StreamEndpoint, _ sink: any StreamSink, _ file: ProgressFile, _ progress: DeliveryProgress,
+    _ tail: JournalTail, _ deadLetters: DeadLetterFile, figures: StreamFigures?
+  ) {
+    self.endpoint = endpoint
+    self.sink = sink
+    self.file = file
+    self.deadLetters = deadLetters
+    storedProgress = progress
+    queue = StreamQueue(sink.mode, giveUpAfterSeconds: endpoint.giveUpAfterSeconds, from: progress)
+    reader = StreamReader(endpoint.filter, tail, epoch: file.epoch, start: progress.cursor)
+    self.figures = figures ?? StreamFigures(name: endpoint.name)
+    positions = PositionTable(leftOut: figures?.positionsLeftOut ?? 0)
+    if endpoint.hasPositions { self.figures.positionsSent = figures?.positionsSent ?? 0 }
+    peer = endpoint.url.isSecure ? TLSPeer(endpoint.tls, name: endpoint.url.url.host) : nil
+  }
+
+  /// Fills the window; true where the journal has more that was not looked at for want of time. Groups that are missing
+  /// are counted.
+  func read(through last: UInt64, _ now: Moment) throws(JournalError) -> Bool {
+    defer {
+      figures.lost += reader.missedGroups - missedGroups
+      missedGroups = reader.missedGroups
+    }
+    while queue.hasRoom, !isAtEnd {
+      guard let (message, published) = try reader.next(through: last, isAtEnd: &isAtEnd) else {
+        queue.scanned(through: reader.end)
+        return !isAtEnd
+      }
+      queue.append(message, published: published, now)
+    }
+    return false
+  }
+
+  /// Stores how far it is after an answer. That the journal has grown without an event for it `synchronize` stores.
+  func store() throws(SystemError) {
+    let answers = figures.stored + figures.dead
+    guard answers != storedAnswers || queue.isEnabled != storedProgress.isEnabled || !isStored else { return }
+    storedAnswers = answers
+    try write()
+  }
+
+  private func write() throws(SystemError) {
+    let progress = queue.progress
+    guard progress != storedProgress || !isStored else { return }
+    let isAppended = isStored
+    isStored = false
+    var isWritten = false
+    if isAppended { isWritten = try file.append(cursor: progress.cursor, isEnabled: progress.isEnabled, []) }
+    if !isWritten { try file.rewrite(progress) }
+    (isStored, isSynchronized, storedProgress) = (true, !isWritten, progress)
+  }
+
+  /// Brings what was stored to stable storage.
+  func synchronize() throws(SystemError) {
+    try write()
+    guard !isSynchronized else { return }
+    try file.synchronize()
+    isSynchronized = true
+  }
+
+  /// The figures as they are now. `leftOut`: positions that no stream saw.
+  func currentFigures(_ now: Moment, leftOut: UInt64) -> StreamFigures {
+    var figures = figures
+    figures.underWay = queue.underWay
+    figures.positionsLeftOut = positions.leftOut + leftOut
+    figures.isEnabled = queue.isEnabled
+    figures.isUp = sink.isConnectedOnDemand ? failuresInRow == 0 && !isRefused : sink.isReady && !isRefused
+    figures.oldestMilliseconds = queue.oldest.map { max(0, now.timestamp.milliseconds - $0.milliseconds) } ?? 0
+    return figures
+  }
+}

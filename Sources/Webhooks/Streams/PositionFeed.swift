@@ -1,0 +1,62 @@
+// Positions of all drivers for streams: an outlet of the hub that subscribes to `fleet`. Its mailbox is looked into ten
+// times a second; what finds no room there is left out and counted, and the hub's turn waits for nobody.
+import HubBytes
+import HubCore
+import HubMessages
+package import HubRuntime
+package import HubSystem
+
+/// The hub, as the thread of the streams knows it.
+package struct PositionSource: Sendable {
+  let hub: SharedHub
+  let outlet: Outlet
+  let number: Int
+
+  /// `number`: of the outlet, which `outlet(waking:)` has made.
+  package init(_ hub: SharedHub, _ outlet: Outlet, number: Int) {
+    self.hub = hub
+    self.outlet = outlet
+    self.number = number
+  }
+
+  package static func outlet(waking waker: Waker) -> Outlet {
+    Outlet(lossyCapacity: waitingPositions, waker: waker)
+  }
+}
+
+final class PositionFeed {
+  private var hub: HubPort
+  private let outlet: Outlet
+  private var inputs = HubInputs()
+  private var outputs = HubOutputs()
+
+  init(_ source: PositionSource) {
+    hub = HubPort(source.hub, loop: source.number)
+    outlet = source.outlet
+    guard let id = Identifier("streams"), let messageID = MessageID("streams") else {
+      preconditionFailure("both are right")
+    }
+    let session = SessionRef(outlet: UInt32(source.number), slot: 0, generation: 1)
+    inputs.append(
+      .subscribe(
+        SubscribeInput(
+          session: session, actor: Actor(role: .ops, id: id), messageID: messageID, request: Subscribe(channel: .fleet),
+          grant: .granted)))
+  }
+
+  /// Positions that the mailbox had no room for.
+  var leftOut: UInt64 { outlet.leftOut }
+
+  /// Gives what has come since the last time.
+  func take(_ now: Moment, _ body: (PublishedPosition) -> Void) {
+    if inputs.isEmpty {
+      hub.collect(into: &outputs)
+    } else {
+      _ = hub.exchange(&inputs, into: &outputs, now: now)  // subscribes; what does not fit stays for the next time
+    }
+    for index in 0..<outputs.count - outputs.rareCount {
+      body(unsafe outputs.pointer(ofCommon: index).pointee.position)
+    }
+    outputs.removeAll()
+  }
+}

@@ -1,0 +1,154 @@
+// A publisher to Redis Streams, also of Valkey: batches of events by one script each.
+//
+// XADD with an id of one's own would have the server refuse repeats, but ids of a stream must rise, and those of
+// several hubs, or of a hub with a new journal, would not. So the server gives the ids, and a hash beside the stream
+// has for each hub the place in its journal of the newest event: what is not newer is passed over. The script is
+// carried out whole, and what it adds is added in order.
+import HubBackplane
+import HubBytes
+import HubMessages
+
+final class RedisSink: StreamSink {
+  private let endpoint: StreamEndpoint
+  /// The hash's field.
+  private let field: String
+  private var connection: RedisConnection
+  private var underWay: [JournalPlace] = []
+  private var ticket: UInt64 = 0
+  private var events: [SinkEvent] = []
+  /// Of the positions that have no answer yet, and how many they are; 0 for none.
+  private var positionTicket: UInt64 = 0
+  private var sentPositions = 0
+
+  /// KEYS: stream, hash of the newest places. ARGV: field, length, then of each event its place, id, source, type and
+  /// data. Returns how many were added.
+  private static let script = """
+    local newest = redis.call('HGET', KEYS[2], ARGV[1]) or ''
+    local added = 0
+    for i = 3, #ARGV, 5 do
+      if ARGV[i] > newest then
+        redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'id', ARGV[i + 1], 'source', ARGV[i + 2],
+          'type', ARGV[i + 3], 'data', ARGV[i + 4])
+        newest = ARGV[i]
+        redis.call('HSET', KEYS[2], ARGV[1], newest)
+        added = added + 1
+      end
+    end
+    return added
+    """
+
+  /// KEYS: stream. ARGV: length, then of each position its source and data.
+  private static let positionScript = """
+    for i = 2, #ARGV, 2 do
+      redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', 'source', ARGV[i], 'data', ARGV[i + 1])
+    end
+    return 0
+    """
+
+  /// `epoch`: of the ids.
+  init(_ endpoint: StreamEndpoint, epoch: String) {
+    self.endpoint = endpoint
+    field = "\(epoch) \(endpoint.name)"
+    let role = RedisRole(
+      user: endpoint.credentials.user, password: endpoint.credentials.password,
+      scripts: [Self.script, Self.positionScript])
+    connection = RedisConnection(role, seed: 0)
+  }
+
+  var mode: StreamQueue.Mode { .batches(delay: 0) }
+  var isConnectedOnDemand: Bool { false }
+  var isReady: Bool { connection.phase == .ready }
+
+  func opened(_ now: Moment) { connection.opened(now: now.uptime) }
+
+  func closed(_ reason: String) -> Bool {
+    connection.lost(.closed(reason), now: 0)
+    _ = connection.takeEvents()
+    underWay = []
+    if positionTicket != 0 { events.append(.positionsRefused(sentPositions)) }
+    positionTicket = 0
+    return false
+  }
+
+  func received(_ bytes: UnsafeRawBufferPointer, _ now: Moment) {
+    _ = unsafe connection.received(bytes, now: now.uptime)
+    for event in connection.takeEvents() {
+      switch event {
+      case .ready: events.append(.ready)
+      case .reply(positionTicket, let value): takePositions(value)
+      case .reply(_, let value): take(value)
+      case .unknown, .message: break
+      case .lost(let fault): events.append(.failed("\(fault)"))
+      }
+    }
+  }
+
+  private func take(_ reply: RESPValue) {
+    let places = underWay
+    underWay = []
+    switch reply {
+    case .number(let added): events.append(.stored(places, repeats: places.count - Int(added)))
+    case .error(let text):
+      // Another server may take it: it is looked for anew.
+      if ["READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MOVED"].contains(where: { text.hasPrefix($0) }) {
+        events.append(.failed(text))
+      } else {
+        events.append(.refused(places, reason: text, retryAfterSeconds: nil))
+      }
+    case .status, .bulk, .null, .array:
+      events.append(.refused(places, reason: "an answer that is not the script's", retryAfterSeconds: nil))
+    }
+  }
+
+  func send(_ messages: [StreamMessage], _ now: Moment) {
+    underWay = messages.map(\.place)
+    ticket += 1
+    var arguments = [Array(field.utf8), Array("\(endpoint.maximumLength)".utf8)]
+    for message in messages {
+      arguments.append(Self.sortable(message.place))
+      for text in [message.id, message.source, message.kind] { arguments.append(Array(text.utf8)) }
+      arguments.append(message.payload)
+    }
+    let keys = ["events", "places"].map { Array("\(endpoint.prefix):\($0)".utf8) }
+    if !connection.submit(.script(0, keys: keys, arguments: arguments), ticket: ticket, now: now.uptime) {
+      events.append(.failed("it does not take what is sent"))
+    }
+  }
+
+  var takesPositions: Bool { isReady && positionTicket == 0 }
+
+  func send(_ positions: inout PositionTable, _ now: Moment) -> Int {
+    var arguments = [Array("\(endpoint.maximumLength)".utf8)]
+    let count = positions.takeAll { driver, message in
+      arguments.append(Array("driver.\(driver)".utf8))
+      arguments.append(message.array())
+    }
+    ticket += 1
+    (positionTicket, sentPositions) = (ticket, count)
+    let keys = [Array("\(endpoint.prefix):positions".utf8)]
+    if !connection.submit(.script(1, keys: keys, arguments: arguments), ticket: ticket, now: now.uptime) {
+      positionTicket = 0
+      events.append(.positionsRefused(count))
+    }
+    return count
+  }
+
+  private func takePositions(_ reply: RESPValue) {
+    if case .error = reply { events.append(.positionsRefused(sentPositions)) }
+    positionTicket = 0
+  }
+
+  /// A place as a text that sorts as places do.
+  static func sortable(_ place: JournalPlace) -> [UInt8] {
+    let (group, record) = ("\(place.group)", "\(place.record)")
+    let zeros = { String(repeating: "0", count: $0) }
+    return Array((zeros(20 - group.utf8.count) + group + zeros(10 - record.utf8.count) + record).utf8)
+  }
+
+  func takeOutput(into buffer: inout ByteBuffer) { connection.takeOutput(into: &buffer) }
+
+  func takeEvents() -> [SinkEvent] {
+    defer { events.removeAll() }
+    return events
+  }
+}

@@ -1,0 +1,355 @@
+// The streams of a hub, on the thread of its webhooks: connections to their servers, what comes over them, and time.
+// Whoever owns the loop passes its callbacks on, and calls `takeTurn` at each turn's end.
+import HubBytes
+import HubJournal
+import HubMessages
+import HubRuntime
+import HubSystem
+import HubTransport
+
+final class StreamSet {
+  private let loop: EventLoop
+  private let source: WebhookSource
+  private let log: Log
+  private let userAgent: String
+  private let names: NameResolver
+  private let positions: PositionFeed?
+  private let chance: () -> Double
+  private var streams: [OutStream] = []
+  private var lookups: UInt64 = 0
+  private var durable: UInt64?
+  private var nextPositions = Int64.min
+  /// When there is something to do that nothing else wakes for (uptime, ns).
+  private(set) var nextTime = Int64.max
+
+  /// Tells its questions from those of webhooks.
+  static let resolverClient = 1
+
+  init(
+    _ loop: EventLoop, _ source: WebhookSource, _ log: Log, userAgent: String, names: NameResolver,
+    positions: PositionFeed?, chance: @escaping () -> Double
+  ) {
+    self.loop = loop
+    self.source = source
+    self.log = log
+    self.userAgent = userAgent
+    self.names = names
+    self.positions = positions
+    self.chance = chance
+  }
+
+  // MARK: Settings
+
+  /// Serves these from now on, each from where it is; what was under way is sent again, and what was held is tried.
+  func configure(
+    _ endpoints: [StreamEndpoint], _ folder: ProgressFolder, _ newest: UInt64, isFirst: Bool
+  ) throws(JournalError) {
+    var figures: [String: StreamFigures] = [:]
+    synchronize()
+    for stream in streams {
+      loop.abort(stream.connection)
+      figures[stream.endpoint.name] = stream.figures
+      figures[stream.endpoint.name]?.positionsLeftOut = stream.positions.leftOut
+    }
+    streams.removeAll()
+    for endpoint in endpoints.prefix(StreamEndpoint.maximumCount) {
+      let (file, progress) = try folder.open(endpoint.name, newest, isFirst: isFirst)
+      let tail = try folder.tail(from: progress.cursor.group)
+      log(
+        .info, "stream", ["stream": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
+      streams.append(
+        OutStream(
+          endpoint, sink(endpoint, file), file, progress, tail, folder.deadLetters(endpoint.name),
+          figures: figures[endpoint.name]))
+      if endpoint.hasPositions, positions == nil {
+        log(
+          .warning, "stream_without_positions",
+          ["stream": endpoint.name, "hint": "restart the hub: it was started without a stream with positions"])
+      }
+    }
+  }
+
+  private func sink(_ endpoint: StreamEndpoint, _ file: ProgressFile) -> any StreamSink {
+    let token = String(UInt64(chance() * 0x1p52), radix: 36) + String(UInt64(chance() * 0x1p52), radix: 36)
+    return switch endpoint.url.kind {
+    case .nats: NATSConnection(endpoint, inbox: token)
+    case .redis: RedisSink(endpoint, epoch: file.epoch)
+    case .batches: BatchSink(endpoint, userAgent: userAgent)
+    }
+  }
+
+  // MARK: A turn
+
+  /// Reads events that are stored up to group `last`, sends what is due, and looks at the clock.
+  func takeTurn(_ now: Moment, through last: UInt64?) {
+    nextTime = .max
+    if last != durable { for stream in streams { stream.isAtEnd = false } }
+    durable = last
+    movePositions(now)
+    for stream in streams {
+      if let since = stream.waitsSince, since + Self.answerTime <= now.uptime {
+        failed(stream, "no answer in time", now)
+      }
+      do throws(JournalError) {
+        let lost = stream.figures.lost
+        if let last, try stream.read(through: last, now) { wake(at: now.uptime) }
+        if stream.figures.lost > lost { logLost(stream, stream.figures.lost - lost) }
+      } catch {
+        stop(stream, error)
+        continue
+      }
+      send(stream, now)
+      store(stream) { (stream) throws(SystemError) in try stream.store() }
+      wake(at: stream.waitsSince.map { $0 + Self.answerTime } ?? .max)
+      for time in [stream.queue.nextTime, stream.connection == .none ? stream.connectAt : .max]
+      where time > now.uptime {
+        wake(at: time)
+      }
+    }
+  }
+
+  private func wake(at time: Int64) { nextTime = min(nextTime, time) }
+
+  private func send(_ stream: OutStream, _ now: Moment) {
+    if stream.sink.isReady {
+      let due = stream.queue.takeDue(now)
+      if !due.isEmpty {
+        stream.sink.send(due, now)
+        stream.waitsSince = stream.waitsSince ?? now.uptime
+        takeEvents(stream, now)
+      }
+    } else if stream.connection == .none {
+      if !stream.sink.isConnectedOnDemand || stream.queue.isDue(now) || !stream.positions.isEmpty {
+        begin(stream, now)
+      }
+    }
+    flush(stream)
+  }
+
+  /// Takes positions from the hub and sends them where the server is there; what can't be sent now gives way to what
+  /// comes later.
+  private func movePositions(_ now: Moment) {
+    guard let positions else { return }
+    defer { wake(at: nextPositions) }
+    guard nextPositions <= now.uptime else { return }
+    nextPositions = now.uptime + PositionFeed.interval
+    let takers = streams.filter { $0.endpoint.hasPositions && $0.queue.isEnabled }
+    positions.take(now) { position in for stream in takers { stream.positions.put(position) } }
+    for stream in takers where !stream.positions.isEmpty {
+      if stream.sink.takesPositions, stream.queue.heldUntil <= now.uptime {
+        guard loop.pendingBytes(stream.connection) < Self.unsentBytes else { continue }
+        let count = stream.sink.send(&stream.positions, now)
+        stream.figures.positionsSent = (stream.figures.positionsSent ?? 0) + UInt64(count)
+        stream.waitsSince = stream.waitsSince ?? (stream.sink.isReady ? nil : now.uptime)
+        takeEvents(stream, now)
+      } else if stream.failuresInRow > 0 || !stream.sink.isReady && !stream.sink.isConnectedOnDemand {
+        stream.positions.clear()
+      }
+    }
+  }
+
+  private func flush(_ stream: OutStream) {
+    guard stream.connection != .none else { return }
+    let start = loop.arena.count
+    stream.sink.takeOutput(into: &loop.arena)
+    if loop.arena.count > start { loop.send(start..<loop.arena.count, to: stream.connection) }
+  }
+
+  /// Brings to stable storage how far the streams are.
+  func synchronize() {
+    for stream in streams { store(stream) { (stream) throws(SystemError) in try stream.synchronize() } }
+  }
+
+  func figures(_ now: Moment) -> [StreamFigures] {
+    streams.map { $0.currentFigures(now, leftOut: positions?.leftOut ?? 0) }
+  }
+
+  private func store(_ stream: OutStream, _ body: (OutStream) throws(SystemError) -> Void) {
+    do throws(SystemError) { try body(stream) } catch {
+      if stream.figures.notStored == 0 {
+        log(
+          .error, "stream_not_stored",
+          ["stream": stream.endpoint.name, "error": "\(error)", "hint": "a crash now repeats what was sent"])
+      }
+      stream.figures.notStored += 1
+    }
+  }
+
+  private func logLost(_ stream: OutStream, _ groups: UInt64) {
+    log(
+      .error, "stream_lost",
+      ["stream": stream.endpoint.name, "groups": "\(groups)", "hint": "retention deleted them before they were sent"])
+  }
+
+  /// The journal can't be read: nothing is sent before a restart, and nothing lost.
+  private func stop(_ stream: OutStream, _ error: JournalError) {
+    log(.error, "stream_stopped", ["stream": stream.endpoint.name, "error": "\(error)"])
+    loop.abort(stream.connection)
+    streams.removeAll { $0 === stream }
+  }
+}
+
+// MARK: - Connections
+
+extension StreamSet {
+  private func begin(_ stream: OutStream, _ now: Moment) {
+    guard stream.queue.isEnabled, stream.connectAt <= now.uptime, stream.lookup == nil else { return }
+    let url = stream.endpoint.url.url
+    if let address = url.address {
+      stream.untried = [address]
+      return connect(stream, now, "")
+    }
+    lookups += 1
+    stream.lookup = lookups
+    let question = NameResolver.Question(
+      client: Self.resolverClient, attempt: lookups, host: url.host, port: url.port)
+    if !names.ask(question) {
+      stream.lookup = nil
+      failed(stream, "too many names are being looked up", now)
+    }
+  }
+
+  /// What the resolver has found.
+  func take(_ answer: NameResolver.Answer, _ now: Moment) {
+    guard let stream = streams.first(where: { $0.lookup == answer.question.attempt }) else { return }
+    stream.lookup = nil
+    switch answer.result {
+    case .failure(let error): failed(stream, "cannot look up \(stream.endpoint.url.url.host): \(error.text)", now)
+    case .success(let addresses):
+      stream.untried = addresses[...]
+      connect(stream, now, "no address")
+    }
+  }
+
+  /// Connects to the next address that it may go to.
+  private func connect(_ stream: OutStream, _ now: Moment, _ reason: String) {
+    var reason = reason
+    let url = stream.endpoint.url
+    while let address = stream.untried.popFirst() {
+      guard url.kind != .batches || stream.endpoint.addresses.allows(address, isSecure: url.isSecure) else {
+        reason = "\(address.host) is inside, or http, and not in allow"
+        continue
+      }
+      do throws(SystemError) {
+        stream.connection = try loop.connect(address, tls: stream.peer)
+        stream.waitsSince = now.uptime
+        stream.isConnected = false
+        stream.sink.opened(now)
+        return
+      } catch {
+        reason = "\(error)"
+      }
+    }
+    failed(stream, reason, now)
+  }
+
+  private func stream(_ id: ConnectionID) -> OutStream? {
+    id == .none ? nil : streams.first { $0.connection == id }
+  }
+
+  func connected(_ id: ConnectionID, _ now: Moment) { stream(id)?.isConnected = true }
+
+  func received(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, _ now: Moment) {
+    guard let stream = stream(id) else { return }
+    unsafe stream.sink.received(bytes, now)
+    stream.waitsSince = now.uptime
+    takeEvents(stream, now)
+    if stream.sink.isReady, stream.queue.underWay == 0 { stream.waitsSince = nil }
+    flush(stream)
+  }
+
+  func overflowed(_ id: ConnectionID, _ now: Moment) {
+    if let stream = stream(id) { failed(stream, "it does not take what is sent", now) }
+  }
+
+  func closed(_ id: ConnectionID, _ cause: String, _ now: Moment) {
+    guard let stream = stream(id) else { return }
+    stream.connection = .none
+    if !stream.isConnected, !stream.untried.isEmpty { return connect(stream, now, cause) }
+    failed(stream, cause, now)
+  }
+
+  /// The connection is over: what was under way is sent over the next one.
+  private func failed(_ stream: OutStream, _ reason: String, _ now: Moment) {
+    loop.abort(stream.connection)
+    stream.connection = .none
+    stream.waitsSince = nil
+    let isQuiet = stream.sink.closed(reason)
+    takeEvents(stream, now)
+    stream.queue.lost()
+    if isQuiet { return }
+    stream.figures.failures += 1
+    stream.failuresInRow += 1
+    stream.backOff = min(max(2 * stream.backOff, Self.firstBackOff), Self.longestBackOff)
+    stream.connectAt = now.uptime + stream.backOff + Int64(Double(stream.backOff) * 0.5 * chance())
+    log(
+      stream.failuresInRow == 1 ? .warning : .debug, "stream_down",
+      ["stream": stream.endpoint.name, "reason": reason, "hint": "it is tried again until it is back"])
+  }
+
+  // MARK: What servers say
+
+  private func takeEvents(_ stream: OutStream, _ now: Moment) {
+    for event in stream.sink.takeEvents() {
+      switch event {
+      case .ready:
+        stream.waitsSince = nil
+        if stream.failuresInRow > 0 { log(.info, "stream_back", ["stream": stream.endpoint.name]) }
+        stream.failuresInRow = 0
+      case .stored(let places, let repeats): stored(stream, places, repeats)
+      case .refused(let places, let reason, let wait): refused(stream, places, reason, wait, now)
+      case .positionsRefused(let count):
+        stream.positions.refused(count)
+        stream.figures.positionsSent = (stream.figures.positionsSent ?? 0) - UInt64(count)
+      case .impossible(let place, let reason):
+        if let message = stream.queue.giveUp(place) { dead(stream, message, reason, now) }
+      case .gone:
+        stream.queue.disable()
+        log(
+          .error, "stream_disabled",
+          [
+            "stream": stream.endpoint.name,
+            "hint": "its receiver answered 410; locationhub webhooks enable has it served again",
+          ])
+      case .finished:
+        loop.abort(stream.connection)
+        stream.connection = .none
+        stream.waitsSince = nil
+        _ = stream.sink.closed("")
+      case .failed(let reason): failed(stream, reason, now)
+      }
+    }
+  }
+
+  private func stored(_ stream: OutStream, _ places: [JournalPlace], _ repeats: Int) {
+    stream.queue.stored(places)
+    stream.figures.stored += UInt64(places.count)
+    stream.figures.repeats += UInt64(repeats)
+    if stream.failuresInRow > 0 || stream.isRefused { log(.info, "stream_back", ["stream": stream.endpoint.name]) }
+    (stream.failuresInRow, stream.backOff, stream.isRefused) = (0, 0, false)
+  }
+
+  private func refused(
+    _ stream: OutStream, _ places: [JournalPlace], _ reason: String, _ wait: Double?, _ now: Moment
+  ) {
+    stream.figures.refused += UInt64(places.count)
+    log(
+      stream.isRefused ? .debug : .warning, "stream_refused",
+      [
+        "stream": stream.endpoint.name, "reason": reason,
+        "hint": "nothing is lost: it is tried again by the schedule of webhooks, and at once on SIGHUP",
+      ])
+    stream.isRefused = true
+    for message in stream.queue.refused(places, retryAfterSeconds: wait, now, unit: chance()) {
+      dead(stream, message, reason, now)
+    }
+  }
+
+  private func dead(_ stream: OutStream, _ message: StreamMessage, _ reason: String, _ now: Moment) {
+    stream.figures.dead += 1
+    log(.error, "stream_dead", ["stream": stream.endpoint.name, "id": message.id, "reason": reason])
+    store(stream) { (stream) throws(SystemError) in
+      try stream.deadLetters.append(id: message.id, channel: message.source, reason: reason, at: now.timestamp)
+    }
+  }
+}

@@ -1,0 +1,253 @@
+// The thread of webhooks and streams over a network without a kernel and clocks that are moved by hand: silence of
+// 15 s, the schedule of tries, and the waits between connections.
+import Foundation
+import HubBytes
+import HubMessages
+import HubRuntime
+import HubSystem
+import HubTransportSupport
+import Synchronization
+import Testing
+
+@testable import HubCore
+@testable import HubJournal
+@testable import HubTransport
+@testable import HubWebhooks
+
+@Suite struct WebhookLoopTests {
+  private static let secret = WebhookSecret(bytes: Array(1...32))!
+  private static let filter = EventFilter(channels: [.all])!
+
+  private func webhook() throws -> WebhookEndpoint {
+    WebhookEndpoint(
+      name: "orders", url: WebhookURL("http://127.0.0.1:9/")!, filter: Self.filter, rule: WebhookRule()!,
+      signer: try WebhookSigner(secrets: [Self.secret]),
+      addresses: AddressRule(allowed: [AddressBlock("127.0.0.0/8")!]))
+  }
+
+  private func stream(_ url: String) throws -> StreamEndpoint {
+    var endpoint = StreamEndpoint(name: "bus", url: StreamURL(url)!, filter: Self.filter)
+    endpoint.signer = try WebhookSigner(secrets: [Self.secret])
+    endpoint.addresses = AddressRule(allowed: [AddressBlock("127.0.0.0/8")!])
+    return endpoint
+  }
+
+  @Test("A receiver that says nothing for 15 s has failed; the event comes again after 5 s and 30 s, with its id")
+  func silentReceiver() throws {
+    let scene = try LoopScene(Deliveries(webhooks: [try webhook()]))
+    defer { scene.remove() }
+    try scene.publish()
+    var id = ""
+    for (number, wait) in [5.0, 30, 120].enumerated() {
+      #expect(scene.network.dialled.count == number + 1)
+      let text = scene.heard(number)
+      let found = try #require(text.split(separator: "\r\n").first { $0.hasPrefix("webhook-id: ") })
+      #expect(number == 0 || found == id)
+      id = String(found)
+      scene.advance(14.999)
+      #expect(!scene.hasEnded(number) && scene.webhook?.failed == UInt64(number))
+      scene.advance(0.001)
+      #expect(scene.hasEnded(number) && scene.webhook?.failed == UInt64(number + 1))
+      scene.advance(wait - 0.001)
+      #expect(scene.network.dialled.count == number + 1, "not before \(wait) s")
+      scene.advance(0.001)
+    }
+    #expect(scene.network.dialled.count == 4)
+    scene.say("HTTP/1.1 204 No Content\r\n\r\n", 3)
+    #expect(scene.webhook?.delivered == 1 && scene.webhook?.failed == 3)
+    _ = scene.heard(3)
+    scene.advance(29.9)
+    #expect(!scene.hasEnded(3))
+    scene.advance(0.2)
+    #expect(scene.hasEnded(3), "it had nothing to do for 30 s")
+  }
+
+  @Test("A stream's server that can't be reached is tried again after 50 ms, then twice as long, up to 5 s")
+  func unreachable() throws {
+    let scene = try LoopScene(Deliveries(streams: [try stream("nats://127.0.0.1:4222")]))
+    defer { scene.remove() }
+    var wait = 0.05
+    for number in 0..<9 {
+      #expect(scene.network.dialled.count == number + 1)
+      scene.network.dialled[number].close(reset: true)
+      scene.turn()
+      #expect(scene.stream?.failures == UInt64(number + 1) && scene.stream?.isUp == false)
+      // Chance makes it a quarter longer here.
+      scene.advance(wait * 1.25 - 0.001)
+      #expect(scene.network.dialled.count == number + 1)
+      scene.advance(0.001)
+      wait = min(2 * wait, 5)
+    }
+    #expect(scene.network.dialled.count == 10 && wait == 5)
+  }
+
+  @Test("NATS: events go out when it is greeted, what has no answer within 15 s goes over the next connection, once")
+  func silentServer() throws {
+    let scene = try LoopScene(Deliveries(streams: [try stream("nats://127.0.0.1:4222")]))
+    defer { scene.remove() }
+    try scene.publish()
+    #expect(scene.heard(0) == "", "the server speaks first")
+    scene.greet(0)
+    let text = scene.heard(0)
+    #expect(text.contains("HPUB locationhub.trip.T1.notification.fence_enter _INBOX."))
+    let id = try #require(text.split(separator: "\r\n").first { $0.hasPrefix("Nats-Msg-Id: ") })
+    scene.advance(14.999)
+    #expect(!scene.hasEnded(0) && scene.stream?.underWay == 1)
+    scene.advance(0.001)
+    #expect(scene.hasEnded(0) && scene.stream?.failures == 1)
+    scene.advance(0.1)
+    scene.greet(1)
+    #expect(scene.heard(1).contains(id))
+    scene.acknowledge(1, #"{"stream":"S","seq":1,"duplicate":true}"#)
+    #expect(scene.stream?.stored == 1 && scene.stream?.repeats == 1 && scene.stream?.underWay == 0)
+    scene.advance(3600)
+    #expect(!scene.hasEnded(1) && scene.network.dialled.count == 2, "silence is no fault where nothing is owed")
+  }
+
+  @Test("NATS: what is refused is tried again after 5 s and 30 s, and at once when the settings are read again")
+  func refused() throws {
+    let deliveries = Deliveries(streams: [try stream("nats://127.0.0.1:4222")])
+    let scene = try LoopScene(deliveries)
+    defer { scene.remove() }
+    scene.greet(0)
+    try scene.publish()
+    for (number, wait) in [5.0, 30].enumerated() {
+      #expect(scene.heard(0).contains("Nats-Msg-Id: "))
+      scene.acknowledge(0, #"{"error":{"code":503,"description":"insufficient resources"}}"#)
+      #expect(scene.stream?.refused == UInt64(number + 1) && scene.stream?.isUp == false)
+      scene.advance(wait - 0.001)
+      #expect(scene.heard(0) == "")
+      scene.advance(0.001)
+    }
+    #expect(scene.heard(0).contains("Nats-Msg-Id: "))
+    scene.acknowledge(0, #"{"error":{"code":503,"description":"insufficient resources"}}"#)
+    scene.control.replace(deliveries)
+    scene.turn()
+    #expect(scene.hasEnded(0) && scene.network.dialled.count == 2)
+    scene.greet(1)
+    #expect(scene.heard(1).contains("Nats-Msg-Id: "))
+    scene.acknowledge(1, #"{"stream":"S","seq":1}"#)
+    #expect(scene.stream?.stored == 1 && scene.stream?.isUp == true && scene.stream?.refused == 3)
+  }
+
+  @Test("Batches: connected to when there is something, kept, and made anew where the receiver has closed meanwhile")
+  func batches() throws {
+    let scene = try LoopScene(Deliveries(streams: [try stream("http://127.0.0.1:8080/in")]))
+    defer { scene.remove() }
+    scene.advance(5)
+    #expect(scene.network.dialled.isEmpty)
+    try scene.publish()
+    try scene.publish()
+    scene.advance(0.2)
+    let text = scene.heard(0)
+    #expect(text.hasPrefix("POST /in HTTP/1.1\r\n") && text.components(separatedBy: "{\"id\":").count == 3)
+    scene.say("HTTP/1.1 204 No Content\r\n\r\n", 0)
+    #expect(scene.stream?.stored == 2 && scene.stream?.isUp == true)
+    scene.network.dialled[0].close()
+    scene.turn()
+    #expect(scene.stream?.failures == 0, "that is no fault")
+    try scene.publish()
+    scene.advance(0.2)
+    scene.network.dialled[1].close(reset: true)
+    scene.turn()
+    #expect(scene.stream?.refused == 1 && scene.stream?.isUp == false)
+    scene.advance(4.999)
+    #expect(scene.network.dialled.count == 2)
+    scene.advance(0.001)
+    #expect(scene.network.dialled.count == 3)
+  }
+}
+
+/// The thread's loop with a journal on the disk.
+private final class LoopScene {
+  let network = SimulatedNetwork()
+  let control = WebhookControl()
+  private let directory = "/tmp/webhooks-\(UUID().uuidString)"
+  private var reading = ClockReading(uptimeNanoseconds: 1_000_000_000_000, unixMilliseconds: 1_764_000_000_000)
+  private var loop: EventLoop!
+  private var webhooks: WebhookLoop!
+  private var writer: JournalWriter
+  private let commit = GroupCommit(limits: JournalLimits())
+  private var events: UInt64 = 0
+
+  init(_ deliveries: Deliveries) throws {
+    writer = try Recovery(files: try DiskFiles(path: directory), limits: JournalLimits()).run(damage: .refuse) { _ in
+    } group: { _, _ in
+    }.takeWriter()
+    commit.durableGroups.store(0, ordering: .releasing)
+    loop = try EventLoop(limits: WebhookLoop.loopLimits, clock: { [unowned self] in reading }, network: network)
+    let source = WebhookSource(
+      journal: JournalConfiguration(directory: directory), commit: commit, epoch: "e1", startsAnew: false)
+    webhooks = WebhookLoop(
+      loop, deliveries, source, nil, control: control, lifecycle: Lifecycle(delaySeconds: 0), log: Log(level: .error),
+      userAgent: "hub/1", chance: { 0.5 })
+    turn()
+  }
+
+  func remove() { try? FileManager.default.removeItem(atPath: directory) }
+
+  var webhook: WebhookFigures? { webhooks.webhooks.first.map { $0.currentFigures(webhooks.now) } }
+  var stream: StreamFigures? { webhooks.streams.figures(webhooks.now).first }
+
+  /// An event of trip T1 is stored.
+  func publish() throws {
+    events += 1
+    let body = HubMessages.Notification(
+      kind: .fenceEnter, title: "\(events)", body: "b", driverID: nil, leg: nil, sequence: events)
+    var payload = ByteBuffer()
+    RecordWriter.write(
+      .event(
+        Publication(
+          channel: .trip(Identifier("T1")!), number: events,
+          timestamp: Timestamp(milliseconds: reading.unixMilliseconds), body: .notification(body))), into: &payload)
+    let group = try payload.withBytes { (bytes) throws(JournalError) in try writer.append(bytes, created: 1) }
+    commit.durableGroups.store(group, ordering: .releasing)
+    turn()
+  }
+
+  /// What is on its way arrives, until nothing more comes of it.
+  func turn() {
+    for _ in 0..<6 {
+      for far in network.dialled {
+        far.arrive()
+        far.peer?.arrive()
+      }
+      loop.runTurn(timeoutMilliseconds: 0)
+    }
+  }
+
+  func advance(_ seconds: Double) {
+    reading.uptimeNanoseconds += Int64((seconds * 1e9).rounded())
+    reading.unixMilliseconds += Int64((seconds * 1000).rounded())
+    turn()
+  }
+
+  /// What came over a connection since the last time.
+  func heard(_ number: Int) -> String {
+    let text = String(decoding: network.dialled[number].receiveAll(), as: UTF8.self)
+    if let line = text.split(separator: "\r\n").last(where: { $0.hasPrefix("HPUB ") }) {
+      inbox = String(line.split(separator: " ")[2])
+    }
+    return text
+  }
+
+  func hasEnded(_ number: Int) -> Bool { network.dialled[number].end != nil }
+
+  func say(_ text: String, _ number: Int) {
+    Array(text.utf8).withUnsafeBytes { _ = network.dialled[number].send($0) }
+    turn()
+  }
+
+  func greet(_ number: Int) {
+    say(#"INFO {"headers":true,"max_payload":1048576}"# + "\r\n", number)
+    _ = heard(number)
+    say("PONG\r\n", number)
+  }
+
+  /// NATS answers the newest event that was heard.
+  func acknowledge(_ number: Int, _ json: String) {
+    say("MSG \(inbox) 1 \(json.utf8.count)\r\n\(json)\r\n", number)
+  }
+
+  private var inbox = ""
+}
