@@ -181,6 +181,7 @@ class TestCredentials(unittest.TestCase):
         self.ops.ask("POST", "/v1/revocations?role=rider&id=thief", {"sub": "driver-9"})
         self.refresh(pair["refreshToken"])
         self.hub.kill()
+        self.ops.close()
         lines = subprocess.run(
             [os.environ["LOCATIONHUB"], "journal", "export", f"{self.hub.folder.name}/data", "--audit"],
             check=True, capture_output=True, text=True).stdout
