@@ -15,6 +15,8 @@ struct Deadlines {
     case tripSilence
     /// An ended trip's grace or retention may be over.
     case trip
+    /// A driver's time to answer an offer may be over.
+    case offers
   }
 
   struct Entry {

@@ -192,7 +192,7 @@ private final class Demo: ClientLoopDelegate {
       figures.events += 1
       // The ride is over; the rider puts the phone away.
       if update.status.isFinal { clients.unsubscribe(client, from: publication.channel) }
-    case .notification: figures.events += 1
+    case .notification, .offer: figures.events += 1
     case .areaUpdate, .rawFix, .countsUpdate, .stats: break
     }
   }

@@ -40,6 +40,10 @@ enum DurableRecord: Equatable {
   /// Two drivers in a roaming fence.
   case pair(DurablePair)
   case pairEnded(fence: Identifier, driver: Identifier, other: Identifier)
+  /// The search for a driver of a trip as it is now: whom the hub has asked, and what came of it.
+  case offers(DurableOffers)
+  /// An ended search of this trip gave way to another one.
+  case offersForgotten(Identifier)
 }
 
 /// What is stored of a trip.

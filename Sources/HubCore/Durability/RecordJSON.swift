@@ -110,6 +110,13 @@ public enum RecordJSON {
     case .pairEnded(let fence, let driver, let other):
       buffer.begin("pair_ended")
       write(fence, driver, other, &buffer)
+    case .offers(let search):
+      buffer.begin("offers")
+      buffer.append(",\"offers\":")
+      JSONWriter.write(search.report, time: .unixMilliseconds, into: &buffer)
+    case .offersForgotten(let id):
+      buffer.begin("offers_forgotten")
+      buffer.append(",\"tripId\":", id)
     }
   }
 

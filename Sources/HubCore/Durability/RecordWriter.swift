@@ -33,6 +33,10 @@ enum RecordKind: UInt8 {
   case tripChange = 27
   case postedNotification = 28
   case listedTripUpdate = 29
+  case offers = 69
+  case offersForgotten = 70
+  case offer = 71
+  case offerWithdrawn = 72
 }
 
 /// Appends records to a buffer.
@@ -60,6 +64,8 @@ enum RecordWriter {
     case .stayEnded(let driver, let fence): bytes.record(RecordKind.stayEnded, driver, fence)
     case .pair(let pair): bytes.record(RecordKind.pair, pair)
     case .pairEnded(let fence, let driver, let other): bytes.record(RecordKind.pairEnded, fence, driver, other)
+    case .offers(let search): bytes.record(RecordKind.offers, search)
+    case .offersForgotten(let id): bytes.record(RecordKind.offersForgotten, id)
     }
     setLength(at: start, in: &bytes)
   }
@@ -114,6 +120,15 @@ enum RecordWriter {
       bytes.record(made.kind, made.title, made.body, made.driverID, made.leg)
       if let fence = made.fence { return bytes.record(fence) }
       if isPosted { bytes.record(made.content, made.messageID) }
+    case .offer(let offer):
+      switch offer.state {
+      case .made(let terms):
+        begin(.offer, offer.sequence)
+        bytes.record(offer.tripID, terms.pickup, terms.dropoff, terms.distance, terms.eta, terms.expires)
+      case .withdrawn(let reason):
+        begin(.offerWithdrawn, offer.sequence)
+        bytes.record(offer.tripID, reason)
+      }
     }
   }
 }

@@ -111,6 +111,8 @@ extension Hub {
     case .pairEnded(let fence, let driver, let other):
       guard let driver = drivers.find(driver), let other = drivers.find(other) else { break }
       fences.loadEndedPair(driver, other, fence: fence)
+    case .offers(let search): return isNamed && offers.load(search, trips)
+    case .offersForgotten(let id): if let trip = trips.find(id) { offers.forget(trip: trip) }
     }
     return isNamed
   }
@@ -153,6 +155,7 @@ extension Hub {
       drivers.link(driver, to: channels.find(name))
     }
     for driver in 0..<drivers.endIndex where drivers.isInUse(driver) { drivers.resume(driver, at: now, &deadlines) }
+    offers.resume(drivers, at: now, &deadlines)
     updateSizes()
   }
 
@@ -168,6 +171,7 @@ extension Hub {
     for trip in 0..<trips.endIndex where trips.isInUse(trip) { try add(.trip(trips[trip].durable)) }
     for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown { try add(.driver(durable(driver))) }
     try fences.forEachRecord(of: drivers) { (record) throws(E) in try add(record) }
+    try offers.forEachRecord { (record) throws(E) in try add(record) }
     try channels.forEachRecord { (record) throws(E) in try add(record) }
     unsafe try parts.finish(body)
   }
