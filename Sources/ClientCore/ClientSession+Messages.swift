@@ -87,6 +87,7 @@ extension ClientSession {
       return noteEvent(publication.channel, update.sequence, bytes: bytes, connection, now)
     case .notification(let notification):
       return noteEvent(publication.channel, notification.sequence, bytes: bytes, connection, now)
+    case .offer(let offer): return noteEvent(publication.channel, offer.sequence, bytes: bytes, connection, now)
     }
   }
 

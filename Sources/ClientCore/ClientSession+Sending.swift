@@ -36,7 +36,7 @@ extension ClientSession {
   }
 
   /// Queues a trip's move and gives its id, which the `ack` or `error` will name; nil when there is no room. It is
-  /// kept, over any break, until it is answered; so are the three that follow.
+  /// kept, over any break, until it is answered; so are the four that follow.
   @discardableResult
   public func send(_ report: TripStatusReport) -> MessageID? { enqueue(.tripStatus(report)) }
 
@@ -53,6 +53,9 @@ extension ClientSession {
 
   @discardableResult
   public func send(_ change: TripChange) -> MessageID? { enqueue(.tripChange(change)) }
+
+  @discardableResult
+  public func send(_ decline: OfferDecline) -> MessageID? { enqueue(.offerDecline(decline)) }
 
   @discardableResult
   public func send(_ report: DriverStatusReport) -> MessageID? { enqueue(.driverStatus(report)) }

@@ -37,7 +37,7 @@ final class QueuedMessage {
     case .tripStatus(let report): 1024 + (report.route?.polyline.utf8.count ?? 0)
     case .tripChange(let change): 1024 + (change.route?.polyline.utf8.count ?? 0)
     case .driverStatus(let report): 256 + (report.tags?.count ?? 0) * 80
-    case .locationUpdate, .subscribe, .unsubscribe: 512
+    case .locationUpdate, .offerDecline, .subscribe, .unsubscribe: 512
     case .ping(let ping): 256 + (ping.members?.count ?? 0)
     case .refresh(let refresh): 256 + refresh.token.utf8.count
     case .query(.driver), .query(.trip): 512
@@ -219,7 +219,7 @@ struct SendQueue {
     case .message(let queued):
       switch queued.message {
       case .locationUpdate, .locationBatch, .tripStatus: return true
-      case .driverStatus, .tripChange, .subscribe, .unsubscribe, .ping, .refresh, .query: return false
+      case .driverStatus, .tripChange, .offerDecline, .subscribe, .unsubscribe, .ping, .refresh, .query: return false
       }
     case .done: return false
     }

@@ -163,6 +163,9 @@ public final class ClientLoop {
   public func send(_ report: TripStatusReport, from client: ClientID) -> MessageID? { marked(client).send(report) }
 
   @discardableResult
+  public func send(_ decline: OfferDecline, from client: ClientID) -> MessageID? { marked(client).send(decline) }
+
+  @discardableResult
   public func send(_ report: DriverStatusReport, from client: ClientID) -> MessageID? { marked(client).send(report) }
 
   @discardableResult

@@ -371,6 +371,7 @@ extension Publication {
     switch body {
     case .tripUpdate(let update): update.sequence
     case .notification(let notification): notification.sequence
+    case .offer(let offer): offer.sequence
     case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
     }
   }
@@ -380,7 +381,7 @@ extension Publication {
     switch body {
     case .driverLocation(let location): location.after
     case .etaUpdate(let update): update.after
-    case .tripUpdate, .notification, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
+    case .tripUpdate, .notification, .offer, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
     }
   }
 

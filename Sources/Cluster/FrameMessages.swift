@@ -81,7 +81,8 @@ extension FrameReader {
         TripChangeInput(
           session: session, actor: actor, messageID: envelope.messageID, timestamp: envelope.timestamp,
           change: change))
-    case .locationUpdate, .locationBatch, .driverStatus, .subscribe, .unsubscribe, .ping, .refresh, .query:
+    case .locationUpdate, .locationBatch, .driverStatus, .offerDecline, .subscribe, .unsubscribe, .ping, .refresh,
+      .query:
       throw .message
     }
   }

@@ -65,6 +65,9 @@ public struct HubCounters: Sendable, Equatable {
   public var tripChanges: UInt64 = 0
   /// Notifications that back ends and ops have posted.
   public var notificationsPosted: UInt64 = 0
+  /// Offers that have ended, by `OfferOutcome.rawValue`; and trips that no driver has taken.
+  public var offers = [UInt64](repeating: 0, count: OfferOutcome.allCases.count)
+  public var tripsUnserved: UInt64 = 0
   public var replacements: UInt64 = 0
   /// Times that a driver was told how often to send, by `SamplingReason.rawValue`.
   public var samplingAdvised = [UInt64](repeating: 0, count: SamplingReason.allCases.count)

@@ -189,6 +189,8 @@ public enum HubInput: Sendable {
   indirect case driverStatus(SessionRef, MessageID, DriverStatusReport, of: Identifier? = nil)
   indirect case tripStatus(TripStatusInput)
   indirect case tripChange(TripChangeInput)
+  /// `by`: the driver whose session, or request, it is.
+  indirect case offerDecline(SessionRef, MessageID, OfferDecline, by: Identifier)
   /// `replyTo` is the message's id; over HTTP there is none.
   indirect case trips(SessionRef, TripQuestion, replyTo: MessageID? = nil)
   indirect case subscribe(SubscribeInput)

@@ -82,6 +82,17 @@ public struct HubLimits: Sendable, Equatable {
   /// with it. Past it: 429.
   public static let sharesMadePerTrip = 64
 
+  // MARK: Offers
+
+  /// Trips of which offers are made at once, and such whose offers have ended as far as there is room. At it, where all
+  /// go on, offers are refused with `storage_full`.
+  public var offers = 10_000
+  /// Trips for which one identity has offers made at once. Past it: `rate_limited`, over HTTP 429. How many drivers are
+  /// asked for one trip: `OfferCriteria.maximumLimit`.
+  public var offersPerIdentity = RoleLimits(driver: 1, rider: 4, ops: 1000)
+  /// Index cells and drivers that the looks for drivers of one turn pass; they go on in the next.
+  public var offerBudget = SearchBudget(cells: 400, candidates: 1000)
+
   // MARK: Areas and fences
 
   /// Cells of one view, whatever it shows: as many as a session may have subscriptions. A view that needs more is
@@ -193,6 +204,7 @@ public struct HubLimits: Sendable, Equatable {
     precondition(deadlinesPerTurn >= 1)
     precondition((1...DriverSearch.maximumLimit).contains(queryHits) && queryBudget.candidates >= queryHits)
     precondition(queries >= 1 && queriesPerSession >= 1 && queriesPerIdentity.isValid)
+    precondition(offers >= 1 && offersPerIdentity.isValid && offerBudget.cells > 0 && offerBudget.candidates > 0)
     precondition(areas >= 1 && areaDriversPerTurn >= 1)
     precondition(fences >= 1 && fencesPerCell >= 1 && fencesPerDriver >= 1 && pairsPerDriver >= 1)
     precondition(fencePositions >= DriverSearch.maximumPositions, "one fence must fit")

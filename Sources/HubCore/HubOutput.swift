@@ -111,6 +111,21 @@ public enum HubOutput: Sendable {
   indirect case cluster(ClusterOutput)
 }
 
+extension MixedList where Common == PositionDelivery, Rare == HubOutput {
+  /// All of it, each copied.
+  var inOrder: [HubOutput] {
+    var list: [HubOutput] = []
+    var cursor = Cursor()
+    while let step = next(&cursor) {
+      switch step {
+      case .common(let index): list.append(.delivery(self[common: index].delivery))
+      case .rare(let index): list.append(self[rare: index])
+      }
+    }
+    return list
+  }
+}
+
 /// What has come out for each outlet.
 @safe
 struct OutletOutputs: ~Copyable {

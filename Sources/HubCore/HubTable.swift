@@ -5,6 +5,7 @@ public import HubMessages
 /// A table of the hub that has a limit as a whole (`HubLimits`).
 public enum HubTable: UInt8, Sendable, CaseIterable {
   case drivers, trips, channels, events, eventContents, profiles, areas, queries, tripLists, driverLists, routePoints
+  case offers
   case fences, fencePositions, roamingFences, fenceStays, fencePairs
   case fixTimes, missedFixes, waitingFixes, waitingResumes
   case tokenFamilies, revocations
@@ -23,6 +24,7 @@ public enum HubTable: UInt8, Sendable, CaseIterable {
     case .tripLists: "trip_lists"
     case .driverLists: "driver_lists"
     case .routePoints: "route_points"
+    case .offers: "offers"
     case .fences: "fences"
     case .fencePositions: "fence_positions"
     case .roamingFences: "roaming_fences"
@@ -40,7 +42,7 @@ public enum HubTable: UInt8, Sendable, CaseIterable {
 
 /// What one driver, rider, session or place may take of a table.
 public enum ShareLimit: UInt8, Sendable, CaseIterable {
-  case tripsPerDriver, tripsPerRider, queriesPerSession, queriesPerIdentity
+  case tripsPerDriver, tripsPerRider, queriesPerSession, queriesPerIdentity, offersPerIdentity
   case fencesPerCell, fencesPerDriver, pairsPerDriver, missedFixesPerDriver, tokenFamiliesPerSubject
 
   /// As the metrics have it.
@@ -50,6 +52,7 @@ public enum ShareLimit: UInt8, Sendable, CaseIterable {
     case .tripsPerRider: "trips_per_rider"
     case .queriesPerSession: "queries_per_session"
     case .queriesPerIdentity: "queries_per_identity"
+    case .offersPerIdentity: "offers_per_identity"
     case .fencesPerCell: "fences_per_cell"
     case .fencesPerDriver: "fences_per_driver"
     case .pairsPerDriver: "pairs_per_driver"
@@ -118,6 +121,7 @@ extension HubLimits {
     case .tripLists: tripLists
     case .driverLists: driverLists
     case .routePoints: routePoints
+    case .offers: offers
     case .fences: fences
     case .fencePositions: fencePositions
     case .roamingFences: roamingFences

@@ -144,7 +144,7 @@ final class FeedTable {
         for reader in entry.readers.values { reader.push(map, slot: 0) }
       }
     // For control rooms, whose page is the hub's own (Sources/Pages).
-    case .rawFix, .countsUpdate, .stats: break
+    case .rawFix, .countsUpdate, .stats, .offer: break
     }
   }
 

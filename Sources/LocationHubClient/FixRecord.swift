@@ -86,7 +86,8 @@ extension StoredRecord {
       switch envelope.message {
       case .locationUpdate(let update): return .entry(number, .fix(update.fix, trip: update.tripID))
       case .tripStatus(let report): return .entry(number, .move(report, envelope.messageID))
-      case .locationBatch, .driverStatus, .tripChange, .subscribe, .unsubscribe, .ping, .refresh, .query: return nil
+      case .locationBatch, .driverStatus, .tripChange, .offerDecline, .subscribe, .unsubscribe, .ping, .refresh, .query:
+        return nil
       }
     } catch {
       // Its sum is right and its content is not: another version of this library wrote it.

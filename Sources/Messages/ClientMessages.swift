@@ -45,6 +45,7 @@ public enum ClientMessage: Sendable, Equatable {
   indirect case driverStatus(DriverStatusReport)
   indirect case tripStatus(TripStatusReport)
   indirect case tripChange(TripChange)
+  indirect case offerDecline(OfferDecline)
   indirect case subscribe(Subscribe)
   indirect case unsubscribe(Unsubscribe)
   indirect case ping(Ping)
@@ -100,6 +101,8 @@ public struct TripStatusReport: Sendable, Equatable {
   public var driverID: Identifier?
   public var riderID: Identifier?
   public var route: Route?
+  /// The hub looks for a driver at once.
+  public var offer: OfferCriteria?
 
   public init(
     tripID: Identifier, status: TripStatus, timestamp: Timestamp, location: Coordinate? = nil,

@@ -133,3 +133,18 @@ extension CountsUpdate {
   /// Bytes of a cell in JSON: more than most have.
   public static let usualCellBytes = 96
 }
+
+extension OfferCriteria {
+  /// Metres round the pickup. Past it: `bad_message`.
+  public static let defaultRadiusMeters = 10_000.0
+  public static let maximumRadiusMeters = 100_000.0
+  /// Drivers asked at a time. Past it: `bad_message`.
+  public static let defaultAtOnce = 1
+  public static let maximumAtOnce = 16
+  /// Seconds that a driver has. Outside: `bad_message`.
+  public static let defaultSeconds = 15
+  public static let secondsRange = 5...120
+  /// Drivers asked in all, for one trip. Past it: `bad_message`.
+  public static let defaultLimit = 20
+  public static let maximumLimit = 64
+}

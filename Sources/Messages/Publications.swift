@@ -17,6 +17,7 @@ public struct Publication: Sendable, Equatable {
     case etaUpdate(ETAUpdate)
     indirect case tripUpdate(TripUpdate)
     indirect case notification(Notification)
+    indirect case offer(Offer)
     indirect case areaUpdate(AreaUpdate)
     indirect case rawFix(RawFix)
     indirect case countsUpdate(CountsUpdate)
@@ -179,7 +180,7 @@ public struct TripSummary: Sendable, Equatable {
 public struct Notification: Sendable, Equatable {
   public enum Kind: UInt8, Sendable, CaseIterable {
     case driverArriving, driverArrived, offRoute, driverOffline, driverOnline, fenceEnter, fenceExit, fenceDwell
-    case hazard, speeding, message
+    case hazard, speeding, message, unserved
 
     public var name: StaticString {
       switch self {
@@ -194,6 +195,7 @@ public struct Notification: Sendable, Equatable {
       case .hazard: "hazard"
       case .speeding: "speeding"
       case .message: "message"
+      case .unserved: "unserved"
       }
     }
   }

@@ -48,7 +48,8 @@ extension Publication {
       if made.driverID != nil { made.driverID = anyDriver }
       made.content = nil
       hidden.body = .notification(made)
-    case .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: break
+    // Offers are told on drivers' channels alone, which no share opens.
+    case .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats, .offer: break
     }
     return hidden
   }

@@ -37,7 +37,8 @@ public enum WorkUnits {
     case .tripStatus(let report): of(bytes: bytes, positions: report.route?.count ?? 0)
     case .tripChange(let change): of(bytes: bytes, positions: change.route?.count ?? 0)
     case .query(.drivers(let search)): of(bytes: bytes, positions: search.area.positionCount)
-    case .query(.driver), .query(.trip), .locationUpdate, .driverStatus, .subscribe, .unsubscribe, .ping, .refresh:
+    case .query(.driver), .query(.trip), .locationUpdate, .driverStatus, .offerDecline, .subscribe, .unsubscribe, .ping,
+      .refresh:
       of(bytes: bytes)
     }
   }

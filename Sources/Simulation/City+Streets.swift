@@ -25,4 +25,31 @@ extension City {
     }
     return ways
   }
+
+  // MARK: Places of trips
+
+  private func hasStreets(_ crossing: Int) -> Bool {
+    neighbours[City.slots(of: Crossing(crossing))].contains { $0 >= 0 }
+  }
+
+  /// The crossing with streets that is nearest to a coordinate. O(crossings).
+  func crossing(nearest coordinate: Coordinate) -> Crossing {
+    let wanted = place(coordinate)
+    var (best, distance) = (0, Double.infinity)
+    for crossing in places.indices where hasStreets(crossing) {
+      let apart = places[crossing] - wanted
+      let squared = (apart * apart).sum()
+      if squared < distance { (best, distance) = (crossing, squared) }
+    }
+    return Crossing(best)
+  }
+
+  /// A crossing by chance, as a place where a trip begins or ends.
+  public func anyPlace(_ random: inout SplitMix64) -> Coordinate {
+    for _ in 0..<64 {
+      let crossing = random.below(places.count)
+      if hasStreets(crossing) { return coordinate(places[crossing]) }
+    }
+    return center
+  }
 }

@@ -145,6 +145,27 @@ extension SimulatedDriver {
     }
   }
 
+  /// Takes a trip that somebody else has requested, and drives to the crossings nearest to its places. Gives the move
+  /// by which it is accepted; nil where the driver has a trip. O(crossings).
+  public mutating func accept(pickup: Coordinate, dropoff: Coordinate) -> TripMove? {
+    guard trip == nil else { return nil }
+    self.pickup = city.crossing(nearest: pickup)
+    self.dropoff = city.crossing(nearest: dropoff)
+    trip = SimulatedTrip(number: nextTripNumber, pickup: pickup, dropoff: dropoff, route: [], status: .requested)
+    nextTripNumber += 1
+    var moves: [TripMove] = []
+    move(to: .accepted, &moves)
+    duty = .startingOut(until: seconds + random.uniform(2, 6))
+    return moves.first
+  }
+
+  /// Another driver has the trip that it has accepted: it goes on without one.
+  public mutating func giveUp() {
+    trip = nil
+    duty = .cruising(until: seconds + random.uniform(20, 180))
+    car.aim(at: car.target(within: 300...2000, in: city, &random), in: city, &random)
+  }
+
   private mutating func drive(to crossing: City.Crossing) {
     let path = takesRoutes ? city.route(from: car.to, to: crossing) : []
     car.aim(at: crossing, along: path, in: city, &random)

@@ -46,7 +46,8 @@ public struct EventFilter: Sendable, Equatable {
 
   /// All values of `type`.
   public static let allTypes = Set(
-    ["trip.update"] + HubMessages.Notification.Kind.allCases.map { "notification.\($0.name)" })
+    ["trip.update", "offer.made", "offer.withdrawn"]
+      + HubMessages.Notification.Kind.allCases.map { "notification.\($0.name)" })
 
   func matches(_ event: Publication) -> Bool {
     guard channels.contains(where: { $0.matches(event.channel) }), let type = WebhookBody.type(of: event) else {

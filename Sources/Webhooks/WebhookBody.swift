@@ -3,11 +3,16 @@ public import HubBytes
 public import HubMessages
 
 public enum WebhookBody {
-  /// `trip.update`, or `notification.` and its kind; nil for a publication that is no event.
+  /// `trip.update`, `offer.made`, `offer.withdrawn`, or `notification.` and its kind; nil where it is no event.
   static func type(of event: Publication) -> String? {
     switch event.body {
     case .tripUpdate: "trip.update"
     case .notification(let notification): "notification.\(notification.kind.name)"
+    case .offer(let offer):
+      switch offer.state {
+      case .made: "offer.made"
+      case .withdrawn: "offer.withdrawn"
+      }
     case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
     }
   }

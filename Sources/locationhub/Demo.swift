@@ -127,6 +127,7 @@ private final class Demo: ClientLoopDelegate {
   private var failure: CommandError?
   private let started: Int64
   private var openRiders = 0
+  private var requests: OfferRequests
 
   init(_ plan: FleetPlan, _ options: ClientOptions, _ server: Server?) throws(CommandError) {
     self.plan = plan
@@ -137,6 +138,7 @@ private final class Demo: ClientLoopDelegate {
     started = clients.now.uptime
     report = ConnectionReport(timeoutSeconds: options.connectTimeout, now: started)
     figures = DemoFigures()
+    requests = OfferRequests(plan.options)
   }
 
   func run() throws(CommandError) -> ExitCode {
@@ -192,7 +194,7 @@ private final class Demo: ClientLoopDelegate {
       figures.events += 1
       // The ride is over; the rider puts the phone away.
       if update.status.isFinal { clients.unsubscribe(client, from: publication.channel) }
-    case .notification: figures.events += 1
+    case .notification, .offer: figures.events += 1
     case .areaUpdate, .rawFix, .countsUpdate, .stats: break
     }
   }
@@ -212,6 +214,11 @@ private final class Demo: ClientLoopDelegate {
     let line = figures.second(board, riders: openRiders, of: plan.riders.count, seconds: seconds, server)
     if !display.show(line.block, short: line.line) { clients.stop() }
     if let duration = plan.options.duration, seconds >= duration { clients.stop() }
+    if openRiders == plan.riders.count, let report = requests.next(riders: plan.riders, at: clients.now.timestamp) {
+      let client = ClientID(index: report.rider)
+      clients.subscribe(client, to: .trip(report.status.tripID))
+      clients.send(report.status, from: client)
+    }
     clients.scheduleTick(at: now + 1_000_000_000)
   }
 

@@ -113,12 +113,26 @@ final class Fleet: ClientLoopDelegate {
     let start: Int64
     var shift: Shift
     var trip: Identifier?
+    var answers: OfferAnswers
+    /// A trip that it is offered, and what it will say when.
+    var offer: PendingOffer?
+    /// The message by which it accepts such a trip, until the hub has answered.
+    var accepting: MessageID?
     var isOpen = false
     /// It was connected once: from then on fixes are kept over a break.
     var wasOpen = false
     var hasEnded = false
     /// It went offline by itself, and comes back.
     var isAway = false
+  }
+
+  private struct PendingOffer {
+    let trip: Identifier
+    let pickup: Coordinate
+    let dropoff: Coordinate
+    /// By the seconds of its simulation.
+    let seconds: Double
+    let accepts: Bool
   }
 
   weak var observer: (any FleetObserver)?
@@ -156,12 +170,15 @@ final class Fleet: ClientLoopDelegate {
         index: index, city: city, seed: options.seed,
         start: Timestamp(milliseconds: now.timestamp.milliseconds + offset), fixInterval: interval)
       simulated.takesRoutes = plan.hasTrips
+      simulated.takesTrips = hasOwnTrips(index)
       let client = clients.add(driver.configuration, after: Double(index) / 1000)
       precondition(client.index == index, "the loop has no other clients")
       members.append(
         Member(
           client: client, id: driver.id, simulated: simulated, start: now.uptime + offset * 1_000_000,
-          shift: Shift(seed: options.seed, index: index)))
+          shift: Shift(seed: options.seed, index: index),
+          answers: OfferAnswers(seed: options.seed, index: index)))
+      if plan.hasTrips { clients.subscribe(client, to: .driver(driver.id)) }
       if plan.head > 0 { catchUp(index) }
       clients.schedule(client, at: nextDue(index, after: now.uptime))
     }
@@ -197,6 +214,7 @@ final class Fleet: ClientLoopDelegate {
       if let part = members[index].shift.step(to: seconds, isOnTrip: members[index].simulated.trip != nil) {
         begin(part, index)
       }
+      answerOffer(index, at: seconds)
     }
     if let fix = step.fix { send(fix, index) }
     if !members[index].hasEnded { clients.schedule(client, at: nextDue(index, after: now)) }
@@ -213,7 +231,7 @@ final class Fleet: ClientLoopDelegate {
   /// The driver rests, goes out of reach, or works again.
   private func begin(_ part: Shift.Part, _ index: Int) {
     let client = members[index].client
-    members[index].simulated.takesTrips = part == .working
+    waitForTrips(index)
     switch part {
     case .offline: clients.close(client)
     case .unavailable: clients.send(DriverStatusReport(status: .unavailable), from: client)
@@ -226,8 +244,9 @@ final class Fleet: ClientLoopDelegate {
   }
 
   private func send(_ move: SimulatedDriver.TripMove, _ index: Int) {
-    guard let trip = Identifier("\(members[index].id)-\(move.trip.number)") else { return }
     let isRequest = move.trip.status == .requested
+    let named = isRequest ? Identifier("\(members[index].id)-\(move.trip.number)") : members[index].trip
+    guard let trip = named else { return }
     clients.send(
       TripStatusReport(
         tripID: trip, status: move.trip.status, timestamp: move.timestamp, location: move.location,
@@ -245,6 +264,62 @@ final class Fleet: ClientLoopDelegate {
     observer?.moved(index, trip, move.trip.status)
   }
 
+  // MARK: Offers
+
+  private func received(_ offer: Offer, _ index: Int) {
+    switch offer.state {
+    case .made(let terms):
+      let (answer, delay) = members[index].answers.next()
+      guard answer != .silence, members[index].simulated.trip == nil else { return }
+      members[index].offer = PendingOffer(
+        trip: offer.tripID, pickup: terms.pickup, dropoff: terms.dropoff ?? terms.pickup,
+        seconds: members[index].simulated.seconds + delay, accepts: answer == .accept)
+      waitForTrips(index)
+    case .withdrawn: if members[index].offer?.trip == offer.tripID { forgetOffer(index) }
+    }
+  }
+
+  private func forgetOffer(_ index: Int) {
+    members[index].offer = nil
+    waitForTrips(index)
+  }
+
+  /// Every fifth driver has only the trips that it is offered.
+  private func hasOwnTrips(_ index: Int) -> Bool { !plan.hasTrips || index % 5 != 4 }
+
+  /// Whether a trip of its own may come in.
+  private func waitForTrips(_ index: Int) {
+    let isFree = members[index].shift.part == .working && members[index].offer == nil
+    members[index].simulated.takesTrips = isFree && hasOwnTrips(index)
+  }
+
+  private func answerOffer(_ index: Int, at seconds: Double) {
+    guard let offer = members[index].offer, seconds >= offer.seconds else { return }
+    forgetOffer(index)
+    let client = members[index].client
+    guard offer.accepts else {
+      clients.send(OfferDecline(tripID: offer.trip), from: client)
+      return
+    }
+    guard let move = members[index].simulated.accept(pickup: offer.pickup, dropoff: offer.dropoff) else { return }
+    members[index].trip = offer.trip
+    members[index].accepting = clients.send(
+      TripStatusReport(
+        tripID: offer.trip, status: .accepted, timestamp: move.timestamp, location: move.location),
+      from: client)
+    activeTrips += 1
+    observer?.moved(index, offer.trip, .accepted)
+  }
+
+  /// The hub has answered what accepts an offered trip.
+  private func accepted(_ isTaken: Bool, _ index: Int) {
+    members[index].accepting = nil
+    if isTaken { return }
+    activeTrips -= 1
+    members[index].trip = nil
+    members[index].simulated.giveUp()
+  }
+
   /// Nil for a way that has no length.
   private func route(of trip: SimulatedTrip) -> Route? {
     do throws(Route.Fault) { return try Route(points: trip.route) } catch { return nil }
@@ -260,7 +335,19 @@ final class Fleet: ClientLoopDelegate {
   }
 
   func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope) {
-    if case .reply(.error) = envelope.message { errors += 1 }
+    switch envelope.message {
+    case .publication(let publication):
+      if case .offer(let offer) = publication.body { received(offer, client.index) }
+    case .reply(.error(let error)):
+      if let id = error.replyTo, members[client.index].accepting == id {
+        accepted(false, client.index)  // somebody was faster
+      } else {
+        errors += 1
+      }
+    case .reply(.ack(let ack)):
+      if members[client.index].accepting == ack.replyTo { accepted(true, client.index) }
+    case .reply, .unknown: break
+    }
   }
 
   func closed(_ client: ClientID, _ disconnection: Disconnection) {

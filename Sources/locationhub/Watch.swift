@@ -243,10 +243,18 @@ enum WatchText {
     case .etaUpdate(let update): return head + text(update)
     case .tripUpdate(let update): return head + text(update)
     case .notification(let notification): return head + "\(notification.title): \(notification.body)"
+    case .offer(let offer): return head + text(offer)
     case .areaUpdate(let update): return head + text(update)
     case .rawFix(let fix): return head + text(fix)
     case .countsUpdate(let update): return head + text(update)
     case .stats(let figures): return head + figures.members
+    }
+  }
+
+  private static func text(_ offer: Offer) -> String {
+    switch offer.state {
+    case .made(let terms): "offer of trip \(offer.tripID): \(Int(terms.distance)) m, \(Int(terms.eta)) s"
+    case .withdrawn(let reason): "offer of trip \(offer.tripID) withdrawn: \(reason.name)"
     }
   }
 

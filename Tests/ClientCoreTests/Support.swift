@@ -235,7 +235,7 @@ extension Stage {
         batch.fixes.compactMap {
           if case .success(let fix) = $0 { fix.timestamp.milliseconds - Stage.start } else { nil }
         }
-      case .driverStatus, .tripStatus, .tripChange, .subscribe, .unsubscribe, .ping, .refresh, .query: []
+      case .driverStatus, .tripStatus, .tripChange, .offerDecline, .subscribe, .unsubscribe, .ping, .refresh, .query: []
       }
     }
   }

@@ -58,7 +58,7 @@ final class Follower {
   func take(_ publication: Publication) {
     guard let known = point else { return faults.append("a publication before any answer") }
     switch publication.body {
-    case .tripUpdate, .notification:
+    case .tripUpdate, .notification, .offer:
       let sequence = publication.sequence ?? 0
       if sequence <= known.since {
         doubles += 1

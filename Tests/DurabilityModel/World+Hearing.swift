@@ -56,6 +56,7 @@ extension World {
       sequence = notification.sequence
       if notification.fence != nil { reach[.fenceEvents] += 1 }
       if notification.kind == .driverOffline { reach[.absences] += 1 }
+    case .offer(let offer): sequence = offer.sequence
     }
     reach[.events] += 1
     diary.note("client hears event on topic", number, Int(sequence), topic)

@@ -236,6 +236,7 @@ private struct FuzzedHub: ~Copyable {
       case .etaUpdate(let update): precondition(update.after == state.sequence)
       case .tripUpdate(let update): advance(loop, delivery.channel, state, update.sequence)
       case .notification(let notification): advance(loop, delivery.channel, state, notification.sequence)
+      case .offer(let offer): advance(loop, delivery.channel, state, offer.sequence)
       case .rawFix: precondition(delivery.conflationKey != 0)
       case .areaUpdate, .countsUpdate: preconditionFailure("an area update has an output of its own")
       case .stats: break

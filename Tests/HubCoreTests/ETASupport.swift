@@ -93,7 +93,7 @@ final class TripBench {
       switch delivery.publication.body {
       case .etaUpdate(let update): etas.append((second, update))
       case .notification(let notification): notifications.append((second, notification))
-      case .driverLocation, .tripUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: break
+      case .driverLocation, .tripUpdate, .offer, .areaUpdate, .rawFix, .countsUpdate, .stats: break
       }
     }
   }

@@ -94,6 +94,7 @@ extension Publication {
     case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
     case .tripUpdate(let update): update.sequence
     case .notification(let notification): notification.sequence
+    case .offer(let offer): offer.sequence
     }
   }
 }

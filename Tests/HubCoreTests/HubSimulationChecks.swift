@@ -123,6 +123,7 @@ extension Simulation {
     case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded: throw fail("nobody watches an area")
     case .queryResult(_, .drivers(let list), _): for report in list.drivers { mix(report.distance?.bitPattern ?? 0) }
     case .queryResult, .trips(_, .refused, _), .trips(_, .shares, _), .trips(_, .shared, _), .trips(_, .unshared, _),
+      .trips(_, .offers, _), .trips(_, .offersStopped, _),
       .fences:
       break
     case .trips(_, .trip(let report, _), _): mix(report.created.milliseconds.magnitude)
@@ -158,7 +159,7 @@ extension Simulation {
       tally.positions[topic][loop] += 1
       try checkOrder(of: location, topic: topic)
       tally.newest = location.timestamp.milliseconds
-    case .areaUpdate, .rawFix, .countsUpdate, .stats: throw fail("nobody asked for that")
+    case .areaUpdate, .rawFix, .countsUpdate, .stats, .offer: throw fail("nobody asked for that")
     case .etaUpdate(let update):
       guard update.after == newest, delivery.conflationKey != 0, update.eta >= 0, update.distance >= 0 else {
         throw fail("an ETA after \(update.after), events up to \(newest)")

@@ -132,7 +132,8 @@ private struct RandomMessages {
 
   mutating func fromClient() throws -> ClientEnvelope {
     let message: ClientMessage
-    switch whole(0...9) {
+    switch whole(0...10) {
+    case 10: message = .offerDecline(OfferDecline(tripID: try id()))
     case 9: message = .tripChange(try tripChange())
     case 0...2: message = .locationUpdate(LocationUpdate(tripID: try maybeID(), fix: try fix()))
     case 3:
@@ -167,6 +168,22 @@ private struct RandomMessages {
       route: chance() ? try Route(points: [place(), place()]) : nil)
   }
 
+  private mutating func offerCriteria() throws -> OfferCriteria {
+    var criteria = OfferCriteria()
+    criteria.vehicleType = chance() ? try text() : nil
+    criteria.tags = try (0..<whole(0...3)).map { _ in try text() }
+    criteria.radiusMeters = Double(whole(1...100_000))
+    (criteria.atOnce, criteria.seconds, criteria.limit) = (Int(whole(1...16)), Int(whole(5...120)), Int(whole(1...64)))
+    return criteria
+  }
+
+  private mutating func offer() throws -> Offer {
+    let terms = Offer.Terms(
+      pickup: try place(), dropoff: try maybePlace(), distance: steps(99, 1), eta: steps(9000, 1), expires: time())
+    let state: Offer.State = chance() ? .made(terms) : .withdrawn(try one(Offer.Withdrawal.self))
+    return Offer(tripID: try id(), state: state, sequence: UInt64(handle()))
+  }
+
   private mutating func tripStatus() throws -> TripStatusReport {
     var report = TripStatusReport(tripID: try id(), status: try one(TripStatus.self), timestamp: clientTime())
     report.location = try maybePlace()
@@ -177,6 +194,7 @@ private struct RandomMessages {
     report.driverID = try maybeID()
     report.riderID = try maybeID()
     report.route = chance() ? try Route(points: [place(), place(), place()]) : nil
+    report.offer = chance() ? try offerCriteria() : nil
     return report
   }
 
@@ -216,7 +234,8 @@ private struct RandomMessages {
     guard let id = MessageID("p\(number)") else { throw Unexpected() }
     var channel = try channel()
     let body: Publication.Body
-    switch whole(0...6) {
+    switch whole(0...7) {
+    case 7: body = .offer(try offer())
     case 0:
       var location = try location()
       location.status = chance() ? try one(DriverStatus.self) : nil

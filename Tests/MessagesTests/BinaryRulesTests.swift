@@ -33,7 +33,7 @@ import Testing
     #expect(code(fix(0, 0, flags: 2, [0xA1, 0x8C])) == .invalidLocation)
     #expect(code(fix(0, 0, flags: 0x60)) == .badMessage)  // no such way to name a trip
     #expect(code(fix(0, 0, flags: 0x20)) == .badMessage)  // as before, and there is none
-    #expect(code([10, 3, 0, 0, 0, 0, 0, 1]) == .unknownType)
+    #expect(code([11, 3, 0, 0, 0, 0, 0, 1]) == .unknownType)
     #expect(code([0, 3, 0, 0, 0, 0, 0, 1]) == .unknownType)
     #expect(code([]) == .badMessage)
     #expect(code([1, 3, 0, 0, 0, 0, 0, 1, 0, 0]) == .badMessage)  // a batch of none

@@ -100,7 +100,7 @@ func onSteps(_ envelope: ClientEnvelope) throws -> ClientEnvelope {
       }
     }
     envelope.message = .locationBatch(batch)
-  case .driverStatus, .tripStatus, .tripChange, .subscribe, .unsubscribe, .ping, .refresh, .query: break
+  case .driverStatus, .tripStatus, .tripChange, .offerDecline, .subscribe, .unsubscribe, .ping, .refresh, .query: break
   }
   return envelope
 }
@@ -109,7 +109,7 @@ func onSteps(_ envelope: ClientEnvelope) throws -> ClientEnvelope {
 func withoutNumberOfState(_ envelope: ServerEnvelope) throws -> ServerEnvelope {
   guard case .publication(var publication) = envelope.message else { return envelope }
   switch publication.body {
-  case .tripUpdate, .notification: return envelope
+  case .tripUpdate, .notification, .offer: return envelope
   case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: break
   }
   guard let id = MessageID("p0") else { throw Unexpected() }

@@ -13,14 +13,14 @@ import Testing
     }
     #expect(
       try types(true) == [
-        "location_update", "location_batch", "driver_status", "trip_status", "trip_change", "subscribe",
-        "unsubscribe", "ping", "refresh", "query",
+        "location_update", "location_batch", "driver_status", "trip_status", "trip_change", "offer_decline",
+        "subscribe", "unsubscribe", "ping", "refresh", "query",
       ])
     #expect(
       try types(false) == [
         "connected", "driver_location", "trip_update", "notification", "subscribed", "unsubscribed", "ack", "pong",
         "error", "sampling", "eta_update", "result", "area_update", "raw_fix",
-        "counts_update", "stats",
+        "counts_update", "stats", "offer", "offer_withdrawn",
       ])
   }
 

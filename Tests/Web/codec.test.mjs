@@ -119,6 +119,13 @@ test('fixes, moves, questions and subscriptions are written as the examples have
     const { tripId, ...change } = example('trip_change', payload => payload[member]);
     assert.deepEqual(await written(hub => { hub.change(tripId, change); }), { tripId, ...change });
   }
+  const decline = example('offer_decline');
+  assert.deepEqual(await written(hub => { hub.offers('driver-12').decline(decline.tripId); }), decline);
+  const { offer, ...asked } = example('trip_status', payload => payload.offer);
+  const { timestamp: _, ...request } = await written(hub => {
+    hub.move(asked.tripId, 'requested', { ...asked, offer });
+  });
+  assert.deepEqual({ ...request, timestamp: asked.timestamp }, { ...asked, offer });
   for (const kind of ['nearby', 'within', 'within', 'driver', 'trip']) {
     const question = example('query', payload => payload.kind === kind);
     const { kind: _, ...rest } = question;

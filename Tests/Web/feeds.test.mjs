@@ -62,6 +62,25 @@ test('events come once and in order: what is doubled is dropped, what comes too 
   assert.equal(socket.of('subscribe').length, 2);
 });
 
+test('a driver hears what it is offered and what of it holds no more, once and in order, and answers', async () => {
+  const world = await following(hub => hub.offers('D1')), { socket, feed } = world, told = [];
+  for (const type of ['offer', 'withdrawn']) feed.on(type, event => told.push([type, event.tripId, event.reason]));
+  const place = { latitude: 48, longitude: 11 };
+  const offer = (tripId, sequence) => socket.say('offer',
+    { channel: 'driver:D1', tripId, pickup: place, distance: 850, eta: 138, expiresAt: 9, sequence });
+  for (const sequence of [4, 4]) await offer('T1', sequence);
+  await socket.say('offer_withdrawn', { channel: 'driver:D1', tripId: 'T1', reason: 'taken', sequence: 5 });
+  await socket.say('offer_withdrawn', { channel: 'driver:D1', tripId: 'T1', reason: 'new_word', sequence: 6 });
+  await offer('T2', 7);
+  assert.deepEqual(told, [['offer', 'T1', undefined], ['withdrawn', 'T1', 'taken'],
+    ['withdrawn', 'T1', 'new_word'], ['offer', 'T2', undefined]]);
+  feed.decline('T2');
+  feed.accept('T3');
+  await settled();
+  assert.deepEqual(socket.last('offer_decline').payload, { tripId: 'T2' });
+  assert.equal(socket.last('trip_status').payload.status, 'accepted');
+});
+
 test('a gap that a state shows by `after` is asked for, at most once a second', async () => {
   const world = await following(), { socket } = world;
   for (let n = 0; n < 5; n++) {

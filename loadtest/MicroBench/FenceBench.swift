@@ -69,7 +69,8 @@ struct FenceBench: ~Copyable {
   }
 
   private mutating func turn() {
-    hub.process(inputs, now: now)
+    hub.handle(inputs, now: now)
+    hub.endTurn()
     hub.drain(0, into: &outputs)
     outputs.removeAll()
     inputs.removeAll()

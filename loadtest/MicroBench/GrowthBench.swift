@@ -162,7 +162,8 @@ struct GrowingHub: ~Copyable {
 
   private mutating func turn() {
     uptime += 1000
-    hub.process(inputs, now: now)
+    hub.handle(inputs, now: now)
+    hub.endTurn()
     hub.drain(0, into: &outputs)
     inputs.removeAll()
   }

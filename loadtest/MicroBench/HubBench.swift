@@ -69,7 +69,8 @@ struct HubBench: ~Copyable {
   }
 
   private mutating func turn() {
-    hub.process(inputs, now: now)
+    hub.handle(inputs, now: now)
+    hub.endTurn()
     var newest: UInt64 = 0
     hub.takeRecords { _, ticket in
       newest = ticket

@@ -176,7 +176,7 @@ extension Publication {
     switch body {
     case .areaUpdate(let update): update.details.count * AreaUpdate.usualDriverBytes
     case .countsUpdate(let update): update.cells.count * CountsUpdate.usualCellBytes
-    case .driverLocation, .etaUpdate, .tripUpdate, .notification, .rawFix, .stats: 0
+    case .driverLocation, .etaUpdate, .tripUpdate, .notification, .offer, .rawFix, .stats: 0
     }
   }
 }

@@ -363,6 +363,7 @@ extension Publication {
     switch body {
     case .tripUpdate(let update): update.sequence
     case .notification(let notification): notification.sequence
+    case .offer(let offer): offer.sequence
     case .driverLocation, .etaUpdate, .areaUpdate, .countsUpdate, .rawFix, .stats: nil
     }
   }

@@ -106,8 +106,8 @@ enum HubAnswer {
     case .trips(.refused(let error)), .refused(let error): .error(error)
     case .ack(let ack): .ack(ack)
     case .pong(let pong): .pong(pong)
-    case .trips(.list), .trips(.shares), .trips(.shared), .trips(.unshared), .fences, .notification, .credentials,
-      .made:
+    case .trips(.list), .trips(.shares), .trips(.shared), .trips(.unshared), .trips(.offers), .trips(.offersStopped),
+      .fences, .notification, .credentials, .made:
       nil
     }
   }

@@ -60,7 +60,8 @@ enum MessageEndpoint {
     switch envelope.message {
     case .subscribe, .unsubscribe, .refresh:
       throw Refusal(.badMessage, "this is for sessions: open a WebSocket, or a stream with GET /v1/events")
-    case .locationUpdate, .locationBatch, .driverStatus, .tripStatus, .tripChange, .query, .ping: break
+    case .locationUpdate, .locationBatch, .driverStatus, .tripStatus, .tripChange, .offerDecline, .query, .ping:
+      break
     }
     var rules = MessageRules(context, SessionRights(caller, expires: .max), envelope)
     rules.isPosted = true

@@ -54,6 +54,9 @@ enum Routes {
       HTTPRoute(
         "/v1/trips/{id}/shares", .on(.get, ShareEndpoints.list), .on(.post, ShareEndpoints.begin)),
       HTTPRoute("/v1/trips/{id}/shares/{id}", .on(.delete, ShareEndpoints.end)),
+      HTTPRoute(
+        "/v1/trips/{id}/offers", .on(.get, for: offerAccess, OfferEndpoints.show),
+        .on(.post, for: offerAccess, OfferEndpoints.begin), .on(.delete, for: offerAccess, OfferEndpoints.stop)),
       HTTPRoute("/v1/trips/{id}/status", .on(.post, TripEndpoints.move)),
       HTTPRoute("/v1/trips/{id}", .on(.get, TripEndpoints.show), .on(.patch, TripEndpoints.change)),
       HTTPRoute(
@@ -87,6 +90,8 @@ enum Routes {
 
   private static let phone = HTTPRoute.Access.only(.driver, otherwise: "only a driver sends locations")
   private static let tokenAccess = HTTPRoute.Access.only(.ops, otherwise: "only ops may make, see and revoke tokens")
+  private static let offerAccess = HTTPRoute.Access.only(
+    .ops, otherwise: "only ops may have trips offered; a rider's trip_status has offer")
   private static let fenceAccess = HTTPRoute.Access.only(.ops, otherwise: "only ops may see and change fences")
 
   /// `format`: the one that the path's suffix names; nil for what `Accept` says.

@@ -11,7 +11,7 @@ enum TripEndpoints {
       try unsafe reader.readTripRequest(bytes, time: call.time, id: .random(), now: call.context.now.timestamp)
     }
     call.request.charge(positions: report.route?.count ?? 0)
-    return .ask([.trips(call.context.session, .begin(report))])
+    return .ask([.trips(call.context.session, .begin(report, by: try call.caller().actor))])
   }
 
   /// A move by the caller, as with `trip_status`. Answered with the trip, when the move is on stable storage.
@@ -79,7 +79,9 @@ enum TripEndpoints {
     case (.shares(let shares), _): return .respond(ShareEndpoints.answer(shares, time: request.time))
     case (.shared(let share, let trip), _):
       return .respond(try ShareEndpoints.answer(share, of: trip, request, context))
-    case (.unshared, _): return .respond(Response(.noContent))
+    case (.unshared, _), (.offersStopped, _): return .respond(Response(.noContent))
+    case (.offers(let offers, let isNew), _):
+      return .respond(OfferEndpoints.answer(offers, isNew: isNew, time: request.time))
     case (.list(let reports, let next), .trips(inJournal: var query?)) where next == nil:
       query.limit -= reports.count
       query.below = .max

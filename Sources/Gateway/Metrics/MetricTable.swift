@@ -188,6 +188,10 @@ extension Metric {
     Metric("trip_moves_total", hub: \.tripMoves, "Moves of trips."),
     Metric("trip_moves_refused_total", hub: \.tripMovesRefused, "Refused moves and changes of trips."),
     Metric("trip_changes_total", hub: \.tripChanges, "Changes of pickup, dropoff or route."),
+    Metric("offers_total", by: "outcome", "Offers of trips to drivers that have ended.") { reading in
+      OfferOutcome.allCases.map { ("\($0.name)", reading.hub.offers[Int($0.rawValue)]) }
+    },
+    Metric("trips_unserved_total", hub: \.tripsUnserved, "Trips that no driver has taken who was asked."),
     Metric(
       "refresh_tokens_reused_total", hub: \.tokensReused,
       "Refresh tokens that were used a second time: all tokens of their families have ended."),

@@ -52,6 +52,7 @@ struct MessageRules {
         .tripChange(
           TripChangeInput(
             session: session, actor: actor, messageID: messageID, timestamp: envelope.timestamp, change: change)))
+    case .offerDecline(let decline): ofDriver { .offerDecline(session, messageID, decline, by: rights.id) }
     case .subscribe(let request): outcome(of: request)
     case .unsubscribe(.view(let id)): .ask(.leaveView(session, messageID, .view(id)))
     case .unsubscribe(.channel(let channel)):

@@ -85,6 +85,7 @@ extension HubInput {
     case .driverStatus(let session, _, _, _), .ping(let session, _, _, _): .ofDriver(session)
     case .tripStatus(let move): .ofDriver(move.session)
     case .tripChange(let change): .ofDriver(change.session)
+    case .offerDecline(let session, _, _, _): .ofDriver(session)
     case .subscribe, .unsubscribe, .leaveView: .ofSubscriptions
     case .batch, .driverConnecting, .driverDisconnected, .vehicle, .loopStalled, .released, .name, .query, .trips,
       .notify, .fences, .credentials, .audit, .knownFixes, .areaSnapshots, .figures, .cluster:

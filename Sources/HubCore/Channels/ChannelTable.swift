@@ -245,6 +245,7 @@ struct ChannelTable: ~Copyable {
     switch event.body {
     case .tripUpdate(let update): number = update.sequence
     case .notification(let notification): number = notification.sequence
+    case .offer(let offer): number = offer.sequence
     case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: return false
     }
     guard number > 0, let index = findOrInsert(event.channel) else { return false }

@@ -104,7 +104,7 @@ extension Channels {
       switch publication.body {
       case .driverLocation: 1
       case .etaUpdate: .max
-      case .tripUpdate, .notification, .areaUpdate, .rawFix, .countsUpdate, .stats: 0
+      case .tripUpdate, .notification, .offer, .areaUpdate, .rawFix, .countsUpdate, .stats: 0
       }
     let made = self.publication(publication.body, on: publication.channel, at: publication.timestamp)
     let conflationKey = key == 0 ? 0 : UInt64(channel) << 32 | UInt64(key)

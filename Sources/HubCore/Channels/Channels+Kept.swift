@@ -13,7 +13,7 @@ extension Channels {
     case .highestSequence(let number): table.restore(highestSequence: number)
     case .epoch, .trip, .tripForgotten, .eta, .fixes, .driver, .driverOffline, .driverForgotten, .highestTripNumber,
       .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded, .tokenFamily, .tokensRotated, .tokenFamilyEnded,
-      .revocation, .unrevoked, .audit:
+      .revocation, .unrevoked, .audit, .offers, .offersForgotten:
       preconditionFailure("another domain's record")
     }
     return true

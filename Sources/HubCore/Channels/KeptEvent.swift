@@ -44,7 +44,7 @@ extension Publication {
     switch body {
     case .tripUpdate(let update): update.route?.utf8.count ?? 0
     case .notification(let made): made.title.utf8.count + made.body.utf8.count + (made.content?.utf8.count ?? 0)
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: 0
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats, .offer: 0
     }
   }
 }

@@ -292,7 +292,8 @@ struct Credentials: ~Copyable {
     case .unrevoked(let name): if let index = revocationOfName[name] { remove(revocation: index) }
     case .audit: break  // it is for who reads the journal
     case .epoch, .trip, .tripForgotten, .eta, .event, .channel, .channelForgotten, .highestSequence, .fixes, .driver,
-      .driverOffline, .driverForgotten, .highestTripNumber, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded:
+      .driverOffline, .driverForgotten, .highestTripNumber, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded,
+      .offers, .offersForgotten:
       preconditionFailure("another domain's record")
     }
   }

@@ -235,6 +235,9 @@ struct Driver {
 
   // MARK: Presence
 
+  /// Whether an offer would reach it: it has a session, or has sent something since the last one ended.
+  var isReachable: Bool { session != nil || disconnected <= lastFix }
+
   /// When the driver is stale if nothing comes: its session gone for 60 s, or no fix for longer than it should take.
   /// Time in which the hub stalled is not the driver's.
   func staleAt(lastStall: Int64, _ timings: HubTimings) -> Int64 {

@@ -65,8 +65,8 @@ public enum DurableKeys {
     case .tripUpdate, .tripChange, .listedTripUpdate: unsafe tripOfUpdate(record).map { unsafe key(Owner.trip, $0) }
     case .epoch, .notification, .channel, .channelForgotten, .highestSequence, .driver, .driverOffline,
       .driverForgotten, .highestTripNumber, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded,
-      .fenceNotification, .postedNotification, .tokenFamily, .tokensRotated, .tokenFamilyEnded, .revocation, .unrevoked,
-      .audit, nil:
+      .fenceNotification, .postedNotification, .offers, .offersForgotten, .offer, .offerWithdrawn, .tokenFamily,
+      .tokensRotated, .tokenFamilyEnded, .revocation, .unrevoked, .audit, nil:
       nil
     }
   }

@@ -19,7 +19,8 @@ extension DurableRecord {
     case .trip: self = .trip(try reader.read())
     case .tripForgotten: self = .tripForgotten(try reader.read())
     case .eta: self = .eta(try reader.read(), try reader.read())
-    case .tripUpdate, .tripChange, .listedTripUpdate, .notification, .fenceNotification, .postedNotification:
+    case .tripUpdate, .tripChange, .listedTripUpdate, .notification, .fenceNotification, .postedNotification, .offer,
+      .offerWithdrawn:
       self = .event(try Publication(kind, from: &reader))
     case .channel: self = .channel(try reader.read(), sequence: try reader.count())
     case .channelForgotten: self = .channelForgotten(try reader.read())
@@ -43,6 +44,8 @@ extension DurableRecord {
     case .revocation: self = .revocation(try reader.read())
     case .unrevoked: self = .unrevoked(try reader.read())
     case .audit: self = .audit(try reader.read())
+    case .offers: self = .offers(try reader.read())
+    case .offersForgotten: self = .offersForgotten(try reader.read())
     }
   }
 }
@@ -135,9 +138,13 @@ extension Publication {
     let (sequence, number) = (try reader.count(), try reader.count())
     let published: Timestamp = try reader.read()
     let body: Publication.Body =
-      kind == .tripUpdate || kind == .tripChange || kind == .listedTripUpdate
-      ? .tripUpdate(try TripUpdate(kind, sequence, from: &reader))
-      : .notification(try Notification(kind, sequence, from: &reader))
+      if kind == .tripUpdate || kind == .tripChange || kind == .listedTripUpdate {
+        .tripUpdate(try TripUpdate(kind, sequence, from: &reader))
+      } else if kind == .offer || kind == .offerWithdrawn {
+        .offer(try Offer(kind, sequence, from: &reader))
+      } else {
+        .notification(try Notification(kind, sequence, from: &reader))
+      }
     self.init(channel: channel, number: number, timestamp: published, body: body)
   }
 }
@@ -172,6 +179,24 @@ extension Notification {
     guard kind == .postedNotification else { return }
     (content, messageID) = (try reader.read(), try reader.read())
     guard content != nil || messageID != nil else { throw reader.failure(.optional) }
+  }
+}
+
+extension Offer {
+  fileprivate init(
+    _ kind: RecordKind, _ sequence: UInt64, from reader: inout RecordReader
+  ) throws(RecordError) {
+    let tripID: Identifier = try reader.read()
+    let state: State =
+      if kind == .offerWithdrawn {
+        .withdrawn(try reader.read())
+      } else {
+        .made(
+          Terms(
+            pickup: try reader.read(), dropoff: try reader.read(), distance: try reader.distance(),
+            eta: try reader.finite(in: 0...1e15), expires: try reader.read()))
+      }
+    self.init(tripID: tripID, state: state, sequence: sequence)
   }
 }
 

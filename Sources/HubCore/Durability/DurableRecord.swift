@@ -49,6 +49,10 @@ enum DurableRecord: Equatable {
   case unrevoked(RevokedName)
   /// For who reads the journal; the hub keeps nothing of it.
   case audit(DurableAudit)
+  /// The search for a driver of a trip as it is now: whom the hub has asked, and what came of it.
+  case offers(DurableOffers)
+  /// An ended search of this trip gave way to another one.
+  case offersForgotten(Identifier)
 }
 
 /// What is stored of a trip.

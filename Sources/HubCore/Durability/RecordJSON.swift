@@ -137,6 +137,13 @@ public enum RecordJSON {
       buffer.begin("unrevoked")
       write(name, &buffer)
     case .audit(let audit): write(audit, &buffer)
+    case .offers(let search):
+      buffer.begin("offers")
+      buffer.append(",\"offers\":")
+      JSONWriter.write(search.report, time: .unixMilliseconds, into: &buffer)
+    case .offersForgotten(let id):
+      buffer.begin("offers_forgotten")
+      buffer.append(",\"tripId\":", id)
     }
   }
 

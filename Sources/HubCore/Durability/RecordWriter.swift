@@ -39,6 +39,10 @@ enum RecordKind: UInt8 {
   case revocation = 43
   case unrevoked = 44
   case audit = 45
+  case offers = 69
+  case offersForgotten = 70
+  case offer = 71
+  case offerWithdrawn = 72
 }
 
 /// Appends records to a buffer.
@@ -72,6 +76,8 @@ enum RecordWriter {
     case .revocation(let revocation): bytes.record(RecordKind.revocation, revocation)
     case .unrevoked(let name): bytes.record(RecordKind.unrevoked, name)
     case .audit(let audit): bytes.record(RecordKind.audit, audit)
+    case .offers(let search): bytes.record(RecordKind.offers, search)
+    case .offersForgotten(let id): bytes.record(RecordKind.offersForgotten, id)
     }
     setLength(at: start, in: &bytes)
   }
@@ -126,6 +132,15 @@ enum RecordWriter {
       bytes.record(made.kind, made.title, made.body, made.driverID, made.leg)
       if let fence = made.fence { return bytes.record(fence) }
       if isPosted { bytes.record(made.content, made.messageID) }
+    case .offer(let offer):
+      switch offer.state {
+      case .made(let terms):
+        begin(.offer, offer.sequence)
+        bytes.record(offer.tripID, terms.pickup, terms.dropoff, terms.distance, terms.eta, terms.expires)
+      case .withdrawn(let reason):
+        begin(.offerWithdrawn, offer.sequence)
+        bytes.record(offer.tripID, reason)
+      }
     }
   }
 }

@@ -74,7 +74,7 @@ extension TripAnswer {
   fileprivate var howToRepeat: String {
     switch self {
     case .trip(let report, isNew: true): "send it again for trip \(report.tripID) (tripId), which changes nothing then"
-    case .trip, .list, .refused, .shares, .shared, .unshared: "ask again"
+    case .trip, .list, .refused, .shares, .shared, .unshared, .offers, .offersStopped: "ask again"
     }
   }
 }

@@ -38,10 +38,13 @@ public enum StoredEvents {
   /// `record` begins with its kind.
   private static func isEvent(_ record: UnsafeRawBufferPointer) -> Bool {
     switch unsafe RecordKind(rawValue: record[0]) {
-    case .tripUpdate, .tripChange, .listedTripUpdate, .notification, .fenceNotification, .postedNotification: true
+    case .tripUpdate, .tripChange, .listedTripUpdate, .notification, .fenceNotification, .postedNotification, .offer,
+      .offerWithdrawn:
+      true
     case .epoch, .trip, .tripForgotten, .channel, .channelForgotten, .highestSequence, .fixes, .driver,
       .driverForgotten, .highestTripNumber, .driverOffline, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair,
-      .pairEnded, .tokenFamily, .tokensRotated, .tokenFamilyEnded, .revocation, .unrevoked, .audit, nil:
+      .pairEnded, .tokenFamily, .tokensRotated, .tokenFamilyEnded, .revocation, .unrevoked, .audit, .offers,
+      .offersForgotten, nil:
       false
     }
   }

@@ -16,7 +16,8 @@ enum FenceWords {
     case .fenceDwell: return ("Long stay", "Driver \(driver) has stayed in \(name) for \(stay(notice)).")
     case .hazard: return ("Hazard", "\(name): drive with care.")
     case .speeding: return ("Too fast", "\(speed(notice.speed)), where \(speed(notice.speedLimit)) are allowed.")
-    case .driverArriving, .driverArrived, .offRoute, .driverOffline, .driverOnline, .message: return (name, name)
+    case .driverArriving, .driverArrived, .offRoute, .driverOffline, .driverOnline, .message, .unserved:
+      return (name, name)
     }
   }
 

@@ -4,17 +4,8 @@ extension Hub {
   /// What the hub counts, with how many entries each table has now. Called where it is shown, once a second: a turn
   /// does not work out what nobody reads.
   public mutating func shownCounters() -> HubCounters {
-    var shown = counters
-    drivers.countEntries(into: &shown)
-    trips.countEntries(into: &shown)
-    channels.countEntries(into: &shown)
-    fences.countEntries(into: &shown)
-    credentials.countEntries(into: &shown)
-    shown.set(.areas, areas.count)
-    shown.set(.queries, searches.count)
-    shown.set(.driverLists, driverListings.count)
-    shown.set(.waitingFixes, max(backlog.fixes, lookups.fixes))
-    shown.set(.waitingResumes, backlog.waitingResumes)
+    var shown = counters.shown(drivers, trips, channels, fences, offers, credentials)
+    shown.set(searches, driverListings, areas: areas.count, backlog, lookups)
     return shown
   }
 
@@ -23,6 +14,30 @@ extension Hub {
 }
 
 extension HubCounters {
+  fileprivate func shown(
+    _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: borrowing Channels,
+    _ fences: borrowing Fences, _ offers: borrowing Offers, _ credentials: borrowing Credentials
+  ) -> HubCounters {
+    var shown = self
+    drivers.countEntries(into: &shown)
+    trips.countEntries(into: &shown)
+    channels.countEntries(into: &shown)
+    fences.countEntries(into: &shown)
+    offers.countEntries(into: &shown)
+    credentials.countEntries(into: &shown)
+    return shown
+  }
+
+  fileprivate mutating func set(
+    _ searches: Searches, _ listings: DriverListings, areas: Int, _ backlog: Backlog, _ lookups: HistoryLookups
+  ) {
+    set(.areas, areas)
+    set(.queries, searches.count)
+    set(.driverLists, listings.count)
+    set(.waitingFixes, max(backlog.fixes, lookups.fixes))
+    set(.waitingResumes, backlog.waitingResumes)
+  }
+
   fileprivate mutating func updateSizes(
     _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: borrowing Channels, answersHeld: Int
   ) {

@@ -68,6 +68,7 @@ extension Hub {
     }
     noteArea(driver)
     recordDriver(driver)
+    reviewOffers(ofDriver: driver)
     acknowledge(Ack(replyTo: messageID), .driverStatus, since: now.uptime, to: session)
     adviseSampling(driver, trip: lastTrip(of: driver))
   }
@@ -144,6 +145,7 @@ extension Hub {
   mutating func checkStaleness(_ driver: Int) {
     guard drivers.checkStaleness(driver, at: now.uptime, &deadlines) else { return }
     noteArea(driver)
+    reviewOffers(ofDriver: driver)
     // Where that can't be stored, its partners' positions say it later.
     if storage.hasRoom { publish(fences.endPairs(of: driver, at: now.timestamp, among: drivers)) }
     publishOffline(driver)

@@ -42,12 +42,7 @@ extension Hub {
   private mutating func channelForNotification(_ name: Channel) throws(ErrorReply) -> Int {
     let channel: Int?
     switch name {
-    case .trip(let id):
-      let trip = try trips.findKnown(id)
-      if isOver(trip) {
-        throw ErrorReply(invalidIn: trips[trip].status, "trip \(id) is over: nobody follows it any more")
-      }
-      channel = eventChannel(ofTrip: trip)
+    case .trip(let id): channel = eventChannel(ofTrip: try trips.findFollowed(id, at: now.uptime))
     case .driver(let id):
       guard let driver = drivers.find(id) else { throw .unknownChannel("this hub knows no driver \(id)") }
       channel = eventChannel(ofDriver: driver)

@@ -25,20 +25,11 @@ extension Hub {
 
   /// The driver's channel, made and kept for its events; nil at the limit of channels, and where it is not here.
   mutating func eventChannel(ofDriver driver: Int) -> Int? {
-    if drivers[driver].isElsewhere { return nil }  // another hub numbers its events
-    let name = Channel.driver(drivers[driver].id)
-    let channel = channels.forEvents(drivers[driver].channel, name, counting: &counters)
-    drivers.link(driver, to: channel)
-    return channel
+    drivers.eventChannel(of: driver, &channels, counting: &counters)
   }
 
   /// The trip's channel, made and kept for its events; nil at the limit of channels.
-  mutating func eventChannel(ofTrip trip: Int) -> Int? {
-    let name = Channel.trip(trips[trip].id)
-    let channel = channels.forEvents(trips[trip].channel, name, counting: &counters)
-    trips.link(trip, to: channel)
-    return channel
-  }
+  mutating func eventChannel(ofTrip trip: Int) -> Int? { trips.eventChannel(of: trip, &channels, counting: &counters) }
 
   /// The fence's channel, made and kept for its events; nil at the limit of channels.
   mutating func eventChannel(ofFence id: Identifier) -> Int? {

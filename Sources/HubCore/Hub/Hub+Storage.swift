@@ -109,6 +109,8 @@ extension Hub {
       guard let driver = drivers.find(driver), let other = drivers.find(other) else { break }
       fences.loadEndedPair(driver, other, fence: fence)
     case .tokenFamily, .tokensRotated, .tokenFamilyEnded, .revocation, .unrevoked, .audit: credentials.load(record)
+    case .offers(let search): return isNamed && offers.load(search, trips)
+    case .offersForgotten(let id): if let trip = trips.find(id) { offers.forget(trip: trip) }
     }
     return isNamed
   }
@@ -152,6 +154,7 @@ extension Hub {
     }
     for driver in 0..<drivers.endIndex where drivers.isInUse(driver) { drivers.resume(driver, at: now, &deadlines) }
     credentials.finishLoading(at: now, &deadlines)
+    offers.resume(drivers, at: now, &deadlines)
     updateSizes()
   }
 
@@ -168,6 +171,7 @@ extension Hub {
     for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown { try add(.driver(durable(driver))) }
     try fences.forEachRecord(of: drivers) { (record) throws(E) in try add(record) }
     try credentials.forEachRecord { (record) throws(E) in try add(record) }
+    try offers.forEachRecord { (record) throws(E) in try add(record) }
     try channels.forEachRecord { (record) throws(E) in try add(record) }
     unsafe try parts.finish(body)
   }

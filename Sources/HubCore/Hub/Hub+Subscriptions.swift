@@ -97,10 +97,7 @@ extension Hub {
   func snapshot(of channel: Channel, after: UInt64) -> Subscribed.Snapshot? {
     switch channel {
     case .trip(let id): return trips.find(id).map { trips.snapshot(of: $0, among: drivers, at: now, after: after) }
-    case .driver(let id):
-      guard let driver = drivers.find(id), drivers[driver].position != nil else { return nil }
-      let trip = tripOfPosition(of: driver).map { trips[$0].id }
-      return Subscribed.Snapshot(position: drivers[driver].location(trip: trip, at: now.timestamp, after: after))
+    case .driver(let id): return drivers.find(id).flatMap { drivers.snapshot(of: $0, trips, at: now, after: after) }
     case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats:
       return nil
     }

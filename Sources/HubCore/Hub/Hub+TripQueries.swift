@@ -11,13 +11,14 @@ extension Hub {
         // It would wait with all that is not stored.
         if storage.hasUnstored { try requireRoom(ErrorReply.unstoredQuestion) }
         try trips.list(query, for: session, replyTo, counting: &counters)
-      case .begin(let report): try request(report, for: session, replyTo)
+      case .begin(let report, let actor): try request(report, by: actor, for: session, replyTo)
       case .change(let change, let actor):
         try self.change(change, by: actor, messageID: nil, at: now.timestamp)
         showStored(change.tripID, isNew: false, to: session, replyTo)
       case .shares(let id, let question, let actor):
-        let answer = try answer(question, of: id, by: actor)
-        emitStored(.trips(session, answer, replyTo: replyTo), to: session.outlet)
+        emitStored(.trips(session, try answer(question, of: id, by: actor), replyTo: replyTo), to: session.outlet)
+      case .offers(let id, let question, let actor):
+        emitStored(.trips(session, try answer(question, of: id, by: actor), replyTo: replyTo), to: session.outlet)
       }
     } catch {
       refuseTrip(error.replying(to: replyTo), to: session) { .trips(session, .refused($0), replyTo: replyTo) }
@@ -50,13 +51,15 @@ extension Hub {
 
   /// `requested`, by ops over HTTP.
   private mutating func request(
-    _ report: TripStatusReport, for session: SessionRef, _ replyTo: MessageID?
+    _ report: TripStatusReport, by actor: Actor?, for session: SessionRef, _ replyTo: MessageID?
   ) throws(ErrorReply) {
     try requireRoom("this hub cannot store trips now; send it again")
+    let request = try offersRequest(in: report, by: actor ?? Actor(role: .ops, id: report.tripID))
     switch try trips.request(report, at: now, counting: &counters) {
     case .unchanged: showStored(report.tripID, isNew: false, to: session, replyTo)
     case .step(let step):
       commit(step)
+      beginOffers(request, of: step.trip)
       showStored(report.tripID, isNew: true, to: session, replyTo)
       followUp(step)
     }
@@ -67,20 +70,11 @@ extension Hub {
     _ question: TripShareQuestion, of id: Identifier, by actor: Actor
   ) throws(ErrorReply) -> TripAnswer {
     let trip = try trips.findShared(id, by: actor, at: now.uptime)
-    switch question {
-    case .list: return .shares(trips[trip].shares)
-    case .begin(let share):
-      try requireRoom("this hub cannot store shares now; send it again")
-      try trips.share(trip, share, at: now.timestamp)
-      recordTrip(trip, isUpdate: false)
-      return .shared(share, of: id)
-    case .end(let share):
-      try requireRoom("this hub cannot store that now; send it again")
-      let ended = try trips.endShare(share, of: trip)
-      recordTrip(trip, isUpdate: false)
-      if let channel = trips[trip].channel { channels.endShare(of: ended.holder, on: channel) }
-      return .unshared
-    }
+    if question.isChange { try requireRoom("this hub cannot store that now; send it again") }
+    let (answer, ended) = try trips.change(question, of: trip, at: now.timestamp)
+    if question.isChange { recordTrip(trip, isUpdate: false) }
+    if let ended, let channel = trips[trip].channel { channels.endShare(of: ended, on: channel) }
+    return answer
   }
 
   private mutating func showStored(

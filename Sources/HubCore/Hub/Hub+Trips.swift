@@ -27,14 +27,16 @@ extension Hub {
     do throws(ErrorReply) {
       try requireRoom("this hub cannot store moves now; send it again")
       let driver = input.actor.role == .driver ? drivers.find(input.actor.id) : nil
+      let request = try offersRequest(in: input.report, by: input.actor)
       let outcome = try trips.apply(
-        input, beginner: driver.map { drivers.beginner($0) }, at: now, counting: &counters)
+        offers.entitling(input, driver), beginner: driver.map { drivers.beginner($0) }, at: now, counting: &counters)
       switch outcome {
       case .unchanged(let state):
-        let ack = Ack(replyTo: input.messageID, trip: state)
-        acknowledge(ack, .tripStatus, since: now.uptime, to: input.session)
+        acknowledge(
+          Ack(replyTo: input.messageID, trip: state), .tripStatus, since: now.uptime, to: input.session)
       case .step(let step):
         commit(step)
+        beginOffers(request, of: step.trip)
         acknowledge(Ack(replyTo: input.messageID), .tripStatus, since: now.uptime, to: input.session)
         followUp(step)
       }
@@ -83,6 +85,7 @@ extension Hub {
     }
     publish(step.update, of: trip)
     if step.isNew || trips[trip].ended != nil { trips.arm(trip, &deadlines) }
+    reviewOffers(ofTrip: trip, ofDriver: driver(ofTrip: trip))
   }
 
   mutating func recordTrip(_ trip: Int, isUpdate: Bool = true) {
@@ -255,6 +258,7 @@ extension Hub {
   mutating func removeTrip(_ trip: Int) {
     channels.tell(.released(.trip(trips[trip].id)))
     drivers.count(begunTrips: -1, of: trips[trip].beginner)
+    offers.forget(trip: trip)
     trips.remove(trip)
   }
 

@@ -29,6 +29,7 @@ public struct Hub: ~Copyable {
   var areas: AreaTable
   var fences: Fences
   var credentials: Credentials
+  var offers: Offers
   var deadlines: Deadlines
   var backlog = Backlog()
   var lookups = HistoryLookups()
@@ -65,6 +66,7 @@ public struct Hub: ~Copyable {
     trips = Trips(limits: limits, timings: timings, seed: seed)
     fences = Fences(limits: limits, rules: timings.fences, seed: seed)
     credentials = Credentials(limits: limits)
+    offers = Offers(limits: limits, timings: timings)
     channels = Channels(limits: limits, epoch: epoch, seed: seed, outlets: outlets)
     // A local, because `??` must not read `self` here: while `self` is not fully initialised, an autoclosure that reads
     // it frees members that are not there yet (Swift 6.3.1 with -O).
@@ -90,12 +92,6 @@ public struct Hub: ~Copyable {
 
   /// A turn with one list of inputs. `now` must not go back.
   public mutating func process(_ inputs: [HubInput], now: Moment) {
-    handle(inputs, now: now)
-    endTurn()
-  }
-
-  /// A turn with one list of inputs, whose fixes are used where they lie. `now` must not go back.
-  public mutating func process(_ inputs: borrowing HubInputs, now: Moment) {
     handle(inputs, now: now)
     endTurn()
   }
@@ -126,6 +122,7 @@ public struct Hub: ~Copyable {
     if trips.hasListings { continueListings() }
     if !driverListings.isEmpty { continueDriverListings() }
     advanceSearches()
+    if offers.isLooking { advanceOffers() }
     // Asked before: the call copies all that it is lent (loadtest/NOTES.md), and most hubs have no map open.
     if areas.nextTick != .max, advanceAreas() { hasMoreDue = true }
     nextAreaTick = areas.nextTick
@@ -155,6 +152,43 @@ public struct Hub: ~Copyable {
   /// All revocations, for who begins to check tokens; what changes from then on is told to outlets.
   public func allRevocations() -> [Revocation] { credentials.allRevocations() }
 
+  @inline(never)
+  private mutating func advanceOffers() {
+    guard storage.hasRoom else { return }  // they go on in the turn that has it
+    carryOut(offers.advance(drivers, trips, at: now, &deadlines, budget: limits.offerBudget))
+    if offers.isLooking { hasMoreDue = true }
+  }
+
+  /// What the offers have decided is recorded and published.
+  mutating func carryOut(_ steps: [OfferStep]) {
+    for step in steps {
+      step.carryOut(&drivers, &trips, &channels, &storage, counting: &counters, at: now.timestamp)
+    }
+  }
+
+  mutating func offersRequest(in report: TripStatusReport, by actor: Actor) throws(ErrorReply) -> OffersRequest? {
+    let asker = OfferAsker(actor, seed: seed, isInCluster: channels.isInCluster)
+    return try offers.request(
+      in: report, isKnown: trips.find(report.tripID) != nil, by: asker, counting: &counters)
+  }
+
+  mutating func beginOffers(_ request: OffersRequest?, of trip: Int) {
+    if let request { carryOut(offers.begin(request, trip: trips.handle(of: trip), trips[trip].id, at: now.timestamp)) }
+  }
+
+  /// Something has happened to a trip, or to a driver. Where nothing can be stored, the driver's time runs out.
+  @inline(never)
+  mutating func reviewOffers(ofTrip trip: Int? = nil, ofDriver driver: Int? = nil) {
+    if offers.isIdle || !storage.hasRoom { return }
+    carryOut(offers.review(ofTrip: trip, ofDriver: driver, drivers, trips, at: now))
+  }
+
+  /// A driver's time to answer may be over.
+  private mutating func checkOffers(_ search: Int) {
+    let canStore = storage.hasRoom
+    carryOut(offers.checkDeadline(search, drivers, trips, at: now, canStore: canStore, &deadlines))
+  }
+
   /// Hands over what has come out for an outlet and takes the emptied list of the turn before, so that its memory is
   /// used again.
   public mutating func drain(_ outlet: Int, into list: inout HubOutputs) { channels.drain(outlet, into: &list) }
@@ -162,16 +196,8 @@ public struct Hub: ~Copyable {
   /// What has come out for an outlet as an array, for those who look at each output by itself.
   public mutating func drain(_ outlet: Int) -> [HubOutput] {
     var drained = HubOutputs()
-    var list: [HubOutput] = []
     channels.drain(outlet, into: &drained)
-    var cursor = HubOutputs.Cursor()
-    while let step = drained.next(&cursor) {
-      switch step {
-      case .common(let index): list.append(.delivery(drained[common: index].delivery))
-      case .rare(let index): list.append(drained[rare: index])
-      }
-    }
-    return list
+    return drained.inOrder
   }
 
   // Mutating, as what is not and is not inlined copies the whole hub for its caller (loadtest/NOTES.md).
@@ -210,6 +236,7 @@ public struct Hub: ~Copyable {
     case .driverStatus(let session, let messageID, let report, let id): handle(session, messageID, report, of: id)
     case .tripStatus(let input): if !channels.isInCluster || !forwards(.move(input)) { handle(input) }
     case .tripChange(let input): if !channels.isInCluster || !forwards(.change(input)) { handle(input) }
+    case .offerDecline(let session, let messageID, let decline, let id): handle(session, messageID, decline, by: id)
     case .trips(let session, let question, let replyTo): answer(session, question, replyTo)
     case .notify(let session, let post): notify(post, for: session)
     case .fences(let session, let question): answer(session, question)
@@ -308,6 +335,7 @@ public struct Hub: ~Copyable {
       case .revocation:
         credentials.checkRevocation(entry.handle, at: now, &deadlines)
         tellRevocations()
+      case .offers: if let search = offers.current(entry.handle) { checkOffers(search) }
       }
     }
     return true

@@ -112,6 +112,11 @@ extension TripStatusReport {
     }
     add(route == nil ? 1 : 2)
     for byte in (route?.polyline ?? "").utf8 { add(UInt64(byte)) }
+    if let offer {
+      for text in [offer.vehicleType ?? InlineText()] + offer.tags { hash = text.hashValue(seed: hash) }
+      add(offer.radiusMeters.bitPattern)
+      for number in [offer.atOnce, offer.seconds, offer.limit] { add(UInt64(number)) }
+    }
     return hash
   }
 }

@@ -100,11 +100,13 @@ public enum TripQuestion: Sendable {
   case show(TripQuery)
   case list(TripListQuery)
   /// Ops ask for a trip: its status is `requested`.
-  case begin(TripStatusReport)
+  case begin(TripStatusReport, by: Actor? = nil)
   /// Another pickup, dropoff or route.
   case change(TripChange, Actor)
   /// Something about a trip's shares.
   case shares(Identifier, TripShareQuestion, Actor)
+  /// Something about the offers of a trip.
+  case offers(Identifier, OffersQuestion, Actor)
 }
 
 /// What is asked about the shares of a trip.
@@ -112,6 +114,14 @@ public enum TripShareQuestion: Sendable {
   case list
   case begin(TripShare)
   case end(Identifier)
+
+  /// Whether it asks for more than to see them.
+  var isChange: Bool {
+    switch self {
+    case .list: false
+    case .begin, .end: true
+    }
+  }
 }
 
 /// The answer to a `TripQuestion`.
@@ -125,4 +135,7 @@ public enum TripAnswer: Sendable {
   case shared(TripShare, of: Identifier)
   /// The share that was meant is no more.
   case unshared
+  /// `isNew` where the question began them.
+  case offers(OffersReport, isNew: Bool)
+  case offersStopped
 }

@@ -59,6 +59,21 @@ extension Trips {
   }
 }
 
+extension Trips {
+  /// Makes or ends a share; gives the answer, and whose share has ended.
+  mutating func change(
+    _ question: TripShareQuestion, of trip: Int, at time: Timestamp
+  ) throws(ErrorReply) -> (answer: TripAnswer, ended: Identifier?) {
+    switch question {
+    case .list: return (.shares(self[trip].shares), nil)
+    case .begin(let new):
+      try share(trip, new, at: time)
+      return (.shared(new, of: self[trip].id), nil)
+    case .end(let id): return (.unshared, try endShare(id, of: trip).holder)
+    }
+  }
+}
+
 extension TripShare: Recorded {
   func write(into bytes: inout ByteBuffer) { bytes.record(id, created, expires) }
 

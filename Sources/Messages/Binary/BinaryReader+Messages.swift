@@ -15,6 +15,7 @@ extension BinaryInput {
     case .refresh: .refresh(try refresh())
     case .query: .query(try query())
     case .tripChange: .tripChange(try tripChange())
+    case .offerDecline: .offerDecline(OfferDecline(tripID: try identifier(.tripId)))
     }
   }
 
@@ -56,6 +57,7 @@ extension BinaryInput {
     if flags & 0x10 != 0 { report.driverID = try identifier(.driverId) }
     if flags & 0x20 != 0 { report.riderID = try identifier(.riderId) }
     if flags & 0x40 != 0 { report.route = try route() }
+    if flags & 0x80 != 0 { report.offer = try offerCriteria() }
     return report
   }
 

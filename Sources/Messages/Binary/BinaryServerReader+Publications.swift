@@ -52,8 +52,13 @@ extension BinaryServerReader {
     let number = try input.varint(.messageId)
     let published = try input.timestamp(.timestamp)
     let body: Publication.Body =
-      type == .tripUpdate
-      ? .tripUpdate(try input.tripUpdate(on: entry.channel)) : .notification(try input.notification())
+      if type == .tripUpdate {
+        .tripUpdate(try input.tripUpdate(on: entry.channel))
+      } else if type == .notification {
+        .notification(try input.notification())
+      } else {
+        .offer(try input.offer(type))
+      }
     return Publication(channel: entry.channel, number: number, timestamp: published, body: body)
   }
 

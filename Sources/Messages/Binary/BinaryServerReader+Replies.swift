@@ -20,7 +20,8 @@ extension BinaryServerReader {
           reason: try input.word(.reason)))
     case .error: return .error(try input.errorReply())
     case .result: return .result(try input.resultReply())
-    case .etaUpdate, .tripUpdate, .notification, .areaUpdate, .names, .rawFix, .countsUpdate, .stats:
+    case .etaUpdate, .tripUpdate, .notification, .areaUpdate, .names, .rawFix, .countsUpdate, .stats, .offer,
+      .offerWithdrawn:
       preconditionFailure("publications are read elsewhere")
     }
   }

@@ -68,7 +68,7 @@ public struct BinaryServerReader: Sendable {
       let published = try time(lowest: try input.word32(.timestamp), input)
       let figures = try input.figures()
       return state(Publication(channel: .stats, number: 0, timestamp: published, body: .stats(figures)))
-    case .tripUpdate, .notification:
+    case .tripUpdate, .notification, .offer, .offerWithdrawn:
       let publication = try readEvent(type, &input)
       note(publication.timestamp)
       return ServerEnvelope(

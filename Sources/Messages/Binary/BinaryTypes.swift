@@ -5,7 +5,7 @@ import HubBytes
 /// The first byte of a client's message, but for the frequent one.
 enum BinaryClientType: UInt8 {
   case locationBatch = 1
-  case driverStatus, tripStatus, subscribe, unsubscribe, ping, refresh, query, tripChange
+  case driverStatus, tripStatus, subscribe, unsubscribe, ping, refresh, query, tripChange, offerDecline
 }
 
 /// The first byte of the hub's message, but for the frequent one.
@@ -13,7 +13,7 @@ enum BinaryServerType: UInt8 {
   case connected = 1
   case subscribed, unsubscribed, ack, pong, sampling, error, result
   case etaUpdate = 16
-  case tripUpdate, notification, areaUpdate, names, rawFix, countsUpdate, stats
+  case tripUpdate, notification, areaUpdate, names, rawFix, countsUpdate, stats, offer, offerWithdrawn
 
   /// What JSON calls it.
   var name: String {
@@ -34,6 +34,8 @@ enum BinaryServerType: UInt8 {
     case .rawFix: "raw_fix"
     case .countsUpdate: "counts_update"
     case .stats: "stats"
+    case .offer: "offer"
+    case .offerWithdrawn: "offer_withdrawn"
     }
   }
 }

@@ -38,6 +38,9 @@ extension BinaryWriter {
     case .tripChange(let change):
       head(.tripChange)
       write(change, &buffer)
+    case .offerDecline(let decline):
+      head(.offerDecline)
+      buffer.append(values: { $0.append(decline.tripID) })
     case .subscribe(let subscribe):
       head(.subscribe)
       write(subscribe, &buffer)
@@ -154,7 +157,7 @@ extension BinaryWriter {
         flagByte(
           report.location != nil, report.expectedStatus != nil, isRequest && report.pickup != nil,
           isRequest && report.dropoff != nil, isRequest && report.driverID != nil, isRequest && report.riderID != nil,
-          isRequest && report.route != nil))
+          isRequest && report.route != nil, isRequest && report.offer != nil))
       if let location = report.location { room.append(location) }
       if let expected = report.expectedStatus { room.append(expected.rawValue) }
     })
@@ -166,6 +169,7 @@ extension BinaryWriter {
       if let rider = report.riderID { room.append(rider) }
     })
     if let route = report.route { buffer.append(lengthAnd: route.polyline) }
+    if let offer = report.offer { write(offer, &buffer) }
   }
 
   private static func write(_ change: TripChange, _ buffer: inout ByteBuffer) {

@@ -31,6 +31,12 @@ public enum BinaryWriter {
     case .notification(let notification):
       writeHead(.notification, publication, handle, &buffer)
       write(notification, &buffer)
+    case .offer(let offer):
+      switch offer.state {
+      case .made: writeHead(.offer, publication, handle, &buffer)
+      case .withdrawn: writeHead(.offerWithdrawn, publication, handle, &buffer)
+      }
+      write(offer, &buffer)
     case .areaUpdate(let update): write(update, of: publication, &buffer)
     case .countsUpdate(let update): write(update, at: publication.timestamp, &buffer)
     case .rawFix(let fix): buffer.append(values: { write(fix, of: publication, handle, &$0) })

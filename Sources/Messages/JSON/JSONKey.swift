@@ -34,6 +34,8 @@ enum JSONKey: UInt8, CaseIterable {
   case fenceId, otherId, circle, corridor, width, others, dwell, speedLimit
   // Credentials.
   case token, expires
+  // Offers.
+  case offer, expiresAt
 
   /// As it is on the wire.
   fileprivate var name: String { self == .onTrip ? "on_trip" : "\(self)" }

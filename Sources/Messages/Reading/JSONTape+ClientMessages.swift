@@ -41,6 +41,7 @@ extension JSONTape {
       _ = try clientTimestamp(envelope, .timestamp, bytes, time, early: .badMessage)
       return .tripChange(try tripChange(try payload(envelope), bytes))
     }
+    if equals(type, bytes, "offer_decline") { return .offerDecline(try offerDecline(try payload(envelope), bytes)) }
     if equals(type, bytes, "driver_status") {
       return .driverStatus(try driverStatus(try payload(envelope), bytes))
     }
@@ -59,8 +60,8 @@ extension JSONTape {
     throw ValidationError(
       .unknownType, .type,
       """
-      expected location_update, location_batch, driver_status, trip_status, trip_change, subscribe, unsubscribe, \
-      query, ping or refresh
+      expected location_update, location_batch, driver_status, trip_status, trip_change, offer_decline, subscribe, \
+      unsubscribe, query, ping or refresh
       """)
   }
 
@@ -98,6 +99,7 @@ extension JSONTape {
     report.driverID = try identifier(payload, .driverId, bytes)
     report.riderID = try identifier(payload, .riderId, bytes)
     report.route = try route(payload, bytes)
+    if let offer = try object(payload, .offer) { report.offer = try offerCriteria(offer, bytes) }
   }
 
   private func tripChange(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> TripChange {

@@ -63,6 +63,8 @@ extension JSONTape {
     if equals(type, bytes, "notification") {
       return .notification(try notification(try payload(envelope), bytes, time))
     }
+    if equals(type, bytes, "offer") { return .offer(try offer(try payload(envelope), bytes, time)) }
+    if equals(type, bytes, "offer_withdrawn") { return .offer(try offerWithdrawn(try payload(envelope), bytes)) }
     if equals(type, bytes, "area_update") {
       return .areaUpdate(try areaUpdate(try payload(envelope), bytes, time))
     }

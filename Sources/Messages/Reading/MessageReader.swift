@@ -151,6 +151,13 @@ public final class MessageReader {
     try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.shareExpiry(span, time) }
   }
 
+  /// Reads which drivers are to be asked: the body of `POST /v1/trips/{id}/offers`.
+  ///
+  /// - Throws: as `read`.
+  public func readOfferCriteria(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> OfferCriteria {
+    try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.offerCriteria(span) }
+  }
+
   /// Reads the body of `POST /v1/notifications`.
   ///
   /// - Throws: as `read`; `unknown_channel` for a channel that has no notifications.

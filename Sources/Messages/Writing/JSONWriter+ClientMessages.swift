@@ -27,6 +27,9 @@ extension JSONWriter {
     case .tripChange(let change):
       buffer.append("{\"type\":\"trip_change\",\"payload\":")
       write(change, &buffer)
+    case .offerDecline(let decline):
+      buffer.append("{\"type\":\"offer_decline\",\"payload\":{\"tripId\":", decline.tripID)
+      buffer.append("}")
     case .subscribe(let subscribe):
       buffer.append("{\"type\":\"subscribe\",\"payload\":{\"channel\":", subscribe.channel)
       if let resume = subscribe.resume {
@@ -121,6 +124,10 @@ extension JSONWriter {
     buffer.append(",\"driverId\":", report.driverID)
     buffer.append(",\"riderId\":", report.riderID)
     buffer.append(",\"route\":", report.route?.polyline)
+    if let offer = report.offer {
+      buffer.append(",\"offer\":")
+      write(offer, &buffer)
+    }
     buffer.append("}")
   }
 

@@ -28,6 +28,10 @@ public enum JSONWriter {
     case .notification(let notification):
       buffer.append("{\"type\":\"notification\",\"payload\":{\"channel\":", publication.channel)
       writeMembers(notification, time, &buffer)
+    case .offer(let offer):
+      buffer.append("{\"type\":", offer.type)
+      buffer.append(",\"payload\":{\"channel\":", publication.channel)
+      writeMembers(offer, time, &buffer)
     case .areaUpdate(let update): writeHead(update, on: publication.channel, time, &buffer)
     case .rawFix(let fix):
       buffer.append("{\"type\":\"raw_fix\",\"payload\":{\"channel\":", publication.channel)
@@ -45,13 +49,15 @@ public enum JSONWriter {
     buffer.append("\"}")
   }
 
-  /// Appends the payload alone of a `trip_update` or a `notification`, where another envelope is round it.
+  /// Appends the payload alone of an event (`trip_update`, `notification`, `offer`), where another envelope is
+  /// round it.
   /// - Precondition: the publication is one of these, and as for `write`.
   public static func writePayload(ofEvent event: Publication, time: TimeFormat, into buffer: inout ByteBuffer) {
     buffer.append("{\"channel\":", event.channel)
     switch event.body {
     case .tripUpdate(let update): writeMembers(update, time, &buffer)
     case .notification(let notification): writeMembers(notification, time, &buffer)
+    case .offer(let offer): writeMembers(offer, time, &buffer)
     case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats:
       preconditionFailure("it is no event")
     }

@@ -8,6 +8,7 @@ import { words as shared } from './hub.js';
 const words = {
   ...shared,
   status: ['available', 'unavailable', 'background', 'on_trip'],
+  withdrawn: ['taken', 'cancelled', 'expired', 'declined', 'unavailable', 'stopped'],
   left: ['filter', 'offline', 'forgotten'],
   source: ['gps', 'wifi', 'cellular', 'fused', 'cached'],
   verdict: ['accepted', 'absorbed', 'history', 'duplicate', 'held', 'refused'],
@@ -54,6 +55,8 @@ const layouts = {
   raw_fix: 'timestamp:time accuracy:centi?0 heading:heading?1 speed:centi?2 source:source?3 reason:code?4 '
     + 'offset:centi?5',
   notification: '* kind:notice title:long body:long data:data sequence:varint',
+  offer: 'tripId:id * pickup:place dropoff:place?0 distance:varint eta:varint expiresAt:time sequence:varint',
+  offer_withdrawn: 'tripId:id reason:withdrawn sequence:varint',
   data: 'driverId:id?0 .:near?1 .:fence?2 .:members?3',
   near: 'target:target distance:varint eta:varint',
   fence: 'fenceId:id * timestamp:time otherId:id?0 distance:centi?1 location:place?2 duration:milli?3 speed:centi?4 '
@@ -67,7 +70,9 @@ const layouts = {
   more: 'headingAccuracy:centi?3 speedAccuracy:centi?4 batteryLevel:centi?5',
   driver_status: 'status:status * vehicleType:text?0 tags:tags?1',
   trip_status: 'tripId:id status:move timestamp:time * location:place?0 expectedStatus:move?1 pickup:place?2 '
-    + 'dropoff:place?3 driverId:id?4 riderId:id?5 route:long?6',
+    + 'dropoff:place?3 driverId:id?4 riderId:id?5 route:long?6 offer:criteria?7',
+  criteria: '* vehicleType:text?0 tags:tags?1 radius:f64?2 drivers:varint?3 duration:varint?4 limit:varint?5',
+  offer_decline: 'tripId:id',
   subscribe: 'channel:channel * since:varint?0 epoch:text?0 viewId:text?1 precision:u8?2',
   unsubscribe: '* channel:channel viewId:text?0',
   ping: '.:members',
@@ -89,7 +94,7 @@ for (const name in layouts) {
 
 const replies = ['', 'connected', 'subscribed', 'unsubscribed', 'ack', 'pong', 'sampling', 'error', 'result'];
 const requests = ['', 'location_batch', 'driver_status', 'trip_status', 'subscribe', 'unsubscribe', 'ping', 'refresh',
-  'query', 'trip_change'];
+  'query', 'trip_change', 'offer_decline'];
 const base32 = '0123456789bcdefghjkmnpqrstuvwxyz';
 const channelKinds = ['trip', 'driver', 'fence', 'area', 'nearby', 'fleet', 'trips', 'raw', 'box', 'counts', 'block',
   'stats'];
@@ -219,6 +224,8 @@ export class BinaryReader {
       case 21: return this.raw(input);
       case 22: return this.counts(input);
       case 23: return this.stats(input);
+      case 24: return this.event(input, 'offer');
+      case 25: return this.event(input, 'offer_withdrawn');
       case 20: Object.assign(this.numbered(input), { driverId: undefined, tripId: undefined, ...input.read('names') });
     }
   }

@@ -144,7 +144,7 @@ export interface TripUpdate {
 export interface Notice {
   channel: string;
   kind: 'driver_arriving' | 'driver_arrived' | 'off_route' | 'driver_offline' | 'driver_online' | 'fence_enter'
-    | 'fence_exit' | 'fence_dwell' | 'hazard' | 'speeding' | 'message';
+    | 'fence_exit' | 'fence_dwell' | 'hazard' | 'speeding' | 'message' | 'unserved';
   title: string;
   body: string;
   data?: Record<string, any>;
@@ -175,6 +175,29 @@ export interface RawFix extends Place {
 export interface DriverEvents extends FeedEvents {
   /** With `{raw: true}`; for ops. */
   raw: RawFix;
+  offer: Offer;
+  withdrawn: OfferWithdrawn;
+}
+
+/** A trip that the hub offers to a driver; `expiresAt` is by the hub's clock. */
+export interface Offer {
+  channel: string;
+  tripId: string;
+  pickup: Place;
+  dropoff?: Place;
+  /** Metres as the crow flies, and seconds. */
+  distance: number;
+  eta: number;
+  expiresAt: number;
+  sequence: number;
+}
+
+/** The offer holds no more; a newer hub may have other reasons. */
+export interface OfferWithdrawn {
+  channel: string;
+  tripId: string;
+  reason: 'taken' | 'cancelled' | 'expired' | 'declined' | 'unavailable' | 'stopped' | string;
+  sequence: number;
 }
 
 /** What the hub counted in one second (protocol/faces.md, "The hub's own figures"). */
@@ -243,6 +266,11 @@ export interface Feed<E = FeedEvents> extends AsyncIterable<{ [K in keyof E]: { 
 
 export type TripFeed = Feed;
 export type DriverFeed = Feed<DriverEvents>;
+/** `accept` and `decline` are kept, and sent again, until the hub has answered. */
+export interface OfferFeed extends DriverFeed {
+  accept(trip: string): Promise<Trip>;
+  decline(trip: string): Promise<unknown>;
+}
 
 /** A driver on a map. Riders see a pseudonym, a rounded place, and neither heading nor speed. */
 export interface AreaDriver extends Place {
@@ -349,6 +377,15 @@ export interface DriverFilter {
 }
 export type GeoJSON = { type: string; [member: string]: any };
 export interface TripPlaces { pickup?: Place; dropoff?: Place; route?: string }
+/** Which drivers are asked for a trip: protocol/offers.md has what each is without it. */
+export interface OfferCriteria {
+  vehicleType?: string;
+  tags?: string[];
+  radius?: number;
+  drivers?: number;
+  duration?: number;
+  limit?: number;
+}
 
 export class Hub {
   /** A WebSocket URL: wss://HOST/v1/ws. Throws a TypeError where it is none, and where there is no WebSocket. */
@@ -367,6 +404,8 @@ export class Hub {
   trip(id: string): TripFeed;
   /** `raw`: with the fixes as they were measured; for ops. */
   driver(id: string, o?: { raw?: boolean }): DriverFeed;
+  /** The trips that the hub offers to this driver, and its answers. */
+  offers(driver: string): OfferFeed;
   fence(id: string): Feed;
   fleet(): Feed;
   /** `precision`: the characters of its cells' geohashes, 3 to 8, for ops; the hub chooses without it. */
@@ -400,7 +439,8 @@ export class Hub {
   /** These are kept, and sent again, until the hub has answered. */
   status(s: DriverStatus | { status: DriverStatus; vehicleType?: string; tags?: string[] }): Promise<void>;
   move(trip: string, to: TripStatus,
-    o?: TripPlaces & { expected?: TripStatus; location?: Place; driverId?: string; riderId?: string }): Promise<Trip>;
+    o?: TripPlaces & { expected?: TripStatus; location?: Place; driverId?: string; riderId?: string;
+      offer?: OfferCriteria }): Promise<Trip>;
   change(trip: string, to: TripPlaces): Promise<Trip>;
 }
 

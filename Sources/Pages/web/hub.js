@@ -2,8 +2,8 @@
 // are those of protocol/ and of the Swift client, where their reasons stand. Times are in ms, unless a name says more.
 
 const connectMs = 10_000, closeMs = 2_000, tokenMs = 30_000;
-// Attempt n waits min(first × 2^(n−1), longest), and up to `jitter` of it more; at first, where many clients come (what
-// cut one that was live has cut others), any part of `spreadMs`. A connection that stood for `stableMs` was a good one.
+// Attempt n waits min(first × 2^(n−1), longest), and up to `jitter` of it more; at first, where many clients come at
+// once, any part of `spreadMs`. A connection that stood for `stableMs` was a good one.
 const firstDelayMs = 1_000, longestDelayMs = 30_000, jitter = 0.3, spreadMs = 5_000, stableMs = 10_000;
 const overRateMs = 60_000, longestRetryAfterMs = 3_600_000;
 const renewalMs = 60_000, renewalPart = 0.2, renewalRetryMs = 10_000;
@@ -28,7 +28,7 @@ export const words = {
   advised: list('trip_fast trip_medium trip_slow moving standing background watched'),
   verdict: list('accepted absorbed history duplicate held refused'),
   notice: list('driver_arriving driver_arrived off_route driver_offline driver_online fence_enter fence_exit '
-    + 'fence_dwell hazard speeding message'),
+    + 'fence_dwell hazard speeding message unserved'),
   code: list('bad_json bad_message unknown_type too_large unauthorized forbidden unknown_channel unknown_trip '
     + 'invalid_location implausible_location token_expired rate_limited storage_full shutting_down internal '
     + 'invalid_transition not_found'),
@@ -46,6 +46,8 @@ const shapes = {
   trip_update: 'channel:channel sequence:number :trip',
   trip: 'tripId:text status:move timestamp:number',
   notification: 'channel:channel sequence:number kind:notice title:text body:text',
+  offer: 'channel:channel sequence:number tripId:text pickup:place distance:number eta:number expiresAt:number',
+  offer_withdrawn: 'channel:channel sequence:number reason:text tripId:text',
   counts_update: 'channel:channel tick:number cells:list',
   raw_fix: 'channel:channel driverId:text :place timestamp:number verdict:verdict',
   stats: 'channel:channel timestamp:number fixes:number',
@@ -645,6 +647,8 @@ export class Hub {
     switch (unknown && !payload.sequence ? '' : type) {
       case 'connected': return this.#connected(c, payload);
       case 'trip_update':
+      case 'offer':
+      case 'offer_withdrawn':
       case 'notification': return this.#event(c, channel, type, payload, unknown, bytes);
       case 'driver_location': return this.#stated(channel, 'position', this.#dated(payload, timestamp));
       case 'eta_update': return this.#stated(channel, 'eta', payload);
@@ -986,9 +990,9 @@ export class Hub {
     if (event.sequence <= target.since) return;
     target.since = event.sequence;
     if (unknown) return;
-    const isUpdate = type === 'trip_update';
-    if (isUpdate) target.shown.trip = event;
-    this.#tell(target, isUpdate ? 'update' : 'notice', event);
+    if (type === 'trip_update') target.shown.trip = event;
+    this.#tell(target, type === 'trip_update' ? 'update' : type === 'notification' ? 'notice' : type.slice(6) || type,
+      event);
   }
 
   #stated(target, type, state) {
@@ -1014,6 +1018,13 @@ export class Hub {
     const fixes = raw ? this.#feed(`raw:${id}`).feed : undefined;
     fixes?.on('raw', fix => emit('raw', fix));
     feed.close = () => [close(), fixes?.close()];
+    return feed;
+  }
+
+  offers(driver) {
+    const feed = this.driver(driver);
+    feed.accept = trip => this.move(trip, 'accepted');
+    feed.decline = tripId => this.#request('offer_decline', { tripId });
     return feed;
   }
 

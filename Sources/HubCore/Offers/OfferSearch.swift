@@ -1,0 +1,151 @@
+// The search for a driver of one trip: what is wanted, who was asked, and what came of it.
+import HubBytes
+import HubGeo
+import HubMessages
+
+/// A driver that was asked for a trip.
+struct AskedDriver {
+  let id: Identifier
+  /// Nil where it is not known any more.
+  var driver: Handle?
+  let offered: Timestamp
+  let expires: Timestamp
+  /// When its time has passed (uptime, ns).
+  var deadline: Int64
+  var answer: OffersReport.Asked.Answer
+
+  var isOpen: Bool { answer == .open }
+}
+
+struct OfferSearch {
+  /// How far it is with looking for who is asked next.
+  enum Look {
+    /// Depth first (DriverIndex+Nearest.swift), which is over at once where enough of the drivers fit.
+    case nearest
+    /// Cell by cell from the cursor on, with the best so far: where more drivers than a turn looks at do not fit.
+    case scanning(SearchCursor, [DriverHit])
+  }
+
+  let tripID: Identifier
+  let trip: Handle
+  let asker: UInt64
+  let key: UInt64
+  let criteria: OfferCriteria
+  let began: Timestamp
+  /// Nil while it goes on.
+  var end: OffersReport.End?
+  /// In the order in which they were asked; each driver once.
+  var asked: [AskedDriver] = []
+  var look = Look.nearest
+  /// It waits for its turn to look.
+  var isQueued = false
+  /// The earliest entry of the deadlines that looks at it (uptime, ns).
+  var armed = Int64.max
+
+  var openOffers: Int { asked.count { $0.isOpen } }
+
+  /// How many more drivers are to be asked now.
+  var wanted: Int { max(0, min(criteria.atOnce - openOffers, criteria.limit - asked.count)) }
+
+  var report: OffersReport {
+    OffersReport(
+      tripID: tripID, criteria: criteria, began: began, end: end,
+      asked: asked.map {
+        OffersReport.Asked(driverID: $0.id, offered: $0.offered, expires: $0.expires, answer: $0.answer)
+      })
+  }
+
+  var durable: DurableOffers { DurableOffers(asker: asker, key: key, report: report) }
+
+  init(_ request: OffersRequest, tripID: Identifier, trip: Handle, at time: Timestamp) {
+    self.tripID = tripID
+    self.trip = trip
+    asker = request.asker
+    key = request.key
+    criteria = request.criteria
+    began = time
+  }
+
+  init(_ durable: DurableOffers, trip: Handle) {
+    tripID = durable.report.tripID
+    self.trip = trip
+    asker = durable.asker
+    key = durable.key
+    criteria = durable.report.criteria
+    began = durable.report.began
+    end = durable.report.end
+    asked = durable.report.asked.map {
+      AskedDriver(
+        id: $0.driverID, driver: nil, offered: $0.offered, expires: $0.expires, deadline: 0, answer: $0.answer)
+    }
+  }
+}
+
+/// What is stored of a search: all of it, each time that something of it has changed.
+struct DurableOffers: Equatable {
+  var asker: UInt64
+  var key: UInt64
+  var report: OffersReport
+}
+
+extension OffersReport.End: Recorded {}
+extension Offer.Withdrawal: Recorded {}
+
+extension OfferCriteria: Recorded {
+  func write(into bytes: inout ByteBuffer) {
+    bytes.record(vehicleType, tags, radiusMeters, UInt8(atOnce), UInt8(seconds), UInt8(limit))
+  }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    self.init()
+    (vehicleType, tags) = (try reader.read(), try reader.read())
+    radiusMeters = try reader.finite(in: 0...OfferCriteria.maximumRadiusMeters)
+    atOnce = Int(try reader.read() as UInt8)
+    seconds = Int(try reader.read() as UInt8)
+    limit = Int(try reader.read() as UInt8)
+  }
+}
+
+/// 0 for open, 1 for accepted, and from 2 on why it was withdrawn.
+extension OffersReport.Asked.Answer: Recorded {
+  func write(into bytes: inout ByteBuffer) {
+    switch self {
+    case .open: bytes.append(UInt8(0))
+    case .accepted: bytes.append(UInt8(1))
+    case .withdrawn(let reason): bytes.append(reason.rawValue + 2)
+    }
+  }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    switch try reader.read() as UInt8 {
+    case 0: self = .open
+    case 1: self = .accepted
+    case let number:
+      guard let reason = Offer.Withdrawal(rawValue: number - 2) else { throw reader.failure(.status) }
+      self = .withdrawn(reason)
+    }
+  }
+}
+
+extension OffersReport.Asked: Recorded {
+  func write(into bytes: inout ByteBuffer) { bytes.record(driverID, offered, expires, answer) }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    self.init(
+      driverID: try reader.read(), offered: try reader.read(), expires: try reader.read(), answer: try reader.read())
+  }
+}
+
+extension DurableOffers: Recorded {
+  func write(into bytes: inout ByteBuffer) {
+    bytes.record(report.tripID, asker, key, report.criteria, report.began, report.end, report.asked)
+  }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    let tripID: Identifier = try reader.read()
+    (asker, key) = (try reader.read(), try reader.read())
+    report = OffersReport(
+      tripID: tripID, criteria: try reader.read(), began: try reader.read(), end: try reader.read(),
+      asked: try reader.read())
+  }
+}

@@ -1,0 +1,153 @@
+// Who is asked next: the nearest available drivers that fit and were not asked yet, found in the index within the
+// budget of a turn.
+import HubGeo
+import HubMessages
+
+extension Offers {
+  /// What a look costs beside the drivers that it passes, in candidates.
+  private static let weight = 64
+
+  /// Goes on with the searches whose turn it is, one after the other, until the turn's budget is gone.
+  mutating func advance(
+    _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment, _ deadlines: inout Deadlines,
+    budget whole: SearchBudget
+  ) -> [OfferStep] {
+    var (budget, steps) = (whole, [OfferStep]())
+    var left = queue.count
+    while left > 0, budget.cells > 0, budget.candidates > 0, let handle = queue.next() {
+      left -= 1
+      guard let search = slab.current(handle), slab[search].isQueued else { continue }
+      slab[search].isQueued = false
+      guard slab[search].end == nil, let trip = trips.current(slab[search].trip), let pickup = trips[trip].pickup,
+        slab[search].wanted > 0
+      else { continue }
+      let (found, isOver) = look(for: search, around: pickup, drivers, at: now, &budget)
+      budget.candidates = max(0, budget.candidates - Offers.weight)
+      if !isOver {
+        slab[search].isQueued = true
+        queue.append(handle)
+      }
+      let asked = ask(found, search, drivers, trips, around: pickup, at: now)
+      steps += asked.steps
+      if asked.isAnyKnown {
+        enqueue(search)
+      } else if isOver, slab[search].openOffers == 0 {
+        steps += finish(search, behind: [])
+      }
+      arm(search, &deadlines)
+    }
+    return steps
+  }
+
+  /// The drivers that come next, nearest first, as far as they are known; `isOver` where there are no others.
+  private mutating func look(
+    for search: Int, around pickup: Coordinate, _ drivers: borrowing Drivers, at now: Moment,
+    _ budget: inout SearchBudget
+  ) -> (found: [DriverHit], isOver: Bool) {
+    let (wanted, radius) = (slab[search].wanted, slab[search].criteria.radiusMeters)
+    let fit = OfferFit(slab[search], busy: byDriver, at: now.timestamp)
+    var hits: [DriverHit] = []
+    switch slab[search].look {
+    case .nearest:
+      let outcome = drivers.index.nearest(
+        to: pickup, limit: wanted, withinMeters: radius, spending: &budget, into: &hits
+      ) { driver, label in fit.accepts(driver, label, drivers) }
+      guard case .exhausted(let exact) = outcome else { break }
+      hits.removeAll { $0.distanceMeters > exact }
+      // Others come behind these, or at another place of the index.
+      if hits.isEmpty { slab[search].look = .scanning(.start, []) }
+      DriverHit.sort(&hits, from: 0)
+      return (hits, false)
+    case .scanning(let cursor, let kept):
+      hits = kept
+      let point = SearchPoint(pickup)
+      var best = BestHits(keeping: hits, limit: wanted, withinMeters: radius)
+      let next = drivers.index.traverse(from: cursor, limit: .max, spending: &budget) { cell in
+        point.leastSquaredChord(to: cell) <= best.squaredChordLimit
+      } visit: { entry in
+        let hit = DriverHit(driver: entry.driver, distanceMeters: point.vector.distance(to: entry.vector))
+        guard hit.distanceMeters <= radius, best.wants(hit, hits), fit.accepts(entry.driver, entry.label, drivers),
+          !hits.contains(where: { $0.driver == hit.driver })
+        else { return false }
+        best.add(hit, to: &hits)
+        return false
+      }
+      if let next {
+        slab[search].look = .scanning(next, hits)
+        return ([], false)
+      }
+      slab[search].look = .nearest
+    }
+    DriverHit.sort(&hits, from: 0)
+    return (hits, true)
+  }
+
+  /// Asks those of the drivers that still fit. `isAnyKnown` where one was asked before under another handle: it was
+  /// forgotten meanwhile and has come back, and is not asked again.
+  private mutating func ask(
+    _ hits: [DriverHit], _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips,
+    around pickup: Coordinate, at now: Moment
+  ) -> (steps: [OfferStep], isAnyKnown: Bool) {
+    var (steps, isAnyKnown) = ([OfferStep](), false)
+    for hit in hits where slab[search].wanted > 0 {
+      let driver = Int(hit.driver)
+      // It was found in an earlier turn, perhaps.
+      guard drivers.isInUse(driver), let place = drivers[driver].position?.coordinate,
+        OfferFit(slab[search], busy: byDriver, at: now.timestamp)
+          .accepts(hit.driver, drivers.label(of: driver), drivers)
+      else { continue }
+      if let known = slab[search].asked.firstIndex(where: { $0.id == drivers[driver].id }) {
+        slab[search].asked[known].driver = drivers.handle(of: driver)
+        isAnyKnown = true
+        continue
+      }
+      let seconds = slab[search].criteria.seconds
+      let expires = Timestamp(milliseconds: now.timestamp.milliseconds + Int64(seconds) * 1000)
+      let estimate = trips.approach(from: place, to: pickup, crowMeters: hit.distanceMeters)
+      let trip = Int(slab[search].trip.index)
+      let terms = Offer.Terms(
+        pickup: pickup, dropoff: trips[trip].dropoff, distance: hit.distanceMeters.rounded(),
+        eta: estimate.seconds.rounded(), expires: expires)
+      slab[search].asked.append(
+        AskedDriver(
+          id: drivers[driver].id, driver: drivers.handle(of: driver), offered: now.timestamp, expires: expires,
+          deadline: now.uptime + Int64(seconds) * 1_000_000_000, answer: .open))
+      byDriver[hit.driver] = search
+      steps.append(.made(terms, of: slab[search].tripID, to: driver))
+    }
+    return (steps.isEmpty ? [] : [.changed(slab[search].durable)] + steps, isAnyKnown)
+  }
+}
+
+/// Which drivers may be asked for a trip.
+private struct OfferFit {
+  private let filter: DriverFilter
+  private let asked: [Handle]
+  private let busy: [UInt32: Int]
+  private let time: Timestamp
+
+  init(_ search: OfferSearch, busy: [UInt32: Int], at time: Timestamp) {
+    filter = DriverFilter(
+      status: .available, vehicleType: search.criteria.vehicleType, tags: search.criteria.tags, maxAge: nil,
+      includesStale: false)
+    asked = search.asked.compactMap(\.driver)
+    self.busy = busy
+    self.time = time
+  }
+
+  @inline(__always)
+  func accepts(_ driver: UInt32, _ label: DriverLabel, _ drivers: borrowing Drivers) -> Bool {
+    guard drivers.matches(driver, label, filter, .ops, at: time), busy[driver] == nil else { return false }
+    let handle = drivers.handle(of: Int(driver))
+    return drivers.isFree(handle) && drivers[Int(driver)].isReachable && !asked.contains(handle)
+  }
+}
+
+extension Drivers {
+  /// Whether a driver is known, online here, and available.
+  fileprivate func isAvailable(_ driver: Int) -> Bool {
+    self[driver].status == .available && !self[driver].isStale && !self[driver].isElsewhere
+  }
+
+  func isFree(_ handle: Handle?) -> Bool { handle.flatMap { current($0) }.map { isAvailable($0) } ?? false }
+}

@@ -1,0 +1,306 @@
+// The offers of trips that have no driver: which searches go on, which driver has an open offer, and what ends them
+// (protocol/offers.md). Each method decides and changes what is kept here; its caller carries out the steps that it
+// gives, in their order: the record of a search stands before the events that tell of it, so that after a crash no
+// driver is asked a second time.
+//
+// Whatever happens to a trip or a driver comes to the same: the search is reviewed, which compares it with the trip and
+// the drivers as they are now. So it does not matter which of two events came first, or whether the hub was down
+// between them.
+import HubMessages
+
+struct Offers: ~Copyable {
+  private let limits: HubLimits
+  private let timings: HubTimings
+  /// Named, like all that is not private here, in this folder alone (TidyTests).
+  var slab = Slab<OfferSearch>()
+  /// By a trip's index: its search, or the last one.
+  private var byTrip: [UInt32: Int] = [:]
+  /// By a driver's index: the search of its open offer. A driver has one at a time.
+  var byDriver: [UInt32: Int] = [:]
+  private var openByAsker: [UInt64: Int] = [:]
+  private(set) var openCount = 0
+  /// Searches whose turn to look comes, the first one next.
+  var queue = FirstInFirstOut<Handle>()
+  /// Where the next ended search is looked for that gives way to a new one.
+  private var hand = 0
+
+  init(limits: HubLimits, timings: HubTimings) {
+    self.limits = limits
+    self.timings = timings
+  }
+
+  /// Whether no search goes on.
+  var isIdle: Bool { openCount == 0 }
+  /// Whether one wants to look for drivers.
+  var isLooking: Bool { !queue.isEmpty }
+  var count: Int { slab.count }
+
+  func countEntries(into counters: inout HubCounters) { counters.set(.offers, openCount) }
+
+  func current(_ handle: Handle) -> Int? { slab.current(handle) }
+
+  // MARK: Beginning and ending
+
+  /// The offers of a trip as they stand; throws where nobody has asked for any.
+  func report(ofTrip trip: Int, _ id: Identifier) throws(ErrorReply) -> OffersReport {
+    guard let search = byTrip[UInt32(trip)] else {
+      throw ErrorReply(code: .notFound, message: "nobody has asked for offers of trip \(id)")
+    }
+    return slab[search].report
+  }
+
+  /// Whether the request repeats that of the trip's search. Throws where another one goes on.
+  func isRepeated(_ request: OffersRequest, _ trip: Int, _ record: Trip) throws(ErrorReply) -> Bool {
+    guard let search = byTrip[UInt32(trip)] else { return false }
+    let known = slab[search]
+    if request.key != 0, known.key == request.key {
+      if known.criteria == request.criteria { return true }
+      throw ErrorReply(
+        invalidIn: record.status, "other offers of trip \(record.id) were asked for with this Idempotency-Key")
+    }
+    if known.end != nil { return false }
+    if request.key == 0, known.asker == request.asker, known.criteria == request.criteria { return true }
+    throw ErrorReply(invalidIn: record.status, "offers of trip \(record.id) are being made already")
+  }
+
+  /// Throws where there is no room for one more search of whom asks for it.
+  func checkRoom(for request: OffersRequest, counting counters: inout HubCounters) throws(ErrorReply) {
+    if openByAsker[request.asker, default: 0] >= limits.offersPerIdentity[request.role] {
+      counters.count(.offersPerIdentity)
+      var refusal = ErrorReply(
+        code: .rateLimited,
+        message:
+          "one \(request.role.name) has offers of at most \(limits.offersPerIdentity[request.role]) trips made at once",
+        retryAfter: 60)
+      refusal.isOwnLimit = true
+      throw refusal
+    }
+    guard openCount < request.role.share(of: limits.offers) else {
+      counters.count(full: .offers)
+      throw ErrorReply(code: .storageFull, message: "this hub makes offers of no more trips", retryAfter: 60)
+    }
+  }
+
+  /// Begins to look for a driver of a trip for which that was checked. An ended search gives way where there is no
+  /// room.
+  mutating func begin(_ request: OffersRequest, trip: Handle, _ id: Identifier, at time: Timestamp) -> [OfferStep] {
+    var steps: [OfferStep] = []
+    if let known = byTrip[trip.index] {
+      remove(known)
+    } else if slab.count >= limits.offers, let ended = nextEnded() {
+      steps.append(.forgotten(slab[ended].tripID))
+      remove(ended)
+    }
+    let search = slab.insert(OfferSearch(request, tripID: id, trip: trip, at: time))
+    byTrip[trip.index] = search
+    countOpen(request.asker, 1)
+    enqueue(search)
+    return [.changed(slab[search].durable)] + steps
+  }
+
+  private mutating func nextEnded() -> Int? {
+    for _ in 0..<slab.endIndex {
+      hand = (hand + 1) % slab.endIndex
+      if slab.isInUse(hand), slab[hand].end != nil { return hand }
+    }
+    return nil
+  }
+
+  private mutating func countOpen(_ asker: UInt64, _ step: Int) {
+    openCount += step
+    let count = openByAsker[asker, default: 0] + step
+    openByAsker[asker] = count > 0 ? count : nil
+  }
+
+  mutating func enqueue(_ search: Int) {
+    slab[search].look = .nearest
+    guard !slab[search].isQueued else { return }
+    slab[search].isQueued = true
+    queue.append(slab.handle(of: search))
+  }
+
+  /// Ends the offers of a trip by the word of whom has asked for them.
+  mutating func stop(_ trip: Int) -> [OfferStep] {
+    guard let search = byTrip[UInt32(trip)], slab[search].end == nil else { return [] }
+    return end(search, .stopped, driver: nil)
+  }
+
+  /// The trip's search is over. `driver` is who has the trip.
+  private mutating func end(_ search: Int, _ how: OffersReport.End, driver: Identifier?) -> [OfferStep] {
+    var steps: [OfferStep] = []
+    let reason: Offer.Withdrawal =
+      switch how {
+      case .taken: .taken
+      case .cancelled: .cancelled
+      case .stopped, .unserved: .stopped
+      }
+    for index in slab[search].asked.indices where slab[search].asked[index].isOpen {
+      if slab[search].asked[index].id == driver {
+        close(search, index, .accepted)
+        steps.append(.accepted)
+      } else {
+        steps.append(withdraw(search, index, reason))
+      }
+    }
+    slab[search].end = how
+    countOpen(slab[search].asker, -1)
+    return [.changed(slab[search].durable)] + steps
+  }
+
+  private mutating func close(_ search: Int, _ index: Int, _ answer: OffersReport.Asked.Answer) {
+    if let driver = slab[search].asked[index].driver { byDriver[driver.index] = nil }
+    slab[search].asked[index].answer = answer
+  }
+
+  private mutating func withdraw(_ search: Int, _ index: Int, _ reason: Offer.Withdrawal) -> OfferStep {
+    close(search, index, .withdrawn(reason))
+    let asked = slab[search].asked[index]
+    return .withdrawn(reason, of: slab[search].tripID, from: asked.driver.map { Int($0.index) })
+  }
+
+  private mutating func remove(_ search: Int) {
+    if slab[search].end == nil { countOpen(slab[search].asker, -1) }
+    for asked in slab[search].asked where asked.isOpen {
+      if let driver = asked.driver { byDriver[driver.index] = nil }
+    }
+    byTrip[slab[search].trip.index] = nil
+    let tombstone = OffersReport(
+      tripID: slab[search].tripID, criteria: OfferCriteria(), began: slab[search].began, end: .stopped, asked: [])
+    slab.remove(
+      search,
+      leaving: OfferSearch(DurableOffers(asker: 0, key: 0, report: tombstone), trip: slab[search].trip))
+  }
+
+  /// The trip is forgotten, and its search with it.
+  mutating func forget(trip: Int) {
+    if let search = byTrip[UInt32(trip)] { remove(search) }
+  }
+
+  // MARK: Answers of drivers
+
+  /// A move as it counts: an open offer entitles its driver to the trip. `driver` is who sends it, where one does.
+  func entitling(_ input: TripStatusInput, _ driver: Int?) -> TripStatusInput {
+    guard let driver, let search = byDriver[UInt32(driver)], slab[search].tripID == input.report.tripID else {
+      return input
+    }
+    var entitled = input
+    entitled.tripIsGranted = true
+    return entitled
+  }
+
+  /// A driver says no. Said again, or too late, it changes nothing. Throws for who was never asked.
+  mutating func decline(trip: Int, _ id: Identifier, by driver: Identifier) throws(ErrorReply) -> [OfferStep] {
+    guard let search = byTrip[UInt32(trip)],
+      let index = slab[search].asked.firstIndex(where: { $0.id == driver })
+    else { throw ErrorReply(code: .notFound, message: "trip \(id) was not offered to you") }
+    guard slab[search].asked[index].isOpen else { return [] }
+    let step = withdraw(search, index, .declined)
+    return settle(search, [step])
+  }
+
+  // MARK: Reviewing
+
+  /// Something has happened to a trip, or to a driver that has an offer.
+  mutating func review(
+    ofTrip trip: Int?, ofDriver driver: Int?, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment
+  ) -> [OfferStep] {
+    var steps: [OfferStep] = []
+    if let search = trip.flatMap({ byTrip[UInt32($0)] }) { steps += review(search, drivers, trips, at: now) }
+    if let search = driver.flatMap({ byDriver[UInt32($0)] }) { steps += review(search, drivers, trips, at: now) }
+    return steps
+  }
+
+  /// The entry that watches a search came up.
+  mutating func checkDeadline(
+    _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment, canStore: Bool,
+    _ deadlines: inout Deadlines
+  ) -> [OfferStep] {
+    slab[search].armed = .max
+    guard canStore else {
+      deadlines.arm(.offers, slab.handle(of: search), at: now.uptime + nanoseconds(timings.storageRetry))
+      return []
+    }
+    let steps = review(search, drivers, trips, at: now)
+    arm(search, &deadlines)
+    return steps
+  }
+
+  /// Has a search looked at when the time of the next driver has passed.
+  func nextDeadline(of search: Int) -> Int64? {
+    slab[search].asked.lazy.filter(\.isOpen).map(\.deadline).min()
+  }
+
+  mutating func arm(_ search: Int, _ deadlines: inout Deadlines) {
+    guard let next = nextDeadline(of: search), next < slab[search].armed else { return }
+    slab[search].armed = next
+    deadlines.arm(.offers, slab.handle(of: search), at: next)
+  }
+
+  private mutating func review(
+    _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment
+  ) -> [OfferStep] {
+    guard slab[search].end == nil, let trip = trips.current(slab[search].trip) else { return [] }
+    if let driver = trips[trip].driverID { return end(search, .taken, driver: driver) }
+    if trips[trip].status != .requested { return end(search, .cancelled, driver: nil) }
+    var steps: [OfferStep] = []
+    for index in slab[search].asked.indices where slab[search].asked[index].isOpen {
+      let asked = slab[search].asked[index]
+      if asked.deadline <= now.uptime {
+        steps.append(withdraw(search, index, .expired))
+      } else if !drivers.isFree(asked.driver) {
+        steps.append(withdraw(search, index, .unavailable))
+      }
+    }
+    return settle(search, steps)
+  }
+
+  /// Goes on behind some withdrawals: looks for the next drivers, or ends where none may be asked any more.
+  private mutating func settle(_ search: Int, _ steps: [OfferStep]) -> [OfferStep] {
+    if slab[search].wanted > 0 {
+      enqueue(search)
+    } else if slab[search].openOffers == 0 {
+      return finish(search, behind: steps)
+    }
+    return steps.isEmpty ? [] : [.changed(slab[search].durable)] + steps
+  }
+
+  /// Nobody is left to be asked.
+  mutating func finish(_ search: Int, behind steps: [OfferStep]) -> [OfferStep] {
+    let ended = end(search, .unserved, driver: nil)
+    return ended + steps + [.unserved(trip: Int(slab[search].trip.index))]
+  }
+
+  // MARK: Reading back
+
+  /// A search as it is stored; false where its trip is not known.
+  mutating func load(_ durable: DurableOffers, _ trips: borrowing Trips) -> Bool {
+    guard let trip = trips.find(durable.report.tripID) else { return false }
+    forget(trip: trip)
+    let search = slab.insert(OfferSearch(durable, trip: trips.handle(of: trip)))
+    byTrip[UInt32(trip)] = search
+    if durable.report.end == nil { countOpen(durable.asker, 1) }
+    return true
+  }
+
+  /// After all was read: searches that go on are reviewed at once. The time that has passed while the hub was down
+  /// counts; by a clock that was set back meanwhile nobody has more than the whole of it.
+  mutating func resume(_ drivers: borrowing Drivers, at now: Moment, _ deadlines: inout Deadlines) {
+    for search in 0..<slab.endIndex where slab.isInUse(search) && slab[search].end == nil {
+      for index in slab[search].asked.indices {
+        let asked = slab[search].asked[index]
+        let driver = drivers.find(asked.id).map { drivers.handle(of: $0) }
+        slab[search].asked[index].driver = driver
+        guard asked.isOpen else { continue }
+        if let driver { byDriver[driver.index] = search }
+        let left = min(max(0, asked.expires.seconds(since: now.timestamp)), Double(slab[search].criteria.seconds))
+        slab[search].asked[index].deadline = now.uptime + nanoseconds(left)
+      }
+      slab[search].armed = now.uptime
+      deadlines.arm(.offers, slab.handle(of: search), at: now.uptime)
+    }
+  }
+
+  func forEachRecord<E: Error>(_ body: (DurableRecord) throws(E) -> Void) throws(E) {
+    for search in 0..<slab.endIndex where slab.isInUse(search) { try body(.offers(slab[search].durable)) }
+  }
+}

@@ -1,0 +1,34 @@
+// What can be asked about the offers of a trip. The answers are cases of `TripAnswer`.
+import HubBytes
+public import HubMessages
+
+public enum OffersQuestion: Sendable {
+  case show
+  /// Drivers are asked from now on. `key` is the id by which the same request is known when it comes again.
+  case begin(OfferCriteria, key: MessageID?)
+  case stop
+
+  var isChange: Bool {
+    switch self {
+    case .show: false
+    case .begin, .stop: true
+    }
+  }
+}
+
+/// A request to ask drivers for a trip.
+struct OffersRequest {
+  let criteria: OfferCriteria
+  let role: Role
+  /// `Actor.hashValue`, for the limits of one identity.
+  let asker: UInt64
+  /// By what the repeated request is known; 0 where it has nothing.
+  let key: UInt64
+
+  init(_ criteria: OfferCriteria, by asker: OfferAsker, key: MessageID?) {
+    self.criteria = criteria
+    role = asker.actor.role
+    self.asker = asker.hash
+    self.key = key.map { max(1, $0.text.hashValue(seed: asker.hash)) } ?? 0
+  }
+}

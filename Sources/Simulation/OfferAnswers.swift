@@ -1,0 +1,26 @@
+// What a driver answers to the trips that a hub offers it. It has chance of its own: the drive is the same without it.
+
+/// A driver's temper: most offers are accepted after some seconds, some are declined, some are not even seen.
+public struct OfferAnswers: Sendable {
+  public enum Answer: Sendable, Equatable {
+    case accept, decline
+    /// The phone lies in the bag.
+    case silence
+  }
+
+  static let acceptedPart = 0.8
+  static let declinedPart = 0.12
+
+  private var random: SplitMix64
+
+  public init(seed: UInt64, index: Int) { random = SplitMix64(seed: seed, index: index, purpose: 0x0FFE2) }
+
+  /// The next answer, and how many seconds it takes to give.
+  public mutating func next() -> (answer: Answer, seconds: Double) {
+    let chance = random.unit()
+    let answer: Answer =
+      chance < OfferAnswers.acceptedPart
+      ? .accept : chance < OfferAnswers.acceptedPart + OfferAnswers.declinedPart ? .decline : .silence
+    return (answer, random.uniform(1, 7))
+  }
+}

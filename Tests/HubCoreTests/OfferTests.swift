@@ -1,0 +1,218 @@
+// Offers of trips to drivers: who is asked, in which order, and what ends an offer.
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
+import Testing
+
+@testable import HubCore
+
+@Suite struct OfferTests {
+  @Test("The nearest driver is asked, with its way and its time; who accepts has the trip, without any grant")
+  func accepted() throws {
+    let bench = HubBench()
+    bench.drivers(3)
+    let turn = bench.request("T", OfferCriteria())
+    #expect(turn.acks.count == 1 && turn.heard == [Heard("D1", "T", "made")])
+    let made = try #require(turn.deliveries.first { if case .offer = $0.publication.body { true } else { false } })
+    guard case .offer(let offer) = made.publication.body, case .made(let terms) = offer.state else { return }
+    #expect((95...105).contains(terms.distance) && terms.pickup == offerPickup && terms.dropoff == nil)
+    #expect(terms.eta > 5 && terms.eta < 60 && terms.expires == time(bench.clock + 15_000))
+    #expect(bench.accept("D2", "T").codes == [.forbidden], "it was not asked")
+    let taken = bench.accept("D1", "T")
+    #expect(taken.acks.count == 1 && taken.heard.isEmpty, "the trip's own event says it")
+    #expect(bench.tick(seconds: 60).heard.isEmpty)
+    #expect(bench.hub.counters.offers == [1, 0, 0, 0] && bench.hub.counters.tripsUnserved == 0)
+    #expect(bench.ask("T", .show).offers?.end == .taken)
+  }
+
+  @Test("Who declines, is silent or leaves gives way to the next nearest; when nobody is left the trip is unserved")
+  func theNext() throws {
+    let bench = HubBench()
+    let sessions = bench.drivers(4)
+    #expect(bench.request("T", OfferCriteria()).heard == [Heard("D1", "T", "made")])
+    #expect(bench.decline("D1", "T").heard == [Heard("D1", "T", "declined"), Heard("D2", "T", "made")])
+    #expect(bench.decline("D1", "T").acks.count == 1, "said again")
+    #expect(bench.decline("D4", "T").codes == [.notFound], "it was not asked")
+    #expect(bench.tick(seconds: 14).heard.isEmpty)
+    #expect(bench.tick(seconds: 3).heard == [Heard("D2", "T", "expired"), Heard("D3", "T", "made")])
+    let away = bench.turn(.driverStatus(sessions[2], bench.freshMessage(), DriverStatusReport(status: .unavailable)))
+    #expect(away.heard == [Heard("D3", "T", "unavailable"), Heard("D4", "T", "made")])
+    #expect(bench.decline("D4", "T").heard == [Heard("D4", "T", "declined"), Heard("-", "T", "unserved")])
+    #expect(bench.hub.counters.offers == [0, 2, 1, 1] && bench.hub.counters.tripsUnserved == 1)
+    #expect(
+      bench.ask("T", .show).offers?.asked.map(\.answer.name.description) == [
+        "declined", "expired", "unavailable", "declined",
+      ])
+    #expect(bench.accept("D1", "T").codes == [.forbidden])
+  }
+
+  @Test("Several are asked at once: the first has the trip, the others are told so")
+  func atOnce() {
+    let bench = HubBench()
+    bench.drivers(5)
+    let turn = bench.request("T", OfferCriteria(atOnce: 3))
+    #expect(turn.heard == [Heard("D1", "T", "made"), Heard("D2", "T", "made"), Heard("D3", "T", "made")])
+    #expect(bench.decline("D2", "T").heard == [Heard("D2", "T", "declined"), Heard("D4", "T", "made")])
+    #expect(bench.accept("D3", "T").heard == [Heard("D1", "T", "taken"), Heard("D4", "T", "taken")])
+    #expect(bench.accept("D1", "T").codes == [.forbidden], "the first one wins")
+  }
+
+  @Test("A driver has one open offer at a time, and none while it is on a trip")
+  func oneEach() {
+    let bench = HubBench()
+    bench.drivers(2)
+    #expect(bench.request("T1", OfferCriteria()).heard == [Heard("D1", "T1", "made")])
+    #expect(bench.request("T2", OfferCriteria()).heard == [Heard("D2", "T2", "made")])
+    #expect(bench.request("T3", OfferCriteria()).heard == [Heard("-", "T3", "unserved")], "both have one")
+    // D1 takes the trip of D2: what it was offered itself goes on to nobody, for D2 was asked for the other one.
+    #expect(bench.accept("D1", "T1").acks.count == 1)
+    #expect(bench.decline("D2", "T2").heard == [Heard("D2", "T2", "declined"), Heard("-", "T2", "unserved")])
+    #expect(bench.request("T4", OfferCriteria()).heard == [Heard("D2", "T4", "made")])
+    let busy = bench.turn(
+      bench.move(.ops, "o", "T5", .requested, driver: "D2"), bench.move(.driver, "D2", "T5", .accepted))
+    #expect(busy.heard == [Heard("D2", "T4", "unavailable"), Heard("-", "T4", "unserved")])
+  }
+
+  @Test("A cancelled trip, one that is taken without an offer, and an end by ops withdraw all offers")
+  func withdrawn() {
+    let bench = HubBench()
+    bench.drivers(3)
+    _ = bench.request("T1", OfferCriteria(atOnce: 2))
+    #expect(
+      bench.turn(bench.move(.ops, "o", "T1", .cancelled)).heard == [
+        Heard("D1", "T1", "cancelled"), Heard("D2", "T1", "cancelled"),
+      ])
+    _ = bench.request("T2", OfferCriteria())
+    #expect(bench.turn(bench.move(.driver, "D3", "T2", .accepted)).heard == [Heard("D1", "T2", "taken")])
+    _ = bench.request("T3", OfferCriteria())
+    let stopped = bench.ask("T3", .stop)
+    #expect(stopped.heard == [Heard("D1", "T3", "stopped")])
+    #expect(bench.ask("T3", .show).offers?.end == .stopped)
+    #expect(bench.ask("T3", .stop).heard.isEmpty)
+    #expect(bench.tick(seconds: 30).heard.isEmpty)
+  }
+
+  @Test("Only drivers within the radius, of the vehicle type, who are there are asked")
+  func fitting() {
+    let bench = HubBench()
+    let sessions = bench.drivers(3)
+    let van = DriverStatusReport(status: .available, vehicleType: InlineText("van")!)
+    bench.turn(.driverStatus(sessions[1], bench.freshMessage(), van))
+    #expect(bench.request("T1", OfferCriteria(vehicleType: "van")).heard == [Heard("D2", "T1", "made")])
+    #expect(bench.request("T2", OfferCriteria(radius: 50)).heard == [Heard("-", "T2", "unserved")])
+    bench.advance(seconds: 1)
+    bench.turn(.driverDisconnected(sessions[0]))
+    #expect(bench.request("T3", OfferCriteria()).heard == [Heard("D3", "T3", "made")], "D1 hung up")
+  }
+
+  @Test("No more drivers are asked than were to be")
+  func limit() {
+    let bench = HubBench()
+    bench.drivers(4)
+    #expect(bench.request("T", OfferCriteria(limit: 2)).heard == [Heard("D1", "T", "made")])
+    #expect(bench.decline("D1", "T").heard == [Heard("D1", "T", "declined"), Heard("D2", "T", "made")])
+    #expect(bench.decline("D2", "T").heard == [Heard("D2", "T", "declined"), Heard("-", "T", "unserved")])
+  }
+
+  @Test("Ops begin offers of a trip that is there; the same again changes nothing, another one is refused")
+  func endpoint() {
+    let bench = HubBench()
+    bench.drivers(2)
+    #expect(bench.ask("T", .begin(OfferCriteria(), key: nil)).refusals == [.unknownTrip])
+    _ = bench.request("T", nil)
+    #expect(bench.ask("T", .show).refusals == [.notFound] && bench.ask("T", .stop).refusals == [.notFound])
+    let key = message("k1")
+    let begun = bench.ask("T", .begin(OfferCriteria(), key: key))
+    #expect(begun.heard == [Heard("D1", "T", "made")] && begun.offers?.asked.isEmpty == true)
+    #expect(bench.ask("T", .begin(OfferCriteria(), key: key)).offers?.asked.count == 1)
+    #expect(bench.ask("T", .begin(OfferCriteria(limit: 5), key: key)).refusals == [.invalidTransition])
+    #expect(bench.ask("T", .begin(OfferCriteria(), key: nil)).refusals.isEmpty, "the same of the same")
+    #expect(bench.ask("T", .begin(OfferCriteria(), key: message("k2"))).refusals == [.invalidTransition])
+    #expect(bench.ask("T", .begin(OfferCriteria(), key: nil), by: "other").refusals == [.invalidTransition])
+    _ = bench.ask("T", .stop)
+    #expect(bench.ask("T", .begin(OfferCriteria(), key: key)).offers?.end == .stopped, "it was begun once")
+    #expect(bench.ask("T", .begin(OfferCriteria(), key: nil)).heard == [Heard("D1", "T", "made")])
+    _ = bench.accept("D1", "T")
+    #expect(bench.ask("T", .begin(OfferCriteria(), key: message("k3"))).refusals == [.invalidTransition])
+    bench.turn(bench.move(.ops, "o", "T", .cancelled))
+    #expect(bench.ask("T", .begin(OfferCriteria(), key: message("k4"))).refusals == [.invalidTransition])
+  }
+
+  @Test("A request that can't be offered begins no trip")
+  func badRequests() {
+    let bench = HubBench()
+    let ops = Actor(role: .ops, id: id("o"))
+    for (input, code) in [
+      (
+        requested("T", by: ops, OfferCriteria(), pickup: nil, at: bench.now, message: message("a")),
+        ErrorCode.badMessage
+      ),
+      (requested("T", by: ops, OfferCriteria(), driver: "D", at: bench.now, message: message("b")), .badMessage),
+      (
+        requested("T", by: Actor(role: .driver, id: id("D")), OfferCriteria(), at: bench.now, message: message("c")),
+        .badMessage
+      ),
+    ] {
+      #expect(bench.turn(input).codes == [code])
+    }
+    #expect(bench.hub.counters.trips == 0)
+  }
+
+  @Test("One rider has offers of so many trips made at once, and so has the hub; ended ones give way")
+  func limits() {
+    var limits = HubLimits.roomy
+    limits.offers = 20
+    limits.offersPerIdentity = RoleLimits(driver: 1, rider: 2, ops: 100)
+    let bench = HubBench(limits: limits)
+    bench.drivers(30)
+    let rider = Actor(role: .rider, id: id("R"))
+    for trip in ["R1", "R2"] { #expect(bench.request(trip, OfferCriteria(), by: rider).acks.count == 1) }
+    #expect(bench.request("R3", OfferCriteria(), by: rider).codes == [.rateLimited])
+    #expect(bench.hub.counters.hits(ShareLimit.offersPerIdentity) == 1)
+    #expect(bench.request("R3", nil, by: rider).acks.count == 1, "without offers it may be requested")
+    // Two of twenty are kept for ops.
+    for number in 0..<16 {
+      let actor = Actor(role: .rider, id: id("S\(number)"))
+      #expect(bench.request("S\(number)", OfferCriteria(), by: actor).acks.count == 1)
+    }
+    #expect(bench.request("X", OfferCriteria(), by: Actor(role: .rider, id: id("X"))).codes == [.storageFull])
+    for trip in ["O1", "O2"] { #expect(bench.request(trip, OfferCriteria()).acks.count == 1) }
+    #expect(bench.request("O3", OfferCriteria()).codes == [.storageFull])
+    #expect(bench.hub.counters.hits(HubTable.offers) == 2)
+    #expect(bench.hub.shownCounters().tableEntries[Int(HubTable.offers.rawValue)] == 20)
+    _ = bench.ask("O1", .stop)
+    #expect(bench.request("O3", OfferCriteria()).acks.count == 1)
+    #expect(bench.ask("O1", .show).refusals == [.notFound], "it gave way")
+  }
+
+  @Test("Where crowds do not fit, the look goes on over turns and still finds the nearest who does")
+  func crowds() {
+    var limits = HubLimits.roomy
+    limits.offerBudget = SearchBudget(cells: 40, candidates: 40)
+    let bench = HubBench(limits: limits)
+    let sessions = bench.drivers(150)
+    let van = DriverStatusReport(status: .available, vehicleType: InlineText("van")!)
+    for number in [120, 140] { bench.turn(.driverStatus(sessions[number - 1], bench.freshMessage(), van)) }
+    var all = bench.request("T", OfferCriteria(atOnce: 2, radius: 50_000, vehicleType: "van")).heard
+    var turns = 0
+    while bench.hub.hasMoreDue, turns < 100 {
+      all += bench.turn([]).heard
+      turns += 1
+    }
+    #expect(turns > 2 && Set(all.map(\.driver)) == ["D120", "D140"], "\(all)")
+  }
+
+  @Test("A hub of a cluster makes no offers")
+  func cluster() {
+    let bench = HubBench(loops: 2)
+    bench.hub.joinCluster(outlet: 1)
+    var report = TripStatusReport(
+      tripID: id("T"), status: .requested, timestamp: bench.now.timestamp, pickup: offerPickup)
+    let session = SessionRef(outlet: 0, slot: 91, generation: 1)
+    #expect(bench.turn(.trips(session, .begin(report))).refusals == [])
+    #expect(bench.ask("T", .begin(OfferCriteria(), key: nil)).refusals == [.forbidden])
+    (report.tripID, report.offer) = (id("T2"), OfferCriteria())
+    #expect(bench.turn(.trips(session, .begin(report))).refusals == [.forbidden])
+  }
+}
