@@ -19,7 +19,7 @@ public struct EventFilter: Sendable, Equatable {
       case "*": self = .all
       case "trips": self = .trips
       default:
-        guard let pattern = ChannelPattern(text) else { return nil }
+        guard let pattern = ChannelPattern(text), pattern.kind != .fleet else { return nil }
         self = .pattern(pattern)
       }
     }
