@@ -1,5 +1,5 @@
-// The live map: fleet and followed driver on it, the hub's figures, who is connected, keys, and the loop that draws. It
-// talks to the hub by hub.js and nothing else. In three files it is 1.4 KB more to load, and has no room for that.
+// The live map: fleet and followed driver, the hub's figures, who is connected, keys, and the loop that draws. It talks
+// to the hub by hub.js alone. In three files it is 1.4 KB more to load.
 
 import { Hub, Marker, Markers } from './hub.js';
 import { LiveMap, disc, xOf, yOf } from './map.js';
@@ -450,7 +450,7 @@ class Follow {
 
   // MARK: Who
 
-  /** Follows a driver; `seen` is what is known of it where the map does not show it. */
+  /** `seen` is what is known of a driver that the map does not show. */
   begin(id, seen) {
     if (id !== this.id) {
       this.end();
@@ -549,7 +549,7 @@ class Follow {
     feed.on('ended', () => feed === this.#tripFeed && this.#forgetTrip());
   }
 
-  /** The track so far from the hub, so that none is missing after the page was opened anew. */
+  /** The track so far, from the hub: none is missing in a page that was opened anew. */
   async #load() {
     const { id } = this, tripId = this.#tripId;
     const past = tripId ? await hub.track(tripId).then(placesOf, () => []) : [], last = past.at(-1)?.[2] ?? 0;

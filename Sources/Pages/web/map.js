@@ -173,7 +173,7 @@ export class LiveMap {
     this.moved(false);
   }
 
-  /** Draws what stands where the view has changed so far that it must be, and moves it else. */
+  /** Draws what stands where the view has changed so far, and moves it else. */
   #stand() {
     const drawn = this.#drawn;
     let [dx, dy] = [shortWay(drawn.x - this.x) * this.scale, (drawn.y - this.y) * this.scale];

@@ -1,5 +1,5 @@
-// What the live map and the rider's page share besides the map: arrows, elements, words for figures, colours, lines of
-// figures, sheets. Nothing from the wire becomes markup: texts are set as texts.
+// What the live map and the rider's page share besides the map: arrows, elements, words and lines of figures, colours,
+// sheets. Nothing from the wire becomes markup: texts are set as texts.
 
 const batch = 200;                         // arrows that are filled at once
 
@@ -287,7 +287,7 @@ export function takeToken(storage, name) {
 export const hubURL = () => `${location.origin.replace('http', 'ws')}/v1/ws`;
 
 export const askAbout = () => fetch('/v1/about').then(answer => answer.json()).catch(() => ({}));
-/** With each connection: a hub of another release has another page, which takes the place of this one. */
+/** A hub of another release has another page, which takes the place of this one. */
 export async function followRelease({ release: before }) {
   const { release } = await askAbout();
   if (!before || !release || release === before) return;
