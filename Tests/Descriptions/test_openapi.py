@@ -16,12 +16,14 @@ UNSEEN = {
     ("get", "/v1/ws", "101"),  # every other test of this project sees it
     ("get", "/v1/events", "204"),  # a stream that is resumed after its trip's grace
     ("post", "/v1/trips/{tripId}/status", "204"),  # a hub of a cluster
+    ("post", "/v1/trips/{tripId}/offers", "200"),  # a driver that is asked and has not answered yet
     ("get", "/streets/14/{x}/{y}", "200"), ("get", "/streets/14/{x}/{y}", "304"),  # more streets than fit one file
 }
 # Vectors of refused/http.ndjson whose fault no description can say.
 BEYOND = {
     "nearby without radius and limit", "within a box with south above north", "within a ring that is open",
-    "an event stream with the last id of other channels",
+    "an event stream with the last id of other channels", "offers of a trip without a pickup",
+    "a request for a trip that names its driver and asks for offers",
 }
 NOW = int(time.time() * 1000)
 PLACE, OTHER = {"latitude": 48.1371, "longitude": 11.5754}, {"latitude": 48.1402, "longitude": 11.5581}

@@ -29,6 +29,8 @@ a ring that crosses itself
 a hole outside of its ring
 a ring round a pole
 a position beyond the antimeridian
+an offer of a trip that names its driver
+an offer of a trip without a pickup
 """.strip().splitlines())
 ADVICE = "describe it, or list what a schema cannot say"
 

@@ -151,7 +151,7 @@ import Testing
       (requested("T", by: ops, OfferCriteria(), driver: "D", at: bench.now, message: message("b")), .badMessage),
       (
         requested("T", by: Actor(role: .driver, id: id("D")), OfferCriteria(), at: bench.now, message: message("c")),
-        .badMessage
+        .forbidden
       ),
     ] {
       #expect(bench.turn(input).codes == [code])

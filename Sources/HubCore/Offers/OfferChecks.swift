@@ -35,7 +35,10 @@ extension Offers {
   ) throws(ErrorReply) -> OffersRequest? {
     guard let criteria = report.offer, !isKnown else { return nil }
     try asker.check()
-    if report.driverID != nil || asker.actor.role == .driver {
+    if asker.actor.role == .driver {
+      throw ErrorReply(code: .forbidden, message: "a driver's own trip is offered to no others")
+    }
+    if report.driverID != nil {
       throw ErrorReply(code: .badMessage, message: "a trip that names its driver is offered to no others")
     }
     if report.pickup == nil { throw .offersWithoutPickup }

@@ -1,5 +1,5 @@
-// The live map: fleet and followed driver on it, the hub's figures, who is connected, keys, and the loop that draws. It
-// talks to the hub by hub.js and nothing else. Three files would be 1.4 KB more.
+// The live map: fleet and followed driver, the hub's figures, who is connected, keys, and the loop that draws. It talks
+// to the hub by hub.js alone. Three files would be 1.4 KB more.
 
 import { Hub, Marker, Markers } from './hub.js';
 import { LiveMap, disc, xOf, yOf } from './map.js';
@@ -173,7 +173,7 @@ class Fleet {
     }
   }
 
-  /** Nobody looks: drivers are asked for again when somebody does. */
+  /** Nobody looks: drivers are asked for when somebody does. */
   rest() {
     this.#cells?.close();
     this.#view?.close();
@@ -247,7 +247,7 @@ class Fleet {
     if (entry) this.#pick(entry.driverId, entry);
   }
 
-  /** In view at once, else by the hub: drivers by how an id begins, a trip by its whole id. */
+  /** In view at once, else by the hub: by how an id begins, a trip by its id. */
   #search() {
     const text = $('query').value.trim();
     clearTimeout(this.#asked);
@@ -457,7 +457,7 @@ class Follow {
 
   // MARK: Who
 
-  /** Follows a driver; `seen` is what is known of it where the map does not show it. */
+  /** `seen` is what is known of a driver that the map does not show. */
   begin(id, seen) {
     if (id !== this.id) {
       this.end();
@@ -556,7 +556,7 @@ class Follow {
     feed.on('ended', () => feed === this.#tripFeed && this.#forgetTrip());
   }
 
-  /** The track so far from the hub, so that none is missing after the page was opened anew. */
+  /** The track so far, from the hub: none is missing in a page that was opened anew. */
   async #load() {
     const { id } = this, tripId = this.#tripId;
     const past = tripId ? await hub.track(tripId).then(placesOf, () => []) : [], last = past.at(-1)?.[2] ?? 0;
@@ -680,7 +680,7 @@ class Follow {
     map.text(this.id, px, py + size + 16, colors.onAccent, '700 12px', colors.accent);
   }
 
-  /** Dots with a line to where each was shown; hollow where it was refused, with why. */
+  /** Dots with a line to where each was shown; hollow if refused, with why. */
   #drawRaw() {
     const { colors } = map, dots = new Path2D(), refused = new Path2D(), whiskers = new Path2D(), reasons = [];
     const places = new Map(this.#track.slice(-keptFixes).map(place => [place[2], place]));

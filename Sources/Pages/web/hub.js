@@ -1,9 +1,9 @@
-// The JavaScript client of a location hub, for browsers and Node. How to use it is in protocol/javascript.md; the rules
-// are those of protocol/ and of the Swift client, where their reasons stand. Times are in ms, unless a name says more.
+// The client of a location hub for browsers and Node: protocol/javascript.md. Its rules are those of protocol/ and of
+// the Swift client, where their reasons stand. Times are in ms, unless a name says more.
 
 const connectMs = 10_000, closeMs = 2_000, tokenMs = 30_000;
-// Attempt n waits min(first × 2^(n−1), longest), and up to `jitter` of it more; at first, where many clients come at
-// once, any part of `spreadMs`. A connection that stood for `stableMs` was a good one.
+// Attempt n waits min(first × 2^(n−1), longest) and up to `jitter` of it more; the first, where many come at once, any
+// part of `spreadMs`. A connection that stood for `stableMs` was a good one.
 const firstDelayMs = 1_000, longestDelayMs = 30_000, jitter = 0.3, spreadMs = 5_000, stableMs = 10_000;
 const overRateMs = 60_000, longestRetryAfterMs = 3_600_000;
 const renewalMs = 60_000, renewalPart = 0.2, renewalRetryMs = 10_000;
@@ -70,7 +70,7 @@ const checks = {
   drivers: value => Array.isArray(value) && value.every(driver => checks.place(driver) && checks.text(driver.driverId)),
 };
 
-/** True, undefined where it holds a word of a newer hub, false where it is malformed. */
+/** True; undefined for a word of a newer hub, false where it is malformed. */
 function fits(value, type) {
   if (checks[type]) return checks[type](value);
   if (words[type]) return checks.text(value) && (words[type].includes(value) || undefined);
@@ -81,7 +81,7 @@ function fits(value, type) {
   return answers.includes(false) ? false : answers.includes(undefined) ? undefined : true;
 }
 
-/** The message; with `unknown` where it is a newer hub's. Throws where it is malformed. */
+/** The message, `unknown` where it is a newer hub's. Throws where it is malformed. */
 export function checked(message) {
   const { type, timestamp, payload } = message ?? {};
   const isEnvelope = checks.text(type) && checks.number(timestamp) && Object(payload) === payload;
@@ -101,7 +101,7 @@ function tidied(value) {
   return names;
 }
 
-/** Reads JSON. Of two members of one name, which must be refused, JSON.parse shows one: so names are counted. */
+/** Of two members of one name, which must be refused, JSON.parse shows one: so names are counted. */
 export function readJSON(text) {
   const message = JSON.parse(text);
   const colons = text.replace(/"(?:[^"\\]|\\.)*"/g, '').split(':').length - 1;
@@ -572,7 +572,7 @@ export class Hub {
     }
   }
 
-  /** Once at a time: an earlier question is called off, waited for, and its answer dropped. */
+  /** Once at a time: an earlier question is called off and waited for. */
   #ask(reason) {
     const before = this.#asking;
     before?.abort.abort();
