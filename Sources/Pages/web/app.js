@@ -173,7 +173,7 @@ class Fleet {
     }
   }
 
-  /** Nobody looks: drivers are asked for when somebody does. */
+  /** Nobody looks. */
   rest() {
     this.#cells?.close();
     this.#view?.close();
@@ -619,7 +619,7 @@ class Follow {
       const speed = known ?? (before && metersBetween(before, [latitude, longitude]) / (time - before[2]) * 1000);
       if (at >= 0) values[Math.min(at, paceSeconds - 1)] = speed * 3.6;
     });
-    // A second between two fixes has the speed of the one before.
+    // Between two fixes the speed is that of the one before.
     for (let at = 1; at < values.length; at++) values[at] ??= values[at - 1];
     const [, most] = drawLine($('pace-line'), values, paceSeconds, map.colors.track);
     setText('pace-max', Number.isFinite(most) ? `max ${Math.round(most)} km/h` : '');
@@ -883,7 +883,7 @@ function outlined(fence) {
   return { ...fence, rings, way: typeof route === 'string' ? decode(route) : route };
 }
 
-/** Gives what has to be written above all else. */
+/** Gives what is written above all. */
 function drawFences() {
   const { fence: color } = map.colors;
   return shownFences.map(({ circle, corridor, rings, way, title, fenceId, inside }) => {
