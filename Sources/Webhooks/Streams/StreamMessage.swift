@@ -29,6 +29,13 @@ struct StreamMessage: Sendable, Equatable {
     case .notification(let notification):
       kind = "notification.\(notification.kind.name)"
       source = Self.source(event.channel)
+    case .offer(let offer):
+      kind =
+        switch offer.state {
+        case .made: "offer"
+        case .withdrawn: "offer_withdrawn"
+        }
+      source = Self.source(event.channel)
     case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: return nil
     }
   }
