@@ -146,6 +146,26 @@ public final class DriverHub: Sendable {
     return try await answer.value()
   }
 
+  /// Trips that the hub offers to this driver; see `OfferFeed`. While it is read the hub sends the driver's own
+  /// positions back, too, which are dropped here.
+  public var offers: OfferFeed { OfferFeed(runner: runner) }
+
+  /// Takes an offered trip: a move, which is kept and sent as every move is.
+  ///
+  /// - Throws: `hub(.invalidTransition)` where another driver has it or it was cancelled, `hub(.forbidden)` where it is
+  ///   not offered any more.
+  @discardableResult
+  public func accept(_ trip: TripID) async throws(HubError) -> Trip { try await move(trip, to: .accepted) }
+
+  /// Says no to an offered trip, so that the next driver is asked at once. Too late it changes nothing.
+  ///
+  /// - Throws: `hub(.notFound)` where it was never offered to this driver.
+  public func decline(_ trip: TripID) async throws(HubError) {
+    let answer = Answer<Void>()
+    guard runner.submit({ engine, _ in engine.decline(trip) { answer.give($0) } }) else { throw .stopped }
+    try await answer.value()
+  }
+
   /// Says what the phone is like: whenever its battery, its charger, its motion or the app's place changes.
   public func report(_ device: DeviceState) { runner.submit { engine, _ in engine.driver?.report(device) } }
 

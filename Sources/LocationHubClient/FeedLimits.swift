@@ -10,6 +10,11 @@ extension FeedTable {
   static var maximumReaders: Int { 4096 }
 }
 
+extension OfferDesk {
+  /// Readers of the offers of one client. At it a new reader's sequence ends at once.
+  static var maximumReaders: Int { 64 }
+}
+
 extension HubEngine {
   /// Questions and moves that wait for their answer. At it one more fails with `full`.
   static var maximumRequests: Int { 1024 }

@@ -14,6 +14,7 @@ final class HubEngine {
   let connection: LatestSource<ConnectionState>
   let driver: DriverPart?
   let feeds = FeedTable()
+  let offers = OfferDesk()
   private let post: Post
   private var requests: [MessageID: Request] = [:]
   private var sessionState = ClientSession.State.idle
@@ -77,6 +78,13 @@ final class HubEngine {
     requests[id] = .ack(answer)
   }
 
+  func decline(_ trip: TripID, _ answer: @escaping (Result<Void, HubError>) -> Void) {
+    guard requests.count < HubEngine.maximumRequests, let id = session.send(OfferDecline(tripID: trip)) else {
+      return answer(.failure(HubError(.full, "too much waits for its answer", retry: .later(after: nil))))
+    }
+    requests[id] = .ack(answer)
+  }
+
   /// Keeps a move until it is answered, over the app's death.
   func move(_ report: TripStatusReport, _ now: Moment, _ answer: @escaping (Result<Void, HubError>) -> Void) {
     let id = session.makeMessageID()
@@ -97,11 +105,15 @@ final class HubEngine {
   func opened(_ greeting: Connected, _ now: Moment) {
     attempt = 0
     driver?.advised(greeting.sampling, isWatched: false)
+    if greeting.role == .driver { offers.opened(as: greeting.id) }
   }
 
   func received(_ envelope: borrowing ServerEnvelope, _ now: Moment) {
     switch envelope.message {
-    case .publication(let publication): feeds.published(publication, session)
+    case .publication(let publication):
+      if case .offer(let offer) = publication.body { offers.published(offer) } else {
+        feeds.published(publication, session)
+      }
     case .reply(let reply): replied(reply, now)
     // A newer hub's: the session has counted it where it is an event.
     case .unknown: break
@@ -110,7 +122,9 @@ final class HubEngine {
 
   private func replied(_ reply: borrowing Reply, _ now: Moment) {
     switch reply {
-    case .subscribed(let answer): feeds.subscribed(answer)
+    case .subscribed(let answer):
+      feeds.subscribed(answer)
+      offers.subscribed(answer)
     case .unsubscribed(let answer): feeds.unsubscribed(answer)
     case .sampling(let advice):
       driver?.advised(
@@ -157,6 +171,7 @@ final class HubEngine {
     if let need = tokens.takeNeed() { fetch(need) }
     driver?.settle(session, now)
     feeds.settle(session)
+    offers.settle(session)
     publishState(now)
   }
 
@@ -218,6 +233,7 @@ final class HubEngine {
       connection.set(.stopped(error))
       failRequests(error)
       feeds.end(error)
+      offers.end()
     }
   }
 

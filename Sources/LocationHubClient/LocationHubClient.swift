@@ -20,6 +20,7 @@ public import HubMessages
 @_exported public import struct HubMessages.Fix
 @_exported public import enum HubMessages.FixSource
 @_exported public import struct HubMessages.Identifier
+@_exported public import struct HubMessages.Offer
 @_exported public import enum HubMessages.Role
 @_exported public import enum HubMessages.Subprotocol
 @_exported public import enum HubMessages.TimeSource

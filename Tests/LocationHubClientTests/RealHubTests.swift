@@ -170,6 +170,36 @@ private final class TestHub {
     await #expect(throws: HubError.self) { try await rider.nearby(found[0].position!.coordinate, radius: -1) }
   }
 
+  @Test("a trip is offered to a driver, who declines, and to the next, who accepts; each hears how it ends")
+  func offers() async throws {
+    let hub = try TestHub()
+    let drivers = try ["d1", "d2"].map { try driver(hub.port, Identifier($0)!) }
+    for (number, driver) in drivers.enumerated() {
+      driver.start()
+      try await driver.setStatus(.available)
+      var place = fix(60)
+      place.coordinate = Coordinate(latitude: 48 + 0.001 * Double(number), longitude: 11)!
+      driver.send(place)
+      _ = await wait(driver.backlog) { $0.fixes == 0 }
+    }
+    var (first, second) = (drivers[0].offers.makeAsyncIterator(), drivers[1].offers.makeAsyncIterator())
+    try await hub.metrics(have: "locationhub_subscriptions 2")
+    var request = URLRequest(url: try #require(URL(string: "http://127.0.0.1:\(hub.port)/v1/trips?role=ops&id=o1")))
+    request.httpMethod = "POST"
+    request.httpBody = Data(#"{"tripId":"T1","pickup":{"latitude":48,"longitude":11},"offer":{}}"#.utf8)
+    _ = try await URLSession.shared.data(for: request)
+    guard case .offered("T1", let terms)? = await first.next() else { return #expect(Bool(false)) }
+    #expect(terms.distance < 20 && terms.dropoff == nil)
+    try await drivers[0].decline("T1")
+    #expect(await first.next() == OfferEvent.withdrawn("T1", .declined))
+    guard case .offered("T1", _)? = await second.next() else { return #expect(Bool(false)) }
+    #expect(try await drivers[1].accept("T1").driverID == "d2")
+    await #expect(throws: HubError.self, "it is taken") { try await drivers[0].accept("T1") }
+    await #expect(throws: HubError.self, "it was never offered") { try await drivers[0].decline("T2") }
+    await drivers[1].stop()
+    #expect(await second.next() == nil)
+  }
+
   @Test("what was sent without a hub, and in an earlier life of the app, is there when it comes, once and in order")
   func offline() async throws {
     let path = folder()
