@@ -71,7 +71,7 @@ extension SessionLoop {
     case .credentials(let session, let answer): reply(.credentials(answer), to: session)
     case .revoked(let change):
       access.value?.stored.apply(change)
-      endRevoked(sessions.slots { $0.isRevoked(by: change) })
+      if !change.added.isEmpty { endRevoked(sessions.slots { $0.isRevoked(by: change) }) }
     case .channelRestarted(let channel, let answer): fanOut.restarted(channel, answer, in: sessions)
     case .cluster: preconditionFailure("what is the cluster's goes to its own outlet")
     case .queryResult(let session, let result, let replyTo): reply(.query(result), to: session, replyTo: replyTo)

@@ -157,18 +157,19 @@ public struct HubLimits: Sendable, Equatable {
   /// Revoked names, some 300 bytes each. At it a further one is refused with `storage_full`.
   public var revocations = 100_000
   public static let revocationsPerPage = 1000
-  /// Entries of the audit trail in one second, of one identity or address, and of how many of these. Past it they are
-  /// counted.
+  /// Entries of the audit trail in one second: of one identity or address, of how many of these, and of all who have no
+  /// credential together, some 80 bytes each. Past it they are counted.
   static let auditEntriesPerSecond = 10
   static let auditedPerSecond = 1000
-  /// How long access and refresh tokens hold; how long the refresh token before the newest is answered as that was, and
-  /// how long before its start a hub may have given an answer that was lost with it; and how much longer than a token
-  /// its revocation stays, for clocks that differ.
+  static let auditedStrangersPerSecond = 100
+  /// How long access and refresh tokens hold; how long the refresh token before the newest is answered as that was (ns);
+  /// how much longer than a token its revocation stays, for clocks that differ; and after what time at the latest it is
+  /// looked at whether something has ended.
   static let accessTokenMilliseconds: Int64 = 900_000
   static let refreshTokenMilliseconds: Int64 = 30 * 86_400_000
-  static let refreshGraceMilliseconds: Int64 = 10_000
-  static let restartMilliseconds: Int64 = 60_000
+  static let refreshGrace: Int64 = 10_000_000_000
   static let revocationMarginMilliseconds: Int64 = 60_000
+  static let longestLookMilliseconds: Int64 = 3_600_000
 
   /// Seconds of the hub's own figures that are kept, some 500 bytes each. Past it the oldest are forgotten.
   public var figures = 600

@@ -8,7 +8,7 @@ import HubWebhooks
 let webhooks = Verb(
   name: "webhooks", operands: "list | dead NAME | enable NAME | replay NAME ID",
   summary: """
-    Shows how far a hub's webhooks and streams are, or has one of them deliver again at the hub's next start or SIGHUP.
+    Shows how far a hub's webhooks and streams are, or has one of them deliver again.
     list: each with its state, its place in the journal, channels that are behind, and dead letters.
     dead: the events that were given up: time, id, channel, reason.
     enable: after its receiver answered 410.

@@ -110,6 +110,23 @@ extension EndToEnd.Credentials {
     _ = try hub.join(token)
   }
 
+  @Test("who is revoked while the body of a request comes is not let in by its head")
+  func slowBody() throws {
+    let hub = try hub()
+    let claims = Claims(
+      subject: Identifier("backend")!, role: .ops, grants: Grants(tokenID: InlineText("stolen")))
+    let stolen = String(decoding: try hub.keys.keys[0].token(TokenRequest(claims: claims)), as: UTF8.self)
+    let body = #"{"sub":"evil","role":"rider"}"#
+    let connection = try hub.hub.connect()
+    try connection.send(
+      "POST /v1/tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(stolen)\r\n"
+        + "Content-Length: \(body.utf8.count)\r\n\r\n\(body.prefix(3))")
+    try hub.hub.metrics { $0.credentialChecks >= 1 }
+    #expect(try send(hub, "POST", "/v1/revocations", try hub.token(.ops, "o"), #"{"jti":"stolen"}"#).status == 201)
+    try connection.send(String(body.dropFirst(3)))
+    #expect(try connection.readResponse().status == 401)
+  }
+
   @Test("what is asked wrongly, or by whom it is not for, is refused in words")
   func refusals() throws {
     let hub = try hub()
@@ -154,7 +171,10 @@ extension EndToEnd.Credentials {
     for second in 0..<5 { try driver.sendFix(second) }
     let error = try driver.skip(to: "error")
     #expect(error.code == "rate_limited")
-    let (unknown, _) = try begin(hub, #"{"sub":"D2","role":"driver","tier":"gold"}"#)
+    let gold = #"{"sub":"D2","role":"driver","tier":"gold"}"#
+    #expect(try send(hub, "POST", "/v1/tokens", try hub.token(.ops, "backend"), gold).status == 400)
+    let claims = Claims(subject: Identifier("D2")!, role: .driver, grants: Grants(tier: InlineText("gold")))
+    let unknown = String(decoding: try hub.keys.keys[0].token(TokenRequest(claims: claims)), as: UTF8.self)
     let refused = try send(hub, "GET", "/v1/drivers/D2", unknown)
     #expect(refused.status == 401 && refused.text.contains("tier"))
   }

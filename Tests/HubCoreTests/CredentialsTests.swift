@@ -262,6 +262,19 @@ extension CredentialAnswer? {
     #expect(bench.revocations() == [])
   }
 
+  @Test("strangers with any number of addresses do not fill the journal")
+  func strangers() throws {
+    let bench = try DurableBench()
+    func stranger(_ number: Int) -> AuditEntry {
+      let address = InlineText("2001:db8::\(String(number, radix: 16))")!
+      return AuditEntry(AuditSource(.refreshTokens, by: nil, from: address), about: nil, status: 401)
+    }
+    bench.turn((0..<5000).map { .audit(stranger($0)) })
+    #expect(bench.hub.counters.auditLeftOut == 4900)
+    bench.begin("f1")
+    #expect(bench.hub.counters.auditLeftOut == 4900, "who has a credential is written down beside them")
+  }
+
   @Test("who did what is in the journal, also what was refused; more than 10 a second of one are counted")
   func audit() throws {
     let bench = try DurableBench()

@@ -88,7 +88,9 @@ final class HTTPSettings {
     else { return vary }
     return [
       OutgoingField("Access-Control-Allow-Origin", origin),
-      OutgoingField("Access-Control-Expose-Headers", "Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"), OutgoingField("Vary", "Origin"),
+      OutgoingField(
+        "Access-Control-Expose-Headers", "Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"),
+      OutgoingField("Vary", "Origin"),
     ]
   }
 }

@@ -3,6 +3,7 @@ import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
+import HubTokens
 import HubTransport
 
 /// Where a connection comes from.
@@ -66,9 +67,13 @@ final class HTTPRequest {
   // MARK: Who asks
 
   /// The credential. It is checked once, when it is first asked for: before a large body is taken, and again behind
-  /// that only where the keys have changed meanwhile.
+  /// that only where the keys have changed, or it was revoked, meanwhile.
   func credential(by check: CredentialCheck) throws(CredentialError) -> Credential {
-    if let checked, checked.generation == check.generation { return try checked.credential.get() }
+    if let checked, checked.generation == check.generation {
+      let credential = try checked.credential.get()
+      if credential.isRevoked(by: check.access, now: check.now) { throw CredentialError(.revoked) }
+      return credential
+    }
     work.credentialChecks += 1
     work.checkUnits += check.access?.unitsOfCheck ?? 0
     let result = Result { () throws(CredentialError) in

@@ -52,7 +52,7 @@ extension CredentialCheck {
         text: "this hub takes no \(kind): it was started with neither --device-keys nor --token-keys")
     }
     if let driver = access.devices.driver(of: secret) {
-      guard !access.revoked.contains(subject: driver, tokenID: nil) else {
+      guard !access.hasRevoked(driver, nil, now: now) else {
         throw CredentialError(text: "the device's key was revoked", isToken: true)
       }
       return Credential(role: .driver, id: driver, authority: .token(nil))

@@ -139,12 +139,20 @@ enum Routes {
     }
     let isWanted = wantsBody(of: request, context)
     let isHeldBack = head.expectsContinue && exchange.input.isEmpty
-    if isHeldBack, !isWanted {
+    if isHeldBack, !isWanted, !isOpen(request) {
       // It has its answer without the body, which is not read if it comes all the same.
       request.keepsConnection = false
       return .complete(request)
     }
     return .head(request, isWanted ? settings.headLimits : settings.unwantedBodyLimits, isHeldBack: isHeldBack)
+  }
+
+  /// Whether a small body is taken of everybody: the credential is in it.
+  private static func isOpen(_ request: HTTPRequest) -> Bool {
+    guard request.head.framing != .none, case .success(let path) = request.path,
+      let action = find(path)?.route.action(for: request.head.method), action.takesBody, case .open = action.access
+    else { return false }
+    return true
   }
 
   /// Whether a body is read at its full size: for an endpoint that takes one, from someone who may use it. 20,000

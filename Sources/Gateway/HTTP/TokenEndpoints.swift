@@ -17,6 +17,9 @@ enum TokenEndpoints {
     }
     let claims: Claims
     do throws(TokenError) { claims = try Claims(members: members) } catch { throw Refusal(.badMessage, "\(error)") }
+    if let tier = claims.grants?.tier, call.context.credentials.access?.tiers[tier] == nil {
+      throw Refusal(.badMessage, "this hub has no tier \(tier)")
+    }
     guard claims.role != .ops else { throw Refusal(.forbidden, "the hub makes tokens for drivers and riders only") }
     guard !TripShare.isHolder(claims.subject) else {
       throw Refusal(.badMessage, "ids that begin with \(TripShare.prefix) are those of shared links")
@@ -31,6 +34,10 @@ enum TokenEndpoints {
   /// For whoever has a refresh token: it is the credential.
   static func refresh(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let signer = try call.context.requireSigner()
+    guard let time = TimeFormat(queryValue: call.query.text("time")) else {
+      throw Refusal(.badMessage, TimeFormat.queryHelp)
+    }
+    call.request.time = time
     let members = try call.object(atMost: call.context.limits.unwantedBodyBytes)
     guard let text = members["refreshToken"]?.string else { throw Refusal(.badMessage, "give refreshToken, a text") }
     let unitsOfCheck = call.context.credentials.access?.unitsOfCheck ?? 0

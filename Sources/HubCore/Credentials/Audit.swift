@@ -61,10 +61,13 @@ struct DurableAudit: Equatable {
   var leftOut: UInt64
 }
 
-/// Bounds what is written: so many entries a second of one identity, and of one address where there is none.
+/// Bounds what is written: so many entries a second of one identity, and of one address where there is none. A stranger
+/// may have any number of addresses, so all strangers together have a bound, too.
 struct AuditTrail {
   private var second: Int64 = .min
   private var counts: [UInt64: Int] = [:]
+  /// Entries of this second about nobody: of whom no credential was accepted.
+  private var strangers = 0
   /// Since the last one that was written.
   private var leftOut: UInt64 = 0
 
@@ -75,14 +78,19 @@ struct AuditTrail {
     if second != self.second {
       self.second = second
       counts.removeAll(keepingCapacity: true)
+      strangers = 0
     }
     let source = entry.source
     let key = source.actor?.hashValue(seed: 0) ?? ~source.address.hashValue(seed: 0)
     let count = counts[key, default: 0]
-    guard count < HubLimits.auditEntriesPerSecond, count > 0 || counts.count < HubLimits.auditedPerSecond else {
+    let isStranger = source.actor == nil && entry.target == nil
+    guard count < HubLimits.auditEntriesPerSecond, count > 0 || counts.count < HubLimits.auditedPerSecond,
+      !isStranger || strangers < HubLimits.auditedStrangersPerSecond
+    else {
       leftOut += 1
       return nil
     }
+    if isStranger { strangers += 1 }
     counts[key] = count + 1
     defer { leftOut = 0 }
     return DurableAudit(entry: entry, time: now.timestamp, leftOut: leftOut)

@@ -13,7 +13,7 @@ extension TokenFamily: Recorded {
       claims: Array((try reader.read() as String).utf8), created: try reader.read())
     serial = try reader.count()
     rotated = try reader.read()
-    graceEnds = rotated
+    lastAccessEnds = accessEnds
   }
 }
 

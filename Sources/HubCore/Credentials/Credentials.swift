@@ -8,13 +8,21 @@ struct Credentials: ~Copyable {
   private var families = Slab<TokenFamily>()
   private var familyOfID: [InlineText: Int] = [:]
   private var familiesOfSubject: [Identifier: [Int]] = [:]
-  private var revocations = Slab<Revocation>()
+  private var revocations = Slab<Entry>()
   private var revocationOfName: [RevokedName: Int] = [:]
   /// Those of ended families.
   private var endedFamilies = 0
   private var trail = AuditTrail()
+  /// The newest time that is known of a family: what was read back last.
+  private var newest = Timestamp(milliseconds: 0)
   /// What has changed of the revocations since it was taken last.
   private var change = RevocationChange(number: 1)
+
+  private struct Entry {
+    var revocation: Revocation
+    /// A deadline looks at it when its time is over, or before.
+    var isArmed = false
+  }
 
   init(limits: HubLimits) { self.limits = limits }
 
@@ -32,7 +40,7 @@ struct Credentials: ~Copyable {
 
   /// All that there are, for who begins to check tokens.
   func allRevocations() -> [Revocation] {
-    (0..<revocations.endIndex).filter { revocations.isInUse($0) }.map { revocations[$0] }
+    (0..<revocations.endIndex).filter { revocations.isInUse($0) }.map { revocations[$0].revocation }
   }
 
   // MARK: Questions
@@ -44,7 +52,7 @@ struct Credentials: ~Copyable {
     _ deadlines: inout Deadlines, counting counters: inout HubCounters
   ) -> CredentialAnswer {
     guard storage.hasRoom else {
-      if case .refresh(let id, _, _) = question { extendGrace(of: id, at: now.timestamp, storage) }
+      if case .refresh(let id, _, _) = question { extendGrace(of: id, at: now, storage) }
       counters.refusedForStorage += 1
       return .refused(
         ErrorReply(
@@ -139,7 +147,15 @@ struct Credentials: ~Copyable {
       throw ErrorReply(code: .unauthorized, message: "the refresh token was revoked")
     }
     let newest = families[index].serial
-    if serial + 1 == newest, now.timestamp < families[index].graceEnds { return .family(families[index], isNew: false) }
+    if serial + 1 == newest {
+      let ticket = families[index].ticket
+      if ticket > storage.storedThrough || storage.unanswered.contains(ticket) {
+        // Nobody has the answer yet.
+        families[index].graceEnds = now.uptime + HubLimits.refreshGrace
+        if ticket <= storage.storedThrough { families[index].ticket = 0 }
+      }
+      if now.uptime < families[index].graceEnds { return .family(families[index], isNew: false) }
+    }
     guard serial == newest else {
       counters.tokensReused += 1
       end(index, at: now, &storage, &deadlines)
@@ -147,6 +163,7 @@ struct Credentials: ~Copyable {
         code: .unauthorized, message: "the refresh token was used before: all tokens of its family have ended")
     }
     rotate(index, to: serial + 1, at: now.timestamp)
+    families[index].graceEnds = now.uptime + HubLimits.refreshGrace
     storage.write(.tokensRotated(id, serial: serial + 1, at: now.timestamp))
     families[index].ticket = storage.newest
     return .family(families[index], isNew: false)
@@ -155,23 +172,27 @@ struct Credentials: ~Copyable {
   private mutating func rotate(_ index: Int, to serial: UInt64, at time: Timestamp) {
     families[index].serial = serial
     families[index].rotated = time
-    families[index].graceEnds = time + HubLimits.refreshGraceMilliseconds
+    families[index].lastAccessEnds = max(families[index].lastAccessEnds, families[index].accessEnds)
   }
 
   /// The answer to the token before could not be given yet: its grace begins when it can.
-  private mutating func extendGrace(of id: InlineText, at now: Timestamp, _ storage: borrowing HubStorage) {
+  private mutating func extendGrace(of id: InlineText, at now: Moment, _ storage: borrowing HubStorage) {
     guard let index = familyOfID[id], families[index].ticket > storage.storedThrough else { return }
-    families[index].graceEnds = now + HubLimits.refreshGraceMilliseconds
+    families[index].graceEnds = now.uptime + HubLimits.refreshGrace
   }
 
   /// The family ends, and the access tokens that were made of it.
   private mutating func end(
     _ index: Int, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines
   ) {
-    let (id, ends) = (families[index].id, families[index].accessEnds + HubLimits.revocationMarginMilliseconds)
+    let (id, ends) = (families[index].id, families[index].lastAccessEnds + HubLimits.revocationMarginMilliseconds)
     storage.write(.tokenFamilyEnded(id))
     remove(family: index)
-    guard ends > now.timestamp, revocationOfName[.tokenID(id)] == nil else { return }
+    guard ends > now.timestamp else { return }
+    if let known = revocationOfName[.tokenID(id)] {
+      guard let until = revocations[known].revocation.until, until < ends else { return }
+      remove(revocation: known)
+    }
     let revocation = Revocation(.tokenID(id), until: ends, isOfEndedFamily: true)
     storage.write(.revocation(revocation))
     insert(revocation, at: now, &deadlines)
@@ -179,7 +200,7 @@ struct Credentials: ~Copyable {
 
   private mutating func insert(_ family: TokenFamily, at now: Moment, _ deadlines: inout Deadlines) {
     let index = place(family)
-    deadlines.arm(.tokenFamily, families.handle(of: index), at: now.uptime(at: family.refreshEnds))
+    deadlines.arm(.tokenFamily, families.handle(of: index), at: now.look(at: family.refreshEnds))
   }
 
   private mutating func place(_ family: TokenFamily) -> Int {
@@ -203,7 +224,7 @@ struct Credentials: ~Copyable {
   /// O(1).
   private func isRevoked(_ subject: Identifier, _ id: InlineText, at now: Timestamp) -> Bool {
     [.subject(subject), .tokenID(id)].contains { (name: RevokedName) in
-      revocationOfName[name].map { revocations[$0].until.map { $0 > now } ?? true } ?? false
+      revocationOfName[name].map { revocations[$0].revocation.until.map { $0 > now } ?? true } ?? false
     }
   }
 
@@ -212,8 +233,9 @@ struct Credentials: ~Copyable {
     _ counters: inout HubCounters
   ) throws(ErrorReply) -> CredentialAnswer {
     if let index = revocationOfName[revocation.name] {
-      if revocations[index].until == revocation.until { return .revoked(revocation, isNew: false) }
-      remove(revocation: index)
+      if revocations[index].revocation.until == revocation.until { return .revoked(revocation, isNew: false) }
+      replace(index, by: revocation, at: now, &storage, &deadlines)
+      return .revoked(revocation, isNew: true)
     } else if revocations.count - endedFamilies >= limits.revocations {
       counters.count(full: .revocations)
       throw ErrorReply(
@@ -224,25 +246,41 @@ struct Credentials: ~Copyable {
     return .revoked(revocation, isNew: true)
   }
 
+  /// In its place, so that however often an end is changed one deadline looks at it.
+  private mutating func replace(
+    _ index: Int, by revocation: Revocation, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines
+  ) {
+    storage.write(.revocation(revocation))
+    if revocations[index].revocation.isOfEndedFamily { endedFamilies -= 1 }
+    revocations[index].revocation = revocation
+    change.added.append(revocation)
+    arm(index, at: now, &deadlines)
+  }
+
   private mutating func insert(_ revocation: Revocation, at now: Moment, _ deadlines: inout Deadlines) {
     let index = place(revocation)
     change.added.append(revocation)
-    guard let until = revocation.until else { return }
-    deadlines.arm(.revocation, revocations.handle(of: index), at: now.uptime(at: until))
+    arm(index, at: now, &deadlines)
+  }
+
+  private mutating func arm(_ index: Int, at now: Moment, _ deadlines: inout Deadlines) {
+    guard !revocations[index].isArmed, let until = revocations[index].revocation.until else { return }
+    revocations[index].isArmed = true
+    deadlines.arm(.revocation, revocations.handle(of: index), at: now.look(at: until))
   }
 
   private mutating func place(_ revocation: Revocation) -> Int {
-    let index = revocations.insert(revocation)
+    let index = revocations.insert(Entry(revocation: revocation))
     revocationOfName[revocation.name] = index
     if revocation.isOfEndedFamily { endedFamilies += 1 }
     return index
   }
 
   private mutating func remove(revocation index: Int) {
-    let gone = revocations[index]
+    let gone = revocations[index].revocation
     revocationOfName[gone.name] = nil
     if gone.isOfEndedFamily { endedFamilies -= 1 }
-    revocations.remove(index, leaving: gone)
+    revocations.remove(index, leaving: Entry(revocation: gone))
     change.removed.append(gone.name)
   }
 
@@ -250,7 +288,7 @@ struct Credentials: ~Copyable {
     var found: [Revocation] = []
     var index = start
     while index < revocations.endIndex, found.count < limit {
-      if revocations.isInUse(index) { found.append(revocations[index]) }
+      if revocations.isInUse(index) { found.append(revocations[index].revocation) }
       index += 1
     }
     let hasMore = (index..<max(index, revocations.endIndex)).contains { revocations.isInUse($0) }
@@ -264,33 +302,37 @@ struct Credentials: ~Copyable {
     guard let index = families.current(handle) else { return }
     let ends = families[index].refreshEnds
     guard ends > now.timestamp else { return remove(family: index) }
-    deadlines.arm(.tokenFamily, handle, at: now.uptime(at: ends))
+    deadlines.arm(.tokenFamily, handle, at: now.look(at: ends))
   }
 
   /// A revocation's time may be over.
   mutating func checkRevocation(_ handle: Handle, at now: Moment, _ deadlines: inout Deadlines) {
-    guard let index = revocations.current(handle), let until = revocations[index].until else { return }
-    guard until > now.timestamp else { return remove(revocation: index) }
-    deadlines.arm(.revocation, handle, at: now.uptime(at: until))
+    guard let index = revocations.current(handle) else { return }
+    revocations[index].isArmed = false
+    if let until = revocations[index].revocation.until, until <= now.timestamp { return remove(revocation: index) }
+    arm(index, at: now, &deadlines)
   }
 
   // MARK: Reading back
 
-  // What the tables have no room for, because their limits are lower now, ends: who has it asks for new tokens. A
-  // revocation always has room: without it what was ended would begin again.
+  // That a family's time was over is not recorded: those that are read back are looked at when all are there. What there
+  // is no room for then, because the limit is lower now, ends: who has it asks for new tokens. A revocation always has
+  // room: without it what was ended would begin again.
 
   mutating func load(_ record: DurableRecord) {
     switch record {
     case .tokenFamily(let family):
-      if familyOfID[family.id] == nil, families.count < limits.tokenFamilies { _ = place(family) }
+      newest = max(newest, family.rotated)
+      if familyOfID[family.id] == nil { _ = place(family) }
     case .tokensRotated(let id, let serial, let time):
+      newest = max(newest, time)
       if let index = familyOfID[id] { rotate(index, to: serial, at: time) }
     case .tokenFamilyEnded(let id): if let index = familyOfID[id] { remove(family: index) }
     case .revocation(let revocation):
       if let index = revocationOfName[revocation.name] { remove(revocation: index) }
       _ = place(revocation)
     case .unrevoked(let name): if let index = revocationOfName[name] { remove(revocation: index) }
-    case .audit: break  // it is for who reads the journal
+    case .audit(let audit): newest = max(newest, audit.time)  // all else of it is for who reads the journal
     case .epoch, .trip, .tripForgotten, .eta, .event, .channel, .channelForgotten, .highestSequence, .fixes, .driver,
       .driverOffline, .driverForgotten, .highestTripNumber, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded,
       .offers, .offersForgotten:
@@ -298,27 +340,31 @@ struct Credentials: ~Copyable {
     }
   }
 
-  /// Ends the reading. Whose answer may have been lost with the hub before has its grace from now on.
+  /// Ends the reading. Where nothing that was recorded is later than a rotation's grace, its answer may have been lost
+  /// with the hub before: the grace begins anew.
   mutating func finishLoading(at start: Moment, _ deadlines: inout Deadlines) {
-    change = RevocationChange(number: change.number)
+    let known = (0..<families.endIndex).filter { families.isInUse($0) }
+    let ended = known.filter { families[$0].refreshEnds <= start.timestamp }
+    for index in ended { remove(family: index) }
+    if families.count > limits.tokenFamilies {
+      let oldest = known.filter { families.isInUse($0) }.sorted { families[$0].rotated < families[$1].rotated }
+      for index in oldest.prefix(families.count - limits.tokenFamilies) { remove(family: index) }
+    }
     for index in 0..<families.endIndex where families.isInUse(index) {
-      if families[index].rotated + HubLimits.restartMilliseconds > start.timestamp {
-        families[index].graceEnds = start.timestamp + HubLimits.refreshGraceMilliseconds
+      if families[index].rotated + HubLimits.refreshGrace / 1_000_000 > newest {
+        families[index].graceEnds = start.uptime + HubLimits.refreshGrace
       }
-      deadlines.arm(
-        .tokenFamily, families.handle(of: index), at: start.uptime(at: families[index].refreshEnds))
+      deadlines.arm(.tokenFamily, families.handle(of: index), at: start.look(at: families[index].refreshEnds))
     }
-    for index in 0..<revocations.endIndex where revocations.isInUse(index) {
-      guard let until = revocations[index].until else { continue }
-      deadlines.arm(.revocation, revocations.handle(of: index), at: start.uptime(at: until))
-    }
+    for index in 0..<revocations.endIndex where revocations.isInUse(index) { arm(index, at: start, &deadlines) }
+    change = RevocationChange(number: change.number)
   }
 
   /// All that is stored, in an order in which it can be read back.
   func forEachRecord<E: Error>(_ body: (DurableRecord) throws(E) -> Void) throws(E) {
     for index in 0..<families.endIndex where families.isInUse(index) { try body(.tokenFamily(families[index])) }
     for index in 0..<revocations.endIndex where revocations.isInUse(index) {
-      try body(.revocation(revocations[index]))
+      try body(.revocation(revocations[index].revocation))
     }
   }
 }
@@ -359,10 +405,10 @@ extension CredentialAnswer {
 }
 
 extension Moment {
-  /// The uptime at which the wall clock will show `time`, unless it is set (ns).
-  fileprivate func uptime(at time: Timestamp) -> Int64 {
-    let (ahead, overflow) = max(0, time.milliseconds - timestamp.milliseconds).multipliedReportingOverflow(
-      by: 1_000_000)
-    return overflow || ahead > Int64.max - uptime ? .max : uptime + ahead
+  /// When something is looked at that ends at `time` by the wall clock (uptime, ns): in an hour at the latest, so that
+  /// what has gone before its end leaves its deadline no longer than that.
+  fileprivate func look(at time: Timestamp) -> Int64 {
+    let ahead = min(max(0, time.milliseconds - timestamp.milliseconds), HubLimits.longestLookMilliseconds)
+    return uptime + ahead * 1_000_000
   }
 }

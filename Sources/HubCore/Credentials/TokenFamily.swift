@@ -21,8 +21,10 @@ public struct TokenFamily: Sendable, Equatable {
   public internal(set) var serial: UInt64 = 1
   /// When the newest tokens were made: what they say of their time counts from it.
   public internal(set) var rotated: Timestamp
-  /// Until then the refresh token before is answered as the newest was: its answer may have been lost.
-  var graceEnds: Timestamp
+  /// Until then (uptime, ns) the refresh token before is answered as the newest was: its answer may have been lost.
+  var graceEnds = Int64.min
+  /// When the last of its access tokens ends, whatever the clock has done since.
+  var lastAccessEnds: Timestamp
   /// The record of the newest rotation (`HubStorage.ticket`).
   var ticket: UInt64 = 0
 
@@ -33,7 +35,7 @@ public struct TokenFamily: Sendable, Equatable {
     self.claims = claims
     self.created = created
     rotated = created
-    graceEnds = created
+    lastAccessEnds = created + HubLimits.accessTokenMilliseconds
   }
 
   /// When the newest access token ends.

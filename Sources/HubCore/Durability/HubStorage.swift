@@ -29,6 +29,8 @@ struct HubStorage: ~Copyable {
   let looksUp: Bool
   private(set) var condition = StorageCondition.good
   private(set) var held = HeldOutputs()
+  /// The records whose answers were refused last because nothing could be stored.
+  private(set) var unanswered: ClosedRange<UInt64> = 0...0
   /// Inputs among what is held.
   private(set) var parked = 0
   /// What waited is being handled.
@@ -134,6 +136,7 @@ struct HubStorage: ~Copyable {
   /// Whoever waits for an answer, oldest first, waits no longer. Events go on waiting.
   mutating func takeAnswers() -> [HeldOutputs.Held] {
     parked = 0
+    if held.answers > 0 { unanswered = storedThrough + 1...max(newest, storedThrough + 1) }
     return held.takeAnswers()
   }
 }

@@ -29,7 +29,7 @@ extension Hub {
       let driver = input.actor.role == .driver ? drivers.find(input.actor.id) : nil
       let request = try offersRequest(in: input.report, by: input.actor)
       let outcome = try trips.apply(
-        offers.entitling(input, driver), beginner: driver.map { drivers.beginner($0) }, at: now, counting: &counters)
+        offers.entitling(input, driver, at: now.uptime), beginner: driver.map { drivers.beginner($0) }, at: now, counting: &counters)
       switch outcome {
       case .unchanged(let state):
         acknowledge(
