@@ -162,9 +162,9 @@ public struct HubLimits: Sendable, Equatable {
   static let auditEntriesPerSecond = 10
   static let auditedPerSecond = 1000
   static let auditedStrangersPerSecond = 100
-  /// How long access and refresh tokens hold; how long the refresh token before the newest is answered as that was (ns);
-  /// how much longer than a token its revocation stays, for clocks that differ; and after what time at the latest it is
-  /// looked at whether something has ended.
+  /// How long access and refresh tokens hold; how long the refresh token before the newest is answered as that was, in
+  /// ns; how much longer than a token its revocation stays, for clocks that differ; and after what time at the latest
+  /// it is looked at whether something has ended.
   static let accessTokenMilliseconds: Int64 = 900_000
   static let refreshTokenMilliseconds: Int64 = 30 * 86_400_000
   static let refreshGrace: Int64 = 10_000_000_000

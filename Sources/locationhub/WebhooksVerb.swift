@@ -11,7 +11,7 @@ let webhooks = Verb(
     Shows how far a hub's webhooks and streams are, or has one of them deliver again.
     list: each with its state, its place in the journal, channels that are behind, and dead letters.
     dead: the events that were given up: time, id, channel, reason.
-    enable: after its receiver answered 410.
+    enable: after its receiver answered 410; at the hub's next start or SIGHUP, as replay.
     replay: the event with this webhook-id, and all behind it, are sent once more, with the ids that they had.
     """,
   options: [Option("data", "DIR", "the folder of the hub's journal (./data)")],

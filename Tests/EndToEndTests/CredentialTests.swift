@@ -121,10 +121,36 @@ extension EndToEnd.Credentials {
     try connection.send(
       "POST /v1/tokens HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(stolen)\r\n"
         + "Content-Length: \(body.utf8.count)\r\n\r\n\(body.prefix(3))")
-    try hub.hub.metrics { $0.credentialChecks >= 1 }
+    try hub.hub.metrics { $0["credential_checks_total"] == 1 }
     #expect(try send(hub, "POST", "/v1/revocations", try hub.token(.ops, "o"), #"{"jti":"stolen"}"#).status == 201)
     try connection.send(String(body.dropFirst(3)))
     #expect(try connection.readResponse().status == 401)
+  }
+
+  @Test("a client that waits for leave to send its refresh token is told to go on")
+  func expect() throws {
+    let hub = try hub()
+    let (_, token) = try begin(hub, #"{"sub":"r1","role":"rider"}"#)
+    let body = #"{"refreshToken":"\#(token)"}"#
+    let connection = try hub.hub.connect()
+    try connection.send(
+      "POST /v1/tokens/refresh HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+        + "Content-Length: \(body.utf8.count)\r\n\r\n")
+    #expect(try connection.readResponse().status == 100)
+    try connection.send(body)
+    #expect(try connection.readResponse().status == 200)
+  }
+
+  @Test("a phone's key ends with its driver's revocation")
+  func deviceKey() throws {
+    let secret = "device-key-of-thirty-two-characters"
+    let line = DeviceKeys.line(of: Identifier("D1")!, secret: secret)
+    let devices = try DeviceKeys(parsing: Array(line.utf8))
+    let hub = try hub { $0.tokens?.devices = devices }
+    let target = "/v1/osmand?lat=48&lon=11&key=\(secret)"
+    #expect(try send(hub, "GET", target).status == 200)
+    #expect(try send(hub, "POST", "/v1/revocations", try hub.token(.ops, "o"), #"{"sub":"D1"}"#).status == 201)
+    #expect(try send(hub, "GET", target).status == 401)
   }
 
   @Test("what is asked wrongly, or by whom it is not for, is refused in words")

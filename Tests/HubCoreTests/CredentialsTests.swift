@@ -167,6 +167,62 @@ extension CredentialAnswer? {
     #expect(bench.refresh("f2", 2).refusal == .unauthorized)
   }
 
+  @Test(
+    "however long a hub was down, the answer that was lost with it is given again for 10 s", arguments: [1.0, 3600])
+  func outage(seconds: Double) throws {
+    var bench = try DurableBench()
+    bench.begin("f1")
+    bench.begin("f2")
+    #expect(bench.refresh("f2", 1).serial == 2)
+    bench.advance(seconds: 11)
+    #expect(bench.refresh("f1", 1).serial == 2)
+    bench = try bench.restarted(after: seconds)
+    #expect(bench.refresh("f2", 1).refusal == .unauthorized, "others were answered behind that")
+    bench.advance(seconds: 9)
+    #expect(bench.refresh("f1", 1).serial == 2)
+    bench.advance(seconds: 2)
+    #expect(bench.refresh("f1", 1).refusal == .unauthorized)
+  }
+
+  @Test("families whose time was over while the hub was down take no newer one's place")
+  func expiredFamilies() throws {
+    var limits = HubLimits()
+    limits.tokenFamilies = 2
+    let bench = try DurableBench(limits: limits)
+    for number in 1...2 { bench.begin("old\(number)") }
+    bench.advance(seconds: 31 * 86_400)
+    for _ in 0..<3 { bench.turn([]) }
+    for number in 1...2 { bench.begin("new\(number)") }
+    let next = try DurableBench(reading: bench.submitted, uptime: bench.now.uptime + 1_000_000_000, limits: limits)
+    for number in 1...2 { #expect(next.refresh("new\(number)", 1).serial == 2) }
+  }
+
+  @Test("what is revoked again and again, until another time, costs one place and one deadline")
+  func repeated() throws {
+    let bench = try DurableBench()
+    for number in 0..<1000 {
+      let until = bench.now.timestamp + Int64(100_000 + number)
+      _ = bench.ask(.revoke(Revocation(name("t1"), until: until)), .revoke, stores: false)
+    }
+    #expect(bench.revocations() == [name("t1")] && bench.hub.deadlines.count <= 1)
+    bench.store()
+    bench.advance(seconds: 102)
+    bench.turn([])
+    #expect(bench.revocations() == [])
+  }
+
+  @Test("ending a family ends its access tokens, whatever end they had been revoked until before")
+  func shorter() throws {
+    let bench = try DurableBench()
+    bench.begin("f1")
+    let soon = bench.now.timestamp + 2_000
+    _ = bench.ask(.revoke(Revocation(name("f1"), until: soon)), .revoke)
+    _ = bench.ask(.end(of: id("R1")), .endTokens)
+    bench.advance(seconds: 60)
+    bench.turn([])
+    #expect(bench.revocations() == [name("f1")])
+  }
+
   @Test("all outlets hear of what is revoked, before the one who asked is answered")
   func told() throws {
     let bench = try DurableBench(loops: 2)

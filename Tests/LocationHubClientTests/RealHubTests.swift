@@ -180,8 +180,8 @@ private final class TestHub {
       var place = fix(60)
       place.coordinate = Coordinate(latitude: 48 + 0.001 * Double(number), longitude: 11)!
       driver.send(place)
-      _ = await wait(driver.backlog) { $0.fixes == 0 }
     }
+    try await hub.metrics(have: "locationhub_fixes_total{outcome=\"accepted\"} 2")
     var (first, second) = (drivers[0].offers.makeAsyncIterator(), drivers[1].offers.makeAsyncIterator())
     try await hub.metrics(have: "locationhub_subscriptions 2")
     var request = URLRequest(url: try #require(URL(string: "http://127.0.0.1:\(hub.port)/v1/trips?role=ops&id=o1")))

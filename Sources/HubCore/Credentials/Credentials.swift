@@ -1,6 +1,6 @@
 // Tokens that the hub makes, and tokens that are revoked. Each method decides and changes what is kept here, and writes
 // the records of it; its caller shows nothing of it before they are stored.
-public import HubBytes
+import HubBytes
 import HubMessages
 
 struct Credentials: ~Copyable {
@@ -8,7 +8,7 @@ struct Credentials: ~Copyable {
   private var families = Slab<TokenFamily>()
   private var familyOfID: [InlineText: Int] = [:]
   private var familiesOfSubject: [Identifier: [Int]] = [:]
-  private var revocations = Slab<Entry>()
+  private var revocations = Slab<KeptRevocation>()
   private var revocationOfName: [RevokedName: Int] = [:]
   /// Those of ended families.
   private var endedFamilies = 0
@@ -17,12 +17,6 @@ struct Credentials: ~Copyable {
   private var newest = Timestamp(milliseconds: 0)
   /// What has changed of the revocations since it was taken last.
   private var change = RevocationChange(number: 1)
-
-  private struct Entry {
-    var revocation: Revocation
-    /// A deadline looks at it when its time is over, or before.
-    var isArmed = false
-  }
 
   init(limits: HubLimits) { self.limits = limits }
 
@@ -149,7 +143,7 @@ struct Credentials: ~Copyable {
     let newest = families[index].serial
     if serial + 1 == newest {
       let ticket = families[index].ticket
-      if ticket > storage.storedThrough || storage.unanswered.contains(ticket) {
+      if ticket > storage.storedThrough || ticket > 0 && storage.unanswered.contains(ticket) {
         // Nobody has the answer yet.
         families[index].graceEnds = now.uptime + HubLimits.refreshGrace
         if ticket <= storage.storedThrough { families[index].ticket = 0 }
@@ -270,7 +264,7 @@ struct Credentials: ~Copyable {
   }
 
   private mutating func place(_ revocation: Revocation) -> Int {
-    let index = revocations.insert(Entry(revocation: revocation))
+    let index = revocations.insert(KeptRevocation(revocation: revocation))
     revocationOfName[revocation.name] = index
     if revocation.isOfEndedFamily { endedFamilies += 1 }
     return index
@@ -280,7 +274,7 @@ struct Credentials: ~Copyable {
     let gone = revocations[index].revocation
     revocationOfName[gone.name] = nil
     if gone.isOfEndedFamily { endedFamilies -= 1 }
-    revocations.remove(index, leaving: Entry(revocation: gone))
+    revocations.remove(index, leaving: KeptRevocation(revocation: gone))
     change.removed.append(gone.name)
   }
 
@@ -315,9 +309,9 @@ struct Credentials: ~Copyable {
 
   // MARK: Reading back
 
-  // That a family's time was over is not recorded: those that are read back are looked at when all are there. What there
-  // is no room for then, because the limit is lower now, ends: who has it asks for new tokens. A revocation always has
-  // room: without it what was ended would begin again.
+  // That a family's time was over is not recorded: those that are read back are looked at when all are there. What has
+  // no room then, because the limit is lower now, ends: who has it asks for new tokens. A revocation always has room:
+  // without it what was ended would begin again.
 
   mutating func load(_ record: DurableRecord) {
     switch record {
@@ -365,41 +359,6 @@ struct Credentials: ~Copyable {
     for index in 0..<families.endIndex where families.isInUse(index) { try body(.tokenFamily(families[index])) }
     for index in 0..<revocations.endIndex where revocations.isInUse(index) {
       try body(.revocation(revocations[index].revocation))
-    }
-  }
-}
-
-extension CredentialQuestion {
-  /// Whose tokens it is about, or which.
-  fileprivate var target: InlineText? {
-    switch self {
-    case .begin(let family): family.subject.text
-    case .refresh(_, let subject, _), .families(let subject), .end(let subject): subject.text
-    case .revoke(let revocation): revocation.name.text
-    case .revocations: nil
-    case .unrevoke(let name): name.text
-    }
-  }
-}
-
-extension RevokedName {
-  /// The `sub` or the `jti`.
-  public var text: InlineText {
-    switch self {
-    case .subject(let id): id.text
-    case .tokenID(let id): id
-    }
-  }
-}
-
-extension CredentialAnswer {
-  /// The status that it is answered with over HTTP.
-  public var status: Int {
-    switch self {
-    case .family(_, let isNew), .revoked(_, let isNew): isNew ? 201 : 200
-    case .families, .ended, .revocations: 200
-    case .unrevoked: 204
-    case .refused(let error): Int(error.code.facts.status)
     }
   }
 }

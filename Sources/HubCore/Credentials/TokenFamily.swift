@@ -69,6 +69,13 @@ public struct Revocation: Sendable, Equatable {
   }
 }
 
+/// A revocation in its table.
+struct KeptRevocation {
+  var revocation: Revocation
+  /// A deadline looks at it when its time is over, or before.
+  var isArmed = false
+}
+
 /// What has changed of the revocations, for all who check tokens.
 public struct RevocationChange: Sendable, Equatable {
   /// One more than that of the change before.
@@ -104,4 +111,39 @@ public enum CredentialAnswer: Sendable {
   case revocations([Revocation], next: Int?)
   case unrevoked
   case refused(ErrorReply)
+}
+
+extension CredentialQuestion {
+  /// Whose tokens it is about, or which.
+  var target: InlineText? {
+    switch self {
+    case .begin(let family): family.subject.text
+    case .refresh(_, let subject, _), .families(let subject), .end(let subject): subject.text
+    case .revoke(let revocation): revocation.name.text
+    case .revocations: nil
+    case .unrevoke(let name): name.text
+    }
+  }
+}
+
+extension RevokedName {
+  /// The `sub` or the `jti`.
+  public var text: InlineText {
+    switch self {
+    case .subject(let id): id.text
+    case .tokenID(let id): id
+    }
+  }
+}
+
+extension CredentialAnswer {
+  /// The status that it is answered with over HTTP.
+  public var status: Int {
+    switch self {
+    case .family(_, let isNew), .revoked(_, let isNew): isNew ? 201 : 200
+    case .families, .ended, .revocations: 200
+    case .unrevoked: 204
+    case .refused(let error): Int(error.code.facts.status)
+    }
+  }
 }

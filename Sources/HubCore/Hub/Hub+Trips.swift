@@ -26,10 +26,10 @@ extension Hub {
   mutating func handle(_ input: TripStatusInput) {
     do throws(ErrorReply) {
       try requireRoom("this hub cannot store moves now; send it again")
-      let driver = input.actor.role == .driver ? drivers.find(input.actor.id) : nil
+      let mover = input.actor.role == .driver ? drivers.find(input.actor.id) : nil
       let request = try offersRequest(in: input.report, by: input.actor)
       let outcome = try trips.apply(
-        offers.entitling(input, driver, at: now.uptime), beginner: driver.map { drivers.beginner($0) }, at: now, counting: &counters)
+        offers.entitling(input, mover, now), beginner: mover.map { drivers.beginner($0) }, at: now, counting: &counters)
       switch outcome {
       case .unchanged(let state):
         acknowledge(

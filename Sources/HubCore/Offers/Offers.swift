@@ -179,11 +179,12 @@ struct Offers: ~Copyable {
   // MARK: Answers of drivers
 
   /// A move as it counts: an open offer entitles its driver to the trip. `driver` is who sends it, where one does.
-  func entitling(_ input: TripStatusInput, _ driver: Int?, at now: Int64) -> TripStatusInput {
-    guard let driver, let search = byDriver[UInt32(driver)], slab[search].tripID == input.report.tripID,
-      slab[search].asked.contains(where: { $0.isOpen && $0.driver.map { Int($0.index) } == driver && $0.deadline > now }
-      )
-    else { return input }
+  func entitling(_ input: TripStatusInput, _ driver: Int?, _ now: Moment) -> TripStatusInput {
+    guard let driver, let search = byDriver[UInt32(driver)], slab[search].tripID == input.report.tripID else {
+      return input
+    }
+    let own = slab[search].asked.first { $0.isOpen && $0.driver.map { Int($0.index) } == driver }
+    guard let own, own.deadline > now.uptime else { return input }
     var entitled = input
     entitled.tripIsGranted = true
     return entitled
