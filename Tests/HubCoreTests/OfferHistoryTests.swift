@@ -13,7 +13,7 @@ import Testing
   @Test("Histories of offers keep what is promised, and reach each end of an offer and of a search")
   func histories() throws {
     var reached: [String: Int] = [:]
-    for seed in 0..<40 as Range<UInt64> {
+    for seed in 0..<64 as Range<UInt64> {
       var history = OfferHistory(seed: seed)
       do { try history.run(steps: 220) } catch { throw Broken("seed \(seed): \(error)") }
       for (word, count) in history.reached { reached[word, default: 0] += count }
