@@ -72,14 +72,16 @@ final class HubEngine {
   }
 
   func report(_ status: DriverStatusReport, _ answer: @escaping (Result<Void, HubError>) -> Void) {
-    guard requests.count < HubEngine.maximumRequests, let id = session.send(status) else {
-      return answer(.failure(HubError(.full, "too much waits for its answer", retry: .later(after: nil))))
-    }
-    requests[id] = .ack(answer)
+    send({ session.send(status) }, answer)
   }
 
   func decline(_ trip: TripID, _ answer: @escaping (Result<Void, HubError>) -> Void) {
-    guard requests.count < HubEngine.maximumRequests, let id = session.send(OfferDecline(tripID: trip)) else {
+    send({ session.send(OfferDecline(tripID: trip)) }, answer)
+  }
+
+  /// Sends what the hub acknowledges, unless too much waits for that already.
+  private func send(_ message: () -> MessageID?, _ answer: @escaping (Result<Void, HubError>) -> Void) {
+    guard requests.count < HubEngine.maximumRequests, let id = message() else {
       return answer(.failure(HubError(.full, "too much waits for its answer", retry: .later(after: nil))))
     }
     requests[id] = .ack(answer)
@@ -111,7 +113,9 @@ final class HubEngine {
   func received(_ envelope: borrowing ServerEnvelope, _ now: Moment) {
     switch envelope.message {
     case .publication(let publication):
-      if case .offer(let offer) = publication.body { offers.published(offer) } else {
+      if case .offer(let offer) = publication.body {
+        offers.published(offer)
+      } else {
         feeds.published(publication, session)
       }
     case .reply(let reply): replied(reply, now)

@@ -19,7 +19,7 @@ let journal = Verb(
     """,
   options: [
     Option("since", "TIME", "export: from the segment on in which this time is (RFC 3339, or ms since 1970)"),
-    Option("audit", nil, "export: only who made, refreshed, ended and revoked tokens, and was refused (protocol/tokens.md)"),
+    Option("audit", nil, "export: only who asked what about tokens, and with what outcome (protocol/tokens.md)"),
   ],
   run: runJournal)
 
@@ -159,7 +159,7 @@ private func export(_ files: DiskFiles, since: Timestamp?, isAudit: Bool) throws
   do throws(JournalError) {
     try unsafe forEachGroup(of: files, limits: JournalLimits(), since: since?.milliseconds ?? .min) {
       (number, records) throws(InvalidPayload) in
-      try asPayload { () throws(RecordError) in 
+      try asPayload { () throws(RecordError) in
         try unsafe RecordJSON.write(records, group: number, onlyAudit: isAudit, into: &output)
       }
       flush(over: 1 << 16)

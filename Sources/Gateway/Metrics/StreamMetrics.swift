@@ -9,10 +9,9 @@ extension Metric {
       help: "Events by outcome: stored, refused (tried again, or given up); repeated: stored before, and dropped."
     ) { reading in
       reading.streams.map {
-        $0.flatMap { stream in
-          [("stored", stream.stored - stream.repeats), ("repeated", stream.repeats), ("refused", stream.refused)].map {
-            outcome, count in ("", "\(stream.name)\",outcome=\"\(outcome)", .count(count)) as Sample
-          }
+        $0.flatMap {
+          outcomes(
+            of: $0.name, [("stored", $0.stored - $0.repeats), ("repeated", $0.repeats), ("refused", $0.refused)])
         }
       }
     },
@@ -22,9 +21,8 @@ extension Metric {
     ) { reading in
       reading.streams.map {
         $0.flatMap { stream in
-          (stream.positionsSent.map { [("sent", $0), ("left_out", stream.positionsLeftOut)] } ?? []).map {
-            outcome, count in ("", "\(stream.name)\",outcome=\"\(outcome)", .count(count)) as Sample
-          }
+          outcomes(
+            of: stream.name, stream.positionsSent.map { [("sent", $0), ("left_out", stream.positionsLeftOut)] } ?? [])
         }
       }
     },

@@ -8,11 +8,7 @@ extension Metric {
       help: "Tries to deliver an event by outcome: delivered, failed (tried again, or given up)."
     ) { reading in
       reading.webhooks.map {
-        $0.flatMap { hook in
-          [("delivered", hook.delivered), ("failed", hook.failed)].map { outcome, count in
-            ("", "\(hook.name)\",outcome=\"\(outcome)", .count(count)) as Sample
-          }
-        }
+        $0.flatMap { outcomes(of: $0.name, [("delivered", $0.delivered), ("failed", $0.failed)]) }
       }
     },
     ofWebhook("webhook_seconds_total", { $0.nanoseconds }, "Time from the begin of a try to its answer, of all tries."),
@@ -30,6 +26,11 @@ extension Metric {
     ofWebhook("webhook_enabled", { $0.isEnabled ? 1 : 0 }, "0 where its receiver has answered 410."),
     ofWebhook("webhook_probing", { $0.isProbing ? 1 : 0 }, "1 where it seems to be down, and is asked one at a time."),
   ]
+
+  /// A sample for each outcome of a webhook or stream.
+  static func outcomes(of name: String, _ counts: [(outcome: String, count: UInt64)]) -> [Sample] {
+    counts.map { ("", "\(name)\",outcome=\"\($0.outcome)", .count($0.count)) }
+  }
 
   private static func ofWebhook(
     _ name: String, _ read: @escaping @Sendable (WebhookFigures) -> UInt64, _ help: String

@@ -64,8 +64,14 @@ struct DurableAudit: Equatable {
 /// Bounds what is written: so many entries a second of one identity, and of one address where there is none. A stranger
 /// may have any number of addresses, so all strangers together have a bound, too.
 struct AuditTrail {
+  /// An identity, or an address, which has no role. Compared whole: nobody can choose a name that uses up another's.
+  private struct Key: Hashable {
+    let role: UInt8?
+    let text: InlineText
+  }
+
   private var second: Int64 = .min
-  private var counts: [UInt64: Int] = [:]
+  private var counts: [Key: Int] = [:]
   /// Entries of this second about nobody: of whom no credential was accepted.
   private var strangers = 0
   /// Since the last one that was written.
@@ -81,7 +87,7 @@ struct AuditTrail {
       strangers = 0
     }
     let source = entry.source
-    let key = source.actor?.hashValue(seed: 0) ?? ~source.address.hashValue(seed: 0)
+    let key = Key(role: source.actor?.role.rawValue, text: source.actor?.id.text ?? source.address)
     let count = counts[key, default: 0]
     let isStranger = source.actor == nil && entry.target == nil
     guard count < HubLimits.auditEntriesPerSecond, count > 0 || counts.count < HubLimits.auditedPerSecond,
