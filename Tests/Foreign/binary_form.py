@@ -95,7 +95,7 @@ class Reader:
     TYPES = {
         1: "connected", 2: "subscribed", 3: "unsubscribed", 4: "ack", 5: "pong", 6: "sampling", 7: "error", 8: "result",
         16: "eta_update", 17: "trip_update", 18: "notification", 19: "area_update", 20: "names",
-        21: "raw_fix", 22: "counts_update", 23: "stats",
+        21: "raw_fix", 22: "counts_update", 23: "stats", 24: "offer", 25: "offer_withdrawn",
     }
 
     def __init__(self):
