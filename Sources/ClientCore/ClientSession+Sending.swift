@@ -77,9 +77,10 @@ extension ClientSession {
   }
 
   /// Subscribes, now and after every break from where this client is; false at the limit of subscriptions.
+  /// `isEventsOnly`: no positions and ETAs.
   @discardableResult
-  public func subscribe(_ channel: Channel, resume: ResumePoint? = nil) -> Bool {
-    subscriptions.add(channel, resume: resume, limit: limits.subscriptions)
+  public func subscribe(_ channel: Channel, resume: ResumePoint? = nil, isEventsOnly: Bool = false) -> Bool {
+    subscriptions.add(channel, resume: resume, isEventsOnly: isEventsOnly, limit: limits.subscriptions)
   }
 
   /// Ends a subscription; false where there is none.
@@ -171,7 +172,8 @@ extension ClientSession {
         .subscribe(
           Subscribe(
             channel: subscription.channel, resume: subscription.viewID == nil ? subscription.resume : nil,
-            viewID: subscription.viewID)), number: number, connection, now, &buffer)
+            viewID: subscription.viewID, isEventsOnly: subscription.isEventsOnly)), number: number, connection, now,
+        &buffer)
     }
     guard now.uptime >= connection.queueNotBefore else { return }
     while buffer.count < end, let index = queue.next(), writeEntry(index, connection, now, &buffer) {}

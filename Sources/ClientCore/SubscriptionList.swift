@@ -11,6 +11,7 @@ struct SubscriptionList {
     var viewID: InlineText?
     /// Where the next request resumes: the last event seen, and the life it belongs to.
     var resume: ResumePoint?
+    var isEventsOnly = false
     var request = Request.due(notBefore: .min)
     /// How often in a row it was refused, to be asked for again.
     var failures = 0
@@ -36,14 +37,15 @@ struct SubscriptionList {
   private var lastHit = 0
 
   /// Subscribes; false at the limit. A channel that is there already is asked for again.
-  mutating func add(_ channel: Channel, resume: ResumePoint?, limit: Int) -> Bool {
+  mutating func add(_ channel: Channel, resume: ResumePoint?, isEventsOnly: Bool, limit: Int) -> Bool {
     if let index = find(channel) {
       if let resume { list[index].resume = resume }
+      list[index].isEventsOnly = isEventsOnly
       list[index].request = .due(notBefore: .min)
       return true
     }
     guard list.count < limit else { return false }
-    list.append(Subscription(channel: channel, resume: resume))
+    list.append(Subscription(channel: channel, resume: resume, isEventsOnly: isEventsOnly))
     return true
   }
 

@@ -172,8 +172,10 @@ public final class ClientLoop {
   public func send(_ batch: LocationBatch, from client: ClientID) -> MessageID? { marked(client).send(batch) }
 
   @discardableResult
-  public func subscribe(_ client: ClientID, to channel: Channel, resume: ResumePoint? = nil) -> Bool {
-    marked(client).subscribe(channel, resume: resume)
+  public func subscribe(
+    _ client: ClientID, to channel: Channel, resume: ResumePoint? = nil, isEventsOnly: Bool = false
+  ) -> Bool {
+    marked(client).subscribe(channel, resume: resume, isEventsOnly: isEventsOnly)
   }
 
   @discardableResult

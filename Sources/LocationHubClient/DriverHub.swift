@@ -146,8 +146,7 @@ public final class DriverHub: Sendable {
     return try await answer.value()
   }
 
-  /// Trips that the hub offers to this driver; see `OfferFeed`. While it is read the hub sends the driver's own
-  /// positions back, too, which are dropped here.
+  /// Trips that the hub offers to this driver; see `OfferFeed`.
   public var offers: OfferFeed { OfferFeed(runner: runner) }
 
   /// Takes an offered trip: a move, which is kept and sent as every move is.

@@ -72,7 +72,7 @@ final class OfferDesk {
   /// Asks the hub for what it was not asked for yet; the session asks again by itself after each break.
   func settle(_ session: ClientSession) {
     guard !isAsked, !readers.isEmpty, let channel else { return }
-    isAsked = session.subscribe(channel)
+    isAsked = session.subscribe(channel, isEventsOnly: true)
   }
 
   func subscribed(_ answer: Subscribed) {

@@ -161,14 +161,18 @@ public struct Subscribe: Sendable, Equatable {
   public var viewID: InlineText?
   /// Characters of the geohashes of a view's cells, within `Channel.areaPrecisions`; nil leaves it to the hub.
   public var precision: Int?
+  /// Events come, states do not: no positions, no ETAs.
+  public var isEventsOnly: Bool
 
   public init(
-    channel: Channel, resume: ResumePoint? = nil, viewID: InlineText? = nil, precision: Int? = nil
+    channel: Channel, resume: ResumePoint? = nil, viewID: InlineText? = nil, precision: Int? = nil,
+    isEventsOnly: Bool = false
   ) {
     self.channel = channel
     self.resume = resume
     self.viewID = viewID
     self.precision = precision
+    self.isEventsOnly = isEventsOnly
   }
 }
 

@@ -105,6 +105,8 @@ public struct Subscribed: Sendable, Equatable {
   public var snapshot: Snapshot?
   /// Nothing more will come on the channel; not on the wire, where `unsubscribed` follows.
   public var isOver = false
+  /// The subscriber wants no states; not on the wire, for it has said so itself.
+  public var isEventsOnly = false
   /// Of `stats`: the seconds before, the oldest first.
   public var history: [HubFigures]?
 

@@ -178,7 +178,7 @@ final class Fleet: ClientLoopDelegate {
           client: client, id: driver.id, simulated: simulated, start: now.uptime + offset * 1_000_000,
           shift: Shift(seed: options.seed, index: index),
           answers: OfferAnswers(seed: options.seed, index: index)))
-      if plan.hasTrips { clients.subscribe(client, to: .driver(driver.id)) }
+      if plan.hasTrips { clients.subscribe(client, to: .driver(driver.id), isEventsOnly: true) }
       if plan.head > 0 { catchUp(index) }
       clients.schedule(client, at: nextDue(index, after: now.uptime))
     }

@@ -63,6 +63,39 @@ extension EndToEnd.Offers {
     #expect(try hub.post("/v1/trips/T1/offers?\(ops)", "").status == 409)
   }
 
+  @Test("a driver that wants events alone is not sent its own positions, and hears what it is offered")
+  func eventsOnly() throws {
+    let hub = try TestHub()
+    let (driver, watcher) = (try hub.driver("d1"), try hub.ops("o2"))
+    func drive(_ step: Int) throws {
+      let now = Int(Date().timeIntervalSince1970 * 1000) + step
+      let place = 11.575 + Double(step) * 1e-5
+      let sent = try driver.send(
+        "location_update", ["latitude": 48.137, "longitude": place, "accuracy": 5, "timestamp": now], timestamp: now)
+      #expect(try watcher.skip(to: "driver_location").string("driverId") == "d1", "\(sent)")
+    }
+    func subscribe(_ payload: [String: Any]) throws {
+      _ = try driver.send("subscribe", payload)
+      _ = try driver.skip(to: "subscribed")
+    }
+    try watcher.subscribe("driver:d1")
+    try subscribe(["channel": "driver:d1", "eventsOnly": true])
+    for step in 1...3 { try drive(step) }
+    let place = #"{"latitude":48.137,"longitude":11.575}"#
+    #expect(try hub.post("/v1/trips?\(ops)", #"{"tripId":"T1","pickup":\#(place),"offer":{}}"#).status == 201)
+    var seen: Set<String> = []
+    while !seen.contains("offer") { if case .message(let message) = try driver.next() { seen.insert(message.type) } }
+    #expect(!seen.contains("driver_location"))
+    // Asked for anew without the word, states come again.
+    try subscribe(["channel": "driver:d1"])
+    try drive(4)
+    _ = try driver.skip(to: "driver_location")
+    let counted = try hub.metrics()
+    #expect(counted["subscriptions"] == 2 && counted["positions_out_total"] == 5)
+    // Over HTTP, too.
+    #expect(try hub.get("/v1/events?channel=driver:d1&eventsOnly=yes&\(ops)").status == 400)
+  }
+
   @Test("a rider requests a trip with offers; when nobody is near it hears so at once", arguments: loopCounts)
   func unserved(loops: Int) throws {
     let hub = try TestHub(loops: loops)

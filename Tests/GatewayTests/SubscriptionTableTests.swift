@@ -25,6 +25,17 @@ import Testing
     #expect(session.count == 0 && table.count == 0)
   }
 
+  @Test("what is asked for anew is for events alone, or not, as it is said last")
+  func eventsOnly() {
+    var table = SubscriptionTable()
+    var session = SessionSubscriptions()
+    for isEventsOnly in [true, false, true] {
+      _ = table.add(connection(1), encoding: apple, to: channel(5), isEventsOnly: isEventsOnly, of: &session)
+      #expect(table.subscribers(of: channel(5)).map(\.isEventsOnly) == [isEventsOnly])
+    }
+    #expect(table.count == 1)
+  }
+
   @Test("a channel that nobody ever listened to has no subscribers")
   func unknownChannel() {
     #expect(SubscriptionTable().subscribers(of: channel(1_000_000)).isEmpty)

@@ -81,6 +81,20 @@ test('a driver hears what it is offered and what of it holds no more, once and i
   assert.equal(socket.last('trip_status').payload.status, 'accepted');
 });
 
+test('who waits for offers is sent events alone, until positions are wanted as well', async () => {
+  const { socket, hub } = await following(hub => hub.offers('D1')), asked = () => socket.last('subscribe').payload;
+  assert.equal(asked().eventsOnly, true);
+  hub.offers('D1');
+  assert.equal(socket.of('subscribe').length, 1);
+  hub.driver('D1');
+  await settled();
+  assert.equal(socket.of('subscribe').length, 2);
+  assert.equal(asked().eventsOnly, undefined);
+  hub.offers('D1');
+  await settled();
+  assert.equal(socket.of('subscribe').length, 2, 'positions go on');
+});
+
 test('a gap that a state shows by `after` is asked for, at most once a second', async () => {
   const world = await following(), { socket } = world;
   for (let n = 0; n < 5; n++) {

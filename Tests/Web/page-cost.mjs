@@ -1,14 +1,14 @@
 // What open pages cost a hub, and whether others notice them; by hand, on a calm machine:
 //   node Tests/Web/page-cost.mjs idle [drivers]     one page in a browser: the hub's CPU and bytes, without and with it
 //   node Tests/Web/page-cost.mjs many [pages]     a trip's positions by hub-loadtest (LOADTEST), without and with them
-// Windows without and with are taken in turn, and medians told. HUB_BINARY, or what was built last, is the hub.
+// Windows without and with are taken in turn, either of them first in every other round, and medians told. HUB_BINARY, or what was built last, is the hub.
 import { spawn } from 'node:child_process';
 import net from 'node:net';
 import { openBrowser } from './support/browser.mjs';
 import { binary, startHub, until } from './support/hub-process.mjs';
 import { frame } from './support/websocket.mjs';
 
-const [what = 'idle', number] = process.argv.slice(2), rounds = 3, seconds = 10;
+const [what = 'idle', number] = process.argv.slice(2), rounds = 4, seconds = 10;
 const pause = time => new Promise(resolve => { setTimeout(resolve, time * 1000); });
 const median = values => values.slice().sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
@@ -31,8 +31,8 @@ async function idle(drivers) {
     '--center', '47,9', '--radius', '4000'], { stdio: 'ignore' });
   const browser = await openBrowser(), results = { without: [], open: [], hidden: [] };
   await pause(drivers / 100 + 5);
-  for (let round = 0; round < rounds; round++) {
-    results.without.push(await window(hub));
+  const without = async () => results.without.push(await window(hub));
+  const open = async () => {
     const page = await browser.open(`${hub.http}/`);
     await until('a live page', async () => await page.text('state') === 'live');
     await pause(5);
@@ -42,6 +42,9 @@ async function idle(drivers) {
     results.hidden.push(await window(hub));
     await page.close();
     await pause(2);
+  };
+  for (let round = 0; round < rounds; round++) {
+    for (const part of round % 2 ? [open, without] : [without, open]) await part();
   }
   for (const [name, windows] of Object.entries(results)) {
     const [cpu, bytes] = ['cpu', 'bytes'].map(key => windows.map(window => window[key]));

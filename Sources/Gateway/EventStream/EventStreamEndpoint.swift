@@ -25,9 +25,11 @@ enum EventStreamEndpoint {
       throw Refusal(.badMessage, "a share's stream has time=unix_ms")
     }
     let last = try lastEventID(call, channels: names.count)
+    let isEventsOnly = try call.query.flag("eventsOnly")
     var channels: [(name: Channel, input: SubscribeInput?)] = []
     for (index, name) in names.enumerated() {
-      channels.append((name, try input(name, index, caller, call.context, isResumed: last != nil)))
+      let request = Subscribe(channel: name, isEventsOnly: isEventsOnly)
+      channels.append((name, try input(request, index, caller, call.context, isResumed: last != nil)))
     }
     call.request.charge(units: names.count - 1)  // each is a subscription that the hub begins, and ends
     let stream = EventStream(channels, last)
@@ -77,11 +79,11 @@ enum EventStreamEndpoint {
   /// What asks the hub for a channel. Nil where the credential does not open it to a client that has followed it
   /// before: it may have, then.
   private static func input(
-    _ channel: Channel, _ index: Int, _ caller: Credential, _ context: HTTPContext, isResumed: Bool
+    _ request: Subscribe, _ index: Int, _ caller: Credential, _ context: HTTPContext, isResumed: Bool
   ) throws(Refusal) -> SubscribeInput? {
     let envelope = ClientEnvelope(
       messageID: EventStream.messageID(of: index), timestamp: context.now.timestamp,
-      message: .subscribe(Subscribe(channel: channel)))
+      message: .subscribe(request))
     let rules = MessageRules(context, SessionRights(caller, expires: .max), envelope)
     switch rules.outcome {
     case .subscribe(let input): return input

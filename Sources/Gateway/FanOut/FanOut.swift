@@ -65,15 +65,18 @@ struct FanOut: ~Copyable {
     let subscribers = unsafe subscriptions.subscribers(of: delivery.pointee.channel)
     guard !subscribers.isEmpty else { return }
     var encoded = EncodedFrames()
-    for subscriber in subscribers {
+    var count = 0
+    for subscriber in subscribers where !subscriber.isEventsOnly {
+      count += 1
       let frame =
         unsafe encoded[subscriber.encoding] ?? encoder.encode(delivery, subscriber.encoding, &encoded)
         ?? encode(
           Publication(delivery.pointee.position), on: delivery.pointee.channel, subscriber.encoding, &encoded)
       unsafe send(frame, to: subscriber.connection, conflationKey: delivery.pointee.conflationKey)
     }
-    counted.publicationsOut += UInt64(subscribers.count)
-    counted.positionsOut += UInt64(subscribers.count)
+    guard count > 0 else { return }
+    counted.publicationsOut += UInt64(count)
+    counted.positionsOut += UInt64(count)
     unsafe turnReceived.append(delivery.pointee.received)
   }
 
@@ -82,8 +85,10 @@ struct FanOut: ~Copyable {
     let subscribers = subscriptions.subscribers(of: delivery.channel)
     guard !subscribers.isEmpty else { return }
     var encoded = EncodedFrames()
-    let sequence = streams.isEmpty ? nil : delivery.publication.sequence
-    for subscriber in subscribers {
+    let sequence = delivery.publication.sequence
+    var count = 0
+    for subscriber in subscribers where sequence != nil || !subscriber.isEventsOnly {
+      count += 1
       let frame =
         encoded[subscriber.encoding]
         ?? encode(delivery.publication, on: delivery.channel, subscriber.encoding, &encoded)
@@ -92,8 +97,9 @@ struct FanOut: ~Copyable {
       }
       send(frame, to: subscriber.connection, conflationKey: delivery.conflationKey)
     }
-    counted.publicationsOut += UInt64(subscribers.count)
-    if case .driverLocation = delivery.publication.body { counted.positionsOut += UInt64(subscribers.count) }
+    guard count > 0 else { return }
+    counted.publicationsOut += UInt64(count)
+    if case .driverLocation = delivery.publication.body { counted.positionsOut += UInt64(count) }
     if delivery.received != 0 { turnReceived.append(delivery.received) }
   }
 
@@ -235,7 +241,8 @@ struct FanOut: ~Copyable {
     }
     let recipient = session.recipient
     let isNew = subscriptions.add(
-      recipient.connection, encoding: recipient.encoding, to: channel, of: &session.open.subscriptions)
+      recipient.connection, encoding: recipient.encoding, to: channel, isEventsOnly: answer.isEventsOnly,
+      of: &session.open.subscriptions)
     // It had subscribed before and now asks what it missed: one subscription, counted once.
     if !isNew { inputs.append(.released(outlet: number, channel)) }
     encoder.opened(channel, answer.channel, recipient.encoding)

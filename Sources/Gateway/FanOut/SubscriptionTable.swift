@@ -20,6 +20,8 @@ struct Subscriber {
   var encoding: Encoding
   /// Of an area: it could not be sent all that changed, and waits for the whole cell.
   var isBehind = false
+  /// It gets events alone.
+  var isEventsOnly = false
 }
 
 /// What one session is subscribed to.
@@ -65,12 +67,16 @@ struct SubscriptionTable {
     return index < channels.count ? channels[index] : []
   }
 
-  /// Adds a subscription to the session's; false when it is there already.
+  /// Adds a subscription to the session's; false when it is there already, which then is for events alone or not as
+  /// it is said now.
   mutating func add(
     _ connection: ConnectionID, encoding: Encoding, to channel: ChannelHandle, isBehind: Bool = false,
-    of session: inout SessionSubscriptions
+    isEventsOnly: Bool = false, of session: inout SessionSubscriptions
   ) -> Bool {
-    if find(channel, session.first) != nil { return false }
+    if let node = find(channel, session.first) {
+      channels[Int(channel.index)][Int(nodes[Int(node)].index)].isEventsOnly = isEventsOnly
+      return false
+    }
     let index = Int(channel.index)
     if channels.count <= index {
       channels.append(contentsOf: repeatElement([], count: max(index + 1 - channels.count, channels.count)))
@@ -79,7 +85,8 @@ struct SubscriptionTable {
     session.first = node
     session.open += 1
     channels[index].append(
-      Subscriber(connection: connection, node: node, encoding: encoding, isBehind: isBehind))
+      Subscriber(
+        connection: connection, node: node, encoding: encoding, isBehind: isBehind, isEventsOnly: isEventsOnly))
     count += 1
     return true
   }

@@ -80,11 +80,7 @@ extension DriverFilter {
     tags = try query.words("tags", atMost: DriverStatusReport.maximumTags)
     maxAge = try query.number("maxAge")
     if let maxAge, !(maxAge >= 0) { throw Refusal(.badMessage, "maxAge must be seconds, 0 or more") }
-    switch try query.word("stale")?.description {
-    case nil, "false": includesStale = false
-    case "true": includesStale = true
-    default: throw Refusal(.badMessage, "stale must be true or false")
-    }
+    includesStale = try query.flag("stale")
   }
 }
 
@@ -133,6 +129,15 @@ extension Query {
       throw Refusal(.badMessage, "limit must be a whole number from 1 to \(DriverSearch.maximumLimit)")
     }
     return limit
+  }
+
+  /// `true` or `false`; false where there is none.
+  func flag(_ name: StaticString) throws(Refusal) -> Bool {
+    switch try word(name)?.description {
+    case nil, "false": return false
+    case "true": return true
+    default: throw Refusal(.badMessage, "\(name) must be true or false")
+    }
   }
 
   /// Text of 1–64 bytes of UTF-8.

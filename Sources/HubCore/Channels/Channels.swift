@@ -279,6 +279,7 @@ struct Channels: ~Copyable {
       recovered: missed != nil, snapshot: snapshot)
     answer.history = history
     answer.isOver = isOver
+    answer.isEventsOnly = input.request.isEventsOnly
     let (handle, session) = (ChannelHandle(index: UInt32(channel)), input.session)
     emit(.subscribed(session, handle, answer, missed: missed ?? [], isParty: isParty), to: session.outlet)
     return missed?.count ?? 0

@@ -83,6 +83,7 @@ extension BinaryInput {
     }
     if flags & 0x02 != 0 { subscribe.viewID = try filledText(.viewId) }
     if flags & 0x04 != 0 { subscribe.precision = try Subscribe.precision(Int(try byte(.precision))) }
+    subscribe.isEventsOnly = flags & 0x08 != 0
     return subscribe
   }
 

@@ -185,7 +185,8 @@ extension BinaryWriter {
   private static func write(_ subscribe: Subscribe, _ buffer: inout ByteBuffer) {
     buffer.append(binary: subscribe.channel)
     buffer.append(values: { room in
-      room.append(flagByte(subscribe.resume != nil, subscribe.viewID != nil, subscribe.precision != nil))
+      room.append(
+        flagByte(subscribe.resume != nil, subscribe.viewID != nil, subscribe.precision != nil, subscribe.isEventsOnly))
       if let resume = subscribe.resume {
         room.append(varint: resume.since)
         room.append(lengthAnd: resume.epoch)

@@ -17,7 +17,7 @@ enum JSONKey: UInt8, CaseIterable {
   case target, eta, arrivalTime, basis
   // Channels.
   case channel, since, epoch, sequence, recovered, snapshot, trip, position, reason
-  case viewId, cells, cell, tick, full, left, history
+  case viewId, cells, cell, tick, full, left, history, eventsOnly
   // Notifications.
   case kind, title, body, data
   // Replies.

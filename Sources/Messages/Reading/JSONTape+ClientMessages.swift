@@ -242,6 +242,7 @@ extension JSONTape {
     if let precision = try count(payload, .precision, bytes) {
       subscribe.precision = try Subscribe.precision(Int(clamping: precision))
     }
+    subscribe.isEventsOnly = try bool(payload, .eventsOnly) ?? false
     guard let since = try count(payload, .since, bytes) else { return subscribe }
     // A number says nothing without the epoch that it belongs to.
     let epoch = try required(inlineText(payload, .epoch, bytes, atMost: MessageLimits.epochBytes), .epoch)

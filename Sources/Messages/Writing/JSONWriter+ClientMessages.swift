@@ -38,7 +38,7 @@ extension JSONWriter {
       }
       buffer.append(",\"viewId\":", subscribe.viewID)
       buffer.append(",\"precision\":", subscribe.precision)
-      buffer.append("}")
+      buffer.append(subscribe.isEventsOnly ? ",\"eventsOnly\":true}" : "}")
     case .unsubscribe(.channel(let channel)):
       buffer.append("{\"type\":\"unsubscribe\",\"payload\":{\"channel\":", channel)
       buffer.append("}")

@@ -73,7 +73,7 @@ const layouts = {
     + 'dropoff:place?3 driverId:id?4 riderId:id?5 route:long?6 offer:criteria?7',
   criteria: '* vehicleType:text?0 tags:tags?1 radius:f64?2 drivers:varint?3 duration:varint?4 limit:varint?5',
   offer_decline: 'tripId:id',
-  subscribe: 'channel:channel * since:varint?0 epoch:text?0 viewId:text?1 precision:u8?2',
+  subscribe: 'channel:channel * since:varint?0 epoch:text?0 viewId:text?1 precision:u8?2 eventsOnly:bit?3',
   unsubscribe: '* channel:channel viewId:text?0',
   ping: '.:members',
   refresh: 'token:long',

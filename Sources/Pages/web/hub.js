@@ -756,12 +756,12 @@ export class Hub {
       this.#unsubscribes.shift();
     }
     for (const target of this.#channels.values()) {
-      const { channel, viewId, precision, since, epoch, due } = target;
+      const { channel, viewId, precision, eventsOnly, since, epoch, due } = target;
       if (!channel) continue;
       next = Math.min(next, due);
       if (due > now) continue;
-      const resume = { ...(epoch && { since, epoch }), ...(viewId && { viewId, precision }) };
-      const message = this.#message('subscribe', { channel, ...resume });
+      const message = this.#message('subscribe',
+        { channel, viewId, precision, eventsOnly, ...(epoch && { since, epoch }) });
       if ((wait = this.#post(c, message))) return wait;
       Object.assign(target, { due: Infinity, asked: message.messageId });
     }
@@ -912,10 +912,10 @@ export class Hub {
   }
 
   /** Feeds of one channel share its subscription, which lasts as long as they do. */
-  #feed(channel, viewId) {
+  #feed(channel, viewId, eventsOnly) {
     const key = viewId ?? channel;
     const target = this.#channels.get(key)
-      ?? { key, channel, viewId, due: 0, feeds: new Map(), shown: {}, drivers: new Map(), more: new Map(),
+      ?? { key, channel, viewId, eventsOnly, due: 0, feeds: new Map(), shown: {}, drivers: new Map(), more: new Map(),
         counts: new Map() };
     const { on, emit } = listeners();
     const feed = {
@@ -928,6 +928,7 @@ export class Hub {
       close: () => this.#leave(target, feed),
       [Symbol.asyncIterator]: () => iterate(feed),
     };
+    if (!eventsOnly && target.eventsOnly) Object.assign(target, { eventsOnly, due: 0 });
     this.#channels.set(key, target);
     target.feeds.set(feed, emit);
     if (target.isLive) queueMicrotask(() => emit('snapshot', target.shown));
@@ -1022,7 +1023,7 @@ export class Hub {
   }
 
   offers(driver) {
-    const feed = this.driver(driver);
+    const { feed } = this.#feed(`driver:${driver}`, undefined, true);
     feed.accept = trip => this.move(trip, 'accepted');
     feed.decline = tripId => this.#request('offer_decline', { tripId });
     return feed;
