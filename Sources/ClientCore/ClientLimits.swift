@@ -46,7 +46,7 @@ public struct ClientLimits: Sendable, Equatable {
   public var jitter = 0.3
   /// A connection that stood for this long was a good one: the next failure counts as the first.
   public var stableSeconds = 10.0
-  /// After 1001 and 4413 the first delay is drawn from 0 to this, so that a hub that restarts is not stormed.
+  /// Where a hub, or a proxy, cuts off all at once, the first delay is drawn from 0 to this: nobody storms a restart.
   public var spreadSeconds = 5.0
   /// After 4429.
   public var overRateSeconds = 60.0

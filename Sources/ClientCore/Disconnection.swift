@@ -119,9 +119,9 @@ extension ReconnectRule {
     }
   }
 
-  /// A code that the table does not have is a proxy's or a later hub's, and worth another try.
+  /// A code that the table does not have, or none, is a proxy's or a later hub's, which may cut all others as well.
   private static func closed(_ code: CloseCode, _ limits: ClientLimits) -> ReconnectRule {
-    guard let reason = CloseReason(rawValue: code.rawValue) else { return .backOff }
+    guard let reason = CloseReason(rawValue: code.rawValue) else { return .spread }
     return switch reason.facts.reconnect {
     case .backOff: .backOff
     case .spread: .spread

@@ -75,7 +75,7 @@ test('delays double up to 30 s, and begin anew after a connection that stood for
   const delayAfter = async seconds => {
     const socket = await world.live();
     await world.clock.pass(seconds * 1000);
-    await socket.end(1011);
+    await socket.end(4408);
     const delay = world.hub.state.retryAt - world.hub.state.since;
     await world.clock.pass(delay);
     return delay;

@@ -116,8 +116,8 @@ const retryOf = code => code === 'token_expired' ? 'withNewToken'
 
 /** Whether a connection is made again, by its close code or the HTTP status of its refusal. */
 const ruleOf = code => code === 401 || code === 4401 ? 'token'
-  : code === 4429 ? 'pause' : [1001, 1013, 4413].includes(code) ? 'spread'
-    : [1000, 1002, 1003, 1007, 1009, 4400, 4409].includes(code) ? 'never'
+  : code === 4429 ? 'pause' : [1000, 1002, 1003, 1007, 1009, 4400, 4409].includes(code) ? 'never'
+    : code >= 1000 && code !== 4408 ? 'spread'
       : code >= 400 && code < 500 && ![408, 409, 425, 429].includes(code) ? 'never' : 'backOff';
 
 export class HubError extends Error {
