@@ -117,7 +117,8 @@ let package = Package(
     .executableTarget(
       name: "hub-loadtest",
       dependencies: [
-        "HubLoadTestKit", "HubCommandLine", "HubTransport", "HubSystem", "HubWebSocket", "HubMessages", "HubBytes",
+        "HubLoadTestKit", "LocationHubClient", "HubCommandLine", "HubTransport", "HubSystem", "HubWebSocket",
+        "HubMessages", "HubGeo", "HubBytes",
       ],
       path: "loadtest/HubLoadTest"),
     .executableTarget(

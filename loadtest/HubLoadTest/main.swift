@@ -41,6 +41,8 @@ do throws(LoadTestError) {
   case "abuse": isGood = try AbuseRun.run(Array(words.dropFirst()), executable: Machine.hubBesides())
   case "abuse-search":
     isGood = try AbuseSearchRun.run(Array(words.dropFirst()), executable: Machine.hubBesides())
+  case "feed": isGood = try FeedRun.run(Array(words.dropFirst()), executable: Machine.hubBesides())
+  case "return": isGood = try ReturnRun.run(Array(words.dropFirst()), executable: Machine.hubBesides())
   case _: isGood = try ScenarioVerb(words, folders).run()
   }
   endIfInterrupted()

@@ -90,7 +90,20 @@ package struct CommandVerb: Sendable {
       Option("output", "FILE", "write the dearest message there; a binary one in hexadecimal"), executable,
     ])
 
-  package static let all = [compare, report, bench, figures, growth, capacity, abuse, abuseSearch]
+  package static let feed = CommandVerb(
+    name: "feed", operands: "",
+    about: "How long the client library takes from a frame that it has read to the loop that reads the feed.",
+    options: [
+      Option("positions", "N", "measured, one after the other (100 to 1000000; 2000)"),
+      Option("codec", "CODEC", "binary or json (binary)"), executable,
+    ])
+
+  package static let comeBack = CommandVerb(
+    name: "return", operands: "",
+    about: "How evenly clients of the library come back to a hub that was killed, and to one that told them to go.",
+    options: [Option("clients", "N", "each with a thread of its own (100 to 100000; 4000)"), executable])
+
+  package static let all = [compare, report, bench, figures, growth, capacity, abuse, abuseSearch, feed, comeBack]
 
   private static let executable = Option("executable", "PATH", "the hub to start (locationhub beside this program)")
   private static let serverCPU = Option("server-cpu", "LIST", "the cores of the hub, as for taskset")

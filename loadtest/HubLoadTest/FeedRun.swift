@@ -1,0 +1,138 @@
+// hub-loadtest feed: how long it takes from the client library's reading of a frame to the `for await` loop that gets
+// the event, with a DriverHub, a RiderHub and a real hub on loopback.
+//
+// Only the public API is used, which does not say when a frame is read. So the rider's connection goes by a relay
+// (FeedRelay.swift), which looks at the client's end of the socket until nothing of the frame is unread there. The
+// fixes go one after the other, with pauses, so that the client's threads sleep before each, as on a phone.
+import Glibc
+import HubBytes
+import HubCommandLine
+import HubLoadTestKit
+import HubSystem
+import LocationHubClient
+
+struct FeedRun {
+  var positions = 2000
+  var codec = Subprotocol.binary
+  var executable: String
+
+  /// Microseconds at p99 that are not to be exceeded.
+  static let bound: UInt64 = 200
+  /// Seconds that the next position may take.
+  private static let patience = 10.0
+
+  static func run(_ words: [String], executable: String) throws(LoadTestError) -> Bool {
+    let options = try Arguments(words, .feed)
+    var run = FeedRun(executable: options.string("executable") ?? executable)
+    run.positions = try options.whole("positions", or: run.positions, in: 100...1_000_000)
+    run.codec = try options.value("codec", .choice([("json", .json), ("binary", .binary)])) ?? run.codec
+    try HubProcess.check(executable: run.executable)
+    return try run.run()
+  }
+
+  private func run() throws(LoadTestError) -> Bool {
+    try ProcessTuning.apply()
+    let hub = try HubProcess(
+      executable: executable,
+      arguments: [
+        "serve", "--port", "0", "--dev-auth", "--loops", "1", "--no-journal", "--session-rate", "0", "--log-level",
+        "error",
+      ])
+    defer { hub.stop() }
+    let relay = try FeedRelay(to: hub.address)
+    let outcome = Locked(Outcome())
+    do throws(HubError) {
+      try measure(hub, relay, outcome)
+    } catch {
+      throw .failed("\(error)")
+    }
+    var seen = -1
+    while !outcome.withLock({ $0.isOver }), Interruption.process.signal == nil {
+      let count = Int(outcome.withLock { $0.latency.count })
+      guard count > seen else { throw .failed("the hub has published no position for \(Self.patience) s") }
+      seen = count
+      pause(until: { outcome.withLock { $0.isOver } }, seconds: Self.patience)
+    }
+    return report(outcome.withLock { $0 })
+  }
+
+  private struct Outcome {
+    var latency = LatencyHistogram()
+    /// From when the relay handed the frame on.
+    var whole = LatencyHistogram()
+    var isOver = false
+  }
+
+  private func pause(until isOver: () -> Bool, seconds: Double) {
+    let end = ClockReading.uptime() + Int64(seconds * 1e9)
+    while !isOver(), ClockReading.uptime() < end, Interruption.process.signal == nil { usleep(100_000) }
+  }
+
+  /// Begins to drive and to follow.
+  private func measure(_ hub: HubProcess, _ relay: FeedRelay, _ outcome: Locked<Outcome>) throws(HubError) {
+    var options = HubOptions()
+    options.codec = codec
+    let driver = try DriverHub(
+      "ws://\(hub.address)/v1/ws", tokens: .development(.driver, "D1"), store: .memory, options: options)
+    let rider = try RiderHub(
+      "ws://127.0.0.1:\(relay.port)/v1/ws", tokens: .development(.rider, "R1"), options: options)
+    driver.start()
+    rider.start()
+    let positions = positions
+    Task {
+      var number = 0
+      for await event in rider.trip("T1") {
+        let now = ClockReading.uptime()
+        switch event {
+        case .snapshot where number == 0: break
+        case .position:
+          let frame = relay.frame
+          outcome.withLock {
+            // The first ones bring up threads and memory.
+            guard number > 100 else { return }
+            $0.latency.record(nanoseconds: now - frame.unreadAt)
+            $0.whole.record(nanoseconds: now - frame.handedOnAt)
+          }
+        case .snapshot, .eta, .update, .notice, .gap, .ended: continue
+        }
+        guard number < positions + 101 else { break }
+        await sleep(milliseconds: 2 + number * 7 % 11)
+        relay.forget()
+        driver.send(FeedRun.fix(number), trip: "T1")
+        number += 1
+      }
+      await driver.stop()
+      await rider.stop()
+      outcome.withLock { $0.isOver = true }
+    }
+  }
+
+  private func sleep(milliseconds: Int) async {
+    do { try await Task.sleep(nanoseconds: UInt64(milliseconds) * 1_000_000) } catch {
+      // Nobody cancels it.
+    }
+  }
+
+  /// Northwards at 10 m/s, 5 s from one to the next: each is worth sending, whatever the hub advises.
+  private static func fix(_ number: Int) -> Fix {
+    guard let place = Coordinate(latitude: 40 + Double(number) * 4.5e-4, longitude: 11) else {
+      preconditionFailure("it is on the Earth")
+    }
+    return Fix(
+      coordinate: place, timestamp: Timestamp(milliseconds: 1_763_680_000_000 + Int64(number) * 5000), accuracy: 5)
+  }
+
+  private func report(_ outcome: Outcome) -> Bool {
+    let (latency, whole) = (outcome.latency, outcome.whole)
+    func line(_ name: String, _ times: LatencyHistogram) -> String {
+      "  \(name): p50 \(times.value(atQuantile: 0.5)) µs, p90 \(times.value(atQuantile: 0.9)), "
+        + "p99 \(times.value(atQuantile: 0.99)), max \(times.maximum)"
+    }
+    show("feed: \(latency.count) positions, \(codec.name)")
+    show(line("from the frame's reading to the loop", latency))
+    show(line("from its handing on, waking the client included", whole))
+    let isGood = latency.count > 0 && latency.value(atQuantile: 0.99) <= Self.bound
+    if !isGood { show("  p99 is over \(Self.bound) µs") }
+    return isGood
+  }
+}
