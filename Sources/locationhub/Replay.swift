@@ -1,4 +1,8 @@
 // `replay`: recorded drives, sent as live.
+//
+// By ClientLoop and not by DriverHub, which sends of what a phone measures only what the hub advises, in numbers as its
+// queue rounds them, and hears by a heartbeat that they are stored: here every fix goes out as it was recorded, at any
+// pace, and the end is when the hub, asked for it, has stored the last one.
 import Glibc
 import HubClientLoop
 import HubCommandLine

@@ -1,4 +1,7 @@
 // `watch`: what is published on channels, as it comes.
+//
+// By ClientLoop and not by RiderHub, whose feeds are of trips and areas and give a slow reader the newest position
+// only: here any channel is shown, with every message, and as JSON the hub's own bytes.
 import Glibc
 import HubBytes
 import HubClientLoop

@@ -2,6 +2,9 @@
 // All clients are the project's own library, as phones are: they keep what was not acked, come back, and subscribe from
 // where they were. After each kill the disk must hold every fix of an acked batch; after each start a witness that was
 // never there asks for all events, which must be all that anybody saw and all that was acked.
+//
+// They are clients of one ClientLoop, which is what DriverHub and RiderHub are made with: these hide the acks, the
+// numbers of events and the epochs that are compared here.
 import Glibc
 import HubClientLoop
 import HubCore
