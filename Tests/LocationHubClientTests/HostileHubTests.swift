@@ -1,0 +1,221 @@
+// What a hub that is wrong, newer or hostile can say to a client: the vectors of protocol/, whole, and changed at
+// random. The client is an app's, without its thread and its socket; the far end is a `MessageBridge`.
+import Foundation
+import HubBytes
+import HubGeo
+import HubMessages
+import HubTestSupport
+import HubWebSocket
+import Testing
+
+@testable import HubClientCore
+@testable import LocationHubClient
+
+@Suite struct HostileHubTests {
+  /// A driver's or a rider's client, with feeds that are read.
+  private final class Client {
+    let session: ClientSession
+    let engine: HubEngine
+    let trip = FeedReader<TripEvent>()
+    let area = FeedReader<AreaMap>()
+    let offers = FeedReader<OfferEvent>()
+    private let role: HubMessages.Role
+    private let codec: Subprotocol
+    private var bridge = MessageBridge(limits: FrameLimits())
+    private let reader = MessageReader()
+    private var now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_763_680_000_000))
+    /// Messages that the app's side of the client got, and connections that were made.
+    var heard = 0
+    var openings = 0
+
+    init(_ codec: Subprotocol, _ role: HubMessages.Role) throws {
+      (self.codec, self.role) = (codec, role)
+      var options = HubOptions()
+      (options.seed, options.codec) = (1, codec)
+      let tokens = TokenSource.development(role, "D1")
+      session = ClientSession(try options.configuration("ws://127.0.0.1:1", tokens))
+      let driver = DriverPart(
+        try FixQueue(MemoryFiles()), policy: .standard, advice: LatestSource(PowerPolicy.standard.highPerformance),
+        backlog: LatestSource(Backlog()), sampling: SamplingDesk())
+      engine = HubEngine(
+        session, tokens: TokenDesk(tokens), connection: LatestSource(.idle), driver: role == .driver ? driver : nil,
+        post: { _ in })
+      engine.feeds.add(trip, to: .trip("T1"))
+      engine.feeds.add(
+        area, to: InlineText("a1")!, showing: .nearby(Coordinate(latitude: 48, longitude: 11)!, radiusMeters: 500))
+      engine.offers.add(offers)
+      engine.start(now)
+      turn()
+    }
+
+    /// Whatever the client wants of its transport is done; what it writes must be right.
+    private func turn() {
+      engine.settle(now)
+      var buffer = ByteBuffer()
+      let step = session.flush(now, into: &buffer)
+      _ = bridge.take(buffer)
+      switch step {
+      case .none: break
+      case .connect:
+        openings += 1
+        bridge = MessageBridge(limits: FrameLimits())
+        session.transportConnected(now)
+        turn()
+        hear(bridge.opened(subprotocol: "\(codec.name)"))
+        say(greeting)
+      case .disconnect, .abort:
+        engine.closed(session.transportEnded(now), now)
+        pass()
+      }
+    }
+
+    /// Time passes, to whatever is due next.
+    func pass() {
+      now.uptime = max(now.uptime, [session.deadline, engine.deadline].compactMap(\.self).min() ?? 0)
+      session.timeReached(now)
+      engine.timeReached(now)
+      turn()
+    }
+
+    private var greeting: [UInt8] {
+      let greeting = Connected(
+        sessionID: InlineText("s1")!, role: role, id: "D1", heartbeatInterval: 30, serverTime: now.timestamp,
+        limits: .init(maxMessageBytes: 262_144, maxBatch: 500, rate: 10), sampling: nil)
+      var bytes = ByteBuffer()
+      switch codec {
+      case .json:
+        JSONWriter.write(
+          .connected(greeting), timestamp: now.timestamp, messageID: 1, time: .unixMilliseconds, into: &bytes)
+      case .binary: BinaryWriter.write(.connected(greeting), timestamp: now.timestamp, messageID: 1, into: &bytes)
+      }
+      return bytes.array()
+    }
+
+    func say(_ message: [UInt8]) {
+      var frame = ByteBuffer()
+      message.withUnsafeBytes { FrameWriter.write(codec == .binary ? .binary : .text, $0, into: &frame) }
+      hear(frame.array())
+    }
+
+    /// Bytes come, as TCP has them.
+    func hear(_ bytes: [UInt8]) {
+      var bytes = bytes
+      bytes.withUnsafeMutableBytes { bytes in
+        session.received(bytes, now: now, reader: reader) { envelope in
+          heard += 1
+          if case .reply(.connected(let greeting)) = envelope.message {
+            engine.opened(greeting, now)
+          } else {
+            engine.received(envelope, now)
+          }
+        }
+      }
+      turn()
+    }
+  }
+
+  private struct Line: Decodable {
+    var direction: String
+    var time: String?
+    var hex: String?
+  }
+
+  /// What a hub says in protocol/examples.ndjson, or in protocol/binary-vectors.ndjson.
+  private static func messages(_ codec: Subprotocol) throws -> [[UInt8]] {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let file = codec == .json ? "examples" : "binary-vectors"
+    let text = try String(contentsOf: root.appending(path: "protocol/\(file).ndjson"), encoding: .utf8)
+    return try text.split(separator: "\n").compactMap { text in
+      let line = try JSONDecoder().decode(Line.self, from: Data(text.utf8))
+      guard line.direction == "server", line.time ?? "unix_ms" == "unix_ms" else { return nil }
+      if let hex = line.hex { return bytes(hex) }
+      return text.range(of: #","message":"#).map { Array(text[$0.upperBound...].dropLast().utf8) }
+    }
+  }
+
+  private static func bytes(_ hex: String) -> [UInt8] {
+    let digits = hex.utf8.map { UInt8($0 < 58 ? $0 - 48 : $0 - 87) }
+    return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+  }
+
+  @Test("each of the protocol's examples is read by an app's client", arguments: [Subprotocol.json, .binary])
+  func examples(codec: Subprotocol) throws {
+    for role in [HubMessages.Role.driver, .rider] {
+      let client = try Client(codec, role)
+      let messages = try Self.messages(codec)
+      #expect(client.session.state == .open && client.heard == 1 && messages.count > 40)
+      for message in messages { client.say(message) }
+      #expect(client.session.counters.unreadable == 0 && client.session.state == .open)
+      #expect(client.session.counters.messagesIn == UInt64(messages.count) + 1)
+      #expect(client.heard > messages.count / 2)
+    }
+  }
+
+  @Test("what must be refused of a hub's words is counted and passed over, whatever came before")
+  func refused() throws {
+    for codec in [Subprotocol.json, .binary] {
+      let client = try Client(codec, .rider)
+      for message in try Self.messages(codec) { client.say(message) }
+      let vectors = try RefusalVector.all(of: "client.ndjson").filter {
+        $0.reads == "unreadable" && ($0.text == nil) == (codec == .binary)
+      }
+      #expect(vectors.count > 5)
+      for (number, vector) in vectors.enumerated() {
+        client.say(vector.bytes)
+        #expect(client.session.state == .open, "\(vector)")
+        #expect(client.session.counters.unreadable == UInt64(number) + 1, "\(vector)")
+      }
+    }
+  }
+
+  /// Something of it is changed, cut off, doubled or taken from another message.
+  private func mutated(_ message: [UInt8], _ others: [[UInt8]], _ random: inout SplitMix64) -> [UInt8] {
+    var bytes = message
+    for _ in 0...Int.random(in: 0..<4, using: &random) where !bytes.isEmpty {
+      let place = Int.random(in: 0..<bytes.count, using: &random)
+      switch Int.random(in: 0..<6, using: &random) {
+      case 0: bytes[place] = UInt8.random(in: 0...255, using: &random)
+      case 1: bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      case 2: bytes.removeSubrange(place...)
+      case 3: bytes.insert(contentsOf: bytes[place...].prefix(64), at: place)
+      case 4: bytes.remove(at: place)
+      default:
+        let other = others[Int.random(in: 0..<others.count, using: &random)]
+        bytes.replaceSubrange(place..., with: other.suffix(Int.random(in: 0...other.count, using: &random)))
+      }
+    }
+    return bytes
+  }
+
+  @Test(
+    "changed at random, nothing that a hub says, or the bytes of its frames, brings a client down",
+    arguments: [Subprotocol.json, .binary])
+  func random(codec: Subprotocol) throws {
+    var random = SplitMix64(seed: 25)
+    let messages = try Self.messages(codec)
+    let isBrief = ProcessInfo.processInfo.environment["HUB_TESTS"] == "brief"
+    var ended = 0
+    for role in [HubMessages.Role.driver, .rider] {
+      var client = try Client(codec, role)
+      for round in 0..<(isBrief ? 500 : 5000) {
+        let message = messages[Int.random(in: 0..<messages.count, using: &random)]
+        let changed = mutated(message, messages, &random)
+        if round % 50 == 0 {
+          var frame = ByteBuffer()
+          changed.withUnsafeBytes { FrameWriter.write(.binary, $0, into: &frame) }
+          client.hear(mutated(frame.array(), messages, &random))
+        } else {
+          client.say(changed)
+        }
+        if round % 20 == 0 { client.pass() }
+        // After 1002, 1007 or 1009 it does not come again: the app starts it anew.
+        guard case .ended = client.session.state else { continue }
+        ended += 1
+        client = try Client(codec, role)
+      }
+      #expect(client.heard > 0 && client.session.counters.unreadable > 0)
+    }
+    #expect(ended > 0, "some broke the frames themselves")
+  }
+}
