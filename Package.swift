@@ -24,6 +24,8 @@ func tests(_ folder: String, of module: String? = nil, _ more: [Target.Dependenc
 
 let package = Package(
   name: "location-hub",
+  // The client's, for which alone Apple systems count; the hub is for Linux.
+  platforms: [.macOS(.v26), .iOS(.v26), .tvOS(.v26), .watchOS(.v26), .visionOS(.v26)],
   products: [
     .executable(name: "locationhub", targets: ["locationhub"]),
     .library(name: "LocationHubClient", targets: ["LocationHubClient"]),

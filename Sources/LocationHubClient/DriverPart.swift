@@ -71,6 +71,13 @@ final class DriverPart {
     return true
   }
 
+  /// Forgets all, on the disk as well.
+  func erase() {
+    (unsynced, syncDue, batchDue) = (0, nil, nil)
+    queue.erase()
+    publish()
+  }
+
   func report(_ device: DeviceState) {
     self.device = device
     advise()

@@ -31,7 +31,7 @@ protocol FixFiles: AnyObject {
   /// What was appended, and the file's name, are on the disk when this returns.
   func sync(_ name: String) throws(FileFailure)
   func remove(_ name: String) throws(FileFailure)
-  /// Removes all files, and the folder.
+  /// Removes all files, and the folder. What cannot be removed keeps nothing else.
   func erase() throws(FileFailure)
 }
 
@@ -178,7 +178,9 @@ final class FolderFiles: FixFiles {
   }
 
   func erase() throws(FileFailure) {
-    for name in try names() { try remove(name) }
+    var failure: FileFailure?
+    for name in try names() { do throws(FileFailure) { try remove(name) } catch { failure = error } }
+    if let failure { throw failure }
     _ = try unsafe FolderFiles.check("unlink", unlink(path + "/lock"))
     _ = try unsafe FolderFiles.check("rmdir", rmdir(path))
   }

@@ -221,14 +221,14 @@ final class FixQueue {
     fixes = max(0, fixes - 1)
   }
 
-  /// Removes the queue from the disk.
-  func erase() throws(FileFailure) {
+  /// Removes the queue from the disk; `failure` is what that has left.
+  func erase() {
     segments = []
     unsaved = []
     moves = []
     fixes = 0
     arrived = next - 1
-    try files.erase()
+    do throws(FileFailure) { try files.erase() } catch { failure = error }
   }
 
   // MARK: Recovering

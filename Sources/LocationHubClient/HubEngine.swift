@@ -22,6 +22,8 @@ final class HubEngine {
   private var lastError: HubError?
   /// `stop` was called, or the app has no token to give.
   private var end: HubError?
+  /// Who waits for the end.
+  private var whenEnded: [() -> Void] = []
 
   private enum Request {
     case ack((Result<Void, HubError>) -> Void)
@@ -55,9 +57,11 @@ final class HubEngine {
     session.start(now: now)
   }
 
-  /// Ends the connection. What is unsent is on the disk when this returns.
-  func stop(_ now: Moment) {
+  /// Ends the connection. What is unsent is on the disk when this returns; `whenEnded` is called when the connection is
+  /// gone, too.
+  func stop(_ now: Moment, whenEnded: @escaping () -> Void = {}) {
     end = .stopped
+    self.whenEnded.append(whenEnded)
     driver?.queue.sync()
     session.close(now)
     failRequests(.stopped)
@@ -177,6 +181,9 @@ final class HubEngine {
     feeds.settle(session)
     offers.settle(session)
     publishState(now)
+    guard !whenEnded.isEmpty, case .ended = session.state else { return }
+    for call in whenEnded { call() }
+    whenEnded = []
   }
 
   // MARK: Tokens

@@ -9,22 +9,17 @@ protocol HubRunner: AnyObject, Sendable {
   /// Has `work` done on the client's thread, soon, in order; false where too much waits, or the client has ended.
   @discardableResult
   func submit(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool
-  /// Ends the connection, and waits until it is gone.
-  func stop() async
   /// The client's last word: its thread ends when the connection has.
   func end()
 }
 
 extension HubRunner {
-  /// Waits until the session has ended, at most for its closing time.
-  func waitForEnd(_ connection: LatestSource<ConnectionState>) async {
-    submit { engine, now in engine.stop(now) }
-    let states = Latest(source: connection)
-    for await state in states {
-      switch state {
-      case .idle, .stopped: return
-      case .connecting, .live, .waiting: continue
-      }
+  /// Ends the connection, and waits until it is gone, at most for its closing time.
+  func stop() async {
+    let ended = Answer<Void>()
+    guard submit({ engine, now in engine.stop(now) { ended.give(.success(())) } }) else { return }
+    do throws(HubError) { try await ended.value() } catch {
+      // The task was cancelled: it ends all the same, and nobody waits.
     }
   }
 }

@@ -13,20 +13,16 @@
     typealias Work = @Sendable (HubEngine, Moment) -> Void
 
     private let mailbox: Mailbox<Work?>
-    private let connection: LatestSource<ConnectionState>
 
     init(
       _ configuration: ClientConfiguration, trusting certificates: String?, _ tokens: TokenDesk,
       _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?
     ) throws(HubError) {
-      self.connection = connection
       mailbox = try startClient(configuration, trusting: certificates, tokens, connection, driver: driver)
     }
 
     @discardableResult
     func submit(_ work: @escaping Work) -> Bool { mailbox.append(work) }
-
-    func stop() async { await waitForEnd(connection) }
 
     func end() { _ = mailbox.append(nil) }
   }

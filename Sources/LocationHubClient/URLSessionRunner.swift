@@ -1,10 +1,10 @@
 // A client on Apple systems: a serial queue, and URLSession's WebSocket, which knows the phone's proxies, its
 // certificates and the way from Wi-Fi to the mobile network.
 //
-// UNTESTED THERE: this project is built and tested on Linux. AppleTransportTests type-checks this file against
-// swift-corelibs-foundation, whose URLSession has the same interface and no WebSockets. What it is made of (the
-// session, the bridge, the engine, the queue on disk) is tested.
-#if canImport(Darwin) || CHECKS_APPLE_TRANSPORT
+// UNTESTED THERE: this project is built and tested on Linux. AppleTransportTests type-checks this file, and all else
+// that is for Apple systems, against swift-corelibs-foundation, whose URLSession has the same interface and no
+// WebSockets. What it is made of (the session, the bridge, the engine, the queue on disk) is tested.
+#if canImport(Darwin)
   import Dispatch
   import Foundation
   import HubBytes
@@ -12,7 +12,7 @@
   import HubMessages
   import HubWebSocket
 
-  #if CHECKS_APPLE_TRANSPORT
+  #if canImport(FoundationNetworking)
     import FoundationNetworking
   #endif
 
@@ -21,7 +21,6 @@
     typealias Work = @Sendable (HubEngine, Moment) -> Void
 
     private let queue = DispatchQueue(label: "hub-client")
-    private let connection: LatestSource<ConnectionState>
     private let session: ClientSession
     private let reader = MessageReader()
     private var engine: HubEngine?
@@ -40,7 +39,6 @@
       var configuration = configuration
       // URLSession does not say how it compresses.
       configuration.compression = nil
-      self.connection = connection
       session = ClientSession(configuration)
       super.init()
       engine = HubEngine(session, tokens: tokens, connection: connection, driver: driver) { [weak self] work in
@@ -60,8 +58,6 @@
       }
       return true
     }
-
-    func stop() async { await waitForEnd(connection) }
 
     func end() {
       queue.async { [self] in

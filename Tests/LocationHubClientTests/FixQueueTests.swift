@@ -195,7 +195,7 @@ import Testing
   func erase() throws {
     let queue = try queue()
     for second in 0..<2000 { _ = queue.append(.fix(fix(second), trip: nil)) }
-    try queue.erase()
+    queue.erase()
     #expect(disk.files.isEmpty && queue.isEmpty && queue.fixes == 0)
   }
 }

@@ -60,6 +60,9 @@ private final class TestHub {
       "ws://127.0.0.1:\(port)", tokens: .development(.driver, id), store: store, power: power, options: options())
   }
 
+  /// A phone that sends each fix by itself, and does not wait for others to go with it.
+  private static let charging = DeviceState(isCharging: true)
+
   private func rider(_ port: UInt16, _ id: DriverID = "r1") throws -> RiderHub {
     try RiderHub("ws://127.0.0.1:\(port)/v1/ws", tokens: .development(.rider, id), options: options())
   }
@@ -157,6 +160,7 @@ private final class TestHub {
     let (driver, rider) = (try driver(hub.port), try rider(hub.port))
     driver.start()
     rider.start()
+    driver.report(Self.charging)
     driver.send(fix(0))
     _ = await wait(driver.backlog) { $0.fixes == 0 || driver.connection.current.isLive }
     let area = rider.area(around: Coordinate(latitude: 48, longitude: 11)!, radius: 500)
@@ -176,6 +180,7 @@ private final class TestHub {
     let drivers = try ["d1", "d2"].map { try driver(hub.port, Identifier($0)!) }
     for (number, driver) in drivers.enumerated() {
       driver.start()
+      driver.report(Self.charging)
       try await driver.setStatus(.available)
       var place = fix(60)
       place.coordinate = Coordinate(latitude: 48 + 0.001 * Double(number), longitude: 11)!
@@ -241,6 +246,56 @@ private final class TestHub {
         await Task.yield()
       }
     }
+  }
+
+  @Test("what was handed over is kept when stop returns, started or not; erased, nobody sends it any more")
+  func stopping() async throws {
+    let path = folder()
+    for start in [false, true] {
+      let driver = try await reopened(9, .folder(path))
+      let before = driver.backlog.current.fixes
+      if start { driver.start() }
+      for second in 0..<20 { driver.send(fix(second + before), trip: "T1") }
+      await driver.stop()
+      #expect(driver.backlog.current.fixes == before + 20)
+      #expect(driver.connection.current == .stopped(HubError(.stopped, "the client was stopped")))
+    }
+    let driver = try await reopened(9, .folder(path))
+    #expect(driver.backlog.current.fixes == 40)
+    let files = FileManager.default
+    try files.createDirectory(atPath: path + "/another", withIntermediateDirectories: false)
+    await driver.stop(erasing: true)
+    #expect(driver.backlog.current.fixes == 0 && driver.backlog.current.diskFailure != nil, "a folder is in the way")
+    #expect(try files.contentsOfDirectory(atPath: path).sorted() == ["another", "lock"], "and keeps nothing else")
+    try files.removeItem(atPath: path + "/another")
+    await driver.stop(erasing: true)
+    #expect(!files.fileExists(atPath: path))
+  }
+
+  @Test("of a damaged queue the file is named, and what is whole of it is sent")
+  func damaged() async throws {
+    let path = folder()
+    let base = Timestamp.now
+    do {
+      let first = try driver(9, store: .folder(path))
+      for second in 0..<20 { first.send(fix(second, at: base)) }
+      await first.stop()
+    }
+    let names = try FileManager.default.contentsOfDirectory(atPath: path).filter { $0.hasSuffix(".queue") }
+    let name = try #require(names.first)
+    let file = URL(filePath: "\(path)/\(name)")
+    var bytes = try Data(contentsOf: file)
+    bytes[bytes.count / 2] ^= 0xFF
+    try bytes.write(to: file)
+    let hub = try TestHub()
+    let second = try await reopened(hub.port, .folder(path))
+    #expect(try #require(second.backlog.current.damage).contains(name))
+    #expect(second.backlog.current.fixes == 19)
+    second.start()
+    _ = await wait(second.backlog) { $0.fixes == 0 }
+    try await hub.metrics(have: "locationhub_fixes_received_total 19")
+    #expect(second.backlog.current.refused == 0 && second.backlog.current.dropped == 0)
+    await second.stop(erasing: true)
   }
 
   @Test("the queue's files are the owner's alone")
