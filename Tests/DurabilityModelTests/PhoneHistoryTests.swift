@@ -39,8 +39,8 @@ import Testing
     #expect(Set(stored.keys).isSubset(of: day.measured))
     #expect(
       missing.count == day.counted, "\(missing.count) of \(day.measured.count) are missing, \(day.counted) are counted")
-    // The day had all that it is for.
-    #expect(day.cuts > 50 && day.kills > 5 && day.restarts > 2 && day.fullSpells > 2)
+    // A whole day has all that it is for.
+    if Self.hours == 24 { #expect(day.cuts > 50 && day.kills > 5 && day.restarts > 2 && day.fullSpells > 2) }
     #expect(stored.count > day.measured.count * 9 / 10)
   }
 }
