@@ -210,6 +210,8 @@ public struct Limits: Sendable {
   public var driversPerPage = 1000
   /// Fences of one page of `GET /v1/fences`. Past it: 400.
   public var fencesPerPage = 500
+  /// Dead letters of one page of `GET /v1/webhooks/{id}/dead`. Past it: 400.
+  public var deadLettersPerPage = 1000
 
   public init() {}
 

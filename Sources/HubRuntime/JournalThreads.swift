@@ -8,17 +8,17 @@ package final class JournalThreads: Sendable {
   private let writers: [Joinable]
   private let reader: Joinable
 
-  /// Starts all three. `wakers` are called when something is stored: that of a thread that takes a turn of the hub
-  /// then, and those of who reads the journal as it grows. Where a thread cannot be started the others end, and the
-  /// journal takes nothing.
+  /// Starts all three. `onChange` is called when something is stored: it wakes a thread that takes a turn of the hub
+  /// then, and who reads the journal as it grows. Where a thread cannot be started the others end, and the journal
+  /// takes nothing.
   package init(
     _ journal: JournalQueue, _ writer: WriterBox, maintenance: JournalMaintenance, history: HistoryReader,
-    _ configuration: JournalConfiguration, waking wakers: [Waker], _ log: Log
+    _ configuration: JournalConfiguration, _ log: Log, onChange: @escaping @Sendable () -> Void
   ) throws(SystemError) {
     self.journal = journal
     self.history = history
     do throws(SystemError) {
-      let writing = Joinable(try startThread(name: "journal") { write(journal, writer, waking: wakers, log) })
+      let writing = Joinable(try startThread(name: "journal") { write(journal, writer, log, onChange) })
       reader = Joinable(try startThread(name: "history") { history.run(configuration) })
       writers = [writing, Joinable(try startThread(name: "maintenance") { maintenance.run(after: writer.report) })]
     } catch {
@@ -37,12 +37,12 @@ package final class JournalThreads: Sendable {
   }
 }
 
-private func write(_ journal: JournalQueue, _ box: WriterBox, waking wakers: [Waker], _ log: Log) {
+private func write(_ journal: JournalQueue, _ box: WriterBox, _ log: Log, _ onChange: () -> Void) {
   do throws(JournalError) {
     try journal.commit.run(&box.writer) {
       ClockReading.read().unixMilliseconds
     } onChange: {
-      for waker in wakers { waker.wake() }
+      onChange()
     }
   } catch {
     log(

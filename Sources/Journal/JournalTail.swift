@@ -64,6 +64,23 @@ public final class JournalTail {
     cursor = nil
   }
 
+  /// The first group of the newest segment that was begun by `time` (ms since 1970), or of the oldest there is: what
+  /// was recorded at that time or later is not before it. 0 where there is none. Costs a small read for each segment.
+  public func firstGroup(notAfter time: Int64) throws(JournalError) -> UInt64 {
+    var first: UInt64?
+    for segment in SegmentName.all(.segment, in: try files.allNames()) {
+      let created = try inFile(segment.name) { () throws(SystemError) -> Int64? in
+        guard let file = try files.openForReading(segment.name) else { return nil }
+        var cursor = GroupCursor(file, first: segment.first, limits: limits)
+        return try cursor.header()?.created
+      }
+      guard let created else { continue }
+      if first != nil, created > time { break }
+      first = segment.first
+    }
+    return first ?? 0
+  }
+
   /// Gives the payload of a group that was read before, valid for the call; nil where it is there no more.
   public func withGroup<R>(
     at place: GroupPlace, _ body: (UnsafeRawBufferPointer) -> R

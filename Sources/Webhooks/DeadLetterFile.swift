@@ -20,6 +20,9 @@ final class DeadLetterFile {
 
   static func file(_ name: String) -> String { name + ".dead" }
 
+  /// The older one first.
+  static func files(_ name: String) -> [String] { [file(name) + ".old", file(name)] }
+
   /// `channel`: what the event was published on. What is no text of a line in `reason` is left out.
   func append(id: String, channel: String, reason: String, at time: Timestamp) throws(SystemError) {
     if let facts = try files.about(name), facts.bytes >= Self.maximumBytes { try files.rename(name, to: name + ".old") }
@@ -35,7 +38,7 @@ final class DeadLetterFile {
   /// The lines that are there, the oldest first.
   static func lines(_ files: any JournalFiles, _ name: String) throws(SystemError) -> [Substring] {
     var lines: [Substring] = []
-    for file in [Self.file(name) + ".old", Self.file(name)] where try files.about(file) != nil {
+    for file in Self.files(name) where try files.about(file) != nil {
       lines += String(decoding: try files.read(file), as: UTF8.self).split(separator: "\n")
     }
     return lines

@@ -27,6 +27,14 @@ public struct DeliveryProgress: Sendable, Equatable {
     }
   }
 
+  /// Has an event delivered again, and what is behind it on its channel. What is behind the cursor comes anyway.
+  mutating func setBack(_ event: PendingEvent) {
+    guard event.place < cursor else { return }
+    let lane = Lane(channel: event.channel, place: event.place, failures: 0, firstTry: nil)
+    guard let index = lanes.firstIndex(where: { $0.channel == event.channel }) else { return lanes.append(lane) }
+    if lanes[index].place >= event.place { lanes[index] = lane }
+  }
+
   /// A new webhook's, which delivers what is recorded from `cursor` on.
   public init(cursor: JournalPlace, lanes: [Lane] = [], isEnabled: Bool = true) {
     self.cursor = cursor

@@ -5,7 +5,7 @@ public import HubTokens
 /// The channels and kinds that a webhook is for.
 public struct EventFilter: Sendable, Equatable {
   /// A part of the channels.
-  public enum Channels: Sendable, Equatable {
+  public enum Channels: Sendable, Equatable, CustomStringConvertible {
     /// `*`: those of trips, drivers and fences, each event as often as it was published on one of them.
     case all
     /// `trips`: the `trip_update` of all trips, once each.
@@ -21,6 +21,15 @@ public struct EventFilter: Sendable, Equatable {
       default:
         guard let pattern = ChannelPattern(text), pattern.kind != .fleet else { return nil }
         self = .pattern(pattern)
+      }
+    }
+
+    /// As `init` reads it.
+    public var description: String {
+      switch self {
+      case .all: "*"
+      case .trips: "trips"
+      case .pattern(let pattern): pattern.description
       }
     }
 

@@ -48,6 +48,9 @@ final class ProgressFile {
       progress.isEnabled = true
       progress.cursor = progress.lanes.reduce(min(progress.cursor, place)) { min($0, $1.place) }
       progress.lanes = []
+    case .replayEvents(let events):
+      progress.isEnabled = true
+      for event in events { progress.setBack(event) }
     case nil: break
     }
     let file = ProgressFile(files, name, epoch: startsAnew ? epoch : stored?.epoch ?? epoch)

@@ -31,10 +31,10 @@ final class ProgressFolder {
     files = try DiskFiles(path: source.journal.directory + "/" + WebhookRequest.folder)
   }
 
-  /// The progress of the webhook or stream of this name; one that begins does so behind group `newest`. What an
-  /// operator has asked for is done. `isFirst`: the hub has just started.
+  /// The progress of the webhook or stream of this name; one that begins does so behind group `newest`. `request` is
+  /// done, or what an operator has left. `isFirst`: the hub has just started.
   func open(
-    _ name: String, _ newest: UInt64, isFirst: Bool
+    _ name: String, _ newest: UInt64, isFirst: Bool, _ request: WebhookRequest? = nil
   ) throws(JournalError) -> (file: ProgressFile, progress: DeliveryProgress) {
     let start = DeliveryProgress(cursor: JournalPlace(group: newest + 1, record: 0))
     let (file, requestName) = (name + ProgressFile.suffix, WebhookRequest.file(name))
@@ -43,7 +43,7 @@ final class ProgressFolder {
         try files.about(requestName) == nil ? nil : String(decoding: try files.read(requestName), as: UTF8.self)
       let opened = try ProgressFile.open(
         files, file, epoch: source.epoch, startsAnew: source.startsAnew && isFirst, from: start,
-        text.flatMap { WebhookRequest($0) })
+        request ?? text.flatMap { WebhookRequest($0) })
       if let text {
         try files.remove(requestName)
         log(.info, "webhook_request", ["webhook": name, "request": text])
@@ -55,6 +55,45 @@ final class ProgressFolder {
   }
 
   func deadLetters(_ name: String) -> DeadLetterFile { DeadLetterFile(files, name) }
+
+  /// The lines of dead letters, the oldest first.
+  func deadLetterLines(_ name: String) throws(SystemError) -> [Substring] { try DeadLetterFile.lines(files, name) }
+
+  // MARK: Webhooks that were set over HTTP
+
+  /// Those that are stored; what can't be read is logged and left alone.
+  func definitions() throws(JournalError) -> [String: WebhookDefinition] {
+    var found: [String: WebhookDefinition] = [:]
+    do throws(SystemError) {
+      for file in try files.names() where file.hasSuffix(WebhookDefinition.suffix) {
+        let name = String(file.dropLast(WebhookDefinition.suffix.count))
+        if let definition = WebhookDefinition(name: name, file: try files.read(file)) {
+          found[name] = definition
+        } else {
+          log(.error, "webhook_unreadable", ["file": file, "hint": "set the webhook again, or remove the file"])
+        }
+      }
+    } catch {
+      throw .system(error, file: files.path)
+    }
+    return found
+  }
+
+  /// Returns when it is on stable storage.
+  func store(_ definition: WebhookDefinition) throws(SystemError) {
+    try files.replace(definition.name + WebhookDefinition.suffix, by: definition.file)
+  }
+
+  /// Removes a webhook that was set over HTTP, and all that is stored of it. Its definition is the first to go: what a
+  /// crash leaves of the rest is without use, until a new one of this name goes on from there.
+  func remove(_ name: String) throws(SystemError) {
+    for file in [name + WebhookDefinition.suffix, name + ProgressFile.suffix, WebhookRequest.file(name)]
+      + DeadLetterFile.files(name) where try files.about(file) != nil
+    {
+      try files.remove(file)
+    }
+    try files.synchronize()
+  }
 
   /// A reader of the journal from a group on.
   func tail(from group: UInt64) throws(JournalError) -> JournalTail {

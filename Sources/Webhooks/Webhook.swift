@@ -7,7 +7,14 @@ import HubTransport
 
 /// One try to deliver an event.
 final class Attempt {
-  let channel: Channel
+  /// What it carries.
+  enum Subject {
+    case event(on: Channel)
+    /// An event that is none: an operator wants to see what the receiver says.
+    case test(@Sendable (WebhookAnswer) -> Void)
+  }
+
+  let subject: Subject
   let id: String
   let request: [UInt8]
   /// Uptime in nanoseconds.
@@ -17,12 +24,14 @@ final class Attempt {
   /// The connection had another request before: where it ends without a word, that need not be this one's fault.
   var isOnUsedConnection = false
 
-  init(channel: Channel, id: String, request: [UInt8], began: Int64) {
-    self.channel = channel
+  init(_ subject: Subject, id: String, request: [UInt8], began: Int64) {
+    self.subject = subject
     self.id = id
     self.request = request
     self.began = began
   }
+
+  var isTest: Bool { if case .test = subject { true } else { false } }
 }
 
 final class Webhook {
@@ -39,6 +48,8 @@ final class Webhook {
   private var isStored = true
   private var isSynchronized = true
   private var missedGroups: UInt64 = 0
+  /// What was published before is passed over, up to the first event that was not: the cursor was set back to a time.
+  private var skipsBefore: Timestamp?
   /// Tries by connection; those that wait for an address have none yet.
   var attempts: [Attempt] = []
   /// Connections that have nothing to do, the newest last.
@@ -51,11 +62,13 @@ final class Webhook {
   /// When it is to be looked at next (uptime, ns).
   var nextStep = Int64.min
 
-  /// `figures`: of the webhook of this name before its settings were read again.
+  /// `figures`: of the webhook of this name before its settings were read again. `since`: earlier events are passed
+  /// over.
   init(
     _ endpoint: WebhookEndpoint, _ file: ProgressFile, _ progress: DeliveryProgress, _ reader: EventReader,
-    _ deadLetters: DeadLetterFile, figures: WebhookFigures?
+    _ deadLetters: DeadLetterFile, figures: WebhookFigures?, since: Timestamp? = nil
   ) {
+    skipsBefore = since
     self.endpoint = endpoint
     self.file = file
     self.reader = reader
@@ -79,7 +92,12 @@ final class Webhook {
       queue.scanned(nil, through: end, now)
       if !isAtEnd { queue.journalGrew() }
       return !isAtEnd
+    case .event(_, let position) where skipsBefore.map { position.published < $0 } ?? false:
+      queue.scanned(nil, through: position.place.next, now)
+      queue.journalGrew()
+      return true
     case .event(let channel, let position):
+      skipsBefore = nil
       let opensLane = queue.lane(of: channel) == nil
       reader.note(channel, position, opensLane: opensLane)
       queue.scanned(PendingEvent(place: position.place, channel: channel), through: position.place.next, now)
@@ -112,11 +130,12 @@ final class Webhook {
 
   // MARK: Answers
 
-  func answered(_ attempt: Attempt, _ reply: WebhookReply, _ now: Moment, unit: Double) -> DeliveryOutcome {
-    attempts.removeAll { $0 === attempt }
+  func answered(
+    _ attempt: Attempt, on channel: Channel, _ reply: WebhookReply, _ now: Moment, unit: Double
+  ) -> DeliveryOutcome {
     figures.nanoseconds += UInt64(max(0, now.uptime - attempt.began))
-    let outcome = queue.answered(attempt.channel, reply, now, unit: unit)
-    changed.insert(attempt.channel)
+    let outcome = queue.answered(channel, reply, now, unit: unit)
+    changed.insert(channel)
     switch outcome {
     case .delivered: figures.delivered += 1
     case .retry, .disabled: figures.failed += 1

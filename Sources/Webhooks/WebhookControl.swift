@@ -1,6 +1,7 @@
 // What the threads of a hub say to that of its webhooks, and what it shows of itself.
 import HubBytes
-import HubSystem
+public import HubSystem
+import Synchronization
 
 /// What a webhook has done, and how it stands.
 public struct WebhookFigures: Sendable, Equatable {
@@ -70,18 +71,59 @@ public struct Deliveries: Sendable {
 
 /// What a hub and the thread of its webhooks share.
 public final class WebhookControl: Sendable {
+  struct Asked: Sendable {
+    let question: WebhookQuestion
+    let answer: @Sendable (WebhookAnswer) -> Void
+  }
+
   private struct State {
     var figures: [WebhookFigures] = []
     var streams: [StreamFigures] = []
     var deliveries: Deliveries?
+    var questions: [Asked] = []
+    var waker: Waker?
   }
 
   private let state = Locked(State())
+  private let active = Atomic<Bool>(true)
 
   public init() {}
 
-  /// Has others served from now on; the caller wakes the thread. Those whose name stays go on where they are.
-  public func replace(_ deliveries: Deliveries) { state.withLock { $0.deliveries = deliveries } }
+  /// The thread begins, which `waker` wakes.
+  public func begin(waking waker: Waker) { state.withLock { $0.waker = waker } }
+
+  /// Something is delivered, or it is not known yet: the thread is to be woken when something is stored.
+  public var isActive: Bool { active.load(ordering: .acquiring) }
+
+  func setActive(_ isActive: Bool) { active.store(isActive, ordering: .releasing) }
+
+  /// Has others served from now on. Those whose name stays go on where they are.
+  public func replace(_ deliveries: Deliveries) {
+    let waker = state.withLock { state in
+      state.deliveries = deliveries
+      return state.waker
+    }
+    waker?.wake()
+  }
+
+  /// Asks the thread, which calls `answer` once; false, and nothing happens, where too many questions wait, or there is
+  /// no thread.
+  public func ask(_ question: WebhookQuestion, _ answer: @escaping @Sendable (WebhookAnswer) -> Void) -> Bool {
+    let waker = state.withLock { state -> Waker? in
+      guard state.waker != nil, state.questions.count < Self.maximumQuestions else { return nil }
+      state.questions.append(Asked(question: question, answer: answer))
+      return state.waker
+    }
+    waker?.wake()
+    return waker != nil
+  }
+
+  func takeQuestions() -> [Asked] {
+    state.withLock { state in
+      defer { state.questions = [] }
+      return state.questions
+    }
+  }
 
   func takeDeliveries() -> Deliveries? { state.withLock { $0.deliveries.take() } }
 
@@ -89,8 +131,8 @@ public final class WebhookControl: Sendable {
     state.withLock { ($0.figures, $0.streams) = (figures, streams) }
   }
 
-  /// At most a second old.
-  public var figures: [WebhookFigures] { state.withLock { $0.figures } }
+  /// At most a second old; nil where there are no webhooks.
+  public var figures: [WebhookFigures]? { state.withLock { $0.figures.isEmpty ? nil : $0.figures } }
   /// Nil where there are no streams.
   public var streamFigures: [StreamFigures]? { state.withLock { $0.streams.isEmpty ? nil : $0.streams } }
 }

@@ -38,8 +38,28 @@ extension EventReader {
   static let scanBytes = 4 << 20
 }
 
+extension EventFilter {
+  /// Channels of a webhook that is set over HTTP. A question with more is refused.
+  static let maximumChannels = 64
+}
+
+extension WebhookControl {
+  /// Questions that wait for the thread of the webhooks. Past it a further one is refused, to be asked again.
+  static let maximumQuestions = 64
+}
+
+extension WebhookReplay {
+  /// Events that one question names. For each, a part of the journal is read. A question with more is refused.
+  public static let maximumEvents = 16
+}
+
+extension WebhookDefinition {
+  /// For how long the secret before signs as well, in milliseconds.
+  static let rotationMilliseconds: Int64 = 86_400_000
+}
+
 extension WebhookEndpoint {
-  /// Webhooks of one hub. A file with more is refused.
+  /// Webhooks of one hub, of the file and set over HTTP. A file with more is refused, and so is one more over HTTP.
   public static let maximumCount = 16
 }
 

@@ -68,8 +68,14 @@ extension WebhookLoop {
 
   /// A try is over.
   func finish(_ attempt: Attempt, _ webhook: Webhook, _ reply: WebhookReply, _ reason: String, _ now: Moment) {
+    webhook.attempts.removeAll { $0 === attempt }
+    let channel: Channel
+    switch attempt.subject {
+    case .event(let on): channel = on
+    case .test(let answer): return answer(Self.answer(toTest: reply, reason, attempt, now))
+    }
     let wasProbing = webhook.queue.isProbing
-    let outcome = webhook.answered(attempt, reply, now, unit: chance())
+    let outcome = webhook.answered(attempt, on: channel, reply, now, unit: chance())
     webhook.nextStep = .min
     let result = if case .status(let status, _) = reply { "\(status)" } else { reason }
     switch outcome {
@@ -88,10 +94,10 @@ extension WebhookLoop {
     case .dead:
       log(
         .error, "webhook_dead",
-        ["webhook": webhook.endpoint.name, "id": attempt.id, "channel": "\(attempt.channel)", "result": result])
+        ["webhook": webhook.endpoint.name, "id": attempt.id, "channel": "\(channel)", "result": result])
       store(webhook) { (webhook) throws(SystemError) in
         try webhook.deadLetters.append(
-          id: attempt.id, channel: "\(attempt.channel)", reason: result, at: now.timestamp)
+          id: attempt.id, channel: "\(channel)", reason: result, at: now.timestamp)
       }
     case .disabled:
       log(
@@ -129,6 +135,9 @@ extension WebhookLoop {
   /// Ends all connections of a webhook.
   func end(_ webhook: Webhook) {
     for (id, link) in links where link.webhook === webhook { drop(id) }
+    for case .test(let answer) in webhook.attempts.map(\.subject) {
+      answer(.refused(.busy("the webhook was set anew meanwhile; ask again")))
+    }
     webhook.attempts.removeAll()
   }
 }

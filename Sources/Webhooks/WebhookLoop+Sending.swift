@@ -18,14 +18,18 @@ extension WebhookLoop {
         ["webhook": webhook.endpoint.name, "id": webhook.id(of: event), "hint": "retention deleted it"])
       return webhook.lost(event.channel)
     }
-    let id = webhook.id(of: event)
+    begin(.event(on: event.channel), webhook.id(of: event), body.array(), webhook, now)
+  }
+
+  /// Sends a body that was made.
+  func begin(_ subject: Attempt.Subject, _ id: String, _ body: [UInt8], _ webhook: Webhook, _ now: Moment) {
     let request: [UInt8]
     do throws(KeyError) {
-      request = try self.request(id, body.array(), webhook.endpoint, now)
+      request = try self.request(id, body, webhook.endpoint, now)
     } catch {
       preconditionFailure("the signer's keys were tried: \(error)")
     }
-    let attempt = Attempt(channel: event.channel, id: id, request: request, began: now.uptime)
+    let attempt = Attempt(subject, id: id, request: request, began: now.uptime)
     webhook.attempts.append(attempt)
     send(attempt, webhook, now)
   }

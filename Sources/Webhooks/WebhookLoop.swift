@@ -1,12 +1,13 @@
 // The thread of the webhooks: an event loop with the connections to their receivers. It reads the journal behind what
 // is stored, so the hub and its loops know nothing of it and never wait for it.
 //
-// The files: +Sending (addresses, connections, requests), +Answers (what came of them).
+// The files: +Sending (addresses, connections, requests), +Answers (what came of them), +Questions (what ops ask).
 import HubBytes
 import HubJournal
 import HubMessages
 package import HubRuntime
 import HubSystem
+import HubTokens
 public import HubTransport
 
 public final class WebhookLoop: EventLoopDelegate {
@@ -23,10 +24,14 @@ public final class WebhookLoop: EventLoopDelegate {
   /// What came on connections, by connection.
   var links: [ConnectionID: Link] = [:]
   var lookups: UInt64 = 0
-  private var durable: UInt64?
+  private(set) var durable: UInt64?
   private var wanted: Deliveries?
-  private var nextSync = Int64.min
-  private var folder: ProgressFolder?
+  var nextSync = Int64.min
+  /// Nil while there is nothing to deliver, and nothing may be set over HTTP.
+  private(set) var folder: ProgressFolder?
+  /// Where webhooks that are set over HTTP may go, and those that are set.
+  let allowed: URLRule
+  var definitions: [String: WebhookDefinition] = [:]
   let streams: StreamSet
   /// The settings of the start are not in force yet.
   private var isFirst = true
@@ -46,11 +51,13 @@ public final class WebhookLoop: EventLoopDelegate {
   /// `userAgent`: the value of that field. `chance`: uniform, 0 ≤ unit < 1, for the times of retries.
   package init(
     _ loop: EventLoop, _ deliveries: Deliveries, _ source: WebhookSource, _ positions: PositionSource?,
-    control: WebhookControl, lifecycle: Lifecycle, log: Log, userAgent: String, chance: @escaping () -> Double
+    allowed: URLRule = URLRule(), control: WebhookControl, lifecycle: Lifecycle, log: Log, userAgent: String,
+    chance: @escaping () -> Double
   ) {
     self.loop = loop
     self.source = source
     self.control = control
+    self.allowed = allowed
     self.lifecycle = lifecycle
     self.log = log
     self.userAgent = userAgent
@@ -77,6 +84,7 @@ public final class WebhookLoop: EventLoopDelegate {
     let now = now
     if let deliveries = control.takeDeliveries() { wanted = deliveries }
     lookAtJournal()
+    answerQuestions(now)
     takeAddresses(now)
     expire(now)
     for webhook in webhooks { pump(webhook, now) }
@@ -85,8 +93,9 @@ public final class WebhookLoop: EventLoopDelegate {
     if now.uptime >= nextSync {
       for webhook in webhooks { store(webhook) { (webhook) throws(SystemError) in try webhook.synchronize() } }
       streams.synchronize()
+      endOldSecrets(now)
       control.show(webhooks.map { $0.currentFigures(now) }, streams.figures(now))
-      nextSync = now.uptime + ProgressFile.syncInterval
+      nextSync = isIdle && !hasNewDeliveries ? .max : now.uptime + ProgressFile.syncInterval
     }
     if lifecycle.phase(at: now.uptime) == .draining { return stop() }
     var next = min(nextSync, nextDeadline, streams.nextTime)
@@ -94,6 +103,12 @@ public final class WebhookLoop: EventLoopDelegate {
     if lifecycle.isShuttingDown { next = min(next, lifecycle.drainsAt) }
     loop.setLoopTimer(at: next)
   }
+
+  /// Nothing is delivered.
+  private var isIdle: Bool { webhooks.isEmpty && streams.isEmpty }
+
+  /// Settings that are not in force yet.
+  var hasNewDeliveries: Bool { wanted != nil }
 
   /// What is under way is sent again by the next start.
   private func stop() {
@@ -127,6 +142,10 @@ public final class WebhookLoop: EventLoopDelegate {
       wanted = nil
       configure(deliveries, newest)
     }
+    // Before the journal's end is looked at again: of what is stored from then on the thread hears.
+    guard isIdle == control.isActive else { return }
+    control.setActive(!isIdle)
+    loop.waker.wake()
   }
 
   /// Decides and begins what is to be done for a webhook.
@@ -184,24 +203,76 @@ public final class WebhookLoop: EventLoopDelegate {
       figures[webhook.endpoint.name] = webhook.figures
     }
     webhooks.removeAll()
+    nextSync = .min
     do throws(JournalError) {
-      if folder == nil { folder = try ProgressFolder(source, log) }
+      if folder == nil, !deliveries.isEmpty || !allowed.isEmpty {
+        let new = try ProgressFolder(source, log)
+        definitions = allowed.isEmpty ? [:] : try new.definitions()
+        folder = new
+      }
       guard let folder else { return }
       for endpoint in deliveries.webhooks.prefix(WebhookEndpoint.maximumCount) {
-        webhooks.append(try make(endpoint, folder, newest, figures[endpoint.name]))
+        if definitions.removeValue(forKey: endpoint.name) != nil {
+          log(
+            .warning, "webhook_set_twice",
+            ["webhook": endpoint.name, "hint": "the file's counts, not the one that was set over HTTP"])
+        }
+        webhooks.append(try make(endpoint, folder, newest, figures[endpoint.name], nil, since: nil))
       }
+      for definition in definitions.values.sorted(by: { $0.name < $1.name }) { try open(definition, nil, now) }
       try streams.configure(deliveries.streams, folder, newest, isFirst: isFirst)
       isFirst = false
-      nextSync = .min
     } catch {
       log(.error, "webhooks_stopped", ["error": "\(error)"])
     }
   }
 
+  /// Serves a webhook that was set over HTTP from now on; one whose URL is not allowed is not served.
+  func open(_ definition: WebhookDefinition, _ request: WebhookRequest?, _ now: Moment) throws(JournalError) {
+    guard allowed.allows(definition.url), webhooks.count < WebhookEndpoint.maximumCount else {
+      return log(
+        .warning, "webhook_not_allowed",
+        ["webhook": definition.name, "hint": "webhook-allow does not have its URL, or there are too many"])
+    }
+    let endpoint: WebhookEndpoint
+    do throws(KeyError) { endpoint = try definition.endpoint(allowed) } catch {
+      return log(.error, "webhook_unreadable", ["webhook": definition.name, "error": "\(error)"])
+    }
+    try open(endpoint, request, since: nil)
+  }
+
+  /// Serves a webhook from now on, in place of the one of this name that was served, from where that is; what was under
+  /// way is sent again. `since`: what was published before is passed over.
+  func open(_ endpoint: WebhookEndpoint, _ request: WebhookRequest?, since: Timestamp?) throws(JournalError) {
+    guard let folder, let durable else { return }
+    var figures: WebhookFigures?
+    if let index = webhooks.firstIndex(where: { $0.endpoint.name == endpoint.name }) {
+      let old = webhooks.remove(at: index)
+      end(old)
+      store(old) { (webhook) throws(SystemError) in try webhook.synchronize() }
+      figures = old.figures
+    }
+    webhooks.append(try make(endpoint, folder, durable, figures, request, since: since))
+  }
+
+  /// Secrets that were replaced sign no more.
+  private func endOldSecrets(_ now: Moment) {
+    for var definition in definitions.values {
+      let count = definition.secrets.count
+      definition.dropOldSecrets(now.timestamp)
+      guard definition.secrets.count < count else { continue }
+      definitions[definition.name] = definition
+      do throws(JournalError) { try open(definition, nil, now) } catch {
+        log(.error, "webhook_stopped", ["webhook": definition.name, "error": "\(error)"])
+      }
+    }
+  }
+
   private func make(
-    _ endpoint: WebhookEndpoint, _ folder: ProgressFolder, _ newest: UInt64, _ figures: WebhookFigures?
+    _ endpoint: WebhookEndpoint, _ folder: ProgressFolder, _ newest: UInt64, _ figures: WebhookFigures?,
+    _ request: WebhookRequest?, since: Timestamp?
   ) throws(JournalError) -> Webhook {
-    let (file, progress) = try folder.open(endpoint.name, newest, isFirst: isFirst)
+    let (file, progress) = try folder.open(endpoint.name, newest, isFirst: isFirst, request)
     let (directory, limits) = (source.journal.directory, source.journal.limits)
     let first = progress.cursor.group
     let reader = EventReader(
@@ -210,6 +281,6 @@ public final class WebhookLoop: EventLoopDelegate {
     log(
       .info, "webhook",
       ["webhook": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
-    return Webhook(endpoint, file, progress, reader, folder.deadLetters(endpoint.name), figures: figures)
+    return Webhook(endpoint, file, progress, reader, folder.deadLetters(endpoint.name), figures: figures, since: since)
   }
 }

@@ -8,6 +8,8 @@ public enum WebhookRequest: Sendable, Equatable {
   case enable
   /// Deliver this event and all behind it again.
   case replay(from: JournalPlace)
+  /// Deliver these again, each with all behind it on its channel. Over HTTP only: `init` reads none.
+  case replayEvents([PendingEvent])
 
   /// The folder beside a journal's files.
   public static let folder = "webhooks"
@@ -31,17 +33,21 @@ public enum WebhookRequest: Sendable, Equatable {
   /// takes.
   public static func leave(_ text: String, for name: String, journal directory: String) throws(JournalError) {
     let files = try DiskFiles(beside: directory + "/" + folder)
-    do throws(SystemError) {
-      let unfinished = Self.file(name) + ".new"
-      let file = try files.open(unfinished)
-      try file.truncate(to: 0)
-      let bytes = Array(text.utf8)
-      let span = unsafe bytes.span.bytes
-      try unsafe span.withUnsafeBytes { (bytes) throws(SystemError) in unsafe try file.append(bytes) }
-      try file.synchronize()
-      try files.rename(unfinished, to: Self.file(name))
-    } catch {
+    do throws(SystemError) { try files.replace(Self.file(name), by: Array(text.utf8)) } catch {
       throw .system(error, file: files.path)
     }
+  }
+}
+
+extension JournalFiles {
+  /// Has a file hold these bytes, on stable storage, or leaves it as it was.
+  func replace(_ name: String, by bytes: [UInt8]) throws(SystemError) {
+    let file = try open(name + ".new")
+    try file.truncate(to: 0)
+    let span = unsafe bytes.span.bytes
+    try unsafe span.withUnsafeBytes { (bytes) throws(SystemError) in unsafe try file.append(bytes) }
+    try file.synchronize()
+    try rename(name + ".new", to: name)
+    try synchronize()
   }
 }

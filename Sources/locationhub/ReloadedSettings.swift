@@ -11,7 +11,7 @@ struct ReloadedSettings {
   /// What holds for settings that need a restart.
   private let atStart: ServeOptions
   /// What holds for the others.
-  private var current: ServeOptions
+  private(set) var current: ServeOptions
 
   init(_ arguments: Arguments, _ options: ServeOptions) {
     self.arguments = arguments

@@ -65,8 +65,10 @@ private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   var settings = ReloadedSettings(arguments, options)
   waitForEnd(of: server, signals) {
     manager?.reloading(at: ClockReading.read().uptimeNanoseconds)
-    reload(server, options)
+    let webhooks = settings.current.webhooks
     settings.reload(server)
+    settings.current.reloadWebhooks(server, before: webhooks)
+    reload(server, options)
     manager?.ready("listening on \(server.address)")
   }
   manager?.stopping()
@@ -118,7 +120,6 @@ private func announce(_ server: Server, _ configuration: ServerConfiguration) {
 private func reload(_ server: Server, _ options: ServeOptions) {
   if let files = options.tlsFiles, let tls = options.server.tls { files.reload(tls, server) }
   if options.tokenKeys != nil || options.deviceKeys != nil { options.reloadTokens(server) }
-  options.reloadWebhooks(server)
   if options.tlsFiles == nil, options.webhooks == nil, options.tokenKeys == nil, options.deviceKeys == nil,
     options.given?.isGiven("config") != true
   {

@@ -12,6 +12,7 @@ import HubRuntime
 import HubSystem
 import HubTokens
 import HubTransport
+import HubWebhooks
 
 /// What `serve` is told.
 struct ServeOptions: Sendable {
@@ -55,7 +56,11 @@ struct ServeOptions: Sendable {
     Setting("port", \.server.port, .whole(0...65535), "PORT", "TCP port; 0 picks a free one"),
     Setting("loops", \.loops, .whole(1...64), "N", "event loops", otherwise: "one for each core"),
     Setting("cluster", \.cluster, .text, "FILE", "be one of several hubs, as this file says: protocol/cluster.md"),
-    Setting("webhooks", \.webhooks, .text, "FILE", "deliver events as this file says: protocol/webhooks.md"),
+    Setting("webhooks", \.webhooks, .text, "FILE", "deliver events as this file says: protocol/webhooks.md").live,
+    Setting(
+      "webhook-allow", "URL", "receivers that ops may set over HTTP begin so; addresses inside: a block",
+      mustBe: "https://, the beginning of a URL, or a block such as 10.0.0.0/8", repeats: true
+    ) { $0.server.webhookReceivers.allow($1) },
     Setting(
       "dev-auth", \.server.allowsDevelopmentCredentials, "take ?role=…&id=… for a credential; only on loopback"),
   ]
@@ -348,8 +353,12 @@ extension ServeOptions {
       faults.add(
         .usage("--\(name.name) is about the journal that --no-journal does without: give one of them"))
     }
-    if hasNoJournal, webhooks != nil {
-      faults.add(.usage("--webhooks delivers from the journal: not with --no-journal"))
+    if hasNoJournal, let name = ["webhooks", "webhook-allow"].first(where: { given.isGiven($0) }) {
+      faults.add(.usage("--\(name) is for events from the journal: not with --no-journal"))
+    }
+    if cluster != nil, given.isGiven("webhook-allow") {
+      faults.add(
+        .usage("--webhook-allow sets webhooks at one hub: with --cluster give the same --webhooks file to all"))
     }
     server.journal = hasNoJournal ? nil : journal
     if hasNoPages, let name = ["streets", "tiles", "attribution"].first(where: { given.isGiven($0) }) {

@@ -152,11 +152,13 @@ struct WebhooksFile: Sendable {
 }
 
 extension ServeOptions {
-  /// Reads the file again. One that can't be used changes nothing: the hub goes on with what it has, and says so.
-  func reloadWebhooks(_ server: Server) {
-    guard let webhooks else { return }
+  /// Reads the file again, where one is set now, or was `before`. One that can't be used changes nothing: the hub goes
+  /// on with what it has, and says so.
+  func reloadWebhooks(_ server: Server, before: String?) {
+    guard webhooks != nil || before != nil else { return }
     do throws(CommandError) {
-      server.replaceDeliveries(try WebhooksFile.read(webhooks))
+      server.replaceDeliveries(
+        try webhooks.map { (file) throws(CommandError) in try WebhooksFile.read(file) } ?? Deliveries())
       server.noteReload(.webhooks, isSuccessful: true)
     } catch {
       server.noteReload(.webhooks, isSuccessful: false)

@@ -24,7 +24,8 @@ class Hub(HubProcess):
         (folder / "a_edges.csv").write_text("from,to,class\n1,2,primary\n")
         super().__init__(
             "--loops", "2", "--token-sign-key", str(folder / "secret"), "--streets", str(folder / "a_edges.csv"),
-            "--tiles", "https://tiles.example/{z}/{x}/{y}.png", "--attribution", "© contributors")
+            "--tiles", "https://tiles.example/{z}/{x}/{y}.png", "--attribution", "© contributors",
+            "--webhook-allow", "http://127.0.0.1:9/")
         self.address = f"127.0.0.1:{self.port}"
 
     def stop(self):

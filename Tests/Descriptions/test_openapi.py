@@ -39,6 +39,8 @@ def envelope(kind, payload, number=1):
 
 
 # What is asked, in order; the last member is who asks where it is not whose path it is.
+# Nobody listens there.
+WEBHOOK = {"url": "http://127.0.0.1:9/", "channels": ["trip:*"]}
 REQUESTS = [
     ("POST", "/v1/locations", {"locations": [{**FIX, "timestamp": NOW - 5000}, {**FIX, "latitude": 91}]}),
     ("POST", "/v1/trips", TRIP), ("POST", "/v1/trips", TRIP), ("POST", "/v1/trips", {**TRIP, "dropoff": PLACE}),
@@ -105,6 +107,14 @@ REQUESTS = [
     ("GET", "/v1/revocations?limit=1", None), ("GET", "/v1/revocations?limit=0", None),
     ("DELETE", "/v1/revocations?sub=rider-9", None), ("DELETE", "/v1/revocations?sub=rider-9", None),
     ("DELETE", "/v1/revocations", None),
+    ("PUT", "/v1/webhooks/orders", WEBHOOK), ("PUT", "/v1/webhooks/orders", {**WEBHOOK, "types": ["trip.update"]}),
+    ("PUT", "/v1/webhooks/orders", {}), ("PUT", "/v1/webhooks/orders", {**WEBHOOK, "url": "https://b.example/"}),
+    ("GET", "/v1/webhooks", None), ("GET", "/v1/webhooks", None, "rider"), ("GET", "/v1/webhooks/orders", None),
+    ("GET", "/v1/webhooks/none", None), ("GET", "/v1/webhooks/orders/dead?limit=10", None),
+    ("POST", "/v1/webhooks/orders/enable", None), ("POST", "/v1/webhooks/orders/replay", {"since": NOW}),
+    ("POST", "/v1/webhooks/orders/replay", {}), ("POST", "/v1/webhooks/orders/replay", {"ids": ["evt_a_999999_0"]}),
+    ("POST", "/v1/webhooks/orders/test", None), ("POST", "/v1/webhooks/orders/secret", None),
+    ("DELETE", "/v1/webhooks/orders", None), ("DELETE", "/v1/webhooks/orders", None),
     ("POST", "/v1/owntracks", {"_type": "location", "lat": 48.1371, "lon": 11.5754, "tst": NOW // 1000, "batt": 81}),
     ("GET", "/v1/osmand?lat=48.1371&lon=11.5754&speed=16.2", None),
     ("GET", "/v1/osmand?deviceid=driver-13&lat=48&lon=11", None),

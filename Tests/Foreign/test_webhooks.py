@@ -266,6 +266,59 @@ class DeliveryTests(unittest.TestCase):
         receiver.wait(lambda r: len(r.requests) == 5)
         self.assertEqual([id for id, _, _ in receiver.requests][3:], ids[1:])
 
+    def test_set_tested_rotated_and_replayed_over_http(self):
+        receiver = self.receiver()
+        place = {"url": f"http://127.0.0.1:{receiver.port}/hook", "channels": ["trip:T1"],
+                 "types": ["notification.message"]}
+        hub = HubProcess("--webhook-allow", f"http://127.0.0.1:{receiver.port}/")
+        self.addCleanup(hub.stop)
+        post(hub, "/v1/trips", {"tripId": "T1", "riderId": "R1"})
+        elsewhere = place | {"url": "http://127.0.0.1/hook"}
+        self.assertEqual(request(hub, "PUT", "/v1/webhooks/orders", elsewhere)[0], 403, "another port")
+        status, made = request(hub, "PUT", "/v1/webhooks/orders", place)
+        self.assertEqual((status, made["state"], made["source"]), (201, "on", "http"))
+        receiver.webhook = standardwebhooks.Webhook(made["secret"])
+        status, tested = request(hub, "POST", "/v1/webhooks/orders/test")
+        self.assertEqual((status, tested["delivered"], tested["status"]), (200, True, 204))
+        self.assertEqual(receiver.requests[0][1]["type"], "test")
+        for number in range(3):
+            notify(hub, "T1", number)
+        receiver.wait(lambda r: len(r.taken) == 4)
+        rotated = request(hub, "POST", "/v1/webhooks/orders/secret")[1]["secret"]
+        hub.kill()
+        hub.start()
+        notify(hub, "T1", 3)
+        receiver.wait(lambda r: len(r.taken) == 5)
+        receiver.webhook = standardwebhooks.Webhook(rotated)
+        ids = [id for id, _, _ in receiver.requests]
+        status, _ = request(hub, "POST", "/v1/webhooks/orders/replay", {"ids": [ids[3]]})
+        self.assertEqual(status, 200)
+        receiver.wait(lambda r: len(r.requests) == 7)
+        self.assertEqual([id for id, _, _ in receiver.requests][5:], ids[3:5])
+        self.assertEqual(request(hub, "GET", "/v1/webhooks/orders/dead"), (200, {"dead": []}))
+        self.assertEqual(request(hub, "DELETE", "/v1/webhooks/orders")[0], 204)
+        self.assertEqual(request(hub, "GET", "/v1/webhooks"), (200, {"webhooks": []}))
+        self.assertEqual(request(hub, "GET", "/v1/webhooks", who="rider&id=R1")[0], 403)
+
+    def test_a_reload_turns_webhooks_on_where_none_were(self):
+        receiver = self.receiver()
+        settings = pathlib.Path(self.folder, "settings")
+        settings.write_text("")
+        hub = HubProcess("--config", str(settings))
+        self.addCleanup(hub.stop)
+        post(hub, "/v1/trips", {"tripId": "T1", "riderId": "R1"})
+        notify(hub, "T1", 0)
+        file = self.configure("orders", receiver, "channel = trip:T1", "type = notification.message")
+        settings.write_text(f"webhooks = {file}\n")
+        hub.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: len(request(hub, "GET", "/v1/webhooks")[1]["webhooks"]) == 1)
+        notify(hub, "T1", 1)
+        receiver.wait(lambda r: len(r.taken) == 1)
+        self.assertEqual(receiver.requests[0][1]["data"]["title"], "1")
+        settings.write_text("")
+        hub.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: request(hub, "GET", "/v1/webhooks")[1]["webhooks"] == [])
+
     def ask(self, hub, *words):
         subprocess.run(
             [os.environ["LOCATIONHUB"], "webhooks", *words, "--data", f"{hub.folder.name}/data"], check=True,
@@ -340,6 +393,18 @@ def post(hub, path, body, who="ops&id=O1"):
         assert answer.status in (200, 201), (answer.status, text)
         return
     raise AssertionError("the hub does not answer")
+
+
+def request(hub, method, path, body=None, who="ops&id=O1"):
+    """The status and the body, read, of one request."""
+    connection = http.client.HTTPConnection("127.0.0.1", hub.port, timeout=30)
+    try:
+        connection.request(method, f"{path}?role={who}", None if body is None else json.dumps(body))
+        answer = connection.getresponse()
+        text = answer.read()
+        return answer.status, json.loads(text) if text else None
+    finally:
+        connection.close()
 
 
 def notify(hub, trip, number):

@@ -3,7 +3,8 @@
 
 /// A family of endpoints.
 enum HTTPFamily: UInt8, CaseIterable {
-  case locations, phones, messages, drivers, trips, tracks, fences, notifications, sessions, operators, pages, other
+  case locations, phones, messages, drivers, trips, tracks, fences, notifications, sessions, webhooks, operators, pages,
+    other
 
   /// That of a path between its slashes: what follows `/v1/` names it, but for a trip's track.
   init(path: [String]) {

@@ -13,8 +13,8 @@ enum Outcome {
   case ask([HubInput], Awaited = .hub)
   /// A question that may come over the socket as well (Asker.swift).
   case query(QueryRequest, Awaited = .hub)
-  /// The reader of the journal is asked.
-  case consult(HistoryQuestion)
+  /// The reader of the journal is asked, or the thread of the webhooks.
+  case consult(BesideQuestion)
   case upgrade(Upgrade)
   /// Events are sent from now on, of channels that the hub was asked about.
   case stream(EventStream)

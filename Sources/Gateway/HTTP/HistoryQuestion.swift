@@ -1,10 +1,12 @@
-// What the reader of the journal is asked for a request: tracks, and trips that the hub has forgotten.
+// What threads beside the hub are asked for a request: that of the journal's reader for tracks and for trips that the
+// hub has forgotten, that of the webhooks for these.
 import HubBytes
 import HubCore
 import HubGeo
 import HubHTTP
 import HubMessages
 import HubRuntime
+import HubWebhooks
 
 /// How a track is wanted.
 struct TrackRequest: Sendable, Equatable {
@@ -12,6 +14,12 @@ struct TrackRequest: Sendable, Equatable {
   var source = TrackSource.filtered
   /// Metres; 0 for all points.
   var toleranceMeters = 0.0
+}
+
+/// A question to one of these threads.
+enum BesideQuestion: Sendable {
+  case history(HistoryQuestion)
+  case webhooks(WebhookQuestion, TimeFormat)
 }
 
 enum HistoryQuestion: Sendable {

@@ -12,6 +12,7 @@ import HubMessages
 import HubRuntime
 import HubSystem
 import HubTransport
+import HubWebhooks
 
 /// A list of drivers that is being written, as the answer to a request, or to a message, which goes out whole when it
 /// is done, and what else the session is sent meanwhile before it.
@@ -73,12 +74,12 @@ final class DriverListReply {
   }
 }
 
-/// What the reader of the journal has for a request that waits.
+/// What the reader of the journal, or the thread of the webhooks, has for a request that waits.
 struct HistoryAnswer: Sendable {
   let session: SessionRef
   /// Who has asked.
   fileprivate let identity: IdentityKey
-  var result: Result<Response, Refusal>
+  var result = Result<Response, Refusal>.failure(.journalIsBusy)
   var room: MemoryReservation?
 }
 
@@ -216,11 +217,10 @@ struct PendingReplies {
 
   // MARK: The journal
 
-  /// Puts a question to the reader. Its answer comes by `takeAnswers`.
+  /// Puts a question to the reader, or to the thread of the webhooks. Its answer comes by `takeAnswers`.
   mutating func consult(
-    _ question: HistoryQuestion, for asker: Asker, _ shared: SharedState, _ counters: inout LoopCounters
+    _ question: BesideQuestion, for asker: Asker, _ shared: SharedState, _ counters: inout LoopCounters
   ) throws(Refusal) {
-    guard let reader = shared.history else { throw Refusal.journalIsBusy }  // nothing would be asked of it
     let (role, identity) = (asker.credential.role, IdentityKey(asker.credential))
     guard shared.admissions.asks(role, identity) else {
       counters.historyRefused += 1
@@ -228,26 +228,39 @@ struct PendingReplies {
         .rateLimited, role.queriesLimit(limits.hub.queriesPerIdentity), status: .tooManyRequests, retryAfter: 1,
         counting: { $0.count(.queriesPerIdentity) })
     }
-    let (limits, session, found) = (limits, asker.session, found)
-    let isTaken =
-      historyQuestions < role.share(of: found.capacity)
-      && reader.ask(for: role) { access in
-        var answer = HistoryAnswer(
-          session: session, identity: identity, result: question.answer(from: access, limits))
+    let hasRoom = historyQuestions < role.share(of: found.capacity)
+    guard hasRoom, put(question, for: role, HistoryAnswer(session: asker.session, identity: identity), shared) else {
+      shared.admissions.answered(identity)
+      counters.historyRefused += 1
+      counters.historyFull += 1
+      if case .webhooks = question { throw Refusal.webhooksAreBusy }
+      throw Refusal.journalIsBusy
+    }
+    historyQuestions += 1
+  }
+
+  /// False where the thread takes no more. There is room for its answer: a loop asks no more than its mailbox holds.
+  private func put(_ question: BesideQuestion, for role: Role, _ answer: HistoryAnswer, _ shared: SharedState) -> Bool {
+    let (limits, found) = (limits, found)
+    switch question {
+    case .history(let question):
+      guard let reader = shared.history else { return false }
+      return reader.ask(for: role) { access in
+        var answer = answer
+        answer.result = question.answer(from: access, limits)
         if case .success(let response) = answer.result {
           answer.room = reader.reserve(response.body.count)
           if answer.room == nil { answer.result = .failure(.journalIsBusy) }
         }
-        // There is room: a loop asks no more than its mailbox holds.
         _ = found.append(answer)
       }
-    guard isTaken else {
-      shared.admissions.answered(identity)
-      counters.historyRefused += 1
-      counters.historyFull += 1
-      throw Refusal.journalIsBusy
+    case .webhooks(let question, let time):
+      return shared.webhooks?.ask(question) { said in
+        var answer = answer
+        answer.result = WebhookEndpoints.response(said, time)
+        _ = found.append(answer)
+      } ?? false
     }
-    historyQuestions += 1
   }
 
   /// Whether `takeAnswers` may have something. Asked each turn.

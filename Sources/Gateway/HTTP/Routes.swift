@@ -82,6 +82,16 @@ enum Routes {
           .get, for: tokenAccess, as: .listRevocations, parameters: ["limit", "cursor"], RevocationEndpoints.list),
         .on(.post, for: tokenAccess, as: .revoke, RevocationEndpoints.begin),
         .on(.delete, for: tokenAccess, as: .unrevoke, parameters: ["sub", "jti"], RevocationEndpoints.end)),
+      HTTPRoute("/v1/webhooks", .on(.get, for: webhookAccess, WebhookEndpoints.list)),
+      HTTPRoute(
+        "/v1/webhooks/{id}", .on(.get, for: webhookAccess, WebhookEndpoints.show),
+        .on(.put, for: webhookAccess, WebhookEndpoints.put), .on(.delete, for: webhookAccess, WebhookEndpoints.delete)),
+      HTTPRoute(
+        "/v1/webhooks/{id}/dead", .on(.get, for: webhookAccess, parameters: ["limit"], WebhookEndpoints.dead)),
+      HTTPRoute("/v1/webhooks/{id}/enable", .on(.post, for: webhookAccess, WebhookEndpoints.enable)),
+      HTTPRoute("/v1/webhooks/{id}/replay", .on(.post, for: webhookAccess, WebhookEndpoints.replay)),
+      HTTPRoute("/v1/webhooks/{id}/test", .on(.post, for: webhookAccess, WebhookEndpoints.test)),
+      HTTPRoute("/v1/webhooks/{id}/secret", .on(.post, for: webhookAccess, WebhookEndpoints.rotateSecret)),
       HTTPRoute("/v1/gtfs-realtime/vehicle-positions", .on(.get, for: .open, VehicleFeedEndpoint.show)),
       HTTPRoute(
         "/v1/notifications",
@@ -90,6 +100,7 @@ enum Routes {
 
   private static let phone = HTTPRoute.Access.only(.driver, otherwise: "only a driver sends locations")
   private static let tokenAccess = HTTPRoute.Access.only(.ops, otherwise: "only ops may make, see and revoke tokens")
+  private static let webhookAccess = HTTPRoute.Access.only(.ops, otherwise: "only ops may see and set webhooks")
   private static let offerAccess = HTTPRoute.Access.only(
     .ops, otherwise: "only ops may have trips offered; a rider's trip_status has offer")
   private static let fenceAccess = HTTPRoute.Access.only(.ops, otherwise: "only ops may see and change fences")

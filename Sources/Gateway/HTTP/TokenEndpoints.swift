@@ -282,7 +282,7 @@ enum RevocationEndpoints {
 
 extension Timestamp {
   /// A time in a body; nil where the value is none.
-  fileprivate init?(_ value: JSONValue, as format: TimeFormat) {
+  init?(_ value: JSONValue, as format: TimeFormat) {
     if let number = value.number {
       self.init(number: number, format: format)
     } else if var text = value.string {

@@ -53,7 +53,7 @@ enum TripEndpoints {
     let context = call.context
     let list = try TripListParameters(call.query, time: call.time, maximumLimit: context.limits.tripsPerPage)
     if list.isOfHistory, context.settings.hasHistory {
-      return .consult(.trips(list.query, endedBy: context.forgottenBy, behind: [], call.time))
+      return .consult(.history(.trips(list.query, endedBy: context.forgottenBy, behind: [], call.time)))
     }
     let isOfBoth = context.settings.hasHistory && list.query.since.map { $0 < context.forgottenBy } == true
     return .ask(
@@ -68,13 +68,13 @@ enum TripEndpoints {
     switch (answer, awaited) {
     case (.trip(let report, _), .trip(let pending)):
       guard let track = pending.track else { return .respond(Response(report, time: request.time)) }
-      return .consult(.track(report, track, request.time))
+      return .consult(.history(.track(report, track, request.time)))
     case (.trip(let report, let isNew), _):
       return .respond(Response(report, time: request.time, isNew: isNew))
     // Another hub has the trip, and has moved it.
     case (.refused, .trip(let pending)) where pending.isMoved: return .respond(Response(.noContent))
     case (.refused(let error), .trip(let pending)) where pending.showsForgotten && error.code == .unknownTrip:
-      return .consult(.forgotten(pending.id, pending.track, request.time))
+      return .consult(.history(.forgotten(pending.id, pending.track, request.time)))
     case (.refused(let error), _): throw Refusal(error)
     case (.shares(let shares), _): return .respond(ShareEndpoints.answer(shares, time: request.time))
     case (.shared(let share, let trip), _):
@@ -88,7 +88,7 @@ enum TripEndpoints {
       guard query.limit > 0 else {
         return .respond(Response(reports, next: .forgotten(below: .max), time: request.time))
       }
-      return .consult(.trips(query, endedBy: context.forgottenBy, behind: reports, request.time))
+      return .consult(.history(.trips(query, endedBy: context.forgottenBy, behind: reports, request.time)))
     case (.list(let reports, let next), _):
       return .respond(Response(reports, next: next.map { .known(below: $0) }, time: request.time))
     }

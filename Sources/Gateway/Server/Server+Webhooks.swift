@@ -9,7 +9,7 @@ import HubTransport
 public import HubWebhooks
 
 extension Server {
-  /// Starts the thread; nil, and nothing happens, for a hub without either of them or without a journal.
+  /// Starts the thread, which sleeps while there is neither; nil, and nothing happens, for a hub without a journal.
   static func startWebhooks(
     _ configuration: ServerConfiguration, _ shared: SharedState, _ writer: WriterBox?, epoch: String,
     _ threads: inout Threads
@@ -20,9 +20,12 @@ extension Server {
     let source = WebhookSource(
       journal: journal, commit: queue.commit, epoch: epoch, startsAnew: writer.report.startsAnew)
     let (deliveries, positions) = (configuration.deliveries, threads.positions)
+    let allowed = configuration.webhookReceivers
+    control.begin(waking: box.loop.waker)
     let thread = try startThread(name: "webhooks") {
       let loop = WebhookLoop(
-        box.loop, deliveries, source, positions, control: control, lifecycle: shared.lifecycle, log: shared.log,
+        box.loop, deliveries, source, positions, allowed: allowed, control: control, lifecycle: shared.lifecycle,
+        log: shared.log,
         userAgent: "locationhub/\(Release.name)", chance: { Double.random(in: 0..<1) })
       withExtendedLifetime(loop) { loop.run() }
     }
@@ -33,11 +36,10 @@ extension Server {
 
   /// Serves these from now on, and does what operators have left for them. Those whose name stays go on where they are.
   ///
-  /// - Precondition: the server was started with webhooks or streams.
+  /// - Precondition: the server was started with a journal.
   public func replaceDeliveries(_ deliveries: Deliveries) {
-    guard let control = shared.webhooks else { preconditionFailure("a server without webhooks takes none later") }
+    guard let control = shared.webhooks else { preconditionFailure("webhooks are delivered from a journal") }
     control.replace(deliveries)
-    for waker in threads.wakers { waker.wake() }
     shared.log(
       .info, "webhooks_reloaded",
       ["webhooks": "\(deliveries.webhooks.count)", "streams": "\(deliveries.streams.count)"])

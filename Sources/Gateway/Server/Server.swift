@@ -138,10 +138,15 @@ public final class Server: Sendable {
       if let stored = configuration.journal, let writer, let maintenance, let journal = shared.journal,
         let history = shared.history
       {
-        let webhooks = try startWebhooks(configuration, shared, writer, epoch: epoch, &threads)
+        let (hub, readers) = (
+          threads.wakers[0], try startWebhooks(configuration, shared, writer, epoch: epoch, &threads)
+        )
         journalThreads = try JournalThreads(
-          journal, writer, maintenance: maintenance, history: history, stored,
-          waking: [threads.wakers[0]] + (webhooks.map { [$0] } ?? []), shared.log)
+          journal, writer, maintenance: maintenance, history: history, stored, shared.log
+        ) {
+          hub.wake()
+          if shared.webhooks?.isActive == true { readers?.wake() }
+        }
       }
     } catch {
       shared.lifecycle.requestStop(at: 0)  // lets go what has started

@@ -72,6 +72,8 @@ public struct ServerConfiguration: Sendable {
   public var cluster: ClusterConfiguration?
   /// Where events are delivered; needs a journal.
   public var deliveries = Deliveries()
+  /// Which receivers may be set over HTTP; none by default.
+  public var webhookReceivers = URLRule()
   /// Fences that are put at the start, before anybody is connected.
   public var fences: [Fence] = []
   public var limits = Limits()

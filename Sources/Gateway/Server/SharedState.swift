@@ -14,7 +14,7 @@ final class SharedState: Sendable {
   /// Nil where nothing is stored.
   let journal: JournalQueue?
   let history: HistoryReader?
-  /// Nil for a hub without webhooks and streams.
+  /// Nil for a hub without a journal.
   let webhooks: WebhookControl?
   let admissions: Admissions
   let reloads = ReloadBoard()
@@ -35,7 +35,7 @@ final class SharedState: Sendable {
       HistoryReader(
         questions: configuration.limits.historyQuestions, answerBytes: configuration.limits.historyAnswerBytes)
     }
-    webhooks = configuration.deliveries.isEmpty ? nil : WebhookControl()
+    webhooks = configuration.journal.map { _ in WebhookControl() }
     serviceManager = configuration.serviceManager
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
   }

@@ -38,6 +38,8 @@ final class StreamSet {
     self.chance = chance
   }
 
+  var isEmpty: Bool { streams.isEmpty }
+
   // MARK: Settings
 
   /// Serves these from now on, each from where it is; what was under way is sent again, and what was held is tried.

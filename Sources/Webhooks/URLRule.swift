@@ -1,0 +1,61 @@
+// Which receivers may be set over HTTP, by the operator's word (`--webhook-allow`): who may call the hub as ops need
+// not be who may have it call others (CWE-918). Compared are the parts of the URL, for `https://hooks.example` is the
+// beginning of `https://hooks.example.evil.test/` as well.
+public import HubTransport
+
+public struct URLRule: Sendable, Equatable {
+  private enum Prefix: Equatable {
+    /// `https://`: any host, over TLS.
+    case secure
+    case url(WebhookURL)
+  }
+
+  private var prefixes: [Prefix] = []
+  /// Addresses inside that may be connected to, and over plain HTTP.
+  public private(set) var addresses: [AddressBlock] = []
+
+  /// Nothing is allowed.
+  public init() {}
+
+  public var isEmpty: Bool { prefixes.isEmpty }
+
+  /// Allows what begins with a URL, or an address or block of addresses inside. False where the text is neither. A URL
+  /// with a numeric address allows that address as well.
+  public mutating func allow(_ text: String) -> Bool {
+    if text == "https://" {
+      prefixes.append(.secure)
+    } else if let block = AddressBlock(text) {
+      addresses.append(block)
+    } else {
+      guard let url = WebhookURL(text) else { return false }
+      prefixes.append(.url(url))
+      if let address = url.address, let block = AddressBlock(address.host) { addresses.append(block) }
+    }
+    return true
+  }
+
+  /// Whether a webhook may be set to this URL. Where it connects to is looked at besides, by `addresses`.
+  public func allows(_ url: WebhookURL) -> Bool {
+    prefixes.contains { prefix in
+      switch prefix {
+      case .secure: url.isSecure
+      case .url(let allowed):
+        (url.isSecure, url.host, url.port) == (allowed.isSecure, allowed.host, allowed.port)
+          && url.target.isBelow(allowed.target)
+      }
+    }
+  }
+}
+
+extension String {
+  /// Whether a path begins with another, of whole segments. One that leads up again is below none but `/`: its receiver
+  /// may take it for another path.
+  fileprivate func isBelow(_ path: String) -> Bool {
+    if path == "/" { return true }
+    guard hasPrefix(path) else { return false }
+    let (rest, segments) = (dropFirst(path.count), prefix { $0 != "?" }.lowercased())
+    guard path.hasSuffix("/") || rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") else { return false }
+    return !segments.contains("%2e") && !segments.contains("%2f")
+      && !segments.split(separator: "/").contains { $0 == "." || $0 == ".." }
+  }
+}

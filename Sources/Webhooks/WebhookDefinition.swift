@@ -1,0 +1,130 @@
+// A webhook that was set over HTTP. It is stored in the folder of the webhooks' progress, a file each, not in the
+// journal: exports and backups of the journal then have no secret in them, and who is to sign and send reads it by
+// itself.
+package import HubBytes
+import HubMessages
+import HubSystem
+import HubTokens
+
+public struct WebhookDefinition: Sendable, Equatable {
+  struct Secret: Sendable, Equatable {
+    var secret: WebhookSecret
+    /// When it signs no more; nil for the present one.
+    var until: Timestamp?
+  }
+
+  public let name: String
+  let url: WebhookURL
+  /// The URL as it was given, with its query.
+  private let urlText: String
+  let filter: EventFilter
+  let rule: WebhookRule
+  /// The newest first.
+  var secrets: [Secret] = []
+
+  /// Reads the members `url`, `channels`, `types?`, `concurrency?` and `giveUpAfter?` (seconds). Members of other names
+  /// are passed over.
+  package init(name: String, members: [String: JSONValue]) throws(WebhookFault) {
+    guard WebhookEndpoint.isName(name) else { throw .bad("a webhook's name is 1-32 of a-z 0-9 - _") }
+    self.name = name
+    guard let text = members["url"]?.string, let url = WebhookURL(text) else {
+      throw .bad("url must be https://HOST[:PORT][/PATH]")
+    }
+    (self.url, urlText) = (url, text)
+    let channels = try Self.texts(members["channels"], "channels")
+    let known = channels.compactMap { EventFilter.Channels($0) }
+    let types = members["types"].map { $0 == .null } ?? true ? [] : try Self.texts(members["types"], "types")
+    guard known.count == channels.count, !known.isEmpty, known.count <= EventFilter.maximumChannels else {
+      throw .bad(
+        "channels must be 1 to \(EventFilter.maximumChannels) of *, trips, trip:ID, driver:ID and fence:ID, ID* too")
+    }
+    guard let filter = EventFilter(channels: known, types: Set(types)) else {
+      throw .bad("types must be of \(EventFilter.allTypes.sorted().joined(separator: ", "))")
+    }
+    self.filter = filter
+    let concurrency = try Self.number(members["concurrency"], "concurrency") ?? 4
+    let giveUpAfter = try Self.number(members["giveUpAfter"], "giveUpAfter") ?? 259_200
+    guard let whole = Int(exactly: concurrency), (1...2_592_000).contains(giveUpAfter),
+      let rule = WebhookRule(concurrency: whole, giveUpAfterSeconds: giveUpAfter)
+    else {
+      throw .bad(
+        "concurrency must be 1 to \(WebhookRule.maximumConcurrency), and giveUpAfter 1 to 2592000 seconds")
+    }
+    self.rule = rule
+  }
+
+  private static func texts(_ value: JSONValue?, _ name: String) throws(WebhookFault) -> [String] {
+    guard let elements = value?.elements, case let texts = elements.compactMap(\.string), texts.count == elements.count
+    else { throw .bad("\(name) must be a list of texts") }
+    return texts
+  }
+
+  private static func number(_ value: JSONValue?, _ name: String) throws(WebhookFault) -> Double? {
+    guard let value, value != .null else { return nil }
+    guard let number = value.number else { throw .bad("\(name) must be a number") }
+    return number
+  }
+
+  // MARK: Secrets
+
+  /// Gives it another secret; the one before signs as well until `until`, and those before that no more.
+  mutating func rotate(to secret: WebhookSecret, until: Timestamp) {
+    secrets = [Secret(secret: secret)] + secrets.prefix(1).map { Secret(secret: $0.secret, until: until) }
+  }
+
+  /// Forgets those whose time is over.
+  mutating func dropOldSecrets(_ now: Timestamp) { secrets.removeAll { $0.until.map { $0 <= now } ?? false } }
+
+  /// As it is delivered to. `rule` says where it may go, and `tls` whom to trust there.
+  func endpoint(_ allowed: URLRule) throws(KeyError) -> WebhookEndpoint {
+    WebhookEndpoint(
+      name: name, url: url, filter: filter, rule: rule, signer: try WebhookSigner(secrets: secrets.map(\.secret)),
+      addresses: AddressRule(allowed: allowed.addresses))
+  }
+
+  // MARK: The file
+
+  static let suffix = ".webhook"
+
+  /// Reads what `text` has written; nil where it is nothing of that.
+  init?(name: String, file: [UInt8]) {
+    guard let members = JSONValue(parsing: file)?.members, let stored = members["secrets"]?.elements else { return nil }
+    do throws(WebhookFault) { try self.init(name: name, members: members) } catch { return nil }
+    for element in stored {
+      guard let text = element.members?["secret"]?.string, let secret = WebhookSecret(text) else { return nil }
+      let until = element.members?["until"]?.number.map { Timestamp(milliseconds: Int64($0)) }
+      secrets.append(Secret(secret: secret, until: until))
+    }
+    guard 1...WebhookSigner.maximumSecrets ~= secrets.count else { return nil }
+  }
+
+  var file: [UInt8] {
+    var text = ByteBuffer()
+    text.append("{\"url\":", urlText)
+    text.append(",\"channels\":", filter.channels.map(\.description))
+    text.append(",\"types\":", filter.types.sorted())
+    text.append(",\"concurrency\":", rule.concurrency)
+    text.append(",\"giveUpAfter\":", rule.giveUpAfterSeconds)
+    text.append(",\"secrets\":")
+    text.append(list: secrets) { text, secret in
+      text.append("{\"secret\":", secret.secret.text)
+      text.append(",\"until\":", secret.until, as: .unixMilliseconds)
+      text.append("}")
+    }
+    text.append("}\n")
+    return text.array()
+  }
+}
+
+/// Why a question about webhooks is refused.
+public enum WebhookFault: Error, Sendable, Equatable {
+  case bad(String)
+  /// By the operator's settings, or because they alone set this webhook.
+  case forbidden(String)
+  case unknown(String)
+  case full(String)
+  /// Now; later it may be answered.
+  case busy(String)
+  /// The disk or the journal does not do it.
+  case failed(String)
+}

@@ -1,0 +1,249 @@
+// What ops ask and set over HTTP (protocol/webhooks.md): each question is answered in a turn of this thread, and what
+// it changes is on stable storage before. Webhooks of the operator's file are looked at, replayed and tested likewise,
+// but only the file changes them.
+import HubBytes
+import HubJournal
+import HubMessages
+import HubRuntime
+import HubSystem
+import HubTokens
+
+extension WebhookLoop {
+  /// Answers what is asked, once it is known how far the journal is.
+  func answerQuestions(_ now: Moment) {
+    guard durable != nil, !hasNewDeliveries else { return }
+    for asked in control.takeQuestions() {
+      do throws(WebhookFault) {
+        if let answer = try answer(asked, now) { asked.answer(answer) }
+      } catch {
+        asked.answer(.refused(error))
+      }
+      nextSync = .min  // the figures have the change
+    }
+  }
+
+  /// Nil where the receiver's word comes first.
+  private func answer(_ asked: WebhookControl.Asked, _ now: Moment) throws(WebhookFault) -> WebhookAnswer? {
+    switch asked.question {
+    case .list: return .list(reports(now))
+    case .show(let name): return .webhook(try report(name, now), secret: nil)
+    case .put(let definition): return try put(definition, now)
+    case .delete(let name):
+      _ = try definition(name)
+      try delete(name)
+      return .deleted
+    case .dead(let name, let limit): return .dead(try deadLetters(name, limit: limit))
+    case .enable(let name):
+      try reopen(try served(name), .enable, now)
+      return .webhook(try report(name, now), secret: nil)
+    case .replay(let name, let replay):
+      try self.replay(replay, of: try served(name), now)
+      return .webhook(try report(name, now), secret: nil)
+    case .test(let name):
+      try test(try served(name), asked.answer, now)
+      return nil
+    case .rotateSecret(let name): return try rotateSecret(of: name, now)
+    }
+  }
+
+  // MARK: What there is
+
+  private func reports(_ now: Moment) -> [WebhookReport] {
+    let served = webhooks.map { report(of: $0.endpoint, $0, now) }
+    let others = definitions.values.filter { definition in !served.contains { $0.name == definition.name } }
+    return (served + others.map(report)).sorted { $0.name < $1.name }
+  }
+
+  private func report(_ name: String, _ now: Moment) throws(WebhookFault) -> WebhookReport {
+    if let webhook = webhooks.first(where: { $0.endpoint.name == name }) {
+      return report(of: webhook.endpoint, webhook, now)
+    }
+    return report(of: try definition(name))
+  }
+
+  private func report(of endpoint: WebhookEndpoint, _ webhook: Webhook, _ now: Moment) -> WebhookReport {
+    let figures = webhook.currentFigures(now)
+    return WebhookReport(
+      name: endpoint.name, isOfHTTP: definitions[endpoint.name] != nil, url: "\(endpoint.url)",
+      channels: endpoint.filter.channels.map(\.description), types: endpoint.filter.types.sorted(),
+      concurrency: endpoint.rule.concurrency, giveUpAfterSeconds: endpoint.rule.giveUpAfterSeconds,
+      state: !figures.isEnabled ? .off : figures.isProbing ? .probing : .on, place: webhook.queue.cursor,
+      figures: figures)
+  }
+
+  /// Of one that is not served.
+  private func report(of definition: WebhookDefinition) -> WebhookReport {
+    WebhookReport(
+      name: definition.name, isOfHTTP: true, url: "\(definition.url)",
+      channels: definition.filter.channels.map(\.description), types: definition.filter.types.sorted(),
+      concurrency: definition.rule.concurrency, giveUpAfterSeconds: definition.rule.giveUpAfterSeconds,
+      state: .notAllowed, place: nil, figures: WebhookFigures(name: definition.name))
+  }
+
+  private func served(_ name: String) throws(WebhookFault) -> Webhook {
+    guard let webhook = webhooks.first(where: { $0.endpoint.name == name }) else {
+      _ = try definition(name)
+      throw .forbidden("webhook-allow does not have its URL any more")
+    }
+    return webhook
+  }
+
+  /// Of one that was set over HTTP.
+  private func definition(_ name: String) throws(WebhookFault) -> WebhookDefinition {
+    if let found = definitions[name] { return found }
+    guard webhooks.contains(where: { $0.endpoint.name == name }) else { throw .unknown("this hub has no such webhook") }
+    throw .forbidden("this webhook is set in the file of --webhooks, which alone changes it")
+  }
+
+  private func deadLetters(_ name: String, limit: Int) throws(WebhookFault) -> [DeadLetter] {
+    _ = try report(name, now)
+    guard let folder else { return [] }
+    do throws(SystemError) {
+      return try folder.deadLetterLines(name).suffix(limit).reversed().compactMap { DeadLetter($0) }
+    } catch {
+      throw .failed("cannot read the dead letters: \(error)")
+    }
+  }
+
+  // MARK: Setting
+
+  private func put(_ new: WebhookDefinition, _ now: Moment) throws(WebhookFault) -> WebhookAnswer {
+    guard allowed.allows(new.url) else { throw .forbidden("webhook-allow does not have this URL") }
+    guard new.url.isSecure || !allowed.addresses.isEmpty else {
+      throw .forbidden("http is for addresses that webhook-allow has; use https")
+    }
+    var definition = new
+    if let present = definitions[new.name] {
+      definition.secrets = present.secrets
+    } else {
+      guard !webhooks.contains(where: { $0.endpoint.name == new.name }) else {
+        throw .forbidden("a webhook of this name is set in the file of --webhooks")
+      }
+      guard webhooks.count + notAllowedCount < WebhookEndpoint.maximumCount else {
+        throw .full("this hub has \(WebhookEndpoint.maximumCount) webhooks, as many as it may")
+      }
+      definition.secrets = [.init(secret: .random())]
+    }
+    let isNew = definitions[new.name] == nil
+    try store(definition)
+    try serve(definition, .enable, now)
+    let secret = isNew ? definition.secrets.first?.secret.text : nil
+    return .webhook(try report(definition.name, now), secret: secret)
+  }
+
+  /// Those that were set over HTTP and are not served.
+  private var notAllowedCount: Int {
+    definitions.keys.count { name in !webhooks.contains { $0.endpoint.name == name } }
+  }
+
+  private func delete(_ name: String) throws(WebhookFault) {
+    if let index = webhooks.firstIndex(where: { $0.endpoint.name == name }) { end(webhooks.remove(at: index)) }
+    definitions[name] = nil
+    do throws(SystemError) { try folder?.remove(name) } catch { throw .failed("cannot remove it: \(error)") }
+    log(.info, "webhook_deleted", ["webhook": name])
+  }
+
+  private func rotateSecret(of name: String, _ now: Moment) throws(WebhookFault) -> WebhookAnswer {
+    var definition = try definition(name)
+    definition.dropOldSecrets(now.timestamp)
+    let (secret, until) = (WebhookSecret.random(), now.timestamp + WebhookDefinition.rotationMilliseconds)
+    definition.rotate(to: secret, until: until)
+    try store(definition)
+    try serve(definition, nil, now)
+    return .secret(secret.text, previousUntil: until)
+  }
+
+  private func store(_ definition: WebhookDefinition) throws(WebhookFault) {
+    guard let folder else { throw .failed("the folder of the webhooks is not there") }
+    do throws(SystemError) { try folder.store(definition) } catch {
+      throw .failed("cannot store the webhook: \(error)")
+    }
+    definitions[definition.name] = definition
+  }
+
+  private func serve(_ definition: WebhookDefinition, _ request: WebhookRequest?, _ now: Moment) throws(WebhookFault) {
+    do throws(JournalError) { try open(definition, request, now) } catch {
+      throw .failed("the webhook is stored, but can't be served now: \(error)")
+    }
+  }
+
+  // MARK: Delivering again
+
+  private func reopen(
+    _ webhook: Webhook, _ request: WebhookRequest, since: Timestamp? = nil, _ now: Moment
+  ) throws(WebhookFault) {
+    do throws(JournalError) { try open(webhook.endpoint, request, since: since) } catch {
+      throw .failed("cannot go on from there: \(error)")
+    }
+    log(.info, "webhook_request", ["webhook": webhook.endpoint.name, "request": "\(request)"])
+  }
+
+  private func replay(_ replay: WebhookReplay, of webhook: Webhook, _ now: Moment) throws(WebhookFault) {
+    switch replay {
+    case .from(let place): try reopen(webhook, .replay(from: place), now)
+    case .since(let time):
+      let group: UInt64
+      do throws(JournalError) {
+        group = try folder?.tail(from: 0).firstGroup(notAfter: time.milliseconds) ?? 0
+      } catch {
+        throw .failed("cannot read the journal: \(error)")
+      }
+      try reopen(webhook, .replay(from: JournalPlace(group: group, record: 0)), since: time, now)
+    case .events(let places):
+      var events: [PendingEvent] = []
+      for place in places.sorted() { events.append(try event(at: place, of: webhook)) }
+      try reopen(webhook, .replayEvents(events), now)
+    }
+  }
+
+  private func event(at place: JournalPlace, of webhook: Webhook) throws(WebhookFault) -> PendingEvent {
+    guard let folder else { throw .failed("the folder of the webhooks is not there") }
+    let found: EventReader.Scan
+    do throws(JournalError) {
+      found = try EventReader(
+        webhook.endpoint.filter, ahead: try folder.tail(from: place.group), behind: try folder.tail(from: place.group),
+        cursor: place
+      ).scan(from: place, through: durable ?? 0)
+    } catch {
+      throw .failed("cannot read the journal: \(error)")
+    }
+    guard case .event(let channel, let position) = found, position.place == place else {
+      throw .unknown(
+        "the journal has no event of this webhook with the id that ends with \(place.group)_\(place.record)")
+    }
+    return PendingEvent(place: place, channel: channel)
+  }
+
+  // MARK: Testing
+
+  private func test(
+    _ webhook: Webhook, _ answer: @escaping @Sendable (WebhookAnswer) -> Void, _ now: Moment
+  ) throws(WebhookFault) {
+    guard !webhook.attempts.contains(where: \.isTest) else { throw .busy("a test of this webhook is under way") }
+    var body = ByteBuffer()
+    body.append("{\"type\":\"test\",\"timestamp\":", now.timestamp, as: .rfc3339)
+    body.append(",\"data\":{}}")
+    let id = "test_\(now.timestamp.milliseconds)_\(String(UInt64(chance() * 0x1p52), radix: 36))"
+    begin(.test(answer), id, body.array(), webhook, now)
+  }
+
+  static func answer(
+    toTest reply: WebhookReply, _ reason: String, _ attempt: Attempt, _ now: Moment
+  ) -> WebhookAnswer {
+    let milliseconds = Double(max(0, now.uptime - attempt.began)) / 1e6
+    return switch reply {
+    case .status(let status, _): .tested(status: status, reason: reason, milliseconds: milliseconds)
+    case .none: .tested(status: nil, reason: reason, milliseconds: milliseconds)
+    }
+  }
+}
+
+extension WebhookSecret {
+  /// A new one of 32 bytes, from the system's source of randomness.
+  static func random() -> WebhookSecret {
+    guard let secret = WebhookSecret(bytes: (0..<32).map { _ in UInt8.random(in: .min ... .max) }) else {
+      preconditionFailure("32 bytes are enough")
+    }
+    return secret
+  }
+}

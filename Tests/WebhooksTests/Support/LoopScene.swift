@@ -1,0 +1,171 @@
+// The thread of webhooks and streams with a journal on the disk, a network without a kernel, and clocks that are moved
+// by hand.
+import Foundation
+import HubBytes
+import HubMessages
+import HubRuntime
+import HubSystem
+import HubTransportSupport
+import Synchronization
+import Testing
+
+@testable import HubCore
+@testable import HubJournal
+@testable import HubTransport
+@testable import HubWebhooks
+
+/// The thread's loop with a journal on the disk.
+final class LoopScene {
+  let network = SimulatedNetwork()
+  let control = WebhookControl()
+  private let directory = "/tmp/webhooks-\(UUID().uuidString)"
+  private var reading = ClockReading(uptimeNanoseconds: 1_000_000_000_000, unixMilliseconds: 1_764_000_000_000)
+  private var loop: EventLoop!
+  private var webhooks: WebhookLoop!
+  private var writer: JournalWriter
+  private let commit = GroupCommit(limits: JournalLimits())
+  private var events: UInt64 = 0
+  private var rule = URLRule()
+
+  init(_ deliveries: Deliveries = Deliveries(), allowed: [String] = []) throws {
+    for text in allowed where !rule.allow(text) { Issue.record("\(text) is no rule") }
+    writer = try Recovery(files: try DiskFiles(path: directory), limits: JournalLimits()).run(damage: .refuse) { _ in
+    } group: { _, _ in
+    }.takeWriter()
+    commit.durableGroups.store(0, ordering: .releasing)
+    try start(deliveries)
+  }
+
+  /// The thread begins, or begins anew, as after a crash.
+  func start(_ deliveries: Deliveries) throws {
+    (webhooks, loop) = (nil, nil)
+    loop = try EventLoop(limits: WebhookLoop.loopLimits, clock: { [unowned self] in reading }, network: network)
+    let source = WebhookSource(
+      journal: JournalConfiguration(directory: directory), commit: commit, epoch: "e1", startsAnew: false)
+    webhooks = WebhookLoop(
+      loop, deliveries, source, nil, allowed: rule, control: control, lifecycle: Lifecycle(delaySeconds: 0),
+      log: Log(level: .error),
+      userAgent: "hub/1", chance: { 0.5 })
+    control.begin(waking: loop.waker)
+    turn()
+  }
+
+  func remove() { try? FileManager.default.removeItem(atPath: directory) }
+
+  var webhook: WebhookFigures? { webhooks.webhooks.first.map { $0.currentFigures(webhooks.now) } }
+  var stream: StreamFigures? { webhooks.streams.figures(webhooks.now).first }
+
+  /// Asks, and lets the thread have a turn; nil where no answer has come.
+  func ask(_ question: WebhookQuestion) -> WebhookAnswer? {
+    let said = Said()
+    #expect(control.ask(question) { answer in said.answer.withLock { $0 = answer } })
+    turn()
+    return said.answer.withLock { $0 }
+  }
+
+  /// What was said, also later.
+  final class Said: Sendable {
+    let answer = Locked<WebhookAnswer?>(nil)
+  }
+
+  /// What the receiver of the present webhook may be set to from the next start on.
+  func allow(_ allowed: [String]) {
+    rule = URLRule()
+    for text in allowed where !rule.allow(text) { Issue.record("\(text) is no rule") }
+  }
+
+  /// The files of a webhook.
+  func files(of name: String) -> [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: directory + "/webhooks")) ?? []).filter {
+      $0.hasPrefix(name + ".")
+    }
+  }
+
+  /// The ids of events by their titles, and the signatures of each request.
+  private(set) var ids: [String: String] = [:]
+  private(set) var signatures: [[Substring]] = []
+
+  /// Takes all requests that come, also those that follow from the answers: their titles, or `test`.
+  func takeEvents(answering status: String = "204 No Content") -> [String] {
+    var titles: [String] = []
+    var isMore = true
+    while isMore {
+      isMore = false
+      for number in network.dialled.indices {
+        let text = heard(number)
+        guard text.hasPrefix("POST ") else { continue }
+        isMore = true
+        let title = text.firstMatch(of: /"title":"(\w+)"/).map { String($0.1) } ?? "test"
+        titles.append(title)
+        ids[title] = text.firstMatch(of: /webhook-id: (\S+)/).map { String($0.1) }
+        signatures.append(text.firstMatch(of: /webhook-signature: (.*)\r\n/).map { $0.1.split(separator: " ") } ?? [])
+        say("HTTP/1.1 \(status)\r\ncontent-length: 0\r\n\r\n", number)
+      }
+    }
+    return titles
+  }
+
+  var now: Timestamp { Timestamp(milliseconds: reading.unixMilliseconds) }
+
+  /// An event of a trip is stored.
+  func publish(_ trip: String = "T1") throws {
+    events += 1
+    let body = HubMessages.Notification(
+      kind: .fenceEnter, title: "\(events)", body: "b", driverID: nil, leg: nil, sequence: events)
+    var payload = ByteBuffer()
+    RecordWriter.write(
+      .event(
+        Publication(
+          channel: .trip(Identifier(trip)!), number: events,
+          timestamp: Timestamp(milliseconds: reading.unixMilliseconds), body: .notification(body))), into: &payload)
+    let group = try payload.withBytes { (bytes) throws(JournalError) in try writer.append(bytes, created: 1) }
+    commit.durableGroups.store(group, ordering: .releasing)
+    turn()
+  }
+
+  /// What is on its way arrives, until nothing more comes of it.
+  func turn() {
+    for _ in 0..<6 {
+      for far in network.dialled {
+        far.arrive()
+        far.peer?.arrive()
+      }
+      loop.runTurn(timeoutMilliseconds: 0)
+    }
+  }
+
+  func advance(_ seconds: Double) {
+    reading.uptimeNanoseconds += Int64((seconds * 1e9).rounded())
+    reading.unixMilliseconds += Int64((seconds * 1000).rounded())
+    turn()
+  }
+
+  /// What came over a connection since the last time.
+  func heard(_ number: Int) -> String {
+    let text = String(decoding: network.dialled[number].receiveAll(), as: UTF8.self)
+    if let line = text.split(separator: "\r\n").last(where: { $0.hasPrefix("HPUB ") }) {
+      inbox = String(line.split(separator: " ")[2])
+    }
+    return text
+  }
+
+  func hasEnded(_ number: Int) -> Bool { network.dialled[number].end != nil }
+
+  func say(_ text: String, _ number: Int) {
+    Array(text.utf8).withUnsafeBytes { _ = network.dialled[number].send($0) }
+    turn()
+  }
+
+  func greet(_ number: Int) {
+    say(#"INFO {"headers":true,"max_payload":1048576}"# + "\r\n", number)
+    _ = heard(number)
+    say("PONG\r\n", number)
+  }
+
+  /// NATS answers the newest event that was heard.
+  func acknowledge(_ number: Int, _ json: String) {
+    say("MSG \(inbox) 1 \(json.utf8.count)\r\n\(json)\r\n", number)
+  }
+
+  private var inbox = ""
+}
