@@ -126,6 +126,11 @@ public struct Limits: Sendable {
   /// Messages at fault within the window below that close a session with 4400: one more than this.
   public var badMessages = 10
   public var badMessageWindowSeconds = 60.0
+  /// Sessions that are looked at in one step for whether their token was revoked, or a larger part of them all; how
+  /// many steps that are at most, and the pause between two (ns).
+  static let sessionsPerSweep = 512
+  static let sweepSteps = 128
+  static let sweepPause: Int64 = 2_000_000
   /// Subscriptions of one session, the unanswered ones included. Past it: `rate_limited`.
   public var subscriptionsPerSession = 256
   /// Subscriptions of one session that are under way at once: each may bring `eventsPerChannel` missed events. Past it

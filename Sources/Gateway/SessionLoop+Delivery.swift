@@ -69,9 +69,7 @@ extension SessionLoop {
     case .notified(let session, let answer): reply(.notification(answer), to: session)
     case .fences(let session, let answer): reply(.fences(answer), to: session)
     case .credentials(let session, let answer): reply(.credentials(answer), to: session)
-    case .revoked(let change):
-      access.value?.stored.apply(change)
-      if !change.added.isEmpty { endRevoked(sessions.slots { $0.isRevoked(by: change) }) }
+    case .revoked(let change): sweep.apply(change, to: access.value, now: now.uptime)
     case .channelRestarted(let channel, let answer): fanOut.restarted(channel, answer, in: sessions)
     case .cluster: preconditionFailure("what is the cluster's goes to its own outlet")
     case .queryResult(let session, let result, let replyTo): reply(.query(result), to: session, replyTo: replyTo)
@@ -162,6 +160,7 @@ extension SessionLoop {
       answerRequest(of: session, answer)
       fanOut.flushIfLarge()
     }
+    while budget.hasUnits, let (session, answer) = pending.nextUnsigned() { answerRequest(of: session, answer) }
   }
 
   /// Goes on with lists of many drivers, until the turn's share of them is gone.

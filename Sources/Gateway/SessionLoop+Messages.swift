@@ -117,7 +117,4 @@ extension SessionLoop {
       refuse(slot, MessageRefusal(error.code, error.text, replyTo: messageID))
     }
   }
-
-  /// Ends open sessions whose token counts no more.
-  mutating func endRevoked(_ slots: [Int]) { for slot in slots { close(slot, .tokenExpired, "token revoked") } }
 }

@@ -66,7 +66,8 @@ extension SessionLoop {
     counters.sessionOpened(rights.role, carrier, form, isCompressed: isCompressed)
     log.opened(reference(sessions[slot].connection).name, rights.credential)
     control.arm(&sessions[slot], now: now)
-    if sessions[slot].isRevoked(by: access.value, now: now.timestamp) { endRevoked([slot]) }  // while the hub was asked
+    // While the hub was asked.
+    if sessions[slot].isRevoked(by: access.value, now: now.timestamp) { close(slot, .tokenExpired, "token revoked") }
   }
 
   // MARK: From bytes to messages

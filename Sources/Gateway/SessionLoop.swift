@@ -36,6 +36,7 @@ struct SessionLoop: ~Copyable {
   var counters = LoopCounters()
   var report: CounterReport
   var access: Current<TokenAccess?>
+  var sweep = RevocationSweep()
   /// The listener of the admin port, as `EventLoop.acceptedOn` tells it; nil where this loop has none.
   let adminListener: Int?
   var admission: Admission
@@ -150,6 +151,7 @@ struct SessionLoop: ~Copyable {
       deliverOutputs()
       rounds += 1
     } while !inputs.isEmpty && rounds < Limits.exchangesPerTurn
+    for slot in sweep.step(sessions, by: access.value, now: now) { close(slot, .tokenExpired, "token revoked") }
     fanOut.releaseHeld(by: drain.isDraining ? .max : now.uptime)
     if now.uptime >= clock.nextTick { tick() }
     armLoopTimer()
@@ -166,7 +168,7 @@ struct SessionLoop: ~Copyable {
   /// somebody asks for counters, or the server is shutting down, which cannot wait for the next second.
   mutating func woken() {
     if http.settings.pickUp() { admission.take(http.settings.configuration) }
-    if access.pickUp() { endRevoked(sessions.slots { $0.isRevoked(by: access.value, now: now.timestamp) }) }
+    if access.pickUp() { sweep.begin(now: now.uptime) }
     if report.isAsked { report.publish(allCounters, hub.counters) }
     if shared.lifecycle.isShuttingDown { clock.tick(by: now.uptime) }
   }
@@ -178,7 +180,8 @@ struct SessionLoop: ~Copyable {
 
   mutating func armLoopTimer() {
     // In pairs: `min` of four makes an array, 400 instructions of a turn.
-    let next = min(min(clock.nextTick, hub.nextTurn), min(pending.nextMetricsLook, fanOut.deadline ?? .max))
+    let own = min(min(clock.nextTick, sweep.nextStep), hub.nextTurn)
+    let next = min(own, min(pending.nextMetricsLook, fanOut.deadline ?? .max))
     loop.setLoopTimer(at: inputs.isEmpty && !budget.isAnyoneWaiting && pending.isEmpty ? next : now.uptime)
   }
 

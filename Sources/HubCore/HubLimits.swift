@@ -170,6 +170,9 @@ public struct HubLimits: Sendable, Equatable {
   static let refreshGrace: Int64 = 10_000_000_000
   static let revocationMarginMilliseconds: Int64 = 60_000
   static let longestLookMilliseconds: Int64 = 3_600_000
+  /// For how long at least a back end's revocation is kept behind a start of the hub, in ms, though its time is over by
+  /// the wall clock: that may have been set wrong, and be set right again.
+  static let revocationHoldMilliseconds: Int64 = 86_400_000
 
   /// Seconds of the hub's own figures that are kept, some 500 bytes each. Past it the oldest are forgotten.
   public var figures = 600

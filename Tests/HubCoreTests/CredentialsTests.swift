@@ -318,6 +318,31 @@ extension CredentialAnswer? {
     #expect(bench.revocations() == [])
   }
 
+  @Test("a clock that runs ahead and is set right again brings no token back", arguments: [false, true])
+  func clockAhead(restarts: Bool) throws {
+    var bench = try DurableBench()
+    bench.begin("f1")
+    bench.begin("f2", of: "R2")
+    _ = bench.ask(.revoke(Revocation(name("t1"), until: bench.now.timestamp + 7_200_000)), .revoke)
+    _ = bench.ask(.end(of: id("R1")), .endTokens)
+    bench.wallIsAhead += 86_400_000
+    if restarts { bench = try bench.restarted(after: 1, wallIsAhead: 86_400_000) }
+    bench.advance(seconds: 1)
+    bench.turn([])
+    _ = bench.ask(.end(of: id("R2")), .endTokens)
+    bench.advance(seconds: 800)
+    bench.turn([])
+    bench.wallIsAhead -= 86_400_000
+    bench.advance(seconds: 1)
+    bench.turn([])
+    #expect(Set(bench.revocations()) == [name("f1"), name("f2"), name("t1")], "their tokens live")
+    bench.advance(seconds: 86_400)
+    bench.turn([])
+    bench.advance(seconds: 3_600)
+    bench.turn([])
+    #expect(bench.revocations() == [])
+  }
+
   @Test("strangers with any number of addresses do not fill the journal")
   func strangers() throws {
     let bench = try DurableBench()

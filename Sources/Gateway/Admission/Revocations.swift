@@ -50,15 +50,3 @@ public final class Revocations: Sendable {
     }
   }
 }
-
-extension RevocationChange {
-  /// Whether it revokes this token. O(change).
-  func revokes(subject: Identifier, tokenID: InlineText?) -> Bool {
-    added.contains { revocation in
-      switch revocation.name {
-      case .subject(let id): id == subject
-      case .tokenID(let id): id == tokenID
-      }
-    }
-  }
-}

@@ -51,6 +51,8 @@ final class HTTPRequest {
   struct Work {
     /// Units for what its body holds.
     var units = 0
+    /// Units of what is done for it in a later turn, which counts them itself.
+    var unitsLater = 0
     /// Credentials that were checked, and the units of it.
     var credentialChecks: UInt64 = 0
     var checkUnits = 0
@@ -122,6 +124,9 @@ final class HTTPRequest {
 
   /// Charges the request for so much more work.
   func charge(units: Int) { work.units += units }
+
+  /// Charges the request's address for work of a later turn.
+  func charge(unitsLater units: Int) { work.unitsLater += units }
 
   /// What came on top since the last call.
   func takeWork() -> Work {

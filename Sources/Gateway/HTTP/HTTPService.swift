@@ -114,8 +114,8 @@ struct HTTPService {
     let work = request.takeWork()
     counters.credentialChecks += work.credentialChecks
     budget.spend(units: work.units + work.checkUnits)
-    guard request.rateKey != 0, work.units > 0 else { return }
-    settings.shared.admissions.chargeMore(request.rateKey, work.units, now: now)
+    guard request.rateKey != 0, work.units + work.unitsLater > 0 else { return }
+    settings.shared.admissions.chargeMore(request.rateKey, work.units + work.unitsLater, now: now)
   }
 
   // MARK: Responses

@@ -31,6 +31,13 @@ enum HubAnswer {
   static let tooLarge = "the answer would be too large: ask for fewer drivers with limit"
   private static let unknownDriver = "this hub knows no such driver"
 
+  /// Tokens that are signed for it.
+  var signatures: Int {
+    if case .credentials(.family) = self { return 2 }
+    if case .trips(.shared) = self { return 1 }
+    return 0
+  }
+
   /// What becomes of the request that waits for it.
   func outcome(
     for request: HTTPRequest, _ awaited: Awaited, _ context: HTTPContext

@@ -11,6 +11,7 @@ import HubHTTP
 import HubMessages
 import HubRuntime
 import HubSystem
+import HubTokens
 import HubTransport
 import HubWebhooks
 
@@ -103,6 +104,8 @@ struct PendingReplies {
   private var pages: [AwaitedCounters] = []
   /// When they are looked at next (uptime, ns).
   private(set) var nextMetricsLook = Int64.max
+  /// Answers whose tokens are still to be signed. Each is that of a request that waits.
+  private var unsigned: ArraySlice<(session: SessionRef, answer: HubAnswer)> = []
   /// What the reader has found, and how many questions it has not answered.
   private let found: Mailbox<HistoryAnswer>
   private var historyQuestions = 0
@@ -114,8 +117,8 @@ struct PendingReplies {
 
   // MARK: Lists of drivers
 
-  /// Whether a list is being written, which the next turn goes on with.
-  var isEmpty: Bool { lists.isEmpty }
+  /// Whether nothing is under way that the next turn goes on with.
+  var isEmpty: Bool { lists.isEmpty && unsigned.isEmpty }
   /// Lists that are being written, and questions to the journal's past.
   var counts: (replies: Int, questions: Int) { (lists.count, historyQuestions) }
 
@@ -189,6 +192,26 @@ struct PendingReplies {
     append(reply)
     return false
   }
+
+  // MARK: Signatures
+
+  /// Whether the tokens of an answer, if it has any, may be signed in this turn; where they may not, it comes again by
+  /// `nextUnsigned`. A hundred refreshes are stored, and so answered, at once, and a signature of RSA takes most of a
+  /// millisecond.
+  mutating func maySign(
+    _ answer: HubAnswer, of session: SessionRef, by signer: SigningKey?, _ budget: inout TurnBudget
+  ) -> Bool {
+    guard let signer, answer.signatures > 0 else { return true }
+    guard budget.hasUnits else {
+      unsigned.append((session, answer))
+      return false
+    }
+    budget.spend(units: answer.signatures * WorkUnits.ofSigning(signer.algorithm))
+    return true
+  }
+
+  /// An answer that waits to be signed: the oldest.
+  mutating func nextUnsigned() -> (session: SessionRef, answer: HubAnswer)? { unsigned.popFirst() }
 
   // MARK: Metrics
 
@@ -264,7 +287,7 @@ struct PendingReplies {
   }
 
   /// Whether `takeAnswers` may have something. Asked each turn.
-  func expectsAnswers(now: Int64) -> Bool { historyQuestions > 0 || now >= nextMetricsLook }
+  func expectsAnswers(now: Int64) -> Bool { historyQuestions > 0 || now >= nextMetricsLook || !unsigned.isEmpty }
 
   /// Takes what the reader has found, and the pages of metrics that are due.
   mutating func takeAnswers(

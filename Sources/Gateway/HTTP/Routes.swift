@@ -147,6 +147,7 @@ enum Routes {
     if case .success(let path) = request.path, let route = find(path)?.route {
       request.isOfPhone = route.isForPhones
       request.family = route.family
+      request.audit = route.action(for: head.method)?.audit
     }
     let isWanted = wantsBody(of: request, context)
     let isHeldBack = head.expectsContinue && exchange.input.isEmpty
@@ -191,7 +192,6 @@ enum Routes {
         fields: [OutgoingField("Allow", route.allowedMethods)])
     }
     let call = HTTPCall(request: request, parameters: parameters, context: context)
-    request.audit = action.audit
     switch action.access {
     case .open: break
     case .known: try admit(call, action)

@@ -70,6 +70,7 @@ extension SessionLoop {
   mutating func answerRequest(of session: SessionRef, _ answer: HubAnswer) {
     guard let (request, awaited, exchange) = sessions.waitingRequest(of: session) else { return }
     let context = context(exchange)
+    guard pending.maySign(answer, of: session, by: context.configuration.tokenSigner, &budget) else { return }
     finish(Result { () throws(Refusal) in try answer.outcome(for: request, awaited, context) }, to: request, exchange)
   }
 

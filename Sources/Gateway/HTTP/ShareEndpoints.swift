@@ -11,9 +11,10 @@ enum ShareEndpoints {
 
   /// Answered, like `end`, when it is on stable storage.
   static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
-    guard call.context.configuration.tokenSigner != nil else {
+    guard let signer = call.context.configuration.tokenSigner else {
       throw Refusal(.notFound, "this hub signs no tokens (--token-sign-key)")
     }
+    call.request.charge(unitsLater: WorkUnits.ofSigning(signer.algorithm))
     let now = call.context.now.timestamp
     var expires: Timestamp?
     if !call.request.body.isEmpty {

@@ -10,7 +10,7 @@ enum TokenEndpoints {
   /// Answered, like all others that change something, when it is on stable storage.
   static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let signer = try call.context.requireSigner()
-    call.request.charge(units: WorkUnits.ofSigning(signer.algorithm) * 2)
+    call.request.charge(unitsLater: WorkUnits.ofSigning(signer.algorithm) * 2)
     let members = try call.object(atMost: HubLimits.claimBytes)
     for name in ["exp", "iat", "nbf", "iss", "aud", "jti"] where members[name] != nil {
       throw Refusal(.badMessage, "\(name) is the hub's to say")
@@ -41,7 +41,8 @@ enum TokenEndpoints {
     let members = try call.object(atMost: call.context.limits.unwantedBodyBytes)
     guard let text = members["refreshToken"]?.string else { throw Refusal(.badMessage, "give refreshToken, a text") }
     let unitsOfCheck = call.context.credentials.access?.unitsOfCheck ?? 0
-    call.request.charge(units: unitsOfCheck + WorkUnits.ofSigning(signer.algorithm) * 2)
+    call.request.charge(units: unitsOfCheck)
+    call.request.charge(unitsLater: WorkUnits.ofSigning(signer.algorithm) * 2)
     let token: RefreshToken
     do throws(TokenError) {
       token = try RefreshToken(checking: Array(text.utf8), by: signer, now: call.context.now.timestamp)
@@ -184,7 +185,7 @@ extension HTTPCall {
 
 extension WorkUnits {
   /// What a signature of a token counts for: one of RSA takes most of a millisecond, others up to 60 µs.
-  fileprivate static func ofSigning(_ algorithm: Algorithm) -> Int {
+  static func ofSigning(_ algorithm: Algorithm) -> Int {
     switch algorithm {
     case .hs256: 0
     case .es256, .edDSA: 2

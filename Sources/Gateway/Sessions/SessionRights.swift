@@ -109,9 +109,4 @@ extension Credential {
     guard let access, case .token(let grants) = authority else { return false }
     return access.hasRevoked(id, grants?.tokenID, now: now)
   }
-
-  func isRevoked(by change: RevocationChange) -> Bool {
-    guard case .token(let grants) = authority else { return false }
-    return change.revokes(subject: id, tokenID: grants?.tokenID)
-  }
 }

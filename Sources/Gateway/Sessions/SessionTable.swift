@@ -17,9 +17,6 @@ struct SessionTable: ~Copyable {
 
   func isCurrent(_ id: ConnectionID) -> Bool { Int(id.slot) < endIndex && self[Int(id.slot)].connection == id }
 
-  /// The slots of those that fit. O(sessions).
-  func slots(where isOne: (borrowing Session) -> Bool) -> [Int] { (0..<endIndex).filter { isOne(self[$0]) } }
-
   /// The slot of the connection that the hub's answer is for, unless it has gone.
   func slot(of session: SessionRef) -> Int? {
     isCurrent(ConnectionID(slot: session.slot, generation: session.generation)) ? Int(session.slot) : nil

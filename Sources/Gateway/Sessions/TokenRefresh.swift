@@ -37,10 +37,6 @@ extension Session {
   func isRevoked(by access: TokenAccess?, now: Timestamp) -> Bool {
     phase == .open && open.rights.credential.isRevoked(by: access, now: now)
   }
-
-  func isRevoked(by change: RevocationChange) -> Bool {
-    phase == .open && open.rights.credential.isRevoked(by: change)
-  }
 }
 
 extension OpenSession {

@@ -182,7 +182,6 @@ struct Credentials: ~Copyable {
     let (id, ends) = (families[index].id, families[index].lastAccessEnds + HubLimits.revocationMarginMilliseconds)
     storage.write(.tokenFamilyEnded(id))
     remove(family: index)
-    guard ends > now.timestamp else { return }
     if let known = revocationOfName[.tokenID(id)] {
       guard let until = revocations[known].revocation.until, until < ends else { return }
       remove(revocation: known)
@@ -248,19 +247,33 @@ struct Credentials: ~Copyable {
     if revocations[index].revocation.isOfEndedFamily { endedFamilies -= 1 }
     revocations[index].revocation = revocation
     change.added.append(revocation)
-    arm(index, at: now, &deadlines)
+    hold(index, at: now, &deadlines)
   }
 
   private mutating func insert(_ revocation: Revocation, at now: Moment, _ deadlines: inout Deadlines) {
     let index = place(revocation)
     change.added.append(revocation)
+    hold(index, at: now, &deadlines)
+  }
+
+  /// Keeps it for as long as its time lasts from now on by the uptime, those of ended families as long as a token of
+  /// theirs may live.
+  private mutating func hold(
+    _ index: Int, at now: Moment, atLeast least: Int64 = 0, _ deadlines: inout Deadlines
+  ) {
+    guard let until = revocations[index].revocation.until else { return }
+    let life = HubLimits.accessTokenMilliseconds + HubLimits.revocationMarginMilliseconds
+    let shortest = revocations[index].revocation.isOfEndedFamily ? life : least
+    let milliseconds = min(max(until.milliseconds - now.timestamp.milliseconds, shortest), .max / 2_000_000)
+    revocations[index].holdsUntil = now.uptime + milliseconds * 1_000_000
     arm(index, at: now, &deadlines)
   }
 
   private mutating func arm(_ index: Int, at now: Moment, _ deadlines: inout Deadlines) {
     guard !revocations[index].isArmed, let until = revocations[index].revocation.until else { return }
     revocations[index].isArmed = true
-    deadlines.arm(.revocation, revocations.handle(of: index), at: now.look(at: until))
+    let look = max(now.look(at: until), min(revocations[index].holdsUntil, now.uptime + Moment.longestLook))
+    deadlines.arm(.revocation, revocations.handle(of: index), at: look)
   }
 
   private mutating func place(_ revocation: Revocation) -> Int {
@@ -299,11 +312,15 @@ struct Credentials: ~Copyable {
     deadlines.arm(.tokenFamily, handle, at: now.look(at: ends))
   }
 
-  /// A revocation's time may be over.
+  /// A revocation's time may be over: by both clocks.
   mutating func checkRevocation(_ handle: Handle, at now: Moment, _ deadlines: inout Deadlines) {
     guard let index = revocations.current(handle) else { return }
     revocations[index].isArmed = false
-    if let until = revocations[index].revocation.until, until <= now.timestamp { return remove(revocation: index) }
+    if let until = revocations[index].revocation.until, until <= now.timestamp,
+      revocations[index].holdsUntil <= now.uptime
+    {
+      return remove(revocation: index)
+    }
     arm(index, at: now, &deadlines)
   }
 
@@ -350,7 +367,9 @@ struct Credentials: ~Copyable {
       }
       deadlines.arm(.tokenFamily, families.handle(of: index), at: start.look(at: families[index].refreshEnds))
     }
-    for index in 0..<revocations.endIndex where revocations.isInUse(index) { arm(index, at: start, &deadlines) }
+    for index in 0..<revocations.endIndex where revocations.isInUse(index) {
+      hold(index, at: start, atLeast: HubLimits.revocationHoldMilliseconds, &deadlines)
+    }
     change = RevocationChange(number: change.number)
   }
 
@@ -370,4 +389,7 @@ extension Moment {
     let ahead = min(max(0, time.milliseconds - timestamp.milliseconds), HubLimits.longestLookMilliseconds)
     return uptime + ahead * 1_000_000
   }
+
+  /// In nanoseconds.
+  fileprivate static var longestLook: Int64 { HubLimits.longestLookMilliseconds * 1_000_000 }
 }

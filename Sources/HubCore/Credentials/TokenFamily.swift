@@ -72,6 +72,9 @@ public struct Revocation: Sendable, Equatable {
 /// A revocation in its table.
 struct KeptRevocation {
   var revocation: Revocation
+  /// It is kept until this uptime (ns) at least, whatever is done to the wall clock: a token that it refuses may have
+  /// ended by a clock that ran ahead, and live again once that is set right.
+  var holdsUntil = Int64.min
   /// A deadline looks at it when its time is over, or before.
   var isArmed = false
 }

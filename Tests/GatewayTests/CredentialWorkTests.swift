@@ -1,0 +1,140 @@
+// What credentials cost the loop besides their check, by turns that the test gives by hand: signatures count as work of
+// the turn that makes them, revocations look at some sessions in a step, and what an address's rate refuses is written
+// down.
+import HubBytes
+import HubMessages
+import HubRuntime
+import HubTokens
+import HubTransport
+import Testing
+
+@testable import HubCore
+@testable import HubGateway
+
+@Suite struct CredentialWorkTests {
+  private static let publicKey = """
+    {"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+    "y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0","d":"jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI"}
+    """
+
+  private let clock = HandClock()
+  private let secret: SigningKey
+
+  init() throws { secret = try KeySet(parsing: Array("0123456789abcdef0123456789abcdef".utf8)).keys[0] }
+
+  private func hub(_ change: (inout ServerConfiguration) -> Void = { _ in }) throws -> HandDrivenHub {
+    let signer = try KeySet(parsing: Array(Self.publicKey.utf8)).keys[0]
+    return try HandDrivenHub(clock: clock) {
+      $0.tokens = TokenAccess(verifier: TokenVerifier(keys: KeySet(keys: [secret])))
+      $0.tokenSigner = signer
+      $0.limits.unitsPerPoll = 5
+      change(&$0)
+    }
+  }
+
+  private func token(_ id: String, role: Role = .ops, jti: String? = nil) throws -> String {
+    let grants = jti.map { Grants(tokenID: InlineText($0)) }
+    let claims = Claims(subject: try #require(Identifier(id)), role: role, grants: grants)
+    return String(decoding: try secret.token(TokenRequest(claims: claims)), as: UTF8.self)
+  }
+
+  @Test("Tokens that are asked for together are signed one or two answers in a turn")
+  func signatures() throws {
+    let hub = try hub()
+    let token = try token("backend")
+    let requests = try (0..<12).map { number in
+      try HandDrivenRequest(
+        hub, "/v1/tokens?access_token=\(token)", method: "POST", body: #"{"sub":"r\#(number)","role":"rider"}"#)
+    }
+    var (signed, most, turns) = (UInt64(0), UInt64(0), 0)
+    while signed < 12, turns < 1000 {
+      hub.loop.runTurn(timeoutMilliseconds: 0)
+      let all = hub.counters.responses[201] ?? 0
+      (most, signed, turns) = (max(most, all - signed), all, turns + 1)
+    }
+    #expect(signed == 12 && most <= 2, "an answer has two signatures of two units, and a turn five units")
+    for request in requests {
+      try hub.turn {
+        request.ownTurn()
+        return request.body != nil
+      }
+      #expect(request.status == "201")
+    }
+  }
+
+  @Test("A sweep looks at some sessions in a step, and once more at all where something was revoked meanwhile")
+  func sweep() throws {
+    let hub = try hub()
+    let peers = try (0..<6).map { try HandDrivenPeer(hub, token: token("r\($0)", role: .rider, jti: "t\($0)")) }
+    #expect(peers.count == 6 && hub.openSlots.count == 6)
+    let access = try #require(hub.sessions.sessions.pointee.access.value)
+    var now = Moment(clock.reading)
+    var sweep = RevocationSweep(slotsPerStep: 4)
+    #expect(sweep.nextStep == .max)
+    func step(at moment: Moment) -> [Int] {
+      sweep.step(hub.sessions.sessions.pointee.sessions, by: access, now: moment)
+    }
+    func revoke(_ number: UInt64, _ id: String) {
+      var change = RevocationChange(number: number)
+      change.added = [Revocation(.tokenID(InlineText(id)!), until: nil)]
+      access.stored.apply(change)
+      sweep.begin(now: now.uptime)
+    }
+    let slots = hub.openSlots
+    let table = hub.sessions.sessions.pointee.sessions.endIndex
+    let perStep = max(4, table / Limits.sweepSteps)
+    revoke(1, "t5")
+    #expect(sweep.nextStep == now.uptime)
+    var found = step(at: now)
+    #expect(sweep.nextStep == now.uptime + Limits.sweepPause)
+    revoke(2, "t0")  // its slot was passed
+    var steps = 1
+    while sweep.nextStep < .max, steps < 1000 {
+      now.uptime = sweep.nextStep
+      found += step(at: now)
+      steps += 1
+    }
+    #expect(found.contains(slots[5]) && found.contains(slots[0]) && Set(found).isSubset(of: [slots[0], slots[5]]))
+    #expect(steps == 2 * ((table + perStep - 1) / perStep), "two rounds, of equal steps")
+  }
+
+  @Test("Sessions of a revoked sub end, and those of others go on")
+  func revoked() throws {
+    let hub = try hub()
+    let (victim, other) = (
+      try HandDrivenPeer(hub, token: token("r1", role: .rider)),
+      try HandDrivenPeer(hub, token: token("r2", role: .rider))
+    )
+    let request = try HandDrivenRequest(
+      hub, "/v1/revocations?access_token=\(token("backend"))", method: "POST", body: #"{"sub":"r1"}"#)
+    try hub.turn {
+      request.ownTurn()
+      victim.ownTurn()
+      return request.body != nil && hub.openSlots.count == 1
+    }
+    #expect(request.status == "201")
+    other.ownTurn()
+    #expect(hub.counters.closesSent[4401] == 1)
+  }
+
+  @Test("What an address's rate refuses is in the audit trail, too")
+  func auditedRate() throws {
+    let hub = try hub {
+      $0.limits.requestRate = 0.1
+      $0.limits.requestBurst = 2
+      $0.limits.countsLoopbackRequests = true
+    }
+    func audited() -> UInt64 { hub.sessions.sessions.pointee.hub.counters?.auditLeftOut ?? 0 }
+    for (number, status) in ["401", "429", "429"].enumerated() {
+      let request = try HandDrivenRequest(
+        hub, "/v1/tokens/refresh", method: "POST", body: #"{"refreshToken":"a.b.c"}"#)
+      try hub.turn {
+        request.ownTurn()
+        return request.body != nil
+      }
+      #expect(request.status == status)
+      // Nothing is stored here, so each entry is counted as left out.
+      #expect(audited() == UInt64(number + 1))
+    }
+  }
+}
