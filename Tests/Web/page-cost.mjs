@@ -1,7 +1,8 @@
 // What open pages cost a hub, and whether others notice them; by hand, on a calm machine:
 //   node Tests/Web/page-cost.mjs idle [drivers]     one page in a browser: the hub's CPU and bytes, without and with it
 //   node Tests/Web/page-cost.mjs many [pages]     a trip's positions by hub-loadtest (LOADTEST), without and with them
-// Windows without and with are taken in turn, either of them first in every other round, and medians told. HUB_BINARY, or what was built last, is the hub.
+// Windows without and with are taken in turn, either of them first in every other round, and medians told. HUB_BINARY,
+// or what was built last, is the hub.
 import { spawn } from 'node:child_process';
 import net from 'node:net';
 import { openBrowser } from './support/browser.mjs';
