@@ -28,6 +28,7 @@ public final class DriverHub: Sendable {
   ///   - tokens: where the driver's tokens come from.
   ///   - store: where what is unsent is kept: a folder for this driver alone.
   ///   - power: how often the phone is asked to measure.
+  ///   - options: how it speaks with the hub.
   /// - Throws: `badURL`; `storage` where the store cannot be used: another client has it, or the disk refuses it.
   ///   What of it is damaged does not throw: see `Backlog.damage`.
   public init(
@@ -121,6 +122,8 @@ public final class DriverHub: Sendable {
   /// app's death: it happens once. Cancelling the task does not take it back.
   ///
   /// - Parameters:
+  ///   - trip: a trip of this driver's.
+  ///   - status: the next state (`protocol/trips.md`).
   ///   - place: where it happened.
   ///   - expected: the state that the app takes the trip to be in: in another one the hub refuses the move.
   /// - Returns: the trip as it stands then.

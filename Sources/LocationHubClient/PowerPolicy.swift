@@ -86,10 +86,12 @@ public struct PowerPolicy: Sendable, Equatable {
   /// What to ask of the phone.
   ///
   /// - Parameters:
+  ///   - device: what the phone is like.
   ///   - trip: the state of the driver's trip; nil off a trip.
   ///   - speed: metres per second; nil where unknown.
   ///   - hub: the hub's advice. Off a trip it can only make the phone send more seldom, but where somebody watches;
   ///     it never asks for more on a trip than the mode does, unless somebody watches.
+  ///   - isWatched: somebody looks at this driver now, as the hub says.
   public func wish(
     _ device: DeviceState, trip: TripStatus?, speed: Double?, hub: Sampling?, isWatched: Bool = false
   ) -> LocationWish {

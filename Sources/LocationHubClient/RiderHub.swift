@@ -42,6 +42,7 @@ public final class RiderHub: Sendable {
   /// The drivers around a place, nearest first.
   ///
   /// - Parameters:
+  ///   - center: the place.
   ///   - radius: metres.
   ///   - limit: 1…1,000.
   public func nearby(
