@@ -154,8 +154,8 @@ test('the fleet: list, counts, figures, states; drivers of each status', options
     const texts = await page.value(`[...document.querySelectorAll('.tile')].map(tile => tile.innerText)`);
     return texts.length === 7 && /Fixes in\n[4-6]\/s/.test(texts[0]) && texts;
   });
-  assert.match(figures[6], /Drops and errors/);
-  await page.until(`[...written.keys()].some(text => /^<img src=x onerror=alert.1.>  \\d+$/.test(text))`);
+  assert.match(figures[6], /Drops and errors\s+hub well/);
+  await page.until(`[...written.keys()].some(text => /^<img src=x onerror=alert.1.>: \\d+ inside$/.test(text))`);
   assert.equal(await page.value('document.querySelectorAll("img").length'), 0);
   await page.click('.tile:nth-child(4)');
   assert.match(await page.text('chart'), /Latency p99/);

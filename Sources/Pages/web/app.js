@@ -1,5 +1,5 @@
-// The live map: fleet and followed driver, the hub's figures, who is connected, keys, and the loop that draws. It talks
-// to the hub by hub.js alone. Three files would be 1.4 KB more.
+// The live map: fleet and followed driver, the hub's figures, keys, and the loop that draws. It talks to the hub by
+// hub.js alone. Three files would be 1.4 KB more.
 
 import { Hub, Marker, Markers } from './hub.js';
 import { LiveMap, disc, xOf, yOf } from './map.js';
@@ -556,7 +556,7 @@ class Follow {
     feed.on('ended', () => feed === this.#tripFeed && this.#forgetTrip());
   }
 
-  /** The track so far, from the hub: none is missing in a page that was opened anew. */
+  /** The track so far, from the hub. */
   async #load() {
     const { id } = this, tripId = this.#tripId;
     const past = tripId ? await hub.track(tripId).then(placesOf, () => []) : [], last = past.at(-1)?.[2] ?? 0;
@@ -680,7 +680,7 @@ class Follow {
     map.text(this.id, px, py + size + 16, colors.onAccent, '700 12px', colors.accent);
   }
 
-  /** Dots with a line to where each was shown; hollow if refused, with why. */
+  /** Dots, a line to where each was shown; hollow if refused. */
   #drawRaw() {
     const { colors } = map, dots = new Path2D(), refused = new Path2D(), whiskers = new Path2D(), reasons = [];
     const places = new Map(this.#track.slice(-keptFixes).map(place => [place[2], place]));
@@ -721,7 +721,7 @@ const sum = counts => Object.values(counts ?? {}).reduce((total, value) => total
 const percent = (s, before) => (s.cpuSeconds - before.cpuSeconds) / (s.timestamp - before.timestamp) * 1e5;
 const ms = seconds => Number.isFinite(seconds) ? seconds * 1000 : NaN;
 
-/** Name, unit, colour, the value of a second, what it means, and what stands beside it. */
+/** Name, unit, colour, the value of a second, what it means, what stands beside. */
 const readings = [
   ['Fixes in', '/s', 'available', s => s.fixes, 'Positions that drivers sent.'],
   ['Deliveries', '/s', 'on_trip', s => s.deliveries, 'Positions and events that riders and maps got.'],
@@ -730,11 +730,12 @@ const readings = [
   ['Sessions', '', 'background', s => sum(s.sessions), 'Who is connected now'],
   ['Memory', 'MB', 'background', s => s.residentBytes / 1e6, 'Of the hub; 100 % CPU is one core.',
     (s, before) => before ? `CPU ${figure(percent(s, before))} %` : ''],
-  ['Drops and errors', '/s', 'raw', s => sum(s.drops) + sum(s.errors), 'In ten minutes'],
+  ['Drops and errors', '/s', 'raw', s => sum(s.drops) + sum(s.errors), 'In ten minutes',
+    s => sum(s.drops) || s.p99 > 0.5 ? 'hub strained' : 'hub well'],
 ];
 const each = counts => Object.entries(counts).map(([name, value]) => `${count(value)} ${name.replaceAll('_', ' ')}`)
   .join(', ') || 'none';
-/** The last second's sessions by role, and all seconds' drops and errors by reason. */
+/** Sessions by role, and all drops and errors by reason. */
 const details = {
   Sessions: (history, last) => `: ${each(last?.sessions ?? {})}.`,
   'Drops and errors'(history) {
@@ -788,16 +789,16 @@ class Tiles {
   }
 
   draw() {
-    const history = this.#history, last = this.#last, before = this.#before;
+    const history = this.#history, last = this.#last, before = this.#before, span = Math.max(60, history.length);
     readings.forEach(([name, unit, color, valueOf, meaning, besideOf], index) => {
       const { value, beside, line } = this.#nodes[index];
       const text = last ? figure(valueOf(last)) : '–';
       setText(value, text);
       if (last && besideOf) setText(beside, besideOf(last, before));
       const values = history.map(({ values }) => values[index]), ink = map.colors[color];
-      drawLine(line, values, room, ink, { top: 10 });
+      drawLine(line, values, span, ink, { top: 10 });
       if (index !== this.#open) return;
-      const [low, high] = drawLine($('chart-line'), values, room, ink);
+      const [low, high] = drawLine($('chart-line'), values, span, ink);
       setText('chart-value', `${text} ${unit}`);
       setText('chart-title', name);
       setText('chart-meaning', meaning + (details[name]?.(history, last) ?? ''));
@@ -901,7 +902,7 @@ function drawFences() {
       map.fill(path, color, 0.13, 'evenodd');
       map.stroke(path, color, 1.4, 0.9, [5, 4]);
     }
-    return [`${title ?? fenceId}  ${inside ?? ''}`, top[0], top[1] - 13];
+    return [`${title ?? fenceId}: ${inside ?? '–'} inside`, top[0], top[1] - 13];
   });
 }
 

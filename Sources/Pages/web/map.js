@@ -1,6 +1,6 @@
-// A map on two canvases: one for what stands (streets or tiles), drawn anew when the view has changed, one above it for
-// what moves, drawn in each frame. Web Mercator (EPSG:3857). Places are x and y from 0 to 1 over the whole world; a
-// view is its middle and its zoom, where the world is 256 × 2^zoom pixels wide.
+// A map on two canvases: one for what stands (streets or tiles), drawn when the view has changed, one above it for what
+// moves, drawn in each frame. Web Mercator (EPSG:3857). Places are x and y from 0 to 1 over the world; a view is its
+// middle and its zoom, where the world is 256 × 2^zoom pixels wide.
 
 import { $, decode } from './page.js';
 

@@ -1,5 +1,5 @@
-// What the live map and the rider's page share besides the map: arrows, elements, words and lines of figures, colours,
-// sheets. Nothing from the wire becomes markup: texts are set as texts.
+// What the live map and the rider's page share besides the map: arrows, words and lines of figures, colours, sheets.
+// Nothing from the wire becomes markup: texts are set as texts.
 
 const batch = 200;                         // arrows that are filled at once
 
