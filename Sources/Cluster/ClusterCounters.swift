@@ -17,6 +17,9 @@ public struct ClusterCounters: Sendable, Equatable {
   public var relayed: UInt64 = 0
   /// Moves and changes of trips that another hub has, and went there.
   public var forwarded: UInt64 = 0
+  /// Questions that were put to all hubs, and those that were answered without a hub that was too slow.
+  public var questions: UInt64 = 0
+  public var questionsIncomplete: UInt64 = 0
   /// Times that a peer's channels were asked for anew.
   public var restarts: UInt64 = 0
   /// Times that what waited for a peer was dropped at a limit.

@@ -21,7 +21,8 @@ public struct ClusterLimits: Sendable, Equatable {
   public static let maximumPeers = 127
   /// Channels of one hub that another follows. Past it `rate_limited`.
   public var follows = 60_000
-  /// Questions of this hub's sessions that other hubs or the ledger have not answered. Past it `rate_limited`.
+  /// Of each kind, questions of this hub's sessions that other hubs or the ledger have not answered. Past it
+  /// `rate_limited`.
   public var pending = 16_384
   /// Questions of one peer that this hub has not answered. Past it: refused, and the peer asks again.
   public var asksPerPeer = 8192
@@ -45,6 +46,8 @@ public struct ClusterLimits: Sendable, Equatable {
   /// again.
   public var answerTime: Int64 = 1_000_000_000
   public var attempts = 3
+  /// How long a question to all hubs waits for those that do not answer. Past it: answered without them, and counted.
+  public var questionTime: Int64 = 300_000_000
   /// Refused frames are logged at most so often; all are counted.
   public var refusalNoticeTime: Int64 = 1_000_000_000
   /// All channels of a peer are asked for anew at most so often.

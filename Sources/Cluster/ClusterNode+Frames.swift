@@ -104,6 +104,8 @@ extension ClusterNode {
       take(replaced: id, generation)
     case .tripRequest: try take(tripRequest: &reader, from: index)
     case .replied: try take(replied: &reader, from: index)
+    case .question: try take(question: &reader, from: index)
+    case .found: try take(found: &reader, from: index)
     case .begun: inputs.append(.cluster(.begunElsewhere(try reader.channel())))
     }
   }
@@ -132,9 +134,12 @@ extension ClusterNode {
     case .channelClaimed(let handle, let channel, let id): endRight(handle, channel, .claimed, id)
     case .cluster(let output): take(output)
     case .reply(let session, let reply): answered(session, reply)
+    case .queryResult(let session, let result, _): found(result, by: session)
+    case .trips(let session, .trip(let report, _), _): found(.trip(report), by: session)
+    case .trips(let session, .refused(let error), _): answered(session, .error(error))
     // Only who has a session gets these, and this outlet has none.
     case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded, .unsubscribed, .named, .admitted,
-      .conflict, .full, .replaced, .queryResult, .trips, .notified, .fences, .credentials, .revoked, .channelRestarted:
+      .conflict, .full, .replaced, .trips, .notified, .fences, .credentials, .revoked, .channelRestarted:
       break
     }
   }
@@ -144,6 +149,7 @@ extension ClusterNode {
     case .subscribe(let input): subscribe(input)
     case .notHere(let session): notHere(session)
     case .tripRequest(let request): forward(request)
+    case .ask(let question): ask(question)
     case .owned(let channel, let takes): own(channel, takes: takes)
     case .released(let channel): disown(channel)
     case .follow(let channel, let point): follow(channel, from: point)

@@ -81,6 +81,7 @@ public struct ClusterNode: ~Copyable {
   var following = Following()
   var owning = Owning()
   var forwarding = Forwarding()
+  var asking = Asking()
   public internal(set) var counters = ClusterCounters()
   var notices: [ClusterNotice] = []
   /// When a refused frame may be told of again (uptime, ns).
@@ -110,6 +111,7 @@ public struct ClusterNode: ~Copyable {
     claimOwned()
     retryFollowing()
     retryForwarding()
+    endOverdueQuestions()
     restartPeers()
     keepAlive()
   }
@@ -170,7 +172,7 @@ public struct ClusterNode: ~Copyable {
     counters.silentPeers = peers.count { $0.isSilent && $0.isMember }
     counters.follows = following.count
     counters.followed = peers.reduce(0) { $0 + $1.interest.count }
-    counters.pending = following.pendingCount + forwarding.pending.count
+    counters.pending = following.pendingCount + forwarding.pending.count + asking.pending.count
     counters.unclaimed = owning.unclaimedCount
     counters.waitingBytes = peers.reduce(0) { $0 + $1.controlBytes }
     counters.waitingStates = peers.reduce(0) { $0 + $1.states.count }

@@ -173,7 +173,7 @@ extension ClusterNode {
   /// The hub has answered a peer's request.
   mutating func answered(_ session: SessionRef, _ reply: Reply) {
     guard let (ask, isCurrent) = asker(session), isCurrent else { return }
-    self.reply(ask.peer, ask.token, reply)
+    if ask.channel == nil { found(reply, ask) } else { self.reply(ask.peer, ask.token, reply) }
   }
 
   private mutating func reply(_ index: Int, _ token: UInt64, _ reply: Reply) {

@@ -57,6 +57,8 @@ enum RecordKind: UInt8, CaseIterable {
   case begun = 16
   case tripRequest = 17
   case replied = 18
+  case question = 19
+  case found = 20
 }
 
 /// A record as it lies in a frame.

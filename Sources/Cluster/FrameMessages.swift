@@ -30,6 +30,19 @@ extension ByteBuffer {
     })
   }
 
+  /// A question about drivers or a trip, as every hub is asked.
+  mutating func append(_ question: FleetQuestion, token: UInt64, at time: Timestamp) {
+    append(varint: token)
+    append(question.actor.role.rawValue)
+    append(utf8Run: question.actor.id.description)
+    append(question.audience.rawValue)
+    append(question.grant.rawValue)
+    append(run: {
+      BinaryWriter.write(
+        .query(question.request), messageID: ClusterOutput.unasked, timestamp: time, tripBefore: nil, into: &$0)
+    })
+  }
+
   mutating func append(_ request: Subscribe, _ messageID: MessageID, at time: Timestamp) {
     append(run: {
       BinaryWriter.write(.subscribe(request), messageID: messageID, timestamp: time, tripBefore: nil, into: &$0)
@@ -85,6 +98,18 @@ extension FrameReader {
       .query:
       throw .message
     }
+  }
+
+  /// What `append(_:token:at:)` wrote behind the token; `session` is who asks here.
+  mutating func question(_ session: SessionRef) throws(FrameError) -> FleetQuestion {
+    guard let role = Role(rawValue: try byte()), let id = Identifier(String(decoding: try run(), as: UTF8.self)),
+      let audience = Audience(rawValue: try byte()), let grant = ChannelGrant(rawValue: try byte())
+    else { throw .message }
+    let envelope = try clientMessage()
+    guard case .query(let request) = envelope.message else { throw .message }
+    return FleetQuestion(
+      session: session, replyTo: envelope.messageID, request: request, actor: Actor(role: role, id: id),
+      audience: audience, grant: grant)
   }
 
   private mutating func clientMessage() throws(FrameError) -> ClientEnvelope {

@@ -27,7 +27,8 @@ struct Owning {
     var incarnation: UInt64
     /// 0 for a channel that is asked for anew.
     var token: UInt64
-    var channel: Channel
+    /// Nil for a question about drivers or a trip (Asking.swift).
+    var channel: Channel?
     var generation: UInt32
   }
 
@@ -275,6 +276,7 @@ extension ClusterNode {
   /// The peer whose question this was; nil where its process is another one by now.
   mutating func asker(_ session: SessionRef) -> (ask: Owning.Ask, isCurrent: Bool)? {
     guard let ask = owning.take(session) else { return nil }
+    guard ask.peer != Asking.ownHub else { return (ask, true) }
     let isCurrent = ask.incarnation == peers[ask.peer].incarnation
     if isCurrent { peers[ask.peer].asks -= 1 }
     return (ask, isCurrent)
@@ -307,8 +309,8 @@ extension ClusterNode {
   }
 
   mutating func refused(_ session: SessionRef, _ error: ErrorReply) {
-    guard let (ask, isCurrent) = asker(session), isCurrent else { return }
-    refuse(ask.peer, ask.token, ask.channel, error)
+    guard let (ask, isCurrent) = asker(session), isCurrent, let channel = ask.channel else { return }
+    refuse(ask.peer, ask.token, channel, error)
   }
 
   mutating func refuse(_ index: Int, _ token: UInt64, _ channel: Channel, _ error: ErrorReply) {
@@ -321,11 +323,11 @@ extension ClusterNode {
   }
 
   mutating func notHere(_ session: SessionRef) {
-    guard let (ask, isCurrent) = asker(session), isCurrent else { return }
+    guard let (ask, isCurrent) = asker(session), isCurrent, let channel = ask.channel else { return }
     let time = now.timestamp
     peers[ask.peer].append(.notHere, limits) { bytes in
       bytes.append(varint: ask.token)
-      bytes.append(ask.channel, at: time)
+      bytes.append(channel, at: time)
     }
   }
 

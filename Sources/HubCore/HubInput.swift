@@ -224,3 +224,17 @@ public enum HubInput: Sendable {
   /// What other hubs of the cluster have to say.
   indirect case cluster(ClusterInput)
 }
+
+extension HubInput {
+  /// A question as one hub is asked it.
+  public init(_ question: FleetQuestion) {
+    let (session, actor, replyTo) = (question.session, question.actor, question.replyTo)
+    switch question.request {
+    case .driver(let id): self = .query(session, .driver(id), replyTo: replyTo)
+    case .drivers(let search):
+      self = .query(session, .drivers(search, question.audience, by: actor), replyTo: replyTo)
+    case .trip(let id):
+      self = .trips(session, .show(TripQuery(id: id, actor: actor, grant: question.grant)), replyTo: replyTo)
+    }
+  }
+}

@@ -155,3 +155,16 @@ struct OutletOutputs: ~Copyable {
     return unsafe lists + outlet
   }
 }
+
+extension HubOutput {
+  /// What hubs have found together, in the form in which one hub answers such a question.
+  static func answer(_ answer: Result<QueryResult?, ErrorReply>, to question: FleetQuestion) -> HubOutput {
+    let (session, replyTo) = (question.session, question.replyTo)
+    return switch (answer, question.request) {
+    case (.success(.trip(let report)?), _): .trips(session, .trip(report, isNew: false), replyTo: replyTo)
+    case (.success(let result), _): .queryResult(session, result, replyTo: replyTo)
+    case (.failure(let error), .trip): .trips(session, .refused(error.replying(to: replyTo)), replyTo: replyTo)
+    case (.failure(let error), _): .reply(session, .error(error.replying(to: replyTo)))
+    }
+  }
+}

@@ -92,6 +92,8 @@ final class Member {
   var admitted: [SessionRef] = []
   var replaced: [SessionRef] = []
   var replies: [(SessionRef, Reply)] = []
+  /// Answers to questions: of drivers nil where nobody knows.
+  var results: [(session: SessionRef, result: QueryResult?)] = []
   var notices: [ClusterNotice] = []
 
   final class HubBox {
@@ -178,8 +180,11 @@ final class Member {
     case .admitted(let session, _): admitted.append(session)
     case .replaced(let session, _): replaced.append(session)
     case .reply(let session, let reply): replies.append((session, reply))
+    case .queryResult(let session, let result, _): results.append((session, result))
+    case .trips(let session, .trip(let report, _), _): results.append((session, .trip(report)))
+    case .trips(let session, .refused(let error), _): replies.append((session, .error(error)))
     case .watching, .areaSnapshot, .shareEnded, .areaUpdate, .areaTickEnded, .viewEnded, .unsubscribed,
-      .channelClaimed, .named, .conflict, .full, .queryResult, .trips, .notified, .fences, .credentials, .revoked,
+      .channelClaimed, .named, .conflict, .full, .trips, .notified, .fences, .credentials, .revoked,
       .cluster:
       break
     }

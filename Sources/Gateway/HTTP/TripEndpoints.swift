@@ -71,7 +71,7 @@ enum TripEndpoints {
       return .consult(.history(.track(report, track, request.time)))
     case (.trip(let report, let isNew), _):
       return .respond(Response(report, time: request.time, isNew: isNew))
-    // Another hub has the trip, and has moved it.
+    // Another hub has the trip, and has moved it; what it is like now has not come in time.
     case (.refused, .trip(let pending)) where pending.isMoved: return .respond(Response(.noContent))
     case (.refused(let error), .trip(let pending)) where pending.showsForgotten && error.code == .unknownTrip:
       return .consult(.history(.forgotten(pending.id, pending.track, request.time)))

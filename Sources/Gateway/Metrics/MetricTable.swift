@@ -330,6 +330,10 @@ extension Metric {
     ofCluster("cluster_relayed_total", { $0.relayed }, "Publications of other hubs for sessions of this one."),
     ofCluster(
       "cluster_forwarded_total", { $0.forwarded }, "Moves and changes of trips that went to the hub that has them."),
+    ofCluster("cluster_fleet_questions_total", { $0.questions }, "Questions about drivers and trips put to all hubs."),
+    ofCluster(
+      "cluster_fleet_questions_incomplete_total", { $0.questionsIncomplete },
+      "Of these, answered without a hub that was too slow."),
     ofCluster(
       "cluster_restarts_total", { $0.restarts }, "Times that all channels of another hub were asked for again."),
     ofCluster(

@@ -18,6 +18,14 @@ extension Channels {
     tell(input.session.outlet == clusterOutlet ? .notHere(input.session) : .subscribe(input))
   }
 
+  /// Puts a question to all hubs of the cluster. False where this one answers it alone: what it is about is here, or
+  /// another hub asks.
+  mutating func gathers(_ question: FleetQuestion?, isHere: Bool) -> Bool {
+    guard let clusterOutlet, let question, !isHere, question.session.outlet != clusterOutlet else { return false }
+    tell(.ask(question))
+    return true
+  }
+
   /// The channel, if its publications come from another hub.
   private func followed(_ name: Channel) -> Int? {
     guard let channel = table.find(name), table.isFollowed(channel) else { return nil }

@@ -5,14 +5,14 @@ extension Hub {
   private var searchView: SearchView { SearchView(audience: audience, now: now) }
 
   mutating func answer(_ session: SessionRef, _ query: HubQuery, _ replyTo: MessageID?) {
+    let isHere = if case .driver(let id) = query { self.isHere(.driver(id)) } else { false }
+    if channels.gathers(FleetQuestion(query, session, replyTo), isHere: isHere) { return }
     switch query {
     case .driver(let id):
       let found = drivers.find(id).map { QueryResult.driver(drivers.report(of: $0, at: now.timestamp)) }
       emit(.queryResult(session, found, replyTo: replyTo), to: session.outlet)
     case .list(let query):
-      do throws(ErrorReply) {
-        try driverListings.begin(query, for: session, limits, counting: &counters)
-      } catch {
+      do throws(ErrorReply) { try driverListings.begin(query, for: session, limits, counting: &counters) } catch {
         reply(.error(error), to: session)
       }
     case .drivers(let search, let audience, let actor):

@@ -26,6 +26,7 @@ extension Hub {
   }
 
   private mutating func show(_ query: TripQuery, to session: SessionRef, _ replyTo: MessageID?) {
+    if channels.gathers(FleetQuestion(query, session, replyTo), isHere: isHere(.trip(query.id))) { return }
     do throws(ErrorReply) {
       if channels.isUnstored(.trip(query.id), storage) { try requireRoom(ErrorReply.unstoredQuestion) }
       if channels.waits(.trips(session, .show(query), replyTo: replyTo), for: .trip(query.id), &storage) { return }
@@ -77,9 +78,7 @@ extension Hub {
     return answer
   }
 
-  private mutating func showStored(
-    _ id: Identifier, isNew: Bool, to session: SessionRef, _ replyTo: MessageID?
-  ) {
+  private mutating func showStored(_ id: Identifier, isNew: Bool, to session: SessionRef, _ replyTo: MessageID?) {
     guard let trip = trips.find(id) else { return }
     emitStored(.trips(session, .trip(trips[trip].report, isNew: isNew), replyTo: replyTo), to: session.outlet)
   }

@@ -264,6 +264,7 @@ public struct Hub: ~Copyable {
     case .tripRequestHere(.move(let input)): handle(input)
     case .tripRequestHere(.change(let input)): handle(input)
     case .replied(let session, let reply): emit(.reply(session, reply), to: session.outlet)
+    case .answered(let question, let answer): emit(.answer(answer, to: question), to: question.session.outlet)
     case .followed(let input, let answer, let missed, let isParty):
       if isHere(answer.channel) { return subscribe(input) }  // it has come here meanwhile
       if !channels.follow(input, answer, missed, isParty: isParty) {

@@ -12,6 +12,14 @@ import HubBytes
 import HubGeo
 import HubMessages
 
+extension DriverSearch {
+  /// How many drivers an answer has at most.
+  package func limit(for audience: Audience) -> Int {
+    let wanted = limit ?? DriverSearch.defaultLimit
+    return audience == .ops ? wanted : min(wanted, PublicAudience.maximumDrivers)
+  }
+}
+
 struct RunningSearch {
   let session: SessionRef
   /// Who asks, by `Actor.hashValue`.
@@ -69,8 +77,7 @@ struct RunningSearch {
     self.replyTo = replyTo
     self.search = search
     self.audience = audience
-    let most = audience == .ops ? maximumLimit : min(maximumLimit, PublicAudience.maximumDrivers)
-    limit = min(search.limit ?? DriverSearch.defaultLimit, most)
+    limit = min(search.limit(for: audience), maximumLimit)
     let slack = audience == .ops ? 0 : PublicGrid.displacementMeters
     slackMeters = slack
     let (edges, polygonCount): (Int, Int)

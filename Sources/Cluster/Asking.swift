@@ -1,0 +1,219 @@
+// Questions that any hub may have the answer to: drivers near a place or within an area, a driver or a trip that is not
+// here. All hubs are asked, and what they know is put together.
+//
+//     a session asks → each hub that is heard, and this one → looks in its own index → merged here → the session
+//
+// So an answer has what one hub with all drivers would find, with positions as they are: nothing is copied from hub to
+// hub before somebody asks, and a driver that nobody looks for costs nothing. The price is a search at each hub for
+// each question. A hub that does not answer in time is left out, and counted; one that is silent is not asked.
+import HubBackplane
+import HubBytes
+import HubCore
+import HubMessages
+
+/// The questions that are under way.
+struct Asking {
+  /// Stands for the hub itself among those who are asked.
+  static let ownHub = -1
+
+  struct Pending {
+    let question: FleetQuestion
+    /// Who has not answered.
+    var waitsFor: Set<Int>
+    var found = Found()
+  }
+
+  private(set) var pending: [UInt64: Pending] = [:]
+  private var lastToken: UInt64 = 0
+  private var deadlines = TimedQueue<UInt64>()
+
+  mutating func insert(_ question: FleetQuestion, to hubs: Set<Int>, until time: Int64) -> UInt64 {
+    lastToken += 1
+    pending[lastToken] = Pending(question: question, waitsFor: hubs)
+    deadlines.append(lastToken, at: time)
+    return lastToken
+  }
+
+  /// A hub has answered. Gives the question where that was the last one.
+  mutating func take(_ answer: Found.Answer, of token: UInt64, from hub: Int) -> Pending? {
+    guard pending[token]?.waitsFor.remove(hub) != nil else { return nil }
+    pending[token]?.found.take(answer, isOwn: hub == Asking.ownHub)
+    guard pending[token]?.isDone == true else { return nil }
+    return pending.removeValue(forKey: token)
+  }
+
+  mutating func nextOverdue(now: Int64) -> Pending? {
+    while let token = deadlines.next(now: now) {
+      if let overdue = pending.removeValue(forKey: token) { return overdue }
+    }
+    return nil
+  }
+}
+
+extension Asking.Pending {
+  /// Nothing that is still to come changes the answer.
+  fileprivate var isDone: Bool {
+    switch question.request {
+    case .drivers: waitsFor.isEmpty || found.refusal != nil
+    case .driver: waitsFor.isEmpty || found.driver?.isOnline == true
+    case .trip: waitsFor.isEmpty || found.trip != nil
+    }
+  }
+
+  /// What the session is told: the answer of all hubs together.
+  fileprivate var outcome: ClusterInput { .answered(question, answer) }
+
+  private var answer: Result<QueryResult?, ErrorReply> {
+    switch question.request {
+    case .drivers(let search):
+      if let refusal = found.refusal { return .failure(refusal) }
+      return .success(.drivers(found.list(of: search, for: question.audience)))
+    case .driver: return .success(found.driver.map { .driver($0) })
+    case .trip:
+      // Every hub but the trip's own refuses, in the words for a trip that is not there.
+      if let trip = found.trip { return .success(.trip(trip)) }
+      return .failure(found.refusal ?? .cannotAsk)
+    }
+  }
+}
+
+/// What hubs have answered so far.
+struct Found {
+  enum Answer {
+    case nothing
+    case result(QueryResult)
+    case refused(ErrorReply)
+  }
+
+  private var drivers: [DriverReport] = []
+  private var more = 0
+  private(set) var driver: DriverReport?
+  private(set) var trip: TripReport?
+  private(set) var refusal: ErrorReply?
+
+  mutating func take(_ answer: Answer, isOwn: Bool) {
+    switch answer {
+    case .nothing: break
+    case .result(.drivers(let list)):
+      drivers += list.drivers
+      more += list.more
+    case .result(.driver(let report)): if driver.map({ report.isNewer(than: $0) }) ?? true { driver = report }
+    case .result(.trip(let report)): trip = report
+    // The own hub's first: it may have known a trip that is forgotten.
+    case .refused(let error): if isOwn || refusal == nil { refusal = error }
+    }
+  }
+
+  /// The nearest of all, each driver once: one that has changed hubs is known to both. O(n log n) of those found.
+  func list(of search: DriverSearch, for audience: Audience) -> DriverList {
+    var newest: [Identifier: Int] = [:]
+    var list = DriverList(drivers: [], more: more)
+    for report in drivers {
+      if let known = newest[report.driverID] {
+        if report.isNewer(than: list.drivers[known]) { list.drivers[known] = report }
+      } else {
+        newest[report.driverID] = list.drivers.count
+        list.drivers.append(report)
+      }
+    }
+    let limit = search.limit(for: audience)
+    guard list.drivers.count > limit else { return list }
+    list.sort()
+    if case .nearby = search.area {} else { list.more += list.drivers.count - limit }
+    list.drivers.removeLast(list.drivers.count - limit)
+    return list
+  }
+}
+
+extension ErrorReply {
+  fileprivate static let cannotAsk = ErrorReply(
+    code: .rateLimited, message: "the hubs have too many questions under way; ask again", retryAfter: 2)
+}
+
+extension DriverReport {
+  /// Whether it says more of a driver than another hub's report: the hub that has its session knows it best.
+  fileprivate func isNewer(than other: DriverReport) -> Bool {
+    if (isOnline == true) != (other.isOnline == true) { return isOnline == true }
+    return position?.age ?? .infinity < other.position?.age ?? .infinity
+  }
+}
+
+extension ClusterNode {
+  /// A session here asks.
+  mutating func ask(_ question: FleetQuestion) {
+    guard asking.pending.count < limits.pending else {
+      counters.refusals += 1
+      return inputs.append(.cluster(.answered(question, .failure(.cannotAsk))))
+    }
+    let others = phase == .member ? peers.indices.filter { peers[$0].isMember && !peers[$0].isSilent } : []
+    let token = asking.insert(
+      question, to: Set(others).union([Asking.ownHub]), until: now.uptime + limits.questionTime)
+    if !others.isEmpty { counters.questions += 1 }
+    let time = now.timestamp
+    for index in others { peers[index].append(.question, limits) { $0.append(question, token: token, at: time) } }
+    put(question, of: Asking.ownHub, incarnation: 0, token)
+  }
+
+  /// Puts a question to this hub, for a peer or for the hub's own session.
+  private mutating func put(_ question: FleetQuestion, of peer: Int, incarnation: UInt64, _ token: UInt64) {
+    var own = question
+    own.session = owning.insert(
+      Owning.Ask(peer: peer, incarnation: incarnation, token: token, channel: nil, generation: 0), outlet: outlet)
+    inputs.append(HubInput(own))
+  }
+
+  mutating func take(question reader: inout FrameReader, from index: Int) throws(FrameError) {
+    let token = try reader.varint()
+    let question = try reader.question(SessionRef(outlet: outlet, slot: 0, generation: 0))
+    guard peers[index].asks < limits.asksPerPeer else { return tell(index, .refused(.cannotAsk), token) }
+    peers[index].asks += 1
+    put(question, of: index, incarnation: peers[index].incarnation, token)
+  }
+
+  /// This hub has answered.
+  mutating func found(_ result: QueryResult?, by session: SessionRef) {
+    guard let (ask, isCurrent) = asker(session), isCurrent else { return }
+    tell(ask.peer, result.map { .result($0) } ?? .nothing, ask.token)
+  }
+
+  mutating func found(_ reply: Reply, _ ask: Owning.Ask) {
+    if case .error(let error) = reply { tell(ask.peer, .refused(error), ask.token) }
+  }
+
+  /// Tells who has asked, a peer or this hub itself.
+  private mutating func tell(_ peer: Int, _ answer: Found.Answer, _ token: UInt64) {
+    guard peer != Asking.ownHub else { return take(answer, of: token, from: peer) }
+    let time = now.timestamp
+    let reply: Reply? =
+      switch answer {
+      case .nothing: nil
+      case .result(let result): .result(ResultReply(replyTo: ClusterOutput.unasked, result: result))
+      case .refused(let error): .error(error)
+      }
+    peers[peer].append(.found, limits) { bytes in
+      bytes.append(varint: token)
+      if let reply { bytes.append(reply, at: time) }
+    }
+  }
+
+  mutating func take(found reader: inout FrameReader, from index: Int) throws(FrameError) {
+    let token = try reader.varint()
+    guard !reader.isAtEnd else { return take(.nothing, of: token, from: index) }
+    switch try reader.message(&peers[index].reader) {
+    case .reply(.result(let reply))?: take(.result(reply.result), of: token, from: index)
+    case .reply(.error(let error))?: take(.refused(error), of: token, from: index)
+    case .reply, .publication, .unknown, nil: throw .message
+    }
+  }
+
+  private mutating func take(_ answer: Found.Answer, of token: UInt64, from hub: Int) {
+    if let done = asking.take(answer, of: token, from: hub) { inputs.append(.cluster(done.outcome)) }
+  }
+
+  mutating func endOverdueQuestions() {
+    while let overdue = asking.nextOverdue(now: now.uptime) {
+      counters.questionsIncomplete += 1
+      inputs.append(.cluster(overdue.outcome))
+    }
+  }
+}
