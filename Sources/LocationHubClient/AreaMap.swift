@@ -46,9 +46,10 @@ public struct AreaMap: Sendable, Equatable {
     // "Left" counts for those whom this cell showed last: by now another one may show them.
     for driver in update.left where cell.drivers.remove(driver) != nil { drivers[driver] = nil }
     for driver in update.drivers {
-      if !cell.drivers.contains(driver.driverID), drivers[driver.driverID] != nil { forget(driver.driverID) }
+      let known = drivers.updateValue(driver, forKey: driver.driverID)
+      if known != nil, cell.drivers.contains(driver.driverID) { continue }
+      if known != nil { forget(driver.driverID) }
       cell.drivers.insert(driver.driverID)
-      drivers[driver.driverID] = driver
     }
     cell.more = update.more ?? (update.isFull ? 0 : cell.more)
     cells[update.cell] = cell

@@ -138,10 +138,11 @@ final class FeedTable {
     case .tripUpdate(let update): push(.update(update), channel)
     case .notification(let notice): push(.notice(notice), channel)
     case .areaUpdate(let update):
-      for (view, entry) in areas where entry.map.shows(update.cell) {
+      // Nothing else holds a map while it is changed: it would be copied.
+      for view in Array(areas.keys) where areas[view]?.map.shows(update.cell) == true {
         areas[view]?.map.apply(update)
-        guard let map = areas[view]?.map else { continue }
-        for reader in entry.readers.values { reader.push(map, slot: 0) }
+        guard let entry = areas[view] else { continue }
+        for reader in entry.readers.values { reader.push(entry.map, slot: 0) }
       }
     // For control rooms, whose page is the hub's own (Sources/Pages).
     case .rawFix, .countsUpdate, .stats, .offer: break

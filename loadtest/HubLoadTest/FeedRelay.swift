@@ -19,6 +19,8 @@ final class FeedRelay: Sendable {
   }
 
   let port: UInt16
+  /// What comes in fewer bytes is not looked at.
+  private let leastBytes: Int
   private let latest = Locked<Frame?>(nil)
 
   /// The first that came since `forget`.
@@ -26,7 +28,8 @@ final class FeedRelay: Sendable {
 
   func forget() { latest.withLock { $0 = nil } }
 
-  init(to hub: SocketAddress) throws(LoadTestError) {
+  init(to hub: SocketAddress, framesFrom leastBytes: Int) throws(LoadTestError) {
+    self.leastBytes = leastBytes
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     var address = FeedRelay.loopback(port: 0)
     guard listener >= 0, FeedRelay.with(&address, { bind(listener, $0, $1) }) == 0, listen(listener, 1) == 0 else {
@@ -61,7 +64,7 @@ final class FeedRelay: Sendable {
           close(far)
           return
         }
-        handOn(buffer[..<count], to, watching: to == near ? client : nil)
+        handOn(buffer[..<count], to, watching: to == near && count >= leastBytes ? client : nil)
       }
     }
   }

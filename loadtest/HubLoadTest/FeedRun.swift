@@ -14,6 +14,8 @@ import LocationHubClient
 struct FeedRun {
   var positions = 2000
   var codec = Subprotocol.binary
+  /// Drivers on a map that is measured; nil for a trip's positions.
+  var drivers: Int?
   var executable: String
 
   /// Microseconds at p99 that are not to be exceeded.
@@ -26,6 +28,8 @@ struct FeedRun {
     var run = FeedRun(executable: options.string("executable") ?? executable)
     run.positions = try options.whole("positions", or: run.positions, in: 100...1_000_000)
     run.codec = try options.value("codec", .choice([("json", .json), ("binary", .binary)])) ?? run.codec
+    run.drivers = try options.value("map", .whole(1...100))
+    if run.drivers != nil, !options.isGiven("positions") { run.positions = 100 }
     try HubProcess.check(executable: run.executable)
     return try run.run()
   }
@@ -35,14 +39,15 @@ struct FeedRun {
     let hub = try HubProcess(
       executable: executable,
       arguments: [
-        "serve", "--port", "0", "--dev-auth", "--loops", "1", "--no-journal", "--session-rate", "0", "--log-level",
-        "error",
+        "serve", "--port", "0", "--dev-auth", "--loops", "1", "--no-journal", "--session-rate", "0", "--sampling", "1",
+        "--log-level", "error",
       ])
     defer { hub.stop() }
-    let relay = try FeedRelay(to: hub.address)
+    // A map comes while nothing is awaited, as pongs do, which are shorter.
+    let relay = try FeedRelay(to: hub.address, framesFrom: (drivers ?? 0) * 10)
     let outcome = Locked(Outcome())
     do throws(HubError) {
-      try measure(hub, relay, outcome)
+      if let drivers { try measureMap(of: drivers, hub, relay, outcome) } else { try measure(hub, relay, outcome) }
     } catch {
       throw .failed("\(error)")
     }
@@ -70,14 +75,7 @@ struct FeedRun {
 
   /// Begins to drive and to follow.
   private func measure(_ hub: HubProcess, _ relay: FeedRelay, _ outcome: Locked<Outcome>) throws(HubError) {
-    var options = HubOptions()
-    options.codec = codec
-    let driver = try DriverHub(
-      "ws://\(hub.address)/v1/ws", tokens: .development(.driver, "D1"), store: .memory, options: options)
-    let rider = try RiderHub(
-      "ws://127.0.0.1:\(relay.port)/v1/ws", tokens: .development(.rider, "R1"), options: options)
-    driver.start()
-    rider.start()
+    let (driver, rider) = (try driver("D1", hub), try rider(relay))
     let positions = positions
     Task {
       var number = 0
@@ -107,19 +105,90 @@ struct FeedRun {
     }
   }
 
+  /// Drivers move all the time, and of each tick, a second, the first map is measured.
+  private func measureMap(
+    of count: Int, _ hub: HubProcess, _ relay: FeedRelay, _ outcome: Locked<Outcome>
+  ) throws(HubError) {
+    var drivers: [DriverHub] = []
+    for number in 0..<count {
+      guard let id = DriverID("D\(number)") else { preconditionFailure("it has only allowed characters") }
+      drivers.append(try driver(id, hub))
+    }
+    let (moving, rider, ticks) = (drivers, try rider(relay), positions)
+    Task {
+      var second = 0
+      while !outcome.withLock({ $0.isOver }) {
+        for (number, driver) in moving.enumerated() { driver.send(FeedRun.fix(second, besides: number)) }
+        second += 1
+        await sleep(milliseconds: 1000)
+      }
+    }
+    Task {
+      var maps = rider.area(around: FeedRun.place(0, 0), radius: 500).makeAsyncIterator()
+      while outcome.withLock({ $0.latency.count < ticks }), let map = await maps.next() {
+        let (now, frame) = (ClockReading.uptime(), relay.frame)
+        // A map that waited meanwhile has no frame of its own.
+        if map.drivers.count == count, frame.handedOnAt > 0 {
+          outcome.withLock {
+            $0.latency.record(nanoseconds: now - frame.unreadAt)
+            $0.whole.record(nanoseconds: now - frame.handedOnAt)
+          }
+        }
+        await sleep(milliseconds: 400)
+        relay.forget()
+      }
+      outcome.withLock { $0.isOver = true }
+    }
+  }
+
+  private func driver(_ id: DriverID, _ hub: HubProcess) throws(HubError) -> DriverHub {
+    let driver = try DriverHub(
+      "ws://\(hub.address)/v1/ws", tokens: .development(.driver, id), store: .memory, options: options)
+    // Each fix goes out by itself.
+    driver.report(DeviceState(isCharging: true))
+    driver.start()
+    return driver
+  }
+
+  private func rider(_ relay: FeedRelay) throws(HubError) -> RiderHub {
+    let rider = try RiderHub(
+      "ws://127.0.0.1:\(relay.port)/v1/ws", tokens: .development(.rider, "R1"), options: options)
+    rider.start()
+    return rider
+  }
+
+  private var options: HubOptions {
+    var options = HubOptions()
+    options.codec = codec
+    return options
+  }
+
   private func sleep(milliseconds: Int) async {
     do { try await Task.sleep(nanoseconds: UInt64(milliseconds) * 1_000_000) } catch {
       // Nobody cancels it.
     }
   }
 
-  /// Northwards at 10 m/s, 5 s from one to the next: each is worth sending, whatever the hub advises.
+  /// Northwards at 10 m/s, 5 s from one to the next.
   private static func fix(_ number: Int) -> Fix {
-    guard let place = Coordinate(latitude: 40 + Double(number) * 4.5e-4, longitude: 11) else {
+    Fix(
+      coordinate: place(Double(number) * 4.5e-4, 0),
+      timestamp: Timestamp(milliseconds: 1_763_680_000_000 + Int64(number) * 5000), accuracy: 5)
+  }
+
+  /// To and fro at 11 m/s, each on a street of its own.
+  private static func fix(_ second: Int, besides number: Int) -> Fix {
+    let step = second % 20 < 10 ? second % 10 : 10 - second % 10
+    return Fix(
+      coordinate: place(Double(step) * 1e-4, Double(number) * 1e-5),
+      timestamp: Timestamp(milliseconds: 1_763_680_000_000 + Int64(second) * 1000), accuracy: 5)
+  }
+
+  private static func place(_ north: Double, _ east: Double) -> Coordinate {
+    guard let place = Coordinate(latitude: 40 + north, longitude: 11 + east) else {
       preconditionFailure("it is on the Earth")
     }
-    return Fix(
-      coordinate: place, timestamp: Timestamp(milliseconds: 1_763_680_000_000 + Int64(number) * 5000), accuracy: 5)
+    return place
   }
 
   private func report(_ outcome: Outcome) -> Bool {
@@ -128,7 +197,7 @@ struct FeedRun {
       "  \(name): p50 \(times.value(atQuantile: 0.5)) µs, p90 \(times.value(atQuantile: 0.9)), "
         + "p99 \(times.value(atQuantile: 0.99)), max \(times.maximum)"
     }
-    show("feed: \(latency.count) positions, \(codec.name)")
+    show("feed: \(latency.count) \(drivers.map { "maps of \($0) drivers" } ?? "positions"), \(codec.name)")
     show(line("from the frame's reading to the loop", latency))
     show(line("from its handing on, waking the client included", whole))
     let isGood = latency.count > 0 && latency.value(atQuantile: 0.99) <= Self.bound

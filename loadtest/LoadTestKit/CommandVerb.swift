@@ -95,6 +95,7 @@ package struct CommandVerb: Sendable {
     about: "How long the client library takes from a frame that it has read to the loop that reads the feed.",
     options: [
       Option("positions", "N", "measured, one after the other (100 to 1000000; 2000)"),
+      Option("map", "N", "of a map with so many drivers instead, each second one (1 to 100; then 100 positions)"),
       Option("codec", "CODEC", "binary or json (binary)"), executable,
     ])
 
