@@ -29,6 +29,7 @@ struct Client {
     enum Subject: Equatable {
       case move(Int)
       case batch(Int)
+      case decline(Int)
     }
     var subject: Subject
     var isSent = false
@@ -51,6 +52,8 @@ struct Client {
   var unconfirmed: [Int] = []
   /// The ping that was sent last, and how many of `unconfirmed` were sent before it.
   var ping: (message: MessageID, fixes: Int)?
+  /// Trips that are offered to it, as far as it was told.
+  var offers: [Int] = []
   var clockOffset: Int64 = 0
   var lastFixTime: Int64 = 0
 

@@ -2,6 +2,7 @@
 // works.
 import HubBytes
 import HubCore
+import HubGeo
 import HubMessages
 
 /// A promise that was not kept.
@@ -29,6 +30,14 @@ struct Ledger {
     var isForgiven = false
     /// It is no move but a change of the trip.
     var change: TripChange?
+    /// Where the trip begins, and whom the hub is to offer it to.
+    var offer: (pickup: Coordinate, criteria: OfferCriteria)?
+  }
+
+  /// A driver does not want a trip.
+  struct Decline {
+    let trip: Int
+    let message: MessageID
   }
 
   struct Batch {
@@ -59,6 +68,7 @@ struct Ledger {
   let topics: Int
   var moves: [Move] = []
   var batches: [Batch] = []
+  var declines: [Decline] = []
   private var epochs: [InlineText] = []
   /// By epoch, topic and number.
   private var events: [[[UInt64: Publication]]] = []
@@ -66,6 +76,8 @@ struct Ledger {
   private var causes: [[[Timestamp: UInt64]]] = []
   private var standings: [Standing] = []
   private(set) var promisedFixes: [PromisedFix] = []
+  /// Who has accepted which trip, by the lists of the end.
+  private var takenBy: [Identifier: Identifier] = [:]
 
   init(topics: Int) { self.topics = topics }
 
@@ -150,7 +162,11 @@ struct Ledger {
         throw Violation(text: "the trip was said to be \(standing.status) behind event \(standing.sequence)")
       }
     }
-    if let trip { try checkMoves(of: trip, list) }
+    if let trip {
+      try checkMoves(of: trip, list)
+      try checkAccepted(list)
+    }
+    try checkOffers(list)
     try checkFence(list)
     try checkPresence(list)
   }
@@ -178,6 +194,45 @@ struct Ledger {
       }
       let isRight = made.kind == .fenceEnter ? inside.insert(driver).inserted : inside.remove(driver) != nil
       if !isRight { throw Violation(text: "\(event.channel): \(made.kind.name) of \(driver), event \(made.sequence)") }
+    }
+  }
+
+  /// The first `accepted` has the trip, whatever has died behind it.
+  private mutating func checkAccepted(_ list: [Publication]) throws(Violation) {
+    for event in list {
+      guard case .tripUpdate(let update) = event.body, update.status == .accepted, !update.isChange,
+        let driver = update.driverID
+      else { continue }
+      if let other = takenBy.updateValue(driver, forKey: update.tripID) {
+        throw Violation(text: "\(event.channel): accepted by \(other), and by \(driver)")
+      }
+    }
+  }
+
+  /// On a driver's channel a trip is offered once, one at a time, and withdrawn once, unless the driver has taken it:
+  /// whatever has died between them. The trips' own lists were looked at before.
+  private func checkOffers(_ list: [Publication]) throws(Violation) {
+    var (made, open): (Set<Identifier>, Identifier?) = ([], nil)
+    for event in list {
+      guard case .driver(let driver) = event.channel, case .offer(let offer) = event.body else { continue }
+      switch offer.state {
+      case .made:
+        guard made.insert(offer.tripID).inserted else {
+          throw Violation(text: "\(event.channel): \(offer.tripID) is offered twice, event \(offer.sequence)")
+        }
+        if let open, takenBy[open] != driver {
+          throw Violation(text: "\(event.channel): \(offer.tripID) is offered, and \(open) still is")
+        }
+        open = offer.tripID
+      case .withdrawn(let reason):
+        // One that was made before the numbers began anew.
+        if open == nil, !made.contains(offer.tripID) { continue }
+        guard open == offer.tripID, takenBy[offer.tripID] != driver else {
+          throw Violation(
+            text: "\(event.channel): \(offer.tripID) is withdrawn (\(reason.name)), event \(offer.sequence)")
+        }
+        open = nil
+      }
     }
   }
 

@@ -11,6 +11,7 @@ public enum Reach: Int, Sendable, CaseIterable {
   case replaced, silentTooLong, slowConsumer, protocolError, tooLarge, tooManyBadMessages, overRate
   case requestRefused, requestTimedOut, driverConflict
   // What the gateway did on the way.
+  case offers, offersWithdrawn, offersAccepted, offersDeclined
   case conflated, binarySessions, compressedSessions, fencesPut
 }
 

@@ -15,6 +15,7 @@ extension World {
   mutating func act(_ number: Int) {
     let isDriver = clients[number].actor.role == .driver
     if isDriver, oneIn(2) { measure(number) }
+    if isDriver, oneIn(6) { answerOffer(number) }
     guard let link = clients[number].link else { return connect(number) }
     guard clients[number].isOpen else { return }
     if number == World.ops, oneIn(3) { putFence() }
@@ -89,6 +90,9 @@ extension World {
         let content = LocationBatch(
           tripID: batch.trip.map { Names.trips[$0] }, fixes: batch.fixes.map { .success($0) })
         send(.locationBatch(content), batch.message, link)
+      case .decline(let place):
+        let decline = ledger.declines[place]
+        send(.offerDecline(OfferDecline(tripID: Names.trips[decline.trip])), decline.message, link)
       }
       clients[number].kept[place].isSent = true
     }
@@ -102,9 +106,39 @@ extension World {
     let named = move.trip % 3 == 2 && actor.role == .rider ? nil : clients[move.trip % World.drivers].actor.id
     let driver = !isRequest ? nil : actor.role == .driver ? actor.id : named
     let rider = isRequest && actor.role == .ops ? clients[World.drivers].actor.id : nil
-    return .tripStatus(
-      TripStatusReport(
-        tripID: Names.trips[move.trip], status: move.status, timestamp: move.mark, driverID: driver, riderID: rider))
+    var report = TripStatusReport(
+      tripID: Names.trips[move.trip], status: move.status, timestamp: move.mark, driverID: driver, riderID: rider)
+    if let offer = move.offer {
+      (report.driverID, report.pickup, report.offer) = (nil, offer.pickup, offer.criteria)
+    }
+    return .tripStatus(report)
+  }
+
+  // MARK: Offers
+
+  /// A rider has a trip offered to the drivers around one of them.
+  private mutating func offer(_ number: Int, _ trip: Int, _ status: TripStatus) -> (Coordinate, OfferCriteria)? {
+    guard clients[number].actor.role == .rider, trip >= 2, status == .requested, oneIn(2) else { return nil }
+    var criteria = OfferCriteria()
+    (criteria.radiusMeters, criteria.atOnce, criteria.seconds) = (100_000, 1 + pick(2), 5 + pick(10))
+    // In thousandths, which both codecs have exactly.
+    let latitude =
+      (World.latitude(of: pick(World.drivers), at: Names.origin + time) * 1000 + Double(pick(20))).rounded() / 1000
+    return (Coordinate(latitude: latitude, longitude: 13)!, criteria)
+  }
+
+  /// A driver takes a trip that it is offered, says that it does not want it, or says nothing.
+  private mutating func answerOffer(_ driver: Int) {
+    guard clients[driver].kept.count < 4, let trip = clients[driver].offers.last else { return }
+    if oneIn(3) {
+      let place = ledger.declines.count
+      ledger.declines.append(Ledger.Decline(trip: trip, message: subject(.kept(.decline(place)))))
+      clients[driver].kept.append(Client.Kept(subject: .decline(place)))
+      diary.note("driver declines trip", driver, trip)
+    } else {
+      makeMove(driver, trip, .accepted)
+    }
+    clients[driver].offers.removeAll { $0 == trip }
   }
 
   // MARK: Fences
@@ -114,7 +148,7 @@ extension World {
   private mutating func putFence() {
     let number = pick(World.fences)
     let meters = Double(time) / 1000 * 5 + Double(pick(80)) - 20
-    let latitude = 10 + Double(number % World.drivers) * 20 + meters / 111_195
+    let latitude = 10 + Double(number % World.drivers) * World.degreesApart + meters / 111_195
     let body = "{\"circle\":{\"latitude\":\(latitude),\"longitude\":13,\"radius\":\(5 + pick(30))}}"
     guard let link = dial(-1) else { return }
     let head = """
@@ -142,6 +176,10 @@ extension World {
       status = World.order[place + 1]
     }
     if oneIn(8) { status = oneIn(3) ? .cancelled : World.order[pick(World.order.count)] }
+    makeMove(number, trip, status)
+  }
+
+  private mutating func makeMove(_ number: Int, _ trip: Int, _ status: TripStatus) {
     let place = ledger.moves.count
     let message = subject(.kept(.move(place)))
     // A place that no other change has: each acked one has an event.
@@ -150,7 +188,9 @@ extension World {
       clients[number].known[trip] != nil && oneIn(5) ? TripChange(tripID: Names.trips[trip], dropoff: elsewhere) : nil
     // A time that nothing else has: see `Ledger.isMark`.
     let mark = Timestamp(milliseconds: Names.origin + Int64(place) * 10 + 7)
-    ledger.moves.append(Ledger.Move(trip: trip, status: status, mark: mark, message: message, change: change))
+    let offer = offer(number, trip, status)
+    ledger.moves.append(
+      Ledger.Move(trip: trip, status: status, mark: mark, message: message, change: change, offer: offer))
     clients[number].kept.append(Client.Kept(subject: .move(place)))
     diary.note("client moves trip to", number, trip, Int(status.rawValue), place)
   }
@@ -181,12 +221,17 @@ extension World {
     }
   }
 
+  /// Where a driver is at a time (ms since 1970): it goes north, from where it began.
+  static func latitude(of driver: Int, at time: Int64) -> Double {
+    10 + Double(driver) * degreesApart + Double(time - Names.origin) / 1000 * 5 / 111_195
+  }
+
   /// The phone measures where it is. It goes north at 5 m/s, so that each fix is where the last ones lead.
   mutating func measure(_ driver: Int) {
     let clock = (Names.origin + time) / 10 * 10 + clients[driver].clockOffset / 10 * 10 + 1
     guard clock > clients[driver].lastFixTime else { return }
     clients[driver].lastFixTime = clock
-    let latitude = 10 + Double(driver) * 20 + Double(clock - Names.origin) / 1000 * 5 / 111_195
+    let latitude = World.latitude(of: driver, at: clock)
     let place = Coordinate(latitude: latitude, longitude: 13)!
     fixes.append(Fix(coordinate: place, timestamp: Timestamp(milliseconds: clock), accuracy: 5))
     guard let link = clients[driver].link, clients[driver].isOpen, !oneIn(3) else {

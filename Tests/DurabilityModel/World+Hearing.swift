@@ -56,13 +56,27 @@ extension World {
       sequence = notification.sequence
       if notification.fence != nil { reach[.fenceEvents] += 1 }
       if notification.kind == .driverOffline { reach[.absences] += 1 }
-    case .offer(let offer): sequence = offer.sequence
+    case .offer(let offer):
+      sequence = offer.sequence
+      hear(offer, number)
     }
     reach[.events] += 1
     diary.note("client hears event on topic", number, Int(sequence), topic)
     try clients[number].hear(event: sequence, topic)
     if let epoch = clients[number].views[topic].epoch {
       try ledger.see(publication, sequence, topic: topic, epoch: epoch)
+    }
+  }
+
+  /// A driver remembers what it is offered; ops hear of it as well.
+  private mutating func hear(_ offer: Offer, _ number: Int) {
+    guard clients[number].actor.role == .driver, let trip = Names.trips.firstIndex(of: offer.tripID) else { return }
+    clients[number].offers.removeAll { $0 == trip }
+    switch offer.state {
+    case .made:
+      clients[number].offers.append(trip)
+      reach[.offers] += 1
+    case .withdrawn: reach[.offersWithdrawn] += 1
     }
   }
 
@@ -112,6 +126,7 @@ extension World {
       }
       try ledger.answer(move: place, .acked)
       lastAcked[number] = place
+      if ledger.moves[place].trip >= 2, ledger.moves[place].status == .accepted { reach[.offersAccepted] += 1 }
       diary.note("move acked", place)
     case .batch(let place):
       guard let outcome = ack.batch else { throw Violation(text: "\(ack.replyTo): a batch without its count") }
@@ -123,6 +138,7 @@ extension World {
       lastAckedBatch[number] = place
       reach[.duplicates] += outcome.duplicates
       diary.note("batch acked", place)
+    case .decline: reach[.offersDeclined] += 1
     }
   }
 
@@ -147,6 +163,7 @@ extension World {
           try ledger.answer(move: place, .refused(error.code))
           if let status = error.status { clients[number].known[ledger.moves[place].trip] = status }
         case .batch(let place): ledger.refuse(batch: place, error.code)
+        case .decline: break  // of what was lost with the journal
         }
       }
     }

@@ -38,6 +38,8 @@ struct World: ~Copyable {
   static let topics = trips + drivers + fences
   static let clientCount = drivers + riders + 1
   static let ops = clientCount - 1
+  /// Degrees of latitude between one driver and the next: 22 km.
+  static let degreesApart = 0.2
   /// Of clients, then of everybody else.
   static let addresses = (1...clientCount + 1).map { SocketAddress(host: "127.0.0.\($0)", port: 1)! }
 

@@ -4,7 +4,8 @@
 // Four bytes an input: what, who, and two for the rest. Names are few and tables small, so that things meet and limits
 // are reached. Checked through the public face only: events of a channel come to each loop numbered without a gap; a
 // delivery goes only to a loop that has a subscriber; every fix ends in exactly one counter; accepted fixes and
-// published positions are the same number. The seeded simulation in HubCoreTests checks more, and chooses less.
+// published positions are the same number; no driver is asked twice by the same offers, has two open ones, or a trip
+// that another driver has. The seeded simulation in HubCoreTests checks more, and chooses less.
 import HubBytes
 import HubCore
 import HubGeo
@@ -48,6 +49,8 @@ private struct FuzzedHub: ~Copyable {
   private var held: [[UInt32: Held]] = Array(repeating: [:], count: loops)
   /// Areas that sessions have begun to watch and have not asked for yet.
   private var unasked: [(session: SessionRef, cells: [ChannelHandle])] = []
+  /// The offers that were shown last.
+  private var shown: [OffersReport] = []
 
   init() {
     var limits = HubLimits(
@@ -66,7 +69,7 @@ private struct FuzzedHub: ~Copyable {
 
   mutating func step(_ what: UInt8, _ who: UInt8, _ a: UInt8, _ b: UInt8) {
     let input: HubInput
-    switch what % 15 {
+    switch what % 18 {
     case 0:
       uptime += Int64(a) * (b > 250 ? 1_000_000_000_000 : b > 128 ? 1_000_000_000 : 10_000_000)
       return process(b % 64 == 63 ? [.loopStalled] : [])
@@ -80,6 +83,12 @@ private struct FuzzedHub: ~Copyable {
     case 9: input = fence(who, a, b)
     case 11: input = change(who, a, b)
     case 12: input = notify(who, a, b)
+    case 13: input = offers(who, a, b)
+    case 14:
+      input = .offerDecline(
+        sessions[Int(who % 4)], messages[Int(b) % messages.count], OfferDecline(tripID: ids[Int(a % 4)]),
+        by: ids[Int(who / 4 % 4)])
+    case 15: return checkOffers()
     case 10:
       guard let asked = unasked.popLast() else { return }
       input = .areaSnapshots(asked.session, asked.cells)
@@ -148,16 +157,34 @@ private struct FuzzedHub: ~Copyable {
   }
 
   private func move(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
-    let report = TripStatusReport(
+    var report = TripStatusReport(
       tripID: ids[Int(a % 4)], status: TripStatus.allCases[Int(a / 4 % 8)], timestamp: now.timestamp,
       expectedStatus: b > 200 ? .accepted : nil, pickup: Coordinate(latitude: 0, longitude: 180),
       dropoff: Coordinate(latitude: 0.01, longitude: -179.999), driverID: b & 1 == 0 ? nil : ids[Int(b / 2 % 4)],
       route: b & 8 == 0 ? nil : route)
+    if b & 0x11 == 0x10 { report.offer = criteria(a, b) }
     return .tripStatus(
       TripStatusInput(
         session: SessionRef(outlet: 0, slot: 9, generation: 0),
         actor: Actor(role: Role.allCases[Int(who % 3)], id: ids[Int(who / 4 % 4)]),
         messageID: messages[Int(b) % messages.count], report: report, tripIsGranted: who < 200))
+  }
+
+  private func criteria(_ a: UInt8, _ b: UInt8) -> OfferCriteria {
+    var criteria = OfferCriteria()
+    criteria.atOnce = 1 + Int(a / 64)
+    criteria.limit = 1 + Int(b / 32 % 4)
+    criteria.seconds = 5
+    criteria.vehicleType = a % 8 == 7 ? messages[0].text : nil
+    return criteria
+  }
+
+  private func offers(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
+    let key = b & 2 == 0 ? nil : messages[Int(who) % messages.count]
+    let question: OffersQuestion = b % 4 == 0 ? .stop : .begin(criteria(a, b), key: key)
+    return .trips(
+      SessionRef(outlet: 0, slot: 9, generation: 0),
+      .offers(ids[Int(a % 4)], question, Actor(role: who < 200 ? .ops : .rider, id: ids[Int(who / 4 % 4)])))
   }
 
   private func change(_ who: UInt8, _ a: UInt8, _ b: UInt8) -> HubInput {
@@ -222,8 +249,27 @@ private struct FuzzedHub: ~Copyable {
     precondition((0...counters.drivers).contains(counters.driversOnline))
   }
 
+  /// What ops are shown of the offers of all trips.
+  private mutating func checkOffers() {
+    shown.removeAll(keepingCapacity: true)
+    let session = SessionRef(outlet: 0, slot: 9, generation: 0)
+    process(ids.map { .trips(session, .offers($0, .show, Actor(role: .ops, id: ids[0]))) })
+    var open: [Identifier] = []
+    for report in shown {
+      precondition(Set(report.asked.map(\.driverID)).count == report.asked.count, "a driver is asked twice")
+      precondition(report.asked.count <= report.criteria.limit)
+      let pending = report.asked.filter { $0.answer == .open }.map(\.driverID)
+      precondition(pending.isEmpty || report.end == nil && pending.count <= report.criteria.atOnce)
+      let accepted = report.asked.count { $0.answer == .accepted }
+      precondition(accepted <= 1 && (accepted == 0 || report.end == .taken), "two drivers have a trip")
+      open += pending
+    }
+    precondition(Set(open).count == open.count, "a driver has two open offers")
+  }
+
   private mutating func check(_ output: HubOutput, _ loop: Int) {
     switch output {
+    case .trips(_, .offers(let report, isNew: _), replyTo: _): shown.append(report)
     case .subscribed(_, let handle, let answer, let missed, isParty: _):
       let state = held[loop][handle.index]
       precondition(state == nil || state!.sequence == answer.sequence, "the loop missed an event")
@@ -252,7 +298,7 @@ private struct FuzzedHub: ~Copyable {
     case .subscriptionRefused, .unsubscribed, .channelEnded, .channelClaimed, .named, .notified, .reply, .admitted,
       .conflict,
       .full, .replaced, .queryResult, .trips, .fences, .areaTickEnded, .shareEnded, .viewEnded,
-      .channelRestarted, .cluster:
+      .channelRestarted, .cluster, .credentials, .revoked:
       break
     }
   }
