@@ -30,6 +30,8 @@ public struct ClusterLimits: Sendable, Equatable {
   public var claimsPerTurn = 256
   /// Channels that are asked for anew in one turn, after a gap.
   public var resumesPerTurn = 512
+  /// Revocations in one record, of those that a peer is told all together; as many in a turn.
+  public var revocationsPerRecord = 1000
   /// Ended rights that are said again to a peer that has missed something, and for how long.
   public var endedRights = 1024
   public var endedRightsTime: Int64 = 30_000_000_000

@@ -50,6 +50,7 @@ extension ClusterNode {
     peers[index].heard = now.uptime
     if !peers[index].isMember {  // it knows this hub before this one has read of it
       peers[index].isMember = true
+      sendRevocations(to: index)
       notices.append(.peerJoined(head.from, incarnation: head.fromIncarnation))
     }
     while !reader.isAtEnd { try take(try reader.record(), from: index) }
@@ -66,6 +67,7 @@ extension ClusterNode {
     case .control:
       releaseInterest(of: index)
       peers[index].append(.lost, limits)
+      sendRevocations(to: index)  // its own `lost` may be what is missing
     }
   }
 
@@ -84,7 +86,9 @@ extension ClusterNode {
     case .restart:
       releaseInterest(of: index)
       repeatEnded(to: index)
-    case .lost: peers[index].wantsRestart = true
+    case .lost:
+      peers[index].wantsRestart = true
+      sendRevocations(to: index)
     case .subscribed: try take(subscribed: &reader, from: index)
     case .refused: try take(refused: &reader, from: index)
     case .notHere: try take(notHere: &reader, from: index)
@@ -106,6 +110,7 @@ extension ClusterNode {
     case .replied: try take(replied: &reader, from: index)
     case .question: try take(question: &reader, from: index)
     case .found: try take(found: &reader, from: index)
+    case .revoked: try take(revoked: &reader)
     case .begun: inputs.append(.cluster(.begunElsewhere(try reader.channel())))
     }
   }
@@ -137,9 +142,11 @@ extension ClusterNode {
     case .queryResult(let session, let result, _): found(result, by: session)
     case .trips(let session, .trip(let report, _), _): found(.trip(report), by: session)
     case .trips(let session, .refused(let error), _): answered(session, .error(error))
+    case .revoked(let change): take(change)
+    case .credentials(_, let answer): take(answer)
     // Only who has a session gets these, and this outlet has none.
     case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded, .unsubscribed, .named, .admitted,
-      .conflict, .full, .replaced, .trips, .notified, .fences, .credentials, .revoked, .channelRestarted:
+      .conflict, .full, .replaced, .trips, .notified, .fences, .channelRestarted:
       break
     }
   }

@@ -82,6 +82,7 @@ public struct ClusterNode: ~Copyable {
   var owning = Owning()
   var forwarding = Forwarding()
   var asking = Asking()
+  var revoking = Revoking()
   public internal(set) var counters = ClusterCounters()
   var notices: [ClusterNotice] = []
   /// When a refused frame may be told of again (uptime, ns).
@@ -113,6 +114,7 @@ public struct ClusterNode: ~Copyable {
     retryForwarding()
     endOverdueQuestions()
     restartPeers()
+    askForRevocations()
     keepAlive()
   }
 
@@ -224,6 +226,7 @@ public struct ClusterNode: ~Copyable {
       if member.incarnation > peers[index].incarnation { begin(index, member.incarnation) }
       guard !peers[index].isMember else { continue }
       peers[index].isMember = true
+      sendRevocations(to: index)
       peers[index].heard = now.uptime
       notices.append(.peerJoined(member.name, incarnation: member.incarnation))
     }
@@ -242,6 +245,7 @@ public struct ClusterNode: ~Copyable {
     releaseInterest(of: index)
     peers[index].begin(incarnation)
     peers[index].wantsRestart = true
+    sendRevocations(to: index)
   }
 
   private mutating func keepAlive() {

@@ -59,6 +59,7 @@ enum RecordKind: UInt8, CaseIterable {
   case replied = 18
   case question = 19
   case found = 20
+  case revoked = 21
 }
 
 /// A record as it lies in a frame.

@@ -208,8 +208,8 @@ public enum HubInput: Sendable {
   indirect case notify(SessionRef, NotificationPost)
   /// Of ops, over HTTP.
   indirect case fences(SessionRef, FenceQuestion)
-  /// About tokens, over HTTP; answered by `.credentials`.
-  indirect case credentials(SessionRef, CredentialQuestion, AuditSource)
+  /// About tokens, over HTTP, or of other hubs, which nothing is written down of; answered by `.credentials`.
+  indirect case credentials(SessionRef, CredentialQuestion, AuditSource?)
   /// Something about tokens that was refused before it came to the hub.
   indirect case audit(AuditEntry)
   /// `replyTo` is the message's id; over HTTP there is none.

@@ -101,8 +101,8 @@ public enum HubOutput: Sendable {
   indirect case fences(SessionRef, FenceAnswer)
   /// The answer to a question about tokens.
   indirect case credentials(SessionRef, CredentialAnswer)
-  /// Tokens are revoked from now on, or no more. All outlets but the cluster's are told, in the same order, and the
-  /// one of who asked before the answer.
+  /// Tokens are revoked from now on, or no more. All outlets are told, in the same order, and the one of who asked
+  /// before the answer.
   indirect case revoked(RevocationChange)
   /// A followed channel has another owner, or its owner other numbers: how it stands, for all subscribers of this
   /// outlet.

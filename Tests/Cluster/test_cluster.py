@@ -10,6 +10,8 @@ import os
 import random
 import socket
 import statistics
+import subprocess
+import tempfile
 import time
 import unittest
 import urllib.request
@@ -437,6 +439,61 @@ class TwoNodes(Crossing):
 
 for inherited in [name for name in dir(Crossing) if name.startswith("test_")]:
     setattr(TwoNodes, inherited, None)  # one engine is enough for these
+
+class RevocationTests(unittest.IsolatedAsyncioTestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.keys = f"{folder.name}/keys"
+        with open(self.keys, "w") as file:
+            file.write("a secret of thirty-two bytes and more\n")
+        self.cluster = Cluster(HUB, has_proxy=False, options=("--token-keys", self.keys))
+        self.addCleanup(self.cluster.end)
+
+    def token(self, name):
+        words = [HUB, "token", "--key", self.keys, "--role", "rider", "--sub", name]
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+    def revoke(self, hub, name):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{hub.port}/v1/revocations?role=ops&id=desk", json.dumps({"sub": name}).encode())
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            self.assertEqual(reply.status, 201)
+
+    async def opens(self, hub, token):
+        """Whether a hub takes a token; the session that it opens."""
+        try:
+            return await websockets.connect(f"ws://127.0.0.1:{hub.port}/v1/ws?access_token={token}", ping_interval=None)
+        except websockets.InvalidStatus as refusal:
+            self.assertEqual(refusal.response.status_code, 401)
+            return None
+
+    async def test_a_token_revoked_at_one_hub_is_refused_at_all_and_its_sockets_close(self):
+        hubs, token = self.cluster.hubs, self.token("r1")
+        sockets = [await self.opens(hub, token) for hub in hubs.values()]
+        start = time.monotonic()
+        await asyncio.to_thread(self.revoke, hubs["hub-a"], "r1")
+        for link in sockets:
+            await asyncio.wait_for(link.wait_closed(), 5)
+            self.assertEqual(link.close_code, 4401)
+        seconds = time.monotonic() - start
+        self.assertLess(seconds, 1)
+        print(f"all sockets were closed after {seconds * 1000:.0f} ms", flush=True)
+        for hub in hubs.values():
+            self.assertIsNone(await self.opens(hub, token))
+        # A hub that was away hears of what was revoked meanwhile, and keeps what it knew.
+        hubs["hub-c"].kill()
+        other = self.token("r2")
+        await asyncio.to_thread(self.revoke, hubs["hub-b"], "r2")
+        hubs["hub-c"].start()
+        await asyncio.to_thread(wait_until, lambda: hubs["hub-c"].figure("cluster_peers") == 2, 20, "it is back")
+        self.assertIsNone(await self.opens(hubs["hub-c"], token))
+        end = time.monotonic() + 1
+        while link := await self.opens(hubs["hub-c"], other):
+            await link.close()
+            self.assertLess(time.monotonic(), end, "it has not heard of it")
+            await asyncio.sleep(0.02)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -94,6 +94,8 @@ final class Member {
   var replies: [(SessionRef, Reply)] = []
   /// Answers to questions: of drivers nil where nobody knows.
   var results: [(session: SessionRef, result: QueryResult?)] = []
+  /// What its loops were told is revoked.
+  var revoked: [RevokedName] = []
   var notices: [ClusterNotice] = []
 
   final class HubBox {
@@ -106,10 +108,13 @@ final class Member {
     init(_ node: consuming ClusterNode) { self.node = node }
   }
 
-  init(_ name: String, _ engine: MemoryEngine, now: Moment, limits: ClusterLimits, keys: FrameKeys, epoch: String) {
+  init(
+    _ name: String, _ engine: MemoryEngine, now: Moment, limits: ClusterLimits, hubLimits: HubLimits, keys: FrameKeys,
+    epoch: String
+  ) {
     self.name = name
     var hub = Hub(
-      limits: HubLimits(), timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(epoch)!, seed: 7,
+      limits: hubLimits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(epoch)!, seed: 7,
       outlets: 2, now: now)
     hub.joinCluster(outlet: 1)
     self.hub = HubBox(hub)
@@ -183,9 +188,9 @@ final class Member {
     case .queryResult(let session, let result, _): results.append((session, result))
     case .trips(let session, .trip(let report, _), _): results.append((session, .trip(report)))
     case .trips(let session, .refused(let error), _): replies.append((session, .error(error)))
+    case .revoked(let change): revoked += change.added.map(\.name)
     case .watching, .areaSnapshot, .shareEnded, .areaUpdate, .areaTickEnded, .viewEnded, .unsubscribed,
-      .channelClaimed, .named, .conflict, .full, .trips, .notified, .fences, .credentials, .revoked,
-      .cluster:
+      .channelClaimed, .named, .conflict, .full, .trips, .notified, .fences, .credentials, .cluster:
       break
     }
   }
@@ -206,8 +211,13 @@ final class ClusterWorld {
   private(set) var now: Moment
   private var lastMessage = 10
   private var lives = 0
+  private let hubLimits: HubLimits
 
-  init(_ names: [String] = ["a", "b", "c"], seed: UInt64 = 1, limits: ClusterLimits = ClusterLimits()) {
+  init(
+    _ names: [String] = ["a", "b", "c"], seed: UInt64 = 1, limits: ClusterLimits = ClusterLimits(),
+    hubLimits: HubLimits = HubLimits()
+  ) {
+    self.hubLimits = hubLimits
     engine = MemoryEngine(seed: seed)
     now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: engine.now / 1_000_000))
     members = names.map { make($0, limits) }
@@ -216,7 +226,8 @@ final class ClusterWorld {
 
   private func make(_ name: String, _ limits: ClusterLimits, keys: FrameKeys = testKeys) -> Member {
     lives += 1
-    return Member(name, engine, now: now, limits: limits, keys: keys, epoch: "epoch\(lives)")
+    return Member(
+      name, engine, now: now, limits: limits, hubLimits: hubLimits, keys: keys, epoch: "epoch\(lives)")
   }
 
   subscript(name: String) -> Member { members.first { $0.name == name }! }

@@ -54,7 +54,8 @@ private struct World: ~Copyable {
     node.begin(now: now)
     for (ticket, question) in sink.questions { node.take(.answer(ticket: ticket, answer(question))) }
     sink.questions.removeAll()
-    hub.process(node.inputs, now: now)
+    hub.handle(node.inputs, now: now)
+    hub.endTurn()
     node.inputs.removeAll()
     _ = hub.drain(0)
     var outputs = HubOutputs()

@@ -162,15 +162,10 @@ extension HTTPContext {
     guard let signer = configuration.tokenSigner else {
       throw Refusal(.notFound, "this hub signs no tokens (--token-sign-key)")
     }
-    try requireOneHub()
-    return signer
-  }
-
-  fileprivate func requireOneHub() throws(Refusal) {
     guard configuration.cluster == nil else {
-      throw Refusal(
-        .notFound, "hubs of a cluster keep no tokens and no revocations: use --revoked FILE at each of them")
+      throw Refusal(.notFound, "hubs of a cluster make no tokens: a refresh token would be good once at each of them")
     }
+    return signer
   }
 }
 
@@ -207,7 +202,9 @@ enum RevocationEndpoints {
       guard time > call.context.now.timestamp else { throw Refusal(.badMessage, "until has passed") }
       until = time
     }
-    return try call.ask(.revoke(Revocation(name, until: until)))
+    let revocation = Revocation(name, until: until)
+    let isInCluster = call.context.configuration.cluster != nil
+    return try call.ask(isInCluster ? .extend([revocation], isOfPeers: false) : .revoke(revocation))
   }
 
   static func list(_ call: HTTPCall) throws(Refusal) -> Outcome {
@@ -225,6 +222,9 @@ enum RevocationEndpoints {
 
   static func end(_ call: HTTPCall) throws(Refusal) -> Outcome {
     try requireTokens(call.context)
+    guard call.context.configuration.cluster == nil else {
+      throw Refusal(.forbidden, "in a cluster nothing is taken back before its end: revoke with until")
+    }
     return try call.ask(
       .unrevoke(try name(sub: try call.query.parameter("sub"), jti: try call.query.parameter("jti"))))
   }
@@ -233,7 +233,6 @@ enum RevocationEndpoints {
     guard context.credentials.access != nil else {
       throw Refusal(.notFound, "this hub takes no tokens (--token-keys)")
     }
-    try context.requireOneHub()
   }
 
   private static func text(_ members: [String: JSONValue], _ name: String) throws(Refusal) -> String? {

@@ -33,8 +33,8 @@ struct Channels: ~Copyable {
 
   mutating func joinCluster(outlet: UInt32) { clusterOutlet = outlet }
 
-  /// The outlets of sessions.
-  var sessionOutlets: [UInt32] { (0..<UInt32(outputs.count)).filter { $0 != clusterOutlet } }
+  /// All outlets, the cluster's among them.
+  var allOutlets: Range<UInt32> { 0..<UInt32(outputs.count) }
 
   /// Changes the seed while there are no channels.
   mutating func setSeed(_ seed: UInt64) { table.setSeed(seed) }

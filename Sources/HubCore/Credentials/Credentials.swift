@@ -4,19 +4,19 @@ import HubBytes
 import HubMessages
 
 struct Credentials: ~Copyable {
-  private let limits: HubLimits
+  let limits: HubLimits
   private var families = Slab<TokenFamily>()
   private var familyOfID: [InlineText: Int] = [:]
   private var familiesOfSubject: [Identifier: [Int]] = [:]
-  private var revocations = Slab<KeptRevocation>()
-  private var revocationOfName: [RevokedName: Int] = [:]
+  private(set) var revocations = Slab<KeptRevocation>()
+  private(set) var revocationOfName: [RevokedName: Int] = [:]
   /// Those of ended families.
-  private var endedFamilies = 0
+  private(set) var endedFamilies = 0
   private var trail = AuditTrail()
   /// The newest time that is known of a family: what was read back last.
   private var newest = Timestamp(milliseconds: 0)
   /// What has changed of the revocations since it was taken last.
-  private var change = RevocationChange(number: 1)
+  var change = RevocationChange(number: 1)
 
   init(limits: HubLimits) { self.limits = limits }
 
@@ -42,10 +42,10 @@ struct Credentials: ~Copyable {
   /// Decides, and writes down what and who asked. Where nothing can be stored it is refused: nobody may be left with
   /// tokens that the hub forgets, or without those that it counts as used.
   mutating func answer(
-    _ question: CredentialQuestion, _ source: AuditSource, at now: Moment, _ storage: inout HubStorage,
+    _ question: CredentialQuestion, _ source: AuditSource?, at now: Moment, _ storage: inout HubStorage,
     _ deadlines: inout Deadlines, counting counters: inout HubCounters
   ) -> CredentialAnswer {
-    guard storage.hasRoom else {
+    guard storage.hasRoom || question.isOfPeers else {
       if case .refresh(let id, _, _) = question { extendGrace(of: id, at: now, storage) }
       counters.refusedForStorage += 1
       return .refused(
@@ -59,7 +59,9 @@ struct Credentials: ~Copyable {
     } catch {
       answer = .refused(error)
     }
-    write(AuditEntry(source, about: question.target, status: answer.status), at: now, &storage, &counters)
+    if let source {
+      write(AuditEntry(source, about: question.target, status: answer.status), at: now, &storage, &counters)
+    }
     return answer
   }
 
@@ -81,6 +83,8 @@ struct Credentials: ~Copyable {
       let ended = familiesOfSubject[subject] ?? []
       for family in ended { end(family, at: now, &storage, &deadlines) }
       return .ended(ended.count)
+    case .extend(let all, let isOfPeers):
+      return try extend(all, isOfPeers: isOfPeers, at: now, &storage, &deadlines, &counters)
     case .revoke(let revocation): return try revoke(revocation, at: now, &storage, &deadlines, &counters)
     case .revocations(let start, let limit): return page(from: start, limit: limit)
     case .unrevoke(let name):
@@ -231,8 +235,7 @@ struct Credentials: ~Copyable {
       return .revoked(revocation, isNew: true)
     } else if revocations.count - endedFamilies >= limits.revocations {
       counters.count(full: .revocations)
-      throw ErrorReply(
-        code: .storageFull, message: "this hub has \(limits.revocations) revocations, as many as it may")
+      throw .revocationsFull(limits)
     }
     storage.write(.revocation(revocation))
     insert(revocation, at: now, &deadlines)
@@ -240,17 +243,17 @@ struct Credentials: ~Copyable {
   }
 
   /// In its place, so that however often an end is changed one deadline looks at it.
-  private mutating func replace(
+  mutating func replace(
     _ index: Int, by revocation: Revocation, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines
   ) {
-    storage.write(.revocation(revocation))
+    if storage.hasRoom { storage.write(.revocation(revocation)) }
     if revocations[index].revocation.isOfEndedFamily { endedFamilies -= 1 }
     revocations[index].revocation = revocation
     change.added.append(revocation)
     hold(index, at: now, &deadlines)
   }
 
-  private mutating func insert(_ revocation: Revocation, at now: Moment, _ deadlines: inout Deadlines) {
+  mutating func insert(_ revocation: Revocation, at now: Moment, _ deadlines: inout Deadlines) {
     let index = place(revocation)
     change.added.append(revocation)
     hold(index, at: now, &deadlines)

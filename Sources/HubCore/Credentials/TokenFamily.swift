@@ -83,6 +83,8 @@ struct KeptRevocation {
 public struct RevocationChange: Sendable, Equatable {
   /// One more than that of the change before.
   public let number: UInt64
+  /// It came from another hub of the cluster, which has told all others itself.
+  public internal(set) var isOfPeers = false
   public var added: [Revocation] = []
   public var removed: [RevokedName] = []
 }
@@ -99,6 +101,8 @@ public enum CredentialQuestion: Sendable {
   /// A page, from a place in the table that was `next` before, or 0.
   case revocations(from: Int, limit: Int)
   case unrevoke(RevokedName)
+  /// Revocations of hubs that share them: each holds until the later of the ends that it was given anywhere.
+  case extend([Revocation], isOfPeers: Bool)
 }
 
 /// The answer to a `CredentialQuestion`.
@@ -124,6 +128,7 @@ extension CredentialQuestion {
     case .refresh(_, let subject, _), .families(let subject), .end(let subject): subject.text
     case .revoke(let revocation): revocation.name.text
     case .revocations: nil
+    case .extend(let revocations, _): revocations.first?.name.text
     case .unrevoke(let name): name.text
     }
   }

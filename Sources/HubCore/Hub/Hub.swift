@@ -137,7 +137,7 @@ public struct Hub: ~Copyable {
   }
 
   /// Answers a question about tokens, when it is stored.
-  private mutating func answer(_ session: SessionRef, _ question: CredentialQuestion, _ source: AuditSource) {
+  private mutating func answer(_ session: SessionRef, _ question: CredentialQuestion, _ source: AuditSource?) {
     let answer = credentials.answer(question, source, at: now, &storage, &deadlines, counting: &counters)
     tellRevocations()
     emitStored(.credentials(session, answer), to: session.outlet)
@@ -146,7 +146,7 @@ public struct Hub: ~Copyable {
   /// Tells all who check tokens what has changed.
   private mutating func tellRevocations() {
     guard let change = credentials.takeChange() else { return }
-    for outlet in channels.sessionOutlets { emitStored(.revoked(change), to: outlet) }
+    for outlet in channels.allOutlets { emitStored(.revoked(change), to: outlet) }
   }
 
   /// All revocations, for who begins to check tokens; what changes from then on is told to outlets.

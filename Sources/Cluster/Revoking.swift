@@ -1,0 +1,98 @@
+// Revoked tokens, which all hubs of a cluster refuse: each tells the others what its own back ends revoke, and all that
+// it knows to a hub that is new, comes back, or has missed something. How two hubs' words are brought together is the
+// hub's business (HubCore/Credentials/Credentials+Shared.swift): to hear the same again changes nothing.
+//
+//     record      revocation…
+//     revocation  "s" or "j" · name (length, bytes) · until (varint: ms since 1970 and one more; 0 for ever)
+import HubBytes
+import HubCore
+import HubMessages
+
+/// Who is told all revocations, a page in each turn.
+struct Revoking {
+  /// Peers that are being told, and those that are when these have been.
+  var receivers: Set<Int> = []
+  var waiting: Set<Int> = []
+  /// The hub was asked for a page, from here on.
+  var isAsked = false
+  var next = 0
+}
+
+extension ClusterNode {
+  /// Has a peer told all revocations: it is new, or may have missed some.
+  mutating func sendRevocations(to index: Int) { revoking.waiting.insert(index) }
+
+  /// Asks the hub for the next page, where somebody is to be told.
+  mutating func askForRevocations() {
+    guard phase == .member, !revoking.isAsked else { return }
+    if revoking.receivers.isEmpty {
+      if revoking.waiting.isEmpty { return }
+      (revoking.receivers, revoking.waiting, revoking.next) = (revoking.waiting, [], 0)
+    }
+    revoking.isAsked = true
+    let question = CredentialQuestion.revocations(from: revoking.next, limit: limits.revocationsPerRecord)
+    inputs.append(.credentials(SessionRef(outlet: outlet, slot: 0, generation: 0), question, nil))
+  }
+
+  /// The hub's page; where it has none now it is asked again.
+  mutating func take(_ answer: CredentialAnswer) {
+    guard case .revocations(let page, let next) = answer else {
+      if case .refused = answer { revoking.isAsked = false }
+      return
+    }
+    revoking.isAsked = false
+    for index in revoking.receivers { append(page, to: index) }
+    revoking.next = next ?? 0
+    if next == nil { revoking.receivers = [] }
+  }
+
+  /// What this hub's back ends have revoked. (Nothing is taken back in a cluster but by time, which all hubs see.)
+  mutating func take(_ change: RevocationChange) {
+    if change.isOfPeers { return }
+    for index in peers.indices where peers[index].isMember { append(change.added, to: index) }
+  }
+
+  private mutating func append(_ revocations: [Revocation], to index: Int) {
+    if revocations.isEmpty { return }
+    peers[index].append(.revoked, limits) { bytes in
+      for revocation in revocations {
+        let (kind, name) =
+          switch revocation.name {
+          case .subject(let id): (UInt8(ascii: "s"), id.text)
+          case .tokenID(let id): (UInt8(ascii: "j"), id)
+          }
+        bytes.append(kind)
+        bytes.append(utf8Run: "\(name)")
+        bytes.append(varint: revocation.until.map { UInt64(max(0, $0.milliseconds)) + 1 } ?? 0)
+      }
+    }
+  }
+
+  /// What another hub says is revoked.
+  mutating func take(revoked reader: inout FrameReader) throws(FrameError) {
+    var found: [Revocation] = []
+    while !reader.isAtEnd { found.append(try reader.revocation()) }
+    let session = SessionRef(outlet: outlet, slot: 0, generation: 0)
+    inputs.append(.credentials(session, .extend(found, isOfPeers: true), nil))
+  }
+}
+
+extension FrameReader {
+  fileprivate mutating func revocation() throws(FrameError) -> Revocation {
+    let kind = try byte()
+    let text = String(decoding: try run(), as: UTF8.self)
+    let end = try varint()
+    let name: RevokedName
+    switch kind {
+    case UInt8(ascii: "s"):
+      guard let id = Identifier(text) else { throw .message }
+      name = .subject(id)
+    case UInt8(ascii: "j"):
+      guard let id = InlineText(text), !id.isEmpty else { throw .message }
+      name = .tokenID(id)
+    default: throw .message
+    }
+    guard end == 0 || end - 1 <= UInt64(Timestamp.accepted.upperBound.milliseconds) else { throw .message }
+    return Revocation(name, until: end == 0 ? nil : Timestamp(milliseconds: Int64(end - 1)))
+  }
+}
