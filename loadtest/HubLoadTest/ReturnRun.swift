@@ -88,7 +88,7 @@ struct ReturnRun {
 
   /// What a client did after the cut, in seconds from it.
   private struct Comeback {
-    /// The first delay that it drew.
+    /// The delay that it had drawn when it was first looked at: after the outage, for some their second.
     var delay: Double?
     var arrived: Double?
   }
@@ -135,7 +135,7 @@ struct ReturnRun {
         + "\(decimals(first, 2)) to \(decimals(last, 2)) s, \(peak) in the fullest second, \(decimals(mean, 0)) a second "
         + "on average: \(decimals(Double(peak) / mean, 2)) times")
     show(
-      "  first delays of \(delays.count): \(decimals(least, 2)) to \(decimals(most, 2)) s, median "
+      "  delays of \(delays.count), as seen once the hub was back: \(decimals(least, 2)) to \(decimals(most, 2)) s, median "
         + "\(decimals(delays[delays.count / 2], 2))")
     return times.count == all.count && Double(peak) < Self.bound * mean && most < 5
   }
