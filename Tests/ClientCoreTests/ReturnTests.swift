@@ -92,8 +92,8 @@ import Testing
     for tenth in 1..<10 { #expect(abs(delays[Self.clients * tenth / 10] - 0.5 * Double(tenth)) < 0.1, "\(cut)") }
   }
 
-  /// Those whose first attempt was too early come again 2 to 2.6 s later, among those whose first it is: after more than
-  /// 2 s that is twice as many as the 2,000 a second of a plain cut, never more.
+  /// Those whose first attempt was too early come again 2 to 2.6 s later, among those whose first it is: after more
+  /// than 2 s that is twice as many as the 2,000 a second of a plain cut, never more.
   @Test(
     "So they do to a hub that is away for 0.7 s meanwhile; 1.6 times as many up to 2 s; then up to 4,200 a second",
     arguments: [0.3, 0.7, 1, 2, 3, 20])
