@@ -60,7 +60,10 @@ demo-cluster: DEPS := redis-server haproxy
 demo-cluster: release
 	@exec python3 Tests/Cluster/demo.py $(ARGS)
 
-test: deps lint swift-tests foreign-tests foreign-package test-web
+# Foreign clients mostly wait, and a foreign package is mostly built: side by side.
+test: deps lint swift-tests
+	@$(MAKE) --no-print-directory --output-sync=target -j2 foreign-tests foreign-package
+	@$(MAKE) --no-print-directory test-web
 
 # What failed is said once more at the end, where one among thousands of lines is found.
 #

@@ -34,6 +34,11 @@ public struct BackplaneLimits: Sendable, Equatable {
   public var firstBackOff: Int64 = 50_000_000
   public var longestBackOff: Int64 = 1_000_000_000
   public var backOffJitter = 0.5
+  /// Sentinels are asked for the master so often, and so often while the ledger is away.
+  public var sentinelTime: Int64 = 1_000_000_000
+  public var sentinelTimeAway: Int64 = 200_000_000
+  /// Sentinels of a ledger. Past it the configuration is refused.
+  public static let maximumSentinels = 9
 
   public init() {}
 }

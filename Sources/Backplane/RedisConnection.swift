@@ -109,6 +109,11 @@ public struct RedisConnection: ~Copyable {
     return false
   }
 
+  /// The next attempt is due at once: it is to another node than the last.
+  mutating func hurry() {
+    if case .idle = phase { (phase, backOff) = (.idle(until: .min), 0) }
+  }
+
   public mutating func connecting(now: Int64) {
     phase = .connecting
     deadline = now + limits.replyTime

@@ -1,14 +1,16 @@
 // The ledger in Redis or Valkey, by scripts (RedisScripts.swift) on one connection.
 //
-// Before it is used, its settings are checked: a ledger that may evict keys, or is too old for ACL users, is refused
-// with the words that the operator needs. Settings of durability warn: in this version the ledger may be one node, and
-// what it forgets the hubs write back.
+// Before it is used, its settings are checked: a ledger that may evict keys, is too old for ACL users, or is a replica
+// is refused with the words that the operator needs. Settings of durability warn: the ledger may be one node, and what it
+// forgets the hubs write back. Where sentinels say which node is the master (Sentinels.swift), it is looked for anew
+// whenever the connection ends, they name another one, or the node says that it is a replica now.
 
 public final class RedisLedger: Ledger {
   private enum Check: UInt64, CaseIterable {
     case version = 1
     case policy
     case appendOnly
+    case role
   }
 
   /// Tickets of the checks lie above those of questions.
@@ -19,20 +21,38 @@ public final class RedisLedger: Ledger {
 
   private let links: RedisLinks
   private let link: LinkID
-  private let node: String
+  private let address: LedgerAddress
+  private var sentinels: Sentinels?
   private var questions: [UInt64: LedgerQuestion] = [:]
   private var unchecked: Set<UInt64> = []
   private var warnings: [String] = []
   private var refusal: String?
   public private(set) var isUp = false
 
-  /// The ledger on a node; `role` has the credentials.
-  public init(_ links: RedisLinks, node: EngineAddress, role: RedisRole) {
+  /// The ledger at an address; `role` has the credentials, which sentinels are not given.
+  public init(_ links: RedisLinks, at address: LedgerAddress, role: RedisRole) {
     self.links = links
-    self.node = "\(node)"
+    self.address = address
     var scripted = role
     scripted.scripts = RedisScripts.all
-    link = links.add(scripted, to: node)
+    switch address {
+    case .node(let node): link = links.add(scripted, to: node)
+    case .sentinels(let sentinels, let name):
+      link = links.add(scripted, to: nil)
+      self.sentinels = Sentinels(links, sentinels, name: name)
+    }
+  }
+
+  /// As operators are told it.
+  private var node: String { links.node(link).map { "\($0)" } ?? "\(address)" }
+
+  /// Goes to the node that the sentinels call the master.
+  private func follow(_ events: inout [LedgerEvent]) {
+    guard sentinels != nil else { return }
+    let fault = sentinels?.turn(isUrgent: !isUp)
+    if let fault, !isUp { events.append(.down(node: node, fault)) }
+    let known = links.node(link)
+    if let master = sentinels?.master(orElse: known), master != known { links.move(link, to: master) }
   }
 
   public func ask(_ question: LedgerQuestion, ticket: UInt64) -> Bool {
@@ -42,6 +62,7 @@ public final class RedisLedger: Ledger {
   }
 
   public func takeEvents(into events: inout [LedgerEvent]) {
+    follow(&events)
     for event in links.takeEvents(of: link) {
       switch event {
       case .ready: check(&events)
@@ -50,6 +71,7 @@ public final class RedisLedger: Ledger {
           take(check: ticket, value, &events)
         } else if let question = questions.removeValue(forKey: ticket) {
           events.append(.answer(ticket: ticket, RedisLedger.answer(value, to: question)))
+          if case .error(let text) = value, text.hasPrefix("READONLY") { links.refuse(link, EngineCheck.isReplica) }
         }
       case .unknown(let ticket):
         if questions.removeValue(forKey: ticket) != nil { events.append(.answer(ticket: ticket, .unknown)) }
@@ -72,6 +94,7 @@ public final class RedisLedger: Ledger {
         case .version: ["INFO", "server"]
         case .policy: ["CONFIG", "GET", "maxmemory-policy"]
         case .appendOnly: ["CONFIG", "GET", "appendonly"]
+        case .role: ["ROLE"]
         }
       let ticket = RedisLedger.checkTickets | check.rawValue
       if links.submit(.words(words.map { Array($0.utf8) }), ticket: ticket, to: link) { unchecked.insert(ticket) }
@@ -89,6 +112,11 @@ public final class RedisLedger: Ledger {
       refusal = finding.refusal ?? refusal
       if let warning = finding.warning { warnings.append(warning) }
     case .appendOnly: if let warning = EngineCheck.appendOnly(value) { warnings.append(warning) }
+    case .role:
+      let finding = EngineCheck.role(value)
+      if let warning = finding.warning { warnings.append(warning) }
+      // It may become the master, or another one be it: to be tried again.
+      if finding.isReplica { return links.refuse(link, EngineCheck.isReplica) }
     }
     guard unchecked.isEmpty else { return }
     if let refusal { return events.append(.down(node: node, refusal)) }
@@ -173,6 +201,15 @@ enum EngineCheck {
     }
     guard policy != "noeviction" else { return (nil, nil) }
     return ("maxmemory-policy \(policy): it must be noeviction, or the engine drops owners and members", nil)
+  }
+
+  static let isReplica = "it is a replica: the ledger must be the master"
+
+  static func role(_ role: RESPValue) -> (isReplica: Bool, warning: String?) {
+    guard case .array(let parts) = role, let word = parts.first?.text else {
+      return (false, "ROLE is not allowed: that this node is the master cannot be checked")
+    }
+    return (word != "master", nil)
   }
 
   static func appendOnly(_ configuration: RESPValue) -> String? {

@@ -16,13 +16,13 @@ public struct LinkID: Hashable, Sendable {
 public final class RedisLinks {
   private struct Link: ~Copyable {
     var machine: RedisConnection
-    let node: EngineAddress
-    let tls: TLSPeer?
+    /// Nil while it is not known.
+    var node: EngineAddress?
     var connection = ConnectionID.none
   }
 
   private let loop: EventLoop
-  private let limits: BackplaneLimits
+  let limits: BackplaneLimits
   private let tls: TLSClient?
   private var links: [LinkBox] = []
   private var owners: [ConnectionID: Int] = [:]
@@ -42,17 +42,28 @@ public final class RedisLinks {
     self.seed = seed
   }
 
-  /// A connection to a node; it is made in the next `tick`, and again whenever it ends.
-  public func add(_ role: RedisRole, to node: EngineAddress) -> LinkID {
-    let peer = node.isSecure ? TLSPeer(tls ?? .system, name: node.host) : nil
+  var now: Int64 { loop.now.uptimeNanoseconds }
+
+  /// A connection to a node, or to one that is not known yet; it is made in the next `tick`, and again whenever it ends.
+  public func add(_ role: RedisRole, to node: EngineAddress?) -> LinkID {
     links.append(
-      LinkBox(Link(machine: RedisConnection(role, limits: limits, seed: Mix64.next(&seed)), node: node, tls: peer)))
+      LinkBox(Link(machine: RedisConnection(role, limits: limits, seed: Mix64.next(&seed)), node: node)))
     return LinkID(index: links.count - 1)
   }
 
   public func isReady(_ id: LinkID) -> Bool { links[id.index].link.machine.phase == .ready }
 
-  public func node(_ id: LinkID) -> EngineAddress { links[id.index].link.node }
+  public func node(_ id: LinkID) -> EngineAddress? { links[id.index].link.node }
+
+  /// The connection is to another node from now on, and is made at once.
+  func move(_ id: LinkID, to node: EngineAddress) {
+    end(id.index, "\(node) is to be used")
+    links[id.index].link.node = node
+    links[id.index].link.machine.hurry()
+  }
+
+  /// What it is connected to is not what it must be: the connection ends, and is made again after a wait.
+  func refuse(_ id: LinkID, _ reason: String) { end(id.index, reason) }
 
   /// See `RedisConnection.submit`.
   public func submit(_ command: RedisCommand, ticket: UInt64, to id: LinkID) -> Bool {
@@ -94,7 +105,7 @@ public final class RedisLinks {
   public func tick() -> Int64 {
     let now = loop.now.uptimeNanoseconds
     var next = Int64.max
-    for index in links.indices {
+    for index in links.indices where links[index].link.node != nil {
       if !links[index].link.machine.tick(now: now) { drop(index) }
       if links[index].link.machine.wantsToConnect(now: now) { connect(index, now: now) }
       next = min(next, links[index].link.machine.nextTick)
@@ -112,9 +123,11 @@ public final class RedisLinks {
   }
 
   private func connect(_ index: Int, now: Int64) {
+    guard let node = links[index].link.node else { return }
     links[index].link.machine.connecting(now: now)
     do throws(SystemError) {
-      let id = try loop.connect(links[index].link.node.address, tls: links[index].link.tls)
+      let peer = node.isSecure ? TLSPeer(tls ?? .system, name: node.host) : nil
+      let id = try loop.connect(node.address, tls: peer)
       links[index].link.connection = id
       owners[id] = index
     } catch {
@@ -130,7 +143,7 @@ public final class RedisLinks {
   /// The machine has given its connection up.
   private func drop(_ index: Int) {
     let id = links[index].link.connection
-    owners[id] = nil
+    guard owners.removeValue(forKey: id) != nil else { return }
     links[index].link.connection = .none
     loop.abort(id)
   }

@@ -37,7 +37,7 @@ struct Asking {
   /// A hub has answered. Gives the question where that was the last one.
   mutating func take(_ answer: Found.Answer, of token: UInt64, from hub: Int) -> Pending? {
     guard pending[token]?.waitsFor.remove(hub) != nil else { return nil }
-    pending[token]?.found.take(answer, isOwn: hub == Asking.ownHub)
+    pending[token]?.take(answer, isOwn: hub == Asking.ownHub)
     guard pending[token]?.isDone == true else { return nil }
     return pending.removeValue(forKey: token)
   }
@@ -65,9 +65,9 @@ extension Asking.Pending {
 
   private var answer: Result<QueryResult?, ErrorReply> {
     switch question.request {
-    case .drivers(let search):
+    case .drivers:
       if let refusal = found.refusal { return .failure(refusal) }
-      return .success(.drivers(found.list(of: search, for: question.audience)))
+      return .success(.drivers(found.drivers))
     case .driver: return .success(found.driver.map { .driver($0) })
     case .trip:
       // Every hub but the trip's own refuses, in the words for a trip that is not there.
@@ -85,43 +85,48 @@ struct Found {
     case refused(ErrorReply)
   }
 
-  private var drivers: [DriverReport] = []
-  private var more = 0
-  private(set) var driver: DriverReport?
-  private(set) var trip: TripReport?
-  private(set) var refusal: ErrorReply?
+  /// The nearest of all, each once; no more than were asked for, however many hubs there are.
+  fileprivate(set) var drivers = DriverList(drivers: [])
+  fileprivate(set) var driver: DriverReport?
+  fileprivate(set) var trip: TripReport?
+  fileprivate(set) var refusal: ErrorReply?
+}
 
-  mutating func take(_ answer: Answer, isOwn: Bool) {
+extension Asking.Pending {
+  fileprivate mutating func take(_ answer: Found.Answer, isOwn: Bool) {
     switch answer {
     case .nothing: break
     case .result(.drivers(let list)):
-      drivers += list.drivers
-      more += list.more
-    case .result(.driver(let report)): if driver.map({ report.isNewer(than: $0) }) ?? true { driver = report }
-    case .result(.trip(let report)): trip = report
+      if case .drivers(let search) = question.request { found.merge(list, search, for: question.audience) }
+    case .result(.driver(let report)):
+      if found.driver.map({ report.isNewer(than: $0) }) ?? true { found.driver = report }
+    case .result(.trip(let report)): found.trip = report
     // The own hub's first: it may have known a trip that is forgotten.
-    case .refused(let error): if isOwn || refusal == nil { refusal = error }
+    case .refused(let error): if isOwn || found.refusal == nil { found.refusal = error }
     }
   }
+}
 
-  /// The nearest of all, each driver once: one that has changed hubs is known to both. O(n log n) of those found.
-  func list(of search: DriverSearch, for audience: Audience) -> DriverList {
-    var newest: [Identifier: Int] = [:]
-    var list = DriverList(drivers: [], more: more)
-    for report in drivers {
-      if let known = newest[report.driverID] {
-        if report.isNewer(than: list.drivers[known]) { list.drivers[known] = report }
-      } else {
-        newest[report.driverID] = list.drivers.count
-        list.drivers.append(report)
+extension Found {
+  /// Takes a hub's drivers among those of the others. One that has changed hubs is known to both. O(n log n) of the
+  /// drivers of both.
+  fileprivate mutating func merge(_ list: DriverList, _ search: DriverSearch, for audience: Audience) {
+    var known: [Identifier: Int] = [:]
+    for (index, report) in drivers.drivers.enumerated() { known[report.driverID] = index }
+    for report in list.drivers {
+      guard let index = known[report.driverID] else {
+        drivers.drivers.append(report)
+        continue
       }
+      if report.isNewer(than: drivers.drivers[index]) { drivers.drivers[index] = report }
     }
-    let limit = search.limit(for: audience)
-    guard list.drivers.count > limit else { return list }
-    list.sort()
-    if case .nearby = search.area {} else { list.more += list.drivers.count - limit }
-    list.drivers.removeLast(list.drivers.count - limit)
-    return list
+    drivers.more += list.more
+    let excess = drivers.drivers.count - search.limit(for: audience)
+    guard excess > 0 else { return }
+    drivers.sort()
+    drivers.drivers.removeLast(excess)
+    if case .nearby = search.area { return }
+    drivers.more += excess
   }
 }
 

@@ -14,13 +14,13 @@ public import HubTransport
 /// Where the engine is, and how a hub is let in.
 public struct EngineConfiguration: Sendable {
   public var bus: [EngineAddress]
-  public var ledger: EngineAddress
+  public var ledger: LedgerAddress
   public var user: String?
   public var password: String?
   /// Whom to trust on `rediss://`; nil for what this system trusts.
   public var tls: TLSClient?
 
-  public init(bus: [EngineAddress], ledger: EngineAddress) {
+  public init(bus: [EngineAddress], ledger: LedgerAddress) {
     self.bus = bus
     self.ledger = ledger
   }
@@ -67,7 +67,7 @@ public final class ClusterLoop: EventLoopDelegate {
     links = RedisLinks(loop, limits: BackplaneLimits(), tls: engine.tls, seed: seed)
     let role = RedisRole(user: engine.user, password: engine.password)
     bus = RedisBus(links, nodes: engine.bus, member: identity.name, role: role)
-    ledger = RedisLedger(links, node: engine.ledger, role: role)
+    ledger = RedisLedger(links, at: engine.ledger, role: role)
     node = ClusterNode(identity, outlet: outlet, now: Moment(loop))
     loop.delegate = self
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds)

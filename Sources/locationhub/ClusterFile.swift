@@ -9,7 +9,7 @@ struct ClusterFile: Sendable {
   private var name: String?
   private var advertise: String?
   private var bus: [EngineAddress] = []
-  private var ledger: [EngineAddress] = []
+  private var ledger: [LedgerAddress] = []
   private var keyFile: String?
   private var ca: String?
   private var user: String?
@@ -23,9 +23,10 @@ struct ClusterFile: Sendable {
       repeats: true
     ) { file, text in EngineAddress(text).map { file.bus.append($0) } != nil },
     Setting(
-      "ledger", "URL", "the node that knows members and owners",
-      mustBe: "redis://HOST:PORT or rediss://HOST:PORT, HOST numeric", repeats: true
-    ) { file, text in EngineAddress(text).map { file.ledger.append($0) } != nil },
+      "ledger", "URL", "the node that knows members and owners, or sentinels that know the node",
+      mustBe: "redis://HOST:PORT, rediss://HOST:PORT or sentinel://HOST:PORT,HOST:PORT/NAME, HOST numeric",
+      repeats: true
+    ) { file, text in LedgerAddress(text).map { file.ledger.append($0) } != nil },
     Setting("key-file", \.keyFile, .text, "FILE", "one or two lines of 64 hex digits that frames are signed with"),
     Setting("ca", \.ca, .text, "FILE", "trust these certificates (PEM) on rediss://", otherwise: "the system's"),
     Setting("user", \.user, .text, "NAME", "the engine's ACL user"),
@@ -49,7 +50,9 @@ struct ClusterFile: Sendable {
     }
     guard let advertise, !advertise.contains(" ") else { throw .usage("\(path): advertise must be HOST:PORT") }
     guard !bus.isEmpty else { throw .usage("\(path): give bus = redis://HOST:PORT, once or more") }
-    guard ledger.count == 1 else { throw .usage("\(path): give ledger = redis://HOST:PORT, once") }
+    guard ledger.count == 1 else {
+      throw .usage("\(path): give ledger = redis://HOST:PORT or sentinel://HOST:PORT,HOST:PORT/NAME, once")
+    }
     guard let keyFile else { throw .usage("\(path): give key-file = FILE") }
     guard let keys = FrameKeys(try readText(keyFile)) else {
       throw .failed("cannot use \(keyFile): expected one or two lines of 64 hex digits: openssl rand -hex 32")

@@ -4,6 +4,10 @@ import Foundation
 public final class RedisProcess {
   public let port: UInt16
   private let arguments: [String]
+  /// Of its own, for what it writes where it has a replica or is a sentinel.
+  private let folder = NSTemporaryDirectory() + "engine-\(UUID().uuidString)"
+  /// A sentinel's.
+  private var configuration: String?
   private var process = Process()
 
   /// The engine's executable; nil where none is installed, and then tests of it are skipped and say so.
@@ -17,15 +21,58 @@ public final class RedisProcess {
     arguments =
       [
         "--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no",
-        "--logfile", "/dev/null", "--dir", NSTemporaryDirectory(),
+        "--logfile", "/dev/null", "--dir", folder,
       ] + more
     try start()
   }
 
-  deinit { kill() }
+  /// Starts a sentinel, which watches a master with those it hears of there; two of them make a decision.
+  public init(sentinel port: UInt16, of master: UInt16, name: String) throws {
+    self.port = port
+    let file = folder + "/sentinel.conf"
+    let lines = [
+      "port \(port)", "bind 127.0.0.1", "dir \(folder)", "logfile /dev/null",
+      "sentinel monitor \(name) 127.0.0.1 \(master) 2", "sentinel down-after-milliseconds \(name) 300",
+      "sentinel failover-timeout \(name) 3000",
+    ]
+    configuration = lines.joined(separator: "\n") + "\n"
+    arguments = [file, "--sentinel"]
+    try start()
+  }
+
+  deinit {
+    kill()
+    try? FileManager.default.removeItem(atPath: folder)
+  }
+
+  public var isRunning: Bool { process.isRunning }
+
+  /// What it answers to a command without quotes, as bytes come: nothing where nothing came within half a second.
+  public func reply(to command: String) -> String {
+    let socket = Foundation.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(socket) }
+    var patience = timeval(tv_sec: 0, tv_usec: 500_000)
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isConnected = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(socket, $0, size) == 0 }
+    }
+    guard isConnected else { return "" }
+    _ = Array("\(command)\r\n".utf8).withUnsafeBytes { write(socket, $0.baseAddress, $0.count) }
+    var bytes = [UInt8](repeating: 0, count: 16_384)
+    let count = bytes.withUnsafeMutableBytes { read(socket, $0.baseAddress, $0.count) }
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+  }
 
   /// Starts it again, empty, after `kill`.
   public func start() throws {
+    if FileManager.default.fileExists(atPath: folder) { try FileManager.default.removeItem(atPath: folder) }
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try configuration?.write(toFile: folder + "/sentinel.conf", atomically: true, encoding: .utf8)
     process = Process()
     process.executableURL = URL(filePath: RedisProcess.executable ?? "")
     process.arguments = arguments

@@ -24,9 +24,9 @@ private final class LinkLoop: EventLoopDelegate {
   func turnEnding() { links.flush() }
 
   /// Turns until `isDone`, for at most 20 s.
-  func run(until isDone: () -> Bool) throws {
+  func run(until isDone: () throws -> Bool) throws {
     let end = ClockReading.uptime() + 20_000_000_000
-    while !isDone() {
+    while try !isDone() {
       try #require(ClockReading.uptime() < end, "nothing came in time")
       _ = links.tick()
       loop.waker.wake()
@@ -43,10 +43,10 @@ private final class RealLedger: Answering {
   private var ticket: UInt64 = 0
   var events: [LedgerEvent] = []
 
-  init(_ engine: RedisProcess, _ role: RedisRole = RedisRole()) throws {
+  init(_ engine: RedisProcess, _ role: RedisRole = RedisRole(), at address: LedgerAddress? = nil) throws {
     self.engine = engine
     loop = try LinkLoop()
-    ledger = RedisLedger(loop.links, node: try node(engine.port), role: role)
+    ledger = RedisLedger(loop.links, at: try address ?? .node(node(engine.port)), role: role)
   }
 
   func runUntilUp() throws {
@@ -56,15 +56,10 @@ private final class RealLedger: Answering {
     }
   }
 
-  func forget() throws {
-    let process = Process()
-    process.executableURL = URL(filePath: "/bin/bash")
-    process.arguments = ["-c", "exec 3<>/dev/tcp/127.0.0.1/\(engine.port); printf 'FLUSHALL\\r\\n' >&3; head -c 5 <&3"]
-    process.standardOutput = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 0)
-  }
+  /// What an engine without a disk warns of.
+  let warnings = ["appendonly no: a restart of the engine forgets; the hubs write back what they know"]
+
+  func forget() { #expect(engine.reply(to: "FLUSHALL") == "+OK\r\n") }
 
   func answer(_ question: LedgerQuestion) throws -> LedgerAnswer {
     ticket += 1
@@ -77,6 +72,20 @@ private final class RealLedger: Answering {
       return answer != nil
     }
     return try #require(answer)
+  }
+}
+
+extension RedisProcess {
+  fileprivate func has(_ key: String) -> Bool { reply(to: "EXISTS \(key)") == ":1\r\n" }
+
+  /// Of a sentinel: it has heard of so many others that watch the master, and of its replica.
+  fileprivate func knowsOthers(_ name: String, _ count: Int) -> Bool {
+    let text = reply(to: "SENTINEL MASTER \(name)")
+    func field(_ name: String) -> Substring? {
+      let lines = text.split(separator: "\r\n")
+      return lines.firstIndex(of: name[...]).flatMap { $0 + 2 < lines.count ? lines[$0 + 2] : nil }
+    }
+    return field("num-other-sentinels") == "\(count)" && field("num-slaves") == "1"
   }
 }
 
@@ -118,7 +127,7 @@ struct RedisTests {
       port: freePort(),
       [
         "--user", "hub", "on", ">secret", "~lh:*", "&lh:*", "+@read", "+@write", "+@scripting", "+@pubsub", "+ping",
-        "+time", "+info", "+config|get", "--user", "default", "off",
+        "+time", "+info", "+role", "+config|get", "--user", "default", "off",
       ])
     let ledger = try RealLedger(engine, RedisRole(user: "hub", password: "secret"))
     try ledger.runUntilUp()
@@ -148,6 +157,57 @@ struct RedisTests {
     try ledger.runUntilUp()
     ledger.events.removeAll()
     #expect(try ledger.answer(.locate(key: "t:1", asker: "b")) == .owner(nil))
+  }
+
+  @Test("Where the master dies, the ledger is at the node that the sentinels choose; a replica alone is refused")
+  func sentinels() throws {
+    let master = try RedisProcess(port: freePort())
+    let replica = try RedisProcess(port: freePort(), ["--replicaof", "127.0.0.1", "\(master.port)"])
+    let alone = try RealLedger(replica)
+    try alone.loop.run {
+      alone.ledger.takeEvents(into: &alone.events)
+      return alone.events.contains { if case .down(_, let text) = $0 { text.contains("is a replica") } else { false } }
+    }
+    #expect(!alone.ledger.isUp)
+
+    let sentinels = try (0..<3).map { _ in try RedisProcess(sentinel: freePort(), of: master.port, name: "fleet") }
+    let hosts = sentinels.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
+    let address = try #require(LedgerAddress("sentinel://\(hosts)/fleet"))
+    let ledger = try RealLedger(master, at: address)
+    try ledger.runUntilUp()
+    #expect(ledger.events.contains(.up(node: "redis://127.0.0.1:\(master.port)", warnings: ledger.warnings)))
+    #expect(
+      try ledger.answer(.claim(key: "t:1", by: "a", known: 0, takes: false))
+        == .claimed(generation: 0, before: nil, waiting: []))
+    // The replica has it, and the sentinels know each other and the replica.
+    try ledger.loop.run { replica.has("lh:o:t:1") && sentinels.allSatisfy { $0.knowsOthers("fleet", 2) } }
+    master.kill()
+    try ledger.loop.run {
+      ledger.ledger.takeEvents(into: &ledger.events)
+      return ledger.events.contains(.up(node: "redis://127.0.0.1:\(replica.port)", warnings: ledger.warnings))
+    }
+    ledger.events.removeAll()
+    #expect(
+      try ledger.answer(.claim(key: "t:1", by: "b", known: 0, takes: false)) == .held(by: "a", generation: 0))
+    // A sentinel that dies decides nothing; where all are gone the ledger goes on as long as its node does.
+    for sentinel in sentinels { sentinel.kill() }
+    try ledger.loop.run { sentinels.allSatisfy { !$0.isRunning } }
+    #expect(try ledger.answer(.members) == .members([]))
+  }
+
+  @Test("Sentinels that know no such master, or cannot be reached, are named with the reason")
+  func unknownMaster() throws {
+    let engine = try RedisProcess(port: freePort())
+    let sentinel = try RedisProcess(sentinel: freePort(), of: engine.port, name: "fleet")
+    for (host, word) in [(sentinel.port, "no such master"), (try freePort(), "no sentinel can be asked")] {
+      let address = try #require(LedgerAddress("sentinel://127.0.0.1:\(host)/other"))
+      let ledger = try RealLedger(engine, at: address)
+      try ledger.loop.run {
+        ledger.ledger.takeEvents(into: &ledger.events)
+        return ledger.events.contains { if case .down(_, let text) = $0 { text.contains(word) } else { false } }
+      }
+      #expect(!ledger.ledger.isUp)
+    }
   }
 
   @Test("A question to an engine that hangs has an unknown answer after the reply time, and the next is answered")

@@ -1,0 +1,33 @@
+// Where the ledger is: at a node, or at whichever node its sentinels call the master.
+
+/// Where the ledger is.
+public enum LedgerAddress: Sendable, Hashable, CustomStringConvertible {
+  case node(EngineAddress)
+  /// Sentinels, and the name by which they know the master.
+  case sentinels([EngineAddress], name: String)
+
+  /// `redis://HOST:PORT`, `rediss://HOST:PORT`, or `sentinel://HOST:PORT,HOST:PORT/NAME` with up to
+  /// `BackplaneLimits.maximumSentinels`; nil for any other text.
+  public init?(_ text: String) {
+    let scheme = "sentinel://"
+    guard text.hasPrefix(scheme) else {
+      guard let node = EngineAddress(text) else { return nil }
+      self = .node(node)
+      return
+    }
+    let parts = text.dropFirst(scheme.count).split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count == 2, !parts[1].isEmpty, parts[1].utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
+    let hosts = parts[0].split(separator: ",", omittingEmptySubsequences: false)
+    let addresses = hosts.compactMap { EngineAddress("redis://\($0)") }
+    guard addresses.count == hosts.count, addresses.count <= BackplaneLimits.maximumSentinels else { return nil }
+    self = .sentinels(addresses, name: String(parts[1]))
+  }
+
+  public var description: String {
+    switch self {
+    case .node(let node): "\(node)"
+    case .sentinels(let addresses, let name):
+      "sentinel://" + addresses.map { "\($0.address)" }.joined(separator: ",") + "/\(name)"
+    }
+  }
+}

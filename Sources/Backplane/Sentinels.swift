@@ -1,0 +1,84 @@
+// The sentinels of a ledger: they watch its nodes, choose another master when it dies, and say which one it is
+// (redis.io, "Sentinel client spec").
+//
+// All are asked, often while the ledger is away: the node that most of them name is the one to try, and it must say
+// itself that it is the master (RedisLedger.swift). So a sentinel that is cut off from the others decides nothing, and a
+// node that is dead is not waited for alone.
+
+struct Sentinels {
+  private struct Sentinel {
+    let link: LinkID
+    var isAsked = false
+    /// Whether it has answered, or cannot be reached.
+    var isTried = false
+    /// What it said last.
+    var master: EngineAddress?
+  }
+
+  private let links: RedisLinks
+  private let question: RedisCommand
+  private var sentinels: [Sentinel]
+  private var asksAt = Int64.min
+  private var fault = ""
+
+  init(_ links: RedisLinks, _ addresses: [EngineAddress], name: String) {
+    self.links = links
+    question = .words(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name].map { Array($0.utf8) })
+    sentinels = addresses.map { Sentinel(link: links.add(RedisRole(), to: $0)) }
+  }
+
+  /// Takes what they have said, and asks again where it is time. `isUrgent`: the ledger is away. Gives why no master is
+  /// known, where that is news and all have been tried.
+  mutating func turn(isUrgent: Bool) -> String? {
+    var isNews = false
+    for index in sentinels.indices {
+      for event in links.takeEvents(of: sentinels[index].link) where take(event, from: index) { isNews = true }
+    }
+    if links.now >= asksAt {
+      asksAt = links.now + (isUrgent ? links.limits.sentinelTimeAway : links.limits.sentinelTime)
+      for index in sentinels.indices where !sentinels[index].isAsked {
+        sentinels[index].isAsked = links.submit(question, ticket: 0, to: sentinels[index].link)
+      }
+    }
+    return isNews && sentinels.allSatisfy { $0.isTried && $0.master == nil } ? fault : nil
+  }
+
+  /// Whether it was an answer, or the end of a connection.
+  private mutating func take(_ event: RedisEvent, from index: Int) -> Bool {
+    switch event {
+    case .ready: asksAt = .min
+    case .reply(_, let value):
+      (sentinels[index].isAsked, sentinels[index].isTried) = (false, true)
+      sentinels[index].master = master(value)
+      return true
+    case .unknown: sentinels[index].isAsked = false
+    case .lost(let lost):
+      (sentinels[index].master, sentinels[index].isTried) = (nil, true)
+      fault = "no sentinel can be asked: \(lost)"
+      return true
+    case .message: break
+    }
+    return false
+  }
+
+  private mutating func master(_ value: RESPValue) -> EngineAddress? {
+    guard case .array(let parts) = value, parts.count == 2, let host = parts[0].text, let port = parts[1].text else {
+      fault = "a sentinel knows no such master: \(value)"
+      return nil
+    }
+    guard let node = EngineAddress("redis://\(host):\(port)") else {
+      fault = "a sentinel names \(host):\(port): set announce-ip to a numeric address"
+      return nil
+    }
+    return node
+  }
+
+  /// The node that most of those name who have answered; `current` where it is one of several.
+  func master(orElse current: EngineAddress?) -> EngineAddress? {
+    var votes: [EngineAddress: Int] = [:]
+    for case let node? in sentinels.map(\.master) { votes[node, default: 0] += 1 }
+    guard let most = votes.values.max() else { return current }
+    if let current, votes[current] == most { return current }
+    return sentinels.lazy.compactMap(\.master).first { votes[$0] == most }
+  }
+}
