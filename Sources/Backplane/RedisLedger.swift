@@ -1,8 +1,8 @@
 // The ledger in Redis or Valkey, by scripts (RedisScripts.swift) on one connection.
 //
 // Before it is used, its settings are checked: a ledger that may evict keys, is too old for ACL users, or is a replica
-// is refused with the words that the operator needs. Settings of durability warn: the ledger may be one node, and what it
-// forgets the hubs write back. Where sentinels say which node is the master (Sentinels.swift), it is looked for anew
+// is refused with the words that the operator needs. Settings of durability warn: the ledger may be one node, and what
+// it forgets the hubs write back. Where sentinels say which node is the master (Sentinels.swift), it is looked for anew
 // whenever the connection ends, they name another one, or the node says that it is a replica now.
 
 public final class RedisLedger: Ledger {

@@ -44,7 +44,7 @@ public final class RedisLinks {
 
   var now: Int64 { loop.now.uptimeNanoseconds }
 
-  /// A connection to a node, or to one that is not known yet; it is made in the next `tick`, and again whenever it ends.
+  /// A connection to a node, or to one that is not known yet; it is made in the next `tick`, and again when it ends.
   public func add(_ role: RedisRole, to node: EngineAddress?) -> LinkID {
     links.append(
       LinkBox(Link(machine: RedisConnection(role, limits: limits, seed: Mix64.next(&seed)), node: node)))

@@ -2,8 +2,8 @@
 // (redis.io, "Sentinel client spec").
 //
 // All are asked, often while the ledger is away: the node that most of them name is the one to try, and it must say
-// itself that it is the master (RedisLedger.swift). So a sentinel that is cut off from the others decides nothing, and a
-// node that is dead is not waited for alone.
+// itself that it is the master (RedisLedger.swift). So a sentinel that is cut off from the others decides nothing, and
+// a node that is dead is not waited for alone.
 
 struct Sentinels {
   private struct Sentinel {

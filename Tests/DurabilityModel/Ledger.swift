@@ -209,25 +209,29 @@ struct Ledger {
     }
   }
 
-  /// On a driver's channel a trip is offered once, one at a time, and withdrawn once, unless the driver has taken it:
-  /// whatever has died between them. The trips' own lists were looked at before.
+  /// On a driver's channel a trip is offered once, one at a time, and then withdrawn once or taken: whatever has died
+  /// between them. Its token may let a driver take a trip whose offer holds no more.
   private func checkOffers(_ list: [Publication]) throws(Violation) {
     var (made, open): (Set<Identifier>, Identifier?) = ([], nil)
     for event in list {
-      guard case .driver(let driver) = event.channel, case .offer(let offer) = event.body else { continue }
+      guard case .driver(let driver) = event.channel else { continue }
+      if case .tripUpdate(let update) = event.body, update.status == .accepted, update.driverID == driver,
+        update.tripID == open
+      {
+        open = nil
+      }
+      guard case .offer(let offer) = event.body else { continue }
       switch offer.state {
       case .made:
         guard made.insert(offer.tripID).inserted else {
           throw Violation(text: "\(event.channel): \(offer.tripID) is offered twice, event \(offer.sequence)")
         }
-        if let open, takenBy[open] != driver {
-          throw Violation(text: "\(event.channel): \(offer.tripID) is offered, and \(open) still is")
-        }
+        if let open { throw Violation(text: "\(event.channel): \(offer.tripID) is offered, and \(open) still is") }
         open = offer.tripID
       case .withdrawn(let reason):
         // One that was made before the numbers began anew.
         if open == nil, !made.contains(offer.tripID) { continue }
-        guard open == offer.tripID, takenBy[offer.tripID] != driver else {
+        guard open == offer.tripID else {
           throw Violation(
             text: "\(event.channel): \(offer.tripID) is withdrawn (\(reason.name)), event \(offer.sequence)")
         }
