@@ -25,9 +25,9 @@ tools() {
   for tool in "$@"; do command -v "$tool" >/dev/null || missing="$missing $tool"; done
   [ -n "$missing" ] || return 0
   echo "$name: installing$missing"
-  root=
-  [ "$(id -u)" = 0 ] || root=sudo
-  { $root apt-get update -q && $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q $missing; } >/dev/null 2>&1 ||
+  as_root=
+  [ "$(id -u)" = 0 ] || as_root=sudo
+  { $as_root apt-get update -q && $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q $missing; } >/dev/null 2>&1 ||
     echo "$name: not all of$missing could be installed (no network?)"
 }
 
