@@ -20,9 +20,9 @@ export LOCATIONHUB="$hub" PYTHONDONTWRITEBYTECODE=1
 # Both halves mostly wait, for restarts and for time to pass: side by side they take half as long.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-"$python" -m unittest -v test_webhooks test_streams test_credentials >"$log" 2>&1 &
+"$python" -m unittest -v test_webhooks test_service >"$log" 2>&1 &
 status=0
-"$python" -m unittest -v test_foreign test_events test_service test_transit || status=$?
+"$python" -m unittest -v test_streams test_credentials test_foreign test_events test_transit || status=$?
 wait $! || status=$?
 cat "$log"
 exit $status
