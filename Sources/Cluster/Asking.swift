@@ -132,7 +132,7 @@ extension Found {
 
 extension ErrorReply {
   fileprivate static let cannotAsk = ErrorReply(
-    code: .rateLimited, message: "the hubs have too many questions under way; ask again", retryAfter: 2)
+    code: .rateLimited, message: "the hubs of this cluster cannot answer now; ask again", retryAfter: 2)
 }
 
 extension DriverReport {

@@ -84,12 +84,16 @@ final class ProgressFolder {
     try files.replace(definition.name + WebhookDefinition.suffix, by: definition.file)
   }
 
-  /// Removes a webhook that was set over HTTP, and all that is stored of it. Its definition is the first to go: what a
-  /// crash leaves of the rest is without use, until a new one of this name goes on from there.
+  /// Removes the definition of a webhook that was set over HTTP: when this returns, it does not come back.
+  func forget(_ name: String) throws(SystemError) {
+    try files.remove(name + WebhookDefinition.suffix)
+    try files.synchronize()
+  }
+
+  /// Removes what else is stored of it. What a crash leaves is without use until a new one of this name goes on there.
   func remove(_ name: String) throws(SystemError) {
-    for file in [name + WebhookDefinition.suffix, name + ProgressFile.suffix, WebhookRequest.file(name)]
-      + DeadLetterFile.files(name) where try files.about(file) != nil
-    {
+    for file in [name + ProgressFile.suffix, WebhookRequest.file(name)] + DeadLetterFile.files(name)
+    where try files.about(file) != nil {
       try files.remove(file)
     }
     try files.synchronize()

@@ -48,8 +48,8 @@ public struct URLRule: Sendable, Equatable {
 }
 
 extension String {
-  /// Whether a path begins with another, of whole segments. One that leads up again is below none but `/`: its receiver
-  /// may take it for another path.
+  /// Whether a path begins with another, in whole segments. One with `.` or `..` in it is only below `/`, because its
+  /// receiver may resolve it to another path.
   fileprivate func isBelow(_ path: String) -> Bool {
     if path == "/" { return true }
     guard hasPrefix(path) else { return false }

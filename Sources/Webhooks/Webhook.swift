@@ -10,7 +10,7 @@ final class Attempt {
   /// What it carries.
   enum Subject {
     case event(on: Channel)
-    /// An event that is none: an operator wants to see what the receiver says.
+    /// A test message, sent because an operator wants to see what the receiver answers.
     case test(@Sendable (WebhookAnswer) -> Void)
   }
 

@@ -137,9 +137,13 @@ extension WebhookLoop {
   }
 
   private func delete(_ name: String) throws(WebhookFault) {
+    // Where the disk refuses this, it is still there, and goes on.
+    do throws(SystemError) { try folder?.forget(name) } catch { throw .failed("cannot remove it: \(error)") }
     if let index = webhooks.firstIndex(where: { $0.endpoint.name == name }) { end(webhooks.remove(at: index)) }
     definitions[name] = nil
-    do throws(SystemError) { try folder?.remove(name) } catch { throw .failed("cannot remove it: \(error)") }
+    do throws(SystemError) { try folder?.remove(name) } catch {
+      throw .failed("it is removed, but not all that was stored of it: \(error)")
+    }
     log(.info, "webhook_deleted", ["webhook": name])
   }
 

@@ -25,8 +25,8 @@ let demo = Verb(
   name: "demo", operands: "",
   summary: """
     Shows a hub at work: simulated drivers serve trips, and their riders follow them.
-    Starts a hub on this machine, or uses the one at --url, and shows once a second what goes in and out of it and how long
-    a position takes from driver to rider. Ends by --duration, SIGINT or SIGTERM.
+    Starts a hub on this machine, or uses the one at --url, and shows once a second what goes in and out of it and how
+    long a position takes from driver to rider. Ends by --duration, SIGINT or SIGTERM.
     """,
   options: [
     Option("port", "PORT", "the hub's TCP port; 0 picks a free one (8080)"),

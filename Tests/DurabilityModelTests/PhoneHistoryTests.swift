@@ -27,7 +27,7 @@ import Testing
   private static var days: UInt64 { ProcessInfo.processInfo.environment["PHONE_DAYS"].flatMap { UInt64($0) } ?? 1 }
 
   @Test(
-    "over a day of cuts, delays, app kills, full disks, hub restarts and a wrong clock each fix arrives once, or counts",
+    "over a day of cuts, delays, app kills, full disks, hub restarts and a wrong clock each fix comes once, or counts",
     arguments: 1...PhoneHistoryTests.days)
   func day(seed: UInt64) throws {
     let day = try PhoneDay(seed: seed)

@@ -132,10 +132,11 @@ struct ReturnRun {
     let mean = Double(times.count) / (last - first)
     show(
       "return: \(times.count) of \(all.count) clients, hub \(name), away \(decimals(outage, 2)) s: back from "
-        + "\(decimals(first, 2)) to \(decimals(last, 2)) s, \(peak) in the fullest second, \(decimals(mean, 0)) a second "
-        + "on average: \(decimals(Double(peak) / mean, 2)) times")
+        + "\(decimals(first, 2)) to \(decimals(last, 2)) s, \(peak) in the fullest second, "
+        + "\(decimals(mean, 0)) a second on average: \(decimals(Double(peak) / mean, 2)) times")
     show(
-      "  delays of \(delays.count), as seen once the hub was back: \(decimals(least, 2)) to \(decimals(most, 2)) s, median "
+      "  delays of \(delays.count), as seen once the hub was back: "
+        + "\(decimals(least, 2)) to \(decimals(most, 2)) s, median "
         + "\(decimals(delays[delays.count / 2], 2))")
     return times.count == all.count && Double(peak) < Self.bound * mean && most < 5
   }

@@ -67,8 +67,8 @@ struct SubscriptionTable {
     return index < channels.count ? channels[index] : []
   }
 
-  /// Adds a subscription to the session's; false when it is there already, which then is for events alone or not as
-  /// it is said now.
+  /// Adds a subscription to the session's; false when it is there already. Then `isEventsOnly` replaces what was asked
+  /// for before.
   mutating func add(
     _ connection: ConnectionID, encoding: Encoding, to channel: ChannelHandle, isBehind: Bool = false,
     isEventsOnly: Bool = false, of session: inout SessionSubscriptions
