@@ -27,7 +27,7 @@ help:
 	@echo 'make demo-cluster [ARGS="--duration 30"]         three hubs, Redis and HAProxy; riders at other hubs; Ctrl-C ends it'
 	@echo 'make test                                        every test'
 	@echo 'make test-cluster [CUTS=1000 SEED=1]             three hubs over a real Redis: cuts, stops, kills, strangers'
-	@echo 'make test-descriptions [FUZZ_SECONDS=20]         OpenAPI and AsyncAPI documents, held to a running hub'
+	@echo 'make test-descriptions [FUZZ_SECONDS=60]         OpenAPI and AsyncAPI documents, held to a running hub'
 	@echo 'make test-deploy                                 what is in deploy/, with real proxies, buildah, dpkg and lintian'
 	@echo 'make test-web                                    the JavaScript client, with Node, and the pages, in Chromium'
 	@echo 'make test-release                                the tests of sockets, threads and disks, as the optimiser leaves them'

@@ -69,6 +69,22 @@ class Schemas:
                 found.append(f"{path}.{key}")
         return found
 
+    def members(self, schema, path="", seen=()):
+        """The path of each member that a schema names at any depth, its schema, and whether it must be there."""
+        if "$ref" in schema:
+            name = schema["$ref"].rsplit("/", 1)[1]
+            if name not in seen:
+                yield from self.members(self.names[name], name, (*seen, name))
+            return
+        for name, member in schema.get("properties", {}).items():
+            yield f"{path}.{name}", (member, name in schema.get("required", []))
+            yield from self.members(member, f"{path}.{name}", seen)
+        if isinstance(schema.get("items"), dict):
+            yield from self.members(schema["items"], f"{path}[]", seen)
+        for word in ("allOf", "anyOf", "oneOf"):
+            for part in schema.get(word, []):
+                yield from self.members(part, path, seen)
+
     def parts(self, schema):
         """The schema and all that it is made of, but for its members' own."""
         if "$ref" in schema:

@@ -1,6 +1,7 @@
 """schemathesis against a running hub: no 5xx, nothing undescribed, and no request taken that does not fit.
 
-FUZZ_SECONDS=… for another time than 20 s, FUZZ_SEED=… for other requests.
+The requests are the same ones at each run, however fast the machine is. FUZZ_SECONDS=… goes on with new ones for so
+long, FUZZ_SEED=… asks others.
 """
 import os
 import pathlib
@@ -13,10 +14,15 @@ from descriptions import OpenAPI, PROTOCOL
 from hub import Hub
 
 HERE = pathlib.Path(__file__).resolve().parent
-SECONDS = os.environ.get("FUZZ_SECONDS", "20")
-CHECKS = [
-    "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance",
-    "response_headers_conformance", "unsupported_method", "negative_data_rejection",
+SECONDS = os.environ.get("FUZZ_SECONDS")
+HOW_MANY = (
+    ["--max-time", SECONDS, "--generation-database", "none"] if SECONDS else
+    ["--max-examples", "10", "--generation-deterministic"])
+# What these look for is not so here: a request that fits may still come at the wrong time, what was deleted may be made
+# anew by its id, and development credentials stand in the query.
+NO_CHECKS = [
+    "positive_data_acceptance", "use_after_free", "ensure_resource_availability", "ignored_auth",
+    "missing_required_header",
 ]
 # A WebSocket and a stream do not end by themselves.
 ENDLESS = ["/v1/ws", "/v1/events"]
@@ -29,16 +35,16 @@ class TestFuzz(unittest.TestCase):
         try:
             command = [
                 pathlib.Path(sys.executable).with_name("schemathesis"), "--config-file", HERE / "schemathesis.toml",
-                "run", PROTOCOL / "openapi.yaml", "--url", f"http://{hub.address}", "--checks", ",".join(CHECKS),
-                "--max-time", SECONDS, "--seed", os.environ.get("FUZZ_SEED", "1"), "--continue-on-failure",
-                "--no-color", "--warnings", "off", "--generation-database", "none",
-                "--generation-with-security-parameters", "false",
+                "run", PROTOCOL / "openapi.yaml", "--url", f"http://{hub.address}",
+                "--exclude-checks", ",".join(NO_CHECKS),
+                *HOW_MANY, "--seed", os.environ.get("FUZZ_SEED", "1"), "--continue-on-failure",
+                "--no-color", "--warnings", "off", "--generation-with-security-parameters", "false",
             ]
             for path in ENDLESS:
                 command += ["--exclude-path", path]
             run = subprocess.run(
                 command, cwd=folder.name, env={**os.environ, "SCHEMATHESIS_HOOKS": "schemathesis_hooks"},
-                capture_output=True, text=True, timeout=float(SECONDS) + 120, check=False)
+                capture_output=True, text=True, timeout=float(SECONDS or 480) + 120, check=False)
             counts = answers_by_status(hub)
         finally:
             hub.stop()

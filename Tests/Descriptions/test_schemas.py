@@ -3,7 +3,7 @@ import unittest
 
 import jsonschema
 
-from descriptions import PROTOCOL, Schemas, expanded, lines, load, parsed, without_siblings
+from descriptions import OpenAPI, PROTOCOL, Schemas, expanded, inner, lines, load, parsed, without_siblings
 
 # Codes of what a message itself shows; all others depend on who sends it, and when.
 FAULTS = {"bad_json", "bad_message", "unknown_type", "too_large", "invalid_location", "unknown_channel"}
@@ -79,6 +79,20 @@ class TestSchemas(unittest.TestCase):
                 elif fits:
                     fitting.add(vector["name"])
         self.assertEqual(sorted(fitting), sorted(BEYOND_SCHEMAS), ADVICE)
+
+    def test_whatever_a_client_may_leave_out_may_be_null(self):
+        schemas, openapi = self.schemas["unix_ms"], OpenAPI()
+        bodies = [inner(content["schema"]) for _, _, operation in openapi.operations()
+                  for content in openapi.resolve(operation.get("requestBody", {})).get("content", {}).values()
+                  if "schema" in content]
+        found = {}
+        for schema in [{"$ref": f"#/$defs/{name}"} for name in CLIENT_MESSAGES] + bodies:
+            found |= dict(schemas.members(schema))
+        required = {path for path, (_, is_required) in found.items() if is_required}
+        wrong = [path for path, (member, _) in found.items()
+                 if path not in required and schemas.faults_of(member, None)]
+        self.assertGreater(len(found) - len(required), 100)
+        self.assertEqual(sorted(wrong), [])
 
     def fits(self, text, time):
         try:
