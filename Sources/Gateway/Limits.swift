@@ -195,8 +195,12 @@ public struct Limits: Sendable {
   public var areasPerIdentity = RoleLimits(driver: 256, rider: 512, ops: 16_384)
   /// Metres of `nearby:` for ops (riders' limit is `PublicAudience.maximumRadiusMeters`). Past it: `bad_message`.
   public var areaRadiusMeters = 500_000.0
-  /// Bytes of whole cells that a loop keeps encoded for those who begin to watch within the same second. Past it they
-  /// are encoded for each.
+  /// Bytes of what changed in areas that a loop sends in one turn, some 100 µs, each session counting
+  /// `areaBytesPerWrite` more. What is left goes on in the next turn.
+  public var areaBytesPerTurn = 64 * 1024
+  public var areaBytesPerWrite = 4 * 1024
+  /// Bytes of cells that a loop keeps encoded for those who watch or begin to watch within the same second. Past it
+  /// they are encoded anew.
   public var areaCacheBytes = 16 * 1024 * 1024
   /// Trips of one page of `GET /v1/trips`. Past it: 400.
   public var tripsPerPage = 1000

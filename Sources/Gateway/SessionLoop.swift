@@ -152,7 +152,7 @@ struct SessionLoop: ~Copyable {
       rounds += 1
     } while !inputs.isEmpty && rounds < Limits.exchangesPerTurn
     for slot in sweep.step(sessions, by: access.value, now: now) { close(slot, .tokenExpired, "token revoked") }
-    fanOut.releaseHeld(by: drain.isDraining ? .max : now.uptime)
+    fanOut.goOn(to: drain.isDraining ? .max : now.uptime, in: sessions)
     if now.uptime >= clock.nextTick { tick() }
     armLoopTimer()
   }

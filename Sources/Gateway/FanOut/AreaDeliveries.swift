@@ -14,16 +14,14 @@ struct AreaDeliveries {
     var cells: [ChannelHandle]
   }
 
-  /// A whole cell on its way to a session.
-  typealias Snapshot = (session: SessionRef, channel: ChannelHandle, parts: [Publication])
-
   /// By slot.
   private var views: [Int: [View]] = [:]
-  /// The updates of a tick that is not all there yet.
-  private var pending: [(channel: ChannelHandle, publication: Publication)] = []
-  /// Whole cells that came while a tick was not all there: they are newer than what it brings.
-  private var waiting: [Snapshot] = []
-  var encoded = WholeCells()
+  /// The updates of a tick that is not all there yet, and whole cells that came meanwhile: they are newer than what it
+  /// brings.
+  private var coming = AreaTick()
+  /// The tick that sessions are being told of.
+  private var told: AreaTick?
+  var encoded = EncodedCells()
   /// About how much was sent since all was written last.
   var unwrittenBytes = 0
 
@@ -75,27 +73,64 @@ struct AreaDeliveries {
 
   // MARK: Ticks
 
-  mutating func add(_ channel: ChannelHandle, _ publication: Publication) { pending.append((channel, publication)) }
+  mutating func add(_ channel: ChannelHandle, _ publication: Publication) { coming.add(channel, publication) }
 
-  /// The updates of the tick, which is all there.
-  mutating func takeTick() -> [(channel: ChannelHandle, publication: Publication)] {
-    defer { pending = [] }
-    return pending
-  }
-
-  /// True where a whole cell has to wait for the end of the tick.
-  mutating func putOff(_ snapshot: Snapshot) -> Bool {
-    if pending.isEmpty { return false }
-    waiting.append(snapshot)
+  /// True where a whole cell has to wait for the end of a tick.
+  mutating func putOff(_ snapshot: AreaTick.Snapshot) -> Bool {
+    if !coming.updates.isEmpty {
+      coming.snapshots.append(snapshot)
+    } else if told != nil {
+      told!.snapshots.append(snapshot)
+    } else {
+      return false
+    }
     return true
   }
 
-  /// What has waited for the tick; whole cells that were encoded before it are out of date.
-  mutating func endTick() -> [Snapshot] {
-    encoded.removeAll()
-    defer { waiting = [] }
-    return waiting
+  /// The tick is all there, and due to whoever watches anything: `due` (uptime, ns) is when it ended.
+  mutating func beginTelling(due: Int64) {
+    precondition(told == nil, "the tick before is to be told first")
+    if coming.updates.isEmpty { return }
+    var tick = AreaTick()
+    swap(&tick, &coming)
+    tick.due = due
+    tick.slots = Array(views.keys)
+    told = tick
   }
+
+  var isTelling: Bool { told != nil }
+
+  /// The tick that is being told; whoever takes it puts it back, unless it was the last of it.
+  mutating func takeTold() -> AreaTick? {
+    defer { told = nil }
+    return told
+  }
+
+  mutating func putBack(_ tick: AreaTick) { told = tick }
+}
+
+/// What changed in cells since the tick before, and who is still to be told.
+struct AreaTick {
+  /// A whole cell on its way to a session.
+  typealias Snapshot = (session: SessionRef, channel: ChannelHandle, parts: [Publication])
+
+  private(set) var updates: [(channel: ChannelHandle, publication: Publication)] = []
+  /// The updates of each channel, which follow one another.
+  private var places: [UInt32: Range<Int>] = [:]
+  /// Whole cells that go out behind it.
+  var snapshots: [Snapshot] = []
+  /// Of sessions.
+  var slots: [Int] = []
+  var due: Int64 = 0
+
+  fileprivate mutating func add(_ channel: ChannelHandle, _ publication: Publication) {
+    let first = places[channel.index]?.lowerBound ?? updates.count
+    updates.append((channel, publication))
+    places[channel.index] = first..<updates.count
+  }
+
+  /// Where the updates of a channel stand; nil where there is none.
+  func places(of channel: ChannelHandle) -> Range<Int>? { places[channel.index] }
 }
 
 extension AreaDeliveries.View {
@@ -104,8 +139,9 @@ extension AreaDeliveries.View {
   }
 }
 
-/// Whole cells as they were encoded in this second: a map that opens on ten thousand phones is encoded once.
-struct WholeCells {
+/// Whole cells and changes as they were encoded in this second: a map that opens on ten thousand phones is encoded
+/// once.
+struct EncodedCells {
   private struct Key: Hashable {
     var number: UInt64
     var encoding: Encoding

@@ -42,7 +42,7 @@ extension FanOut {
     for cell in left { _ = remove(cell, &session.open.subscriptions, &inputs) }
     for cell in cells
     where !subscriptions.add(
-      recipient.connection, encoding: recipient.encoding, to: cell, isBehind: true, of: &session.open.subscriptions)
+      recipient.connection, encoding: recipient.encoding, to: cell, isOfCell: true, of: &session.open.subscriptions)
     {
       inputs.append(.released(outlet: number, cell))
     }
@@ -82,49 +82,86 @@ extension FanOut {
     return nil
   }
 
-  /// A tick is all there: each session gets what changed in its cells, with one write, and the whole cells that have
-  /// waited for it. What it brought is late by how long after `due` (uptime, ns) it is written.
+  /// A tick is all there: sessions are told of it from this turn on. What it brought is late by how long after `due`
+  /// (uptime, ns) the last of them was told.
   mutating func endAreaTick(in sessions: borrowing SessionTable, due: Int64) {
-    var behind: [UInt32] = []
-    for (channel, publication) in areas.takeTick() {
-      makeRoom(for: publication)
-      var encoded = EncodedFrames()
-      for subscriber in subscriptions.subscribers(of: channel) where !subscriber.isBehind {
+    while areas.isTelling {  // a loop with so many watchers that a second was not enough
+      continueAreaTick(in: sessions)
+      flushIfLarge()
+    }
+    areas.beginTelling(due: due)
+  }
+
+  /// Tells the next sessions what a tick brought them, each with one write, and behind the last one the whole cells
+  /// that have waited.
+  ///
+  /// One turn has a share of it (`Limits.areaBytesPerTurn`): two hundred maps at once would hold up everybody's
+  /// positions for 8 ms in each second.
+  mutating func continueAreaTick(in sessions: borrowing SessionTable) {
+    guard var tick = areas.takeTold() else { return }
+    var frames = TickFrames(repeating: EncodedFrames(), count: tick.updates.count)
+    var share = limits.areaBytesPerTurn
+    while share > 0, let slot = tick.slots.popLast() {
+      if sessions[slot].phase == .open { share -= tell(sessions[slot].open.subscriptions, of: tick, &frames) }
+    }
+    guard tick.slots.isEmpty else { return areas.putBack(tick) }
+    for _ in tick.updates { noteReceived(at: tick.due) }
+    areas.encoded.removeAll()
+    for snapshot in tick.snapshots { send(snapshot, in: sessions) }
+  }
+
+  /// The updates of a tick that lie in the arena already.
+  private typealias TickFrames = [EncodedFrames]
+
+  /// Sends one session what changed in its cells; gives how many bytes that was, with what a write costs.
+  private mutating func tell(
+    _ session: SessionSubscriptions, of tick: borrowing AreaTick, _ frames: inout TickFrames
+  ) -> Int {
+    var news: [(places: Range<Int>, subscriber: Subscriber)] = []
+    subscriptions.forEach(of: session) { channel, subscriber in
+      guard subscriber.isOfCell, !subscriber.isBehind, let places = tick.places(of: channel) else { return }
+      news.append((places, subscriber))
+    }
+    news.sort { $0.places.lowerBound < $1.places.lowerBound }
+    areas.unwrittenBytes = 0
+    var bytes = limits.areaBytesPerWrite
+    for (places, subscriber) in news {
+      for place in places {
+        let (channel, publication) = tick.updates[place]
+        if makeRoom(for: publication) { frames = TickFrames(repeating: EncodedFrames(), count: tick.updates.count) }
         // What it has not read yet is enough: the newest state follows when it has.
         guard !loop.isBlocked(subscriber.connection) else {
-          behind.append(subscriber.node)
-          continue
+          subscriptions.setBehind(subscriber.node, true)
+          counted.areaUpdatesSkipped += 1
+          break
         }
-        let frame = encoded[subscriber.encoding] ?? encode(publication, on: channel, subscriber.encoding, &encoded)
+        let frame = frames[place][subscriber.encoding] ?? cellFrame(publication, on: channel, subscriber.encoding)
+        frames[place][subscriber.encoding] = frame
         send(frame, to: subscriber.connection)
+        bytes += frame.count
         counted.publicationsOut += 1
         counted.areaUpdatesOut += 1
       }
-      noteReceived(at: due)
-      for node in behind { subscriptions.setBehind(node, true) }
-      counted.areaUpdatesSkipped += UInt64(behind.count)
-      behind.removeAll(keepingCapacity: true)
-      flushIfLarge()
     }
-    for snapshot in areas.endTick() { send(snapshot, in: sessions) }
+    return bytes
   }
 
   /// A whole cell, for a session that has asked for it; within a tick it waits for the end of that.
-  mutating func deliver(_ snapshot: AreaDeliveries.Snapshot, in sessions: borrowing SessionTable) {
+  mutating func deliver(_ snapshot: AreaTick.Snapshot, in sessions: borrowing SessionTable) {
     if !areas.putOff(snapshot) { send(snapshot, in: sessions) }
   }
 
   /// Not to a session that has to read what waits first: it asks again then.
-  private mutating func send(_ snapshot: AreaDeliveries.Snapshot, in sessions: borrowing SessionTable) {
+  private mutating func send(_ snapshot: AreaTick.Snapshot, in sessions: borrowing SessionTable) {
     guard let slot = sessions.openSlot(of: snapshot.session),
       let subscriber = subscriptions.subscriber(of: snapshot.channel, sessions[slot].open.subscriptions),
       subscriber.isBehind
     else { return }
     for part in snapshot.parts {
-      makeRoom(for: part)
+      _ = makeRoom(for: part)
       // What is missing follows with the whole cell.
       guard !loop.isBlocked(subscriber.connection) else { return }
-      send(snapshotFrame(part, on: snapshot.channel, subscriber.encoding), to: subscriber.connection)
+      send(cellFrame(part, on: snapshot.channel, subscriber.encoding), to: subscriber.connection)
       counted.publicationsOut += 1
     }
     subscriptions.setBehind(subscriber.node, false)
@@ -133,18 +170,21 @@ extension FanOut {
 
   /// Before an update for ops is encoded: writes what was sent so far, if that and this might be more than an outbox
   /// takes of who does not read. So who is too slow for a large map is seen to be blocked, and misses updates, before
-  /// it has to be let go. All that one rider is shown is less.
-  private mutating func makeRoom(for publication: borrowing Publication) {
+  /// it has to be let go. All that one rider is shown is less. True where it wrote: the arena is empty then.
+  private mutating func makeRoom(for publication: borrowing Publication) -> Bool {
     let bytes = publication.usualBytesForOps
-    if bytes == 0 { return }
-    if areas.unwrittenBytes > 0, areas.unwrittenBytes + bytes > limits.outboxBytesPerSession * 3 / 4 {
+    if bytes == 0 { return false }
+    let writes = areas.unwrittenBytes > 0 && areas.unwrittenBytes + bytes > limits.outboxBytesPerSession * 3 / 4
+    if writes {
       loop.flushEarly()
       areas.unwrittenBytes = 0
     }
     areas.unwrittenBytes += bytes
+    return writes
   }
 
-  private mutating func snapshotFrame(
+  /// What changed in a cell, or a whole one, in the arena: encoded once in a second.
+  private mutating func cellFrame(
     _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding
   ) -> Range<Int> {
     if let known = areas.encoded.frame(publication.number, encoding) {
@@ -163,9 +203,7 @@ extension FanOut {
   func catchUp(_ connection: ConnectionID, _ session: SessionSubscriptions, asking inputs: inout HubInputs) {
     guard areas.hasViews(Int(connection.slot)) else { return }
     var missed: [ChannelHandle] = []
-    subscriptions.forEach(of: session) { channel in
-      if subscriptions.subscriber(of: channel, session)?.isBehind == true { missed.append(channel) }
-    }
+    subscriptions.forEach(of: session) { channel, subscriber in if subscriber.isBehind { missed.append(channel) } }
     if !missed.isEmpty { inputs.append(.areaSnapshots(reference(connection), missed)) }
   }
 }

@@ -45,8 +45,9 @@ struct FanOut: ~Copyable {
     return all
   }
 
-  /// When positions that are held back are due (uptime, ns); nil while there are none.
-  var deadline: Int64? { held.deadline }
+  /// When there is something to go on with (uptime, ns; 0 for at once): positions that are held back, or a tick that
+  /// not all were told of. Nil while there is nothing.
+  var deadline: Int64? { areas.isTelling ? 0 : held.deadline }
 
   // MARK: Publications
 
@@ -123,10 +124,10 @@ struct FanOut: ~Copyable {
     if held.put(delivery) { counted.conflatedByInterval += 1 }
   }
 
-  /// Sends what was held back, if it is due by `now` (uptime, ns).
-  mutating func releaseHeld(by now: Int64) {
-    guard let deadline = held.deadline, now >= deadline else { return }
-    for delivery in held.takeAll() { fanOut(delivery) }
+  /// Sends what was held back, if it is due by `now` (uptime, ns), and tells some more sessions of a tick.
+  mutating func goOn(to now: Int64, in sessions: borrowing SessionTable) {
+    if let deadline = held.deadline, now >= deadline { for delivery in held.takeAll() { fanOut(delivery) } }
+    if areas.isTelling { continueAreaTick(in: sessions) }
   }
 
   /// Something that came, or was due, at a time (uptime, ns) is among the turn's output.
@@ -221,7 +222,9 @@ struct FanOut: ~Copyable {
   /// whether they are still granted (`named`).
   func review(_ session: inout Session, asking inputs: inout HubInputs) {
     let (reference, actor) = (reference(session.connection), session.open.rights.credential.actor)
-    subscriptions.forEach(of: session.open.subscriptions) { inputs.append(.name(reference, actor, $0)) }
+    subscriptions.forEach(of: session.open.subscriptions) { channel, _ in
+      inputs.append(.name(reference, actor, channel))
+    }
   }
 
   /// From here on the session gets what is published on the channel; first how things stand, and what it missed. Gives

@@ -18,7 +18,9 @@ struct Subscriber {
   var connection: ConnectionID
   var node: UInt32
   var encoding: Encoding
-  /// Of an area: it could not be sent all that changed, and waits for the whole cell.
+  /// Of a cell, whose changes come by ticks (`AreaTick`).
+  var isOfCell = false
+  /// Of a cell: it could not be sent all that changed, or has just begun, and waits for the whole cell.
   var isBehind = false
   /// It gets events alone.
   var isEventsOnly = false
@@ -68,9 +70,9 @@ struct SubscriptionTable {
   }
 
   /// Adds a subscription to the session's; false when it is there already. Then `isEventsOnly` replaces what was asked
-  /// for before.
+  /// for before. One to a cell waits for the whole cell first.
   mutating func add(
-    _ connection: ConnectionID, encoding: Encoding, to channel: ChannelHandle, isBehind: Bool = false,
+    _ connection: ConnectionID, encoding: Encoding, to channel: ChannelHandle, isOfCell: Bool = false,
     isEventsOnly: Bool = false, of session: inout SessionSubscriptions
   ) -> Bool {
     if let node = find(channel, session.first) {
@@ -86,7 +88,8 @@ struct SubscriptionTable {
     session.open += 1
     channels[index].append(
       Subscriber(
-        connection: connection, node: node, encoding: encoding, isBehind: isBehind, isEventsOnly: isEventsOnly))
+        connection: connection, node: node, encoding: encoding, isOfCell: isOfCell, isBehind: isOfCell,
+        isEventsOnly: isEventsOnly))
     count += 1
     return true
   }
@@ -128,10 +131,11 @@ struct SubscriptionTable {
   }
 
   /// The channels of a session, in no order.
-  func forEach(of session: SessionSubscriptions, _ body: (ChannelHandle) -> Void) {
+  func forEach(of session: SessionSubscriptions, _ body: (ChannelHandle, Subscriber) -> Void) {
     var node = session.first
     while node != SessionSubscriptions.none {
-      body(ChannelHandle(index: nodes[Int(node)].channel))
+      let (channel, index) = (nodes[Int(node)].channel, nodes[Int(node)].index)
+      body(ChannelHandle(index: channel), channels[Int(channel)][Int(index)])
       node = nodes[Int(node)].next
     }
   }

@@ -1,0 +1,152 @@
+// Who watches areas is told of a tick over several turns, so that nobody else's positions wait for all of them. Clocks
+// are moved by hand, and turns made one by one.
+import HubSystem
+import HubTransport
+import Testing
+
+@testable import HubGateway
+
+/// Control rooms that watch one cell, and a driver in it.
+private final class Stage {
+  static let watchers = 5
+  let clock = HandClock()
+  let hub: HandDrivenHub
+  let driver: HandDrivenPeer
+  private(set) var watchers: [HandDrivenPeer] = []
+  private var messages = 0
+
+  /// Each turn tells one session: what it is sent is a turn's share by itself.
+  init() throws {
+    hub = try HandDrivenHub(clock: clock) {
+      $0.allowsDevelopmentCredentials = true
+      $0.limits.areaBytesPerTurn = 1
+    }
+    driver = try HandDrivenPeer(hub, role: "driver", id: "d1")
+    move(to: 52.5)
+    for number in 0..<Stage.watchers {
+      watchers.append(try HandDrivenPeer(hub, role: "ops", id: "o\(number)"))
+      watch(watchers[number])
+    }
+    tick()
+    settle()
+    for watcher in watchers { try #require(Stage.updates(watcher).count == 1, "the whole cell") }
+  }
+
+  func watch(_ peer: HandDrivenPeer) { send("subscribe", #""channel":"area:u33d8""#, peer) }
+
+  func send(_ type: String, _ payload: String, _ peer: HandDrivenPeer) {
+    messages += 1
+    let time = clock.reading.unixMilliseconds
+    peer.send(
+      HandDrivenPeer.frame(
+        #"{"type":"\#(type)","payload":{\#(payload)},"timestamp":\#(time),"messageId":"m\#(messages)"}"#))
+    peer.ownTurn()
+  }
+
+  func sendFix(at latitude: Double) {
+    let time = clock.reading.unixMilliseconds
+    send("location_update", #""latitude":\#(latitude),"longitude":13.4,"accuracy":5,"timestamp":\#(time)"#, driver)
+  }
+
+  func move(to latitude: Double) {
+    sendFix(at: latitude)
+    driver.turn()
+  }
+
+  /// A second goes by; nobody has had a turn yet.
+  func tick() { clock.advance(milliseconds: 1000) }
+
+  /// One turn of the hub; gives what each watcher has had so far.
+  func turn() -> [Int] {
+    hub.loop.runTurn(timeoutMilliseconds: 0)
+    for watcher in watchers { watcher.ownTurn() }
+    return watchers.map { Stage.updates($0).count }
+  }
+
+  func settle() { for _ in 0..<40 { _ = turn() } }
+
+  static func updates(_ peer: HandDrivenPeer) -> [String] { peer.messages.filter { $0.contains(#""area_update""#) } }
+
+  /// The number of the tick that an update is of.
+  static func tick(_ update: String) throws -> Int {
+    let match = try #require(update.firstMatch(of: /"tick":(\d+)/))
+    return try #require(Int(match.1))
+  }
+}
+
+@Suite struct AreaTickTests {
+  @Test("a turn tells some sessions of a tick, and positions pass between the turns")
+  func shares() throws {
+    let stage = try Stage()
+    let rider = try HandDrivenPeer(stage.hub, role: "ops", id: "follower")
+    stage.send("subscribe", #""channel":"driver:d1""#, rider)
+    rider.turn()
+    stage.move(to: 52.501)
+    stage.tick()
+    var told: [Int] = []
+    while told.last != 2 {
+      told.append(stage.turn().count { $0 == 2 })
+      try #require(told.count < 20)
+    }
+    #expect(told.elementsEqual(told.sorted()) && told.contains(1), "one after the other: \(told)")
+    let before = rider.messages.count
+    stage.sendFix(at: 52.502)
+    let next = stage.turn().count { $0 == 2 }
+    rider.ownTurn()
+    #expect(next == 3, "one more was told")
+    #expect(rider.messages.count > before, "the position did not wait for the others")
+    stage.settle()
+    #expect(stage.turn() == [2, 2, 2, 2, 2])
+  }
+
+  @Test("who begins to watch meanwhile gets the whole cell behind the tick, and none of its changes")
+  func newcomer() throws {
+    let stage = try Stage()
+    let newcomer = try HandDrivenPeer(stage.hub, role: "ops", id: "newcomer")
+    stage.move(to: 52.501)
+    stage.tick()
+    while stage.turn().count(where: { $0 == 2 }) == 0 {}
+    stage.watch(newcomer)
+    var told = 0
+    while Stage.updates(newcomer).isEmpty {
+      #expect(told < Stage.watchers, "it waits no longer than for the last one")
+      told = stage.turn().count { $0 == 2 }
+      newcomer.ownTurn()
+    }
+    #expect(told == Stage.watchers)
+    stage.settle()
+    newcomer.ownTurn()
+    let updates = Stage.updates(newcomer)
+    #expect(updates.count == 1 && updates[0].contains(#""full":true"#), "\(updates)")
+    #expect(updates[0].contains(#""latitude":52.5009"#), "where the filter has it after the move")
+  }
+
+  @Test("a tick that ends before all were told of the one before goes out behind it, to everybody")
+  func late() throws {
+    let stage = try Stage()
+    stage.move(to: 52.501)
+    stage.tick()
+    _ = stage.turn()
+    stage.move(to: 52.502)
+    stage.tick()
+    stage.settle()
+    for watcher in stage.watchers {
+      let ticks = try Stage.updates(watcher).map(Stage.tick)
+      #expect(ticks.count == 3 && ticks == ticks.sorted(), "\(ticks)")
+      #expect(Set(ticks).count == 3)
+    }
+  }
+
+  @Test("a session that goes before its turn leaves the others theirs")
+  func gone() throws {
+    let stage = try Stage()
+    stage.move(to: 52.501)
+    stage.tick()
+    _ = stage.turn()
+    stage.watchers[0].abort()
+    stage.watchers[3].abort()
+    stage.settle()
+    let counts = stage.turn()
+    #expect([1, 2, 4].allSatisfy { counts[$0] == 2 })
+  }
+}
