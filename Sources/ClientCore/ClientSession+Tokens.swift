@@ -49,6 +49,9 @@ final class TokenRenewal {
 }
 
 extension ClientSession {
+  /// The newest token that came, for what else is asked of the hub; nil while there is none.
+  public var newestToken: String? { token }
+
   /// Gives a new token: to the hub at once where a connection stands, else with the next one. Nothing without
   /// `configuration.tokens`.
   public func renew(token new: String, now: Moment) {

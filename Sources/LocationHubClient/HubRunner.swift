@@ -9,6 +9,8 @@ protocol HubRunner: AnyObject, Sendable {
   /// Has `work` done on the client's thread, soon, in order; false where too much waits, or the client has ended.
   @discardableResult
   func submit(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool
+  /// Sends a request beside the socket; `answer` is called once, on any thread.
+  func send(_ post: Post, _ answer: @Sendable @escaping (Result<PostAnswer, HubError>) -> Void)
   /// The client's last word: its thread ends when the connection has.
   func end()
 }
@@ -36,6 +38,12 @@ final class ClientLife: Sendable {
   func submit(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool { runner.submit(work) }
 
   func stop() async { await runner.stop() }
+
+  func send(_ post: Post) async throws(HubError) -> PostAnswer {
+    let answer = Answer<PostAnswer>()
+    runner.send(post) { answer.give($0) }
+    return try await answer.value()
+  }
 }
 
 /// A runner for the system that this is.

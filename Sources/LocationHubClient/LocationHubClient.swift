@@ -5,6 +5,7 @@
 // They are exported one by one, for the others have names that an app has, too (`Notification`, `Channel`).
 // On Linux it runs on this project's own sockets and TLS, on Apple systems on URLSession (HubRunner.swift).
 public import HubMessages
+
 @_exported public import struct HubClientCore.ClientLimits
 @_exported public import struct HubClientCore.MarkerInterpolator
 @_exported public import enum HubClientCore.TokenNeed

@@ -13,26 +13,36 @@
     typealias Work = @Sendable (HubEngine, Moment) -> Void
 
     private let mailbox: Mailbox<Work?>
+    private let trust: TLSClient
 
     init(
       _ configuration: ClientConfiguration, trusting certificates: String?, _ tokens: TokenDesk,
       _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?
     ) throws(HubError) {
-      mailbox = try startClient(configuration, trusting: certificates, tokens, connection, driver: driver)
+      trust = try client(trusting: certificates)
+      mailbox = try startClient(configuration, trust, tokens, connection, driver: driver)
     }
 
     @discardableResult
     func submit(_ work: @escaping Work) -> Bool { mailbox.append(work) }
 
     func end() { _ = mailbox.append(nil) }
+
+    func send(_ post: Post, _ answer: @Sendable @escaping (Result<PostAnswer, HubError>) -> Void) {
+      LoopPost.send(post, trusting: trust, answer)
+    }
   }
 
   /// Starts the client's thread. A function by itself, so that nothing of the caller's goes with it.
   private func startClient(
-    _ configuration: ClientConfiguration, trusting certificates: String?, _ tokens: TokenDesk,
+    _ configuration: ClientConfiguration, _ trust: TLSClient, _ tokens: TokenDesk,
     _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?
   ) throws(HubError) -> Mailbox<LoopRunner.Work?> {
-    let loop = try makeLoop(trusting: certificates)
+    let loop: ClientLoop
+    do throws(SystemError) { loop = try ClientLoop(limits: LoopRunner.loopLimits) } catch {
+      throw HubError(.unreachable, "the client's event loop: \(error)", retry: .later(after: nil))
+    }
+    loop.trust = trust
     let mailbox = Mailbox<LoopRunner.Work?>(capacity: LoopRunner.maximumWork, waking: loop.loop.waker)
     do throws(SystemError) {
       _ = try startThread(name: "hub-client") {
@@ -45,16 +55,11 @@
     return mailbox
   }
 
-  private func makeLoop(trusting certificates: String?) throws(HubError) -> ClientLoop {
-    let loop: ClientLoop
-    do throws(SystemError) { loop = try ClientLoop(limits: LoopRunner.loopLimits) } catch {
-      throw HubError(.unreachable, "the client's event loop: \(error)", retry: .later(after: nil))
-    }
-    guard let certificates else { return loop }
-    do throws(TLSError) { loop.trust = try TLSClient(trusting: Array(certificates.utf8)) } catch {
+  private func client(trusting certificates: String?) throws(HubError) -> TLSClient {
+    guard let certificates else { return .system }
+    do throws(TLSError) { return try TLSClient(trusting: Array(certificates.utf8)) } catch {
       throw HubError(.badValue, "trustedCertificates: \(error)")
     }
-    return loop
   }
 
   /// The client on its thread.

@@ -66,6 +66,23 @@ public final class RiderHub: Sendable {
     return trip
   }
 
+  /// Makes a link by which others follow a trip, its rider's or a control room's.
+  ///
+  /// The client has to have been connected: the link is made with its token. The hub has to be one that signs
+  /// (`--token-sign-key`), else `hub(.notFound)` is thrown.
+  ///
+  /// - Parameters:
+  ///   - trip: a trip that has not ended.
+  ///   - until: when the link ends before its trip does.
+  public func share(_ trip: TripID, until: Timestamp? = nil) async throws(HubError) -> Share {
+    let made = Answer<Post>()
+    let isAsked = runner.submit { engine, _ in
+      made.give(Result { () throws(HubError) in try Post(sharing: trip, until: until, engine.session) })
+    }
+    guard isAsked else { throw .stopped }
+    return try Share(try await runner.send(try await made.value()), until: until)
+  }
+
   /// Waits for the connection, and asks again after a break.
   private func ask(_ query: QueryRequest) async throws(HubError) -> QueryResult {
     let answer = Answer<QueryResult>()

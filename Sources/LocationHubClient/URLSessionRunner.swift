@@ -70,6 +70,35 @@
       }
     }
 
+    func send(_ post: Post, _ answer: @Sendable @escaping (Result<PostAnswer, HubError>) -> Void) {
+      queue.async { [self] in
+        guard let urlSession, !isEnding else { return answer(.failure(.stopped)) }
+        var request = URLRequest(url: url(post.hub, post.target, scheme: "http"))
+        request.httpMethod = "POST"
+        request.httpBody = Data(post.body)
+        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        if let authorization = post.authorization {
+          request.setValue(authorization, forHTTPHeaderField: "Authorization")
+        }
+        urlSession.dataTask(with: request) { body, response, error in
+          guard let response = response as? HTTPURLResponse, let body else {
+            let reason = error.map { "\($0)" } ?? "no answer"
+            return answer(.failure(HubError(.unreachable, reason, retry: .later(after: nil))))
+          }
+          answer(.success(PostAnswer(status: response.statusCode, body: Array(body))))
+        }.resume()
+      }
+    }
+
+    /// `scheme`: without the letter for TLS.
+    private func url(_ hub: HubURL, _ target: String, scheme: String) -> URL {
+      let host = hub.host.contains(":") ? "[\(hub.host)]" : hub.host
+      guard let url = URL(string: "\(scheme)\(hub.isSecure ? "s" : "")://\(host):\(hub.port)\(target)") else {
+        preconditionFailure("a HubURL is a URL")
+      }
+      return url
+    }
+
     // MARK: A turn
 
     private var now: Moment {
@@ -106,11 +135,7 @@
 
     private func open(_ subprotocols: [String], _ authorization: String?) {
       let hub = session.configuration.url
-      let host = hub.host.contains(":") ? "[\(hub.host)]" : hub.host
-      guard let url = URL(string: "\(hub.isSecure ? "wss" : "ws")://\(host):\(hub.port)\(hub.target)") else {
-        preconditionFailure("a HubURL is a URL")
-      }
-      var request = URLRequest(url: url)
+      var request = URLRequest(url: url(hub, hub.target, scheme: "ws"))
       request.setValue(subprotocols.joined(separator: ", "), forHTTPHeaderField: "Sec-WebSocket-Protocol")
       if let authorization { request.setValue(authorization, forHTTPHeaderField: "Authorization") }
       unsent = 0

@@ -63,7 +63,7 @@ extension WebhookEndpoint {
   public static let maximumCount = 16
 }
 
-extension ResponseReader {
+extension ReplyReader {
   /// Bytes of an answer's head and body that are read; where there are more the connection is not used again, and what
   /// its status says holds.
   static let headBytes = 16 << 10

@@ -58,7 +58,7 @@ extension WebhookLoop {
     while let id = webhook.idle.popLast() {
       guard links[id] != nil else { continue }
       links[id]?.attempt = attempt
-      links[id]?.response = ResponseReader()
+      links[id]?.response = ReplyReader()
       links[id]?.isUsed = true
       links[id]?.idleUntil = .max
       (attempt.connection, attempt.isOnUsedConnection) = (id, true)

@@ -40,7 +40,7 @@ public final class WebhookLoop: EventLoopDelegate {
   struct Link {
     let webhook: Webhook
     var attempt: Attempt?
-    var response = ResponseReader()
+    var response = ReplyReader()
     /// Another request went over it before.
     var isUsed = false
     var isConnected = false

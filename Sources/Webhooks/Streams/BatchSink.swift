@@ -18,7 +18,7 @@ final class BatchSink: StreamSink {
   private var isBusy = false
   /// Another request went over the connection before.
   private var isUsed = false
-  private var response = ResponseReader()
+  private var response = ReplyReader()
   private var output = ByteBuffer()
   private var events: [SinkEvent] = []
 
@@ -69,7 +69,7 @@ final class BatchSink: StreamSink {
   }
 
   private func post(_ body: [UInt8], _ id: String, _ now: Moment) {
-    (isBusy, response) = (true, ResponseReader())
+    (isBusy, response) = (true, ReplyReader())
     do throws(KeyError) {
       let signatures = try signer.signatures(id: id, timestamp: now.timestamp, body: body)
       output.append(

@@ -4,11 +4,11 @@ import Testing
 
 @testable import HubWebhooks
 
-@Suite struct ResponseReaderTests {
-  private func read(_ text: String, cutAt cut: Int) throws -> ResponseReader.Progress {
-    var reader = ResponseReader()
+@Suite struct ReplyReaderTests {
+  private func read(_ text: String, cutAt cut: Int) throws -> ReplyReader.Progress {
+    var reader = ReplyReader()
     let bytes = Array(text.utf8)
-    var progress = ResponseReader.Progress.incomplete
+    var progress = ReplyReader.Progress.incomplete
     #expect(reader.isUntouched)
     for part in [bytes[..<cut], bytes[cut...]] where !part.isEmpty {
       progress = try part.withUnsafeBytes { try reader.read($0) }
@@ -19,7 +19,7 @@ import Testing
 
   @Test("The status, Retry-After and whether the connection lives are read, however the bytes come")
   func answers() throws {
-    let answers: [(String, ResponseReader.Progress)] = [
+    let answers: [(String, ReplyReader.Progress)] = [
       ("HTTP/1.1 204 No Content\r\n\r\n", .answered(.status(204), isComplete: true, keepsAlive: true)),
       (
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", .answered(.status(200), isComplete: true, keepsAlive: true)
@@ -49,7 +49,7 @@ import Testing
     for text in ["SSH-2.0-OpenSSH\r\n\r\n", "HTTP/1.1 2000 x\r\n\r\n", endless] {
       #expect(throws: HTTPError.self) { try read(text, cutAt: 3) }
     }
-    #expect(throws: HTTPError.bodyTooLarge(limit: ResponseReader.bodyBytes)) {
+    #expect(throws: HTTPError.bodyTooLarge(limit: ReplyReader.bodyBytes)) {
       try read("HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n", cutAt: 3)
     }
   }

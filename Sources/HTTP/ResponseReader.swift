@@ -1,0 +1,48 @@
+// A client's side of one exchange: the answer, taken off a connection as its bytes come (RFC 9112).
+import HubBytes
+
+/// Reads one response, its body too. `100` and others that precede the final one are passed over (RFC 9110 §15.2).
+public struct ResponseReader: Sendable {
+  /// Nil until it is there.
+  public private(set) var head: ResponseHead?
+  public private(set) var body: [UInt8] = []
+  private var parser = ResponseParser()
+  private var input: [UInt8] = []
+  private var bodyReader: BodyReader?
+  private let limits: HTTPLimits
+
+  public init(limits: HTTPLimits = HTTPLimits()) { self.limits = limits }
+
+  /// Nothing came yet.
+  public var isUntouched: Bool { head == nil && input.isEmpty }
+
+  /// Takes bytes; true once the response is complete. Throws where they are no HTTP/1.1, or beyond a limit: `head` may
+  /// be there then. A body that only the connection's end completes is never complete here.
+  public mutating func read(_ bytes: UnsafeRawBufferPointer) throws(HTTPError) -> Bool {
+    unsafe input.append(contentsOf: bytes)
+    while head == nil {
+      let parsed = try unsafe input.withBytes { (bytes) throws(HTTPError) in
+        unsafe try parser.parse(bytes, limits: limits)
+      }
+      guard case .response(let found, let consumed) = parsed else { return false }
+      input.removeFirst(consumed)
+      if !(100..<200).contains(found.status.code) { head = found }
+    }
+    guard let head else { return false }
+    if bodyReader == nil { bodyReader = try BodyReader(head.framing, limits: limits) }
+    guard var reader = bodyReader else { return false }
+    var new = ByteBuffer()
+    _ = try unsafe input.withBytes { (bytes) throws(HTTPError) in unsafe try reader.read(bytes, into: &new) }
+    input.removeAll(keepingCapacity: true)
+    body += new.array()
+    bodyReader = reader
+    return reader.isComplete
+  }
+}
+
+extension [UInt8] {
+  fileprivate func withBytes<R>(_ body: (UnsafeRawBufferPointer) throws(HTTPError) -> R) throws(HTTPError) -> R {
+    let bytes = unsafe span.bytes
+    return try unsafe bytes.withUnsafeBytes(body)
+  }
+}

@@ -1,0 +1,113 @@
+// A request beside the socket, on Linux: on a connection and a thread of its own, for there are few.
+#if !canImport(Darwin)
+  import HubBytes
+  import HubClientCore
+  import HubClientLoop
+  import HubHTTP
+  import HubSystem
+  import HubTransport
+
+  final class LoopPost: EventLoopDelegate {
+    typealias Result = Swift.Result<PostAnswer, HubError>
+
+    private let loop: EventLoop
+    private let names: NameResolver
+    private let post: Post
+    private let trust: TLSClient
+    private let answer: @Sendable (Result) -> Void
+    private var untried: [SocketAddress] = []
+    private var connection = ConnectionID.none
+    private var response = ResponseReader(limits: HTTPLimits(bodyBytes: LoopPost.answerBytes))
+    private var isOver = false
+
+    /// Calls `answer` once, on another thread.
+    static func send(_ post: Post, trusting trust: TLSClient, _ answer: @Sendable @escaping (Result) -> Void) {
+      do throws(SystemError) {
+        _ = try startThread(name: "hub-post") {
+          do throws(SystemError) {
+            try LoopPost(post, trust, answer).run()
+          } catch {
+            answer(.failure(HubError(.unreachable, "an event loop: \(error)", retry: .later(after: nil))))
+          }
+        }
+      } catch {
+        answer(.failure(HubError(.unreachable, "a thread: \(error)", retry: .later(after: nil))))
+      }
+    }
+
+    private init(_ post: Post, _ trust: TLSClient, _ answer: @Sendable @escaping (Result) -> Void) throws(SystemError) {
+      loop = try EventLoop(limits: LoopRunner.loopLimits)
+      names = NameResolver(capacity: 1, waking: loop.waker)
+      (self.post, self.trust, self.answer) = (post, trust, answer)
+    }
+
+    private func run() {
+      loop.delegate = self
+      loop.setLoopTimer(at: loop.now.uptimeNanoseconds + nanoseconds(LoopPost.seconds))
+      if let address = post.hub.address {
+        untried = [address]
+        connect("")
+      } else if !names.ask(.init(client: 0, attempt: 0, host: post.hub.host, port: post.hub.port)) {
+        end("\(post.hub.host) cannot be looked up")
+      }
+      if !isOver { loop.run() }
+    }
+
+    /// Tries the next address.
+    private func connect(_ reason: String) {
+      guard !untried.isEmpty else { return end(reason) }
+      do throws(SystemError) {
+        let tls = post.hub.isSecure ? TLSPeer(trust, name: post.hub.host) : nil
+        connection = try loop.connect(untried.removeFirst(), tls: tls)
+        let start = loop.arena.count
+        loop.arena.append(post.bytes)
+        loop.send(start..<loop.arena.count, to: connection)
+      } catch {
+        connect("\(error)")
+      }
+    }
+
+    func woken() {
+      for found in names.takeAnswers() {
+        switch found.result {
+        case .success(let addresses):
+          untried = addresses
+          connect("\(post.hub.host) has no address")
+        case .failure(let error): end("\(post.hub.host): \(error.text)")
+        }
+      }
+    }
+
+    func connected(_ id: ConnectionID) {}
+
+    func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
+      do throws(HTTPError) {
+        guard try unsafe response.read(UnsafeRawBufferPointer(bytes)), let head = response.head else { return }
+        end(.success(PostAnswer(status: Int(head.status.code), body: response.body)))
+      } catch {
+        end("the answer is no HTTP: \(error)")
+      }
+    }
+
+    func overflowed(_ id: ConnectionID) { loop.abort(id) }
+
+    func closed(_ id: ConnectionID, _ cause: CloseCause) {
+      guard id == connection else { return }
+      // What was heard may have been done: only an address that nobody answers at gives way to the next.
+      if case .connectFailed = cause { connect("\(cause)") } else { end("the connection ended: \(cause)") }
+    }
+
+    func loopTimerFired() { end("no answer within \(Int(LoopPost.seconds)) s") }
+
+    private func end(_ reason: String) {
+      end(.failure(HubError(.unreachable, "\(post.hub): \(reason)", retry: .later(after: nil))))
+    }
+
+    private func end(_ result: Result) {
+      guard !isOver else { return }
+      isOver = true
+      answer(result)
+      loop.stop()
+    }
+  }
+#endif
