@@ -36,7 +36,8 @@ public struct ClientLimits: Sendable, Equatable {
 
   // MARK: Connecting
 
-  /// For TCP, the handshake and `connected` together. Past it the attempt has failed.
+  /// For TCP, the handshake and `connected` together, and for a request beside the socket until its answer is there.
+  /// Past it the attempt has failed.
   public var handshakeSeconds = 10.0
   /// For the closing handshake. Past it TCP is cut off.
   public var closingSeconds = 2.0

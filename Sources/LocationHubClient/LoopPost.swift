@@ -43,7 +43,7 @@
 
     private func run() {
       loop.delegate = self
-      loop.setLoopTimer(at: loop.now.uptimeNanoseconds + nanoseconds(LoopPost.seconds))
+      loop.setLoopTimer(at: loop.now.uptimeNanoseconds + nanoseconds(post.seconds))
       if let address = post.hub.address {
         untried = [address]
         connect("")
@@ -97,7 +97,7 @@
       if case .connectFailed = cause { connect("\(cause)") } else { end("the connection ended: \(cause)") }
     }
 
-    func loopTimerFired() { end("no answer within \(Int(LoopPost.seconds)) s") }
+    func loopTimerFired() { end("no answer within \(post.seconds) s") }
 
     private func end(_ reason: String) {
       end(.failure(HubError(.unreachable, "\(post.hub): \(reason)", retry: .later(after: nil))))

@@ -19,7 +19,5 @@
   extension LoopPost {
     /// Bytes of an answer's body. Past it the question fails.
     static let answerBytes = 64 * 1024
-    /// Seconds until an answer has to be there.
-    static let seconds = 20.0
   }
 #endif

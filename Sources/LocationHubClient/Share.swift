@@ -23,6 +23,8 @@ struct Post: Sendable {
   let target: String
   let authorization: String?
   let body: [UInt8]
+  /// Until the answer has to be there.
+  let seconds: Double
 
   /// In the form of HTTP/1.1, on a connection that ends with the answer.
   var bytes: [UInt8] {
@@ -57,7 +59,8 @@ extension Post {
     body.append("}")
     self.init(
       hub: hub, target: "\(path.dropLast(HubURL.defaultPath.count))/v1/trips/\(trip)/shares\(query)",
-      authorization: token.map { "Bearer \($0)" }, body: body.array())
+      authorization: token.map { "Bearer \($0)" }, body: body.array(),
+      seconds: session.configuration.limits.handshakeSeconds)
   }
 
   private static func split(_ target: String) -> (path: Substring, query: Substring) {

@@ -75,6 +75,7 @@
         guard let urlSession, !isEnding else { return answer(.failure(.stopped)) }
         var request = URLRequest(url: url(post.hub, post.target, scheme: "http"))
         request.httpMethod = "POST"
+        request.timeoutInterval = post.seconds
         request.httpBody = Data(post.body)
         request.setValue("application/json", forHTTPHeaderField: "Content-Type")
         if let authorization = post.authorization {

@@ -1,9 +1,12 @@
 // Links to a trip, made by the client and followed by another one.
 import Foundation
 import FoundationNetworking
+import HubBytes
 import HubGateway
 import HubMessages
+import HubSystem
 import HubTokens
+import HubTransport
 import LocationHubClient
 import Testing
 
@@ -92,5 +95,67 @@ import Testing
       #expect(error.code == .unreachable && error.explanation.contains("127.0.0.1"))
     }
     for client in [stranger, past, rider] { await client.stop() }
+  }
+
+  @Test(
+    "what answers in place of a hub is named, and nothing waits for it",
+    arguments: [
+      (nil, "no answer within"),
+      ("HTTP/1.1 201 Created\r\nContent-Length: 99999\r\n\r\n", "no HTTP"),
+      ("HTTP/1.1 201 Created\r\nContent-Length: 20\r\n\r\n", "no answer within"),
+      ("HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}", "something else"),
+      ("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\noops", "HTTP 502"),
+      ("SSH-2.0-OpenSSH\r\n\r\n", "no HTTP"),
+    ])
+  func others(answer: String?, expected: String) async throws {
+    let server = try OneAnswer(answer)
+    var options = HubOptions()
+    options.limits.handshakeSeconds = 0.3
+    let rider = try RiderHub(
+      "ws://127.0.0.1:\(server.port)", tokens: .development(.rider, "r1"), options: options)
+    do throws(HubError) {
+      _ = try await rider.share("T1")
+      Issue.record("that was no share")
+    } catch {
+      #expect(error.explanation.contains(expected), "\(error)")
+    }
+  }
+}
+
+/// Says the same to whoever says anything, on a thread of its own, until it is let go.
+private final class OneAnswer: Sendable {
+  let port: UInt16
+  private let waker: Waker
+
+  init(_ answer: String?) throws { (port, waker) = try OneAnswer.start(answer) }
+
+  deinit { waker.wake() }
+
+  private static func start(_ answer: String?) throws -> (UInt16, Waker) {
+    let loop = try EventLoop()
+    let port = try loop.listen(try #require(SocketAddress(host: "127.0.0.1", port: 0))).port
+    let waker = loop.waker
+    _ = try startThread(name: "one-answer") {
+      let speaker = Speaker(loop, answer)
+      loop.delegate = speaker
+      loop.run()
+    }
+    return (port, waker)
+  }
+
+  private final class Speaker: EventLoopDelegate {
+    private let loop: EventLoop
+    private let answer: String?
+    init(_ loop: EventLoop, _ answer: String?) { (self.loop, self.answer) = (loop, answer) }
+    func connected(_ id: ConnectionID) {}
+    func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
+      guard let answer else { return }
+      let start = loop.arena.count
+      loop.arena.append(Array(answer.utf8))
+      loop.send(start..<loop.arena.count, to: id)
+    }
+    func overflowed(_ id: ConnectionID) {}
+    func closed(_ id: ConnectionID, _ cause: CloseCause) {}
+    func woken() { loop.stop() }
   }
 }
