@@ -76,6 +76,22 @@ import Testing
     #expect(scene.takeEvents() == ["3"])
   }
 
+  @Test("One whose definition the disk does not let go is not deleted, and goes on")
+  func refusingDisk() throws {
+    let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
+    defer { scene.remove() }
+    _ = scene.ask(.put(try definition()))
+    try scene.holdDefinition(of: "orders")
+    guard case .failed(let reason) = try fault(scene.ask(.delete("orders"))) else {
+      Issue.record("the disk did not refuse")
+      return
+    }
+    #expect(reason.hasPrefix("cannot remove it: "))
+    try scene.publish()
+    #expect(scene.takeEvents() == ["1"])
+    #expect(try report(scene.ask(.show("orders"))).state == .on)
+  }
+
   @Test("Only what the operator allows may be set, and one that is allowed no more delivers nothing")
   func allowed() throws {
     let scene = try LoopScene(allowed: ["http://127.0.0.1:9/in/"])

@@ -81,6 +81,13 @@ final class LoopScene {
     }
   }
 
+  /// Puts a folder in the place of a webhook's definition: nothing can remove it as a file.
+  func holdDefinition(of name: String) throws {
+    let path = directory + "/webhooks/\(name)\(WebhookDefinition.suffix)"
+    try FileManager.default.removeItem(atPath: path)
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+  }
+
   /// The ids of events by their titles, and the signatures of each request.
   private(set) var ids: [String: String] = [:]
   private(set) var signatures: [[Substring]] = []
