@@ -65,7 +65,8 @@ let package = Package(
     hub(
       "Cluster",
       [
-        "HubBackplane", "HubRuntime", "HubCore", "HubTransport", "HubSystem", "HubMessages", "HubBytes", "CHubOpenSSL",
+        "HubBackplane", "HubRuntime", "HubCore", "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes",
+        "CHubOpenSSL",
       ]),
 
     // What drives a hub: its turns, its journal, its outlets.

@@ -15,6 +15,11 @@ public struct ClusterCounters: Sendable, Equatable {
   public var statesConflated: UInt64 = 0
   /// Publications of other hubs that sessions of this hub got.
   public var relayed: UInt64 = 0
+  /// Drivers in cells that were told to other hubs, and by them, each as often as something of it changed.
+  public var areaDriversOut: UInt64 = 0
+  public var areaDriversIn: UInt64 = 0
+  /// Cells that another hub asked for and this one has no room for.
+  public var cellsRefused: UInt64 = 0
   /// Moves and changes of trips that another hub has, and went there.
   public var forwarded: UInt64 = 0
   /// Questions that were put to all hubs, and those that were answered without a hub that was too slow.
@@ -34,8 +39,11 @@ public struct ClusterCounters: Sendable, Equatable {
   public var follows = 0
   public var followed = 0
   public var pending = 0
+  /// Cells that all other hubs are asked for, and those that others watch here, counted for each.
+  public var cellsAsked = 0
+  public var cellsWatched = 0
   public var unclaimed = 0
-  /// For all peers: bytes of control records and states that the bus has not taken.
+  /// For all peers: bytes of control records and areas, and states, that the bus has not taken.
   public var waitingBytes = 0
   public var waitingStates = 0
   public var isBusUp = false

@@ -14,6 +14,11 @@ public struct ClusterLimits: Sendable, Equatable {
   /// States for one peer that wait for the bus; a newer one takes the place of an older one of the same channel and
   /// driver. Past it all are dropped, and the peer notices the gap.
   public var waitingStates = 65_536
+  /// Bytes of what is told of areas that wait for the bus. Past it all states are dropped, and the peer notices the
+  /// gap.
+  public var waitingAreaBytes = 4 * 1024 * 1024
+  /// Drivers in one record about an area.
+  public var driversPerRecord = 250
 
   // MARK: Tables
 
@@ -26,9 +31,11 @@ public struct ClusterLimits: Sendable, Equatable {
   public var pending = 16_384
   /// Questions of one peer that this hub has not answered. Past it: refused, and the peer asks again.
   public var asksPerPeer = 8192
+  /// Cells of this hub that one peer watches. Past it: not told of, and asked for again by who wants them.
+  public var cellsPerPeer = 16_384
   /// Trips and drivers of this hub that are written to the ledger in one turn.
   public var claimsPerTurn = 256
-  /// Channels that are asked for anew in one turn, after a gap.
+  /// Channels that are asked for anew in one turn, after a gap; as many cells.
   public var resumesPerTurn = 512
   /// Revocations in one record, of those that a peer is told all together; as many in a turn.
   public var revocationsPerRecord = 1000
@@ -44,6 +51,8 @@ public struct ClusterLimits: Sendable, Equatable {
   /// Without another frame, a peer hears this hub so often; one that is not heard so long is silent.
   public var aliveTime: Int64 = 250_000_000
   public var silence: Int64 = 1_000_000_000
+  /// A hub that is not heard so long has its drivers taken from the maps here.
+  public var guestTime: Int64 = 2_000_000_000
   /// From one attempt at an answer to the next, and how many there are. Past it `service unavailable`: the session asks
   /// again.
   public var answerTime: Int64 = 1_000_000_000

@@ -51,6 +51,7 @@ extension ClusterNode {
     if !peers[index].isMember {  // it knows this hub before this one has read of it
       peers[index].isMember = true
       sendRevocations(to: index)
+      askForAll(index)
       notices.append(.peerJoined(head.from, incarnation: head.fromIncarnation))
     }
     while !reader.isAtEnd { try take(try reader.record(), from: index) }
@@ -74,7 +75,10 @@ extension ClusterNode {
   private mutating func take(_ record: FrameRecord, from index: Int) throws(FrameError) {
     var reader = FrameReader(record.body)
     switch record.kind {
-    case .alive: break
+    case .alive:
+      if reader.isAtEnd { return }
+      let missed = peers[index].note(told: try reader.varint(), .state)
+      if missed > 0 { noteGap(index, .state, missed) }
     case .subscribe:
       var ahead = reader
       let token = try ahead.varint()
@@ -111,6 +115,9 @@ extension ClusterNode {
     case .question: try take(question: &reader, from: index)
     case .found: try take(found: &reader, from: index)
     case .revoked: try take(revoked: &reader)
+    case .watch: try take(watch: &reader, from: index)
+    case .unwatch: try take(unwatch: &reader, from: index)
+    case .area: try take(area: &reader, from: index)
     case .begun: inputs.append(.cluster(.begunElsewhere(try reader.channel())))
     }
   }
@@ -133,6 +140,10 @@ extension ClusterNode {
     case .delivery(let delivery): publish(delivery)
     case .subscribed(let session, let handle, let answer, let missed, let isParty):
       answered(session, handle, answer, missed, isParty: isParty)
+    case .watching(let session, _, let handles): watches(session, handles)
+    case .areaSnapshot(let session, let handle, let parts): tell(session, handle, whole: parts)
+    case .areaUpdate(let handle, let publication): tell(handle, publication)
+    case .areaTickEnded: endAreaTick()
     case .subscriptionRefused(let session, let error): refused(session, error)
     case .channelEnded(let handle, let channel, let reason): end(handle, channel, .ended, reason)
     case .shareEnded(let handle, let channel, let id): endRight(handle, channel, .shareEnded, id)
@@ -145,8 +156,8 @@ extension ClusterNode {
     case .revoked(let change): take(change)
     case .credentials(_, let answer): take(answer)
     // Only who has a session gets these, and this outlet has none.
-    case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded, .viewEnded, .unsubscribed, .named, .admitted,
-      .conflict, .full, .replaced, .trips, .notified, .fences, .channelRestarted:
+    case .viewEnded, .unsubscribed, .named, .admitted, .conflict, .full, .replaced, .trips, .notified, .fences,
+      .channelRestarted:
       break
     }
   }
@@ -162,6 +173,8 @@ extension ClusterNode {
     case .follow(let channel, let point): follow(channel, from: point)
     case .unfollowed(let channel): unfollow(channel)
     case .moved(let handle, let channel): end(handle, channel, .moved, nil)
+    case .watched(let cell): watch(cell)
+    case .unwatched(let cell): unwatch(cell)
     }
   }
 }

@@ -83,6 +83,7 @@ public struct ClusterNode: ~Copyable {
   var forwarding = Forwarding()
   var asking = Asking()
   var revoking = Revoking()
+  var watching = Watching()
   public internal(set) var counters = ClusterCounters()
   var notices: [ClusterNotice] = []
   /// When a refused frame may be told of again (uptime, ns).
@@ -114,6 +115,7 @@ public struct ClusterNode: ~Copyable {
     retryForwarding()
     endOverdueQuestions()
     restartPeers()
+    askForAreas()
     askForRevocations()
     keepAlive()
   }
@@ -163,7 +165,7 @@ public struct ClusterNode: ~Copyable {
       peers[index].dropAll()
       counters.overflows += 1
     }
-    if peers[index].states.count > limits.waitingStates {
+    if peers[index].states.count > limits.waitingStates || peers[index].areaBytes > limits.waitingAreaBytes {
       peers[index].dropStates()
       counters.overflows += 1
     }
@@ -176,7 +178,9 @@ public struct ClusterNode: ~Copyable {
     counters.followed = peers.reduce(0) { $0 + $1.interest.count }
     counters.pending = following.pendingCount + forwarding.pending.count + asking.pending.count
     counters.unclaimed = owning.unclaimedCount
-    counters.waitingBytes = peers.reduce(0) { $0 + $1.controlBytes }
+    counters.waitingBytes = peers.reduce(0) { $0 + $1.controlBytes + $1.areaBytes }
+    counters.cellsAsked = watching.asked.count
+    counters.cellsWatched = peers.reduce(0) { $0 + $1.watched.count }
     counters.waitingStates = peers.reduce(0) { $0 + $1.states.count }
     counters.isLedgerUp = isLedgerUp
   }
@@ -227,6 +231,7 @@ public struct ClusterNode: ~Copyable {
       guard !peers[index].isMember else { continue }
       peers[index].isMember = true
       sendRevocations(to: index)
+      askForAll(index)
       peers[index].heard = now.uptime
       notices.append(.peerJoined(member.name, incarnation: member.incarnation))
     }
@@ -243,6 +248,7 @@ public struct ClusterNode: ~Copyable {
   /// A peer's process is another one than before: all that was agreed with that is void.
   mutating func begin(_ index: Int, _ incarnation: UInt64) {
     releaseInterest(of: index)
+    loseAreas(of: index)
     peers[index].begin(incarnation)
     peers[index].wantsRestart = true
     sendRevocations(to: index)
@@ -256,8 +262,13 @@ public struct ClusterNode: ~Copyable {
         peers[index].isSilent = isSilent
         notices.append(isSilent ? .peerSilent(peers[index].name) : .peerHeard(peers[index].name))
       }
-      if now.uptime - peers[index].told >= limits.aliveTime, !peers[index].hasOutput {
-        peers[index].append(.alive, limits)
+      // Who watches areas has to notice that the last frame of states is missing, whatever else goes there.
+      let isQuiet = now.uptime - peers[index].told >= limits.aliveTime && !peers[index].hasOutput
+      let isDue = !peers[index].watched.isEmpty && now.uptime - peers[index].toldAlive >= limits.aliveTime
+      if isQuiet || isDue {
+        peers[index].toldAlive = now.uptime
+        let number = peers[index].stateNumber
+        peers[index].append(.alive, limits) { $0.append(varint: number) }
       }
     }
   }

@@ -255,6 +255,7 @@ extension ClusterNode {
     peers[index].restarted = now.uptime
     counters.restarts += 1
     peers[index].append(.restart, limits)
+    askForAll(index)
     repeatEnded(to: index)
     peers[index].resumes = following.follows.filter { $0.value.peer == index && $0.value.hasSessions }.map(\.key)
     for token in following.follows.values.lazy.filter({ $0.peer == index }).flatMap(\.questions) { ask(index, token) }

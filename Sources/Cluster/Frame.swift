@@ -60,6 +60,9 @@ enum RecordKind: UInt8, CaseIterable {
   case question = 19
   case found = 20
   case revoked = 21
+  case watch = 22
+  case unwatch = 23
+  case area = 24
 }
 
 /// A record as it lies in a frame.

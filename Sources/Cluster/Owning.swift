@@ -257,8 +257,7 @@ extension ClusterNode {
     } else {
       let (request, messageID) = try reader.subscribe()
       input = SubscribeInput(
-        session: session, actor: Actor(role: .ops, id: Identifier("cluster") ?? Identifier(checked: InlineText())),
-        messageID: messageID, request: request, grant: .granted)
+        session: session, actor: .cluster, messageID: messageID, request: request, grant: .granted)
     }
     let channel = input.request.channel
     guard ClusterNode.ledgerKey(channel) != nil else { throw .message }
@@ -310,6 +309,7 @@ extension ClusterNode {
 
   mutating func refused(_ session: SessionRef, _ error: ErrorReply) {
     guard let (ask, isCurrent) = asker(session), isCurrent, let channel = ask.channel else { return }
+    if case .area(let cell) = channel { return refusedWatching(cell, by: ask.peer) }
     refuse(ask.peer, ask.token, channel, error)
   }
 
@@ -346,6 +346,7 @@ extension ClusterNode {
   mutating func releaseInterest(of index: Int) {
     for binding in peers[index].interest.values { release(index, binding.handle) }
     peers[index].interest.removeAll()
+    endWatching(by: index)
     peers[index].asks = 0
   }
 

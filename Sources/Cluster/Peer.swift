@@ -6,6 +6,7 @@
 import HubBackplane
 import HubBytes
 import HubCore
+import HubGeo
 import HubMessages
 
 /// A position or an ETA on its way to a peer.
@@ -31,6 +32,7 @@ final class Peer {
   /// When it was heard, and told something, last (uptime, ns).
   var heard: Int64 = 0
   private(set) var told: Int64 = 0
+  var toldAlive: Int64 = 0
   /// When all channels were asked for anew, and whether they are to be again.
   var restarted = Int64.min / 2
   var wantsRestart = false
@@ -39,9 +41,16 @@ final class Peer {
 
   // What comes from there: the newest number of each lane, and what its messages' short names mean.
   private var seen: [UInt64] = [0, 0]
+  private var toldNumber: UInt64 = 0
   var reader = BinaryServerReader()
 
-  // What it follows here.
+  // Cells that it was asked for and that are to be, and whether it has told of drivers.
+  var areas: [GeohashCell: AskedCell] = [:]
+  var areaQueue: [GeohashCell] = []
+  var hasGuests = false
+
+  // What it follows here, and watches.
+  var watched: [GeohashCell: WatchedCell] = [:]
   var interest: [Channel: Binding] = [:]
   private var lastBinding: UInt32 = 0
   var asks = 0
@@ -53,6 +62,9 @@ final class Peer {
   private var open = ByteBuffer()
   private(set) var states: [StateRecord] = []
   private var newest: [UInt64: Int] = [:]
+  private var areaRecords: [[UInt8]] = []
+  private(set) var areaBytes = 0
+  private var departures: [[UInt8]] = []
 
   init(name: String, now: Int64) {
     self.name = name
@@ -77,16 +89,30 @@ final class Peer {
     return number == last + 1 ? .next : .gap(number - last - 1)
   }
 
+  /// Takes the newest number of a lane as its sender says it; one that it said before should have come by now. Gives
+  /// how many have not.
+  func note(told number: UInt64, _ lane: Lane) -> UInt64 {
+    defer { toldNumber = number }
+    let last = seen[Int(lane.rawValue)]
+    guard toldNumber > last else { return 0 }
+    seen[Int(lane.rawValue)] = toldNumber
+    return toldNumber - last
+  }
+
   /// Another process has its name: nothing of the one before counts.
   func begin(_ incarnation: UInt64) {
     dropAll()
     self.incarnation = incarnation
     seen = [0, 0]
     numbers = [0, 0]
+    toldNumber = 0
     reader = BinaryServerReader()
   }
 
   // MARK: What goes
+
+  /// The number of the last frame of states, which who gets few of them notices by that a last one is missing.
+  var stateNumber: UInt64 { numbers[Int(Lane.state.rawValue)] }
 
   func nextBinding() -> UInt32 {
     lastBinding += 1
@@ -115,7 +141,23 @@ final class Peer {
     states.append(state)
   }
 
-  var hasOutput: Bool { !open.isEmpty || !control.isEmpty || !states.isEmpty }
+  /// What is told of an area, in order.
+  func append(area record: [UInt8]) {
+    areaRecords.append(record)
+    areaBytes += record.count
+  }
+
+  /// Who left a cell, to be told at the end of the tick.
+  func append(departure record: [UInt8]) { departures.append(record) }
+
+  func takeDepartures() -> [[UInt8]] {
+    defer { dropDepartures() }
+    return departures
+  }
+
+  func dropDepartures() { departures.removeAll() }
+
+  var hasOutput: Bool { !open.isEmpty || !control.isEmpty || !states.isEmpty || !areaRecords.isEmpty }
 
   /// Forgets all that waits; a number of each lane is left out, so that the peer notices.
   func dropAll() {
@@ -129,6 +171,8 @@ final class Peer {
   func dropStates() {
     states.removeAll(keepingCapacity: states.capacity <= 4096)
     newest.removeAll(keepingCapacity: true)
+    areaRecords.removeAll()
+    areaBytes = 0
     numbers[Int(Lane.state.rawValue)] += 1
   }
 
@@ -146,7 +190,26 @@ final class Peer {
     control.removeFirst(sent)
     frames += sent
     frames += flushStates(limits, send)
+    frames += flushAreas(limits, send)
     if frames > 0 { told = now }
+    return frames
+  }
+
+  private func flushAreas(_ limits: ClusterLimits, _ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
+    var (taken, frames) = (0, 0)
+    while taken < areaRecords.count {
+      var (records, next) = ([UInt8](), taken)
+      while next < areaRecords.count, records.count < limits.frameBytes {
+        records += areaRecords[next]
+        next += 1
+      }
+      guard send(.state, numbers[1] + 1, records) else { break }
+      numbers[1] += 1
+      frames += 1
+      areaBytes -= records.count
+      taken = next
+    }
+    areaRecords.removeFirst(taken)
     return frames
   }
 

@@ -103,6 +103,11 @@ public struct HubLimits: Sendable, Equatable {
   static let blocksPerView = 64
   /// Cells watched at once, counted for each audience. At it `subscribe` is refused with `rate_limited`.
   public var areas = 65_536
+  /// Drivers of other hubs of the cluster in cells that are watched here, some 400 bytes each. At it a further one is
+  /// not shown here until there is room and it moves.
+  public var guests = 250_000
+  /// Parts of the map that are being gone through for guests that are to go. Past it the oldest is done at once.
+  static let guestSweeps = 1024
   /// Drivers that a cell shows ops. Of more, `more` says how many there are besides.
   public static let opsDriversPerCell = 5000
   /// Drivers that one turn looks at, names or lets go for areas: some 100 µs where all of them are far from each other
@@ -209,7 +214,7 @@ public struct HubLimits: Sendable, Equatable {
     precondition((1...DriverSearch.maximumLimit).contains(queryHits) && queryBudget.candidates >= queryHits)
     precondition(queries >= 1 && queriesPerSession >= 1 && queriesPerIdentity.isValid)
     precondition(offers >= 1 && offersPerIdentity.isValid && offerBudget.cells > 0 && offerBudget.candidates > 0)
-    precondition(areas >= 1 && areaDriversPerTurn >= 1)
+    precondition(areas >= 1 && areaDriversPerTurn >= 1 && guests >= 1)
     precondition(fences >= 1 && fencesPerCell >= 1 && fencesPerDriver >= 1 && pairsPerDriver >= 1)
     precondition(fencePositions >= DriverSearch.maximumPositions, "one fence must fit")
     precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
@@ -232,6 +237,8 @@ public struct HubTimings: Sendable, Equatable {
   var longestSilenceOfSenders: Double { max(longestSendingSilence, staleSamplingIntervals * deviceInterval) }
   /// Ops' areas go on showing a driver that is offline for so long after its last fix.
   public var offlineShown = 3600.0
+  /// Areas go on showing a driver that has gone to another hub of the cluster for so long, or until that tells of it.
+  public var handover = 3.0
   /// Live positions of an ended trip go on for this long.
   public var tripGrace = 60.0
   /// An ended trip's events may be recovered for this long; a driver that is gone is forgotten after it. A trip without

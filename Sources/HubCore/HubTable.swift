@@ -4,7 +4,8 @@ public import HubMessages
 
 /// A table of the hub that has a limit as a whole (`HubLimits`).
 public enum HubTable: UInt8, Sendable, CaseIterable {
-  case drivers, trips, channels, events, eventContents, profiles, areas, queries, tripLists, driverLists, routePoints
+  case drivers, trips, channels, events, eventContents, profiles, areas, guests, queries, tripLists, driverLists,
+    routePoints
   case offers
   case fences, fencePositions, roamingFences, fenceStays, fencePairs
   case fixTimes, missedFixes, waitingFixes, waitingResumes
@@ -20,6 +21,7 @@ public enum HubTable: UInt8, Sendable, CaseIterable {
     case .eventContents: "event_contents_bytes"
     case .profiles: "profiles"
     case .areas: "areas"
+    case .guests: "guests"
     case .queries: "queries"
     case .tripLists: "trip_lists"
     case .driverLists: "driver_lists"
@@ -117,6 +119,7 @@ extension HubLimits {
     case .eventContents: eventContentBytes
     case .profiles: profiles
     case .areas: areas
+    case .guests: guests
     case .queries: queries
     case .tripLists: tripLists
     case .driverLists: driverLists

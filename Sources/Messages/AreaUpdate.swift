@@ -44,6 +44,8 @@ public struct AreaUpdate: Sendable, Equatable {
     public var vehicleType: InlineText?
     /// False for a driver that is offline and was where it is shown when it was heard of last.
     public var isOnline = true
+    /// When its last trip ended (ms since 1970; 0 for none): for other hubs of a cluster, in no message.
+    public var lastTripEnded: Int64 = 0
 
     public init(tripID: Identifier?, accuracy: Double, confidence: Confidence, vehicleType: InlineText?) {
       self.tripID = tripID

@@ -34,6 +34,34 @@ def engine_command(port, *words):
         return link.recv(1 << 20)
 
 
+class Map:
+    """The drivers that a part of the map shows, by the rules of protocol/areas.md."""
+
+    def __init__(self):
+        self.drivers = {}  # by id: (cell, update of the driver)
+        self.counts = {}   # by cell: how many drivers
+
+    def take(self, kind, payload):
+        if kind == "counts_update":
+            cells = {cell["cell"]: cell for cell in payload["cells"]}
+            if payload["full"]:
+                block = payload["channel"].split(":")[1].split("/")[0]
+                self.counts = {name: n for name, n in self.counts.items() if not name.startswith(block)}
+            for name, cell in cells.items():
+                self.counts[name] = sum(value for value in cell.values() if isinstance(value, int))
+            return
+        cell = payload["cell"]
+        gone = list(payload["left"])
+        if payload["full"]:
+            named = {driver["driverId"] for driver in payload["drivers"]}
+            gone += [name for name, (shown, _) in self.drivers.items() if shown == cell and name not in named]
+        for driver in payload["drivers"]:
+            self.drivers[driver["driverId"]] = (cell, driver)
+        for name in gone:
+            if name in self.drivers and self.drivers[name][0] == cell:
+                del self.drivers[name]
+
+
 class Client:
     """One session; reads all the time and keeps what came."""
 
@@ -43,6 +71,7 @@ class Client:
         self.positions = {}  # by channel: (received, timestamp of the fix)
         self.points = {}  # by channel: [epoch, newest number]
         self.faults, self.errors, self.restarts, self.events = [], [], 0, 0
+        self.map = Map()
 
     async def open(self):
         self.socket = await websockets.connect(
@@ -82,6 +111,8 @@ class Client:
                 if payload["sequence"] != point[1] + 1:
                     self.faults.append(f"{channel}: event {payload['sequence']} behind {point[1]}")
                 point[1] = payload["sequence"]
+            case "area_update" | "counts_update":
+                self.map.take(message["type"], payload)
             case "error":
                 self.errors.append(payload)
 
@@ -235,6 +266,62 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         before = hub.figure("cluster_states_out_total")
         await self.world.drive(1)
         self.assertEqual(hub.figure("cluster_states_out_total"), before)
+
+    async def test_a_map_shows_the_drivers_of_all_hubs(self):
+        hubs, drivers = self.cluster.hubs, {f"driver-{name}" for name in NAMES}
+        maps = {name: await Client(hub, "ops", f"map-{name}").open() for name, hub in hubs.items()}
+        riders = {name: await Client(hub, "rider", f"rider-{name}").open() for name, hub in hubs.items()}
+        counters = await Client(hubs["hub-a"], "ops", "counts").open()
+        for client in maps.values():
+            await client.subscribe("box:11.4,48.01,11.6,48.2")
+        for client in riders.values():
+            await client.subscribe("nearby:48.1,11.5,2000")
+        await counters.subscribe("counts:11.4,48.01,11.6,48.2")
+        # Those of the world are on trips, which riders do not see on maps; this one is free.
+        free = await Client(hubs["hub-b"], "driver", "free").open()
+
+        async def each(step):
+            await free.fix(step)
+
+        await self.world.drive(4, each)
+        late = []
+        for client in maps.values():
+            self.assertEqual(set(client.map.drivers), drivers | {"free"})
+            late += [time.time() - driver["timestamp"] / 1000 for _, driver in client.map.drivers.values()]
+        self.assertLess(max(late), 3)
+        print(f"\n  places on maps of all hubs are {statistics.median(late):.1f} s old, {max(late):.1f} s at most")
+        for client in riders.values():
+            self.assertEqual(len(client.map.drivers), 1)
+            self.assertNotIn("free", client.map.drivers)
+        self.assertEqual(sum(counters.map.counts.values()), 4)
+        # To another hub: it is on each map once, and goes on.
+        moved = await Client(hubs["hub-c"], "driver", "free").open()
+
+        async def elsewhere(step):
+            await moved.fix(step)
+            for client in [*maps.values(), *riders.values()]:
+                self.assertGreater(len(client.map.drivers), 0)
+            for client in maps.values():
+                self.assertIn("free", client.map.drivers)
+
+        await self.world.drive(4, elsewhere)
+        self.assertTrue(all(len(client.map.drivers) == 1 for client in riders.values()))
+        self.assertEqual(free.close_code, 4409)
+        # A hub dies: its drivers are gone from the others' maps, and nobody else is.
+        dead = hubs["hub-c"]
+        dead.kill()
+        left = drivers - {"driver-hub-c"}
+        waited = await eventually(
+            lambda: all(set(maps[name].map.drivers) == left for name in NAMES[:2]), 5, "its drivers are gone")
+        print(f"  a hub killed: its drivers were gone from others' maps after {waited:.1f} s")
+        for client in [*maps.values(), *riders.values(), counters, moved, free]:
+            await client.close()
+        # Nobody watches: nothing is told.
+        for name in NAMES[:2]:
+            await eventually(lambda: hubs[name].figure("cluster_cells_watched") == 0, 5, f"{name} is not watched")
+        before = [hubs[name].figure("cluster_area_drivers_out_total") for name in NAMES[:2]]
+        await asyncio.sleep(1.5)
+        self.assertEqual([hubs[name].figure("cluster_area_drivers_out_total") for name in NAMES[:2]], before)
 
     async def test_drivers_and_trips_are_found_at_any_hub(self):
         await self.world.drive(1)

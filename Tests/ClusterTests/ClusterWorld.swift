@@ -88,6 +88,7 @@ final class Member {
   let bus: MemoryBus
   let ledger: MemoryLedger
   var followers: [Follower] = []
+  var maps: [MapClient] = []
   var inputs: [HubInput] = []
   var admitted: [SessionRef] = []
   var replaced: [SessionRef] = []
@@ -171,6 +172,7 @@ final class Member {
       follower.take(answer, missed: missed)
     case .subscriptionRefused(let session, let error):
       followers.first { $0.session == session }?.refusals.append(error)
+      for map in maps { inputs += map.take(output) }
     case .channelRestarted(let handle, let answer):
       for follower in followers where follower.handle == handle {
         follower.restarts += 1
@@ -189,7 +191,8 @@ final class Member {
     case .trips(let session, .trip(let report, _), _): results.append((session, .trip(report)))
     case .trips(let session, .refused(let error), _): replies.append((session, .error(error)))
     case .revoked(let change): revoked += change.added.map(\.name)
-    case .watching, .areaSnapshot, .shareEnded, .areaUpdate, .areaTickEnded, .viewEnded, .unsubscribed,
+    case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded: for map in maps { inputs += map.take(output) }
+    case .shareEnded, .viewEnded, .unsubscribed,
       .channelClaimed, .named, .conflict, .full, .trips, .notified, .fences, .credentials, .cluster:
       break
     }
@@ -208,6 +211,8 @@ final class Member {
 final class ClusterWorld {
   let engine: MemoryEngine
   var members: [Member] = []
+  /// Members that do nothing now.
+  var stalled: Set<String> = []
   private(set) var now: Moment
   private var lastMessage = 10
   private var lives = 0
@@ -242,7 +247,7 @@ final class ClusterWorld {
     engine.advance(by: milliseconds * 1_000_000)
     now.uptime += milliseconds * 1_000_000
     now.timestamp = Timestamp(milliseconds: now.timestamp.milliseconds + milliseconds)
-    for member in members { member.turn(now: now) }
+    for member in members where !stalled.contains(member.name) { member.turn(now: now) }
   }
 
   func run(seconds: Double) {

@@ -314,7 +314,8 @@ extension Metric {
     ofCluster(
       "cluster_unclaimed", { $0.unclaimed }, "Trips and drivers of this hub that the ledger does not have yet."),
     ofCluster(
-      "cluster_waiting_bytes", { $0.waitingBytes }, "Events and answers for other hubs that the bus has not taken."),
+      "cluster_waiting_bytes", { $0.waitingBytes },
+      "Events, answers and areas for other hubs that the bus has not taken."),
     ofCluster("cluster_waiting_states", { $0.waitingStates }, "Positions and ETAs that the bus has not taken."),
     ofCluster("cluster_frames_out_total", { $0.framesOut }, "Frames sent to other hubs."),
     ofCluster("cluster_frames_in_total", { $0.framesIn }, "Frames that came from the bus."),
@@ -328,6 +329,11 @@ extension Metric {
     ofCluster(
       "cluster_states_conflated_total", { $0.statesConflated }, "Of these, replaced by a newer one before they went."),
     ofCluster("cluster_relayed_total", { $0.relayed }, "Publications of other hubs for sessions of this one."),
+    ofCluster("cluster_cells_asked", { $0.cellsAsked }, "Cells of the map that other hubs are asked for."),
+    ofCluster("cluster_cells_watched", { $0.cellsWatched }, "Cells that others watch here, counted for each hub."),
+    ofCluster("cluster_cells_refused_total", { $0.cellsRefused }, "Cells for which another hub found no room here."),
+    ofCluster("cluster_area_drivers_out_total", { $0.areaDriversOut }, "Drivers in cells, told to other hubs."),
+    ofCluster("cluster_area_drivers_in_total", { $0.areaDriversIn }, "Drivers in cells, told by other hubs."),
     ofCluster(
       "cluster_forwarded_total", { $0.forwarded }, "Moves and changes of trips that went to the hub that has them."),
     ofCluster("cluster_fleet_questions_total", { $0.questions }, "Questions about drivers and trips put to all hubs."),

@@ -13,10 +13,17 @@ enum AreaAudience: UInt8, CaseIterable {
   case everybody
   /// For ops, how many drivers are in each of the cells in it.
   case counts
+  /// For other hubs of the cluster: all drivers of this one.
+  case peers
 }
 
 /// One cell that is watched by an audience.
 struct AreaCell {
+  /// Whose places are looked through for those that were there before, one after the other.
+  enum FillSource {
+    case online, offline, guests
+  }
+
   struct Departure {
     var driver: UInt32
     /// The name that it was shown under.
@@ -37,8 +44,7 @@ struct AreaCell {
   /// While the drivers that were there before anybody watched are still being looked up: the next key of the index, or
   /// `allFound`.
   var fillKey: UInt64?
-  /// Those that are online have been looked up, and those that are not are now.
-  var isFillingOffline = false
+  private(set) var fillsFrom = FillSource.online
   /// Sessions that wait for the whole cell, and their channel.
   var waiting: [(session: SessionRef, channel: ChannelHandle)] = []
   /// The whole cell, made when it was asked for first, until a tick changes it. In parts, as it is sent.
@@ -65,6 +71,20 @@ struct AreaCell {
     case .everybody: 100
     case .ops: HubLimits.opsDriversPerCell
     case .counts: 0
+    case .peers: .max
+    }
+  }
+
+  /// Some that were there have been found; `next` is where to go on, nil where a source has no more.
+  mutating func goOnFilling(at next: UInt64?, hasGuests: Bool) {
+    fillKey = next ?? cell.firstKey
+    if next != nil { return }
+    if fillsFrom == .online, audience != .everybody {
+      fillsFrom = .offline
+    } else if fillsFrom != .guests, hasGuests, audience != .peers {
+      fillsFrom = .guests
+    } else {
+      fillKey = AreaCell.allFound
     }
   }
 
@@ -107,7 +127,7 @@ extension AreaAudience {
   /// The channel of a cell.
   func channel(of cell: GeohashCell) -> Channel {
     switch self {
-    case .ops, .everybody: .area(cell)
+    case .ops, .everybody, .peers: .area(cell)
     case .counts: .countsBlock(cell)
     }
   }

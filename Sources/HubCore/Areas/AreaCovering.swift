@@ -7,10 +7,13 @@ enum AreaCovering {
   /// `HubLimits.cellsPerView` of the largest.
   private static let usualCells = 16
 
-  /// The cells that a session asks for, and as whom it sees them; nil where there are too many.
-  static func watched(by role: Role, _ request: Subscribe) -> (AreaAudience, [GeohashCell])? {
+  /// The cells that a session asks for, and as whom it sees them; nil where there are too many. `isPeer`: another hub
+  /// asks, for all drivers of this one.
+  static func watched(by role: Role, _ request: Subscribe, isPeer: Bool) -> (AreaAudience, [GeohashCell])? {
     let (audience, cells): (AreaAudience, [GeohashCell]?) =
-      if request.channel.isOfCounts {
+      if isPeer {
+        (.peers, self.cells(of: request.channel, .ops))
+      } else if request.channel.isOfCounts {
         (.counts, blocks(of: request.channel, precision: request.precision))
       } else if role == .ops {
         (.ops, self.cells(of: request.channel, precision: request.precision, .ops))

@@ -62,6 +62,7 @@ struct AreaMembers {
 
   /// Whether fewer than `limit` stand before it. O(limit / 256).
   func isAmongFirst(_ limit: Int, _ slot: Slot) -> Bool {
+    if limit > count { return true }
     var before = slot.offset
     var piece = 0
     while before < limit, piece < slot.piece {

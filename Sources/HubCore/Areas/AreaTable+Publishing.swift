@@ -86,14 +86,14 @@ extension AreaTable {
       switch step {
       case .driver(let driver):
         if let slot = shownSlot(driver, drivers, cell),
-          let shown = shown(drivers[Int(driver)], as: slot, in: cell)
+          let shown = shown(driver, drivers, as: slot, in: cell)
         {
-          builder.add(shown, details(Int(driver), drivers, trips, in: cell))
+          builder.add(shown, details(driver, drivers, trips, in: cell))
         }
       case .departure(let departure):
         // Who has come back within the tick, under the same name, is among the others.
         if shownSlot(departure.driver, drivers, cell) != nil,
-          drivers[Int(departure.driver)].areaName(cells[cell].audience) == departure.name
+          areaName(departure.driver, cells[cell].audience, drivers) == departure.name
         {
           continue
         }
@@ -106,7 +106,7 @@ extension AreaTable {
   /// Where a driver stands among the members of a cell; nil where the cell does not show it.
   @inline(__always)
   private func shownSlot(_ driver: UInt32, _ drivers: borrowing Drivers, _ cell: Int) -> AreaMembers.Slot? {
-    let (slot, isThere) = cells[cell].members.find(rank: drivers[Int(driver)].areaRank, driver: driver)
+    let (slot, isThere) = cells[cell].members.find(rank: rank(of: driver, drivers), driver: driver)
     let limit = AreaCell.shownLimit(cells[cell].audience)
     return isThere && cells[cell].members.isAmongFirst(limit, slot) ? slot : nil
   }
@@ -116,35 +116,42 @@ extension AreaTable {
   /// Ops see the newest position. Riders see the field in which the last tick found the driver, and that tick's second.
   @inline(__always)
   private func shown(
-    _ driver: borrowing Driver, as slot: AreaMembers.Slot, in cell: Int
+    _ number: UInt32, _ drivers: borrowing Drivers, as slot: AreaMembers.Slot, in cell: Int
   ) -> AreaUpdate.Driver? {
-    guard let position = driver.position else { preconditionFailure("who is in a cell has a position") }
-    let status = driver.status
-    let name = driver.areaName(cells[cell].audience)
+    let guest = shownGuest(number)
     switch cells[cell].audience {
     case .counts: return nil
-    case .ops:
+    case .ops, .peers:
+      if let guest { return guest.seen }
+      guard let position = drivers[Int(number)].position else { preconditionFailure("who is in a cell has a position") }
       return AreaUpdate.Driver(
-        driverID: name, coordinate: position.coordinate, heading: position.heading, speed: position.speed,
-        status: status, timestamp: position.published, timeSource: position.timeSource)
+        driverID: drivers[Int(number)].id, coordinate: position.coordinate, heading: position.heading,
+        speed: position.speed, status: drivers[Int(number)].status, timestamp: position.published,
+        timeSource: position.timeSource)
     case .everybody:
-      guard status == .available else { return nil }
+      guard (guest?.seen.status ?? drivers[Int(number)].status) == .available else { return nil }
       return AreaUpdate.Driver(
-        driverID: name, coordinate: cells[cell].middle(ofField: cells[cell].members[slot].field), heading: nil,
-        speed: nil, status: status, timestamp: second)
+        driverID: areaName(number, .everybody, drivers),
+        coordinate: cells[cell].middle(ofField: cells[cell].members[slot].field), heading: nil, speed: nil,
+        status: .available, timestamp: second)
     }
   }
 
-  /// What ops are shown of it besides.
+  /// What ops are shown of it besides, and other hubs.
   private func details(
-    _ driver: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips, in cell: Int
+    _ number: UInt32, _ drivers: borrowing Drivers, _ trips: borrowing Trips, in cell: Int
   ) -> AreaUpdate.Details? {
-    guard cells[cell].audience == .ops, let position = drivers[driver].position else { return nil }
+    let audience = cells[cell].audience
+    guard audience == .ops || audience == .peers else { return nil }
+    if let guest = shownGuest(number) { return guest.details }
+    let driver = Int(number)
+    guard let position = drivers[driver].position else { return nil }
     let trip = drivers[driver].positionTrip.flatMap { trips.current($0) }
     var details = AreaUpdate.Details(
       tripID: trip.flatMap { trips[$0].status.isFinal ? nil : trips[$0].id }, accuracy: position.accuracy,
       confidence: position.confidence, vehicleType: drivers.vehicleType(of: driver))
-    details.isOnline = !drivers[driver].isStale
+    details.isOnline = drivers.isOnline(driver, at: uptime)
+    if audience == .peers { details.lastTripEnded = drivers[driver].lastTripEnded }
     return details
   }
 
@@ -163,6 +170,7 @@ extension AreaTable {
       cell: cell, tick: tick, isFull: builder.isFull, drivers: builder.named, left: builder.left,
       more: rest > 0 ? rest : nil)
     update.details = builder.details
+    if channels.isInCluster { update.keepArrived() }
     // The order in which a cell keeps its drivers stays the same when they change names.
     if cells[index].audience == .everybody { update.sortByName() }
     return update.parts.map { channels.publication(.areaUpdate($0), on: .area(cell), at: now.timestamp) }
@@ -170,6 +178,13 @@ extension AreaTable {
 }
 
 extension AreaUpdate {
+  /// Of a driver that was another hub's a moment ago, or is from now on, one has left and the other has come.
+  fileprivate mutating func keepArrived() {
+    if left.isEmpty || drivers.isEmpty { return }
+    let arrived = Set(drivers.lazy.map(\.driverID))
+    left.removeAll { arrived.contains($0) }
+  }
+
   /// Itself, or updates of as many drivers as one may list: the first says whether it is all and who left.
   fileprivate var parts: [AreaUpdate] {
     guard drivers.count > AreaUpdate.maximumDrivers else { return [self] }

@@ -40,6 +40,7 @@ extension AreaTable {
     _ drivers: inout Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ context: AreaContext
   ) -> Bool {
     let now = context.now
+    uptime = now.uptime
     if phase == .resting, now.uptime >= nextTick { beginTick(at: now) }
     // A part is for those who begin to watch: they are served even where ticks take all the time that there is.
     var share = max(1, context.budget / 4)
@@ -47,13 +48,14 @@ extension AreaTable {
     show(&drivers, trips, &channels, context, &share)
     budget += share
     if phase == .looking, rename(&drivers, context, &budget) {
-      while budget > 0, let driver = nextToLookAt() { budget -= look(at: Int(driver), &drivers, context) }
+      while budget > 0, let number = nextToLookAt() { budget -= look(at: number, &drivers, context) }
     }
     if phase == .publishing { publish(drivers, trips, &channels, now, &budget) }
     show(&drivers, trips, &channels, context, &budget)
+    sweepGuests(&drivers, &budget)
     letGo(&drivers, &budget)
     restIfIdle()
-    return phase != .resting || isAskedFor || !ending.isEmpty
+    return phase != .resting || isAskedFor || !ending.isEmpty || !guests.sweeps.isEmpty
   }
 
   private mutating func beginTick(at now: Moment) {
@@ -66,14 +68,17 @@ extension AreaTable {
   /// A new hour: looks at every driver that riders see, so that all have their new names in the same tick, also those
   /// from whom nothing came. True when that is done.
   private mutating func rename(_ drivers: inout Drivers, _ context: AreaContext, _ budget: inout Int) -> Bool {
+    let count = numberCount(drivers)
     while budget > 0, let first = renamed {
       // To see that nobody watches a driver takes a fraction of what it takes to look at one.
-      let end = min(first + 8, drivers.endIndex)
+      let end = min(first + 8, count)
       budget -= 1
-      for driver in first..<end where isShown(to: .everybody, first: drivers[areaOf: driver].first) {
-        budget -= look(at: driver, &drivers, context)
+      for place in first..<end {
+        let number = number(at: place, drivers)
+        guard isShown(to: .everybody, first: area(of: number, drivers).first) else { continue }
+        budget -= look(at: number, &drivers, context)
       }
-      renamed = end < drivers.endIndex ? end : nil
+      renamed = end < count ? end : nil
     }
     return renamed == nil
   }
@@ -81,73 +86,90 @@ extension AreaTable {
   // MARK: Drivers
 
   @inline(__always)
-  private func pseudonym(_ driver: Int, _ drivers: inout Drivers, _ audience: PublicAudience) -> UInt64 {
-    audience.pseudonym(of: drivers[driver].id, lastTripEnded: drivers[driver].lastTripEnded, at: second)
+  private func pseudonym(_ driver: borrowing AreaDriver, _ audience: PublicAudience) -> UInt64 {
+    audience.pseudonym(of: driver.id, lastTripEnded: driver.lastTripEnded, at: second)
   }
 
   /// What the members of a cell know of a driver there: the field that riders see it in, or as what it is counted.
   @inline(__always)
-  private func field(_ key: UInt64, _ driver: borrowing Driver, in cell: Int) -> UInt32 {
+  private func field(_ key: UInt64, _ driver: borrowing AreaDriver, in cell: Int) -> UInt32 {
     switch cells[cell].audience {
     case .everybody: UInt32(truncatingIfNeeded: PublicGrid.field(key: key))
-    case .ops: 0
+    case .ops, .peers: 0
     case .counts:
-      BlockCounts.field(
-        key, precision: cells[cell].cell.precision, .init(driver.status, isOnline: !driver.isStale))
+      BlockCounts.field(key, precision: cells[cell].cell.precision, .init(driver.status, isOnline: driver.isOnline))
     }
   }
 
   /// Which cells a driver is in, after what has changed since it was looked at last. Gives what that costs of the
   /// turn's budget: most are in one cell or two.
-  private mutating func look(at driver: Int, _ drivers: inout Drivers, _ context: AreaContext) -> Int {
-    drivers[areaOf: driver].isNoted = false
-    let position = drivers.isPresent(driver, at: context.now.uptime) ? drivers[driver].position : nil
-    let isAvailable = position != nil && !drivers[driver].isStale && drivers[driver].status == .available
-    var pseudonym = drivers[areaOf: driver].pseudonym
-    if isAvailable, precisions(.everybody) != 0 { pseudonym = self.pseudonym(driver, &drivers, context.audience) }
-    let isRenamed = pseudonym != drivers[areaOf: driver].pseudonym
+  private mutating func look(at number: UInt32, _ drivers: inout Drivers, _ context: AreaContext) -> Int {
+    var area = area(of: number, drivers)
+    area.isNoted = false
+    setArea(area, of: number, &drivers)
+    let driver = areaDriver(number, drivers)
+    var cost = place(driver, &drivers, context)
+    // Which of the two is shown may have changed.
+    if let twin = twin(of: driver, drivers) {
+      cost += place(areaDriver(twin, drivers), &drivers, context)
+    }
+    endLooking(at: number)
+    return cost
+  }
+
+  private mutating func place(_ driver: AreaDriver, _ drivers: inout Drivers, _ context: AreaContext) -> Int {
+    var area = area(of: driver.number, drivers)
+    let before = area
+    if driver.isAvailable, precisions(.everybody) != 0 { area.pseudonym = pseudonym(driver, context.audience) }
+    let isRenamed = area.pseudonym != before.pseudonym
     // A rounded place is in the same cell as the place itself.
-    let key = position.map { GridPoint($0.coordinate).mortonCode }
-    var count = keepOrLeave(driver, &drivers, key: key, isAvailable: isAvailable && !isRenamed)
-    drivers[areaOf: driver].pseudonym = pseudonym
-    guard let key else { return 1 + count / 3 }
-    count += join(driver, &drivers, key: key, .ops)
-    count += join(driver, &drivers, key: key, .counts)
-    if isAvailable { count += join(driver, &drivers, key: key, .everybody) }
+    var count = keepOrLeave(
+      driver, &area, isAvailable: driver.isAvailable && !isRenamed, PublicAudience.name(before.pseudonym))
+    if let key = driver.key {
+      count += join(driver, &area, &drivers, key: key, .ops)
+      count += join(driver, &area, &drivers, key: key, .counts)
+      if driver.isAvailable { count += join(driver, &area, &drivers, key: key, .everybody) }
+    }
+    if let key = driver.ownKey { count += join(driver, &area, &drivers, key: key, .peers) }
+    setArea(area, of: driver.number, &drivers)
     return 1 + count / 3
   }
 
-  /// Goes through the cells that the driver was in; gives how many these are.
+  /// Goes through the cells that the driver was in, where riders knew it by `name`; gives how many these are.
   private mutating func keepOrLeave(
-    _ driver: Int, _ drivers: inout Drivers, key: UInt64?, isAvailable: Bool
+    _ driver: borrowing AreaDriver, _ area: inout DriverArea, isAvailable: Bool, _ name: @autoclosure () -> Identifier
   ) -> Int {
     var count = 0
-    var link = drivers[areaOf: driver].first
+    var link = area.first
     while link != DriverArea.none {
       let cell = Int(node(link).cell)
       link = node(link).next
       count += 1
       let audience = cells[cell].audience
-      let rank = drivers[driver].areaRank
-      if let key, audience != .everybody || isAvailable, cells[cell].cell.contains(key: key) {
-        let slot = cells[cell].members.find(rank: rank, driver: UInt32(driver)).slot
+      if let key = driver.key(for: audience), audience != .everybody || isAvailable,
+        cells[cell].cell.contains(key: key)
+      {
+        let slot = cells[cell].members.find(rank: driver.rank, driver: driver.number).slot
         // Riders are not told of a fix that shows them nothing new: when it came would tell one driver from another.
-        let (before, field) = (cells[cell].members[slot].field, field(key, drivers[driver], in: cell))
+        let (before, field) = (cells[cell].members[slot].field, field(key, driver, in: cell))
         let isMoved = cells[cell].members.move(slot, to: field)
-        guard isMoved || audience == .ops else { continue }
+        guard isMoved || audience == .ops || audience == .peers else { continue }
         if audience == .counts { cells[cell].recount(from: before, to: field) }
         cells[cell].noteChange(at: slot, tick: UInt32(truncatingIfNeeded: tick))
         touch(cell)
       } else {
-        leave(UInt32(driver), rank: rank, cell, name: drivers[driver].areaName(audience))
-        unlink(cell, first: &drivers[areaOf: driver].first)
+        leave(driver.number, rank: driver.rank, cell, name: audience == .everybody ? name() : driver.id)
+        unlink(cell, first: &area.first)
       }
     }
     return count
   }
 
   /// Puts the driver into the watched cells at a key that it is not in yet; gives how many are watched there.
-  private mutating func join(_ driver: Int, _ drivers: inout Drivers, key: UInt64, _ audience: AreaAudience) -> Int {
+  private mutating func join(
+    _ driver: borrowing AreaDriver, _ area: inout DriverArea, _ drivers: inout Drivers, key: UInt64,
+    _ audience: AreaAudience
+  ) -> Int {
     var count = 0
     var rest = precisions(audience)
     while rest != 0 {
@@ -156,20 +178,21 @@ extension AreaTable {
       guard let cell = GeohashCell(bits: key >> UInt64(60 - 5 * precision), precision: precision),
         let found = find(cell, audience)
       else { continue }
-      join(driver, &drivers, found, key: key, tells: true)
+      join(driver, &area, drivers, found, key: key, tells: true)
       count += 1
     }
     return count
   }
 
-  private mutating func join(_ driver: Int, _ drivers: inout Drivers, _ cell: Int, key: UInt64, tells: Bool) {
-    guard !isMember(of: cell, first: drivers[areaOf: driver].first) else { return }
-    let audience = cells[cell].audience
+  private mutating func join(
+    _ driver: borrowing AreaDriver, _ area: inout DriverArea, _ drivers: borrowing Drivers, _ cell: Int, key: UInt64,
+    tells: Bool
+  ) {
+    guard !isMember(of: cell, first: area.first) else { return }
     let displaced = join(
-      UInt32(driver), rank: drivers[driver].areaRank, field: field(key, drivers[driver], in: cell), cell,
-      first: &drivers[areaOf: driver].first, tells: tells)
+      driver.number, rank: driver.rank, field: field(key, driver, in: cell), cell, first: &area.first, tells: tells)
     guard let displaced else { return }
-    let name = drivers[Int(displaced)].areaName(audience)
+    let name = areaName(displaced, cells[cell].audience, drivers)
     cells[cell].noteDeparture(.init(driver: displaced, name: name))
   }
 
@@ -189,8 +212,8 @@ extension AreaTable {
   private mutating func fill(_ drivers: inout Drivers, _ context: AreaContext, _ budget: inout Int) {
     while budget > 0, let first = filling.first {
       let cell = Int(first)
-      while budget > 0, let driver = found.popLast() {
-        fill(cell, with: Int(driver), &drivers, context)
+      while budget > 0, let number = found.popLast() {
+        fill(cell, with: number, &drivers, context)
         budget -= 1
       }
       guard budget > 0 else { return }
@@ -199,36 +222,31 @@ extension AreaTable {
         endFilling(cell)
         continue
       }
-      let (through, isOffline) = (cells[cell].cell.lastKey, cells[cell].isFillingOffline)
+      let through = cells[cell].cell.lastKey
       let next =
-        isOffline
-        ? drivers.staleIndex.drivers(from: key, through: through, limit: budget, into: &found)
-        : drivers.index.drivers(from: key, through: through, limit: budget, into: &found)
-      if next == nil, !isOffline, cells[cell].audience != .everybody {
-        cells[cell].isFillingOffline = true
-        cells[cell].fillKey = cells[cell].cell.firstKey
-      } else {
-        cells[cell].fillKey = next ?? AreaCell.allFound
-      }
+        switch cells[cell].fillsFrom {
+        case .online: drivers.index.drivers(from: key, through: through, limit: budget, into: &found)
+        case .offline: drivers.staleIndex.drivers(from: key, through: through, limit: budget, into: &found)
+        case .guests: guests.numbers(from: key, through: through, limit: budget, into: &found)
+        }
+      cells[cell].goOnFilling(at: next, hasGuests: !guests.isEmpty)
       budget -= 4 + found.count / 4
     }
   }
 
   /// One that was found there a turn ago may have gone, or joined with a tick.
-  private mutating func fill(_ cell: Int, with driver: Int, _ drivers: inout Drivers, _ context: AreaContext) {
-    guard drivers.isPresent(driver, at: context.now.uptime), let place = drivers[driver].position?.coordinate else {
-      return
-    }
-    let key = GridPoint(place).mortonCode
-    guard cells[cell].cell.contains(key: key) else { return }
-    if cells[cell].audience == .everybody {
-      guard !drivers[driver].isStale, drivers[driver].status == .available else { return }
+  private mutating func fill(_ cell: Int, with number: UInt32, _ drivers: inout Drivers, _ context: AreaContext) {
+    let driver = areaDriver(number, drivers)
+    let audience = cells[cell].audience
+    guard let key = driver.key(for: audience), cells[cell].cell.contains(key: key) else { return }
+    var area = area(of: number, drivers)
+    if audience == .everybody {
+      guard driver.isAvailable else { return }
       // Where riders see it already, they do by the name that it has.
-      if !isShown(to: .everybody, first: drivers[areaOf: driver].first) {
-        drivers[areaOf: driver].pseudonym = pseudonym(driver, &drivers, context.audience)
-      }
+      if !isShown(to: .everybody, first: area.first) { area.pseudonym = pseudonym(driver, context.audience) }
     }
-    join(driver, &drivers, cell, key: key, tells: false)
+    join(driver, &area, drivers, cell, key: key, tells: false)
+    setArea(area, of: number, &drivers)
   }
 
   /// Lets go of the drivers of cells that nobody watches any more.
@@ -236,28 +254,15 @@ extension AreaTable {
     while budget > 0, let last = ending.last {
       let cell = Int(last)
       while budget > 0, let member = cells[cell].members.popLast() {
-        unlink(cell, first: &drivers[areaOf: Int(member.driver)].first)
+        var area = area(of: member.driver, drivers)
+        unlink(cell, first: &area.first)
+        setArea(area, of: member.driver, &drivers)
         budget -= 1
       }
       guard cells[cell].members.isEmpty else { return }
       ending.removeLast()
       remove(cell)
       budget -= 1
-    }
-  }
-}
-
-extension Driver {
-  /// Which of a crowd are shown: the same ones from tick to tick.
-  @inline(__always)
-  var areaRank: UInt32 { UInt32(truncatingIfNeeded: hash &* Mix64.golden >> 32) }
-
-  /// The name that an audience knows the driver by.
-  @inline(__always)
-  func areaName(_ audience: AreaAudience) -> Identifier {
-    switch audience {
-    case .everybody: PublicAudience.name(area.pseudonym)
-    case .ops, .counts: id
     }
   }
 }

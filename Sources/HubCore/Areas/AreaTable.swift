@@ -16,6 +16,9 @@ struct AreaTable: ~Copyable {
   }
 
   private let seed: UInt64
+  /// Drivers of other hubs, and which cells those are asked for.
+  var guests: Guests
+  var interest = AreaInterest()
   var cells = Slab<AreaCell>()
   private var indices = IndexTable()
   private var nodes = Slab<Node>()
@@ -59,16 +62,20 @@ struct AreaTable: ~Copyable {
   /// While a tick gives all drivers new names: how many of the hub's drivers have been gone through for that.
   var renamed: Int?
   private(set) var nextTick = Int64.max
+  /// Of the present turn.
+  var uptime: Int64 = 0
   /// When the tick that is under way was to begin (uptime, ns).
   private(set) var tickDue: Int64 = 0
 
-  init(seed: UInt64) {
+  init(seed: UInt64, guests limit: Int) {
     self.seed = seed
+    guests = Guests(limit: limit, seed: seed)
   }
 
   /// Whether anybody watches anything, or there is something to be cleared away.
   var isActive: Bool { cells.count > 0 }
   var count: Int { cells.count }
+  var guestCount: Int { guests.count }
   var watchedCount: Int { cells.count - ending.count }
   /// Asked for each fix.
   private(set) var hasWatchers = false
@@ -91,7 +98,9 @@ struct AreaTable: ~Copyable {
     var handles: [ChannelHandle] = []
     for cell in wanted {
       guard let channel = channel(of: cell, audience, role, limit: limit, &channels, at: now) else {
-        for handle in handles { if case .area(let index) = channels.release(handle, of: outlet) { end(index) } }
+        for handle in handles {
+          if case .area(let index) = channels.release(handle, of: outlet) { end(index, &channels) }
+        }
         return nil
       }
       channels.addSubscriber(channel, outlet: Int(outlet))
@@ -107,6 +116,7 @@ struct AreaTable: ~Copyable {
     guard count < role.share(of: limit), let channel = channels.insert(area: audience.channel(of: cell), for: role)
     else { return nil }
     channels.setArea(channel, insert(cell, audience, channel: channel, at: now))
+    if channels.isInCluster, audience != .peers, let asked = interest.add(cell) { channels.tell(.watched(asked)) }
     return channel
   }
 
@@ -124,8 +134,12 @@ struct AreaTable: ~Copyable {
   }
 
   /// Nobody watches it any more. Its drivers are let go bit by bit.
-  mutating func end(_ index: Int) {
+  mutating func end(_ index: Int, _ channels: inout Channels) {
     let (cell, audience) = (cells[index].cell, cells[index].audience)
+    if channels.isInCluster, audience != .peers, let asked = interest.remove(cell) {
+      guests.sweep(asked)
+      channels.tell(.unwatched(asked))
+    }
     indices.remove(hash: hash(cell, audience), index: index)
     count(cell, audience, by: -1)
     if cells[index].fillKey != nil {
@@ -178,7 +192,9 @@ struct AreaTable: ~Copyable {
   }
 
   /// Ticks end where nobody watches and nothing is left to be done.
-  mutating func restIfIdle() { if !isActive, phase == .resting, noted.isEmpty { nextTick = .max } }
+  mutating func restIfIdle() {
+    if !isActive, phase == .resting, noted.isEmpty, guests.sweeps.isEmpty { nextTick = .max }
+  }
 
   /// The next driver to be looked at; nil behind the last one, and then the cells are to be published.
   mutating func nextToLookAt() -> UInt32? {

@@ -1,5 +1,6 @@
 // What a hub and the outlet that stands for the other hubs of its cluster tell each other. Without a cluster there is
 // no such outlet, and none of this is sent.
+public import HubGeo
 public import HubMessages
 
 /// What only the hub that has a trip can do.
@@ -103,6 +104,9 @@ public enum ClusterOutput: Sendable {
   case unfollowed(Channel)
   /// The driver is at another hub now: those of other hubs who follow it here look for it there.
   case moved(ChannelHandle, Channel)
+  /// Sessions of this hub watch what is in a cell, or in a part of it, or none does any more.
+  case watched(GeohashCell)
+  case unwatched(GeohashCell)
 }
 
 /// What the cluster tells the hub.
@@ -131,4 +135,8 @@ public enum ClusterInput: Sendable {
   case begunElsewhere(Channel)
   /// A session of the driver has begun at another hub: its session here ends.
   case driverElsewhere(Identifier)
+  /// What another hub, of this number, tells of its drivers in a cell. `endsWhole`: with this it has told all.
+  case area(AreaUpdate, from: UInt32, endsWhole: Bool)
+  /// Where another hub's drivers are is not known any more.
+  case areasLost(of: UInt32)
 }

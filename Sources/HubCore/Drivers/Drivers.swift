@@ -205,7 +205,17 @@ struct Drivers: ~Copyable {
   @inline(__always)
   func isPresent(_ driver: Int, at uptime: Int64) -> Bool { !slab[driver].isStale || uptime < absentAt(driver) }
 
-  private func absentAt(_ driver: Int) -> Int64 { slab[driver].lastFix + nanoseconds(timings.offlineShown) }
+  /// Whether areas show it as online: also where it has just gone to another hub, which has not told of it yet.
+  @inline(__always)
+  func isOnline(_ driver: Int, at uptime: Int64) -> Bool {
+    !slab[driver].isStale || slab[driver].isElsewhere && uptime < absentAt(driver)
+  }
+
+  private func absentAt(_ driver: Int) -> Int64 {
+    slab[driver].isElsewhere
+      ? slab[driver].disconnected + nanoseconds(timings.handover)
+      : slab[driver].lastFix + nanoseconds(timings.offlineShown)
+  }
 
   private mutating func armAbsence(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) {
     guard !slab[driver].isAbsenceArmed, absentAt(driver) > uptime else { return }
@@ -246,7 +256,12 @@ struct Drivers: ~Copyable {
       ended.append(session)
     }
     slab[driver].isElsewhere = true
-    if !slab[driver].isStale { becomeStale(driver, at: uptime, &deadlines) }
+    slab[driver].isAbsenceArmed = false  // one that waits is for later
+    if !slab[driver].isStale {
+      becomeStale(driver, at: uptime, &deadlines)
+    } else {
+      armAbsence(driver, at: uptime, &deadlines)
+    }
     return ended
   }
 

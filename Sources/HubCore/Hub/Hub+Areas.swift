@@ -6,7 +6,8 @@ extension Hub {
   /// A session wants to watch an area, or the cells near a place.
   mutating func watchArea(_ input: SubscribeInput) throws(ErrorReply) {
     let (request, role) = (input.request, input.actor.role)
-    guard let (audience, cells) = AreaCovering.watched(by: role, request) else {
+    let isPeer = input.session.outlet == channels.clusterOutlet
+    guard let (audience, cells) = AreaCovering.watched(by: role, request, isPeer: isPeer) else {
       throw ErrorReply(code: .badMessage, message: AreaCovering.refusal(of: request))
     }
     let handles = areas.watch(

@@ -5,7 +5,7 @@ extension Hub {
   /// does not work out what nobody reads.
   public mutating func shownCounters() -> HubCounters {
     var shown = counters.shown(drivers, trips, channels, fences, offers, credentials)
-    shown.set(searches, driverListings, areas: areas.count, backlog, lookups)
+    shown.set(searches, driverListings, areas: (areas.count, areas.guestCount), backlog, lookups)
     return shown
   }
 
@@ -29,9 +29,11 @@ extension HubCounters {
   }
 
   fileprivate mutating func set(
-    _ searches: Searches, _ listings: DriverListings, areas: Int, _ backlog: Backlog, _ lookups: HistoryLookups
+    _ searches: Searches, _ listings: DriverListings, areas: (count: Int, visitors: Int), _ backlog: Backlog,
+    _ lookups: HistoryLookups
   ) {
-    set(.areas, areas)
+    set(.areas, areas.count)
+    set(.guests, areas.visitors)
     set(.queries, searches.count)
     set(.driverLists, listings.count)
     set(.waitingFixes, max(backlog.fixes, lookups.fixes))

@@ -79,7 +79,7 @@ extension Hub {
     switch channels.release(handle, of: outlet) {
     case .nothing: break
     case .channel(let name): link(name, to: nil)
-    case .area(let area): areas.end(area)
+    case .area(let area): areas.end(area, &channels)
     }
   }
 

@@ -74,7 +74,7 @@ public struct Hub: ~Copyable {
     self.pseudonymKey = drawn
     hasOperatorsKey = pseudonymKey != nil
     audience = PublicAudience(key: pseudonymKey ?? drawn)
-    areas = AreaTable(seed: seed)
+    areas = AreaTable(seed: seed, guests: limits.guests)
     deadlines = Deadlines(uptime: now.uptime)
   }
 
@@ -185,8 +185,7 @@ public struct Hub: ~Copyable {
 
   /// A driver's time to answer may be over.
   private mutating func checkOffers(_ search: Int) {
-    let canStore = storage.hasRoom
-    carryOut(offers.checkDeadline(search, drivers, trips, at: now, canStore: canStore, &deadlines))
+    carryOut(offers.checkDeadline(search, drivers, trips, at: now, canStore: storage.hasRoom, &deadlines))
   }
 
   /// Hands over what has come out for an outlet and takes the emptied list of the turn before, so that its memory is
@@ -278,6 +277,7 @@ public struct Hub: ~Copyable {
     case .claimed(let name, let driver): channels.emit(onFollowed: name) { .channelClaimed($0, name, by: driver) }
     case .begunElsewhere(let name): if !isHere(name) { channels.followElsewhere(name) }
     case .driverElsewhere(let id): leave(id)
+    case .area, .areasLost: if !areas.take(input, &drivers) { counters.count(full: .guests) }
     }
   }
 

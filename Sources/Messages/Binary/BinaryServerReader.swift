@@ -20,7 +20,8 @@ public struct BinaryServerReader: Sendable {
   /// The hub's clock as the newest message with a whole timestamp told it.
   var hubTime: Timestamp?
 
-  public init() {}
+  /// `hubTime`: the hub's clock, for who has no message with a whole timestamp before.
+  public init(hubTime: Timestamp? = nil) { self.hubTime = hubTime }
 
   /// Reads one message. A message whose type, or one of whose words, this version does not know is `.unknown`: a newer
   /// hub may send such.

@@ -1,0 +1,330 @@
+// Parts of the map that sessions here watch, over all hubs: each hub tells of its own drivers in the cells that another
+// one asks it for, once a second what has changed, and the hub that has asked shows them among its own (guests).
+//
+//     here                                    at each other hub
+//     somebody watches a cell → watch ───────→ its hub watches the cell for peers
+//     guests ←───────────── the whole cell ←── as for a session that begins to watch
+//     guests ←──────────────── what changed ←── with each of its ticks: drivers first, then who left a cell, so that
+//                                               nobody who goes from one cell to another is gone in between
+//
+// A cell that nobody watches is not asked for, and costs nothing. After whatever was missed all cells of that hub are
+// asked for anew, and come as a whole. A cell that does not come is asked for again; where a hub is not heard for two
+// seconds it is not known where its drivers are, and they are shown no more.
+import HubBackplane
+import HubBytes
+import HubCore
+import HubGeo
+import HubMessages
+
+/// The cells that others are asked for, and who has asked for this hub's.
+struct Watching {
+  /// What this hub watches, as it says; and of it what is in no other cell of it, which the others are asked for.
+  private var watched: Set<GeohashCell> = []
+  private(set) var asked: Set<GeohashCell> = []
+  /// Cells that began or ceased to be asked for since the last turn.
+  var changed: Set<GeohashCell> = []
+  private var deadlines = TimedQueue<(peer: Int, cell: GeohashCell)>()
+  /// Peers by the handle of a cell of this hub's that they watch.
+  fileprivate var watchers: [ChannelHandle: [Int]] = [:]
+
+  fileprivate mutating func wait(_ cell: GeohashCell, of peer: Int, until time: Int64) {
+    deadlines.append((peer, cell), at: time)
+  }
+
+  fileprivate mutating func nextOverdue(now: Int64) -> (peer: Int, cell: GeohashCell)? { deadlines.next(now: now) }
+
+  fileprivate mutating func begin(_ cell: GeohashCell) {
+    watched.insert(cell)
+    if (1..<cell.precision).contains(where: { asked.contains(cell.prefix($0)) }) { return }
+    let inner = asked.filter { cell.encloses($0) }
+    asked.subtract(inner)
+    asked.insert(cell)
+    changed.formUnion(inner)
+    changed.insert(cell)
+  }
+
+  fileprivate mutating func end(_ cell: GeohashCell) {
+    watched.remove(cell)
+    guard asked.remove(cell) != nil else { return }
+    changed.insert(cell)
+    for inner in watched where cell.encloses(inner) {
+      if (cell.precision..<inner.precision).contains(where: { watched.contains(inner.prefix($0)) }) { continue }
+      asked.insert(inner)
+      changed.insert(inner)
+    }
+  }
+}
+
+extension GeohashCell {
+  fileprivate func prefix(_ characters: Int) -> GeohashCell {
+    GeohashCell(bits: bits >> UInt64(5 * (precision - characters)), precision: characters) ?? self
+  }
+
+  /// Whether the other one is a part of it.
+  fileprivate func encloses(_ other: GeohashCell) -> Bool {
+    other.precision > precision && other.prefix(precision) == self
+  }
+}
+
+/// How far a peer has told of a cell that was asked for.
+enum AskedCell: Equatable {
+  case asked(attempts: Int)
+  /// A part of the whole cell has come, or all of it: what changes counts.
+  case telling, told
+}
+
+/// A cell of this hub that a peer watches.
+struct WatchedCell {
+  /// Nil until the hub has answered.
+  var handle: ChannelHandle?
+  /// It has been told as a whole: changes follow.
+  var isTold = false
+}
+
+extension ClusterNode {
+  // MARK: What is watched here
+
+  mutating func watch(_ cell: GeohashCell) { watching.begin(cell) }
+  mutating func unwatch(_ cell: GeohashCell) { watching.end(cell) }
+
+  /// Has a peer asked for all that is watched here.
+  mutating func askForAll(_ index: Int) {
+    peers[index].areas.removeAll()
+    peers[index].areaQueue = Array(watching.asked)
+  }
+
+  /// Asks for cells, and for those again that did not come.
+  mutating func askForAreas() {
+    guard phase == .member else { return }
+    loseAreas()
+    for index in peers.indices where !watching.changed.isEmpty && peers[index].isMember {
+      let released = watching.changed.filter { peers[index].areas[$0] != nil && !watching.asked.contains($0) }
+      for cell in released { peers[index].areas[cell] = nil }
+      if !released.isEmpty { peers[index].append(.unwatch, limits) { $0.append(cells: released) } }
+      peers[index].areaQueue += watching.changed.intersection(watching.asked)
+    }
+    watching.changed.removeAll()
+    while let (index, cell) = watching.nextOverdue(now: now.uptime) { askAgain(index, cell) }
+    for index in peers.indices where peers[index].isMember && peers[index].incarnation > 0 {
+      let batch = peers[index].areaQueue.suffix(limits.resumesPerTurn)
+      peers[index].areaQueue.removeLast(batch.count)
+      let cells = Set(batch).filter { watching.asked.contains($0) && peers[index].areas[$0] == nil }
+      for cell in cells { ask(index, cell, attempts: 1) }
+      if !cells.isEmpty { peers[index].append(.watch, limits) { $0.append(cells: cells) } }
+    }
+  }
+
+  private mutating func ask(_ index: Int, _ cell: GeohashCell, attempts: Int) {
+    peers[index].areas[cell] = .asked(attempts: attempts)
+    watching.wait(cell, of: index, until: now.uptime + limits.answerTime)
+  }
+
+  private mutating func askAgain(_ index: Int, _ cell: GeohashCell) {
+    guard case .asked(let attempts)? = peers[index].areas[cell] else { return }
+    ask(index, cell, attempts: attempts + 1)
+    if peers[index].isSilent || !peers[index].isMember { return }
+    peers[index].append(.watch, limits) { $0.append(cells: [cell]) }
+    // It has no room for the cell: what it told of it before is not so any more.
+    guard attempts == limits.attempts else { return }
+    let nothing = AreaUpdate(cell: cell, tick: 0, isFull: true, drivers: [])
+    inputs.append(.cluster(.area(nothing, from: UInt32(index), endsWhole: true)))
+  }
+
+  /// Where the drivers of a hub are that is not heard is not known.
+  private mutating func loseAreas() {
+    for index in peers.indices where peers[index].hasGuests {
+      guard !peers[index].isMember || now.uptime - peers[index].heard >= limits.guestTime else { continue }
+      loseAreas(of: index)
+      peers[index].wantsRestart = true
+    }
+  }
+
+  mutating func loseAreas(of index: Int) {
+    peers[index].areas.removeAll()
+    guard peers[index].hasGuests else { return }
+    peers[index].hasGuests = false
+    inputs.append(.cluster(.areasLost(of: UInt32(index))))
+  }
+
+  /// A peer tells of its drivers.
+  mutating func take(area reader: inout FrameReader, from index: Int) throws(FrameError) {
+    guard let time = Int64(exactly: try reader.varint()) else { throw .message }
+    let endsWhole = try reader.byte() != 0
+    var messages = BinaryServerReader(hubTime: Timestamp(milliseconds: time))
+    guard case .publication(let publication)? = try reader.message(&messages),
+      case .areaUpdate(var update) = publication.body, update.details.count == update.drivers.count
+    else { throw .message }
+    for place in update.details.indices { update.details[place].lastTripEnded = Int64(try reader.varint()) }
+    guard let state = peers[index].areas[update.cell] else { return }  // not asked for any more
+    if case .asked = state, !update.isFull { return }  // the whole cell is yet to come
+    peers[index].areas[update.cell] = endsWhole || state == .told ? .told : .telling
+    peers[index].hasGuests = true
+    counters.areaDriversIn += UInt64(update.drivers.count)
+    inputs.append(.cluster(.area(update, from: UInt32(index), endsWhole: endsWhole)))
+  }
+
+  // MARK: What others watch here
+
+  mutating func take(watch reader: inout FrameReader, from index: Int) throws(FrameError) {
+    for cell in try reader.cells() {
+      if let known = peers[index].watched[cell] {
+        if let handle = known.handle { askForWhole(handle, for: index) }
+        continue
+      }
+      // At a limit it is not answered: who asks does so again.
+      guard peers[index].watched.count < limits.cellsPerPeer, peers[index].asks < limits.asksPerPeer else {
+        counters.cellsRefused += 1
+        continue
+      }
+      peers[index].watched[cell] = WatchedCell()
+      peers[index].asks += 1
+      let ask = Owning.Ask(
+        peer: index, incarnation: peers[index].incarnation, token: 0, channel: .area(cell), generation: 0)
+      inputs.append(
+        .subscribe(
+          SubscribeInput(
+            session: owning.insert(ask, outlet: outlet), actor: .cluster, messageID: ClusterOutput.unasked,
+            request: Subscribe(channel: .area(cell)), grant: .granted)))
+    }
+  }
+
+  mutating func take(unwatch reader: inout FrameReader, from index: Int) throws(FrameError) {
+    for cell in try reader.cells() { endWatching(cell, by: index) }
+  }
+
+  private mutating func endWatching(_ cell: GeohashCell, by index: Int) {
+    guard let handle = peers[index].watched.removeValue(forKey: cell)?.handle else { return }
+    watching.watchers[handle]?.removeAll { $0 == index }
+    if watching.watchers[handle]?.isEmpty == true { watching.watchers[handle] = nil }
+    inputs.append(.released(outlet: outlet, handle))
+  }
+
+  /// A peer watches nothing here any more, as far as this hub knows.
+  mutating func endWatching(by index: Int) {
+    for cell in Array(peers[index].watched.keys) { endWatching(cell, by: index) }
+    peers[index].dropDepartures()
+  }
+
+  /// The hub watches a cell for a peer from now on.
+  mutating func watches(_ session: SessionRef, _ handles: [ChannelHandle]) {
+    guard let (ask, isCurrent) = asker(session), case .area(let cell)? = ask.channel, let handle = handles.first else {
+      return
+    }
+    guard isCurrent, let known = peers[ask.peer].watched[cell], known.handle == nil else {
+      return inputs.append(.released(outlet: outlet, handle))
+    }
+    peers[ask.peer].watched[cell]?.handle = handle
+    watching.watchers[handle, default: []].append(ask.peer)
+    askForWhole(handle, for: ask.peer)
+  }
+
+  /// The hub has no room for a cell.
+  mutating func refusedWatching(_ cell: GeohashCell, by index: Int) {
+    counters.cellsRefused += 1
+    peers[index].watched[cell] = nil
+  }
+
+  private mutating func askForWhole(_ handle: ChannelHandle, for index: Int) {
+    inputs.append(.areaSnapshots(SessionRef(outlet: outlet, slot: UInt32(index), generation: 0), [handle]))
+  }
+
+  /// A whole cell, for the peer that the session's slot stands for.
+  mutating func tell(_ session: SessionRef, _ handle: ChannelHandle, whole parts: [Publication]) {
+    let index = Int(session.slot)
+    let updates = parts.compactMap { if case .areaUpdate(let update) = $0.body { update } else { nil } }
+    guard let cell = updates.first?.cell, peers[index].watched[cell]?.handle == handle else { return }
+    peers[index].watched[cell]?.isTold = true
+    var whole = updates[0]
+    for update in updates.dropFirst() {
+      whole.drivers += update.drivers
+      whole.details += update.details
+    }
+    for record in records(whole, isWhole: true) { append(area: record, to: index) }
+    counters.areaDriversOut += UInt64(whole.drivers.count)
+  }
+
+  /// What changed in a cell at a tick.
+  mutating func tell(_ handle: ChannelHandle, _ publication: Publication) {
+    guard case .areaUpdate(var update) = publication.body, let watchers = watching.watchers[handle] else { return }
+    let told = watchers.filter { peers[$0].watched[update.cell]?.isTold == true }
+    // So many have left that all who are there are told of, in parts: in that form peers get it only as a whole.
+    if update.isFull {
+      for index in told {
+        peers[index].watched[update.cell]?.isTold = false
+        askForWhole(handle, for: index)
+      }
+      return
+    }
+    if told.isEmpty { return }
+    let left = update.left
+    update.left = []
+    let arrivals = update.drivers.isEmpty ? [] : records(update, isWhole: false)
+    (update.drivers, update.details, update.left) = ([], [], left)
+    let departures = left.isEmpty ? [] : records(update, isWhole: false)
+    for index in told {
+      for record in arrivals { append(area: record, to: index) }
+      for record in departures { peers[index].append(departure: record) }
+    }
+    if case .areaUpdate(let whole) = publication.body {
+      counters.areaDriversOut += UInt64(whole.drivers.count * told.count)
+    }
+  }
+
+  /// A tick is told: behind all who came somewhere, those who left.
+  mutating func endAreaTick() {
+    for index in peers.indices {
+      for record in peers[index].takeDepartures() { append(area: record, to: index) }
+    }
+  }
+
+  private mutating func append(area record: [UInt8], to index: Int) { peers[index].append(area: record) }
+
+  /// The records of an update: so many drivers in each that the hub that gets it is not kept busy for long.
+  private func records(_ update: AreaUpdate, isWhole: Bool) -> [[UInt8]] {
+    let (size, count) = (limits.driversPerRecord, max(update.drivers.count, update.left.count, 1))
+    return stride(from: 0, to: count, by: size).map { start in
+      var part = update
+      let range = start..<min(start + size, update.drivers.count)
+      part.isFull = isWhole && start == 0
+      part.drivers = Array(update.drivers[range.clamped(to: update.drivers.indices)])
+      part.details = Array(update.details[range.clamped(to: update.details.indices)])
+      part.left = Array(update.left.dropFirst(start).prefix(size))
+      var bytes = ByteBuffer()
+      bytes.append(.area) { body in
+        body.append(varint: UInt64(now.timestamp.milliseconds))
+        body.append(isWhole && start + size >= count ? 1 : 0)
+        body.append(
+          Publication(channel: .area(part.cell), number: 0, timestamp: now.timestamp, body: .areaUpdate(part)), 0,
+          ImpliedNames())
+        for details in part.details { body.append(varint: UInt64(max(0, details.lastTripEnded))) }
+      }
+      return bytes.array()
+    }
+  }
+}
+
+extension Actor {
+  /// Stands for the sessions of another hub.
+  static let cluster = Actor(role: .ops, id: Identifier("cluster") ?? Identifier(checked: InlineText()))
+}
+
+extension ByteBuffer {
+  fileprivate mutating func append(cells: some Sequence<GeohashCell>) {
+    for cell in cells {
+      append(UInt8(cell.precision))
+      append(varint: cell.bits)
+    }
+  }
+}
+
+extension FrameReader {
+  fileprivate mutating func cells() throws(FrameError) -> [GeohashCell] {
+    var cells: [GeohashCell] = []
+    while !isAtEnd {
+      let precision = Int(try byte())
+      guard let cell = GeohashCell(bits: try varint(), precision: precision) else { throw .message }
+      cells.append(cell)
+    }
+    return cells
+  }
+}

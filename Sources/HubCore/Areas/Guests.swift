@@ -1,0 +1,223 @@
+// Drivers of other hubs of the cluster, as far as somebody here watches where they are: what areas show of a driver,
+// and nothing else.
+//
+// Each hub tells of its own drivers, of each all that is shown, whenever something of it changes. A driver may be told
+// of by two hubs for a moment, when it has changed from one to the other: then the newer word counts, and what the
+// other one says of its leaving does not.
+import HubBytes
+import HubGeo
+import HubMessages
+
+struct Guest {
+  /// As ops see it, with the driver's own id.
+  var seen: AreaUpdate.Driver
+  var details: AreaUpdate.Details
+  let hash: UInt64
+  /// The hub that told of it last, and when, by the table's clock.
+  var peer: UInt32
+  var stamp: UInt32
+  /// The next tick takes it out.
+  var isGone = false
+  var area = DriverArea()
+
+  var isAvailable: Bool { details.isOnline && seen.status == .available }
+}
+
+struct Guests: ~Copyable {
+  /// Set in the numbers by which areas know guests, so that they are no driver's of this hub.
+  static var bit: UInt32 { 1 << 31 }
+
+  private let seed: UInt64
+  private let limit: Int
+  private var slab = Slab<Guest>()
+  private var ids = IndexTable()
+  /// Where guests are; who is gone is not in it.
+  private(set) var index: DriverIndex
+  /// Counts what was told as a whole.
+  private var clock: UInt32 = 0
+  /// The clock at the beginning of what each hub is telling as a whole.
+  private var begun: [UInt32: UInt32] = [:]
+  /// Parts of the map that are gone through for guests that are to go.
+  private(set) var sweeps: [GuestSweep] = []
+
+  init(limit: Int, seed: UInt64) {
+    self.limit = limit
+    self.seed = seed
+    index = DriverIndex(capacity: limit)
+  }
+
+  var count: Int { slab.count }
+  var isEmpty: Bool { slab.count == 0 }
+  var endIndex: Int { slab.endIndex }
+
+  subscript(guest: Int) -> Guest {
+    _read { yield slab[guest] }
+    _modify { yield &slab[guest] }
+  }
+
+  func find(_ id: Identifier) -> Int? {
+    isEmpty ? nil : ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].seen.driverID == id }
+  }
+
+  /// Whether a number is of a guest that is there.
+  func isPresent(_ guest: Int) -> Bool { slab.isInUse(guest) && !slab[guest].isGone }
+
+  /// As `DriverIndex.drivers(from:through:limit:into:)`, by the numbers that areas know them by.
+  func numbers(from first: UInt64, through last: UInt64, limit: Int, into found: inout [UInt32]) -> UInt64? {
+    let start = found.count
+    let next = index.drivers(from: first, through: last, limit: limit, into: &found)
+    for place in start..<found.count { found[place] |= Guests.bit }
+    return next
+  }
+
+  // MARK: What hubs say
+
+  /// A new guest; nil at the limit.
+  mutating func insert(_ seen: AreaUpdate.Driver, _ details: AreaUpdate.Details, of peer: UInt32) -> Int? {
+    guard count < limit else { return nil }
+    let hash = seen.driverID.text.hashValue(seed: seed)
+    let guest = slab.insert(Guest(seen: seen, details: details, hash: hash, peer: peer, stamp: clock))
+    ids.insert(hash: hash, index: guest)
+    index.move(UInt32(guest), to: seen.coordinate)
+    return guest
+  }
+
+  /// Another hub's word of a guest; false where that is older than what is known.
+  mutating func take(
+    _ seen: AreaUpdate.Driver, _ details: AreaUpdate.Details, of guest: Int, from peer: UInt32
+  ) -> Bool {
+    let known = slab[guest]
+    if known.peer != peer, !known.isGone {
+      guard details.isOnline || !known.details.isOnline else { return false }
+      if details.isOnline == known.details.isOnline, seen.timestamp < known.seen.timestamp { return false }
+    }
+    slab[guest].seen = seen
+    slab[guest].details = details
+    slab[guest].peer = peer
+    slab[guest].stamp = clock
+    slab[guest].isGone = false
+    index.move(UInt32(guest), to: seen.coordinate)
+    return true
+  }
+
+  /// It is to be shown no more; its record stays until a tick has taken it out of its cells.
+  mutating func end(_ guest: Int) {
+    slab[guest].isGone = true
+    index.remove(UInt32(guest))
+  }
+
+  mutating func remove(_ guest: Int) {
+    var tombstone = slab[guest]
+    tombstone.isGone = true
+    ids.remove(hash: tombstone.hash, index: guest)
+    slab.remove(guest, leaving: tombstone)
+  }
+
+  // MARK: What is to go
+
+  /// A hub begins to tell what is in a cell.
+  mutating func begin(_ peer: UInt32) {
+    clock &+= 1
+    begun[peer] = clock
+  }
+
+  /// It has told all: who was not among it is gone.
+  mutating func end(_ cell: GeohashCell, of peer: UInt32) {
+    guard let start = begun.removeValue(forKey: peer) else { return }
+    sweeps.append(GuestSweep(cell.firstKey...cell.lastKey, .untold(by: peer, since: start)))
+  }
+
+  /// Nothing that a hub has told is so any more.
+  mutating func endAll(of peer: UInt32) {
+    begun[peer] = nil
+    clock &+= 1
+    sweeps.append(GuestSweep(0...(1 << 60 - 1), .untold(by: peer, since: clock)))
+  }
+
+  /// Nobody here watches in a cell any more.
+  mutating func sweep(_ cell: GeohashCell) {
+    if !isEmpty { sweeps.append(GuestSweep(cell.firstKey...cell.lastKey, .unwatched)) }
+  }
+
+  /// The next guests that a sweep has found and that are to go; nil where nothing is swept. Takes what it costs from
+  /// the budget.
+  mutating func nextSwept(_ interest: borrowing AreaInterest, _ budget: inout Int) -> [UInt32]? {
+    guard let sweep = sweeps.first else { return nil }
+    var found: [UInt32] = []
+    let next = index.drivers(from: sweep.key, through: sweep.last, limit: budget, into: &found)
+    budget -= 4 + found.count / 4
+    if let next { sweeps[0].key = next } else { sweeps.removeFirst() }
+    switch sweep.reason {
+    case .untold(let peer, let start):
+      found.removeAll { self[Int($0)].peer != peer || Int32(bitPattern: self[Int($0)].stamp &- start) >= 0 }
+    case .unwatched: found.removeAll { interest.covers(GridPoint(self[Int($0)].seen.coordinate).mortonCode) }
+    }
+    return found
+  }
+}
+
+/// A part of the map that is gone through for guests that are to go.
+struct GuestSweep {
+  enum Reason {
+    /// A hub has told all, and not them since the table's clock stood there.
+    case untold(by: UInt32, since: UInt32)
+    case unwatched
+  }
+
+  var key: UInt64
+  let last: UInt64
+  let reason: Reason
+
+  init(_ keys: ClosedRange<UInt64>, _ reason: Reason) {
+    (key, last) = (keys.lowerBound, keys.upperBound)
+    self.reason = reason
+  }
+}
+
+/// The cells that other hubs are asked for: those that are watched here, the small ones rounded up, so that a map that
+/// moves a little asks nobody.
+struct AreaInterest {
+  /// Cells of more characters than this (4.9 by 4.9 km) are asked for as the one around them.
+  private static let finest = 5
+
+  private var counts: [GeohashCell: Int] = [:]
+  /// How many there are of each precision.
+  private var lengths = [Int](repeating: 0, count: finest + 1)
+
+  /// A cell is watched from now on. Gives what is to be asked for, where nobody did before.
+  mutating func add(_ cell: GeohashCell) -> GeohashCell? {
+    let asked = cell.prefix(AreaInterest.finest)
+    counts[asked, default: 0] += 1
+    guard counts[asked] == 1 else { return nil }
+    lengths[asked.precision] += 1
+    return asked
+  }
+
+  /// A cell is watched no more. Gives what need not be asked for any more.
+  mutating func remove(_ cell: GeohashCell) -> GeohashCell? {
+    let asked = cell.prefix(AreaInterest.finest)
+    guard let count = counts[asked] else { return nil }
+    counts[asked] = count > 1 ? count - 1 : nil
+    guard count == 1 else { return nil }
+    lengths[asked.precision] -= 1
+    return asked
+  }
+
+  /// Whether the place of a Morton key is asked for.
+  func covers(_ key: UInt64) -> Bool {
+    for precision in 1...AreaInterest.finest where lengths[precision] > 0 {
+      if let cell = GeohashCell(bits: key >> UInt64(60 - 5 * precision), precision: precision), counts[cell] != nil {
+        return true
+      }
+    }
+    return false
+  }
+}
+
+extension GeohashCell {
+  /// The cell of at most so many characters that this one is in.
+  fileprivate func prefix(_ characters: Int) -> GeohashCell {
+    let shift = UInt64(5 * max(0, precision - characters))
+    return GeohashCell(bits: bits >> shift, precision: min(precision, characters)) ?? self
+  }
+}
