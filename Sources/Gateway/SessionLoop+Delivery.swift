@@ -8,7 +8,6 @@ import HubTransport
 
 extension SessionLoop {
   mutating func deliverOutputs() {
-    if outputs.isEmpty { return }
     var cursor = HubOutputs.Cursor()
     while let step = outputs.next(&cursor) {
       switch step {
@@ -19,8 +18,8 @@ extension SessionLoop {
       fanOut.flushIfLarge()
     }
     outputs.removeAll()
-    for connection in fanOut.streams.takeEnded() where sessions.isCurrent(connection) {  // nothing is left to follow
-      close(Int(connection.slot), .normal)
+    while let connection = fanOut.streams.nextEnded() {  // nothing is left to follow
+      if sessions.isCurrent(connection) { close(Int(connection.slot), .normal) }
     }
   }
 

@@ -142,16 +142,17 @@ struct SessionLoop: ~Copyable {
     }
     if stallTime > 0 { excuseStall() }
     if pending.expectsAnswers(now: now.uptime) { deliverAnswers() }
-    var rounds = 0
-    repeat {
+    for _ in 0..<Limits.exchangesPerTurn {
       while !hub.exchange(&inputs, into: &outputs, now: now) {
         deliverOutputs()
         pause(microseconds: 500)
       }
       deliverOutputs()
-      rounds += 1
-    } while !inputs.isEmpty && rounds < Limits.exchangesPerTurn
-    for slot in sweep.step(sessions, by: access.value, now: now) { close(slot, .tokenExpired, "token revoked") }
+      if inputs.isEmpty { break }
+    }
+    if now.uptime >= sweep.nextStep {  // asked before: what tokens are checked with is copied to be handed over
+      for slot in sweep.step(sessions, by: access.value, now: now) { close(slot, .tokenExpired, "token revoked") }
+    }
     fanOut.goOn(to: drain.isDraining ? .max : now.uptime, in: sessions)
     if now.uptime >= clock.nextTick { tick() }
     armLoopTimer()

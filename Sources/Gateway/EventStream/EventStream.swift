@@ -163,9 +163,7 @@ struct OpenStreams {
   /// A stream's last channel is over.
   mutating func end(_ connection: ConnectionID) { ended.append(connection) }
 
-  mutating func takeEnded() -> [ConnectionID] {
-    if ended.isEmpty { return [] }
-    defer { ended = [] }
-    return ended
-  }
+  /// One of those whose last channel is over; nil where there are no more.
+  @inline(__always)
+  mutating func nextEnded() -> ConnectionID? { ended.popLast() }
 }

@@ -125,6 +125,7 @@ struct FanOut: ~Copyable {
   }
 
   /// Sends what was held back, if it is due by `now` (uptime, ns), and tells some more sessions of a tick.
+  @inline(__always)
   mutating func goOn(to now: Int64, in sessions: borrowing SessionTable) {
     if let deadline = held.deadline, now >= deadline { for delivery in held.takeAll() { fanOut(delivery) } }
     if areas.isTelling { continueAreaTick(in: sessions) }

@@ -73,9 +73,8 @@ struct SessionRights {
   /// Whether the credential names the trip that a driver's message is about. Asked for each fix.
   @inline(__always)
   func names(_ trip: Identifier?) -> Bool {
-    guard let trip else { return false }
-    guard let token else { return true }
-    return token.grants?.names(trip: trip) ?? false
+    guard let token else { return trip != nil }
+    return trip.map { token.grants?.names(trip: $0) ?? false } ?? false
   }
 
   /// A driver's word with what its token says in place of it.
