@@ -22,8 +22,6 @@ struct Channels: ~Copyable {
   /// Events, and publications handed to outlets: one for each channel and outlet with a subscriber.
   private(set) var eventsPublished: UInt64 = 0
   private(set) var deliveries: UInt64 = 0
-  /// The position that is being published: 345 bytes, put together where they are copied from.
-  private var draft = PositionDelivery.blank
 
   init(limits: HubLimits, epoch: InlineText, seed: UInt64, outlets: Int) {
     table = ChannelTable(limits: limits, seed: seed, outletCount: outlets)
@@ -120,39 +118,42 @@ struct Channels: ~Copyable {
 
   // MARK: State
 
-  /// Whether there is a channel beside the trip's that a position of a driver with this channel is published on.
-  @inline(__always)
-  func mayBeHeard(driver own: Int?) -> Bool { own != nil || fleet != nil }
-
   /// Publishes a driver's position on its trip's, its own and the fleet's channel, where somebody listens. It has no
-  /// number, is not kept, and a newer one with the same key makes it worthless.
+  /// number, is not kept, and a newer one with the same key makes it worthless. `moment`: when its fix came, and now.
   @inline(__always)
   mutating func publish(
-    _ position: Position, of driver: Int, _ drivers: borrowing Drivers, on trip: (channel: Int, id: Identifier)?,
-    received: Int64, at time: Timestamp, storedThrough ticket: UInt64
+    _ position: Position, of driver: Int, _ drivers: borrowing Drivers, on trip: Int?, _ trips: borrowing Trips,
+    _ moment: Moment, storedThrough ticket: UInt64
   ) {
-    draft.received = received
-    draft.position.timestamp = time
-    draft.position.location = drivers[driver].location(position, trip: trip?.id)
-    if let trip { publishDraft(of: driver, on: trip.channel, storedThrough: ticket) }
-    if let own = drivers[driver].channel { publishDraft(of: driver, on: own, storedThrough: ticket) }
-    guard let fleet else { return }
-    draft.position.location.status = drivers[driver].status
-    publishDraft(of: driver, on: fleet, storedThrough: ticket)
+    if let trip, let channel = trips[trip].channel, !table.outlets(channel).isEmpty {
+      put(position, of: driver, drivers, trip, trips, on: channel, nil, moment, ticket)
+    }
+    if let own = drivers[driver].channel, !table.outlets(own).isEmpty {
+      put(position, of: driver, drivers, trip, trips, on: own, nil, moment, ticket)
+    }
+    if let fleet { put(position, of: driver, drivers, trip, trips, on: fleet, drivers[driver].status, moment, ticket) }
   }
 
-  @inline(__always)
-  private mutating func publishDraft(of driver: Int, on channel: Int, storedThrough ticket: UInt64) {
+  /// Makes the 345 bytes of a delivery where they are to lie, for each outlet with a subscriber of the channel.
+  @inline(__always) private mutating func put(
+    _ position: Position, of driver: Int, _ drivers: borrowing Drivers, _ trip: Int?, _ trips: borrowing Trips,
+    on channel: Int, _ status: DriverStatus?, _ moment: Moment, _ ticket: UInt64
+  ) {
     var outlets = table.outlets(channel)
-    if outlets.isEmpty { return }
+    let id = trip.map { trips[$0].id }
     publicationNumber += 1
-    draft.channel = ChannelHandle(index: UInt32(channel))
-    draft.conflationKey = UInt64(channel) << 32 | UInt64(driver + 1)  // never an ETA's: there are fewer drivers
-    draft.position.channel = table.name(channel)
-    draft.position.number = publicationNumber
-    draft.position.location.after = table.sequence(channel, storedThrough: ticket)
     while let outlet = outlets.popFirst() {
-      outputs[outlet].append(common: draft)
+      let delivery = unsafe outputs[outlet].nextCommonSlot(.blank)
+      unsafe delivery.pointee.channel = ChannelHandle(index: UInt32(channel))
+      unsafe delivery.pointee.conflationKey = UInt64(channel) << 32 | UInt64(driver + 1)  // never an ETA's, .max
+      unsafe delivery.pointee.received = moment.uptime
+      unsafe delivery.pointee.position.channel = table.name(channel)
+      unsafe delivery.pointee.position.number = publicationNumber
+      unsafe delivery.pointee.position.timestamp = moment.timestamp
+      unsafe delivery.pointee.position.location = drivers[driver].location(position, trip: id)
+      unsafe delivery.pointee.position.location.after = table.sequence(channel, storedThrough: ticket)
+      unsafe delivery.pointee.position.location.status = status
+      outputs[outlet].appendPlacedCommon()
       deliveries += 1
     }
   }

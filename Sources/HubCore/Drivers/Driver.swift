@@ -78,13 +78,12 @@ struct Driver {
 
   // MARK: Positions
 
-  /// A position of the driver counts from now on; `lastStall` is when the hub last took up its work again.
+  /// A position of the driver counts from now on. Without a session `noteSending` comes before it.
   @inline(__always)
-  mutating func accept(_ position: Position, trip: Handle?, at now: Moment, lastStall: Int64, _ timings: HubTimings) {
+  mutating func accept(_ position: Position, trip: Handle?, at now: Moment) {
     self.position = position
     positionTrip = trip
     if trip != nil { lastTrip = trip }
-    if session == nil { noteSending(at: now.uptime, lastStall: lastStall, timings) }
     lastFix = now.uptime
     refreshAge(at: now.timestamp)
   }
@@ -184,8 +183,9 @@ struct Driver {
   /// quick succession, as of a phone that empties its queue, do not hide a longer interval: it holds until as much time
   /// has passed in shorter ones. A gap over `longestSendingSilence` is no interval, for the driver was away: it changes
   /// nothing. An interval counts for no more than leads to that silence, or it would hold for hours.
+  /// `lastStall` is when the hub last took up its work again.
   @inline(never)
-  private mutating func noteSending(at uptime: Int64, lastStall: Int64, _ timings: HubTimings) {
+  mutating func noteSending(at uptime: Int64, lastStall: Int64, _ timings: HubTimings) {
     let known = sendingInterval
     let passed = Float(uptime - max(lastFix, lastStall)) * 1e-9
     let (longestGap, intervals) = (Float(timings.longestSilenceOfSenders), Float(timings.staleSamplingIntervals))

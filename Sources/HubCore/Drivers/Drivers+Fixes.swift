@@ -32,7 +32,9 @@ extension Drivers {
   /// A position of the driver counts from now on.
   @inline(__always)
   mutating func accept(_ position: Position, of driver: Int, trip: Handle?, at now: Moment) {
-    slab[driver].accept(position, trip: trip, at: now, lastStall: lastStall, timings)
+    // Asked before: the call copies the timings.
+    if slab[driver].session == nil { slab[driver].noteSending(at: now.uptime, lastStall: lastStall, timings) }
+    slab[driver].accept(position, trip: trip, at: now)
   }
 
   /// An app of its own format sends for the driver: its silence is no longer than that of its interval.

@@ -73,15 +73,21 @@ extension Hub {
   }
 
   /// The end of a turn: what there is credit for.
+  @inline(__always)
   mutating func handleBacklog() {
     backlog.endLive()
+    if !backlog.isEmpty { handleWaiting() }
+    backlog.endTurn()
+    counters.fixesWaiting = backlog.fixes + lookups.fixes
+  }
+
+  @inline(never)
+  private mutating func handleWaiting() {
     var isFirst = true
     while !backlog.isEmpty, let entry = backlog.next(isFirst: isFirst) {
       isFirst = false
       handle(entry)
     }
-    backlog.endTurn()
-    counters.fixesWaiting = backlog.fixes + lookups.fixes
   }
 
   private mutating func handle(_ entry: Backlog.Entry) {

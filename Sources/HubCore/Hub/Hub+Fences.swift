@@ -6,9 +6,8 @@ extension Hub {
   // MARK: Drivers at fences
 
   /// A position of a driver was published. While nothing can be stored nothing is decided: a later position does.
-  @inline(__always)
   mutating func watchFences(_ position: Position, driver: Int) {
-    guard fences.count > 0, storage.hasRoom else { return }
+    guard storage.hasRoom else { return }
     let crossings = fences.update(position, of: driver, among: drivers, counting: &counters)
     if !crossings.isEmpty { publish(crossings) }
   }

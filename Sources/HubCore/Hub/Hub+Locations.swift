@@ -121,21 +121,11 @@ extension Hub {
 
   // MARK: A fix that counts
 
-  @inline(__always)
-  private mutating func accept(
-    _ fix: Fix, _ position: Position, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
-  ) -> FixOutcome {
-    accept(position, driver: driver, trip: trip, received: received)
-    if isRecorded { record(fix, .live, position, driver: driver) }
-    return .accepted
-  }
-
   /// A fix that was held back is published, before the one that confirmed it.
   private mutating func release(_ held: Position, driver: Int, trip: Int?, received: Int64, isRecorded: Bool) {
     counters.fixesReleased += 1
-    accept(held, driver: driver, trip: trip, received: received)
-    guard isRecorded else { return }
-    record(Fix(coordinate: held.coordinate, timestamp: held.timestamp), .confirmed, held, driver: driver)
+    let fix = Fix(coordinate: held.coordinate, timestamp: held.timestamp)
+    _ = accept(fix, held, .confirmed, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
   }
 
   private mutating func count(_ refusal: Tracker.Refusal) -> FixOutcome {
@@ -143,8 +133,11 @@ extension Hub {
     return .refused(refusal)
   }
 
-  /// The driver is there now: move it in the index and tell who listens.
-  private mutating func accept(_ position: Position, driver: Int, trip: Int?, received: Int64) {
+  /// The driver is there now: move it in the index, tell who listens, and record it.
+  private mutating func accept(
+    _ fix: Fix, _ position: Position, _ disposition: StoredFix.Disposition = .live, driver: Int, trip: Int?,
+    received: Int64, isRecorded: Bool
+  ) -> FixOutcome {
     counters.fixesAccepted += 1
     if let trip { trips.measure(position, after: drivers[driver].position, trip: trip, at: now.uptime) }
     if let reason = position.absorbed { counters.fixesAbsorbed[Int(reason.rawValue)] += 1 }
@@ -154,17 +147,18 @@ extension Hub {
     noteArea(driver)
     publish(position, driver: driver, trip: trip, received: received)
     if let trip { guide(position, driver: driver, trip: trip) }
-    watchFences(position, driver: driver)
+    if fences.count > 0 { watchFences(position, driver: driver) }
     adviseSampling(driver, trip: trip)
+    if isRecorded { record(fix, disposition, position, driver: driver) }
+    return .accepted
   }
 
   /// One position, on the trip's, the driver's and the fleet's channel.
   private mutating func publish(_ position: Position, driver: Int, trip: Int?, received: Int64) {
     counters.positionsPublished += 1
-    let shared = trip.flatMap { trip in trips[trip].channel.map { (channel: $0, id: trips[trip].id) } }
-    guard shared != nil || channels.mayBeHeard(driver: drivers[driver].channel) else { return }
+    let shared = trip.flatMap { trips[$0].channel == nil ? nil : $0 }
     channels.publish(
-      position, of: driver, drivers, on: shared, received: received, at: now.timestamp,
+      position, of: driver, drivers, on: shared, trips, Moment(uptime: received, timestamp: now.timestamp),
       storedThrough: storage.storedThrough)
   }
 }

@@ -40,7 +40,6 @@ extension Hub {
   }
 
   mutating func advanceSearches() {
-    guard !searches.isEmpty else { return }
     for done in searches.advance(in: drivers, searchView, budget: limits.queryBudget) {
       let search = done.running
       counters.searches += 1

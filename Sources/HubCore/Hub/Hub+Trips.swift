@@ -156,7 +156,7 @@ extension Hub {
       return isOver(last) ? nil : last
     }
     return try tripForFixes(
-      of: driver, named, isGranted: input.tripIsGranted,
+      of: driver, input.tripID, isGranted: input.tripIsGranted,
       at: input.fix.timestamp)
   }
 

@@ -121,7 +121,7 @@ public struct Hub: ~Copyable {
     if !backlog.isEmpty { hasMoreDue = true }
     if trips.hasListings { continueListings() }
     if !driverListings.isEmpty { continueDriverListings() }
-    advanceSearches()
+    if !searches.isEmpty { advanceSearches() }
     if offers.isLooking { advanceOffers() }
     // Asked before: the call copies all that it is lent (loadtest/NOTES.md), and most hubs have no map open.
     if areas.nextTick != .max, advanceAreas() { hasMoreDue = true }

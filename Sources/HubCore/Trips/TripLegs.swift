@@ -45,10 +45,18 @@ struct TripLegs: ~Copyable {
 
   /// A position of the trip's driver was published `age` seconds after it was measured. Nil where the driver is not on
   /// its way, or the trip does not say where to.
+  @inline(__always)
   mutating func advance(
     _ position: Position, age: Double, _ trip: inout Trip, at now: Moment, counting counters: inout HubCounters
   ) -> LegReport? {
     guard let leg = leg(for: position, &trip, counting: &counters) else { return nil }
+    return advance(position, age: age, &trip, on: leg, at: now)
+  }
+
+  @inline(never)
+  private mutating func advance(
+    _ position: Position, age: Double, _ trip: inout Trip, on leg: Int, at now: Moment
+  ) -> LegReport {
     // While the driver waits for its passenger, it is at the beginning of the route.
     if trip.status == .tripStarted {
       slab[leg].route?.follow(position, drivenMeters: trip.progress.odometer.meters, rules: rules)
@@ -89,6 +97,7 @@ struct TripLegs: ~Copyable {
     return begin(to: target, position, &trip, counting: &counters)
   }
 
+  @inline(never)
   private mutating func begin(
     to target: TripTarget, _ position: Position, _ trip: inout Trip, counting counters: inout HubCounters
   ) -> Int? {
