@@ -35,12 +35,11 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
   }
 
   /// Up to 16 bytes, given as the two words that they are in memory; the text ends before the first zero byte.
-  @inlinable public init(_ first: UInt64, _ second: UInt64) {
-    self.init()
-    words[0] = first
-    words[1] = second
-    let unused = second == 0 ? 8 + first.leadingZeroBitCount / 8 : second.leadingZeroBitCount / 8
-    length = UInt8(16 - unused)
+  @inlinable @inline(__always)
+  public init(_ first: UInt64, _ second: UInt64) {
+    words = [first, second, 0, 0, 0, 0, 0, 0]
+    let (last, end) = second == 0 ? (first, 8) : (second, 16)
+    length = UInt8(truncatingIfNeeded: end &- last.leadingZeroBitCount &>> 3)
   }
 
   /// Appends the lowest `count` (1…8) bytes of a word, whose others are 0, to a text of so many whole words and no

@@ -21,9 +21,8 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   }
 
   @usableFromInline var commons = TurnList<Common>()
-  @usableFromInline var rares: [Rare] = []
-  /// For each rare one, how many common ones come before it: ascending.
-  @usableFromInline var commonsBefore = TurnList<Int>()
+  /// With how many common ones come before each: ascending.
+  @usableFromInline var rares: [(element: Rare, commonsBefore: Int)] = []
 
   @inlinable public init() {}
 
@@ -45,15 +44,12 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   public mutating func appendPlacedCommon() { commons.appendPlaced() }
 
   @inlinable
-  public mutating func append(_ element: Rare) {
-    rares.append(element)
-    commonsBefore.append(commons.count)
-  }
+  public mutating func append(_ element: Rare) { rares.append((element, commonsBefore: commons.count)) }
 
   /// The next element in the order in which they were appended; nil at the end.
   @inlinable @inline(__always)
   public func next(_ cursor: inout Cursor) -> Step? {
-    if cursor.rare < commonsBefore.count, commonsBefore[cursor.rare] == cursor.common {
+    if cursor.rare < rares.count, rares[cursor.rare].commonsBefore == cursor.common {
       cursor.rare += 1
       return .rare(cursor.rare - 1)
     }
@@ -71,15 +67,13 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   @inlinable @inline(__always)
   public func pointer(ofCommon index: Int) -> UnsafePointer<Common> { unsafe UnsafePointer(commons.pointer(index)) }
 
-  @inlinable public subscript(rare index: Int) -> Rare { rares[index] }
+  @inlinable public subscript(rare index: Int) -> Rare { rares[index].element }
 
   /// Forgets all elements; keeps the memory.
   @inlinable
   public mutating func removeAll() {
     commons.removeAll()
-    if rares.isEmpty { return }
-    rares.removeAll(keepingCapacity: true)
-    commonsBefore.removeAll()
+    if !rares.isEmpty { rares.removeAll(keepingCapacity: true) }
   }
 
   /// Appends the first `count` elements of another list, in order, and takes them out of it.
@@ -87,13 +81,11 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   public mutating func append(first count: Int, of other: inout MixedList) {
     var cursor = Cursor()
     for _ in 0..<count where other.next(&cursor) == nil { preconditionFailure("there are fewer elements") }
-    for index in 0..<cursor.rare { commonsBefore.append(commons.count + other.commonsBefore[index]) }
-    rares.append(contentsOf: other.rares[..<cursor.rare])
+    for (element, before) in other.rares[..<cursor.rare] { rares.append((element, commons.count + before)) }
     commons.append(other.commons, from: 0, count: cursor.common)
     other.commons.removeFirst(cursor.common)
     other.rares.removeFirst(cursor.rare)
-    other.commonsBefore.removeFirst(cursor.rare)
-    for index in 0..<other.commonsBefore.count { other.commonsBefore[index] -= cursor.common }
+    for index in other.rares.indices { other.rares[index].commonsBefore -= cursor.common }
   }
 }
 

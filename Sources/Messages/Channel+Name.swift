@@ -162,6 +162,7 @@ extension Channel: CustomStringConvertible {
 
 extension ByteRoom {
   /// Appends a channel's name, at most `MessageLimits.channelNameBytes`. No character of it needs an escape in JSON.
+  @inline(__always)
   mutating func append(_ channel: Channel) {
     switch channel {
     case .trip(let id):

@@ -48,10 +48,11 @@ struct JSONKeyTable: ~Copyable {
   private struct Known {
     var name: PackedName
     var key: JSONKey
-    // `"name":` as words, the bits that it has of them, and its bytes; 0 bytes where it has more than two words.
-    var first: UInt64 = 0
+    // `"name":` as words, the bits that it has of them, and its bytes. Where it has more than two words, they are those
+    // of no text: UTF-8 has no byte 0xFF.
+    var first = UInt64.max
     var second: UInt64 = 0
-    var firstMask: UInt64 = 0
+    var firstMask = UInt64.max
     var secondMask: UInt64 = 0
     var memberLength = 0
 
@@ -156,7 +157,7 @@ struct JSONKeyTable: ~Copyable {
     let known = unsafe next.pointee
     let firstDifference = unsafe (first ^ known.pointee.first) & known.pointee.firstMask
     let secondDifference = unsafe (second ^ known.pointee.second) & known.pointee.secondMask
-    return unsafe firstDifference | secondDifference == 0 && known.pointee.memberLength != 0 ? known : nil
+    return unsafe firstDifference | secondDifference == 0 ? known : nil
   }
 
   @inline(never)

@@ -24,13 +24,26 @@ extension Span where Element == UInt8 {
 
   /// The string at `start`, which has no escapes and at most 64 bytes, and the index behind it; nil for any other.
   @inline(__always)
-  func plainString(at start: Int) -> (text: InlineText, end: Int)? {
+  func plainString(at start: Int) -> (text: InlineText, end: Int)? { plainString(at: start, endingWith: plainEnds) }
+
+  /// The id in the string at `start`, and the index behind it; nil for any other string. No character of an id needs
+  /// an escape, so the first byte that is none has to be the quotation mark.
+  @inline(__always)
+  func plainIdentifier(at start: Int) -> (id: Identifier, end: Int)? {
+    let string = plainString(at: start) { ~Identifier.allowed($0) & tops }
+    guard let string, !string.text.isEmpty else { return nil }
+    return (Identifier(checked: string.text), string.end)
+  }
+
+  /// The string at `start` as far as `ends`, which gives the top bits of the bytes of a word that end it.
+  @inline(__always)
+  private func plainString(at start: Int, endingWith ends: (UInt64) -> UInt64) -> (text: InlineText, end: Int)? {
     guard has(UInt8(ascii: "\""), at: start) else { return nil }
     var text = InlineText()
     var i = start &+ 1
     for _ in 0..<InlineText.capacity / 8 {
       let word = word(at: i)  // the zeros behind the end of the bytes end it
-      let found = plainEnds(word)
+      let found = ends(word)
       guard found == 0 else {
         let rest = found.trailingZeroBitCount &>> 3
         if rest > 0 { text.append(word: word & below(found), count: rest) }

@@ -117,9 +117,9 @@ enum PlainUpdate {
     case .timestamp:
       return takeTimestamp(bytes, i, time, &update.fix.timestamp)
     case .tripId:
-      guard let string = bytes.plainString(at: i), let id = Identifier(string.text) else { return nil }
-      update.tripID = id
-      return string.end
+      guard let found = bytes.plainIdentifier(at: i) else { return nil }
+      update.tripID = found.id
+      return found.end
     case .source:
       guard let text = bytes.plainText(at: i) else { return nil }
       update.fix.source = unsafe bytes.extracting(text).withUnsafeBytes { unsafe FixSource(spelled: $0) }

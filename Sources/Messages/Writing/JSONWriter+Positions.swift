@@ -14,11 +14,12 @@ extension JSONWriter {
   public static func write(
     at position: UnsafePointer<PublishedPosition>, time: TimeFormat, into buffer: inout ByteBuffer
   ) {
+    guard let location = unsafe position.pointer(to: \.location) else { preconditionFailure("it has a location") }
     buffer.withRoom(for: MessageLimits.positionBytes) { room in
       room.append("{\"type\":\"driver_location\",\"payload\":{\"channel\":\"")
       unsafe room.append(position.pointee.channel)
       room.append("\",")
-      unsafe writeMembers(position.pointee.location, time, &room)
+      unsafe writeMembers(at: location, time, &room)
       room.append("},\"timestamp\":")
       unsafe room.append(position.pointee.timestamp, as: time)
       room.append(",\"messageId\":\"p")
@@ -29,41 +30,41 @@ extension JSONWriter {
 
   /// The members of a position, without a comma before them: in a publication and in a snapshot.
   @inline(__always)
-  static func writeMembers(_ location: DriverLocation, _ time: TimeFormat, _ room: inout ByteRoom) {
+  static func writeMembers(at location: UnsafePointer<DriverLocation>, _ time: TimeFormat, _ room: inout ByteRoom) {
     room.append("\"driverId\":\"")
-    room.append(location.driverID.text)
-    if let tripID = location.tripID {
+    unsafe room.append(location.pointee.driverID.text)
+    if let tripID = unsafe location.pointee.tripID {
       room.append("\",\"tripId\":\"")
       room.append(tripID.text)
     }
     room.append("\",\"latitude\":")
-    room.append(degrees: location.coordinate.latitude)
+    unsafe room.append(degrees: location.pointee.coordinate.latitude)
     room.append(",\"longitude\":")
-    room.append(degrees: location.coordinate.longitude)
-    if let heading = location.heading {
+    unsafe room.append(degrees: location.pointee.coordinate.longitude)
+    if let heading = unsafe location.pointee.heading {
       room.append(",\"heading\":")
       room.append(hundredths: heading)
     }
-    if let speed = location.speed {
+    if let speed = unsafe location.pointee.speed {
       room.append(",\"speed\":")
       room.append(hundredths: speed)
     }
     room.append(",\"accuracy\":")
-    room.append(hundredths: location.accuracy)
-    switch location.confidence {
+    unsafe room.append(hundredths: location.pointee.accuracy)
+    switch unsafe location.pointee.confidence {
     case .high: room.append(",\"confidence\":\"high\",\"timestamp\":")
     case .medium: room.append(",\"confidence\":\"medium\",\"timestamp\":")
     case .low: room.append(",\"confidence\":\"low\",\"timestamp\":")
     }
-    room.append(location.timestamp, as: time)
-    switch location.timeSource {
+    unsafe room.append(location.pointee.timestamp, as: time)
+    switch unsafe location.pointee.timeSource {
     case .fix: room.append(",\"age\":")
     case .hub: room.append(",\"timeSource\":\"hub\",\"age\":")
     }
-    room.append(thousandths: location.age)
+    unsafe room.append(thousandths: location.pointee.age)
     room.append(",\"after\":")
-    room.append(integer: location.after)
-    if let status = location.status {
+    unsafe room.append(integer: location.pointee.after)
+    if let status = unsafe location.pointee.status {
       room.append(",\"status\":\"")
       room.append(status.name)
       room.append("\"")

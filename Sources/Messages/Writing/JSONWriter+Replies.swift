@@ -78,7 +78,9 @@ extension JSONWriter {
     if let trip = snapshot.trip { writeMember(trip, time, &buffer) }
     if let position = snapshot.position {
       buffer.append(snapshot.trip == nil ? "\"position\":{" : ",\"position\":{")
-      buffer.withRoom(for: MessageLimits.positionBytes) { writeMembers(position, time, &$0) }
+      buffer.withRoom(for: MessageLimits.positionBytes) { room in
+        unsafe withUnsafePointer(to: position) { unsafe writeMembers(at: $0, time, &room) }
+      }
       buffer.append("}")
     }
     if let eta = snapshot.eta {
