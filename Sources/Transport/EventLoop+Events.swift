@@ -60,6 +60,7 @@ extension EventLoop {
 
   /// Bytes come in this order: what is unread first, then the end or the error. So one read tells the truth about a
   /// connection that is broken, too.
+  @inline(__always)
   private func read(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ delegate: (any EventLoopDelegate)?
   ) {

@@ -74,6 +74,7 @@ extension EventLoop {
     if unsafe connection.pointee.state == .closing { unsafe markDirty(id.slot, connection) }
   }
 
+  @inline(__always)
   func markDirty(_ slot: UInt32, _ connection: UnsafeMutablePointer<Connection>) {
     guard unsafe !connection.pointee.flags.contains(.isDirty) else { return }
     unsafe connection.pointee.flags.insert(.isDirty)
@@ -148,6 +149,7 @@ extension EventLoop {
     }
   }
 
+  @inline(__always)
   private func writeOnce(_ descriptor: Int32, from first: Int32, skipping skip: Int) -> (Transfer, asked: Int) {
     // The pointers into the arena are used before withBytes returns, and nothing in it touches the arena.
     unsafe arena.withBytes { bytes in

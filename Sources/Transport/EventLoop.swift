@@ -114,13 +114,14 @@ public final class EventLoop {
   /// How many turns there were: a stamp for what is cached for one turn, ranges of the arena above all.
   public var turn: UInt64 { counters.turns }
 
-  /// Turns until `stop` is called.
+  /// Turns until `stop` is called, for the delegate that there is now.
   public func run() {
     isStopping = false
+    let delegate = delegate
     lockTurns()
     unsafe state.pointee.isRunning = true
     unsafe state.pointee.latestUptime = now.uptimeNanoseconds
-    while !isStopping { takeTurn(timeoutMilliseconds: -1) }
+    while !isStopping { takeTurn(delegate, timeoutMilliseconds: -1) }
     unsafe state.pointee.isRunning = false
     unlockTurns()
   }
@@ -133,17 +134,18 @@ public final class EventLoop {
   public func runTurn(timeoutMilliseconds: Int32 = -1) {
     // Time may have passed since the turn before: its last reading says nothing of this one's sleep.
     unsafe state.pointee.latestUptime = now.uptimeNanoseconds
-    takeTurn(timeoutMilliseconds: timeoutMilliseconds)
+    takeTurn(delegate, timeoutMilliseconds: timeoutMilliseconds)
   }
 
-  private func takeTurn(timeoutMilliseconds: Int32) {
+  /// The delegate is retained by who calls: for all turns of `run` once.
+  private func takeTurn(_ delegate: (any EventLoopDelegate)?, timeoutMilliseconds: Int32) {
     // What the turn before left comes first, without another look at the sockets.
     let looks = !hasUnhandledReports
     if looks {
       var timeout = timeToSleep(atMost: timeoutMilliseconds)
       let sleeps = timeout != 0 && waker.mayFallAsleep()
       if sleeps { timeout = fallAsleep(milliseconds: timeout) }
-      reportCount = poller.wait(milliseconds: sleeps ? timeout : 0)
+      reportCount = unsafe state.pointee.poller.wait(milliseconds: sleeps ? timeout : 0)
       if sleeps { lockTurns() }
       nextReport = 0
     }
@@ -267,8 +269,13 @@ public final class EventLoop {
 
   /// Calls back what was noted during operations, as far as it is still true. What the callbacks note in their turn
   /// waits for the next call, so that two sides that keep failing cannot hold up the loop.
+  @inline(__always)
   private func deliverNotices(_ delegate: (any EventLoopDelegate)?) {
-    if unsafe !state.pointee.hasNotices { return }
+    if unsafe state.pointee.hasNotices { deliverAllNotices(delegate) }
+  }
+
+  @inline(never)
+  private func deliverAllNotices(_ delegate: (any EventLoopDelegate)?) {
     var notices = takeAll(&drainedNotices)
     for id in notices {
       guard let connection = unsafe slab.live(id), unsafe connection.pointee.outbox == nil else { continue }

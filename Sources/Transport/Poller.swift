@@ -48,6 +48,7 @@ struct Poller: ~Copyable {
 
   /// Sleeps until something is ready or `milliseconds` passed (negative: without end), and returns how many
   /// descriptors are; `readiness` gives them. A signal ends the sleep with 0.
+  @inline(__always)
   func wait(milliseconds: Int32) -> Int {
     if isSimulated, let network { return unsafe take(network.ready(limit: reports.count), milliseconds) }
     let count = unsafe epoll_wait(epoll.raw, reports.baseAddress!, Int32(reports.count), milliseconds)

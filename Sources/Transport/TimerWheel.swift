@@ -61,12 +61,19 @@ struct TimerWheel {
 
   /// Moves on to `uptimeNanoseconds` and appends the connections that are due to `due`, in no particular order
   /// within a tick. Their timers stay marked until `takeDue`.
+  @inline(__always)
   mutating func advance(
     to uptimeNanoseconds: Int64, in slab: borrowing ConnectionSlab, due: inout TurnList<ConnectionID>
   ) {
     let elapsed = max(0, uptimeNanoseconds - origin) >> TimerWheel.tickBits
     let now = UInt32(min(elapsed, Int64(UInt32.max) - 2 * Int64(TimerWheel.bucketCount))) + 1
-    guard now > current else { return }
+    if now > current { advance(toTick: now, in: slab, due: &due) }
+  }
+
+  @inline(never)
+  private mutating func advance(
+    toTick now: UInt32, in slab: borrowing ConnectionSlab, due: inout TurnList<ConnectionID>
+  ) {
     // After a long sleep each bucket is looked at once, not once a round.
     let last = min(now, current &+ TimerWheel.bucketCount)
     let first = current + 1

@@ -26,6 +26,7 @@ public enum MessageKind: UInt8, Sendable {
 
 /// The receiving half of a WebSocket connection.
 public struct FrameReader: ~Copyable {
+  @usableFromInline
   enum State {
     /// At the start of a frame, with no message under way.
     case idle
@@ -34,7 +35,7 @@ public struct FrameReader: ~Copyable {
     case finished
   }
 
-  var state = State.idle
+  @usableFromInline var state = State.idle
   let role: Role
   /// Whether permessage-deflate was negotiated.
   public let allowsCompression: Bool
@@ -46,7 +47,7 @@ public struct FrameReader: ~Copyable {
   }
 
   /// Whether nothing is kept: no frame or message is incomplete.
-  public var isIdle: Bool {
+  @inlinable public var isIdle: Bool {
     switch state {
     case .idle, .finished: return true
     case .cut: return false

@@ -20,7 +20,8 @@ public enum FrameWriter {
   public static let maximumControlPayload = 125
 
   /// Leaves room for a header behind what is in `buffer`; gives where the payload begins.
-  @inlinable public static func begin(as role: Role, in buffer: inout ByteBuffer) -> Int {
+  @inlinable @inline(__always)
+  public static func begin(as role: Role, in buffer: inout ByteBuffer) -> Int {
     let room = role == .server ? maximumServerHeader : maximumClientHeader
     unsafe buffer.append(atMost: room) { bytes in
       unsafe bytes.initializeMemory(as: UInt8.self, repeating: 0)
@@ -31,6 +32,7 @@ public enum FrameWriter {
 
   /// Completes the frame whose payload is all that stands behind `payload`, and gives where the frame begins: 2 to 14
   /// bytes before it. Pass a `mask` exactly if `begin` was told `.client`; it is applied in place.
+  @inlinable @inline(__always)
   public static func finish(
     _ opcode: Opcode, payloadAt payload: Int, isFinal: Bool = true, isCompressed: Bool = false, mask: MaskKey? = nil,
     in buffer: inout ByteBuffer
@@ -88,11 +90,12 @@ public enum FrameWriter {
   }
 
   /// RFC 6455 §5.2: the shortest form.
-  public static func headerLength(payload: Int, isMasked: Bool) -> Int {
+  @inlinable public static func headerLength(payload: Int, isMasked: Bool) -> Int {
     (payload < 126 ? 2 : payload <= Int(UInt16.max) ? 4 : 10) + (isMasked ? 4 : 0)
   }
 
-  private static func write(
+  @inlinable @inline(__always)
+  static func write(
     _ opcode: Opcode, _ length: Int, _ isFinal: Bool, _ isCompressed: Bool, _ mask: MaskKey?,
     to bytes: UnsafeMutableRawBufferPointer
   ) {

@@ -29,6 +29,7 @@ public struct MaskKey: Sendable, Hashable {
 }
 
 /// Applies `key` in place. True when all resulting bytes are ASCII. 0.1 ns a byte.
+@usableFromInline
 func applyMask(_ key: MaskKey, to bytes: UnsafeMutableRawBufferPointer) -> Bool {
   guard let start = bytes.baseAddress, bytes.count >= 8 else { return unsafe applyMask(key, toFew: bytes) }
   // The last eight bytes are read before the others are written: they may overlap with those.

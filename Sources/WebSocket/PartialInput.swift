@@ -8,6 +8,7 @@
 import HubBytes
 
 /// The box of an incomplete frame or message.
+@usableFromInline
 final class PartialInput {
   enum Position {
     case betweenFrames
