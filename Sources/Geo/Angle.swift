@@ -26,27 +26,24 @@
   /// Of two angles at once, to the same bits as each by itself: both lanes of a vector cost what one does.
   @inlinable @inline(__always)
   static func pair(_ first: Double, _ second: Double) -> (first: SineCosine, second: SineCosine) {
-    // The nearest multiples of 90; the remainders are exact for |degrees| ≤ 360 and nearly so beyond.
-    let quarters = (nearestQuarters(first), nearestQuarters(second))
-    let whole = SIMD2(Double(quarters.0), Double(quarters.1))
-    let x = (SIMD2(first, second) - whole * 90) * radiansPerDegree
+    precondition(first.magnitude <= 1_000_000 && second.magnitude <= 1_000_000)
+    // The nearest multiples of 90, rounded by adding 1.5 · 2^52, where a Double's last bit is 1. The factor is the
+    // first Double above 1 / 90, so that 45 and 135 are rounded up. The remainders are exact for |degrees| ≤ 360 and
+    // nearly so beyond.
+    let degrees = SIMD2(first, second)
+    let quarters = degrees * 0x1.6c16c16c16c18p-7 + 0x1.8p52
+    let x = (degrees - (quarters - 0x1.8p52) * 90) * radiansPerDegree
     let z = x * x
     let (s, c) = (smallSine(x, z), smallCosine(z))
     return (
-      SineCosine(sine: s[0], cosine: c[0], quarters: quarters.0),
-      SineCosine(sine: s[1], cosine: c[1], quarters: quarters.1)
+      SineCosine(sine: s[0], cosine: c[0], quarters: quarters[0].bitPattern),
+      SineCosine(sine: s[1], cosine: c[1], quarters: quarters[1].bitPattern)
     )
   }
 
+  /// Of an angle from what is left of it beyond so many quarters of a turn, of which the last two bits count.
   @inlinable @inline(__always)
-  static func nearestQuarters(_ degrees: Double) -> Int32 {
-    precondition(degrees >= -1_000_000 && degrees <= 1_000_000)
-    return Int32(degrees * (1.0 / 90) + (degrees < 0 ? -0.5 : 0.5))
-  }
-
-  /// Of an angle from what is left of it beyond so many quarters of a turn.
-  @inlinable @inline(__always)
-  init(sine s: Double, cosine c: Double, quarters: Int32) {
+  init(sine s: Double, cosine c: Double, quarters: UInt64) {
     let isSwapped = quarters & 1 != 0
     let sine = isSwapped ? c : s
     let cosine = isSwapped ? s : c

@@ -131,7 +131,8 @@ public struct GridPoint: Sendable, Hashable, BitwiseCopyable {
 
   /// The greatest i with `start + i · span / 2^30` ≤ value: exact, though the multiplication below rounds, because the
   /// borders themselves are exact.
-  @inlinable static func index(of value: Double, from start: Double, span: Double) -> UInt32 {
+  @inlinable @inline(__always)
+  static func index(of value: Double, from start: Double, span: Double) -> UInt32 {
     let last: Int64 = 1 << 30 - 1
     let step = span / 1_073_741_824  // a power of two below span: exact
     // Truncated towards 0, which is down: value − start is never negative. (`rounded(.down)` is a call on x86-64.)
