@@ -60,7 +60,7 @@ extension ClusterNode {
   /// Something of a peer did not come: what is followed there is asked for anew; and what it follows here, too, where
   /// its questions may be among what is missing.
   private mutating func noteGap(_ index: Int, _ lane: Lane, _ missed: UInt64) {
-    counters.framesMissed += missed
+    counters.framesMissed &+= missed
     notices.append(.gap(peers[index].name, missed: missed))
     peers[index].wantsRestart = true
     switch lane {

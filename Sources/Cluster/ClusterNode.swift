@@ -264,7 +264,9 @@ public struct ClusterNode: ~Copyable {
       }
       // Who watches areas has to notice that the last frame of states is missing, whatever else goes there.
       let isQuiet = now.uptime - peers[index].told >= limits.aliveTime && !peers[index].hasOutput
-      let isDue = !peers[index].watched.isEmpty && now.uptime - peers[index].toldAlive >= limits.aliveTime
+      let isDue =
+        !peers[index].watched.isEmpty && now.uptime - peers[index].toldAlive >= limits.aliveTime
+        && peers[index].controlBytes == 0
       if isQuiet || isDue {
         peers[index].toldAlive = now.uptime
         let number = peers[index].stateNumber

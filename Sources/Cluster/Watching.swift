@@ -36,7 +36,8 @@ struct Watching {
   fileprivate mutating func begin(_ cell: GeohashCell) {
     watched.insert(cell)
     if (1..<cell.precision).contains(where: { asked.contains(cell.prefix($0)) }) { return }
-    let inner = asked.filter { cell.encloses($0) }
+    // Most are of the finest kind, which has nothing in it.
+    let inner = cell.precision < ClusterOutput.finestWatched ? asked.filter { cell.encloses($0) } : []
     asked.subtract(inner)
     asked.insert(cell)
     changed.formUnion(inner)
@@ -47,6 +48,7 @@ struct Watching {
     watched.remove(cell)
     guard asked.remove(cell) != nil else { return }
     changed.insert(cell)
+    guard cell.precision < ClusterOutput.finestWatched else { return }
     for inner in watched where cell.encloses(inner) {
       if (cell.precision..<inner.precision).contains(where: { watched.contains(inner.prefix($0)) }) { continue }
       asked.insert(inner)
@@ -68,7 +70,8 @@ extension GeohashCell {
 
 /// How far a peer has told of a cell that was asked for.
 enum AskedCell: Equatable {
-  case asked(attempts: Int)
+  /// It is asked for again at a time (uptime, ns).
+  case asked(attempts: Int, due: Int64)
   /// A part of the whole cell has come, or all of it: what changes counts.
   case telling, told
 }
@@ -101,7 +104,10 @@ extension ClusterNode {
       let released = watching.changed.filter { peers[index].areas[$0] != nil && !watching.asked.contains($0) }
       for cell in released { peers[index].areas[cell] = nil }
       if !released.isEmpty { peers[index].append(.unwatch, limits) { $0.append(cells: released) } }
-      peers[index].areaQueue += watching.changed.intersection(watching.asked)
+      // Where one was released and is wanted again within a turn, what came meanwhile was not kept.
+      let wanted = watching.changed.intersection(watching.asked)
+      for cell in wanted { peers[index].areas[cell] = nil }
+      peers[index].areaQueue += wanted
     }
     watching.changed.removeAll()
     while let (index, cell) = watching.nextOverdue(now: now.uptime) { askAgain(index, cell) }
@@ -115,14 +121,17 @@ extension ClusterNode {
   }
 
   private mutating func ask(_ index: Int, _ cell: GeohashCell, attempts: Int) {
-    peers[index].areas[cell] = .asked(attempts: attempts)
-    watching.wait(cell, of: index, until: now.uptime + limits.answerTime)
+    let due = now.uptime + limits.answerTime
+    peers[index].areas[cell] = .asked(attempts: attempts, due: due)
+    watching.wait(cell, of: index, until: due)
   }
 
   private mutating func askAgain(_ index: Int, _ cell: GeohashCell) {
-    guard case .asked(let attempts)? = peers[index].areas[cell] else { return }
+    // One that was asked for anew has another time; one of a hub that has left is asked for when it comes back.
+    guard case .asked(let attempts, let due)? = peers[index].areas[cell], due <= now.uptime, peers[index].isMember
+    else { return }
     ask(index, cell, attempts: attempts + 1)
-    if peers[index].isSilent || !peers[index].isMember { return }
+    if peers[index].isSilent { return }
     peers[index].append(.watch, limits) { $0.append(cells: [cell]) }
     // It has no room for the cell: what it told of it before is not so any more.
     guard attempts == limits.attempts else { return }

@@ -72,6 +72,63 @@ import Testing
     #expect(shown() == own && watcher.map.drivers.count == 1, "it left there, and is known here")
   }
 
+  @Test("A driver of another hub that goes in the last second of an hour is gone once, and its name is not that before")
+  func hour() {
+    let (bench, _) = bench()
+    let rider = bench.map(.rider, .area(cell), slot: 101)
+    let place = at(52.52, 13.405)
+    var told = update(["D1", "D2", "D3"], at: place, milliseconds: bench.clock)
+    bench.turn(.cluster(.area(told, from: 3, endsWhole: false)))
+    tick(bench, rider)
+    #expect(rider.map.drivers.count == 3)
+    let names = Set(rider.map.drivers.keys)
+    bench.advance(seconds: Double(3_600_000 - bench.clock % 3_600_000) / 1000 - 0.5)
+    bench.settle([rider])
+    (told.left, told.drivers, told.details) = ([id("D1"), id("D3")], [], [])
+    bench.turn(.cluster(.area(told, from: 3, endsWhole: false)))
+    tick(bench, rider)
+    #expect(rider.map.drivers.count == 1 && bench.hub.areas.guestCount == 1)
+    #expect(names.isDisjoint(with: rider.map.drivers.keys))
+  }
+
+  @Test("A driver that comes to a hub which knows of no trip of it does not get the name back that riders knew before")
+  func names() {
+    let (bench, _) = bench()
+    let rider = bench.map(.rider, .area(cell), slot: 101)
+    let place = at(52.52, 13.405)
+    func name() -> Identifier? { rider.map.drivers.keys.first }
+    var told = update(["D1"], at: place, milliseconds: bench.clock)
+    bench.turn(.cluster(.area(told, from: 3, endsWhole: false)))
+    tick(bench, rider)
+    let before = name()
+    told.details[0].lastTripEnded = bench.clock
+    bench.turn(.cluster(.area(told, from: 3, endsWhole: false)))
+    tick(bench, rider)
+    let after = name()
+    #expect(before != nil && after != nil && before != after)
+    told = update(["D1"], at: place, milliseconds: bench.clock)
+    bench.turn(.cluster(.area(told, from: 4, endsWhole: false)))
+    tick(bench, rider)
+    #expect(name() == after && rider.map.drivers.count == 1)
+  }
+
+  @Test("Whole cells that a hub tells at once do not end each other")
+  func wholes() {
+    let (bench, watcher) = bench()
+    let (near, other) = (at(52.52, 13.405), GeohashCell(at(10, 10), precision: 5))
+    bench.turn(.cluster(.area(update(["D1", "D2"], at: near, milliseconds: bench.clock), from: 3, endsWhole: false)))
+    tick(bench, watcher)
+    #expect(watcher.map.drivers.count == 2)
+    var first = update(["D2"], at: near, milliseconds: bench.clock, isFull: true)
+    bench.turn(.cluster(.area(first, from: 3, endsWhole: false)))
+    let nothing = AreaUpdate(cell: other, tick: 0, isFull: true, drivers: [])
+    bench.turn(.cluster(.area(nothing, from: 3, endsWhole: true)))
+    first.isFull = false
+    bench.turn(.cluster(.area(first, from: 3, endsWhole: true)))
+    tick(bench, watcher)
+    #expect(Set(watcher.map.drivers.keys) == [id("D2")])
+  }
+
   @Test("Cells that are told as a whole faster than they are gone through keep no more than their limit waiting")
   func sweeps() {
     let (bench, watcher) = bench()

@@ -99,7 +99,7 @@ extension FanOut {
   /// positions for 8 ms in each second.
   mutating func continueAreaTick(in sessions: borrowing SessionTable) {
     guard var tick = areas.takeTold() else { return }
-    var frames = TickFrames(repeating: EncodedFrames(), count: tick.updates.count)
+    var frames = TickFrames()
     var share = limits.areaBytesPerTurn
     while share > 0, let slot = tick.slots.popLast() {
       if sessions[slot].phase == .open { share -= tell(sessions[slot].open.subscriptions, of: tick, &frames) }
@@ -110,8 +110,8 @@ extension FanOut {
     for snapshot in tick.snapshots { send(snapshot, in: sessions) }
   }
 
-  /// The updates of a tick that lie in the arena already.
-  private typealias TickFrames = [EncodedFrames]
+  /// The updates of a tick that lie in the arena already, by where they stand in it.
+  private typealias TickFrames = [Int: EncodedFrames]
 
   /// Sends one session what changed in its cells; gives how many bytes that was, with what a write costs.
   private mutating func tell(
@@ -124,19 +124,21 @@ extension FanOut {
     }
     news.sort { $0.places.lowerBound < $1.places.lowerBound }
     areas.unwrittenBytes = 0
+    if news.isEmpty { return limits.areaBytesPerWrite / 64 }  // a look, and no write
     var bytes = limits.areaBytesPerWrite
     for (places, subscriber) in news {
       for place in places {
         let (channel, publication) = tick.updates[place]
-        if makeRoom(for: publication) { frames = TickFrames(repeating: EncodedFrames(), count: tick.updates.count) }
+        if makeRoom(for: publication) { frames.removeAll(keepingCapacity: true) }
         // What it has not read yet is enough: the newest state follows when it has.
         guard !loop.isBlocked(subscriber.connection) else {
           subscriptions.setBehind(subscriber.node, true)
           counted.areaUpdatesSkipped += 1
           break
         }
-        let frame = frames[place][subscriber.encoding] ?? cellFrame(publication, on: channel, subscriber.encoding)
-        frames[place][subscriber.encoding] = frame
+        let frame =
+          frames[place]?[subscriber.encoding] ?? cellFrame(publication, on: channel, subscriber.encoding)
+        frames[place, default: EncodedFrames()][subscriber.encoding] = frame
         send(frame, to: subscriber.connection)
         bytes += frame.count
         counted.publicationsOut += 1

@@ -22,7 +22,7 @@ struct AreaDriver {
   let rank: UInt32
   let status: DriverStatus
   let isOnline: Bool
-  let lastTripEnded: Int64
+  var lastTripEnded: Int64
   /// Morton keys of its place: for who watches here, and for other hubs; nil where it is not shown to them.
   var key: UInt64?
   var ownKey: UInt64?
@@ -49,7 +49,7 @@ extension AreaTable {
   private mutating func take(
     _ update: AreaUpdate, from peer: UInt32, endsWhole: Bool, _ drivers: inout Drivers
   ) -> Bool {
-    if update.isFull { guests.begin(peer) }
+    if update.isFull { guests.begin(update.cell, of: peer) }
     var isTaken = true
     for (seen, details) in zip(update.drivers, update.details) where !take(seen, details, from: peer, &drivers) {
       isTaken = false
@@ -111,9 +111,10 @@ extension AreaTable {
     }
   }
 
-  /// A guest that is gone has been taken out of its cells.
+  /// A guest that is gone has been taken out of its cells. It may be looked at twice in a tick, when names change: the
+  /// second time it is not there any more.
   mutating func endLooking(at number: UInt32) {
-    guard let guest = number.guest, guests[guest].isGone else { return }
+    guard let guest = number.guest, guests.isGone(guest) else { return }
     precondition(guests[guest].area.first == DriverArea.none, "who is gone is in no cell")
     guests.remove(guest)
   }
@@ -138,7 +139,11 @@ extension AreaTable {
       number: UInt32(guest) | Guests.bit, id: seen.driverID, rank: guests[guest].hash.areaRank,
       status: seen.status, isOnline: details.isOnline, lastTripEnded: details.lastTripEnded)
     guard guests.isPresent(guest) else { return found }
-    if let own = drivers.find(seen.driverID), !isGuestNewer(than: own, drivers) { return found }
+    if let own = drivers.find(seen.driverID) {
+      // A trip that ended at either hub changed its name for riders.
+      found.lastTripEnded = max(found.lastTripEnded, drivers[own].lastTripEnded)
+      if !isGuestNewer(than: own, drivers) { return found }
+    }
     found.key = GridPoint(seen.coordinate).mortonCode
     return found
   }

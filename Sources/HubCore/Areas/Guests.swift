@@ -35,10 +35,15 @@ struct Guests: ~Copyable {
   private(set) var index: DriverIndex
   /// Counts what was told as a whole.
   private var clock: UInt32 = 0
-  /// The clock at the beginning of what each hub is telling as a whole.
-  private var begun: [UInt32: UInt32] = [:]
+  /// The clock at the beginning of what each hub is telling as a whole, by cell.
+  private var begun: [Whole: UInt32] = [:]
   /// Parts of the map that are gone through for guests that are to go.
   private(set) var sweeps: [GuestSweep] = []
+
+  private struct Whole: Hashable {
+    var peer: UInt32
+    var cell: GeohashCell
+  }
 
   init(limit: Int, seed: UInt64) {
     self.limit = limit
@@ -70,6 +75,9 @@ struct Guests: ~Copyable {
     return next
   }
 
+  /// Whether a number is of a guest that the next tick takes out.
+  func isGone(_ guest: Int) -> Bool { slab.isInUse(guest) && slab[guest].isGone }
+
   // MARK: What hubs say
 
   /// A new guest; nil at the limit.
@@ -93,6 +101,8 @@ struct Guests: ~Copyable {
     }
     slab[guest].seen = seen
     slab[guest].details = details
+    // A hub where it comes to knows of no trip that ended elsewhere.
+    slab[guest].details.lastTripEnded = max(details.lastTripEnded, known.details.lastTripEnded)
     slab[guest].peer = peer
     slab[guest].stamp = clock
     slab[guest].isGone = false
@@ -116,26 +126,27 @@ struct Guests: ~Copyable {
   // MARK: What is to go
 
   /// A hub begins to tell what is in a cell.
-  mutating func begin(_ peer: UInt32) {
+  mutating func begin(_ cell: GeohashCell, of peer: UInt32) {
     clock &+= 1
-    begun[peer] = clock
+    begun[Whole(peer: peer, cell: cell)] = clock
   }
 
   /// It has told all: who was not among it is gone.
   mutating func end(_ cell: GeohashCell, of peer: UInt32) {
-    guard let start = begun.removeValue(forKey: peer) else { return }
+    guard let start = begun.removeValue(forKey: Whole(peer: peer, cell: cell)) else { return }
     sweeps.append(GuestSweep(cell.firstKey...cell.lastKey, .untold(by: peer, since: start)))
   }
 
   /// Nothing that a hub has told is so any more.
   mutating func endAll(of peer: UInt32) {
-    begun[peer] = nil
+    begun = begun.filter { $0.key.peer != peer }
     clock &+= 1
     sweeps.append(GuestSweep(0...(1 << 60 - 1), .untold(by: peer, since: clock)))
   }
 
   /// Nobody here watches in a cell any more.
   mutating func sweep(_ cell: GeohashCell) {
+    if !begun.isEmpty { begun = begun.filter { $0.key.cell != cell } }
     if !isEmpty { sweeps.append(GuestSweep(cell.firstKey...cell.lastKey, .unwatched)) }
   }
 
@@ -177,8 +188,7 @@ struct GuestSweep {
 /// The cells that other hubs are asked for: those that are watched here, the small ones rounded up, so that a map that
 /// moves a little asks nobody.
 struct AreaInterest {
-  /// Cells of more characters than this (4.9 by 4.9 km) are asked for as the one around them.
-  private static let finest = 5
+  private static var finest: Int { ClusterOutput.finestWatched }
 
   private var counts: [GeohashCell: Int] = [:]
   /// How many there are of each precision.

@@ -84,6 +84,8 @@ public struct FleetQuestion: Sendable {
 public enum ClusterOutput: Sendable {
   /// What `replyTo` of a `subscribed` says where nobody has asked: a channel has another owner, or other numbers.
   package static let unasked = MessageID(number: 0)
+  /// Cells of more characters than this (4.9 by 4.9 km) are watched as the one around them.
+  package static var finestWatched: Int { 5 }
 
   /// A session wants a channel whose trip or driver is not here. Answered by `ClusterInput.subscribeHere`, `.followed`
   /// or `.refused`.
@@ -104,7 +106,8 @@ public enum ClusterOutput: Sendable {
   case unfollowed(Channel)
   /// The driver is at another hub now: those of other hubs who follow it here look for it there.
   case moved(ChannelHandle, Channel)
-  /// Sessions of this hub watch what is in a cell, or in a part of it, or none does any more.
+  /// Sessions of this hub watch what is in a cell, or in a part of it, or none does any more. The cell has at most
+  /// `finestWatched` characters.
   case watched(GeohashCell)
   case unwatched(GeohashCell)
 }
