@@ -81,8 +81,8 @@ async function many(pages) {
   const hub = await startHub('--dev-auth', '--sampling', '1');
   os.setPriority(19);
   const load = () => new Promise(resolve => {
-    const child = spawn('nice', ['-n', '-19', process.env.LOADTEST, 'trip', '--url', hub.http, '--drivers', '200', '--rate', '1',
-      '--duration', `${seconds}`]);
+    const child = spawn('nice', ['-n', '-19', process.env.LOADTEST, 'trip', '--url', hub.http, '--drivers', '200',
+      '--rate', '1', '--duration', `${seconds}`]);
     let text = '';
     child.stdout.on('data', bytes => { text += bytes; });
     child.stderr.on('data', bytes => { text += bytes; });
