@@ -248,7 +248,7 @@ extension ClusterNode {
       whole.drivers += update.drivers
       whole.details += update.details
     }
-    for record in records(whole, isWhole: true) { append(area: record, to: index) }
+    for record in records(whole, isWhole: true) { peers[index].append(area: record) }
     counters.areaDriversOut += UInt64(whole.drivers.count)
   }
 
@@ -271,7 +271,7 @@ extension ClusterNode {
     (update.drivers, update.details, update.left) = ([], [], left)
     let departures = left.isEmpty ? [] : records(update, isWhole: false)
     for index in told {
-      for record in arrivals { append(area: record, to: index) }
+      for record in arrivals { peers[index].append(area: record) }
       for record in departures { peers[index].append(departure: record) }
     }
     if case .areaUpdate(let whole) = publication.body {
@@ -282,11 +282,9 @@ extension ClusterNode {
   /// A tick is told: behind all who came somewhere, those who left.
   mutating func endAreaTick() {
     for index in peers.indices {
-      for record in peers[index].takeDepartures() { append(area: record, to: index) }
+      for record in peers[index].takeDepartures() { peers[index].append(area: record) }
     }
   }
-
-  private mutating func append(area record: [UInt8], to index: Int) { peers[index].append(area: record) }
 
   /// The records of an update: so many drivers in each that the hub that gets it is not kept busy for long.
   private func records(_ update: AreaUpdate, isWhole: Bool) -> [[UInt8]] {

@@ -70,11 +70,13 @@ extension Channel {
       return radius > 0 ? anyName : "expected a radius of more than 0 metres, third"
     case "counts":
       return """
-        expected counts:<west>,<south>,<east>,<north>: degrees, or counts:<geohash>/<precision>, two more than its characters
+        expected counts:<west>,<south>,<east>,<north>: degrees, \
+        or counts:<geohash>/<precision>, two more than its characters
         """
     case "box":
       return """
-        expected box:<west>,<south>,<east>,<north>: degrees, west and east -180 to 180, south up to north within -90 to 90
+        expected box:<west>,<south>,<east>,<north>: degrees, west and east -180 to 180, \
+        south up to north within -90 to 90
         """
     default: return anyName
     }

@@ -56,6 +56,13 @@ private final class Stage {
   /// A second goes by; nobody has had a turn yet.
   func tick() { clock.advance(milliseconds: 1000) }
 
+  /// The driver moves, a second goes by, and the hub has its first turn of the tick.
+  func begin() {
+    move(to: 52.501)
+    tick()
+    _ = turn()
+  }
+
   /// One turn of the hub; gives what each watcher has had so far.
   func turn() -> [Int] {
     hub.loop.runTurn(timeoutMilliseconds: 0)
@@ -124,9 +131,7 @@ private final class Stage {
   @Test("a tick that ends before all were told of the one before goes out behind it, to everybody")
   func late() throws {
     let stage = try Stage()
-    stage.move(to: 52.501)
-    stage.tick()
-    _ = stage.turn()
+    stage.begin()
     stage.move(to: 52.502)
     stage.tick()
     stage.settle()
@@ -140,9 +145,7 @@ private final class Stage {
   @Test("a session that goes before its turn leaves the others theirs")
   func gone() throws {
     let stage = try Stage()
-    stage.move(to: 52.501)
-    stage.tick()
-    _ = stage.turn()
+    stage.begin()
     stage.watchers[0].abort()
     stage.watchers[3].abort()
     stage.settle()

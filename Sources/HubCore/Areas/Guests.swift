@@ -19,8 +19,6 @@ struct Guest {
   /// The next tick takes it out.
   var isGone = false
   var area = DriverArea()
-
-  var isAvailable: Bool { details.isOnline && seen.status == .available }
 }
 
 struct Guests: ~Copyable {

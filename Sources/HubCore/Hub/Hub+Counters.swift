@@ -29,11 +29,11 @@ extension HubCounters {
   }
 
   fileprivate mutating func set(
-    _ searches: Searches, _ listings: DriverListings, areas: (count: Int, visitors: Int), _ backlog: Backlog,
+    _ searches: Searches, _ listings: DriverListings, areas: (count: Int, guestCount: Int), _ backlog: Backlog,
     _ lookups: HistoryLookups
   ) {
     set(.areas, areas.count)
-    set(.guests, areas.visitors)
+    set(.guests, areas.guestCount)
     set(.queries, searches.count)
     set(.driverLists, listings.count)
     set(.waitingFixes, max(backlog.fixes, lookups.fixes))
