@@ -119,38 +119,38 @@ struct Channels: ~Copyable {
   // MARK: State
 
   /// Publishes a driver's position on its trip's, its own and the fleet's channel, where somebody listens. It has no
-  /// number, is not kept, and a newer one with the same key makes it worthless. `received`: of its fix (uptime, ns).
+  /// number, is not kept, and a newer one with the same key makes it worthless. `moment`: the fix's uptime; now's time.
   @inline(__always)
   mutating func publish(
     _ position: Position, of driver: Int, _ drivers: borrowing Drivers, on trip: Int?, _ trips: borrowing Trips,
-    received: Int64, at time: Timestamp, storedThrough ticket: UInt64
+    _ moment: Moment, storedThrough ticket: UInt64
   ) {
     if let trip, let channel = trips[trip].channel, !table.outlets(channel).isEmpty {
-      put(position, of: driver, drivers, trip, trips, on: channel, nil, received, time, ticket)
+      put(position, of: driver, drivers, trip, trips, on: channel, nil, moment, ticket)
     }
     if let own = drivers[driver].channel, !table.outlets(own).isEmpty {
-      put(position, of: driver, drivers, trip, trips, on: own, nil, received, time, ticket)
+      put(position, of: driver, drivers, trip, trips, on: own, nil, moment, ticket)
     }
-    guard let fleet else { return }
-    put(position, of: driver, drivers, trip, trips, on: fleet, drivers[driver].status, received, time, ticket)
+    if let fleet { put(position, of: driver, drivers, trip, trips, on: fleet, drivers[driver].status, moment, ticket) }
   }
 
   /// Makes the 345 bytes of a delivery where they are to lie, for each outlet with a subscriber of the channel.
   @inline(__always) private mutating func put(
     _ position: Position, of driver: Int, _ drivers: borrowing Drivers, _ trip: Int?, _ trips: borrowing Trips,
-    on channel: Int, _ status: DriverStatus?, _ received: Int64, _ time: Timestamp, _ ticket: UInt64
+    on channel: Int, _ status: DriverStatus?, _ moment: Moment, _ ticket: UInt64
   ) {
     var outlets = table.outlets(channel)
+    let id = trip.map { trips[$0].id }
     publicationNumber += 1
     while let outlet = outlets.popFirst() {
       let delivery = unsafe outputs[outlet].nextCommonSlot(.blank)
       unsafe delivery.pointee.channel = ChannelHandle(index: UInt32(channel))
       unsafe delivery.pointee.conflationKey = UInt64(channel) << 32 | UInt64(driver + 1)  // an ETA's ends in .max
-      unsafe delivery.pointee.received = received
+      unsafe delivery.pointee.received = moment.uptime
       unsafe delivery.pointee.position.channel = table.name(channel)
       unsafe delivery.pointee.position.number = publicationNumber
-      unsafe delivery.pointee.position.timestamp = time
-      unsafe delivery.pointee.position.location = drivers[driver].location(position, trip: trip.map { trips[$0].id })
+      unsafe delivery.pointee.position.timestamp = moment.timestamp
+      unsafe delivery.pointee.position.location = drivers[driver].location(position, trip: id)
       unsafe delivery.pointee.position.location.after = table.sequence(channel, storedThrough: ticket)
       unsafe delivery.pointee.position.location.status = status
       outputs[outlet].appendPlacedCommon()

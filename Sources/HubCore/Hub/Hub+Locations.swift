@@ -158,7 +158,7 @@ extension Hub {
     counters.positionsPublished += 1
     let shared = trip.flatMap { trips[$0].channel == nil ? nil : $0 }
     channels.publish(
-      position, of: driver, drivers, on: shared, trips, received: received, at: now.timestamp,
+      position, of: driver, drivers, on: shared, trips, Moment(uptime: received, timestamp: now.timestamp),
       storedThrough: storage.storedThrough)
   }
 }
