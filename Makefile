@@ -67,9 +67,9 @@ test: deps lint swift-tests
 
 # What failed is said once more at the end, where one among thousands of lines is found.
 #
-# Tests of whole hubs mostly wait, all others compute: side by side they take half as long. The lock that is ignored is
-# that of two builds, and nothing is built here.
-TEST := swift test --skip-build --ignore-lock
+# Tests of whole hubs mostly wait, all others compute: side by side they take half as long. The bundle is run by itself:
+# two of SwiftPM in one folder write the same files.
+TEST := NO_COLOR=1 .build/debug/location-hubPackageTests.xctest --testing-library swift-testing
 swift-tests: deps
 	swift build --build-tests
 	@$(TEST) --filter '^EndToEndTests\.' >.build/hubs.log 2>&1 & hubs=$$!; hubs_status=0; \

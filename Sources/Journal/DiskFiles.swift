@@ -36,6 +36,9 @@ public final class DiskFiles: JournalFiles {
     }
   }
 
+  /// Unlocked, not only closed: a child that was forked meanwhile has the lock, too, until it runs its program.
+  deinit { _ = flock(directory.raw, LOCK_UN) }
+
   public var isInPlace: Bool {
     // Both looked at now: on some file systems a directory's number changes when it is first written to.
     var there = stat()

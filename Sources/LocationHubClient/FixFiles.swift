@@ -56,6 +56,7 @@ final class FolderFiles: FixFiles {
 
   deinit {
     if let open { close(open.descriptor) }
+    _ = flock(lock, LOCK_UN)  // a child that was forked meanwhile has it, too, until it runs its program
     close(lock)
   }
 

@@ -124,6 +124,22 @@ import Testing
     }
   }
 
+  @Test("A directory's lock ends with its owner here, whatever a forked child still has open")
+  func lock() throws {
+    try withDirectory { path in
+      var copies: [Int32] = []
+      defer { for copy in copies { close(copy) } }
+      do {
+        let files = try DiskFiles(path: path)
+        copies = try copiedDescriptors(of: path)
+        #expect(throws: JournalError.locked(directory: path)) { _ = try DiskFiles(path: path) }
+        withExtendedLifetime(files) {}
+      }
+      #expect(!copies.isEmpty)
+      _ = try DiskFiles(path: path)
+    }
+  }
+
   @Test("A directory and a FIFO are named as what they are, and opening them neither hangs nor gives a size")
   func odd() throws {
     try withDirectory { path in

@@ -1,4 +1,5 @@
 // The driver's queue on a disk that does what disks do.
+import Glibc
 import HubGeo
 import HubMessages
 import HubTestSupport
@@ -197,5 +198,21 @@ import Testing
     for second in 0..<2000 { _ = queue.append(.fix(fix(second), trip: nil)) }
     queue.erase()
     #expect(disk.files.isEmpty && queue.isEmpty && queue.fixes == 0)
+  }
+
+  @Test("A folder belongs to one queue at a time, and to the next at once, whatever a forked child still has open")
+  func oneOwner() throws {
+    let path = "/tmp/queue-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+    var copies: [Int32] = []
+    defer { for copy in copies { close(copy) } }
+    do {
+      let files = try FolderFiles(path)
+      copies = try copiedDescriptors(of: path + "/lock")
+      #expect(throws: FileFailure(call: "flock", errno: EWOULDBLOCK)) { _ = try FolderFiles(path) }
+      withExtendedLifetime(files) {}
+    }
+    #expect(!copies.isEmpty)
+    try FolderFiles(path).erase()
+    #expect(access(path, F_OK) != 0)
   }
 }

@@ -737,19 +737,19 @@ const each = counts => Object.entries(counts).map(([name, value]) => `${count(va
   .join(', ') || 'none';
 /** Sessions by role, and all drops and errors by reason. */
 const details = {
-  Sessions: (history, last) => `: ${each(last?.sessions ?? {})}.`,
-  'Drops and errors'(history) {
+  Sessions: (faults, last) => `: ${each(last?.sessions ?? {})}.`,
+  'Drops and errors'(faults) {
     const all = {};
-    for (const { faults } of history) for (const name in faults) all[name] = (all[name] ?? 0) + faults[name];
+    for (const second of faults) for (const name in second) all[name] = (all[name] ?? 0) + second[name];
     return `: ${each(all)}.`;
   },
 };
-/** What is kept of a second. */
-const kept = second => ({ values: readings.map(([, , , valueOf]) => valueOf(second)),
-  faults: { ...second.drops, ...second.errors } });
+const noFaults = {};
 
 class Tiles {
-  #history = []; #last; #before; #nodes; #open = -1;
+  /** Of each reading and second; of each second. Their room is taken at once: a page's memory stays as it is. */
+  #values = readings.map(() => new Float64Array(room)); #faults = [];
+  #last; #before; #nodes; #open = -1;
 
   constructor() {
     this.#nodes = readings.map(([name, unit, , , meaning], index) => {
@@ -763,14 +763,22 @@ class Tiles {
     $('chart-end').onclick = () => this.close();
     const feed = hub.stats();
     feed.on('snapshot', ({ history = [] }) => {
-      this.#history = [];
+      this.#faults = [];
       this.#take(history);
     });
     feed.on('stats', second => this.#take([second]));
   }
   #take(seconds) {
     [this.#before, this.#last] = [this.#last, ...seconds].slice(-2);
-    this.#history = [...this.#history, ...seconds.map(kept)].slice(-room);
+    for (const second of seconds) {
+      if (this.#faults.length === room) {
+        this.#faults.shift();
+        for (const values of this.#values) values.copyWithin(0, 1);
+      }
+      readings.forEach(([, , , of], index) => { this.#values[index][this.#faults.length] = of(second); });
+      const faults = { ...second.drops, ...second.errors };
+      this.#faults.push(sum(faults) ? faults : noFaults);
+    }
     if (!document.hidden) this.draw();
   }
 
@@ -789,19 +797,19 @@ class Tiles {
   }
 
   draw() {
-    const history = this.#history, last = this.#last, before = this.#before, span = Math.max(60, history.length);
+    const last = this.#last, before = this.#before, seconds = this.#faults.length, span = Math.max(60, seconds);
     readings.forEach(([name, unit, color, valueOf, meaning, besideOf], index) => {
       const { value, beside, line } = this.#nodes[index];
       const text = last ? figure(valueOf(last)) : '–';
       setText(value, text);
       if (last && besideOf) setText(beside, besideOf(last, before));
-      const values = history.map(({ values }) => values[index]), ink = map.colors[color];
+      const values = this.#values[index].subarray(0, seconds), ink = map.colors[color];
       drawLine(line, values, span, ink, { top: 10 });
       if (index !== this.#open) return;
       const [low, high] = drawLine($('chart-line'), values, span, ink);
       setText('chart-value', `${text} ${unit}`);
       setText('chart-title', name);
-      setText('chart-meaning', meaning + (details[name]?.(history, last) ?? ''));
+      setText('chart-meaning', meaning + (details[name]?.(this.#faults, last) ?? ''));
       setText('chart-range', `${count(values.length)} s: ${figure(low)} to ${figure(high)} ${unit}`);
     });
   }
