@@ -1,5 +1,5 @@
 // Questions that any hub may have the answer to: drivers near a place or within an area, a driver or a trip that is not
-// here. All hubs are asked, and what they know is put together.
+// here, pages of lists (Listing.swift). All hubs are asked, and what they know is put together.
 //
 //     a session asks → each hub that is heard, and this one → looks in its own index → merged here → the session
 //
@@ -25,12 +25,17 @@ struct Asking {
 
   private(set) var pending: [UInt64: Pending] = [:]
   private var lastToken: UInt64 = 0
+  /// Of lists, which are waited for longer, and of all others.
+  private var listDeadlines = TimedQueue<UInt64>()
   private var deadlines = TimedQueue<UInt64>()
 
-  mutating func insert(_ question: FleetQuestion, to hubs: Set<Int>, until time: Int64) -> UInt64 {
+  mutating func insert(_ question: FleetQuestion, to hubs: Set<Int>, at now: Int64, _ limits: ClusterLimits) -> UInt64 {
     lastToken += 1
     pending[lastToken] = Pending(question: question, waitsFor: hubs)
-    deadlines.append(lastToken, at: time)
+    switch question.request {
+    case .query: deadlines.append(lastToken, at: now + limits.questionTime)
+    case .drivers, .trips: listDeadlines.append(lastToken, at: now + limits.listTime)
+    }
     return lastToken
   }
 
@@ -43,7 +48,7 @@ struct Asking {
   }
 
   mutating func nextOverdue(now: Int64) -> Pending? {
-    while let token = deadlines.next(now: now) {
+    while let token = deadlines.next(now: now) ?? listDeadlines.next(now: now) {
       if let overdue = pending.removeValue(forKey: token) { return overdue }
     }
     return nil
@@ -54,25 +59,29 @@ extension Asking.Pending {
   /// Nothing that is still to come changes the answer.
   fileprivate var isDone: Bool {
     switch question.request {
-    case .drivers: waitsFor.isEmpty || found.refusal != nil
-    case .driver: waitsFor.isEmpty || found.driver?.isOnline == true
-    case .trip: waitsFor.isEmpty || found.trip != nil
+    case .query(.drivers), .drivers, .trips: waitsFor.isEmpty || found.refusal != nil
+    case .query(.driver): waitsFor.isEmpty || found.driver?.isOnline == true
+    case .query(.trip): waitsFor.isEmpty || found.trip != nil
     }
   }
 
   /// What the session is told: the answer of all hubs together.
   fileprivate var outcome: ClusterInput { .answered(question, answer) }
 
-  private var answer: Result<QueryResult?, ErrorReply> {
+  private var answer: FleetAnswer {
     switch question.request {
-    case .drivers:
-      if let refusal = found.refusal { return .failure(refusal) }
-      return .success(.drivers(found.drivers))
-    case .driver: return .success(found.driver.map { .driver($0) })
-    case .trip:
+    case .query(.driver): return .result(found.driver.map { .driver($0) })
+    case .query(.trip):
       // Every hub but the trip's own refuses, in the words for a trip that is not there.
-      if let trip = found.trip { return .success(.trip(trip)) }
-      return .failure(found.refusal ?? .cannotAsk)
+      if let trip = found.trip { return .result(.trip(trip)) }
+      return .refused(found.refusal ?? .cannotAsk)
+    case .query(.drivers), .drivers, .trips: break
+    }
+    if let refusal = found.refusal { return .refused(refusal) }
+    switch question.request {
+    case .drivers(let query): return .result(.drivers(found.page.drivers(of: query)))
+    case .trips(let query): return .trips(found.page.trips(of: query))
+    case .query: return .result(.drivers(found.drivers))
     }
   }
 }
@@ -82,6 +91,7 @@ struct Found {
   enum Answer {
     case nothing
     case result(QueryResult)
+    case page(HubPage)
     case refused(ErrorReply)
   }
 
@@ -89,6 +99,7 @@ struct Found {
   fileprivate(set) var drivers = DriverList(drivers: [])
   fileprivate(set) var driver: DriverReport?
   fileprivate(set) var trip: TripReport?
+  fileprivate(set) var page = FleetPage()
   fileprivate(set) var refusal: ErrorReply?
 }
 
@@ -97,10 +108,11 @@ extension Asking.Pending {
     switch answer {
     case .nothing: break
     case .result(.drivers(let list)):
-      if case .drivers(let search) = question.request { found.merge(list, search, for: question.audience) }
+      if case .query(.drivers(let search)) = question.request { found.merge(list, search, for: question.audience) }
     case .result(.driver(let report)):
       if found.driver.map({ report.isNewer(than: $0) }) ?? true { found.driver = report }
     case .result(.trip(let report)): found.trip = report
+    case .page(let page): found.page.take(page)
     // The own hub's first: it may have known a trip that is forgotten.
     case .refused(let error): if isOwn || found.refusal == nil { found.refusal = error }
     }
@@ -148,15 +160,22 @@ extension ClusterNode {
   mutating func ask(_ question: FleetQuestion) {
     guard asking.pending.count < limits.pending else {
       counters.refusals += 1
-      return inputs.append(.cluster(.answered(question, .failure(.cannotAsk))))
+      return inputs.append(.cluster(.answered(question, .refused(.cannotAsk))))
     }
     let others = phase == .member ? peers.indices.filter { peers[$0].isMember && !peers[$0].isSilent } : []
-    let token = asking.insert(
-      question, to: Set(others).union([Asking.ownHub]), until: now.uptime + limits.questionTime)
+    let token = asking.insert(question, to: Set(others).union([Asking.ownHub]), at: now.uptime, limits)
     if !others.isEmpty { counters.questions += 1 }
     let time = now.timestamp
-    for index in others { peers[index].append(.question, limits) { $0.append(question, token: token, at: time) } }
-    put(question, of: Asking.ownHub, incarnation: 0, token)
+    for index in others {
+      let asked = question.asked(of: peers[index].name)
+      switch asked.request {
+      case .query(let request):
+        peers[index].append(.question, limits) { $0.append(request, asked, token: token, at: time) }
+      case .drivers(let query): peers[index].append(.list, limits) { $0.append(query, token: token) }
+      case .trips(let query): peers[index].append(.list, limits) { $0.append(query, token: token) }
+      }
+    }
+    put(question.asked(of: identity.name), of: Asking.ownHub, incarnation: 0, token)
   }
 
   /// Puts a question to this hub, for a peer or for the hub's own session.
@@ -169,13 +188,24 @@ extension ClusterNode {
 
   mutating func take(question reader: inout FrameReader, from index: Int) throws(FrameError) {
     let token = try reader.varint()
-    let question = try reader.question(SessionRef(outlet: outlet, slot: 0, generation: 0))
+    take(try reader.question(SessionRef(outlet: outlet, slot: 0, generation: 0)), token, from: index)
+  }
+
+  /// A peer asks.
+  mutating func take(_ question: FleetQuestion, _ token: UInt64, from index: Int) {
     guard peers[index].asks < limits.asksPerPeer else { return tell(index, .refused(.cannotAsk), token) }
     peers[index].asks += 1
     put(question, of: index, incarnation: peers[index].incarnation, token)
   }
 
   /// This hub has answered.
+  mutating func listed(_ page: HubPage, by session: SessionRef) {
+    guard let (ask, isCurrent) = asker(session), isCurrent else { return }
+    var page = page
+    page.hub = identity.name
+    tell(ask.peer, .page(page), ask.token)
+  }
+
   mutating func found(_ result: QueryResult?, by session: SessionRef) {
     guard let (ask, isCurrent) = asker(session), isCurrent else { return }
     tell(ask.peer, result.map { .result($0) } ?? .nothing, ask.token)
@@ -189,9 +219,13 @@ extension ClusterNode {
   private mutating func tell(_ peer: Int, _ answer: Found.Answer, _ token: UInt64) {
     guard peer != Asking.ownHub else { return take(answer, of: token, from: peer) }
     let time = now.timestamp
+    if case .page(let page) = answer {
+      let most = limits.listedBytes
+      return peers[peer].append(.listed, limits) { $0.append(page, token: token, atMost: most, at: time) }
+    }
     let reply: Reply? =
       switch answer {
-      case .nothing: nil
+      case .nothing, .page: nil
       case .result(let result): .result(ResultReply(replyTo: ClusterOutput.unasked, result: result))
       case .refused(let error): .error(error)
       }
@@ -211,7 +245,7 @@ extension ClusterNode {
     }
   }
 
-  private mutating func take(_ answer: Found.Answer, of token: UInt64, from hub: Int) {
+  mutating func take(_ answer: Found.Answer, of token: UInt64, from hub: Int) {
     if let done = asking.take(answer, of: token, from: hub) { inputs.append(.cluster(done.outcome)) }
   }
 

@@ -31,6 +31,9 @@ public struct ClusterLimits: Sendable, Equatable {
   public var pending = 16_384
   /// Questions of one peer that this hub has not answered. Past it: refused, and the peer asks again.
   public var asksPerPeer = 8192
+  /// Drivers or trips that a hub tells of a list at once, and their bytes. Past it: the page is shorter, and goes on.
+  public var listed = 1000
+  public var listedBytes = 512 * 1024
   /// Cells of this hub that one peer watches. Past it: not told of, and asked for again by who wants them.
   public var cellsPerPeer = 16_384
   /// Trips and drivers of this hub that are written to the ledger in one turn.
@@ -59,6 +62,8 @@ public struct ClusterLimits: Sendable, Equatable {
   public var attempts = 3
   /// How long a question to all hubs waits for those that do not answer. Past it: answered without them, and counted.
   public var questionTime: Int64 = 300_000_000
+  /// The same for a page of a list, which a hub looks through all it has for.
+  public var listTime: Int64 = 2_000_000_000
   /// Refused frames are logged at most so often; all are counted.
   public var refusalNoticeTime: Int64 = 1_000_000_000
   /// All channels of a peer are asked for anew at most so often.

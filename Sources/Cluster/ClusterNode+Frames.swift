@@ -114,11 +114,16 @@ extension ClusterNode {
     case .replied: try take(replied: &reader, from: index)
     case .question: try take(question: &reader, from: index)
     case .found: try take(found: &reader, from: index)
+    case .list: try take(list: &reader, from: index)
+    case .listed: try take(listed: &reader, from: index)
     case .revoked: try take(revoked: &reader)
     case .watch: try take(watch: &reader, from: index)
     case .unwatch: try take(unwatch: &reader, from: index)
     case .area: try take(area: &reader, from: index)
-    case .begun: inputs.append(.cluster(.begunElsewhere(try reader.channel())))
+    case .begun:
+      let channel = try reader.channel()
+      inputs.append(.cluster(.begunElsewhere(channel)))
+      if case .driver(let id) = channel { inputs.append(.cluster(.begunElsewhere(.raw(id)))) }
     }
   }
 
@@ -150,8 +155,11 @@ extension ClusterNode {
     case .channelClaimed(let handle, let channel, let id): endRight(handle, channel, .claimed, id)
     case .cluster(let output): take(output)
     case .reply(let session, let reply): answered(session, reply)
+    case .queryResult(let session, .drivers(let list)?, _) where list.places != nil:
+      listed(HubPage(list), by: session)
     case .queryResult(let session, let result, _): found(result, by: session)
     case .trips(let session, .trip(let report, _), _): found(.trip(report), by: session)
+    case .trips(let session, .list(let page), _): listed(HubPage(page), by: session)
     case .trips(let session, .refused(let error), _): answered(session, .error(error))
     case .revoked(let change): take(change)
     case .credentials(_, let answer): take(answer)

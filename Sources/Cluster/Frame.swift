@@ -63,6 +63,8 @@ enum RecordKind: UInt8, CaseIterable {
   case watch = 22
   case unwatch = 23
   case area = 24
+  case list = 25
+  case listed = 26
 }
 
 /// A record as it lies in a frame.

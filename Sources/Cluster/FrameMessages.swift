@@ -31,7 +31,7 @@ extension ByteBuffer {
   }
 
   /// A question about drivers or a trip, as every hub is asked.
-  mutating func append(_ question: FleetQuestion, token: UInt64, at time: Timestamp) {
+  mutating func append(_ request: QueryRequest, _ question: FleetQuestion, token: UInt64, at time: Timestamp) {
     append(varint: token)
     append(question.actor.role.rawValue)
     append(utf8Run: question.actor.id.description)
@@ -39,7 +39,7 @@ extension ByteBuffer {
     append(question.grant.rawValue)
     append(run: {
       BinaryWriter.write(
-        .query(question.request), messageID: ClusterOutput.unasked, timestamp: time, tripBefore: nil, into: &$0)
+        .query(request), messageID: ClusterOutput.unasked, timestamp: time, tripBefore: nil, into: &$0)
     })
   }
 
@@ -108,7 +108,7 @@ extension FrameReader {
     let envelope = try clientMessage()
     guard case .query(let request) = envelope.message else { throw .message }
     return FleetQuestion(
-      session: session, replyTo: envelope.messageID, request: request, actor: Actor(role: role, id: id),
+      session: session, replyTo: envelope.messageID, request: .query(request), actor: Actor(role: role, id: id),
       audience: audience, grant: grant)
   }
 

@@ -122,8 +122,8 @@ extension ClusterNode {
   public static func ledgerKey(_ channel: Channel) -> String? {
     switch channel {
     case .trip(let id): "t:\(id)"
-    case .driver(let id): "d:\(id)"
-    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: nil
+    case .driver(let id), .raw(let id): "d:\(id)"
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .stats: nil
     }
   }
 

@@ -310,11 +310,6 @@ extension ClusterNode {
   }
 }
 
-extension Actor {
-  /// Stands for the sessions of another hub.
-  static let cluster = Actor(role: .ops, id: Identifier("cluster") ?? Identifier(checked: InlineText()))
-}
-
 extension ByteBuffer {
   fileprivate mutating func append(cells: some Sequence<GeohashCell>) {
     for cell in cells {

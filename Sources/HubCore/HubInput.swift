@@ -230,11 +230,13 @@ extension HubInput {
   public init(_ question: FleetQuestion) {
     let (session, actor, replyTo) = (question.session, question.actor, question.replyTo)
     switch question.request {
-    case .driver(let id): self = .query(session, .driver(id), replyTo: replyTo)
-    case .drivers(let search):
+    case .query(.driver(let id)): self = .query(session, .driver(id), replyTo: replyTo)
+    case .query(.drivers(let search)):
       self = .query(session, .drivers(search, question.audience, by: actor), replyTo: replyTo)
-    case .trip(let id):
+    case .query(.trip(let id)):
       self = .trips(session, .show(TripQuery(id: id, actor: actor, grant: question.grant)), replyTo: replyTo)
+    case .drivers(let query): self = .query(session, .list(query), replyTo: replyTo)
+    case .trips(let query): self = .trips(session, .list(query), replyTo: replyTo)
     }
   }
 }

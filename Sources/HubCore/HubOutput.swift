@@ -158,13 +158,15 @@ struct OutletOutputs: ~Copyable {
 
 extension HubOutput {
   /// What hubs have found together, in the form in which one hub answers such a question.
-  static func answer(_ answer: Result<QueryResult?, ErrorReply>, to question: FleetQuestion) -> HubOutput {
+  static func answer(_ answer: FleetAnswer, to question: FleetQuestion) -> HubOutput {
     let (session, replyTo) = (question.session, question.replyTo)
     return switch (answer, question.request) {
-    case (.success(.trip(let report)?), _): .trips(session, .trip(report, isNew: false), replyTo: replyTo)
-    case (.success(let result), _): .queryResult(session, result, replyTo: replyTo)
-    case (.failure(let error), .trip): .trips(session, .refused(error.replying(to: replyTo)), replyTo: replyTo)
-    case (.failure(let error), _): .reply(session, .error(error.replying(to: replyTo)))
+    case (.result(.trip(let report)?), _): .trips(session, .trip(report, isNew: false), replyTo: replyTo)
+    case (.result(let result), _): .queryResult(session, result, replyTo: replyTo)
+    case (.trips(let page), _): .trips(session, .list(page), replyTo: replyTo)
+    case (.refused(let error), .query(.trip)), (.refused(let error), .trips):
+      .trips(session, .refused(error.replying(to: replyTo)), replyTo: replyTo)
+    case (.refused(let error), _): .reply(session, .error(error.replying(to: replyTo)))
     }
   }
 }

@@ -74,11 +74,14 @@ public struct DriverList: Sendable, Equatable {
   public var more: Int
   /// Of a page: where the next one begins; nil where there is none.
   public var cursor: String?
+  /// Of a page: where the hub has its drivers, by which hubs put their pages together. Nobody is sent that.
+  public var places: [Int]?
 
-  public init(drivers: [DriverReport], more: Int = 0, cursor: String? = nil) {
+  public init(drivers: [DriverReport], more: Int = 0, cursor: String? = nil, places: [Int]? = nil) {
     self.drivers = drivers
     self.more = more
     self.cursor = cursor
+    self.places = places
   }
 }
 

@@ -72,6 +72,7 @@ class Client:
         self.points = {}  # by channel: [epoch, newest number]
         self.faults, self.errors, self.restarts, self.events = [], [], 0, 0
         self.map = Map()
+        self.raw = {}  # by channel: how many fixes as they were measured
 
     async def open(self):
         self.socket = await websockets.connect(
@@ -111,6 +112,8 @@ class Client:
                 if payload["sequence"] != point[1] + 1:
                     self.faults.append(f"{channel}: event {payload['sequence']} behind {point[1]}")
                 point[1] = payload["sequence"]
+            case "raw_fix":
+                self.raw[channel] = self.raw.get(channel, 0) + 1
             case "area_update" | "counts_update":
                 self.map.take(message["type"], payload)
             case "error":
@@ -358,6 +361,38 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         hubs["hub-c"].resume()
         await asyncio.to_thread(
             wait_until, lambda: len(nearby("hub-a")) == 3, 5, "the hub that goes on is asked again")
+
+    async def test_lists_have_what_is_at_all_hubs_and_ops_see_what_a_driver_elsewhere_measured(self):
+        await self.world.drive(1)
+
+        def pages(kind, limit):
+            """All pages of a list, each asked at another hub."""
+            found, cursor, asked = [], "", 0
+            while cursor is not None:
+                hub = self.cluster.hubs[NAMES[asked % len(NAMES)]]
+                asked += 1
+                self.assertLess(asked, 10)
+                url = f"http://127.0.0.1:{hub.port}/v1/{kind}?role=ops&id=desk&limit={limit}{cursor}"
+                with urllib.request.urlopen(url, timeout=10) as reply:
+                    page = json.load(reply)
+                found += page[kind]
+                end = page.get("cursor") or page.get("next")
+                cursor = f"&cursor={end}" if end else None
+            return found
+
+        for limit in [1, 2, 1000]:
+            drivers = await asyncio.to_thread(pages, "drivers", limit)
+            self.assertEqual(
+                sorted((driver["driverId"], driver["tripId"], driver["online"]) for driver in drivers),
+                [(f"driver-{name}", f"trip-{name}", True) for name in NAMES])
+            trips = await asyncio.to_thread(pages, "trips", limit)
+            self.assertEqual(sorted(trip["tripId"] for trip in trips), [f"trip-{name}" for name in NAMES])
+            self.assertEqual([trip["created"] for trip in trips], sorted((t["created"] for t in trips), reverse=True))
+        ops = self.world.watchers["hub-b"]
+        await ops.subscribe("raw:driver-hub-a")
+        before = ops.raw.get("raw:driver-hub-a", 0)
+        await self.world.drive(2)
+        self.assertGreater(ops.raw.get("raw:driver-hub-a", 0), before + 5)
 
     async def test_events_survive_cuts_of_any_link(self):
         chance, cuts = random.Random(SEED), 0

@@ -172,7 +172,7 @@ import Testing
 extension ClusterWorld {
   func ask(_ request: QueryRequest, at name: String, slot: UInt32) {
     let question = FleetQuestion(
-      session: session(slot), replyTo: message(1), request: request, actor: Actor(role: .ops, id: id("desk")),
+      session: session(slot), replyTo: message(1), request: .query(request), actor: Actor(role: .ops, id: id("desk")),
       audience: .ops, grant: .granted)
     self[name].inputs.append(HubInput(question))
   }

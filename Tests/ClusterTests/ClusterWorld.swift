@@ -26,6 +26,7 @@ final class Follower {
   var seen: [String: [UInt64]] = [:]
   var positions: [DriverLocation] = []
   var etas: [ETAUpdate] = []
+  var rawFixes: [RawFix] = []
   var refusals: [ErrorReply] = []
   var ended: [Unsubscribed.Reason] = []
   var answers: [Subscribed] = []
@@ -71,7 +72,8 @@ final class Follower {
       positions.append(location)
       if location.after > known.since { noteGap() }
     case .etaUpdate(let update): etas.append(update)
-    case .areaUpdate, .rawFix, .countsUpdate, .stats: faults.append("not of this channel")
+    case .rawFix(let fix): rawFixes.append(fix)
+    case .areaUpdate, .countsUpdate, .stats: faults.append("not of this channel")
     }
   }
 
@@ -95,6 +97,8 @@ final class Member {
   var replies: [(SessionRef, Reply)] = []
   /// Answers to questions: of drivers nil where nobody knows.
   var results: [(session: SessionRef, result: QueryResult?)] = []
+  /// Pages of trips.
+  var tripPages: [(session: SessionRef, page: TripPage)] = []
   /// What its loops were told is revoked.
   var revoked: [RevokedName] = []
   var notices: [ClusterNotice] = []
@@ -189,6 +193,7 @@ final class Member {
     case .reply(let session, let reply): replies.append((session, reply))
     case .queryResult(let session, let result, _): results.append((session, result))
     case .trips(let session, .trip(let report, _), _): results.append((session, .trip(report)))
+    case .trips(let session, .list(let page), _): tripPages.append((session, page))
     case .trips(let session, .refused(let error), _): replies.append((session, .error(error)))
     case .revoked(let change): revoked += change.added.map(\.name)
     case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded: for map in maps { inputs += map.take(output) }

@@ -127,9 +127,9 @@ extension Simulation {
       .fences:
       break
     case .trips(_, .trip(let report, _), _): mix(report.created.milliseconds.magnitude)
-    case .trips(_, .list(let reports, let next), _):
-      for report in reports { mix(report.created.milliseconds.magnitude) }
-      mix(next ?? 0)
+    case .trips(_, .list(let page), _):
+      for report in page.trips { mix(report.created.milliseconds.magnitude) }
+      mix(page.next?.number ?? 0)
     }
   }
 

@@ -20,7 +20,7 @@ extension Turn {
     return nil
   }
   fileprivate var page: (trips: [TripReport], next: UInt64?)? {
-    for case .list(let reports, let next) in results { return (reports, next) }
+    for case .list(let page) in results { return (page.trips, page.next?.number) }
     return nil
   }
   fileprivate var refusal: ErrorCode? {
@@ -167,7 +167,7 @@ extension HubBench {
     var turns = 0
     var pages: [[String]] = []
     while bench.hub.hasMoreDue, turns < 20 {
-      for case .list(let reports, _) in bench.turn().results { pages.append(reports.map { "\($0.tripID)" }) }
+      for case .list(let page) in bench.turn().results { pages.append(page.trips.map { "\($0.tripID)" }) }
       turns += 1
     }
     #expect(turns <= 6, "93 trips, 20 a turn")

@@ -106,18 +106,14 @@ extension DriverListQuery {
       }
     }
     if let text = try query.parameter("cursor") {
-      guard let place = DriverListQuery.place(of: text) else {
-        throw Refusal(.badMessage, "cursor must be what it was in an answer")
-      }
-      from = place
+      guard goesOn(from: text) else { throw Refusal(.badMessage, "cursor must be what it was in an answer") }
     }
   }
 
-  /// Where a list goes on that ended with this cursor; nil for what is none.
-  static func place(of cursor: String) -> Int? {
-    guard let number = UInt32(cursor.dropFirst(), radix: 36), "d" + String(number, radix: 36) == cursor else {
-      return nil
-    }
-    return Int(number)
+  /// Goes on where a page ended with this cursor; false for what is none.
+  mutating func goesOn(from cursor: String) -> Bool {
+    guard let place = ListPlace(cursor, of: .drivers), place.number <= UInt64(UInt32.max) else { return false }
+    (from, lastHub) = (Int(place.number), place.hub)
+    return true
   }
 }

@@ -82,15 +82,15 @@ enum TripEndpoints {
     case (.unshared, _), (.offersStopped, _): return .respond(Response(.noContent))
     case (.offers(let offers, let isNew), _):
       return .respond(OfferEndpoints.answer(offers, isNew: isNew, time: request.time))
-    case (.list(let reports, let next), .trips(inJournal: var query?)) where next == nil:
-      query.limit -= reports.count
+    case (.list(let page), .trips(inJournal: var query?)) where page.next == nil:
+      query.limit -= page.trips.count
       query.below = .max
       guard query.limit > 0 else {
-        return .respond(Response(reports, next: .forgotten(below: .max), time: request.time))
+        return .respond(Response(page.trips, next: .forgotten(below: .max), time: request.time))
       }
-      return .consult(.history(.trips(query, endedBy: context.forgottenBy, behind: reports, request.time)))
-    case (.list(let reports, let next), _):
-      return .respond(Response(reports, next: next.map { .known(below: $0) }, time: request.time))
+      return .consult(.history(.trips(query, endedBy: context.forgottenBy, behind: page.trips, request.time)))
+    case (.list(let page), _):
+      return .respond(Response(page.trips, next: page.next.map { .known($0) }, time: request.time))
     }
   }
 }

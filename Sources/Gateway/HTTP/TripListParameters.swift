@@ -6,20 +6,24 @@ import HubMessages
 
 /// Where a list of trips goes on. To clients it is a word without meaning.
 enum TripCursor: Equatable {
-  /// With trips that the hub knows and that have smaller numbers.
-  case known(below: UInt64)
-  /// With such that it has forgotten.
+  /// With trips that the hub knows, or all hubs of a cluster.
+  case known(ListPlace)
+  /// With such that it has forgotten and that have smaller numbers.
   case forgotten(below: UInt64)
 
   init?(_ text: String) {
+    if let place = ListPlace(text, of: .trips) {
+      self = .known(place)
+      return
+    }
     guard let number = UInt64(text.dropFirst(), radix: 36) else { return nil }
-    self = text.hasPrefix("h") ? .forgotten(below: number) : .known(below: number)
+    self = .forgotten(below: number)
     guard self.text == text else { return nil }
   }
 
   var text: String {
     switch self {
-    case .known(let number): "t" + String(number, radix: 36)
+    case .known(let place): place.text(of: .trips)
     case .forgotten(let number): "h" + String(number, radix: 36)
     }
   }
@@ -56,7 +60,7 @@ struct TripListParameters: Equatable {
         throw Refusal(.badMessage, "cursor must be what next was in an answer")
       }
       switch cursor {
-      case .known(let number): list.below = number
+      case .known(let place): (list.below, list.lastHub) = (place.number, place.hub)
       case .forgotten(let number):
         list.below = number
         isOfHistory = true

@@ -71,13 +71,13 @@ enum VehicleFeedEndpoint {
       guard try call.caller().opensVehicleFeed else {
         throw Refusal(.forbidden, "vehicleType is for ops, and for tokens whose channels have fleet")
       }
-      return ask(VehicleFeed(feeds, type, at: now.timestamp), from: 0, call.context)
+      return ask(VehicleFeed(feeds, type, at: now.timestamp), from: nil, call.context)
     }
     if let body = feeds.body(at: now.uptime) { return .respond(response(body)) }
     guard !feeds.isBeingMade else {
       throw Refusal(.rateLimited, "the feed is being made", status: .serviceUnavailable, retryAfter: 1)
     }
-    return ask(VehicleFeed(feeds, nil, at: now.timestamp), from: 0, call.context)
+    return ask(VehicleFeed(feeds, nil, at: now.timestamp), from: nil, call.context)
   }
 
   /// A page of drivers has come: asks the hub for the next one, or answers.
@@ -86,13 +86,14 @@ enum VehicleFeedEndpoint {
     guard feed.count <= Limits.vehiclesPerFeed else {
       throw Refusal(.tooLarge, "a feed has at most \(Limits.vehiclesPerFeed) vehicles")
     }
-    if let next = page.cursor.flatMap(DriverListQuery.place) { return ask(feed, from: next, context) }
+    if let next = page.cursor { return ask(feed, from: next, context) }
     return .respond(response(feed.finish(now: context.now.uptime)))
   }
 
-  private static func ask(_ feed: VehicleFeed, from first: Int, _ context: HTTPContext) -> Outcome {
+  private static func ask(_ feed: VehicleFeed, from cursor: String?, _ context: HTTPContext) -> Outcome {
     let states = Set(DriverListQuery.State.allCases).subtracting([.offline])
-    let page = DriverListQuery(states: states, limit: context.limits.driversPerPage, from: first)
+    var page = DriverListQuery(states: states, limit: context.limits.driversPerPage)
+    if let cursor { _ = page.goesOn(from: cursor) }
     return .ask([.query(context.session, .list(page), replyTo: nil)], .vehicles(feed))
   }
 

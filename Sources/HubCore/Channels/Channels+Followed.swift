@@ -7,6 +7,8 @@ import HubMessages
 
 extension Channels {
   var isInCluster: Bool { clusterOutlet != nil }
+  /// The key of the next fix as it was measured.
+  var unreadKey: UInt32 { UInt32(publicationNumber % HubLimits.unreadRawFixes) + 1 }
 
   /// Tells the other hubs' outlet, where there are other hubs.
   mutating func tell(_ output: ClusterOutput) {
@@ -20,8 +22,8 @@ extension Channels {
 
   /// Puts a question to all hubs of the cluster. False where this one answers it alone: what it is about is here, or
   /// another hub asks.
-  mutating func gathers(_ question: FleetQuestion?, isHere: Bool) -> Bool {
-    guard let clusterOutlet, let question, !isHere, question.session.outlet != clusterOutlet else { return false }
+  mutating func gathers(_ question: FleetQuestion, isHere: Bool = false) -> Bool {
+    guard let clusterOutlet, !isHere, question.session.outlet != clusterOutlet else { return false }
     tell(.ask(question))
     return true
   }
@@ -50,18 +52,21 @@ extension Channels {
     tell(.follow(name, ResumePoint(since: table.sequence(channel), epoch: epoch)))
   }
 
-  /// The channel's driver is at another hub: those of other hubs who follow it here look for it there, and so do this
-  /// hub's sessions.
-  mutating func move(_ name: Channel) {
-    guard let clusterOutlet, let channel = table.find(name) else { return }
-    if table.outlets(channel).contains(Int(clusterOutlet)) {
-      tell(.moved(ChannelHandle(index: UInt32(channel)), name))
+  /// A driver is at another hub: those of other hubs who follow it here look for it there, and so do this hub's
+  /// sessions.
+  mutating func move(driver id: Identifier) {
+    guard let clusterOutlet else { return }
+    for name in [Channel.driver(id), .raw(id)] {
+      guard let channel = table.find(name) else { continue }
+      if table.outlets(channel).contains(Int(clusterOutlet)) {
+        tell(.moved(ChannelHandle(index: UInt32(channel)), name))
+      }
+      followElsewhere(name)
     }
-    followElsewhere(name)
   }
 
   /// The numbers of a channel that was followed are this hub's from now on.
-  mutating func takeOver(_ name: Channel, _ snapshot: Subscribed.Snapshot?) {
+  private mutating func takeOver(_ name: Channel, _ snapshot: Subscribed.Snapshot?) {
     guard let channel = followed(name) else { return }
     table.setFollowed(channel, false)
     let answer = Subscribed(
@@ -101,6 +106,13 @@ extension Channels {
     emit(.channelClaimed(handle, answer.channel, by: driver), toSubscribersOf: channel)
   }
 
+  /// A driver's session is here from now on.
+  mutating func arrive(_ id: Identifier, _ snapshot: Subscribed.Snapshot?) {
+    takeOver(.driver(id), snapshot)
+    takeOver(.raw(id), nil)
+    tell(.owned(.driver(id), takes: true))
+  }
+
   mutating func relay(_ publication: Publication) {
     if let channel = followed(publication.channel) { relay(publication, on: channel) }
   }
@@ -112,7 +124,8 @@ extension Channels {
       switch publication.body {
       case .driverLocation: 1
       case .etaUpdate: .max
-      case .tripUpdate, .notification, .offer, .areaUpdate, .rawFix, .countsUpdate, .stats: 0
+      case .rawFix: unreadKey
+      case .tripUpdate, .notification, .offer, .areaUpdate, .countsUpdate, .stats: 0
       }
     let made = self.publication(publication.body, on: publication.channel, at: publication.timestamp)
     let conflationKey = key == 0 ? 0 : UInt64(channel) << 32 | UInt64(key)

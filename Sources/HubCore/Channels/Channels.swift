@@ -10,7 +10,7 @@ struct Channels: ~Copyable {
   var table: ChannelTable
   private var outputs: OutletOutputs
   /// Counts all publications, of whatever channel.
-  private var publicationNumber: UInt64 = 0
+  private(set) var publicationNumber: UInt64 = 0
   /// The channel of all drivers' positions, while it has subscribers.
   private var fleet: Int?
   /// The channel of all trips' events, once somebody has subscribed to it.
@@ -168,7 +168,7 @@ struct Channels: ~Copyable {
 
   /// Publishes a driver's fix as it was measured: of those that a subscriber has not read yet so many are kept.
   mutating func publish(_ fix: RawFix, on channel: Int, at time: Timestamp) {
-    publish(.rawFix(fix), on: channel, key: UInt32(publicationNumber % HubLimits.unreadRawFixes) + 1, at: time)
+    publish(.rawFix(fix), on: channel, key: unreadKey, at: time)
   }
 
   /// Publishes state that is no position; a newer one with the same key makes it worthless.

@@ -37,49 +37,6 @@ public enum TripRequest: Sendable {
   }
 }
 
-/// A question that any hub may have the answer to, or a part of it: drivers that are looked for, a driver or a trip
-/// that is not here.
-public struct FleetQuestion: Sendable {
-  public var session: SessionRef
-  /// The message that asked; nil for a request.
-  public var replyTo: MessageID?
-  public var request: QueryRequest
-  public var actor: Actor
-  public var audience: Audience
-  /// How far the credential opens a trip.
-  public var grant: ChannelGrant
-
-  public init(
-    session: SessionRef, replyTo: MessageID?, request: QueryRequest, actor: Actor, audience: Audience,
-    grant: ChannelGrant
-  ) {
-    self.session = session
-    self.replyTo = replyTo
-    self.request = request
-    self.actor = actor
-    self.audience = audience
-    self.grant = grant
-  }
-
-  /// Nil for pages of all drivers, which every hub has of its own.
-  init?(_ query: HubQuery, _ session: SessionRef, _ replyTo: MessageID?) {
-    let (request, audience, actor): (QueryRequest, Audience, Actor)
-    switch query {
-    case .driver(let id): (request, audience, actor) = (.driver(id), .ops, Actor(role: .ops, id: id))
-    case .drivers(let search, let audienceOf, let by): (request, audience, actor) = (.drivers(search), audienceOf, by)
-    case .list: return nil
-    }
-    self.init(
-      session: session, replyTo: replyTo, request: request, actor: actor, audience: audience, grant: .granted)
-  }
-
-  init(_ query: TripQuery, _ session: SessionRef, _ replyTo: MessageID?) {
-    self.init(
-      session: session, replyTo: replyTo, request: .trip(query.id), actor: query.actor, audience: .everybody,
-      grant: query.grant)
-  }
-}
-
 /// What the hub tells its cluster.
 public enum ClusterOutput: Sendable {
   /// What `replyTo` of a `subscribed` says where nobody has asked: a channel has another owner, or other numbers.
@@ -120,8 +77,8 @@ public enum ClusterInput: Sendable {
   case tripRequestHere(TripRequest)
   /// The hub that has the trip has answered, or none can be reached.
   case replied(SessionRef, Reply)
-  /// What the hubs that were asked know together; nil where none knows the driver.
-  case answered(FleetQuestion, Result<QueryResult?, ErrorReply>)
+  /// What the hubs that were asked know together.
+  case answered(FleetQuestion, FleetAnswer)
   /// The channel's owner has answered a session: what follows on the channel is relayed.
   case followed(SubscribeInput, Subscribed, missed: [Publication], isParty: Bool)
   case refused(SubscribeInput, ErrorReply)

@@ -37,8 +37,9 @@ public struct DriverListQuery: Sendable, Equatable {
   public var prefix: InlineText
   public var states: Set<State>
   public var limit: Int
-  /// Where it goes on.
+  /// Where it goes on; with the hub of a cluster that had what was shown last (ListPlace.swift).
   public var from: Int
+  public var lastHub: String?
 
   public init(prefix: InlineText = InlineText(), states: Set<State> = Set(State.allCases), limit: Int, from: Int = 0) {
     self.prefix = prefix
@@ -48,6 +49,7 @@ public struct DriverListQuery: Sendable, Equatable {
   }
 
   fileprivate func matches(_ driver: borrowing Driver) -> Bool {
+    if driver.isElsewhere { return false }  // it is in the list of that hub
     let isFound = unsafe driver.id.text.withBytes { id in
       unsafe prefix.withBytes { unsafe id.starts(with: $0) }
     }
@@ -66,7 +68,7 @@ struct DriverListing {
   init(_ query: DriverListQuery, for session: SessionRef) { (self.query, self.session) = (query, session) }
 
   /// What the next page is asked for with; nil where there is none.
-  var cursor: String? { isAtEnd ? nil : "d" + String(query.from, radix: 36) }
+  var cursor: String? { isAtEnd ? nil : ListPlace(UInt64(query.from)).text(of: .drivers) }
 }
 
 struct DriverListings {

@@ -3,6 +3,13 @@ import HubGeo
 import HubMessages
 
 extension Drivers {
+  /// A session of the driver has begun here, where it has these channels.
+  mutating func arrive(_ driver: Int, on channel: Int?, raw: Int?) {
+    arrive(driver)
+    link(driver, to: channel)
+    link(driver, toRaw: raw)
+  }
+
   /// One fix of a driver after it was judged and, where that was the verdict, published: distances in whole
   /// centimetres, headings and speeds in hundredths, whatever the phone sent.
   func rawFix(_ fix: Fix, _ outcome: FixOutcome, of driver: Int) -> RawFix {

@@ -29,12 +29,13 @@ extension Hub {
   mutating func continueDriverListings() {
     for done in driverListings.advance(over: drivers, limit: limits.driversListedPerTurn) {
       // Between two turns a driver may be forgotten, and another have its place.
-      let reports = done.found.filter { drivers.isInUse($0) }.map { driver in
+      let places = done.found.filter { drivers.isInUse($0) }
+      let reports = places.map { driver in
         let trip = tripOfPosition(of: driver).flatMap { isOver($0) ? nil : trips[$0].id }
         return drivers.listed(driver, trip: trip, at: now.timestamp)
       }
-      let result = QueryResult.drivers(DriverList(drivers: reports, cursor: done.cursor))
-      emit(.queryResult(done.session, result, replyTo: nil), to: done.session.outlet)
+      let list = DriverList(drivers: reports, cursor: done.cursor, places: places)
+      emit(.queryResult(done.session, .drivers(list), replyTo: nil), to: done.session.outlet)
     }
     if !driverListings.isEmpty { hasMoreDue = true }
   }

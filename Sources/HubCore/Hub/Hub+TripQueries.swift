@@ -8,6 +8,7 @@ extension Hub {
       switch question {
       case .show(let query): show(query, to: session, replyTo)
       case .list(let query):
+        if channels.gathers(FleetQuestion(query, session, replyTo)) { return }
         // It would wait with all that is not stored.
         if storage.hasUnstored { try requireRoom(ErrorReply.unstoredQuestion) }
         try trips.list(query, for: session, replyTo, counting: &counters)

@@ -78,10 +78,10 @@ public struct Hub: ~Copyable {
     deadlines = Deadlines(uptime: now.uptime)
   }
 
-  /// From now on this hub is one of several, and `outlet` stands for the others. Tells the cluster what is here. After
-  /// `finishLoading`, before any input.
+  /// From now on this hub is one of several: `outlet` stands for the others. After `finishLoading`, before any input.
   public mutating func joinCluster(outlet: UInt32) {
     channels.joinCluster(outlet: outlet)
+    trips.joinCluster()
     for trip in 0..<trips.endIndex where trips.isInUse(trip) {
       channels.tell(.owned(.trip(trips[trip].id), takes: false))
     }
@@ -283,12 +283,9 @@ public struct Hub: ~Copyable {
 
   /// A driver's session has begun here: those who followed the driver at another hub follow it here.
   mutating func arrive(_ driver: Int) {
-    drivers.arrive(driver)
-    let name = Channel.driver(drivers[driver].id)
-    if let channel = channels.find(name) {
-      channels.takeOver(name, snapshot(of: name, after: channels.sequence(channel)))
-    }
-    channels.tell(.owned(name, takes: true))
+    let (id, name) = (drivers[driver].id, Channel.driver(drivers[driver].id))
+    drivers.arrive(driver, on: channels.find(name), raw: channels.find(.raw(id)))
+    channels.arrive(id, snapshot(of: name, after: channels.find(name).map { channels.sequence($0) } ?? 0))
   }
 
   /// The driver is at another hub: its session ends, and those who follow it do so there.
@@ -299,7 +296,7 @@ public struct Hub: ~Copyable {
       emit(.replaced(session, isRepeated: false), to: session.outlet)
     }
     noteArea(driver)
-    channels.move(.driver(id))
+    channels.move(driver: id)
   }
 
   /// Whether a trip is not here, so that the cluster looks for the hub that has it. What comes from another hub is for
@@ -316,8 +313,8 @@ public struct Hub: ~Copyable {
   func isHere(_ name: Channel) -> Bool {
     switch name {
     case .trip(let id): trips.find(id) != nil
-    case .driver(let id): drivers.find(id).map { !drivers[$0].isElsewhere } ?? false
-    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: true
+    case .driver(let id), .raw(let id): drivers.find(id).map { !drivers[$0].isElsewhere } ?? false
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .stats: true
     }
   }
 

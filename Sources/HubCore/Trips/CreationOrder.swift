@@ -4,6 +4,10 @@
 // of up to 512 entries: finding is a binary search over the chunks and one within, a change moves at most 8 KB, and no
 // turn ever copies a table of a million. (A B-tree of two levels, in effect; one array would move 16 MB for one old
 // trip.)
+//
+// One hub alone counts its trips. Of several, each counts on from the clock, so that their lists have one order: by the
+// hour at which trips began, as exact as the hubs' clocks.
+import HubMessages
 
 struct CreationOrder {
   struct Entry: Equatable {
@@ -16,6 +20,17 @@ struct CreationOrder {
   /// Ascending, none empty.
   private var chunks: [[Entry]] = []
   private(set) var count = 0
+  private(set) var newestNumber: UInt64 = 0
+  /// Numbers are not below those of the clock: 256 for each of its milliseconds.
+  var goesByClock = false
+
+  /// The number of a trip that begins now.
+  mutating func nextNumber(at time: Timestamp) -> UInt64 {
+    newestNumber = max(newestNumber + 1, goesByClock ? UInt64(max(0, time.milliseconds)) << 8 : 0)
+    return newestNumber
+  }
+
+  mutating func restore(newestNumber number: UInt64) { newestNumber = max(newestNumber, number) }
 
   /// The chunk that `number` belongs into: the last that begins at or before it, or the first. There must be one.
   private func chunk(for number: UInt64) -> Int {

@@ -10,7 +10,7 @@ struct TripListing {
   /// What is still to be looked at.
   fileprivate(set) var query: TripListQuery
   let replyTo: MessageID?
-  fileprivate(set) var found: [TripReport] = []
+  fileprivate(set) var page = TripPage()
   /// There are no further trips behind those that were looked at.
   fileprivate(set) var isAtEnd = false
 
@@ -18,7 +18,11 @@ struct TripListing {
     (self.query, self.session, self.replyTo) = (query, session, replyTo)
   }
 
-  var answer: TripAnswer { .list(found, next: isAtEnd ? nil : query.below) }
+  var answer: TripAnswer {
+    var page = page
+    page.next = isAtEnd ? nil : ListPlace(query.below)
+    return .list(page)
+  }
 }
 
 struct TripListings {
@@ -49,9 +53,9 @@ extension TripListing {
   ) -> Bool {
     isAtEnd = true
     var listing = self
-    found = []  // or appending would copy it
+    page = TripPage()  // or appending would copy it
     order.visit(below: query.below) { entry in
-      guard budget > 0, listing.found.count < listing.query.limit else {
+      guard budget > 0, listing.page.trips.count < listing.query.limit else {
         listing.isAtEnd = false
         return false
       }
@@ -63,11 +67,12 @@ extension TripListing {
       {
         var report = trips[trip].report
         report.route = nil  // a page of routes could be megabytes
-        listing.found.append(report)
+        listing.page.trips.append(report)
+        listing.page.numbers.append(entry.number)
       }
       return true
     }
     self = listing
-    return isAtEnd || found.count >= query.limit
+    return isAtEnd || page.trips.count >= query.limit
   }
 }

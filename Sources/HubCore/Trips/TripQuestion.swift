@@ -69,8 +69,9 @@ public struct TripListQuery: Sendable, Equatable {
   /// Only what was moved at or after this, by the hub's wall clock.
   public var since: Timestamp?
   public var limit: Int
-  /// Only trips with a smaller number.
+  /// Only trips with a smaller number; with the hub of a cluster that had what was shown last (ListPlace.swift).
   public var below: UInt64
+  public var lastHub: String?
 
   public init(
     statuses: TripStatusSet = .all, driverID: Identifier? = nil, since: Timestamp? = nil, limit: Int,
@@ -124,12 +125,26 @@ public enum TripShareQuestion: Sendable {
   }
 }
 
+/// A page of a list of trips, without their routes.
+public struct TripPage: Sendable {
+  public var trips: [TripReport]
+  /// Where the next page begins; nil where there is none.
+  public var next: ListPlace?
+  /// The trips' numbers, by which hubs put their pages together.
+  public var numbers: [UInt64]
+
+  public init(trips: [TripReport] = [], next: ListPlace? = nil, numbers: [UInt64] = []) {
+    self.trips = trips
+    self.next = next
+    self.numbers = numbers
+  }
+}
+
 /// The answer to a `TripQuestion`.
 public enum TripAnswer: Sendable {
   /// `isNew` where the question began the trip.
   case trip(TripReport, isNew: Bool)
-  /// Without their routes. `next` is the number to go on below; nil where there are no more.
-  case list([TripReport], next: UInt64?)
+  case list(TripPage)
   case refused(ErrorReply)
   case shares([TripShare])
   case shared(TripShare, of: Identifier)

@@ -14,8 +14,6 @@ struct Trips: ~Copyable {
   private var riders = TripsOfRiders()
   /// By driver: the trips that it is on.
   private var active: [UInt32: [Int]] = [:]
-  /// The number of the trip that began last.
-  private(set) var newestNumber: UInt64 = 0
   private(set) var legs: TripLegs
   /// Lists that are being put together.
   private var listings = TripListings()
@@ -28,6 +26,8 @@ struct Trips: ~Copyable {
   }
 
   var count: Int { slab.count }
+  /// Of the trip that began last.
+  var newestNumber: UInt64 { order.newestNumber }
   /// One more than the largest index ever in use.
   var endIndex: Int { slab.endIndex }
 
@@ -73,11 +73,10 @@ struct Trips: ~Copyable {
       throw ErrorReply(code: .storageFull, message: "this hub's trip table is full", retryAfter: 60)
     }
     let hash = id.text.hashValue(seed: seed)
-    newestNumber += 1
-    let trip = slab.insert(
-      Trip(id: id, hash: hash, number: newestNumber, status: status, at: time, by: role, now: now))
+    let number = order.nextNumber(at: now.timestamp)
+    let trip = slab.insert(Trip(id: id, hash: hash, number: number, status: status, at: time, by: role, now: now))
     ids.insert(hash: hash, index: trip)
-    order.insert(newestNumber, trip: trip)
+    order.insert(number, trip: trip)
     return trip
   }
 
@@ -340,6 +339,8 @@ struct Trips: ~Copyable {
     listings.append(TripListing(query, for: session, replyTo: replyTo))
   }
 
+  mutating func joinCluster() { order.goesByClock = true }
+
   var hasListings: Bool { !listings.isEmpty }
 
   /// Goes on with the lists that were asked for, as far as one turn does. Gives those that are done.
@@ -376,13 +377,13 @@ struct Trips: ~Copyable {
     let trip = slab.insert(Trip(durable, hash: hash, now: uptime))
     ids.insert(hash: hash, index: trip)
     order.insert(durable.number, trip: trip)
-    restore(newestNumber: durable.number)
+    order.restore(newestNumber: durable.number)
     if let rider = durable.riderID, durable.begunBy == .rider { riders.add(riderHash(rider)) }
     return true
   }
 
   /// No trip that is forgotten had a number above this.
-  mutating func restore(newestNumber number: UInt64) { newestNumber = max(newestNumber, number) }
+  mutating func restore(newestNumber number: UInt64) { order.restore(newestNumber: number) }
 
   mutating func load(_ progress: TripProgress, of trip: Int) { slab[trip].progress = progress }
 

@@ -1,0 +1,207 @@
+// Pages of the drivers and of the trips of all hubs: each hub is asked for a page of its own (Asking.swift), and they
+// are put together in the order of ListPlace.
+//
+//     a: 3 5 9 …          page of 4, in the order of the numbers: a3 b4 a5 b6      next: behind b6
+//     b: 4 6 8 …          the next one: a is asked from 7 on, and so is b
+//
+// A page ends where the first hub that has more has told no further: what that hub has behind it is not known. So
+// every driver and trip comes once, though each hub may cut its page where it has become long.
+import HubBytes
+import HubCore
+import HubMessages
+
+/// A page of one hub, with its own numbers.
+struct HubPage {
+  var hub = ""
+  /// The numbers fall from one to the next, as those of trips do, and do not rise.
+  let isFalling: Bool
+  var entries: [(number: UInt64, report: QueryResult)] = []
+  /// The hub has nothing behind it.
+  var isAtEnd = true
+
+  init(isFalling: Bool) { self.isFalling = isFalling }
+
+  init(_ list: DriverList) {
+    self.init(isFalling: false)
+    isAtEnd = list.cursor == nil
+    entries = zip(list.places ?? [], list.drivers).map { (UInt64($0), .driver($1)) }
+  }
+
+  init(_ page: TripPage) {
+    self.init(isFalling: true)
+    isAtEnd = page.next == nil
+    entries = zip(page.numbers, page.trips).map { ($0, .trip($1)) }
+  }
+}
+
+/// The pages of several hubs.
+struct FleetPage {
+  private struct Entry {
+    let number: UInt64
+    let hub: String
+    let report: QueryResult
+
+    func precedes(_ other: Entry, isFalling: Bool) -> Bool {
+      if number != other.number { return isFalling ? number > other.number : number < other.number }
+      return hub < other.hub
+    }
+  }
+
+  private var entries: [Entry] = []
+  /// What is behind it, of hubs that have more, has not been told.
+  private var bound: Entry?
+
+  mutating func take(_ page: HubPage) {
+    entries += page.entries.map { Entry(number: $0.number, hub: page.hub, report: $0.report) }
+    guard !page.isAtEnd,
+      let last = page.entries.last.map({ Entry(number: $0.number, hub: page.hub, report: $0.report) })
+    else { return }
+    if bound.map({ last.precedes($0, isFalling: page.isFalling) }) ?? true { bound = last }
+  }
+
+  /// So many of all, in order, and where the next page begins; O(n log n) of the drivers or trips that were told.
+  private func page(limit: Int, isFalling: Bool) -> (reports: [QueryResult], next: ListPlace?) {
+    let told = entries.filter { entry in bound.map { !$0.precedes(entry, isFalling: isFalling) } ?? true }
+    let shown = told.sorted { $0.precedes($1, isFalling: isFalling) }.prefix(limit)
+    let hasMore = bound != nil || told.count > limit
+    return (shown.map(\.report), hasMore ? shown.last.map { ListPlace($0.number, hub: $0.hub) } : nil)
+  }
+
+  func drivers(of query: DriverListQuery) -> DriverList {
+    let (reports, next) = page(limit: query.limit, isFalling: false)
+    let drivers = reports.compactMap { if case .driver(let report) = $0 { report } else { nil } }
+    return DriverList(drivers: drivers, cursor: next?.text(of: .drivers))
+  }
+
+  func trips(of query: TripListQuery) -> TripPage {
+    let (reports, next) = page(limit: query.limit, isFalling: true)
+    return TripPage(trips: reports.compactMap { if case .trip(let report) = $0 { report } else { nil } }, next: next)
+  }
+}
+
+extension ClusterNode {
+  /// A peer asks for a page.
+  mutating func take(list reader: inout FrameReader, from index: Int) throws(FrameError) {
+    let token = try reader.varint()
+    let question = FleetQuestion(
+      session: SessionRef(outlet: outlet, slot: 0, generation: 0), replyTo: nil,
+      request: try reader.list(atMost: limits.listed), actor: .cluster, audience: .ops, grant: .granted)
+    take(question, token, from: index)
+  }
+
+  mutating func take(listed reader: inout FrameReader, from index: Int) throws(FrameError) {
+    let token = try reader.varint()
+    var page = try reader.page(&peers[index].reader)
+    page.hub = peers[index].name
+    take(.page(page), of: token, from: index)
+  }
+}
+
+/// Which list it is, in records.
+private enum ListKind: UInt8 {
+  case drivers = 0x64
+  case trips = 0x74
+}
+
+extension ByteBuffer {
+  /// A page of drivers, as a hub is asked for it.
+  mutating func append(_ query: DriverListQuery, token: UInt64) {
+    append(varint: token)
+    append(ListKind.drivers.rawValue)
+    append(varint: UInt64(query.limit))
+    append(varint: UInt64(query.from))
+    append(query.states.reduce(0) { $0 | 1 << $1.rawValue })
+    append(utf8Run: query.prefix.description)
+  }
+
+  /// A page of trips.
+  mutating func append(_ query: TripListQuery, token: UInt64) {
+    append(varint: token)
+    append(ListKind.trips.rawValue)
+    append(varint: UInt64(query.limit))
+    append(varint: min(query.below, UInt64(Int64.max)))
+    append(TripStatus.allCases.reduce(0) { query.statuses.contains($1) ? $0 | 1 << $1.rawValue : $0 })
+    append(varint: query.since.map { UInt64(max(0, $0.milliseconds)) + 1 } ?? 0)
+    append(utf8Run: query.driverID?.description ?? "")
+  }
+
+  /// A hub's page, cut where it has so many bytes, but not before its first entry.
+  mutating func append(_ page: HubPage, token: UInt64, atMost bytes: Int, at time: Timestamp) {
+    append(varint: token)
+    append((page.isFalling ? ListKind.trips : .drivers).rawValue)
+    var told = ByteBuffer()
+    var count = 0
+    while count < page.entries.count, count == 0 || told.count < bytes {
+      told.append(page.entries[count], at: time)
+      count += 1
+    }
+    append(page.isAtEnd && count == page.entries.count ? 1 : 0)
+    append(told.array())
+  }
+
+  private mutating func append(_ entry: (number: UInt64, report: QueryResult), at time: Timestamp) {
+    append(varint: entry.number)
+    append(.result(ResultReply(replyTo: ClusterOutput.unasked, result: entry.report)), at: time)
+    // What lists have beside what the binary protocol says of one driver.
+    guard case .driver(let report) = entry.report else { return }
+    append(report.confidence.map { $0.rawValue + 1 } ?? 0)
+    append(utf8Run: report.tripID?.description ?? "")
+  }
+}
+
+extension FrameReader {
+  /// What `append(_:token:)` wrote behind the token.
+  fileprivate mutating func list(atMost most: Int) throws(FrameError) -> FleetRequest {
+    guard let kind = ListKind(rawValue: try byte()), let limit = Int(exactly: try varint()), limit > 0 else {
+      throw .message
+    }
+    switch kind {
+    case .drivers:
+      guard let from = Int(exactly: try varint()) else { throw .message }
+      var query = DriverListQuery(limit: min(limit, most), from: from)
+      let states = try byte()
+      query.states = query.states.filter { states & 1 << $0.rawValue != 0 }
+      guard let prefix = InlineText(String(decoding: try run(), as: UTF8.self)) else { throw .message }
+      query.prefix = prefix
+      return .drivers(query)
+    case .trips:
+      var query = TripListQuery(limit: min(limit, most), below: try varint())
+      let statuses = try byte()
+      query.statuses = TripStatusSet(TripStatus.allCases.filter { statuses & 1 << $0.rawValue != 0 })
+      let since = try varint()
+      guard since <= UInt64(Timestamp.accepted.upperBound.milliseconds) + 1 else { throw .message }
+      query.since = since == 0 ? nil : Timestamp(milliseconds: Int64(since - 1))
+      query.driverID = try optionalIdentifier()
+      return .trips(query)
+    }
+  }
+
+  /// A hub's page, whose messages `messages` reads.
+  fileprivate mutating func page(_ messages: inout BinaryServerReader) throws(FrameError) -> HubPage {
+    guard let kind = ListKind(rawValue: try byte()) else { throw .message }
+    var page = HubPage(isFalling: kind == .trips)
+    page.isAtEnd = try byte() != 0
+    while !isAtEnd {
+      let number = try varint()
+      guard case .reply(.result(let reply))? = try message(&messages) else { throw .message }
+      switch (kind, reply.result) {
+      case (.drivers, .driver(var report)):
+        let confidence = try byte()
+        report.confidence = confidence == 0 ? nil : Confidence(rawValue: confidence - 1)
+        report.tripID = try optionalIdentifier()
+        page.entries.append((number, .driver(report)))
+      case (.trips, .trip(let report)): page.entries.append((number, .trip(report)))
+      case _: throw .message
+      }
+    }
+    return page
+  }
+
+  /// An empty run for none.
+  private mutating func optionalIdentifier() throws(FrameError) -> Identifier? {
+    let bytes = try run()
+    if bytes.isEmpty { return nil }
+    guard let id = Identifier(String(decoding: bytes, as: UTF8.self)) else { throw .message }
+    return id
+  }
+}
