@@ -34,6 +34,13 @@ public struct ClusterLimits: Sendable, Equatable {
   /// Drivers or trips that a hub tells of a list at once, and their bytes. Past it: the page is shorter, and goes on.
   public var listed = 1000
   public var listedBytes = 512 * 1024
+  /// Seconds of this hub's figures that are kept. Past it the oldest go.
+  public var figures = 600
+  /// Seconds in one record of those before.
+  public var figuresPerRecord = 60
+  /// Drivers whose newest positions wait for the end of a second, to go to hubs whose sessions watch the whole fleet.
+  /// Past it: further ones wait for the next second; that is counted.
+  public var fleetDrivers = 250_000
   /// Cells of this hub that one peer watches. Past it: not told of, and asked for again by who wants them.
   public var cellsPerPeer = 16_384
   /// Trips and drivers of this hub that are written to the ledger in one turn.
@@ -64,6 +71,9 @@ public struct ClusterLimits: Sendable, Equatable {
   public var questionTime: Int64 = 300_000_000
   /// The same for a page of a list, which a hub looks through all it has for.
   public var listTime: Int64 = 2_000_000_000
+  /// A hub that wants figures is told them so long after it has last said so, and so old are those of another that are
+  /// added to this hub's.
+  public var figuresTime: Int64 = 2_500_000_000
   /// Refused frames are logged at most so often; all are counted.
   public var refusalNoticeTime: Int64 = 1_000_000_000
   /// All channels of a peer are asked for anew at most so often.

@@ -116,6 +116,8 @@ extension ClusterNode {
     case .found: try take(found: &reader, from: index)
     case .list: try take(list: &reader, from: index)
     case .listed: try take(listed: &reader, from: index)
+    case .figuresWanted: takeFiguresWanted(isHistory: try reader.byte() != 0, from: index)
+    case .figures: try take(figures: &reader, from: index)
     case .revoked: try take(revoked: &reader)
     case .watch: try take(watch: &reader, from: index)
     case .unwatch: try take(unwatch: &reader, from: index)
@@ -183,6 +185,7 @@ extension ClusterNode {
     case .moved(let handle, let channel): end(handle, channel, .moved, nil)
     case .watched(let cell): watch(cell)
     case .unwatched(let cell): unwatch(cell)
+    case .second(let second, let watched): take(second, watched)
     }
   }
 }

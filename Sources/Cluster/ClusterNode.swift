@@ -84,6 +84,7 @@ public struct ClusterNode: ~Copyable {
   var asking = Asking()
   var revoking = Revoking()
   var watching = Watching()
+  var feeds = Feeds()
   public internal(set) var counters = ClusterCounters()
   var notices: [ClusterNotice] = []
   /// When a refused frame may be told of again (uptime, ns).
@@ -114,6 +115,7 @@ public struct ClusterNode: ~Copyable {
     retryFollowing()
     retryForwarding()
     endOverdueQuestions()
+    endOverdueHistory()
     restartPeers()
     askForAreas()
     askForRevocations()

@@ -96,6 +96,7 @@ extension ClusterNode {
 
   /// A session wants a channel that is not here.
   mutating func subscribe(_ input: SubscribeInput) {
+    if input.request.channel == .stats { return subscribeToFigures(input) }
     guard phase == .member else { return refuse(input, .unreachable) }
     guard following.pending.count < limits.pending else { return refuse(input, .overloaded) }
     let channel = input.request.channel
@@ -129,7 +130,7 @@ extension ClusterNode {
   }
 
   /// The reader of a peer's messages forgets a channel as a client does that has unsubscribed.
-  private mutating func forgetNames(of channel: Channel, at index: Int) {
+  mutating func forgetNames(of channel: Channel, at index: Int) {
     var bytes = ByteBuffer()
     let reply = Reply.unsubscribed(Unsubscribed(replyTo: nil, channel: channel, reason: .asked))
     bytes.append(reply, at: now.timestamp)
@@ -194,13 +195,13 @@ extension ClusterNode {
     peers[index].append(.subscribe, limits) { $0.append(pending.input, token: token, at: time) }
   }
 
-  private mutating func askAnew(_ index: Int, _ channel: Channel) {
+  mutating func askAnew(_ index: Int, _ channel: Channel) {
     let request = Subscribe(channel: channel, resume: following.follows[channel]?.point)
     let time = now.timestamp
     peers[index].append(.resume, limits) { $0.append(request, ClusterOutput.unasked, at: time) }
   }
 
-  private mutating func refuse(_ input: SubscribeInput, _ error: ErrorReply) {
+  mutating func refuse(_ input: SubscribeInput, _ error: ErrorReply) {
     counters.refusals += 1
     var refusal = error
     refusal.replyTo = input.messageID
@@ -256,6 +257,7 @@ extension ClusterNode {
     counters.restarts += 1
     peers[index].append(.restart, limits)
     askForAll(index)
+    peers[index].fleet = .none
     repeatEnded(to: index)
     peers[index].resumes = following.follows.filter { $0.value.peer == index && $0.value.hasSessions }.map(\.key)
     for token in following.follows.values.lazy.filter({ $0.peer == index }).flatMap(\.questions) { ask(index, token) }
@@ -272,6 +274,7 @@ extension ClusterNode {
       missed.append(publication)
     }
     let channel = answer.channel
+    if channel == .fleet { return beginFleet(of: index) }
     let input = token > 0 ? takePending(token) : nil
     guard following.follows[channel]?.peer == index, token == 0 || input != nil else {
       // Asked twice and answered twice, or asked at a hub that had it before.
@@ -331,6 +334,9 @@ extension ClusterNode {
     do throws(FrameError) { message = try reader.message(&peers[index].reader) } catch {
       return  // of a channel that is not followed any more: its last states may come behind that
     }
+    if case .publication(let publication)? = message, publication.channel == .fleet {
+      return relayFleet(publication, from: index)
+    }
     guard case .publication(let publication)? = message, var follow = following.follows[publication.channel],
       case .live(index) = follow.state, let point = follow.point
     else { return }
@@ -353,7 +359,7 @@ extension ClusterNode {
     }
   }
 
-  private mutating func relay(_ publication: Publication) {
+  mutating func relay(_ publication: Publication) {
     counters.relayed += 1
     inputs.append(.cluster(.relayed(publication)))
   }

@@ -184,3 +184,10 @@ extension ClusterNode {
     }
   }
 }
+
+extension ErrorReply {
+  static let overloaded = ErrorReply(
+    code: .rateLimited, message: "the hub that has this channel has too much to do; subscribe again", retryAfter: 2)
+  static let unreachable = ErrorReply(
+    code: .rateLimited, message: "the hub that has this channel cannot be reached now; subscribe again", retryAfter: 2)
+}

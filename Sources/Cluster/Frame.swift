@@ -65,6 +65,8 @@ enum RecordKind: UInt8, CaseIterable {
   case area = 24
   case list = 25
   case listed = 26
+  case figuresWanted = 27
+  case figures = 28
 }
 
 /// A record as it lies in a frame.

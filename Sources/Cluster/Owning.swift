@@ -260,7 +260,7 @@ extension ClusterNode {
         session: session, actor: .cluster, messageID: messageID, request: request, grant: .granted)
     }
     let channel = input.request.channel
-    guard ClusterNode.ledgerKey(channel) != nil else { throw .message }
+    guard ClusterNode.ledgerKey(channel) != nil || channel == .fleet else { throw .message }
     guard peers[index].asks < limits.asksPerPeer, peers[index].interest.count < limits.follows else {
       return refuse(index, token, channel, .overloaded)
     }
@@ -297,6 +297,7 @@ extension ClusterNode {
       peers[index].interest[answer.channel] = Binding(number: binding, handle: handle)
       owning.add(Owning.Follower(peer: index, binding: binding), to: handle)
     }
+    if answer.channel == .fleet { feeds.fleet = handle }
     let time = now.timestamp
     peers[index].append(.subscribed, limits) { bytes in
       bytes.append(varint: ask.token)
@@ -339,6 +340,7 @@ extension ClusterNode {
 
   private mutating func release(_ index: Int, _ handle: ChannelHandle) {
     owning.remove(index, from: handle)
+    if handle == feeds.fleet, owning.followers(handle).isEmpty { feeds.endFleet() }
     inputs.append(.released(outlet: outlet, handle))
   }
 
@@ -353,6 +355,7 @@ extension ClusterNode {
   // MARK: What is published
 
   mutating func publish(_ delivery: Delivery) {
+    if delivery.channel == feeds.fleet { return keep(delivery) }
     for follower in owning.followers(delivery.channel) {
       if delivery.conflationKey == 0 {
         peers[follower.peer].append(.publication, limits) {
@@ -390,11 +393,4 @@ extension ClusterNode {
       }
     }
   }
-}
-
-extension ErrorReply {
-  static let overloaded = ErrorReply(
-    code: .rateLimited, message: "the hub that has this channel has too much to do; subscribe again", retryAfter: 2)
-  static let unreachable = ErrorReply(
-    code: .rateLimited, message: "the hub that has this channel cannot be reached now; subscribe again", retryAfter: 2)
 }

@@ -49,6 +49,12 @@ final class Peer {
   var areaQueue: [GeohashCell] = []
   var hasGuests = false
 
+  // The newest of its figures and when they came; whether it tells of its fleet; and until when it wants figures from
+  // here (uptime, ns).
+  var figures: (second: HubFigures, at: Int64)?
+  var fleet = PeerFleet.none
+  var wantsFiguresUntil = Int64.min
+
   // What it follows here, and watches.
   var watched: [GeohashCell: WatchedCell] = [:]
   var interest: [Channel: Binding] = [:]
@@ -107,6 +113,7 @@ final class Peer {
     numbers = [0, 0]
     toldNumber = 0
     reader = BinaryServerReader()
+    (figures, fleet, wantsFiguresUntil) = (nil, .none, .min)
   }
 
   // MARK: What goes

@@ -7,9 +7,22 @@ public struct HubFigures: Sendable, Equatable {
   public var timestamp: Timestamp
   /// The other members, but for the channel, as JSON without the braces.
   public var members: String
+  /// How many deliveries took how long, from the shortest; by which hubs add their figures up. Nobody is sent that.
+  public var times: [Time]
 
-  public init(timestamp: Timestamp, members: String) {
+  public struct Time: Sendable, Equatable {
+    public var microseconds: UInt64
+    public var count: UInt64
+
+    public init(microseconds: UInt64, count: UInt64) {
+      self.microseconds = microseconds
+      self.count = count
+    }
+  }
+
+  public init(timestamp: Timestamp, members: String, times: [Time] = []) {
     self.timestamp = timestamp
     self.members = members
+    self.times = times
   }
 }

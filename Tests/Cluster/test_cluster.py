@@ -72,6 +72,7 @@ class Client:
         self.points = {}  # by channel: [epoch, newest number]
         self.faults, self.errors, self.restarts, self.events = [], [], 0, 0
         self.map = Map()
+        self.figures, self.fleet = [], {}  # seconds; by driver: how many positions
         self.raw = {}  # by channel: how many fixes as they were measured
 
     async def open(self):
@@ -104,6 +105,8 @@ class Client:
                 self.points[channel] = [payload["epoch"], payload["sequence"]]
             case "driver_location":
                 self.positions.setdefault(channel, []).append((time.time(), payload["timestamp"]))
+                if channel == "fleet":
+                    self.fleet[payload["driverId"]] = self.fleet.get(payload["driverId"], 0) + 1
                 if payload["after"] > self.points[channel][1]:
                     self.faults.append(f"{channel}: a position after event {payload['after']}, before that event")
             case "notification" | "trip_update":
@@ -112,6 +115,8 @@ class Client:
                 if payload["sequence"] != point[1] + 1:
                     self.faults.append(f"{channel}: event {payload['sequence']} behind {point[1]}")
                 point[1] = payload["sequence"]
+            case "stats":
+                self.figures.append(payload)
             case "raw_fix":
                 self.raw[channel] = self.raw.get(channel, 0) + 1
             case "area_update" | "counts_update":
@@ -393,6 +398,22 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         before = ops.raw.get("raw:driver-hub-a", 0)
         await self.world.drive(2)
         self.assertGreater(ops.raw.get("raw:driver-hub-a", 0), before + 5)
+
+    async def test_figures_are_of_all_hubs_and_so_is_the_fleet_once_a_second(self):
+        ops = self.world.watchers["hub-b"]
+        await ops.subscribe("fleet")
+        await ops.subscribe("stats")
+        await self.world.drive(6)
+        newest = ops.figures[-1]
+        self.assertEqual(newest["hubs"], len(NAMES))
+        self.assertEqual(newest["sessions"]["driver"], len(NAMES))
+        self.assertGreaterEqual(newest["fixes"], 8)
+        self.assertGreater(newest["p50"], 0)
+        self.assertEqual(set(ops.fleet), {f"driver-{name}" for name in NAMES})
+        self.assertGreater(ops.fleet["driver-hub-b"], 15)
+        for name in ["hub-a", "hub-c"]:
+            self.assertIn(ops.fleet[f"driver-{name}"], range(3, 8))
+        self.assertEqual(ops.faults, [])
 
     async def test_events_survive_cuts_of_any_link(self):
         chance, cuts = random.Random(SEED), 0

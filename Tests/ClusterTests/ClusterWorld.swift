@@ -27,6 +27,7 @@ final class Follower {
   var positions: [DriverLocation] = []
   var etas: [ETAUpdate] = []
   var rawFixes: [RawFix] = []
+  var figures: [HubFigures] = []
   var refusals: [ErrorReply] = []
   var ended: [Unsubscribed.Reason] = []
   var answers: [Subscribed] = []
@@ -73,7 +74,8 @@ final class Follower {
       if location.after > known.since { noteGap() }
     case .etaUpdate(let update): etas.append(update)
     case .rawFix(let fix): rawFixes.append(fix)
-    case .areaUpdate, .countsUpdate, .stats: faults.append("not of this channel")
+    case .stats(let second): figures.append(second)
+    case .areaUpdate, .countsUpdate: faults.append("not of this channel")
     }
   }
 

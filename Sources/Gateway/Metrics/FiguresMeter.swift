@@ -44,7 +44,9 @@ struct FiguresMeter {
     text.append(",\"journalLag\":", reading.journal.map { Double($0.commit.lag(at: uptime)) / 1e9 })
     (fixes, deliveries, latency) = (fixesNow, deliveriesNow, latencyNow)
     (dropped, errors) = (reading.dropped, reading.errors)
-    return HubFigures(timestamp: timestamp, members: String(decoding: text.array(), as: UTF8.self))
+    return HubFigures(
+      timestamp: timestamp, members: String(decoding: text.array(), as: UTF8.self),
+      times: passed.buckets.map { HubFigures.Time(microseconds: $0.microseconds, count: $0.count) })
   }
 
   /// What was counted since, without those of which nothing was.

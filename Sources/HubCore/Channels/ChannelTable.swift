@@ -280,7 +280,7 @@ struct ChannelTable: ~Copyable {
     }
   }
 
-  private func hash(_ name: Channel) -> UInt64 {
+  func hash(_ name: Channel) -> UInt64 {
     switch name {
     case .trip(let id): id.text.hashValue(seed: seed ^ 1)
     case .driver(let id): id.text.hashValue(seed: seed ^ 2)

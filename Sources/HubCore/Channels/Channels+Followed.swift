@@ -10,6 +10,14 @@ extension Channels {
   /// The key of the next fix as it was measured.
   var unreadKey: UInt32 { UInt32(publicationNumber % HubLimits.unreadRawFixes) + 1 }
 
+  /// Whether sessions of this hub are subscribed.
+  func isWatched(_ name: Channel) -> Bool {
+    guard let channel = table.find(name) else { return false }
+    var outlets = table.outlets(channel)
+    if let clusterOutlet { outlets.remove(Int(clusterOutlet)) }
+    return !outlets.isEmpty
+  }
+
   /// Tells the other hubs' outlet, where there are other hubs.
   mutating func tell(_ output: ClusterOutput) {
     if let clusterOutlet { emit(.cluster(output), to: clusterOutlet) }
@@ -114,7 +122,26 @@ extension Channels {
   }
 
   mutating func relay(_ publication: Publication) {
+    if case .driverLocation(let location) = publication.body, publication.channel == .fleet {
+      return relay(toFleet: location, publication.timestamp)
+    }
     if let channel = followed(publication.channel) { relay(publication, on: channel) }
+  }
+
+  /// A driver of another hub, for the sessions that follow the whole fleet.
+  private mutating func relay(toFleet location: DriverLocation, _ time: Timestamp) {
+    guard let clusterOutlet, let fleet else { return }
+    var location = location
+    location.after = table.sequence(fleet)
+    let made = publication(.driverLocation(location), on: .fleet, at: time)
+    // No driver of this hub has such a key, and no other channel.
+    let key = 1 << 63 | table.hash(.driver(location.driverID)) >> 1
+    let delivery = Delivery(
+      channel: ChannelHandle(index: UInt32(fleet)), conflationKey: key, received: 0, publication: made)
+    var outlets = table.outlets(fleet)
+    outlets.remove(Int(clusterOutlet))
+    count(deliveries: outlets.count)
+    while let outlet = outlets.popFirst() { emit(.delivery(delivery), to: UInt32(outlet)) }
   }
 
   /// Gives subscribers what the channel's owner has published. Events keep their numbers; of positions and ETAs a newer

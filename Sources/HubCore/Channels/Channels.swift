@@ -12,7 +12,7 @@ struct Channels: ~Copyable {
   /// Counts all publications, of whatever channel.
   private(set) var publicationNumber: UInt64 = 0
   /// The channel of all drivers' positions, while it has subscribers.
-  private var fleet: Int?
+  private(set) var fleet: Int?
   /// The channel of all trips' events, once somebody has subscribed to it.
   private(set) var trips: Int?
   /// The outlet that stands for the other hubs; nil where there are none.

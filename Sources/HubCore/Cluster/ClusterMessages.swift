@@ -37,6 +37,14 @@ public enum TripRequest: Sendable {
   }
 }
 
+/// What sessions of a hub watch of what all hubs have together.
+public struct WatchedFeeds: Sendable, Equatable {
+  public var stats: Bool
+  public var fleet: Bool
+
+  public init(stats: Bool = false, fleet: Bool = false) { (self.stats, self.fleet) = (stats, fleet) }
+}
+
 /// What the hub tells its cluster.
 public enum ClusterOutput: Sendable {
   /// What `replyTo` of a `subscribed` says where nobody has asked: a channel has another owner, or other numbers.
@@ -67,6 +75,8 @@ public enum ClusterOutput: Sendable {
   /// `finestWatched` characters.
   case watched(GeohashCell)
   case unwatched(GeohashCell)
+  /// A second is over: what the hub has counted in it. Answered by `ClusterInput.figures`.
+  case second(HubFigures, watched: WatchedFeeds)
 }
 
 /// What the cluster tells the hub.
@@ -99,4 +109,6 @@ public enum ClusterInput: Sendable {
   case area(AreaUpdate, from: UInt32, endsWhole: Bool)
   /// Where another hub's drivers are is not known any more.
   case areasLost(of: UInt32)
+  /// What hubs have counted together in the last second; or, with `isHistory`, in those before.
+  case figures([HubFigures], isHistory: Bool)
 }

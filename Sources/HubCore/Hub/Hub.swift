@@ -277,6 +277,8 @@ public struct Hub: ~Copyable {
     case .claimed(let name, let driver): channels.emit(onFollowed: name) { .channelClaimed($0, name, by: driver) }
     case .begunElsewhere(let name): if !isHere(name) { channels.followElsewhere(name) }
     case .driverElsewhere(let id): leave(id)
+    case .figures(let seconds, let isHistory):
+      figures.take(seconds, isHistory: isHistory, &channels, atMost: limits.figures, at: now.timestamp)
     case .area, .areasLost: if !areas.take(input, &drivers) { counters.count(full: .guests) }
     }
   }
@@ -314,7 +316,8 @@ public struct Hub: ~Copyable {
     switch name {
     case .trip(let id): trips.find(id) != nil
     case .driver(let id), .raw(let id): drivers.find(id).map { !drivers[$0].isElsewhere } ?? false
-    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .stats: true
+    case .stats: !channels.isInCluster || channels.isWatched(name)
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips: true
     }
   }
 

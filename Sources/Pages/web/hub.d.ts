@@ -216,6 +216,8 @@ export interface Stats {
   drops: Record<string, number>;
   errors: Record<string, number>;
   journalLag?: number;
+  /** Of how many hubs of a cluster these are the figures together. */
+  hubs?: number;
 }
 
 export interface StatsEvents {
