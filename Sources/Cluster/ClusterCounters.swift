@@ -20,7 +20,7 @@ public struct ClusterCounters: Sendable, Equatable {
   public var areaDriversIn: UInt64 = 0
   /// Cells that another hub asked for and this one has no room for.
   public var cellsRefused: UInt64 = 0
-  /// Moves and changes of trips that another hub has, and went there.
+  /// Moves and changes of trips that another hub has, and questions about its tokens, that went there.
   public var forwarded: UInt64 = 0
   /// Questions that were put to all hubs, and those that were answered without a hub that was too slow.
   public var questions: UInt64 = 0
@@ -70,4 +70,6 @@ public enum ClusterNotice: Sendable, Equatable {
   case ledgerRefused(String)
   case ownerConflict(String, owner: String)
   case tooManyPeers(String)
+  /// Another hub signs tokens with another key than this one, or one of the two signs none.
+  case tokenKeyDiffers(String)
 }

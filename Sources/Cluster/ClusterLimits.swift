@@ -67,6 +67,9 @@ public struct ClusterLimits: Sendable, Equatable {
   /// again.
   public var answerTime: Int64 = 1_000_000_000
   public var attempts = 3
+  /// How old a question about refresh tokens may be when it comes, by this hub's clock (ms). Less than `answerTime`, so
+  /// that nothing is used up for somebody who has been told that it was not. Past it: not heard; the asker asks again.
+  public var questionAge: Int64 = 900
   /// How long a question to all hubs waits for those that do not answer. Past it: answered without them, and counted.
   public var questionTime: Int64 = 300_000_000
   /// The same for a page of a list, which a hub looks through all it has for.

@@ -153,6 +153,7 @@ extension ClusterNotice {
     case .ledgerRefused(let reason): log(.error, "cluster_ledger_refused", ["reason": reason])
     case .ownerConflict(let channel, let owner):
       log(.error, "cluster_owner_conflict", ["channel": channel, "owner": owner])
+    case .tokenKeyDiffers(let name): log(.error, "cluster_token_key_differs", ["peer": name])
     case .tooManyPeers(let name): log(.error, "cluster_peer_refused", ["peer": name])
     }
   }

@@ -47,10 +47,10 @@ extension ClusterNode {
     case .next: break
     case .gap(let missed): noteGap(index, lane, missed)
     }
-    peers[index].heard = now.uptime
+    (peers[index].heard, peers[index].clock) = (now.uptime, head.clock)
     if !peers[index].isMember {  // it knows this hub before this one has read of it
       peers[index].isMember = true
-      sendRevocations(to: index)
+      tellCredentials(index)
       askForAll(index)
       notices.append(.peerJoined(head.from, incarnation: head.fromIncarnation))
     }
@@ -68,7 +68,7 @@ extension ClusterNode {
     case .control:
       releaseInterest(of: index)
       peers[index].append(.lost, limits)
-      sendRevocations(to: index)  // its own `lost` may be what is missing
+      tellCredentials(index)  // its own `lost` may be what is missing
     }
   }
 
@@ -92,7 +92,7 @@ extension ClusterNode {
       repeatEnded(to: index)
     case .lost:
       peers[index].wantsRestart = true
-      sendRevocations(to: index)
+      tellCredentials(index)
     case .subscribed: try take(subscribed: &reader, from: index)
     case .refused: try take(refused: &reader, from: index)
     case .notHere: try take(notHere: &reader, from: index)
@@ -119,6 +119,9 @@ extension ClusterNode {
     case .figuresWanted: takeFiguresWanted(isHistory: try reader.byte() != 0, from: index)
     case .figures: try take(figures: &reader, from: index)
     case .revoked: try take(revoked: &reader)
+    case .familyQuestion: try take(familyQuestion: &reader, from: index)
+    case .families: try take(families: &reader, from: index)
+    case .tokenKey: take(tokenKey: try reader.run(), of: index)
     case .watch: try take(watch: &reader, from: index)
     case .unwatch: try take(unwatch: &reader, from: index)
     case .area: try take(area: &reader, from: index)
@@ -164,7 +167,8 @@ extension ClusterNode {
     case .trips(let session, .list(let page), _): listed(HubPage(page), by: session)
     case .trips(let session, .refused(let error), _): answered(session, .error(error))
     case .revoked(let change): take(change)
-    case .credentials(_, let answer): take(answer)
+    case .credentials(let session, let answer):
+      if session.generation == 0 { take(answer) } else { found(answer, by: session) }
     // Only who has a session gets these, and this outlet has none.
     case .viewEnded, .unsubscribed, .named, .admitted, .conflict, .full, .replaced, .trips, .notified, .fences,
       .channelRestarted:
@@ -178,6 +182,7 @@ extension ClusterNode {
     case .notHere(let session): notHere(session)
     case .tripRequest(let request): forward(request)
     case .ask(let question): ask(question)
+    case .credentials(let request): ask(request)
     case .owned(let channel, let takes): own(channel, takes: takes)
     case .released(let channel): disown(channel)
     case .follow(let channel, let point): follow(channel, from: point)

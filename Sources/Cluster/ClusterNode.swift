@@ -22,6 +22,7 @@ public struct ClusterIdentity: Sendable {
   public var address: String
   public var version: String
   public var keys: FrameKeys
+  public var tokenKey = TokenKeyProof()
 
   public init(name: String, address: String, version: String, keys: FrameKeys) {
     self.name = name
@@ -77,12 +78,15 @@ public struct ClusterNode: ~Copyable {
   private var asked: [UInt64: Asked] = [:]
   private var lastTicket: UInt64 = 0
   private(set) var isLedgerUp = false
+  /// It has read who the others are.
+  private(set) var knowsMembers = false
   private var renewsAt = Int64.min
   var following = Following()
   var owning = Owning()
   var forwarding = Forwarding()
   var asking = Asking()
   var revoking = Revoking()
+  var familyQuestions = FamilyQuestions()
   var watching = Watching()
   var feeds = Feeds()
   public internal(set) var counters = ClusterCounters()
@@ -116,6 +120,7 @@ public struct ClusterNode: ~Copyable {
     retryForwarding()
     endOverdueQuestions()
     endOverdueHistory()
+    retryFamilyQuestions()
     restartPeers()
     askForAreas()
     askForRevocations()
@@ -178,7 +183,8 @@ public struct ClusterNode: ~Copyable {
     counters.silentPeers = peers.count { $0.isSilent && $0.isMember }
     counters.follows = following.count
     counters.followed = peers.reduce(0) { $0 + $1.interest.count }
-    counters.pending = following.pendingCount + forwarding.pending.count + asking.pending.count
+    counters.pending =
+      following.pendingCount + forwarding.pending.count + asking.pending.count + familyQuestions.pending.count
     counters.unclaimed = owning.unclaimedCount
     counters.waitingBytes = peers.reduce(0) { $0 + $1.controlBytes + $1.areaBytes }
     counters.cellsAsked = watching.asked.count
@@ -225,6 +231,7 @@ public struct ClusterNode: ~Copyable {
   func knownPeer(_ name: String) -> Int? { peerIndices[name] }
 
   private mutating func take(members: [MemberRecord]) {
+    knowsMembers = true
     var present: Set<String> = []
     for member in members where member.name != identity.name {
       guard let index = peer(member.name) else { continue }
@@ -232,7 +239,7 @@ public struct ClusterNode: ~Copyable {
       if member.incarnation > peers[index].incarnation { begin(index, member.incarnation) }
       guard !peers[index].isMember else { continue }
       peers[index].isMember = true
-      sendRevocations(to: index)
+      tellCredentials(index)
       askForAll(index)
       peers[index].heard = now.uptime
       notices.append(.peerJoined(member.name, incarnation: member.incarnation))
@@ -253,7 +260,7 @@ public struct ClusterNode: ~Copyable {
     loseAreas(of: index)
     peers[index].begin(incarnation)
     peers[index].wantsRestart = true
-    sendRevocations(to: index)
+    tellCredentials(index)
   }
 
   private mutating func keepAlive() {

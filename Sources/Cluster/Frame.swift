@@ -67,6 +67,9 @@ enum RecordKind: UInt8, CaseIterable {
   case listed = 26
   case figuresWanted = 27
   case figures = 28
+  case familyQuestion = 29
+  case families = 30
+  case tokenKey = 31
 }
 
 /// A record as it lies in a frame.

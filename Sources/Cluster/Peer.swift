@@ -33,6 +33,10 @@ final class Peer {
   var heard: Int64 = 0
   private(set) var told: Int64 = 0
   var toldAlive: Int64 = 0
+  /// Its wall clock (ms since 1970), as of the frame that came last; 0 before any.
+  var clock: Int64 = 0
+  /// What it has shown of the key that it signs tokens with; nil before.
+  var tokenKey: [UInt8]?
   /// When all channels were asked for anew, and whether they are to be again.
   var restarted = Int64.min / 2
   var wantsRestart = false
@@ -112,6 +116,8 @@ final class Peer {
     seen = [0, 0]
     numbers = [0, 0]
     toldNumber = 0
+    clock = 0
+    tokenKey = nil
     reader = BinaryServerReader()
     (figures, fleet, wantsFiguresUntil) = (nil, .none, .min)
   }

@@ -3,7 +3,7 @@
 // hub's business (HubCore/Credentials/Credentials+Shared.swift): to hear the same again changes nothing.
 //
 //     record      revocation…
-//     revocation  "s" or "j" · name (length, bytes) · until (varint: ms since 1970 and one more; 0 for ever)
+//     revocation  "s", "j" or "f" · name (length, bytes) · until (varint: ms since 1970 and one more; 0 for ever)
 import HubBytes
 import HubCore
 import HubMessages
@@ -19,8 +19,18 @@ struct Revoking {
 }
 
 extension ClusterNode {
-  /// Has a peer told all revocations: it is new, or may have missed some.
-  mutating func sendRevocations(to index: Int) { revoking.waiting.insert(index) }
+  /// Has a peer told all revocations, and which key signs tokens here: it is new, or may have missed some.
+  mutating func tellCredentials(_ index: Int) {
+    revoking.waiting.insert(index)
+    let signature = identity.tokenKey.signature
+    peers[index].append(.tokenKey, limits) { bytes in bytes.append(run: { $0.append(signature) }) }
+  }
+
+  mutating func take(tokenKey signature: ArraySlice<UInt8>, of index: Int) {
+    guard peers[index].tokenKey != Array(signature) else { return }
+    peers[index].tokenKey = Array(signature)
+    if !identity.tokenKey.isSame(Array(signature)) { notices.append(.tokenKeyDiffers(peers[index].name)) }
+  }
 
   /// Asks the hub for the next page, where somebody is to be told.
   mutating func askForRevocations() {
@@ -59,7 +69,7 @@ extension ClusterNode {
         let (kind, name) =
           switch revocation.name {
           case .subject(let id): (UInt8(ascii: "s"), id.text)
-          case .tokenID(let id): (UInt8(ascii: "j"), id)
+          case .tokenID(let id): (UInt8(ascii: revocation.cause == .backEnd ? "j" : "f"), id)
           }
         bytes.append(kind)
         bytes.append(utf8Run: "\(name)")
@@ -87,12 +97,14 @@ extension FrameReader {
     case UInt8(ascii: "s"):
       guard let id = Identifier(text) else { throw .message }
       name = .subject(id)
-    case UInt8(ascii: "j"):
+    case UInt8(ascii: "j"), UInt8(ascii: "f"):
       guard let id = InlineText(text), !id.isEmpty else { throw .message }
       name = .tokenID(id)
     default: throw .message
     }
     guard end == 0 || end - 1 <= UInt64(Timestamp.accepted.upperBound.milliseconds) else { throw .message }
-    return Revocation(name, until: end == 0 ? nil : Timestamp(milliseconds: Int64(end - 1)))
+    return Revocation(
+      name, until: end == 0 ? nil : Timestamp(milliseconds: Int64(end - 1)),
+      cause: kind == UInt8(ascii: "f") ? .endedElsewhere : .backEnd)
   }
 }

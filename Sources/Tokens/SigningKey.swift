@@ -29,7 +29,7 @@ public final class SigningKey: Sendable {
   deinit { unsafe EVP_PKEY_free(key) }
 
   /// RFC 7515 §5.2 step 8: whether `signature` is this key's over `input`. 2 µs (HS256) to 100 µs (ES256, EdDSA).
-  func verifies(_ signature: [UInt8], of input: ArraySlice<UInt8>) -> Bool {
+  package func verifies(_ signature: [UInt8], of input: ArraySlice<UInt8>) -> Bool {
     defer { ERR_clear_error() }  // the queue belongs to the thread; who asks it next must find only its own
     switch algorithm {
     case .hs256:

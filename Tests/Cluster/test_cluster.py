@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import urllib.error
 import urllib.request
 
 import websockets
@@ -636,6 +637,85 @@ class RevocationTests(unittest.IsolatedAsyncioTestCase):
             await link.close()
             self.assertLess(time.monotonic(), end, "it has not heard of it")
             await asyncio.sleep(0.02)
+
+
+class TokenTests(unittest.IsolatedAsyncioTestCase):
+    """Tokens that hubs make are refreshed and ended at any of them."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        key = f"{folder.name}/sign-key"
+        with open(key, "w") as file:
+            file.write("a secret of thirty-two bytes and more\n")
+        self.cluster = Cluster(HUB, has_proxy=False, options=("--token-sign-key", key))
+        self.addCleanup(self.cluster.end)
+
+    def ask(self, name, method, path, body=None, credential="&role=ops&id=desk"):
+        """The status and the answer of a hub, and when it is to be asked again."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.cluster.hubs[name].port}{path}{credential}",
+            json.dumps(body).encode() if body is not None else None, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as reply:
+                return reply.status, json.load(reply), None
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error), error.headers["Retry-After"]
+
+    def begin(self, name, sub):
+        status, made, _ = self.ask(name, "POST", "/v1/tokens?", {"sub": sub, "role": "rider"})
+        self.assertEqual(status, 201, made)
+        return made
+
+    def refresh(self, name, token):
+        return self.ask(name, "POST", "/v1/tokens/refresh", {"refreshToken": token}, credential="")
+
+    def listed(self, name, sub):
+        return self.ask(name, "GET", f"/v1/tokens?sub={sub}")[1]
+
+    async def test_a_refresh_token_is_good_once_at_whichever_hub_it_is_shown(self):
+        first = self.begin("hub-a", "r1")
+        self.assertTrue(first["jti"].startswith("hub-a."))
+        status, second, _ = self.refresh("hub-b", first["refreshToken"])
+        self.assertEqual((status, second["jti"]), (200, first["jti"]))
+        status, again, _ = self.refresh("hub-c", first["refreshToken"])
+        self.assertEqual((status, again["refreshToken"]), (200, second["refreshToken"]), "the answer may have been lost")
+        session = await websockets.connect(
+            f"ws://127.0.0.1:{self.cluster.hubs['hub-c'].port}/v1/ws?access_token={second['accessToken']}",
+            ping_interval=None)
+        status, third, _ = self.refresh("hub-c", second["refreshToken"])
+        self.assertEqual(status, 200)
+        # The first one again, by somebody else: the family ends at all hubs.
+        self.assertEqual(self.refresh("hub-b", first["refreshToken"])[0], 401)
+        await asyncio.wait_for(session.wait_closed(), 5)
+        self.assertEqual(session.close_code, 4401)
+        for name in NAMES:
+            self.assertEqual(self.refresh(name, third["refreshToken"])[0], 401)
+
+    async def test_families_of_all_hubs_are_listed_and_ended_and_wait_for_a_hub_that_is_away(self):
+        made = {name: self.begin(name, "r1") for name in NAMES}
+        self.assertEqual({family["jti"] for family in self.listed("hub-b", "r1")["tokens"]},
+                         {tokens["jti"] for tokens in made.values()})
+        self.cluster.hubs["hub-a"].kill()
+        status, _, wait = self.refresh("hub-b", made["hub-a"]["refreshToken"])
+        self.assertEqual((status, wait), (503, "2"))
+        listed = self.listed("hub-c", "r1")
+        self.assertEqual((len(listed["tokens"]), listed["incomplete"]), (2, True))
+        self.assertEqual(self.ask("hub-c", "DELETE", "/v1/tokens?sub=r1")[0], 503)
+        self.cluster.hubs["hub-a"].start()
+
+        def is_back():
+            return self.listed("hub-b", "r1").get("incomplete") is None
+
+        await asyncio.to_thread(wait_until, is_back, 20, "hub-a is back")
+        self.assertEqual([family["jti"] for family in self.listed("hub-b", "r1")["tokens"]], [made["hub-a"]["jti"]])
+        status, second, _ = self.refresh("hub-b", made["hub-a"]["refreshToken"])
+        self.assertEqual(status, 200, "nothing was used up")
+        self.assertEqual(self.ask("hub-c", "DELETE", "/v1/tokens?sub=r1")[1], {"ended": 1})
+        self.assertEqual(self.refresh("hub-a", second["refreshToken"])[0], 401)
+        log = self.cluster.hubs["hub-b"].read_log()
+        self.assertNotIn("cluster_token_key_differs", log)
+        self.assertNotIn(second["refreshToken"], log)
 
 
 if __name__ == "__main__":

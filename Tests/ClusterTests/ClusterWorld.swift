@@ -101,6 +101,8 @@ final class Member {
   var results: [(session: SessionRef, result: QueryResult?)] = []
   /// Pages of trips.
   var tripPages: [(session: SessionRef, page: TripPage)] = []
+  /// Answers to questions about tokens.
+  var credentials: [(session: SessionRef, answer: CredentialAnswer)] = []
   /// What its loops were told is revoked.
   var revoked: [RevokedName] = []
   var notices: [ClusterNotice] = []
@@ -117,7 +119,7 @@ final class Member {
 
   init(
     _ name: String, _ engine: MemoryEngine, now: Moment, limits: ClusterLimits, hubLimits: HubLimits, keys: FrameKeys,
-    epoch: String
+    epoch: String, tokenKey: TokenKeyProof = TokenKeyProof()
   ) {
     self.name = name
     var hub = Hub(
@@ -125,10 +127,9 @@ final class Member {
       outlets: 2, now: now)
     hub.joinCluster(outlet: 1)
     self.hub = HubBox(hub)
-    node = NodeBox(
-      ClusterNode(
-        ClusterIdentity(name: name, address: "127.0.0.1:1", version: "test", keys: keys), limits: limits, outlet: 1,
-        now: now))
+    var identity = ClusterIdentity(name: name, address: "127.0.0.1:1", version: "test", keys: keys)
+    identity.tokenKey = tokenKey
+    node = NodeBox(ClusterNode(identity, limits: limits, outlet: 1, now: now))
     bus = MemoryBus(engine, member: name)
     ledger = MemoryLedger(engine, member: name)
   }
@@ -197,10 +198,11 @@ final class Member {
     case .trips(let session, .trip(let report, _), _): results.append((session, .trip(report)))
     case .trips(let session, .list(let page), _): tripPages.append((session, page))
     case .trips(let session, .refused(let error), _): replies.append((session, .error(error)))
+    case .credentials(let session, let answer): credentials.append((session, answer))
     case .revoked(let change): revoked += change.added.map(\.name)
     case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded: for map in maps { inputs += map.take(output) }
     case .shareEnded, .viewEnded, .unsubscribed,
-      .channelClaimed, .named, .conflict, .full, .trips, .notified, .fences, .credentials, .cluster:
+      .channelClaimed, .named, .conflict, .full, .trips, .notified, .fences, .cluster:
       break
     }
   }
@@ -224,11 +226,14 @@ final class ClusterWorld {
   private var lastMessage = 10
   private var lives = 0
   private let hubLimits: HubLimits
+  private let tokenKey: (String) -> TokenKeyProof
+  private var lastSlot: UInt32 = 1000
 
   init(
     _ names: [String] = ["a", "b", "c"], seed: UInt64 = 1, limits: ClusterLimits = ClusterLimits(),
-    hubLimits: HubLimits = HubLimits()
+    hubLimits: HubLimits = HubLimits(), tokenKey: @escaping (String) -> TokenKeyProof = { _ in TokenKeyProof() }
   ) {
+    self.tokenKey = tokenKey
     self.hubLimits = hubLimits
     engine = MemoryEngine(seed: seed)
     now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: engine.now / 1_000_000))
@@ -239,7 +244,8 @@ final class ClusterWorld {
   private func make(_ name: String, _ limits: ClusterLimits, keys: FrameKeys = testKeys) -> Member {
     lives += 1
     return Member(
-      name, engine, now: now, limits: limits, hubLimits: hubLimits, keys: keys, epoch: "epoch\(lives)")
+      name, engine, now: now, limits: limits, hubLimits: hubLimits, keys: keys, epoch: "epoch\(lives)",
+      tokenKey: tokenKey(name))
   }
 
   subscript(name: String) -> Member { members.first { $0.name == name }! }
@@ -264,6 +270,12 @@ final class ClusterWorld {
   // MARK: Drivers and trips
 
   func session(_ slot: UInt32) -> SessionRef { SessionRef(outlet: 0, slot: slot, generation: 1) }
+
+  /// Of a session that nobody else has.
+  func nextSlot() -> UInt32 {
+    lastSlot += 1
+    return lastSlot
+  }
 
   func connect(_ driver: String, at name: String, slot: UInt32) {
     self[name].inputs.append(.driverConnecting(session(slot), id(driver)))

@@ -251,7 +251,7 @@ extension CredentialAnswer? {
     bench.advance(seconds: 1)
     #expect(bench.refresh("f1", 1).serial == 2)
     #expect(bench.begin("f17").flatMap(\.added).map(\.name) == [name("f2")])
-    guard case .families(let left)? = bench.ask(.families(of: id("R1")), .listTokens).answer else {
+    guard case .families(let left, _)? = bench.ask(.families(of: id("R1")), .listTokens).answer else {
       return #expect(Bool(false))
     }
     #expect(left.count == HubLimits.tokenFamiliesPerSubject && left.first?.id == InlineText("f17"))

@@ -24,7 +24,7 @@ enum TokenEndpoints {
     guard !TripShare.isHolder(claims.subject) else {
       throw Refusal(.badMessage, "ids that begin with \(TripShare.prefix) are those of shared links")
     }
-    let id = Identifier.random().text
+    let id = TokenFamily.id(Identifier.random().text, at: call.context.configuration.hubName)
     let family = TokenFamily(
       id: id, subject: claims.subject, role: claims.role, claims: TokenRequest(claims: claims).payload(),
       created: call.context.now.timestamp)
@@ -79,7 +79,7 @@ enum TokenEndpoints {
     let time = request.time
     switch answer {
     case .family(let family, let isNew): return .respond(try pair(of: family, isNew: isNew, time: time, context))
-    case .families(let families):
+    case .families(let families, let isComplete):
       return .respond(
         .json { body in
           body.append("{\"tokens\":")
@@ -91,7 +91,7 @@ enum TokenEndpoints {
             body.append(",\"refreshExpires\":", family.refreshEnds, as: time)
             body.append("}")
           }
-          body.append("}")
+          body.append(isComplete ? "}" : ",\"incomplete\":true}")
         })
     case .ended(let count):
       return .respond(
@@ -156,14 +156,10 @@ enum TokenEndpoints {
 }
 
 extension HTTPContext {
-  /// The key that the hub signs with. Without one there are none of the endpoints of tokens; nor are there where
-  /// several hubs are one service, which would not know each other's families.
+  /// The key that the hub signs with. Without one there are none of the endpoints of tokens.
   fileprivate func requireSigner() throws(Refusal) -> SigningKey {
     guard let signer = configuration.tokenSigner else {
       throw Refusal(.notFound, "this hub signs no tokens (--token-sign-key)")
-    }
-    guard configuration.cluster == nil else {
-      throw Refusal(.notFound, "hubs of a cluster make no tokens: a refresh token would be good once at each of them")
     }
     return signer
   }

@@ -335,7 +335,8 @@ extension Metric {
     ofCluster("cluster_area_drivers_out_total", { $0.areaDriversOut }, "Drivers in cells, told to other hubs."),
     ofCluster("cluster_area_drivers_in_total", { $0.areaDriversIn }, "Drivers in cells, told by other hubs."),
     ofCluster(
-      "cluster_forwarded_total", { $0.forwarded }, "Moves and changes of trips that went to the hub that has them."),
+      "cluster_forwarded_total", { $0.forwarded },
+      "Moves and changes of trips, and questions about tokens made by a hub, that went to the hub that has them."),
     ofCluster("cluster_fleet_questions_total", { $0.questions }, "Questions about drivers and trips put to all hubs."),
     ofCluster(
       "cluster_fleet_questions_incomplete_total", { $0.questionsIncomplete },

@@ -3,12 +3,16 @@ import HubCluster
 import HubCore
 import HubRuntime
 import HubSystem
+import HubTokens
 import HubTransport
 import HubWebhooks
 
 extension ServerConfiguration {
   /// The hub's outlets: its loops, one for all other hubs, and one for streams that have positions.
   var outlets: Int { loops + (cluster == nil ? 0 : 1) + (hasPositionStreams ? 1 : 0) }
+
+  /// This hub's name among others; nil for a hub by itself.
+  var hubName: String? { cluster?.identity.name }
 
   var hasPositionStreams: Bool { journal != nil && deliveries.streams.contains(where: \.hasPositions) }
 }
@@ -31,9 +35,12 @@ extension Server {
   static func startCluster(
     _ box: LoopBox, _ hub: SharedHub, _ configuration: ServerConfiguration, _ shared: SharedState
   ) throws(SystemError) -> Joinable {
-    guard let cluster = configuration.cluster else { preconditionFailure("there is a loop for it") }
+    guard var cluster = configuration.cluster else { preconditionFailure("there is a loop for it") }
+    if let signer = configuration.tokenSigner {
+      cluster.identity.tokenKey = TokenKeyProof(signer)
+    }
     let (outlet, seed) = (configuration.loops, UInt64.random(in: .min ... .max))
-    let thread = try startThread(name: "cluster") {
+    let thread = try startThread(name: "cluster") { [cluster] in
       let loop = ClusterLoop(
         box.loop, HubPort(hub, loop: outlet), outlet: UInt32(outlet), cluster, lifecycle: shared.lifecycle,
         log: shared.log, seed: seed, show: { counters in shared.metrics.cluster.withLock { $0 = counters } })
@@ -41,5 +48,16 @@ extension Server {
       hub.finish(outlet, now: now())
     }
     return Joinable(thread)
+  }
+}
+
+extension TokenKeyProof {
+  /// A key that cannot sign is as none: it has signed nothing that others must accept.
+  fileprivate init(_ key: SigningKey) {
+    do throws(KeyError) {
+      self.init(signature: try key.sign(TokenKeyProof.words)) { key.verifies($0, of: TokenKeyProof.words[...]) }
+    } catch {
+      self.init()
+    }
   }
 }

@@ -36,6 +36,33 @@ extension Channels {
     return true
   }
 
+  /// Puts a question about families of tokens to the hubs of the cluster that have them. False where this one answers
+  /// it alone.
+  mutating func gathers(_ request: CredentialRequest, isHere: Bool) -> Bool {
+    guard let clusterOutlet, !isHere, request.session.outlet != clusterOutlet else { return false }
+    tell(.credentials(request))
+    return true
+  }
+
+  /// Answers a question about tokens. New tokens of another hub's family do not wait for this one's disk: they are
+  /// stored there, and asked for later the question would count as a second use.
+  mutating func answer(
+    _ session: SessionRef, _ answer: CredentialAnswer, isOfOthers: Bool, _ storage: inout HubStorage,
+    counting counters: inout HubCounters
+  ) {
+    let output = HubOutput.credentials(session, answer)
+    if isOfOthers, case .family = answer { return emit(output, to: session.outlet) }
+    emitStored(output, to: session.outlet, &storage, counting: &counters)
+  }
+
+  /// Tells all who check tokens what has changed of the revocations.
+  mutating func tell(
+    _ change: RevocationChange?, _ storage: inout HubStorage, counting counters: inout HubCounters
+  ) {
+    guard let change else { return }
+    for outlet in allOutlets { emitStored(.revoked(change), to: outlet, &storage, counting: &counters) }
+  }
+
   /// The channel, if its publications come from another hub.
   private func followed(_ name: Channel) -> Int? {
     guard let channel = table.find(name), table.isFollowed(channel) else { return nil }

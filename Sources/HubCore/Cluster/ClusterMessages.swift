@@ -45,6 +45,19 @@ public struct WatchedFeeds: Sendable, Equatable {
   public init(stats: Bool = false, fleet: Bool = false) { (self.stats, self.fleet) = (stats, fleet) }
 }
 
+/// A question about families of tokens, which are each at the hub that made it.
+public struct CredentialRequest: Sendable {
+  public var session: SessionRef
+  public var question: CredentialQuestion
+  public var source: AuditSource?
+
+  public init(_ session: SessionRef, _ question: CredentialQuestion, _ source: AuditSource?) {
+    self.session = session
+    self.question = question
+    self.source = source
+  }
+}
+
 /// What the hub tells its cluster.
 public enum ClusterOutput: Sendable {
   /// What `replyTo` of a `subscribed` says where nobody has asked: a channel has another owner, or other numbers.
@@ -59,6 +72,8 @@ public enum ClusterOutput: Sendable {
   case tripRequest(TripRequest)
   /// All hubs are asked. Answered by `ClusterInput.answered`.
   case ask(FleetQuestion)
+  /// The hub that has a family is asked, or all are. Answered by `ClusterInput.credentials`.
+  case credentials(CredentialRequest)
   /// Somebody of another hub wants a channel whose trip or driver is not here.
   case notHere(SessionRef)
   /// A trip, or a driver, is here from now on. `takes`: a session of the driver has begun, so that it is nowhere else.
@@ -89,6 +104,8 @@ public enum ClusterInput: Sendable {
   case replied(SessionRef, Reply)
   /// What the hubs that were asked know together.
   case answered(FleetQuestion, FleetAnswer)
+  /// What the hubs that were asked have answered; nil where this one is to answer, since none else could.
+  case credentials(CredentialRequest, CredentialAnswer?)
   /// The channel's owner has answered a session: what follows on the channel is relayed.
   case followed(SubscribeInput, Subscribed, missed: [Publication], isParty: Bool)
   case refused(SubscribeInput, ErrorReply)

@@ -35,13 +35,14 @@ extension RevokedName: Recorded {
 }
 
 extension Revocation: Recorded {
-  func write(into bytes: inout ByteBuffer) { bytes.record(name, until, isOfEndedFamily) }
+  func write(into bytes: inout ByteBuffer) { bytes.record(name, until, cause) }
 
   init(from reader: inout RecordReader) throws(RecordError) {
-    self.init(try reader.read(), until: try reader.read(), isOfEndedFamily: try reader.read())
+    self.init(try reader.read(), until: try reader.read(), cause: try reader.read())
   }
 }
 
+extension RevocationCause: Recorded {}
 extension AuditAction: Recorded {}
 
 extension DurableAudit: Recorded {

@@ -1,5 +1,6 @@
-// Revocations that the hubs of a cluster share. Each hub keeps all in its own journal, and what two hubs know of a
-// token is brought together by one rule: it is revoked until the later of the ends that it was given. So it does not
+// What the hubs of a cluster have together about tokens. A family of refresh tokens is of the hub that made it, which
+// alone says what was used: others ask it. Revocations each hub keeps all in its own journal, and what two hubs know of
+// a token is brought together by one rule: it is revoked until the later of the ends that it was given. So it does not
 // matter in which order hubs hear of what, nor how often, and a hub that was away brings nothing back that others have
 // forgotten; but nothing is taken back before its end either.
 import HubMessages
@@ -20,7 +21,7 @@ extension Credentials {
         }
         replace(index, by: revocation, at: now, &storage, &deadlines)
       } else {
-        guard revocations.count - endedFamilies < limits.revocations * (isOfPeers ? 2 : 1) else {
+        guard hasRoom(for: revocation, isOfPeers: isOfPeers) else {
           counters.count(full: .revocations)
           if isOfPeers { continue }
           throw .revocationsFull(limits)
@@ -33,6 +34,57 @@ extension Credentials {
     change.isOfPeers = isOfPeers
     guard let first = all.first, let index = revocationOfName[first.name] else { return .ended(0) }
     return .revoked(revocations[index].revocation, isNew: isNew)
+  }
+}
+
+extension Credentials {
+  /// All that there are, for who begins to check tokens.
+  func allRevocations() -> [Revocation] {
+    (0..<revocations.endIndex).filter { revocations.isInUse($0) }.map { revocations[$0].revocation }
+  }
+
+  func page(from start: Int, limit: Int) -> CredentialAnswer {
+    var found: [Revocation] = []
+    var index = start
+    while index < revocations.endIndex, found.count < limit {
+      if revocations.isInUse(index) { found.append(revocations[index].revocation) }
+      index += 1
+    }
+    let hasMore = (index..<max(index, revocations.endIndex)).contains { revocations.isInUse($0) }
+    return .revocations(found, next: hasMore ? index : nil)
+  }
+
+  /// Those that back ends asked for.
+  var revocationsOfBackEnds: Int { revocations.count - endedFamilies - endedElsewhere }
+
+  private func hasRoom(for revocation: Revocation, isOfPeers: Bool) -> Bool {
+    switch revocation.cause {
+    case .backEnd, .endedFamily: revocationsOfBackEnds < limits.revocations * (isOfPeers ? 2 : 1)
+    case .endedElsewhere: endedElsewhere < limits.tokenFamilies * 2
+    }
+  }
+
+  /// Whether this hub answers a question by itself, without those of its cluster.
+  func knows(_ question: CredentialQuestion) -> Bool {
+    switch question {
+    case .refresh(let family, _, _): familyOfID[family] != nil
+    case .families, .end: false
+    case .begin, .revoke, .revocations, .unrevoke, .extend: true
+    }
+  }
+
+  /// Answers a question, or writes down how other hubs have answered it.
+  mutating func answer(
+    _ request: CredentialRequest, _ found: CredentialAnswer?, at now: Moment, _ storage: inout HubStorage,
+    _ deadlines: inout Deadlines, counting counters: inout HubCounters
+  ) -> CredentialAnswer {
+    guard let found else {
+      return answer(request.question, request.source, at: now, &storage, &deadlines, counting: &counters)
+    }
+    if let source = request.source {
+      write(AuditEntry(source, about: request.question.target, status: found.status), at: now, &storage, &counters)
+    }
+    return found
   }
 }
 

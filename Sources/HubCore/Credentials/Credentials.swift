@@ -6,12 +6,13 @@ import HubMessages
 struct Credentials: ~Copyable {
   let limits: HubLimits
   private var families = Slab<TokenFamily>()
-  private var familyOfID: [InlineText: Int] = [:]
+  private(set) var familyOfID: [InlineText: Int] = [:]
   private var familiesOfSubject: [Identifier: [Int]] = [:]
   private(set) var revocations = Slab<KeptRevocation>()
   private(set) var revocationOfName: [RevokedName: Int] = [:]
-  /// Those of ended families.
+  /// Those of ended families: of this hub, and of others.
   private(set) var endedFamilies = 0
+  private(set) var endedElsewhere = 0
   private var trail = AuditTrail()
   /// The newest time that is known of a family: what was read back last.
   private var newest = Timestamp(milliseconds: 0)
@@ -27,14 +28,12 @@ struct Credentials: ~Copyable {
 
   /// What has changed since the last call; nil for nothing.
   mutating func takeChange() -> RevocationChange? {
-    if change.added.isEmpty, change.removed.isEmpty { return nil }
+    if change.added.isEmpty, change.removed.isEmpty {
+      change.isOfPeers = false  // what a peer said was known: the next change is another's
+      return nil
+    }
     defer { change = RevocationChange(number: change.number + 1) }
     return change
-  }
-
-  /// All that there are, for who begins to check tokens.
-  func allRevocations() -> [Revocation] {
-    (0..<revocations.endIndex).filter { revocations.isInUse($0) }.map { revocations[$0].revocation }
   }
 
   // MARK: Questions
@@ -78,7 +77,7 @@ struct Credentials: ~Copyable {
       return .families(
         found.filter { $0.refreshEnds > now.timestamp }.sorted {
           ($0.rotated, $0.id.description) > ($1.rotated, $1.id.description)
-        })
+        }, isComplete: true)
     case .end(let subject):
       let ended = familiesOfSubject[subject] ?? []
       for family in ended { end(family, at: now, &storage, &deadlines) }
@@ -190,7 +189,7 @@ struct Credentials: ~Copyable {
       guard let until = revocations[known].revocation.until, until < ends else { return }
       remove(revocation: known)
     }
-    let revocation = Revocation(.tokenID(id), until: ends, isOfEndedFamily: true)
+    let revocation = Revocation(.tokenID(id), until: ends, cause: .endedFamily)
     storage.write(.revocation(revocation))
     insert(revocation, at: now, &deadlines)
   }
@@ -233,7 +232,7 @@ struct Credentials: ~Copyable {
       if revocations[index].revocation.until == revocation.until { return .revoked(revocation, isNew: false) }
       replace(index, by: revocation, at: now, &storage, &deadlines)
       return .revoked(revocation, isNew: true)
-    } else if revocations.count - endedFamilies >= limits.revocations {
+    } else if revocationsOfBackEnds >= limits.revocations {
       counters.count(full: .revocations)
       throw .revocationsFull(limits)
     }
@@ -247,8 +246,9 @@ struct Credentials: ~Copyable {
     _ index: Int, by revocation: Revocation, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines
   ) {
     if storage.hasRoom { storage.write(.revocation(revocation)) }
-    if revocations[index].revocation.isOfEndedFamily { endedFamilies -= 1 }
+    count(revocations[index].revocation.cause, by: -1)
     revocations[index].revocation = revocation
+    count(revocation.cause, by: 1)
     change.added.append(revocation)
     hold(index, at: now, &deadlines)
   }
@@ -266,7 +266,7 @@ struct Credentials: ~Copyable {
   ) {
     guard let until = revocations[index].revocation.until else { return }
     let life = HubLimits.accessTokenMilliseconds + HubLimits.revocationMarginMilliseconds
-    let shortest = revocations[index].revocation.isOfEndedFamily ? life : least
+    let shortest = revocations[index].revocation.cause == .backEnd ? least : life
     let milliseconds = min(max(until.milliseconds - now.timestamp.milliseconds, shortest), .max / 2_000_000)
     revocations[index].holdsUntil = now.uptime + milliseconds * 1_000_000
     arm(index, at: now, &deadlines)
@@ -282,27 +282,24 @@ struct Credentials: ~Copyable {
   private mutating func place(_ revocation: Revocation) -> Int {
     let index = revocations.insert(KeptRevocation(revocation: revocation))
     revocationOfName[revocation.name] = index
-    if revocation.isOfEndedFamily { endedFamilies += 1 }
+    count(revocation.cause, by: 1)
     return index
+  }
+
+  private mutating func count(_ cause: RevocationCause, by change: Int) {
+    switch cause {
+    case .backEnd: break
+    case .endedFamily: endedFamilies += change
+    case .endedElsewhere: endedElsewhere += change
+    }
   }
 
   private mutating func remove(revocation index: Int) {
     let gone = revocations[index].revocation
     revocationOfName[gone.name] = nil
-    if gone.isOfEndedFamily { endedFamilies -= 1 }
+    count(gone.cause, by: -1)
     revocations.remove(index, leaving: KeptRevocation(revocation: gone))
     change.removed.append(gone.name)
-  }
-
-  private func page(from start: Int, limit: Int) -> CredentialAnswer {
-    var found: [Revocation] = []
-    var index = start
-    while index < revocations.endIndex, found.count < limit {
-      if revocations.isInUse(index) { found.append(revocations[index].revocation) }
-      index += 1
-    }
-    let hasMore = (index..<max(index, revocations.endIndex)).contains { revocations.isInUse($0) }
-    return .revocations(found, next: hasMore ? index : nil)
   }
 
   // MARK: Time

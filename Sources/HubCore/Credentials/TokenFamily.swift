@@ -28,6 +28,18 @@ public struct TokenFamily: Sendable, Equatable {
   /// The record of the newest rotation (`HubStorage.ticket`).
   var ticket: UInt64 = 0
 
+  /// The id of a family that a hub makes, from a random word without a dot. In a cluster it begins with the name of
+  /// `hub`, whose the family is.
+  public static func id(_ word: InlineText, at hub: String?) -> InlineText {
+    hub.flatMap { InlineText("\($0).\(word)") } ?? word
+  }
+
+  /// The hub of a cluster that made a family; nil for one of a hub by itself.
+  public static func hub(of id: InlineText) -> String? {
+    let text = "\(id)"
+    return text.lastIndex(of: ".").map { String(text[..<$0]) }
+  }
+
   public init(id: InlineText, subject: Identifier, role: Role, claims: [UInt8], created: Timestamp) {
     self.id = id
     self.subject = subject
@@ -57,16 +69,22 @@ public struct Revocation: Sendable, Equatable {
   public let name: RevokedName
   /// By the hub's wall clock; nil for ever.
   public let until: Timestamp?
-  /// The access tokens of a family that has ended: they end by themselves soon.
-  let isOfEndedFamily: Bool
+  public let cause: RevocationCause
 
-  public init(_ name: RevokedName, until: Timestamp?) { self.init(name, until: until, isOfEndedFamily: false) }
-
-  init(_ name: RevokedName, until: Timestamp?, isOfEndedFamily: Bool) {
+  public init(_ name: RevokedName, until: Timestamp?, cause: RevocationCause = .backEnd) {
     self.name = name
     self.until = until
-    self.isOfEndedFamily = isOfEndedFamily
+    self.cause = cause
   }
+}
+
+/// Why tokens are revoked. The numbers stand in journals.
+public enum RevocationCause: UInt8, Sendable {
+  /// A back end said so.
+  case backEnd = 0
+  /// Their family has ended, here or at another hub of the cluster: they end by themselves soon.
+  case endedFamily = 1
+  case endedElsewhere = 2
 }
 
 /// A revocation in its table.
@@ -109,8 +127,8 @@ public enum CredentialQuestion: Sendable {
 public enum CredentialAnswer: Sendable {
   /// The newest tokens of the family are to be signed.
   case family(TokenFamily, isNew: Bool)
-  /// The one that was refreshed last first.
-  case families([TokenFamily])
+  /// The one that was refreshed last first. Not complete where a hub of the cluster has not answered.
+  case families([TokenFamily], isComplete: Bool)
   /// So many families have ended.
   case ended(Int)
   case revoked(Revocation, isNew: Bool)

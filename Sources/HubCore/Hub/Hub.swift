@@ -136,18 +136,14 @@ public struct Hub: ~Copyable {
     return areas.advance(&drivers, trips, &channels, context)
   }
 
-  /// Answers a question about tokens, when it is stored.
-  private mutating func answer(_ session: SessionRef, _ question: CredentialQuestion, _ source: AuditSource?) {
-    let answer = credentials.answer(question, source, at: now, &storage, &deadlines, counting: &counters)
+  /// Answers a question about tokens, when it is stored. `found`: what other hubs have answered.
+  private mutating func answer(_ request: CredentialRequest, _ found: CredentialAnswer? = nil) {
+    let answer = credentials.answer(request, found, at: now, &storage, &deadlines, counting: &counters)
     tellRevocations()
-    emitStored(.credentials(session, answer), to: session.outlet)
+    channels.answer(request.session, answer, isOfOthers: found != nil, &storage, counting: &counters)
   }
 
-  /// Tells all who check tokens what has changed.
-  private mutating func tellRevocations() {
-    guard let change = credentials.takeChange() else { return }
-    for outlet in channels.allOutlets { emitStored(.revoked(change), to: outlet) }
-  }
+  private mutating func tellRevocations() { channels.tell(credentials.takeChange(), &storage, counting: &counters) }
 
   /// All revocations, for who begins to check tokens; what changes from then on is told to outlets.
   public func allRevocations() -> [Revocation] { credentials.allRevocations() }
@@ -239,7 +235,9 @@ public struct Hub: ~Copyable {
     case .trips(let session, let question, let replyTo): answer(session, question, replyTo)
     case .notify(let session, let post): notify(post, for: session)
     case .fences(let session, let question): answer(session, question)
-    case .credentials(let session, let question, let source): answer(session, question, source)
+    case .credentials(let session, let question, let source):
+      let request = CredentialRequest(session, question, source)
+      if !channels.gathers(request, isHere: credentials.knows(question)) { answer(request) }
     case .audit(let entry): credentials.write(entry, at: now, &storage, &counters)
     case .subscribe(let input): subscribe(input)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
@@ -264,6 +262,7 @@ public struct Hub: ~Copyable {
     case .tripRequestHere(.change(let input)): handle(input)
     case .replied(let session, let reply): emit(.reply(session, reply), to: session.outlet)
     case .answered(let question, let answer): emit(.answer(answer, to: question), to: question.session.outlet)
+    case .credentials(let request, let found): answer(request, found)
     case .followed(let input, let answer, let missed, let isParty):
       if isHere(answer.channel) { return subscribe(input) }  // it has come here meanwhile
       if !channels.follow(input, answer, missed, isParty: isParty) {

@@ -1,0 +1,269 @@
+// Questions about families of refresh tokens, each of which is at the hub that made it: that one alone says what was
+// used before, so that a token is good once wherever it is shown.
+//
+//     POST /v1/tokens/refresh → the hub whose name the family has ──answer→ signed here
+//     GET, DELETE /v1/tokens  → all hubs, this one too ──answers→ put together here
+//
+// Who does not answer in time is asked again, for a hub that has answered a refresh token answers it the same way for
+// 10 s; in the end it is named as missing: `incomplete`, or a refusal. Nothing may be used up behind such a refusal, by
+// a question that was late on its way: so each says how late it was, by the clock of who is asked, when that was heard
+// last, and what is too old is not heard (`ClusterLimits.questionAge`). How far the clocks differ does not matter.
+//
+//     question  token (varint) · clock (varint: ms) · "r", "l" or "e" · sub · of "r": family, serial (varint)
+//     answer    token (varint) · "f" families… · "e" count (varint) · or "x" and an error
+import HubBackplane
+import HubBytes
+import HubCore
+import HubMessages
+
+/// The questions that are under way.
+struct FamilyQuestions {
+  struct Pending {
+    let request: CredentialRequest
+    /// Who has not answered (`Asking.ownHub` for this hub).
+    var waitsFor: Set<Int>
+    var attempts = 1
+    /// A hub could not be asked, or did not answer.
+    var isIncomplete = false
+    var families: [TokenFamily] = []
+    var ended = 0
+    var refusal: ErrorReply?
+  }
+
+  private(set) var pending: [UInt64: Pending] = [:]
+  private var lastToken: UInt64 = 0
+  private var deadlines = TimedQueue<UInt64>()
+
+  mutating func insert(_ question: Pending) -> UInt64 {
+    lastToken += 1
+    pending[lastToken] = question
+    return lastToken
+  }
+
+  mutating func wait(_ token: UInt64, until time: Int64) { deadlines.append(token, at: time) }
+  mutating func nextOverdue(now: Int64) -> UInt64? { deadlines.next(now: now) }
+
+  /// It is put once more to those who have not answered; false where that was done often enough.
+  mutating func repeats(_ token: UInt64, atMost attempts: Int) -> Bool {
+    guard let known = pending[token], known.attempts < attempts else { return false }
+    pending[token]?.attempts += 1
+    return true
+  }
+
+  /// A hub has answered, or with nil cannot be asked. Gives the question where that was the last one.
+  mutating func take(_ answer: CredentialAnswer?, of token: UInt64, from hub: Int) -> Pending? {
+    guard pending[token]?.waitsFor.remove(hub) != nil else { return nil }
+    pending[token]?.take(answer)
+    return pending[token]?.waitsFor.isEmpty == true ? finish(token) : nil
+  }
+
+  mutating func finish(_ token: UInt64) -> Pending? { pending.removeValue(forKey: token) }
+}
+
+extension FamilyQuestions.Pending {
+  fileprivate mutating func take(_ answer: CredentialAnswer?) {
+    switch answer {
+    case .family(let family, _)?: families = [family]
+    case .families(let found, _)?: families += found
+    case .ended(let count)?: ended += count
+    case .refused(let error)?: refusal = error
+    case .revoked?, .revocations?, .unrevoked?, nil: isIncomplete = true
+    }
+  }
+
+  /// What is known, with those who have not answered as missing.
+  fileprivate var answer: CredentialAnswer {
+    let isWhole = !isIncomplete && waitsFor.isEmpty
+    switch request.question {
+    case .refresh:
+      if let refusal { return .refused(refusal) }
+      return families.first.map { .family($0, isNew: false) } ?? .refused(.familyNotReached)
+    case .end:
+      if let refusal { return .refused(refusal) }
+      return isWhole ? .ended(ended) : .refused(.familiesNotReached)
+    case .families, .begin, .revoke, .revocations, .unrevoke, .extend:
+      let newestFirst = families.sorted { ($0.rotated, $0.id.description) > ($1.rotated, $1.id.description) }
+      return .families(newestFirst, isComplete: isWhole && refusal == nil)
+    }
+  }
+}
+
+extension ErrorReply {
+  fileprivate static let familyNotReached = ErrorReply(
+    code: .rateLimited, message: "the hub that made this refresh token cannot be reached now; send it again",
+    retryAfter: 2)
+  fileprivate static let familiesNotReached = ErrorReply(
+    code: .rateLimited, message: "a hub cannot be reached now; what others have of it has ended: send it again",
+    retryAfter: 2)
+}
+
+extension ClusterNode {
+  /// Somebody asks here about families that this hub does not have, or not alone.
+  mutating func ask(_ request: CredentialRequest) {
+    var hubs = Set(peers.indices).union([Asking.ownHub])
+    if case .refresh(let family, _, _) = request.question {
+      guard let name = TokenFamily.hub(of: family), name != identity.name else {
+        return inputs.append(.cluster(.credentials(request, nil)))
+      }
+      hubs = Set(knownPeer(name).map { [$0] } ?? [])
+    }
+    guard familyQuestions.pending.count < limits.pending, !hubs.isEmpty else {
+      counters.refusals += 1
+      return inputs.append(.cluster(.credentials(request, .refused(.familyNotReached))))
+    }
+    let question = FamilyQuestions.Pending(request: request, waitsFor: hubs, isIncomplete: !knowsMembers)
+    put(familyQuestions.insert(question))
+  }
+
+  /// Asks those who have not answered.
+  private mutating func put(_ token: UInt64) {
+    guard let question = familyQuestions.pending[token] else { return }
+    familyQuestions.wait(token, until: now.uptime + limits.answerTime)
+    for hub in question.waitsFor {
+      if hub == Asking.ownHub {
+        if question.attempts == 1 { put(question.request.question, of: hub, incarnation: 0, token) }
+      } else if phase == .member, peers[hub].isMember, !peers[hub].isSilent {
+        send(question.request.question, token, to: hub)
+      } else {
+        take(nil, of: token, from: hub)
+      }
+    }
+  }
+
+  private mutating func send(_ question: CredentialQuestion, _ token: UInt64, to index: Int) {
+    counters.forwarded += 1
+    let clock = UInt64(max(0, peers[index].clock))
+    peers[index].append(.familyQuestion, limits) { bytes in
+      bytes.append(varint: token)
+      bytes.append(varint: clock)
+      bytes.append(question)
+    }
+  }
+
+  mutating func retryFamilyQuestions() {
+    while let token = familyQuestions.nextOverdue(now: now.uptime) {
+      if familyQuestions.repeats(token, atMost: limits.attempts) {
+        put(token)
+      } else if let question = familyQuestions.finish(token) {
+        answer(question)
+      }
+    }
+  }
+
+  private mutating func take(_ answer: CredentialAnswer?, of token: UInt64, from hub: Int) {
+    if let done = familyQuestions.take(answer, of: token, from: hub) { self.answer(done) }
+  }
+
+  private mutating func answer(_ question: FamilyQuestions.Pending) {
+    if case .refused = question.answer { counters.refusals += 1 }
+    inputs.append(.cluster(.credentials(question.request, question.answer)))
+  }
+
+  mutating func take(families reader: inout FrameReader, from index: Int) throws(FrameError) {
+    let token = try reader.varint()
+    let answer = try reader.familyAnswer(&peers[index].reader)
+    take(answer, of: token, from: index)
+  }
+
+  // MARK: At a hub that is asked
+
+  private mutating func put(_ question: CredentialQuestion, of peer: Int, incarnation: UInt64, _ token: UInt64) {
+    let session = owning.insert(
+      Owning.Ask(peer: peer, incarnation: incarnation, token: token, channel: nil, generation: 0), outlet: outlet)
+    inputs.append(.credentials(session, question, nil))
+  }
+
+  mutating func take(familyQuestion reader: inout FrameReader, from index: Int) throws(FrameError) {
+    let (token, clock) = (try reader.varint(), try reader.varint())
+    let question = try reader.familyQuestion()
+    guard now.timestamp.milliseconds - Int64(clamping: clock) <= limits.questionAge else { return }
+    guard peers[index].asks < limits.asksPerPeer else { return tell(index, .refused(.overloaded), token) }
+    peers[index].asks += 1
+    put(question, of: index, incarnation: peers[index].incarnation, token)
+  }
+
+  /// This hub has answered.
+  mutating func found(_ answer: CredentialAnswer, by session: SessionRef) {
+    guard let (ask, isCurrent) = asker(session), isCurrent else { return }
+    tell(ask.peer, answer, ask.token)
+  }
+
+  /// Tells who has asked, a peer or this hub itself.
+  private mutating func tell(_ peer: Int, _ answer: CredentialAnswer, _ token: UInt64) {
+    guard peer != Asking.ownHub else { return take(answer, of: token, from: peer) }
+    let time = now.timestamp
+    peers[peer].append(.families, limits) { bytes in
+      bytes.append(varint: token)
+      bytes.append(answer, at: time)
+    }
+  }
+}
+
+extension ByteBuffer {
+  fileprivate mutating func append(_ question: CredentialQuestion) {
+    switch question {
+    case .refresh(let family, let subject, let serial):
+      append(UInt8(ascii: "r"))
+      append(utf8Run: "\(subject)")
+      append(utf8Run: "\(family)")
+      append(varint: serial)
+    case .families(let subject):
+      append(UInt8(ascii: "l"))
+      append(utf8Run: "\(subject)")
+    case .end(let subject):
+      append(UInt8(ascii: "e"))
+      append(utf8Run: "\(subject)")
+    case .begin, .revoke, .revocations, .unrevoke, .extend: preconditionFailure("every hub answers it itself")
+    }
+  }
+
+  fileprivate mutating func append(_ answer: CredentialAnswer, at time: Timestamp) {
+    switch answer {
+    case .family(let family, _): append(families: [family])
+    case .families(let families, _): append(families: families)
+    case .ended(let count):
+      append(UInt8(ascii: "e"))
+      append(varint: UInt64(count))
+    case .refused(let error):
+      append(UInt8(ascii: "x"))
+      append(.error(error), at: time)
+    case .revoked, .revocations, .unrevoked: preconditionFailure("the answer to what no hub asks another")
+    }
+  }
+
+  private mutating func append(families: [TokenFamily]) {
+    append(UInt8(ascii: "f"))
+    for family in families { append(run: { family.append(to: &$0) }) }
+  }
+}
+
+extension FrameReader {
+  fileprivate mutating func familyQuestion() throws(FrameError) -> CredentialQuestion {
+    let (kind, subject) = (try byte(), try identifier())
+    switch kind {
+    case UInt8(ascii: "r"):
+      guard let family = InlineText(String(decoding: try run(), as: UTF8.self)) else { throw .message }
+      return .refresh(family: family, subject: subject, serial: try varint())
+    case UInt8(ascii: "l"): return .families(of: subject)
+    case UInt8(ascii: "e"): return .end(of: subject)
+    default: throw .message
+    }
+  }
+
+  fileprivate mutating func familyAnswer(_ reader: inout BinaryServerReader) throws(FrameError) -> CredentialAnswer {
+    switch try byte() {
+    case UInt8(ascii: "f"):
+      var families: [TokenFamily] = []
+      while !isAtEnd {
+        guard let family = TokenFamily(try run()) else { throw .message }
+        families.append(family)
+      }
+      return .families(families, isComplete: true)
+    case UInt8(ascii: "e"): return .ended(Int(clamping: try varint()))
+    case UInt8(ascii: "x"):
+      guard case .reply(.error(let error))? = try message(&reader) else { throw .message }
+      return .refused(error)
+    default: throw .message
+    }
+  }
+}

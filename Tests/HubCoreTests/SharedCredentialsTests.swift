@@ -1,0 +1,78 @@
+// Tokens in a cluster, as one hub of it sees them: what others are asked, and what their answers become.
+import HubBytes
+import HubMessages
+import HubTestSupport
+import Testing
+
+@testable import HubCore
+
+@Suite struct SharedCredentialsTests {
+  private let asker = SessionRef(outlet: 0, slot: 90, generation: 1)
+  private let peer = SessionRef(outlet: 1, slot: 0, generation: 1)
+  private let question = CredentialQuestion.refresh(family: InlineText("b.w1")!, subject: id("R1"), serial: 1)
+
+  private func answers(_ outputs: [HubOutput]) -> [CredentialAnswer] {
+    outputs.compactMap { if case .credentials(_, let answer) = $0 { answer } else { nil } }
+  }
+
+  @Test("what another hub answered is written down where it was asked; its new tokens do not wait for the disk there")
+  func answeredElsewhere() throws {
+    let bench = try DurableBench(loops: 2)
+    bench.hub.joinCluster(outlet: 1)
+    let source = AuditSource(.refreshTokens, by: nil, from: InlineText("192.0.2.1")!)
+    let request = CredentialRequest(asker, question, source)
+    let asked = bench.turn([.credentials(asker, question, source)])
+    #expect(answers(asked).isEmpty && asked.contains { if case .cluster(.credentials) = $0 { true } else { false } })
+    let family = TokenFamily(
+      id: InlineText("b.w1")!, subject: id("R1"), role: .rider, claims: [], created: bench.now.timestamp)
+    #expect(answers(bench.turn([.cluster(.credentials(request, .family(family, isNew: false)))])).count == 1)
+    #expect(answers(bench.turn([.cluster(.credentials(request, .ended(2)))])).isEmpty)
+    #expect(answers(bench.store()).count == 1)
+    // Nobody else can have it, and what another hub asks is for this one.
+    let alone = bench.turn([.cluster(.credentials(request, nil)), .credentials(peer, question, nil)]) + bench.store()
+    #expect(answers(alone).map(\.status) == [401, 401])
+    var text = ByteBuffer()
+    for group in bench.submitted {
+      try group.withUnsafeBytes { try RecordJSON.write($0, group: 1, into: &text) }
+    }
+    let lines = String(decoding: text.array(), as: UTF8.self).split(separator: "\n").filter { $0.contains("\"audit\"") }
+    #expect(lines.count == 3 && lines.allSatisfy { $0.contains(#""action":"refresh_tokens""#) })
+    for (line, status) in zip(lines, [200, 200, 401]) { #expect(line.hasSuffix("\"status\":\(status)}")) }
+  }
+
+  @Test("what a peer tells again changes nothing, and what ends here after that is told to all")
+  func toldAgain() throws {
+    let bench = try DurableBench(loops: 2)
+    bench.hub.joinCluster(outlet: 1)
+    let known = Revocation(.subject(id("R2")), until: nil)
+    func changes(_ input: HubInput) -> [RevocationChange] {
+      (bench.turn([input]) + bench.store()).compactMap { if case .revoked(let change) = $0 { change } else { nil } }
+    }
+    let first = changes(.credentials(peer, .extend([known], isOfPeers: true), nil))
+    #expect(first.count == 2 && first.allSatisfy { $0.isOfPeers })
+    #expect(changes(.credentials(peer, .extend([known], isOfPeers: true), nil)).isEmpty)
+    let family = TokenFamily(
+      id: InlineText("a.w1")!, subject: id("R1"), role: .rider, claims: [], created: bench.now.timestamp)
+    #expect(changes(.credentials(asker, .begin(family), nil)).isEmpty)
+    let ended = changes(.credentials(peer, .end(of: id("R1")), nil))
+    #expect(ended.count == 2 && ended.allSatisfy { !$0.isOfPeers && $0.added.map(\.cause) == [.endedFamily] })
+  }
+
+  @Test("why tokens are revoked stands in the journal, so that those of ended families keep their own room")
+  func causes() throws {
+    var limits = HubLimits.roomy
+    (limits.revocations, limits.tokenFamilies) = (1, 1)
+    let bench = try DurableBench(loops: 2, limits: limits)
+    bench.hub.joinCluster(outlet: 1)
+    let until = bench.now.timestamp + 900_000
+    let ended = (0..<3).map { Revocation(.tokenID(InlineText("b.w\($0)")!), until: until, cause: .endedElsewhere) }
+    bench.turn([.credentials(peer, .extend(ended, isOfPeers: true), nil)])
+    #expect(bench.hub.allRevocations().count == 2, "twice as many as it may have families")
+    bench.store()
+    let next = try DurableBench(reading: bench.submitted, loops: 2, limits: limits)
+    #expect(next.hub.allRevocations().map(\.cause) == [.endedElsewhere, .endedElsewhere])
+    let own = Revocation(.subject(id("R1")), until: nil)
+    let answer = next.turn([.credentials(asker, .revoke(own), nil)]) + next.store()
+    #expect(answers(answer).map(\.status) == [201])
+  }
+}
