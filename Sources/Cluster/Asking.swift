@@ -211,6 +211,8 @@ extension ClusterNode {
     tell(ask.peer, result.map { .result($0) } ?? .nothing, ask.token)
   }
 
+  mutating func found(_ trip: TripReport, _ ask: Owning.Ask) { tell(ask.peer, .result(.trip(trip)), ask.token) }
+
   mutating func found(_ reply: Reply, _ ask: Owning.Ask) {
     if case .error(let error) = reply { tell(ask.peer, .refused(error), ask.token) }
   }

@@ -163,7 +163,7 @@ extension ClusterNode {
     case .queryResult(let session, .drivers(let list)?, _) where list.places != nil:
       listed(HubPage(list), by: session)
     case .queryResult(let session, let result, _): found(result, by: session)
-    case .trips(let session, .trip(let report, _), _): found(.trip(report), by: session)
+    case .trips(let session, .trip(let report, let isNew), _): shown(session, report, isNew: isNew)
     case .trips(let session, .list(let page), _): listed(HubPage(page), by: session)
     case .trips(let session, .refused(let error), _): answered(session, .error(error))
     case .revoked(let change): take(change)

@@ -60,6 +60,8 @@ public struct ClusterNode: ~Copyable {
     case locate(Channel)
     /// For a request about a trip: where the trip is, or its driver.
     case place(of: UInt64, isOfDriver: Bool)
+    /// Which hub begins a trip.
+    case beginning(of: UInt64, at: String)
     case nothing
   }
 
@@ -319,6 +321,7 @@ public struct ClusterNode: ~Copyable {
     case .claim(let channel): take(claim: answer, of: channel)
     case .locate(let channel): take(located: answer, channel)
     case .place(let token, let isOfDriver): take(place: answer, of: token, isOfDriver: isOfDriver)
+    case .beginning(let token, let name): take(beginning: answer, of: token, at: name)
     }
   }
 }

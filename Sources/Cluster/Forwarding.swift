@@ -2,8 +2,9 @@
 //
 //     ledger: where is the trip? ──another hub──→ sent there ──answer→ the session has it
 //         │ nowhere
-//         └ `requested` for a driver: ledger: where is the driver? ──another hub──→ sent there: the trip begins there
-//             └ in every other case it is handled here
+//         ├ `requested`: it begins at the hub of the driver that it is for, if that is another's, and else here: who
+//         │   claims the beginning first says where, so that a request which comes to two hubs at once begins one trip
+//         └ in every other case it is handled here
 //
 // So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
 // asked. What drivers themselves say never comes here (`Hub.forwards`). Requests for one trip keep their order: while
@@ -85,20 +86,42 @@ extension ClusterNode {
   }
 
   mutating func take(place answer: LedgerAnswer, of token: UInt64, isOfDriver: Bool) {
-    guard let pending = forwarding.pending[token], pending.peer == nil else { return }
+    guard let pending = forwarding.pending[token], pending.peer == nil, !isAskedAgain(answer) else { return }
     if case .owner(let name?) = answer, name != identity.name {
-      if let index = knownPeer(name), peers[index].isMember { return send(token, to: index) }
+      if let index = knownPeer(name), peers[index].isMember {
+        return isOfDriver ? claimBeginning(of: pending.request.tripID, at: name, token) : send(token, to: index)
+      }
       // A driver's hub that is gone has no say in where a trip begins; the trip's own has.
       if !isOfDriver { return refuse(token, .unreachable) }
     }
-    if case .owner(nil) = answer, !isOfDriver, case .move(let move) = pending.request,
-      move.report.status == .requested, let driver = move.report.driverID
-    {
-      return look(for: .driver(driver), token)
+    guard case .owner(let owner) = answer, let beginning = pending.request.beginning, isOfDriver || owner == nil else {
+      return handleHere(pending.request.tripID)
     }
-    for request in forwarding.finishAll(of: pending.request.tripID) {
-      inputs.append(.cluster(.tripRequestHere(request)))
+    if !isOfDriver, let driver = beginning.driverID { return look(for: .driver(driver), token) }
+    claimBeginning(of: beginning.tripID, at: identity.name, token)
+  }
+
+  /// An answer that did not come, of a ledger that can be asked, is waited for no longer than one of a hub.
+  private func isAskedAgain(_ answer: LedgerAnswer) -> Bool { answer == .unknown && isLedgerUp }
+
+  /// Claims for a hub that a trip begins there. (The trip itself is claimed by that hub, when it has begun.)
+  private mutating func claimBeginning(of trip: Identifier, at name: String, _ token: UInt64) {
+    questions.append((.claim(key: "i:\(trip)", by: name, known: 0, takes: false), .beginning(of: token, at: name)))
+  }
+
+  mutating func take(beginning answer: LedgerAnswer, of token: UInt64, at hub: String) {
+    guard let pending = forwarding.pending[token], pending.peer == nil, !isAskedAgain(answer) else { return }
+    var name = hub
+    if case .held(let other, _) = answer { name = other }
+    if name != identity.name {
+      guard let index = knownPeer(name), peers[index].isMember else { return refuse(token, .unreachable) }
+      return send(token, to: index)
     }
+    handleHere(pending.request.tripID)
+  }
+
+  private mutating func handleHere(_ trip: Identifier) {
+    for request in forwarding.finishAll(of: trip) { inputs.append(.cluster(.tripRequestHere(request))) }
   }
 
   private mutating func send(_ token: UInt64, to index: Int) {
@@ -141,15 +164,20 @@ extension ClusterNode {
   mutating func take(replied reader: inout FrameReader, from index: Int) throws(FrameError) {
     let token = try reader.varint()
     guard case .reply(let reply)? = try reader.message(&peers[index].reader) else { throw .message }
+    let isNew = try reader.isAtEnd ? false : reader.byte() != 0
     guard forwarding.pending[token]?.peer == index, let request = finish(token) else { return }
-    inputs.append(.cluster(.replied(request.session, reply)))
+    if case .result(let reply) = reply, case .trip(let report) = reply.result {
+      inputs.append(.cluster(.tripShown(request.session, report, isNew: isNew)))
+    } else {
+      inputs.append(.cluster(.replied(request.session, reply)))
+    }
   }
 
   // MARK: At the hub that has the trip
 
   mutating func take(tripRequest reader: inout FrameReader, from index: Int) throws(FrameError) {
     let token = try reader.varint()
-    let request = try reader.tripRequest()
+    var request = try reader.tripRequest()
     guard peers[index].asks < limits.asksPerPeer else {
       var refusal = ErrorReply.overloaded
       refusal.replyTo = request.messageID
@@ -160,14 +188,8 @@ extension ClusterNode {
       Owning.Ask(
         peer: index, incarnation: peers[index].incarnation, token: token, channel: .trip(request.tripID),
         generation: 0), outlet: outlet)
-    switch request {
-    case .move(var input):
-      input.session = session
-      inputs.append(.tripStatus(input))
-    case .change(var input):
-      input.session = session
-      inputs.append(.tripChange(input))
-    }
+    request.session = session
+    inputs.append(HubInput(request))
   }
 
   /// The hub has answered a peer's request.
@@ -176,11 +198,20 @@ extension ClusterNode {
     if ask.channel == nil { found(reply, ask) } else { self.reply(ask.peer, ask.token, reply) }
   }
 
-  private mutating func reply(_ index: Int, _ token: UInt64, _ reply: Reply) {
+  /// The hub has shown a trip: to who asked for it, or has begun or changed it over HTTP.
+  mutating func shown(_ session: SessionRef, _ report: TripReport, isNew: Bool) {
+    guard let (ask, isCurrent) = asker(session), isCurrent else { return }
+    guard ask.channel != nil else { return found(report, ask) }
+    reply(
+      ask.peer, ask.token, .result(ResultReply(replyTo: ClusterOutput.unasked, result: .trip(report))), isNew: isNew)
+  }
+
+  private mutating func reply(_ index: Int, _ token: UInt64, _ reply: Reply, isNew: Bool = false) {
     let time = now.timestamp
     peers[index].append(.replied, limits) { bytes in
       bytes.append(varint: token)
       bytes.append(reply, at: time)
+      if isNew { bytes.append(1) }
     }
   }
 }

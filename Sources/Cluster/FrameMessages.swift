@@ -4,6 +4,16 @@ import HubBytes
 import HubCore
 import HubMessages
 
+/// What goes with a request about a trip.
+struct TripRequestFlags: OptionSet {
+  let rawValue: UInt8
+
+  /// The sender's credential names the trip.
+  static let isGranted = TripRequestFlags(rawValue: 1)
+  /// It came over HTTP, and is answered with the trip.
+  static let showsTrip = TripRequestFlags(rawValue: 2)
+}
+
 extension ByteBuffer {
   /// Who asks for what, as the owner's hub is asked.
   mutating func append(_ input: SubscribeInput, token: UInt64, at time: Timestamp) {
@@ -19,12 +29,14 @@ extension ByteBuffer {
     append(varint: token)
     append(request.actor.role.rawValue)
     append(utf8Run: request.actor.id.description)
-    let (message, isGranted, sent): (ClientMessage, Bool, Timestamp) =
+    let (message, flags, sent): (ClientMessage, TripRequestFlags, Timestamp) =
       switch request {
-      case .move(let input): (.tripStatus(input.report), input.tripIsGranted, time)
-      case .change(let input): (.tripChange(input.change), false, input.timestamp)
+      case .move(let input): (.tripStatus(input.report), input.tripIsGranted ? .isGranted : [], time)
+      case .change(let input): (.tripChange(input.change), [], input.timestamp)
+      case .begin(_, let report, _): (.tripStatus(report), .showsTrip, time)
+      case .alter(_, let change, _): (.tripChange(change), .showsTrip, time)
       }
-    append(isGranted ? 1 : 0)
+    append(flags.rawValue)
     append(run: {
       BinaryWriter.write(message, messageID: request.messageID, timestamp: sent, tripBefore: nil, into: &$0)
     })
@@ -81,15 +93,18 @@ extension FrameReader {
       throw .message
     }
     let actor = Actor(role: role, id: id)
-    let isGranted = try byte() != 0
+    let flags = TripRequestFlags(rawValue: try byte())
     let session = SessionRef(outlet: 0, slot: 0, generation: 0)
     let envelope = try clientMessage()
     switch envelope.message {
     case .tripStatus(let report):
+      if flags.contains(.showsTrip) { return .begin(session, report, by: actor) }
       return .move(
         TripStatusInput(
-          session: session, actor: actor, messageID: envelope.messageID, report: report, tripIsGranted: isGranted))
+          session: session, actor: actor, messageID: envelope.messageID, report: report,
+          tripIsGranted: flags.contains(.isGranted)))
     case .tripChange(let change):
+      if flags.contains(.showsTrip) { return .alter(session, change, by: actor) }
       return .change(
         TripChangeInput(
           session: session, actor: actor, messageID: envelope.messageID, timestamp: envelope.timestamp,

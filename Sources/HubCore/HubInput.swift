@@ -226,6 +226,16 @@ public enum HubInput: Sendable {
 }
 
 extension HubInput {
+  /// A request as the hub that has the trip is asked.
+  public init(_ request: TripRequest) {
+    switch request {
+    case .move(let input): self = .tripStatus(input)
+    case .change(let input): self = .tripChange(input)
+    case .begin(let session, let report, let actor): self = .trips(session, .begin(report, by: actor))
+    case .alter(let session, let change, let actor): self = .trips(session, .change(change, actor))
+    }
+  }
+
   /// A question as one hub is asked it.
   public init(_ question: FleetQuestion) {
     let (session, actor, replyTo) = (question.session, question.actor, question.replyTo)

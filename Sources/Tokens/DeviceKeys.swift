@@ -2,7 +2,6 @@
 //
 // A secret has 160 bits of randomness (`locationhub device add`), so that a plain hash is enough: there is nothing to
 // guess, and who reads the file cannot send with it.
-import CHubOpenSSL
 public import HubMessages
 
 public struct DeviceKeys: Sendable {
@@ -45,13 +44,7 @@ public struct DeviceKeys: Sendable {
     return "\(driver) \(digits.joined())"
   }
 
-  private static func hash(_ secret: some Collection<UInt8>) -> [UInt8] {
-    let bytes = Array(secret)
-    var digest = [UInt8](repeating: 0, count: 32)
-    let done = unsafe EVP_Digest(bytes, bytes.count, &digest, nil, EVP_sha256(), nil)
-    precondition(done == 1, "SHA-256 of bytes in memory does not fail")
-    return digest
-  }
+  private static func hash(_ secret: some Collection<UInt8>) -> [UInt8] { Digest.sha256(of: Array(secret)) }
 
   private static func bytes(hexadecimal text: ArraySlice<UInt8>) -> [UInt8]? {
     let digits = text.compactMap { Character(UnicodeScalar($0)).hexDigitValue.map(UInt8.init) }

@@ -4,6 +4,7 @@ Tests/Cluster/run.sh runs it; LOCATIONHUB is the executable. CUTS says how many 
 """
 
 import asyncio
+import concurrent.futures
 import json
 import logging
 import os
@@ -639,6 +640,34 @@ class RevocationTests(unittest.IsolatedAsyncioTestCase):
             await asyncio.sleep(0.02)
 
 
+class TripTests(unittest.TestCase):
+    """A trip that a back end asks for at several hubs is one trip."""
+
+    def setUp(self):
+        self.cluster = Cluster(HUB, has_proxy=False)
+        self.addCleanup(self.cluster.end)
+
+    def begin(self, name, key):
+        """The status and the trip."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.cluster.hubs[name].port}/v1/trips?role=ops&id=desk",
+            json.dumps({"riderId": "r1"}).encode(), {"Idempotency-Key": key})
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            return reply.status, json.load(reply)["tripId"]
+
+    def test_a_request_with_one_key_begins_one_trip_at_whichever_hubs_it_comes_to(self):
+        trips = set()
+        with concurrent.futures.ThreadPoolExecutor(len(NAMES)) as pool:
+            for number in range(50):
+                answers = list(pool.map(lambda name: self.begin(name, f"key-{number}"), NAMES))
+                self.assertEqual(sorted(status for status, _ in answers), [200, 200, 201], answers)
+                self.assertEqual(len({trip for _, trip in answers}), 1, answers)
+                trips.add(answers[0][1])
+        self.assertEqual(len(trips), 50)
+        for hub in self.cluster.hubs.values():
+            self.assertEqual(hub.figure("cluster_owner_conflicts_total"), 0)
+
+
 class TokenTests(unittest.IsolatedAsyncioTestCase):
     """Tokens that hubs make are refreshed and ended at any of them."""
 
@@ -679,7 +708,7 @@ class TokenTests(unittest.IsolatedAsyncioTestCase):
         status, second, _ = self.refresh("hub-b", first["refreshToken"])
         self.assertEqual((status, second["jti"]), (200, first["jti"]))
         status, again, _ = self.refresh("hub-c", first["refreshToken"])
-        self.assertEqual((status, again["refreshToken"]), (200, second["refreshToken"]), "the answer may have been lost")
+        self.assertEqual((status, again["refreshToken"]), (200, second["refreshToken"]), "its answer may be lost")
         session = await websockets.connect(
             f"ws://127.0.0.1:{self.cluster.hubs['hub-c'].port}/v1/ws?access_token={second['accessToken']}",
             ping_interval=None)

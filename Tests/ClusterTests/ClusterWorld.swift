@@ -101,6 +101,8 @@ final class Member {
   var results: [(session: SessionRef, result: QueryResult?)] = []
   /// Pages of trips.
   var tripPages: [(session: SessionRef, page: TripPage)] = []
+  /// Who was answered that a trip has begun.
+  var begun: [SessionRef] = []
   /// Answers to questions about tokens.
   var credentials: [(session: SessionRef, answer: CredentialAnswer)] = []
   /// What its loops were told is revoked.
@@ -195,7 +197,9 @@ final class Member {
     case .replaced(let session, _): replaced.append(session)
     case .reply(let session, let reply): replies.append((session, reply))
     case .queryResult(let session, let result, _): results.append((session, result))
-    case .trips(let session, .trip(let report, _), _): results.append((session, .trip(report)))
+    case .trips(let session, .trip(let report, let isNew), _):
+      results.append((session, .trip(report)))
+      if isNew { begun.append(session) }
     case .trips(let session, .list(let page), _): tripPages.append((session, page))
     case .trips(let session, .refused(let error), _): replies.append((session, .error(error)))
     case .credentials(let session, let answer): credentials.append((session, answer))

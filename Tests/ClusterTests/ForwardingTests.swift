@@ -5,6 +5,7 @@ import HubBytes
 import HubCore
 import HubGeo
 import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCluster
@@ -89,6 +90,69 @@ import Testing
     #expect(world.engine.owner(of: "t:t1") == "a" && world.engine.owner(of: "t:t2") == "b")
   }
 
+  @Test("A trip that is begun over HTTP is the same at whichever hub it is asked for again, and is changed at any")
+  func overHTTP() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    for (slot, name) in ["b", "c", "a", "b"].enumerated() {
+      world.begin("t1", for: "d1", at: name, slot: UInt32(20 + slot))
+      world.run(seconds: 0.5)
+      #expect(world[name].trip(of: UInt32(20 + slot))?.driverID == id("d1"))
+    }
+    #expect(world["b"].begun == [world.session(20)] && world["c"].begun.isEmpty && world["a"].begun.isEmpty)
+    #expect(world.trips == 1 && world.engine.owner(of: "t:t1") == "a")
+    world.begin("t1", for: "d2", at: "c", slot: 30)
+    world.run(seconds: 0.5)
+    #expect(world.answers(at: "c", slot: 30).errors == [.invalidTransition], "another trip of that id")
+    let change = TripChange(tripID: id("t1"), pickup: Coordinate(latitude: 48.2, longitude: 11.6))
+    let desk = Actor(role: .ops, id: id("desk"))
+    world["c"].inputs.append(.trips(world.session(31), .change(change, desk)))
+    world["c"].inputs.append(
+      .trips(world.session(32), .change(change, Actor(role: .rider, id: id("stranger")))))
+    world.run(seconds: 0.5)
+    #expect(world["c"].trip(of: 31)?.pickup == change.pickup)
+    #expect(world.answers(at: "c", slot: 32).errors == [.forbidden])
+    world.engine.isolated = ["a"]
+    world.run(seconds: 1.5)
+    world.begin("t1", for: "d1", at: "b", slot: 33)
+    world.run(seconds: 4)
+    #expect(world.answers(at: "b", slot: 33).errors == [.rateLimited], "it may not begin a second time")
+  }
+
+  @Test("A trip that is asked for at several hubs at once begins at one of them, over lost and late frames")
+  func together() {
+    for seed in 1...4 {
+      let world = ClusterWorld(seed: UInt64(seed))
+      world.connect("d1", at: "a", slot: 1)
+      world.run(seconds: 0.5)
+      world.engine.faults.lost = 0.05
+      world.engine.faults.doubled = 0.1
+      world.engine.faults.delayed = 0.2
+      world.engine.faults.unknown = 0.05
+      var random = SplitMix64(seed: UInt64(seed))
+      for number in 0..<20 {
+        let driver = number % 3 == 0 ? "d1" : nil
+        for name in ["a", "b", "c"].shuffled(using: &random) {
+          world.begin("t\(number)", for: driver, at: name, slot: UInt32(100 + number))
+          for _ in 0..<Int.random(in: 0...3, using: &random) { world.step() }
+        }
+      }
+      world.run(seconds: 6)
+      world.engine.faults = EngineFaults()
+      for number in 0..<20 {
+        for name in ["a", "b", "c"] {
+          world.begin("t\(number)", for: number % 3 == 0 ? "d1" : nil, at: name, slot: UInt32(200 + number))
+        }
+      }
+      world.run(seconds: 2)
+      #expect(world.trips == 20 && world.members.allSatisfy { $0.node.node.counters.ownerConflicts == 0 })
+      for number in 0..<20 {
+        #expect(world.members.allSatisfy { $0.trip(of: UInt32(200 + number))?.tripID == id("t\(number)") })
+      }
+    }
+  }
+
   @Test("Without the ledger a hub moves what it has and begins what is new; past the limit requests are refused")
   func alone() {
     var limits = ClusterLimits()
@@ -107,7 +171,25 @@ import Testing
   }
 }
 
+extension Member {
+  /// The trip that a session was shown last.
+  fileprivate func trip(of slot: UInt32) -> TripReport? {
+    guard case .trip(let report)? = results.last(where: { $0.session.slot == slot })?.result else { return nil }
+    return report
+  }
+}
+
 extension ClusterWorld {
+  /// Trips at all hubs, each as often as a hub has it.
+  fileprivate var trips: Int { members.reduce(0) { $0 + $1.hub.hub.counters.trips } }
+
+  /// A back end's `POST /v1/trips`.
+  fileprivate func begin(_ trip: String, for driver: String?, at name: String, slot: UInt32) {
+    let report = TripStatusReport(
+      tripID: id(trip), status: .requested, timestamp: now.timestamp, driverID: driver.map { id($0) })
+    self[name].inputs.append(.trips(session(slot), .begin(report, by: Actor(role: .ops, id: id("desk")))))
+  }
+
   /// A back end's `trip_status`.
   func ask(_ trip: String, _ status: TripStatus, for driver: String? = nil, at name: String, slot: UInt32) {
     let report = TripStatusReport(

@@ -3,15 +3,18 @@
 import HubCore
 import HubHTTP
 import HubMessages
+import HubTokens
 
 enum TripEndpoints {
   /// Answered when the trip is on stable storage.
   static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    let actor = try call.caller().actor
+    let id = try call.idempotencyKey().map { Identifier(ofTripAskedBy: actor, key: $0) } ?? .random()
     let report = try unsafe call.read { (reader, bytes) throws(MessageError) in
-      try unsafe reader.readTripRequest(bytes, time: call.time, id: .random(), now: call.context.now.timestamp)
+      try unsafe reader.readTripRequest(bytes, time: call.time, id: id, now: call.context.now.timestamp)
     }
     call.request.charge(positions: report.route?.count ?? 0)
-    return .ask([.trips(call.context.session, .begin(report, by: try call.caller().actor))])
+    return .ask([.trips(call.context.session, .begin(report, by: actor))])
   }
 
   /// A move by the caller, as with `trip_status`. Answered with the trip, when the move is on stable storage.
@@ -115,13 +118,23 @@ extension Identifier {
   /// 100 bits as 20 of 0-9 a-z but for i l o u: the first characters stand for bits of `start`, the others are random.
   static func random(beginning start: UInt64 = 0, characters: Int = 0) -> Identifier {
     var random = SystemRandomNumberGenerator()
-    let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
     let (high, low) = (random.next(), random.next())
-    let text = (0..<20).map { index in
-      let bits = index < characters ? start : index < 10 ? high : low
-      return alphabet[Int(bits >> UInt64(index % 10 * 5) & 31)]
-    }
-    return unsafe text.withUnsafeBytes { unsafe Identifier($0)! }  // 20 characters that ids may have
+    return Identifier { $0 < characters ? start : $0 < 10 ? high : low }
+  }
+
+  /// The id of a trip that somebody asks for with an `Idempotency-Key`: whoever is asked the same again, another hub of
+  /// a cluster too, means the same trip. 100 bits of a SHA-256.
+  init(ofTripAskedBy actor: Actor, key: MessageID) {
+    let digest = Digest.sha256(of: Array("\(actor.role.name) \(actor.id) \(key)".utf8))
+    func word(_ start: Int) -> UInt64 { digest[start..<start + 8].reduce(0) { $0 << 8 | UInt64($1) } }
+    self.init { $0 < 10 ? word(0) : word(8) }
+  }
+
+  /// 20 characters, each from five bits of a word.
+  private init(word: (_ index: Int) -> UInt64) {
+    let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
+    let text = (0..<20).map { alphabet[Int(word($0) >> UInt64($0 % 10 * 5) & 31)] }
+    self = unsafe text.withUnsafeBytes { unsafe Identifier($0)! }  // 20 characters that ids may have
   }
 }
 

@@ -36,6 +36,16 @@ extension Channels {
     return true
   }
 
+  /// Has the cluster look for the hub that has a trip, which is not here. False for what this hub handles: what comes
+  /// from another one is for this, and so is what drivers say, for fixes that name the trip come right behind it.
+  mutating func forwards(_ request: TripRequest?, isHere: Bool) -> Bool {
+    guard let clusterOutlet, let request, request.session.outlet != clusterOutlet, request.actor.role != .driver,
+      !isHere
+    else { return false }
+    tell(.tripRequest(request))
+    return true
+  }
+
   /// Puts a question about families of tokens to the hubs of the cluster that have them. False where this one answers
   /// it alone.
   mutating func gathers(_ request: CredentialRequest, isHere: Bool) -> Bool {

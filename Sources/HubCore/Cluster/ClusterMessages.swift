@@ -7,18 +7,47 @@ public import HubMessages
 public enum TripRequest: Sendable {
   case move(TripStatusInput)
   case change(TripChangeInput)
+  /// The same over HTTP, where the answer is the trip as it is then.
+  case begin(SessionRef, TripStatusReport, by: Actor)
+  case alter(SessionRef, TripChange, by: Actor)
 
-  public var session: SessionRef {
-    switch self {
-    case .move(let input): input.session
-    case .change(let input): input.session
+  /// Nil for what is asked of this hub alone.
+  init?(_ question: TripQuestion, of session: SessionRef) {
+    switch question {
+    case .begin(let report, by: let actor?): self = .begin(session, report, by: actor)
+    case .change(let change, let actor): self = .alter(session, change, by: actor)
+    case .begin, .show, .list, .shares, .offers: return nil
     }
   }
 
+  public var session: SessionRef {
+    get {
+      switch self {
+      case .move(let input): input.session
+      case .change(let input): input.session
+      case .begin(let session, _, _), .alter(let session, _, _): session
+      }
+    }
+    set {
+      switch self {
+      case .move(var input):
+        input.session = newValue
+        self = .move(input)
+      case .change(var input):
+        input.session = newValue
+        self = .change(input)
+      case .begin(_, let report, let actor): self = .begin(newValue, report, by: actor)
+      case .alter(_, let change, let actor): self = .alter(newValue, change, by: actor)
+      }
+    }
+  }
+
+  /// That of the message; 0 over HTTP, where there is none.
   public var messageID: MessageID {
     switch self {
     case .move(let input): input.messageID
     case .change(let input): input.messageID
+    case .begin, .alter: MessageID(number: 0)
     }
   }
 
@@ -26,6 +55,7 @@ public enum TripRequest: Sendable {
     switch self {
     case .move(let input): input.actor
     case .change(let input): input.actor
+    case .begin(_, _, let actor), .alter(_, _, let actor): actor
     }
   }
 
@@ -33,7 +63,20 @@ public enum TripRequest: Sendable {
     switch self {
     case .move(let input): input.report.tripID
     case .change(let input): input.change.tripID
+    case .begin(_, let report, _): report.tripID
+    case .alter(_, let change, _): change.tripID
     }
+  }
+
+  /// What a trip is asked for with; nil for what changes one that is there.
+  public var beginning: TripStatusReport? {
+    let report: TripStatusReport
+    switch self {
+    case .move(let input): report = input.report
+    case .begin(_, let asked, _): report = asked
+    case .change, .alter: return nil
+    }
+    return report.status == .requested ? report : nil
   }
 }
 
@@ -102,6 +145,8 @@ public enum ClusterInput: Sendable {
   case tripRequestHere(TripRequest)
   /// The hub that has the trip has answered, or none can be reached.
   case replied(SessionRef, Reply)
+  /// The same for who is shown the trip.
+  case tripShown(SessionRef, TripReport, isNew: Bool)
   /// What the hubs that were asked know together.
   case answered(FleetQuestion, FleetAnswer)
   /// What the hubs that were asked have answered; nil where this one is to answer, since none else could.

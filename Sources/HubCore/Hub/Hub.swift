@@ -232,7 +232,8 @@ public struct Hub: ~Copyable {
     case .tripStatus(let input): if !channels.isInCluster || !forwards(.move(input)) { handle(input) }
     case .tripChange(let input): if !channels.isInCluster || !forwards(.change(input)) { handle(input) }
     case .offerDecline(let session, let messageID, let decline, let id): handle(session, messageID, decline, by: id)
-    case .trips(let session, let question, let replyTo): answer(session, question, replyTo)
+    case .trips(let session, let question, let replyTo):
+      if !forwards(TripRequest(question, of: session)) { answer(session, question, replyTo) }
     case .notify(let session, let post): notify(post, for: session)
     case .fences(let session, let question): answer(session, question)
     case .credentials(let session, let question, let source):
@@ -260,6 +261,10 @@ public struct Hub: ~Copyable {
     case .subscribeHere(let input): subscribe(input, isHere: true)
     case .tripRequestHere(.move(let input)): handle(input)
     case .tripRequestHere(.change(let input)): handle(input)
+    case .tripRequestHere(.begin(let session, let report, let actor)): answer(session, .begin(report, by: actor), nil)
+    case .tripRequestHere(.alter(let session, let change, let actor)): answer(session, .change(change, actor), nil)
+    case .tripShown(let session, let report, let isNew):
+      emit(.trips(session, .trip(report, isNew: isNew), replyTo: nil), to: session.outlet)
     case .replied(let session, let reply): emit(.reply(session, reply), to: session.outlet)
     case .answered(let question, let answer): emit(.answer(answer, to: question), to: question.session.outlet)
     case .credentials(let request, let found): answer(request, found)
@@ -300,14 +305,8 @@ public struct Hub: ~Copyable {
     channels.move(driver: id)
   }
 
-  /// Whether a trip is not here, so that the cluster looks for the hub that has it. What comes from another hub is for
-  /// this one, and so is what drivers say: fixes that name the trip come right behind it.
-  private mutating func forwards(_ request: TripRequest) -> Bool {
-    guard request.actor.role != .driver, trips.find(request.tripID) == nil,
-      request.session.outlet != channels.clusterOutlet
-    else { return false }
-    channels.tell(.tripRequest(request))
-    return true
+  private mutating func forwards(_ request: TripRequest?) -> Bool {
+    channels.forwards(request, isHere: request.map { trips.find($0.tripID) != nil } ?? true)
   }
 
   /// Whether the channel is this hub's own: its trip or driver is here, or it is of a kind that every hub has itself.
