@@ -115,6 +115,38 @@ struct LyingPhoneTests {
     #expect(ratio < 1.1, "\(ratio)")
   }
 
+  @Test("A velocity in thirty that is wild, with a fix every 5 s", arguments: 1...6 as ClosedRange<UInt64>)
+  func wildVelocities(seed: UInt64) {
+    let errors = PhoneErrors(drift: 1.5, white: 1, velocity: 0.2, stated: 5, wild: 0.03)
+    let ratio = TrackJudgement(LyingPhoneTests.town.fixes(errors, every: 5, seed: seed)).meanRatio
+    #expect(ratio < 1.2, "\(ratio)")
+  }
+
+  @Test("A compass that is 15° off, and one with 10° of noise, with a fix every 5 s", arguments: [15.0, 0])
+  func sparseCompass(offset: Double) {
+    for seed in 1...4 as ClosedRange<UInt64> {
+      var random = SplitMix64(seed: seed)
+      var samples = LyingPhoneTests.town.fixes(PhoneErrors(), every: 5, seed: seed)
+      for index in samples.indices {
+        let noise = offset == 0 ? random.normals().x * 10 : offset
+        samples[index].fix.heading = samples[index].fix.heading.map {
+          ($0 + noise + 720).truncatingRemainder(dividingBy: 360)
+        }
+      }
+      let ratio = TrackJudgement(samples).meanRatio
+      #expect(ratio < 2, "\(seed): \(ratio)")
+    }
+  }
+
+  @Test("A phone that states 20 m and is right to one", arguments: [true, false])
+  func overstated(hasMotion: Bool) {
+    for seed in 1...6 as ClosedRange<UInt64> {
+      let errors = PhoneErrors(white: 0.5, stated: 20, hasMotion: hasMotion)
+      let ratio = TrackJudgement(SimulatedDrive(seed: seed, seconds: 1500).fixes(errors, seed: seed + 17)).meanRatio
+      #expect(ratio <= 1.02, "\(seed): \(ratio)")
+    }
+  }
+
   // 4. Stale fixes.
 
   @Test("Places that stand still in a tunnel of 40 s", arguments: [true, false])
@@ -154,6 +186,29 @@ struct LyingPhoneTests {
     }
   }
 
+  @Test("An outlier right before a gap says nothing of the fix behind it")
+  func outlierBeforeGap() {
+    let way = Way(speed: 22, [.init(seconds: 60), .init(seconds: 10, acceleration: -2.2), .init(seconds: 50)])
+    for seed in 1...4 as ClosedRange<UInt64> {
+      var samples = way.fixes(every: 4, seed: seed)
+      samples[14].fix.coordinate = Globe.place(from: samples[14].truth, bearing: 60, meters: 500).place
+      samples.removeSubrange(15..<27)
+      let shown = TrackJudgement(samples).shown
+      #expect(shown[14] < 10 && shown[15] < 10, "\(shown[13...16])")
+    }
+  }
+
+  @Test("A first fix that is an outlier is left as soon as two others agree", arguments: [0, nil] as [Double?])
+  func firstOutlier(late: Double?) {
+    let road = Way(speed: 14, [.init(seconds: 60)])
+    for seed in 1...4 as ClosedRange<UInt64> {
+      var samples = road.fixes(seed: seed, late: late)
+      samples[0].fix.coordinate = Globe.place(from: samples[0].truth, bearing: 200, meters: 400).place
+      let shown = TrackJudgement(samples).shown
+      #expect(shown[3] < 10, "\(shown[...4])")
+    }
+  }
+
   // 5. Braking, trains, jumps.
 
   @Test("Hard braking: 6 m/s² from 30 m/s", arguments: [0, 0.3, nil] as [Double?])
@@ -165,6 +220,15 @@ struct LyingPhoneTests {
     }
   }
 
+  @Test("Hard braking by places only of a phone that states 0.8 m and is a metre or two off")
+  func brakingOverrated() {
+    let stop = Way(speed: 30, [.init(seconds: 30), .init(seconds: 25, acceleration: -6)])
+    for seed in 1...9 as ClosedRange<UInt64> {
+      let judged = TrackJudgement(stop.fixes(seed: seed, late: nil, stated: 0.8))
+      #expect(judged.shown[28...].max()! <= 4, "\(seed): \(judged.shown[28...].max()!)")
+    }
+  }
+
   @Test("A train: 83 m/s with a place every 5 s is found by the third", arguments: 1...4 as ClosedRange<UInt64>)
   func train(seed: UInt64) {
     let line = Way(speed: 83, [.init(seconds: 150)])
@@ -172,10 +236,12 @@ struct LyingPhoneTests {
     #expect(judged.shown[2...].max()! < 10, "\(judged.shown[2...].max()!)")
   }
 
-  @Test("Scattered places in a tunnel of 40 s with a speed", arguments: 1...4 as ClosedRange<UInt64>)
-  func tunnel(seed: UInt64) {
+  @Test(
+    "Scattered places in a tunnel of 40 s, with and without a speed", arguments: 1...12 as ClosedRange<UInt64>,
+    [true, false])
+  func tunnel(seed: UInt64, hasSpeed: Bool) {
     let road = Way(speed: 22, [.init(seconds: 140)])
-    var (samples, random) = (road.fixes(seed: seed), SplitMix64(seed: seed + 50))
+    var (samples, random) = (road.fixes(seed: seed, late: hasSpeed ? 0 : nil), SplitMix64(seed: seed + 50))
     for index in 60..<100 {
       let off = random.normals() * 200
       samples[index].fix.coordinate =

@@ -106,7 +106,7 @@ extension StoredMotion {
   /// Whether a filter may begin with it: NaN and what no filter comes to do not pass.
   fileprivate var isPlausible: Bool {
     (1e-7...1e12).contains(placeVariance) && (1e-7...1e12).contains(velocityVariance)
-      && (0.01...100).contains(noiseScale) && (0...1).contains(speedLatency) && (0...1).contains(bearingLatency)
+      && (0.001...100).contains(noiseScale) && (0...1).contains(speedLatency) && (0...1).contains(bearingLatency)
       && (0...1e6).contains(velocityNoise)
   }
 }

@@ -1,8 +1,9 @@
 // A position that is used but hardly fits is taken back where the next one speaks against it.
 //
 // One fix alone can't say whether it or the track is wrong: a fix that is a second stale, or an outlier behind a gap,
-// may lie within the gate. The next fix can. An update is x + K y and P − K Kᵀ S, so what it did is kept as y, K and S,
-// which is 24 bytes instead of a second filter, and carried along by one prediction.
+// may lie within the gate. The next fix can; or, where it is refused itself, it shows that the receiver has lost its
+// way. An update is x + K y and P − K Kᵀ S, so what it did is kept as y, K and S, which is 24 bytes instead of a second
+// filter, and carried along by one prediction.
 
 /// What the last position did to the state. 24 bytes.
 struct Doubt: Sendable {
@@ -12,7 +13,23 @@ struct Doubt: Sendable {
   var variance: Float
 
   /// Nothing is in doubt.
-  static let none = Doubt(innovation: .zero, gain: (0, 0, 0), variance: 0)
+  static let none = Doubt()
+
+  private init() { (innovation, gain, variance) = (.zero, (0, 0, 0), 0) }
+
+  init(innovation: SIMD2<Double>, gain: SIMD3<Double>, variance: Double) {
+    self.innovation = SIMD2<Float>(innovation)
+    self.gain = (Float(gain.x), Float(gain.y), Float(gain.z))
+    self.variance = Float(variance)
+  }
+
+  /// The gain as it has gone on over `dt` seconds, in which the bias fades with `biasSeconds`: what the update did
+  /// to the state as it is predicted now.
+  func gain(after dt: Double, biasSeconds: Double) -> SIMD3<Double> {
+    let velocity = Double(gain.velocity)
+    return SIMD3(
+      Double(gain.position) + velocity * dt, velocity, Double(gain.bias) * biasSeconds / (biasSeconds + dt))
+  }
 
   /// m²: the square of how far the position was moved, which may have to be taken back; 0 where nothing is in doubt.
   @inline(__always) var moved: Float { (innovation * innovation).sum() * gain.position * gain.position }
@@ -31,15 +48,10 @@ extension MotionFilter {
   /// Takes the last position back where `fix`, which came `dt` seconds later, fits much better without it.
   mutating func settleDoubt(_ fix: TrackMeasurement, after dt: Double) {
     let doubted = doubt
-    guard doubted.variance > 0 else { return }
-    doubt = .none
-    guard dt > 0, dt <= Doubt.longest else { return }
+    guard doubted.variance > 0, dt > 0, dt <= Doubt.longest else { return }
     let noise = MotionFilter.variance(of: fix) * noiseScale
     let back = SIMD2<Double>(doubted.innovation)
-    let velocityGain = Double(doubted.gain.velocity)
-    let gain = SIMD3(
-      Double(doubted.gain.position) + velocityGain * dt, velocityGain,
-      Double(doubted.gain.bias) * MotionFilter.biasSeconds / (MotionFilter.biasSeconds + dt))
+    let gain = doubted.gain(after: dt, biasSeconds: MotionFilter.biasSeconds)
     var without = covariance
     without.reduce(gain, gain: gain * -Double(doubted.variance))
     let y = displacement(to: fix.coordinate) - bias
@@ -51,9 +63,25 @@ extension MotionFilter {
     guard nisWithout < Doubt.fit * own,
       nis + 2 * TrackMath.logarithm(variance / varianceWithout) > nisWithout + Doubt.evidence
     else { return }
-    covariance = without
+    takeBack(doubted, gain: gain)
+  }
+
+  /// The next fix is refused, so it can't settle the doubt. Where only places tell of the motion, the one in doubt is
+  /// taken back, for it is likely to be the first of those that are wrong, and its velocity would lead away for as long
+  /// as they last. Doppler holds the velocity anyway.
+  mutating func leaveDoubt(after dt: Double) {
+    if doubt.variance > 0, dopplerShare < 0.5, dt <= Doubt.longest {
+      takeBack(doubt, gain: doubt.gain(after: dt, biasSeconds: MotionFilter.biasSeconds))
+    }
+    doubt = .none
+  }
+
+  private mutating func takeBack(_ doubted: Doubt, gain: SIMD3<Double>) {
+    let back = SIMD2<Double>(doubted.innovation)
+    covariance.reduce(gain, gain: gain * -Double(doubted.variance))
     velocity -= back * gain.y
     bias -= back * gain.z
     shift(by: back * -gain.x)
+    doubt = .none
   }
 }

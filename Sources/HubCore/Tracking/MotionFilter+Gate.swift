@@ -33,7 +33,7 @@ extension MotionFilter {
   /// By Doppler it moves above walking speed. By the track alone, where it can't have stopped since. When this has
   /// begun it goes on: who was in motion at a place does not stand there afterwards.
   @inline(__always) func repeats(_ fix: TrackMeasurement, after dt: Double) -> Bool {
-    guard lastPlace == PackedCoordinate(fix.coordinate), !isStanding else { return false }
+    guard lastPlace == fix.coordinate, !isStanding else { return false }
     return isStale
       || dopplerShare > 0.5 && Double(fix.speed) > MotionFilter.walkingSpeed
       || speed > MotionFilter.hardestBraking * max(dt, 1) && speed > 3 * covariance.p11.squareRoot()
@@ -44,7 +44,7 @@ extension MotionFilter {
   private mutating func expectNext(_ fix: TrackMeasurement, after dt: Double, maximumSpeed: Double) {
     candidateVelocity = SIMD2<Float>(velocity)
     guard rejections > 0, dt > 0 else { return }
-    let between = ground.displacement(from: lastPlace.coordinate, to: fix.coordinate) / dt
+    let between = ground.displacement(from: lastPlace, to: fix.coordinate) / dt
     if (between * between).sum() <= maximumSpeed * maximumSpeed { candidateVelocity = SIMD2<Float>(between) }
   }
 
@@ -62,7 +62,7 @@ extension MotionFilter {
     if rejections > 0, Double(refusedSeconds) >= MotionFilter.longestHold { return true }
     if isStanding { return agreedSeconds >= MotionFilter.agreementStanding }
     let needed = MotionFilter.agreementsMoving
-    return agreements >= (dopplerShare > 0.5 ? needed.doppler : needed.placesOnly)
+    return agreements >= (dopplerShare > 0.5 && !isOfOneFix ? needed.doppler : needed.placesOnly)
   }
 
   /// Whether a position may be published without the place of its fix: from the motion alone, as long as that is known
@@ -75,7 +75,7 @@ extension MotionFilter {
 
   /// Four fixes that agree; or two, where the fixes come so seldom that nothing was believed for long meanwhile.
   private var isBelievedThoughTooFast: Bool {
-    agreements >= MotionFilter.agreementsWhenTooFast
+    agreements >= (isOfOneFix ? MotionFilter.agreementsMoving.placesOnly : MotionFilter.agreementsWhenTooFast)
       || agreements > 0 && rejections > 0 && refusedSeconds >= MotionFilter.holdWhenTooFast
   }
 
@@ -83,7 +83,7 @@ extension MotionFilter {
   /// fixes.
   func agreesWithRefused(_ fix: TrackMeasurement, after dt: Double) -> Bool {
     guard !isStale else { return false }
-    let way = ground.displacement(from: lastPlace.coordinate, to: fix.coordinate)
+    let way = ground.displacement(from: lastPlace, to: fix.coordinate)
     let step = min(dt, 2)
     let tolerance = 2 * MotionFilter.accuracy(of: fix) + 3 * dt + MotionFilter.hardestBraking / 2 * step * step
     func isReached(by velocity: SIMD2<Double>) -> Bool {

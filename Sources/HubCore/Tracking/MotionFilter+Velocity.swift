@@ -82,16 +82,21 @@ extension MotionFilter {
   private mutating func checkVelocity(
     _ corrected: SIMD2<Double>, change: SIMD2<Float>, at fix: TrackMeasurement, after dt: Double, isComparable: Bool
   ) {
-    guard dt > 0, dt <= VelocityLatency.longestStep, !change.x.isNaN else { return trust.skip() }
-    trust.jump(change)
+    guard dt > 0, dt <= MotionFilter.longestManoeuvre, !change.x.isNaN else { return trust.skip() }
+    if dt <= VelocityLatency.longestStep { trust.jump(change) }
     guard isComparable else { return }
     let led = (corrected - SIMD2<Double>(change) / 2) * dt
-    let way = ground.displacement(from: lastPlace.coordinate, to: fix.coordinate)
-    trust.compare(SIMD2<Float>(way - led), after: dt)
+    let way = ground.displacement(from: lastPlace, to: fix.coordinate)
+    let off = SIMD2<Float>(way - led)
+    trust.compare(off, after: dt)
+    if dt > VelocityLatency.longestStep {
+      trust.single(off, noise: Float(MotionFilter.variance(of: fix) * noiseScale), after: dt)
+    }
   }
 
   /// A velocity that does not fit counts less, and so does one whose fix lies far off: both are of the same signals.
-  /// Where one after the other does not fit, it is the filter that is wrong.
+  /// Where one after the other does not fit, it is the filter that is wrong. One that leads away from the place of its
+  /// own fix is not used, where the place fits what was expected better than the velocity does.
   /// Cars brake harder than the process noise says, which is no reason to doubt Doppler.
   private mutating func measureVelocity(
     _ measured: SIMD2<Double>, variance: Double, of fix: TrackMeasurement, after dt: Double
@@ -111,8 +116,32 @@ extension MotionFilter {
       let joint = MotionFilter.jointFreedom + nis + min(positionNIS, MotionFilter.mostPositionDoubt)
       let own = nis / MotionFilter.velocityGate
       inflation = max(1, joint / (MotionFilter.jointFreedom + 4)) * max(1, own * own)
+      if distanceSquared > 4 * (covariance.p11 + variance), !isStanding,
+        leadsAway(y, variance: (variance, used: variance * inflation), from: fix)
+      {
+        hasVelocity = false
+        return
+      }
     }
     let p = covariance.withVelocity
     correct(y, covariance: p, variance: p.y + variance * inflation)
+  }
+
+  /// Whether a change of velocity `y` would put the place of its fix outside the gate, though that fits better than the
+  /// velocity does.
+  @inline(never)
+  private func leadsAway(
+    _ y: SIMD2<Double>, variance: (stated: Double, used: Double), from fix: TrackMeasurement
+  ) -> Bool {
+    let total = covariance.ofFix + MotionFilter.variance(of: fix) * max(1, noiseScale)
+    let off = displacement(to: fix.coordinate) - bias
+    let offSquared = (off * off).sum()
+    guard offSquared < Doubt.least * total,
+      offSquared * (covariance.p11 + variance.stated) < (y * y).sum() * total
+    else { return false }
+    let p = covariance.withVelocity
+    let gain = (p.x + p.z) / (p.y + variance.used)
+    let left = off - y * gain
+    return (left * left).sum() > MotionFilter.positionGate * (total - gain * (p.x + p.z))
   }
 }

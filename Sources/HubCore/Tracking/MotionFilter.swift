@@ -40,15 +40,19 @@ struct MotionFilter: Sendable {
   /// corrections (RTK) is some centimetres.
   static let missingAccuracy = 5.0
   static let bestAccuracy = 0.1
-  /// Standard deviation of the bias as a part of the stated one, and the seconds over which it changes.
+  /// Standard deviation of the bias as a part of the stated one, and the seconds over which it changes. Where s says
+  /// that a phone overstates its errors tenfold, the bias is overstated, too.
   static let biasShare = 0.3
-  static let biasSeconds = 120.0
+  static let biasSeconds = 30.0
   /// How much larger than stated the variance of the first fix is taken to be: its phone is not known yet.
   static let firstFixVariance = 4.0
-  /// s: by how much it follows a fix, up to how many times the expected NIS, and its range.
+  /// s: by how much it follows a fix, up to how many times the expected NIS, and its range. Below `usualNoise` it goes
+  /// only where the noise stays above `leastNoise` (m²): for phones that state 20 m and are right to one.
   static let noiseRate = 0.08
   static let noiseMost = 3.0
-  static let noiseRange = 0.03...30.0
+  static let noiseRange = 0.003...30.0
+  static let usualNoise = 0.03
+  static let leastNoise = 0.2
   /// Degrees of freedom of the t-distributions: of a position's error, and of position and velocity together.
   static let positionFreedom = 6.0
   static let jointFreedom = 4.0
@@ -107,7 +111,7 @@ struct MotionFilter: Sendable {
   var turnRate: Float = 0
   var headingAge = Float.infinity
   /// Where the newest fix was, whether it was used or not.
-  var lastPlace: PackedCoordinate
+  var lastPlace: Coordinate
   /// What was published at the beginning of a standstill, or later: see `parked`.
   var parkedPlace: PackedCoordinate
   /// m/s: by which the next fix must be off the last one, which was refused, to agree with it.
@@ -127,6 +131,9 @@ struct MotionFilter: Sendable {
   var isParked = false
   /// The newest fix had the very place of the one before, though the driver moves.
   var isStale = false
+  /// The place is that of one fix alone, which nothing could be held against: the first, or one behind a long gap.
+  /// Another one is then as likely to be right, as soon as a second agrees with it.
+  var isOfOneFix = true
   /// The driver was found elsewhere though the phone said that it stood: what it says is believed again when it says
   /// that it moves. Some apps send a speed of 0 for one that they don't know.
   var doubtsStandstill = false
@@ -154,8 +161,8 @@ struct MotionFilter: Sendable {
     self.covariance = covariance
     ground = GroundScale(latitude: latitude)
     time = milliseconds
-    lastPlace = PackedCoordinate(place)
-    parkedPlace = lastPlace
+    lastPlace = place
+    parkedPlace = PackedCoordinate(place)
     warmUp = 2
   }
 
@@ -196,7 +203,7 @@ extension MotionFilter {
     isStale = repeats(fix, after: dt)
     let course = measureVelocity(fix, after: dt, isComparable: !isStale && !wasStale)
     let refusal = measurePosition(fix, course: course, after: dt, maximumSpeed: rules.maximumSpeed)
-    lastPlace = PackedCoordinate(fix.coordinate)
+    lastPlace = fix.coordinate
     let speed = self.speed
     if speed > rules.maximumSpeed { velocity *= rules.maximumSpeed / speed }
     if let refusal, !canCoast(past: fix) { return .refused(refusal) }
@@ -204,7 +211,8 @@ extension MotionFilter {
   }
 
   private mutating func predict(dt: Double, nominal: Double, isStandstill: Bool) {
-    let biasVariance = nominal * MotionFilter.biasShare * MotionFilter.biasShare
+    let overstated = min(1, noiseScale * (1 / MotionFilter.usualNoise))
+    let biasVariance = nominal * overstated * MotionFilter.biasShare * MotionFilter.biasShare
     guard dt <= MotionFilter.longestGap else {
       (velocity, bias) = (.zero, .zero)
       covariance = Covariance(
@@ -233,36 +241,48 @@ extension MotionFilter {
     let noise = nominal * noiseScale
     let y = displacement(to: fix.coordinate) - bias
     let distanceSquared = (y * y).sum()
-    let common = isStale ? 0 : addModelError(y, noise: max(nominal, noise), after: dt)
+    let share = dopplerShare
+    let most = max(nominal, noise)
+    let common = isStale ? 0 : addModelError(y, noise: most, dopplerShare: share, after: dt)
     let expected = covariance.ofFix
     let nis = distanceSquared / (expected + noise)
-    let gateNIS = distanceSquared / (expected + max(nominal, noise))
-    if !isStale { adapt((distanceSquared - common) / (expected + noise)) }
+    var reach = expected + most
+    if share < 1 {
+      // What braking takes off the way of a step, as three standard deviations: Doppler would have told of it.
+      let braked = MotionFilter.hardestBraking / 6 * min(dt * dt, 4)
+      reach += (1 - share) * braked * braked
+    }
+    if !isStale { adapt((distanceSquared - common) / (expected + noise), nominal: nominal) }
     let agrees = rejections > 0 && agreesWithRefused(fix, after: dt)
+    // A single fix that was refused before a gap says nothing of those behind it.
     let isVague =
-      rejections > 0 && !agrees
-      && expected > MotionFilter.vaguePlace * max(nominal, noise)
-      && (rejections > 1 || dopplerShare < 0.5 || distanceSquared > MotionFilter.positionGate * max(nominal, noise))
-    guard gateNIS <= MotionFilter.positionGate, !isVague, !isStale else {
+      rejections > 0 && !agrees && (rejections > 1 || dt <= MotionFilter.longestManoeuvre)
+      && expected > MotionFilter.vaguePlace * most
+      && (rejections > 1 || share < 0.5 || distanceSquared > MotionFilter.positionGate * most)
+    guard distanceSquared <= MotionFilter.positionGate * reach, !isVague, !isStale else {
       if let refusal = reject(fix, innovation: y, agrees: agrees, after: dt, maximumSpeed: maximumSpeed) {
+        leaveDoubt(after: dt)
         return refusal
       }
-      believe(fix, innovation: y, noise: max(nominal, noise), after: dt)
+      believe(fix, innovation: y, noise: most, after: dt)
       return nil
     }
     if nis < MotionFilter.learningGate { latency.learn(y, course: course, variance: expected + noise, after: dt) }
-    let isUnjudged = expected > MotionFilter.unknownPlace * max(nominal, noise)
+    let isUnjudged = expected > MotionFilter.unknownPlace * most
     let weight = (MotionFilter.positionFreedom + nis) / (MotionFilter.positionFreedom + 2)
-    usePosition(innovation: y, noise: noise * max(1, weight), isDoubtful: nis > Doubt.least || isUnjudged)
+    usePosition(
+      innovation: y, noise: noise * max(1, weight), isDoubtful: nis > Doubt.least || isUnjudged || rejections > 0)
+    isOfOneFix = isUnjudged
     return nil
   }
 
   /// Puts what an innovation has in common with the one before on the process noise, as far as Doppler does not tell of
   /// the motion. Returns what is no noise of the fix, m².
   @inline(__always)
-  private mutating func addModelError(_ y: SIMD2<Double>, noise: Double, after dt: Double) -> Double {
+  private mutating func addModelError(
+    _ y: SIMD2<Double>, noise: Double, dopplerShare share: Double, after dt: Double
+  ) -> Double {
     let common = modelError.add(y, noise: noise)
-    let share = dopplerShare
     guard share < 1 else { return 0 }
     if rejections == 0 { covariance.widen(dt: dt, q: (1 - share) * modelError.density(product: common, after: dt)) }
     return (1 - share) * min(max(common, 0), (y * y).sum())
@@ -294,10 +314,9 @@ extension MotionFilter {
     let p = covariance.withFix
     let variance = p.x + p.z + noise
     if isDoubtful {
-      let gain = SIMD3<Float>(p * (1 / variance))
-      doubt = Doubt(
-        innovation: SIMD2<Float>(y), gain: (position: gain.x, velocity: gain.y, bias: gain.z),
-        variance: Float(variance))
+      doubt = Doubt(innovation: y, gain: p * (1 / variance), variance: variance)
+    } else {
+      doubt.variance = 0
     }
     correct(y, covariance: p, variance: variance)
     rejections = 0
@@ -316,7 +335,7 @@ extension MotionFilter {
     shift(by: y * gain.x)
   }
 
-  private mutating func adapt(_ nis: Double) {
+  private mutating func adapt(_ nis: Double, nominal: Double) {
     guard warmUp >= 2 else {
       warmUp += 1
       return
@@ -324,6 +343,9 @@ extension MotionFilter {
     // exp(x) for −0.08 ≤ x ≤ 0.16 by its series: the first term left out is 3e-5.
     let x = MotionFilter.noiseRate * (min(nis / 2, MotionFilter.noiseMost) - 1)
     let scaled = noiseScale * (1 + x * (1 + x * (1.0 / 2 + x * (1.0 / 6))))
-    noiseScale = min(max(scaled, MotionFilter.noiseRange.lowerBound), MotionFilter.noiseRange.upperBound)
+    let range = MotionFilter.noiseRange
+    var least = MotionFilter.usualNoise
+    if scaled < least { least = min(least, max(range.lowerBound, MotionFilter.leastNoise / nominal)) }
+    noiseScale = min(max(scaled, least), range.upperBound)
   }
 }

@@ -33,9 +33,11 @@ struct VelocityTrust: Sendable {
   /// An error that lasts for the window has as much weight as this many times its square, new with each fix: half the
   /// fixes of a window, at one a second.
   private static let lastingWeight: Float = 2.5
+  /// m²/s³: what two velocities do not tell of the way between them, as white acceleration of 1 m²/s³ on two axes.
+  private static let wayDensity: Float = 2.0 / 12
   /// Seconds for which it is remembered, and the part that a fix has in the jumps.
   private static let memory: Float = 60
-  private static let jumpRate: Float = 0.05
+  private static let jumpRate: Float = 0.1
   /// m²/s²: variance of a velocity that is as good as no Doppler: of two places, 1.4 m off each, a second apart.
   private static let untrusted: Float = 4
 
@@ -53,9 +55,10 @@ struct VelocityTrust: Sendable {
   /// Takes in how far the way from the last fix to this one is off that by velocity, in metres.
   @inline(__always) mutating func compare(_ off: SIMD2<Float>, after dt: Double) {
     let step = Float(dt)
-    let kept = VelocityTrust.window / (VelocityTrust.window + step)
+    let window = VelocityTrust.window * max(1, step)
+    let kept = window / (window + step)
     difference = difference * kept + off
-    squares = squares * kept * kept + (off * off).sum()
+    squares = squares * kept * kept + (off * off).sum() + VelocityTrust.wayDensity * step * step * step
     // The sums of `kept`'s powers, and of their squares: what an error that lasts, and one that does not, adds up to.
     let sum = 1 / (1 - kept)
     let sumOfSquares = VelocityTrust.chance / (1 - kept * kept)
@@ -69,12 +72,22 @@ struct VelocityTrust: Sendable {
   /// Takes in the change of the measured velocity since the last fix, m/s.
   @inline(__always) mutating func jump(_ next: SIMD2<Float>) {
     let product = -(next * change).sum() / 2
-    if !product.isNaN {
-      // One wild velocity counts no more than a few of those that are usual.
-      let most = 4 * jumping + 2
-      jumping = max(0, jumping + (min(max(product, -most), most) - jumping) * VelocityTrust.jumpRate)
-    }
+    if !product.isNaN { follow(product) }
     change = next
+  }
+
+  /// Takes in the same as `compare`, where the steps are so long that the changes of velocity say nothing of its noise:
+  /// what two places, whose noise has the variance `noise` (m²), and the motion between them do not explain.
+  @inline(__always) mutating func single(_ off: SIMD2<Float>, noise: Float, after dt: Double) {
+    let step = Float(dt)
+    follow(((off * off).sum() - 4 * noise) / (step * step) - VelocityTrust.wayDensity * step)
+    change = SIMD2(repeating: .nan)
+  }
+
+  /// One wild velocity counts no more than a few of those that are usual.
+  @inline(__always) private mutating func follow(_ variance: Float) {
+    let most = 4 * jumping + 2
+    jumping = max(0, jumping + (min(max(variance, -most), most) - jumping) * VelocityTrust.jumpRate)
   }
 
   /// There was no velocity, or none that can be compared.
