@@ -104,9 +104,9 @@ struct MotionFilter: Sendable {
   var latency = VelocityLatency()
   var trust = VelocityTrust()
   var modelError = ModelError()
-  var doubt = Doubt.none
   /// Degrees, of the last movement; NaN before the first.
   var heading = Float.nan
+  var doubt = Doubt.none
   /// Degrees a second, to the right, and how many seconds ago the heading was taken (infinite where it stands).
   var turnRate: Float = 0
   var headingAge = Float.infinity

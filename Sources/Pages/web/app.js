@@ -735,7 +735,7 @@ const readings = [
 ];
 const each = counts => Object.entries(counts).map(([name, value]) => `${count(value)} ${name.replaceAll('_', ' ')}`)
   .join(', ') || 'none';
-/** Sessions by role, and all drops and errors by reason. */
+/** Sessions by role, drops and errors by reason. */
 const details = {
   Sessions: (faults, last) => `: ${each(last?.sessions ?? {})}.`,
   'Drops and errors'(faults) {
@@ -744,12 +744,10 @@ const details = {
     return `: ${each(all)}.`;
   },
 };
-const noFaults = {};
 
 class Tiles {
-  /** Of each reading and second; of each second. Their room is taken at once: a page's memory stays as it is. */
-  #values = readings.map(() => new Float64Array(room)); #faults = [];
-  #last; #before; #nodes; #open = -1;
+  /** By reading and second; by second. */
+  #values = readings.map(() => []); #faults = []; #last; #before; #nodes; #open = -1;
 
   constructor() {
     this.#nodes = readings.map(([name, unit, , , meaning], index) => {
@@ -763,7 +761,7 @@ class Tiles {
     $('chart-end').onclick = () => this.close();
     const feed = hub.stats();
     feed.on('snapshot', ({ history = [] }) => {
-      this.#faults = [];
+      for (const list of [...this.#values, this.#faults]) list.length = 0;
       this.#take(history);
     });
     feed.on('stats', second => this.#take([second]));
@@ -771,13 +769,10 @@ class Tiles {
   #take(seconds) {
     [this.#before, this.#last] = [this.#last, ...seconds].slice(-2);
     for (const second of seconds) {
-      if (this.#faults.length === room) {
-        this.#faults.shift();
-        for (const values of this.#values) values.copyWithin(0, 1);
-      }
-      readings.forEach(([, , , of], index) => { this.#values[index][this.#faults.length] = of(second); });
+      readings.forEach(([, , , of], index) => this.#values[index].push(of(second)));
       const faults = { ...second.drops, ...second.errors };
-      this.#faults.push(sum(faults) ? faults : noFaults);
+      this.#faults.push(sum(faults) ? faults : null);
+      if (this.#faults.length > room) for (const list of [...this.#values, this.#faults]) list.shift();
     }
     if (!document.hidden) this.draw();
   }
@@ -797,13 +792,13 @@ class Tiles {
   }
 
   draw() {
-    const last = this.#last, before = this.#before, seconds = this.#faults.length, span = Math.max(60, seconds);
+    const last = this.#last, before = this.#before, span = Math.max(60, this.#faults.length);
     readings.forEach(([name, unit, color, valueOf, meaning, besideOf], index) => {
       const { value, beside, line } = this.#nodes[index];
       const text = last ? figure(valueOf(last)) : '–';
       setText(value, text);
       if (last && besideOf) setText(beside, besideOf(last, before));
-      const values = this.#values[index].subarray(0, seconds), ink = map.colors[color];
+      const values = this.#values[index], ink = map.colors[color];
       drawLine(line, values, span, ink, { top: 10 });
       if (index !== this.#open) return;
       const [low, high] = drawLine($('chart-line'), values, span, ink);
