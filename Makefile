@@ -69,7 +69,7 @@ test: deps lint swift-tests
 #
 # Tests of whole hubs mostly wait, all others compute: side by side they take half as long. The bundle is run by itself:
 # two of SwiftPM in one folder write the same files.
-TEST := NO_COLOR=1 .build/debug/location-hubPackageTests.xctest --testing-library swift-testing
+TEST := NO_COLOR=1 $(CURDIR)/.build/debug/location-hubPackageTests.xctest --testing-library swift-testing
 swift-tests: deps
 	swift build --build-tests
 	@$(TEST) --filter '^EndToEndTests\.' >.build/hubs.log 2>&1 & hubs=$$!; hubs_status=0; \

@@ -1,4 +1,5 @@
 // Where the repository and the built hub are.
+import Foundation
 import Glibc
 import HubTransport
 
@@ -10,7 +11,7 @@ let repositoryFolder = #filePath.split(separator: "/", omittingEmptySubsequences
 
 /// The hub that was built with these tests: it lies beside their bundle.
 let builtHub: String? = {
-  var parts = CommandLine.arguments[0].split(separator: "/", omittingEmptySubsequences: false)
+  var parts = URL(filePath: CommandLine.arguments[0]).path.split(separator: "/", omittingEmptySubsequences: false)
   for _ in 0..<4 {
     parts.removeLast()
     let candidate = parts.joined(separator: "/") + "/locationhub"
