@@ -176,7 +176,8 @@ import Testing
       outcomes.refused += history.refused
       outcomes.ended += history.ended
     }
-    #expect(outcomes.refreshed > 400 && outcomes.refused > 20 && outcomes.ended >= 24, "\(outcomes)")
+    // How often differs by the order of sets in each process, so the bounds are low.
+    #expect(outcomes.refreshed > 400 && outcomes.refused > 5 && outcomes.ended >= 24, "\(outcomes)")
   }
 }
 
