@@ -32,7 +32,9 @@ struct Doubt: Sendable {
   }
 
   /// m²: the square of how far the position was moved, which may have to be taken back; 0 where nothing is in doubt.
-  @inline(__always) var moved: Float { (innovation * innovation).sum() * gain.position * gain.position }
+  @inline(__always) var moved: Float {
+    variance > 0 ? (innovation * innovation).sum() * gain.position * gain.position : 0
+  }
 
   /// NIS above which a position is doubted: 95 % of a chi-square with 2 degrees of freedom.
   static let least = 6.0

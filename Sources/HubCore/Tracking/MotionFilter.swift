@@ -133,7 +133,7 @@ struct MotionFilter: Sendable {
   var isStale = false
   /// The place is that of one fix alone, which nothing could be held against: the first, or one behind a long gap.
   /// Another one is then as likely to be right, as soon as a second agrees with it.
-  var isOfOneFix = true
+  var isOfOneFix = false
   /// The driver was found elsewhere though the phone said that it stood: what it says is believed again when it says
   /// that it moves. Some apps send a speed of 0 for one that they don't know.
   var doubtsStandstill = false
@@ -148,6 +148,7 @@ struct MotionFilter: Sendable {
       bias: nominal * MotionFilter.biasShare * MotionFilter.biasShare)
     self.init(at: fix.coordinate, milliseconds: fix.milliseconds, velocity: .zero, covariance: covariance)
     warmUp = 0
+    isOfOneFix = true
     _ = measureVelocity(fix, after: 0, isComparable: false)
     usePosition(innovation: displacement(to: fix.coordinate) - bias, noise: nominal)
   }

@@ -12,8 +12,7 @@
 //   prices do not follow random walks, Rev. Financ. Stud. 1 (1988).) A single outlier has a ratio of 1, whatever its
 //   size.
 // - White noise. A car's acceleration lasts, so the product of two changes of velocity one after the other is positive
-// or
-//   about 0; noise of variance σ² makes it −σ² on each axis (as in the Allan variance).
+//   or about 0; noise of variance σ² makes it −σ² on each axis (as in the Allan variance).
 
 /// What is known of the errors of one driver's velocities beyond Doppler's. 32 bytes.
 struct VelocityTrust: Sendable {
@@ -35,9 +34,10 @@ struct VelocityTrust: Sendable {
   private static let lastingWeight: Float = 2.5
   /// m²/s³: what two velocities do not tell of the way between them, as white acceleration of 1 m²/s³ on two axes.
   private static let wayDensity: Float = 2.0 / 12
-  /// Seconds for which it is remembered, and the part that a fix has in the jumps.
+  /// Seconds for which it is remembered, and the part that a fix has in the jumps: of one change, and of one long step.
   private static let memory: Float = 60
   private static let jumpRate: Float = 0.1
+  private static let stepRate: Float = 0.05
   /// m²/s²: variance of a velocity that is as good as no Doppler: of two places, 1.4 m off each, a second apart.
   private static let untrusted: Float = 4
 
@@ -72,7 +72,7 @@ struct VelocityTrust: Sendable {
   /// Takes in the change of the measured velocity since the last fix, m/s.
   @inline(__always) mutating func jump(_ next: SIMD2<Float>) {
     let product = -(next * change).sum() / 2
-    if !product.isNaN { follow(product) }
+    if !product.isNaN { follow(product, VelocityTrust.jumpRate) }
     change = next
   }
 
@@ -80,14 +80,15 @@ struct VelocityTrust: Sendable {
   /// what two places, whose noise has the variance `noise` (m²), and the motion between them do not explain.
   @inline(__always) mutating func single(_ off: SIMD2<Float>, noise: Float, after dt: Double) {
     let step = Float(dt)
-    follow(((off * off).sum() - 4 * noise) / (step * step) - VelocityTrust.wayDensity * step)
+    follow(
+      ((off * off).sum() - 4 * noise) / (step * step) - VelocityTrust.wayDensity * step, VelocityTrust.stepRate)
     change = SIMD2(repeating: .nan)
   }
 
   /// One wild velocity counts no more than a few of those that are usual.
-  @inline(__always) private mutating func follow(_ variance: Float) {
+  @inline(__always) private mutating func follow(_ variance: Float, _ rate: Float) {
     let most = 4 * jumping + 2
-    jumping = max(0, jumping + (min(max(variance, -most), most) - jumping) * VelocityTrust.jumpRate)
+    jumping = max(0, jumping + (min(max(variance, -most), most) - jumping) * rate)
   }
 
   /// There was no velocity, or none that can be compared.
