@@ -23,33 +23,29 @@ struct Asking {
     var found = Found()
   }
 
-  private(set) var pending: [UInt64: Pending] = [:]
-  private var lastToken: UInt64 = 0
-  /// Of lists, which are waited for longer, and of all others.
+  private(set) var pending = PendingQuestions<Pending>()
+  /// Of lists, which are waited for longer.
   private var listDeadlines = TimedQueue<UInt64>()
-  private var deadlines = TimedQueue<UInt64>()
 
   mutating func insert(_ question: FleetQuestion, to hubs: Set<Int>, at now: Int64, _ limits: ClusterLimits) -> UInt64 {
-    lastToken += 1
-    pending[lastToken] = Pending(question: question, waitsFor: hubs)
+    let token = pending.insert(Pending(question: question, waitsFor: hubs))
     switch question.request {
-    case .query: deadlines.append(lastToken, at: now + limits.questionTime)
-    case .drivers, .trips: listDeadlines.append(lastToken, at: now + limits.listTime)
+    case .query: pending.wait(token, until: now + limits.questionTime)
+    case .drivers, .trips: listDeadlines.append(token, at: now + limits.listTime)
     }
-    return lastToken
+    return token
   }
 
   /// A hub has answered. Gives the question where that was the last one.
   mutating func take(_ answer: Found.Answer, of token: UInt64, from hub: Int) -> Pending? {
     guard pending[token]?.waitsFor.remove(hub) != nil else { return nil }
     pending[token]?.take(answer, isOwn: hub == Asking.ownHub)
-    guard pending[token]?.isDone == true else { return nil }
-    return pending.removeValue(forKey: token)
+    return pending[token]?.isDone == true ? pending.finish(token) : nil
   }
 
   mutating func nextOverdue(now: Int64) -> Pending? {
-    while let token = deadlines.next(now: now) ?? listDeadlines.next(now: now) {
-      if let overdue = pending.removeValue(forKey: token) { return overdue }
+    while let token = pending.nextOverdue(now: now) ?? listDeadlines.next(now: now) {
+      if let overdue = pending.finish(token) { return overdue }
     }
     return nil
   }

@@ -186,7 +186,7 @@ public struct ClusterNode: ~Copyable {
     counters.follows = following.count
     counters.followed = peers.reduce(0) { $0 + $1.interest.count }
     counters.pending =
-      following.pendingCount + forwarding.pending.count + asking.pending.count + familyQuestions.pending.count
+      following.pending.count + forwarding.pending.count + asking.pending.count + familyQuestions.pending.count
     counters.unclaimed = owning.unclaimedCount
     counters.waitingBytes = peers.reduce(0) { $0 + $1.controlBytes + $1.areaBytes }
     counters.cellsAsked = watching.asked.count

@@ -22,7 +22,6 @@ struct FamilyQuestions {
     let request: CredentialRequest
     /// Who has not answered (`Asking.ownHub` for this hub).
     var waitsFor: Set<Int>
-    var attempts = 1
     /// A hub could not be asked, or did not answer.
     var isIncomplete = false
     var families: [TokenFamily] = []
@@ -30,34 +29,14 @@ struct FamilyQuestions {
     var refusal: ErrorReply?
   }
 
-  private(set) var pending: [UInt64: Pending] = [:]
-  private var lastToken: UInt64 = 0
-  private var deadlines = TimedQueue<UInt64>()
-
-  mutating func insert(_ question: Pending) -> UInt64 {
-    lastToken += 1
-    pending[lastToken] = question
-    return lastToken
-  }
-
-  mutating func wait(_ token: UInt64, until time: Int64) { deadlines.append(token, at: time) }
-  mutating func nextOverdue(now: Int64) -> UInt64? { deadlines.next(now: now) }
-
-  /// It is put once more to those who have not answered; false where that was done often enough.
-  mutating func repeats(_ token: UInt64, atMost attempts: Int) -> Bool {
-    guard let known = pending[token], known.attempts < attempts else { return false }
-    pending[token]?.attempts += 1
-    return true
-  }
+  var pending = PendingQuestions<Pending>()
 
   /// A hub has answered, or with nil cannot be asked. Gives the question where that was the last one.
   mutating func take(_ answer: CredentialAnswer?, of token: UInt64, from hub: Int) -> Pending? {
     guard pending[token]?.waitsFor.remove(hub) != nil else { return nil }
     pending[token]?.take(answer)
-    return pending[token]?.waitsFor.isEmpty == true ? finish(token) : nil
+    return pending[token]?.waitsFor.isEmpty == true ? pending.finish(token) : nil
   }
-
-  mutating func finish(_ token: UInt64) -> Pending? { pending.removeValue(forKey: token) }
 }
 
 extension FamilyQuestions.Pending {
@@ -112,16 +91,16 @@ extension ClusterNode {
       return inputs.append(.cluster(.credentials(request, .refused(.familyNotReached))))
     }
     let question = FamilyQuestions.Pending(request: request, waitsFor: hubs, isIncomplete: !knowsMembers)
-    put(familyQuestions.insert(question))
+    put(familyQuestions.pending.insert(question), isFirst: true)
   }
 
-  /// Asks those who have not answered.
-  private mutating func put(_ token: UInt64) {
+  /// Asks those who have not answered. In an order of its own, so that one history is always the same.
+  private mutating func put(_ token: UInt64, isFirst: Bool) {
     guard let question = familyQuestions.pending[token] else { return }
-    familyQuestions.wait(token, until: now.uptime + limits.answerTime)
-    for hub in question.waitsFor {
+    familyQuestions.pending.wait(token, until: now.uptime + limits.answerTime)
+    for hub in question.waitsFor.sorted() {
       if hub == Asking.ownHub {
-        if question.attempts == 1 { put(question.request.question, of: hub, incarnation: 0, token) }
+        if isFirst { put(question.request.question, of: hub, incarnation: 0, token) }
       } else if phase == .member, peers[hub].isMember, !peers[hub].isSilent {
         send(question.request.question, token, to: hub)
       } else {
@@ -141,10 +120,10 @@ extension ClusterNode {
   }
 
   mutating func retryFamilyQuestions() {
-    while let token = familyQuestions.nextOverdue(now: now.uptime) {
-      if familyQuestions.repeats(token, atMost: limits.attempts) {
-        put(token)
-      } else if let question = familyQuestions.finish(token) {
+    while let token = familyQuestions.pending.nextOverdue(now: now.uptime) {
+      if familyQuestions.pending.repeats(token, atMost: limits.attempts) {
+        put(token, isFirst: false)
+      } else if let question = familyQuestions.pending.finish(token) {
         answer(question)
       }
     }

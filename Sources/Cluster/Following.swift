@@ -42,53 +42,15 @@ struct Following {
     }
   }
 
-  /// A session's question.
-  struct Pending {
-    var input: SubscribeInput
-    var attempts = 1
-  }
-
   var follows: [Channel: Follow] = [:]
-  var pending: [UInt64: Pending] = [:]
-  private var lastToken: UInt64 = 0
-  /// In the order of their times, since each waits equally long.
-  private var deadlines = TimedQueue<UInt64>()
+  /// Sessions' questions.
+  var pending = PendingQuestions<SubscribeInput>()
   private var retries = TimedQueue<Channel>()
 
   var count: Int { follows.count }
-  var pendingCount: Int { pending.count }
 
-  mutating func insert(_ input: SubscribeInput, until time: Int64) -> UInt64 {
-    lastToken += 1
-    pending[lastToken] = Pending(input: input)
-    deadlines.append(lastToken, at: time)
-    return lastToken
-  }
-
-  mutating func wait(_ token: UInt64, until time: Int64) { deadlines.append(token, at: time) }
   mutating func retry(_ channel: Channel, at time: Int64) { retries.append(channel, at: time) }
-  mutating func nextOverdue(now: Int64) -> UInt64? { deadlines.next(now: now) }
   mutating func nextRetry(now: Int64) -> Channel? { retries.next(now: now) }
-}
-
-/// Elements with times that never go back from one to the next.
-struct TimedQueue<Element> {
-  private var elements: [(time: Int64, element: Element)] = []
-  private var head = 0
-
-  mutating func append(_ element: Element, at time: Int64) { elements.append((time, element)) }
-
-  /// Takes the next element whose time has come. O(1), amortised.
-  mutating func next(now: Int64) -> Element? {
-    guard head < elements.count, elements[head].time <= now else { return nil }
-    defer { head += 1 }
-    let element = elements[head].element
-    if head >= 1024, head * 2 >= elements.count {
-      elements.removeFirst(head)
-      head = 0
-    }
-    return element
-  }
 }
 
 extension ClusterNode {
@@ -100,7 +62,8 @@ extension ClusterNode {
     guard phase == .member else { return refuse(input, .unreachable) }
     guard following.pending.count < limits.pending else { return refuse(input, .overloaded) }
     let channel = input.request.channel
-    let token = following.insert(input, until: now.uptime + limits.answerTime)
+    let token = following.pending.insert(input)
+    following.pending.wait(token, until: now.uptime + limits.answerTime)
     if following.follows[channel] == nil { locate(channel) }
     following.follows[channel, default: Following.Follow()].questions.insert(token)
     if let index = following.follows[channel]?.peer { ask(index, token) }
@@ -163,8 +126,8 @@ extension ClusterNode {
   /// Nobody has it: sessions are subscribed here, to what may begin. The ledger has noted that this hub waits for it.
   private mutating func nobodyOwns(_ channel: Channel) {
     for token in following.follows[channel]?.questions.sorted() ?? [] {
-      guard let pending = following.pending.removeValue(forKey: token) else { continue }
-      inputs.append(.cluster(.subscribeHere(pending.input)))
+      guard let input = following.pending.finish(token) else { continue }
+      inputs.append(.cluster(.subscribeHere(input)))
     }
     following.follows[channel]?.questions.removeAll()
     guard following.follows[channel]?.hasSessions == true else {
@@ -189,10 +152,10 @@ extension ClusterNode {
   // MARK: Questions to owners
 
   private mutating func ask(_ index: Int, _ token: UInt64) {
-    guard let pending = following.pending[token] else { return }
+    guard let input = following.pending[token] else { return }
     guard peers[index].isMember else { return refuse(token, .unreachable) }
     let time = now.timestamp
-    peers[index].append(.subscribe, limits) { $0.append(pending.input, token: token, at: time) }
+    peers[index].append(.subscribe, limits) { $0.append(input, token: token, at: time) }
   }
 
   mutating func askAnew(_ index: Int, _ channel: Channel) {
@@ -210,9 +173,9 @@ extension ClusterNode {
 
   /// A question is answered, one way or the other.
   private mutating func takePending(_ token: UInt64) -> SubscribeInput? {
-    guard let pending = following.pending.removeValue(forKey: token) else { return nil }
-    following.follows[pending.input.request.channel]?.questions.remove(token)
-    return pending.input
+    guard let input = following.pending.finish(token) else { return nil }
+    following.follows[input.request.channel]?.questions.remove(token)
+    return input
   }
 
   private mutating func refuse(_ token: UInt64, _ error: ErrorReply) {
@@ -223,15 +186,14 @@ extension ClusterNode {
 
   /// Asks again what has no answer in time, and for what has no owner.
   mutating func retryFollowing() {
-    while let token = following.nextOverdue(now: now.uptime) {
-      guard let pending = following.pending[token] else { continue }
-      guard pending.attempts < limits.attempts else {
+    while let token = following.pending.nextOverdue(now: now.uptime) {
+      guard let channel = following.pending[token]?.request.channel,
+        following.pending.repeats(token, atMost: limits.attempts)
+      else {
         refuse(token, .unreachable)
         continue
       }
-      following.pending[token]?.attempts += 1
-      following.wait(token, until: now.uptime + limits.answerTime)
-      let channel = pending.input.request.channel
+      following.pending.wait(token, until: now.uptime + limits.answerTime)
       if let index = following.follows[channel]?.peer { ask(index, token) } else { locate(channel) }
     }
     while let channel = following.nextRetry(now: now.uptime) {

@@ -20,38 +20,32 @@ import HubMessages
 struct Forwarding {
   struct Pending {
     var request: TripRequest
-    var attempts = 1
     /// Where it was sent; nil while the ledger is asked.
     var peer: Int?
   }
 
-  private(set) var pending: [UInt64: Pending] = [:]
+  private(set) var pending = PendingQuestions<Pending>()
   /// Those of each trip, in their order; the first one is on the way.
   private var queues: [Identifier: [UInt64]] = [:]
-  private var lastToken: UInt64 = 0
-  private var deadlines = TimedQueue<UInt64>()
 
   /// Gives its token where it is the first of its trip: it can go.
   mutating func insert(_ request: TripRequest) -> UInt64? {
-    lastToken += 1
-    pending[lastToken] = Pending(request: request)
-    queues[request.tripID, default: []].append(lastToken)
-    return queues[request.tripID]?.count == 1 ? lastToken : nil
+    let token = pending.insert(Pending(request: request))
+    queues[request.tripID, default: []].append(token)
+    return queues[request.tripID]?.count == 1 ? token : nil
   }
 
   mutating func send(_ token: UInt64, to peer: Int?) { pending[token]?.peer = peer }
 
   /// It is put once more; false where that was done often enough.
   mutating func repeats(_ token: UInt64, atMost attempts: Int) -> Bool {
-    guard let known = pending[token], known.attempts < attempts else { return false }
-    pending[token]?.attempts += 1
     pending[token]?.peer = nil
-    return true
+    return pending.repeats(token, atMost: attempts)
   }
 
   /// A request is done. Gives it, and the token of the next of its trip, which can go.
   mutating func finish(_ token: UInt64) -> (request: TripRequest, next: UInt64?)? {
-    guard let request = pending.removeValue(forKey: token)?.request else { return nil }
+    guard let request = pending.finish(token)?.request else { return nil }
     queues[request.tripID]?.removeAll { $0 == token }
     if queues[request.tripID]?.isEmpty == true { queues[request.tripID] = nil }
     return (request, queues[request.tripID]?.first)
@@ -59,11 +53,11 @@ struct Forwarding {
 
   /// All requests for a trip are done. Gives them in their order.
   mutating func finishAll(of trip: Identifier) -> [TripRequest] {
-    (queues.removeValue(forKey: trip) ?? []).compactMap { pending.removeValue(forKey: $0)?.request }
+    (queues.removeValue(forKey: trip) ?? []).compactMap { pending.finish($0)?.request }
   }
 
-  mutating func wait(_ token: UInt64, until time: Int64) { deadlines.append(token, at: time) }
-  mutating func nextOverdue(now: Int64) -> UInt64? { deadlines.next(now: now) }
+  mutating func wait(_ token: UInt64, until time: Int64) { pending.wait(token, until: time) }
+  mutating func nextOverdue(now: Int64) -> UInt64? { pending.nextOverdue(now: now) }
 }
 
 extension ClusterNode {
