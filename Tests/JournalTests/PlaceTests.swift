@@ -163,7 +163,7 @@ import Testing
   }
 
   @Test(
-    "A segment that is a directory or larger than any is damage to all who read, and is moved aside when that is asked for"
+    "A segment that is a directory or larger than any is damage to all who read, and is moved aside on request"
   )
   func segments() throws {
     let name = FileHeader.name(.segment, 1)
