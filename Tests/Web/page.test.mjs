@@ -427,7 +427,7 @@ const canShare = !skip && (await run('serve', '--help')).includes('--token-sign-
 const shares = skip || (canShare ? false : 'the hub shares no trips');
 test('a link that was shared shows the ride under another name, until it is revoked', { ...options, skip: shares },
   async t => {
-    const { control, open, own, make } = await ride(t, '--token-sign-key');
+    const { control, driver, open, own, make } = await ride(t, '--token-sign-key');
     const share = await control.share('R1');
     const secret = share.token.split('.')[2];
     assert.ok(secret.length > 20 && share.url.includes(secret));
@@ -436,9 +436,23 @@ test('a link that was shared shows the ride under another name, until it is revo
     const headers = { Authorization: `Bearer ${await make('ops', 'O1')}` };
     const answer = await fetch(`${own.http}/v1/trips/R1/shares/${share.shareId}`, { method: 'DELETE', headers });
     assert.ok(answer.ok);
-    await until('its end', async () => /does not work any more/.test(await page.text('over')));
+    await until('its end', async () => /has ended.*taken the link back/s.test(await page.text('over')));
     assert.equal(await page.shown('ride'), false);
     await close(page, refusals);
+
+    // Opened only afterwards: the hub refuses each alike, and the page says no more than it knows.
+    const says = async (what, { url }) => {
+      const late = await open(url.replace(/^https?:\/\/[^/]*/, ''));
+      await until(what, async () => what.test(await late.text('over')));
+      await close(late, refusals);
+    };
+    await says(/This link has ended.*taken the link back/s, share);
+    const soon = await control.share('R1', { expires: Date.now() + 1500 });
+    await until('its end', () => Date.now() > soon.expires + 100);
+    await says(/This link has expired/, soon);
+    const intact = await control.share('R1');
+    for (const status of ['arrived_destination', 'completed']) await driver.hub.move('R1', status);
+    await says(/This link has ended\s+The trip is over/, intact);
     // It has been in addresses, subprotocols and headers; each page notes a Referer as a fault.
     assert.ok(/session|closed|GET/.test(own.log()), 'it logs much');
     assert.ok(!own.log().includes(secret), 'no log has it');

@@ -4,7 +4,7 @@
 import { Hub, Marker, Markers } from './hub.js';
 import { LiveMap, disc, xOf, yOf } from './map.js';
 import { $, Arrows, ago, askAbout, boxOf, clock, count, decode, drawLine, element, figure, followRelease, hubURL,
-  icon, isOver, isPhone, mapKeys, moves, reducedMotion, say, setText, sheet, showEta, showSteps, statuses, takeToken,
+  isOver, isPhone, mapKeys, moves, outlines, reducedMotion, say, setText, sheet, showEta, showSteps, statuses, takeToken,
   targetOf, theme } from './page.js';
 
 const fencesMs = 15_000, unseenSeconds = 60, tokenKey = 'token', most = 5000;
@@ -81,9 +81,11 @@ const sumOf = cells => {
   return { ...sum, all: kinds.reduce((total, kind) => total + sum[kind], 0) };
 };
 
-/** An arrow beside words. */
+const circle = radius => `M${radius} 0a${radius} ${radius} 0 1 0 0 .01z`;
+/** An arrow beside words, as it is on the map. */
 function turn(svg, kind, heading = 0) {
-  svg.firstElementChild.setAttribute('href', `#${kind}`);
+  const path = outlines[kind]?.map(ring => `M${ring.map(([x, y]) => [9 * x, -9 * y])}z`).join('');
+  svg.firstElementChild.setAttribute('d', path ? path + (kind === 'on_trip' ? circle(2) : '') : circle(6) + circle(3));
   svg.style.transform = `rotate(${kind === 'offline' ? 0 : Math.round(heading)}deg)`;
 }
 /** How fresh what is drawn is: 0, 1 faded, 2 grey; `isGone`: there is no connection. */
@@ -197,8 +199,11 @@ class Fleet {
   #makeChips() {
     $('chips').replaceChildren(...kinds.map(kind => {
       const figure = element('b', { textContent: '–' });
-      const chip = element('button', { type: 'button', className: kind, ariaPressed: false }, icon(kind),
-        statuses[kind], figure);
+      const svg = $('badge').cloneNode(true);
+      svg.id = '';
+      turn(svg, kind);
+      const chip = element('button', { type: 'button', className: kind, ariaPressed: false }, svg, statuses[kind],
+        figure);
       chip.onclick = () => {
         if (!this.chosen.delete(kind)) this.chosen.add(kind);
         chip.ariaPressed = this.chosen.has(kind);

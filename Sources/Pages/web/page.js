@@ -9,7 +9,7 @@ const batch = 200;                         // arrows that are filled at once
 const arrow = [[0, 1.1], [0.78, -0.85], [0, -0.45], [-0.78, -0.85]];
 const hole = [[0, 0.62], [-0.46, -0.46], [0, -0.22], [0.46, -0.46]];
 const slim = [[0, 1.15], [0.52, -0.2], [0, -0.85], [-0.52, -0.2]];
-const outlines = { available: [arrow], on_trip: [arrow], unavailable: [arrow, hole], background: [slim] };
+export const outlines = { available: [arrow], on_trip: [arrow], unavailable: [arrow, hole], background: [slim] };
 
 /** Many arrows in few fills: add each, then draw. A group is all of one kind, colour and strength. */
 export class Arrows {
@@ -89,13 +89,6 @@ export function setText(id, text) {
   const node = id.nodeType ? id : $(id);
   if (node.textContent !== text) node.textContent = text;
 }
-export function icon(kind) {
-  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-  svg.append(document.createElementNS('http://www.w3.org/2000/svg', 'use'));
-  svg.firstChild.setAttribute('href', `#${kind}`);
-  return svg;
-}
-
 let said;
 /** Says something for some seconds. */
 export function say(text, seconds = 6) {

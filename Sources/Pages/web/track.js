@@ -1,7 +1,7 @@
 // The rider's page, /track/<trip>#token=…: the car, the way it goes, when it arrives. It knows the one trip that its
 // token is for; after that it shows nothing. The token is kept for this trip, so that a bookmark works until then.
 
-import { Hub, Marker } from './hub.js';
+import { Hub, Marker, claimsOf } from './hub.js';
 import { LiveMap } from './map.js';
 import { $, Arrows, ago, askAbout, clock, decode, followRelease, hubURL, isOver, isPhone, mapKeys, moves, reducedMotion,
   setText, showEta, showSteps, takeToken, targetOf, theme } from './page.js';
@@ -37,15 +37,14 @@ function over(title, why) {
   isDirty = true;
   hub.close();
 }
-const hasExpired = () => {
-  try {
-    return JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/'))).exp * 1000 < Date.now();
-  } catch {
-    return false;
-  }
-};
-const refused = () => hasExpired() ? over('This link has expired', 'Ask for a new one.')
-  : over('This link does not work any more', 'It was revoked, or the trip has ended.');
+/** A hub tells nobody whether a link was revoked, or its trip has ended: only what the token itself says is known. */
+function refused() {
+  const { exp, trips = [], channels = [] } = claimsOf(token), names = [...trips, ...channels];
+  const fits = name => [tripId, `trip:${tripId}`].includes(name) || name.includes('*');
+  if (exp * 1000 < Date.now()) over('This link has expired', 'Ask for a new one.');
+  else if (names.length && !names.some(fits)) over('This link is for another trip', '');
+  else over('This link has ended', 'The trip is over, or whoever shared it has taken the link back.');
+}
 
 function took(change) {
   trip = { ...trip, ...change };
@@ -80,7 +79,6 @@ feed.on('update', took);
 feed.on('ended', reason => {
   if (reason === 'asked') return;
   if (reason === 'trip_ended' || reason === 'unknown_trip') over('This trip has ended', 'The map is empty now.');
-  else if (reason === 'forbidden' || reason === 'unknown_channel') over('This link is for another trip', '');
   else refused();
 });
 function located(next) {
