@@ -1,6 +1,7 @@
 // The pages in a real browser, with a real hub and drivers: what is seen, by what is done. Each page must leave no
 // message on the console, ask nobody but its hub, and keep its content security policy.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -128,7 +129,7 @@ const rows = page => page.value(`[...document.querySelectorAll('.row')].filter(r
   .map(row => row.innerText.replaceAll('\\n', ' '))`);
 const row = async (page, id) => (await rows(page)).find(text => text.startsWith(`${id} `)) ?? '';
 const chips = page => page.value(`[...document.querySelectorAll('#chips button')].map(chip => chip.innerText)`)
-  .then(texts => texts.map(text => Number(text.match(/\d+$/)?.[0])));
+  .then(texts => texts.map(text => Number(text.match(/[\d,]+$/)?.[0].replace(',', ''))));
 const follows = (page, id) => until(`the card of ${id}`, async () =>
   await page.shown('follow') && await page.text('name') === id);
 const live = page => until('a live page', async () => await page.text('state') === 'live');
@@ -241,6 +242,34 @@ test('half a world is shown as counts, and nearer there are arrows again', optio
   assert.equal(await page.text('toast'), '', 'the hub refused no view');
   await close(page);
 });
+
+test('more drivers than a list has at once, and elsewhere than the streets: all are counted and shown', options,
+  async t => {
+    const folder = mkdtempSync(join(tmpdir(), 'streets-'));
+    writeFileSync(join(folder, 'a_nodes.csv'), 'id,lat,lon\n1,47.02,9.02\n2,46.98,8.98\n');
+    writeFileSync(join(folder, 'a_edges.csv'), 'from,to,class\n1,2,primary\n');
+    const own = await startHub('--dev-auth', '--streets', join(folder, 'a_edges.csv'));
+    const fleet = spawn(binary, ['simulate', '--url', own.url, '--drivers', '1001', '--center', '47,9', '--radius',
+      '2000', '--rate', '0.2'], { stdio: 'ignore' });
+    const control = new Hub(own.url, { dev: { role: 'ops', id: 'tests' }, WebSocket: WebSocketByNet }).connect();
+    const away = [];
+    t.after(async () => {
+      fleet.kill();
+      await Promise.all([control.close(), ...away.map(driver => driver.stop())]);
+      await own.remove();
+      rmSync(folder, { recursive: true, force: true });
+    });
+    await until('a page of drivers, and one more', async () => (await control.find({ limit: 1000 })).cursor, 30);
+    for (const [index, id] of ['far-1', 'far-2', 'far-3'].entries()) {
+      away.push(new Driver(own, id, { at: [300 * index, 0], status: 'background' }));
+    }
+    const page = await browser.open(`${own.http}/`);
+    await until('those that no street is near to', async () => `${await chips(page)}` === '1001,0,0,3,0');
+    await page.click('#all');
+    await until('both cities', async () => await page.text('shown') === '1,004 in view');
+    await page.screenshot('cities');
+    await close(page);
+  });
 
 test('raw fixes: where they were measured, and why one was refused', options, async () => {
   const page = await open('/');

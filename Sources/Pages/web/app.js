@@ -58,7 +58,7 @@ async function all(ask, name, question) {
   do {
     const page = await hub[ask]({ ...question, cursor });
     found.push(...page[name]);
-    cursor = page.next;
+    cursor = page.next ?? page.cursor;   // of drivers
   } while (cursor && found.length < most);
   return found;
 }
@@ -72,7 +72,6 @@ const rowHeight = 50, labelled = 60, labelHeight = 18, linesFrom = 13.4, labelsF
 const strengths = [1, 0.5, 0.75];          // fresh, faded, grey
 const underWay = 'requested,accepted,driver_en_route,arrived_pickup,trip_started,arrived_destination';
 const kinds = Object.keys(statuses);
-const world = [-180, -85, 179.999999, 85];
 
 const kindOf = driver => driver.online === false ? 'offline' : driver.status;
 const sumOf = cells => {
@@ -99,12 +98,11 @@ class Fleet {
   #view; #shown; #whole; #cells; #moved = 0; #later; #isCrowded = false; #visible = 0; #found = []; #asked = '';
   #order = []; #ids = []; #rows = []; #active = -1; #chips = {}; #collator = new Intl.Collator('en', { numeric: true });
 
-  constructor(pick, box = world) {
+  constructor(pick) {
     this.#pick = pick;
     this.#makeChips();
     this.#makeList();
-    const [west, south, east, north] = box;
-    this.#whole = hub.counts({ west, south, east, north });
+    this.#whole = hub.counts({ west: -180, south: -90, east: 179.999999, north: 90 });
     this.#whole.on('update', () => this.#count());
     const trips = hub.trips();
     trips.on('update', trip => this.#trip(trip));
@@ -818,7 +816,7 @@ class Tiles {
 // MARK: - The page
 
 let isDirty = true, shownFences = [], loadedFences = -Infinity;
-const fleet = new Fleet(pick, about.map?.box), tiles = new Tiles();
+const fleet = new Fleet(pick), tiles = new Tiles();
 const follow = new Follow(fleet, isPlace => {
   isDirty = true;
   if (isPlace) return;
