@@ -44,6 +44,11 @@ function contrast(one, other) {
   }).sort((a, b) => a - b);
   return (high + 0.05) / (low + 0.05);
 }
+/** What the style sheet lets shine through would be lighter than its colour: only what has no text may. */
+test('no text is see-through', () => {
+  const rules = [...text('web/style.css').matchAll(/^ *([^{}/]+?) ?\{[^{}]*opacity: /gm)].map(([, rule]) => rule);
+  assert.deepEqual(rules, []);
+});
 test('texts have a contrast of 4.5 and more, dark and light', () => {
   const [light, dark] = ['root', 'root\\.dark'].map(name => {
     const [, block] = new RegExp(`:${name} \\{([^}]*)\\}`).exec(text('web/style.css'));

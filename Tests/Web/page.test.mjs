@@ -22,7 +22,7 @@ test('what a page loads, compressed', () => {
   const bytes = name => readFileSync(new URL(`../../Sources/Pages/web/${name}`, import.meta.url));
   const size = name => gzipSync(bytes(name), { level: 9 }).length;
   const sum = names => names.split(' ').reduce((total, name) => total + size(name), 0);
-  const both = 'hub.js hub-areas.js hub-http.js map.js page.js style.css';
+  const both = 'hub.js hub-areas.js hub-http.js map.js style.css';
   const map = sum(`${both} index.html app.js`), ride = sum(`${both} track.html track.js`);
   assert.ok(map <= 45 * 1024, `the live map: ${map} bytes`);
   assert.ok(ride <= 34 * 1024, `the rider's page: ${ride} bytes`);
@@ -155,11 +155,13 @@ test('the fleet: list, counts, figures, states; drivers of each status', options
     const texts = await page.value(`[...document.querySelectorAll('.tile')].map(tile => tile.innerText)`);
     return texts.length === 7 && /Fixes in\n[4-6]\/s/.test(texts[0]) && texts;
   });
-  assert.match(figures[6], /Drops and errors\s+hub well/);
+  assert.match(figures[6], /Drops, errors\s+hub well/);
   await page.until(`[...written.keys()].some(text => /^<img src=x onerror=alert.1.>: \\d+ inside$/.test(text))`);
   assert.equal(await page.value('document.querySelectorAll("img").length'), 0);
   await page.click('.tile:nth-child(4)');
   assert.match(await page.text('chart'), /Latency p99/);
+  const [, passed] = /(\d+) s: /.exec(await page.text('chart-range'));
+  assert.ok(passed < 60 && await page.text('chart-since') === '60 s ago', 'of a hub that is new the line has a minute');
   await page.key('Escape');
   assert.equal(await page.shown('chart'), false);
   assert.equal(await page.shown('dev'), true, 'anybody may come in, and the page says so');
@@ -204,8 +206,13 @@ test('following: the camera goes along until a pan, and comes back', options, as
   await page.key('ArrowLeft');
   assert.equal(await page.shown('recentre'), true, 'keys pan, too');
   await page.screenshot('follow');
+  const fixed = async () => (await since(page, `${hostile}: 3 inside`, 0)).at(-1).slice(1);
+  const beside = await fixed();
   await page.key('Escape');
   assert.equal(await page.shown('follow'), false);
+  const ended = await page.value('performance.now()');
+  await page.until(`performance.now() > ${ended + 300}`);
+  (await fixed()).forEach((at, axis) => assert.ok(Math.abs(at - beside[axis]) < 1, 'the map stays where it is'));
   await close(page);
 });
 
@@ -276,8 +283,8 @@ test('raw fixes: where they were measured, and why one was refused', options, as
   await until('drivers', async () => (await rows(page)).length === 5);
   await page.click('.row:nth-child(2)');
   await follows(page, 'taxi-2');
-  await page.click('#raw');
   await until('the mean distance', async () => /Raw − shown\n[\d.]+ m/.test(await page.text('facts')));
+  await page.click('#raw');
   // What is far off the map is refused: six steps out it is on the map.
   for (let step = 0; step < 6; step++) await page.click('#out');
   drivers['taxi-2'].aside = 40_000;
@@ -378,6 +385,17 @@ test('a token: asked for, refused, taken; never in the address', options, async 
   await until('the old one has ended', () => Date.now() - began > 7000);
   assert.equal(await page.text('state'), 'live', 'it was renewed in place');
   await close(page, refusals);
+
+  const rider = await run('token', '--key', key, '--role', 'rider', '--sub', 'P1');
+  const other = await browser.open(`${closed.http}/#token=${rider}`);
+  await until('a field', async () => /not one of a control room/.test(await other.text('token')));
+  await until('its words', async () => await other.text('state') === 'no good token');
+  await other.value(`document.getElementById('token-text').value = '${await make()}'`);
+  await other.click('#token button');
+  await until('live', () => other.value(`document.getElementById('state')?.innerText === 'live'
+    && document.getElementById('token').checkVisibility() === false`));
+  await until('figures', async () => /hub well/.test(await other.text('tiles')));
+  await close(other, refusals);
 
   const second = await browser.open(`${closed.http}/#token=${await make()}`);
   await until('live', async () => await second.text('state') === 'live');
@@ -493,7 +511,59 @@ test('a marker is within 5 m of the driver in 95 of 100 frames, at a fix a secon
   assert.ok(sorted[Math.floor(0.95 * sorted.length)] <= 5, `${sorted[Math.floor(0.95 * sorted.length)]} m`);
 });
 
+test('what is wrong with a hub stands beside its figures', options, async t => {
+  const own = await startHub('--dev-auth');
+  t.after(() => own.remove());
+  const page = await browser.open(`${own.http}/`);
+  const says = word => until(word, async () => (await page.text('tiles')).includes(word));
+  await says('hub well');
+  for (const [change, word] of [['"journalLag":9', 'hub strained'], ['"errors":{"storage_full":1}', 'hub full'],
+    ['"errors":{"internal":1}', 'hub faulty']]) {
+    const [name] = change.match(/"\w+":/);
+    await page.value(`{
+      window.data ??= Object.getOwnPropertyDescriptor(MessageEvent.prototype, 'data');
+      Object.defineProperty(MessageEvent.prototype, 'data', { configurable: true, get() {
+        const text = data.get.call(this);
+        return text.includes('"type":"stats"') ? text.replace(/${name}({[^}]*}|[^,}]+)/, '${change}') : text;
+      } });
+    }; 0`);
+    await says(word);
+  }
+  await page.screenshot('ill');
+  await page.value(`Object.defineProperty(MessageEvent.prototype, 'data', data); 0`);
+  await says('hub well');
+  await close(page);
+});
+
 // MARK: Breaks
+
+test('after a break the followed one has its track and its speeds from the hub, and no place that is off shows as fast',
+  options, async t => {
+    const { own, make } = await ride(t);
+    const page = await browser.open(`${own.http}/#token=${await make('ops', 'O1')}`);
+    let asked = 0;
+    await page.rewrite('/v1/trips/R1/track.geojson', text => {
+      asked++;
+      const track = JSON.parse(text), { coordinates } = track.geometry;
+      coordinates[coordinates.length >> 1][0] += east(40);
+      return JSON.stringify(track);
+    });
+    await until('a row', async () => (await rows(page)).length === 1);
+    const began = Date.now();
+    await until('some fixes', () => Date.now() - began > 8000);
+    await page.click('.row');
+    await follows(page, 'D1');
+    const max = async () => Number(/max (\d+) km/.exec(await page.text('pace-max'))?.[1]);
+    await until('a track', () => asked > 0);
+    const loaded = await page.value('performance.now()');
+    await page.until(`performance.now() > ${loaded + 2200}`);
+    assert.ok(await max() > 30 && await max() < 60, `${await max()} km/h`);
+    const before = asked;
+    await own.kill('SIGKILL');
+    await own.start();
+    await until('the track again', () => asked > before, 30);
+    await close(page, /WebSocket connection|net::ERR_CONNECTION|Failed to load resource/);
+  });
 
 test('kill -9 and back; a driver that is gone stays, as offline', { skip, timeout: 90_000 }, async () => {
   const page = await open('/');
@@ -501,6 +571,7 @@ test('kill -9 and back; a driver that is gone stays, as offline', { skip, timeou
   await live(page);
   await hub.kill();
   await until('its words', async () => /^reconnecting in \d+ s$/.test(await page.text('state')));
+  await until('no figures', async () => /Fixes in\s+–[^]*hub silent\s+–\/s/.test(await page.text('tiles')));
   await page.screenshot('gone');
   await hub.start();
   const back = Date.now();

@@ -2,14 +2,13 @@
 // hub.js alone. Three files would be 1.4 KB more.
 
 import { Hub, Marker, Markers } from './hub.js';
-import { LiveMap, disc, xOf, yOf } from './map.js';
-import { $, Arrows, ago, askAbout, boxOf, clock, count, decode, drawLine, element, figure, followRelease, hubURL,
-  isOver, isPhone, mapKeys, moves, outlines, reducedMotion, say, setText, sheet, showEta, showSteps, statuses, takeToken,
-  targetOf, theme } from './page.js';
+import { $, Arrows, LiveMap, ago, askAbout, boxOf, clock, controls, count, decode, disc, drawLine, element, figure,
+  followRelease, hubURL, isOver, isPhone, moves, outlines, reducedMotion, say, setText, sheet, showEta, showSteps,
+  statuses, takeToken, targetOf, xOf, yOf } from './map.js';
 
-const fencesMs = 15_000, unseenSeconds = 60, tokenKey = 'token', most = 5000;
 const layerNames = { track: 'Track', raw: 'Raw fixes', accuracy: 'Accuracy', fences: 'Fences', cells: 'Cells',
   labels: 'Labels' };
+const fencesMs = 15_000, unseenSeconds = 60, tokenKey = 'token', most = 5000;
 
 // MARK: What the parts share
 
@@ -75,17 +74,22 @@ const kinds = Object.keys(statuses);
 
 const kindOf = driver => driver.online === false ? 'offline' : driver.status;
 const sumOf = cells => {
-  const sum = Object.fromEntries(kinds.map(kind => [kind, 0]));
-  for (const cell of cells.values()) for (const kind of kinds) sum[kind] += cell[kind] ?? 0;
-  return { ...sum, all: kinds.reduce((total, kind) => total + sum[kind], 0) };
+  const sum = { all: 0 };
+  for (const kind of kinds) {
+    sum[kind] = 0;
+    for (const cell of cells.values()) sum[kind] += cell[kind];
+    sum.all += sum[kind];
+  }
+  return sum;
 };
 
 const circle = radius => `M${radius} 0a${radius} ${radius} 0 1 0 0 .01z`;
 /** An arrow beside words, as it is on the map. */
-function turn(svg, kind, heading = 0) {
-  const path = outlines[kind]?.map(ring => `M${ring.map(([x, y]) => [9 * x, -9 * y])}z`).join('');
-  svg.firstElementChild.setAttribute('d', path ? path + (kind === 'on_trip' ? circle(2) : '') : circle(6) + circle(3));
-  svg.style.transform = `rotate(${kind === 'offline' ? 0 : Math.round(heading)}deg)`;
+function turn(svg, kind, heading) {
+  const rings = heading >= 0 && outlines[kind], dot = kind === 'on_trip' ? circle(2) : '';
+  svg.firstElementChild.setAttribute('d', rings
+    ? rings.map(ring => `M${ring.map(([x, y]) => [9 * x, -9 * y])}z`).join('') + dot : circle(6) + circle(3));
+  Object.assign(svg.style, { color: `var(--${kind})`, transform: `rotate(${rings ? Math.round(heading) : 0}deg)` });
 }
 /** How fresh what is drawn is: 0, 1 faded, 2 grey; `isGone`: there is no connection. */
 const toneOf = (age, isGone) => isGone || age > greyAge ? 2 : age > fadedAge ? 1 : 0;
@@ -199,7 +203,7 @@ class Fleet {
       const figure = element('b', { textContent: '–' });
       const svg = $('badge').cloneNode(true);
       svg.id = '';
-      turn(svg, kind);
+      turn(svg, kind, 0);
       const chip = element('button', { type: 'button', className: kind, ariaPressed: false }, svg, statuses[kind],
         figure);
       chip.onclick = () => {
@@ -312,10 +316,10 @@ class Fleet {
     const { node } = row;
     node.dataset.index = index;
     Object.assign(node, { id: `row-${index}`, ariaSelected: driver.driverId === this.followed,
-      ariaSetSize: this.#ids.length, ariaPosInSet: index + 1, className: `row ${kind} ${
+      ariaSetSize: this.#ids.length, ariaPosInSet: index + 1, className: `row ${
         index === this.#active ? 'active' : ''} ${isStopped ? 'stopped' : ''} ${age > greyAge ? 'old' : ''}` });
     node.style.transform = `translateY(${index * rowHeight}px)`;
-    turn(row.svg, driver.heading >= 0 ? kind : 'offline', driver.heading);
+    turn(row.svg, kind, driver.heading);
     setText(row.name, driver.driverId);
     setText(row.what, kind === 'on_trip' && trip ? moves[trip.status] : statuses[kind] ?? kind);
     setText(row.speed, isStopped ? kind === 'offline' ? '' : 'stopped' : `${Math.round(driver.speed * 3.6)} km/h`);
@@ -427,14 +431,6 @@ class Fleet {
     });
     return best;
   }
-
-  /** A box around all there are: [west, south, east, north]. */
-  async bounds() {
-    const places = (await all('find', 'drivers', { limit: 1000 })).filter(({ latitude }) => latitude !== undefined);
-    const edge = (pick, axis) => pick(...places.map(place => place[axis]));
-    return places.length && [edge(Math.min, 'longitude'), edge(Math.min, 'latitude'), edge(Math.max, 'longitude'),
-      edge(Math.max, 'latitude')];
-  }
 }
 
 // MARK: - The followed driver
@@ -478,9 +474,9 @@ class Follow {
 
   recentre() {
     this.camera = true;
+    this.#changed();
     const { x, y, zoom } = map;
     this.#flight = { x, y, zoom, since: performance.now(), to: Math.max(zoom, closeZoom) };
-    this.#changed();
   }
 
   /** The camera goes along no more. */
@@ -502,22 +498,14 @@ class Follow {
     return true;
   }
 
-  /** Its feed; raw fixes are asked for only while they are shown. */
   #listen() {
-    const { id } = this, before = this.#driverFeed;
-    this.#driverFeed = hub.driver(id, { raw: layers.raw });
-    this.#driverFeed.on('position', position => this.#place(position));
-    this.#driverFeed.on('raw', fix => {
+    const { id } = this, feed = this.#driverFeed = hub.driver(id, { raw: true });
+    feed.on('position', position => this.#place(position));
+    feed.on('raw', fix => {
       this.#raw.push(fix);
       if (this.#raw.length > keptFixes) this.#raw.shift();
     });
-    this.#driverFeed.on('lost', () => this.#load());
-    this.#driverFeed.on('ended', reason => reason !== 'asked' && say(`${id}: ${reason}`));
-    before?.close();
-  }
-  rawChanged() {
-    this.#raw = [];
-    this.#listen();
+    feed.on('ended', reason => reason !== 'asked' && say(`${id}: ${reason}`));
   }
 
   // MARK: What comes
@@ -550,7 +538,7 @@ class Follow {
     feed.on('snapshot', ({ trip, eta }) => {
       if (trip) take(trip);
       if (eta) this.#eta = eta;
-      this.#load();
+      this.load();
       // Its ends and route are said where it is asked for.
       hub.getTrip(tripId).then(whole => feed === this.#tripFeed && take(whole), () => {});
     });
@@ -559,8 +547,8 @@ class Follow {
     feed.on('ended', () => feed === this.#tripFeed && this.#forgetTrip());
   }
 
-  /** The track so far, from the hub. */
-  async #load() {
+  /** The track so far, from the hub, for which positions are state: it does not send again what a break left out. */
+  async load() {
     const { id } = this, tripId = this.#tripId;
     const past = tripId ? await hub.track(tripId).then(placesOf, () => []) : [], last = past.at(-1)?.[2] ?? 0;
     if (id !== this.id || tripId !== this.#tripId) return;
@@ -589,7 +577,6 @@ class Follow {
     const age = (now - position.timestamp) / 1000;
     setText('name', this.id);
     setText('what', [statuses[kind] ?? kind, this.#tripId, driver.vehicleType].filter(Boolean).join(' · '));
-    $('badge').setAttribute('class', kind);
     turn($('badge'), kind, position.heading);
     $('trip').hidden = isOver(trip);
     $('eta').hidden = !this.#eta || isOver(trip);
@@ -617,10 +604,15 @@ class Follow {
 
   #drawPace(now) {
     const values = [];
-    this.#track.slice(-2 * paceSeconds).forEach(([latitude, longitude, time, known], index, places) => {
-      const at = paceSeconds - 1 - Math.floor((now - time) / 1000), before = places[index - 1];
-      const speed = known ?? (before && metersBetween(before, [latitude, longitude]) / (time - before[2]) * 1000);
-      if (at >= 0) values[Math.min(at, paceSeconds - 1)] = speed * 3.6;
+    // The hub's track has places alone: of five steps the middle one, for one place may be off.
+    const steps = this.#track.slice(-2 * paceSeconds).map((place, index, places) => {
+      const before = places[index - 1] ?? place;
+      return [place[2], place[3], metersBetween(before, place) / (place[2] - before[2]) * 1000];
+    });
+    steps.forEach(([time, known], index) => {
+      const at = paceSeconds - 1 - Math.floor((now - time) / 1000);
+      const near = steps.slice(Math.max(0, index - 2), index + 3).map(step => step[2]).sort((a, b) => a - b);
+      if (at >= 0) values[Math.min(at, paceSeconds - 1)] = (known ?? near[near.length >> 1]) * 3.6;
     });
     // Between two fixes the speed is that of the one before.
     for (let at = 1; at < values.length; at++) values[at] ??= values[at - 1];
@@ -724,6 +716,11 @@ const sum = counts => Object.values(counts ?? {}).reduce((total, value) => total
 const percent = (s, before) => (s.cpuSeconds - before.cpuSeconds) / (s.timestamp - before.timestamp) * 1e5;
 const ms = seconds => Number.isFinite(seconds) ? seconds * 1000 : NaN;
 
+/** What is wrong with a hub in a second, if anything is; errors of its clients' making are no fault of its own. */
+const illness = ({ drops, errors, journalLag, p99 }) => errors.storage_full ? 'hub full'
+  : errors.internal ? 'hub faulty' : sum(drops) || journalLag > 1 || p99 > 0.5 ? 'hub strained' : '';
+const illSeconds = 10, silentMs = 4000;
+
 /** Name, unit, colour, the value of a second, what it means, what stands beside. */
 const readings = [
   ['Fixes in', '/s', 'available', s => s.fixes, 'Positions that drivers sent.'],
@@ -733,15 +730,15 @@ const readings = [
   ['Sessions', '', 'background', s => sum(s.sessions), 'Who is connected now'],
   ['Memory', 'MB', 'background', s => s.residentBytes / 1e6, 'Of the hub; 100 % CPU is one core.',
     (s, before) => before ? `CPU ${figure(percent(s, before))} %` : ''],
-  ['Drops and errors', '/s', 'raw', s => sum(s.drops) + sum(s.errors), 'In ten minutes',
-    s => sum(s.drops) || s.p99 > 0.5 ? 'hub strained' : 'hub well'],
+  ['Drops, errors', '/s', 'raw', s => sum(s.drops) + sum(s.errors), 'In ten minutes',
+    (s, before, health) => health],
 ];
 const each = counts => Object.entries(counts).map(([name, value]) => `${count(value)} ${name.replaceAll('_', ' ')}`)
   .join(', ') || 'none';
 /** Sessions by role, drops and errors by reason. */
 const details = {
   Sessions: (faults, last) => `: ${each(last?.sessions ?? {})}.`,
-  'Drops and errors'(faults) {
+  'Drops, errors'(faults) {
     const all = {};
     for (const second of faults) for (const name in second) all[name] = (all[name] ?? 0) + second[name];
     return `: ${each(all)}.`;
@@ -750,7 +747,7 @@ const details = {
 
 class Tiles {
   /** By reading and second; by second. */
-  #values = readings.map(() => []); #faults = []; #last; #before; #nodes; #open = -1;
+  #values = readings.map(() => []); #faults = []; #ills = []; #last; #before; #nodes; #open = -1;
 
   constructor() {
     this.#nodes = readings.map(([name, unit, , , meaning], index) => {
@@ -771,13 +768,13 @@ class Tiles {
   }
   #take(seconds) {
     [this.#before, this.#last] = [this.#last, ...seconds].slice(-2);
+    this.#ills = [...this.#ills, ...seconds.map(illness)].slice(-illSeconds);
     for (const second of seconds) {
       readings.forEach(([, , , of], index) => this.#values[index].push(of(second)));
       const faults = { ...second.drops, ...second.errors };
       this.#faults.push(sum(faults) ? faults : null);
       if (this.#faults.length > room) for (const list of [...this.#values, this.#faults]) list.shift();
     }
-    if (!document.hidden) this.draw();
   }
 
   /** Whether one was open. */
@@ -795,18 +792,22 @@ class Tiles {
   }
 
   draw() {
-    const last = this.#last, before = this.#before, span = Math.max(60, this.#faults.length);
+    const before = this.#before, span = Math.max(60, this.#faults.length);
+    const isSilent = hub.state.is !== 'live' || !(hub.now() - this.#last?.timestamp < silentMs);
+    const last = isSilent ? undefined : this.#last, ill = isSilent ? 'hub silent' : this.#ills.findLast(Boolean);
+    $('tiles').classList.toggle('ill', !!ill);
     readings.forEach(([name, unit, color, valueOf, meaning, besideOf], index) => {
       const { value, beside, line } = this.#nodes[index];
       const text = last ? figure(valueOf(last)) : '–';
       setText(value, text);
-      if (last && besideOf) setText(beside, besideOf(last, before));
+      if (besideOf) setText(beside, besideOf(last ?? {}, before, ill ?? 'hub well'));
       const values = this.#values[index], ink = map.colors[color];
-      drawLine(line, values, span, ink, { top: 10 });
+      drawLine(line, values, span, ink, 10);
       if (index !== this.#open) return;
       const [low, high] = drawLine($('chart-line'), values, span, ink);
       setText('chart-value', `${text} ${unit}`);
       setText('chart-title', name);
+      setText('chart-since', ago(span));
       setText('chart-meaning', meaning + (details[name]?.(this.#faults, last) ?? ''));
       setText('chart-range', `${count(values.length)} s: ${figure(low)} to ${figure(high)} ${unit}`);
     });
@@ -845,15 +846,14 @@ function showScale() {
 
 function cover() {
   const card = $('follow').hidden ? $('fleet') : $('follow');
-  map.cover = isPhone() ? { left: 0, right: 0, top: 70, bottom: card.offsetHeight }
-    : { left: 310, right: $('follow').hidden ? 50 : 336, top: 0, bottom: 112 };
-  isDirty = true;
+  map.beside(isPhone() ? { left: 0, right: 0, top: 70, bottom: card.offsetHeight }
+    : { left: 310, right: $('follow').hidden ? 50 : 336, top: 0, bottom: 112 });
 }
 
 async function showAll() {
-  const box = await fleet.bounds().catch(() => 0) || about.map?.box;
+  const drivers = await all('find', 'drivers', { limit: 1000 }).catch(() => []);
   follow.letGo();
-  if (box) map.fit(box);
+  map.fit(drivers.filter(({ latitude }) => latitude !== undefined), about.map?.box);
 }
 
 function pick(id, seen) {
@@ -867,7 +867,6 @@ for (const name in layers) {
   const input = element('input', { type: 'checkbox', role: 'switch', id: name, checked: layers[name] });
   input.onchange = () => {
     layers[name] = input.checked;
-    if (name === 'raw') follow.rawChanged();
     isDirty = true;
   };
   $('switches').append(element('label', { className: `switch ${name}` }, layerNames[name], input));
@@ -916,8 +915,8 @@ function drawFences() {
 
 function showState() {
   const { is, retryAt, reason } = hub.state, left = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
-  const words = { waiting: `reconnecting in ${left} s`, closed: 'token refused' };
-  setText('state', !$('token').hidden && is !== 'live' ? 'no token' : words[is] ?? is);
+  setText('state', !$('token').hidden && is !== 'live' ? 'no good token'
+    : is === 'waiting' ? `reconnecting in ${left} s` : is);
   $('pill').className = `pill ${is}`;
   $('pill').title = reason?.message ?? '';
 }
@@ -925,6 +924,7 @@ hub.on('state', ({ is, reason }) => {
   if (is === 'waiting' && reason?.code === 1001) say('The hub is stopping.');
   if (is === 'live') {
     followRelease(about);
+    follow.load();
     $('token').hidden = true;
     loadedFences = -Infinity;
     loadFences();
@@ -934,7 +934,10 @@ hub.on('state', ({ is, reason }) => {
   showState();
 });
 hub.on('error', ({ code, message }) => {
-  say(code === 'forbidden' ? 'This token is not one of a control room.' : message);
+  if (code !== 'forbidden' || isDev) return say(message);
+  hub.close();
+  given = () => location.reload();         // what was refused is not asked for again
+  askToken('This token is not one of a control room.');
 });
 
 // MARK: Drawing
@@ -958,6 +961,7 @@ function tick() {
   if (unseen) return unseen === unseenSeconds && fleet.rest();
   fleet.tick(hub.now());
   follow.card();
+  tiles.draw();
   showState();
   loadFences();
   isDirty = true;
@@ -965,7 +969,7 @@ function tick() {
 
 // MARK: Keys
 
-const keys = { ...mapKeys(map), 0: showAll, d: theme(map), '/': () => $('query').focus() };
+const keys = { ...controls(map, showAll), '/': () => $('query').focus() };
 for (const [key, name] of [['f', 'fences'], ['c', 'cells'], ['l', 'labels']]) keys[key] = () => $(name).click();
 onkeydown = event => {
   const { key, target, ctrlKey, metaKey, altKey } = event, query = $('query');
@@ -984,9 +988,6 @@ onkeydown = event => {
 };
 
 setText('attribution', about.map?.attribution ?? '');
-$('in').onclick = () => map.zoomBy(1);
-$('out').onclick = () => map.zoomBy(-1);
-$('all').onclick = showAll;
 $('recentre').onclick = () => follow.recentre();
 $('end').onclick = () => follow.end();
 sheet($('fleet'), $('grip'), [0.14, 0.46, 0.86], cover);
@@ -994,7 +995,7 @@ sheet($('follow'), $('follow-grip'), [0.24, 0.56, 0.92], cover);
 onresize = cover;
 cover();
 map.load(about.map);
-if (about.map?.box) map.fit(about.map.box); else hub.find({ limit: 1 }).then(showAll, () => {});
+if (about.map?.box) map.fit([], about.map.box); else hub.find({ limit: 1 }).then(showAll, () => {});
 hub.connect();
 setInterval(tick, 1000);
 draw();

@@ -2,9 +2,8 @@
 // token is for; after that it shows nothing. The token is kept for this trip, so that a bookmark works until then.
 
 import { Hub, Marker, claimsOf } from './hub.js';
-import { LiveMap } from './map.js';
-import { $, Arrows, ago, askAbout, clock, decode, followRelease, hubURL, isOver, isPhone, mapKeys, moves, reducedMotion,
-  setText, showEta, showSteps, takeToken, targetOf, theme } from './page.js';
+import { $, Arrows, LiveMap, ago, askAbout, clock, controls, decode, followRelease, hubURL, isOver, isPhone, moves,
+  reducedMotion, setText, showEta, showSteps, takeToken, targetOf } from './map.js';
 
 const tripId = decodeURIComponent(location.pathname.split('/').filter(Boolean).at(-1)), tokenKey = `trip ${tripId}`;
 const token = takeToken(localStorage, tokenKey), marker = new Marker(), arrows = new Arrows();
@@ -20,10 +19,8 @@ map.moved = byHand => {
 function showAll() {
   map.cover = { left: 0, right: isPhone() ? 0 : 50, top: 30, bottom: $('ride').offsetHeight + 20 };
   const places = [position, targetOf(trip) ?? trip?.dropoff].filter(Boolean);
-  if (!places.length) return;
-  const east = places.map(({ longitude }) => longitude), north = places.map(({ latitude }) => latitude);
-  map.fit([Math.min(...east), Math.min(...north), Math.max(...east), Math.max(...north)]);
-  isByHand = false;
+  map.fit(places);
+  isByHand &&= !places.length;
 }
 
 function over(title, why) {
@@ -120,11 +117,8 @@ function draw() {
   arrows.draw(page, colors, 18, [1, 0.6, 1]);
 }
 
-const keys = { ...mapKeys(map), 0: showAll, d: theme(map) };
+const keys = controls(map, showAll);
 onkeydown = ({ key, ctrlKey, metaKey, altKey }) => ctrlKey || metaKey || altKey || keys[key.toLowerCase()]?.();
-$('in').onclick = () => map.zoomBy(1);
-$('out').onclick = () => map.zoomBy(-1);
-$('all').onclick = showAll;
 onresize = () => isByHand || showAll();
 
 if (!token) over('This link does not work', 'It has no token: open the link as you got it.');
@@ -133,5 +127,5 @@ setInterval(tick, 1000);
 draw();
 about = await askAbout();
 setText('attribution', about.map?.attribution ?? '');
-if (about.map?.box && !position && !trip) map.fit(about.map.box);
+if (about.map?.box && !position && !trip) map.fit([], about.map.box);
 map.load(about.map);
