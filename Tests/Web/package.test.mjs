@@ -1,6 +1,9 @@
 // What is served and installed: one size, names that agree, code that needs nothing else.
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import * as library from '../../Sources/Pages/web/hub.js';
@@ -22,6 +25,27 @@ test('what package.json names is there, and is what the module exports', () => {
   for (const file of [...files, exports['.'].types, exports['.'].default]) assert.ok(text(file));
   const declared = [...text('web/hub.d.ts').matchAll(/^export class (\w+)/gm)].map(([, name]) => name);
   for (const name of declared) assert.equal(typeof library[name], 'function', name);
+});
+
+const npm = spawnSync('npm', ['--version']).status === 0;
+test('npm install of the folder gives what can be imported by its name', { skip: !npm && 'there is no npm' }, t => {
+  const there = mkdtempSync(join(tmpdir(), 'npm-'));
+  t.after(() => rmSync(there, { recursive: true, force: true }));
+  const run = (...words) => {
+    const { status, stdout, stderr } = spawnSync(words[0], words.slice(1), { cwd: there, encoding: 'utf8' });
+    assert.equal(status, 0, stderr);
+    return stdout.trim();
+  };
+  run('npm', 'install', '--offline', '--no-audit', '--no-fund', '--install-links', folder.pathname);
+  // The codec and the questions over HTTP are loaded from beside it.
+  const code = `import { Hub, HubError } from 'location-hub-client';
+    class Mute { close() {} }
+    const hub = new Hub('ws://127.0.0.1:1', { WebSocket: Mute, codec: 'binary', dev: { role: 'ops', id: 'a' } });
+    hub.connect();
+    const error = await hub.find().catch(error => error);
+    console.log(error instanceof HubError && error.code, hub.state.is);
+    process.exit();`;
+  assert.equal(run('node', '--input-type=module', '-e', code), 'unreachable connecting');
 });
 
 test('each method and member that hub.d.ts has is there, and none besides', () => {

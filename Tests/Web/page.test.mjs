@@ -216,6 +216,43 @@ test('following: the camera goes along until a pan, and comes back', options, as
   await close(page);
 });
 
+test('who sends nothing any more is faded, and grey as last seen', options, async t => {
+  const own = await startHub('--dev-auth'), silent = [];
+  const fresh = new Driver(own, 'a-fresh', { isMoving: false });
+  for (const [index, [id, age]] of [['b-faded', 20], ['c-grey', 70]].entries()) {
+    const phone = new Hub(own.url, { dev: { role: 'driver', id }, WebSocket: WebSocketByNet }).connect();
+    phone.send({ ...home, longitude: home.longitude + east(300 * (index + 1)), timestamp: Date.now() - age * 1000,
+      accuracy: 5, heading: 0, speed: 0 });
+    silent.push(phone);
+  }
+  t.after(async () => {
+    await Promise.all([fresh.stop(), ...silent.map(phone => phone.close())]);
+    await own.remove();
+  });
+  const page = await browser.open(`${own.http}/`);
+  await until('drivers', async () => (await rows(page)).length === 3);
+  assert.match(await row(page, 'b-faded'), /stopped 2\d s ago$/);
+  assert.match(await row(page, 'c-grey'), /stopped last seen [78]\d s ago$/);
+  // Colour and strength where the arrow is, above its label.
+  const inks = await until('arrows', () => page.value(`(() => {
+    const places = ['a-fresh', 'b-faded', 'c-grey'].map(id => written.get(id)?.at(-1));
+    if (!places.every(Boolean)) return;
+    const canvas = document.getElementById('moving'), copy = document.createElement('canvas');
+    Object.assign(copy, { width: canvas.width, height: canvas.height });
+    const ink = copy.getContext('2d', { willReadFrequently: true });
+    ink.drawImage(canvas, 0, 0);
+    return places.map(([, x, y]) => [...ink.getImageData(x, y - 27, 1, 1).data]);
+  })()`));
+  const edge = [0x0a, 0x0e, 0x13], green = [0x31, 0xd0, 0xa3], offline = [0x6d, 0x7a, 0x87];
+  [[green, 1], [green, 0.5], [offline, 0.75]].forEach(([color, strength], index) => {
+    const below = strength * (1 - strength), all = strength + below;   // it lies on an edge of the same strength
+    const expected = [...color.map((part, at) => (part * strength + edge[at] * below) / all), 255 * all];
+    assert.ok(expected.every((part, at) => Math.abs(part - inks[index][at]) < 4), `${expected}: ${inks[index]}`);
+  });
+  await page.screenshot('stale');
+  await close(page);
+});
+
 test('search by driver and by trip, and the chips as a filter', options, async () => {
   const page = await open('/');
   await until('drivers', async () => (await rows(page)).length === 5);

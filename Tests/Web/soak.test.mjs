@@ -1,5 +1,6 @@
 // A page that is open over 300 drivers for two minutes, or for SOAK seconds, and beside it one that is hidden
-// meanwhile.
+// meanwhile. With SOAK it is alone on its machine, and is held to the specification's times; beside other tests it is
+// held to what cannot be missed there by chance.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { test } from 'node:test';
@@ -10,6 +11,8 @@ import { WebSocketByNet } from './support/websocket.mjs';
 
 const seconds = Number(process.env.SOAK ?? 120), drivers = Number(process.env.DRIVERS ?? 300);
 const skip = noBrowser || (binary ? false : 'there is no locationhub: set HUB_BINARY, or build it (make release)');
+const [firstMs, leastRate, mostScript] = !process.env.SOAK ? [6000, 5, 8]
+  : drivers > 300 ? [6000, 10, 8] : [1500, 25, 4];
 const sleep = time => new Promise(resolve => { setTimeout(resolve, time * 1000); });
 
 /** Bytes an hour by which a heap grows: the slope of the line with the least squares through [seconds, bytes]. */
@@ -39,7 +42,7 @@ test(`${drivers} drivers for ${seconds} s: first arrows, frames, scripts, heap, 
     const page = await browser.open(`${hub.http}/`);
     const rows = tab => tab.value(`document.querySelectorAll('.row').length`);
     const first = await until('arrows', async () => await rows(page) > 0 && Date.now() - page.began);
-    assert.ok(first < 6000, `${first} ms to the first arrows`);
+    assert.ok(first < firstMs, `${first} ms to the first arrows`);
     const hidden = await browser.open(`${hub.http}/`);
     await until('rows', async () => await rows(hidden) > 0);
     await hidden.hide(true);
@@ -52,8 +55,8 @@ test(`${drivers} drivers for ${seconds} s: first arrows, frames, scripts, heap, 
     const { script } = await page.measures(), drawn = await page.value('frameCount') - frames;
     const each = (script - begin.script) / drawn * 1000, rate = drawn / (Date.now() - began) * 1000;
     t.diagnostic(`first arrows ${first} ms, ${rate.toFixed(1)} frames/s, ${each.toFixed(1)} ms of scripts each`);
-    assert.ok(rate >= 5, `${rate} frames a second`);
-    assert.ok(each <= 8, `${each} ms of scripts a frame`);
+    assert.ok(rate >= leastRate, `${rate} frames a second`);
+    assert.ok(each <= mostScript, `${each} ms of scripts a frame`);
 
     const samples = [], shown = page.received, unseen = hidden.received;
     for (const end = Date.now() + seconds * 1000; Date.now() < end;) {
