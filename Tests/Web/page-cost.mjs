@@ -1,9 +1,9 @@
 // What open pages cost a hub, and whether others notice them; by hand, on a calm machine:
 //   node Tests/Web/page-cost.mjs idle [drivers]     one page in a browser: the hub's CPU and bytes, without and with it
 //   node Tests/Web/page-cost.mjs many [pages]     a trip's positions by hub-loadtest (LOADTEST), without and with them
-// Windows without and with are taken in turn, either first in every other round, and medians printed. HUB_BINARY, or what
-// was built last, is the hub. Fails where a bound of the specification is passed: the CPU of an idle page, the bytes for
-// one at 2,000 drivers, and the delay of others by 200 pages.
+// Windows without and with are taken in turn, either first in every other round, and medians printed. HUB_BINARY, or
+// what was built last, is the hub. Fails where a bound of the specification is passed: the CPU of an idle page, the
+// bytes for one at 2,000 drivers, and the delay of others by 200 pages.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
