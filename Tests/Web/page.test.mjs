@@ -157,6 +157,9 @@ test('the fleet: list, counts, figures, states; drivers of each status', options
   });
   assert.match(figures[6], /Drops, errors\s+hub well/);
   await page.until(`[...written.keys()].some(text => /^<img src=x onerror=alert.1.>: \\d+ inside$/.test(text))`);
+  const [, x, y] = await page.value(`[...written].find(([text]) => text.startsWith('<img'))[1].at(-1)`);
+  await page.press(x + 60, y + 60);
+  await until('who is inside', async () => (await page.text('toast')).startsWith(`${hostile}: taxi-1, taxi-2`));
   assert.equal(await page.value('document.querySelectorAll("img").length'), 0);
   await page.click('.tile:nth-child(4)');
   assert.match(await page.text('chart'), /Latency p99/);
@@ -475,6 +478,7 @@ test('the rider\'s page: to the end of the trip; another trip; expired', options
   assert.match(await page.text('ride'), /Position (now|\d+ s ago)/);
   assert.equal(await page.value('location.href'), `${own.http}/track/R1`);
   assert.ok(!(await page.value('document.body.innerText')).includes('D1'), 'no driver\'s id');
+  assert.match(await page.text('scale'), /^\d+ k?m$/);
   await page.screenshot('rider');
   await page.go(`${own.http}/track/R1`);
   await until('the same from a bookmark', async () => /to dropoff/.test(await page.text('eta')));

@@ -419,6 +419,16 @@ class Fleet {
     }
   }
 
+  /** The ids of those who are drawn within a path. */
+  inside(path) {
+    const ids = [];
+    this.#markers.each(hub.now(), (id, latitude, longitude) => {
+      map.project(latitude, longitude);
+      if (isIn(path, map.px, map.py)) ids.push(id);
+    });
+    return ids.sort().slice(0, labelled).join(', ');
+  }
+
   /** The driver nearest to a pixel. */
   at(px, py) {
     let best, least = 20;
@@ -831,18 +841,12 @@ map.moved = byHand => {
   isDirty = true;
   if (byHand) follow.letGo();
   fleet.look();
-  showScale();
+  map.showScale();
 };
 map.picked = (px, py) => {
-  const id = fleet.at(px, py);
-  if (id !== undefined) pick(id);
+  const id = fleet.at(px, py), fence = shownFences.find(({ path }) => isIn(path, px, py));
+  if (id !== undefined) pick(id); else if (fence) say(`${fence.name}: ${fleet.inside(fence.path) || 'none in view'}`);
 };
-
-function showScale() {
-  const [width, text] = map.scaleBar();
-  $('scale').style.width = `${Math.round(width)}px`;
-  setText('scale', text);
-}
 
 function cover() {
   const card = $('follow').hidden ? $('fleet') : $('follow');
@@ -886,13 +890,17 @@ function outlined(fence) {
   const { type, coordinates = [] } = fence.polygon?.geometry ?? fence.polygon ?? {}, { route } = fence.corridor ?? {};
   const rings = [coordinates].flat(type === 'MultiPolygon' ? 2 : 1)
     .map(ring => ring.map(([longitude, latitude]) => [latitude, longitude]));
-  return { ...fence, rings, way: typeof route === 'string' ? decode(route) : route };
+  return { ...fence, name: fence.title ?? fence.fenceId, rings, way: typeof route === 'string' ? decode(route) : route };
 }
+
+const probe = element('canvas').getContext('2d');
+const isIn = (path, px, py) => path && probe.isPointInPath(path, px, py, 'evenodd');
 
 /** Gives what is written above all. */
 function drawFences() {
   const { fence: color } = map.colors;
-  return shownFences.map(({ circle, corridor, rings, way, title, fenceId, inside }) => {
+  return shownFences.map(fence => {
+    const { circle, corridor, rings, way, inside } = fence;
     let top = [0, Infinity], path = new Path2D();
     const lift = y => { if (y < top[1]) top = [map.px, y]; };
     if (circle) {
@@ -907,7 +915,8 @@ function drawFences() {
       map.fill(path, color, 0.13, 'evenodd');
       map.stroke(path, color, 1.4, 0.9, [5, 4]);
     }
-    return [`${title ?? fenceId}: ${inside ?? '–'} inside`, top[0], top[1] - 13];
+    fence.path = !way && path;
+    return [`${fence.name}: ${inside ?? '–'} inside`, top[0], top[1] - 13];
   });
 }
 

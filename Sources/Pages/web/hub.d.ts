@@ -132,6 +132,8 @@ export interface TripUpdate {
   status: TripStatus;
   previousStatus?: TripStatus;
   driverId?: string;
+  /** On `trips`; for ops. */
+  riderId?: string;
   timestamp: number;
   location?: Place;
   pickup?: Place;

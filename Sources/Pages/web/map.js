@@ -383,12 +383,12 @@ export class LiveMap {
     page.fillText(text, px, py + 0.5);
   }
 
-  /** How long the scale's bar is (px), and what it says. */
-  scaleBar() {
+  showScale() {
     const pixels = this.pixels(latitudeOf(this.y));
     let meters = 10 ** Math.floor(Math.log10(90 / pixels));
     meters *= [5, 2, 1].find(factor => factor * meters * pixels <= 90) ?? 1;
-    return [meters * pixels, meters < 1000 ? `${meters} m` : `${meters / 1000} km`];
+    $('scale').style.width = `${Math.round(meters * pixels)}px`;
+    setText('scale', meters < 1000 ? `${meters} m` : `${meters / 1000} km`);
   }
 }
 

@@ -12,6 +12,7 @@ let trip, eta, route, position, about = {}, isByHand = false, isDirty = true, ca
 const map = new LiveMap();
 map.moved = byHand => {
   isByHand ||= byHand;
+  map.showScale();
   isDirty = true;
 };
 
