@@ -16,6 +16,8 @@ enum BridgeAction: Equatable {
   case binary([UInt8])
   /// Close with this code.
   case close(UInt16)
+  /// No hub takes such a request: act as if this one had refused it with HTTP 431.
+  case refuse
 }
 
 /// One connection. Not thread-safe.
@@ -24,9 +26,6 @@ final class MessageBridge {
   private var parser = RequestParser()
   private var request: RequestHead?
   private var frames = FrameReader(role: .server)
-  private let limits: FrameLimits
-
-  init(limits: FrameLimits) { self.limits = limits }
 
   // MARK: From the session
 
@@ -40,7 +39,7 @@ final class MessageBridge {
     do throws(FrameError) {
       try unsafe copy.withMutableBytes { (bytes) throws(FrameError) in
         var offset = 0
-        while let event = try unsafe frames.next(in: bytes, at: &offset, limits: limits) {
+        while let event = try unsafe frames.next(in: bytes, at: &offset, limits: MessageBridge.frameLimits) {
           switch event {
           case .message(.text, let payload, isCompressed: _):
             unsafe actions.append(.text(String(decoding: payload, as: UTF8.self)))
@@ -60,13 +59,16 @@ final class MessageBridge {
   private func readRequest(_ bytes: borrowing ByteBuffer) -> BridgeAction? {
     unsafe bytes.withBytes { unsafe input.append($0) }
     do throws(HTTPError) {
-      let parsed = try unsafe input.withBytes { (bytes) throws(HTTPError) in try unsafe parser.parse(bytes) }
+      let parsed = try unsafe input.withBytes { (bytes) throws(HTTPError) in
+        try unsafe parser.parse(bytes, limits: MessageBridge.headLimits)
+      }
       guard case .request(let head, consumed: _) = parsed else { return nil }
       request = head
       let subprotocols = head.fields.elements("sec-websocket-protocol").map { String(decoding: $0, as: UTF8.self) }
       return .open(subprotocols: subprotocols, authorization: head.fields.string("authorization"))
     } catch {
-      preconditionFailure("our own session writes a request as RFC 9112 has it: \(error)")
+      // Its token, or its URL, is too long.
+      return .refuse
     }
   }
 

@@ -10,7 +10,6 @@
   import HubBytes
   import HubClientCore
   import HubMessages
-  import HubWebSocket
 
   #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -58,6 +57,10 @@
       }
       return true
     }
+
+    /// A queue of the system has no limit: what fits, `submit` takes as well.
+    @discardableResult
+    func submitRequired(_ work: @escaping Work) -> Bool { submit(work) }
 
     func end() {
       queue.async { [self] in
@@ -117,7 +120,7 @@
       switch step {
       case .none: break
       case .connect:
-        bridge = MessageBridge(limits: FrameLimits(messageBytes: session.configuration.limits.messageBytes))
+        bridge = MessageBridge()
         session.transportConnected(now)
         return settle()
       case .disconnect, .abort: return ended(nil)
@@ -130,6 +133,7 @@
       case .open(let subprotocols, let authorization): open(subprotocols, authorization)
       case .text(let text): send(.string(text))
       case .binary(let bytes): send(.data(Data(bytes)))
+      case .refuse: refused(status: 431, retryAfter: nil)
       case .close(let code): task?.cancel(with: .init(rawValue: Int(code)) ?? .normalClosure, reason: nil)
       }
     }
@@ -189,6 +193,13 @@
       settle()
     }
 
+    private func refused(status: Int, retryAfter: String?) {
+      guard let bridge else { return }
+      received(bridge.refused(status: status, retryAfter: retryAfter))
+      // The session may have seen to it already.
+      if self.bridge === bridge { ended(nil) }
+    }
+
     private func ended(_ failure: TransportFailure?) {
       task?.cancel()
       task = nil
@@ -230,13 +241,10 @@
     }
 
     func urlSession(_ session: URLSession, task ended: URLSessionTask, didCompleteWithError error: (any Error)?) {
-      guard ended === task, let bridge else { return }
+      guard ended === task else { return }
       if let response = ended.response as? HTTPURLResponse, response.statusCode != 101 {
-        received(
-          bridge.refused(
-            status: response.statusCode, retryAfter: response.value(forHTTPHeaderField: "Retry-After")))
-        if ended === task { self.ended(nil) }
-        return
+        return refused(
+          status: response.statusCode, retryAfter: response.value(forHTTPHeaderField: "Retry-After"))
       }
       self.ended((error as? URLError).flatMap(URLSessionRunner.failure))
     }

@@ -21,7 +21,7 @@ import Testing
     let offers = FeedReader<OfferEvent>()
     private let role: HubMessages.Role
     private let codec: Subprotocol
-    private var bridge = MessageBridge(limits: FrameLimits())
+    private var bridge = MessageBridge()
     private let reader = MessageReader()
     private var now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_763_680_000_000))
     /// Messages that the app's side of the client got, and connections that were made.
@@ -58,7 +58,7 @@ import Testing
       case .none: break
       case .connect:
         openings += 1
-        bridge = MessageBridge(limits: FrameLimits())
+        bridge = MessageBridge()
         session.transportConnected(now)
         turn()
         hear(bridge.opened(subprotocol: "\(codec.name)"))

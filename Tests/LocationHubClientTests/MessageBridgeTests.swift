@@ -1,5 +1,6 @@
 // A session over a transport that takes whole messages, as URLSession's does.
 import HubBytes
+import HubGeo
 import HubMessages
 import HubWebSocket
 import Testing
@@ -11,8 +12,8 @@ import Testing
   private let now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_763_680_000_000))
   private let reader = MessageReader()
 
-  private func session(_ codec: Subprotocol = .json) throws -> ClientSession {
-    var configuration = ClientConfiguration(url: try HubURL("wss://hub.example/v1/ws"), token: "abc")
+  private func session(_ codec: Subprotocol = .json, token: String = "abc") throws -> ClientSession {
+    var configuration = ClientConfiguration(url: try HubURL("wss://hub.example/v1/ws"), token: token)
     configuration.seed = 1
     configuration.codec = codec
     let session = ClientSession(configuration)
@@ -48,7 +49,7 @@ import Testing
   @Test("the upgrade, messages both ways and the close cross the bridge")
   func wholeLife() throws {
     let session = try session()
-    let bridge = MessageBridge(limits: FrameLimits())
+    let bridge = MessageBridge()
     #expect(
       flush(session, bridge) == [.open(subprotocols: ["locationhub.v1.json"], authorization: "Bearer abc")])
     #expect(hear(session, bridge.opened(subprotocol: "locationhub.v1.json")).isEmpty)
@@ -75,7 +76,7 @@ import Testing
       (nil, .json(.unixMilliseconds)),
     ] {
       let session = try session(.binary)
-      let bridge = MessageBridge(limits: FrameLimits())
+      let bridge = MessageBridge()
       #expect(
         flush(session, bridge) == [
           .open(subprotocols: ["locationhub.v1.binary", "locationhub.v1.json"], authorization: "Bearer abc")
@@ -89,17 +90,52 @@ import Testing
   func endings() throws {
     for (status, expected) in [(401, Disconnection.Next.ended(.needsToken)), (404, .ended(.refused(status: 404)))] {
       let session = try session()
-      let bridge = MessageBridge(limits: FrameLimits())
+      let bridge = MessageBridge()
       _ = flush(session, bridge)
       _ = hear(session, bridge.refused(status: status, retryAfter: "5"))
       #expect(session.transportEnded(now).next == expected)
     }
     let session = try session()
-    let bridge = MessageBridge(limits: FrameLimits())
+    let bridge = MessageBridge()
     _ = flush(session, bridge)
     _ = hear(session, bridge.opened(subprotocol: "locationhub.v1.json"))
     _ = hear(session, bridge.received(text: MessageBridgeTests.greeting))
     _ = hear(session, bridge.closed(4409))
     #expect(session.transportEnded(now).next == .ended(.replaced))
+  }
+
+  @Test("a token of any length crosses, or is refused as a hub refuses it", arguments: [9000, 60_000, 100_000])
+  func longTokens(bytes: Int) throws {
+    let token = String(repeating: "t", count: bytes)
+    let session = try session(token: token)
+    let bridge = MessageBridge()
+    guard bytes > 65_535 else {
+      #expect(
+        flush(session, bridge) == [
+          .open(subprotocols: ["locationhub.v1.json"], authorization: "Bearer \(token)")
+        ])
+      return
+    }
+    #expect(flush(session, bridge) == [.refuse])
+    _ = hear(session, bridge.refused(status: 431, retryAfter: nil))
+    #expect(session.transportEnded(now).next == .ended(.refused(status: 431)))
+  }
+
+  @Test("a message crosses that is longer than what the app takes of the hub")
+  func longMessages() throws {
+    var configuration = ClientConfiguration(url: try HubURL("wss://hub.example/v1/ws"), token: "abc")
+    configuration.limits.messageBytes = 1000
+    let session = ClientSession(configuration)
+    session.start(now: now)
+    let bridge = MessageBridge()
+    _ = flush(session, bridge)
+    _ = hear(session, bridge.opened(subprotocol: "locationhub.v1.json"))
+    _ = hear(session, bridge.received(text: MessageBridgeTests.greeting))
+    let fix = Fix(
+      coordinate: Coordinate(latitude: 48, longitude: 11)!, timestamp: Timestamp(milliseconds: 1_763_680_000_000),
+      accuracy: 5)
+    session.send(LocationBatch(tripID: nil, fixes: (0..<100).map { _ in .success(fix) }))
+    guard case .text(let text)? = flush(session, bridge).first else { return #expect(Bool(false)) }
+    #expect(text.utf8.count > 5000)
   }
 }
