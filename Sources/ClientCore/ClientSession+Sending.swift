@@ -120,8 +120,13 @@ extension ClientSession {
   package var nextNumber: UInt64 { numbering.next }
   /// Forgets all fixes, batches and moves, for who keeps them and sends them again on the next connection.
   package func withdrawDurable() {
-    queue.withdrawDurable()
+    queue.withdraw(durable: true)
     keptIDs = [:]
+  }
+  /// Forgets all else that waits to be sent or answered, and all subscriptions, for who has said that they failed.
+  package func withdrawRequests() {
+    queue.withdraw(durable: false)
+    subscriptions = SubscriptionList()
   }
   /// The most fixes that go into one batch on this connection; nil without one.
   package var maximumBatch: Int? { phase.isOpen ? connected.map(maximumBatch) : nil }

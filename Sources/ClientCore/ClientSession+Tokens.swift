@@ -39,8 +39,8 @@ final class TokenRenewal {
   var isDueNew = false
   /// The hub's clock (ms since 1970) at an uptime (ns), to read `exp` by: the phone's may be wrong.
   var hubClock = (milliseconds: Int64(0), uptime: Int64(0))
-  /// `later` was the answer, and nothing goes on without it.
-  var isAwaited = false
+  /// Why a token is asked for to which `later` was the answer, and without which nothing goes on.
+  var awaited: TokenNeed?
 
   init(_ source: @escaping @Sendable (TokenNeed) -> TokenAnswer) { self.source = source }
 
@@ -57,31 +57,38 @@ extension ClientSession {
   public func renew(token new: String, now: Moment) {
     guard let renewal else { return }
     token = new
-    renewal.isAwaited = false
+    renewal.awaited = nil
     if case .awaitingToken = phase { beginConnecting(now) }
     // The same one again: it can't help, so it is asked for once more.
     if phase.isOpen, new == renewal.taken { renewal.due = nextAsking(now) }
   }
 
+  /// Whether nothing goes on before `renew` is called.
+  package var awaitsToken: Bool { renewal?.awaited != nil }
+
   /// Before an attempt: whether there is no token to make it with yet.
   func mustAwaitToken() -> Bool {
-    guard let renewal else { return false }
-    if token == nil, !renewal.isAwaited {
-      switch renewal.source(.first) {
-      case .token(let first): token = first
-      case .later: renewal.isAwaited = true
-      case .none: break  // the URL may have a credential; if not, the hub says so
-      }
-    }
-    return renewal.isAwaited
+    // Where there is none, the URL may have a credential; if not, the hub says so.
+    if token == nil, !awaitsToken { _ = askForToken(.first) }
+    return awaitsToken
   }
 
   /// The hub does not take the token: whether there is another one, or will be.
-  func replaceRefusedToken() -> Bool {
+  func replaceRefusedToken() -> Bool { askForToken(.refused) }
+
+  /// A client that ended while it waited for a token begins again: whoever was asked may have given up.
+  func askForAwaitedTokenAgain() {
+    guard let need = renewal?.awaited else { return }
+    renewal?.awaited = nil
+    _ = askForToken(need)
+  }
+
+  /// Asks for a token without which nothing goes on: whether there is one, or will be.
+  private func askForToken(_ need: TokenNeed) -> Bool {
     guard let renewal else { return false }
-    switch renewal.source(.refused) {
+    switch renewal.source(need) {
     case .token(let new): token = new
-    case .later: renewal.isAwaited = true
+    case .later: renewal.awaited = need
     case .none: return false
     }
     return true

@@ -97,7 +97,9 @@ public final class ClientSession {
     }
     if let token {
       self.token = token
-      renewal?.isAwaited = false
+      renewal?.awaited = nil
+    } else {
+      askForAwaitedTokenAgain()
     }
     backOff = BackOff()
     if uptime > now.uptime { phase = .waiting(until: uptime) } else { beginConnecting(now) }

@@ -207,9 +207,10 @@ struct SendQueue {
     return nil
   }
 
-  /// Forgets all fixes, batches and moves.
-  mutating func withdrawDurable() {
-    for index in entries.indices[head...] where SendQueue.isDurable(entries[index].payload) { finish(index) }
+  /// Forgets all fixes, batches and moves, or all else.
+  mutating func withdraw(durable: Bool) {
+    for index in entries.indices[head...]
+    where !SendQueue.isDone(entries[index]) && SendQueue.isDurable(entries[index].payload) == durable { finish(index) }
     compact()
   }
 

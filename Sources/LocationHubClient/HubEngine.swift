@@ -22,6 +22,8 @@ final class HubEngine {
   private var lastError: HubError?
   /// `stop` was called, or the app has no token to give.
   private var end: HubError?
+  /// `start` was called while a connection that was stopped closes: it begins when that is gone.
+  private var beginsAgain = false
   /// Who waits for the end.
   private var whenEnded: [() -> Void] = []
 
@@ -51,20 +53,31 @@ final class HubEngine {
   // MARK: The app's side
 
   func start(_ now: Moment) {
-    end = nil
-    lastError = nil
-    attempt = 0
+    switch session.state {
+    case .idle: begin(now)
+    case .ended:
+      // By a `stop` of the same turn, which is not settled yet.
+      settleEnd(now)
+      begin(now)
+    case .closing: beginsAgain = end != nil
+    case .waiting, .awaitingToken, .connecting, .handshaking, .greeting, .open: break
+    }
+  }
+
+  private func begin(_ now: Moment) {
+    (end, lastError, attempt, beginsAgain) = (nil, nil, 0, false)
     session.start(now: now)
   }
 
   /// Ends the connection. What is unsent is on the disk when this returns; `whenEnded` is called when the connection is
   /// gone, too.
   func stop(_ now: Moment, whenEnded: @escaping () -> Void = {}) {
-    end = .stopped
+    (end, beginsAgain) = (.stopped, false)
     self.whenEnded.append(whenEnded)
     driver?.queue.sync()
+    tokens.withdraw()
     session.close(now)
-    failRequests(.stopped)
+    failAll(.stopped)
   }
 
   /// Asks, and calls `answer` with what comes of it: once, on this thread.
@@ -100,10 +113,14 @@ final class HubEngine {
     requests[id] = .ack(answer)
   }
 
-  private func failRequests(_ error: HubError) {
+  /// Ends whatever waits for the hub's answer, and all feeds. Moves are kept all the same.
+  private func failAll(_ error: HubError) {
     let failed = requests
     requests = [:]
     for request in failed.values { request.fail(error) }
+    feeds.end(error)
+    offers.end()
+    session.withdrawRequests()
   }
 
   // MARK: The hub's side
@@ -181,7 +198,15 @@ final class HubEngine {
     feeds.settle(session)
     offers.settle(session)
     publishState(now)
-    guard !whenEnded.isEmpty, case .ended = session.state else { return }
+    guard case .ended = session.state else { return }
+    settleEnd(now)
+    guard beginsAgain else { return }
+    begin(now)
+    settle(now)
+  }
+
+  private func settleEnd(_ now: Moment) {
+    publishState(now)
     for call in whenEnded { call() }
     whenEnded = []
   }
@@ -205,17 +230,19 @@ final class HubEngine {
 
   private func token(_ token: String, _ now: Moment) {
     tokens.came()
-    if end == nil { session.renew(token: token, now: now) }
+    // Where the client was stopped meanwhile, it is the next start's.
+    session.renew(token: token, now: now)
   }
 
   private func noToken(_ error: HubError, _ now: Moment) {
+    // Where the client was stopped meanwhile, the next start asks again.
+    guard end == nil else { return tokens.came() }
     lastError = error
-    // A session that stands goes on with the token that it has.
-    guard error.retry != .never || tokens.need == .expiring else {
+    // A session that has a token goes on with it.
+    guard error.retry != .never || !session.awaitsToken else {
       tokens.came()
       end = error
-      session.close(now)
-      return failRequests(error)
+      return session.close(now)
     }
     tokens.failed(limits: session.configuration.limits, now)
   }
@@ -242,9 +269,8 @@ final class HubEngine {
     case .ended:
       let error = end ?? lastError ?? .stopped
       connection.set(.stopped(error))
-      failRequests(error)
-      feeds.end(error)
-      offers.end()
+      // What was asked for since `start` is for the next connection.
+      if !beginsAgain { failAll(error) }
     }
   }
 

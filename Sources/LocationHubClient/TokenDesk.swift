@@ -45,11 +45,21 @@ final class TokenDesk: Sendable {
     state.withLock { $0 = State() }
   }
 
-  /// What the session needs a token for by now.
-  var need: TokenNeed? { state.withLock { $0.need } }
+  /// Nobody needs a token any more. What the app is at work on is the answer to the next question, if there is one.
+  func withdraw() {
+    state.withLock { state in
+      let isUnderWay = state.isUnderWay
+      state = State()
+      state.isUnderWay = isUnderWay
+    }
+  }
 
   func failed(limits: ClientLimits, _ now: Moment) {
     state.withLock { state in
+      guard state.need != nil else {
+        state = State()
+        return
+      }
       state.isUnderWay = false
       state.failures += 1
       state.retryAt = now.uptime + nanoseconds(limits.delay(before: state.failures))

@@ -8,7 +8,7 @@ public import HubMessages
 /// its life where that is less), and when the hub has refused one (`.refused`). It is asked once at a time. While it
 /// works, a session that stands goes on. When it throws, it is asked again after a delay that grows from 1 s to 30 s;
 /// when it throws a `HubError` whose `retry` is `.never`, the client stops (`ConnectionState.stopped`): nobody is
-/// signed in.
+/// signed in. `start()` asks again; a client that was stopped does not.
 public struct TokenSource: Sendable {
   let fetch: @Sendable (TokenNeed) async throws -> String
   /// Development credentials in place of tokens.
