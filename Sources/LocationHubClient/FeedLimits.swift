@@ -18,4 +18,11 @@ extension OfferDesk {
 extension HubEngine {
   /// Questions and moves that wait for their answer. At it one more fails with `full`.
   static var maximumRequests: Int { 1024 }
+  /// What the session has room for at least: questions, moves, and a driver's fixes that are on their way, one by one
+  /// where each is of another trip.
+  static var queuedMessages: Int {
+    maximumRequests + FixQueue.maximumMoves + DriverPart.maximumInFlight + DriverPart.maximumBatch
+  }
+  /// The same in bytes, as the session counts them: at most 1,250 for a question, 1,150 for a move, 200 for a fix.
+  static var queuedBytes: Int { 2 * 1024 * 1024 }
 }

@@ -28,9 +28,9 @@ public struct HubOptions: Sendable {
       var configuration = ClientConfiguration(url: url)
       configuration.codec = codec
       configuration.limits = limits
-      // All that may be on its way must fit.
-      configuration.limits.queuedMessages = max(limits.queuedMessages, ClientLimits().queuedMessages)
-      configuration.limits.queuedBytes = max(limits.queuedBytes, ClientLimits().queuedBytes)
+      // All that may be on its way must fit: nothing of it may give way, for then it would count as arrived.
+      configuration.limits.queuedMessages = max(limits.queuedMessages, HubEngine.queuedMessages)
+      configuration.limits.queuedBytes = max(limits.queuedBytes, HubEngine.queuedBytes)
       configuration.seed = seed
       if compresses { configuration.compression = .withoutContexts }
       return configuration
