@@ -33,13 +33,12 @@ public final class AreaFeed: AsyncSequence, Sendable {
   }
 
   public func makeAsyncIterator() -> Iterator {
-    let reader = FeedReader<AreaMap>()
-    let key = ObjectIdentifier(reader)
     let (view, channel) = (view, channel.withLock { $0 })
-    runner.submit { engine, _ in engine.feeds.add(reader, to: view, showing: channel) }
     return Iterator(
-      lease: FeedLease(reader) { [runner] in
-        runner.submit { engine, _ in engine.feeds.remove(key, from: view, engine.session) }
+      lease: runner.read {
+        $0.feeds.add($1, to: view, showing: channel)
+      } removing: { engine, key in
+        engine.feeds.remove(key, from: view, engine.session)
       })
   }
 

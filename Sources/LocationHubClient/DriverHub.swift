@@ -47,7 +47,7 @@ public final class DriverHub: Sendable {
   }
 
   /// Connects, now and after every break. Nothing where it has started.
-  public func start() { runner.submit { engine, now in engine.start(now) } }
+  public func start() { runner.submitRequired { engine, now in engine.start(now) } }
 
   /// Ends the connection, and writes what is unsent to the store; `start()` goes on from there.
   ///
@@ -58,7 +58,7 @@ public final class DriverHub: Sendable {
     guard erasing else { return }
     let done = Answer<Void>()
     guard
-      runner.submit({ engine, _ in
+      runner.submitRequired({ engine, _ in
         engine.driver?.erase()
         done.give(.success(()))
       })

@@ -9,6 +9,9 @@ protocol HubRunner: AnyObject, Sendable {
   /// Has `work` done on the client's thread, soon, in order; false where too much waits, or the client has ended.
   @discardableResult
   func submit(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool
+  /// The same for what must not be lost, and of which there is never much: taken where `submit` takes nothing, too.
+  @discardableResult
+  func submitRequired(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool
   /// Sends a request beside the socket; `answer` is called once, on any thread.
   func send(_ post: Post, _ answer: @Sendable @escaping (Result<PostAnswer, HubError>) -> Void)
   /// The client's last word: its thread ends when the connection has.
@@ -19,7 +22,7 @@ extension HubRunner {
   /// Ends the connection, and waits until it is gone, at most for its closing time.
   func stop() async {
     let ended = Answer<Void>()
-    guard submit({ engine, now in engine.stop(now) { ended.give(.success(())) } }) else { return }
+    while !submitRequired({ engine, now in engine.stop(now) { ended.give(.success(())) } }) { await Task.yield() }
     do throws(HubError) { try await ended.value() } catch {
       // The task was cancelled: it ends all the same, and nobody waits.
     }
@@ -36,6 +39,24 @@ final class ClientLife: Sendable {
 
   @discardableResult
   func submit(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool { runner.submit(work) }
+
+  @discardableResult
+  func submitRequired(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool { runner.submitRequired(work) }
+
+  /// A new reader of a feed, which `add` puts into its table, and `remove` out of it when nobody reads any more. Where
+  /// the client's thread is too far behind to take another one, its sequence ends at once.
+  func read<Event>(
+    adding add: @Sendable @escaping (HubEngine, FeedReader<Event>) -> Void,
+    removing remove: @Sendable @escaping (HubEngine, ObjectIdentifier) -> Void
+  ) -> FeedLease<Event> {
+    let reader = FeedReader<Event>()
+    let key = ObjectIdentifier(reader)
+    guard submit({ engine, _ in add(engine, reader) }) else {
+      reader.finish()
+      return FeedLease(reader) {}
+    }
+    return FeedLease(reader) { [self] in submitRequired { engine, _ in remove(engine, key) } }
+  }
 
   func stop() async { await runner.stop() }
 

@@ -24,7 +24,12 @@
     }
 
     @discardableResult
-    func submit(_ work: @escaping Work) -> Bool { mailbox.append(work) }
+    func submit(_ work: @escaping Work) -> Bool {
+      mailbox.count < LoopRunner.maximumWork && mailbox.append(work)
+    }
+
+    @discardableResult
+    func submitRequired(_ work: @escaping Work) -> Bool { mailbox.append(work) }
 
     func end() { _ = mailbox.append(nil) }
 
@@ -43,7 +48,8 @@
       throw HubError(.unreachable, "the client's event loop: \(error)", retry: .later(after: nil))
     }
     loop.trust = trust
-    let mailbox = Mailbox<LoopRunner.Work?>(capacity: LoopRunner.maximumWork, waking: loop.loop.waker)
+    let mailbox = Mailbox<LoopRunner.Work?>(
+      capacity: LoopRunner.maximumWork + LoopRunner.maximumRequiredWork, waking: loop.loop.waker)
     do throws(SystemError) {
       _ = try startThread(name: "hub-client") {
         let client = LoopClient(loop, mailbox, configuration, tokens, connection, driver: driver)

@@ -28,12 +28,11 @@ public struct OfferFeed: AsyncSequence, Sendable {
   let runner: ClientLife
 
   public func makeAsyncIterator() -> Iterator {
-    let reader = FeedReader<OfferEvent>()
-    let key = ObjectIdentifier(reader)
-    runner.submit { engine, _ in engine.offers.add(reader) }
-    return Iterator(
-      lease: FeedLease(reader) { [runner] in
-        runner.submit { engine, _ in engine.offers.remove(key, engine.session) }
+    Iterator(
+      lease: runner.read {
+        $0.offers.add($1)
+      } removing: { engine, key in
+        engine.offers.remove(key, engine.session)
       })
   }
 

@@ -26,7 +26,7 @@ public final class RiderHub: Sendable {
   }
 
   /// Connects, now and after every break. Nothing where it has started.
-  public func start() { runner.submit { engine, now in engine.start(now) } }
+  public func start() { runner.submitRequired { engine, now in engine.start(now) } }
 
   /// Ends the connection. Feeds end, and questions fail with `stopped`; `start()` goes on.
   public func stop() async { await runner.stop() }

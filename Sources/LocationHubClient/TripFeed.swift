@@ -58,13 +58,12 @@ public struct TripFeed: AsyncSequence, Sendable {
   let runner: ClientLife
 
   public func makeAsyncIterator() -> Iterator {
-    let reader = FeedReader<TripEvent>()
-    let key = ObjectIdentifier(reader)
     let channel = Channel.trip(id)
-    runner.submit { engine, _ in engine.feeds.add(reader, to: channel) }
     return Iterator(
-      lease: FeedLease(reader) { [runner] in
-        runner.submit { engine, _ in engine.feeds.remove(key, from: channel, engine.session) }
+      lease: runner.read {
+        $0.feeds.add($1, to: channel)
+      } removing: { engine, key in
+        engine.feeds.remove(key, from: channel, engine.session)
       })
   }
 
