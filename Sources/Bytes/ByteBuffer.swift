@@ -2,7 +2,13 @@
 //
 // `[UInt8]` costs a uniqueness check and a bounds check for each append and cannot hand out its uninitialised tail
 // to read(2). This is the one place that owns raw memory for output; everything above it goes through checked calls.
-import Glibc
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
 
 /// A growable byte store that encoders append to.
 ///

@@ -13,7 +13,13 @@
 //
 // Why it is right: the table owns the memory and nothing in it. Its owner says which places are initialised, asks for
 // no other place than these, and deinitialises them before the table goes with it.
-import Glibc
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
 
 /// Uninitialised places by number, from 0; the owner keeps account of them.
 @safe
@@ -74,7 +80,7 @@ public struct ChunkTable<Element: ~Copyable>: ~Copyable {
   }
 }
 
-/// Pages of 2 MB, which the kernel gives to whoever asks for them (`transparent_hugepage` = `madvise` or `always`).
+/// Pages of 2 MB, which Linux gives to whoever asks for them (`transparent_hugepage` = `madvise` or `always`).
 @usableFromInline enum HugePages {
   @usableFromInline static var size: Int { 2 << 20 }
   /// From here on what the last page leaves empty is little.
@@ -82,6 +88,8 @@ public struct ChunkTable<Element: ~Copyable>: ~Copyable {
 
   /// Asks for them. Where there are none, nothing is different.
   @usableFromInline static func advise(_ start: UnsafeMutableRawPointer, bytes: Int) {
-    _ = unsafe madvise(start, bytes, MADV_HUGEPAGE)
+    #if !canImport(Darwin)
+      _ = unsafe madvise(start, bytes, MADV_HUGEPAGE)
+    #endif
   }
 }

@@ -1,11 +1,11 @@
 // A range of latitudes and longitudes, which may cross the antimeridian (RFC 7946 §5.2: west is then east of east).
 
-#if canImport(Glibc)
-  import Glibc
+#if canImport(Darwin)
+  import Darwin
 #elseif canImport(Musl)
   import Musl
 #else
-  import Darwin
+  import Glibc
 #endif
 
 /// All places with south ≤ latitude ≤ north and a longitude reached going east from `west` to `east`; borders belong

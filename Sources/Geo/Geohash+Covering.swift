@@ -3,12 +3,12 @@
 // For a circle the run is found from its widest parallel within the row, not from its bounding box, so the work is
 // that of the answer: no cell is looked at that is not in it.
 
-#if canImport(Glibc)
-  import Glibc
+#if canImport(Darwin)
+  import Darwin
 #elseif canImport(Musl)
   import Musl
 #else
-  import Darwin
+  import Glibc
 #endif
 
 /// Why there is no covering.

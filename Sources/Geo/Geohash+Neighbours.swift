@@ -1,11 +1,11 @@
 // What lies beside a geohash cell, and how large it is on the ground.
 
-#if canImport(Glibc)
-  import Glibc
+#if canImport(Darwin)
+  import Darwin
 #elseif canImport(Musl)
   import Musl
 #else
-  import Darwin
+  import Glibc
 #endif
 
 /// One of the eight ways to leave a cell.

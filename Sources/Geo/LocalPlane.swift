@@ -4,12 +4,12 @@
 // N cos φ, N = a / √(1 − e² sin²φ), along the parallel (any geodesy text; e.g. Snyder, USGS PP 1395, §3). So short
 // distances are right on the ellipsoid, where the sphere's are up to 0.56 % off.
 
-#if canImport(Glibc)
-  import Glibc
+#if canImport(Darwin)
+  import Darwin
 #elseif canImport(Musl)
   import Musl
 #else
-  import Darwin
+  import Glibc
 #endif
 
 /// The WGS 84 ellipsoid (NIMA TR8350.2): its two defining constants and what follows from them.

@@ -9,12 +9,12 @@
 // Bearing: R. W. Sinnott, "Virtues of the Haversine", Sky & Telescope 68 (1984), with the difference of products
 // rewritten so that nothing cancels at short range.
 
-#if canImport(Glibc)
-  public import Glibc
+#if canImport(Darwin)
+  public import Darwin
 #elseif canImport(Musl)
   public import Musl
 #else
-  public import Darwin
+  public import Glibc
 #endif
 
 /// A direction from the Earth's centre, of length 1: what a `Coordinate` is turned into once where many distances are

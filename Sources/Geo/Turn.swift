@@ -4,12 +4,12 @@
 // the arc for half the turn x. Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation
 // (2001), §11.7.1 (coordinated turn), in polar form.
 
-#if canImport(Glibc)
-  import Glibc
+#if canImport(Darwin)
+  import Darwin
 #elseif canImport(Musl)
   import Musl
 #else
-  import Darwin
+  import Glibc
 #endif
 
 extension Coordinate {

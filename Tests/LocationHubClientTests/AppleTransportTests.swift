@@ -1,12 +1,20 @@
-// What is for Apple systems alone cannot run here. At least it is type-checked: URLSession and FileManager against
-// swift-corelibs-foundation, which has Apple's interface, and the rest against stubs, which let `canImport(Darwin)`
-// hold.
+// The library for Apple systems cannot run here. At least all of its targets are type-checked: URLSession and
+// FileManager against swift-corelibs-foundation, which has Apple's interface, and the rest against stubs, which let
+// `canImport(Darwin)` hold. What is not Swift's own is not found that way: how Apple's headers declare what they declare.
 import Foundation
 import Testing
 
 @Suite struct AppleTransportTests {
+  /// What Apple's C library has of what the library uses: a name that only Linux has is not found.
+  private static let darwin = [
+    "func": [
+      "free", "realloc", "sin", "cos", "asin", "atan2", "inet_pton", "strerror_r", "open", "write",
+    ],
+    "struct": ["in6_addr"], "var": ["AF_INET6"],
+  ]
   private static let stubs = [
-    "Darwin": "@_exported import Glibc",
+    "Darwin": darwin.flatMap { kind, names in names.map { "@_exported public import \(kind) Glibc.\($0)" } }
+      .joined(separator: "\n"),
     "CoreLocation": """
     public import Foundation
     public struct CLLocationCoordinate2D { public let latitude, longitude: Double }
@@ -38,12 +46,15 @@ import Testing
       #expect(made.isRight, "\(made.text)")
     }
     let missing = try file("Missing.swift", Self.missing)
-    for (target, module, more) in [
-      ("ClientCore", "HubClientCore", []), ("LocationHubClient", "LocationHubClient", [missing]),
-    ] {
-      let checked = try check(toolchain, target, module, more)
+    for target in ["Bytes", "Geo", "Messages", "HTTP", "WebSocket", "ClientCore"] {
+      let checked = try check(toolchain, target, "Hub" + target, [])
       #expect(checked.isRight, "\(checked.text)")
     }
+    let checked = try check(toolchain, "LocationHubClient", "LocationHubClient", [missing])
+    #expect(checked.isRight, "\(checked.text)")
+    let linux = try file("Linux.swift", "import Darwin\nlet pages = MADV_HUGEPAGE")
+    let onlyLinux = try check(toolchain, "Bytes", "HubBytes", [linux])
+    #expect(!onlyLinux.isRight && onlyLinux.text.contains("cannot find 'MADV_HUGEPAGE'"))
     let mistake = try file(
       "Mistake.swift", "extension URLSessionRunner { var wrong: Int { FixStore.applicationSupport.anything } }")
     let found = try check(toolchain, "LocationHubClient", "LocationHubClient", [missing, mistake])
@@ -55,7 +66,9 @@ import Testing
     _ toolchain: Toolchain, _ target: String, _ module: String, _ more: [String]
   ) throws -> Toolchain.Outcome {
     let folder = Toolchain.root.appending(path: "Sources/\(target)")
-    let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
+    let files = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter {
+      $0.hasSuffix(".swift") && !$0.hasPrefix("Documentation.docc")
+    }
     return try toolchain.swiftc(
       ["-typecheck", "-module-name", module, "-I", toolchain.folder.path, "-strict-memory-safety"],
       files.map { folder.appending(path: $0).path } + more)
