@@ -80,7 +80,7 @@ test('texts have a contrast of 4.5 and more, dark and light', () => {
   });
   for (const colors of [light, dark]) {
     for (const pair of ['text panel', 'text panel-2', 'muted panel', 'muted panel-2', 'text band', 'text band-2',
-      'muted band-2', 'accent panel', 'onAccent accent', 'bad panel', 'muted ground']) {
+      'muted band-2', 'accent panel', 'onAccent accent', 'bad panel', 'muted ground', 'muted land']) {
       const [front, back] = pair.split(' ');
       assert.ok(contrast(colors[front], colors[back]) >= 4.5, `${pair}: ${contrast(colors[front], colors[back])}`);
     }

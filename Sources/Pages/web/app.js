@@ -383,17 +383,10 @@ class Fleet {
     map.stroke(path, map.colors.on_trip, 1.2, 0.25, [1, 6]);
   }
 
-  #corners(geohash) {
-    const [west, south, east, north] = boxOf(geohash);
-    map.project(north, west);
-    const { px, py } = map, wide = (xOf(east) - xOf(west)) * map.scale, high = (yOf(south) - yOf(north)) * map.scale;
-    return [px, py, wide, high];
-  }
-
   #drawCells() {
     const { muted } = map.colors, path = new Path2D();
     for (const cell of new Set([...this.drivers.values()].map(({ cell }) => cell))) {
-      const [px, py, wide, high] = this.#corners(cell);
+      const [px, py, wide, high] = map.rect(boxOf(cell));
       path.rect(px, py, wide, high);
       map.text(cell, px + wide / 2, py + 12, muted);
     }
@@ -405,7 +398,7 @@ class Fleet {
     const sums = [...this.#cells.cells.values()].map(cell => [cell, shown.reduce((sum, kind) => sum + cell[kind], 0)]);
     const most = Math.max(...sums.map(([, sum]) => sum));
     for (const [cell, sum] of sums) {
-      const [left, top, wide, high] = this.#corners(cell.cell), px = left + wide / 2, py = top + high / 2;
+      const [left, top, wide, high] = map.rect(boxOf(cell.cell)), px = left + wide / 2, py = top + high / 2;
       if (!sum || !map.sees(px, py)) continue;
       const radius = Math.max(11, Math.min(wide, high, 88) * 0.46 * Math.sqrt(0.25 + 0.75 * sum / most));
       map.fill(disc(px, py, radius), colors.plate);
@@ -627,7 +620,7 @@ class Follow {
     // Between two fixes the speed is that of the one before.
     for (let at = 1; at < values.length; at++) values[at] ??= values[at - 1];
     const [, most] = drawLine($('pace-line'), values, paceSeconds, map.colors.track);
-    setText('pace-max', Number.isFinite(most) ? `max ${Math.round(most)} km/h` : '');
+    setText('pace-max', most >= 0 ? `max ${Math.round(most)} km/h` : '');
   }
 
   #meanOffset() {
@@ -711,12 +704,10 @@ class Follow {
 const metersBetween = ([latitude, longitude], [toLatitude, toLongitude]) => 111_195 * Math.hypot(latitude - toLatitude,
   (longitude - toLongitude) * Math.cos(latitude * Math.PI / 180));
 
-const depths = { Point: 0, LineString: 1, MultiLineString: 2 };
 /** [latitude, longitude, time] of a track of the hub's. */
 function placesOf({ geometry, properties }) {
-  const places = geometry ? [geometry.coordinates].flat(depths[geometry.type]) : [];
-  const times = [properties.times].flat(2);
-  return places.map(([longitude, latitude], index) => [latitude, longitude, times[index]]);
+  const degrees = geometry?.coordinates.flat(2) ?? [], times = [properties.times].flat(2);
+  return degrees.length ? times.map((time, index) => [degrees[2 * index + 1], degrees[2 * index], time]) : [];
 }
 
 // MARK: - The hub's figures
@@ -724,7 +715,7 @@ function placesOf({ geometry, properties }) {
 const room = 600;     // seconds
 const sum = counts => Object.values(counts ?? {}).reduce((total, value) => total + value, 0);
 const percent = (s, before) => (s.cpuSeconds - before.cpuSeconds) / (s.timestamp - before.timestamp) * 1e5;
-const ms = seconds => Number.isFinite(seconds) ? seconds * 1000 : NaN;
+const ms = seconds => seconds * 1000 || NaN;   // null where nothing was delivered
 
 /** What is wrong with a hub in a second, if anything is; errors of its clients' making are no fault of its own. */
 const illness = ({ drops, errors, journalLag, p99 }) => errors.storage_full ? 'hub full'
@@ -857,7 +848,7 @@ function cover() {
 async function showAll() {
   const drivers = await all('find', 'drivers', { limit: 1000 }).catch(() => []);
   follow.letGo();
-  map.fit(drivers.filter(({ latitude }) => latitude !== undefined), about.map?.box);
+  map.fit(drivers.filter(({ latitude }) => latitude >= -90), about.map?.box);
 }
 
 function pick(id, seen) {
@@ -890,7 +881,8 @@ function outlined(fence) {
   const { type, coordinates = [] } = fence.polygon?.geometry ?? fence.polygon ?? {}, { route } = fence.corridor ?? {};
   const rings = [coordinates].flat(type === 'MultiPolygon' ? 2 : 1)
     .map(ring => ring.map(([longitude, latitude]) => [latitude, longitude]));
-  return { ...fence, name: fence.title ?? fence.fenceId, rings, way: typeof route === 'string' ? decode(route) : route };
+  const way = typeof route === 'string' ? decode(route) : route;
+  return { ...fence, name: fence.title ?? fence.fenceId, rings, way };
 }
 
 const probe = element('canvas').getContext('2d');

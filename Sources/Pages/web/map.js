@@ -1,8 +1,6 @@
 // What the live map and the rider's page share: a map on two canvases, arrows, words and lines of figures, colours,
 // sheets. Two files would be 0.5 KB more. Nothing from the wire becomes markup: texts are set as texts.
 
-// MARK: The map
-
 // One canvas is for what stands (streets or tiles), drawn when the view has changed, one above it for what moves, drawn
 // in each frame. Web Mercator (EPSG:3857). Places are x and y from 0 to 1 over the world; a view is its middle and its
 // zoom, where the world is 256 × 2^zoom pixels wide.
@@ -38,7 +36,7 @@ export class LiveMap {
   /** Ways by tiles, each a path for each class, relative to the tile's corner. */
   #streets = new Map();
   #still = $('still'); #moving = $('moving'); #page = this.#moving.getContext('2d'); #street; #asked = new Set();
-  #tiles; #images = new Map(); #drawn = {}; #pointers = new Map(); #moved = 0; #pinch = 0; #ratio = 1;
+  #tiles; #land; #images = new Map(); #drawn = {}; #pointers = new Map(); #moved = 0; #pinch = 0; #ratio = 1;
 
   constructor() {
     this.#measure();
@@ -77,6 +75,11 @@ export class LiveMap {
   place(x, y) {
     this.px = shortWay(x - this.x) * this.scale + this.centerX;
     this.py = (y - this.y) * this.scale + this.centerY;
+  }
+  /** Of [west, south, east, north]: the corner's pixel, width and height. */
+  rect([west, south, east, north]) {
+    this.project(north, west);
+    return [this.px, this.py, (xOf(east) - xOf(west)) * this.scale, (yOf(south) - yOf(north)) * this.scale];
   }
   get centerX() { return (this.width + this.cover.left - this.cover.right) / 2; }
   get centerY() { return (this.height + this.cover.top - this.cover.bottom) / 2; }
@@ -161,8 +164,8 @@ export class LiveMap {
   // MARK: What stands
 
   /** `about.map` of a hub: where its streets and tiles are. */
-  async load({ streets, tiles } = {}) {
-    [this.#street, this.#tiles] = [streets, tiles];
+  async load({ streets, tiles, box } = {}) {
+    [this.#street, this.#tiles, this.#land] = [streets, tiles, box];
     if (streets && !streets.includes('{x}')) await this.#fetch(streets);
     this.redraw();
   }
@@ -249,6 +252,9 @@ export class LiveMap {
       this.place(...corner);
       return this.sees(this.px, this.py, 2 * far);
     });
+    const { colors } = this;
+    page.fillStyle = colors.land;
+    page.fillRect(...this.rect(this.#land));
     page.lineCap = page.lineJoin = 'round';
     const stroke = (kind, color, extra) => {
       page.strokeStyle = color;
@@ -259,7 +265,7 @@ export class LiveMap {
         page.stroke(paths[kind]);
       }
     };
-    const { colors } = this, kinds = this.zoom < 11 ? [2] : this.zoom < 12 ? [1, 2] : [0, 1, 2];
+    const kinds = this.zoom < 11 ? [2] : this.zoom < 12 ? [1, 2] : [0, 1, 2];
     if (colors.casing !== 'none' && this.zoom > 14.2) for (const kind of kinds) stroke(kind, colors.casing, 1.6);
     for (const kind of kinds) stroke(kind, colors[`street${kind}`], 0);
   }
