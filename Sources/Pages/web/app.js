@@ -835,7 +835,7 @@ map.moved = byHand => {
   map.showScale();
 };
 map.picked = (px, py) => {
-  const id = fleet.at(px, py), fence = shownFences.find(({ path }) => isIn(path, px, py));
+  const id = fleet.at(px, py), fence = layers.fences && shownFences.find(({ path }) => isIn(path, px, py));
   if (id !== undefined) pick(id); else if (fence) say(`${fence.name}: ${fleet.inside(fence.path) || 'none in view'}`);
 };
 

@@ -1,5 +1,5 @@
-// What the live map and the rider's page share: a map on two canvases, arrows, words and lines of figures, colours,
-// sheets. Two files would be 0.5 KB more. Nothing from the wire becomes markup: texts are set as texts.
+// What the live map and the rider's page share: map, arrows, words, figures, colours, sheets. Two files would be 0.5 KB
+// more. Nothing from the wire becomes markup: texts are set as texts.
 
 // One canvas is for what stands (streets or tiles), drawn when the view has changed, one above it for what moves, drawn
 // in each frame. Web Mercator (EPSG:3857). Places are x and y from 0 to 1 over the world; a view is its middle and its
@@ -164,7 +164,7 @@ export class LiveMap {
   // MARK: What stands
 
   /** `about.map` of a hub: where its streets and tiles are. */
-  async load({ streets, tiles, box } = {}) {
+  async load({ streets, tiles, box = [0, 0, 0, 0] } = {}) {
     [this.#street, this.#tiles, this.#land] = [streets, tiles, box];
     if (streets && !streets.includes('{x}')) await this.#fetch(streets);
     this.redraw();
