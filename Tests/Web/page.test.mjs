@@ -409,6 +409,7 @@ test('a token: asked for, refused, taken; never in the address', options, async 
   const make = (...more) => run('token', '--key', key, '--role', 'ops', '--sub', 'O1', ...more);
   const page = await browser.open(`${closed.http}/`);
   await until('the field', () => page.shown('token'));
+  assert.doesNotMatch(await page.text('tiles'), /hub/, 'nothing is known of it');
   assert.equal(await page.shown('dev'), false);
   await page.value(`document.getElementById('token-text').value = 'no.to.ken'`);
   await page.key('Enter');

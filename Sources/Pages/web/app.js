@@ -795,13 +795,14 @@ class Tiles {
   draw() {
     const before = this.#before, span = Math.max(60, this.#faults.length);
     const isSilent = hub.state.is !== 'live' || !(hub.now() - this.#last?.timestamp < silentMs);
-    const last = isSilent ? undefined : this.#last, ill = isSilent ? 'hub silent' : this.#ills.findLast(Boolean);
+    const last = !isSilent && this.#last;
+    const ill = last ? this.#ills.findLast(Boolean) : this.#last ? 'hub silent' : '';
     $('tiles').classList.toggle('ill', !!ill);
     readings.forEach(([name, unit, color, valueOf, meaning, besideOf], index) => {
       const { value, beside, line } = this.#nodes[index];
       const text = last ? figure(valueOf(last)) : '–';
       setText(value, text);
-      if (besideOf) setText(beside, besideOf(last ?? {}, before, ill ?? 'hub well'));
+      if (besideOf) setText(beside, besideOf(last || {}, before, ill ?? 'hub well'));
       const values = this.#values[index], ink = map.colors[color];
       drawLine(line, values, span, ink, 10);
       if (index !== this.#open) return;
