@@ -614,6 +614,8 @@ test('kill -9 and back; a driver that is gone stays, as offline', { skip, timeou
   await hub.kill();
   await until('its words', async () => /^reconnecting in \d+ s$/.test(await page.text('state')));
   await until('no figures', async () => /Fixes in\s+–[^]*hub silent\s+–\/s/.test(await page.text('tiles')));
+  assert.ok(await page.value(`document.getElementById('pill').getBoundingClientRect().right
+    < document.getElementById('fleet').getBoundingClientRect().right`), 'all of it can be read');
   await page.screenshot('gone');
   await hub.start();
   const back = Date.now();

@@ -1,5 +1,5 @@
-// The live map: fleet and followed driver, the hub's figures, keys, and the loop that draws. It talks to the hub by
-// hub.js alone. Three files would be 1.4 KB more.
+// The live map: fleet, followed driver, the hub's figures. It talks to the hub by hub.js alone. Three files would be
+// 1.4 KB more.
 
 import { Hub, Marker, Markers } from './hub.js';
 import { $, Arrows, LiveMap, ago, askAbout, boxOf, clock, controls, count, decode, disc, drawLine, element, figure,
