@@ -15,12 +15,18 @@
     private let mailbox: Mailbox<Work?>
     private let trust: TLSClient
 
+    /// `clock` is for tests: its uptime must go on while the device sleeps.
     init(
       _ configuration: ClientConfiguration, trusting certificates: String?, _ tokens: TokenDesk,
-      _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?
+      _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?,
+      clock: @Sendable @escaping () -> ClockReading = LoopRunner.readClock
     ) throws(HubError) {
       trust = try client(trusting: certificates)
-      mailbox = try startClient(configuration, trust, tokens, connection, driver: driver)
+      mailbox = try startClient(configuration, trust, tokens, connection, clock, driver: driver)
+    }
+
+    @Sendable private static func readClock() -> ClockReading {
+      ClockReading(uptimeNanoseconds: continuousUptime(), unixMilliseconds: Timestamp.now.milliseconds)
     }
 
     @discardableResult
@@ -41,10 +47,11 @@
   /// Starts the client's thread. A function by itself, so that nothing of the caller's goes with it.
   private func startClient(
     _ configuration: ClientConfiguration, _ trust: TLSClient, _ tokens: TokenDesk,
-    _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?
+    _ connection: LatestSource<ConnectionState>, _ clock: @Sendable @escaping () -> ClockReading,
+    driver: sending DriverPart?
   ) throws(HubError) -> Mailbox<LoopRunner.Work?> {
     let loop: ClientLoop
-    do throws(SystemError) { loop = try ClientLoop(limits: LoopRunner.loopLimits) } catch {
+    do throws(SystemError) { loop = try ClientLoop(limits: LoopRunner.loopLimits, clock: clock) } catch {
       throw HubError(.unreachable, "the client's event loop: \(error)", retry: .later(after: nil))
     }
     loop.trust = trust

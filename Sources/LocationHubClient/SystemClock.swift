@@ -10,6 +10,17 @@ public import HubMessages
   import HubSystem
 #endif
 
+/// Nanoseconds that go on while the device sleeps (CLOCK_BOOTTIME on Linux, `mach_continuous_time` on Apple systems).
+///
+/// A clock that stands still meanwhile, as most uptimes do, would take a connection for alive after an hour in which
+/// nothing was heard, and an hour's old place for a new one.
+func continuousUptime() -> Int64 {
+  let (seconds, attoseconds) = (ContinuousClock.now - clockStart).components
+  return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+}
+
+private let clockStart = ContinuousClock.now - .seconds(1)
+
 extension Timestamp {
   /// This device's wall clock.
   public static var now: Timestamp {
@@ -23,24 +34,18 @@ extension Timestamp {
 
 extension MarkerInterpolator {
   /// Takes a position as it comes.
-  public mutating func push(_ position: Position) { take(position, at: MarkerInterpolator.uptime) }
+  public mutating func push(_ position: Position) { take(position, at: continuousUptime()) }
 
   /// Where to draw the driver now; nil before the first position.
-  public var now: Marker? { marker(at: MarkerInterpolator.uptime) }
-
-  private static var uptime: Int64 {
-    #if canImport(Darwin)
-      Int64(DispatchTime.now().uptimeNanoseconds)
-    #else
-      ClockReading.uptime()
-    #endif
-  }
+  public var now: Marker? { marker(at: continuousUptime()) }
 }
 
 #if canImport(Darwin)
   extension Timestamp {
+    /// A time of Foundation's, to the millisecond.
     public init(_ date: Date) { self.init(milliseconds: Int64(date.timeIntervalSince1970 * 1000)) }
 
+    /// As Foundation has it.
     public var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
   }
 

@@ -26,7 +26,7 @@
     private var urlSession: URLSession?
     private var task: URLSessionWebSocketTask?
     private var bridge: MessageBridge?
-    private var timer: DispatchWorkItem?
+    private var timer: Task<Void, Never>?
     /// Messages that URLSession has not sent yet; more wait in the session's queue.
     private var unsent = 0
     private var isEnding = false
@@ -107,8 +107,7 @@
 
     private var now: Moment {
       Moment(
-        uptime: Int64(DispatchTime.now().uptimeNanoseconds),
-        timestamp: Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)))
+        uptime: continuousUptime(), timestamp: Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)))
     }
 
     private func settle() {
@@ -212,14 +211,21 @@
     private func arm() {
       timer?.cancel()
       guard let due = [session.deadline, engine?.deadline].compactMap({ $0 }).min() else { return }
-      let item = DispatchWorkItem { [weak self] in
-        guard let self, !isEnding else { return }
-        session.timeReached(now)
-        engine?.timeReached(now)
-        settle()
+      let wait = Duration.nanoseconds(max(0, due - now.uptime))
+      // What becomes due while the phone sleeps is done when it wakes.
+      timer = Task { [weak self] in
+        do { try await Task.sleep(for: wait, clock: .continuous) } catch {
+          return  // cancelled: another timer is set
+        }
+        self?.queue.async { [weak self] in self?.timeReached() }
       }
-      timer = item
-      queue.asyncAfter(deadline: DispatchTime(uptimeNanoseconds: UInt64(max(due, 0))), execute: item)
+    }
+
+    private func timeReached() {
+      guard !isEnding else { return }
+      session.timeReached(now)
+      engine?.timeReached(now)
+      settle()
     }
 
     // MARK: URLSession's calls, on `queue`
