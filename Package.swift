@@ -51,9 +51,9 @@ let package = Package(
     // The pages, whose files a plugin puts into the executable.
     .target(
       name: "HubPages", dependencies: ["HubWebSocket", "HubMessages", "HubGeo", "HubBytes", "CHubOpenSSL"],
-      path: "Sources/Pages", exclude: ["package.json"], plugins: ["EmbedPages"]),
+      path: "Sources/Pages", exclude: ["package.json"], plugins: ["HubEmbedPages"]),
     .plugin(
-      name: "EmbedPages", capability: .buildTool(), dependencies: ["hub-embed-pages"],
+      name: "HubEmbedPages", capability: .buildTool(), dependencies: ["hub-embed-pages"],
       path: "Sources/EmbedPages/Plugin"),
     .executableTarget(name: "hub-embed-pages", path: "Sources/EmbedPages/Tool"),
 
@@ -106,8 +106,8 @@ let package = Package(
         "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubClientLoop",
         "HubSimulation",
         "HubTokens", "HubTransport", "HubSystem", "HubHTTP", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
-      ], plugins: ["EmbedBuild"]),
-    .plugin(name: "EmbedBuild", capability: .buildTool(), path: "Sources/EmbedBuild"),
+      ], plugins: ["HubEmbedBuild"]),
+    .plugin(name: "HubEmbedBuild", capability: .buildTool(), path: "Sources/EmbedBuild"),
 
     support("HostileMessages", in: "loadtest"),
     support("TestCertificates", in: "Tests", ["CHubOpenSSL"]),

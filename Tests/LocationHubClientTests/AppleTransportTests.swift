@@ -1,6 +1,6 @@
 // The library for Apple systems cannot run here. At least all of its targets are type-checked: URLSession and
 // FileManager against swift-corelibs-foundation, which has Apple's interface, and the rest against stubs, which let
-// `canImport(Darwin)` hold. What is not Swift's own is not found that way: how Apple's headers declare what they declare.
+// `canImport(Darwin)` hold. How Apple's headers declare what they declare is not found out that way.
 import Foundation
 import Testing
 
@@ -85,5 +85,15 @@ import Testing
     #expect(
       try text("Sources/LocationHubClient/Documentation.docc/LocationHubClient.md").contains(
         "iOS, macOS, tvOS, watchOS and visionOS 26"))
+  }
+
+  @Test("no target of this package has a name that another package may have, too")
+  func names() throws {
+    let manifest = try String(contentsOf: Toolchain.root.appending(path: "Package.swift"), encoding: .utf8)
+    let names = manifest.matches(of: /name: "([^"]+)"/).map { String($0.1) }.filter { !$0.hasSuffix("Tests") }
+    #expect(names.count > 20)
+    for name in names where !["location-hub", "locationhub", "LocationHubClient"].contains(name) {
+      #expect(name.hasPrefix("Hub") || name.hasPrefix("CHub") || name.hasPrefix("hub-"), "\(name)")
+    }
   }
 }

@@ -29,7 +29,7 @@ func literal(_ text: String) -> String {
 
 let paths = CommandLine.arguments.dropFirst(2)
 var output = """
-  // Written by the plugin EmbedPages from Sources/Pages/web.
+  // Written by the plugin HubEmbedPages from Sources/Pages/web.
   enum EmbeddedPages {
     static let all: [(name: StaticString, text: StaticString)] = [
 
