@@ -15,6 +15,7 @@ public enum ConnectionState: Sendable, Equatable {
   /// hub will not have this client.
   case stopped(HubError)
 
+  /// Whether what is sent now leaves at once.
   public var isLive: Bool { if case .live = self { true } else { false } }
 }
 

@@ -4,6 +4,7 @@ public import HubMessages
 
 /// An error of the hub, of the way to it, or of how the client is used.
 public struct HubError: Error, Sendable, Equatable, CustomStringConvertible {
+  /// What went wrong, for a program to decide by.
   public enum Code: Sendable, Equatable {
     /// The hub's own code (protocol/README.md, "Error codes").
     case hub(ErrorCode)
@@ -29,7 +30,9 @@ public struct HubError: Error, Sendable, Equatable, CustomStringConvertible {
     case cancelled
   }
 
+  /// Whether the same call, or the same connection, may do better later.
   public enum Retry: Sendable, Equatable {
+    /// It would fail again.
     case never
     /// After so many seconds, or when it suits, where it is nil.
     case later(after: Double?)
@@ -37,17 +40,21 @@ public struct HubError: Error, Sendable, Equatable, CustomStringConvertible {
     case withNewToken
   }
 
+  /// What went wrong.
   public let code: Code
+  /// Whether it helps to try again. What the client tries again by itself it says in `ConnectionState`.
   public let retry: Retry
   /// For the developer who reads it, in English; it may change.
   public let explanation: String
 
+  /// An error of the app's own, for a `TokenSource` to throw: with `retry` as `.never` the client stops.
   public init(_ code: Code, _ explanation: String, retry: Retry = .never) {
     self.code = code
     self.retry = retry
     self.explanation = explanation
   }
 
+  /// The `explanation`.
   public var description: String { explanation }
 }
 

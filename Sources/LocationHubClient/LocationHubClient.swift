@@ -36,6 +36,7 @@ public import HubMessages
 /// The id of a trip, a driver or a fence: 1–64 of `A-Z a-z 0-9 . _ -`. `TripID("T1")` is nil for anything else; a
 /// literal that is no id ends the program.
 public typealias TripID = Identifier
+/// The id of a driver; likewise.
 public typealias DriverID = Identifier
 
 /// A trip as it stands (`RiderHub.trip(_:)` follows one).
@@ -52,6 +53,7 @@ public typealias Sampling = Connected.Sampling
 public typealias NearbyDriver = DriverReport
 
 extension Identifier: ExpressibleByStringLiteral {
+  /// An id that stands in the source, and ends the program if it is none; what is read goes by `Identifier(_:)`.
   public init(stringLiteral text: String) {
     guard let id = Identifier(text) else { preconditionFailure("\(text) is no id: 1-64 of A-Z a-z 0-9 . _ -") }
     self = id
