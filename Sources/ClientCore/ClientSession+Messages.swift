@@ -194,12 +194,13 @@ extension ClientSession {
       retryAt = nil
       times = 0
     }
+    lastRefused = nil
     if subscriptions.refused(number, retryAt: retryAt) { return }
     if let retryAt, queue.retry(number, atMost: times) {
       // All wait, so that the order is kept as far as it still can be.
       connection.queueNotBefore = max(connection.queueNotBefore, retryAt)
     } else {
-      _ = queue.confirm(number)
+      lastRefused = queue.confirm(number)
     }
   }
 }

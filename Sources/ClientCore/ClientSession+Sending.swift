@@ -130,6 +130,19 @@ extension ClientSession {
   }
   /// The most fixes that go into one batch on this connection; nil without one.
   package var maximumBatch: Int? { phase.isOpen ? connected.map(maximumBatch) : nil }
+  /// The fixes, and the trip that they named, of the message that the hub's last error refused for good; once.
+  package func takeRefusedFixes() -> (fixes: [Fix], trip: Identifier?)? {
+    defer { lastRefused = nil }
+    switch lastRefused {
+    case .fix(let fix, let trip): return ([fix], trip?.id)
+    case .message(let queued), .resentFixes(let queued):
+      guard case .locationBatch(let batch) = queued.message else { return nil }
+      return (batch.fixes.compactMap { if case .success(let fix) = $0 { fix } else { nil } }, batch.tripID)
+    case .done, nil: return nil
+    }
+  }
+  /// Takes back a question or a report that nobody waits for any more. Where it was sent, its answer means nothing.
+  package func withdraw(_ id: MessageID) { if let number = numbering.number(of: id) { _ = queue.confirm(number) } }
   /// Whether a message with this id waits to be sent, or to be answered.
   package func isKept(_ id: MessageID) -> Bool {
     guard let number = keptIDs[id] ?? numbering.number(of: id) else { return false }

@@ -52,6 +52,8 @@ public final class ClientSession {
   public internal(set) var connected: Connected?
   /// Up to which timestamp the hub has this driver's fixes, as far as it said.
   public internal(set) var storedThrough: Timestamp?
+  /// What the hub refused last, for good; until `takeRefusedFixes`.
+  var lastRefused: SendQueue.Payload?
   /// How often the hub wants this driver's fixes, as it said last.
   public internal(set) var sampling: Connected.Sampling?
   public internal(set) var counters = ClientCounters()

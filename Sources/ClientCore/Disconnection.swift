@@ -167,7 +167,7 @@ extension DisconnectCause: CustomStringConvertible {
 }
 
 /// The C library's words for an error number.
-private func systemText(_ number: Int32) -> String {
+package func systemText(_ number: Int32) -> String {
   // strerror_r writes into our memory; strerror shares one buffer between threads.
   unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
     guard unsafe strerror_r(number, buffer.baseAddress!, buffer.count) == 0 else { return "error \(number)" }

@@ -9,8 +9,8 @@ public struct SamplingGate: Sendable, Equatable {
   static let onTime = 0.9
   /// A driver who stands still is heard all the same, so that it does not count as gone: after so many seconds, or so
   /// many intervals, whichever is longer.
-  static let silenceSeconds = 30.0
-  static let silenceIntervals = 2.0
+  package static let silenceSeconds = 30.0
+  package static let silenceIntervals = 2.0
 
   /// Of the last fix that was sent.
   private var place: Coordinate?

@@ -22,8 +22,8 @@ final class Answer<Value: Sendable>: Sendable {
     continuation?.resume(returning: outcome)
   }
 
-  /// Waits. Throws what was given, and `cancelled` where the task is.
-  func value() async throws(HubError) -> Value {
+  /// Waits. Throws what was given, and `cancelled` where the task is; then `withdraw` says that nobody waits any more.
+  func value(orWithdraw withdraw: @Sendable @escaping () -> Void = {}) async throws(HubError) -> Value {
     let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let outcome = state.withLock { state in
@@ -34,6 +34,7 @@ final class Answer<Value: Sendable>: Sendable {
       }
     } onCancel: {
       give(.failure(.cancelled))
+      withdraw()
     }
     return try outcome.get()
   }

@@ -3,6 +3,7 @@ import HubBytes
 import HubClientCore
 public import HubGeo
 public import HubMessages
+import Synchronization
 
 /// A driver's connection to a hub: keeps what the phone measures until the hub has it, over breaks and the app's death.
 ///
@@ -16,33 +17,35 @@ public import HubMessages
 /// ```
 public final class DriverHub: Sendable {
   private let runner: ClientLife
-  private let sampling = SamplingDesk()
+  private let sampling: SamplingDesk
   private let connectionSource = LatestSource<ConnectionState>(.idle)
-  private let adviceSource: LatestSource<LocationWish>
   private let backlogSource = LatestSource(Backlog())
+  /// What `Backlog.dropped` was when `send` looked last.
+  private let droppedBefore: Atomic<UInt64>
+  private let isErased = Atomic(false)
 
   /// Nothing connects before `start()`.
   ///
   /// - Parameters:
   ///   - url: where the hub is: `wss://hub.example/v1/ws`.
   ///   - tokens: where the driver's tokens come from.
-  ///   - store: where what is unsent is kept: a folder for this driver alone.
+  ///   - store: where what is unsent is kept: a folder for one client at a time. Where drivers take turns on a phone, a
+  ///     folder for each: `FixStore.applicationSupport(for:)`.
   ///   - power: how often the phone is asked to measure.
   ///   - options: how it speaks with the hub.
   /// - Throws: `badURL`; `storage` where the store cannot be used: another client has it, or the disk refuses it.
   ///   What of it is damaged does not throw: see `Backlog.damage`.
   public init(
-    _ url: String, tokens: TokenSource, store: FixStore, power: PowerPolicy = .standard,
+    _ url: String, tokens: TokenSource, store: FixStore = .applicationSupport, power: PowerPolicy = .standard,
     options: HubOptions = HubOptions()
   ) throws(HubError) {
     let configuration = try options.configuration(url, tokens)
     let files = try store.open()
     let queue: FixQueue
-    do throws(FileFailure) { queue = try FixQueue(files) } catch { throw HubError(error, "\(store.place)") }
-    let advice = LatestSource(power.wish(DeviceState(), trip: nil, speed: nil, hub: nil))
-    adviceSource = advice
-    let (backlog, sampling) = (backlogSource, sampling)
-    let driver = DriverPart(queue, policy: power, advice: advice, backlog: backlog, sampling: sampling)
+    do throws(FileFailure) { queue = try FixQueue(files) } catch { throw HubError(error, store.name) }
+    sampling = SamplingDesk(power)
+    let driver = DriverPart(queue, backlog: backlogSource, sampling: sampling)
+    droppedBefore = Atomic(backlogSource.current.dropped)
     runner = try makeRunner(configuration, options, tokens, connectionSource, driver: driver)
   }
 
@@ -54,6 +57,7 @@ public final class DriverHub: Sendable {
   /// - Parameter erasing: deletes the queue, too, sent or not: at log-out. The client is of no use after that. Where
   ///   the disk refuses it, `Backlog.diskFailure` says why, and the next client of this store sends what is left.
   public func stop(erasing: Bool = false) async {
+    if erasing { isErased.store(true, ordering: .relaxed) }
     await runner.stop()
     guard erasing else { return }
     let done = Answer<Void>()
@@ -72,23 +76,24 @@ public final class DriverHub: Sendable {
   public enum Sent: Sendable, Equatable {
     /// It is kept until the hub has it.
     case queued
-    /// The hub wants fixes more seldom (`protocol/drivers.md`, "sampling").
+    /// The power mode, or the hub off a trip, wants fixes more seldom (`samplingAdvice`); or it is none.
     case leftOut
-    /// It is kept; the oldest ones gave way (`Backlog.dropped`).
+    /// It is kept; since the call before, older ones gave way (`Backlog.dropped`).
     case droppedOldest
-    /// It is not kept: the client's thread is far behind, or it has ended.
+    /// It is not kept: the client's thread is far behind, or it has ended, or the queue was erased.
     case full
   }
 
-  /// Hands over a fix; it never waits. Call it with every fix that the phone measures: what the hub does not want is
-  /// left out. Some microseconds.
+  /// Hands over a fix; it never waits. Call it with every fix that the phone measures: what comes sooner than
+  /// `samplingAdvice` has it is left out, and so is nil, which `Fix` makes of a `CLLocation` that is no place. Some
+  /// microseconds.
   @discardableResult
-  public func send(_ fix: Fix, trip: TripID? = nil) -> Sent {
-    guard sampling.takes(fix, trip: trip) else { return .leftOut }
+  public func send(_ fix: Fix?, trip: TripID? = nil) -> Sent {
+    guard !isErased.load(ordering: .relaxed) else { return .full }
+    guard let fix, sampling.takes(fix, trip: trip) else { return .leftOut }
     guard runner.submit({ engine, now in engine.driver?.keep(fix, trip: trip, now) }) else { return .full }
-    let backlog = backlogSource.current
-    let isFull = backlog.fixes >= FixQueue.maximumFixes || backlog.bytes >= FixQueue.maximumBytes
-    return isFull ? .droppedOldest : .queued
+    let dropped = backlogSource.current.dropped
+    return droppedBefore.exchange(dropped, ordering: .relaxed) == dropped ? .queued : .droppedOldest
   }
 
   /// Says what the driver is available for; it waits for the connection and the hub's answer.
@@ -108,9 +113,10 @@ public final class DriverHub: Sendable {
         return try tags.map { (text) throws(HubError) in try DriverHub.text(text) }
       })
     let answer = Answer<Void>()
-    let isTaken = runner.submit { engine, _ in engine.report(report) { answer.give($0) } }
+    let asker = ObjectIdentifier(answer)
+    let isTaken = runner.submit { engine, _ in engine.report(report, for: asker) { answer.give($0) } }
     guard isTaken else { throw .stopped }
-    try await answer.value()
+    try await answer.value { [runner] in runner.withdraw(answer) }
   }
 
   private static func text(_ text: String) throws(HubError) -> InlineText {
@@ -119,32 +125,37 @@ public final class DriverHub: Sendable {
   }
 
   /// Moves a trip to another state. The move is on the disk before it leaves, and goes on under the same id after the
-  /// app's death: it happens once. Cancelling the task does not take it back.
+  /// app's death: it happens once. Only a disk that takes nothing does not hold it up (`Backlog.diskFailure`): it is
+  /// sent from memory then, and lost with the program until it has arrived. Cancelling the task does not take it back,
+  /// nor does `stop()`: it goes out when the client starts again.
   ///
   /// - Parameters:
   ///   - trip: a trip of this driver's.
   ///   - status: the next state (`protocol/trips.md`).
   ///   - place: where it happened.
   ///   - expected: the state that the app takes the trip to be in: in another one the hub refuses the move.
-  /// - Returns: the trip as it stands then.
-  /// - Throws: `hub(.invalidTransition)`, `hub(.unknownTrip)`, `hub(.forbidden)`; `full` where 256 moves wait.
+  /// - Returns: the trip as it stands then. Where the connection or the client ends just behind the move, what the move
+  ///   itself says of it: the trip, its state, the driver, its time.
+  /// - Throws: `hub(.invalidTransition)`, `hub(.unknownTrip)`, `hub(.forbidden)`: it has not happened. `full` where 256
+  ///   moves wait; `stopped` and `cancelled`: it happens yet, unless the client was stopped for good.
   @discardableResult
   public func move(
     _ trip: TripID, to status: TripStatus, at place: Coordinate? = nil, expecting expected: TripStatus? = nil
   ) async throws(HubError) -> Trip {
     let answer = Answer<Trip>()
+    let asker = ObjectIdentifier(answer)
     let isTaken = runner.submit { engine, now in
       let report = TripStatusReport(
         tripID: trip, status: status, timestamp: now.timestamp, location: place, expectedStatus: expected)
       engine.move(report, now) { moved in
         switch moved {
         case .failure(let error): answer.give(.failure(error))
-        case .success: engine.ask(.trip(trip)) { answer.give($0.asTrip) }
+        case .success: engine.askMoved(report, for: asker) { answer.give(.success($0)) }
         }
       }
     }
     guard isTaken else { throw .stopped }
-    return try await answer.value()
+    return try await answer.value { [runner] in runner.withdraw(answer) }
   }
 
   /// Trips that the hub offers to this driver; see `OfferFeed`.
@@ -162,28 +173,23 @@ public final class DriverHub: Sendable {
   /// - Throws: `hub(.notFound)` where it was never offered to this driver.
   public func decline(_ trip: TripID) async throws(HubError) {
     let answer = Answer<Void>()
-    guard runner.submit({ engine, _ in engine.decline(trip) { answer.give($0) } }) else { throw .stopped }
-    try await answer.value()
+    let asker = ObjectIdentifier(answer)
+    guard runner.submit({ engine, _ in engine.decline(trip, for: asker) { answer.give($0) } }) else { throw .stopped }
+    try await answer.value { [runner] in runner.withdraw(answer) }
   }
 
   /// Says what the phone is like: whenever its battery, its charger, its motion or the app's place changes.
-  public func report(_ device: DeviceState) { runner.submit { engine, _ in engine.driver?.report(device) } }
+  public func report(_ device: DeviceState) {
+    sampling.report(device)
+    runner.submit { _, _ in
+      // Whatever goes out with another batch now goes when the client's thread has looked.
+    }
+  }
 
   /// How the connection is; the present state first.
   public var connection: ConnectionStates { Latest(source: connectionSource) }
   /// What to ask of the phone's location service; the present wish first.
-  public var samplingAdvice: Latest<LocationWish> { Latest(source: adviceSource) }
+  public var samplingAdvice: Latest<LocationWish> { Latest(source: sampling.wish) }
   /// What the hub does not have yet; by its `current` now, or as it changes.
   public var backlog: Latest<Backlog> { Latest(source: backlogSource) }
-}
-
-extension Result<QueryResult, HubError> {
-  var asTrip: Result<Trip, HubError> {
-    flatMap { result in
-      guard case .trip(let trip) = result else {
-        return .failure(HubError(.refused, "the hub has answered something else"))
-      }
-      return .success(trip)
-    }
-  }
 }

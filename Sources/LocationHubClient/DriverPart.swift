@@ -15,48 +15,34 @@ final class DriverPart {
   }
 
   let queue: FixQueue
-  let advice: LatestSource<LocationWish>
   let backlog: LatestSource<Backlog>
   let sampling: SamplingDesk
-  private let policy: PowerPolicy
-  private var device = DeviceState()
   private var onItsWay: [OnItsWay] = []
   private var entriesOnTheirWay = 0
   private var refused: UInt64 = 0
-  private var hub: Sampling?
-  private var isWatched = false
-  private var trip: (id: Identifier, status: TripStatus)?
-  private var speed: Double?
+  /// What the app said last, and when (uptime, ns).
+  private var newest: (fix: Fix, trip: Identifier?, at: Int64)?
   /// When what waits for a batch goes out, and when what is not synced is (uptimes, ns).
   private var batchDue: Int64?
   private var syncDue: Int64?
   private var unsynced = 0
 
-  init(
-    _ queue: FixQueue, policy: PowerPolicy, advice: LatestSource<LocationWish>, backlog: LatestSource<Backlog>,
-    sampling: SamplingDesk
-  ) {
+  init(_ queue: FixQueue, backlog: LatestSource<Backlog>, sampling: SamplingDesk) {
     self.queue = queue
-    self.policy = policy
-    self.advice = advice
     self.backlog = backlog
     self.sampling = sampling
     publish()
   }
 
-  private var batch: Int { min(advice.current.batch, DriverPart.maximumBatch) }
+  private var batch: Int { min(sampling.wish.current.batch, DriverPart.maximumBatch) }
 
   // MARK: What the app says
 
   func keep(_ fix: Fix, trip id: Identifier?, _ now: Moment) {
-    _ = queue.append(.fix(fix, trip: id))
+    guard queue.append(.fix(fix, trip: id)) != nil else { return }
     noteUnsynced(now)
     if batchDue == nil { batchDue = now.uptime + nanoseconds(DriverPart.syncSeconds) }
-    speed = fix.speed ?? speed
-    // Whoever names a trip in fixes is on it, until the app says what became of it.
-    if let id, trip?.id != id { trip = (id, .accepted) }
-    if id == nil { trip = nil }
-    advise()
+    newest = (fix, id, now.uptime)
   }
 
   /// False where there is no room. A move is on the disk before it leaves.
@@ -65,39 +51,32 @@ final class DriverPart {
     batchDue = now.uptime
     unsynced += DriverPart.fixesPerSync
     syncDue = now.uptime
-    if trip == nil || trip?.id == report.tripID { trip = (report.tripID, report.status) }
-    if report.status.isFinal, trip?.id == report.tripID { trip = nil }
-    advise()
+    sampling.moved(report.tripID, to: report.status)
     return true
   }
 
   /// Forgets all, on the disk as well.
   func erase() {
-    (unsynced, syncDue, batchDue) = (0, nil, nil)
+    (unsynced, syncDue, batchDue, newest) = (0, nil, nil, nil)
     queue.erase()
     publish()
   }
 
-  func report(_ device: DeviceState) {
-    self.device = device
-    advise()
-  }
-
   // MARK: What the hub says
-
-  func advised(_ sampling: Sampling?, isWatched: Bool) {
-    hub = sampling
-    self.isWatched = isWatched
-    self.sampling.set(sampling)
-    advise()
-  }
 
   func answered(_ batch: Ack.Batch) { refused += UInt64(batch.rejected.count) }
 
-  func fixRefused() { refused += 1 }
-
-  private func advise() {
-    advice.set(policy.wish(device, trip: trip?.status, speed: speed, hub: hub, isWatched: isWatched))
+  /// The hub has refused a message with these fixes for good. Those of a trip that is not this driver's are its history
+  /// all the same: they go out again, without the trip. Others are counted.
+  func refused(_ fixes: [Fix], of trip: Identifier?, _ code: ErrorCode, _ now: Moment) {
+    guard trip != nil, code == .forbidden || code == .unknownTrip else {
+      refused += UInt64(fixes.count)
+      return
+    }
+    for fix in fixes { _ = queue.append(.fix(fix, trip: nil)) }
+    // On the disk before the entries that they came from are deleted.
+    queue.sync()
+    if batchDue == nil { batchDue = now.uptime }
   }
 
   // MARK: To the hub
@@ -114,6 +93,7 @@ final class DriverPart {
   /// Whatever can be done now. Call it after everything that happens.
   func settle(_ session: ClientSession, _ now: Moment) {
     confirm(session)
+    repeatIfDue(session, now)
     syncIfDue(now)
     feed(session, now)
     publish()
@@ -133,6 +113,26 @@ final class DriverPart {
     entriesOnTheirWay = max(0, entriesOnTheirWay - fixes)
     queue.release(through: entry, fixes: fixes)
     if queue.isEmpty { (unsynced, syncDue) = (0, nil) }
+  }
+
+  /// When a phone that stands, and measures only when it moves, says again where it is (uptime, ns).
+  private var repeatDue: Int64? {
+    guard let newest, let silence = sampling.silenceSeconds else { return nil }
+    return newest.at + nanoseconds(silence)
+  }
+
+  /// The newest fix goes out as one of now, by itself, so that the driver does not count as gone.
+  private func repeatIfDue(_ session: ClientSession, _ now: Moment) {
+    guard session.maximumBatch != nil, let newest, let due = repeatDue, due <= now.uptime else { return }
+    var fix = newest.fix
+    guard now.timestamp > fix.timestamp else {
+      self.newest = nil
+      return
+    }
+    fix.timestamp = now.timestamp
+    (fix.speed, fix.heading, fix.speedAccuracy, fix.headingAccuracy) = (0, nil, nil, nil)
+    keep(fix, trip: newest.trip, now)
+    batchDue = now.uptime
   }
 
   private func noteUnsynced(_ now: Moment) {
@@ -210,13 +210,13 @@ final class DriverPart {
   /// When `settle` has something to do (uptime, ns); nil for never.
   func deadline(isOpen: Bool) -> Int64? {
     let mayFeed = isOpen && entriesOnTheirWay < DriverPart.maximumInFlight
-    return [mayFeed ? batchDue : nil, syncDue].compactMap(\.self).min()
+    return [mayFeed ? batchDue : nil, syncDue, isOpen ? repeatDue : nil].compactMap(\.self).min()
   }
 
   private func publish() {
     backlog.set(
       Backlog(
         fixes: queue.fixes, moves: queue.moves.count, bytes: queue.bytes, dropped: queue.dropped, refused: refused,
-        damage: queue.damage, diskFailure: queue.failure.map { "\($0.call) failed (errno \($0.errno))" }))
+        damage: queue.damage, diskFailure: queue.failure.map { "\($0)" }, oldest: queue.oldest))
   }
 }

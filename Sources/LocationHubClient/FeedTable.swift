@@ -103,8 +103,9 @@ final class FeedTable {
       trip: answer.snapshot?.trip, position: answer.snapshot?.position, eta: answer.snapshot?.eta)
     for (key, (reader, wantsSnapshot)) in entry.readers {
       let isGap = entry.hasBegun && !answer.recovered && !wantsSnapshot
-      if isGap { reader.push(.gap) }
-      if isGap || wantsSnapshot { reader.push(.snapshot(snapshot)) }
+      if isGap || wantsSnapshot {
+        FeedTable.push(isGap ? [.gap, .snapshot(snapshot)] : [.snapshot(snapshot)], to: reader)
+      }
       entry.readers[key] = (reader, false)
     }
     entry.hasBegun = true
@@ -158,12 +159,20 @@ final class FeedTable {
     }
   }
 
+  /// What a reader must not miss: where there is no room, it takes the place of all that waits, behind a gap.
+  private static func push(_ events: [TripEvent], to reader: FeedReader<TripEvent>) {
+    for event in events where !reader.push(event) {
+      reader.push(.gap)
+      if event != .gap { reader.push(event) }
+    }
+  }
+
   // MARK: The end
 
   private func end(_ channel: Channel, _ reason: TripEvent.EndReason) {
     for (reader, _) in trips.removeValue(forKey: channel)?.readers.values ?? [:].values {
       count -= 1
-      reader.push(.ended(reason))
+      FeedTable.push([.ended(reason)], to: reader)
       reader.finish()
     }
   }

@@ -1,8 +1,10 @@
+import HubClientCore
+
 // The files of the driver's queue: what the queue asks of a file system, and the one of the system that it runs on.
 //
 // They are the owner's alone (0700, 0600): where somebody was, second by second, is nobody else's business. On Apple
 // systems the folder has, besides, the data protection "complete until first user authentication", so that fixes can be
-// kept while the phone is locked.
+// kept while the phone is locked, and goes into no backup.
 #if canImport(Darwin)
   import Darwin
   import Foundation
@@ -11,9 +13,12 @@
 #endif
 
 /// Why a file could not be used.
-struct FileFailure: Error, Equatable {
+struct FileFailure: Error, Equatable, CustomStringConvertible {
   let call: String
   let errno: Int32
+
+  /// For instance `write: No space left on device (28)`.
+  var description: String { "\(call): \(systemText(errno)) (\(errno))" }
 }
 
 /// A folder with files that grow at their end. It belongs to the thread that uses it.
@@ -31,7 +36,7 @@ protocol FixFiles: AnyObject {
   /// What was appended, and the file's name, are on the disk when this returns.
   func sync(_ name: String) throws(FileFailure)
   func remove(_ name: String) throws(FileFailure)
-  /// Removes all files, and the folder. What cannot be removed keeps nothing else.
+  /// Removes all files, and the folder; once it has, nothing. What cannot be removed keeps nothing else.
   func erase() throws(FileFailure)
 }
 
@@ -41,18 +46,44 @@ final class FolderFiles: FixFiles {
   private var lock: Int32 = -1
   /// The file that was appended to last.
   private var open: (name: String, descriptor: Int32)?
+  /// The folder was given up: what lies there now is another client's.
+  private var isErased = false
 
   /// Makes the folder where it is missing, and locks it: one queue belongs to one client at a time.
   init(_ path: String) throws(FileFailure) {
     self.path = path
-    try makeFolder()
-    lock = try FolderFiles.check("open", systemOpen(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC))
-    guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-      let failure = FileFailure(call: "flock", errno: errno)
+    repeat {
+      if lock >= 0 { close(lock) }
+      try makeFolder()
+      lock = try FolderFiles.check("open", systemOpen(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC))
+      guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+        let failure = FileFailure(call: "flock", errno: errno)
+        close(lock)
+        throw failure
+      }
+      // Whoever erased the folder between the two calls took this lock's name away.
+    } while !isLockNamed
+    do throws(FileFailure) { try closeToOthers() } catch {
       close(lock)
-      throw failure
+      throw error
     }
   }
+
+  private var isLockNamed: Bool {
+    var (ours, named) = (stat(), stat())
+    guard unsafe fstat(lock, &ours) == 0, unsafe stat(path + "/lock", &named) == 0 else { return false }
+    return ours.st_ino == named.st_ino && ours.st_dev == named.st_dev
+  }
+
+  /// A folder that was there already is closed to others, too, unless it holds more than a queue.
+  private func closeToOthers() throws(FileFailure) {
+    var facts = stat()
+    _ = try unsafe FolderFiles.check("stat", stat(path, &facts))
+    guard facts.st_mode & 0o077 != 0, try names().allSatisfy(FolderFiles.isOurs) else { return }
+    _ = try unsafe FolderFiles.check("chmod", chmod(path, 0o700))
+  }
+
+  private static func isOurs(_ name: String) -> Bool { name.hasSuffix(".queue") || name.hasSuffix(".draft") }
 
   deinit {
     if let open { close(open.descriptor) }
@@ -72,6 +103,11 @@ final class FolderFiles: FixFiles {
       do {
         try FileManager.default.setAttributes(
           [.protectionKey: FileProtectionType.completeUntilFirstUserAuthentication], ofItemAtPath: path)
+        // Where a driver was goes into no backup.
+        var folder = URL(filePath: path, directoryHint: .isDirectory)
+        var values = URLResourceValues()
+        values.isExcludedFromBackup = true
+        try folder.setResourceValues(values)
       } catch { throw FileFailure(call: "setAttributes", errno: EPERM) }
     #endif
   }
@@ -179,10 +215,12 @@ final class FolderFiles: FixFiles {
   }
 
   func erase() throws(FileFailure) {
+    guard !isErased else { return }
     var failure: FileFailure?
     for name in try names() { do throws(FileFailure) { try remove(name) } catch { failure = error } }
     if let failure { throw failure }
     _ = try unsafe FolderFiles.check("unlink", unlink(path + "/lock"))
+    isErased = true
     _ = try unsafe FolderFiles.check("rmdir", rmdir(path))
   }
 }

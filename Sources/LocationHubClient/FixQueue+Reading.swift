@@ -1,4 +1,5 @@
 // Reading the queue: for sending, a piece at a time; at the start, all that is whole.
+import HubMessages
 
 extension FixQueue {
   /// What a segment holds.
@@ -6,6 +7,8 @@ extension FixQueue {
     var entries: [(UInt64, FixRecord)] = []
     var mark: UInt64 = 0
     var dropped: UInt64 = 0
+    /// Whose the entries are, from this number on.
+    var owner: (id: Identifier, from: UInt64)?
     /// Bytes that are no record, and where the last whole record ends.
     var unreadable = 0
     var wholeThrough = 0
@@ -27,6 +30,7 @@ extension FixQueue {
       case .mark(let number, let dropped):
         content.mark = max(content.mark, number)
         content.dropped = max(content.dropped, dropped)
+      case .owner(let id, let from): content.owner = (id, from)
       }
       offset = end
       content.wholeThrough = end
@@ -35,7 +39,10 @@ extension FixQueue {
   }
 
   /// The next entry to be sent is the oldest that has not arrived.
-  func rewind() { cursor = Cursor(number: arrived + 1, segment: 0, offset: 0) }
+  func rewind() {
+    cursor = Cursor(number: arrived + 1, segment: 0, offset: 0)
+    forgetOnTheirWay()
+  }
 
   /// What is numbered and cannot be read any more is not waited for.
   func skipRest() { cursor.number = Swift.max(cursor.number, arrived + 1) + unsent }

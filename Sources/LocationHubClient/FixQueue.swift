@@ -8,6 +8,8 @@
 // When the disk takes nothing (it is full), entries wait in memory, go out from there where the hub can be reached, and
 // are written as soon as the disk takes them again.
 
+import HubMessages
+
 /// The queue of one driver. It belongs to the thread that uses it.
 final class FixQueue {
   struct Segment {
@@ -17,6 +19,8 @@ final class FixQueue {
     var bytes: Int
     var fixes = 0
     var isSynced = true
+    /// Whose its entries are; nil where no hub has said so yet.
+    var owner: Identifier?
 
     var name: String { FixQueue.name(first) }
   }
@@ -29,7 +33,7 @@ final class FixQueue {
   }
 
   static let headBytes = 16
-  private static let magic: [UInt8] = Array("LHQ1".utf8) + [0, 0, 0, 0]
+  static let magic: [UInt8] = Array("LHQ1".utf8) + [0, 0, 0, 0]
 
   let files: any FixFiles
   var segments: [Segment] = []
@@ -37,9 +41,9 @@ final class FixQueue {
   var unsaved: [(number: UInt64, record: FixRecord)] = []
   var cursor = Cursor(number: 0, segment: 0, offset: 0)
   /// All entries up to this number have arrived.
-  private(set) var arrived: UInt64 = 0
-  private var marked: UInt64 = 0
-  private var next: UInt64 = 1
+  var arrived: UInt64 = 0
+  var marked: UInt64 = 0
+  var next: UInt64 = 1
   /// Moves that have not arrived, by number.
   var moves: [UInt64] = []
 
@@ -48,9 +52,20 @@ final class FixQueue {
   /// What was found damaged at the start, in words; nil for nothing.
   var damage: String?
   /// Why the disk does not take what it should; nil while it does.
-  private(set) var failure: FileFailure?
+  var failure: FileFailure?
   /// Fixes that have not arrived.
   var fixes = 0
+  /// Whose the entries are that come now: the driver of this run's connections, once there was one.
+  var owner: Identifier?
+  /// From which number on entries are the owner's and the disk does not say so yet; nil where it does.
+  var unownedFrom: UInt64?
+  /// Nothing is kept any more.
+  private(set) var isErased = false
+  /// Fixes that gave way while they were on their way: their arrival takes nothing off `fixes`.
+  private var goneOnTheirWay: [UInt64] = []
+  /// A file without entries, which keeps `dropped` until there is a segment.
+  var emptyFile: String?
+  private var oldestFix: (number: UInt64, time: Timestamp)?
 
   init(_ files: any FixFiles) throws(FileFailure) {
     self.files = files
@@ -73,8 +88,9 @@ final class FixQueue {
 
   // MARK: Keeping
 
-  /// Keeps an entry and gives its number; nil for a move that has no room.
+  /// Keeps an entry and gives its number; nil for a move that has no room, and for anything after `erase`.
   func append(_ record: FixRecord) -> UInt64? {
+    guard !isErased else { return nil }
     if !record.isFix {
       guard moves.count < FixQueue.maximumMoves else { return nil }
       moves.append(next)
@@ -109,12 +125,21 @@ final class FixQueue {
   }
 
   private func begin(segmentFor number: UInt64) throws(FileFailure) {
-    if let last = segments.last, last.bytes < FixQueue.segmentBytes { return }
-    var head = FixQueue.magic
-    for shift in stride(from: UInt64(0), to: 64, by: 8) { head.append(UInt8(truncatingIfNeeded: dropped >> shift)) }
+    if let last = segments.last, last.bytes < FixQueue.segmentBytes, last.owner == owner { return }
+    let head = head(from: number)
     // A name that is left of an attempt that failed begins anew.
     try files.replace(FixQueue.name(number), with: head)
-    segments.append(Segment(first: number, last: number - 1, bytes: head.count, isSynced: false))
+    segments.append(Segment(first: number, last: number - 1, bytes: head.count, isSynced: false, owner: owner))
+    if let emptyFile, emptyFile != FixQueue.name(number) { try files.remove(emptyFile) }
+    emptyFile = nil
+  }
+
+  /// How a segment begins: what gave way until then, and whose it is.
+  private func head(from number: UInt64) -> [UInt8] {
+    var head = FixQueue.magic
+    for shift in stride(from: UInt64(0), to: 64, by: 8) { head.append(UInt8(truncatingIfNeeded: dropped >> shift)) }
+    if let owner { head += StoredRecord.owner(owner, from: number).bytes() }
+    return head
   }
 
   /// Appends to the last segment; where that fails, what was written of it is cut off again.
@@ -138,9 +163,15 @@ final class FixQueue {
   func sync() -> Bool {
     save()
     do throws(FileFailure) {
-      if marked < arrived, let last = segments.last, last.bytes < FixQueue.segmentBytes + StoredRecord.headBytes {
-        try write(StoredRecord.mark(arrived, dropped: dropped).bytes())
-        marked = arrived
+      if let last = segments.last, last.bytes < FixQueue.segmentBytes + StoredRecord.headBytes {
+        if let owner, let from = unownedFrom {
+          try write(StoredRecord.owner(owner, from: from).bytes())
+          unownedFrom = nil
+        }
+        if marked < arrived {
+          try write(StoredRecord.mark(arrived, dropped: dropped).bytes())
+          marked = arrived
+        }
       }
       for index in segments.indices where !segments[index].isSynced {
         try files.sync(segments[index].name)
@@ -161,16 +192,48 @@ final class FixQueue {
     arrived = min(number, next - 1)
     moves.removeAll { $0 <= arrived }
     unsaved.removeAll { $0.number <= arrived }
-    let done = segments.filter { $0.last <= arrived }
-    segments.removeAll { $0.last <= arrived }
-    for segment in done { delete(segment) }
-    // Those that gave way while they were on their way are counted already.
-    fixes = isEmpty ? 0 : max(0, fixes - count)
+    deleteArrived()
+    let gone = goneOnTheirWay.count { $0 <= arrived }
+    goneOnTheirWay.removeAll { $0 <= arrived }
+    fixes = isEmpty ? 0 : max(0, fixes - max(0, count - gone))
   }
 
-  /// A file that cannot be deleted is sent again by the next run, and nobody counts it twice.
-  private func delete(_ segment: Segment) {
-    do throws(FileFailure) { try files.remove(segment.name) } catch { failure = error }
+  /// Deletes the segments whose entries have all arrived. The last one keeps `dropped`, if need be.
+  func deleteArrived() {
+    let done = segments.filter { $0.last <= arrived }
+    segments.removeAll { $0.last <= arrived }
+    for segment in done {
+      // A file that cannot be deleted is sent again by the next run, and nobody counts it twice.
+      do throws(FileFailure) {
+        if dropped > 0, segments.isEmpty, segment.first == done.last?.first {
+          try files.replace(segment.name, with: Array(head(from: next).prefix(FixQueue.headBytes)))
+          emptyFile = segment.name
+        } else {
+          try files.remove(segment.name)
+        }
+      } catch { failure = error }
+    }
+  }
+
+  /// When the oldest fix that has not arrived was measured. Reads a segment where that is another one than before.
+  var oldest: Timestamp? {
+    guard fixes > 0 else { return nil }
+    if let oldestFix, oldestFix.number > arrived { return oldestFix.time }
+    oldestFix = findOldest()
+    return oldestFix?.time
+  }
+
+  private func findOldest() -> (number: UInt64, time: Timestamp)? {
+    for segment in segments where segment.last > arrived && segment.fixes > 0 {
+      do throws(FileFailure) {
+        let bytes = try files.read(segment.name, from: 0, count: segment.bytes)
+        for (number, record) in FixQueue.records(in: bytes).entries where number > arrived {
+          if case .fix(let fix, _) = record { return (number, fix.timestamp) }
+        }
+      } catch { failure = error }
+    }
+    for case (let number, .fix(let fix, _)) in unsaved { return (number, fix.timestamp) }
+    return nil
   }
 
   // MARK: Limits
@@ -182,98 +245,76 @@ final class FixQueue {
     }
   }
 
-  /// The fixes of a segment go; the moves in it stay.
-  private func giveUp(segment index: Int) {
+  /// The fixes of a segment go, its moves, too, where it is not to keep them.
+  func giveUp(segment index: Int, keepingMoves: Bool = true) {
     let segment = segments[index]
     var kept: [UInt8] = []
     var lost = 0
+    var hasMoves = false
     do throws(FileFailure) {
       let bytes = try files.read(segment.name, from: 0, count: segment.bytes)
       kept = Array(bytes.prefix(FixQueue.headBytes))
+      if let owner = segment.owner { kept += StoredRecord.owner(owner, from: segment.first).bytes() }
       for (number, record) in FixQueue.records(in: bytes).entries where number > arrived {
-        if record.isFix { lost += 1 } else { kept += StoredRecord.entry(number, record).bytes() }
+        if record.isFix {
+          lost += 1
+          noteGone(number)
+        } else if keepingMoves {
+          kept += StoredRecord.entry(number, record).bytes()
+          hasMoves = true
+        }
       }
-      if kept.count > FixQueue.headBytes {
-        try files.replace(segment.name, with: kept)
-      } else {
-        try files.remove(segment.name)
-      }
+      if hasMoves { try files.replace(segment.name, with: kept) } else { try files.remove(segment.name) }
     } catch {
       failure = error
       lost = segment.fixes
     }
+    if !keepingMoves { moves.removeAll { (segment.first...segment.last).contains($0) } }
     dropped += UInt64(lost)
     fixes = max(0, fixes - lost)
+    oldestFix = nil
     segments[index].fixes = 0
     segments[index].bytes = kept.count
-    if kept.count <= FixQueue.headBytes { segments.remove(at: index) }
+    if !hasMoves { segments.remove(at: index) }
     if cursor.segment == segment.first { cursor.offset = 0 }
+    guard let last = segments.last, last.bytes < FixQueue.segmentBytes + StoredRecord.headBytes else { return }
     // The count outlives the app, if the disk takes it.
     do throws(FileFailure) { try write(StoredRecord.mark(arrived, dropped: dropped).bytes()) } catch {
       failure = error
     }
   }
 
+  private func noteGone(_ number: UInt64) { if number < cursor.number { goneOnTheirWay.append(number) } }
+
   private func dropOldestUnsaved() {
     guard let index = unsaved.firstIndex(where: { $0.record.isFix }) else { return }
-    unsaved.remove(at: index)
+    noteGone(unsaved.remove(at: index).number)
     dropped += 1
     fixes = max(0, fixes - 1)
+    oldestFix = nil
   }
 
-  /// Removes the queue from the disk; `failure` is what that has left.
+  /// What the disk has not taken goes, moves, too; fixes are counted.
+  func dropUnsaved() {
+    let lost = unsaved.count { $0.record.isFix }
+    for entry in unsaved where !entry.record.isFix { moves.removeAll { $0 == entry.number } }
+    unsaved = []
+    dropped += UInt64(lost)
+    fixes = max(0, fixes - lost)
+    oldestFix = nil
+  }
+
+  /// What was on its way is not any more.
+  func forgetOnTheirWay() { goneOnTheirWay = [] }
+
+  /// Removes the queue from the disk, and keeps nothing any more; `failure` is what that has left.
   func erase() {
+    isErased = true
     segments = []
     unsaved = []
     moves = []
     fixes = 0
     arrived = next - 1
     do throws(FileFailure) { try files.erase() } catch { failure = error }
-  }
-
-  // MARK: Recovering
-
-  private func recover() throws(FileFailure) {
-    for name in try files.names() where name.hasSuffix(".draft") { try files.remove(name) }
-    let names = try files.names().filter { $0.hasSuffix(".queue") && UInt64($0.dropLast(6), radix: 16) != nil }.sorted()
-    var found: [(Segment, [(UInt64, FixRecord)])] = []
-    var reports: [String] = []
-    for name in names {
-      let size = try files.size(name)
-      let bytes = try files.read(name, from: 0, count: min(size, FixQueue.maximumBytes))
-      let content = FixQueue.records(in: bytes)
-      if bytes.starts(with: FixQueue.magic), bytes.count >= FixQueue.headBytes {
-        dropped = max(dropped, bytes[8..<16].reversed().reduce(0) { $0 << 8 | UInt64($1) })
-      }
-      arrived = max(arrived, content.mark)
-      dropped = max(dropped, content.dropped)
-      let entries = content.entries
-      guard let first = UInt64(name.dropLast(6), radix: 16), let last = entries.map(\.0).max() else {
-        if size > FixQueue.headBytes, content.mark == 0 { reports.append("\(name): nothing in it is whole") }
-        try files.remove(name)
-        continue
-      }
-      // What a cut left of the very last record is no damage, and is cut off.
-      let isTorn =
-        name == names.last && content.wholeThrough < size && content.wholeThrough + content.unreadable == size
-      if isTorn { try files.truncate(name, to: content.wholeThrough) }
-      if content.unreadable > 0, !isTorn { reports.append("\(name): \(content.unreadable) bytes are unreadable") }
-      // Nothing is written any more into a segment that has damage within.
-      let end = isTorn || content.unreadable == 0 ? content.wholeThrough : max(size, FixQueue.segmentBytes)
-      found.append((Segment(first: first, last: last, bytes: end, fixes: entries.count { $0.1.isFix }), entries))
-    }
-    damage = reports.isEmpty ? nil : reports.joined(separator: "; ")
-    marked = arrived
-    next = max(arrived, found.map { $0.0.last }.max() ?? 0) + 1
-    for (segment, entries) in found {
-      segments.append(segment)
-      for (number, record) in entries where number > arrived {
-        if record.isFix { fixes += 1 } else { moves.append(number) }
-      }
-    }
-    let done = segments.filter { $0.last <= arrived }
-    segments.removeAll { $0.last <= arrived }
-    for segment in done { delete(segment) }
-    rewind()
   }
 }

@@ -13,6 +13,8 @@ extension FixQueue {
   static let maximumRecordBytes = 256 * 1024
   /// A segment that has so many bytes is followed by the next one.
   static let segmentBytes = 64 * 1024
+  /// More entries than a segment can have: each has 17 bytes and more.
+  static let maximumEntriesOfSegment: UInt64 = 64 * 1024
   /// Read at once for sending.
   static let readBytes = 16 * 1024
 }

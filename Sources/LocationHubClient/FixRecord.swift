@@ -21,12 +21,15 @@ enum StoredRecord: Equatable {
   case entry(UInt64, FixRecord)
   /// All entries up to this number have arrived, and so many fixes gave way since the queue was made.
   case mark(UInt64, dropped: UInt64)
+  /// The entries from this number on, in this segment and those before it, are this driver's.
+  case owner(Identifier, from: UInt64)
 }
 
 extension StoredRecord {
   private enum Kind: UInt8 {
     case entry = 1
     case mark = 2
+    case owner = 3
   }
 
   static let headBytes = 8
@@ -51,6 +54,10 @@ extension StoredRecord {
       body.append(littleEndian: number)
       body.append(Kind.mark.rawValue)
       body.append(littleEndian: dropped)
+    case .owner(let id, let number):
+      body.append(littleEndian: number)
+      body.append(Kind.owner.rawValue)
+      body.append(Array("\(id)".utf8))
     }
     let content = body.array()
     var all = ByteBuffer(capacity: content.count + StoredRecord.headBytes)
@@ -74,6 +81,10 @@ extension StoredRecord {
       guard length == 17 else { return nil }
       return (.mark(number, dropped: littleEndian(bytes, start + 9, 8)), start + length)
     case .entry: return entry(number, content.dropFirst(9)).map { ($0, start + length) }
+    case .owner:
+      return Identifier(String(decoding: content.dropFirst(9), as: UTF8.self)).map {
+        (.owner($0, from: number), start + length)
+      }
     case nil: return nil
     }
   }

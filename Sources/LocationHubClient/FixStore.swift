@@ -1,19 +1,34 @@
 // Where a driver's queue lies.
+public import HubMessages
+
 #if canImport(Darwin)
   import Foundation
+#else
+  import Glibc
 #endif
 
 /// The place of a driver's queue: fixes and moves of trips that the hub does not have yet.
 ///
-/// A queue belongs to one driver and one running client. It holds 20,000 fixes or 4 MiB, whatever comes first; beyond
-/// that the oldest fixes go, and are counted (`Backlog.dropped`). `DriverHub.stop(erasing: true)` deletes it.
+/// A queue belongs to one driver and one running client, and says on the disk whose it is once a hub has greeted its
+/// driver. What a driver has left in it is never sent as another's: it goes, counted, when another one is greeted. It
+/// holds 20,000 fixes or 4 MiB, whatever comes first; beyond that the oldest fixes go, and are counted
+/// (`Backlog.dropped`). `DriverHub.stop(erasing: true)` deletes it.
 public struct FixStore: Sendable {
   enum Place: Sendable {
     case folder(String)
     case memory
+    case files(@Sendable () -> any FixFiles)
   }
 
   let place: Place
+
+  /// For messages.
+  var name: String {
+    switch place {
+    case .folder(let path): path
+    case .memory, .files: "memory"
+    }
+  }
 
   /// A folder for this queue alone; it is made, for the owner only, where it is missing.
   public static func folder(_ path: String) -> FixStore { FixStore(place: .folder(path)) }
@@ -21,16 +36,33 @@ public struct FixStore: Sendable {
   /// Nothing survives the program: for tests, and for drivers that no one bills.
   public static let memory = FixStore(place: .memory)
 
-  #if canImport(Darwin)
-    /// A folder of the app's own, which is not backed up to iCloud by other means than the app's.
-    public static var applicationSupport: FixStore {
-      .folder(URL.applicationSupportDirectory.appending(path: "LocationHub/queue").path(percentEncoded: false))
+  /// A folder of the app's own: in Application Support on Apple systems, where no backup takes it; elsewhere in
+  /// `$XDG_STATE_HOME` or `~/.local/state`. All drivers of this device that use it share it, one at a time: see
+  /// `applicationSupport(for:)`.
+  public static var applicationSupport: FixStore { .folder("\(home)/queue") }
+
+  /// The same, with a folder for each driver: what one has left unsent goes out when the same one is back.
+  public static func applicationSupport(for driver: DriverID) -> FixStore { .folder("\(home)/queues/driver-\(driver)") }
+
+  private static var home: String {
+    #if canImport(Darwin)
+      URL.applicationSupportDirectory.appending(path: "LocationHub").path(percentEncoded: false)
+    #else
+      (variable("XDG_STATE_HOME") ?? "\(variable("HOME") ?? "")/.local/state") + "/location-hub"
+    #endif
+  }
+
+  #if !canImport(Darwin)
+    private static func variable(_ name: String) -> String? {
+      guard let value = unsafe getenv(name), unsafe value.pointee != 0 else { return nil }
+      return unsafe String(cString: value)
     }
   #endif
 
   func open() throws(HubError) -> any FixFiles {
     switch place {
     case .memory: return MemoryFiles()
+    case .files(let make): return make()
     case .folder(let path):
       do throws(FileFailure) { return try FolderFiles(path) } catch { throw HubError(error, path) }
     }
@@ -40,8 +72,7 @@ public struct FixStore: Sendable {
 extension HubError {
   init(_ failure: FileFailure, _ path: String) {
     let isInUse = failure.call == "flock"
-    let text = isInUse ? "another client uses it" : "\(failure.call) failed (errno \(failure.errno))"
-    self.init(.storage, "the queue in \(path): \(text)")
+    self.init(.storage, "the queue in \(path): \(isInUse ? "another client uses it" : "\(failure)")")
   }
 }
 
@@ -53,12 +84,16 @@ public struct Backlog: Sendable, Equatable {
   public var moves = 0
   /// Bytes on the disk.
   public var bytes = 0
-  /// Fixes that gave way at a limit since the queue was made. One that was on its way just then may have arrived.
+  /// Fixes that gave way since the queue was made, at a limit or because they were another driver's. One that was on
+  /// its way just then may have arrived.
   public var dropped: UInt64 = 0
-  /// Fixes that the hub refused since the client was made: no vehicle can have been there, for instance.
+  /// Fixes that the hub refused since the client was made: no vehicle can have been there, for instance. Those of a
+  /// trip that is another driver's are not among them: they go out again without the trip.
   public var refused: UInt64 = 0
-  /// What of the queue was damaged when the client was made, in words; what was whole is sent.
+  /// What of the queue was damaged when the client was made, or was another driver's, in words; all else is sent.
   public var damage: String?
   /// Why the disk does not take fixes now; they are kept in memory meanwhile, and lost with the program.
   public var diskFailure: String?
+  /// When the oldest of `fixes` was measured; nil where there is none.
+  public var oldest: Timestamp?
 }

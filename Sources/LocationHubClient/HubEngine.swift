@@ -27,14 +27,23 @@ final class HubEngine {
   /// Who waits for the end.
   private var whenEnded: [() -> Void] = []
 
+  /// Who waits for an answer, by an object of its own, so that it can be taken back.
+  typealias Asker = ObjectIdentifier
+
   private enum Request {
-    case ack((Result<Void, HubError>) -> Void)
-    case result((Result<QueryResult, HubError>) -> Void)
+    case ack(Asker?, (Result<Void, HubError>) -> Void)
+    case result(Asker?, (Result<QueryResult, HubError>) -> Void)
 
     func fail(_ error: HubError) {
       switch self {
-      case .ack(let answer): answer(.failure(error))
-      case .result(let answer): answer(.failure(error))
+      case .ack(_, let answer): answer(.failure(error))
+      case .result(_, let answer): answer(.failure(error))
+      }
+    }
+
+    func isOf(_ asked: Asker) -> Bool {
+      switch self {
+      case .ack(let asker, _), .result(let asker, _): asker == asked
       }
     }
   }
@@ -81,36 +90,65 @@ final class HubEngine {
   }
 
   /// Asks, and calls `answer` with what comes of it: once, on this thread.
-  func ask(_ query: QueryRequest, _ answer: @escaping (Result<QueryResult, HubError>) -> Void) {
+  func ask(_ query: QueryRequest, for asker: Asker? = nil, _ answer: @escaping (Result<QueryResult, HubError>) -> Void)
+  {
     guard requests.count < HubEngine.maximumRequests, let id = session.send(query) else {
       return answer(.failure(HubError(.full, "too many questions wait for their answers", retry: .later(after: nil))))
     }
-    requests[id] = .result(answer)
+    requests[id] = .result(asker, answer)
   }
 
-  func report(_ status: DriverStatusReport, _ answer: @escaping (Result<Void, HubError>) -> Void) {
-    send({ session.send(status) }, answer)
+  /// Takes back what was asked for somebody who waits no more. A move stays: it is kept.
+  func withdraw(_ asker: Asker) {
+    guard let id = requests.first(where: { $0.value.isOf(asker) })?.key else { return }
+    requests[id] = nil
+    session.withdraw(id)
   }
 
-  func decline(_ trip: TripID, _ answer: @escaping (Result<Void, HubError>) -> Void) {
-    send({ session.send(OfferDecline(tripID: trip)) }, answer)
+  func report(
+    _ status: DriverStatusReport, for asker: Asker? = nil, _ answer: @escaping (Result<Void, HubError>) -> Void
+  ) {
+    send({ session.send(status) }, asker, answer)
+  }
+
+  func decline(_ trip: TripID, for asker: Asker? = nil, _ answer: @escaping (Result<Void, HubError>) -> Void) {
+    send({ session.send(OfferDecline(tripID: trip)) }, asker, answer)
   }
 
   /// Sends what the hub acknowledges, unless too much waits for that already.
-  private func send(_ message: () -> MessageID?, _ answer: @escaping (Result<Void, HubError>) -> Void) {
+  private func send(
+    _ message: () -> MessageID?, _ asker: Asker?, _ answer: @escaping (Result<Void, HubError>) -> Void
+  ) {
     guard requests.count < HubEngine.maximumRequests, let id = message() else {
       return answer(.failure(HubError(.full, "too much waits for its answer", retry: .later(after: nil))))
     }
-    requests[id] = .ack(answer)
+    requests[id] = .ack(asker, answer)
   }
 
   /// Keeps a move until it is answered, over the app's death.
   func move(_ report: TripStatusReport, _ now: Moment, _ answer: @escaping (Result<Void, HubError>) -> Void) {
     let id = session.makeMessageID()
-    guard let driver, requests.count < HubEngine.maximumRequests, driver.keep(report, as: id, now) else {
+    guard let driver, !driver.queue.isErased else { return answer(.failure(.stopped)) }
+    guard requests.count < HubEngine.maximumRequests, driver.keep(report, as: id, now) else {
       return answer(.failure(HubError(.full, "the queue has no room for another move", retry: .later(after: nil))))
     }
-    requests[id] = .ack(answer)
+    requests[id] = .ack(nil) { outcome in
+      answer(outcome.mapError { $0.code == .stopped ? .stoppedBeforeAnswer : $0 })
+    }
+  }
+
+  /// The trip that a move of this client's has led to: as the hub has it, or, where it cannot be asked any more, what
+  /// the move itself says. It has happened, whatever comes of the question.
+  func askMoved(_ report: TripStatusReport, for asker: Asker, _ answer: @escaping (Trip) -> Void) {
+    let id = session.connected?.id
+    ask(.trip(report.tripID), for: asker) { outcome in
+      if case .success(.trip(let trip)) = outcome { return answer(trip) }
+      var trip = Trip(
+        tripID: report.tripID, status: report.status, timestamp: report.timestamp, created: report.timestamp,
+        updated: report.timestamp)
+      trip.driverID = id
+      answer(trip)
+    }
   }
 
   /// Ends whatever waits for the hub's answer, and all feeds. Moves are kept all the same.
@@ -127,8 +165,10 @@ final class HubEngine {
 
   func opened(_ greeting: Connected, _ now: Moment) {
     attempt = 0
-    driver?.advised(greeting.sampling, isWatched: false)
-    if greeting.role == .driver { offers.opened(as: greeting.id) }
+    driver?.sampling.advised(greeting.sampling, isWatched: false)
+    guard greeting.role == .driver else { return }
+    driver?.queue.belongs(to: greeting.id)
+    offers.opened(as: greeting.id)
   }
 
   func received(_ envelope: borrowing ServerEnvelope, _ now: Moment) {
@@ -150,29 +190,32 @@ final class HubEngine {
     case .subscribed(let answer):
       feeds.subscribed(answer)
       offers.subscribed(answer)
-    case .unsubscribed(let answer): feeds.unsubscribed(answer)
+    case .unsubscribed(let answer):
+      feeds.unsubscribed(answer)
+      offers.unsubscribed(answer)
     case .sampling(let advice):
-      driver?.advised(
+      driver?.sampling.advised(
         Sampling(interval: advice.interval, minDistance: advice.minDistance), isWatched: advice.reason == .watched)
     case .ack(let ack):
       if let batch = ack.batch { driver?.answered(batch) }
-      if case .ack(let answer) = requests.removeValue(forKey: ack.replyTo) { answer(.success(())) }
+      if case .ack(_, let answer) = requests.removeValue(forKey: ack.replyTo) { answer(.success(())) }
     case .result(let result):
-      if case .result(let answer) = requests.removeValue(forKey: result.replyTo) { answer(.success(result.result)) }
-    case .error(let error): refused(error)
+      if case .result(_, let answer) = requests.removeValue(forKey: result.replyTo) { answer(.success(result.result)) }
+    case .error(let error): refused(error, now)
     case .connected, .pong: break
     }
   }
 
   /// The session sends again by itself what may come later, and then its question is open still.
-  private func refused(_ error: ErrorReply) {
+  private func refused(_ error: ErrorReply, _ now: Moment) {
     if let id = error.replyTo, let request = requests[id] {
       guard !session.isKept(id) else { return }
       requests[id] = nil
       return request.fail(HubError(error))
     }
-    if error.code == .implausibleLocation || error.code == .invalidLocation { driver?.fixRefused() }
+    if let (fixes, trip) = session.takeRefusedFixes() { driver?.refused(fixes, of: trip, error.code, now) }
     feeds.refused(HubError(error), session)
+    offers.refused(session)
   }
 
   func closed(_ disconnection: Disconnection, _ now: Moment) {

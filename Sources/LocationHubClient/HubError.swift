@@ -16,7 +16,7 @@ public struct HubError: Error, Sendable, Equatable, CustomStringConvertible {
     case unreachable
     /// The hub does not take the token, or the token source gave none.
     case token
-    /// The driver's queue has no room for another move of a trip.
+    /// Too much waits: moves of trips in the driver's queue, questions for their answers, or feeds that are read.
     case full
     /// The queue's files cannot be used.
     case storage
@@ -60,6 +60,8 @@ public struct HubError: Error, Sendable, Equatable, CustomStringConvertible {
 
 extension HubError {
   static let stopped = HubError(.stopped, "the client was stopped")
+  static let stoppedBeforeAnswer = HubError(
+    .stopped, "the client was stopped; the move is kept, and goes out when it starts again")
   static let cancelled = HubError(.cancelled, "the task was cancelled")
 
   /// An answer of the hub.

@@ -60,6 +60,11 @@ final class ClientLife: Sendable {
 
   func stop() async { await runner.stop() }
 
+  /// Takes back what `answer` was to be the answer of: nobody waits for it any more.
+  func withdraw(_ answer: Answer<some Sendable>) {
+    runner.submit { engine, _ in engine.withdraw(ObjectIdentifier(answer)) }
+  }
+
   func send(_ post: Post) async throws(HubError) -> PostAnswer {
     let answer = Answer<PostAnswer>()
     runner.send(post) { answer.give($0) }

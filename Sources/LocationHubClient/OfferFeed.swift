@@ -17,7 +17,7 @@ public enum OfferEvent: Sendable, Equatable {
   case gap
 }
 
-/// The offers to a driver, over all breaks of the connection, until the client is stopped.
+/// The offers to a driver, over all breaks of the connection, until the client is stopped or the hub refuses them.
 ///
 /// The hub is asked while somebody reads: leaving the loop, or cancelling its task, ends that. Any number of loops may
 /// read; each gets everything.
@@ -39,7 +39,8 @@ public struct OfferFeed: AsyncSequence, Sendable {
   public struct Iterator: AsyncIteratorProtocol {
     let lease: FeedLease<OfferEvent>
 
-    /// The next event; nil when the client was stopped, and as soon as the task is cancelled.
+    /// The next event; nil when the client was stopped, when the hub has no offers for it (any more), and as soon as
+    /// the task is cancelled.
     public mutating func next() async -> OfferEvent? { await lease.reader.next() }
     public mutating func next(isolation actor: isolated (any Actor)?) async -> OfferEvent? { await lease.reader.next() }
   }
@@ -91,7 +92,19 @@ final class OfferDesk {
     for reader in readers.values where !reader.push(event) { reader.push(.gap) }
   }
 
-  /// The client has ended.
+  /// The hub has refused something: the offers, where the session has them no more.
+  func refused(_ session: ClientSession) {
+    guard isAsked, let channel, !session.isSubscribed(channel) else { return }
+    end()
+  }
+
+  /// The hub has ended a subscription by itself.
+  func unsubscribed(_ answer: Unsubscribed) {
+    guard isAsked, answer.channel == channel, answer.reason != .asked else { return }
+    end()
+  }
+
+  /// The client, or what it reads, has ended.
   func end() {
     for reader in readers.values { reader.finish() }
     readers = [:]

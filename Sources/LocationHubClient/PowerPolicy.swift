@@ -7,15 +7,23 @@ public import HubMessages
 /// What the phone is like, as the app says by `DriverHub.report(_:)`.
 public struct DeviceState: Sendable, Equatable {
   /// What the phone's motion sensors take it to be doing.
-  public enum Motion: Sendable, Equatable, CaseIterable { case unknown, still, moving }
+  public enum Motion: Sendable, Equatable, CaseIterable {
+    /// Then the speed of the newest fix decides.
+    case unknown
+    case still
+    case moving
+  }
 
   /// 0…1; nil where it is not known, which counts as full.
   public var batteryLevel: Double?
+  /// At a charger, or by its plug.
   public var isCharging: Bool
+  /// What the motion sensors say: `CMMotionActivity` on Apple systems.
   public var motion: Motion
   /// The app is in the background.
   public var isInBackground: Bool
 
+  /// A phone of which nothing is known counts as full, unplugged and in the foreground.
   public init(
     batteryLevel: Double? = nil, isCharging: Bool = false, motion: Motion = .unknown, isInBackground: Bool = false
   ) {
@@ -26,23 +34,22 @@ public struct DeviceState: Sendable, Equatable {
   }
 }
 
-/// What of accuracy is asked of the phone, in metres; `best` is all that it can.
-public enum WishedAccuracy: Sendable, Equatable {
-  case best
-  case meters(Double)
-}
-
 /// What to ask of the phone's location service, and how many fixes go out together.
 public struct LocationWish: Sendable, Equatable {
   /// Seconds between fixes.
   public var interval: Double
-  public var accuracy: WishedAccuracy
+  /// Metres (`CLLocationManager.desiredAccuracy`); `bestAccuracy` for all that the phone can.
+  public var accuracy: Double
   /// Metres to move before another fix is wanted (`CLLocationManager.distanceFilter`); 0 for none.
   public var distance: Double
   /// Fixes that are sent together, at least every 30 s.
   public var batch: Int
 
-  public init(interval: Double, accuracy: WishedAccuracy, distance: Double, batch: Int) {
+  /// All that the phone can: Core Location's `kCLLocationAccuracyBest`.
+  public static let bestAccuracy = -1.0
+
+  /// A wish of an app's own, for a mode of `PowerPolicy`; units as the members have them.
+  public init(interval: Double, accuracy: Double, distance: Double, batch: Int) {
     self.interval = interval
     self.accuracy = accuracy
     self.distance = distance
@@ -52,6 +59,7 @@ public struct LocationWish: Sendable, Equatable {
 
 /// Chooses what to ask of the phone.
 public struct PowerPolicy: Sendable, Equatable {
+  /// From the most to the least that a mode asks of the battery; its raw value is its name in the documentation.
   public enum Mode: String, Sendable, CaseIterable {
     case highPerformance = "high performance"
     case balanced
@@ -59,17 +67,23 @@ public struct PowerPolicy: Sendable, Equatable {
     case ultraLow = "ultra low"
   }
 
-  /// What each mode asks for.
-  public var highPerformance = LocationWish(interval: 2, accuracy: .best, distance: 0, batch: 1)
-  public var balanced = LocationWish(interval: 4, accuracy: .meters(10), distance: 10, batch: 5)
-  public var powerSaver = LocationWish(interval: 10, accuracy: .meters(100), distance: 100, batch: 10)
-  public var ultraLow = LocationWish(interval: 30, accuracy: .meters(1000), distance: 1000, batch: 20)
+  /// What is asked for at a charger, and on a trip with a good battery.
+  public var highPerformance = LocationWish(interval: 2, accuracy: LocationWish.bestAccuracy, distance: 0, batch: 1)
+  /// On a trip with a fair battery, and off one while the phone moves and its battery is good.
+  public var balanced = LocationWish(interval: 4, accuracy: 10, distance: 10, batch: 5)
+  /// On a trip with a low battery, and off one in between.
+  public var powerSaver = LocationWish(interval: 10, accuracy: 100, distance: 100, batch: 10)
+  /// Off a trip with a low battery.
+  public var ultraLow = LocationWish(interval: 30, accuracy: 1000, distance: 1000, batch: 20)
   /// Above the first a battery counts as good, above the second as fair; 0…1.
   public var goodBattery = 0.5
+  /// See `goodBattery`.
   public var fairBattery = 0.2
 
+  /// The modes and thresholds of the table in the documentation.
   public static let standard = PowerPolicy()
 
+  /// The standard policy, to be changed.
   public init() {}
 
   /// The mode for a phone, on a trip or off one; `speed` in metres per second, nil where unknown.
@@ -104,7 +118,7 @@ public struct PowerPolicy: Sendable, Equatable {
       if hub.interval < wish.interval {
         wish.interval = hub.interval
         wish.distance = min(wish.distance, hub.minDistance)
-        wish.accuracy = balanced.accuracy.finer(than: wish.accuracy)
+        wish.accuracy = min(balanced.accuracy, wish.accuracy)  // the best one is below 0
       }
       wish.batch = 1
     } else if !isOnTrip {
@@ -124,7 +138,7 @@ public struct PowerPolicy: Sendable, Equatable {
   }
 
   /// By the sensors, where they know; else at 4 km/h and more, as the hub has it.
-  private func isMoving(_ device: DeviceState, _ speed: Double?) -> Bool {
+  func isMoving(_ device: DeviceState, _ speed: Double?) -> Bool {
     switch device.motion {
     case .moving: true
     case .still: false
@@ -137,16 +151,6 @@ public struct PowerPolicy: Sendable, Equatable {
     switch status {
     case .accepted, .driverEnRoute, .arrivedPickup, .tripStarted, .arrivedDestination: true
     case .requested, .completed, .cancelled: false
-    }
-  }
-}
-
-extension WishedAccuracy {
-  /// The finer of the two.
-  fileprivate func finer(than other: WishedAccuracy) -> WishedAccuracy {
-    switch (self, other) {
-    case (.best, _), (_, .best): .best
-    case (.meters(let a), .meters(let b)): .meters(min(a, b))
     }
   }
 }

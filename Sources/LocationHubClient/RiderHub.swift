@@ -86,8 +86,9 @@ public final class RiderHub: Sendable {
   /// Waits for the connection, and asks again after a break.
   private func ask(_ query: QueryRequest) async throws(HubError) -> QueryResult {
     let answer = Answer<QueryResult>()
-    guard runner.submit({ engine, _ in engine.ask(query) { answer.give($0) } }) else { throw .stopped }
-    return try await answer.value()
+    let asker = ObjectIdentifier(answer)
+    guard runner.submit({ engine, _ in engine.ask(query, for: asker) { answer.give($0) } }) else { throw .stopped }
+    return try await answer.value { [runner] in runner.withdraw(answer) }
   }
 
   /// How the connection is; the present state first.

@@ -7,6 +7,7 @@ public import HubMessages
 
 /// A link by which whoever has it follows one trip, until the trip ends, or the link does.
 public struct Share: Sendable, Equatable {
+  /// By which the hub takes the link back: `DELETE /v1/trips/{id}/shares/{shareId}`.
   public let id: Identifier
   /// A page that shows the trip. The token is its fragment, which browsers keep to themselves.
   public let url: String

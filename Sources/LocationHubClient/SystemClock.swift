@@ -50,7 +50,7 @@ extension MarkerInterpolator {
   }
 
   extension Fix {
-    /// What Core Location has measured; nil for a place that is none.
+    /// What Core Location has measured; nil for a place that is none, which `DriverHub.send(_:trip:)` leaves out.
     public init?(_ location: CLLocation) {
       guard
         let coordinate = HubGeo.Coordinate(

@@ -6,9 +6,12 @@ public import HubMessages
 public struct TripSnapshot: Sendable, Equatable {
   /// Nil where the trip has not begun.
   public var trip: TripState?
+  /// The driver's newest position; nil before the first.
   public var position: Position?
+  /// Nil where the hub has made none: the trip has no place to go to, or no position yet.
   public var eta: ETA?
 
+  /// For tests and previews of an app.
   public init(trip: TripState? = nil, position: Position? = nil, eta: ETA? = nil) {
     self.trip = trip
     self.position = position
@@ -34,6 +37,7 @@ public enum TripEvent: Sendable, Equatable {
   /// The last event.
   case ended(EndReason)
 
+  /// Why a feed has ended.
   public enum EndReason: Sendable, Equatable {
     /// The trip is over; its channel closes some minutes after that.
     case tripEnded
@@ -57,6 +61,7 @@ public struct TripFeed: AsyncSequence, Sendable {
   let id: TripID
   let runner: ClientLife
 
+  /// Begins to follow the trip, for this loop: its first event is a snapshot.
   public func makeAsyncIterator() -> Iterator {
     let channel = Channel.trip(id)
     return Iterator(
@@ -67,11 +72,13 @@ public struct TripFeed: AsyncSequence, Sendable {
       })
   }
 
+  /// One loop's place in the feed. The trip is followed until the last one of it is gone.
   public struct Iterator: AsyncIteratorProtocol {
     let lease: FeedLease<TripEvent>
 
     /// The next event; nil behind `ended`, and as soon as the task is cancelled.
     public mutating func next() async -> TripEvent? { await lease.reader.next() }
+    /// The same, for a loop that belongs to an actor.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> TripEvent? { await lease.reader.next() }
   }
 }

@@ -116,11 +116,10 @@ private final class PhoneDay {
     let tokens = TokenSource.development(.driver, PhoneDay.driver)
     let configuration = try options.configuration("ws://127.0.0.1:1", tokens)
     let session = ClientSession(configuration)
-    let part = DriverPart(
-      try FixQueue(files), policy: .standard, advice: LatestSource(PowerPolicy.standard.highPerformance),
-      backlog: LatestSource(Backlog()), sampling: SamplingDesk())
+    let sampling = SamplingDesk(.standard)
+    let part = DriverPart(try FixQueue(files), backlog: LatestSource(Backlog()), sampling: sampling)
     // Its battery goes up and down: so batches have all sizes.
-    part.report(DeviceState(batteryLevel: Double.random(in: 0...1, using: &random), isCharging: oneIn(3)))
+    sampling.report(DeviceState(batteryLevel: Double.random(in: 0...1, using: &random), isCharging: oneIn(3)))
     let engine = HubEngine(
       session, tokens: TokenDesk(tokens), connection: LatestSource(.idle), driver: part, post: { _ in })
     engine.start(phoneNow)

@@ -17,6 +17,7 @@ import Testing
       .joined(separator: "\n"),
     "CoreLocation": """
     public import Foundation
+    public final class CLLocationManager: NSObject { public var desiredAccuracy = 0.0, distanceFilter = 0.0 }
     public struct CLLocationCoordinate2D { public let latitude, longitude: Double }
     public final class CLLocation: NSObject {
       public let coordinate = CLLocationCoordinate2D(latitude: 0, longitude: 0)
@@ -38,13 +39,8 @@ import Testing
   func typeCheck() throws {
     let toolchain = try Toolchain()
     defer { toolchain.end() }
-    let (file, folder) = (toolchain.file, toolchain.folder)
-    for (name, text) in Self.stubs {
-      let made = try toolchain.swiftc(
-        ["-emit-module", "-module-name", name, "-o", folder.appending(path: "\(name).swiftmodule").path],
-        [try file("\(name)-stub.swift", text)])
-      #expect(made.isRight, "\(made.text)")
-    }
+    let file = toolchain.file
+    try makeStubs(toolchain)
     let missing = try file("Missing.swift", Self.missing)
     for target in ["Bytes", "Geo", "Messages", "HTTP", "WebSocket", "ClientCore"] {
       let checked = try check(toolchain, target, "Hub" + target, [])
@@ -61,17 +57,83 @@ import Testing
     #expect(!found.isRight && found.text.contains("no member 'anything'"))
   }
 
+  private func makeStubs(_ toolchain: Toolchain) throws {
+    for (name, text) in Self.stubs {
+      let module = toolchain.folder.appending(path: "\(name).swiftmodule").path
+      let made = try toolchain.swiftc(
+        ["-emit-module", "-module-name", name, "-o", module], [try toolchain.file("\(name)-stub.swift", text)])
+      #expect(made.isRight, "\(made.text)")
+    }
+  }
+
   /// Type-checks a target with further files, as for an Apple system.
   private func check(
-    _ toolchain: Toolchain, _ target: String, _ module: String, _ more: [String]
+    _ toolchain: Toolchain, _ target: String, _ module: String, _ more: [String], _ mode: [String] = ["-typecheck"]
   ) throws -> Toolchain.Outcome {
     let folder = Toolchain.root.appending(path: "Sources/\(target)")
     let files = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter {
       $0.hasSuffix(".swift") && !$0.hasPrefix("Documentation.docc")
     }
     return try toolchain.swiftc(
-      ["-typecheck", "-module-name", module, "-I", toolchain.folder.path, "-strict-memory-safety"],
+      mode + ["-module-name", module, "-I", toolchain.folder.path, "-strict-memory-safety"],
       files.map { folder.appending(path: $0).path } + more)
+  }
+
+  /// A driver as the specification of this library has it, within what an app has around that.
+  private static let sample = """
+    import CoreLocation
+    import Foundation
+    import LocationHubClient
+
+    struct Ride { let id: TripID }
+    struct API { func hubToken(_ need: TokenNeed) async throws -> String { "" } }
+    let api = API()
+
+    @MainActor final class Driver {
+      let manager = CLLocationManager()
+      let hub: DriverHub
+      var ride: Ride?
+
+      init() throws {
+        let hub = try DriverHub(
+          URL(string: "wss://hub.example/v1/ws")!, tokens: TokenSource { need in try await api.hubToken(need) })
+        self.hub = hub
+        hub.start()
+        Task { for await wish in hub.samplingAdvice {
+          manager.desiredAccuracy = wish.accuracy; manager.distanceFilter = wish.distance
+        } }
+      }
+      func locationManager(_ m: CLLocationManager, didUpdateLocations places: [CLLocation]) {
+        for place in places { hub.send(Fix(place), trip: ride?.id) }
+      }
+      func arrived(_ ride: Ride) async throws {
+        try await hub.move(ride.id, to: .arrivedPickup, expecting: .driverEnRoute)
+        let since: Date? = hub.backlog.current.oldest?.date
+        _ = since
+      }
+    }
+
+    func share(_ url: URL, _ trip: TripID) async throws(HubError) -> [Share] {
+      let rider = try RiderHub(url, tokens: .fixed(""))
+      return [try await rider.share(trip), try await rider.share(trip, until: Date())]
+    }
+    """
+
+  @Test(
+    "the driver of the specification compiles as it stands, for Apple systems",
+    .enabled(if: Toolchain.modules != nil, "needs the modules of a build by SwiftPM"))
+  func specification() throws {
+    let toolchain = try Toolchain()
+    defer { toolchain.end() }
+    try makeStubs(toolchain)
+    let missing = try toolchain.file("Missing.swift", Self.missing)
+    let module = try check(
+      toolchain, "LocationHubClient", "LocationHubClient", [missing],
+      ["-emit-module", "-o", toolchain.folder.appending(path: "LocationHubClient.swiftmodule").path])
+    #expect(module.isRight, "\(module.text)")
+    let sample = try toolchain.file("Sample.swift", Self.sample)
+    let checked = try toolchain.swiftc(["-typecheck", "-parse-as-library", "-I", toolchain.folder.path], [sample])
+    #expect(checked.isRight, "\(checked.text)")
   }
 
   @Test("the systems that it is for are the same in the manifest, the README and the documentation")

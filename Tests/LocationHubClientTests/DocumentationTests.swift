@@ -20,6 +20,18 @@ import Testing
     #expect(made.isRight && !made.text.contains("warning:"), "\(made.text)")
   }
 
+  @Test("each type that comes with the library from the hub's modules is on its page")
+  func types() throws {
+    let exports = try String(
+      contentsOf: Toolchain.root.appending(path: "Sources/LocationHubClient/LocationHubClient.swift"), encoding: .utf8)
+    let page = try String(contentsOf: Self.catalogue.appending(path: "Types.md"), encoding: .utf8)
+    let names = exports.split(separator: "\n").filter { $0.hasPrefix("@_exported") }.compactMap {
+      $0.split(separator: ".").last
+    }
+    #expect(names.count > 20)
+    for name in names { #expect(page.contains("`\(name)`"), "\(name)") }
+  }
+
   @Test("every step of the tutorials compiles, as a program of its own")
   func steps() throws {
     let toolchain = try Toolchain()

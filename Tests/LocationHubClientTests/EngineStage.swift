@@ -41,8 +41,7 @@ final class EngineStage {
     session = ClientSession(configuration)
     let driver = try files.map { files in
       DriverPart(
-        try FixQueue(files), policy: .standard, advice: LatestSource(PowerPolicy.standard.highPerformance),
-        backlog: LatestSource(Backlog()), sampling: SamplingDesk())
+        try FixQueue(files), backlog: LatestSource(Backlog()), sampling: SamplingDesk(.standard))
     }
     let posts = posts
     engine = HubEngine(session, tokens: desk, connection: connection, driver: driver) { posts.add($0) }

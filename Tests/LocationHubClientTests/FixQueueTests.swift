@@ -192,12 +192,116 @@ import Testing
     #expect(seconds(queue.take(100)) == Array(5..<30))
   }
 
-  @Test("Erasing leaves nothing")
+  @Test("Erasing leaves nothing, and nothing is kept after it")
   func erase() throws {
     let queue = try queue()
     for second in 0..<2000 { _ = queue.append(.fix(fix(second), trip: nil)) }
     queue.erase()
     #expect(disk.files.isEmpty && queue.isEmpty && queue.fixes == 0)
+    #expect(queue.append(.fix(fix(2000), trip: nil)) == nil && queue.append(move(1)) == nil)
+    queue.belongs(to: "D1")
+    #expect(queue.sync() && disk.files.isEmpty)
+  }
+
+  @Test("What was erased does not touch the folder any more, whoever has it now")
+  func erasedFolder() throws {
+    let path = "/tmp/queue-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+    let first = try FixQueue(FolderFiles(path))
+    first.erase()
+    let second = try FixQueue(FolderFiles(path))
+    for number in 0..<5 { _ = second.append(.fix(fix(number), trip: nil)) }
+    for number in 0..<2 { _ = first.append(.fix(fix(100 + number), trip: nil)) }
+    first.erase()
+    #expect(seconds(second.take(100)) == [0, 1, 2, 3, 4])
+    second.erase()
+    #expect(access(path, F_OK) != 0)
+  }
+
+  @Test("Fixes that give way while they are on their way are taken off once")
+  func onTheirWay() throws {
+    let queue = try queue()
+    for second in 0..<20_000 { _ = queue.append(.fix(fix(second), trip: nil)) }
+    let taken = queue.take(1000)
+    for second in 20_000..<20_001 { _ = queue.append(.fix(fix(second), trip: nil)) }
+    #expect(queue.dropped > 500 && queue.fixes == 20_001 - Int(queue.dropped))
+    queue.release(through: try #require(taken.last).number, fixes: 1000)
+    #expect(queue.fixes == 20_001 - max(1000, Int(queue.dropped)))
+    var left: [Int] = []
+    while queue.unsent > 0 { left += seconds(queue.take(1000)) }
+    #expect(left.count == queue.fixes)
+  }
+
+  @Test("The count of fixes that gave way outlives the app, when all else has arrived, too")
+  func dropped() throws {
+    let first = try queue()
+    disk.room = 0
+    for second in 0..<FixQueue.maximumUnsaved + 10 { _ = first.append(.fix(fix(second), trip: nil)) }
+    disk.room = nil
+    #expect(first.sync())
+    first.release(through: UInt64(FixQueue.maximumUnsaved) + 10, fixes: FixQueue.maximumUnsaved)
+    #expect(first.isEmpty && first.dropped == 10)
+    for _ in 0..<2 {
+      let next = try queue()
+      #expect(next.dropped == 10 && next.isEmpty && next.damage == nil)
+    }
+    let next = try queue()
+    let number = try #require(next.append(.fix(fix(1), trip: nil)))
+    #expect(disk.files.count == 1)
+    next.release(through: number, fixes: 1)
+    #expect(try queue().dropped == 10 && disk.files.count == 1)
+  }
+
+  @Test("The oldest fix that has not arrived is known, over the app's death, too")
+  func oldest() throws {
+    let queue = try queue()
+    #expect(queue.oldest == nil)
+    for second in 0..<2000 { _ = queue.append(.fix(fix(second), trip: nil)) }
+    #expect(queue.oldest == fix(0).timestamp)
+    queue.release(through: 700, fixes: 700)
+    #expect(queue.oldest == fix(700).timestamp && queue.sync())
+    let next = try self.queue()
+    #expect(next.oldest == fix(700).timestamp)
+    next.release(through: 2000, fixes: 1300)
+    #expect(next.oldest == nil)
+  }
+
+  @Test("An entry that cannot be read is named, in words, and all else is kept and sent")
+  func unreadable() throws {
+    let path = "/tmp/queue-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+    var kept: [Int] = []
+    do {
+      let queue = try FixQueue(FolderFiles(path))
+      for second in 0..<5 { _ = queue.append(.fix(fix(second), trip: nil)) }
+      kept = [0, 1, 2, 3, 4]
+    }
+    let blocked = FixQueue.name(2)
+    #expect(mkdir("\(path)/\(blocked)", 0o700) == 0)
+    do {
+      let queue = try FixQueue(FolderFiles(path))
+      let damage = try #require(queue.damage)
+      #expect(damage.contains(blocked) && damage.contains("Is a directory"))
+      for second in 5..<10 { #expect(queue.append(.fix(fix(second), trip: nil)) != nil) }
+      #expect(queue.sync() && queue.failure == nil)
+      #expect(seconds(queue.take(100)) == kept + [5, 6, 7, 8, 9])
+    }
+    #expect(rmdir("\(path)/\(blocked)") == 0)
+    try FixQueue(FolderFiles(path)).erase()
+  }
+
+  @Test("A folder that others may read is closed to them, unless it holds more than a queue")
+  func permissions() throws {
+    let path = "/tmp/queue-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+    func mode() -> UInt32 {
+      var facts = stat()
+      return stat(path, &facts) == 0 ? UInt32(facts.st_mode) & 0o777 : 0
+    }
+    #expect(mkdir(path, 0o755) == 0 && chmod(path, 0o755) == 0)
+    #expect(mkdir(path + "/another", 0o755) == 0)
+    try withExtendedLifetime(FolderFiles(path)) { #expect(mode() == 0o755) }
+    #expect(rmdir(path + "/another") == 0)
+    let files = try FolderFiles(path)
+    #expect(mode() == 0o700)
+    try files.erase()
   }
 
   @Test("A folder belongs to one queue at a time, and to the next at once, whatever a forked child still has open")

@@ -1,5 +1,5 @@
 // What a hub that is wrong, newer or hostile can say to a client: the vectors of protocol/, whole, and changed at
-// random. The client is an app's, without its thread and its socket; the far end is a `MessageBridge`.
+// random.
 import Foundation
 import HubBytes
 import HubGeo
@@ -12,106 +12,11 @@ import Testing
 @testable import LocationHubClient
 
 @Suite struct HostileHubTests {
-  /// A driver's or a rider's client, with feeds that are read.
-  private final class Client {
-    let session: ClientSession
-    let engine: HubEngine
-    let trip = FeedReader<TripEvent>()
-    let area = FeedReader<AreaMap>()
-    let offers = FeedReader<OfferEvent>()
-    private let role: HubMessages.Role
-    private let codec: Subprotocol
-    private var bridge = MessageBridge()
-    private let reader = MessageReader()
-    private var now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_763_680_000_000))
-    /// Messages that the app's side of the client got, and connections that were made.
-    var heard = 0
-    var openings = 0
-
-    init(_ codec: Subprotocol, _ role: HubMessages.Role) throws {
-      (self.codec, self.role) = (codec, role)
-      var options = HubOptions()
-      (options.seed, options.codec) = (1, codec)
-      let tokens = TokenSource.development(role, "D1")
-      session = ClientSession(try options.configuration("ws://127.0.0.1:1", tokens))
-      let driver = DriverPart(
-        try FixQueue(MemoryFiles()), policy: .standard, advice: LatestSource(PowerPolicy.standard.highPerformance),
-        backlog: LatestSource(Backlog()), sampling: SamplingDesk())
-      engine = HubEngine(
-        session, tokens: TokenDesk(tokens), connection: LatestSource(.idle), driver: role == .driver ? driver : nil,
-        post: { _ in })
-      engine.feeds.add(trip, to: .trip("T1"))
-      engine.feeds.add(
-        area, to: InlineText("a1")!, showing: .nearby(Coordinate(latitude: 48, longitude: 11)!, radiusMeters: 500))
-      engine.offers.add(offers)
-      engine.start(now)
-      turn()
-    }
-
-    /// Whatever the client wants of its transport is done; what it writes must be right.
-    private func turn() {
-      engine.settle(now)
-      var buffer = ByteBuffer()
-      let step = session.flush(now, into: &buffer)
-      _ = bridge.take(buffer)
-      switch step {
-      case .none: break
-      case .connect:
-        openings += 1
-        bridge = MessageBridge()
-        session.transportConnected(now)
-        turn()
-        hear(bridge.opened(subprotocol: "\(codec.name)"))
-        say(greeting)
-      case .disconnect, .abort:
-        engine.closed(session.transportEnded(now), now)
-        pass()
-      }
-    }
-
-    /// Time passes, to whatever is due next.
-    func pass() {
-      now.uptime = max(now.uptime, [session.deadline, engine.deadline].compactMap(\.self).min() ?? 0)
-      session.timeReached(now)
-      engine.timeReached(now)
-      turn()
-    }
-
-    private var greeting: [UInt8] {
-      let greeting = Connected(
-        sessionID: InlineText("s1")!, role: role, id: "D1", heartbeatInterval: 30, serverTime: now.timestamp,
-        limits: .init(maxMessageBytes: 262_144, maxBatch: 500, rate: 10), sampling: nil)
-      var bytes = ByteBuffer()
-      switch codec {
-      case .json:
-        JSONWriter.write(
-          .connected(greeting), timestamp: now.timestamp, messageID: 1, time: .unixMilliseconds, into: &bytes)
-      case .binary: BinaryWriter.write(.connected(greeting), timestamp: now.timestamp, messageID: 1, into: &bytes)
-      }
-      return bytes.array()
-    }
-
-    func say(_ message: [UInt8]) {
-      var frame = ByteBuffer()
-      message.withUnsafeBytes { FrameWriter.write(codec == .binary ? .binary : .text, $0, into: &frame) }
-      hear(frame.array())
-    }
-
-    /// Bytes come, as TCP has them.
-    func hear(_ bytes: [UInt8]) {
-      var bytes = bytes
-      bytes.withUnsafeMutableBytes { bytes in
-        session.received(bytes, now: now, reader: reader) { envelope in
-          heard += 1
-          if case .reply(.connected(let greeting)) = envelope.message {
-            engine.opened(greeting, now)
-          } else {
-            engine.received(envelope, now)
-          }
-        }
-      }
-      turn()
-    }
+  private func client(_ codec: Subprotocol, _ role: HubMessages.Role) throws -> EngineClient {
+    let client = try EngineClient(codec, role)
+    client.read()
+    client.start()
+    return client
   }
 
   private struct Line: Decodable {
@@ -142,7 +47,7 @@ import Testing
   @Test("each of the protocol's examples is read by an app's client", arguments: [Subprotocol.json, .binary])
   func examples(codec: Subprotocol) throws {
     for role in [HubMessages.Role.driver, .rider] {
-      let client = try Client(codec, role)
+      let client = try client(codec, role)
       let messages = try Self.messages(codec)
       #expect(client.session.state == .open && client.heard == 1 && messages.count > 40)
       for message in messages { client.say(message) }
@@ -155,7 +60,7 @@ import Testing
   @Test("what must be refused of a hub's words is counted and passed over, whatever came before")
   func refused() throws {
     for codec in [Subprotocol.json, .binary] {
-      let client = try Client(codec, .rider)
+      let client = try client(codec, .rider)
       for message in try Self.messages(codec) { client.say(message) }
       let vectors = try RefusalVector.all(of: "client.ndjson").filter {
         $0.reads == "unreadable" && ($0.text == nil) == (codec == .binary)
@@ -197,7 +102,7 @@ import Testing
     let isBrief = ProcessInfo.processInfo.environment["HUB_TESTS"] == "brief"
     var (ended, heard, unreadable) = (0, 0, UInt64(0))
     for role in [HubMessages.Role.driver, .rider] {
-      var client = try Client(codec, role)
+      var client = try client(codec, role)
       for round in 0..<(isBrief ? 500 : 5000) {
         let message = messages[Int.random(in: 0..<messages.count, using: &random)]
         let changed = mutated(message, messages, &random)
@@ -213,7 +118,7 @@ import Testing
         guard case .ended = client.session.state else { continue }
         ended += 1
         (heard, unreadable) = (heard + client.heard, unreadable + client.session.counters.unreadable)
-        client = try Client(codec, role)
+        client = try self.client(codec, role)
       }
     }
     #expect(ended > 0, "some broke the frames themselves")

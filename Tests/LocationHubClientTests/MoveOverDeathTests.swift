@@ -71,8 +71,7 @@ import Testing
       let tokens = TokenSource.development(.driver, "d1")
       session = ClientSession(try HubOptions().configuration("ws://127.0.0.1:\(port)", tokens))
       let driver = DriverPart(
-        try FixQueue(files), policy: .standard, advice: LatestSource(PowerPolicy.standard.highPerformance),
-        backlog: LatestSource(Backlog()), sampling: SamplingDesk())
+        try FixQueue(files), backlog: LatestSource(Backlog()), sampling: SamplingDesk(.standard))
       engine = HubEngine(
         session, tokens: TokenDesk(tokens), connection: LatestSource(.idle), driver: driver, post: { _ in })
       socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

@@ -41,7 +41,7 @@ import Testing
     #expect(policy.wish(full, trip: .tripStarted, speed: nil, hub: often) == policy.highPerformance)
     let low = DeviceState(batteryLevel: 0.1)
     let watched = policy.wish(low, trip: nil, speed: nil, hub: Sampling(interval: 2, minDistance: 10), isWatched: true)
-    #expect(watched == LocationWish(interval: 2, accuracy: .meters(10), distance: 10, batch: 1))
+    #expect(watched == LocationWish(interval: 2, accuracy: 10, distance: 10, batch: 1))
     #expect(policy.wish(low, trip: .completed, speed: nil, hub: nil) == policy.ultraLow)
   }
 
@@ -65,11 +65,7 @@ import Testing
           let device = DeviceState(batteryLevel: battery, isCharging: charging, motion: motion)
           let mode = policy.mode(device, isOnTrip: trip, speed: nil)
           let wish = policy.wish(device, trip: trip ? .tripStarted : nil, speed: nil, hub: nil)
-          let accuracy =
-            switch wish.accuracy {
-            case .best: "best"
-            case .meters(let meters): "\(Int(meters)) m"
-            }
+          let accuracy = wish.accuracy < 0 ? "best" : "\(Int(wish.accuracy)) m"
           let moving = motion == .unknown ? "any" : motion == .moving ? "yes" : "no"
           lines.append(
             "| \(charging ? "yes" : "no") | \(charging ? "any" : trip ? "yes" : "no") | \(name) | \(moving) "

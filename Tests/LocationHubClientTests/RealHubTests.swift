@@ -32,10 +32,11 @@ import Testing
     try RiderHub("ws://127.0.0.1:\(port)/v1/ws", tokens: .development(.rider, id), options: options())
   }
 
-  private func fix(_ second: Int, at base: Timestamp = .now) -> Fix {
+  /// One every 2 s, as often as a phone at a charger or on a trip measures.
+  private func fix(_ number: Int, at base: Timestamp = .now) -> Fix {
     Fix(
-      coordinate: Coordinate(latitude: 48 + Double(second) * 1e-4, longitude: 11)!,
-      timestamp: Timestamp(milliseconds: base.milliseconds - 60_000 + Int64(second) * 1000), accuracy: 5)
+      coordinate: Coordinate(latitude: 48 + Double(number) * 1e-4, longitude: 11)!,
+      timestamp: Timestamp(milliseconds: base.milliseconds - 120_000 + Int64(number) * 2000), accuracy: 5)
   }
 
   /// The first state that fits.
@@ -243,7 +244,7 @@ import Testing
     let base = Timestamp.now
     do {
       let first = try driver(9, store: .folder(path))
-      for second in 0..<20 { first.send(fix(second, at: base)) }
+      for second in 0..<20 { first.send(fix(second, at: base), trip: "T1") }
       await first.stop()
     }
     let names = try FileManager.default.contentsOfDirectory(atPath: path).filter { $0.hasSuffix(".queue") }

@@ -142,8 +142,10 @@ struct FeedRun {
   }
 
   private func driver(_ id: DriverID, _ hub: HubProcess) throws(HubError) -> DriverHub {
+    var power = PowerPolicy.standard
+    power.highPerformance.interval = 1
     let driver = try DriverHub(
-      "ws://\(hub.address)/v1/ws", tokens: .development(.driver, id), store: .memory, options: options)
+      "ws://\(hub.address)/v1/ws", tokens: .development(.driver, id), store: .memory, power: power, options: options)
     // Each fix goes out by itself.
     driver.report(DeviceState(isCharging: true))
     driver.start()

@@ -5,8 +5,8 @@ let hub = try DriverHub(
 hub.start()
 
 for step in 0..<5 {
-  guard let place = Coordinate(latitude: 37.7749 + Double(step) / 10_000, longitude: -122.4194) else { break }
+  guard let place = Coordinate(latitude: 37.7749 + Double(step) / 5_000, longitude: -122.4194) else { break }
   let fix = Fix(coordinate: place, timestamp: .now, accuracy: 5, heading: 0, speed: 11)
   print(hub.send(fix, trip: "trip-8"))
-  try await Task.sleep(for: .seconds(1))
+  try await Task.sleep(for: .seconds(2))
 }

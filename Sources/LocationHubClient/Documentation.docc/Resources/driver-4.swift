@@ -17,10 +17,10 @@ let watching = Task {
 }
 
 for step in 0..<5 {
-  guard let place = Coordinate(latitude: 37.7749 + Double(step) / 10_000, longitude: -122.4194) else { break }
+  guard let place = Coordinate(latitude: 37.7749 + Double(step) / 5_000, longitude: -122.4194) else { break }
   let fix = Fix(coordinate: place, timestamp: .now, accuracy: 5, heading: 0, speed: 11)
   print(hub.send(fix, trip: "trip-8"))
-  try await Task.sleep(for: .seconds(1))
+  try await Task.sleep(for: .seconds(2))
 }
 
 do throws(HubError) {

@@ -1,0 +1,26 @@
+// The API in Apple's own types: URL and Date. Elsewhere this library does without Foundation.
+#if canImport(Darwin)
+  public import Foundation
+
+  extension DriverHub {
+    /// The same with a `URL`; see `init(_:tokens:store:power:options:)`.
+    public convenience init(
+      _ url: URL, tokens: TokenSource, store: FixStore = .applicationSupport, power: PowerPolicy = .standard,
+      options: HubOptions = HubOptions()
+    ) throws(HubError) {
+      try self.init(url.absoluteString, tokens: tokens, store: store, power: power, options: options)
+    }
+  }
+
+  extension RiderHub {
+    /// The same with a `URL`. Throws `badURL`.
+    public convenience init(_ url: URL, tokens: TokenSource, options: HubOptions = HubOptions()) throws(HubError) {
+      try self.init(url.absoluteString, tokens: tokens, options: options)
+    }
+
+    /// Makes a link that ends at a date; see `share(_:until:)`.
+    public func share(_ trip: TripID, until: Date) async throws(HubError) -> Share {
+      try await share(trip, until: Timestamp(until))
+    }
+  }
+#endif

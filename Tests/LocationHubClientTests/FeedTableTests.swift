@@ -1,0 +1,72 @@
+// Who reads what, over the client's end and the hub's refusals.
+import HubMessages
+import Testing
+
+@testable import HubClientCore
+@testable import LocationHubClient
+
+@Suite struct FeedTableTests {
+  @Test("what was read before stop() is not asked for after the next start: nobody reads it any more")
+  func restarted() async throws {
+    for role in [HubMessages.Role.rider, .driver] {
+      let client = try EngineClient(.json, role)
+      client.read()
+      client.start()
+      #expect(try client.takeWritten().count { $0.type == "subscribe" } == (role == .driver ? 3 : 2))
+      client.stop()
+      guard case .ended? = await client.trip.next() else { return #expect(Bool(false)) }
+      #expect(await client.area.next() == nil)
+      #expect(await client.offers.next() == nil)
+      client.start()
+      #expect(client.session.state == .open && client.session.subscriptions.list.isEmpty)
+      #expect(try client.takeWritten().count { $0.type == "subscribe" } == 0)
+    }
+  }
+
+  private func update(_ sequence: Int) -> String {
+    #"{"channel":"trip:T1","tripId":"T1","status":"accepted","timestamp":1763680000000,"sequence":\#(sequence)}"#
+  }
+
+  @Test("a reader that left 256 events unread learns of the gap and of the trip's end")
+  func slow() async throws {
+    let client = try EngineClient(.json, .rider)
+    client.read()
+    client.start()
+    client.say("subscribed", #"{"replyTo":"x","channel":"trip:T1","sequence":0,"epoch":"e","recovered":false}"#)
+    for sequence in 1...255 { client.say("trip_update", update(sequence)) }
+    client.say("unsubscribed", #"{"channel":"trip:T1","reason":"trip_ended"}"#)
+    #expect(await client.trip.next() == .gap)
+    #expect(await client.trip.next() == .ended(.tripEnded))
+    #expect(await client.trip.next() == nil)
+  }
+
+  @Test("a reader that left 256 events unread learns that more were missed in a break")
+  func slowInBreak() async throws {
+    let client = try EngineClient(.json, .rider)
+    client.read()
+    client.start()
+    client.say("subscribed", #"{"replyTo":"x","channel":"trip:T1","sequence":0,"epoch":"e","recovered":false}"#)
+    for sequence in 1...255 { client.say("trip_update", update(sequence)) }
+    client.say("subscribed", #"{"replyTo":"y","channel":"trip:T1","sequence":900,"epoch":"f","recovered":false}"#)
+    #expect(await client.trip.next() == .gap)
+    #expect(await client.trip.next() == .snapshot(TripSnapshot()))
+  }
+
+  @Test("offers that the hub refuses, or ends, end the loop, and the next one asks again")
+  func offers() async throws {
+    let client = try EngineClient(.json, .driver)
+    let reader = FeedReader<OfferEvent>()
+    client.engine.offers.add(reader)
+    client.start()
+    client.refuse(try #require(try client.takeWritten().first { $0.type == "subscribe" }).id, "forbidden")
+    #expect(await reader.next() == nil)
+    let next = FeedReader<OfferEvent>()
+    client.engine.offers.add(next)
+    client.turn()
+    let asked = try #require(try client.takeWritten().first { $0.type == "subscribe" })
+    client.say(
+      "subscribed", #"{"replyTo":"\#(asked.id)","channel":"driver:D1","sequence":0,"epoch":"e","recovered":false}"#)
+    client.say("unsubscribed", #"{"channel":"driver:D1","reason":"revoked"}"#)
+    #expect(await next.next() == nil)
+  }
+}
