@@ -92,7 +92,6 @@ foreign-tests: deps
 	@Tests/Foreign/run.sh
 
 # With the hub as `swift build` makes it: two minutes.
-test-cluster: DEPS := redis-server
 test-cluster: deps
 	swift build --product locationhub
 	@Tests/Cluster/run.sh

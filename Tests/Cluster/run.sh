@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs the tests beside it with real hubs and a real engine: Tests/Cluster/run.sh [path to locationhub]
 #
-# Python's `websockets` goes into an environment of its own under .build/. Where that cannot be made, or no redis-server or
-# valkey-server is installed, the tests are skipped, and this says so. CUTS=… and SEED=… for other cuts of links.
+# Python's `websockets` goes into an environment of its own under .build/, and redis-server comes from apt where neither
+# it nor valkey-server is installed. Where that cannot be had the tests are skipped, and this says so. CUTS=… and SEED=… for other cuts of links.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -10,7 +10,9 @@ hub=$(realpath -m "${1:-$root/.build/debug/locationhub}")
 . "$root/Tests/Foreign/environment.sh"
 
 needs_hub cluster "$hub"
-command -v redis-server >/dev/null || command -v valkey-server >/dev/null || skip cluster "there is no redis-server"
+has_engine() { command -v redis-server >/dev/null || command -v valkey-server >/dev/null; }
+has_engine || tools cluster redis-server
+has_engine || skip cluster "there is no redis-server"
 environment cluster "$root/.build/cluster-venv" 'websockets>=13,<16'
 cd "$root/Tests/Cluster"
 LOCATIONHUB=$hub PYTHONDONTWRITEBYTECODE=1 exec "$python" -m unittest -v test_cluster
