@@ -136,6 +136,7 @@ extension ClusterNode {
     }
     following.follows[channel]?.state = .unowned
     following.retry(channel, at: now.uptime + limits.answerTime)
+    inputs.append(.cluster(.unowned(channel)))
   }
 
   /// Its owner is not known, or not there: sessions' questions wait for the next attempt, or are refused.
@@ -146,6 +147,7 @@ extension ClusterNode {
     guard following.follows[channel] != nil else { return }
     following.follows[channel]?.state = .unowned
     following.retry(channel, at: now.uptime + limits.answerTime)
+    if !isLedgerUp { inputs.append(.cluster(.unowned(channel))) }
     dropUnused(channel)
   }
 

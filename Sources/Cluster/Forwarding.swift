@@ -7,7 +7,7 @@
 //         └ in every other case it is handled here
 //
 // So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
-// asked. What drivers themselves say never comes here (`Hub.forwards`). Requests for one trip keep their order: while
+// asked. Requests for one trip keep their order: while
 // one is on the way, the next ones wait. What has no answer in time is sent once more: a hub takes a move that it has
 // had before for a repetition, and answers as it did. While the ledger cannot be asked, requests are handled here: a
 // hub alone must go on.

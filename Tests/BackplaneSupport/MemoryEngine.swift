@@ -40,6 +40,8 @@ public final class MemoryEngine {
   public private(set) var framesSent = 0
   public private(set) var bytesSent = 0
   public private(set) var framesLost = 0
+  /// What the ledger was asked.
+  public fileprivate(set) var questions = 0
   /// The engine's clock, in ns; it moves by `advance`.
   public private(set) var now: Int64
   private var random: UInt64
@@ -192,6 +194,7 @@ public final class MemoryLedger: Ledger {
 
   public func ask(_ question: LedgerQuestion, ticket: UInt64) -> Bool {
     guard isUp else { return false }
+    engine.questions += 1
     if engine.chance(engine.faults.unknown) {
       if engine.chance(0.5) { _ = engine.answer(question) }
       answers.append(.answer(ticket: ticket, .unknown))

@@ -278,6 +278,37 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         await self.world.drive(1)
         self.assertEqual(hub.figure("cluster_states_out_total"), before)
 
+    async def test_a_driver_goes_on_at_another_hub(self):
+        world, hubs = self.world, self.cluster.hubs
+        await world.drive(1)
+        followed = hubs["hub-c"].figure("cluster_followed")
+        left = world.drivers["hub-b"]
+        world.drivers["hub-b"] = await Client(hubs["hub-c"], "driver", "driver-hub-b").open()
+        await eventually(lambda: left.close_code == 4409, 3, "its session at the trip's hub ends")
+        await world.drive(1)
+        since = time.time()
+        await world.drive(3)
+        ways = []
+        for at in NAMES:
+            times = world.crossing(since)["hub-b", at]
+            self.assertGreater(len(times), 8, f"positions of the trip at {at}")
+            ways += [received - sent / 1000 for received, sent in times]
+        print(f"\n  from a fix at another hub than the trip's to its followers: {statistics.median(ways) * 1000:.1f} ms, "
+              f"{max(ways) * 1000:.0f} ms at most")
+        seen = world.point("hub-b", "hub-a")[1]
+        await world.drivers["hub-b"].send(
+            "trip_status", tripId="trip-hub-b", status="driver_en_route", timestamp=int(time.time() * 1000))
+        await eventually(
+            lambda: world.converged() and world.point("hub-b", "hub-a")[1] > seen, 3, "all see the driver's move")
+        # Back at the trip's hub nothing of the driver crosses for the trip's sake any more.
+        world.drivers["hub-b"] = await Client(hubs["hub-b"], "driver", "driver-hub-b").open()
+        await world.drive(2)
+        await eventually(
+            lambda: hubs["hub-c"].figure("cluster_followed") == followed, 3, "the driver is not followed there")
+        await self.assert_flowing()
+        self.assertEqual(world.faults(), [])
+        self.assertEqual(hubs["hub-b"].figure("cluster_owner_conflicts_total"), 0)
+
     async def test_a_map_shows_the_drivers_of_all_hubs(self):
         hubs, drivers = self.cluster.hubs, {f"driver-{name}" for name in NAMES}
         maps = {name: await Client(hub, "ops", f"map-{name}").open() for name, hub in hubs.items()}

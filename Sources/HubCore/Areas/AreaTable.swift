@@ -88,6 +88,30 @@ struct AreaTable: ~Copyable {
     indices.find(hash: hash(cell, audience)) { cells[$0].cell == cell && cells[$0].audience == audience }
   }
 
+  /// Answers a session that wants to watch an area, or the cells near a place; refuses what names none.
+  mutating func watch(
+    _ input: SubscribeInput, limit: Int, _ channels: inout Channels, counting counters: inout HubCounters,
+    at now: Moment
+  ) throws(ErrorReply) {
+    let (request, role) = (input.request, input.actor.role)
+    let isPeer = input.session.outlet == channels.clusterOutlet
+    guard let (audience, cells) = AreaCovering.watched(by: role, request, isPeer: isPeer) else {
+      throw ErrorReply(code: .badMessage, message: AreaCovering.refusal(of: request))
+    }
+    let handles = watch(
+      cells, audience, role, limit: limit, outlet: input.session.outlet, &channels, at: now)
+    guard let handles else {
+      counters.count(full: .areas)
+      throw ErrorReply(code: .rateLimited, message: "this hub's table of areas is full", retryAfter: 60)
+    }
+    var answer = Subscribed(
+      replyTo: input.messageID, channel: request.channel, sequence: 0, epoch: channels.epoch, recovered: false,
+      snapshot: nil)
+    answer.viewID = request.viewID
+    answer.cells = cells
+    channels.emit(.watching(input.session, answer, handles), to: input.session.outlet)
+  }
+
   /// Subscribes an outlet to some cells for an audience, and gives their channels. Nil at the limit of areas, `limit`,
   /// or of channels: then all is as it was.
   mutating func watch(

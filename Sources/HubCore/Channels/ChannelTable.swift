@@ -11,8 +11,9 @@ struct ChannelRecord {
   var name: Channel
   /// Events may still come or be asked for: the record outlives its subscribers.
   var isKept = false
-  /// Its publications come from another hub.
+  /// Its publications come from another hub; and the hub itself wants them, with or without subscribers.
   var isFollowed = false
+  var isWanted = false
   /// Of a cell that is watched: its index in the area table, which finds it; −1 for all others.
   var area: Int32 = -1
   /// The number of the newest event; before the first, where the numbers start (see `ChannelTable.highestSequence`).
@@ -125,6 +126,14 @@ struct ChannelTable: ~Copyable {
   mutating func setFollowed(_ index: Int, _ isFollowed: Bool) { slab[index].isFollowed = isFollowed }
   func isFollowed(_ index: Int) -> Bool { slab[index].isFollowed }
 
+  /// Keeps the record while the hub wants it. True when it went at once.
+  mutating func setWanted(_ index: Int, _ isWanted: Bool) -> Bool {
+    slab[index].isWanted = isWanted
+    return removeIfUnused(index)
+  }
+
+  func isWanted(_ index: Int) -> Bool { slab[index].isWanted }
+
   /// One subscriber less; true when the channel went with it.
   mutating func removeSubscriber(_ index: Int, outlet: Int) -> Bool {
     let entry = index * outletCount + outlet
@@ -147,7 +156,7 @@ struct ChannelTable: ~Copyable {
   }
 
   private mutating func removeIfUnused(_ index: Int) -> Bool {
-    guard slab[index].subscribers == 0, !slab[index].isKept else { return false }
+    guard slab[index].subscribers == 0, !slab[index].isKept, !slab[index].isWanted else { return false }
     if slab[index].area < 0 { names.remove(hash: hash(slab[index].name), index: index) }
     for event in slab[index].events {
       eventOrder.remove(event.node)

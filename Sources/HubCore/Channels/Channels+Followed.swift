@@ -37,11 +37,9 @@ extension Channels {
   }
 
   /// Has the cluster look for the hub that has a trip, which is not here. False for what this hub handles: what comes
-  /// from another one is for this, and so is what drivers say, for fixes that name the trip come right behind it.
+  /// from another one is for this.
   mutating func forwards(_ request: TripRequest?, isHere: Bool) -> Bool {
-    guard let clusterOutlet, let request, request.session.outlet != clusterOutlet, request.actor.role != .driver,
-      !isHere
-    else { return false }
+    guard let clusterOutlet, let request, request.session.outlet != clusterOutlet, !isHere else { return false }
     tell(.tripRequest(request))
     return true
   }
@@ -97,6 +95,26 @@ extension Channels {
     tell(.follow(name, ResumePoint(since: table.sequence(channel), epoch: epoch)))
   }
 
+  /// The hub itself follows a channel of another hub from now on, whoever else does. False at the limit of channels.
+  mutating func want(_ name: Channel) -> Bool {
+    guard let channel = table.findOrInsert(name) else { return false }
+    _ = table.setWanted(channel, true)
+    table.setFollowed(channel, true)
+    // Also where sessions follow it: how things stand is answered once more.
+    tell(.follow(name, ResumePoint(since: table.sequence(channel), epoch: epoch)))
+    return true
+  }
+
+  /// The hub itself does not follow it any more; nor do sessions, where it `isHere` from now on.
+  mutating func unwant(_ name: Channel, isHere: Bool = false) {
+    guard let channel = table.find(name), table.isWanted(channel) else { return }
+    if isHere || table.outlets(channel).isEmpty {
+      table.setFollowed(channel, false)
+      tell(.unfollowed(name))
+    }
+    _ = table.setWanted(channel, false)
+  }
+
   /// A driver is at another hub: those of other hubs who follow it here look for it there, and so do this hub's
   /// sessions.
   mutating func move(driver id: Identifier) {
@@ -119,6 +137,34 @@ extension Channels {
       snapshot: snapshot)
     emit(.channelRestarted(ChannelHandle(index: UInt32(channel)), answer), toSubscribersOf: channel)
     tell(.unfollowed(name))
+    _ = table.setWanted(channel, false)
+  }
+
+  /// Publishes a position of a driver or a trip of which the other is at another hub, on one channel.
+  mutating func publish(
+    _ location: DriverLocation, of driver: Int, on channel: Int?, received: Int64, at time: Timestamp,
+    storedThrough ticket: UInt64
+  ) {
+    guard let channel, !table.outlets(channel).isEmpty else { return }
+    var location = location
+    location.after = table.sequence(channel, storedThrough: ticket)
+    let delivery = Delivery(
+      channel: ChannelHandle(index: UInt32(channel)), conflationKey: UInt64(channel) << 32 | UInt64(driver + 1),
+      received: received, publication: publication(.driverLocation(location), on: table.name(channel), at: time))
+    count(deliveries: table.outlets(channel).count)
+    emit(.delivery(delivery), toSubscribersOf: channel)
+  }
+
+  /// Publishes a position of a driver whose trip is at another hub, on its own and the fleet's channel.
+  mutating func publish(
+    _ location: DriverLocation, of driver: Int, _ drivers: borrowing Drivers, received: Int64, at time: Timestamp,
+    storedThrough ticket: UInt64
+  ) {
+    publish(location, of: driver, on: drivers[driver].channel, received: received, at: time, storedThrough: ticket)
+    guard let fleet else { return }
+    var location = location
+    location.status = drivers[driver].status
+    publish(location, of: driver, on: fleet, received: received, at: time, storedThrough: ticket)
   }
 
   // MARK: What the owner says

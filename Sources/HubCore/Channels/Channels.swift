@@ -302,7 +302,7 @@ struct Channels: ~Copyable {
     let (name, area, wasFollowed) = (table.name(index), table.area(index), table.isFollowed(index))
     let isGone = table.removeSubscriber(index, outlet: Int(outlet))
     // Its own events may be kept beyond its last subscriber, and nobody is here any more who follows it elsewhere.
-    if wasFollowed, isGone || table.outlets(index).isEmpty {
+    if wasFollowed, isGone || table.outlets(index).isEmpty && !table.isWanted(index) {
       if !isGone { table.setFollowed(index, false) }
       tell(.unfollowed(name))
     }

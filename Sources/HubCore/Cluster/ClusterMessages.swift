@@ -154,6 +154,8 @@ public enum ClusterInput: Sendable {
   /// The channel's owner has answered a session: what follows on the channel is relayed.
   case followed(SubscribeInput, Subscribed, missed: [Publication], isParty: Bool)
   case refused(SubscribeInput, ErrorReply)
+  /// No hub has the trip or driver of a channel that is followed, or the ledger cannot be asked.
+  case unowned(Channel)
   /// The owner of a followed channel has answered again, after a gap or as a new owner. `missed` leads up to the answer
   /// where that is `recovered`.
   case resumed(Subscribed, missed: [Publication])

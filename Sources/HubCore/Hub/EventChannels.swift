@@ -1,4 +1,4 @@
-// The channels on which events about a driver and a trip are published; and what a driver's channel shows of it.
+// The channels of a driver and a trip: on which events are published, what a new subscriber is shown, who listens.
 import HubMessages
 
 extension Drivers {
@@ -28,5 +28,40 @@ extension Trips {
     let channel = channels.forEvents(self[trip].channel, .trip(self[trip].id), counting: &counters)
     link(trip, to: channel)
     return channel
+  }
+}
+
+extension Channel {
+  /// A trip with its driver's newest position and ETA, or a driver's position; nil where nothing is known.
+  func snapshot(
+    _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment, after: UInt64
+  ) -> Subscribed.Snapshot? {
+    switch self {
+    case .trip(let id): trips.find(id).map { trips.snapshot(of: $0, among: drivers, at: now, after: after) }
+    case .driver(let id): drivers.find(id).flatMap { drivers.snapshot(of: $0, trips, at: now, after: after) }
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: nil
+    }
+  }
+
+  /// The channel's driver or trip is told its index, so that publishing needs no look-up; nil where there is none.
+  func link(to index: Int?, _ drivers: inout Drivers, _ trips: inout Trips) {
+    switch self {
+    case .trip(let id): if let trip = trips.find(id) { trips.link(trip, to: index) }
+    case .driver(let id): if let driver = drivers.find(id) { drivers.link(driver, to: index) }
+    case .raw(let id): if let driver = drivers.find(id) { drivers.link(driver, toRaw: index) }
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .stats: break
+    }
+  }
+}
+
+extension Channels {
+  /// Whether somebody else than the driver itself listens where its positions go: on its own channel, and on that of
+  /// the trip that its fixes name. The fleet's and areas' channels do not count: there every driver is watched.
+  @inline(__always)
+  func isWatched(_ driver: Int, _ drivers: borrowing Drivers, trip: Int?, _ trips: borrowing Trips) -> Bool {
+    let session = drivers[driver].session
+    if let channel = drivers[driver].channel, hasListener(channel, besides: session) { return true }
+    guard let trip, let channel = trips[trip].channel, !trips[trip].isClosed else { return false }
+    return hasListener(channel, besides: session)
   }
 }

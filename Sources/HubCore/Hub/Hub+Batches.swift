@@ -30,6 +30,7 @@ extension Hub {
       counters.fixesForbidden += UInt64(count)
       return refuse(input.session, error, replyTo: input.messageID)
     }
+    if distant.isLooking(by: driver) { return putOff(input, "the trip is being looked for; send the batch again") }
     drivers.rememberFixTimes(of: driver, isStored: storage.isOn, counting: &counters)
     var partial = PartialBatch(
       input: input, driver: drivers.handle(of: driver), driverID: drivers[driver].id,
@@ -108,9 +109,12 @@ extension Hub {
 
   mutating func refuseOverloaded(_ input: BatchInput) {
     counters.count(full: .waitingFixes)
+    putOff(input, "too many batches wait; send this one again")
+  }
+
+  private mutating func putOff(_ input: BatchInput, _ message: String) {
     counters.fixesPutOff += UInt64(input.batch.fixes.count)
-    refuse(
-      input.session, input.messageID, .rateLimited, "too many batches wait; send this one again", retryAfter: 2)
+    refuse(input.session, input.messageID, .rateLimited, message, retryAfter: 2)
   }
 }
 

@@ -8,9 +8,6 @@ extension Hub {
     shown.set(searches, driverListings, areas: (areas.count, areas.guestCount), backlog, lookups)
     return shown
   }
-
-  /// What is known without a look into a table.
-  mutating func updateSizes() { counters.updateSizes(drivers, trips, channels, answersHeld: storage.held.answers) }
 }
 
 extension HubCounters {
@@ -40,7 +37,8 @@ extension HubCounters {
     set(.waitingResumes, backlog.waitingResumes)
   }
 
-  fileprivate mutating func updateSizes(
+  /// What is known without a look into a table.
+  mutating func updateSizes(
     _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: borrowing Channels, answersHeld: Int
   ) {
     self.drivers = drivers.count

@@ -12,6 +12,7 @@ extension Hub {
     }
     drivers.link(driver, to: channels.find(.driver(id)))
     drivers.link(driver, toRaw: channels.find(.raw(id)))
+    channels.tell(.owned(.driver(id), takes: false))
     return driver
   }
 
@@ -102,13 +103,13 @@ extension Hub {
   @inline(__always)
   mutating func adviseSampling(_ driver: Int, trip: Int?) {
     guard let session = drivers[driver].session else { return }
-    let isWatched = isWatched(driver, trip: trip)
+    let isWatched = channels.isWatched(driver, drivers, trip: trip, trips)
     guard let reason = drivers.advise(driver, isWatched: isWatched, at: now.uptime, samplingRules) else { return }
     reply(.sampling(advice(reason)), to: session)
   }
 
   private mutating func beginSampling(_ driver: Int) -> Connected.Sampling {
-    let isWatched = isWatched(driver, trip: lastTrip(of: driver))
+    let isWatched = channels.isWatched(driver, drivers, trip: lastTrip(of: driver), trips)
     let advice = advice(drivers.beginAdvice(driver, isWatched: isWatched, at: now.uptime, samplingRules))
     return Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
   }
@@ -117,16 +118,6 @@ extension Hub {
   private mutating func advice(_ reason: SamplingReason) -> SamplingAdvice {
     counters.samplingAdvised[Int(reason.rawValue)] += 1
     return samplingRules.advice(reason)
-  }
-
-  /// Whether somebody else than the driver itself listens where its positions go: on its own channel, and on that of
-  /// the trip that its fixes name. The fleet's and areas' channels do not count: there every driver is watched.
-  @inline(__always)
-  private func isWatched(_ driver: Int, trip: Int?) -> Bool {
-    let session = drivers[driver].session
-    if let channel = drivers[driver].channel, channels.hasListener(channel, besides: session) { return true }
-    guard let trip, let channel = trips[trip].channel, !trips[trip].isClosed else { return false }
-    return channels.hasListener(channel, besides: session)
   }
 
   /// Somebody has subscribed to a channel: its driver may have to send more often.
@@ -214,6 +205,7 @@ extension Hub {
 
   mutating func removeDriver(_ driver: Int) {
     if !drivers[driver].isElsewhere { channels.tell(.released(.driver(drivers[driver].id))) }
+    distant.forget(driver, &drivers, &channels, at: now.timestamp)
     fences.drop(driver)
     drivers.remove(driver)
   }

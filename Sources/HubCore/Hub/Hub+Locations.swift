@@ -156,6 +156,11 @@ extension Hub {
   /// One position, on the trip's, the driver's and the fleet's channel.
   private mutating func publish(_ position: Position, driver: Int, trip: Int?, received: Int64) {
     counters.positionsPublished += 1
+    if !distant.isEmpty, let name = distant.named(by: driver) {
+      return channels.publish(
+        drivers[driver].location(position, trip: name), of: driver, drivers, received: received, at: now.timestamp,
+        storedThrough: storage.storedThrough)
+    }
     let shared = trip.flatMap { trips[$0].channel == nil ? nil : $0 }
     channels.publish(
       position, of: driver, drivers, on: shared, trips, Moment(uptime: received, timestamp: now.timestamp),

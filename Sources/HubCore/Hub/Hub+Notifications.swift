@@ -15,11 +15,7 @@ extension Hub {
     do throws(ErrorReply) { emitStored(.notified(session, try publish(post)), to: session.outlet) } catch {
       let refused = HubOutput.notified(session, .refused(error))
       // That nothing can be stored must be heard just then; what a refusal tells of must be stored.
-      if error.code == .storageFull {
-        emit(refused, to: session.outlet)
-      } else {
-        emitStored(refused, to: session.outlet)
-      }
+      emit(refused, to: session.outlet, isStored: error.code != .storageFull)
     }
   }
 

@@ -7,6 +7,11 @@ extension Hub {
     channels.publish(eventOn: channel, at: now.timestamp, &storage, counting: &counters, body)
   }
 
+  /// `isStored`: it tells of what must be stored first. That nothing can be stored must be heard at once.
+  mutating func emit(_ output: HubOutput, to outlet: UInt32, isStored: Bool) {
+    if isStored { emitStored(output, to: outlet) } else { emit(output, to: outlet) }
+  }
+
   /// Publishes an event on the driver's channel, and on that of the trip that its fixes named last, while that goes on.
   mutating func publishOfDriver(_ driver: Int, onTrip: Bool, _ body: (UInt64) -> Publication.Body) {
     if let channel = eventChannel(ofDriver: driver) { publishEvent(on: channel, body) }

@@ -28,13 +28,7 @@ extension Hub {
   /// Goes on with the pages of drivers that were asked for.
   mutating func continueDriverListings() {
     for done in driverListings.advance(over: drivers, limit: limits.driversListedPerTurn) {
-      // Between two turns a driver may be forgotten, and another have its place.
-      let places = done.found.filter { drivers.isInUse($0) }
-      let reports = places.map { driver in
-        let trip = tripOfPosition(of: driver).flatMap { isOver($0) ? nil : trips[$0].id }
-        return drivers.listed(driver, trip: trip, at: now.timestamp)
-      }
-      let list = DriverList(drivers: reports, cursor: done.cursor, places: places)
+      let list = drivers.list(done.found, cursor: done.cursor, trips, at: now)
       emit(.queryResult(done.session, .drivers(list), replyTo: nil), to: done.session.outlet)
     }
     if !driverListings.isEmpty { hasMoreDue = true }

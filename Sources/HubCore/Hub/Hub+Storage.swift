@@ -155,7 +155,7 @@ extension Hub {
     for driver in 0..<drivers.endIndex where drivers.isInUse(driver) { drivers.resume(driver, at: now, &deadlines) }
     credentials.finishLoading(at: now, &deadlines)
     offers.resume(drivers, at: now, &deadlines)
-    updateSizes()
+    counters.updateSizes(drivers, trips, channels, answersHeld: storage.held.answers)
   }
 
   /// Writes the durable state as records, in parts of up to about `partBytes`.

@@ -9,7 +9,8 @@ extension Hub {
     if !isHere, channels.isInCluster, !self.isHere(input.request.channel) { return channels.lookElsewhere(input) }
     do throws(ErrorReply) {
       switch input.request.channel {
-      case .area, .nearby, .box, .counts, .countsBlock: try watchArea(input)
+      case .area, .nearby, .box, .counts, .countsBlock:
+        try areas.watch(input, limit: limits.areas, &channels, counting: &counters, at: now)
       case .trips:
         try beginTrips()
         try open(input)
@@ -35,12 +36,12 @@ extension Hub {
     }
     guard let channel = channels.open(request.channel, for: input.actor.role) else { throw counters.refuseChannel() }
     let isOver = closeIfOver(request.channel)
-    link(request.channel, to: channel)
+    request.channel.link(to: channel, &drivers, &trips)
     let isDriver = drivers.driver(of: session) != nil
     // The holder of a share sees nothing from before it came.
     let resume = TripShare.isHolder(input.actor.id) ? nil : request.resume
     let missed = channels.subscribe(session, to: channel, isDriver: isDriver, resume: resume)
-    let snapshot = snapshot(of: request.channel, after: channels.sequence(channel))
+    let snapshot = request.channel.snapshot(drivers, trips, at: now, after: channels.sequence(channel))
     backlog.spend(
       channels.answer(
         input, channel, snapshot, missed: missed, history: request.channel == .stats ? figures.seconds : nil,
@@ -78,28 +79,8 @@ extension Hub {
   mutating func release(_ outlet: UInt32, _ handle: ChannelHandle) {
     switch channels.release(handle, of: outlet) {
     case .nothing: break
-    case .channel(let name): link(name, to: nil)
+    case .channel(let name): name.link(to: nil, &drivers, &trips)
     case .area(let area): areas.end(area, &channels)
-    }
-  }
-
-  /// The channel's driver or trip is told its index, so that publishing needs no look-up.
-  private mutating func link(_ name: Channel, to channel: Int?) {
-    switch name {
-    case .trip(let id): if let trip = trips.find(id) { trips.link(trip, to: channel) }
-    case .driver(let id): if let driver = drivers.find(id) { drivers.link(driver, to: channel) }
-    case .raw(let id): if let driver = drivers.find(id) { drivers.link(driver, toRaw: channel) }
-    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .stats: break
-    }
-  }
-
-  /// A trip with its driver's newest position and ETA, or a driver's position; nil where nothing is known.
-  func snapshot(of channel: Channel, after: UInt64) -> Subscribed.Snapshot? {
-    switch channel {
-    case .trip(let id): return trips.find(id).map { trips.snapshot(of: $0, among: drivers, at: now, after: after) }
-    case .driver(let id): return drivers.find(id).flatMap { drivers.snapshot(of: $0, trips, at: now, after: after) }
-    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats:
-      return nil
     }
   }
 }

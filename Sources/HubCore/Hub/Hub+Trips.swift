@@ -74,6 +74,7 @@ extension Hub {
   mutating func commit(_ step: TripStep) {
     let trip = step.trip
     if step.isNew {
+      distant.begin(trips[trip].id, &drivers, &channels, at: now.timestamp)
       trips.link(trip, to: channels.find(.trip(trips[trip].id)))
       drivers.count(begunTrips: 1, of: trips[trip].beginner)
       channels.tell(.owned(.trip(trips[trip].id), takes: false))
@@ -104,11 +105,7 @@ extension Hub {
   /// once.
   mutating func refuseTrip(_ refusal: ErrorReply, to session: SessionRef, _ output: (ErrorReply) -> HubOutput) {
     if refusal.refusesMove { counters.tripMovesRefused += 1 }
-    if refusal.code == .invalidTransition {
-      emitStored(output(refusal), to: session.outlet)
-    } else {
-      emit(output(refusal), to: session.outlet)
-    }
+    emit(output(refusal), to: session.outlet, isStored: refusal.code == .invalidTransition)
   }
 
   /// What makes a driver `on_trip`. A driver that the full table had no room for is counted at a later move.
@@ -120,11 +117,13 @@ extension Hub {
       driver = found
       trips.occupy(drivers.handle(of: driver), by: trip)
       drivers.beginTrip(driver)
+      followDistant(driver)
     } else {
       // A driver with an active trip is not forgotten, so it is still there.
       guard let handle = trips.release(trip) else { return }
       driver = Int(handle.index)
       drivers.endTrip(driver, at: now.timestamp)
+      followDistant(driver)
       recordDriver(driver)
     }
     noteArea(driver)
@@ -148,6 +147,7 @@ extension Hub {
   /// The trip that a driver's fix belongs to. The first fix of an entitled driver that names an unknown trip begins it.
   @inline(__always)
   mutating func tripForFixes(of driver: Int, _ input: FixInPlace) throws(ErrorReply) -> Int? {
+    if !distant.isEmpty { distant.noteFix(of: driver) }
     guard let named = input.tripID else { return nil }
     // Where both ids lie: they are compared, not copied.
     if let last = lastTrip(of: driver), trips[last].compactID.matches(named),
@@ -155,17 +155,19 @@ extension Hub {
     {
       return isOver(last) ? nil : last
     }
-    return try tripForFixes(
-      of: driver, input.tripID, isGranted: input.tripIsGranted,
-      at: input.fix.timestamp)
+    return try tripForFixes(of: driver, input.tripID, isGranted: input.tripIsGranted, at: input.fix.timestamp)
   }
 
   /// The trip of an id that a driver's fix names.
   mutating func tripForFixes(
     of driver: Int, _ id: Identifier?, isGranted: Bool, at time: Timestamp
   ) throws(ErrorReply) -> Int? {
+    if !distant.isEmpty { distant.noteFix(of: driver) }
     guard let id else { return nil }
     let known = trips.find(id)
+    if known == nil, channels.isInCluster, !distant.mayBegin(id, by: driver, &drivers, &channels, at: now) {
+      return nil
+    }
     try trips.checkNamed(known, id, by: drivers[driver].id, isGranted: isGranted)
     let trip: Int
     if let known { trip = known } else { trip = try beginTrip(id, withFixOf: driver, at: time) }

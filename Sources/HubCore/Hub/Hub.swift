@@ -35,6 +35,7 @@ public struct Hub: ~Copyable {
   var lookups = HistoryLookups()
   var figures = Figures()
   var driverListings = DriverListings()
+  var distant = DistantTrips()
   /// The journal knows this hub's epoch and seed.
   var isNamed = false
 
@@ -127,7 +128,7 @@ public struct Hub: ~Copyable {
     if areas.nextTick != .max, advanceAreas() { hasMoreDue = true }
     nextAreaTick = areas.nextTick
     awaitedTicket = storage.awaited
-    updateSizes()
+    counters.updateSizes(drivers, trips, channels, answersHeld: storage.held.answers)
   }
 
   @inline(never)
@@ -220,7 +221,7 @@ public struct Hub: ~Copyable {
   }
 
   @inline(__always)
-  mutating func dispatch(_ input: HubInput) {
+  mutating func dispatch(_ input: HubInput, isNowhereElse: Bool = false) {
     switch input {
     case .fix(let input): unsafe withUnsafePointer(to: input) { unsafe handle(FixInPlace($0)) }
     case .batch(let input): admit(input)
@@ -229,11 +230,11 @@ public struct Hub: ~Copyable {
     case .vehicle(let id, let claims): take(claims, of: id)
     case .loopStalled: drivers.noteStall(at: now.uptime)
     case .driverStatus(let session, let messageID, let report, let id): handle(session, messageID, report, of: id)
-    case .tripStatus(let input): if !channels.isInCluster || !forwards(.move(input)) { handle(input) }
-    case .tripChange(let input): if !channels.isInCluster || !forwards(.change(input)) { handle(input) }
+    case .tripStatus(let input): if !forwards(.move(input), isNowhereElse) { handle(input) }
+    case .tripChange(let input): if !forwards(.change(input), isNowhereElse) { handle(input) }
     case .offerDecline(let session, let messageID, let decline, let id): handle(session, messageID, decline, by: id)
     case .trips(let session, let question, let replyTo):
-      if !forwards(TripRequest(question, of: session)) { answer(session, question, replyTo) }
+      if !forwards(TripRequest(question, of: session), isNowhereElse) { answer(session, question, replyTo) }
     case .notify(let session, let post): notify(post, for: session)
     case .fences(let session, let question): answer(session, question)
     case .credentials(let session, let question, let source):
@@ -259,10 +260,7 @@ public struct Hub: ~Copyable {
   private mutating func handle(_ input: ClusterInput) {
     switch input {
     case .subscribeHere(let input): subscribe(input, isHere: true)
-    case .tripRequestHere(.move(let input)): handle(input)
-    case .tripRequestHere(.change(let input)): handle(input)
-    case .tripRequestHere(.begin(let session, let report, let actor)): answer(session, .begin(report, by: actor), nil)
-    case .tripRequestHere(.alter(let session, let change, let actor)): answer(session, .change(change, actor), nil)
+    case .tripRequestHere(let request): dispatch(HubInput(request), isNowhereElse: true)
     case .tripShown(let session, let report, let isNew):
       emit(.trips(session, .trip(report, isNew: isNew), replyTo: nil), to: session.outlet)
     case .replied(let session, let reply): emit(.reply(session, reply), to: session.outlet)
@@ -274,9 +272,10 @@ public struct Hub: ~Copyable {
         refuseSubscription(input, counters.refuseChannel())
       }
     case .refused(let input, let error): emit(.subscriptionRefused(input.session, error), to: input.session.outlet)
-    case .resumed(let answer, let missed): channels.resume(answer, missed)
-    case .relayed(let publication): channels.relay(publication)
-    case .ended(let name, let reason): channels.emit(onFollowed: name) { .channelEnded($0, name, reason) }
+    case .unowned(let name): note(.nowhere, of: name)
+    case .resumed(let answer, let missed): resume(answer, missed)
+    case .relayed(let publication): relay(publication)
+    case .ended(let name, let reason): end(name, reason)
     case .shareEnded(let name, let holder): channels.emit(onFollowed: name) { .shareEnded($0, name, of: holder) }
     case .claimed(let name, let driver): channels.emit(onFollowed: name) { .channelClaimed($0, name, by: driver) }
     case .begunElsewhere(let name): if !isHere(name) { channels.followElsewhere(name) }
@@ -290,8 +289,9 @@ public struct Hub: ~Copyable {
   /// A driver's session has begun here: those who followed the driver at another hub follow it here.
   mutating func arrive(_ driver: Int) {
     let (id, name) = (drivers[driver].id, Channel.driver(drivers[driver].id))
+    channels.arrive(
+      id, name.snapshot(drivers, trips, at: now, after: channels.find(name).map { channels.sequence($0) } ?? 0))
     drivers.arrive(driver, on: channels.find(name), raw: channels.find(.raw(id)))
-    channels.arrive(id, snapshot(of: name, after: channels.find(name).map { channels.sequence($0) } ?? 0))
   }
 
   /// The driver is at another hub: its session ends, and those who follow it do so there.
@@ -301,12 +301,14 @@ public struct Hub: ~Copyable {
       counters.replacements += 1
       emit(.replaced(session, isRepeated: false), to: session.outlet)
     }
+    distant.forget(driver, &drivers, &channels, at: now.timestamp)
     noteArea(driver)
     channels.move(driver: id)
+    followDistant(driver)
   }
 
-  private mutating func forwards(_ request: TripRequest?) -> Bool {
-    channels.forwards(request, isHere: request.map { trips.find($0.tripID) != nil } ?? true)
+  private mutating func forwards(_ request: TripRequest?, _ isNowhereElse: Bool) -> Bool {
+    channels.forwards(request, isHere: isNowhereElse || request.map { trips.find($0.tripID) != nil } ?? true)
   }
 
   /// Whether the channel is this hub's own: its trip or driver is here, or it is of a kind that every hub has itself.

@@ -43,8 +43,21 @@ extension Drivers {
     return report
   }
 
+  /// A page of all drivers, of those that were found: between two turns one may be forgotten, and another have its
+  /// place.
+  func list(_ found: [Int], cursor: String?, _ trips: borrowing Trips, at now: Moment) -> DriverList {
+    let places = found.filter { isInUse($0) }
+    var list = DriverList(drivers: [], cursor: cursor, places: places)
+    for driver in places {
+      let trip = self[driver].positionTrip.flatMap { trips.current($0) }
+      let shown = trip.flatMap { trips[$0].isOver(at: now.uptime) ? nil : trips[$0].id }
+      list.drivers.append(listed(driver, trip: shown, at: now.timestamp))
+    }
+    return list
+  }
+
   /// A driver as a page of all drivers shows it, with the trip that it is on.
-  func listed(_ driver: Int, trip: Identifier?, at time: Timestamp) -> DriverReport {
+  private func listed(_ driver: Int, trip: Identifier?, at time: Timestamp) -> DriverReport {
     var report = report(of: driver, at: time)
     report.predicted = nil
     report.confidence = self[driver].position?.confidence

@@ -1,0 +1,157 @@
+// Trips of other hubs that drivers of this one are on.
+//
+// A trip stays at the hub where it began, and its driver may come to another one. Then each of the two follows what the
+// other has, as their riders do:
+//
+//     the driver's hub   a fix names a trip that is not here → follows `trip:` → learns whether there is such a trip,
+//                        and whether it keeps the driver busy; the driver's positions name it
+//     the trip's hub     the trip's driver is elsewhere → follows `driver:` → positions that name the trip are the
+//                        trip's: its figures, its ETA, and what is published on `trip:` (Hub.drive)
+//
+// So nothing is sent that no rider could be sent, and what is lost on the way is made whole in the same way.
+import HubMessages
+
+struct DistantTrips {
+  /// What is known of a trip that is not here.
+  enum Finding {
+    /// Another hub has it.
+    case elsewhere(TripStatus, driver: Identifier?)
+    /// No hub has it, as far as can be known.
+    case nowhere
+    case over
+
+    /// Nil for what tells of no move.
+    init?(_ publication: Publication) {
+      guard case .tripUpdate(let update) = publication.body else { return nil }
+      self = .elsewhere(update.status, driver: update.driverID)
+    }
+  }
+
+  private enum State: Equatable {
+    case asked, elsewhere, nowhere
+  }
+
+  /// The trip of another hub that a driver's fixes named last.
+  private struct Naming {
+    let trip: Identifier
+    var state = State.asked
+    /// The newest fix named it.
+    var isCurrent = true
+    /// It is this driver's, which is busy with it.
+    var isBusy = false
+    /// When that was asked (uptime, ns).
+    let since: Int64
+  }
+
+  /// A driver may name another trip, or have one looked for anew, after this time (ns).
+  private static let patience: Int64 = 1_000_000_000
+
+  /// A trip's figures are recorded with each of its fixes where its driver is here, and else once in so many positions.
+  private static let positionsPerRecord: UInt64 = 16
+
+  /// By the driver's index: at most one each.
+  private var namings: [Int: Naming] = [:]
+  private var namers: [Identifier: [Int]] = [:]
+
+  var isEmpty: Bool { namings.isEmpty }
+
+  static func isRecorded(_ progress: TripProgress) -> Bool { progress.fixes % positionsPerRecord == 0 }
+
+  /// The trip of another hub that the driver's newest fix named.
+  func named(by driver: Int) -> Identifier? {
+    guard let naming = namings[driver], naming.isCurrent else { return nil }
+    return naming.trip
+  }
+
+  /// Whether it is not known yet where the trip is that the driver's newest fixes named.
+  func isLooking(by driver: Int) -> Bool {
+    if let naming = namings[driver] { naming.isCurrent && naming.state == .asked } else { false }
+  }
+
+  /// A fix of the driver has come that may name another trip, or none.
+  mutating func noteFix(of driver: Int) { namings[driver]?.isCurrent = false }
+
+  /// A fix names a trip that is not here: true where no hub has it, so that it may begin here. Else it is looked for,
+  /// if that was not asked already.
+  mutating func mayBegin(
+    _ trip: Identifier, by driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Moment
+  ) -> Bool {
+    if let known = namings[driver] {
+      if known.trip == trip, known.state == .nowhere { return true }
+      namings[driver]?.isCurrent = known.trip == trip
+      if known.trip == trip || now.uptime - known.since < DistantTrips.patience { return false }
+      forget(driver, &drivers, &channels, at: now.timestamp)
+    }
+    guard channels.want(.trip(trip)) else { return false }
+    namings[driver] = Naming(trip: trip, since: now.uptime)
+    namers[trip, default: []].append(driver)
+    return false
+  }
+
+  /// Takes in what has become known of a trip. Gives the drivers that have named it.
+  mutating func take(
+    _ finding: Finding, of name: Channel, _ drivers: inout Drivers, _ channels: inout Channels, at now: Timestamp
+  ) -> [Int] {
+    guard case .trip(let trip) = name, let namers = namers[trip] else { return [] }
+    for driver in namers {
+      switch finding {
+      case .elsewhere(let status, let owner):
+        namings[driver]?.state = .elsewhere
+        setBusy(driver, status.occupiesDriver && owner == drivers[driver].id, &drivers, at: now)
+      // What another hub had is not begun here because its hub cannot be asked.
+      case .nowhere: if namings[driver]?.state == .asked { namings[driver]?.state = .nowhere }
+      case .over: forget(driver, &drivers, &channels, at: now)
+      }
+    }
+    return namers
+  }
+
+  /// A trip has begun here.
+  mutating func begin(_ trip: Identifier, _ drivers: inout Drivers, _ channels: inout Channels, at now: Timestamp) {
+    for driver in namers[trip] ?? [] { forget(driver, &drivers, &channels, isHere: true, at: now) }
+  }
+
+  /// The driver is not here any more, or names another trip.
+  mutating func forget(
+    _ driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, isHere: Bool = false, at now: Timestamp
+  ) {
+    setBusy(driver, false, &drivers, at: now)
+    guard let naming = namings.removeValue(forKey: driver) else { return }
+    namers[naming.trip]?.removeAll { $0 == driver }
+    guard namers[naming.trip]?.isEmpty == true else { return }
+    namers[naming.trip] = nil
+    channels.unwant(.trip(naming.trip), isHere: isHere)
+  }
+
+  private mutating func setBusy(_ driver: Int, _ isBusy: Bool, _ drivers: inout Drivers, at now: Timestamp) {
+    guard let known = namings[driver], known.isBusy != isBusy else { return }
+    namings[driver]?.isBusy = isBusy
+    if isBusy { drivers.beginTrip(driver) } else { drivers.endTrip(driver, at: now) }
+  }
+}
+
+extension Trips {
+  /// A position of a trip's driver, who is at another hub: the trip's figures, and where the driver is. Nil where the
+  /// trip is over, another driver's, or has had a newer one.
+  mutating func drive(
+    _ location: DriverLocation, _ drivers: inout Drivers, at now: Moment
+  ) -> (trip: Int, driver: Int, position: Position)? {
+    guard let trip = location.tripID.flatMap({ find($0) }), !self[trip].isOver(at: now.uptime),
+      self[trip].driverID == location.driverID, let driver = drivers.find(location.driverID),
+      drivers[driver].isElsewhere, drivers[driver].position.map({ $0.published < location.timestamp }) ?? true
+    else { return nil }
+    let position = Position(location)
+    measure(position, after: drivers[driver].position, trip: trip, at: now.uptime)
+    drivers.accept(position, of: driver, trip: handle(of: trip), at: now)
+    return (trip, driver, position)
+  }
+}
+
+extension Position {
+  /// As another hub has published it.
+  init(_ location: DriverLocation) {
+    self.init(
+      coordinate: location.coordinate, speed: location.speed, heading: location.heading, accuracy: location.accuracy,
+      confidence: location.confidence, timestamp: location.timestamp)
+  }
+}

@@ -1,0 +1,48 @@
+// Trips whose driver is at another hub, and drivers whose trip is (Cluster/DistantTrips.swift).
+import HubMessages
+
+extension Hub {
+  /// A driver's newest session is at another hub, or its last trip here has begun or ended: while it is busy with one
+  /// of this hub, it is followed there.
+  mutating func followDistant(_ driver: Int) {
+    guard drivers[driver].isElsewhere else { return }
+    let name = Channel.driver(drivers[driver].id)
+    if drivers[driver].activeTrips == 0 { return channels.unwant(name) }
+    if !channels.want(name) { counters.count(full: .channels) }
+  }
+
+  mutating func note(_ finding: DistantTrips.Finding, of name: Channel) {
+    for driver in distant.take(finding, of: name, &drivers, &channels, at: now.timestamp) { noteArea(driver) }
+  }
+
+  mutating func resume(_ answer: Subscribed, _ missed: [Publication]) {
+    if let trip = answer.snapshot?.trip { note(.elsewhere(trip.status, driver: trip.driverID), of: answer.channel) }
+    if let position = answer.snapshot?.position { drive(position) }
+    for publication in missed { note(publication) }
+    channels.resume(answer, missed)
+  }
+
+  mutating func relay(_ publication: Publication) {
+    note(publication)
+    channels.relay(publication)
+  }
+
+  mutating func end(_ name: Channel, _ reason: Unsubscribed.Reason) {
+    note(.over, of: name)
+    channels.emit(onFollowed: name) { .channelEnded($0, name, reason) }
+  }
+
+  private mutating func note(_ publication: Publication) {
+    if case .driverLocation(let location) = publication.body { return drive(location) }
+    if let finding = DistantTrips.Finding(publication) { note(finding, of: publication.channel) }
+  }
+
+  private mutating func drive(_ location: DriverLocation) {
+    guard let (trip, driver, position) = trips.drive(location, &drivers, at: now) else { return }
+    channels.publish(
+      drivers[driver].location(position, trip: trips[trip].id), of: driver, on: trips[trip].channel,
+      received: now.uptime, at: now.timestamp, storedThrough: storage.storedThrough)
+    guide(position, driver: driver, trip: trip)
+    if DistantTrips.isRecorded(trips[trip].progress), storage.hasRoom { recordTrip(trip, isUpdate: false) }
+  }
+}

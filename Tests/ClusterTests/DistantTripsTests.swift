@@ -1,0 +1,204 @@
+// Trips at one hub whose drivers are at another: moves, positions, ETAs and what the driver is said to do.
+import HubBackplane
+import HubBackplaneSupport
+import HubBytes
+import HubCore
+import HubGeo
+import HubMessages
+import HubTestSupport
+import Testing
+
+@testable import HubCluster
+
+@Suite struct DistantTripsTests {
+  /// A driver on a trip that began at hub `a`, where it is no more.
+  private func moved(_ world: ClusterWorld) {
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    world.ask("t1", .requested, for: "d1", at: "a", slot: 9)
+    world.move("t1", .accepted, by: "d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    for step in 0..<4 { drive(world, step, "t1", at: "a", slot: 1) }
+    world.connect("d1", at: "b", slot: 2)
+    world.run(seconds: 1)
+  }
+
+  private func drive(_ world: ClusterWorld, _ step: Int, _ trip: String?, at name: String, slot: UInt32) {
+    world.fix(step, trip: trip, at: name, slot: slot)
+    world.run(seconds: 1)
+  }
+
+  @Test("A driver that goes on at another hub moves its trip, which its riders see wherever they are")
+  func goesOn() {
+    let world = ClusterWorld()
+    moved(world)
+    let riders = ["a", "b", "c"].map { world.follow(.trip(id("t1")), at: $0, slot: 5) }
+    let watcher = world.follow(.driver(id("d1")), at: "c", slot: 6)
+    world.run(seconds: 0.5)
+    let before = riders.map(\.positions.count)
+    for step in 4..<14 { drive(world, step, "t1", at: "b", slot: 2) }
+    for (rider, count) in zip(riders, before) {
+      #expect(rider.positions.count >= count + 8 && rider.faults == [] && rider.gaps == 0)
+      #expect(rider.positions.suffix(8).allSatisfy { $0.tripID == id("t1") && $0.driverID == id("d1") })
+      let times = rider.positions.map(\.timestamp)
+      #expect(zip(times, times.dropFirst()).allSatisfy { $0 <= $1 }, "no position is older than one before")
+    }
+    #expect(watcher.positions.count >= 8 && watcher.positions.last?.tripID == id("t1"))
+    #expect(world.engine.owner(of: "t:t1") == "a" && world.engine.owner(of: "d:d1") == "b" && world.trips == 1)
+    #expect(world.status(of: "d1", at: "b") == .onTrip)
+    world.move("t1", .driverEnRoute, by: "d1", at: "b", slot: 2)
+    world.run(seconds: 0.5)
+    #expect(world.answers(at: "b", slot: 2).acks == 1 && world.answers(at: "b", slot: 2).errors == [])
+    #expect(riders.allSatisfy { $0.point?.since == world.newest(.trip(id("t1")), at: "a") })
+  }
+
+  @Test("When the trip is over the driver is free, and nothing of it goes from hub to hub any more")
+  func ends() {
+    let world = ClusterWorld()
+    moved(world)
+    for step in 4..<8 { drive(world, step, "t1", at: "b", slot: 2) }
+    #expect(world.status(of: "d1", at: "b") == .onTrip)
+    world.ask("t1", .cancelled, at: "c", slot: 9)
+    world.run(seconds: 0.5)
+    #expect(world.status(of: "d1", at: "b") == .available)
+    drive(world, 8, nil, at: "b", slot: 2)
+    let sent = world["b"].node.node.counters.statesOut
+    for step in 9..<14 { drive(world, step, nil, at: "b", slot: 2) }
+    #expect(world["b"].node.node.counters.statesOut == sent)
+    world.run(seconds: 400)  // the trip's channel closes
+    #expect(world["a"].node.node.counters.follows == 0 && world["b"].node.node.counters.follows == 0)
+  }
+
+  @Test("A driver that comes back to its trip's hub is that hub's again")
+  func returns() {
+    let world = ClusterWorld()
+    moved(world)
+    let rider = world.follow(.trip(id("t1")), at: "c", slot: 5)
+    for step in 4..<8 { drive(world, step, "t1", at: "b", slot: 2) }
+    world.connect("d1", at: "a", slot: 3)
+    world.run(seconds: 1)
+    #expect(world.status(of: "d1", at: "b") == .available && world.status(of: "d1", at: "a") == .onTrip)
+    let before = rider.positions.count
+    for step in 8..<14 { drive(world, step, "t1", at: "a", slot: 3) }
+    #expect(rider.positions.count >= before + 5 && rider.faults == [])
+    #expect(world["b"].node.node.counters.follows == 0 && world["a"].node.node.counters.follows == 0)
+  }
+
+  @Test("A trip that no hub has begins at the driver's with its next fix; at once while the ledger is away")
+  func begins() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "b", slot: 2)
+    world.run(seconds: 0.5)
+    let rider = world.follow(.trip(id("t1")), at: "c", slot: 5)
+    world.run(seconds: 0.5)
+    for step in 0..<4 { drive(world, step, "t1", at: "b", slot: 2) }
+    #expect(world.engine.owner(of: "t:t1") == "b" && world.trips == 1)
+    #expect(rider.positions.count >= 2 && rider.faults == [])
+    #expect(world["b"].node.node.counters.follows == 0)
+    world.engine.isolated = ["b"]
+    world.run(seconds: 3)
+    for step in 4..<8 { drive(world, step, "t2", at: "b", slot: 2) }
+    #expect(world.trips == 2)
+  }
+
+  @Test("A batch that names a trip which is looked for is put off, and taken when it comes again")
+  func batch() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "b", slot: 2)
+    world.run(seconds: 0.5)
+    for number in 0..<2 {
+      let fixes = (0..<5).map { step in
+        Fix(
+          coordinate: Coordinate(latitude: 48.1 + Double(step) * 1e-4, longitude: 11.5)!,
+          timestamp: Timestamp(milliseconds: world.now.timestamp.milliseconds - Int64(5 - step) * 1000), accuracy: 5)
+      }
+      world["b"].inputs.append(
+        .batch(
+          BatchInput(
+            session: world.session(2), driverID: nil, messageID: message(500 + number), sent: world.now.timestamp,
+            received: world.now,
+            batch: LocationBatch(tripID: id("t1"), fixes: fixes.map { .success($0) }), tripIsGranted: true)))
+      world.run(seconds: 0.5)
+    }
+    #expect(world.answers(at: "b", slot: 2).errors == [.rateLimited] && world.answers(at: "b", slot: 2).acks == 1)
+    #expect(world.trips == 1 && world.engine.owner(of: "t:t1") == "b")
+    #expect(world["b"].hub.hub.counters.fixesAccepted == 5)
+  }
+
+  @Test("Another driver's trip is not moved by one that names it, and this one is not said to be on it")
+  func stranger() {
+    let world = ClusterWorld()
+    moved(world)
+    world.connect("d2", at: "c", slot: 3)
+    let rider = world.follow(.trip(id("t1")), at: "a", slot: 5)
+    world.run(seconds: 0.5)
+    let before = rider.positions.count
+    for step in 0..<4 { drive(world, step, "t1", at: "c", slot: 3) }
+    world.move("t1", .cancelled, by: "d2", at: "c", slot: 3)
+    world.run(seconds: 0.5)
+    #expect(rider.positions.count == before && world.status(of: "d2", at: "c") == .available)
+    #expect(world.answers(at: "c", slot: 3).errors == [.forbidden] && world.trips == 1)
+  }
+
+  @Test("Who names ever new trips has one looked for in a second, and holds one channel")
+  func many() {
+    let world = ClusterWorld()
+    world.ask("t1", .requested, at: "a", slot: 9)
+    world.connect("d1", at: "b", slot: 2)
+    world.run(seconds: 0.5)
+    let asked = world.engine.questions
+    for step in 0..<500 {
+      world.fix(step, trip: "t\(step % 2 == 0 ? 1 : step)", at: "b", slot: 2)
+      world.step()
+    }
+    #expect(world["b"].node.node.counters.follows <= 1)
+    #expect(world.engine.questions - asked < 120, "beside the hubs' own leases")
+  }
+
+  @Test("Cuts between the two hubs lose no move, and positions flow again behind them")
+  func cuts() {
+    let world = ClusterWorld(seed: 5)
+    moved(world)
+    let rider = world.follow(.trip(id("t1")), at: "c", slot: 5)
+    world.run(seconds: 0.5)
+    for step in 4..<44 {
+      world.engine.cuts = step % 8 < 3 ? [["a>b", "b>a", "a>c"][step % 3]] : []
+      if step == 20 { world.move("t1", .driverEnRoute, by: "d1", at: "b", slot: 2) }
+      drive(world, step, "t1", at: "b", slot: 2)
+    }
+    world.engine.cuts = []
+    let before = rider.positions.count
+    for step in 44..<50 { drive(world, step, "t1", at: "b", slot: 2) }
+    #expect(rider.positions.count >= before + 4 && rider.faults == [])
+    #expect(rider.point?.since == world.newest(.trip(id("t1")), at: "a"))
+    #expect(world.answers(at: "b", slot: 2).acks == 1)
+  }
+
+  @Test("A hub that starts anew goes on following its trips' drivers where they are")
+  func restarts() {
+    let world = ClusterWorld()
+    moved(world)
+    let rider = world.follow(.trip(id("t1")), at: "c", slot: 5)
+    for step in 4..<8 { drive(world, step, "t1", at: "b", slot: 2) }
+    world.restart("b")
+    world.run(seconds: 3)
+    world.connect("d1", at: "b", slot: 2)
+    world.run(seconds: 1)
+    let before = rider.positions.count
+    for step in 8..<14 { drive(world, step, "t1", at: "b", slot: 2) }
+    #expect(rider.positions.count >= before + 4 && rider.faults == [])
+    #expect(world.status(of: "d1", at: "b") == .onTrip)
+  }
+}
+
+extension ClusterWorld {
+  fileprivate func status(of driver: String, at name: String) -> DriverStatus? {
+    let session = session(nextSlot())
+    self[name].inputs.append(.query(session, .driver(id(driver)), replyTo: nil))
+    run(seconds: 0.5)
+    guard case .driver(let report)? = self[name].results.last(where: { $0.session == session })?.result else {
+      return nil
+    }
+    return report.status
+  }
+}
