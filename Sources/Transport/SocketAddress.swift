@@ -46,6 +46,11 @@ public struct SocketAddress: Sendable, Hashable {
     self.init(six, port: port)
   }
 
+  /// The same machine, at another port.
+  public func on(port: UInt16) -> SocketAddress {
+    SocketAddress(high: high, low: low, isIPv6: isIPv6, port: port)
+  }
+
   /// What getaddrinfo(3) has found; nil for a family that is not IP.
   public init?(_ info: addrinfo, port: UInt16) {
     guard let name = unsafe info.ai_addr else { return nil }

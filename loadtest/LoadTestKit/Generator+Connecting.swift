@@ -44,11 +44,16 @@ extension Generator {
   private func connect(_ peer: PeerPointer) throws(SystemError) {
     peer.pointee.reset(allowsCompression: offersCompression(peer), isBinary: scenario.isBinary)
     if peer.pointee.dueAt == nil { peer.pointee.dueAt = ClockReading.read().uptimeNanoseconds }
-    let id = try loop.connect(address, from: localAddress(peer), tls: tls?.peer)
+    let id = try loop.connect(hub(of: peer), from: localAddress(peer), tls: tls?.peer)
     connecting += 1
     peer.pointee.id = id
     while table.count <= Int(id.slot) { table.append(nil) }
     table[Int(id.slot)] = peer
+  }
+
+  private func hub(of peer: PeerPointer) -> SocketAddress {
+    guard scenario.ridersPort > 0, peer.pointee.kind == .rider else { return address }
+    return address.on(port: UInt16(scenario.ridersPort))
   }
 
   /// Loopback has many addresses, each with its own ports; elsewhere the kernel chooses.
@@ -75,7 +80,7 @@ extension Generator {
       compression: offersCompression(peer) ? DeflateParameters() : nil)
     let start = loop.arena.count
     handshake.writeRequest(
-      host: address.description, target: "/v1/ws?role=\(kind.role)&id=\(name)", into: &loop.arena)
+      host: hub(of: peer).description, target: "/v1/ws?role=\(kind.role)&id=\(name)", into: &loop.arena)
     loop.send(start..<loop.arena.count, to: id)
   }
 

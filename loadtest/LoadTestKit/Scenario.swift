@@ -10,6 +10,8 @@ package struct Scenario: Sendable, Equatable {
   package var rate = 1.0
   /// Riders of each driver's trip.
   package var ridersPerTrip = 0
+  /// Where they connect, if that is not the drivers' hub.
+  package var ridersPort = 0
   /// Sessions that only are there.
   package var idle = 0
   /// Seconds that are measured, after `warmUp` seconds of the same load.

@@ -6,6 +6,9 @@ extension Scenario {
     Setting("drivers", \.drivers, .whole(0...2_000_000), "N", "drivers, each with a trip"),
     Setting("rate", \.rate, .number(0.001...1000), "HZ", "fixes, batches or steps a second of each driver"),
     Setting("riders-per-trip", \.ridersPerTrip, .whole(0...1_000_000), "N", "riders who follow each driver's trip"),
+    Setting(
+      "riders-port", \.ridersPort, .whole(0...65_535), "PORT",
+      "where riders connect instead: another hub of the cluster, on the same machine; 0: to the same hub"),
     Setting("idle", \.idle, .whole(0...2_000_000), "N", "sessions that only are there"),
     Setting("duration", \.duration, .number(0.1...86_400), "S", "seconds that are measured"),
     Setting("warm-up", \.warmUp, .number(0...3600), "S", "seconds of the same load before"),
