@@ -49,6 +49,14 @@ struct Following {
 
   var count: Int { follows.count }
 
+  /// Nobody is known to have it, and the ledger is not being asked.
+  func isUnowned(_ channel: Channel) -> Bool {
+    switch follows[channel]?.state {
+    case nil, .unowned?: true
+    case .locating?, .asked?, .live?: false
+    }
+  }
+
   mutating func retry(_ channel: Channel, at time: Int64) { retries.append(channel, at: time) }
   mutating func nextRetry(now: Int64) -> Channel? { retries.next(now: now) }
 }
@@ -64,7 +72,7 @@ extension ClusterNode {
     let channel = input.request.channel
     let token = following.pending.insert(input)
     following.pending.wait(token, until: now.uptime + limits.answerTime)
-    if following.follows[channel] == nil { locate(channel) }
+    if following.isUnowned(channel) { locate(channel) }
     following.follows[channel, default: Following.Follow()].questions.insert(token)
     if let index = following.follows[channel]?.peer { ask(index, token) }
   }
@@ -199,7 +207,7 @@ extension ClusterNode {
       if let index = following.follows[channel]?.peer { ask(index, token) } else { locate(channel) }
     }
     while let channel = following.nextRetry(now: now.uptime) {
-      if case .unowned? = following.follows[channel]?.state { locate(channel) }
+      if following.follows[channel] != nil, following.isUnowned(channel) { locate(channel) }
     }
   }
 

@@ -29,7 +29,7 @@ import Testing
     let world = world { $0.waitingControlBytes = 1000 }
     world.connect("d1", at: "a", slot: 1)
     world.step()
-    world.begin("t1", at: "a", slot: 1)
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
     let own = world.follow(.trip(id("t1")), at: "a", slot: 4)
     let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
     world.run(seconds: 1)

@@ -307,14 +307,6 @@ final class ClusterWorld {
           tripIsGranted: true)))
   }
 
-  /// The first fix that names a trip which no hub has only asks for it.
-  func begin(_ trip: String, at name: String, slot: UInt32) {
-    for _ in 0..<2 {
-      fix(-1, trip: trip, at: name, slot: slot)
-      run(seconds: 0.05)
-    }
-  }
-
   @discardableResult
   func follow(_ channel: Channel, at name: String, slot: UInt32) -> Follower {
     let follower = Follower(channel, slot: slot)

@@ -27,13 +27,21 @@ struct DistantTrips {
     }
   }
 
+  /// A fix that may begin a trip.
+  struct Beginning {
+    let trip: Identifier
+    /// The session's token names it.
+    let isGranted: Bool
+    let time: Timestamp
+  }
+
   private enum State: Equatable {
     case asked, elsewhere, nowhere
   }
 
   /// The trip of another hub that a driver's fixes named last.
   private struct Naming {
-    let trip: Identifier
+    let fix: Beginning
     var state = State.asked
     /// The newest fix named it.
     var isCurrent = true
@@ -60,7 +68,13 @@ struct DistantTrips {
   /// The trip of another hub that the driver's newest fix named.
   func named(by driver: Int) -> Identifier? {
     guard let naming = namings[driver], naming.isCurrent else { return nil }
-    return naming.trip
+    return naming.fix.trip
+  }
+
+  /// The driver's newest fix that named a trip, where that is known to be at no hub.
+  func begins(by driver: Int) -> Beginning? {
+    guard let naming = namings[driver], naming.state == .nowhere, naming.isCurrent else { return nil }
+    return naming.fix
   }
 
   /// Whether it is not known yet where the trip is that the driver's newest fixes named.
@@ -74,16 +88,17 @@ struct DistantTrips {
   /// A fix names a trip that is not here: true where no hub has it, so that it may begin here. Else it is looked for,
   /// if that was not asked already.
   mutating func mayBegin(
-    _ trip: Identifier, by driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Moment
+    _ fix: Beginning, by driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Moment
   ) -> Bool {
+    let trip = fix.trip
     if let known = namings[driver] {
-      if known.trip == trip, known.state == .nowhere { return true }
-      namings[driver]?.isCurrent = known.trip == trip
-      if known.trip == trip || now.uptime - known.since < DistantTrips.patience { return false }
+      if known.fix.trip == trip, known.state == .nowhere { return true }
+      namings[driver]?.isCurrent = known.fix.trip == trip
+      if known.fix.trip == trip || now.uptime - known.since < DistantTrips.patience { return false }
       forget(driver, &drivers, &channels, at: now.timestamp)
     }
     guard channels.want(.trip(trip)) else { return false }
-    namings[driver] = Naming(trip: trip, since: now.uptime)
+    namings[driver] = Naming(fix: fix, since: now.uptime)
     namers[trip, default: []].append(driver)
     return false
   }
@@ -117,10 +132,11 @@ struct DistantTrips {
   ) {
     setBusy(driver, false, &drivers, at: now)
     guard let naming = namings.removeValue(forKey: driver) else { return }
-    namers[naming.trip]?.removeAll { $0 == driver }
-    guard namers[naming.trip]?.isEmpty == true else { return }
-    namers[naming.trip] = nil
-    channels.unwant(.trip(naming.trip), isHere: isHere)
+    let trip = naming.fix.trip
+    namers[trip]?.removeAll { $0 == driver }
+    guard namers[trip]?.isEmpty == true else { return }
+    namers[trip] = nil
+    channels.unwant(.trip(trip), isHere: isHere)
   }
 
   private mutating func setBusy(_ driver: Int, _ isBusy: Bool, _ drivers: inout Drivers, at now: Timestamp) {
@@ -131,6 +147,16 @@ struct DistantTrips {
 }
 
 extension Trips {
+  /// A trip that has begun after its first fix was published: that is its first position. Nil for a fix of a batch.
+  mutating func begin(
+    _ trip: Int, with fix: DistantTrips.Beginning, _ driver: Int, _ drivers: inout Drivers, at now: Moment
+  ) -> Position? {
+    guard let position = drivers[driver].position, position.timestamp >= fix.time else { return nil }
+    measure(position, after: nil, trip: trip, at: now.uptime)
+    drivers.accept(position, of: driver, trip: handle(of: trip), at: now)
+    return position
+  }
+
   /// A position of a trip's driver, who is at another hub: the trip's figures, and where the driver is. Nil where the
   /// trip is over, another driver's, or has had a newer one.
   mutating func drive(

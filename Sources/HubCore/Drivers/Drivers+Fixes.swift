@@ -122,10 +122,4 @@ extension Drivers {
     slab[driver].load(stored, trip: trip)
     return setProfile(stored.profile, of: driver)
   }
-
-  /// What is stored of a driver. `trip` is the one that its position, or else its last fix with a trip, named.
-  func durable(_ driver: Int, trip: Identifier?, isPositionOnTrip: Bool) -> DurableDriver {
-    slab[driver].durable(
-      profiles.profile(slab[driver].profile), trip: trip, isPositionOnTrip: isPositionOnTrip)
-  }
 }

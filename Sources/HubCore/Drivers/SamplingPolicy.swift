@@ -52,6 +52,12 @@ public struct SamplingRules: Sendable, Equatable {
     }
   }
 
+  @inline(never)
+  func advice(_ reason: SamplingReason, counting counters: inout HubCounters) -> SamplingAdvice {
+    counters.samplingAdvised[Int(reason.rawValue)] += 1
+    return advice(reason)
+  }
+
   public func advice(_ reason: SamplingReason) -> SamplingAdvice {
     let interval = interval(reason)
     return SamplingAdvice(

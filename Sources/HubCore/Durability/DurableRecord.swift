@@ -112,3 +112,13 @@ struct DurableDriver: Equatable {
   var position: Position?
   var tracking = StoredTracking()
 }
+
+extension Drivers {
+  /// What is stored of a driver.
+  func durable(_ driver: Int, _ trips: borrowing Trips) -> DurableDriver {
+    let positionTrip = self[driver].positionTrip.flatMap { trips.current($0) }
+    let trip = positionTrip ?? self[driver].lastTrip.flatMap { trips.current($0) }
+    return self[driver].durable(
+      profiles.profile(self[driver].profile), trip: trip.map { trips[$0].id }, isPositionOnTrip: positionTrip != nil)
+  }
+}

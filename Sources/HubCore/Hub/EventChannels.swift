@@ -29,6 +29,16 @@ extension Trips {
     link(trip, to: channel)
     return channel
   }
+
+  /// Publishes an ETA, and records it.
+  func publish(
+    _ eta: PublishedETA, of trip: Int, _ channels: inout Channels, _ storage: inout HubStorage, at time: Timestamp
+  ) {
+    if storage.isOn, storage.hasRoom { storage.write(.eta(self[trip].id, eta.durable)) }
+    guard let channel = self[trip].channel else { return }
+    let update = eta.update(ofTrip: self[trip].id, at: time, after: 0)
+    channels.publish(update, on: channel, storedThrough: storage.storedThrough, at: time)
+  }
 }
 
 extension Channel {

@@ -12,7 +12,22 @@ extension Hub {
   }
 
   mutating func note(_ finding: DistantTrips.Finding, of name: Channel) {
-    for driver in distant.take(finding, of: name, &drivers, &channels, at: now.timestamp) { noteArea(driver) }
+    for driver in distant.take(finding, of: name, &drivers, &channels, at: now.timestamp) {
+      noteArea(driver)
+      if let fix = distant.begins(by: driver) { begin(fix, by: driver) }
+    }
+  }
+
+  /// The trip that a fix has named is at no hub: it begins here, with the fix's position.
+  private mutating func begin(_ fix: DistantTrips.Beginning, by driver: Int) {
+    do throws(ErrorReply) {
+      guard let trip = try tripForFixes(of: driver, fix.trip, isGranted: fix.isGranted, at: fix.time),
+        let position = trips.begin(trip, with: fix, driver, &drivers, at: now)
+      else { return }
+      publish(position, driver: driver, onTrip: trip)
+    } catch {
+      counters.fixesForbidden += 1
+    }
   }
 
   mutating func resume(_ answer: Subscribed, _ missed: [Publication]) {
@@ -39,10 +54,14 @@ extension Hub {
 
   private mutating func drive(_ location: DriverLocation) {
     guard let (trip, driver, position) = trips.drive(location, &drivers, at: now) else { return }
+    publish(position, driver: driver, onTrip: trip)
+    if DistantTrips.isRecorded(trips[trip].progress), storage.hasRoom { recordTrip(trip, isUpdate: false) }
+  }
+
+  private mutating func publish(_ position: Position, driver: Int, onTrip trip: Int) {
     channels.publish(
       drivers[driver].location(position, trip: trips[trip].id), of: driver, on: trips[trip].channel,
       received: now.uptime, at: now.timestamp, storedThrough: storage.storedThrough)
     guide(position, driver: driver, trip: trip)
-    if DistantTrips.isRecorded(trips[trip].progress), storage.hasRoom { recordTrip(trip, isUpdate: false) }
   }
 }

@@ -45,10 +45,7 @@ extension Hub {
   /// What a session sends that does not speak for its driver any more: while it has not been told so, it hears that the
   /// driver's newer session is the one to send it on.
   mutating func refuseReplaced(_ session: SessionRef, _ messageID: MessageID) {
-    guard drivers.isReplaced(session) else { return }
-    refuse(
-      session, messageID, .rateLimited, "a newer session of this driver has taken over: send it there",
-      retryAfter: timings.takeover)
+    if drivers.isReplaced(session) { refuse(session, .replaced(retryAfter: timings.takeover), replyTo: messageID) }
   }
 
   // MARK: What they say of themselves
@@ -105,19 +102,14 @@ extension Hub {
     guard let session = drivers[driver].session else { return }
     let isWatched = channels.isWatched(driver, drivers, trip: trip, trips)
     guard let reason = drivers.advise(driver, isWatched: isWatched, at: now.uptime, samplingRules) else { return }
-    reply(.sampling(advice(reason)), to: session)
+    reply(.sampling(samplingRules.advice(reason, counting: &counters)), to: session)
   }
 
   private mutating func beginSampling(_ driver: Int) -> Connected.Sampling {
     let isWatched = channels.isWatched(driver, drivers, trip: lastTrip(of: driver), trips)
-    let advice = advice(drivers.beginAdvice(driver, isWatched: isWatched, at: now.uptime, samplingRules))
+    let reason = drivers.beginAdvice(driver, isWatched: isWatched, at: now.uptime, samplingRules)
+    let advice = samplingRules.advice(reason, counting: &counters)
     return Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
-  }
-
-  @inline(never)
-  private mutating func advice(_ reason: SamplingReason) -> SamplingAdvice {
-    counters.samplingAdvised[Int(reason.rawValue)] += 1
-    return samplingRules.advice(reason)
   }
 
   /// Somebody has subscribed to a channel: its driver may have to send more often.

@@ -36,12 +36,6 @@ extension Hub {
   mutating func recordDriver(_ driver: Int) {
     guard storage.isOn else { return }
     drivers.noteRecord(driver, heard: now.timestamp)
-    storage.write(.driver(durable(driver)))
-  }
-
-  func durable(_ driver: Int) -> DurableDriver {
-    let positionTrip = tripOfPosition(of: driver)
-    return drivers.durable(
-      driver, trip: (positionTrip ?? lastTrip(of: driver)).map { trips[$0].id }, isPositionOnTrip: positionTrip != nil)
+    storage.write(.driver(drivers.durable(driver, trips)))
   }
 }

@@ -168,7 +168,9 @@ extension Hub {
     try add(.highestSequence(channels.highestSequence))
     try add(.highestTripNumber(trips.newestNumber))
     for trip in 0..<trips.endIndex where trips.isInUse(trip) { try add(.trip(trips[trip].durable)) }
-    for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown { try add(.driver(durable(driver))) }
+    for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown {
+      try add(.driver(drivers.durable(driver, trips)))
+    }
     try fences.forEachRecord(of: drivers) { (record) throws(E) in try add(record) }
     try credentials.forEachRecord { (record) throws(E) in try add(record) }
     try offers.forEachRecord { (record) throws(E) in try add(record) }

@@ -12,9 +12,6 @@ extension Hub {
     return trips.current(handle)
   }
 
-  /// The trip that the driver's newest published position belongs to.
-  func tripOfPosition(of driver: Int) -> Int? { drivers[driver].positionTrip.flatMap { trips.current($0) } }
-
   func driver(ofTrip trip: Int) -> Int? { trips[trip].driverID.flatMap { drivers.find($0) } }
 
   @inline(__always)
@@ -165,7 +162,9 @@ extension Hub {
     if !distant.isEmpty { distant.noteFix(of: driver) }
     guard let id else { return nil }
     let known = trips.find(id)
-    if known == nil, channels.isInCluster, !distant.mayBegin(id, by: driver, &drivers, &channels, at: now) {
+    if known == nil, channels.isInCluster,
+      !distant.mayBegin(.init(trip: id, isGranted: isGranted, time: time), by: driver, &drivers, &channels, at: now)
+    {
       return nil
     }
     try trips.checkNamed(known, id, by: drivers[driver].id, isGranted: isGranted)
@@ -190,26 +189,20 @@ extension Hub {
   mutating func guide(_ position: Position, driver: Int, trip: Int) {
     let age = drivers[driver].positionAge
     guard let report = trips.advance(position, age: age, trip: trip, at: now, counting: &counters) else { return }
-    if let eta = report.eta { publish(eta, of: trip) }
+    if let eta = report.eta {
+      counters.etaUpdates += 1
+      trips.publish(eta, of: trip, &channels, &storage, at: now.timestamp)
+    }
     if report.isBackOnRoute || !report.due.isEmpty { publish(report, driver: driver, trip: trip) }
   }
 
   /// The trip has moved: what its driver's newest position means now.
   private mutating func guideAfterMove(_ trip: Int) {
-    guard trips[trip].status.target != nil, let driver = driver(ofTrip: trip), tripOfPosition(of: driver) == trip,
-      let position = drivers[driver].position
+    guard trips[trip].status.target != nil, let driver = driver(ofTrip: trip), let position = drivers[driver].position,
+      drivers[driver].positionTrip == trips.handle(of: trip)
     else { return }
     drivers.refreshAge(of: driver, at: now.timestamp)
     guide(position, driver: driver, trip: trip)
-  }
-
-  private mutating func publish(_ eta: PublishedETA, of trip: Int) {
-    if storage.isOn, storage.hasRoom { storage.write(.eta(trips[trip].id, eta.durable)) }
-    counters.etaUpdates += 1
-    if let channel = trips[trip].channel {
-      let update = eta.update(ofTrip: trips[trip].id, at: now.timestamp, after: 0)
-      channels.publish(update, on: channel, storedThrough: storage.storedThrough, at: now.timestamp)
-    }
   }
 
   /// Events on the trip's channel; that they were published is stored with them, so that a restart does not repeat

@@ -7,6 +7,12 @@ extension ErrorReply {
     self.init(code: .invalidTransition, message: message, status: status)
   }
 
+  /// To a session that does not speak for its driver any more.
+  static func replaced(retryAfter seconds: Double) -> ErrorReply {
+    ErrorReply(
+      code: .rateLimited, message: "a newer session of this driver has taken over: send it there", retryAfter: seconds)
+  }
+
   /// Whether it refuses a move or a change of a trip for what it is, and not for want of room.
   var refusesMove: Bool { code == .invalidTransition || code == .forbidden || code == .unknownTrip }
 
