@@ -42,6 +42,7 @@ do throws(LoadTestError) {
   case "abuse-search":
     isGood = try AbuseSearchRun.run(Array(words.dropFirst()), executable: Machine.hubBesides())
   case "feed": isGood = try FeedRun.run(Array(words.dropFirst()), executable: Machine.hubBesides())
+  case "drivers": isGood = try DriversRun.run(Array(words.dropFirst()), executable: Machine.hubBesides())
   case "return": isGood = try ReturnRun.run(Array(words.dropFirst()), executable: Machine.hubBesides())
   case _: isGood = try ScenarioVerb(words, folders).run()
   }

@@ -99,12 +99,22 @@ package struct CommandVerb: Sendable {
       Option("codec", "CODEC", "binary or json (binary)"), executable,
     ])
 
+  package static let drivers = CommandVerb(
+    name: "drivers", operands: "",
+    about: "What a driver of the client library costs its phone: CPU time and memory, at a fix a second.",
+    options: [
+      Option("drivers", "N", "in one process (2 to 1000; 20)"),
+      Option("seconds", "S", "how long they are measured (5 to 3600; 20)"), executable,
+    ])
+
   package static let comeBack = CommandVerb(
     name: "return", operands: "",
     about: "How evenly clients of the library come back to a hub that was killed, and to one that told them to go.",
     options: [Option("clients", "N", "each with a thread of its own (100 to 100000; 4000)"), executable])
 
-  package static let all = [compare, report, bench, figures, growth, capacity, abuse, abuseSearch, feed, comeBack]
+  package static let all = [
+    compare, report, bench, figures, growth, capacity, abuse, abuseSearch, feed, drivers, comeBack,
+  ]
 
   private static let executable = Option("executable", "PATH", "the hub to start (locationhub beside this program)")
   private static let serverCPU = Option("server-cpu", "LIST", "the cores of the hub, as for taskset")

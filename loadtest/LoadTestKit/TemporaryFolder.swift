@@ -1,13 +1,13 @@
-// Where a hub that is measured keeps its journal.
+// Where what is measured keeps its files.
 import Glibc
 import HubCommandLine
 import HubSystem
 
 /// A folder of files that is gone when its owner is.
-final class TemporaryFolder {
-  let path: String
+package final class TemporaryFolder {
+  package let path: String
 
-  init(in parent: String) throws(LoadTestError) {
+  package init(in parent: String) throws(LoadTestError) {
     var template = Array("\(parent)/hub-loadtest-XXXXXX".utf8CString)
     guard let made = mkdtemp(&template) else {
       throw .failed("cannot make a folder in \(parent): \(SystemError.text(errno))")
