@@ -1,10 +1,10 @@
-import HubClientCore
-
 // The files of the driver's queue: what the queue asks of a file system, and the one of the system that it runs on.
 //
 // They are the owner's alone (0700, 0600): where somebody was, second by second, is nobody else's business. On Apple
 // systems the folder has, besides, the data protection "complete until first user authentication", so that fixes can be
 // kept while the phone is locked, and goes into no backup.
+import HubClientCore
+
 #if canImport(Darwin)
   import Darwin
   import Foundation
