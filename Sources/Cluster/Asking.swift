@@ -182,7 +182,7 @@ extension ClusterNode {
     inputs.append(HubInput(own))
   }
 
-  mutating func take(question reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(question reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     take(try reader.question(SessionRef(outlet: outlet, slot: 0, generation: 0)), token, from: index)
   }
@@ -233,7 +233,7 @@ extension ClusterNode {
     }
   }
 
-  mutating func take(found reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(found reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     guard !reader.isAtEnd else { return take(.nothing, of: token, from: index) }
     switch try reader.message(&peers[index].reader) {

@@ -14,7 +14,7 @@ extension ClusterNode {
     case .frame(let lane, let bytes):
       counters.framesIn += 1
       counters.bytesIn += UInt64(bytes.count)
-      do throws(FrameError) { try receive(bytes, lane) } catch { refuseFrame("\(error)") }
+      do throws(ClusterFrameError) { try receive(bytes, lane) } catch { refuseFrame("\(error)") }
     }
   }
 
@@ -25,7 +25,7 @@ extension ClusterNode {
     notices.append(.frameRefused(reason: reason))
   }
 
-  private mutating func receive(_ bytes: [UInt8], _ lane: Lane) throws(FrameError) {
+  private mutating func receive(_ bytes: [UInt8], _ lane: Lane) throws(ClusterFrameError) {
     guard bytes.count <= limits.largestFrame else { throw .short }
     var (head, reader) = try Frame.read(bytes, identity.keys)
     guard head.lane == lane else { throw .lane }
@@ -72,12 +72,12 @@ extension ClusterNode {
     }
   }
 
-  private mutating func take(_ record: FrameRecord, from index: Int) throws(FrameError) {
-    var reader = FrameReader(record.body)
+  private mutating func take(_ record: FrameRecord, from index: Int) throws(ClusterFrameError) {
+    var reader = ClusterFrameReader(record.body)
     switch record.kind {
     case .alive:
       if reader.isAtEnd { return }
-      let missed = peers[index].note(told: try reader.varint(), .state)
+      let missed = peers[index].note(announced: try reader.varint(), .state)
       if missed > 0 { noteGap(index, .state, missed) }
     case .subscribe:
       var ahead = reader
@@ -97,7 +97,7 @@ extension ClusterNode {
     case .refused: try take(refused: &reader, from: index)
     case .notHere: try take(notHere: &reader, from: index)
     case .publication:
-      var run = FrameReader(record.body)
+      var run = ClusterFrameReader(record.body)
       try take(publication: &run, from: index)
     case .ended: try take(ended: &reader, from: index)
     case .shareEnded:

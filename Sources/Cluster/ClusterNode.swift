@@ -274,12 +274,12 @@ public struct ClusterNode: ~Copyable {
         notices.append(isSilent ? .peerSilent(peers[index].name) : .peerHeard(peers[index].name))
       }
       // Who watches areas has to notice that the last frame of states is missing, whatever else goes there.
-      let isQuiet = now.uptime - peers[index].told >= limits.aliveTime && !peers[index].hasOutput
+      let isQuiet = now.uptime - peers[index].lastSent >= limits.aliveTime && !peers[index].hasOutput
       let isDue =
-        !peers[index].watched.isEmpty && now.uptime - peers[index].toldAlive >= limits.aliveTime
+        !peers[index].watched.isEmpty && now.uptime - peers[index].lastAliveSent >= limits.aliveTime
         && peers[index].controlBytes == 0
       if isQuiet || isDue {
-        peers[index].toldAlive = now.uptime
+        peers[index].lastAliveSent = now.uptime
         let number = peers[index].stateNumber
         peers[index].append(.alive, limits) { $0.append(varint: number) }
       }

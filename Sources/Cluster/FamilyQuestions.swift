@@ -138,7 +138,7 @@ extension ClusterNode {
     inputs.append(.cluster(.credentials(question.request, question.answer)))
   }
 
-  mutating func take(families reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(families reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     let answer = try reader.familyAnswer(&peers[index].reader)
     take(answer, of: token, from: index)
@@ -152,7 +152,7 @@ extension ClusterNode {
     inputs.append(.credentials(session, question, nil))
   }
 
-  mutating func take(familyQuestion reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(familyQuestion reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (token, clock) = (try reader.varint(), try reader.varint())
     let question = try reader.familyQuestion()
     guard now.timestamp.milliseconds - Int64(clamping: clock) <= limits.questionAge else { return }
@@ -216,8 +216,8 @@ extension ByteBuffer {
   }
 }
 
-extension FrameReader {
-  fileprivate mutating func familyQuestion() throws(FrameError) -> CredentialQuestion {
+extension ClusterFrameReader {
+  fileprivate mutating func familyQuestion() throws(ClusterFrameError) -> CredentialQuestion {
     let (kind, subject) = (try byte(), try identifier())
     switch kind {
     case UInt8(ascii: "r"):
@@ -229,7 +229,9 @@ extension FrameReader {
     }
   }
 
-  fileprivate mutating func familyAnswer(_ reader: inout BinaryServerReader) throws(FrameError) -> CredentialAnswer {
+  fileprivate mutating func familyAnswer(_ reader: inout BinaryServerReader) throws(ClusterFrameError)
+    -> CredentialAnswer
+  {
     switch try byte() {
     case UInt8(ascii: "f"):
       var families: [TokenFamily] = []

@@ -92,7 +92,7 @@ extension ClusterNode {
     } while !rest.isEmpty
   }
 
-  mutating func take(figures reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(figures reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     guard let kind = FiguresKind(rawValue: try reader.byte()) else { throw .message }
     var seconds: [HubFigures] = []
     while !reader.isAtEnd { seconds.append(try reader.figures()) }
@@ -205,8 +205,8 @@ extension ByteBuffer {
   }
 }
 
-extension FrameReader {
-  fileprivate mutating func figures() throws(FrameError) -> HubFigures {
+extension ClusterFrameReader {
+  fileprivate mutating func figures() throws(ClusterFrameError) -> HubFigures {
     let time = try varint()
     guard time <= UInt64(Timestamp.accepted.upperBound.milliseconds) else { throw .message }
     let members = String(decoding: try run(), as: UTF8.self)

@@ -105,8 +105,10 @@ extension ClusterNode {
     var bytes = ByteBuffer()
     let reply = Reply.unsubscribed(Unsubscribed(replyTo: nil, channel: channel, reason: .asked))
     bytes.append(reply, at: now.timestamp)
-    var reader = FrameReader(bytes.array()[...])
-    do throws(FrameError) { _ = try reader.message(&peers[index].reader) } catch { preconditionFailure("own bytes") }
+    var reader = ClusterFrameReader(bytes.array()[...])
+    do throws(ClusterFrameError) { _ = try reader.message(&peers[index].reader) } catch {
+      preconditionFailure("own bytes")
+    }
   }
 
   // MARK: Owners
@@ -237,7 +239,7 @@ extension ClusterNode {
 
   // MARK: From owners
 
-  mutating func take(subscribed reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(subscribed reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (token, isParty) = (try reader.varint(), try reader.byte() != 0)
     guard case .reply(.subscribed(let answer))? = try reader.message(&peers[index].reader) else { throw .message }
     var missed: [Publication] = []
@@ -279,7 +281,7 @@ extension ClusterNode {
     forgetNames(of: channel, at: index)
   }
 
-  mutating func take(refused reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(refused reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (token, channel) = (try reader.varint(), try reader.channel())
     guard case .reply(.error(let error))? = try reader.message(&peers[index].reader) else { throw .message }
     if token > 0 { return refuse(token, error) }
@@ -288,7 +290,7 @@ extension ClusterNode {
   }
 
   /// The peer does not have the channel, or not any more: whoever has it is looked for.
-  mutating func take(notHere reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(notHere reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     _ = try reader.varint()
     takeMoved(try reader.channel(), from: index, isNews: false)
   }
@@ -301,9 +303,9 @@ extension ClusterNode {
     following.retry(channel, at: now.uptime + limits.answerTime)
   }
 
-  mutating func take(publication reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(publication reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let message: ServerMessage?
-    do throws(FrameError) { message = try reader.message(&peers[index].reader) } catch {
+    do throws(ClusterFrameError) { message = try reader.message(&peers[index].reader) } catch {
       return  // of a channel that is not followed any more: its last states may come behind that
     }
     if case .publication(let publication)? = message, publication.channel == .fleet {
@@ -336,7 +338,7 @@ extension ClusterNode {
     inputs.append(.cluster(.relayed(publication)))
   }
 
-  mutating func take(ended reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(ended reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let channel = try reader.channel()
     guard let reason = Unsubscribed.Reason(rawValue: try reader.byte()) else { throw .message }
     guard following.follows[channel]?.peer == index else { return }

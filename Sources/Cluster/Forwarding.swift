@@ -155,7 +155,7 @@ extension ClusterNode {
     }
   }
 
-  mutating func take(replied reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(replied reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     guard case .reply(let reply)? = try reader.message(&peers[index].reader) else { throw .message }
     let isNew = try reader.isAtEnd ? false : reader.byte() != 0
@@ -169,7 +169,7 @@ extension ClusterNode {
 
   // MARK: At the hub that has the trip
 
-  mutating func take(tripRequest reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(tripRequest reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     var request = try reader.tripRequest()
     guard peers[index].asks < limits.asksPerPeer else {

@@ -27,7 +27,7 @@ struct FrameHead: Equatable {
 }
 
 /// Why a frame, or a record of it, is refused.
-enum FrameError: Error, Equatable {
+enum ClusterFrameError: Error, Equatable {
   case short
   case version(UInt8)
   case lane, name, mac
@@ -36,7 +36,7 @@ enum FrameError: Error, Equatable {
 }
 
 /// What a record is about. The numbers are on the wire.
-enum RecordKind: UInt8, CaseIterable {
+enum ClusterRecordKind: UInt8, CaseIterable {
   case alive = 1
   case subscribe = 2
   case resume = 3
@@ -74,7 +74,7 @@ enum RecordKind: UInt8, CaseIterable {
 
 /// A record as it lies in a frame.
 struct FrameRecord: Equatable {
-  var kind: RecordKind
+  var kind: ClusterRecordKind
   var body: ArraySlice<UInt8>
 }
 
@@ -98,11 +98,11 @@ enum Frame {
   }
 
   /// Reads a frame whose MAC holds. Its records are read one by one.
-  static func read(_ bytes: [UInt8], _ keys: FrameKeys) throws(FrameError) -> (FrameHead, FrameReader) {
+  static func read(_ bytes: [UInt8], _ keys: FrameKeys) throws(ClusterFrameError) -> (FrameHead, ClusterFrameReader) {
     guard bytes.count > FrameKeys.macBytes else { throw .short }
     let end = bytes.count - FrameKeys.macBytes
     guard keys.verifies(bytes[end...], of: bytes[..<end]) else { throw .mac }
-    var reader = FrameReader(bytes[..<end])
+    var reader = ClusterFrameReader(bytes[..<end])
     let version = try reader.byte()
     guard version == FrameHead.version else { throw .version(version) }
     guard let lane = Lane(rawValue: try reader.byte()) else { throw .lane }
@@ -116,29 +116,29 @@ enum Frame {
 }
 
 /// Reads what is in a frame, front to back.
-struct FrameReader {
+struct ClusterFrameReader {
   private var rest: ArraySlice<UInt8>
 
   init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
   var isAtEnd: Bool { rest.isEmpty }
 
-  mutating func take(_ count: Int) throws(FrameError) -> ArraySlice<UInt8> {
+  mutating func take(_ count: Int) throws(ClusterFrameError) -> ArraySlice<UInt8> {
     guard count >= 0, count <= rest.count else { throw .short }
     defer { rest = rest.dropFirst(count) }
     return rest.prefix(count)
   }
 
-  mutating func byte() throws(FrameError) -> UInt8 {
+  mutating func byte() throws(ClusterFrameError) -> UInt8 {
     guard let byte = rest.popFirst() else { throw .short }
     return byte
   }
 
-  mutating func word() throws(FrameError) -> UInt64 {
+  mutating func word() throws(ClusterFrameError) -> UInt64 {
     try take(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  mutating func varint() throws(FrameError) -> UInt64 {
+  mutating func varint() throws(ClusterFrameError) -> UInt64 {
     var value: UInt64 = 0
     for shift in stride(from: UInt64(0), to: 63, by: 7) {
       let byte = try byte()
@@ -148,7 +148,7 @@ struct FrameReader {
     throw .short
   }
 
-  mutating func name() throws(FrameError) -> String {
+  mutating func name() throws(ClusterFrameError) -> String {
     let count = Int(try byte())
     guard FrameHead.nameBytes.contains(count), let name = String(validating: try take(count), as: UTF8.self) else {
       throw .name
@@ -157,14 +157,14 @@ struct FrameReader {
   }
 
   /// Bytes with their length before them.
-  mutating func run() throws(FrameError) -> ArraySlice<UInt8> {
+  mutating func run() throws(ClusterFrameError) -> ArraySlice<UInt8> {
     guard let count = Int(exactly: try varint()) else { throw .short }
     return try take(count)
   }
 
-  mutating func record() throws(FrameError) -> FrameRecord {
+  mutating func record() throws(ClusterFrameError) -> FrameRecord {
     let number = try byte()
-    guard let kind = RecordKind(rawValue: number) else { throw .record(number) }
+    guard let kind = ClusterRecordKind(rawValue: number) else { throw .record(number) }
     return FrameRecord(kind: kind, body: try run())
   }
 }
@@ -182,7 +182,7 @@ extension ByteBuffer {
     unsafe inner.withBytes { unsafe append($0) }
   }
 
-  mutating func append(_ kind: RecordKind, _ body: (inout ByteBuffer) -> Void = { _ in }) {
+  mutating func append(_ kind: ClusterRecordKind, _ body: (inout ByteBuffer) -> Void = { _ in }) {
     append(kind.rawValue)
     append(run: body)
   }

@@ -76,9 +76,9 @@ extension ByteBuffer {
   }
 }
 
-extension FrameReader {
+extension ClusterFrameReader {
   /// What `append(_:token:at:)` wrote; `session` is who asks here.
-  mutating func subscribeInput(_ session: SessionRef) throws(FrameError) -> SubscribeInput {
+  mutating func subscribeInput(_ session: SessionRef) throws(ClusterFrameError) -> SubscribeInput {
     guard let role = Role(rawValue: try byte()), let id = Identifier(String(decoding: try run(), as: UTF8.self)),
       let grant = ChannelGrant(rawValue: try byte())
     else { throw .message }
@@ -88,7 +88,7 @@ extension FrameReader {
   }
 
   /// What `append(_:token:at:)` wrote behind the token; its session is nobody's yet.
-  mutating func tripRequest() throws(FrameError) -> TripRequest {
+  mutating func tripRequest() throws(ClusterFrameError) -> TripRequest {
     guard let role = Role(rawValue: try byte()), let id = Identifier(String(decoding: try run(), as: UTF8.self)) else {
       throw .message
     }
@@ -116,7 +116,7 @@ extension FrameReader {
   }
 
   /// What `append(_:token:at:)` wrote behind the token; `session` is who asks here.
-  mutating func question(_ session: SessionRef) throws(FrameError) -> FleetQuestion {
+  mutating func question(_ session: SessionRef) throws(ClusterFrameError) -> FleetQuestion {
     guard let role = Role(rawValue: try byte()), let id = Identifier(String(decoding: try run(), as: UTF8.self)),
       let audience = Audience(rawValue: try byte()), let grant = ChannelGrant(rawValue: try byte())
     else { throw .message }
@@ -127,7 +127,7 @@ extension FrameReader {
       audience: audience, grant: grant)
   }
 
-  private mutating func clientMessage() throws(FrameError) -> ClientEnvelope {
+  private mutating func clientMessage() throws(ClusterFrameError) -> ClientEnvelope {
     let bytes = try run()
     let read = unsafe bytes.withUnsafeBytes { bytes in
       Result { () throws(MessageError) in try unsafe BinaryReader.read(bytes, tripBefore: nil) }
@@ -136,21 +136,21 @@ extension FrameReader {
     return envelope
   }
 
-  mutating func subscribe() throws(FrameError) -> (Subscribe, MessageID) {
+  mutating func subscribe() throws(ClusterFrameError) -> (Subscribe, MessageID) {
     let envelope = try clientMessage()
     guard case .subscribe(let request) = envelope.message else { throw .message }
     return (request, envelope.messageID)
   }
 
-  mutating func channel() throws(FrameError) -> Channel { try subscribe().0.channel }
+  mutating func channel() throws(ClusterFrameError) -> Channel { try subscribe().0.channel }
 
-  mutating func identifier() throws(FrameError) -> Identifier {
+  mutating func identifier() throws(ClusterFrameError) -> Identifier {
     guard let id = Identifier(String(decoding: try run(), as: UTF8.self)) else { throw .message }
     return id
   }
 
   /// The next message of the owner, by what `reader` knows of this peer's channels; nil for what only it is told.
-  mutating func message(_ reader: inout BinaryServerReader) throws(FrameError) -> ServerMessage? {
+  mutating func message(_ reader: inout BinaryServerReader) throws(ClusterFrameError) -> ServerMessage? {
     let bytes = try run()
     let read = unsafe bytes.withUnsafeBytes { bytes in
       Result { () throws(MessageError) in try unsafe reader.read(bytes) }

@@ -1,5 +1,5 @@
 // Pages of the drivers and of the trips of all hubs: each hub is asked for a page of its own (Asking.swift), and they
-// are put together in the order of ListPlace.
+// are put together in the order of ListCursor.
 //
 //     a: 3 5 9 …          page of 4, in the order of the numbers: a3 b4 a5 b6      next: behind b6
 //     b: 4 6 8 …          the next one: a is asked from 7 on, and so is b
@@ -60,11 +60,11 @@ struct FleetPage {
   }
 
   /// So many of all, in order, and where the next page begins; O(n log n) of the drivers or trips that were told.
-  private func page(limit: Int, isFalling: Bool) -> (reports: [QueryResult], next: ListPlace?) {
+  private func page(limit: Int, isFalling: Bool) -> (reports: [QueryResult], next: ListCursor?) {
     let told = entries.filter { entry in bound.map { !$0.precedes(entry, isFalling: isFalling) } ?? true }
     let shown = told.sorted { $0.precedes($1, isFalling: isFalling) }.prefix(limit)
     let hasMore = bound != nil || told.count > limit
-    return (shown.map(\.report), hasMore ? shown.last.map { ListPlace($0.number, hub: $0.hub) } : nil)
+    return (shown.map(\.report), hasMore ? shown.last.map { ListCursor($0.number, hub: $0.hub) } : nil)
   }
 
   func drivers(of query: DriverListQuery) -> DriverList {
@@ -81,7 +81,7 @@ struct FleetPage {
 
 extension ClusterNode {
   /// A peer asks for a page.
-  mutating func take(list reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(list reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     let question = FleetQuestion(
       session: SessionRef(outlet: outlet, slot: 0, generation: 0), replyTo: nil,
@@ -89,7 +89,7 @@ extension ClusterNode {
     take(question, token, from: index)
   }
 
-  mutating func take(listed reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(listed reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     var page = try reader.page(&peers[index].reader)
     page.hub = peers[index].name
@@ -149,9 +149,9 @@ extension ByteBuffer {
   }
 }
 
-extension FrameReader {
+extension ClusterFrameReader {
   /// What `append(_:token:)` wrote behind the token.
-  fileprivate mutating func list(atMost most: Int) throws(FrameError) -> FleetRequest {
+  fileprivate mutating func list(atMost most: Int) throws(ClusterFrameError) -> FleetRequest {
     guard let kind = ListKind(rawValue: try byte()), let limit = Int(exactly: try varint()), limit > 0 else {
       throw .message
     }
@@ -177,7 +177,7 @@ extension FrameReader {
   }
 
   /// A hub's page, whose messages `messages` reads.
-  fileprivate mutating func page(_ messages: inout BinaryServerReader) throws(FrameError) -> HubPage {
+  fileprivate mutating func page(_ messages: inout BinaryServerReader) throws(ClusterFrameError) -> HubPage {
     guard let kind = ListKind(rawValue: try byte()) else { throw .message }
     var page = HubPage(isFalling: kind == .trips)
     page.isAtEnd = try byte() != 0
@@ -198,7 +198,7 @@ extension FrameReader {
   }
 
   /// An empty run for none.
-  private mutating func optionalIdentifier() throws(FrameError) -> Identifier? {
+  private mutating func optionalIdentifier() throws(ClusterFrameError) -> Identifier? {
     let bytes = try run()
     if bytes.isEmpty { return nil }
     guard let id = Identifier(String(decoding: bytes, as: UTF8.self)) else { throw .message }

@@ -42,7 +42,7 @@ struct Owning {
   struct EndedRight {
     var peer: Int
     var until: Int64
-    var kind: RecordKind
+    var kind: ClusterRecordKind
     var body: [UInt8]
   }
 
@@ -224,12 +224,12 @@ extension ClusterNode {
 
   // MARK: Telling peers
 
-  mutating func tell(_ name: String, _ kind: RecordKind, _ body: (inout ByteBuffer) -> Void) {
+  mutating func tell(_ name: String, _ kind: ClusterRecordKind, _ body: (inout ByteBuffer) -> Void) {
     if let index = knownPeer(name) { peers[index].append(kind, limits, body) }
   }
 
   /// Tells a peer what it must not miss: that a right has ended. It is said again if the peer has missed anything.
-  mutating func tellEnded(_ index: Int, _ kind: RecordKind, _ body: (inout ByteBuffer) -> Void) {
+  mutating func tellEnded(_ index: Int, _ kind: ClusterRecordKind, _ body: (inout ByteBuffer) -> Void) {
     var bytes = ByteBuffer()
     body(&bytes)
     let copy = bytes.array()
@@ -249,7 +249,7 @@ extension ClusterNode {
   // MARK: Interest
 
   /// A peer asks for a channel.
-  mutating func take(ask token: UInt64, _ reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(ask token: UInt64, _ reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let session = SessionRef(outlet: outlet, slot: 0, generation: 0)
     var input: SubscribeInput
     if token > 0 {
@@ -372,7 +372,9 @@ extension ClusterNode {
   }
 
   /// A channel is over for all who follow it, and with `moved` is another hub's.
-  mutating func end(_ handle: ChannelHandle, _ channel: Channel, _ kind: RecordKind, _ reason: Unsubscribed.Reason?) {
+  mutating func end(
+    _ handle: ChannelHandle, _ channel: Channel, _ kind: ClusterRecordKind, _ reason: Unsubscribed.Reason?
+  ) {
     let time = now.timestamp
     for follower in owning.followers(handle) {
       peers[follower.peer].append(kind, limits) { bytes in
@@ -384,7 +386,7 @@ extension ClusterNode {
   }
 
   /// Somebody's right to a channel has ended: of one who had a share, or of drivers other than the trip's.
-  mutating func endRight(_ handle: ChannelHandle, _ channel: Channel, _ kind: RecordKind, _ id: Identifier) {
+  mutating func endRight(_ handle: ChannelHandle, _ channel: Channel, _ kind: ClusterRecordKind, _ id: Identifier) {
     let time = now.timestamp
     for follower in owning.followers(handle) {
       tellEnded(follower.peer, kind) { bytes in

@@ -29,10 +29,10 @@ final class Peer {
   var incarnation: UInt64 = 0
   var isMember = false
   var isSilent = false
-  /// When it was heard, and told something, last (uptime, ns).
+  /// When something came from it, and was sent to it, last (uptime, ns).
   var heard: Int64 = 0
-  private(set) var told: Int64 = 0
-  var toldAlive: Int64 = 0
+  private(set) var lastSent: Int64 = 0
+  var lastAliveSent: Int64 = 0
   /// Its wall clock (ms since 1970), as of the frame that came last; 0 before any.
   var clock: Int64 = 0
   /// What it has shown of the key that it signs tokens with; nil before.
@@ -45,7 +45,7 @@ final class Peer {
 
   // What comes from there: the newest number of each lane, and what its messages' short names mean.
   private var seen: [UInt64] = [0, 0]
-  private var toldNumber: UInt64 = 0
+  private var announcedNumber: UInt64 = 0
   var reader = BinaryServerReader()
 
   // Cells that it was asked for and that are to be, and whether it has told of drivers.
@@ -101,12 +101,12 @@ final class Peer {
 
   /// Takes the newest number of a lane as its sender says it; one that it said before should have come by now. Gives
   /// how many have not.
-  func note(told number: UInt64, _ lane: Lane) -> UInt64 {
-    defer { toldNumber = number }
+  func note(announced number: UInt64, _ lane: Lane) -> UInt64 {
+    defer { announcedNumber = number }
     let last = seen[Int(lane.rawValue)]
-    guard toldNumber > last else { return 0 }
-    seen[Int(lane.rawValue)] = toldNumber
-    return toldNumber - last
+    guard announcedNumber > last else { return 0 }
+    seen[Int(lane.rawValue)] = announcedNumber
+    return announcedNumber - last
   }
 
   /// Another process has its name: nothing of the one before counts.
@@ -115,7 +115,7 @@ final class Peer {
     self.incarnation = incarnation
     seen = [0, 0]
     numbers = [0, 0]
-    toldNumber = 0
+    announcedNumber = 0
     clock = 0
     tokenKey = nil
     reader = BinaryServerReader()
@@ -133,7 +133,7 @@ final class Peer {
   }
 
   /// Appends a control record.
-  func append(_ kind: RecordKind, _ limits: ClusterLimits, _ body: (inout ByteBuffer) -> Void = { _ in }) {
+  func append(_ kind: ClusterRecordKind, _ limits: ClusterLimits, _ body: (inout ByteBuffer) -> Void = { _ in }) {
     if open.count >= limits.frameBytes { closeFrame() }
     let before = open.count
     open.append(kind, body)
@@ -204,7 +204,7 @@ final class Peer {
     frames += sent
     frames += flushStates(limits, send)
     frames += flushAreas(limits, send)
-    if frames > 0 { told = now }
+    if frames > 0 { lastSent = now }
     return frames
   }
 

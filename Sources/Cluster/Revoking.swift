@@ -79,7 +79,7 @@ extension ClusterNode {
   }
 
   /// What another hub says is revoked.
-  mutating func take(revoked reader: inout FrameReader) throws(FrameError) {
+  mutating func take(revoked reader: inout ClusterFrameReader) throws(ClusterFrameError) {
     var found: [Revocation] = []
     while !reader.isAtEnd { found.append(try reader.revocation()) }
     let session = SessionRef(outlet: outlet, slot: 0, generation: 0)
@@ -87,8 +87,8 @@ extension ClusterNode {
   }
 }
 
-extension FrameReader {
-  fileprivate mutating func revocation() throws(FrameError) -> Revocation {
+extension ClusterFrameReader {
+  fileprivate mutating func revocation() throws(ClusterFrameError) -> Revocation {
     let kind = try byte()
     let text = String(decoding: try run(), as: UTF8.self)
     let end = try varint()

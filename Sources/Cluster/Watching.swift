@@ -156,7 +156,7 @@ extension ClusterNode {
   }
 
   /// A peer tells of its drivers.
-  mutating func take(area reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(area reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     guard let time = Int64(exactly: try reader.varint()) else { throw .message }
     let endsWhole = try reader.byte() != 0
     var messages = BinaryServerReader(hubTime: Timestamp(milliseconds: time))
@@ -174,7 +174,7 @@ extension ClusterNode {
 
   // MARK: What others watch here
 
-  mutating func take(watch reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(watch reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     for cell in try reader.cells() {
       if let known = peers[index].watched[cell] {
         if let handle = known.handle { askForWhole(handle, for: index) }
@@ -197,7 +197,7 @@ extension ClusterNode {
     }
   }
 
-  mutating func take(unwatch reader: inout FrameReader, from index: Int) throws(FrameError) {
+  mutating func take(unwatch reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     for cell in try reader.cells() { endWatching(cell, by: index) }
   }
 
@@ -319,8 +319,8 @@ extension ByteBuffer {
   }
 }
 
-extension FrameReader {
-  fileprivate mutating func cells() throws(FrameError) -> [GeohashCell] {
+extension ClusterFrameReader {
+  fileprivate mutating func cells() throws(ClusterFrameError) -> [GeohashCell] {
     var cells: [GeohashCell] = []
     while !isAtEnd {
       let precision = Int(try byte())

@@ -3,7 +3,7 @@
 import HubSystem
 
 /// A group, and where it lies.
-public struct GroupPlace: Sendable, Hashable {
+public struct GroupPosition: Sendable, Hashable {
   public let number: UInt64
   /// The first group of its segment, and where in the segment it begins.
   let segment: UInt64
@@ -36,7 +36,7 @@ public final class JournalTail {
   /// where there is none up to group `last`. `last` must be on stable storage. Costs a read for some hundred small
   /// groups; where it begins in the midst of a segment, once a walk over the segment's groups before.
   public func read(
-    through last: UInt64, _ body: (GroupPlace, UnsafeRawBufferPointer) -> Void
+    through last: UInt64, _ body: (GroupPosition, UnsafeRawBufferPointer) -> Void
   ) throws(JournalError) -> Bool {
     while next <= last {
       if cursor == nil, try !open(holding: next) { return false }
@@ -51,7 +51,7 @@ public final class JournalTail {
       guard number >= next else { continue }
       note(missedBefore: number)
       next = number + 1
-      unsafe body(GroupPlace(number: number, segment: segment, offset: group.offset), group.payload)
+      unsafe body(GroupPosition(number: number, segment: segment, offset: group.offset), group.payload)
       return true
     }
     return false
@@ -83,7 +83,7 @@ public final class JournalTail {
 
   /// Gives the payload of a group that was read before, valid for the call; nil where it is there no more.
   public func withGroup<R>(
-    at place: GroupPlace, _ body: (UnsafeRawBufferPointer) -> R
+    at place: GroupPosition, _ body: (UnsafeRawBufferPointer) -> R
   ) throws(JournalError) -> R? {
     try inFile(FileHeader.name(.segment, place.segment)) { () throws(SystemError) -> R? in
       guard let file = try files.openForReading(FileHeader.name(.segment, place.segment)) else { return nil }

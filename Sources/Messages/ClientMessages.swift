@@ -208,7 +208,7 @@ public struct Ping: Sendable, Equatable {
 
   public init(members: [UInt8]? = nil) { self.members = members }
 
-  /// Throws where so many bytes of members are too many.
+  /// Throws for a ping whose members take more than 4,096 bytes.
   static func check(_ bytes: Int) throws(ValidationError) {
     if bytes > maximumBytes { throw ValidationError(.payload, "expected at most 4,096 bytes of members") }
   }

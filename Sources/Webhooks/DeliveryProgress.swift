@@ -4,7 +4,7 @@ public import HubMessages
 /// How far a webhook is. Its size is bounded by `DeliveryQueue.maximumLanes`.
 public struct DeliveryProgress: Sendable, Equatable {
   /// All events before this place are delivered, given up, or in a lane.
-  public var cursor: JournalPlace
+  public var cursor: JournalPosition
   /// Channels that are behind the cursor, in no order.
   public var lanes: [Lane]
   public var isEnabled: Bool
@@ -13,13 +13,13 @@ public struct DeliveryProgress: Sendable, Equatable {
   public struct Lane: Sendable, Equatable {
     public var channel: Channel
     /// All of the channel's events before this place are delivered or given up.
-    public var place: JournalPlace
+    public var place: JournalPosition
     /// Failures of the event at this place.
     public var failures: Int
     /// When that event was first tried.
     public var firstTry: Timestamp?
 
-    public init(channel: Channel, place: JournalPlace, failures: Int, firstTry: Timestamp?) {
+    public init(channel: Channel, place: JournalPosition, failures: Int, firstTry: Timestamp?) {
       self.channel = channel
       self.place = place
       self.failures = failures
@@ -36,7 +36,7 @@ public struct DeliveryProgress: Sendable, Equatable {
   }
 
   /// A new webhook's, which delivers what is recorded from `cursor` on.
-  public init(cursor: JournalPlace, lanes: [Lane] = [], isEnabled: Bool = true) {
+  public init(cursor: JournalPosition, lanes: [Lane] = [], isEnabled: Bool = true) {
     self.cursor = cursor
     self.lanes = lanes
     self.isEnabled = isEnabled

@@ -18,9 +18,9 @@ public struct DeliveryQueue: Sendable {
     /// Send this event; then call `answered`.
     case deliver(PendingEvent)
     /// Look for the first event of the webhook's channels from here on; then call `scanned`.
-    case scan(from: JournalPlace)
+    case scan(from: JournalPosition)
     /// Look for the first event of this channel in this range; then call `found`.
-    case look(for: Channel, in: Range<JournalPlace>)
+    case look(for: Channel, in: Range<JournalPosition>)
     /// Nothing to do before this uptime in nanoseconds, or an answer, or a new event (`journalGrew`).
     case wait(until: Int64)
     /// Nothing to do before an answer or a new event.
@@ -30,7 +30,7 @@ public struct DeliveryQueue: Sendable {
   private struct Lane {
     var state: State
     /// Where the channel's first event that is not through stands, or where the search for it begins.
-    var place: JournalPlace
+    var place: JournalPosition
     var failures = 0
     var firstTry: Timestamp?
     /// There may be events of the channel between `place` and the cursor.
@@ -42,7 +42,7 @@ public struct DeliveryQueue: Sendable {
       /// The next event is to be looked up.
       case unknown
       /// It is being looked up, in places before this one.
-      case asked(through: JournalPlace)
+      case asked(through: JournalPosition)
     }
   }
 
@@ -50,7 +50,7 @@ public struct DeliveryQueue: Sendable {
 
   public private(set) var isEnabled: Bool
   /// See `DeliveryProgress.cursor`.
-  public private(set) var cursor: JournalPlace
+  public private(set) var cursor: JournalPosition
   public private(set) var underWay = 0
   /// How many requests may be under way now: 1 to the rule's `concurrency`.
   public private(set) var allowance = 1
@@ -130,7 +130,7 @@ public struct DeliveryQueue: Sendable {
 
   /// The lane that waits since longest; of several, the one whose event is oldest.
   private func earliestDue() -> (channel: Channel, time: Int64)? {
-    var earliest: (channel: Channel, time: Int64, place: JournalPlace)?
+    var earliest: (channel: Channel, time: Int64, place: JournalPosition)?
     for (channel, lane) in lanes {
       guard case .due(let time) = lane.state else { continue }
       if let found = earliest, (found.time, found.place) <= (time, lane.place) { continue }
@@ -143,7 +143,7 @@ public struct DeliveryQueue: Sendable {
 
   /// The answer to `scan`: the first event, or none before the journal's end, and the place up to which was looked.
   /// - Precondition: a scan is under way, and an event stands between the cursor and `end`.
-  public mutating func scanned(_ event: PendingEvent?, through end: JournalPlace, _ now: Moment) {
+  public mutating func scanned(_ event: PendingEvent?, through end: JournalPosition, _ now: Moment) {
     precondition(scan == .underWay && end >= cursor)
     scan = event == nil ? .atEnd : .possible
     defer { cursor = end }
@@ -163,7 +163,7 @@ public struct DeliveryQueue: Sendable {
 
   /// The answer to `look`: where the channel's first event in the range stands; nil where there is none.
   /// - Precondition: such a look is under way.
-  public mutating func found(_ place: JournalPlace?, for channel: Channel, _ now: Moment) {
+  public mutating func found(_ place: JournalPosition?, for channel: Channel, _ now: Moment) {
     guard var lane = lanes[channel], case .asked(let end) = lane.state else {
       preconditionFailure("nobody asked for \(channel)")
     }
@@ -181,7 +181,7 @@ public struct DeliveryQueue: Sendable {
   }
 
   /// The channel is through up to `place`: its next event is looked up, or the lane closed.
-  private mutating func goOn(_ channel: Channel, behind place: JournalPlace) {
+  private mutating func goOn(_ channel: Channel, behind place: JournalPosition) {
     guard let lane = lanes[channel], lane.hasMore else {
       lanes[channel] = nil
       return

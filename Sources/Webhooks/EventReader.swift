@@ -10,8 +10,8 @@ import HubMessages
 
 /// Where an event lies, and when it was published.
 struct EventPosition: Sendable, Equatable {
-  var place: JournalPlace
-  var group: GroupPlace
+  var place: JournalPosition
+  var group: GroupPosition
   var published: Timestamp
 }
 
@@ -20,7 +20,7 @@ final class EventReader {
   enum Scan {
     case event(Channel, EventPosition)
     /// None before this place, where the journal ends for now, or the budget did.
-    case none(through: JournalPlace, isAtEnd: Bool)
+    case none(through: JournalPosition, isAtEnd: Bool)
   }
 
   private struct Passed {
@@ -39,7 +39,7 @@ final class EventReader {
   private(set) var remembered = 0
 
   /// Begins at `cursor`. Both tails are of one journal and this reader's own.
-  init(_ filter: EventFilter, ahead: JournalTail, behind: JournalTail, cursor: JournalPlace) {
+  init(_ filter: EventFilter, ahead: JournalTail, behind: JournalTail, cursor: JournalPosition) {
     self.filter = filter
     self.ahead = ahead
     self.behind = behind
@@ -50,7 +50,7 @@ final class EventReader {
   var missedGroups: UInt64 { ahead.missedGroups }
 
   /// The first event at or behind the cursor, in groups up to `last`. Reads `scanBytes` of the journal at most.
-  func scan(from cursor: JournalPlace, through last: UInt64) throws(JournalError) -> Scan {
+  func scan(from cursor: JournalPosition, through last: UInt64) throws(JournalError) -> Scan {
     var bytes = 0
     while found.isEmpty, bytes < Self.scanBytes {
       let isMore = try unsafe ahead.read(through: last) { group, payload in
@@ -67,7 +67,7 @@ final class EventReader {
     return .event(channel, position)
   }
 
-  private var end: JournalPlace { JournalPlace(group: ahead.next, record: 0) }
+  private var end: JournalPosition { JournalPosition(group: ahead.next, record: 0) }
 
   /// Notes an event that `scan` gave: `opensLane` where its channel was not behind the cursor.
   func note(_ channel: Channel, _ position: EventPosition, opensLane: Bool) {
@@ -85,7 +85,7 @@ final class EventReader {
 
   /// The first event of a channel in `range`, whose end is the cursor. `lanes` are all channels behind it.
   func look(
-    for channel: Channel, in range: Range<JournalPlace>, _ lanes: [DeliveryProgress.Lane]
+    for channel: Channel, in range: Range<JournalPosition>, _ lanes: [DeliveryProgress.Lane]
   ) throws(JournalError) -> EventPosition? {
     if let position = takePassed(channel, from: range.lowerBound) { return position }
     if passed[channel]?.isComplete != true {
@@ -96,7 +96,7 @@ final class EventReader {
     return nil
   }
 
-  private func takePassed(_ channel: Channel, from place: JournalPlace) -> EventPosition? {
+  private func takePassed(_ channel: Channel, from place: JournalPosition) -> EventPosition? {
     while let position = passed[channel]?.events.popFirst() {
       remembered -= 1
       if position.place >= place { return position }
@@ -106,8 +106,8 @@ final class EventReader {
 
   /// Reads what is between the lanes and the cursor once more, for all channels of which not everything is known. Each
   /// gets one event at least.
-  private func recall(_ lanes: [DeliveryProgress.Lane], before cursor: JournalPlace) throws(JournalError) {
-    var starts: [Channel: JournalPlace] = [:]
+  private func recall(_ lanes: [DeliveryProgress.Lane], before cursor: JournalPosition) throws(JournalError) {
+    var starts: [Channel: JournalPosition] = [:]
     for lane in lanes where passed[lane.channel].map({ !$0.isComplete && $0.events.isEmpty }) ?? true {
       starts[lane.channel] = lane.place
       passed[lane.channel] = Passed(isComplete: true)
@@ -137,11 +137,11 @@ final class EventReader {
   }
 
   private func forEachEvent(
-    in payload: UnsafeRawBufferPointer, _ group: GroupPlace, _ body: (Channel, EventPosition) -> Void
+    in payload: UnsafeRawBufferPointer, _ group: GroupPosition, _ body: (Channel, EventPosition) -> Void
   ) {
     unsafe StoredEvents.forEach(in: payload) { event, offset in
       if filter.matches(event) {
-        let place = JournalPlace(group: group.number, record: UInt32(offset))
+        let place = JournalPosition(group: group.number, record: UInt32(offset))
         body(event.channel, EventPosition(place: place, group: group, published: event.timestamp))
       }
       return true

@@ -61,7 +61,7 @@ final class ProgressFile {
   /// Appends what has changed: the channels' lanes, nil for those that are through. False where it is time to
   /// `rewrite`.
   func append(
-    cursor: JournalPlace, isEnabled: Bool, _ lanes: [(Channel, DeliveryProgress.Lane?)]
+    cursor: JournalPosition, isEnabled: Bool, _ lanes: [(Channel, DeliveryProgress.Lane?)]
   ) throws(SystemError) -> Bool {
     guard let file, size < nextRewrite else { return false }
     let line = Self.line(cursor, isEnabled, lanes)
@@ -104,7 +104,7 @@ final class ProgressFile {
   // MARK: Lines
 
   private static func line(
-    _ cursor: JournalPlace, _ isEnabled: Bool, _ lanes: [(Channel, DeliveryProgress.Lane?)]
+    _ cursor: JournalPosition, _ isEnabled: Bool, _ lanes: [(Channel, DeliveryProgress.Lane?)]
   ) -> String {
     var text = "\(cursor.group) \(cursor.record) \(isEnabled ? "on" : "off")"
     for (channel, lane) in lanes {
@@ -166,9 +166,9 @@ final class ProgressFile {
     return true
   }
 
-  private static func place(_ words: inout ArraySlice<Substring>) -> JournalPlace? {
+  private static func place(_ words: inout ArraySlice<Substring>) -> JournalPosition? {
     guard let group = words.popFirst().flatMap({ UInt64($0) }), let record = words.popFirst().flatMap({ UInt32($0) })
     else { return nil }
-    return JournalPlace(group: group, record: record)
+    return JournalPosition(group: group, record: record)
   }
 }

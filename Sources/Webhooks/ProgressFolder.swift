@@ -36,7 +36,7 @@ final class ProgressFolder {
   func open(
     _ name: String, _ newest: UInt64, isFirst: Bool, _ request: WebhookRequest? = nil
   ) throws(JournalError) -> (file: ProgressFile, progress: DeliveryProgress) {
-    let start = DeliveryProgress(cursor: JournalPlace(group: newest + 1, record: 0))
+    let start = DeliveryProgress(cursor: JournalPosition(group: newest + 1, record: 0))
     let (file, requestName) = (name + ProgressFile.suffix, WebhookRequest.file(name))
     do throws(SystemError) {
       let text =

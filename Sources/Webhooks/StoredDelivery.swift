@@ -7,7 +7,7 @@ public struct StoredDelivery: Sendable, Equatable {
   /// False after a 410.
   public let isEnabled: Bool
   /// All events before this place are delivered or given up, but for channels that are behind.
-  public let place: JournalPlace
+  public let place: JournalPosition
   /// Channels of a webhook that are behind.
   public let channelsBehind: Int
   /// Lines of dead letters that are kept.

@@ -44,7 +44,7 @@ final class Webhook {
   /// The events that the channels behind the cursor are at.
   private var current: [Channel: EventPosition] = [:]
   private var changed: Set<Channel> = []
-  private var storedCursor: JournalPlace
+  private var storedCursor: JournalPosition
   private var isStored = true
   private var isSynchronized = true
   private var missedGroups: UInt64 = 0
@@ -107,7 +107,7 @@ final class Webhook {
     }
   }
 
-  func look(for channel: Channel, in range: Range<JournalPlace>, _ now: Moment) throws(JournalError) {
+  func look(for channel: Channel, in range: Range<JournalPosition>, _ now: Moment) throws(JournalError) {
     let position = try reader.look(for: channel, in: range, queue.progress.lanes)
     queue.found(position?.place, for: channel, now)
     current[channel] = position

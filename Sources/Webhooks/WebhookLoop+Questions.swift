@@ -192,7 +192,7 @@ extension WebhookLoop {
       } catch {
         throw .failed("cannot read the journal: \(error)")
       }
-      try reopen(webhook, .replay(from: JournalPlace(group: group, record: 0)), since: time, now)
+      try reopen(webhook, .replay(from: JournalPosition(group: group, record: 0)), since: time, now)
     case .events(let places):
       var events: [PendingEvent] = []
       for place in places.sorted() { events.append(try event(at: place, of: webhook)) }
@@ -200,7 +200,7 @@ extension WebhookLoop {
     }
   }
 
-  private func event(at place: JournalPlace, of webhook: Webhook) throws(WebhookFault) -> PendingEvent {
+  private func event(at place: JournalPosition, of webhook: Webhook) throws(WebhookFault) -> PendingEvent {
     guard let folder else { throw .failed("the folder of the webhooks is not there") }
     let found: EventReader.Scan
     do throws(JournalError) {

@@ -20,11 +20,11 @@ public enum WebhookQuestion: Sendable {
 /// Which events are delivered once more.
 public enum WebhookReplay: Sendable, Equatable {
   /// This one and all behind it.
-  case from(JournalPlace)
+  case from(JournalPosition)
   /// All that were published then or later.
   case since(Timestamp)
   /// These, each with all behind it on its channel.
-  case events([JournalPlace])
+  case events([JournalPosition])
 }
 
 /// A webhook, as operators see it.
@@ -47,7 +47,7 @@ public struct WebhookReport: Sendable, Equatable {
   public var giveUpAfterSeconds: Double
   public var state: State
   /// Nil where it does not deliver.
-  public var place: JournalPlace?
+  public var place: JournalPosition?
   public var figures: WebhookFigures
 }
 

@@ -7,7 +7,7 @@ public enum WebhookRequest: Sendable, Equatable {
   /// Deliver again, after a 410.
   case enable
   /// Deliver this event and all behind it again.
-  case replay(from: JournalPlace)
+  case replay(from: JournalPosition)
   /// Deliver these again, each with all behind it on its channel. Over HTTP only: `init` reads none.
   case replayEvents([PendingEvent])
 
@@ -20,7 +20,7 @@ public enum WebhookRequest: Sendable, Equatable {
     if words == ["enable"] {
       self = .enable
     } else {
-      guard words.count == 2, words[0] == "replay", let place = JournalPlace(webhookID: String(words[1])) else {
+      guard words.count == 2, words[0] == "replay", let place = JournalPosition(webhookID: String(words[1])) else {
         return nil
       }
       self = .replay(from: place)

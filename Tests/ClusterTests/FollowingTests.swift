@@ -247,7 +247,7 @@ import Testing
 
   @Test("A frame is read as it was made; with any byte changed, cut short or under another key it is refused")
   func frames() throws {
-    let records: [UInt8] = [RecordKind.alive.rawValue, 0, RecordKind.begun.rawValue, 2, 1, 2]
+    let records: [UInt8] = [ClusterRecordKind.alive.rawValue, 0, ClusterRecordKind.begun.rawValue, 2, 1, 2]
     let frame = Frame.make(head, records, testKeys)
     var (read, reader) = try Frame.read(frame, testKeys)
     #expect(read == head)
@@ -257,11 +257,11 @@ import Testing
     for index in frame.indices {
       var changed = frame
       changed[index] ^= 1
-      #expect(throws: FrameError.mac) { try Frame.read(changed, testKeys) }
-      #expect(throws: FrameError.self) { try Frame.read(Array(frame[..<index]), testKeys) }
+      #expect(throws: ClusterFrameError.mac) { try Frame.read(changed, testKeys) }
+      #expect(throws: ClusterFrameError.self) { try Frame.read(Array(frame[..<index]), testKeys) }
     }
     let others = try #require(FrameKeys(String(repeating: "ab", count: 32)))
-    #expect(throws: FrameError.mac) { try Frame.read(frame, others) }
+    #expect(throws: ClusterFrameError.mac) { try Frame.read(frame, others) }
     let both = try #require(
       FrameKeys(String(repeating: "ab", count: 32) + "\n" + String(repeating: "0123456789abcdef", count: 4)))
     #expect(try Frame.read(frame, both).0 == head)
@@ -278,7 +278,7 @@ import Testing
         Frame.make(
           FrameHead(
             lane: .control, from: "b", fromIncarnation: from, to: "a", toIncarnation: to, number: number, clock: 0),
-          [RecordKind.alive.rawValue, 0], testKeys))
+          [ClusterRecordKind.alive.rawValue, 0], testKeys))
     }
     let before = node.node.counters.framesRefused
     node.node.take(frame(1, to: node.node.incarnation))

@@ -43,7 +43,7 @@ import Testing
       #expect(list.drivers.count <= query.limit)
       found += list.drivers
       guard let cursor = list.cursor else { return found }
-      let place = try #require(ListPlace(cursor, of: .drivers))
+      let place = try #require(ListCursor(cursor, of: .drivers))
       (query.from, query.lastHub) = (Int(place.number), place.hub)
     }
     Issue.record("it goes on for ever")
@@ -60,7 +60,7 @@ import Testing
       #expect(page.trips.count <= query.limit)
       found += page.trips
       guard let next = page.next else { return found }
-      let place = try #require(ListPlace(next.text(of: .trips), of: .trips))
+      let place = try #require(ListCursor(next.text(of: .trips), of: .trips))
       (query.below, query.lastHub) = (place.number, place.hub)
     }
     Issue.record("it goes on for ever")
@@ -161,12 +161,12 @@ import Testing
 
   @Test("A place is read back as it was written, and nothing else is a place")
   func places() {
-    for place in [ListPlace(0), ListPlace(77), ListPlace(1 << 49, hub: "hub.a-1_x"), ListPlace(5, hub: "z")] {
-      #expect(ListPlace(place.text(of: .trips), of: .trips) == place)
-      #expect(ListPlace(place.text(of: .trips), of: .drivers) == nil)
+    for place in [ListCursor(0), ListCursor(77), ListCursor(1 << 49, hub: "hub.a-1_x"), ListCursor(5, hub: "z")] {
+      #expect(ListCursor(place.text(of: .trips), of: .trips) == place)
+      #expect(ListCursor(place.text(of: .trips), of: .drivers) == nil)
     }
     for text in ["", "t", "d", "d-1", "d+1", "dA", "d01", "d.", "t5", "d1c3zzzzzzzzzzzzzz", "d5.", "d5.a~"] {
-      #expect(ListPlace(text, of: .drivers) == nil, "\(text)")
+      #expect(ListCursor(text, of: .drivers) == nil, "\(text)")
     }
   }
 }

@@ -30,8 +30,8 @@ extension EndToEnd.Motion {
     try hub.ops().subscribe("fleet")
     #expect(try driver.settle().isEmpty, "neither its own subscription nor the fleet's changes anything")
     try hub.metrics {
-      $0["sampling_told_total{reason=\"moving\"}"] == 1 && $0["sampling_told_total{reason=\"watched\"}"] == 1
-        && $0["sampling_told_total{reason=\"trip_medium\"}"] == 1
+      $0["sampling_advice_total{reason=\"moving\"}"] == 1 && $0["sampling_advice_total{reason=\"watched\"}"] == 1
+        && $0["sampling_advice_total{reason=\"trip_medium\"}"] == 1
     }
   }
 

@@ -49,7 +49,7 @@ private func message(_ group: UInt64) -> StreamMessage {
     let message = StreamMessage(
       Publication(
         channel: .trip(id), number: 1, timestamp: Timestamp(milliseconds: 0), body: .notification(body)),
-      JournalPlace(group: group, record: 0), epoch: "e")
+      JournalPosition(group: group, record: 0), epoch: "e")
   else { preconditionFailure("both are right") }
   return message
 }
@@ -62,7 +62,7 @@ private func checkConnection(_ pieces: [ArraySlice<UInt8>]) {
   let connection = NATSConnection(StreamEndpoint(name: "f", url: url, filter: filter), inbox: "q")
   connection.opened(now)
   var group: UInt64 = 1
-  var underWay: Set<JournalPlace> = []
+  var underWay: Set<JournalPosition> = []
   for piece in pieces {
     withCopy(piece) { connection.received($0, now) }
     if connection.isReady {

@@ -43,7 +43,7 @@ import Testing
     #expect(throws: JournalError.self) { try StoredDelivery.all(journal: directory) }
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     let files = try DiskFiles(path: directory + "/" + WebhookRequest.folder)
-    let place = JournalPlace(group: 120, record: 64)
+    let place = JournalPosition(group: 120, record: 64)
     let lane = DeliveryProgress.Lane(channel: .trips, place: place, failures: 1, firstTry: time)
     for (name, progress) in [
       ("orders", DeliveryProgress(cursor: place, lanes: [lane])),

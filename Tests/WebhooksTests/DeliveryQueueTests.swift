@@ -132,8 +132,8 @@ import Testing
   }
 }
 
-private func place(_ index: Int) -> JournalPlace {
-  JournalPlace(group: UInt64(index / 3 + 1), record: UInt32(index % 3))
+private func place(_ index: Int) -> JournalPosition {
+  JournalPosition(group: UInt64(index / 3 + 1), record: UInt32(index % 3))
 }
 
 /// A journal of events, three in a group, each on the channel with its number, and one webhook's queue.
@@ -195,7 +195,7 @@ private struct World {
   private func channel(_ event: Int) -> Channel { .trip(Identifier("T\(channels[event])")!) }
 
   /// The first event at or behind a place.
-  private func index(_ start: JournalPlace) -> Int { Int(start.group - 1) * 3 + min(Int(start.record), 3) }
+  private func index(_ start: JournalPosition) -> Int { Int(start.group - 1) * 3 + min(Int(start.record), 3) }
 }
 
 /// What a receiver saw.

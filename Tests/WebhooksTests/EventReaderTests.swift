@@ -66,8 +66,8 @@ private struct ReaderWorld {
   private(set) var last: UInt64 = 0
   var queue: DeliveryQueue
   private(set) var reader: EventReader
-  private var arrived: [JournalPlace] = []
-  private var seen: Set<JournalPlace> = []
+  private var arrived: [JournalPosition] = []
+  private var seen: Set<JournalPosition> = []
   private var now = Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_700_000_000_000))
   var holdsBack = false
   private static let filter = EventFilter(channels: [.all])!
@@ -89,13 +89,13 @@ private struct ReaderWorld {
         let channel = Channel.trip(Identifier("T\(Int.random(in: 0..<channels, using: &random))")!)
         events.append(
           PendingEvent(
-            place: JournalPlace(group: recovered.writer.next, record: UInt32(payload.count)), channel: channel))
+            place: JournalPosition(group: recovered.writer.next, record: UInt32(payload.count)), channel: channel))
         RecordWriter.write(.event(Self.event(channel, UInt64(number + 1))), into: &payload)
         number += 1
       }
       last = try payload.withBytes { (bytes) throws(JournalError) in try recovered.writer.append(bytes, created: 1) }
     }
-    let start = DeliveryProgress(cursor: JournalPlace(group: 1, record: 0))
+    let start = DeliveryProgress(cursor: JournalPosition(group: 1, record: 0))
     queue = DeliveryQueue(Self.rule, from: start)
     reader = try Self.reader(directory, limits, start.cursor)
   }
@@ -108,7 +108,7 @@ private struct ReaderWorld {
   }
 
   private static func reader(
-    _ directory: String, _ limits: JournalLimits, _ cursor: JournalPlace
+    _ directory: String, _ limits: JournalLimits, _ cursor: JournalPosition
   ) throws -> EventReader {
     EventReader(
       filter, ahead: try JournalTail(directory: directory, limits: limits, next: cursor.group),
@@ -126,7 +126,7 @@ private struct ReaderWorld {
   /// Each event once, in the order of its channel.
   var isInOrder: Bool {
     let channels = Dictionary(uniqueKeysWithValues: events.map { ($0.place, $0.channel) })
-    var newest: [Channel: JournalPlace] = [:]
+    var newest: [Channel: JournalPosition] = [:]
     for place in arrived {
       guard let channel = channels[place], newest[channel].map({ $0 < place }) ?? true else { return false }
       newest[channel] = place

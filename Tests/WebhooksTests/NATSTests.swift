@@ -230,7 +230,7 @@ import Testing
     func message(_ channel: Channel) -> StreamMessage? {
       let event = Publication(
         channel: channel, number: 1, timestamp: Timestamp(milliseconds: 0), body: .tripUpdate(update))
-      return StreamMessage(event, JournalPlace(group: 3, record: 4), epoch: "e")
+      return StreamMessage(event, JournalPosition(group: 3, record: 4), epoch: "e")
     }
     #expect(message(.trip(Identifier("T.1")!))?.source == "trip.T%2E1")
     #expect(message(.trips)?.source == "trips.T%2E1")

@@ -8,7 +8,7 @@ import Testing
 @testable import HubWebhooks
 
 @Suite struct ProgressFileTests {
-  private let start = DeliveryProgress(cursor: JournalPlace(group: 9, record: 0))
+  private let start = DeliveryProgress(cursor: JournalPosition(group: 9, record: 0))
 
   private func open(
     _ disk: SimulatedDisk, startsAnew: Bool = false, _ request: WebhookRequest? = nil, epoch: String = "e2"
@@ -18,7 +18,7 @@ import Testing
 
   private func lane(_ name: String, _ group: UInt64, failures: Int = 0) -> DeliveryProgress.Lane {
     .init(
-      channel: .trip(Identifier(name)!), place: JournalPlace(group: group, record: 4), failures: failures,
+      channel: .trip(Identifier(name)!), place: JournalPosition(group: group, record: 4), failures: failures,
       firstTry: failures > 0 ? Timestamp(milliseconds: 77) : nil)
   }
 
@@ -119,6 +119,6 @@ import Testing
     #expect(WebhookRequest("enable\n") == .enable && WebhookRequest("replay 7") == nil && WebhookRequest("") == nil)
     let request = try #require(WebhookRequest("replay evt_e1_7_64"))
     #expect(try open(disk, request).progress == DeliveryProgress(cursor: a.place))
-    #expect(try open(disk, .replay(from: JournalPlace(group: 2, record: 8))).progress.cursor.group == 2)
+    #expect(try open(disk, .replay(from: JournalPosition(group: 2, record: 8))).progress.cursor.group == 2)
   }
 }

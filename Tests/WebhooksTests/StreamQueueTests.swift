@@ -12,7 +12,7 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
   let event = Publication(
     channel: .trip(Identifier("T\(trip)")!), number: 1, timestamp: Timestamp(milliseconds: 0),
     body: .notification(body))
-  return StreamMessage(event, JournalPlace(group: UInt64(group), record: 0), epoch: "e1")!
+  return StreamMessage(event, JournalPosition(group: UInt64(group), record: 0), epoch: "e1")!
 }
 
 @Suite struct StreamQueueTests {
@@ -20,7 +20,7 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
 
   private func queue(_ mode: StreamQueue.Mode = .single, giveUpAfter: Double = 100) -> StreamQueue {
     StreamQueue(
-      mode, giveUpAfterSeconds: giveUpAfter, from: DeliveryProgress(cursor: JournalPlace(group: 1, record: 0)))
+      mode, giveUpAfterSeconds: giveUpAfter, from: DeliveryProgress(cursor: JournalPosition(group: 1, record: 0)))
   }
 
   private mutating func advance(_ seconds: Double) {
@@ -28,7 +28,7 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
     now.timestamp = Timestamp(milliseconds: now.timestamp.milliseconds + Int64(seconds * 1000))
   }
 
-  private func place(_ group: Int) -> JournalPlace { JournalPlace(group: UInt64(group), record: 0) }
+  private func place(_ group: Int) -> JournalPosition { JournalPosition(group: UInt64(group), record: 0) }
 
   private func groups(_ messages: [StreamMessage]) -> [UInt64] { messages.map(\.place.group) }
 

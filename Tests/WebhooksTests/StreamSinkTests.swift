@@ -106,7 +106,7 @@ private func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPositi
   func sortable() {
     let places = [(1, 9), (1, 10), (9, 0), (10, 0), (UInt64.max, UInt32.max)] as [(UInt64, UInt32)]
     let texts = places.map {
-      String(decoding: RedisSink.sortable(JournalPlace(group: $0.0, record: $0.1)), as: UTF8.self)
+      String(decoding: RedisSink.sortable(JournalPosition(group: $0.0, record: $0.1)), as: UTF8.self)
     }
     #expect(texts == texts.sorted() && Set(texts.map(\.count)) == [30])
   }

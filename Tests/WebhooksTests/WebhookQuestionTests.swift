@@ -132,7 +132,7 @@ import Testing
         continue
       }
     }
-    _ = scene.ask(.replay("orders", .from(JournalPlace(group: 0, record: 0))))
+    _ = scene.ask(.replay("orders", .from(JournalPosition(group: 0, record: 0))))
     #expect(scene.takeEvents() == ["1"])
     scene.control.replace(Deliveries())
     scene.turn()
@@ -152,10 +152,10 @@ import Testing
     _ = scene.ask(.replay("orders", .since(since)))
     #expect(Set(scene.takeEvents()) == ["4", "5"])
     let id = try #require(scene.ids["3"])
-    let place = try #require(JournalPlace(webhookID: id))
+    let place = try #require(JournalPosition(webhookID: id))
     _ = scene.ask(.replay("orders", .events([place])))
     #expect(scene.takeEvents() == ["3", "5"], "those of T1, in order")
-    let none = JournalPlace(group: place.group, record: place.record + 1)
+    let none = JournalPosition(group: place.group, record: place.record + 1)
     guard case .unknown = try fault(scene.ask(.replay("orders", .events([none])))) else {
       Issue.record("there is no such event")
       return

@@ -14,13 +14,13 @@ struct AreaDeliveries {
     var cells: [ChannelHandle]
   }
 
-  /// By slot.
+  /// Each session's views, by its slot in the table of sessions.
   private var views: [Int: [View]] = [:]
   /// The updates of a tick that is not all there yet, and whole cells that came meanwhile: they are newer than what it
   /// brings.
-  private var coming = AreaTick()
-  /// The tick that sessions are being told of.
-  private var told: AreaTick?
+  private var gathering = AreaTick()
+  /// The tick whose updates go to sessions.
+  private var publishing: AreaTick?
   var encoded = EncodedCells()
   /// About how much was sent since all was written last.
   var unwrittenBytes = 0
@@ -73,14 +73,14 @@ struct AreaDeliveries {
 
   // MARK: Ticks
 
-  mutating func add(_ channel: ChannelHandle, _ publication: Publication) { coming.add(channel, publication) }
+  mutating func add(_ channel: ChannelHandle, _ publication: Publication) { gathering.add(channel, publication) }
 
   /// True where a whole cell has to wait for the end of a tick.
   mutating func putOff(_ snapshot: AreaTick.Snapshot) -> Bool {
-    if !coming.updates.isEmpty {
-      coming.snapshots.append(snapshot)
-    } else if told != nil {
-      told!.snapshots.append(snapshot)
+    if !gathering.updates.isEmpty {
+      gathering.snapshots.append(snapshot)
+    } else if publishing != nil {
+      publishing!.snapshots.append(snapshot)
     } else {
       return false
     }
@@ -88,35 +88,35 @@ struct AreaDeliveries {
   }
 
   /// The tick is all there, and due to whoever watches anything: `due` (uptime, ns) is when it ended.
-  mutating func beginTelling(due: Int64) {
-    precondition(told == nil, "the tick before is to be told first")
-    if coming.updates.isEmpty { return }
+  mutating func beginPublishing(due: Int64) {
+    precondition(publishing == nil, "the tick before is to be published first")
+    if gathering.updates.isEmpty { return }
     var tick = AreaTick()
-    swap(&tick, &coming)
+    swap(&tick, &gathering)
     tick.due = due
     tick.slots = Array(views.keys)
-    told = tick
+    publishing = tick
   }
 
-  var isTelling: Bool { told != nil }
+  var isPublishing: Bool { publishing != nil }
 
-  /// The tick that is being told; whoever takes it puts it back, unless it was the last of it.
-  mutating func takeTold() -> AreaTick? {
-    defer { told = nil }
-    return told
+  /// The tick that is being published; whoever takes it puts it back, unless it was the last of it.
+  mutating func takePublishing() -> AreaTick? {
+    defer { publishing = nil }
+    return publishing
   }
 
-  mutating func putBack(_ tick: AreaTick) { told = tick }
+  mutating func putBack(_ tick: AreaTick) { publishing = tick }
 }
 
-/// What changed in cells since the tick before, and who is still to be told.
+/// What changed in cells since the tick before, and to whom that has not been sent yet.
 struct AreaTick {
   /// A whole cell on its way to a session.
   typealias Snapshot = (session: SessionRef, channel: ChannelHandle, parts: [Publication])
 
   private(set) var updates: [(channel: ChannelHandle, publication: Publication)] = []
   /// The updates of each channel, which follow one another.
-  private var places: [UInt32: Range<Int>] = [:]
+  private var ranges: [UInt32: Range<Int>] = [:]
   /// Whole cells that go out behind it.
   var snapshots: [Snapshot] = []
   /// Of sessions.
@@ -124,13 +124,13 @@ struct AreaTick {
   var due: Int64 = 0
 
   fileprivate mutating func add(_ channel: ChannelHandle, _ publication: Publication) {
-    let first = places[channel.index]?.lowerBound ?? updates.count
+    let first = ranges[channel.index]?.lowerBound ?? updates.count
     updates.append((channel, publication))
-    places[channel.index] = first..<updates.count
+    ranges[channel.index] = first..<updates.count
   }
 
   /// Where the updates of a channel stand; nil where there is none.
-  func places(of channel: ChannelHandle) -> Range<Int>? { places[channel.index] }
+  func range(of channel: ChannelHandle) -> Range<Int>? { ranges[channel.index] }
 }
 
 extension AreaDeliveries.View {

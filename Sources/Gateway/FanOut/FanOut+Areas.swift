@@ -82,27 +82,27 @@ extension FanOut {
     return nil
   }
 
-  /// A tick is all there: sessions are told of it from this turn on. What it brought is late by how long after `due`
-  /// (uptime, ns) the last of them was told.
+  /// A tick is all there: from this turn on sessions are sent its updates. Those are late by how long after `due`
+  /// (uptime, ns) the last of them got its own.
   mutating func endAreaTick(in sessions: borrowing SessionTable, due: Int64) {
-    while areas.isTelling {  // a loop with so many watchers that a second was not enough
+    while areas.isPublishing {  // a loop with so many watchers that a second was not enough
       continueAreaTick(in: sessions)
       flushIfLarge()
     }
-    areas.beginTelling(due: due)
+    areas.beginPublishing(due: due)
   }
 
-  /// Tells the next sessions what a tick brought them, each with one write, and behind the last one the whole cells
+  /// Sends the next sessions the updates of a tick, each with one write, and behind the last one the whole cells
   /// that have waited.
   ///
   /// One turn has a share of it (`Limits.areaBytesPerTurn`): two hundred maps at once would hold up everybody's
   /// positions for 8 ms in each second.
   mutating func continueAreaTick(in sessions: borrowing SessionTable) {
-    guard var tick = areas.takeTold() else { return }
+    guard var tick = areas.takePublishing() else { return }
     var frames = TickFrames()
     var share = limits.areaBytesPerTurn
     while share > 0, let slot = tick.slots.popLast() {
-      if sessions[slot].phase == .open { share -= tell(sessions[slot].open.subscriptions, of: tick, &frames) }
+      if sessions[slot].phase == .open { share -= sendUpdates(sessions[slot].open.subscriptions, of: tick, &frames) }
     }
     guard tick.slots.isEmpty else { return areas.putBack(tick) }
     for _ in tick.updates { noteReceived(at: tick.due) }
@@ -114,21 +114,21 @@ extension FanOut {
   private typealias TickFrames = [Int: EncodedFrames]
 
   /// Sends one session what changed in its cells; gives how many bytes that was, with what a write costs.
-  private mutating func tell(
+  private mutating func sendUpdates(
     _ session: SessionSubscriptions, of tick: borrowing AreaTick, _ frames: inout TickFrames
   ) -> Int {
-    var news: [(places: Range<Int>, subscriber: Subscriber)] = []
+    var news: [(updates: Range<Int>, subscriber: Subscriber)] = []
     subscriptions.forEach(of: session) { channel, subscriber in
-      guard subscriber.isOfCell, !subscriber.isBehind, let places = tick.places(of: channel) else { return }
-      news.append((places, subscriber))
+      guard subscriber.isOfCell, !subscriber.isBehind, let updates = tick.range(of: channel) else { return }
+      news.append((updates, subscriber))
     }
-    news.sort { $0.places.lowerBound < $1.places.lowerBound }
+    news.sort { $0.updates.lowerBound < $1.updates.lowerBound }
     areas.unwrittenBytes = 0
     if news.isEmpty { return limits.areaBytesPerWrite / 64 }  // a look, and no write
     var bytes = limits.areaBytesPerWrite
-    for (places, subscriber) in news {
-      for place in places {
-        let (channel, publication) = tick.updates[place]
+    for (updates, subscriber) in news {
+      for update in updates {
+        let (channel, publication) = tick.updates[update]
         if makeRoom(for: publication) { frames.removeAll(keepingCapacity: true) }
         // What it has not read yet is enough: the newest state follows when it has.
         guard !loop.isBlocked(subscriber.connection) else {
@@ -137,8 +137,8 @@ extension FanOut {
           break
         }
         let frame =
-          frames[place]?[subscriber.encoding] ?? cellFrame(publication, on: channel, subscriber.encoding)
-        frames[place, default: EncodedFrames()][subscriber.encoding] = frame
+          frames[update]?[subscriber.encoding] ?? cellFrame(publication, on: channel, subscriber.encoding)
+        frames[update, default: EncodedFrames()][subscriber.encoding] = frame
         send(frame, to: subscriber.connection)
         bytes += frame.count
         counted.publicationsOut += 1

@@ -47,7 +47,7 @@ struct FanOut: ~Copyable {
 
   /// When there is something to go on with (uptime, ns; 0 for at once): positions that are held back, or a tick that
   /// not all were told of. Nil while there is nothing.
-  var deadline: Int64? { areas.isTelling ? 0 : held.deadline }
+  var deadline: Int64? { areas.isPublishing ? 0 : held.deadline }
 
   // MARK: Publications
 
@@ -128,7 +128,7 @@ struct FanOut: ~Copyable {
   @inline(__always)
   mutating func goOn(to now: Int64, in sessions: borrowing SessionTable) {
     if let deadline = held.deadline, now >= deadline { for delivery in held.takeAll() { fanOut(delivery) } }
-    if areas.isTelling { continueAreaTick(in: sessions) }
+    if areas.isPublishing { continueAreaTick(in: sessions) }
   }
 
   /// Something that came, or was due, at a time (uptime, ns) is among the turn's output.

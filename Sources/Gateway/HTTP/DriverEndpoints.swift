@@ -112,7 +112,7 @@ extension DriverListQuery {
 
   /// Goes on where a page ended with this cursor; false for what is none.
   mutating func goesOn(from cursor: String) -> Bool {
-    guard let place = ListPlace(cursor, of: .drivers), place.number <= UInt64(UInt32.max) else { return false }
+    guard let place = ListCursor(cursor, of: .drivers), place.number <= UInt64(UInt32.max) else { return false }
     (from, lastHub) = (Int(place.number), place.hub)
     return true
   }

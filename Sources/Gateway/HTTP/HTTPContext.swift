@@ -187,7 +187,7 @@ extension Refusal {
     Refusal(.rateLimited, "this hub has too many incomplete requests", retryAfter: Int(limits.retryAfterSeconds))
   }
 
-  /// An answer that was waited for did not come: most likely for what the disk takes too long over.
+  /// The answer did not come in time, most likely because the disk is slow.
   static func notStoredInTime(_ limits: Limits) -> Refusal {
     Refusal(
       .storageFull, "not stored in time; it may still be: send the same again, which changes nothing then",

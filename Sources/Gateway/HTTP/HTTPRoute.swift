@@ -32,7 +32,7 @@ struct HTTPCall {
   var time: TimeFormat { request.time }
   var query: Query { request.head.query }
 
-  /// Who asks. For the handler of an endpoint that is not open this was found out before.
+  /// The caller's credential; checked already, unless the endpoint is open.
   func caller() throws(Refusal) -> Credential { try request.caller(by: context.credentials) }
 
   /// The path's parameter as an id of a driver, trip or fence.

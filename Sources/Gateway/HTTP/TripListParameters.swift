@@ -7,12 +7,12 @@ import HubMessages
 /// Where a list of trips goes on. To clients it is a word without meaning.
 enum TripCursor: Equatable {
   /// With trips that the hub knows, or all hubs of a cluster.
-  case known(ListPlace)
+  case known(ListCursor)
   /// With such that it has forgotten and that have smaller numbers.
   case forgotten(below: UInt64)
 
   init?(_ text: String) {
-    if let place = ListPlace(text, of: .trips) {
+    if let place = ListCursor(text, of: .trips) {
       self = .known(place)
       return
     }

@@ -209,7 +209,7 @@ extension Metric {
       "fences_looked_at_total", hub: \.fencesLookedAt,
       "Fences that positions were held against: those with a part of their cell."),
     Metric("session_replacements_total", hub: \.replacements, "Driver sessions replaced by newer ones."),
-    Metric("sampling_told_total", by: "reason", "Times drivers were told how often to send, by why.") { reading in
+    Metric("sampling_advice_total", by: "reason", "Advice to drivers on how often to send, by reason.") { reading in
       SamplingReason.allCases.map { ("\($0.name)", reading.hub.samplingAdvised[Int($0.rawValue)]) }
     },
   ]

@@ -90,7 +90,7 @@ struct TreeCell: BitwiseCopyable {
     TreeCell(column: column << 1 | quadrant >> 1, row: row << 1 | quadrant & 1, level: level + 1)
   }
 
-  /// The smallest key in it.
+  /// The smallest Morton key in the cell.
   var firstKey: UInt64 {
     let finest = UInt32(GridPoint.bits) - UInt32(level)
     return GridPoint.mortonCode(column: column << finest, row: row << finest)

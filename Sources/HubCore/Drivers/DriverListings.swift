@@ -37,7 +37,7 @@ public struct DriverListQuery: Sendable, Equatable {
   public var prefix: InlineText
   public var states: Set<State>
   public var limit: Int
-  /// Where it goes on; with the hub of a cluster that had what was shown last (ListPlace.swift).
+  /// Where it goes on; with the hub of a cluster that had what was shown last (ListCursor.swift).
   public var from: Int
   public var lastHub: String?
 
@@ -68,7 +68,7 @@ struct DriverListing {
   init(_ query: DriverListQuery, for session: SessionRef) { (self.query, self.session) = (query, session) }
 
   /// What the next page is asked for with; nil where there is none.
-  var cursor: String? { isAtEnd ? nil : ListPlace(UInt64(query.from)).text(of: .drivers) }
+  var cursor: String? { isAtEnd ? nil : ListCursor(UInt64(query.from)).text(of: .drivers) }
 }
 
 struct DriverListings {

@@ -22,7 +22,7 @@ extension RecordReader {
   /// without the byte that says whether it is there, name the type (`try read() as FenceNotice`).
   mutating func read<Value: Recorded>() throws(RecordError) -> Value { try Value(from: &self) }
 
-  /// A number that something was counted with: it never comes near to overflowing.
+  /// A counter; values of 2^62 and more are refused.
   mutating func count() throws(RecordError) -> UInt64 {
     let count: UInt64 = try read()
     guard count < 1 << 62 else { throw failure(.number) }

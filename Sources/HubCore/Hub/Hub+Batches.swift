@@ -57,7 +57,7 @@ extension Hub {
   }
 
   /// The journal has answered: the fixes that waited for it are handled.
-  mutating func handle(known: [Int64], of ticket: UInt64) {
+  mutating func finishLookup(_ ticket: UInt64, known: [Int64]) {
     guard var partial = lookups.finish(ticket) else { return }
     defer { lookups.resume(driver: partial.driver.index, storage: storage.newest) }
     guard let driver = drivers.current(partial.driver) else {  // forgotten meanwhile

@@ -51,7 +51,7 @@ extension Hub {
   // MARK: What they say of themselves
 
   /// `id`: whose status it is where no session of that driver says it.
-  mutating func handle(
+  mutating func setStatus(
     _ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport, of id: Identifier?
   ) {
     guard let driver = id.map({ findOrInsertDriver($0) }) ?? drivers.driver(of: session) else {

@@ -20,7 +20,7 @@ extension Hub {
   // MARK: Decide, record once, publish
 
   /// One `trip_status`.
-  mutating func handle(_ input: TripStatusInput) {
+  mutating func moveTrip(_ input: TripStatusInput) {
     do throws(ErrorReply) {
       try requireRoom("this hub cannot store moves now; send it again")
       let mover = input.actor.role == .driver ? drivers.find(input.actor.id) : nil
@@ -43,7 +43,7 @@ extension Hub {
   }
 
   /// One `trip_change`.
-  mutating func handle(_ input: TripChangeInput) {
+  mutating func changeTrip(_ input: TripChangeInput) {
     do throws(ErrorReply) {
       try change(input.change, by: input.actor, messageID: input.messageID, at: input.timestamp)
       acknowledge(Ack(replyTo: input.messageID), .tripChange, since: now.uptime, to: input.session)

@@ -109,7 +109,7 @@ public struct Hub: ~Copyable {
     var cursor = HubInputs.Cursor()
     while let step = inputs.next(&cursor) {
       switch step {
-      case .common(let index): unsafe handle(live: FixInPlace(inputs.pointer(ofCommon: index)))
+      case .common(let index): unsafe handleLive(FixInPlace(inputs.pointer(ofCommon: index)))
       case .rare(let index): handle(inputs[rare: index])
       }
     }
@@ -206,7 +206,7 @@ public struct Hub: ~Copyable {
   }
 
   @inline(__always)
-  private mutating func handle(live fix: FixInPlace) {
+  private mutating func handleLive(_ fix: FixInPlace) {
     backlog.countLive()
     if !backlog.isEmpty, waitsBehind(.fix(fix.input)) { return }
     handle(fix)
@@ -229,9 +229,9 @@ public struct Hub: ~Copyable {
     case .driverDisconnected(let session): drivers.disconnect(session, at: now.uptime)
     case .vehicle(let id, let claims): take(claims, of: id)
     case .loopStalled: drivers.noteStall(at: now.uptime)
-    case .driverStatus(let session, let messageID, let report, let id): handle(session, messageID, report, of: id)
-    case .tripStatus(let input): if !forwards(.move(input), isNowhereElse) { handle(input) }
-    case .tripChange(let input): if !forwards(.change(input), isNowhereElse) { handle(input) }
+    case .driverStatus(let session, let messageID, let report, let id): setStatus(session, messageID, report, of: id)
+    case .tripStatus(let input): if !forwards(.move(input), isNowhereElse) { moveTrip(input) }
+    case .tripChange(let input): if !forwards(.change(input), isNowhereElse) { changeTrip(input) }
     case .offerDecline(let session, let messageID, let decline, let id): handle(session, messageID, decline, by: id)
     case .trips(let session, let question, let replyTo):
       if !forwards(TripRequest(question, of: session), isNowhereElse) { answer(session, question, replyTo) }
@@ -251,13 +251,13 @@ public struct Hub: ~Copyable {
     case .query(let session, let query, let replyTo): answer(session, query, replyTo)
     case .ping(let session, let messageID, let ping, let id): answer(session, messageID, ping, of: id)
     case .figures(let second): figures.publish(second, &channels, atMost: limits.figures, at: now.timestamp)
-    case .knownFixes(let ticket, let known): handle(known: known, of: ticket)
-    case .cluster(let input): handle(input)
+    case .knownFixes(let ticket, let known): finishLookup(ticket, known: known)
+    case .cluster(let input): handleCluster(input)
     }
   }
 
   /// What other hubs of the cluster have to say.
-  private mutating func handle(_ input: ClusterInput) {
+  private mutating func handleCluster(_ input: ClusterInput) {
     switch input {
     case .subscribeHere(let input): subscribe(input, isHere: true)
     case .tripRequestHere(let request): dispatch(HubInput(request), isNowhereElse: true)

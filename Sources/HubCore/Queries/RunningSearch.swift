@@ -33,15 +33,15 @@ struct RunningSearch {
   let limit: Int
   /// Metres that a driver shown may be from where it is.
   let slackMeters: Double
-  /// Around what a driver may be that is in the area as it is shown.
+  /// Boxes that contain every driver whose shown place may lie in the area.
   private let boxes: [BoundingBox]
-  /// What a candidate, and a cell, costs of the budget: more where there is more to be asked about each, and where many
-  /// hits are kept in order.
+  /// What one candidate, and one cell, costs of the turn's budget: more where filters read the driver's record, and
+  /// where many hits are kept in order.
   let weight: Int
   let cellWeight: Int
 
   enum Phase {
-    /// Depth first, among drivers that are not stale.
+    /// The nearest of those online, through the tree of the index; it is not interrupted.
     case nearest
     /// By keys, from the cursor on.
     case scanning(SearchCursor, Pass)
@@ -65,7 +65,8 @@ struct RunningSearch {
   var matches = 0
   var turns = 0
   var reports: [DriverReport] = []
-  /// What orders drivers at equal distances, of which a crowd in one field has many; nil where their handles may.
+  /// The key of a hash that orders drivers at equal distances, so that riders cannot tell them apart by their order;
+  /// nil for ops.
   var tieBreak: UInt64?
 
   init(

@@ -33,8 +33,8 @@ struct FixOrder: Sendable, Equatable {
     /// Live, and older than the newest by so many milliseconds because the driver's clock was set back. It is not
     /// believed yet.
     case clockDoubted(behind: Int64)
-    /// Likewise, and from this fix on the new clock is believed: the fix is the newest. By the old clock it would be
-    /// `back` milliseconds later.
+    /// The driver's clock was set back and is believed from this fix on, which is the newest. By the old clock it would
+    /// be `back` milliseconds later.
     case clockBelieved(back: Int64)
   }
 

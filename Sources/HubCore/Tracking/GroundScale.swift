@@ -12,7 +12,7 @@ import HubGeo
 struct GroundScale: Sendable, Equatable, BitwiseCopyable {
   private(set) var metersPerLatitude: Double
   private(set) var metersPerLongitude: Double
-  /// Where it was computed.
+  /// Degrees: the latitude for which the scale was computed.
   private(set) var latitude: Double
 
   private static let semiMajorAxis = 6_378_137.0  // WGS 84 defining parameter a

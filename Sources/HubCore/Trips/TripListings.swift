@@ -20,7 +20,7 @@ struct TripListing {
 
   var answer: TripAnswer {
     var page = page
-    page.next = isAtEnd ? nil : ListPlace(query.below)
+    page.next = isAtEnd ? nil : ListCursor(query.below)
     return .list(page)
   }
 }

@@ -69,7 +69,7 @@ public struct TripListQuery: Sendable, Equatable {
   /// Only what was moved at or after this, by the hub's wall clock.
   public var since: Timestamp?
   public var limit: Int
-  /// Only trips with a smaller number; with the hub of a cluster that had what was shown last (ListPlace.swift).
+  /// Only trips with a smaller number; with the hub of a cluster that had what was shown last (ListCursor.swift).
   public var below: UInt64
   public var lastHub: String?
 
@@ -116,7 +116,7 @@ public enum TripShareQuestion: Sendable {
   case begin(TripShare)
   case end(Identifier)
 
-  /// Whether it asks for more than to see them.
+  /// Whether the question changes the trip's shares.
   var isChange: Bool {
     switch self {
     case .list: false
@@ -129,11 +129,11 @@ public enum TripShareQuestion: Sendable {
 public struct TripPage: Sendable {
   public var trips: [TripReport]
   /// Where the next page begins; nil where there is none.
-  public var next: ListPlace?
+  public var next: ListCursor?
   /// The trips' numbers, by which hubs put their pages together.
   public var numbers: [UInt64]
 
-  public init(trips: [TripReport] = [], next: ListPlace? = nil, numbers: [UInt64] = []) {
+  public init(trips: [TripReport] = [], next: ListCursor? = nil, numbers: [UInt64] = []) {
     self.trips = trips
     self.next = next
     self.numbers = numbers

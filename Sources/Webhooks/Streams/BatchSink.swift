@@ -10,7 +10,7 @@ final class BatchSink: StreamSink {
   private let signer: WebhookSigner
   private let userAgent: String
   private var isOpen = false
-  private var underWay: [JournalPlace] = []
+  private var underWay: [JournalPosition] = []
   /// Positions of the request under way.
   private var sentPositions = 0
   private var number: UInt64 = 0

@@ -21,7 +21,7 @@ final class NATSConnection: StreamSink {
   private var reader = NATSReader()
   private var output = ByteBuffer()
   private var events: [SinkEvent] = []
-  private var underWay: [UInt64: JournalPlace] = [:]
+  private var underWay: [UInt64: JournalPosition] = [:]
   private var number: UInt64 = 0
   private var maximumPayload = Int.max
 

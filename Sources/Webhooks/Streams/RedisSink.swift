@@ -13,7 +13,7 @@ final class RedisSink: StreamSink {
   /// The hash's field.
   private let field: String
   private var connection: RedisConnection
-  private var underWay: [JournalPlace] = []
+  private var underWay: [JournalPosition] = []
   private var ticket: UInt64 = 0
   private var events: [SinkEvent] = []
   /// Of the positions that have no answer yet, and how many they are; 0 for none.
@@ -139,7 +139,7 @@ final class RedisSink: StreamSink {
   }
 
   /// A place as a text that sorts as places do.
-  static func sortable(_ place: JournalPlace) -> [UInt8] {
+  static func sortable(_ place: JournalPosition) -> [UInt8] {
     let (group, record) = ("\(place.group)", "\(place.record)")
     let zeros = { String(repeating: "0", count: $0) }
     return Array((zeros(20 - group.utf8.count) + group + zeros(10 - record.utf8.count) + record).utf8)

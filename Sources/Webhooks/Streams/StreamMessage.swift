@@ -3,7 +3,7 @@ import HubBytes
 import HubMessages
 
 struct StreamMessage: Sendable, Equatable {
-  let place: JournalPlace
+  let place: JournalPosition
   /// As a webhook's `webhook-id`.
   let id: String
   /// Whose event it is: `trip.T1`, `driver.D1`, `fence.F1`, `trips.T1`, the id escaped. Events of one source stay in
@@ -15,7 +15,7 @@ struct StreamMessage: Sendable, Equatable {
   let payload: [UInt8]
 
   /// Nil for a publication that is no event.
-  init?(_ event: Publication, _ place: JournalPlace, epoch: String) {
+  init?(_ event: Publication, _ place: JournalPosition, epoch: String) {
     var body = ByteBuffer()
     guard WebhookBody.write(event, into: &body) else { return nil }
     payload = body.array()

@@ -35,7 +35,7 @@ struct StreamQueue {
   private var window: [Entry] = []
   private var bytes = 0
   /// Up to where the journal was looked at.
-  private var scanned: JournalPlace
+  private var scanned: JournalPosition
   private var failures = 0
   /// Nothing is sent before this uptime.
   private(set) var heldUntil = Int64.min
@@ -50,7 +50,7 @@ struct StreamQueue {
   }
 
   /// All events before this place are stored at the server, or given up.
-  var cursor: JournalPlace { window.first?.message.place ?? scanned }
+  var cursor: JournalPosition { window.first?.message.place ?? scanned }
 
   var progress: DeliveryProgress { DeliveryProgress(cursor: cursor, isEnabled: isEnabled) }
 
@@ -72,7 +72,7 @@ struct StreamQueue {
   }
 
   /// There is no event before this place that is not in the window.
-  mutating func scanned(through place: JournalPlace) { scanned = max(scanned, place) }
+  mutating func scanned(through place: JournalPosition) { scanned = max(scanned, place) }
 
   // MARK: Out
 
@@ -121,7 +121,7 @@ struct StreamQueue {
   // MARK: Answers
 
   /// The server has stored these; a place that is not under way is passed over.
-  mutating func stored(_ places: [JournalPlace]) {
+  mutating func stored(_ places: [JournalPosition]) {
     (failures, heldUntil) = (0, .min)
     for place in places { if let index = index(of: place) { through(index) } }
     close()
@@ -129,7 +129,7 @@ struct StreamQueue {
 
   /// The server does not take these. Returns those that are given up. `unit` is chance: uniform, 0 ≤ unit < 1.
   mutating func refused(
-    _ places: [JournalPlace], retryAfterSeconds: Double?, _ now: Moment, unit: Double
+    _ places: [JournalPosition], retryAfterSeconds: Double?, _ now: Moment, unit: Double
   ) -> [StreamMessage] {
     if heldUntil <= now.uptime {  // what was refused together is one failure
       failures += 1
@@ -155,7 +155,7 @@ struct StreamQueue {
   }
 
   /// This one can never be stored.
-  mutating func giveUp(_ place: JournalPlace) -> StreamMessage? {
+  mutating func giveUp(_ place: JournalPosition) -> StreamMessage? {
     guard let index = index(of: place) else { return nil }
     let message = window[index].message
     through(index)
@@ -175,7 +175,7 @@ struct StreamQueue {
     lost()
   }
 
-  private func index(of place: JournalPlace) -> Int? {
+  private func index(of place: JournalPosition) -> Int? {
     window.firstIndex { $0.message.place == place && $0.state == .underWay }
   }
 

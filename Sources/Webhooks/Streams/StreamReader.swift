@@ -7,12 +7,12 @@ final class StreamReader {
   private let filter: EventFilter
   private let tail: JournalTail
   private let epoch: String
-  private let start: JournalPlace
+  private let start: JournalPosition
   /// Events of the group that was read last: of that one alone.
   private var found: ArraySlice<(message: StreamMessage, published: Timestamp)> = []
 
   /// Begins at `start`. `tail` is this reader's own.
-  init(_ filter: EventFilter, _ tail: JournalTail, epoch: String, start: JournalPlace) {
+  init(_ filter: EventFilter, _ tail: JournalTail, epoch: String, start: JournalPosition) {
     self.filter = filter
     self.tail = tail
     self.epoch = epoch
@@ -24,7 +24,7 @@ final class StreamReader {
   var missedGroups: UInt64 { tail.missedGroups }
 
   /// Up to where everything was given.
-  var end: JournalPlace { found.first?.message.place ?? max(start, JournalPlace(group: tail.next, record: 0)) }
+  var end: JournalPosition { found.first?.message.place ?? max(start, JournalPosition(group: tail.next, record: 0)) }
 
   /// The next event in groups up to `last`; nil where there is none, or after `scanBytes` of the journal: then
   /// `isAtEnd` says which.
@@ -36,7 +36,7 @@ final class StreamReader {
       let isMore = try unsafe tail.read(through: last) { group, payload in
         bytes += payload.count
         unsafe StoredEvents.forEach(in: payload) { event, offset in
-          let place = JournalPlace(group: group.number, record: UInt32(offset))
+          let place = JournalPosition(group: group.number, record: UInt32(offset))
           if place >= start, filter.matches(event), let message = StreamMessage(event, place, epoch: epoch) {
             found.append((message, event.timestamp))
           }

@@ -323,7 +323,7 @@ extension StreamSet {
     }
   }
 
-  private func stored(_ stream: OutStream, _ places: [JournalPlace], _ repeats: Int) {
+  private func stored(_ stream: OutStream, _ places: [JournalPosition], _ repeats: Int) {
     stream.queue.stored(places)
     stream.figures.stored += UInt64(places.count)
     stream.figures.repeats += UInt64(repeats)
@@ -332,7 +332,7 @@ extension StreamSet {
   }
 
   private func refused(
-    _ stream: OutStream, _ places: [JournalPlace], _ reason: String, _ wait: Double?, _ now: Moment
+    _ stream: OutStream, _ places: [JournalPosition], _ reason: String, _ wait: Double?, _ now: Moment
   ) {
     stream.figures.refused += UInt64(places.count)
     log(

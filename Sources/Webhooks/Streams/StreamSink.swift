@@ -7,12 +7,12 @@ enum SinkEvent: Equatable {
   /// It takes events.
   case ready
   /// It has stored these; `repeats` of them it had before.
-  case stored([JournalPlace], repeats: Int)
-  case refused([JournalPlace], reason: String, retryAfterSeconds: Double?)
+  case stored([JournalPosition], repeats: Int)
+  case refused([JournalPosition], reason: String, retryAfterSeconds: Double?)
   /// So many positions were not taken.
   case positionsRefused(Int)
   /// It can never take this one.
-  case impossible(JournalPlace, reason: String)
+  case impossible(JournalPosition, reason: String)
   /// It wants nothing more, ever.
   case gone
   /// The connection is over, as both sides know.

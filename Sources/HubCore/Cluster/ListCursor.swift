@@ -1,11 +1,11 @@
 // Where a page of a list ends. To clients it is a word without meaning, to be given back for the next page.
 //
 // Each hub has numbers of its own for what it lists. Over several hubs the order is that of the numbers, and of the
-// hubs' names where two have the same one: so a place is a number and a name, whatever the number of hubs, and hubs
+// hubs' names where two have the same one: so a cursor is a number and a name, whatever the number of hubs, and hubs
 // that come and go between two pages do not move it.
 import HubMessages
 
-public struct ListPlace: Sendable, Equatable {
+public struct ListCursor: Sendable, Equatable {
   public enum Kind: String, Sendable {
     case drivers = "d"
     case trips = "t"
@@ -19,7 +19,7 @@ public struct ListPlace: Sendable, Equatable {
 
   public init(_ number: UInt64, hub: String? = nil) { (self.number, self.hub) = (number, hub) }
 
-  /// Nil for what is no place of such a list.
+  /// Nil for what is no cursor of such a list.
   public init?(_ text: String, of kind: Kind) {
     let parts = text.dropFirst().split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
     guard let first = parts.first, let number = UInt64(first, radix: 36), number <= UInt64(Int64.max) else {

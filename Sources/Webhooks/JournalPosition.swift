@@ -2,7 +2,7 @@
 public import HubMessages
 
 /// The place of one record: its group's number, and where in the group it begins.
-public struct JournalPlace: Sendable, Hashable, Comparable {
+public struct JournalPosition: Sendable, Hashable, Comparable {
   public var group: UInt64
   /// Bytes from the start of the group's payload.
   public var record: UInt32
@@ -21,18 +21,18 @@ public struct JournalPlace: Sendable, Hashable, Comparable {
     self.init(group: group, record: record)
   }
 
-  public static func < (a: JournalPlace, b: JournalPlace) -> Bool { (a.group, a.record) < (b.group, b.record) }
+  public static func < (a: JournalPosition, b: JournalPosition) -> Bool { (a.group, a.record) < (b.group, b.record) }
 
   /// The first place behind this one. A group need not have a record there.
-  public var next: JournalPlace { JournalPlace(group: group, record: record + 1) }
+  public var next: JournalPosition { JournalPosition(group: group, record: record + 1) }
 }
 
 /// An event that a webhook is to deliver. What it says stays in the journal until it is sent.
 public struct PendingEvent: Sendable, Hashable {
-  public var place: JournalPlace
+  public var place: JournalPosition
   public var channel: Channel
 
-  public init(place: JournalPlace, channel: Channel) {
+  public init(place: JournalPosition, channel: Channel) {
     self.place = place
     self.channel = channel
   }
