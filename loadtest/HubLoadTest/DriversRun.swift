@@ -43,7 +43,8 @@ struct DriversRun {
     for number in 1..<drivers { fleet.append(try Driver(number, of: hub)) }
     drive(fleet, for: Self.settling)
     let (all, before) = (own.residentBytes, own.cpu)
-    drive(fleet, for: seconds)
+    let queued = drive(fleet, for: seconds)
+    guard queued == seconds * drivers else { throw .failed("of \(seconds * drivers) fixes \(queued) were taken") }
     guard let first, let all, let before, let after = own.cpu else {
       throw .failed("there is no /proc of this process")
     }
@@ -77,15 +78,25 @@ struct DriversRun {
   }
 
   /// Each sends a fix a second, one after the other.
-  private func drive(_ fleet: [Driver], for seconds: Int) {
+  ///
+  /// Gives how many were not left out.
+  @discardableResult
+  private func drive(_ fleet: [Driver], for seconds: Int) -> Int {
+    var queued = 0
     for _ in 0..<seconds where Interruption.process.signal == nil {
       for driver in fleet {
         let time = Timestamp(milliseconds: ClockReading.read().unixMilliseconds)
-        guard let place = Coordinate(latitude: 48, longitude: 11) else { preconditionFailure("it is on the Earth") }
-        driver.client.send(Fix(coordinate: place, timestamp: time, accuracy: 5, speed: 0))
+        // Northwards at 11 m/s: who stands is not asked for a fix a second.
+        let north = Double(time.milliseconds % 10_000_000) * 1e-7
+        guard let place = Coordinate(latitude: 48 + north, longitude: 11) else {
+          preconditionFailure("it is on the Earth")
+        }
+        let fix = Fix(coordinate: place, timestamp: time, accuracy: 5, speed: 11)
+        if driver.client.send(fix) == .queued { queued += 1 }
         usleep(UInt32(1_000_000 / fleet.count))
       }
     }
+    return queued
   }
 
   private func report(cpu: Double, bytes: Double, first: Int) -> Bool {
