@@ -42,7 +42,7 @@ public final class RedisProcess {
 
   deinit {
     kill()
-    try? FileManager.default.removeItem(atPath: folder)
+    do { try FileManager.default.removeItem(atPath: folder) } catch { print("\(folder) stays: \(error)") }
   }
 
   public var isRunning: Bool { process.isRunning }

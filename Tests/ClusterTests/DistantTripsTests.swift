@@ -28,6 +28,15 @@ import Testing
     world.run(seconds: 1)
   }
 
+  /// How many positions a rider gets while the driver goes on.
+  private func gained(_ rider: Follower, _ world: ClusterWorld, _ steps: Range<Int>, at name: String, slot: UInt32)
+    -> Int
+  {
+    let before = rider.positions.count
+    for step in steps { drive(world, step, "t1", at: name, slot: slot) }
+    return rider.positions.count - before
+  }
+
   @Test("A driver that goes on at another hub moves its trip, which its riders see wherever they are")
   func goesOn() {
     let world = ClusterWorld()
@@ -78,9 +87,7 @@ import Testing
     world.connect("d1", at: "a", slot: 3)
     world.run(seconds: 1)
     #expect(world.status(of: "d1", at: "b") == .available && world.status(of: "d1", at: "a") == .onTrip)
-    let before = rider.positions.count
-    for step in 8..<14 { drive(world, step, "t1", at: "a", slot: 3) }
-    #expect(rider.positions.count >= before + 5 && rider.faults == [])
+    #expect(gained(rider, world, 8..<14, at: "a", slot: 3) >= 5 && rider.faults == [])
     #expect(world["b"].node.node.counters.follows == 0 && world["a"].node.node.counters.follows == 0)
   }
 
@@ -125,6 +132,27 @@ import Testing
     #expect(world["b"].hub.hub.counters.fixesAccepted == 5)
   }
 
+  @Test("A phone without a session, whose posts come to one hub and then to another, is there at the second")
+  func posts() {
+    let world = ClusterWorld()
+    func post(at name: String) {
+      let fix = Fix(
+        coordinate: Coordinate(latitude: 48.1, longitude: 11.5)!, timestamp: world.now.timestamp, accuracy: 5)
+      world[name].inputs.append(
+        .batch(
+          BatchInput(
+            session: world.session(40), driverID: id("d1"), messageID: message(600), sent: world.now.timestamp,
+            received: world.now, batch: LocationBatch(fixes: [.success(fix)]), tripIsGranted: true)))
+      world.run(seconds: 2)
+    }
+    for name in ["a", "b"] { post(at: name) }
+    let rider = world.follow(.driver(id("d1")), at: "b", slot: 5)
+    world.run(seconds: 0.5)
+    let before = rider.positions.count
+    post(at: "b")
+    #expect(before == 1 && rider.positions.count == 2 && rider.faults == [])
+  }
+
   @Test("Another driver's trip is not moved by one that names it, and this one is not said to be on it")
   func stranger() {
     let world = ClusterWorld()
@@ -132,11 +160,10 @@ import Testing
     world.connect("d2", at: "c", slot: 3)
     let rider = world.follow(.trip(id("t1")), at: "a", slot: 5)
     world.run(seconds: 0.5)
-    let before = rider.positions.count
-    for step in 0..<4 { drive(world, step, "t1", at: "c", slot: 3) }
+    let seen = gained(rider, world, 0..<4, at: "c", slot: 3)
     world.move("t1", .cancelled, by: "d2", at: "c", slot: 3)
     world.run(seconds: 0.5)
-    #expect(rider.positions.count == before && world.status(of: "d2", at: "c") == .available)
+    #expect(seen == 0 && world.status(of: "d2", at: "c") == .available)
     #expect(world.answers(at: "c", slot: 3).errors == [.forbidden] && world.trips == 1)
   }
 
@@ -167,9 +194,7 @@ import Testing
       drive(world, step, "t1", at: "b", slot: 2)
     }
     world.engine.cuts = []
-    let before = rider.positions.count
-    for step in 44..<50 { drive(world, step, "t1", at: "b", slot: 2) }
-    #expect(rider.positions.count >= before + 4 && rider.faults == [])
+    #expect(gained(rider, world, 44..<50, at: "b", slot: 2) >= 4 && rider.faults == [])
     #expect(rider.point?.since == world.newest(.trip(id("t1")), at: "a"))
     #expect(world.answers(at: "b", slot: 2).acks == 1)
   }
@@ -184,9 +209,7 @@ import Testing
     world.run(seconds: 3)
     world.connect("d1", at: "b", slot: 2)
     world.run(seconds: 1)
-    let before = rider.positions.count
-    for step in 8..<14 { drive(world, step, "t1", at: "b", slot: 2) }
-    #expect(rider.positions.count >= before + 4 && rider.faults == [])
+    #expect(gained(rider, world, 8..<14, at: "b", slot: 2) >= 4 && rider.faults == [])
     #expect(world.status(of: "d1", at: "b") == .onTrip)
   }
 }

@@ -185,7 +185,9 @@ private final class CertificateFiles {
     try Data(authority.pem).write(to: URL(fileURLWithPath: ca))
   }
 
-  deinit { try? FileManager.default.removeItem(at: folder) }
+  deinit {
+    do { try FileManager.default.removeItem(at: folder) } catch { print("\(folder.path) stays: \(error)") }
+  }
 
   var certificate: String { folder.appendingPathComponent("cert.pem").path }
   var key: String { folder.appendingPathComponent("key.pem").path }

@@ -30,11 +30,7 @@ struct DriversRun {
 
   private func run() throws(LoadTestError) -> Bool {
     try ProcessTuning.apply()
-    let hub = try HubProcess(
-      executable: executable,
-      arguments: [
-        "serve", "--port", "0", "--dev-auth", "--loops", "1", "--no-journal", "--sampling", "1", "--log-level", "error",
-      ])
+    let hub = try HubProcess(forClientOf: executable)
     defer { hub.stop() }
     let own = ProcessReadings(pid: getpid())
     var fleet: [Driver] = [try Driver(0, of: hub)]

@@ -38,8 +38,8 @@ extension Channels {
 
   /// Has the cluster look for the hub that has a trip, which is not here. False for what this hub handles: what comes
   /// from another one is for this.
-  mutating func forwards(_ request: TripRequest?, isHere: Bool) -> Bool {
-    guard let clusterOutlet, let request, request.session.outlet != clusterOutlet, !isHere else { return false }
+  mutating func forwards(_ request: TripRequest) -> Bool {
+    guard let clusterOutlet, request.session.outlet != clusterOutlet else { return false }
     tell(.tripRequest(request))
     return true
   }

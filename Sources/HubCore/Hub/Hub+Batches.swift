@@ -20,6 +20,7 @@ extension Hub {
     if input.driverID == nil {
       drivers.observeClock(of: driver, sent: input.sent, received: input.received.timestamp)
     }
+    distant.noteFix(of: driver)
     let trip: Int?
     do throws(ErrorReply) {
       trip =

@@ -3,8 +3,8 @@
 import HubMessages
 
 extension Hub {
-  /// The driver's index, a new record if it is not known; nil at the limit.
-  mutating func findOrInsertDriver(_ id: Identifier) -> Int? {
+  /// The driver's index, a new record if it is not known; nil at the limit. Not `isHere`: another hub may have it.
+  mutating func findOrInsertDriver(_ id: Identifier, isHere: Bool = true) -> Int? {
     if let known = drivers.find(id) { return known }
     guard let driver = drivers.insert(id, at: now.uptime, &deadlines) else {
       counters.count(full: .drivers)
@@ -12,7 +12,7 @@ extension Hub {
     }
     drivers.link(driver, to: channels.find(.driver(id)))
     drivers.link(driver, toRaw: channels.find(.raw(id)))
-    channels.tell(.owned(.driver(id), takes: false))
+    if !isHere { channels.tell(.owned(.driver(id), takes: false)) }
     return driver
   }
 

@@ -98,8 +98,7 @@ extension Hub {
     guideAfterMove(step.trip)
   }
 
-  /// A refusal that tells of a trip's state waits until that is stored; that nothing can be stored must be heard at
-  /// once.
+  /// A refusal that tells of a trip's state waits until that is stored; that nothing can be is heard at once.
   mutating func refuseTrip(_ refusal: ErrorReply, to session: SessionRef, _ output: (ErrorReply) -> HubOutput) {
     if refusal.refusesMove { counters.tripMovesRefused += 1 }
     emit(output(refusal), to: session.outlet, isStored: refusal.code == .invalidTransition)
@@ -109,7 +108,8 @@ extension Hub {
   mutating func countActiveTrip(_ trip: Int) {
     let driver: Int
     if trips[trip].status.occupiesDriver {
-      guard trips[trip].occupied == nil, let id = trips[trip].driverID, let found = findOrInsertDriver(id)
+      guard trips[trip].occupied == nil, let id = trips[trip].driverID,
+        let found = findOrInsertDriver(id, isHere: false)
       else { return }
       driver = found
       trips.occupy(drivers.handle(of: driver), by: trip)
@@ -159,7 +159,6 @@ extension Hub {
   mutating func tripForFixes(
     of driver: Int, _ id: Identifier?, isGranted: Bool, at time: Timestamp
   ) throws(ErrorReply) -> Int? {
-    if !distant.isEmpty { distant.noteFix(of: driver) }
     guard let id else { return nil }
     let known = trips.find(id)
     if known == nil, channels.isInCluster,

@@ -307,8 +307,9 @@ public struct Hub: ~Copyable {
     followDistant(driver)
   }
 
-  private mutating func forwards(_ request: TripRequest?, _ isNowhereElse: Bool) -> Bool {
-    channels.forwards(request, isHere: isNowhereElse || request.map { trips.find($0.tripID) != nil } ?? true)
+  private mutating func forwards(_ request: @autoclosure () -> TripRequest?, _ isHere: Bool) -> Bool {
+    guard channels.isInCluster, !isHere, let asked = request(), trips.find(asked.tripID) == nil else { return false }
+    return channels.forwards(asked)
   }
 
   /// Whether the channel is this hub's own: its trip or driver is here, or it is of a kind that every hub has itself.
@@ -357,7 +358,6 @@ public struct Hub: ~Copyable {
 
   @inline(__always)
   mutating func emit(_ output: HubOutput, to outlet: UInt32) { channels.emit(output, to: outlet) }
-
   mutating func reply(_ reply: Reply, to session: SessionRef) { emit(.reply(session, reply), to: session.outlet) }
 
   /// An output that leaves when everything done so far is stored. Where that cannot be now, an answer is refused.
