@@ -50,7 +50,8 @@ let package = Package(
 
     // The pages, whose files a plugin puts into the executable.
     .target(
-      name: "HubPages", dependencies: ["HubWebSocket", "HubMessages", "HubGeo", "HubBytes", "CHubOpenSSL"],
+      name: "HubPages",
+      dependencies: ["HubTiles", "HubWebSocket", "HubMessages", "HubGeo", "HubBytes", "CHubOpenSSL"],
       path: "Sources/Pages", exclude: ["package.json"], plugins: ["HubEmbedPages"]),
     .plugin(
       name: "HubEmbedPages", capability: .buildTool(), dependencies: ["hub-embed-pages"],
@@ -61,6 +62,7 @@ let package = Package(
     hub("System", ["HubBytes", "CHubLinux"]),
     hub("Transport", ["HubBytes", "HubSystem", "CHubLinux", "CHubOpenSSL"]),
     hub("Journal", ["HubBytes", "HubSystem"]),
+    hub("Tiles", ["HubBytes", "HubGeo", "HubSystem", "HubWebSocket"]),
     hub("Backplane", ["HubBytes", "HubSystem", "HubTransport"]),
     hub(
       "Cluster",
@@ -82,7 +84,7 @@ let package = Package(
       "Gateway",
       [
         "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket",
-        "HubHTTP", "HubMessages", "HubGeo", "HubBytes", "HubCluster", "HubWebhooks",
+        "HubHTTP", "HubMessages", "HubGeo", "HubBytes", "HubCluster", "HubWebhooks", "HubTiles",
       ]),
 
     // The client: its state machine, which runs on Apple systems, too; our own transport for it; and the product.
@@ -104,8 +106,8 @@ let package = Package(
       dependencies: [
         "HubBackplane", "HubCluster", "HubWebhooks",
         "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubClientLoop",
-        "HubSimulation",
-        "HubTokens", "HubTransport", "HubSystem", "HubHTTP", "HubMessages", "HubGeo", "HubBytes", "CHubLinux",
+        "HubSimulation", "HubTiles", "HubTokens", "HubTransport", "HubSystem", "HubHTTP", "HubMessages", "HubGeo",
+        "HubBytes", "CHubLinux",
       ], plugins: ["HubEmbedBuild"]),
     .plugin(name: "HubEmbedBuild", capability: .buildTool(), path: "Sources/EmbedBuild"),
 
@@ -204,6 +206,7 @@ let package = Package(
       ]),
     tests("Simulation", ["HubGeo", "HubMessages"]),
     tests("Pages", ["HubGeo", "HubBytes", "HubWebSocket"]),
+    tests("Tiles", ["HubGeo", "HubSystem", "HubWebSocket"]),
     tests("CommandLine"),
     .testTarget(name: "DocumentTests", dependencies: ["HubCommandLine", "HubGateway", "HubMessages", "locationhub"]),
     .testTarget(name: "TidyTests"),
@@ -212,7 +215,7 @@ let package = Package(
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
-        "HubGateway", "HubPages", "HubRuntime", "HubClientLoop", "HubSimulation", "HubTokens",
+        "HubGateway", "HubPages", "HubTiles", "HubRuntime", "HubClientLoop", "HubSimulation", "HubTokens",
         "HubCore", "HubMessages",
         "HubGeo", "HubBytes", "HubTransport", "HubSystem", "HubWebSocket", "HubTestSupport", "HubTestCertificates",
         "CHubOpenSSL",

@@ -215,6 +215,9 @@ public struct Limits: Sendable {
   public var historyTrips = 500_000
   /// Bytes of answers out of the journal that were not sent yet. Past it: 503 with `Retry-After`.
   public var historyAnswerBytes = 64 * 1024 * 1024
+  /// Images of the map that may wait for the disk; as many of one loop's may be under way. A browser asks for six at
+  /// once. Past it: 503 with `Retry-After`.
+  public var tileQuestions = 256
   /// Drivers of one page of `GET /v1/drivers`. Past it: 400.
   public var driversPerPage = 1000
   /// Fences of one page of `GET /v1/fences`. Past it: 400.
@@ -235,6 +238,7 @@ public struct Limits: Sendable {
     precondition(gzipPieceBytes >= 1)
     precondition(requestsPerPoll >= requestsPerTurn && unitsPerPoll >= 1)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
+    precondition(tileQuestions >= 1)
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(fencesPerPage >= 1 && tripsPerPage >= 1 && driversPerPage >= 1)
     precondition(requestHeadBytes <= readBufferBytes && readBytesPerTurn >= 1)

@@ -193,16 +193,6 @@ private final class ReadableDiskFile: ReadableJournalFile {
   func size() throws(SystemError) -> Int { try fileSize(of: descriptor) }
 
   func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
-    var count = 0
-    while count < buffer.count {
-      let got = unsafe pread(descriptor.raw, buffer.baseAddress! + count, buffer.count - count, off_t(offset + count))
-      if got < 0 {
-        if errno == EINTR { continue }
-        throw SystemError(call: "pread", errno: errno)
-      }
-      if got == 0 { break }
-      count += got
-    }
-    return count
+    try unsafe descriptor.read(at: offset, into: buffer)
   }
 }

@@ -1,5 +1,6 @@
 // What the pages draw below the drivers, as `GET /v1/about` says it.
 public import HubGeo
+public import HubTiles
 
 /// The release that this is.
 public enum Release {
@@ -30,6 +31,14 @@ public struct MapTiles: Sendable {
   public let path: String
   /// The origin of that; nil for the hub's own.
   public let origin: String?
+  /// The hub's own images; nil for those of others.
+  public let pack: TilePack?
+
+  /// Images that the hub serves itself.
+  public init(_ pack: TilePack) {
+    (path, origin) = ("/tiles/{z}/{x}/{y}", nil)
+    self.pack = pack
+  }
 
   /// An `https` (or `http`) URL with `{z}`, `{x}` and `{y}`; nil for anything else. Its origin may hold nothing that
   /// means something in a `Content-Security-Policy`.
@@ -42,5 +51,6 @@ public struct MapTiles: Sendable {
     guard isHost, !host.isEmpty, ["{z}", "{x}", "{y}"].allSatisfy({ url.contains($0) }) else { return nil }
     path = url
     origin = scheme + host
+    pack = nil
   }
 }

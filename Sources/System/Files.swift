@@ -1,4 +1,4 @@
-// Reading a file whole: configuration and traces.
+// Files of a disk: read whole (configuration and traces), or at any place.
 
 import Glibc
 
@@ -21,4 +21,62 @@ public func readFile(_ path: String) throws(SystemError) -> [UInt8] {
   }
   if let failure { throw failure }
   return bytes
+}
+
+/// Whether a folder is there by this name.
+public func isFolder(_ path: String) -> Bool {
+  var facts = stat()
+  return unsafe stat(path, &facts) == 0 && facts.st_mode & S_IFMT == S_IFDIR
+}
+
+/// An open file of a disk, read at any place. Each read may wait for the disk.
+public final class StoredFile: Sendable {
+  private let descriptor: Descriptor
+  /// Bytes that it had when it was opened.
+  public let size: Int
+  /// When it was written last (seconds since 1970).
+  public let modified: Int
+
+  /// Throws where there is none, and for what is no regular file.
+  public init(_ path: String) throws(SystemError) {
+    // O_NONBLOCK, for a FIFO's open waits for a writer; of a file it changes nothing.
+    descriptor = try unsafe Descriptor(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), from: "open")
+    var facts = stat()
+    guard unsafe fstat(descriptor.raw, &facts) == 0 else { throw SystemError("fstat") }
+    guard facts.st_mode & S_IFMT == S_IFREG else {
+      throw SystemError(call: "open", errno: facts.st_mode & S_IFMT == S_IFDIR ? EISDIR : ENODEV)
+    }
+    (size, modified) = (Int(facts.st_size), facts.st_mtim.tv_sec)
+  }
+
+  /// The bytes from `offset` on: `count`, or fewer where it ends before.
+  public func read(at offset: Int, count: Int) throws(SystemError) -> [UInt8] {
+    var failure: SystemError?
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      do throws(SystemError) {
+        filled = try unsafe descriptor.read(at: offset, into: UnsafeMutableRawBufferPointer(buffer))
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return bytes
+  }
+}
+
+extension Descriptor {
+  /// Fills the buffer with the bytes of a file from `offset` on; gives how many there are.
+  package borrowing func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
+    var count = 0
+    while count < buffer.count {
+      let got = unsafe pread(raw, buffer.baseAddress! + count, buffer.count - count, off_t(offset + count))
+      if got < 0 {
+        if errno == EINTR { continue }
+        throw SystemError("pread")
+      }
+      if got == 0 { break }
+      count += got
+    }
+    return count
+  }
 }

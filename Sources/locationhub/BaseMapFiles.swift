@@ -5,18 +5,43 @@ import HubGeo
 import HubMessages
 import HubPages
 import HubSimulation
+import HubTiles
 
 /// What `serve` and `demo` are told of the map.
 struct MapOptions: Sendable {
   var streets: String?
-  var tiles: MapTiles?
+  var tiles: Tiles?
   var attribution: String?
+
+  enum Tiles: Sendable {
+    case elsewhere(MapTiles)
+    /// A PMTiles file, or a folder.
+    case here(String)
+
+    /// Nil for a URL that is none of tiles.
+    init?(_ text: String) {
+      if text.contains("://") {
+        guard let tiles = MapTiles(url: text) else { return nil }
+        self = .elsewhere(tiles)
+      } else {
+        self = .here(text)
+      }
+    }
+  }
 
   /// The map of these options, with its streets read and made ready.
   func read() throws(CommandError) -> BaseMap {
     var map = BaseMap()
-    map.tiles = tiles
     map.attribution = attribution
+    switch tiles {
+    case nil: break
+    case .elsewhere(let tiles): map.tiles = tiles
+    case .here(let path):
+      let pack = try open(path)
+      map.tiles = MapTiles(pack)
+      map.box = pack.box
+      map.attribution = attribution ?? pack.attribution
+    }
     guard let streets else { return map }
     let suffix = "_edges.csv"
     guard streets.hasSuffix(suffix) else {
@@ -28,8 +53,12 @@ struct MapOptions: Sendable {
       try RoadGraph.readStreets(bytes, between: graph)
     }
     map.streets = try make(ways, streets)
-    map.box = map.streets?.box
+    map.box = map.streets?.box ?? map.box
     return map
+  }
+
+  private func open(_ path: String) throws(CommandError) -> TilePack {
+    do throws(MapTileError) { return try TilePack(path) } catch { throw .failed("cannot use \(path): \(error)") }
   }
 
   private func parse<Value>(

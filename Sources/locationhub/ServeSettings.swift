@@ -118,10 +118,10 @@ struct ServeOptions: Sendable {
       "streets", \.map.streets, .text, "FILE", "draw these streets: NAME_edges.csv (from,to,class), with NAME_nodes.csv"
     ),
     Setting(
-      "tiles", "URL", "draw these images below them: https://tiles.example/{z}/{x}/{y}.png",
-      mustBe: "an https URL with {z}, {x} and {y}"
+      "tiles", "FILE|URL", "draw a map's images: a .pmtiles file, a folder of z/x/y.png, https://host/{z}/{x}/{y}.png",
+      mustBe: "a .pmtiles file, a folder, or an https URL with {z}, {x} and {y}"
     ) { options, text in
-      options.map.tiles = MapTiles(url: text)
+      options.map.tiles = MapOptions.Tiles(text)
       return options.map.tiles != nil
     },
     Setting("attribution", \.map.attribution, .text, "TEXT", "whose streets and tiles they are, shown on the map"),

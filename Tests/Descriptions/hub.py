@@ -1,4 +1,4 @@
-"""A real hub with all that answers may need: a journal, a key to sign links with, and streets."""
+"""A real hub with all that answers may need: a journal, a key to sign links with, streets, and an image."""
 import http.client
 import json
 import pathlib
@@ -22,9 +22,11 @@ class Hub(HubProcess):
         (folder / "secret").write_text("a secret of thirty-two bytes and more\n")
         (folder / "a_nodes.csv").write_text("id,lat,lon\n1,48.13,11.57\n2,48.14,11.58\n")
         (folder / "a_edges.csv").write_text("from,to,class\n1,2,primary\n")
+        (folder / "tiles/1/1").mkdir(parents=True)
+        (folder / "tiles/1/1/1.png").write_bytes(b"\x89PNG\r\n\x1a\n")
         super().__init__(
             "--loops", "2", "--token-sign-key", str(folder / "secret"), "--streets", str(folder / "a_edges.csv"),
-            "--tiles", "https://tiles.example/{z}/{x}/{y}.png", "--attribution", "© contributors",
+            "--tiles", str(folder / "tiles"), "--attribution", "© contributors",
             "--webhook-allow", "http://127.0.0.1:9/")
         self.address = f"127.0.0.1:{self.port}"
 

@@ -122,6 +122,7 @@ REQUESTS = [
     ("POST", "/v1/overland", {"locations": []}),
     ("GET", "/healthz", None), ("GET", "/readyz", None), ("GET", "/readyz?engine", None), ("GET", "/metrics", None),
     ("GET", "/v1/about", None), ("GET", "/streets", None), ("GET", "/streets/14/1/2", None),
+    ("GET", "/tiles/1/1/1", None), ("GET", "/tiles/1/0/0", None), ("GET", "/tiles/0/1/0", None),
     ("GET", "/track/trip-7", None), ("GET", "/v1/ws", None),
 ]
 

@@ -3,6 +3,7 @@ import Foundation
 import HubGateway
 import HubPages
 import HubTestSupport
+import HubTiles
 import Testing
 
 extension EndToEnd {
@@ -137,11 +138,69 @@ extension EndToEnd.PagesOverHTTP {
     #expect(refused.status == 1 && refused.errors.contains("line 2 goes to crossing 3"))
     #expect(try HubProcess.run(["serve", "--dev-auth", "--streets", "x.csv"]).status == 2)
     #expect(try HubProcess.run(["serve", "--dev-auth", "--no-pages", "--streets", edges.path]).status == 2)
-    #expect(try HubProcess.run(["serve", "--dev-auth", "--tiles", "/somewhere"]).status == 2)
+    #expect(try HubProcess.run(["serve", "--dev-auth", "--tiles", "https://tiles.example/{z}"]).status == 2)
+    let none = try HubProcess.run(["serve", "--dev-auth", "--tiles", "/nowhere.pmtiles"])
+    #expect(none.status == 1 && none.errors.contains("cannot use /nowhere.pmtiles: open: No such file or directory"))
   }
 }
 
 extension EndToEnd.PagesOverHTTP {
+  @Test("a folder's images are served by a thread beside the loops, with a tag, uncompressed, and nothing for none")
+  func images() throws {
+    let directory = try JournalDirectory()
+    defer { withExtendedLifetime(directory) {} }
+    let image = [UInt8]((0..<4000).map { UInt8($0 / 100) })  // what compression would make smaller
+    let folder = URL(filePath: directory.path + "/3/5")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    try Data(image).write(to: folder.appending(path: "2.png"))
+    try FileManager.default.createDirectory(at: folder.appending(path: "3.png"), withIntermediateDirectories: true)
+    let pack = try TilePack(directory.path)
+    let hub = try TestHub { $0.pages?.map.tiles = MapTiles(pack) }
+    let map = try #require(try get(hub, "/v1/about").json["map"] as? [String: Any])
+    #expect(map["tiles"] as? String == "/tiles/{z}/{x}/{y}" && map["zooms"] as? [Int] == [3, 3])
+    let found = try get(hub, "/tiles/3/5/2", "Accept-Encoding: gzip\r\n")
+    #expect(found.status == 200 && found.body == image && found.fields["content-encoding"] == nil)
+    #expect(found.fields["content-type"] == "image/png" && found.fields["cache-control"] == "max-age=3600")
+    #expect(found.fields["x-content-type-options"] == "nosniff")
+    let again = try get(hub, "/tiles/3/5/2", "If-None-Match: \(try #require(found.fields["etag"]))\r\n")
+    #expect(again.status == 304 && again.body.isEmpty)
+    for missing in ["3/0/0", "2/0/0", "9/1/1"] { #expect(try get(hub, "/tiles/\(missing)").status == 204) }
+    for wrong in ["3/8/0", "-1/0/0", "3/5/2.png", "3/5/..", "27/0/0"] {
+      let answer = try get(hub, "/tiles/\(wrong)")
+      #expect(answer.status == 404 && answer.errorMessage == "an image is /tiles/<zoom>/<x>/<y>")
+    }
+    #expect(try get(hub, "/tiles/3/5/3").status == 500, "a folder in the place of an image")
+    #expect(try get(hub, "/tiles/3/5/2", "Origin: https://elsewhere.example\r\n").status == 403)
+    let policy = try #require(try get(hub, "/hub.js").fields["content-security-policy"])
+    #expect(policy.contains("img-src 'self' data:;"))
+    for without in [try TestHub(), try TestHub { $0.pages = nil }] {
+      #expect(try get(without, "/tiles/3/5/2").status == 404)
+    }
+  }
+
+  @Test("more images than may wait for the disk are refused for a second, and those that wait all come")
+  func manyImages() throws {
+    let directory = try JournalDirectory()
+    defer { withExtendedLifetime(directory) {} }
+    try FileManager.default.createDirectory(atPath: directory.path + "/0/0", withIntermediateDirectories: true)
+    // A folder of which the thread is held up: the image is a link to a file on a disk that is slow to answer, which
+    // no test has. So one image may wait, and twenty are asked for at once.
+    try Data([1, 2, 3]).write(to: URL(filePath: directory.path + "/0/0/0.png"))
+    let pack = try TilePack(directory.path)
+    let hub = try TestHub {
+      $0.pages?.map.tiles = MapTiles(pack)
+      $0.limits.tileQuestions = 1
+    }
+    let connections = try (0..<20).map { _ in try RawConnection(port: hub.port) }
+    for connection in connections { try connection.send("GET /tiles/0/0/0 HTTP/1.1\r\nHost: localhost\r\n\r\n") }
+    let answers = try connections.map { try $0.readResponse() }
+    #expect(answers.allSatisfy { [200, 503].contains($0.status) } && answers.contains { $0.status == 200 })
+    for answer in answers where answer.status == 503 {
+      #expect(
+        answer.fields["retry-after"] == "1" && answer.errorMessage?.contains("reads its map for many others") == true)
+    }
+  }
+
   @Test("the demo says where its page is, and shows its city, its fences, and trips with routes")
   func demo() throws {
     let demo = try HubProcess(["demo", "--port", "0", "--drivers", "60", "--seed", "4"])

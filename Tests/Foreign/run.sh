@@ -13,7 +13,8 @@ hub=$(realpath -m "${1:-$root/.build/debug/locationhub}")
 
 needs_hub "foreign client" "$hub"
 environment "foreign client" "$root/.build/foreign-venv" 'websockets>=13,<16' 'httpx-sse>=0.4,<0.5' 'httpx>=0.27,<1' \
-  'gtfs-realtime-bindings>=1,<4' 'standardwebhooks>=1,<2' 'cryptography>=42' 'nats-py>=2,<3' 'redis>=5,<9'
+  'gtfs-realtime-bindings>=1,<4' 'standardwebhooks>=1,<2' 'cryptography>=42' 'nats-py>=2,<3' 'redis>=5,<9' \
+  'pmtiles>=3.4,<4'
 tools "foreign client" nats-server redis-server
 cd "$root/Tests/Foreign"
 export LOCATIONHUB="$hub" PYTHONDONTWRITEBYTECODE=1
@@ -22,7 +23,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 "$python" -m unittest -v test_webhooks test_service >"$log" 2>&1 &
 status=0
-"$python" -m unittest -v test_streams test_credentials test_foreign test_events test_transit || status=$?
+"$python" -m unittest -v test_streams test_credentials test_foreign test_events test_transit test_tiles || status=$?
 wait $! || status=$?
 cat "$log"
 exit $status

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -317,6 +317,48 @@ test('more drivers than a list has at once, and elsewhere than the streets: all 
     await page.screenshot('cities');
     await close(page);
   });
+
+test('images of a folder below the drivers, stretched beyond their zooms, and none far above them', options, async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'tiles-'));
+  // One red pixel.
+  const red = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC',
+    'base64');
+  for (const zoom of [11, 12]) {
+    const east = (home.longitude + 180) / 360;
+    const south = 0.5 - Math.asinh(Math.tan(home.latitude * Math.PI / 180)) / (2 * Math.PI);
+    const [x, y] = [east, south].map(part => Math.floor(part * 2 ** zoom));
+    for (const column of [x - 1, x, x + 1]) {
+      mkdirSync(join(folder, `${zoom}/${column}`), { recursive: true });
+      for (const row of [y - 1, y, y + 1]) writeFileSync(join(folder, `${zoom}/${column}/${row}.png`), red);
+    }
+  }
+  const own = await startHub('--dev-auth', '--tiles', folder, '--attribution', '© painters');
+  const driver = new Driver(own, 'd1', {});
+  t.after(async () => {
+    await driver.stop();
+    await own.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const page = await browser.open(`${own.http}/`);
+  await until('the driver', async () => (await rows(page)).length === 1);
+  const middle = () => page.value(`(() => {
+    const canvas = document.getElementById('still'), copy = document.createElement('canvas');
+    Object.assign(copy, { width: 1, height: 1 });
+    const ink = copy.getContext('2d', { willReadFrequently: true });
+    ink.drawImage(canvas, Math.floor(canvas.width / 2), Math.floor(canvas.height / 2), 1, 1, 0, 0, 1, 1);
+    return [...ink.getImageData(0, 0, 1, 1).data];
+  })()`);
+  const isRed = ([r, g, b]) => r > 100 && g < 60 && b < 60;
+  await until('images, stretched', async () => isRed(await middle()));
+  assert.match(await page.value('document.body.innerText'), /© painters/);
+  await page.screenshot('tiles');
+  for (let step = 0; step < 9; step++) await page.click('#out');
+  await until('the grid', async () => !isRed(await middle()));
+  const asked = await page.value(`performance.getEntriesByType('resource').map(({ name }) => name)
+    .filter(name => name.includes('/tiles/')).map(name => +name.split('/').at(-3))`);
+  assert.ok(asked.length && asked.every(zoom => zoom === 11 || zoom === 12), `${asked}`);
+  await close(page);
+});
 
 test('raw fixes: where they were measured, and why one was refused', options, async () => {
   const page = await open('/');

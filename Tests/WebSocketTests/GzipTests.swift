@@ -42,3 +42,35 @@ import Testing
     #expect(zip(texts, files).allSatisfy { gunzip($1) == $0 })
   }
 }
+
+@Suite struct GzipReadingTests {
+  @Test("what was compressed comes back, and one byte more than may be does not")
+  func back() {
+    for text in [[], [7], Array(String(repeating: "abc", count: 100_000).utf8)] as [[UInt8]] {
+      let file = Gzip(level: 6).compress(text)
+      #expect(Gzip.decompress(file, limit: text.count) == text)
+      if !text.isEmpty { #expect(Gzip.decompress(file, limit: text.count - 1) == nil) }
+    }
+  }
+
+  @Test("a file's name, comment, extra part and the head's checksum are passed over (RFC 1952 §2.3)")
+  func head() {
+    let file = Gzip(level: 6).compress(Array("hello".utf8))
+    let named =
+      [0x1F, 0x8B, 8, 2 | 4 | 8 | 16, 0, 0, 0, 0, 0, 3, 2, 0, 9, 9, 0x61, 0, 0x62, 0, 0xAB, 0xCD] + file[10...]
+    #expect(Gzip.decompress(named, limit: 100) == Array("hello".utf8))
+  }
+
+  @Test("a file that is cut off, has a byte changed or something behind it is none")
+  func damaged() {
+    let text = Array("hello hello hello".utf8)
+    let file = Gzip(level: 6).compress(text)
+    for count in 0..<file.count { #expect(Gzip.decompress(Array(file.prefix(count)), limit: 1000) == nil) }
+    #expect(Gzip.decompress(file + [0], limit: 1000) == nil && Gzip.decompress(file + file, limit: 1000) == nil)
+    for index in 10..<file.count {
+      var bytes = file
+      bytes[index] ^= 0x10
+      #expect(Gzip.decompress(bytes, limit: 1000) ?? text == text, "byte \(index)")
+    }
+  }
+}

@@ -1,11 +1,13 @@
 // What a person sees of a hub: the pages, the client in JavaScript, what the pages are told before they have a
-// credential, and the streets that they draw. None of it needs a credential, for none of it says where anybody is; all
-// that does comes by the socket and the endpoints beside it, which ask for one.
+// credential, and the streets or images that they draw. None of it needs a credential, for none of it says where
+// anybody is; all that does comes by the socket and the endpoints beside it, which ask for one.
 import HubBytes
 import HubGeo
 import HubHTTP
 import HubMessages
 import HubPages
+import HubRuntime
+import HubTiles
 
 enum PageEndpoints {
   static let routes: [HTTPRoute] =
@@ -14,6 +16,7 @@ enum PageEndpoints {
       HTTPRoute("/v1/about", .on(.get, for: .open, about)),
       HTTPRoute("/streets", .on(.get, for: .open) { (call) throws(Refusal) in try streets(call, tile: nil) }),
       HTTPRoute("/streets/14/{id}/{id}", .on(.get, for: .open, streetTile)),
+      HTTPRoute("/tiles/{id}/{id}/{id}", .on(.get, for: .open, image)),
     ]
     + Pages.names.map { name in
       HTTPRoute("/\(name)", isForAllOrigins: clientFiles.contains(name), page(name))
@@ -79,6 +82,35 @@ enum PageEndpoints {
     return .respond(response(file, to: call, []))
   }
 
+  // MARK: Images
+
+  private static func image(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    guard try pages(call).map.tiles?.pack != nil else { throw Refusal(.notFound, "this hub has no images of a map") }
+    let numbers = call.parameters.compactMap { Int($0) }
+    guard numbers.count == 3, let tile = MapTile(zoom: numbers[0], x: numbers[1], y: numbers[2]) else {
+      throw Refusal(.notFound, "an image is /tiles/<zoom>/<x>/<y>")
+    }
+    return .consult(.tile(tile, for: call.request.head.fields))
+  }
+
+  /// On the thread that reads them. Where there is no image the map is empty, which is no error: a page asks for all
+  /// that it shows.
+  static func response(
+    _ tile: MapTile, from reader: inout TileReader, to asked: HeaderFields, _ log: Log
+  ) -> Result<Response, Refusal> {
+    let cached = OutgoingField("Cache-Control", "max-age=3600")
+    do throws(MapTileError) {
+      guard let image = try reader.image(tile) else { return .success(Response(.noContent, fields: [cached])) }
+      let tag = "\"\(image.tag)\""
+      let fields = [cached, OutgoingField("ETag", tag), OutgoingField("X-Content-Type-Options", "nosniff")]
+      if asked.haveTag(among: [tag]) { return .success(Response(.notModified, fields: fields)) }
+      return .success(Response(.ok, contentType: image.type, body: image.bytes, fields: fields))
+    } catch {
+      log(.error, "tile_unreadable", ["tile": "\(tile.zoom)/\(tile.x)/\(tile.y)", "error": "\(error)"])
+      return .failure(Refusal(.internalError, "this image of the map cannot be read"))
+    }
+  }
+
   // MARK: About
 
   private static func about(_ call: HTTPCall) throws(Refusal) -> Outcome {
@@ -118,6 +150,10 @@ enum PageEndpoints {
       guard let value else { continue }
       next(key)
       value.writeJSON(into: &body)
+    }
+    if let zooms = map.tiles?.pack?.zooms {
+      next("\"zooms\":")
+      [Double(zooms.lowerBound), Double(zooms.upperBound)].writeJSON(into: &body)
     }
   }
 }

@@ -11,6 +11,7 @@ import HubHTTP
 import HubMessages
 import HubRuntime
 import HubSystem
+import HubTiles
 import HubTokens
 import HubTransport
 import HubWebhooks
@@ -75,11 +76,11 @@ final class DriverListReply {
   }
 }
 
-/// What the reader of the journal, or the thread of the webhooks, has for a request that waits.
-struct HistoryAnswer: Sendable {
+/// What a thread beside the hub has for a request that waits.
+struct BesideAnswer: Sendable {
   let session: SessionRef
-  /// Who has asked.
-  fileprivate let identity: IdentityKey
+  /// Who has asked; nil for an image of the map.
+  fileprivate let identity: IdentityKey?
   var result = Result<Response, Refusal>.failure(.journalIsBusy)
   var room: MemoryReservation?
 }
@@ -106,13 +107,14 @@ struct PendingReplies {
   private(set) var nextMetricsLook = Int64.max
   /// Answers whose tokens are still to be signed. Each is that of a request that waits.
   private var unsigned: ArraySlice<(session: SessionRef, answer: HubAnswer)> = []
-  /// What the reader has found, and how many questions it has not answered.
-  private let found: Mailbox<HistoryAnswer>
+  /// What threads beside the hub have found, and how many questions, and images of the map, they have not answered.
+  private let found: Mailbox<BesideAnswer>
   private var historyQuestions = 0
+  private var tileQuestions = 0
 
   init(_ limits: Limits, waking waker: Waker) {
     self.limits = limits
-    found = Mailbox(capacity: limits.historyQuestions, waking: waker)
+    found = Mailbox(capacity: limits.historyQuestions + limits.tileQuestions, waking: waker)
   }
 
   // MARK: Lists of drivers
@@ -238,21 +240,27 @@ struct PendingReplies {
     return done
   }
 
-  // MARK: The journal
+  // MARK: Threads beside the hub
 
-  /// Puts a question to the reader, or to the thread of the webhooks. Its answer comes by `takeAnswers`.
+  /// Puts a question to the reader of the journal, or to another thread. Its answer comes by `takeAnswers`.
+  ///
+  /// - Precondition: a handler has asked who makes the request, unless it is for an image of the map.
   mutating func consult(
-    _ question: BesideQuestion, for asker: Asker, _ shared: SharedState, _ counters: inout LoopCounters
+    _ question: BesideQuestion, by caller: Credential?, for session: SessionRef, _ shared: SharedState,
+    _ counters: inout LoopCounters
   ) throws(Refusal) {
-    let (role, identity) = (asker.credential.role, IdentityKey(asker.credential))
+    if case .tile(let tile, let fields) = question {
+      return try look(for: tile, fields, BesideAnswer(session: session, identity: nil), shared, &counters)
+    }
+    let (role, identity) = (caller!.role, IdentityKey(caller!))
     guard shared.admissions.asks(role, identity) else {
       counters.historyRefused += 1
       throw Refusal(
         .rateLimited, role.queriesLimit(limits.hub.queriesPerIdentity), status: .tooManyRequests, retryAfter: 1,
         counting: { $0.count(.queriesPerIdentity) })
     }
-    let hasRoom = historyQuestions < role.share(of: found.capacity)
-    guard hasRoom, put(question, for: role, HistoryAnswer(session: asker.session, identity: identity), shared) else {
+    let hasRoom = historyQuestions < role.share(of: limits.historyQuestions)
+    guard hasRoom, put(question, for: role, BesideAnswer(session: session, identity: identity), shared) else {
       shared.admissions.answered(identity)
       counters.historyRefused += 1
       counters.historyFull += 1
@@ -262,8 +270,28 @@ struct PendingReplies {
     historyQuestions += 1
   }
 
+  /// An image. Its address has paid for it with its rate of requests; each connection has one under way.
+  private mutating func look(
+    for tile: MapTile, _ fields: HeaderFields, _ answer: BesideAnswer, _ shared: SharedState,
+    _ counters: inout LoopCounters
+  ) throws(Refusal) {
+    let (found, log) = (found, shared.log)
+    let isAsked =
+      tileQuestions < limits.tileQuestions
+      && shared.tiles?.ask { reader in
+        var answer = answer
+        answer.result = PageEndpoints.response(tile, from: &reader, to: fields, log)
+        _ = found.append(answer)
+      } == true
+    guard isAsked else {
+      counters.count(.tileQuestions)
+      throw Refusal(.rateLimited, "this hub reads its map for many others now", retryAfter: 1)
+    }
+    tileQuestions += 1
+  }
+
   /// False where the thread takes no more. There is room for its answer: a loop asks no more than its mailbox holds.
-  private func put(_ question: BesideQuestion, for role: Role, _ answer: HistoryAnswer, _ shared: SharedState) -> Bool {
+  private func put(_ question: BesideQuestion, for role: Role, _ answer: BesideAnswer, _ shared: SharedState) -> Bool {
     let (limits, found) = (limits, found)
     switch question {
     case .history(let question):
@@ -283,23 +311,30 @@ struct PendingReplies {
         answer.result = WebhookEndpoints.response(said, time)
         _ = found.append(answer)
       } ?? false
+    case .tile: preconditionFailure("put by `look`")
     }
   }
 
   /// Whether `takeAnswers` may have something. Asked each turn.
-  func expectsAnswers(now: Int64) -> Bool { historyQuestions > 0 || now >= nextMetricsLook || !unsigned.isEmpty }
+  func expectsAnswers(now: Int64) -> Bool {
+    historyQuestions + tileQuestions > 0 || now >= nextMetricsLook || !unsigned.isEmpty
+  }
 
-  /// Takes what the reader has found, and the pages of metrics that are due.
+  /// Takes what threads beside the hub have found, and the pages of metrics that are due.
   mutating func takeAnswers(
     _ settings: HTTPSettings, _ counters: inout LoopCounters, now: Int64
   ) -> [(session: SessionRef, answer: HubAnswer)] {
     var answers = now >= nextMetricsLook ? takePages(settings, &counters, now: now) : []
-    guard historyQuestions > 0 else { return answers }
-    var found: [HistoryAnswer] = []
+    guard historyQuestions + tileQuestions > 0 else { return answers }
+    var found: [BesideAnswer] = []
     self.found.drain(into: &found)
-    historyQuestions -= found.count
     for answer in found {
-      settings.shared.admissions.answered(answer.identity)
+      if let identity = answer.identity {
+        historyQuestions -= 1
+        settings.shared.admissions.answered(identity)
+      } else {
+        tileQuestions -= 1
+      }
       answers.append((answer.session, .made(answer.result, room: answer.room)))
     }
     return answers

@@ -47,7 +47,7 @@ extension SessionLoop {
         }
         exchange.state = .waiting(request, for: awaited)
       case .consult(let question):
-        try pending.consult(question, for: request.asker(reference(exchange.connection)), shared, &counters)
+        try pending.consult(question, by: request.caller, for: reference(exchange.connection), shared, &counters)
         exchange.state = .waiting(request, for: .history)
         exchange.deadline = now.uptime + nanoseconds(limits.historySeconds)  // it is the reader's turn, not the peer's
       case .upgrade(let upgrade): try beginUpgrade(upgrade, of: request, exchange)

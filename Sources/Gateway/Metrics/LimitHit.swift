@@ -5,7 +5,7 @@ import HubWebSocket
 enum LimitHit: UInt8, CaseIterable {
   case sessions, sessionsPerIdentity, areasPerIdentity, queriesPerIdentity
   case connectionsPerAddress, requestRate, incompleteBytes
-  case messageBytes, fragments, inflateRatio, messageTime, metricsTime, subscriptions
+  case messageBytes, fragments, inflateRatio, messageTime, metricsTime, subscriptions, tileQuestions
 
   /// As the metrics have it.
   var name: StaticString {
@@ -23,6 +23,7 @@ enum LimitHit: UInt8, CaseIterable {
     case .messageTime: "message_time"
     case .metricsTime: "metrics_time"
     case .subscriptions: "subscriptions"
+    case .tileQuestions: "tile_questions"
     }
   }
 }

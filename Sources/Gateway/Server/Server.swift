@@ -27,6 +27,8 @@ public final class Server: Sendable {
   struct Threads: Sendable {
     var wakers: [Waker] = []
     var joinables: [Joinable] = []
+    /// That of the map's images, which ends when all others have.
+    var tiles: Joinable?
     /// For streams that have positions.
     var positions: PositionSource?
   }
@@ -130,6 +132,7 @@ public final class Server: Sendable {
     var adminAddress: SocketAddress?
     var journalThreads: JournalThreads?
     do throws(SystemError) {
+      threads.tiles = try shared.tiles?.start()
       if configuration.outlets == 1 {
         adminAddress = try startOnlyLoop(on: address, configuration, loopLimits, shared, hub, &threads)
       } else {
@@ -151,6 +154,7 @@ public final class Server: Sendable {
     } catch {
       shared.lifecycle.requestStop(at: 0)  // lets go what has started
       shared.journal?.commit.close()
+      shared.tiles?.close()
       for waker in threads.wakers { waker.wake() }
       throw error
     }
@@ -310,6 +314,8 @@ public final class Server: Sendable {
   public func wait() {
     for thread in threads.joinables { thread.join() }
     journalThreads?.finish()
+    shared.tiles?.close()
+    threads.tiles?.join()
     shared.log(.info, "stopped")
   }
 }

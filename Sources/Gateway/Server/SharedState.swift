@@ -1,4 +1,5 @@
 // The little that threads of one server share: whether it is going, its metrics, its log.
+import HubPages
 import HubRuntime
 import HubSystem
 import HubWebhooks
@@ -14,6 +15,8 @@ final class SharedState: Sendable {
   /// Nil where nothing is stored.
   let journal: JournalQueue?
   let history: HistoryReader?
+  /// Nil where the hub has no images of the map.
+  let tiles: TileThread?
   /// Nil for a hub without a journal.
   let webhooks: WebhookControl?
   let admissions: Admissions
@@ -35,6 +38,7 @@ final class SharedState: Sendable {
       HistoryReader(
         questions: configuration.limits.historyQuestions, answerBytes: configuration.limits.historyAnswerBytes)
     }
+    tiles = configuration.pages?.map.tiles?.pack.map { TileThread($0, questions: configuration.limits.tileQuestions) }
     webhooks = configuration.journal.map { _ in WebhookControl() }
     serviceManager = configuration.serviceManager
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)

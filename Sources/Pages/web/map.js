@@ -1,9 +1,8 @@
-// What the live map and the rider's page share: map, arrows, words, figures, colours, sheets. Two files would be 0.5 KB
-// more. Nothing from the wire becomes markup: texts are set as texts.
+// What the live map and the rider's page share: map, arrows, words, figures, colours, sheets. Nothing from the wire
+// becomes markup: texts are set as texts.
 
-// One canvas is for what stands (streets or tiles), drawn when the view has changed, one above it for what moves, drawn
-// in each frame. Web Mercator (EPSG:3857). Places are x and y from 0 to 1 over the world; a view is its middle and its
-// zoom, where the world is 256 × 2^zoom pixels wide.
+// One canvas is for what stands (streets or tiles), drawn when the view has changed, one above it for what moves. Web
+// Mercator (EPSG:3857). Places are x and y from 0 to 1 over the world, which is 256 × 2^zoom pixels wide.
 
 const tile = 256, margin = 160;           // px; the standing canvas is larger by the margin on each side
 const nearest = 19, farthest = 2;         // zoom
@@ -36,7 +35,7 @@ export class LiveMap {
   /** Ways by tiles, each a path for each class, relative to the tile's corner. */
   #streets = new Map();
   #still = $('still'); #moving = $('moving'); #page = this.#moving.getContext('2d'); #street; #asked = new Set();
-  #tiles; #land; #images = new Map(); #drawn = {}; #pointers = new Map(); #moved = 0; #pinch = 0; #ratio = 1;
+  #tiles; #zooms; #land; #images = new Map(); #drawn = {}; #pointers = new Map(); #moved = 0; #pinch = 0; #ratio = 1;
 
   constructor() {
     this.#measure();
@@ -164,8 +163,8 @@ export class LiveMap {
   // MARK: What stands
 
   /** `about.map` of a hub: where its streets and tiles are. */
-  async load({ streets, tiles, box = [0, 0, 0, 0] } = {}) {
-    [this.#street, this.#tiles, this.#land] = [streets, tiles, box];
+  async load({ streets, tiles, zooms = [farthest, nearest], box = [0, 0, 0, 0] } = {}) {
+    [this.#street, this.#tiles, this.#zooms, this.#land] = [streets, tiles, zooms, box];
     if (streets && !streets.includes('{x}')) await this.#fetch(streets);
     this.redraw();
   }
@@ -209,7 +208,9 @@ export class LiveMap {
     const page = this.#still.getContext('2d'), ratio = this.#ratio;
     page.setTransform(ratio, 0, 0, ratio, margin * ratio, margin * ratio);
     this.#cover(page, this.colors.ground);
-    if (this.#tiles) this.#drawTiles(page); else if (this.#street) this.#drawStreets(page); else this.#drawGrid(page);
+    if (this.#tiles && this.zoom > this.#zooms[0] - 1) this.#drawTiles(page);
+    else if (this.#street) this.#drawStreets(page);
+    else this.#drawGrid(page);
   }
   #cover(page, color) {
     page.fillStyle = color;
@@ -279,7 +280,7 @@ export class LiveMap {
   }
 
   #drawTiles(page) {
-    const level = Math.max(0, Math.min(19, Math.round(this.zoom))), size = 2 ** level;
+    const [low, high] = this.#zooms, level = Math.max(low, Math.min(high, Math.round(this.zoom))), size = 2 ** level;
     const wide = Math.ceil(this.scale / size) + 1;
     for (const [x, y, px, py] of this.#tilesOf(size)) {
       const image = this.#image(this.#tiles.replace('{z}', level).replace('{x}', x).replace('{y}', y));
@@ -295,6 +296,7 @@ export class LiveMap {
     if (!image) {
       image = new Image();
       image.onload = () => this.redraw();
+      image.onerror = () => this.#images.delete(url);
       image.src = url;
     }
     this.#images.delete(url);

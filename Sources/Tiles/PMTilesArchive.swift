@@ -1,0 +1,109 @@
+// A PMTiles file whose header, first directory and metadata have been read; what else it has is read when it is asked
+// for.
+import HubBytes
+import HubSystem
+import HubWebSocket
+
+/// Where a file's bytes come from.
+protocol TileBytes: Sendable {
+  /// Another one when they have changed.
+  var tag: String { get }
+  /// Those from `offset` on: `count`, or fewer where it ends before.
+  func read(at offset: Int, count: Int) throws(SystemError) -> [UInt8]
+}
+
+extension StoredFile: TileBytes {}
+
+struct PMTilesArchive: Sendable {
+  let header: PMTilesHeader
+  let root: PMTilesDirectory
+  /// As its metadata has it, without markup.
+  let attribution: String?
+  private let file: any TileBytes
+
+  init(_ file: any TileBytes) throws(MapTileError) {
+    self.file = file
+    let header = try PMTilesHeader(PMTilesArchive.read(0..<UInt64(PMTilesHeader.byteCount), of: file))
+    self.header = header
+    root = try PMTilesArchive.directory(header.root, of: file, header)
+    let metadata = try PMTilesArchive.text(header.metadata, of: file, header, "its metadata")
+    attribution = JSONValue(parsing: metadata)?.members?["attribution"]?.string.map(plain(html:))
+  }
+
+  /// A directory below the first one.
+  func leaf(_ entry: PMTilesDirectory.Entry) throws(MapTileError) -> PMTilesDirectory {
+    try PMTilesArchive.directory(try range(entry, in: header.leaves), of: file, header)
+  }
+
+  func image(_ entry: PMTilesDirectory.Entry) throws(MapTileError) -> MapImage {
+    let range = try range(entry, in: header.images)
+    let bytes = try PMTilesArchive.read(range, of: file, atMost: TileLimits.maximumImageBytes, "an image")
+    return MapImage(bytes: bytes, type: header.type, tag: "\(file.tag).\(String(range.lowerBound, radix: 36))")
+  }
+
+  private func range(
+    _ entry: PMTilesDirectory.Entry, in part: Range<UInt64>
+  ) throws(MapTileError) -> Range<UInt64> {
+    let size = part.upperBound - part.lowerBound
+    guard entry.length > 0, entry.offset <= size, UInt64(entry.length) <= size - entry.offset else {
+      throw .damaged("an entry of a directory lies outside its part")
+    }
+    return part.lowerBound + entry.offset..<part.lowerBound + entry.offset + UInt64(entry.length)
+  }
+
+  private static func directory(
+    _ range: Range<UInt64>, of file: any TileBytes, _ header: PMTilesHeader
+  ) throws(MapTileError) -> PMTilesDirectory {
+    try PMTilesDirectory(text(range, of: file, header, "a directory"))
+  }
+
+  /// What lies there, when it is no longer compressed.
+  private static func text(
+    _ range: Range<UInt64>, of file: any TileBytes, _ header: PMTilesHeader, _ name: String
+  ) throws(MapTileError) -> [UInt8] {
+    let limit = TileLimits.maximumDirectoryBytes
+    let bytes = try read(range, of: file, atMost: limit, name)
+    guard header.isCompressed, !bytes.isEmpty else { return bytes }
+    guard let text = Gzip.decompress(bytes, limit: limit) else {
+      throw .damaged("\(name) is no gzip file of up to \(limit) bytes")
+    }
+    return text
+  }
+
+  private static func read(
+    _ range: Range<UInt64>, of file: any TileBytes, atMost limit: Int, _ name: String
+  ) throws(MapTileError) -> [UInt8] {
+    guard range.count <= limit else { throw .damaged("\(name) has more than \(limit) bytes") }
+    let bytes = try read(range, of: file)
+    guard bytes.count == range.count else { throw .damaged("it ends within \(name)") }
+    return bytes
+  }
+
+  /// Fewer where the file ends before.
+  private static func read(_ range: Range<UInt64>, of file: any TileBytes) throws(MapTileError) -> [UInt8] {
+    do throws(SystemError) {
+      return try file.read(at: Int(range.lowerBound), count: range.count)
+    } catch {
+      throw .system(error)
+    }
+  }
+}
+
+/// A line without markup: others' attributions are links for the most part.
+private func plain(html: String) -> String {
+  var text = ""
+  var isTag = false
+  for character in html {
+    if character == "<" {
+      isTag = true
+    } else if character == ">" {
+      isTag = false
+    } else if !isTag {
+      text.append(character)
+    }
+  }
+  for (name, character) in [("&copy;", "©"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")] {
+    text = text.split(separator: name, omittingEmptySubsequences: false).joined(separator: character)
+  }
+  return String(text.prefix(TileLimits.attributionCharacters))
+}
