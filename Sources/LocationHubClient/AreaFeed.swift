@@ -47,6 +47,8 @@ public final class AreaFeed: AsyncSequence, Sendable {
 
     /// The next map; nil when the hub has refused it or the client was stopped, and as soon as the task is cancelled.
     public mutating func next() async -> AreaMap? { await lease.reader.next() }
-    public mutating func next(isolation actor: isolated (any Actor)?) async -> AreaMap? { await lease.reader.next() }
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> AreaMap? {
+      await lease.reader.next(isolation: actor)
+    }
   }
 }

@@ -112,11 +112,8 @@ public final class DriverHub: Sendable {
         guard tags.count <= 8 else { throw HubError(.badValue, "there are at most 8 tags") }
         return try tags.map { (text) throws(HubError) in try DriverHub.text(text) }
       })
-    let answer = Answer<Void>()
-    let asker = ObjectIdentifier(answer)
-    let isTaken = runner.submit { engine, _ in engine.report(report, for: asker) { answer.give($0) } }
-    guard isTaken else { throw .stopped }
-    try await answer.value { [runner] in runner.withdraw(answer) }
+    try await runner.ask { engine, _, answer in engine.report(report, for: ObjectIdentifier(answer)) { answer.give($0) }
+    }
   }
 
   private static func text(_ text: String) throws(HubError) -> InlineText {
@@ -137,25 +134,22 @@ public final class DriverHub: Sendable {
   /// - Returns: the trip as it stands then. Where the connection or the client ends just behind the move, what the move
   ///   itself says of it: the trip, its state, the driver, its time.
   /// - Throws: `hub(.invalidTransition)`, `hub(.unknownTrip)`, `hub(.forbidden)`: it has not happened. `full` where 256
-  ///   moves wait; `stopped` and `cancelled`: it happens yet, unless the client was stopped for good.
+  ///   moves wait, or the client's thread is far behind: it is not kept. `stopped` and `cancelled`: it happens yet,
+  ///   unless the client was stopped for good.
   @discardableResult
   public func move(
     _ trip: TripID, to status: TripStatus, at place: Coordinate? = nil, expecting expected: TripStatus? = nil
   ) async throws(HubError) -> Trip {
-    let answer = Answer<Trip>()
-    let asker = ObjectIdentifier(answer)
-    let isTaken = runner.submit { engine, now in
+    try await runner.ask { engine, now, answer in
       let report = TripStatusReport(
         tripID: trip, status: status, timestamp: now.timestamp, location: place, expectedStatus: expected)
       engine.move(report, now) { moved in
         switch moved {
         case .failure(let error): answer.give(.failure(error))
-        case .success: engine.askMoved(report, for: asker) { answer.give(.success($0)) }
+        case .success: engine.askMoved(report, for: ObjectIdentifier(answer)) { answer.give(.success($0)) }
         }
       }
     }
-    guard isTaken else { throw .stopped }
-    return try await answer.value { [runner] in runner.withdraw(answer) }
   }
 
   /// Trips that the hub offers to this driver; see `OfferFeed`.
@@ -172,10 +166,8 @@ public final class DriverHub: Sendable {
   ///
   /// - Throws: `hub(.notFound)` where it was never offered to this driver.
   public func decline(_ trip: TripID) async throws(HubError) {
-    let answer = Answer<Void>()
-    let asker = ObjectIdentifier(answer)
-    guard runner.submit({ engine, _ in engine.decline(trip, for: asker) { answer.give($0) } }) else { throw .stopped }
-    try await answer.value { [runner] in runner.withdraw(answer) }
+    try await runner.ask { engine, _, answer in engine.decline(trip, for: ObjectIdentifier(answer)) { answer.give($0) }
+    }
   }
 
   /// Says what the phone is like: whenever its battery, its charger, its motion or the app's place changes.
@@ -189,7 +181,7 @@ public final class DriverHub: Sendable {
   /// How the connection is; the present state first.
   public var connection: ConnectionStates { Latest(source: connectionSource) }
   /// What to ask of the phone's location service; the present wish first.
-  public var samplingAdvice: Latest<LocationWish> { Latest(source: sampling.wish) }
+  public var samplingAdvice: SamplingAdvice { Latest(source: sampling.wish) }
   /// What the hub does not have yet; by its `current` now, or as it changes.
   public var backlog: Latest<Backlog> { Latest(source: backlogSource) }
 }

@@ -6,7 +6,7 @@ extension FeedReader {
 }
 
 extension FeedTable {
-  /// Readers of all feeds of one client together. At it a new reader's sequence ends at once.
+  /// Readers of all feeds of one client together. At it a new reader's sequence ends at once, a trip's by saying why.
   static var maximumReaders: Int { 4096 }
 }
 

@@ -59,10 +59,11 @@ final class FeedReader<Event: Sendable>: Sendable {
     finish()
   }
 
-  /// The next event; nil at the end, and as soon as the reader's task is cancelled.
-  func next() async -> Event? {
+  /// The next event; nil at the end, and as soon as the reader's task is cancelled. An actor's loop waits on its
+  /// actor, and wakes no other thread to wait there. (Swift resumes it by way of its pool all the same.)
+  func next(isolation actor: isolated (any Actor)? = #isolation) async -> Event? {
     await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
+      await withCheckedContinuation(isolation: actor) { continuation in
         let answer: Event?? = state.withLock { state in
           if !state.waiting.isEmpty {
             let first = state.waiting.removeFirst()

@@ -34,7 +34,10 @@ final class FeedTable {
   // MARK: Readers
 
   func add(_ reader: FeedReader<TripEvent>, to channel: Channel) {
-    guard count < FeedTable.maximumReaders else { return reader.finish() }
+    guard count < FeedTable.maximumReaders else {
+      reader.push(.ended(.refused(FeedTable.tooMany)))
+      return reader.finish()
+    }
     count += 1
     trips[channel, default: TripEntry()].readers[ObjectIdentifier(reader)] = (reader, true)
     trips[channel]?.isToBeAsked = true
@@ -89,7 +92,7 @@ final class FeedTable {
     }
   }
 
-  private static let tooMany = HubError(.full, "too many feeds are read at once")
+  private static let tooMany = HubError(.full, "too many feeds are read at once", retry: .later(after: nil))
 
   // MARK: What the hub says
 

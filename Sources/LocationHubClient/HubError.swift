@@ -16,7 +16,8 @@ public struct HubError: Error, Sendable, Equatable, CustomStringConvertible {
     case unreachable
     /// The hub does not take the token, or the token source gave none.
     case token
-    /// Too much waits: moves of trips in the driver's queue, questions for their answers, or feeds that are read.
+    /// Too much waits: moves of trips in the driver's queue, questions for their answers, feeds that are read, or calls
+    /// of any kind for the client's thread.
     case full
     /// The queue's files cannot be used.
     case storage
@@ -62,6 +63,8 @@ extension HubError {
   static let stopped = HubError(.stopped, "the client was stopped")
   static let stoppedBeforeAnswer = HubError(
     .stopped, "the client was stopped; the move is kept, and goes out when it starts again")
+  static let farBehind = HubError(
+    .full, "more calls wait for the client's thread than it takes", retry: .later(after: nil))
   static let cancelled = HubError(.cancelled, "the task was cancelled")
 
   /// An answer of the hub.

@@ -3,6 +3,10 @@ public import HubClientCore
 public import HubMessages
 import HubWebSocket
 
+#if !canImport(Darwin)
+  package import HubSystem
+#endif
+
 /// How a client speaks with its hub.
 public struct HubOptions: Sendable {
   /// How messages are written. `.binary` takes a seventh of JSON's bytes or fewer; a hub without it speaks JSON.
@@ -16,6 +20,13 @@ public struct HubOptions: Sendable {
   public var trustedCertificates: String?
   /// Makes keys, masks, ids and jitter repeatable, for tests. Two clients with one seed must not meet at one hub.
   public var seed: UInt64?
+  #if !canImport(Darwin)
+    /// What the client's thread has for a clock, for tests and measurements: it is read at the beginning of each turn,
+    /// before anything else, and its uptime must go on while the device sleeps.
+    package var clock: @Sendable () -> ClockReading = {
+      ClockReading(uptimeNanoseconds: continuousUptime(), unixMilliseconds: Timestamp.now.milliseconds)
+    }
+  #endif
 
   public init() {}
 

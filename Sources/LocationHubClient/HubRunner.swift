@@ -44,14 +44,17 @@ final class ClientLife: Sendable {
   func submitRequired(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool { runner.submitRequired(work) }
 
   /// A new reader of a feed, which `add` puts into its table, and `remove` out of it when nobody reads any more. Where
-  /// the client's thread is too far behind to take another one, its sequence ends at once.
+  /// the client's thread is too far behind to take another one, its sequence ends at once, with the last event that the
+  /// feed has for that.
   func read<Event>(
+    lastWhereFarBehind last: Event? = nil,
     adding add: @Sendable @escaping (HubEngine, FeedReader<Event>) -> Void,
     removing remove: @Sendable @escaping (HubEngine, ObjectIdentifier) -> Void
   ) -> FeedLease<Event> {
     let reader = FeedReader<Event>()
     let key = ObjectIdentifier(reader)
     guard submit({ engine, _ in add(engine, reader) }) else {
+      if let last { reader.push(last) }
       reader.finish()
       return FeedLease(reader) {}
     }
@@ -60,9 +63,16 @@ final class ClientLife: Sendable {
 
   func stop() async { await runner.stop() }
 
-  /// Takes back what `answer` was to be the answer of: nobody waits for it any more.
-  func withdraw(_ answer: Answer<some Sendable>) {
-    runner.submit { engine, _ in engine.withdraw(ObjectIdentifier(answer)) }
+  /// Has `work` ask the engine something, for somebody whom it names by the answer, and waits for what it gives. A task
+  /// that is cancelled takes its question back: nobody waits for it any more.
+  func ask<Value: Sendable>(
+    _ work: @Sendable @escaping (HubEngine, Moment, Answer<Value>) -> Void
+  ) async throws(HubError) -> Value {
+    let answer = Answer<Value>()
+    guard submit({ engine, now in work(engine, now, answer) }) else { throw .farBehind }
+    return try await answer.value { [runner] in
+      runner.submit { engine, _ in engine.withdraw(ObjectIdentifier(answer)) }
+    }
   }
 
   func send(_ post: Post) async throws(HubError) -> PostAnswer {
@@ -85,7 +95,6 @@ func makeRunner(
   #if canImport(Darwin)
     return ClientLife(URLSessionRunner(configuration, desk, connection, driver: driver))
   #else
-    return ClientLife(
-      try LoopRunner(configuration, trusting: options.trustedCertificates, desk, connection, driver: driver))
+    return ClientLife(try LoopRunner(configuration, options, desk, connection, driver: driver))
   #endif
 }

@@ -19,7 +19,9 @@ public struct Latest<Value: Sendable & Equatable>: AsyncSequence, Sendable {
 
     /// The next state; nil at the end, and as soon as the task is cancelled.
     public mutating func next() async -> Value? { await lease.reader.next() }
-    public mutating func next(isolation actor: isolated (any Actor)?) async -> Value? { await lease.reader.next() }
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> Value? {
+      await lease.reader.next(isolation: actor)
+    }
   }
 }
 

@@ -15,18 +15,12 @@
     private let mailbox: Mailbox<Work?>
     private let trust: TLSClient
 
-    /// `clock` is for tests: its uptime must go on while the device sleeps.
     init(
-      _ configuration: ClientConfiguration, trusting certificates: String?, _ tokens: TokenDesk,
-      _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?,
-      clock: @Sendable @escaping () -> ClockReading = LoopRunner.readClock
+      _ configuration: ClientConfiguration, _ options: HubOptions, _ tokens: TokenDesk,
+      _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?
     ) throws(HubError) {
-      trust = try client(trusting: certificates)
-      mailbox = try startClient(configuration, trust, tokens, connection, clock, driver: driver)
-    }
-
-    @Sendable private static func readClock() -> ClockReading {
-      ClockReading(uptimeNanoseconds: continuousUptime(), unixMilliseconds: Timestamp.now.milliseconds)
+      trust = try client(trusting: options.trustedCertificates)
+      mailbox = try startClient(configuration, trust, tokens, connection, options.clock, driver: driver)
     }
 
     @discardableResult

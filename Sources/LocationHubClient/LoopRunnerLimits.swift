@@ -3,7 +3,8 @@
   import HubTransport
 
   extension LoopRunner {
-    /// Calls that wait for the client's thread. At it `send` says `full`, and what waits for an answer fails.
+    /// Calls that wait for the client's thread. At it `send` says `full`, and what waits for an answer fails
+    /// with `full`.
     static let maximumWork = 16_384
     /// What must not be lost has this much room more: an end for each reader of a feed, waiting or in the tables, a
     /// token, starts and stops. At it `stop` waits for room.

@@ -42,7 +42,9 @@ public struct OfferFeed: AsyncSequence, Sendable {
     /// The next event; nil when the client was stopped, when the hub has no offers for it (any more), and as soon as
     /// the task is cancelled.
     public mutating func next() async -> OfferEvent? { await lease.reader.next() }
-    public mutating func next(isolation actor: isolated (any Actor)?) async -> OfferEvent? { await lease.reader.next() }
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> OfferEvent? {
+      await lease.reader.next(isolation: actor)
+    }
   }
 }
 

@@ -39,7 +39,7 @@ public final class RiderHub: Sendable {
     AreaFeed(runner, number: views.add(1, ordering: .relaxed).newValue, around: center, radius: radius)
   }
 
-  /// The drivers around a place, nearest first.
+  /// The drivers around a place, nearest first. It waits for the connection and the hub's answer.
   ///
   /// - Parameters:
   ///   - center: the place.
@@ -58,7 +58,7 @@ public final class RiderHub: Sendable {
     return list.drivers
   }
 
-  /// A trip as it stands.
+  /// A trip as it stands. It waits for the connection and the hub's answer.
   public func getTrip(_ id: TripID) async throws(HubError) -> Trip {
     guard case .trip(let trip) = try await ask(.trip(id)) else {
       throw HubError(.refused, "the hub has answered something else")
@@ -75,20 +75,15 @@ public final class RiderHub: Sendable {
   ///   - trip: a trip that has not ended.
   ///   - until: when the link ends before its trip does.
   public func share(_ trip: TripID, until: Timestamp? = nil) async throws(HubError) -> Share {
-    let made = Answer<Post>()
-    let isAsked = runner.submit { engine, _ in
-      made.give(Result { () throws(HubError) in try Post(sharing: trip, until: until, engine.session) })
+    let post: Post = try await runner.ask { engine, _, answer in
+      answer.give(Result { () throws(HubError) in try Post(sharing: trip, until: until, engine.session) })
     }
-    guard isAsked else { throw .stopped }
-    return try Share(try await runner.send(try await made.value()), until: until)
+    return try Share(try await runner.send(post), until: until)
   }
 
   /// Waits for the connection, and asks again after a break.
   private func ask(_ query: QueryRequest) async throws(HubError) -> QueryResult {
-    let answer = Answer<QueryResult>()
-    let asker = ObjectIdentifier(answer)
-    guard runner.submit({ engine, _ in engine.ask(query, for: asker) { answer.give($0) } }) else { throw .stopped }
-    return try await answer.value { [runner] in runner.withdraw(answer) }
+    try await runner.ask { engine, _, answer in engine.ask(query, for: ObjectIdentifier(answer)) { answer.give($0) } }
   }
 
   /// How the connection is; the present state first.

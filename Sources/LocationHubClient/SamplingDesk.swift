@@ -5,6 +5,9 @@ import HubClientCore
 import HubMessages
 import Synchronization
 
+/// What to ask of the phone's location service, the present wish first. A reader that is slow gets the newest.
+public typealias SamplingAdvice = Latest<LocationWish>
+
 /// The wish as it is, and what was sent last.
 final class SamplingDesk: Sendable {
   private struct State: Sendable {

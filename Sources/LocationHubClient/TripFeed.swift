@@ -45,7 +45,7 @@ public enum TripEvent: Sendable, Equatable {
     case grantEnded
     /// What gave access was taken away: the trip is another driver's now.
     case revoked
-    /// The hub refused the trip, or the client was stopped.
+    /// The hub refused the trip, the client was stopped, or too many feeds are read (`HubError.Code.full`).
     case refused(HubError)
   }
 }
@@ -65,7 +65,7 @@ public struct TripFeed: AsyncSequence, Sendable {
   public func makeAsyncIterator() -> Iterator {
     let channel = Channel.trip(id)
     return Iterator(
-      lease: runner.read {
+      lease: runner.read(lastWhereFarBehind: .ended(.refused(.farBehind))) {
         $0.feeds.add($1, to: channel)
       } removing: { engine, key in
         engine.feeds.remove(key, from: channel, engine.session)
@@ -79,6 +79,8 @@ public struct TripFeed: AsyncSequence, Sendable {
     /// The next event; nil behind `ended`, and as soon as the task is cancelled.
     public mutating func next() async -> TripEvent? { await lease.reader.next() }
     /// The same, for a loop that belongs to an actor.
-    public mutating func next(isolation actor: isolated (any Actor)?) async -> TripEvent? { await lease.reader.next() }
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> TripEvent? {
+      await lease.reader.next(isolation: actor)
+    }
   }
 }

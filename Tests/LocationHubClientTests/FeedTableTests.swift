@@ -1,4 +1,5 @@
 // Who reads what, over the client's end and the hub's refusals.
+import HubBytes
 import HubMessages
 import Testing
 
@@ -50,6 +51,19 @@ import Testing
     client.say("subscribed", #"{"replyTo":"y","channel":"trip:T1","sequence":900,"epoch":"f","recovered":false}"#)
     #expect(await client.trip.next() == .gap)
     #expect(await client.trip.next() == .snapshot(TripSnapshot()))
+  }
+
+  @Test("a client reads 4,096 feeds at once; one more ends at once, and a trip's says why")
+  func full() async throws {
+    let client = try EngineClient(.json, .rider)
+    let (trip, area) = (FeedReader<TripEvent>(), FeedReader<AreaMap>())
+    for _ in 0..<FeedTable.maximumReaders { client.engine.feeds.add(FeedReader<TripEvent>(), to: .trip("T1")) }
+    client.engine.feeds.add(trip, to: .trip("T1"))
+    client.engine.feeds.add(area, to: InlineText("a1")!, showing: .fleet)
+    guard case .ended(.refused(let error))? = await trip.next() else { return #expect(Bool(false)) }
+    #expect(error.code == .full && error.retry == .later(after: nil))
+    #expect(await trip.next() == nil)
+    #expect(await area.next() == nil)
   }
 
   @Test("offers that the hub refuses, or ends, end the loop, and the next one asks again")

@@ -1,6 +1,8 @@
 // What a slow reader gets, and what a map is put together from.
+import Dispatch
 import HubGeo
 import HubMessages
+import Synchronization
 import Testing
 
 @testable import LocationHubClient
@@ -38,6 +40,58 @@ import Testing
     task.cancel()
     #expect(await task.value == nil)
     #expect(await reader.next() == nil)
+  }
+
+  @Test("An actor's loop leaves its actor once for each event, when Swift's runtime resumes it, and not to wait for it")
+  func hops() async {
+    let events = 100
+    let elsewhere = JobCounter()
+    let (feed, loop) = (LatestSource(0), ActorLoop())
+    let task = Task(executorPreference: elsewhere) { await loop.run(Latest(source: feed), through: events) }
+    while await loop.seen < 1 { await Task.yield() }
+    let before = elsewhere.jobs.load(ordering: .relaxed)
+    for event in 1...events {
+      feed.set(event)
+      while await loop.seen <= event { await Task.yield() }
+    }
+    // One more is the task's end.
+    #expect(elsewhere.jobs.load(ordering: .relaxed) - before <= events + 1)
+    await task.value
+  }
+
+  /// An executor for what belongs to no actor, which counts it.
+  private final class JobCounter: TaskExecutor {
+    let jobs = Atomic(0)
+
+    func enqueue(_ job: consuming ExecutorJob) {
+      jobs.add(1, ordering: .relaxed)
+      let job = UnownedJob(job)
+      globalConcurrentExecutor.enqueue(job)
+    }
+  }
+
+  private final class SerialQueue: SerialExecutor {
+    private let queue = DispatchQueue(label: "loop")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+      let job = UnownedJob(job)
+      queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+  }
+
+  /// Reads on an executor of its own, as an app does on its main thread.
+  private actor ActorLoop {
+    private let queue = SerialQueue()
+    var seen = 0
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { queue.asUnownedSerialExecutor() }
+
+    func run(_ states: Latest<Int>, through last: Int) async {
+      for await state in states {
+        seen = state + 1
+        if state == last { return }
+      }
+    }
   }
 
   @Test("A state is there at once, for each reader, and then when it is another one")

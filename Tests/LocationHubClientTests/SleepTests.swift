@@ -14,12 +14,11 @@ import Testing
     let asleep = Asleep()
     var options = HubOptions()
     (options.limits.firstDelay, options.limits.spreadSeconds) = (0.05, 0.05)
+    options.clock = { asleep.read() }
     let source = TokenSource.development(.rider, "r1")
     let connection = LatestSource<ConnectionState>(.idle)
-    let runner = try LoopRunner(
-      try options.configuration("ws://127.0.0.1:\(hub.port)/v1/ws", source), trusting: nil, TokenDesk(source),
-      connection, driver: nil, clock: { asleep.read() })
-    let life = ClientLife(runner)
+    let life = try makeRunner(
+      try options.configuration("ws://127.0.0.1:\(hub.port)/v1/ws", source), options, source, connection, driver: nil)
     life.submit { $0.start($1) }
     let begin = Timestamp.now
     for await state in Latest(source: connection) where state.isLive { break }
