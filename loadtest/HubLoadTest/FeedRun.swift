@@ -1,9 +1,10 @@
 // hub-loadtest feed: how long it takes from the client library's reading of a frame to the `for await` loop that gets
 // the event, with a DriverHub, a RiderHub and a real hub on loopback.
 //
-// Only the public API is used, which does not say when a frame is read. So the rider's connection goes by a relay
-// (FeedRelay.swift), which looks at the client's end of the socket until nothing of the frame is unread there. The
-// fixes go one after the other, with pauses, so that the client's threads sleep before each, as on a phone.
+// The time begins where the client's thread has been woken and is about to read (`HubOptions.clock`). The fixes go one
+// after the other, with pauses, so that the client's threads sleep before each, as on a phone. Between them, turn by
+// turn, it measures what the machine takes for a bare wake (WakeFloor.swift): of the client's own a reader's task, of
+// which there is one for each event, is the only one.
 import Glibc
 import HubBytes
 import HubCommandLine
@@ -36,13 +37,16 @@ struct FeedRun {
 
   private func run() throws(LoadTestError) -> Bool {
     try ProcessTuning.apply()
-    let hub = try HubProcess(forClientOf: executable)
+    // No turn of the rider's thread is for a ping.
+    let hub = try HubProcess(forClientOf: executable, heartbeatSeconds: 3600)
     defer { hub.stop() }
-    // A map comes while nothing is awaited, as pongs do, which are shorter.
-    let relay = try FeedRelay(to: hub.address, framesFrom: (drivers ?? 0) * 10)
-    let outcome = Locked(Outcome())
+    let (turns, floor, outcome) = (TurnClock(), try WakeFloor(), Locked(Outcome()))
     do throws(HubError) {
-      if let drivers { try measureMap(of: drivers, hub, relay, outcome) } else { try measure(hub, relay, outcome) }
+      if let drivers {
+        try measureMap(of: drivers, hub, turns, floor, outcome)
+      } else {
+        try measure(hub, turns, floor, outcome)
+      }
     } catch {
       throw .failed("\(error)")
     }
@@ -58,8 +62,9 @@ struct FeedRun {
 
   private struct Outcome {
     var latency = LatencyHistogram()
-    /// From when the relay handed the frame on.
-    var whole = LatencyHistogram()
+    /// The machine's own wakes.
+    var task = LatencyHistogram()
+    var thread = LatencyHistogram()
     var isOver = false
   }
 
@@ -68,9 +73,26 @@ struct FeedRun {
     while !isOver(), ClockReading.uptime() < end, Interruption.process.signal == nil { usleep(100_000) }
   }
 
+  /// When the rider's thread was woken for the first time since `forget`: no later than it reads (uptime, ns).
+  private final class TurnClock: Sendable {
+    private let first = Locked<Int64?>(nil)
+
+    var begin: Int64? { first.withLock { $0 } }
+
+    func forget() { first.withLock { $0 = nil } }
+
+    func read() -> ClockReading {
+      let reading = ClockReading.read()
+      first.withLock { $0 = $0 ?? reading.uptimeNanoseconds }
+      return reading
+    }
+  }
+
   /// Begins to drive and to follow.
-  private func measure(_ hub: HubProcess, _ relay: FeedRelay, _ outcome: Locked<Outcome>) throws(HubError) {
-    let (driver, rider) = (try driver("D1", hub), try rider(relay))
+  private func measure(
+    _ hub: HubProcess, _ turns: TurnClock, _ floor: WakeFloor, _ outcome: Locked<Outcome>
+  ) throws(HubError) {
+    let (driver, rider) = (try driver("D1", hub), try rider(hub, turns))
     let positions = positions
     Task {
       var number = 0
@@ -79,18 +101,15 @@ struct FeedRun {
         switch event {
         case .snapshot where number == 0: break
         case .position:
-          let frame = relay.frame
-          outcome.withLock {
-            // The first ones bring up threads and memory.
-            guard number > 100 else { return }
-            $0.latency.record(nanoseconds: now - frame.unreadAt)
-            $0.whole.record(nanoseconds: now - frame.handedOnAt)
-          }
+          let begin = turns.begin
+          // The first ones bring up threads and memory.
+          if number > 100, let begin { outcome.withLock { $0.latency.record(nanoseconds: now - begin) } }
         case .snapshot, .eta, .update, .notice, .gap, .ended: continue
         }
         guard number < positions + 101 else { break }
+        await FeedRun.measure(floor, outcome)
         await sleep(milliseconds: 2 + number * 7 % 11)
-        relay.forget()
+        turns.forget()
         driver.send(FeedRun.fix(number), trip: "T1")
         number += 1
       }
@@ -100,16 +119,24 @@ struct FeedRun {
     }
   }
 
+  private static func measure(_ floor: WakeFloor, _ outcome: Locked<Outcome>) async {
+    let (task, thread) = (await floor.wakeTask(), await floor.wakeThread())
+    outcome.withLock {
+      $0.task.record(nanoseconds: task)
+      $0.thread.record(nanoseconds: thread)
+    }
+  }
+
   /// Drivers move all the time, and of each tick, a second, the first map is measured.
   private func measureMap(
-    of count: Int, _ hub: HubProcess, _ relay: FeedRelay, _ outcome: Locked<Outcome>
+    of count: Int, _ hub: HubProcess, _ turns: TurnClock, _ floor: WakeFloor, _ outcome: Locked<Outcome>
   ) throws(HubError) {
     var drivers: [DriverHub] = []
     for number in 0..<count {
       guard let id = DriverID("D\(number)") else { preconditionFailure("it has only allowed characters") }
       drivers.append(try driver(id, hub))
     }
-    let (moving, rider, ticks) = (drivers, try rider(relay), positions)
+    let (moving, rider, ticks) = (drivers, try rider(hub, turns), positions)
     Task {
       var second = 0
       while !outcome.withLock({ $0.isOver }) {
@@ -121,16 +148,12 @@ struct FeedRun {
     Task {
       var maps = rider.area(around: FeedRun.place(0, 0), radius: 500).makeAsyncIterator()
       while outcome.withLock({ $0.latency.count < ticks }), let map = await maps.next() {
-        let (now, frame) = (ClockReading.uptime(), relay.frame)
-        // A map that waited meanwhile has no frame of its own.
-        if map.drivers.count == count, frame.handedOnAt > 0 {
-          outcome.withLock {
-            $0.latency.record(nanoseconds: now - frame.unreadAt)
-            $0.whole.record(nanoseconds: now - frame.handedOnAt)
-          }
-        }
+        let (now, begin) = (ClockReading.uptime(), turns.begin)
+        // A map that waited meanwhile has no turn of its own.
+        if map.drivers.count == count, let begin { outcome.withLock { $0.latency.record(nanoseconds: now - begin) } }
+        await FeedRun.measure(floor, outcome)
         await sleep(milliseconds: 400)
-        relay.forget()
+        turns.forget()
       }
       outcome.withLock { $0.isOver = true }
     }
@@ -147,9 +170,10 @@ struct FeedRun {
     return driver
   }
 
-  private func rider(_ relay: FeedRelay) throws(HubError) -> RiderHub {
-    let rider = try RiderHub(
-      "ws://127.0.0.1:\(relay.port)/v1/ws", tokens: .development(.rider, "R1"), options: options)
+  private func rider(_ hub: HubProcess, _ turns: TurnClock) throws(HubError) -> RiderHub {
+    var options = options
+    options.clock = { turns.read() }
+    let rider = try RiderHub("ws://\(hub.address)/v1/ws", tokens: .development(.rider, "R1"), options: options)
     rider.start()
     return rider
   }
@@ -189,14 +213,15 @@ struct FeedRun {
   }
 
   private func report(_ outcome: Outcome) -> Bool {
-    let (latency, whole) = (outcome.latency, outcome.whole)
+    let latency = outcome.latency
     func line(_ name: String, _ times: LatencyHistogram) -> String {
       "  \(name): p50 \(times.value(atQuantile: 0.5)) µs, p90 \(times.value(atQuantile: 0.9)), "
         + "p99 \(times.value(atQuantile: 0.99)), max \(times.maximum)"
     }
     show("feed: \(latency.count) \(drivers.map { "maps of \($0) drivers" } ?? "positions"), \(codec.name)")
     show(line("from the frame's reading to the loop", latency))
-    show(line("from its handing on, waking the client included", whole))
+    show(line("beside it, a sleeping task that a thread resumes", outcome.task))
+    show(line("a sleeping thread that a pipe wakes", outcome.thread))
     let isGood = latency.count > 0 && latency.value(atQuantile: 0.99) <= Self.bound
     if !isGood { show("  p99 is over \(Self.bound) µs") }
     return isGood
@@ -205,12 +230,12 @@ struct FeedRun {
 
 extension HubProcess {
   /// For the client library to be measured with: a hub that stores nothing and wants a fix a second.
-  init(forClientOf executable: String) throws(LoadTestError) {
+  init(forClientOf executable: String, heartbeatSeconds: Int = 30) throws(LoadTestError) {
     try self.init(
       executable: executable,
       arguments: [
         "serve", "--port", "0", "--dev-auth", "--loops", "1", "--no-journal", "--session-rate", "0", "--sampling", "1",
-        "--log-level", "error",
+        "--heartbeat", "\(heartbeatSeconds)", "--log-level", "error",
       ])
   }
 }
