@@ -177,6 +177,9 @@ torture: deps
 	$(RELEASE) --product locationhub
 	.build/release/hub-torture histories --count $(HISTORIES) $(if $(SEED),--seed $(SEED))
 	.build/release/hub-torture kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+	swift build -c release --build-tests --scratch-path .build/release-tests -Xswiftc -enable-testing
+	CLUSTER_HISTORIES=$(HISTORIES) swift test -c release --skip-build --scratch-path .build/release-tests \
+	  -Xswiftc -enable-testing --filter '^ClusterTests\.(Following|TripFeeds|Homes)Tests'
 
 # Half a minute on a machine that does nothing else.
 ingest: loadtest-release

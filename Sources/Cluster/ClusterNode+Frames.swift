@@ -186,6 +186,8 @@ extension ClusterNode {
     case .owned(let channel, let takes): own(channel, takes: takes)
     case .released(let channel): disown(channel)
     case .follow(let channel, let point): follow(channel, from: point)
+    case .followed(let channel, let point):
+      if following.follows[channel]?.hasSessions != true { follow(channel, from: point) }
     case .unfollowed(let channel): unfollow(channel)
     case .moved(let handle, let channel): end(handle, channel, .moved, nil)
     case .watched(let cell): watch(cell)

@@ -91,6 +91,7 @@ public struct ClusterNode: ~Copyable {
   var familyQuestions = FamilyQuestions()
   var watching = Watching()
   var feeds = Feeds()
+  var trips = TripFeeds()
   public internal(set) var counters = ClusterCounters()
   var notices: [ClusterNotice] = []
   /// When a refused frame may be told of again (uptime, ns).
@@ -124,6 +125,7 @@ public struct ClusterNode: ~Copyable {
     endOverdueHistory()
     retryFamilyQuestions()
     restartPeers()
+    gatherTrips()
     askForAreas()
     askForRevocations()
     keepAlive()

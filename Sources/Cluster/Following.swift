@@ -72,9 +72,9 @@ extension ClusterNode {
     let channel = input.request.channel
     let token = following.pending.insert(input)
     following.pending.wait(token, until: now.uptime + limits.answerTime)
-    if following.isUnowned(channel) { locate(channel) }
+    let isUnowned = following.isUnowned(channel)
     following.follows[channel, default: Following.Follow()].questions.insert(token)
-    if let index = following.follows[channel]?.peer { ask(index, token) }
+    if isUnowned { locate(channel) } else if let index = following.follows[channel]?.peer { ask(index, token) }
   }
 
   /// Sessions of the hub are subscribed to what another hub has.
@@ -113,9 +113,10 @@ extension ClusterNode {
 
   // MARK: Owners
 
-  private mutating func locate(_ channel: Channel) {
-    guard let key = ClusterNode.ledgerKey(channel) else { preconditionFailure("only trips and drivers have owners") }
+  mutating func locate(_ channel: Channel) {
     following.follows[channel, default: Following.Follow()].state = .locating
+    if channel == .trips { return take(located: tripsOwner, channel) }
+    guard let key = ClusterNode.ledgerKey(channel) else { preconditionFailure("only trips and drivers have owners") }
     questions.append((.locate(key: key, asker: identity.name), .locate(channel)))
   }
 
@@ -232,6 +233,7 @@ extension ClusterNode {
     peers[index].append(.restart, limits)
     askForAll(index)
     peers[index].fleet = .none
+    peers[index].trips.lose()
     repeatEnded(to: index)
     peers[index].resumes = following.follows.filter { $0.value.peer == index && $0.value.hasSessions }.map(\.key)
     for token in following.follows.values.lazy.filter({ $0.peer == index }).flatMap(\.questions) { ask(index, token) }
@@ -249,11 +251,11 @@ extension ClusterNode {
     }
     let channel = answer.channel
     if channel == .fleet { return beginFleet(of: index) }
+    if channel == .trips, takeTrips(answer, missed, isCounted: isParty, from: index) { return }
+    // Asked twice and answered twice; or asked at a hub that had it before: then the question is put to who has it now.
+    guard following.follows[channel]?.peer == index else { return dropStray(channel, index) }
     let input = token > 0 ? takePending(token) : nil
-    guard following.follows[channel]?.peer == index, token == 0 || input != nil else {
-      // Asked twice and answered twice, or asked at a hub that had it before.
-      return dropStray(channel, index)
-    }
+    if token > 0, input == nil { return dropStray(channel, index) }
     let known = following.follows[channel]?.hasSessions == true ? following.follows[channel]?.point : nil
     let isBehind = known.map { $0.epoch == answer.epoch && $0.since < answer.sequence } ?? false
     following.follows[channel]?.state = .live(peer: index)
@@ -297,6 +299,7 @@ extension ClusterNode {
 
   /// `isNews`: the peer says so by itself, because it has just learnt it; else the ledger may not know better yet.
   mutating func takeMoved(_ channel: Channel, from index: Int, isNews: Bool) {
+    if channel == .trips { peers[index].trips.lose() }
     guard following.follows[channel]?.peer == index else { return }
     if isNews { return locate(channel) }
     following.follows[channel]?.state = .unowned
@@ -311,6 +314,7 @@ extension ClusterNode {
     if case .publication(let publication)? = message, publication.channel == .fleet {
       return relayFleet(publication, from: index)
     }
+    if case .publication(let event)? = message, event.channel == .trips, takeTrip(event, from: index) { return }
     guard case .publication(let publication)? = message, var follow = following.follows[publication.channel],
       case .live(index) = follow.state, let point = follow.point
     else { return }

@@ -1,4 +1,4 @@
-// What this hub owns, and who follows it: claims at the ledger, and the interest of peers.
+// What this hub owns: claims at the ledger; and the tables of who follows it (Interest.swift).
 //
 // A trip or driver that is here is written to the ledger, so that other hubs find it. A claim whose outcome is not
 // known is made again; so are all, when the ledger was away: what it may have forgotten is written back.
@@ -16,6 +16,8 @@ struct Owning {
     /// The next claim takes it from whoever has it.
     var takes: Bool
     var isUnderWay = false
+    /// A claim that took it has no answer: whose it was before may never be known.
+    var isDoubtful = false
     /// The newest claim of another hub.
     var replacedBy: UInt64 = 0
   }
@@ -128,6 +130,7 @@ extension ClusterNode {
   }
 
   mutating func own(_ channel: Channel, takes: Bool) {
+    if channel == .trips { return beginTrips() }
     if owning.owned[channel] == nil {
       owning.owned[channel] = Owning.Owned(takes: takes)
     } else if takes {
@@ -163,9 +166,12 @@ extension ClusterNode {
     owned.isUnderWay = false
     switch answer {
     case .claimed(let generation, let before, let waiting):
-      (owned.generation, owned.isClaimed) = (generation, true)
+      let isDoubtful = owned.isDoubtful
+      (owned.generation, owned.isClaimed, owned.isDoubtful) = (generation, true, false)
       owning.owned[channel] = owned
-      if let before, before != identity.name { tellReplaced(channel, generation, before) }
+      for index in peers.indices where isDoubtful || peers[index].name == before {
+        tellReplaced(channel, generation, index)
+      }
       for name in waiting where name != identity.name {
         tell(name, .begun) { [time = now.timestamp] in $0.append(channel, at: time) }
       }
@@ -174,6 +180,7 @@ extension ClusterNode {
     case .unknown, .refused:
       // Whether it was carried out is not known. To take once more what was taken changes nothing but the number.
       owned.takes = owned.takes || !owned.isClaimed && owned.generation == 0 && isTaken(channel)
+      if !owned.isClaimed { owned.isDoubtful = true }
       owning.owned[channel] = owned
       owning.defer(channel)
     case .incarnation, .renewed, .superseded, .done, .members, .owner: break
@@ -205,8 +212,8 @@ extension ClusterNode {
     inputs.append(.cluster(.driverElsewhere(id)))
   }
 
-  private mutating func tellReplaced(_ channel: Channel, _ generation: UInt64, _ name: String) {
-    guard case .driver(let id) = channel, let index = knownPeer(name) else { return }
+  private mutating func tellReplaced(_ channel: Channel, _ generation: UInt64, _ index: Int) {
+    guard case .driver(let id) = channel else { return }
     tellEnded(index, .replaced) {
       $0.append(varint: generation)
       $0.append(utf8Run: id.description)
@@ -243,156 +250,6 @@ extension ClusterNode {
     owning.ended.removeAll { $0.until < now.uptime }
     for right in owning.ended where right.peer == index {
       peers[index].append(right.kind, limits) { $0.append(right.body) }
-    }
-  }
-
-  // MARK: Interest
-
-  /// A peer asks for a channel.
-  mutating func take(ask token: UInt64, _ reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
-    let session = SessionRef(outlet: outlet, slot: 0, generation: 0)
-    var input: SubscribeInput
-    if token > 0 {
-      input = try reader.subscribeInput(session)
-    } else {
-      let (request, messageID) = try reader.subscribe()
-      input = SubscribeInput(
-        session: session, actor: .cluster, messageID: messageID, request: request, grant: .granted)
-    }
-    let channel = input.request.channel
-    guard ClusterNode.ledgerKey(channel) != nil || channel == .fleet else { throw .message }
-    guard peers[index].asks < limits.asksPerPeer, peers[index].interest.count < limits.follows else {
-      return refuse(index, token, channel, .overloaded)
-    }
-    peers[index].asks += 1
-    input.session = owning.insert(
-      Owning.Ask(
-        peer: index, incarnation: peers[index].incarnation, token: token, channel: channel, generation: 0),
-      outlet: outlet)
-    inputs.append(.subscribe(input))
-  }
-
-  /// The peer whose question this was; nil where its process is another one by now.
-  mutating func asker(_ session: SessionRef) -> (ask: Owning.Ask, isCurrent: Bool)? {
-    guard let ask = owning.take(session) else { return nil }
-    guard ask.peer != Asking.ownHub else { return (ask, true) }
-    let isCurrent = ask.incarnation == peers[ask.peer].incarnation
-    if isCurrent { peers[ask.peer].asks -= 1 }
-    return (ask, isCurrent)
-  }
-
-  /// The hub has answered a peer: what follows on the channel goes there.
-  mutating func answered(
-    _ session: SessionRef, _ handle: ChannelHandle, _ answer: Subscribed, _ missed: [Publication], isParty: Bool
-  ) {
-    guard let (ask, isCurrent) = asker(session) else { return }
-    let index = ask.peer
-    let known = peers[index].interest[answer.channel]
-    // One subscription for each peer and channel, however many sessions there ask.
-    if !isCurrent || known?.handle == handle { inputs.append(.released(outlet: outlet, handle)) }
-    guard isCurrent else { return }
-    let binding = known?.handle == handle ? known?.number ?? 0 : peers[index].nextBinding()
-    if known?.handle != handle {
-      if let known { release(index, known.handle) }
-      peers[index].interest[answer.channel] = Binding(number: binding, handle: handle)
-      owning.add(Owning.Follower(peer: index, binding: binding), to: handle)
-    }
-    if answer.channel == .fleet { feeds.fleet = handle }
-    let time = now.timestamp
-    peers[index].append(.subscribed, limits) { bytes in
-      bytes.append(varint: ask.token)
-      bytes.append(isParty ? 1 : 0)
-      bytes.append(.subscribed(answer), naming: (binding, ImpliedNames()), at: time)
-      bytes.append(varint: UInt64(missed.count))
-      for publication in missed { bytes.append(publication, binding, ImpliedNames()) }
-    }
-  }
-
-  mutating func refused(_ session: SessionRef, _ error: ErrorReply) {
-    guard let (ask, isCurrent) = asker(session), isCurrent, let channel = ask.channel else { return }
-    if case .area(let cell) = channel { return refusedWatching(cell, by: ask.peer) }
-    refuse(ask.peer, ask.token, channel, error)
-  }
-
-  mutating func refuse(_ index: Int, _ token: UInt64, _ channel: Channel, _ error: ErrorReply) {
-    let time = now.timestamp
-    peers[index].append(.refused, limits) { bytes in
-      bytes.append(varint: token)
-      bytes.append(channel, at: time)
-      bytes.append(.error(error), at: time)
-    }
-  }
-
-  mutating func notHere(_ session: SessionRef) {
-    guard let (ask, isCurrent) = asker(session), isCurrent, let channel = ask.channel else { return }
-    let time = now.timestamp
-    peers[ask.peer].append(.notHere, limits) { bytes in
-      bytes.append(varint: ask.token)
-      bytes.append(channel, at: time)
-    }
-  }
-
-  /// A peer follows a channel no longer.
-  mutating func unfollow(_ channel: Channel, by index: Int) {
-    guard let binding = peers[index].interest.removeValue(forKey: channel) else { return }
-    release(index, binding.handle)
-  }
-
-  private mutating func release(_ index: Int, _ handle: ChannelHandle) {
-    owning.remove(index, from: handle)
-    if handle == feeds.fleet, owning.followers(handle).isEmpty { feeds.endFleet() }
-    inputs.append(.released(outlet: outlet, handle))
-  }
-
-  /// A peer follows nothing here any more, as far as this hub knows.
-  mutating func releaseInterest(of index: Int) {
-    for binding in peers[index].interest.values { release(index, binding.handle) }
-    peers[index].interest.removeAll()
-    endWatching(by: index)
-    peers[index].asks = 0
-  }
-
-  // MARK: What is published
-
-  mutating func publish(_ delivery: Delivery) {
-    if delivery.channel == feeds.fleet { return keep(delivery) }
-    for follower in owning.followers(delivery.channel) {
-      if delivery.conflationKey == 0 {
-        peers[follower.peer].append(.publication, limits) {
-          $0.append(delivery.publication, follower.binding, ImpliedNames())
-        }
-      } else {
-        let before = peers[follower.peer].states.count
-        peers[follower.peer].append(
-          StateRecord(
-            key: delivery.conflationKey, binding: follower.binding, publication: delivery.publication))
-        if peers[follower.peer].states.count == before { counters.statesConflated += 1 }
-      }
-    }
-  }
-
-  /// A channel is over for all who follow it, and with `moved` is another hub's.
-  mutating func end(
-    _ handle: ChannelHandle, _ channel: Channel, _ kind: ClusterRecordKind, _ reason: Unsubscribed.Reason?
-  ) {
-    let time = now.timestamp
-    for follower in owning.followers(handle) {
-      peers[follower.peer].append(kind, limits) { bytes in
-        bytes.append(channel, at: time)
-        if let reason { bytes.append(reason.rawValue) }
-      }
-      unfollow(channel, by: follower.peer)
-    }
-  }
-
-  /// Somebody's right to a channel has ended: of one who had a share, or of drivers other than the trip's.
-  mutating func endRight(_ handle: ChannelHandle, _ channel: Channel, _ kind: ClusterRecordKind, _ id: Identifier) {
-    let time = now.timestamp
-    for follower in owning.followers(handle) {
-      tellEnded(follower.peer, kind) { bytes in
-        bytes.append(channel, at: time)
-        bytes.append(utf8Run: id.description)
-      }
     }
   }
 }

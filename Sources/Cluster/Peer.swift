@@ -25,6 +25,8 @@ struct Binding: Equatable {
 
 final class Peer {
   let name: String
+  /// See `TripFeeds`.
+  let weight: UInt64
   /// 0 until it is known.
   var incarnation: UInt64 = 0
   var isMember = false
@@ -59,6 +61,9 @@ final class Peer {
   var fleet = PeerFleet.none
   var wantsFiguresUntil = Int64.min
 
+  /// Its trips, where this hub counts those of all.
+  var trips = PeerTrips()
+
   // What it follows here, and watches.
   var watched: [GeohashCell: WatchedCell] = [:]
   var interest: [Channel: Binding] = [:]
@@ -78,6 +83,7 @@ final class Peer {
 
   init(name: String, now: Int64) {
     self.name = name
+    weight = TripFeeds.weight(of: name)
     heard = now
   }
 
@@ -120,6 +126,7 @@ final class Peer {
     tokenKey = nil
     reader = BinaryServerReader()
     (figures, fleet, wantsFiguresUntil) = (nil, .none, .min)
+    trips.lose()
   }
 
   // MARK: What goes

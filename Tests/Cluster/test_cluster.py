@@ -76,6 +76,7 @@ class Client:
         self.map = Map()
         self.figures, self.fleet = [], {}  # seconds; by driver: how many positions
         self.raw = {}  # by channel: how many fixes as they were measured
+        self.trips = []  # moves of all trips
 
     async def open(self):
         self.socket = await websockets.connect(
@@ -117,6 +118,8 @@ class Client:
                 if payload["sequence"] != point[1] + 1:
                     self.faults.append(f"{channel}: event {payload['sequence']} behind {point[1]}")
                 point[1] = payload["sequence"]
+                if channel == "trips":
+                    self.trips.append((payload["sequence"], payload["tripId"], payload["status"]))
             case "stats":
                 self.figures.append(payload)
             case "raw_fix":
@@ -448,6 +451,20 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         for name in ["hub-a", "hub-c"]:
             self.assertIn(ops.fleet[f"driver-{name}"], range(3, 8))
         self.assertEqual(ops.faults, [])
+
+    async def test_moves_of_all_trips_come_to_each_hub_under_the_same_numbers(self):
+        watchers = list(self.world.watchers.values())
+        for watcher in watchers:
+            await watcher.subscribe("trips")
+        await self.world.drive(1)
+        self.assertEqual(len({tuple(watcher.points["trips"]) for watcher in watchers}), 1)
+        for status in ["driver_en_route", "arrived_pickup", "trip_started"]:
+            for name, hub in self.cluster.hubs.items():
+                await asyncio.to_thread(move, hub, f"trip-{name}", status, f"all-{name}-{status}")
+        await eventually(lambda: all(len(watcher.trips) == 9 for watcher in watchers), 3, "all moves are shown")
+        self.assertEqual(len({tuple(watcher.trips) for watcher in watchers}), 1)
+        self.assertEqual(len({trip[1:] for trip in watchers[0].trips}), 9)
+        self.assertEqual(self.world.faults(), [])
 
     async def test_events_survive_cuts_of_any_link(self):
         chance, cuts = random.Random(SEED), 0

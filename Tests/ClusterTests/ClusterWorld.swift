@@ -1,5 +1,6 @@
 // Several hubs, whole, on a simulated engine: each a `Hub` with its `ClusterNode`, and one outlet for sessions. Time is
 // moved by hand; clients keep the contract: they count events, and ask again where one is missing.
+import Foundation
 import HubBackplane
 import HubBackplaneSupport
 import HubBytes
@@ -11,6 +12,12 @@ import HubMessages
 
 func id(_ text: String) -> Identifier { Identifier(text)! }
 func message(_ number: Int) -> MessageID { MessageID(number: UInt64(number)) }
+
+/// How many histories `make torture` asks for; nil in the suite, which has few.
+let clusterHistories = ProcessInfo.processInfo.environment["CLUSTER_HISTORIES"].flatMap(Int.init)
+
+/// The seeds of histories: so many in the suite.
+func historySeeds(_ usual: UInt64) -> Range<UInt64> { 1..<(clusterHistories.map(UInt64.init) ?? usual) + 1 }
 
 let testKeys = FrameKeys(String(repeating: "0123456789abcdef", count: 4))!
 
@@ -28,6 +35,9 @@ final class Follower {
   var etas: [ETAUpdate] = []
   var rawFixes: [RawFix] = []
   var figures: [HubFigures] = []
+  /// Moves of trips since it was told that it may have missed something, and how often it was.
+  var moves: [TripUpdate] = []
+  var beginnings = 0
   var refusals: [ErrorReply] = []
   var ended: [Unsubscribed.Reason] = []
   var answers: [Subscribed] = []
@@ -51,6 +61,8 @@ final class Follower {
     answers.append(answer)
     if !(answer.recovered && point?.epoch == answer.epoch) {
       point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
+      moves.removeAll()
+      beginnings += 1
     }
     if let position = answer.snapshot?.position { positions.append(position) }
     missed.forEach(take)
@@ -69,6 +81,7 @@ final class Follower {
       guard sequence == known.since + 1 else { return noteGap() }
       point?.since = sequence
       seen[known.epoch.description, default: []].append(sequence)
+      if case .tripUpdate(let update) = publication.body { moves.append(update) }
     case .driverLocation(let location):
       positions.append(location)
       if location.after > known.since { noteGap() }
@@ -259,6 +272,12 @@ final class ClusterWorld {
     let index = members.firstIndex { $0.name == name }!
     members[index] = make(name, limits, keys: keys)
   }
+
+  /// A further process begins.
+  func join(_ name: String) { members.append(make(name, ClusterLimits())) }
+
+  /// A process is gone.
+  func kill(_ name: String) { members.removeAll { $0.name == name } }
 
   func step(milliseconds: Int64 = 10) {
     engine.advance(by: milliseconds * 1_000_000)

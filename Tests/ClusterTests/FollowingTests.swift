@@ -150,6 +150,27 @@ import Testing
     #expect(late.point == rider.point && late.faults == [])
   }
 
+  @Test("Where the last who follows leaves while another's answer is on its way, that one is told of what follows")
+  func lastLeaves() {
+    let world = ClusterWorld(["a", "b"])
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    world.run(seconds: 1)
+    var last = world.follow(.trip(id("t1")), at: "b", slot: world.nextSlot())
+    world.run(seconds: 1)
+    for steps in 0..<8 {
+      let next = world.follow(.trip(id("t1")), at: "b", slot: world.nextSlot())
+      for _ in 0..<steps { world.step() }
+      world["b"].leave(last)
+      world.run(seconds: 0.5)
+      world.notify("t1", at: "a", number: steps)
+      world.run(seconds: 0.5)
+      #expect(next.seen["epoch1"]?.count == 1 && next.faults == [], "after \(steps) steps")
+      last = next
+    }
+  }
+
   @Test("An owner that starts anew, without what it knew, is followed again, under its new epoch")
   func ownerRestarts() {
     let world = ClusterWorld()
@@ -202,7 +223,7 @@ import Testing
 
   @Test("Frames lost, doubled, late, and links cut: no event is missing, doubled or out of order, and all converge")
   func faults() {
-    for seed in 1...12 as ClosedRange<UInt64> { history(seed) }
+    for seed in historySeeds(12) { history(seed) }
   }
 
   private func history(_ seed: UInt64) {

@@ -203,6 +203,12 @@ struct ChannelTable: ~Copyable {
     slab[index].contentBytes -= event.contentBytes
   }
 
+  /// Gives a number to no event, and keeps none before: whoever has an older one has missed something.
+  mutating func skip(_ index: Int) {
+    while !slab[index].events.isEmpty { forgetOldestEvent(index) }
+    slab[index].sequence += 1
+  }
+
   /// The events after `since`, or nil when not all of them are kept or `since` is ahead of the channel.
   func events(_ index: Int, since: UInt64) -> [Publication]? {
     let sequence = slab[index].sequence
@@ -240,10 +246,11 @@ struct ChannelTable: ~Copyable {
 
   mutating func restore(highestSequence number: UInt64) { highestSequence = max(highestSequence, number) }
 
-  /// A channel whose events are kept, before they come. False at the limit of channels.
+  /// A channel whose events are kept, before they come; none before is kept. False at the limit of channels.
   mutating func restore(_ name: Channel, sequence: UInt64) -> Bool {
     guard let index = findOrInsert(name) else { return false }
     slab[index].isKept = true
+    while !slab[index].events.isEmpty { forgetOldestEvent(index) }
     slab[index].sequence = sequence
     return true
   }
@@ -259,6 +266,8 @@ struct ChannelTable: ~Copyable {
     }
     guard number > 0, let index = findOrInsert(event.channel) else { return false }
     slab[index].isKept = true
+    // All up to a number were reserved, and what had the others is not known (Channels+Trips.swift).
+    if event.channel == .trips, number <= slab[index].sequence { return true }
     // What is kept has no gaps.
     if number != slab[index].sequence + 1 { while !slab[index].events.isEmpty { forgetOldestEvent(index) } }
     slab[index].sequence = number

@@ -11,11 +11,24 @@ extension Channels {
   var unreadKey: UInt32 { UInt32(publicationNumber % HubLimits.unreadRawFixes) + 1 }
 
   /// Whether sessions of this hub are subscribed.
-  func isWatched(_ name: Channel) -> Bool {
-    guard let channel = table.find(name) else { return false }
+  func isWatched(_ name: Channel) -> Bool { table.find(name).map { !outletsOfSessions($0).isEmpty } ?? false }
+
+  /// Whether what all hubs have together is answered here at once.
+  func isHere(_ name: Channel) -> Bool { !isInCluster || (name == .trips ? countsTrips : isWatched(name)) }
+
+  /// Outlets with a subscriber, without that of the other hubs.
+  func outletsOfSessions(_ channel: Int) -> OutletSet {
     var outlets = table.outlets(channel)
     if let clusterOutlet { outlets.remove(Int(clusterOutlet)) }
-    return !outlets.isEmpty
+    return outlets
+  }
+
+  /// Outlets to which this hub's own events go: where another one has the channel, sessions have them from there.
+  func outletsOfOwn(_ channel: Int) -> OutletSet {
+    guard table.isFollowed(channel), let clusterOutlet else { return table.outlets(channel) }
+    var own = OutletSet()
+    if table.outlets(channel).contains(Int(clusterOutlet)) { own.insert(Int(clusterOutlet)) }
+    return own
   }
 
   /// Tells the other hubs' outlet, where there are other hubs.
@@ -23,9 +36,13 @@ extension Channels {
     if let clusterOutlet { emit(.cluster(output), to: clusterOutlet) }
   }
 
-  /// Has the cluster look for the owner of a channel that is not here.
-  mutating func lookElsewhere(_ input: SubscribeInput) {
-    tell(input.session.outlet == clusterOutlet ? .notHere(input.session) : .subscribe(input))
+  /// Has the cluster look for the owner of a channel that is not here. False for the trips that another hub asks for:
+  /// every hub has its own.
+  mutating func looksElsewhere(_ input: SubscribeInput) -> Bool {
+    let isOfHub = input.session.outlet == clusterOutlet
+    if isOfHub, input.request.channel == .trips { return false }
+    tell(isOfHub ? .notHere(input.session) : .subscribe(input))
+    return true
   }
 
   /// Puts a question to all hubs of the cluster. False where this one answers it alone: what it is about is here, or
@@ -80,17 +97,21 @@ extension Channels {
   /// To the sessions that follow a channel of another hub.
   mutating func emit(onFollowed name: Channel, _ output: (ChannelHandle) -> HubOutput) {
     guard let channel = followed(name) else { return }
-    emit(output(ChannelHandle(index: UInt32(channel))), toSubscribersOf: channel)
+    emit(output(ChannelHandle(index: UInt32(channel))), toSessionsOf: channel)
+  }
+
+  private mutating func emit(_ output: HubOutput, toSessionsOf channel: Int) {
+    var outlets = outletsOfSessions(channel)
+    while let outlet = outlets.popFirst() { emit(output, to: UInt32(outlet)) }
   }
 
   // MARK: Who has the channel
 
   /// Sessions that are subscribed here to what is at another hub follow it there from now on.
   mutating func followElsewhere(_ name: Channel) {
-    guard let clusterOutlet, let channel = table.find(name), !table.isFollowed(channel) else { return }
-    var others = table.outlets(channel)
-    others.remove(Int(clusterOutlet))
-    if others.isEmpty { return }
+    guard isInCluster, let channel = table.find(name), !table.isFollowed(channel),
+      !outletsOfSessions(channel).isEmpty
+    else { return }
     table.setFollowed(channel, true)
     tell(.follow(name, ResumePoint(since: table.sequence(channel), epoch: epoch)))
   }
@@ -118,14 +139,18 @@ extension Channels {
   /// A driver is at another hub: those of other hubs who follow it here look for it there, and so do this hub's
   /// sessions.
   mutating func move(driver id: Identifier) {
-    guard let clusterOutlet else { return }
     for name in [Channel.driver(id), .raw(id)] {
-      guard let channel = table.find(name) else { continue }
-      if table.outlets(channel).contains(Int(clusterOutlet)) {
-        tell(.moved(ChannelHandle(index: UInt32(channel)), name))
-      }
+      tellMoved(name)
       followElsewhere(name)
     }
+  }
+
+  /// Those of other hubs who follow a channel here look for its owner anew.
+  mutating func tellMoved(_ name: Channel) {
+    guard let clusterOutlet, let channel = table.find(name), table.outlets(channel).contains(Int(clusterOutlet)) else {
+      return
+    }
+    tell(.moved(ChannelHandle(index: UInt32(channel)), name))
   }
 
   /// The numbers of a channel that was followed are this hub's from now on.
@@ -177,6 +202,10 @@ extension Channels {
       tell(.unfollowed(answer.channel))
       return false
     }
+    // The last one may have left while this answer was on its way.
+    if !table.isFollowed(channel) {
+      tell(.followed(answer.channel, ResumePoint(since: answer.sequence, epoch: answer.epoch)))
+    }
     table.setFollowed(channel, true)
     table.addSubscriber(channel, outlet: Int(input.session.outlet))
     let handle = ChannelHandle(index: UInt32(channel))
@@ -191,7 +220,7 @@ extension Channels {
     if answer.recovered {
       for publication in missed { relay(publication, on: channel) }
     } else {
-      emit(.channelRestarted(handle, answer), toSubscribersOf: channel)
+      emit(.channelRestarted(handle, answer), toSessionsOf: channel)
     }
     guard case .trip = answer.channel, let driver = answer.snapshot?.trip?.driverID else { return }
     emit(.channelClaimed(handle, answer.channel, by: driver), toSubscribersOf: channel)
@@ -204,7 +233,12 @@ extension Channels {
     tell(.owned(.driver(id), takes: true))
   }
 
-  mutating func relay(_ publication: Publication) {
+  mutating func relay(
+    _ publication: Publication, _ storage: inout HubStorage, counting counters: inout HubCounters
+  ) {
+    if tripsThrough != nil, publication.channel == .trips {
+      return publish(ofOthers: publication, &storage, counting: &counters)
+    }
     if case .driverLocation(let location) = publication.body, publication.channel == .fleet {
       return relay(toFleet: location, publication.timestamp)
     }
@@ -213,7 +247,7 @@ extension Channels {
 
   /// A driver of another hub, for the sessions that follow the whole fleet.
   private mutating func relay(toFleet location: DriverLocation, _ time: Timestamp) {
-    guard let clusterOutlet, let fleet else { return }
+    guard let fleet else { return }
     var location = location
     location.after = table.sequence(fleet)
     let made = publication(.driverLocation(location), on: .fleet, at: time)
@@ -221,10 +255,8 @@ extension Channels {
     let key = 1 << 63 | table.hash(.driver(location.driverID)) >> 1
     let delivery = Delivery(
       channel: ChannelHandle(index: UInt32(fleet)), conflationKey: key, received: 0, publication: made)
-    var outlets = table.outlets(fleet)
-    outlets.remove(Int(clusterOutlet))
-    count(deliveries: outlets.count)
-    while let outlet = outlets.popFirst() { emit(.delivery(delivery), to: UInt32(outlet)) }
+    count(deliveries: outletsOfSessions(fleet).count)
+    emit(.delivery(delivery), toSessionsOf: fleet)
   }
 
   /// Gives subscribers what the channel's owner has published. Events keep their numbers; of positions and ETAs a newer
@@ -242,7 +274,7 @@ extension Channels {
     let handle = ChannelHandle(index: UInt32(channel))
     emit(
       .delivery(Delivery(channel: handle, conflationKey: conflationKey, received: 0, publication: made)),
-      toSubscribersOf: channel)
-    count(deliveries: table.outlets(channel).count)
+      toSessionsOf: channel)
+    count(deliveries: outletsOfSessions(channel).count)
   }
 }

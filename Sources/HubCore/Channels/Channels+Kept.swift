@@ -21,7 +21,10 @@ extension Channels {
 
   /// What is stored of channels, in an order in which it can be restored: their names, then the events of all.
   func forEachRecord<E: Error>(_ body: (DurableRecord) throws(E) -> Void) throws(E) {
-    try table.forEachKept { (name, sequence) throws(E) in try body(.channel(name, sequence: sequence)) }
+    let reserved = tripsThrough ?? 0
+    try table.forEachKept { (name, sequence) throws(E) in
+      try body(.channel(name, sequence: name == .trips ? max(sequence, reserved) : sequence))
+    }
     try table.forEachEvent { (event) throws(E) in try body(.event(event)) }
   }
 

@@ -15,6 +15,8 @@ struct Channels: ~Copyable {
   private(set) var fleet: Int?
   /// The channel of all trips' events, once somebody has subscribed to it.
   private(set) var trips: Int?
+  /// Where hubs are several and this one counts the trips of all: the number up to which it may (Channels+Trips.swift).
+  var tripsThrough: UInt64?
   /// The outlet that stands for the other hubs; nil where there are none.
   private(set) var clusterOutlet: UInt32?
   /// Names the history that sequences belong to.
@@ -194,21 +196,24 @@ struct Channels: ~Copyable {
   // MARK: Events
 
   /// Publishes an event on a channel: numbered, kept for recovery, never dropped, shown when it is stored. `body` gets
-  /// its number.
+  /// its number. `isOthers`: it happened at another hub, whose journal has it.
   mutating func publish(
-    eventOn channel: Int, at time: Timestamp, _ storage: inout HubStorage, counting counters: inout HubCounters,
-    _ body: (UInt64) -> Publication.Body
+    eventOn channel: Int, at time: Timestamp, isOthers: Bool = false, _ storage: inout HubStorage,
+    counting counters: inout HubCounters, _ body: (UInt64) -> Publication.Body
   ) {
-    let sequence = table.nextSequence(
-      channel, ticket: storage.isOn ? storage.ticket : 0, storedThrough: storage.storedThrough)
+    let ticket = isOthers ? storage.newest : storage.isOn ? storage.ticket : 0
+    let sequence = table.nextSequence(channel, ticket: ticket, storedThrough: storage.storedThrough)
     let event = publication(body(sequence), on: table.name(channel), at: time)
     table.keep(event, channel)
-    storage.write(.event(event))
+    if !isOthers { storage.write(.event(event)) }
     eventsPublished += 1
     let delivery = Delivery(
       channel: ChannelHandle(index: UInt32(channel)), conflationKey: 0, received: 0, publication: event)
-    deliveries += UInt64(table.outlets(channel).count)
-    emitStored(.delivery(delivery), toSubscribersOf: channel, &storage, counting: &counters)
+    var outlets = outletsOfOwn(channel)
+    deliveries += UInt64(outlets.count)
+    while let outlet = outlets.popFirst() {
+      emitStored(.delivery(delivery), to: UInt32(outlet), &storage, counting: &counters)
+    }
   }
 
   /// The channel that is `known`, or else the one of this name, kept for its events; nil at the limit of channels.
@@ -219,15 +224,6 @@ struct Channels: ~Copyable {
     }
     _ = table.setKept(channel, true)
     return channel
-  }
-
-  /// Begins the channel of all trips' events, and records that; false at the limit of channels.
-  mutating func beginTrips(_ storage: inout HubStorage) -> Bool {
-    guard let channel = table.findOrInsert(.trips) else { return false }
-    storage.write(.channel(.trips, sequence: table.sequence(channel)))
-    table.begin(channel, ticket: storage.isOn ? storage.ticket : 0)
-    trips = channel
-    return true
   }
 
   /// The channel's events are no longer kept.
@@ -282,7 +278,8 @@ struct Channels: ~Copyable {
     answer.isOver = isOver
     answer.isEventsOnly = input.request.isEventsOnly
     let (handle, session) = (ChannelHandle(index: UInt32(channel)), input.session)
-    emit(.subscribed(session, handle, answer, missed: missed ?? [], isParty: isParty), to: session.outlet)
+    let isTheirs = name == .trips ? countsTrips : isParty
+    emit(.subscribed(session, handle, answer, missed: missed ?? [], isParty: isTheirs), to: session.outlet)
     return missed?.count ?? 0
   }
 
@@ -302,7 +299,7 @@ struct Channels: ~Copyable {
     let (name, area, wasFollowed) = (table.name(index), table.area(index), table.isFollowed(index))
     let isGone = table.removeSubscriber(index, outlet: Int(outlet))
     // Its own events may be kept beyond its last subscriber, and nobody is here any more who follows it elsewhere.
-    if wasFollowed, isGone || table.outlets(index).isEmpty && !table.isWanted(index) {
+    if wasFollowed, isGone || outletsOfSessions(index).isEmpty && !table.isWanted(index) {
       if !isGone { table.setFollowed(index, false) }
       tell(.unfollowed(name))
     }
@@ -329,6 +326,7 @@ struct Channels: ~Copyable {
   }
 
   mutating func count(deliveries count: Int) { deliveries += UInt64(count) }
+  mutating func setTrips(_ channel: Int?) { trips = channel }
 
   // MARK: Waiting for storage
 

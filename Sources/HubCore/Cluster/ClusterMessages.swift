@@ -120,14 +120,18 @@ public enum ClusterOutput: Sendable {
   /// Somebody of another hub wants a channel whose trip or driver is not here.
   case notHere(SessionRef)
   /// A trip, or a driver, is here from now on. `takes`: a session of the driver has begun, so that it is nowhere else.
+  /// With `.trips` the hub counts the events of all hubs' trips, and is to be told of those.
   case owned(Channel, takes: Bool)
   /// This hub has forgotten a trip or a driver.
   case released(Channel)
   /// Sessions of this hub want a channel from its owner, all events after this point.
   case follow(Channel, ResumePoint)
+  /// The first session that follows the channel elsewhere was let in, with an answer that says this.
+  case followed(Channel, ResumePoint)
   /// No session of this hub is subscribed to the channel any more.
   case unfollowed(Channel)
-  /// The driver is at another hub now: those of other hubs who follow it here look for it there.
+  /// The driver, or who counts all trips' events, is another hub now: those of other hubs who follow it here look for
+  /// it there.
   case moved(ChannelHandle, Channel)
   /// Sessions of this hub watch what is in a cell, or in a part of it, or none does any more. The cell has at most
   /// `finestWatched` characters.
@@ -159,7 +163,7 @@ public enum ClusterInput: Sendable {
   /// The owner of a followed channel has answered again, after a gap or as a new owner. `missed` leads up to the answer
   /// where that is `recovered`.
   case resumed(Subscribed, missed: [Publication])
-  /// What the owner of a followed channel has published.
+  /// What the owner of a followed channel has published; or, where this hub counts them, an event of another's trip.
   case relayed(Publication)
   /// The owner's trip is over, or a followed channel cannot be followed any more.
   case ended(Channel, Unsubscribed.Reason)
@@ -169,6 +173,9 @@ public enum ClusterInput: Sendable {
   case begunElsewhere(Channel)
   /// A session of the driver has begun at another hub: its session here ends.
   case driverElsewhere(Identifier)
+  /// This hub counts the events of all hubs' trips from now on, also anew where some may be missing; or another one
+  /// does.
+  case countTrips(Bool)
   /// What another hub, of this number, tells of its drivers in a cell. `endsWhole`: with this it has told all.
   case area(AreaUpdate, from: UInt32, endsWhole: Bool)
   /// Where another hub's drivers are is not known any more.

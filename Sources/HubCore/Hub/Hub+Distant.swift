@@ -39,7 +39,7 @@ extension Hub {
 
   mutating func relay(_ publication: Publication) {
     note(publication)
-    channels.relay(publication)
+    channels.relay(publication, &storage, counting: &counters)
   }
 
   mutating func end(_ name: Channel, _ reason: Unsubscribed.Reason) {

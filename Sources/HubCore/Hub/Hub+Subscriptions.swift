@@ -6,7 +6,7 @@ import HubMessages
 extension Hub {
   /// Opens the channel, or refuses. `isHere`: no other hub has it.
   mutating func subscribe(_ input: SubscribeInput, isHere: Bool = false) {
-    if !isHere, channels.isInCluster, !self.isHere(input.request.channel) { return channels.lookElsewhere(input) }
+    if !isHere, channels.isInCluster, !self.isHere(input.request.channel), channels.looksElsewhere(input) { return }
     do throws(ErrorReply) {
       switch input.request.channel {
       case .area, .nearby, .box, .counts, .countsBlock:

@@ -280,6 +280,7 @@ public struct Hub: ~Copyable {
     case .claimed(let name, let driver): channels.emit(onFollowed: name) { .channelClaimed($0, name, by: driver) }
     case .begunElsewhere(let name): if !isHere(name) { channels.followElsewhere(name) }
     case .driverElsewhere(let id): leave(id)
+    case .countTrips(let isHere): channels.countTrips(isHere, &storage, counting: &counters)
     case .figures(let seconds, let isHistory):
       figures.take(seconds, isHistory: isHistory, &channels, atMost: limits.figures, at: now.timestamp)
     case .area, .areasLost: if !areas.take(input, &drivers) { counters.count(full: .guests) }
@@ -317,8 +318,8 @@ public struct Hub: ~Copyable {
     switch name {
     case .trip(let id): trips.find(id) != nil
     case .driver(let id), .raw(let id): drivers.find(id).map { !drivers[$0].isElsewhere } ?? false
-    case .stats: !channels.isInCluster || channels.isWatched(name)
-    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips: true
+    case .stats, .trips: channels.isHere(name)
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet: true
     }
   }
 
@@ -353,8 +354,6 @@ public struct Hub: ~Copyable {
     self.pseudonymKey = pseudonymKey
     if !hasOperatorsKey { audience = PublicAudience(key: pseudonymKey) }
   }
-
-  // MARK: Output
 
   @inline(__always)
   mutating func emit(_ output: HubOutput, to outlet: UInt32) { channels.emit(output, to: outlet) }

@@ -1,0 +1,114 @@
+// Drivers that connect again and again, at any hub: when it is quiet none is at two. In the suite there are fewer of
+// them; `make torture` has all.
+import HubBackplaneSupport
+import HubCore
+import HubMessages
+import HubTestSupport
+import Testing
+
+@testable import HubCluster
+
+/// Drivers' phones: each has one session that it believes in, and leaves others half open.
+private final class Phones {
+  struct Session {
+    let driver: Int
+    let hub: String
+    let slot: UInt32
+  }
+
+  let world: ClusterWorld
+  private var random: SplitMix64
+  /// By hub and slot, those that the hub has let in and not ended, and that are not closed.
+  private var open: [String: [UInt32: Session]] = ["a": [:], "b": [:], "c": [:]]
+  private var newest: [Session?]
+  private var seen: [String: (admitted: Int, replaced: Int)] = [:]
+  private(set) var connects = 0
+
+  init(_ count: Int, seed: UInt64, _ world: ClusterWorld) {
+    self.world = world
+    random = SplitMix64(seed: seed)
+    newest = Array(repeating: nil, count: count)
+  }
+
+  func reconnect(_ driver: Int) {
+    let name = ["a", "b", "c"].randomElement(using: &random)!
+    // Two of three close the socket that they had; of the others the hub may never hear again.
+    if let old = newest[driver], random.next() % 3 > 0 { close(old) }
+    connects += 1
+    let session = Session(driver: driver, hub: name, slot: UInt32(connects))
+    world[name].inputs.append(
+      .driverConnecting(world.session(session.slot), id("d\(driver)"), client: UInt32(driver + 1)))
+    open[name]?[session.slot] = session
+    newest[driver] = session
+  }
+
+  private func close(_ session: Session) {
+    guard open[session.hub]?.removeValue(forKey: session.slot) != nil else { return }
+    world[session.hub].inputs.append(.driverDisconnected(world.session(session.slot)))
+  }
+
+  /// A phone that is told that it was replaced stays away; its socket is closed.
+  func step() {
+    world.step()
+    for member in world.members {
+      let known = seen[member.name]?.replaced ?? 0
+      for session in member.replaced[known...] {
+        if let told = open[member.name]?[session.slot] { close(told) }
+      }
+      seen[member.name] = (member.admitted.count, member.replaced.count)
+    }
+  }
+
+  func run(seconds: Double) { for _ in 0..<Int(seconds * 100) { step() } }
+
+  /// Drivers with sessions at two hubs, and those whose sessions are not where the ledger says.
+  func wrong() -> [String] {
+    var hubs: [Int: Set<String>] = [:]
+    for session in open.values.flatMap(\.values) { hubs[session.driver, default: []].insert(session.hub) }
+    return hubs.filter { driver, names in names.count > 1 || names.first != world.engine.owner(of: "d:d\(driver)") }
+      .map { "d\($0.key) at \($0.value.sorted())" }
+  }
+
+  /// Drivers whose newest session was closed, though it is none but the newest that may stay.
+  func lost() -> Int {
+    newest.count { session in session.map { open[$0.hub]?[$0.slot] == nil } ?? false }
+  }
+}
+
+@Suite struct HomesTests {
+  @Test(
+    "Drivers who connect again and again at any hub, over lost and late frames, have no two homes after 3 s of quiet")
+  func reconnects() {
+    guard let histories = clusterHistories else { return reconnect(100, rounds: 20, seed: 3) }
+    for seed in 0..<UInt64(max(1, histories / 1000)) { reconnect(1000, rounds: 50, seed: seed) }
+  }
+
+  private func reconnect(_ drivers: Int, rounds: Int, seed: UInt64) {
+    let world = ClusterWorld(seed: seed)
+    let phones = Phones(drivers, seed: seed ^ 5, world)
+    var random = SplitMix64(seed: seed ^ 7)
+    for round in 1...rounds {
+      (world.engine.faults.lost, world.engine.faults.doubled, world.engine.faults.delayed) = (0.05, 0.02, 0.2)
+      world.engine.faults.unknown = round % 3 == 0 ? 0.1 : 0
+      if round % 5 == 4 { world.engine.isolated = [["a", "b", "c"].randomElement(using: &random)!] }
+      for (count, driver) in (0..<drivers).shuffled(using: &random).enumerated() {
+        phones.reconnect(driver)
+        if count % 5 == 4 { phones.step() }
+      }
+      guard round % 5 == 0 || round == rounds else { continue }
+      world.engine.faults = .init()
+      world.engine.isolated = []
+      phones.run(seconds: 3)
+      let wrong = phones.wrong()
+      #expect(wrong == [], "seed \(seed), round \(round)")
+    }
+    #expect(phones.connects == drivers * rounds)
+    // In order, without faults, it is the newest that stays.
+    for driver in 0..<drivers {
+      phones.reconnect(driver)
+      if driver % 5 == 4 { phones.step() }
+    }
+    phones.run(seconds: 3)
+    #expect(phones.wrong() == [] && phones.lost() == 0)
+  }
+}
