@@ -179,7 +179,7 @@ let package = Package(
     tests(
       "Cluster",
       ["HubBackplaneSupport", "HubBackplane", "HubCore", "HubMessages", "HubGeo", "HubBytes"]),
-    tests("Backplane", ["HubBackplaneSupport", "HubBytes", "HubSystem", "HubTransport"]),
+    tests("Backplane", ["HubBackplaneSupport", "HubTestCertificates", "HubBytes", "HubSystem", "HubTransport"]),
     .testTarget(
       name: "DurabilityModelTests",
       dependencies: [

@@ -7,9 +7,10 @@ public enum LedgerAddress: Sendable, Hashable, CustomStringConvertible {
   case sentinels([EngineAddress], name: String)
 
   /// `redis://HOST:PORT`, `rediss://HOST:PORT`, or `sentinel://HOST:PORT,HOST:PORT/NAME` with up to
-  /// `BackplaneLimits.maximumSentinels`; nil for any other text.
+  /// `BackplaneLimits.maximumSentinels`, or `sentinels://…` where they and the nodes speak TLS; nil for any other text.
   public init?(_ text: String) {
-    let scheme = "sentinel://"
+    let isSecure = text.hasPrefix("sentinels://")
+    let scheme = isSecure ? "sentinels://" : "sentinel://"
     guard text.hasPrefix(scheme) else {
       guard let node = EngineAddress(text) else { return nil }
       self = .node(node)
@@ -18,7 +19,7 @@ public enum LedgerAddress: Sendable, Hashable, CustomStringConvertible {
     let parts = text.dropFirst(scheme.count).split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count == 2, !parts[1].isEmpty, parts[1].utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
     let hosts = parts[0].split(separator: ",", omittingEmptySubsequences: false)
-    let addresses = hosts.compactMap { EngineAddress("redis://\($0)") }
+    let addresses = hosts.compactMap { EngineAddress("\(isSecure ? "rediss" : "redis")://\($0)") }
     guard addresses.count == hosts.count, addresses.count <= BackplaneLimits.maximumSentinels else { return nil }
     self = .sentinels(addresses, name: String(parts[1]))
   }
@@ -27,7 +28,8 @@ public enum LedgerAddress: Sendable, Hashable, CustomStringConvertible {
     switch self {
     case .node(let node): "\(node)"
     case .sentinels(let addresses, let name):
-      "sentinel://" + addresses.map { "\($0.address)" }.joined(separator: ",") + "/\(name)"
+      (addresses.contains { $0.isSecure } ? "sentinels://" : "sentinel://")
+        + addresses.map { "\($0.address)" }.joined(separator: ",") + "/\(name)"
     }
   }
 }

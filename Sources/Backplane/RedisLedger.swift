@@ -29,8 +29,10 @@ public final class RedisLedger: Ledger {
   private var refusal: String?
   public private(set) var isUp = false
 
-  /// The ledger at an address; `role` has the credentials, which sentinels are not given.
-  public init(_ links: RedisLinks, at address: LedgerAddress, role: RedisRole) {
+  /// The ledger at an address; `role` has the credentials, which sentinels are not given: they have `sentinelRole`.
+  public init(
+    _ links: RedisLinks, at address: LedgerAddress, role: RedisRole, sentinelRole: RedisRole = RedisRole()
+  ) {
     self.links = links
     self.address = address
     var scripted = role
@@ -39,7 +41,7 @@ public final class RedisLedger: Ledger {
     case .node(let node): link = links.add(scripted, to: node)
     case .sentinels(let sentinels, let name):
       link = links.add(scripted, to: nil)
-      self.sentinels = Sentinels(links, sentinels, name: name)
+      self.sentinels = Sentinels(links, sentinels, name: name, role: sentinelRole)
     }
   }
 

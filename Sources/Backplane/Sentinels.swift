@@ -17,14 +17,18 @@ struct Sentinels {
 
   private let links: RedisLinks
   private let question: RedisCommand
+  /// Of the nodes, which speak TLS where the sentinels do.
+  private let scheme: String
   private var sentinels: [Sentinel]
   private var asksAt = Int64.min
   private var fault = ""
 
-  init(_ links: RedisLinks, _ addresses: [EngineAddress], name: String) {
+  /// `role` has the sentinels' own credentials.
+  init(_ links: RedisLinks, _ addresses: [EngineAddress], name: String, role: RedisRole) {
     self.links = links
+    scheme = addresses.contains { $0.isSecure } ? "rediss" : "redis"
     question = .words(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name].map { Array($0.utf8) })
-    sentinels = addresses.map { Sentinel(link: links.add(RedisRole(), to: $0)) }
+    sentinels = addresses.map { Sentinel(link: links.add(role, to: $0)) }
   }
 
   /// Takes what they have said, and asks again where it is time. `isUrgent`: the ledger is away. Gives why no master is
@@ -66,7 +70,7 @@ struct Sentinels {
       fault = "a sentinel knows no such master: \(value)"
       return nil
     }
-    guard let node = EngineAddress("redis://\(host):\(port)") else {
+    guard let node = EngineAddress("\(scheme)://\(host):\(port)") else {
       fault = "a sentinel names \(host):\(port): set announce-ip to a numeric address"
       return nil
     }

@@ -17,13 +17,19 @@ public struct EngineConfiguration: Sendable {
   public var ledger: LedgerAddress
   public var user: String?
   public var password: String?
-  /// Whom to trust on `rediss://`; nil for what this system trusts.
+  /// For the sentinels, which have users and passwords of their own.
+  public var sentinelUser: String?
+  public var sentinelPassword: String?
+  /// Whom to trust on `rediss://` and `sentinels://`; nil for what this system trusts.
   public var tls: TLSClient?
 
   public init(bus: [EngineAddress], ledger: LedgerAddress) {
     self.bus = bus
     self.ledger = ledger
   }
+
+  public var role: RedisRole { RedisRole(user: user, password: password) }
+  public var sentinelRole: RedisRole { RedisRole(user: sentinelUser, password: sentinelPassword) }
 }
 
 /// How a hub is one of several.
@@ -65,9 +71,8 @@ public final class ClusterLoop: EventLoopDelegate {
     self.lifecycle = lifecycle
     self.show = show
     links = RedisLinks(loop, limits: BackplaneLimits(), tls: engine.tls, seed: seed)
-    let role = RedisRole(user: engine.user, password: engine.password)
-    bus = RedisBus(links, nodes: engine.bus, member: identity.name, role: role)
-    ledger = RedisLedger(links, at: engine.ledger, role: role)
+    bus = RedisBus(links, nodes: engine.bus, member: identity.name, role: engine.role)
+    ledger = RedisLedger(links, at: engine.ledger, role: engine.role, sentinelRole: engine.sentinelRole)
     node = ClusterNode(identity, outlet: outlet, now: Moment(loop))
     loop.delegate = self
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds)

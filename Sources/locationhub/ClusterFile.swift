@@ -14,6 +14,8 @@ struct ClusterFile: Sendable {
   private var ca: String?
   private var user: String?
   private var passwordFile: String?
+  private var sentinelUser: String?
+  private var sentinelPasswordFile: String?
 
   static let settings: [Setting<ClusterFile>] = [
     Setting("name", \.name, .text, "NAME", "this hub's own name: 1-32 letters, digits, -, _ and ."),
@@ -24,13 +26,18 @@ struct ClusterFile: Sendable {
     ) { file, text in EngineAddress(text).map { file.bus.append($0) } != nil },
     Setting(
       "ledger", "URL", "the node that knows members and owners, or sentinels that know the node",
-      mustBe: "redis://HOST:PORT, rediss://HOST:PORT or sentinel://HOST:PORT,HOST:PORT/NAME, HOST numeric",
+      mustBe:
+        "redis://HOST:PORT, rediss://HOST:PORT, sentinel://HOST:PORT,HOST:PORT/NAME or sentinels://…, HOST numeric",
       repeats: true
     ) { file, text in LedgerAddress(text).map { file.ledger.append($0) } != nil },
     Setting("key-file", \.keyFile, .text, "FILE", "one or two lines of 64 hex digits that frames are signed with"),
-    Setting("ca", \.ca, .text, "FILE", "trust these certificates (PEM) on rediss://", otherwise: "the system's"),
+    Setting(
+      "ca", \.ca, .text, "FILE", "trust these certificates (PEM) on rediss:// and sentinels://",
+      otherwise: "the system's"),
     Setting("user", \.user, .text, "NAME", "the engine's ACL user"),
     Setting("password-file", \.passwordFile, .text, "FILE", "that user's password"),
+    Setting("sentinel-user", \.sentinelUser, .text, "NAME", "the sentinels' ACL user"),
+    Setting("sentinel-password-file", \.sentinelPasswordFile, .text, "FILE", "the sentinels' own password"),
   ]
 
   /// Reads and checks a file.
@@ -59,9 +66,8 @@ struct ClusterFile: Sendable {
     }
     var engine = EngineConfiguration(bus: bus, ledger: ledger[0])
     engine.user = user
-    engine.password = try passwordFile.map { (file) throws(CommandError) in
-      try readText(file).split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
-    }
+    engine.password = try passwordFile.map(readLine)
+    (engine.sentinelUser, engine.sentinelPassword) = (sentinelUser, try sentinelPasswordFile.map(readLine))
     if let ca {
       let text = try readBytes(ca)
       do throws(TLSError) { engine.tls = try TLSClient(trusting: text) } catch {
@@ -70,5 +76,10 @@ struct ClusterFile: Sendable {
     }
     return ClusterConfiguration(
       identity: ClusterIdentity(name: name, address: advertise, version: Verbs.version, keys: keys), engine: engine)
+  }
+
+  /// The first line of a file.
+  private func readLine(_ path: String) throws(CommandError) -> String {
+    try readText(path).split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
   }
 }

@@ -76,7 +76,7 @@ private final class LedgerAsker: EventLoopDelegate {
     self.questions = questions
     loop = try EventLoop()
     links = RedisLinks(loop, limits: BackplaneLimits(), tls: engine.tls, seed: 1)
-    ledger = RedisLedger(links, at: engine.ledger, role: RedisRole(user: engine.user, password: engine.password))
+    ledger = RedisLedger(links, at: engine.ledger, role: engine.role, sentinelRole: engine.sentinelRole)
     deadline = loop.now.uptimeNanoseconds + LedgerAsker.patience
     loop.delegate = self
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds)

@@ -26,16 +26,19 @@ public final class RedisProcess {
     try start()
   }
 
-  /// Starts a sentinel, which watches a master with those it hears of there; two of them make a decision.
-  public init(sentinel port: UInt16, of master: UInt16, name: String) throws {
+  /// Starts a sentinel, which watches a master with those it hears of there; `quorum` of them make a decision. `more`
+  /// lines stand behind the others.
+  public init(
+    sentinel port: UInt16, of master: UInt16, name: String, quorum: Int = 2, _ more: [String] = []
+  ) throws {
     self.port = port
     let file = folder + "/sentinel.conf"
     let lines = [
       "port \(port)", "bind 127.0.0.1", "dir \(folder)", "logfile /dev/null",
-      "sentinel monitor \(name) 127.0.0.1 \(master) 2", "sentinel down-after-milliseconds \(name) 300",
+      "sentinel monitor \(name) 127.0.0.1 \(master) \(quorum)", "sentinel down-after-milliseconds \(name) 300",
       "sentinel failover-timeout \(name) 3000",
     ]
-    configuration = lines.joined(separator: "\n") + "\n"
+    configuration = (lines + more).joined(separator: "\n") + "\n"
     arguments = [file, "--sentinel"]
     try start()
   }

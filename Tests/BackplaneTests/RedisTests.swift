@@ -7,13 +7,13 @@ import HubTransport
 import Testing
 
 /// An event loop with links to an engine, turned by the test.
-private final class LinkLoop: EventLoopDelegate {
+final class LinkLoop: EventLoopDelegate {
   let loop: EventLoop
   let links: RedisLinks
 
-  init(_ limits: BackplaneLimits = BackplaneLimits()) throws {
+  init(_ limits: BackplaneLimits = BackplaneLimits(), tls: TLSClient? = nil) throws {
     loop = try EventLoop()
-    links = RedisLinks(loop, limits: limits, seed: 1)
+    links = RedisLinks(loop, limits: limits, tls: tls, seed: 1)
     loop.delegate = self
   }
 
@@ -35,18 +35,39 @@ private final class LinkLoop: EventLoopDelegate {
   }
 }
 
+extension LinkLoop {
+  /// Puts a command again and again, until its reply is as it should be.
+  func run(until link: LinkID, _ words: [String], _ isDone: (RESPValue) -> Bool) throws {
+    var isAsked = false
+    try run {
+      for case .reply(_, let value) in links.takeEvents(of: link) {
+        isAsked = false
+        if isDone(value) { return true }
+      }
+      if !isAsked, links.isReady(link) {
+        isAsked = links.submit(.words(words.map { Array($0.utf8) }), ticket: 0, to: link)
+      }
+      return false
+    }
+  }
+}
+
 /// The ledger of a real engine.
-private final class RealLedger: Answering {
+final class RealLedger: Answering {
   let engine: RedisProcess
   let loop: LinkLoop
   let ledger: RedisLedger
   private var ticket: UInt64 = 0
   var events: [LedgerEvent] = []
 
-  init(_ engine: RedisProcess, _ role: RedisRole = RedisRole(), at address: LedgerAddress? = nil) throws {
+  init(
+    _ engine: RedisProcess, _ role: RedisRole = RedisRole(), at address: LedgerAddress? = nil,
+    sentinelRole: RedisRole = RedisRole(), tls: TLSClient? = nil
+  ) throws {
     self.engine = engine
-    loop = try LinkLoop()
-    ledger = RedisLedger(loop.links, at: try address ?? .node(node(engine.port)), role: role)
+    loop = try LinkLoop(tls: tls)
+    ledger = RedisLedger(
+      loop.links, at: try address ?? .node(node(engine.port)), role: role, sentinelRole: sentinelRole)
   }
 
   func runUntilUp() throws {
@@ -92,7 +113,7 @@ extension RedisProcess {
 private func node(_ port: UInt16) throws -> EngineAddress { try #require(EngineAddress("redis://127.0.0.1:\(port)")) }
 
 /// A port that is free now.
-private func freePort() throws -> UInt16 {
+func freePort() throws -> UInt16 {
   let loop = try EventLoop()
   return try loop.listen(.loopback(port: 0)).port
 }
