@@ -30,6 +30,19 @@ extension EventLoop {
     return unsafe tls.pointer(id.slot).pointee.peerCertificate
   }
 
+  /// Goes over to TLS on a connection of ours that is open, as protocols do whose servers speak in plain text first.
+  /// `connected` comes again when the handshake is done; what is sent before then waits for it, and what has come in
+  /// plain text must not be believed any more.
+  ///
+  /// - Precondition: everything that was sent has left.
+  public func beginTLS(_ id: ConnectionID, _ peer: TLSPeer) {
+    guard let connection = unsafe slab.live(id), unsafe connection.pointee.state == .open else { return }
+    precondition(unsafe connection.pointee.outbox == nil && !connection.pointee.flags.contains(.isTLS))
+    unsafe secure(id, TLSStream(peer, tls.buffers(limits)))
+    unsafe connection.pointee.state = .connecting
+    unsafe startHandshake(id, connection)
+  }
+
   /// A client's TCP stands: its handshake begins. `connected` comes when that is done.
   func startHandshake(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
     let stream = unsafe tls.pointer(id.slot)

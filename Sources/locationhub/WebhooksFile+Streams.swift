@@ -7,7 +7,7 @@ extension WebhooksFile {
   static let streamSettings: [Setting<WebhooksFile>] = [
     Setting(
       "stream", "URL", "a server that stores events as a stream",
-      mustBe: "nats://HOST[:PORT], redis[s]://HOST[:PORT] or http[s]://HOST[:PORT][/PATH]"
+      mustBe: "nats://HOST[:PORT] (tls:// with TLS), redis[s]://HOST[:PORT] or http[s]://HOST[:PORT][/PATH]"
     ) { file, text in
       file.stream = StreamURL(text)
       return file.stream != nil
@@ -29,7 +29,7 @@ extension WebhooksFile {
   /// The settings that each kind of stream has, beside those that all have.
   private static func names(_ kind: StreamURL.Kind) -> Set<String> {
     switch kind {
-    case .nats: ["user", "password-file", "token-file", "prefix"]
+    case .nats: ["user", "password-file", "token-file", "prefix", "ca"]
     case .redis: ["user", "password-file", "prefix", "max-length", "ca"]
     case .batches: ["secret-file", "sign-key", "allow", "ca"]
     }

@@ -18,6 +18,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -66,13 +67,16 @@ class ServerProcess:
 
 
 class NATSServer(ServerProcess):
+    trusted = None  # the file of the certificate that its clients trust; without one there is no TLS
+
     def options(self):
         return ["-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", self.folder, "--user", "hub", "--pass", PASSWORD]
 
     def run(self, body):
         """What `body` gives, which is called with a connection's JetStream."""
         async def run():
-            client = await nats.connect(f"nats://127.0.0.1:{self.port}", user="hub", password=PASSWORD)
+            tls = ssl.create_default_context(cafile=self.trusted) if self.trusted else None
+            client = await nats.connect(f"nats://localhost:{self.port}", user="hub", password=PASSWORD, tls=tls)
             try:
                 return await body(client.jetstream())
             finally:
@@ -248,18 +252,18 @@ class StreamTests(unittest.TestCase):
         wait_for(lambda: server.count() >= count)
         self.check(server.events(), expected)
 
-    def test_redis_over_tls_by_name_and_only_with_a_certificate_that_is_trusted(self):
+    def certificate(self):
+        """Files of a certificate for localhost, which nobody trusts, and of its key."""
         certificate, key = (str(self.folder / name) for name in ("tls.pem", "tls.key"))
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
              "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate],
             check=True, capture_output=True)
-        port = free_port()
-        server = RedisServer(
-            self, "redis-server", "--tls-port", str(port), "--tls-cert-file", certificate, "--tls-key-file", key,
-            "--tls-auth-clients", "no")
-        lines = [f"stream = rediss://localhost:{port}", f"password-file = {self.folder}/password"]
-        hub = self.hub(*lines)
+        return certificate, key
+
+    def check_trust(self, server, certificate, *lines):
+        """Nothing arrives before the certificate is trusted."""
+        hub = self.hub(*lines, f"password-file = {self.folder}/password")
         notify(hub, "T1", 1)
         wait_for(lambda: figure(hub, "stream_connection_failures_total", 'stream="out"') > 1)
         self.assertEqual((server.count(), figure(hub, "stream_up", 'stream="out"')), (0, 0))
@@ -267,6 +271,25 @@ class StreamTests(unittest.TestCase):
         settings.write_text(settings.read_text() + f"ca = {certificate}\n")
         hub.process.send_signal(signal.SIGHUP)
         wait_for(lambda: server.count() == 1)
+        return hub
+
+    def test_redis_over_tls_by_name_and_only_with_a_certificate_that_is_trusted(self):
+        certificate, key = self.certificate()
+        port = free_port()
+        server = RedisServer(
+            self, "redis-server", "--tls-port", str(port), "--tls-cert-file", certificate, "--tls-key-file", key,
+            "--tls-auth-clients", "no")
+        self.check_trust(server, certificate, f"stream = rediss://localhost:{port}")
+
+    def test_nats_over_tls_by_name_and_only_with_a_certificate_that_is_trusted(self):
+        certificate, key = self.certificate()
+        server = NATSServer(self, "nats-server", "--tls", "--tlscert", certificate, "--tlskey", key)
+        server.trusted = certificate
+        server.create()
+        hub = self.check_trust(server, certificate, f"stream = tls://localhost:{server.port}", "user = hub")
+        server.restart()
+        notify(hub, "T1", 2)
+        wait_for(lambda: server.count() == 2)
 
     def test_a_collector_gets_signed_batches_in_order(self):
         collector = Collector(self)

@@ -54,8 +54,10 @@ private func message(_ group: UInt64) -> StreamMessage {
   return message
 }
 
-private func checkConnection(_ pieces: [ArraySlice<UInt8>]) {
-  guard let url = StreamURL("nats://127.0.0.1"), let filter = EventFilter(channels: [.all]) else {
+private func checkConnection(_ pieces: [ArraySlice<UInt8>], isSecure: Bool) {
+  guard let url = StreamURL(isSecure ? "tls://127.0.0.1" : "nats://127.0.0.1"),
+    let filter = EventFilter(channels: [.all])
+  else {
     preconditionFailure("both are right")
   }
   let now = Moment(uptime: 0, timestamp: Timestamp(milliseconds: 0))
@@ -78,6 +80,9 @@ private func checkConnection(_ pieces: [ArraySlice<UInt8>]) {
       case .impossible(let place, _): precondition(underWay.remove(place) != nil, "it was given")
       case .failed: return
       case .ready: break
+      case .plainTextEnds:
+        precondition(isSecure, "it was asked for")
+        connection.secured()
       case .gone, .finished, .positionsRefused: preconditionFailure("NATS says no such thing")
       }
     }
@@ -93,6 +98,6 @@ public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   let ends = data[1..<(1 + cuts)].map { body.startIndex + (body.isEmpty ? 0 : Int($0) % (body.count + 1)) }.sorted()
   let (whole, cut) = (read([body]), read(pieces(body, ends)))
   precondition(whole == cut, "cuts change nothing")
-  checkConnection(pieces(body, ends))
+  for isSecure in [false, true] { checkConnection(pieces(body, ends), isSecure: isSecure) }
   return 0
 }

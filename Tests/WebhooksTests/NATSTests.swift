@@ -66,9 +66,11 @@ import Testing
   private let now = Moment(uptime: 0, timestamp: Timestamp(milliseconds: 0))
   private static let info = #"INFO {"server_id":"N","headers":true,"max_payload":1000,"tls_required":false}"# + "\r\n"
 
-  private func connection(_ credentials: StreamCredentials = StreamCredentials()) -> NATSConnection {
+  private func connection(
+    _ credentials: StreamCredentials = StreamCredentials(), at url: String = "nats://127.0.0.1"
+  ) -> NATSConnection {
     var endpoint = StreamEndpoint(
-      name: "orders", url: StreamURL("nats://127.0.0.1")!, filter: EventFilter(channels: [.all])!)
+      name: "orders", url: StreamURL(url)!, filter: EventFilter(channels: [.all])!)
     endpoint.credentials = credentials
     return NATSConnection(endpoint, inbox: "q7")
   }
@@ -188,6 +190,30 @@ import Testing
     #expect(found.contains(reason) && !connection.isReady)
   }
 
+  @Test("With TLS nothing is said in plain text, and nothing of it is believed", arguments: ["required", "available"])
+  func secure(word: String) {
+    let connection = connection(StreamCredentials(token: "secret"), at: "tls://127.0.0.1")
+    connection.opened(now)
+    let hello = say("INFO {\"headers\":true,\"tls_\(word)\":true}\r\nPI", to: connection)
+    #expect(hello.output == "" && hello.events == [.plainTextEnds])
+    connection.secured()
+    let greeting = say("", to: connection)
+    #expect(greeting.output.contains("\"auth_token\":\"secret\"") && greeting.output.hasSuffix("PING\r\n"))
+    #expect(say("PONG\r\n", to: connection).events == [.ready])
+  }
+
+  @Test("A server without TLS, and one that goes on in plain text, get no credentials")
+  func downgraded() {
+    let plain = connection(at: "tls://127.0.0.1")
+    plain.opened(now)
+    let refused = say(Self.info, to: plain)
+    #expect(refused.output == "" && refused.events == [.failed("it has no TLS, and it was given as tls://")])
+    let injected = connection(at: "tls://127.0.0.1")
+    injected.opened(now)
+    let said = say("INFO {\"headers\":true,\"tls_required\":true}\r\n+OK\r\n", to: injected)
+    #expect(said.output == "" && "\(said.events.last!)".contains("goes on in plain text"))
+  }
+
   @Test("A connection that is made again begins anew, and old answers mean nothing")
   func again() {
     let connection = ready()
@@ -205,11 +231,13 @@ import Testing
   func urls() throws {
     let nats = try #require(StreamURL("nats://Broker.example"))
     #expect(nats.kind == .nats && nats.url.port == 4222 && !nats.isSecure && "\(nats)" == "nats://broker.example:4222")
+    let secure = try #require(StreamURL("tls://broker.example"))
+    #expect(secure.kind == .nats && secure.isSecure && "\(secure)" == "tls://broker.example:4222")
     let redis = try #require(StreamURL("rediss://[::1]:7000"))
     #expect(redis.kind == .redis && redis.isSecure && "\(redis)" == "rediss://[::1]:7000")
     let batches = try #require(StreamURL("https://a.example/in?key=1"))
     #expect(batches.kind == .batches && "\(batches)" == "https://a.example/in")
-    for text in ["nats://", "nats://a/b", "redis://u:p@a", "kafka://a", "nats://a:0", "tls://a", "redis://a/1"] {
+    for text in ["nats://", "nats://a/b", "redis://u:p@a", "kafka://a", "nats://a:0", "tls://a/b", "redis://a/1"] {
       #expect(StreamURL(text) == nil)
     }
   }

@@ -1,6 +1,6 @@
 // A publisher to NATS JetStream (https://docs.nats.io/reference/reference-protocols/nats_api_reference).
 //
-//     closed ─opened→ the server's INFO ─→ CONNECT, SUB, PING ─its PONG→ ready
+//     closed ─opened→ the server's INFO [─→ TLS] ─→ CONNECT, SUB, PING ─its PONG→ ready
 //
 // Each event is published with a subject for its answer, whose last token is a number that names the event: JetStream
 // answers `{"stream":…,"seq":…}` when it has stored it, or an error; a server whose streams do not have the subject
@@ -10,8 +10,9 @@ import HubBytes
 import HubMessages
 
 final class NATSConnection: StreamSink {
-  private enum Phase { case closed, informed, greeting, ready }
+  private enum Phase { case closed, informed, securing, greeting, ready }
 
+  private let isSecure: Bool
   private let prefix: String
   private let name: String
   private let credentials: StreamCredentials
@@ -27,6 +28,7 @@ final class NATSConnection: StreamSink {
 
   /// `inbox`: letters and digits that no other client of the server has.
   init(_ endpoint: StreamEndpoint, inbox: String) {
+    isSecure = endpoint.url.isSecure
     prefix = endpoint.prefix
     name = endpoint.name
     credentials = endpoint.credentials
@@ -40,6 +42,11 @@ final class NATSConnection: StreamSink {
   func opened(_ now: Moment) {
     phase = .informed
     reader = NATSReader()
+  }
+
+  func secured() {
+    reader = NATSReader()  // anybody could have said what it has
+    greet()
   }
 
   func closed(_ reason: String) -> Bool {
@@ -102,6 +109,7 @@ final class NATSConnection: StreamSink {
       output.append(json: value)
     }
     output.append(utf8: "}\r\nSUB \(inbox).* 1\r\nPING\r\n")
+    phase = .greeting
   }
 
   // MARK: In
@@ -117,6 +125,7 @@ final class NATSConnection: StreamSink {
 
   private func take(_ operations: [NATSOperation]) {
     for operation in operations {
+      guard phase != .securing else { return fail("it goes on in plain text where TLS was to begin") }
       switch operation {
       case .info(let text): take(info: text)
       case .ping: output.append("PONG\r\n")
@@ -136,9 +145,13 @@ final class NATSConnection: StreamSink {
     if let limit = info["max_payload"]?.number, limit >= 1 { maximumPayload = Int(min(limit, 1e9)) }
     guard phase == .informed else { return }
     guard info["headers"] == .bool(true) else { return fail("it has no headers: NATS 2.2 or newer is needed") }
-    guard info["tls_required"] != .bool(true) else { return fail("it demands TLS, which streams do not have for NATS") }
-    greet()
-    phase = .greeting
+    let hasTLS = ["tls_required", "tls_available"].contains { info[$0] == .bool(true) }
+    guard isSecure else {
+      return info["tls_required"] == .bool(true) ? fail("it demands TLS: give it as tls://") : greet()
+    }
+    guard hasTLS else { return fail("it has no TLS, and it was given as tls://") }
+    phase = .securing
+    events.append(.plainTextEnds)
   }
 
   /// All errors end the connection, but for a subject that the user may not publish to: that one has no answer.

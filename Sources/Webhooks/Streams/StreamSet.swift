@@ -233,7 +233,8 @@ extension StreamSet {
         continue
       }
       do throws(SystemError) {
-        stream.connection = try loop.connect(address, tls: stream.peer)
+        // A NATS server speaks in plain text first.
+        stream.connection = try loop.connect(address, tls: url.kind == .nats ? nil : stream.peer)
         stream.waitsSince = now.uptime
         stream.isConnected = false
         stream.sink.opened(now)
@@ -249,7 +250,14 @@ extension StreamSet {
     id == .none ? nil : streams.first { $0.connection == id }
   }
 
-  func connected(_ id: ConnectionID, _ now: Moment) { stream(id)?.isConnected = true }
+  func connected(_ id: ConnectionID, _ now: Moment) {
+    guard let stream = stream(id) else { return }
+    if stream.isConnected {
+      stream.sink.secured()
+      flush(stream)
+    }
+    stream.isConnected = true
+  }
 
   func received(_ id: ConnectionID, _ bytes: UnsafeRawBufferPointer, _ now: Moment) {
     guard let stream = stream(id) else { return }
@@ -298,6 +306,7 @@ extension StreamSet {
         stream.waitsSince = nil
         if stream.failuresInRow > 0 { log(.info, "stream_back", ["stream": stream.endpoint.name]) }
         stream.failuresInRow = 0
+      case .plainTextEnds: if let peer = stream.peer { loop.beginTLS(stream.connection, peer) }
       case .stored(let places, let repeats): stored(stream, places, repeats)
       case .refused(let places, let reason, let wait): refused(stream, places, reason, wait, now)
       case .positionsRefused(let count):

@@ -6,6 +6,8 @@ import HubMessages
 enum SinkEvent: Equatable {
   /// It takes events.
   case ready
+  /// It has said that the connection goes over to TLS now.
+  case plainTextEnds
   /// It has stored these; `repeats` of them it had before.
   case stored([JournalPosition], repeats: Int)
   case refused([JournalPosition], reason: String, retryAfterSeconds: Double?)
@@ -30,6 +32,8 @@ protocol StreamSink: AnyObject {
 
   /// A connection was begun.
   func opened(_ now: Moment)
+  /// The TLS that it has asked for stands.
+  func secured()
   func received(_ bytes: UnsafeRawBufferPointer, _ now: Moment)
   /// The connection ended, and nobody knows about what was under way. True where that is no fault.
   func closed(_ reason: String) -> Bool
@@ -43,4 +47,9 @@ protocol StreamSink: AnyObject {
   /// What is to be written to the connection.
   func takeOutput(into buffer: inout ByteBuffer)
   func takeEvents() -> [SinkEvent]
+}
+
+extension StreamSink {
+  /// Most have TLS from the first byte on, or never.
+  func secured() {}
 }

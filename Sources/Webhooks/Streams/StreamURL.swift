@@ -1,4 +1,5 @@
-// Where a stream of events goes: `nats://`, `redis://`, `rediss://` (TLS), or `http(s)://` for batches.
+// Where a stream of events goes: `nats://`, `redis://`, with TLS `tls://` (NATS) and `rediss://`, or `http(s)://` for
+// batches.
 
 /// A stream's server.
 public struct StreamURL: Sendable, Equatable, CustomStringConvertible {
@@ -30,7 +31,8 @@ public struct StreamURL: Sendable, Equatable, CustomStringConvertible {
   }
 
   private static let schemes: [(String, Kind, isSecure: Bool, port: UInt16)] = [
-    ("nats://", .nats, false, 4222), ("redis://", .redis, false, 6379), ("rediss://", .redis, true, 6379),
+    ("nats://", .nats, false, 4222), ("tls://", .nats, true, 4222), ("redis://", .redis, false, 6379),
+    ("rediss://", .redis, true, 6379),
   ]
 
   public var isSecure: Bool { url.isSecure }
@@ -40,7 +42,7 @@ public struct StreamURL: Sendable, Equatable, CustomStringConvertible {
     let host = url.host.contains(":") ? "[\(url.host)]" : url.host
     return switch kind {
     case .batches: url.description
-    case .nats: "nats://\(host):\(url.port)"
+    case .nats: "\(isSecure ? "tls" : "nats")://\(host):\(url.port)"
     case .redis: "\(isSecure ? "rediss" : "redis")://\(host):\(url.port)"
     }
   }
