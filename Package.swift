@@ -192,7 +192,7 @@ let package = Package(
       "Gateway",
       [
         "HubRuntime", "HubCore", "HubClientLoop", "HubTokens", "HubMessages", "HubGeo", "HubBytes", "HubHTTP",
-        "HubTransport", "HubSystem", "HubPages",
+        "HubTransport", "HubSystem", "HubPages", "HubTiles",
       ]),
     tests(
       "ClientCore",

@@ -218,12 +218,17 @@ public struct Limits: Sendable {
   /// Images of the map that may wait for the disk; as many of one loop's may be under way. A browser asks for six at
   /// once. Past it: 503 with `Retry-After`.
   public var tileQuestions = 256
+  /// Bytes of such images that were read and not sent yet. Past it: the same.
+  public var tileBytes = 16 * 1024 * 1024
   /// Drivers of one page of `GET /v1/drivers`. Past it: 400.
   public var driversPerPage = 1000
   /// Fences of one page of `GET /v1/fences`. Past it: 400.
   public var fencesPerPage = 500
   /// Dead letters of one page of `GET /v1/webhooks/{id}/dead`. Past it: 400.
   public var deadLettersPerPage = 1000
+
+  /// Seconds between two lines of the log about images of the map that cannot be read.
+  static let tileComplaintSeconds = 60.0
 
   public init() {}
 
@@ -238,7 +243,7 @@ public struct Limits: Sendable {
     precondition(gzipPieceBytes >= 1)
     precondition(requestsPerPoll >= requestsPerTurn && unitsPerPoll >= 1)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
-    precondition(tileQuestions >= 1)
+    precondition(tileQuestions >= 1 && tileBytes >= 0)
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(fencesPerPage >= 1 && tripsPerPage >= 1 && driversPerPage >= 1)
     precondition(requestHeadBytes <= readBufferBytes && readBytesPerTurn >= 1)

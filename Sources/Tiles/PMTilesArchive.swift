@@ -92,18 +92,26 @@ struct PMTilesArchive: Sendable {
 /// A line without markup: others' attributions are links for the most part.
 private func plain(html: String) -> String {
   var text = ""
-  var isTag = false
-  for character in html {
+  var rest = html[...]
+  while let character = rest.popFirst() {
     if character == "<" {
-      isTag = true
-    } else if character == ">" {
-      isTag = false
-    } else if !isTag {
+      rest = rest.drop { $0 != ">" }.dropFirst()
+    } else if character == "&", let end = rest.prefix(8).firstIndex(of: ";"), let meant = entity(rest[..<end]) {
+      text.append(meant)
+      rest = rest[end...].dropFirst()
+    } else {
       text.append(character)
     }
   }
-  for (name, character) in [("&copy;", "©"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")] {
-    text = text.split(separator: name, omittingEmptySubsequences: false).joined(separator: character)
-  }
   return String(text.prefix(TileLimits.attributionCharacters))
+}
+
+/// What stands between `&` and `;`, of those that attributions have.
+private func entity(_ name: Substring) -> Character? {
+  if name.hasPrefix("#") {
+    let isHex = name.hasPrefix("#x") || name.hasPrefix("#X")
+    let number = UInt32(name.dropFirst(isHex ? 2 : 1), radix: isHex ? 16 : 10)
+    return number.flatMap(Unicode.Scalar.init).map(Character.init)
+  }
+  return ["copy": "©", "amp": "&", "lt": "<", "gt": ">", "quot": "\"", "nbsp": " "][name]
 }

@@ -23,9 +23,17 @@ public struct TilePack: Sendable {
   fileprivate let form: Form
   public let zooms: ClosedRange<Int>
   /// What is in it; nil where it does not say that.
-  public let box: BoundingBox?
+  let box: BoundingBox?
   /// Whose images they are, for people; nil where it does not say that.
   public let attribution: String?
+
+  /// What is in it, where that is no more than a city and what is round it: of a country nobody sees who drives.
+  public var cityBox: BoundingBox? {
+    box.flatMap { box in
+      (0...TileLimits.cityDegrees).contains(box.east - box.west) && box.north - box.south <= TileLimits.cityDegrees
+        ? box : nil
+    }
+  }
 
   /// Opens it, and looks whether it can be used.
   public init(_ path: String) throws(MapTileError) {
@@ -91,8 +99,9 @@ public struct TileReader {
     if let known = leaves.first(where: { $0.offset == entry.offset }) { return known.directory }
     let directory = try archive.leaf(entry)
     leaves.append((entry.offset, directory))
-    var kept = leaves.reduce(0) { $0 + $1.directory.entries.count }
-    while kept > TileLimits.keptDirectoryEntries { kept -= leaves.removeFirst().directory.entries.count }
+    // One without entries takes some memory, too.
+    var kept = leaves.reduce(0) { $0 + $1.directory.entries.count + 1 }
+    while kept > TileLimits.keptDirectoryEntries { kept -= leaves.removeFirst().directory.entries.count + 1 }
     return directory
   }
 

@@ -39,7 +39,7 @@ struct MapOptions: Sendable {
     case .here(let path):
       let pack = try open(path)
       map.tiles = MapTiles(pack)
-      map.box = pack.box
+      map.box = pack.cityBox
       map.attribution = attribution ?? pack.attribution
     }
     guard let streets else { return map }

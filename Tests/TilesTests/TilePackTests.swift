@@ -28,7 +28,7 @@ struct PMTilesWriter {
   var type: UInt8 = 2
   var tileCompression: UInt8 = 1
   var zooms: (UInt8, UInt8) = (0, 3)
-  var metadata = #"{"attribution":"<a href='x'>&copy; OpenStreetMap</a> &amp; others"}"#
+  var metadata = #"{"attribution":"<a href='x'>&copy; OpenStreetMap</a> &amp; &#169; &#xE9; &none; others"}"#
 
   private static func varint(_ value: UInt64) -> [UInt8] {
     var (value, bytes) = (value, [UInt8]())
@@ -164,8 +164,18 @@ final class TileFolder {
   @Test("a file says its zooms, where it is, and whose it is, without markup")
   func facts() throws {
     let pack = TilePack(try PMTilesArchive(MemoryTiles(bytes: leaves.file())))
-    #expect(pack.zooms == 0...3 && pack.attribution == "© OpenStreetMap & others")
-    #expect(pack.box?.west == 7 && pack.box?.south == 43.5 && pack.box?.east == 7.5 && pack.box?.north == 44)
+    #expect(pack.zooms == 0...3 && pack.attribution == "© OpenStreetMap & © é &none; others")
+    #expect(pack.cityBox?.west == 7 && pack.box?.south == 43.5 && pack.box?.east == 7.5 && pack.box?.north == 44)
+  }
+
+  @Test("what is more than a city is not shown first", arguments: [(7.0, 10.5), (7, -170), (-180, 180)])
+  func wide(west: Double, east: Double) throws {
+    var bytes = leaves.file()
+    for (offset, degrees) in [(102, west), (110, east)] {
+      let word = UInt32(bitPattern: Int32(degrees * 1e7))
+      for index in 0..<4 { bytes[offset + index] = UInt8(truncatingIfNeeded: word >> (8 * UInt32(index))) }
+    }
+    #expect(TilePack(try PMTilesArchive(MemoryTiles(bytes: bytes))).cityBox == nil)
   }
 
   @Test("what the page cannot draw is refused in words")

@@ -318,20 +318,34 @@ test('more drivers than a list has at once, and elsewhere than the streets: all 
     await close(page);
   });
 
-test('images of a folder below the drivers, stretched beyond their zooms, and none far above them', options, async t => {
+/** A folder of images round home, all of one red pixel: `across` and `down` of it on each side, for each zoom. */
+function redTiles(zooms, across, down) {
   const folder = mkdtempSync(join(tmpdir(), 'tiles-'));
-  // One red pixel.
   const red = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC',
     'base64');
-  for (const zoom of [11, 12]) {
-    const east = (home.longitude + 180) / 360;
-    const south = 0.5 - Math.asinh(Math.tan(home.latitude * Math.PI / 180)) / (2 * Math.PI);
+  const east = (home.longitude + 180) / 360;
+  const south = 0.5 - Math.asinh(Math.tan(home.latitude * Math.PI / 180)) / (2 * Math.PI);
+  for (const zoom of zooms) {
     const [x, y] = [east, south].map(part => Math.floor(part * 2 ** zoom));
-    for (const column of [x - 1, x, x + 1]) {
+    for (let column = x - across; column <= x + across; column++) {
       mkdirSync(join(folder, `${zoom}/${column}`), { recursive: true });
-      for (const row of [y - 1, y, y + 1]) writeFileSync(join(folder, `${zoom}/${column}/${row}.png`), red);
+      for (let row = y - down; row <= y + down; row++) writeFileSync(join(folder, `${zoom}/${column}/${row}.png`), red);
     }
   }
+  return folder;
+}
+/** Whether the ground is red in the middle. */
+const isRed = page => page.value(`(() => {
+  const canvas = document.getElementById('still'), copy = document.createElement('canvas');
+  Object.assign(copy, { width: 1, height: 1 });
+  const ink = copy.getContext('2d', { willReadFrequently: true });
+  ink.drawImage(canvas, Math.floor(canvas.width / 2), Math.floor(canvas.height / 2), 1, 1, 0, 0, 1, 1);
+  const [r, g, b] = ink.getImageData(0, 0, 1, 1).data;
+  return r > 100 && g < 60 && b < 60;
+})()`);
+
+test('images of a folder, stretched beyond their zooms, and none far above them', options, async t => {
+  const folder = redTiles([11, 12], 1, 1);
   const own = await startHub('--dev-auth', '--tiles', folder, '--attribution', '© painters');
   const driver = new Driver(own, 'd1', {});
   t.after(async () => {
@@ -341,22 +355,39 @@ test('images of a folder below the drivers, stretched beyond their zooms, and no
   });
   const page = await browser.open(`${own.http}/`);
   await until('the driver', async () => (await rows(page)).length === 1);
-  const middle = () => page.value(`(() => {
-    const canvas = document.getElementById('still'), copy = document.createElement('canvas');
-    Object.assign(copy, { width: 1, height: 1 });
-    const ink = copy.getContext('2d', { willReadFrequently: true });
-    ink.drawImage(canvas, Math.floor(canvas.width / 2), Math.floor(canvas.height / 2), 1, 1, 0, 0, 1, 1);
-    return [...ink.getImageData(0, 0, 1, 1).data];
-  })()`);
-  const isRed = ([r, g, b]) => r > 100 && g < 60 && b < 60;
-  await until('images, stretched', async () => isRed(await middle()));
+  await until('images, stretched', () => isRed(page));
   assert.match(await page.value('document.body.innerText'), /© painters/);
   await page.screenshot('tiles');
   for (let step = 0; step < 9; step++) await page.click('#out');
-  await until('the grid', async () => !isRed(await middle()));
+  await until('the grid', async () => !await isRed(page));
   const asked = await page.value(`performance.getEntriesByType('resource').map(({ name }) => name)
     .filter(name => name.includes('/tiles/')).map(name => +name.split('/').at(-3))`);
   assert.ok(asked.length && asked.every(zoom => zoom === 11 || zoom === 12), `${asked}`);
+  await close(page);
+});
+
+test('a window with more images than are kept shows them all, and makes none again', options, async t => {
+  const folder = redTiles([11], 20, 8);
+  const own = await startHub('--dev-auth', '--tiles', folder);
+  const away = [new Driver(own, 'd1', {}), new Driver(own, 'd2', { at: [-200_000, 0] })];
+  t.after(async () => {
+    await Promise.all(away.map(driver => driver.stop()));
+    await own.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const page = await browser.open(`${own.http}/`, { width: 2560, height: 1440 });
+  await page.value('performance.setResourceTimingBufferSize(5000)');
+  await until('both', async () => (await rows(page)).length === 2);
+  await page.click('#all');
+  const asked = () => page.value(`performance.getEntriesByType('resource').filter(({ name }) => name.includes('/tiles/'))
+    .length`);
+  await until('all images', async () => await asked() > 256 && await isRed(page));
+  await page.value(`window.made = 0; const Before = Image;
+    window.Image = function () { made++; return new Before(); }; 0`);
+  const now = await page.value('performance.now()');
+  await page.key('d');   // draws all anew
+  await page.until(`performance.now() > ${now + 1500}`);
+  assert.ok(await page.value('made') < 20, `${await page.value('made')} images were made again`);
   await close(page);
 });
 
@@ -601,7 +632,7 @@ test('what is wrong with a hub stands beside its figures', options, async t => {
   const page = await browser.open(`${own.http}/`);
   const says = word => until(word, async () => (await page.text('tiles')).includes(word));
   await says('hub well');
-  for (const [change, word] of [['"journalLag":9', 'hub strained'], ['"errors":{"storage_full":1}', 'hub full'],
+  for (const [change, word] of [['"journalLag":9', 'disk slow'], ['"errors":{"storage_full":1}', 'hub full'],
     ['"errors":{"internal":1}', 'hub faulty']]) {
     const [name] = change.match(/"\w+":/);
     await page.value(`{

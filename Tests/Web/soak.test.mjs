@@ -41,7 +41,9 @@ test(`${drivers} drivers for ${seconds} s: first arrows, frames, scripts, heap, 
 
     const page = await browser.open(`${hub.http}/`);
     const rows = tab => tab.value(`document.querySelectorAll('.row').length`);
-    const first = await until('arrows', async () => await rows(page) > 0 && Date.now() - page.began);
+    await until('drivers', async () => await rows(page) > 0);
+    await page.value('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))');   // their arrows
+    const first = Date.now() - page.began;
     assert.ok(first < firstMs, `${first} ms to the first arrows`);
     const hidden = await browser.open(`${hub.http}/`);
     await until('rows', async () => await rows(hidden) > 0);

@@ -172,6 +172,11 @@ final class Exchange {
     }
   }
 
+  /// Who should have answered has not: a thread that reads files, or the hub.
+  func waitedTooLong(_ limits: Limits) -> Refusal {
+    if case .waiting(_, for: .history) = state { .notReadInTime(limits) } else { .notStoredInTime(limits) }
+  }
+
   // MARK: Answering
 
   /// Writes the answer, a long one as far as its first piece: it is made whole, but an outbox would not take it so.

@@ -187,7 +187,13 @@ extension Refusal {
     Refusal(.rateLimited, "this hub has too many incomplete requests", retryAfter: Int(limits.retryAfterSeconds))
   }
 
-  /// The answer did not come in time, most likely because the disk is slow.
+  /// A thread that reads files did not answer in time, most likely because the disk is slow.
+  static func notReadInTime(_ limits: Limits) -> Refusal {
+    Refusal(
+      .rateLimited, "it could not be read in time", retryAfter: Int(limits.retryAfterSeconds), endsConnection: true)
+  }
+
+  /// The hub did not answer in time, most likely because the disk is slow.
   static func notStoredInTime(_ limits: Limits) -> Refusal {
     Refusal(
       .storageFull, "not stored in time; it may still be: send the same again, which changes nothing then",

@@ -93,6 +93,11 @@ extension Refusal {
     }
   }
 
+  /// Too many images wait for the disk, or too many were not read yet by who has asked for them.
+  static let mapIsBusy = Refusal(
+    .rateLimited, "this hub reads its map for many others now", retryAfter: 1,
+    counting: { $0.count(.tileQuestions) })
+
   /// Too many questions wait for the reader, or too many of its answers were not read yet.
   static let journalIsBusy = Refusal(
     .rateLimited, "this hub reads its journal for many others now", retryAfter: 1)

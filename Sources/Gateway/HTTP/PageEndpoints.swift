@@ -7,6 +7,7 @@ import HubHTTP
 import HubMessages
 import HubPages
 import HubRuntime
+import HubSystem
 import HubTiles
 
 enum PageEndpoints {
@@ -79,7 +80,7 @@ enum PageEndpoints {
     guard let file = streets.file(tile) else {
       throw Refusal(.notFound, "this hub has its streets at \(streets.path)")
     }
-    return .respond(response(file, to: call, []))
+    return .respond(response(file, to: call, [PageFields.forOwnPages]))
   }
 
   // MARK: Images
@@ -94,20 +95,23 @@ enum PageEndpoints {
   }
 
   /// On the thread that reads them. Where there is no image the map is empty, which is no error: a page asks for all
-  /// that it shows.
-  static func response(
-    _ tile: MapTile, from reader: inout TileReader, to asked: HeaderFields, _ log: Log
-  ) -> Result<Response, Refusal> {
-    let cached = OutgoingField("Cache-Control", "max-age=3600")
+  /// that it shows. Nor is one that cannot be read the asker's fault, or worth a line in the log for each who asks.
+  static func response(_ tile: MapTile, from desk: inout TileDesk, to asked: HeaderFields, _ log: Log) -> Response {
+    let common = [PageFields.forOwnPages, OutgoingField("X-Content-Type-Options", "nosniff")]
+    let cached = common + [OutgoingField("Cache-Control", "max-age=3600")]
     do throws(MapTileError) {
-      guard let image = try reader.image(tile) else { return .success(Response(.noContent, fields: [cached])) }
+      guard let image = try desk.reader.image(tile) else { return Response(.noContent, fields: cached) }
       let tag = "\"\(image.tag)\""
-      let fields = [cached, OutgoingField("ETag", tag), OutgoingField("X-Content-Type-Options", "nosniff")]
-      if asked.haveTag(among: [tag]) { return .success(Response(.notModified, fields: fields)) }
-      return .success(Response(.ok, contentType: image.type, body: image.bytes, fields: fields))
+      let fields = cached + [OutgoingField("ETag", tag)]
+      if asked.haveTag(among: [tag]) { return Response(.notModified, fields: fields) }
+      return Response(.ok, contentType: image.type, body: image.bytes, fields: fields)
     } catch {
-      log(.error, "tile_unreadable", ["tile": "\(tile.zoom)/\(tile.x)/\(tile.y)", "error": "\(error)"])
-      return .failure(Refusal(.internalError, "this image of the map cannot be read"))
+      let now = ClockReading.uptime()
+      if desk.complained == .min || now - desk.complained > nanoseconds(Limits.tileComplaintSeconds) {
+        desk.complained = now
+        log(.error, "tile_unreadable", ["tile": "\(tile.zoom)/\(tile.x)/\(tile.y)", "error": "\(error)"])
+      }
+      return Response(.noContent, fields: common)
     }
   }
 

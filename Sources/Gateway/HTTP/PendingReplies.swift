@@ -250,7 +250,7 @@ struct PendingReplies {
     _ counters: inout LoopCounters
   ) throws(Refusal) {
     if case .tile(let tile, let fields) = question {
-      return try look(for: tile, fields, BesideAnswer(session: session, identity: nil), shared, &counters)
+      return try look(for: tile, fields, BesideAnswer(session: session, identity: nil), shared)
     }
     let (role, identity) = (caller!.role, IdentityKey(caller!))
     guard shared.admissions.asks(role, identity) else {
@@ -272,21 +272,18 @@ struct PendingReplies {
 
   /// An image. Its address has paid for it with its rate of requests; each connection has one under way.
   private mutating func look(
-    for tile: MapTile, _ fields: HeaderFields, _ answer: BesideAnswer, _ shared: SharedState,
-    _ counters: inout LoopCounters
+    for tile: MapTile, _ fields: HeaderFields, _ answer: BesideAnswer, _ shared: SharedState
   ) throws(Refusal) {
     let (found, log) = (found, shared.log)
-    let isAsked =
-      tileQuestions < limits.tileQuestions
-      && shared.tiles?.ask { reader in
+    guard let tiles = shared.tiles, tileQuestions < limits.tileQuestions,
+      tiles.ask({ desk in
         var answer = answer
-        answer.result = PageEndpoints.response(tile, from: &reader, to: fields, log)
+        let response = PageEndpoints.response(tile, from: &desk, to: fields, log)
+        answer.room = MemoryReservation(response.body.count, of: tiles.memory)
+        answer.result = answer.room == nil ? .failure(.mapIsBusy) : .success(response)
         _ = found.append(answer)
-      } == true
-    guard isAsked else {
-      counters.count(.tileQuestions)
-      throw Refusal(.rateLimited, "this hub reads its map for many others now", retryAfter: 1)
-    }
+      })
+    else { throw Refusal.mapIsBusy }
     tileQuestions += 1
   }
 
@@ -300,7 +297,7 @@ struct PendingReplies {
         var answer = answer
         answer.result = question.answer(from: access, limits)
         if case .success(let response) = answer.result {
-          answer.room = reader.reserve(response.body.count)
+          answer.room = MemoryReservation(response.body.count, of: reader.memory)
           if answer.room == nil { answer.result = .failure(.journalIsBusy) }
         }
         _ = found.append(answer)

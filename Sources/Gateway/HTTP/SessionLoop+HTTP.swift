@@ -102,6 +102,6 @@ extension SessionLoop {
 
   mutating func checkRequestDeadline(_ slot: Int) {
     guard let exchange = sessions[slot].exchange, let request = http.timerFired(exchange, &counters) else { return }
-    finish(.failure(.notStoredInTime(limits)), to: request, exchange)
+    finish(.failure(exchange.waitedTooLong(limits)), to: request, exchange)
   }
 }

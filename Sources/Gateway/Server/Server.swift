@@ -27,8 +27,6 @@ public final class Server: Sendable {
   struct Threads: Sendable {
     var wakers: [Waker] = []
     var joinables: [Joinable] = []
-    /// That of the map's images, which ends when all others have.
-    var tiles: Joinable?
     /// For streams that have positions.
     var positions: PositionSource?
   }
@@ -132,7 +130,7 @@ public final class Server: Sendable {
     var adminAddress: SocketAddress?
     var journalThreads: JournalThreads?
     do throws(SystemError) {
-      threads.tiles = try shared.tiles?.start()
+      try shared.tiles?.start()
       if configuration.outlets == 1 {
         adminAddress = try startOnlyLoop(on: address, configuration, loopLimits, shared, hub, &threads)
       } else {
@@ -315,7 +313,6 @@ public final class Server: Sendable {
     for thread in threads.joinables { thread.join() }
     journalThreads?.finish()
     shared.tiles?.close()
-    threads.tiles?.join()
     shared.log(.info, "stopped")
   }
 }

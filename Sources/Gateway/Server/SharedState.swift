@@ -38,7 +38,7 @@ final class SharedState: Sendable {
       HistoryReader(
         questions: configuration.limits.historyQuestions, answerBytes: configuration.limits.historyAnswerBytes)
     }
-    tiles = configuration.pages?.map.tiles?.pack.map { TileThread($0, questions: configuration.limits.tileQuestions) }
+    tiles = configuration.pages?.map.tiles?.pack.map { TileThread($0, configuration.limits) }
     webhooks = configuration.journal.map { _ in WebhookControl() }
     serviceManager = configuration.serviceManager
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)

@@ -17,13 +17,13 @@ package final class HistoryReader: Sendable {
   private let questions: JobQueue<Question>
   private let asked = Atomic<UInt64>(0)
   private let busy = Atomic<UInt64>(0)
-  private let unsent = Atomic<Int>(0)
-  private let unsentLimit: Int
+  /// Of answers on their way.
+  package let memory: MemoryBudget
 
   /// `questions` may wait, and answers of `answerBytes` in all.
   package init(questions: Int, answerBytes: Int) {
     self.questions = JobQueue(capacity: questions)
-    unsentLimit = answerBytes
+    memory = MemoryBudget(bytes: answerBytes)
   }
 
   /// Has the question asked; false where too many wait already for one of this role.
@@ -46,21 +46,6 @@ package final class HistoryReader: Sendable {
   /// What is being read is broken off, and what waits is not begun.
   package func close() { questions.close() }
 
-  // MARK: Answers on their way
-
-  /// Takes room for an answer until the result goes away; nil where those that were not read yet leave none.
-  package func reserve(_ bytes: Int) -> MemoryReservation? {
-    let all = unsent.wrappingAdd(bytes, ordering: .relaxed).newValue
-    // One alone always fits: what makes it long has a limit of its own.
-    guard all <= unsentLimit || all == bytes else {
-      unsent.wrappingSubtract(bytes, ordering: .relaxed)
-      return nil
-    }
-    return MemoryReservation(bytes: bytes, of: self)
-  }
-
-  fileprivate func release(_ bytes: Int) { unsent.wrappingSubtract(bytes, ordering: .relaxed) }
-
   // MARK: Metrics
 
   package struct Counters: Equatable {
@@ -72,19 +57,6 @@ package final class HistoryReader: Sendable {
   package var counters: Counters {
     Counters(
       asked: asked.load(ordering: .relaxed), busyNanoseconds: busy.load(ordering: .relaxed),
-      unsentBytes: unsent.load(ordering: .relaxed))
+      unsentBytes: memory.reservedBytes)
   }
-}
-
-/// The memory that an answer takes while it is made, waits and is sent.
-package final class MemoryReservation: Sendable {
-  private let bytes: Int
-  private let reader: HistoryReader
-
-  fileprivate init(bytes: Int, of reader: HistoryReader) {
-    self.bytes = bytes
-    self.reader = reader
-  }
-
-  deinit { reader.release(bytes) }
 }

@@ -1,5 +1,4 @@
-// The live map: fleet, followed driver, the hub's figures. It talks to the hub by hub.js alone. Three files would be
-// 1.4 KB more.
+// The live map: fleet, followed driver, the hub's figures. It talks to the hub by hub.js alone.
 
 import { Hub, Marker, Markers } from './hub.js';
 import { $, Arrows, LiveMap, ago, askAbout, boxOf, clock, controls, count, decode, disc, drawLine, element, figure,
@@ -8,7 +7,7 @@ import { $, Arrows, LiveMap, ago, askAbout, boxOf, clock, controls, count, decod
 
 const layerNames = { track: 'Track', raw: 'Raw fixes', accuracy: 'Accuracy', fences: 'Fences', cells: 'Cells',
   labels: 'Labels' };
-const fencesMs = 15_000, unseenSeconds = 60, tokenKey = 'token', most = 5000;
+const fencesMs = 5000, unseenSeconds = 60, tokenKey = 'token', most = 5000;
 
 // MARK: What the parts share
 
@@ -261,12 +260,12 @@ class Fleet {
     this.#found = [];
     this.#list(hub.now());
     if (text) this.#asked = setTimeout(async () => {
-      const [page, trip] = await Promise.all([
+      const trip = this.trips.get(text);
+      const [page, driver] = await Promise.all([
         hub.find({ search: text, limit: 50 }).catch(() => ({ drivers: [] })),
-        hub.getTrip(text).catch(() => undefined)]);
+        trip?.driverId && hub.getDriver(trip.driverId).catch(() => 0)]);
       if ($('query').value.trim() !== text) return;
-      const driver = trip?.driverId && await hub.getDriver(trip.driverId).catch(() => undefined);
-      this.#found = [...driver ? [{ ...driver, tripId: trip.tripId }] : [], ...page.drivers];
+      this.#found = [...driver ? [{ ...driver, tripId: text }] : [], ...page.drivers];
       this.#list(hub.now());
     }, 200);
   }
@@ -384,11 +383,11 @@ class Fleet {
   }
 
   #drawCells() {
-    const { muted } = map.colors, path = new Path2D();
+    const { muted, plate } = map.colors, path = new Path2D();
     for (const cell of new Set([...this.drivers.values()].map(({ cell }) => cell))) {
       const [px, py, wide, high] = map.rect(boxOf(cell));
       path.rect(px, py, wide, high);
-      map.text(cell, px + wide / 2, py + 12, muted);
+      map.text(cell, px + wide / 2, py + 12, muted, undefined, plate);
     }
     map.stroke(path, muted, 1);
   }
@@ -696,7 +695,7 @@ class Follow {
     map.fill(dots, colors.raw);
     map.stroke(dots, colors.edge, 1);
     map.stroke(refused, colors.raw, 1.5);
-    for (const [reason, px, py] of reasons.slice(-8)) map.text(reason, px, py, colors.raw, '600 11px', colors.plate);
+    for (const [reason, px, py] of reasons.slice(-8)) map.text(reason, px, py, colors.bad, '600 11px', colors.plate);
   }
 }
 
@@ -719,10 +718,11 @@ const ms = seconds => seconds * 1000 || NaN;   // null where nothing was deliver
 
 /** What is wrong with a hub in a second, if anything is; errors of its clients' making are no fault of its own. */
 const illness = ({ drops, errors, journalLag, p99 }) => errors.storage_full ? 'hub full'
-  : errors.internal ? 'hub faulty' : sum(drops) || journalLag > 1 || p99 > 0.5 ? 'hub strained' : '';
+  : errors.internal ? 'hub faulty'
+  : journalLag > 1 ? 'disk slow' : p99 > 0.5 ? 'hub slow' : sum(drops) ? 'hub strained' : '';
 const illSeconds = 10, silentMs = 4000;
 
-/** Name, unit, colour, the value of a second, what it means, what stands beside. */
+/** Name, unit, colour, value of a second, meaning, what stands beside. */
 const readings = [
   ['Fixes in', '/s', 'available', s => s.fixes, 'Positions that drivers sent.'],
   ['Deliveries', '/s', 'on_trip', s => s.deliveries, 'Positions and events that riders and maps got.'],
@@ -952,7 +952,8 @@ function draw() {
   const now = hub.now(), place = follow.aim(now), page = map.begin();
   const names = layers.fences ? drawFences() : [];
   fleet.draw(page, now, place && follow.id, isGone);
-  for (const [name, px, py] of names) map.text(name, px, py, map.colors.fence, '700 11px', map.colors.plate);
+  const { fence, plate } = map.colors;
+  for (const [name, px, py] of names) if (map.zoom > 9) map.text(name, px, py, fence, '700 11px', plate);
   follow.draw(page, place, isGone);
 }
 

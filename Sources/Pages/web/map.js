@@ -209,7 +209,7 @@ export class LiveMap {
     page.setTransform(ratio, 0, 0, ratio, margin * ratio, margin * ratio);
     this.#cover(page, this.colors.ground);
     if (this.#tiles && this.zoom > this.#zooms[0] - 1) this.#drawTiles(page);
-    else if (this.#street) this.#drawStreets(page);
+    else if (this.#street && this.zoom > 9) this.#drawStreets(page);
     else this.#drawGrid(page);
   }
   #cover(page, color) {
@@ -282,10 +282,13 @@ export class LiveMap {
   #drawTiles(page) {
     const [low, high] = this.#zooms, level = Math.max(low, Math.min(high, Math.round(this.zoom))), size = 2 ** level;
     const wide = Math.ceil(this.scale / size) + 1;
+    let used = keptTiles;
     for (const [x, y, px, py] of this.#tilesOf(size)) {
       const image = this.#image(this.#tiles.replace('{z}', level).replace('{x}', x).replace('{y}', y));
+      used++;
       if (image.naturalWidth) page.drawImage(image, Math.floor(px), Math.floor(py), wide, wide);
     }
+    for (const url of this.#images.keys()) if (this.#images.size > used) this.#images.delete(url);
     page.globalAlpha = this.colors.dim;
     this.#cover(page, this.colors.ground);
     page.globalAlpha = 1;
@@ -301,7 +304,6 @@ export class LiveMap {
     }
     this.#images.delete(url);
     this.#images.set(url, image);
-    if (this.#images.size > keptTiles) this.#images.delete(this.#images.keys().next().value);
     return image;
   }
 
@@ -319,7 +321,7 @@ export class LiveMap {
   /** Whether a pixel is on the map, or so far beside it. */
   sees(px, py, far = 50) { return px > -far && py > -far && px < this.width + far && py < this.height + far; }
 
-  /** Both say all of a style each time, so that none is left over. */
+  /** Both say all of a style. */
   fill(path, color, alpha = 1, rule = 'nonzero') {
     const page = this.#page;
     Object.assign(page, { fillStyle: color, globalAlpha: alpha });
@@ -346,15 +348,15 @@ export class LiveMap {
 
   /** Pins with letters, their points at pickup and dropoff. */
   pins({ pickup, dropoff }) {
-    const { edge, onAccent, available, on_trip } = this.colors;
-    for (const [place, letter, color] of [[pickup, 'A', available], [dropoff, 'B', on_trip]]) {
+    const { edge, onAccent, accent } = this.colors;
+    for (const [place, letter] of [[pickup, 'A'], [dropoff, 'B']]) {
       if (!place) continue;
       this.project(place.latitude, place.longitude);
       const path = new Path2D(), { px, py } = this, below = 0.2 * Math.PI;
       path.arc(px, py - 20, 11, Math.PI - below, below);
       path.quadraticCurveTo(px + 3, py - 7, px, py);
       path.quadraticCurveTo(px - 3, py - 7, px - 11 * Math.cos(below), py - 20 + 11 * Math.sin(below));
-      this.fill(path, color);
+      this.fill(path, accent);
       this.stroke(path, edge, 2);
       this.text(letter, px, py - 20, onAccent, 'bold 12px');
     }

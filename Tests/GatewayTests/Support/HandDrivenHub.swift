@@ -111,6 +111,11 @@ final class HandDrivenHub {
   }
 
   /// Turns until something holds, at most so many.
+  /// The thread that reads images of the map: until then none of them is answered.
+  func startTiles() throws {
+    try shared.tiles?.start()
+  }
+
   func turn(atMost limit: Int = 3000, until isThere: () -> Bool) throws {
     var left = limit
     while !isThere(), left > 0 {
