@@ -321,8 +321,8 @@ test('more drivers than a list has at once, and elsewhere than the streets: all 
 /** A folder of images round home, all of one red pixel: `across` and `down` of it on each side, for each zoom. */
 function redTiles(zooms, across, down) {
   const folder = mkdtempSync(join(tmpdir(), 'tiles-'));
-  const red = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC',
-    'base64');
+  const red = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1Pe'
+    + 'AAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC', 'base64');
   const east = (home.longitude + 180) / 360;
   const south = 0.5 - Math.asinh(Math.tan(home.latitude * Math.PI / 180)) / (2 * Math.PI);
   for (const zoom of zooms) {
@@ -379,8 +379,8 @@ test('a window with more images than are kept shows them all, and makes none aga
   await page.value('performance.setResourceTimingBufferSize(5000)');
   await until('both', async () => (await rows(page)).length === 2);
   await page.click('#all');
-  const asked = () => page.value(`performance.getEntriesByType('resource').filter(({ name }) => name.includes('/tiles/'))
-    .length`);
+  const asked = () => page.value(`performance.getEntriesByType('resource')
+    .filter(({ name }) => name.includes('/tiles/')).length`);
   await until('all images', async () => await asked() > 256 && await isRed(page));
   await page.value(`window.made = 0; const Before = Image;
     window.Image = function () { made++; return new Before(); }; 0`);
