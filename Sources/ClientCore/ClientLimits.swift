@@ -67,6 +67,8 @@ public struct ClientLimits: Sendable, Equatable {
 
   /// Nothing heard for so many heartbeat intervals: the connection is dead.
   public var silentIntervals = 2.5
+  /// A heartbeat interval that is shorter counts as this: no hub has a client ping without end.
+  public var shortestHeartbeat = 1.0
   /// A ping goes out after this part of an interval, so that it is there before the interval ends.
   public var pingPart = 0.8
   /// So many fixes unconfirmed ask for a ping before it is due by time.

@@ -79,8 +79,9 @@ extension ClientSession {
     queue.beginConnection(maximumBatch: maximumBatch(greeting))
   }
 
-  /// A fix with all its members is below 300 bytes of JSON, an envelope below 300 too.
+  /// A fix with all its members is below 300 bytes of JSON, an envelope below 300 too. One is always tried: what a hub
+  /// does not take it refuses, and that is counted.
   func maximumBatch(_ greeting: Connected) -> Int {
-    min(greeting.limits.maxBatch, LocationBatch.maximumCount, greeting.limits.maxMessageBytes / 300 - 1)
+    max(1, min(greeting.limits.maxBatch, LocationBatch.maximumCount, greeting.limits.maxMessageBytes / 300 - 1))
   }
 }

@@ -313,7 +313,7 @@ extension ClientSession {
   // MARK: Heartbeat
 
   /// Seconds.
-  private var heartbeatInterval: Double { max(connected?.heartbeatInterval ?? 30, 0.05) }
+  private var heartbeatInterval: Double { max(connected?.heartbeatInterval ?? 30, limits.shortestHeartbeat) }
 
   /// Nanoseconds.
   var pingInterval: Int64 { nanoseconds(heartbeatInterval * limits.pingPart) }

@@ -10,6 +10,8 @@ public struct AreaMap: Sendable, Equatable {
   private struct Cell: Equatable {
     var drivers: Set<DriverID> = []
     var more = 0
+    /// Drivers of the last updates that this map has no room for.
+    var unkept = 0
   }
 
   /// By their ids.
@@ -20,14 +22,21 @@ public struct AreaMap: Sendable, Equatable {
 
   public init() {}
 
-  /// How many more there are in cells that are too crowded to be shown whole.
-  public var more: Int { cells.values.reduce(0) { $0 + $1.more } }
+  /// How many more there are in cells that are too crowded to be shown whole: by the hub's word, and beyond the 5,000
+  /// of a cell that this map keeps.
+  public var more: Int {
+    cells.values.reduce(0) { sum, cell in
+      let (all, isOver) = sum.addingReportingOverflow(cell.more)
+      let (more, isFarOver) = all.addingReportingOverflow(cell.unkept)
+      return isOver || isFarOver ? .max : more
+    }
+  }
 
   func shows(_ cell: GeohashCell) -> Bool { cells[cell] != nil }
 
   /// The map shows these cells from now on; what it knows of others is forgotten.
   mutating func show(_ shown: [GeohashCell]) {
-    let wanted = Set(shown)
+    let wanted = Set(shown.prefix(AreaMap.maximumCells))
     for (cell, content) in cells where !wanted.contains(cell) {
       for driver in content.drivers { drivers[driver] = nil }
       cells[cell] = nil
@@ -42,15 +51,22 @@ public struct AreaMap: Sendable, Equatable {
     if update.isFull {
       for driver in cell.drivers { drivers[driver] = nil }
       cell.drivers = []
+      cell.unkept = 0
     }
+    var unkept = 0
     // "Left" counts for those whom this cell showed last: by now another one may show them.
     for driver in update.left where cell.drivers.remove(driver) != nil { drivers[driver] = nil }
     for driver in update.drivers {
+      guard cell.drivers.count < AreaMap.driversPerCell || cell.drivers.contains(driver.driverID) else {
+        unkept += 1
+        continue
+      }
       let known = drivers.updateValue(driver, forKey: driver.driverID)
       if known != nil, cell.drivers.contains(driver.driverID) { continue }
       if known != nil { forget(driver.driverID) }
       cell.drivers.insert(driver.driverID)
     }
+    cell.unkept = Swift.max(cell.unkept, unkept)
     cell.more = update.more ?? (update.isFull ? 0 : cell.more)
     cells[update.cell] = cell
   }

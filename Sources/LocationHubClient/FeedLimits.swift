@@ -10,6 +10,13 @@ extension FeedTable {
   static var maximumReaders: Int { 4096 }
 }
 
+extension AreaMap {
+  /// Drivers of one cell, which are as many as a hub shows of one. What comes beyond is counted in `more`.
+  static let driversPerCell = 5000
+  /// Cells of one view, likewise. Those beyond are not shown.
+  static let maximumCells = 256
+}
+
 extension OfferDesk {
   /// Readers of the offers of one client. At it a new reader's sequence ends at once.
   static var maximumReaders: Int { 64 }

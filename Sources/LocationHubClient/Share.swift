@@ -29,10 +29,13 @@ struct Post: Sendable {
 
   /// In the form of HTTP/1.1, on a connection that ends with the answer.
   var bytes: [UInt8] {
-    var head = "POST \(target) HTTP/1.1\r\nHost: \(hub.authority)\r\nConnection: close\r\n"
-    if let authorization { head += "Authorization: \(authorization)\r\n" }
-    head += "Content-Type: application/json\r\nContent-Length: \(body.count)\r\n\r\n"
-    return Array(head.utf8) + body
+    var request = ByteBuffer()
+    request.append(utf8: "POST \(target) HTTP/1.1\r\nHost: \(hub.authority)\r\nConnection: close\r\n")
+    // A token is the app's word: it ends no line.
+    if let authorization { OutgoingField("Authorization", authorization).write(into: &request) }
+    request.append(utf8: "Content-Type: application/json\r\nContent-Length: \(body.count)\r\n\r\n")
+    request.append(body)
+    return request.array()
   }
 }
 

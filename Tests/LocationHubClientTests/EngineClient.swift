@@ -20,13 +20,17 @@ final class EngineClient {
   let offers = FeedReader<OfferEvent>()
   /// Whom the hub greets.
   var id: DriverID = "D1"
+  /// What the hub's clock says when it greets; nil for what the phone's says.
+  var hubTime: Timestamp?
+  /// What the hub asks of its clients.
+  var (heartbeat, maxMessageBytes, maxBatch) = (30.0, 262_144, 500)
   /// Nobody answers: connections fail.
   var isOffline = false
   private let role: HubMessages.Role
   private let codec: Subprotocol
   private var bridge = MessageBridge()
   private let reader = MessageReader()
-  private(set) var now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_763_680_000_000))
+  var now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_763_680_000_000))
   /// Messages that the app's side of the client got, connections that were made, and what was written in JSON.
   var heard = 0
   var openings = 0
@@ -127,8 +131,9 @@ final class EngineClient {
 
   private var greeting: [UInt8] {
     let greeting = Connected(
-      sessionID: InlineText("s1")!, role: role, id: id, heartbeatInterval: 30, serverTime: now.timestamp,
-      limits: .init(maxMessageBytes: 262_144, maxBatch: 500, rate: 10), sampling: nil)
+      sessionID: InlineText("s1")!, role: role, id: id, heartbeatInterval: heartbeat,
+      serverTime: hubTime ?? now.timestamp,
+      limits: .init(maxMessageBytes: maxMessageBytes, maxBatch: maxBatch, rate: 10), sampling: nil)
     var bytes = ByteBuffer()
     switch codec {
     case .json:

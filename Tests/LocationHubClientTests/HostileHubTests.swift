@@ -74,6 +74,59 @@ import Testing
     }
   }
 
+  @Test(
+    "a hub that takes no batch, or messages too short for one, gets fixes one by one",
+    arguments: [
+      (262_144, 0), (100, 500), (0, 0),
+    ])
+  func smallest(bytes: Int, batch: Int) throws {
+    let client = try EngineClient(.json, .driver)
+    (client.maxMessageBytes, client.maxBatch, client.heartbeat) = (bytes, batch, 0.001)
+    client.start()
+    // And it is not pinged without end.
+    #expect(try #require(client.session.deadline) - client.now.uptime >= 400_000_000)
+    for second in 0..<3 {
+      let time = Timestamp(milliseconds: client.now.timestamp.milliseconds + Int64(second) * 1000)
+      client.engine.driver?.keep(
+        Fix(coordinate: Coordinate(latitude: 48, longitude: 11)!, timestamp: time, accuracy: 5), trip: nil, client.now)
+    }
+    client.sampling.report(DeviceState(isCharging: true))
+    client.turn()
+    #expect(try client.takeWritten().count { $0.type == "location_update" } == 3)
+  }
+
+  @Test("of a cell a map keeps as many drivers as a hub shows, and counts the others; numbers of any size end nothing")
+  func crowd() {
+    var map = AreaMap()
+    let place = Coordinate(latitude: 48, longitude: 11)!
+    let cells = [GeohashCell("u281z6")!, GeohashCell("u281zd")!]
+    map.show(cells)
+    func drivers(_ range: Range<Int>) -> [AreaUpdate.Driver] {
+      range.map { number in
+        AreaUpdate.Driver(
+          driverID: Identifier("d\(number)")!, coordinate: place, heading: nil, speed: nil, status: .available,
+          timestamp: Timestamp(milliseconds: 1_763_680_000_000))
+      }
+    }
+    map.apply(AreaUpdate(cell: cells[0], tick: 1, isFull: true, drivers: drivers(0..<5001)))
+    #expect(map.drivers.count == 5000 && map.more == 1)
+    map.apply(AreaUpdate(cell: cells[0], tick: 2, isFull: false, drivers: drivers(4990..<5010)))
+    #expect(map.drivers.count == 5000 && map.more == 10)
+    for cell in cells { map.apply(AreaUpdate(cell: cell, tick: 3, isFull: false, drivers: [], more: .max)) }
+    #expect(map.more == .max)
+    map.apply(AreaUpdate(cell: cells[0], tick: 4, isFull: true, drivers: drivers(0..<10)))
+    #expect(map.drivers.count == 10)
+    map.show((0..<300).map { GeohashCell(bits: UInt64($0), precision: 6)! })
+    #expect((0..<300).count { map.shows(GeohashCell(bits: UInt64($0), precision: 6)!) } == 256)
+  }
+
+  @Test("a token ends no line of a request")
+  func token() throws {
+    let post = Post(
+      hub: try HubURL("ws://127.0.0.1:1"), target: "/v1", authorization: "Bearer a\r\nX-Other: b", body: [], seconds: 1)
+    #expect(String(decoding: post.bytes, as: UTF8.self).contains("\r\nAuthorization: Bearer a  X-Other: b\r\n"))
+  }
+
   /// Something of it is changed, cut off, doubled or taken from another message.
   private func mutated(_ message: [UInt8], _ others: [[UInt8]], _ random: inout SplitMix64) -> [UInt8] {
     var bytes = message
