@@ -52,31 +52,23 @@ public final class DriverHub: Sendable {
   /// Connects, now and after every break. Nothing where it has started.
   public func start() { runner.submitRequired { engine, now in engine.start(now) } }
 
-  /// Ends the connection, and writes what is unsent to the store; `start()` goes on from there.
+  /// Ends the connection, writes what is unsent to the store, and lets go of it: when this returns, another client may
+  /// use it. `start()` goes on with what lies there then; where another client has it, `connection` says so
+  /// (`storage`). A fix that is handed over before that takes the store again.
   ///
   /// - Parameter erasing: deletes the queue, too, sent or not: at log-out. The client is of no use after that. Where
   ///   the disk refuses it, `Backlog.diskFailure` says why, and the next client of this store sends what is left.
   public func stop(erasing: Bool = false) async {
     if erasing { isErased.store(true, ordering: .relaxed) }
-    await runner.stop()
-    guard erasing else { return }
-    let done = Answer<Void>()
-    guard
-      runner.submitRequired({ engine, _ in
-        engine.driver?.erase()
-        done.give(.success(()))
-      })
-    else { return }
-    do throws(HubError) { try await done.value() } catch {
-      // The task was cancelled: it is erased all the same.
-    }
+    await runner.stop(erasing: erasing)
   }
 
   /// What became of a fix that was handed over.
   public enum Sent: Sendable, Equatable {
     /// It is kept until the hub has it.
     case queued
-    /// The power mode, or the hub off a trip, wants fixes more seldom (`samplingAdvice`); or it is none.
+    /// The power mode, or the hub off a trip, wants fixes more seldom (`samplingAdvice`); or it is none, or of a time
+    /// before the year 2000, which no hub takes (`Backlog.refused` counts that).
     case leftOut
     /// It is kept; since the call before, older ones gave way (`Backlog.dropped`).
     case droppedOldest
@@ -85,13 +77,16 @@ public final class DriverHub: Sendable {
   }
 
   /// Hands over a fix; it never waits. Call it with every fix that the phone measures: what comes sooner than
-  /// `samplingAdvice` has it is left out, and so is nil, which `Fix` makes of a `CLLocation` that is no place. Some
-  /// microseconds.
+  /// `samplingAdvice` has it is left out, and so is nil, which `Fix` makes of a `CLLocation` that is no place. Numbers
+  /// below 0 for what cannot be, and what is no number, mean "unknown". Some microseconds.
   @discardableResult
   public func send(_ fix: Fix?, trip: TripID? = nil) -> Sent {
     guard !isErased.load(ordering: .relaxed) else { return .full }
-    guard let fix, sampling.takes(fix, trip: trip) else { return .leftOut }
+    guard let fix = fix?.withKnownNumbers else { return .leftOut }
+    let isSent = fix.timestamp.isTaken
+    guard !isSent || sampling.takes(fix, trip: trip) else { return .leftOut }
     guard runner.submit({ engine, now in engine.driver?.keep(fix, trip: trip, now) }) else { return .full }
+    guard isSent else { return .leftOut }
     let dropped = backlogSource.current.dropped
     return droppedBefore.exchange(dropped, ordering: .relaxed) == dropped ? .queued : .droppedOldest
   }
@@ -128,7 +123,8 @@ public final class DriverHub: Sendable {
   ///
   /// - Parameters:
   ///   - trip: a trip of this driver's.
-  ///   - status: the next state (`protocol/trips.md`).
+  ///   - status: the next state (`protocol/trips.md`). It is the phone's time that it has; where that is before the
+  ///     year 2000, the hub's, as far as it is known.
   ///   - place: where it happened.
   ///   - expected: the state that the app takes the trip to be in: in another one the hub refuses the move.
   /// - Returns: the trip as it stands then. Where the connection or the client ends just behind the move, what the move

@@ -26,6 +26,10 @@ final class DriverPart {
   private var batchDue: Int64?
   private var syncDue: Int64?
   private var unsynced = 0
+  /// When what could not be read is tried again (uptime, ns).
+  private var readDue: Int64?
+  /// The app has said that the driver takes no trips now.
+  private var isUnavailable = false
 
   init(_ queue: FixQueue, backlog: LatestSource<Backlog>, sampling: SamplingDesk) {
     self.queue = queue
@@ -38,7 +42,12 @@ final class DriverPart {
 
   // MARK: What the app says
 
+  /// A fix of a time that no hub takes is counted as refused.
   func keep(_ fix: Fix, trip id: Identifier?, _ now: Moment) {
+    guard fix.timestamp.isTaken else {
+      refused += 1
+      return
+    }
     guard queue.append(.fix(fix, trip: id)) != nil else { return }
     noteUnsynced(now)
     if batchDue == nil { batchDue = now.uptime + nanoseconds(DriverPart.syncSeconds) }
@@ -52,8 +61,12 @@ final class DriverPart {
     unsynced += DriverPart.fixesPerSync
     syncDue = now.uptime
     sampling.moved(report.tripID, to: report.status)
+    // Where the driver stands is said again without a trip that is over.
+    if report.status.isFinal, newest?.trip == report.tripID { newest?.trip = nil }
     return true
   }
+
+  func said(_ status: DriverStatus) { isUnavailable = status == .unavailable }
 
   /// Forgets all, on the disk as well.
   func erase() {
@@ -93,10 +106,14 @@ final class DriverPart {
   /// Whatever can be done now. Call it after everything that happens.
   func settle(_ session: ClientSession, _ now: Moment) {
     confirm(session)
+    if let readDue, readDue <= now.uptime { (self.readDue, queue.readFailure) = (nil, nil) }
     repeatIfDue(session, now)
     syncIfDue(now)
     feed(session, now)
     publish()
+    if queue.readFailure != nil, readDue == nil {
+      readDue = now.uptime + nanoseconds(DriverPart.readAgainSeconds)
+    }
   }
 
   private func confirm(_ session: ClientSession) {
@@ -117,7 +134,7 @@ final class DriverPart {
 
   /// When a phone that stands, and measures only when it moves, says again where it is (uptime, ns).
   private var repeatDue: Int64? {
-    guard let newest, let silence = sampling.silenceSeconds else { return nil }
+    guard !isUnavailable, let newest, let silence = sampling.silenceSeconds else { return nil }
     return newest.at + nanoseconds(silence)
   }
 
@@ -151,12 +168,12 @@ final class DriverPart {
 
   private func feed(_ session: ClientSession, _ now: Moment) {
     guard let largest = session.maximumBatch else { return }
-    while queue.unsent > 0, entriesOnTheirWay < DriverPart.maximumInFlight {
+    while queue.readFailure == nil, queue.unsent > 0, entriesOnTheirWay < DriverPart.maximumInFlight {
       let isDue = queue.unsent >= UInt64(batch) || queue.hasUnsentMoves || batchDue.map { $0 <= now.uptime } ?? true
       guard isDue else { return }
       let entries = queue.take(min(largest, DriverPart.maximumBatch))
       guard !entries.isEmpty else {
-        queue.skipRest()
+        if queue.readFailure == nil { queue.skipRest() }
         break
       }
       send(entries, session)
@@ -209,14 +226,15 @@ final class DriverPart {
 
   /// When `settle` has something to do (uptime, ns); nil for never.
   func deadline(isOpen: Bool) -> Int64? {
-    let mayFeed = isOpen && entriesOnTheirWay < DriverPart.maximumInFlight
-    return [mayFeed ? batchDue : nil, syncDue, isOpen ? repeatDue : nil].compactMap(\.self).min()
+    let mayFeed = isOpen && queue.readFailure == nil && entriesOnTheirWay < DriverPart.maximumInFlight
+    return [mayFeed ? batchDue : nil, syncDue, isOpen ? repeatDue : nil, readDue].compactMap(\.self).min()
   }
 
   private func publish() {
+    let oldest = queue.oldest
     backlog.set(
       Backlog(
         fixes: queue.fixes, moves: queue.moves.count, bytes: queue.bytes, dropped: queue.dropped, refused: refused,
-        damage: queue.damage, diskFailure: queue.failure.map { "\($0)" }, oldest: queue.oldest))
+        damage: queue.damage, diskFailure: (queue.failure ?? queue.readFailure).map { "\($0)" }, oldest: oldest))
   }
 }

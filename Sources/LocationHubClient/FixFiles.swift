@@ -19,6 +19,18 @@ struct FileFailure: Error, Equatable, CustomStringConvertible {
 
   /// For instance `write: No space left on device (28)`.
   var description: String { "\(call): \(systemText(errno)) (\(errno))" }
+
+  /// Whether the same may go well later: another client has the folder, the disk is full, the system is short of
+  /// something, or an iPhone was not unlocked since it was switched on.
+  var isPassing: Bool {
+    switch errno {
+    case EWOULDBLOCK, ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EBUSY, EINTR: true
+    #if canImport(Darwin)
+      case EPERM: true
+    #endif
+    default: false
+    }
+  }
 }
 
 /// A folder with files that grow at their end. It belongs to the thread that uses it.
@@ -38,12 +50,22 @@ protocol FixFiles: AnyObject {
   func remove(_ name: String) throws(FileFailure)
   /// Removes all files, and the folder; once it has, nothing. What cannot be removed keeps nothing else.
   func erase() throws(FileFailure)
+  /// Lets go of the folder: others may use it. Nothing of the above is called until it is locked again.
+  func unlock()
+  /// Has the folder for this client alone; nothing where it has.
+  func lock() throws(FileFailure)
+}
+
+extension FixFiles {
+  func unlock() {}
+  func lock() throws(FileFailure) {}
 }
 
 /// A folder of this device.
 final class FolderFiles: FixFiles {
   private let path: String
-  private var lock: Int32 = -1
+  /// The descriptor of the file that is locked; below 0 while the folder is not this client's.
+  private var lockFile: Int32 = -1
   /// The file that was appended to last.
   private var open: (name: String, descriptor: Int32)?
   /// The folder was given up: what lies there now is another client's.
@@ -52,26 +74,37 @@ final class FolderFiles: FixFiles {
   /// Makes the folder where it is missing, and locks it: one queue belongs to one client at a time.
   init(_ path: String) throws(FileFailure) {
     self.path = path
-    repeat {
-      if lock >= 0 { close(lock) }
-      try makeFolder()
-      lock = try FolderFiles.check("open", systemOpen(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC))
-      guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-        let failure = FileFailure(call: "flock", errno: errno)
-        close(lock)
-        throw failure
-      }
-      // Whoever erased the folder between the two calls took this lock's name away.
-    } while !isLockNamed
-    do throws(FileFailure) { try closeToOthers() } catch {
-      close(lock)
+    try lock()
+  }
+
+  func lock() throws(FileFailure) {
+    guard lockFile < 0, !isErased else { return }
+    do throws(FileFailure) {
+      repeat {
+        unlock()
+        try makeFolder()
+        lockFile = try FolderFiles.check("open", systemOpen(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC))
+        _ = try FolderFiles.check("flock", flock(lockFile, LOCK_EX | LOCK_NB))
+        // Whoever erased the folder between the two calls took this lock's name away.
+      } while !isLockNamed
+      try closeToOthers()
+    } catch {
+      unlock()
       throw error
     }
   }
 
+  func unlock() {
+    forget()
+    guard lockFile >= 0 else { return }
+    _ = flock(lockFile, LOCK_UN)  // a child that was forked meanwhile has it, too, until it runs its program
+    close(lockFile)
+    lockFile = -1
+  }
+
   private var isLockNamed: Bool {
     var (ours, named) = (stat(), stat())
-    guard unsafe fstat(lock, &ours) == 0, unsafe stat(path + "/lock", &named) == 0 else { return false }
+    guard unsafe fstat(lockFile, &ours) == 0, unsafe stat(path + "/lock", &named) == 0 else { return false }
     return ours.st_ino == named.st_ino && ours.st_dev == named.st_dev
   }
 
@@ -85,11 +118,7 @@ final class FolderFiles: FixFiles {
 
   private static func isOurs(_ name: String) -> Bool { name.hasSuffix(".queue") || name.hasSuffix(".draft") }
 
-  deinit {
-    if let open { close(open.descriptor) }
-    _ = flock(lock, LOCK_UN)  // a child that was forked meanwhile has it, too, until it runs its program
-    close(lock)
-  }
+  deinit { unlock() }
 
   private func makeFolder() throws(FileFailure) {
     var parent = path.startIndex

@@ -7,8 +7,6 @@ extension FixQueue {
     var entries: [(UInt64, FixRecord)] = []
     var mark: UInt64 = 0
     var dropped: UInt64 = 0
-    /// Whose the entries are, from this number on.
-    var owner: (id: Identifier, from: UInt64)?
     /// Bytes that are no record, and where the last whole record ends.
     var unreadable = 0
     var wholeThrough = 0
@@ -30,7 +28,6 @@ extension FixQueue {
       case .mark(let number, let dropped):
         content.mark = max(content.mark, number)
         content.dropped = max(content.dropped, dropped)
-      case .owner(let id, let from): content.owner = (id, from)
       }
       offset = end
       content.wholeThrough = end
@@ -47,10 +44,18 @@ extension FixQueue {
   /// What is numbered and cannot be read any more is not waited for.
   func skipRest() { cursor.number = Swift.max(cursor.number, arrived + 1) + unsent }
 
-  /// Up to `limit` entries from the cursor on, in order, and puts the cursor behind them.
+  /// All that a segment holds.
+  func content(of segment: Segment) throws(FileFailure) -> Content {
+    FixQueue.records(in: try files.read(segment.name, from: 0, count: segment.bytes))
+  }
+
+  /// Up to `limit` entries from the cursor on, in order, and puts the cursor behind them. At what the disk does not let
+  /// it read it stops: `readFailure` says why, and the next call tries again.
   func take(_ limit: Int) -> [(number: UInt64, record: FixRecord)] {
     var taken: [(number: UInt64, record: FixRecord)] = []
+    readFailure = nil
     while taken.count < limit, takeFromDisk(limit, &taken) {}
+    guard readFailure == nil else { return taken }
     for entry in unsaved where taken.count < limit && entry.number >= cursor.number {
       taken.append(entry)
       cursor.number = entry.number + 1
@@ -73,7 +78,8 @@ extension FixQueue {
       }
       return take(bytes, of: segment, limit, &taken)
     } catch {
-      return pass(segment)
+      readFailure = error
+      return false
     }
   }
 

@@ -4,13 +4,12 @@ import HubMessages
 extension FixQueue {
   /// A file that was found.
   private struct Found {
-    var segment: Segment
+    let segment: Segment
     let entries: [(UInt64, FixRecord)]
-    /// The entries from this number on are the segment's owner's, in the files before it, too.
-    let ownedFrom: UInt64?
   }
 
-  /// Reads all files. What cannot be read is named in `damage`; only a folder that cannot be read is an error.
+  /// Reads all files. What cannot be read is named in `damage`; an error is a folder that cannot be read, or a file
+  /// that cannot be read just now.
   func recover() throws(FileFailure) {
     var reports: [String] = []
     var found: [Found] = []
@@ -18,23 +17,22 @@ extension FixQueue {
     for name in all where name.hasSuffix(".draft") { remove(name, &reports) }
     let names = all.filter { $0.hasSuffix(".queue") && FixQueue.number(of: $0) != nil }.sorted()
     for name in names {
+      guard let first = FixQueue.number(of: name), first <= FixQueue.maximumNumber else {
+        reports.append("\(name): no queue has so many entries")
+        continue
+      }
       do throws(FileFailure) {
-        if let file = try read(name, isLast: name == names.last, &reports) { found.append(file) }
+        if let file = try read(name, first, isLast: name == names.last, &reports) { found.append(file) }
       } catch {
+        if error.isPassing { throw error }
         reports.append("\(name): \(error)")
         // Whatever it holds, no other entry gets its number, and no other file its name.
-        next = max(next, (FixQueue.number(of: name) ?? 0) + FixQueue.maximumEntriesOfSegment)
+        next = max(next, first + FixQueue.maximumEntriesOfSegment)
       }
     }
     damage = reports.isEmpty ? nil : reports.joined(separator: "; ")
     marked = arrived
     next = max(next, max(arrived, found.map(\.segment.last).max() ?? 0) + 1)
-    for index in found.indices {
-      guard let owner = found[index].segment.owner, let from = found[index].ownedFrom else { continue }
-      for before in found.indices[..<index] where found[before].segment.owner == nil {
-        if found[before].segment.last >= from { found[before].segment.owner = owner }
-      }
-    }
     for file in found {
       segments.append(file.segment)
       for (number, record) in file.entries where number > arrived {
@@ -52,42 +50,52 @@ extension FixQueue {
   }
 
   /// One file; nil where it has no entry.
-  private func read(_ name: String, isLast: Bool, _ reports: inout [String]) throws(FileFailure) -> Found? {
-    let size = try files.size(name)
-    let bytes = try files.read(name, from: 0, count: min(size, FixQueue.maximumBytes))
-    let content = FixQueue.records(in: bytes)
-    if bytes.starts(with: FixQueue.magic), bytes.count >= FixQueue.headBytes {
-      dropped = max(dropped, bytes[8..<16].reversed().reduce(0) { $0 << 8 | UInt64($1) })
+  private func read(
+    _ name: String, _ first: UInt64, isLast: Bool, _ reports: inout [String]
+  ) throws(FileFailure) -> Found? {
+    var size = try files.size(name)
+    if size > FixQueue.maximumSegmentBytes {
+      reports.append("\(name): \(size) bytes are more than a file of a queue has")
+      size = FixQueue.maximumSegmentBytes
+      try files.truncate(name, to: size)
     }
+    let bytes = try files.read(name, from: 0, count: size)
+    let content = FixQueue.records(in: bytes)
+    let head = SegmentHead(bytes)
     arrived = max(arrived, content.mark)
-    dropped = max(dropped, content.dropped)
-    guard let first = FixQueue.number(of: name), let last = content.entries.map(\.0).max() else {
-      if content.unreadable > 0, content.mark == 0 { reports.append("\(name): nothing in it is whole") }
-      if isLast, dropped > 0, content.unreadable == 0 { emptyFile = name } else { remove(name, &reports) }
+    dropped = max(dropped, content.dropped, head?.dropped ?? 0)
+    // What a cut left of the very last record is no damage, and is cut off.
+    let isTorn = isLast && StoredRecord.isCutOff(bytes, at: content.wholeThrough)
+    let damaged = content.unreadable - (isTorn ? bytes.count - content.wholeThrough : 0)
+    var isWhole = head != nil && damaged == 0
+    guard let last = content.entries.map(\.0).max() else {
+      if head == nil || damaged > 0 && content.mark == 0 { reports.append("\(name): nothing in it is whole") }
+      if isLast, dropped > 0, isWhole { emptyFile = name } else { remove(name, &reports) }
       return nil
     }
-    // What a cut left of the very last record is no damage, and is cut off.
-    let isTorn = isLast && content.wholeThrough < size && content.wholeThrough + content.unreadable == size
-    // Nothing is written any more into a segment that has damage within.
-    var end = content.unreadable == 0 ? content.wholeThrough : max(size, FixQueue.segmentBytes)
-    if isTorn {
-      do throws(FileFailure) {
-        try files.truncate(name, to: content.wholeThrough)
-        end = content.wholeThrough
-      } catch { reports.append("\(name): \(error)") }
-    } else if content.unreadable > 0 {
-      reports.append("\(name): \(content.unreadable) bytes are unreadable")
+    if head == nil { reports.append("\(name): its head is damaged: whose it is cannot be read") }
+    if damaged > 0 { reports.append("\(name): \(damaged) bytes are unreadable") }
+    if isTorn, isWhole {
+      do throws(FileFailure) { try files.truncate(name, to: content.wholeThrough) } catch {
+        reports.append("\(name): \(error)")
+        isWhole = false
+      }
     }
-    let fixes = content.entries.count { $0.1.isFix }
     return Found(
-      segment: Segment(first: first, last: last, bytes: end, fixes: fixes, owner: content.owner?.id),
-      entries: content.entries, ownedFrom: content.owner?.from)
+      segment: Segment(
+        first: first, last: last,
+        // Nothing is written any more into a segment that has damage within.
+        bytes: isWhole ? content.wholeThrough : max(size, FixQueue.segmentBytes),
+        fixes: content.entries.count { $0.1.isFix },
+        owner: head.map { Owner($0.owner) } ?? .unknown),
+      entries: content.entries)
   }
 
   // MARK: Whose it is
 
-  /// A hub has said whose connection this is. What was kept for another driver is not sent as this one's: it goes,
-  /// counted, and `damage` names it. What was kept while no hub had said anything is this driver's.
+  /// A hub has said whose connection this is. What was kept for another driver, or for one whom damage has made
+  /// unknown, is not sent as this one's: it goes, counted, and `damage` names it. What was kept while no hub had said
+  /// anything is this driver's.
   func belongs(to id: Identifier) {
     guard owner != id, !isErased else { return }
     let (fixesBefore, movesBefore) = (dropped, moves.count)
@@ -97,8 +105,12 @@ extension FixQueue {
       dropUnsaved()
     }
     for index in segments.indices.reversed() {
-      guard let other = segments[index].owner, other != id else { continue }
-      others.insert("\(other)")
+      switch segments[index].owner {
+      case .nobody: continue
+      case .driver(let other) where other == id: continue
+      case .driver(let other): others.insert("\(other)")
+      case .unknown: others.insert("an unknown driver")
+      }
       giveUp(segment: index, keepingMoves: false)
     }
     if segments.isEmpty, unsaved.isEmpty {
@@ -111,9 +123,51 @@ extension FixQueue {
         "\(dropped - fixesBefore) fixes and \(movesBefore - moves.count) moves of \(names) are not \(id)'s to send"
       damage = damage.map { "\($0); \(text)" } ?? text
     }
-    if let first = segments.first(where: { $0.owner == nil }) { unownedFrom = max(first.first, arrived + 1) }
-    for index in segments.indices { segments[index].owner = id }
     owner = id
+    for index in segments.indices where segments[index].owner == .nobody {
+      segments[index].owner = .driver(id)
+      segments[index].isOwnerStored = false
+    }
     sync()
+  }
+
+  // MARK: Between two runs of one client
+
+  /// Writes what the disk takes, and lets go of the folder, which another client may use from now on.
+  func close() {
+    guard isOpen, !isErased else { return }
+    sync()
+    files.unlock()
+    isOpen = false
+  }
+
+  /// Takes the folder again after `close`, and reads what lies there now. Gives why it cannot; then what comes is kept
+  /// in memory.
+  @discardableResult
+  func reopen() -> FileFailure? {
+    guard !isOpen, !isErased else { return nil }
+    let (kept, before) = (unsaved, damage)
+    do throws(FileFailure) {
+      try files.lock()
+    } catch {
+      failure = error
+      return error
+    }
+    (segments, unsaved, moves, fixes, owner, emptyFile) = ([], [], [], 0, nil, nil)
+    (arrived, marked, next, oldestFix, readFailure) = (0, 0, 1, nil, nil)
+    do throws(FileFailure) {
+      try recover()
+    } catch {
+      files.unlock()
+      failure = error
+      (unsaved, next) = (kept, (kept.last?.number ?? 0) + 1)
+      fixes = kept.count { $0.record.isFix }
+      moves = kept.filter { !$0.record.isFix }.map(\.number)
+      return error
+    }
+    isOpen = true
+    damage = damage ?? before
+    for (_, record) in kept { _ = append(record) }
+    return nil
   }
 }

@@ -3,7 +3,8 @@
 // Segments of 64 KiB to which records are appended, each with a checksum; nothing is ever changed in place. An entry is
 // written when it comes, so that the app's death loses nothing, and synced in batches, so that the power's loss costs
 // one batch at most. What has arrived is a prefix: a mark says up to where, and a segment that lies before it is
-// deleted. Entries are sent from the files: what the hub is told is what was kept.
+// deleted. Entries are sent from the files: what the hub is told is what was kept. What the disk does not let be read
+// stays, and all behind it waits.
 //
 // When the disk takes nothing (it is full), entries wait in memory, go out from there where the hub can be reached, and
 // are written as soon as the disk takes them again.
@@ -12,6 +13,19 @@ import HubMessages
 
 /// The queue of one driver. It belongs to the thread that uses it.
 final class FixQueue {
+  /// Whose the entries of a segment are.
+  enum Owner: Equatable {
+    /// No hub has said so yet.
+    case nobody
+    case driver(Identifier)
+    /// The segment said so once, and is damaged there.
+    case unknown
+
+    init(_ id: Identifier?) { if let id { self = .driver(id) } else { self = .nobody } }
+
+    var id: Identifier? { if case .driver(let id) = self { id } else { nil } }
+  }
+
   struct Segment {
     /// The number of its first entry; its name.
     let first: UInt64
@@ -19,10 +33,12 @@ final class FixQueue {
     var bytes: Int
     var fixes = 0
     var isSynced = true
-    /// Whose its entries are; nil where no hub has said so yet.
-    var owner: Identifier?
+    var owner = Owner.nobody
+    /// Its head says so.
+    var isOwnerStored = true
 
     var name: String { FixQueue.name(first) }
+    func holds(_ number: UInt64) -> Bool { first <= number && number <= last }
   }
 
   /// Where the next entry to be sent lies.
@@ -32,8 +48,7 @@ final class FixQueue {
     var offset: Int
   }
 
-  static let headBytes = 16
-  static let magic: [UInt8] = Array("LHQ1".utf8) + [0, 0, 0, 0]
+  static let headBytes = SegmentHead.count
 
   let files: any FixFiles
   var segments: [Segment] = []
@@ -53,19 +68,21 @@ final class FixQueue {
   var damage: String?
   /// Why the disk does not take what it should; nil while it does.
   var failure: FileFailure?
+  /// Why the disk does not let what is next be read; nil while it does, or is to be asked again.
+  var readFailure: FileFailure?
   /// Fixes that have not arrived.
   var fixes = 0
   /// Whose the entries are that come now: the driver of this run's connections, once there was one.
   var owner: Identifier?
-  /// From which number on entries are the owner's and the disk does not say so yet; nil where it does.
-  var unownedFrom: UInt64?
+  /// The folder is this queue's; see `close`.
+  var isOpen = true
   /// Nothing is kept any more.
   private(set) var isErased = false
   /// Fixes that gave way while they were on their way: their arrival takes nothing off `fixes`.
-  private var goneOnTheirWay: [UInt64] = []
+  var goneOnTheirWay: [UInt64] = []
   /// A file without entries, which keeps `dropped` until there is a segment.
   var emptyFile: String?
-  private var oldestFix: (number: UInt64, time: Timestamp)?
+  var oldestFix: (number: UInt64, time: Timestamp)?
 
   init(_ files: any FixFiles) throws(FileFailure) {
     self.files = files
@@ -88,9 +105,11 @@ final class FixQueue {
 
   // MARK: Keeping
 
-  /// Keeps an entry and gives its number; nil for a move that has no room, and for anything after `erase`.
+  /// Keeps an entry and gives its number; nil for a move that has no room, for a time that no hub takes, and for
+  /// anything after `erase`.
   func append(_ record: FixRecord) -> UInt64? {
-    guard !isErased else { return nil }
+    if !isOpen { reopen() }
+    guard !isErased, record.time.isTaken else { return nil }
     if !record.isFix {
       guard moves.count < FixQueue.maximumMoves else { return nil }
       moves.append(next)
@@ -108,6 +127,7 @@ final class FixQueue {
 
   /// Writes what the disk has not yet.
   private func save() {
+    guard isOpen else { return }
     while let (number, record) = unsaved.first {
       let bytes = StoredRecord.entry(number, record).bytes()
       do throws(FileFailure) {
@@ -125,8 +145,9 @@ final class FixQueue {
   }
 
   private func begin(segmentFor number: UInt64) throws(FileFailure) {
+    let owner = Owner(owner)
     if let last = segments.last, last.bytes < FixQueue.segmentBytes, last.owner == owner { return }
-    let head = head(from: number)
+    let head = head()
     // A name that is left of an attempt that failed begins anew.
     try files.replace(FixQueue.name(number), with: head)
     segments.append(Segment(first: number, last: number - 1, bytes: head.count, isSynced: false, owner: owner))
@@ -134,16 +155,21 @@ final class FixQueue {
     emptyFile = nil
   }
 
-  /// How a segment begins: what gave way until then, and whose it is.
-  private func head(from number: UInt64) -> [UInt8] {
-    var head = FixQueue.magic
-    for shift in stride(from: UInt64(0), to: 64, by: 8) { head.append(UInt8(truncatingIfNeeded: dropped >> shift)) }
-    if let owner { head += StoredRecord.owner(owner, from: number).bytes() }
-    return head
+  /// How a segment of this driver's begins now.
+  private func head() -> [UInt8] { SegmentHead(dropped: dropped, owner: owner).bytes() }
+
+  /// Says in a segment's head that it is this driver's.
+  private func storeOwner(of index: Int) throws(FileFailure) {
+    let name = segments[index].name
+    var bytes = try files.read(name, from: 0, count: FixQueue.maximumSegmentBytes)
+    bytes.replaceSubrange(..<min(FixQueue.headBytes, bytes.count), with: head())
+    try files.replace(name, with: bytes)
+    segments[index].isOwnerStored = true
+    segments[index].isSynced = false
   }
 
   /// Appends to the last segment; where that fails, what was written of it is cut off again.
-  private func write(_ bytes: [UInt8]) throws(FileFailure) {
+  func write(_ bytes: [UInt8]) throws(FileFailure) {
     let segment = segments[segments.count - 1]
     do throws(FileFailure) {
       try files.append(bytes, to: segment.name)
@@ -161,17 +187,19 @@ final class FixQueue {
   /// Has all that was kept on the disk before it returns; says whether it is.
   @discardableResult
   func sync() -> Bool {
+    guard isOpen else { return unsaved.isEmpty }
     save()
+    var isDone = unsaved.isEmpty
     do throws(FileFailure) {
-      if let last = segments.last, last.bytes < FixQueue.segmentBytes + StoredRecord.headBytes {
-        if let owner, let from = unownedFrom {
-          try write(StoredRecord.owner(owner, from: from).bytes())
-          unownedFrom = nil
-        }
-        if marked < arrived {
-          try write(StoredRecord.mark(arrived, dropped: dropped).bytes())
-          marked = arrived
-        }
+      for index in segments.indices where !segments[index].isOwnerStored { try storeOwner(of: index) }
+    } catch {
+      failure = error
+      isDone = false
+    }
+    do throws(FileFailure) {
+      if marked < arrived, let last = segments.last, last.bytes < FixQueue.segmentBytes + StoredRecord.headBytes {
+        try write(StoredRecord.mark(arrived, dropped: dropped).bytes())
+        marked = arrived
       }
       for index in segments.indices where !segments[index].isSynced {
         try files.sync(segments[index].name)
@@ -181,7 +209,7 @@ final class FixQueue {
       failure = error
       return false
     }
-    return unsaved.isEmpty
+    return isDone
   }
 
   // MARK: Arriving
@@ -206,7 +234,7 @@ final class FixQueue {
       // A file that cannot be deleted is sent again by the next run, and nobody counts it twice.
       do throws(FileFailure) {
         if dropped > 0, segments.isEmpty, segment.first == done.last?.first {
-          try files.replace(segment.name, with: Array(head(from: next).prefix(FixQueue.headBytes)))
+          try files.replace(segment.name, with: head())
           emptyFile = segment.name
         } else {
           try files.remove(segment.name)
@@ -215,97 +243,30 @@ final class FixQueue {
     }
   }
 
-  /// When the oldest fix that has not arrived was measured. Reads a segment where that is another one than before.
+  /// When the oldest fix that has not arrived was measured; nil where none is left, or it cannot be read. Reads a
+  /// segment where that is another one than before.
   var oldest: Timestamp? {
     guard fixes > 0 else { return nil }
     if let oldestFix, oldestFix.number > arrived { return oldestFix.time }
+    guard isOpen, readFailure == nil else { return nil }
     oldestFix = findOldest()
     return oldestFix?.time
   }
 
   private func findOldest() -> (number: UInt64, time: Timestamp)? {
-    for segment in segments where segment.last > arrived && segment.fixes > 0 {
-      do throws(FileFailure) {
-        let bytes = try files.read(segment.name, from: 0, count: segment.bytes)
-        for (number, record) in FixQueue.records(in: bytes).entries where number > arrived {
+    do throws(FileFailure) {
+      for segment in segments where segment.last > arrived && segment.fixes > 0 {
+        for (number, record) in try content(of: segment).entries where number > arrived {
           if case .fix(let fix, _) = record { return (number, fix.timestamp) }
         }
-      } catch { failure = error }
+      }
+    } catch {
+      readFailure = error
+      return nil
     }
     for case (let number, .fix(let fix, _)) in unsaved { return (number, fix.timestamp) }
     return nil
   }
-
-  // MARK: Limits
-
-  private func makeRoom() {
-    while fixes > FixQueue.maximumFixes || bytes > FixQueue.maximumBytes {
-      guard let index = segments.dropLast().firstIndex(where: { $0.fixes > 0 }) else { return }
-      giveUp(segment: index)
-    }
-  }
-
-  /// The fixes of a segment go, its moves, too, where it is not to keep them.
-  func giveUp(segment index: Int, keepingMoves: Bool = true) {
-    let segment = segments[index]
-    var kept: [UInt8] = []
-    var lost = 0
-    var hasMoves = false
-    do throws(FileFailure) {
-      let bytes = try files.read(segment.name, from: 0, count: segment.bytes)
-      kept = Array(bytes.prefix(FixQueue.headBytes))
-      if let owner = segment.owner { kept += StoredRecord.owner(owner, from: segment.first).bytes() }
-      for (number, record) in FixQueue.records(in: bytes).entries where number > arrived {
-        if record.isFix {
-          lost += 1
-          noteGone(number)
-        } else if keepingMoves {
-          kept += StoredRecord.entry(number, record).bytes()
-          hasMoves = true
-        }
-      }
-      if hasMoves { try files.replace(segment.name, with: kept) } else { try files.remove(segment.name) }
-    } catch {
-      failure = error
-      lost = segment.fixes
-    }
-    if !keepingMoves { moves.removeAll { (segment.first...segment.last).contains($0) } }
-    dropped += UInt64(lost)
-    fixes = max(0, fixes - lost)
-    oldestFix = nil
-    segments[index].fixes = 0
-    segments[index].bytes = kept.count
-    if !hasMoves { segments.remove(at: index) }
-    if cursor.segment == segment.first { cursor.offset = 0 }
-    guard let last = segments.last, last.bytes < FixQueue.segmentBytes + StoredRecord.headBytes else { return }
-    // The count outlives the app, if the disk takes it.
-    do throws(FileFailure) { try write(StoredRecord.mark(arrived, dropped: dropped).bytes()) } catch {
-      failure = error
-    }
-  }
-
-  private func noteGone(_ number: UInt64) { if number < cursor.number { goneOnTheirWay.append(number) } }
-
-  private func dropOldestUnsaved() {
-    guard let index = unsaved.firstIndex(where: { $0.record.isFix }) else { return }
-    noteGone(unsaved.remove(at: index).number)
-    dropped += 1
-    fixes = max(0, fixes - 1)
-    oldestFix = nil
-  }
-
-  /// What the disk has not taken goes, moves, too; fixes are counted.
-  func dropUnsaved() {
-    let lost = unsaved.count { $0.record.isFix }
-    for entry in unsaved where !entry.record.isFix { moves.removeAll { $0 == entry.number } }
-    unsaved = []
-    dropped += UInt64(lost)
-    fixes = max(0, fixes - lost)
-    oldestFix = nil
-  }
-
-  /// What was on its way is not any more.
-  func forgetOnTheirWay() { goneOnTheirWay = [] }
 
   /// Removes the queue from the disk, and keeps nothing any more; `failure` is what that has left.
   func erase() {
@@ -315,6 +276,10 @@ final class FixQueue {
     moves = []
     fixes = 0
     arrived = next - 1
-    do throws(FileFailure) { try files.erase() } catch { failure = error }
+    do throws(FileFailure) {
+      if !isOpen { try files.lock() }
+      isOpen = true
+      try files.erase()
+    } catch { failure = error }
   }
 }

@@ -13,6 +13,11 @@ extension FixQueue {
   static let maximumRecordBytes = 256 * 1024
   /// A segment that has so many bytes is followed by the next one.
   static let segmentBytes = 64 * 1024
+  /// Bytes of a segment at most: one record, and some marks, may follow the last that fits. A file that is longer is
+  /// damaged, and cut off there.
+  static let maximumSegmentBytes = segmentBytes + maximumRecordBytes + 4096
+  /// Numbers of entries: at one a millisecond 146 million years. What claims a higher one is damaged.
+  static let maximumNumber: UInt64 = 1 << 62
   /// More entries than a segment can have: each has 17 bytes and more.
   static let maximumEntriesOfSegment: UInt64 = 64 * 1024
   /// Read at once for sending.
@@ -27,4 +32,6 @@ extension DriverPart {
   /// What was kept goes to the disk (fsync) after so many fixes, or one of the power mode's batches, or this time.
   static let fixesPerSync = 10
   static let syncSeconds = 30.0
+  /// Where the disk does not let the queue be read, it is tried again after so long.
+  static let readAgainSeconds = 10.0
 }

@@ -14,6 +14,14 @@ enum FixRecord: Sendable, Equatable {
   case move(TripStatusReport, MessageID)
 
   var isFix: Bool { if case .fix = self { true } else { false } }
+
+  /// When it was measured, or happened, by the phone's clock.
+  var time: Timestamp {
+    switch self {
+    case .fix(let fix, _): fix.timestamp
+    case .move(let report, _): report.timestamp
+    }
+  }
 }
 
 /// What lies in a segment.
@@ -21,15 +29,12 @@ enum StoredRecord: Equatable {
   case entry(UInt64, FixRecord)
   /// All entries up to this number have arrived, and so many fixes gave way since the queue was made.
   case mark(UInt64, dropped: UInt64)
-  /// The entries from this number on, in this segment and those before it, are this driver's.
-  case owner(Identifier, from: UInt64)
 }
 
 extension StoredRecord {
   private enum Kind: UInt8 {
     case entry = 1
     case mark = 2
-    case owner = 3
   }
 
   static let headBytes = 8
@@ -54,10 +59,6 @@ extension StoredRecord {
       body.append(littleEndian: number)
       body.append(Kind.mark.rawValue)
       body.append(littleEndian: dropped)
-    case .owner(let id, let number):
-      body.append(littleEndian: number)
-      body.append(Kind.owner.rawValue)
-      body.append(Array("\(id)".utf8))
     }
     let content = body.array()
     var all = ByteBuffer(capacity: content.count + StoredRecord.headBytes)
@@ -76,17 +77,21 @@ extension StoredRecord {
     let content = bytes[start..<start + length]
     guard UInt64(Checksum.of(content)) == littleEndian(bytes, offset + 4, 4) else { return nil }
     let number = littleEndian(bytes, start, 8)
+    guard number <= FixQueue.maximumNumber else { return nil }
     switch Kind(rawValue: bytes[start + 8]) {
     case .mark:
       guard length == 17 else { return nil }
       return (.mark(number, dropped: littleEndian(bytes, start + 9, 8)), start + length)
     case .entry: return entry(number, content.dropFirst(9)).map { ($0, start + length) }
-    case .owner:
-      return Identifier(String(decoding: content.dropFirst(9), as: UTF8.self)).map {
-        (.owner($0, from: number), start + length)
-      }
     case nil: return nil
     }
+  }
+
+  /// Whether what begins at `offset` is the beginning of a record whose end is missing.
+  static func isCutOff(_ bytes: [UInt8], at offset: Int) -> Bool {
+    guard offset + headBytes <= bytes.count else { return offset < bytes.count }
+    let length = Int(littleEndian(bytes, offset, 4))
+    return (9...FixQueue.maximumRecordBytes).contains(length) && offset + headBytes + length > bytes.count
   }
 
   private static func entry(_ number: UInt64, _ content: ArraySlice<UInt8>) -> StoredRecord? {
@@ -105,9 +110,55 @@ extension StoredRecord {
       return nil
     }
   }
+}
 
-  private static func littleEndian(_ bytes: [UInt8], _ offset: Int, _ count: Int) -> UInt64 {
-    bytes[offset..<offset + count].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+private func littleEndian(_ bytes: [UInt8], _ offset: Int, _ count: Int) -> UInt64 {
+  bytes[offset..<offset + count].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+}
+
+/// How a segment begins.
+///
+///     "LHQ2" · CRC-32 u32 · dropped u64 · length u8 · owner, 64 bytes
+///
+/// Little-endian; the sum is of all behind it.
+/// Whose the entries are is the head's to say, so that damage anywhere else leaves no doubt of it.
+struct SegmentHead: Equatable {
+  static let count = 81
+  private static let magic = Array("LHQ2".utf8)
+  private static let ownerBytes = 64
+
+  /// Fixes that gave way until the segment was begun.
+  var dropped: UInt64
+  /// Whose its entries are; nil where no hub had said so.
+  var owner: Identifier?
+
+  func bytes() -> [UInt8] {
+    let name = owner.map { Array("\($0)".utf8) } ?? []
+    var body = ByteBuffer()
+    body.append(littleEndian: dropped)
+    body.append(UInt8(name.count))
+    body.append(name)
+    body.append([UInt8](repeating: 0, count: SegmentHead.ownerBytes - name.count))
+    let content = body.array()
+    var all = ByteBuffer(capacity: SegmentHead.count)
+    all.append(SegmentHead.magic)
+    all.append(littleEndian: Checksum.of(content[...]))
+    all.append(content)
+    return all.array()
+  }
+}
+
+extension SegmentHead {
+  /// The head of a segment; nil where it is damaged.
+  init?(_ bytes: [UInt8]) {
+    guard bytes.count >= SegmentHead.count, bytes.starts(with: SegmentHead.magic),
+      UInt64(Checksum.of(bytes[8..<SegmentHead.count])) == littleEndian(bytes, 4, 4)
+    else { return nil }
+    let length = Int(bytes[16])
+    let name = String(decoding: bytes[17..<17 + min(length, SegmentHead.ownerBytes)], as: UTF8.self)
+    let owner = Identifier(name)
+    guard length == 0 || owner != nil else { return nil }
+    self.init(dropped: littleEndian(bytes, 8, 8), owner: owner)
   }
 }
 

@@ -10,7 +10,8 @@ public import HubMessages
 /// The place of a driver's queue: fixes and moves of trips that the hub does not have yet.
 ///
 /// A queue belongs to one driver and one running client, and says on the disk whose it is once a hub has greeted its
-/// driver. What a driver has left in it is never sent as another's: it goes, counted, when another one is greeted. It
+/// driver. What a driver has left in it is never sent as another's: it goes, counted, when another one is greeted, and
+/// so does what is damaged so that nobody knows whose it is. It
 /// holds 20,000 fixes or 4 MiB, whatever comes first; beyond that the oldest fixes go, and are counted
 /// (`Backlog.dropped`). `DriverHub.stop(erasing: true)` deletes it.
 public struct FixStore: Sendable {
@@ -72,7 +73,9 @@ public struct FixStore: Sendable {
 extension HubError {
   init(_ failure: FileFailure, _ path: String) {
     let isInUse = failure.call == "flock"
-    self.init(.storage, "the queue in \(path): \(isInUse ? "another client uses it" : "\(failure)")")
+    self.init(
+      .storage, "the queue in \(path): \(isInUse ? "another client uses it" : "\(failure)")",
+      retry: failure.isPassing ? .later(after: nil) : .never)
   }
 }
 
@@ -87,13 +90,15 @@ public struct Backlog: Sendable, Equatable {
   /// Fixes that gave way since the queue was made, at a limit or because they were another driver's. One that was on
   /// its way just then may have arrived.
   public var dropped: UInt64 = 0
-  /// Fixes that the hub refused since the client was made: no vehicle can have been there, for instance. Those of a
+  /// Fixes that were refused since the client was made: by the hub, for no vehicle can have been there, for instance,
+  /// or by the client itself, for the phone's clock was wrong by decades (before the year 2000). Those of a
   /// trip that is another driver's are not among them: they go out again without the trip.
   public var refused: UInt64 = 0
   /// What of the queue was damaged when the client was made, or was another driver's, in words; all else is sent.
   public var damage: String?
-  /// Why the disk does not take fixes now; they are kept in memory meanwhile, and lost with the program.
+  /// Why the disk does not take fixes now: they are kept in memory meanwhile, and lost with the program. Or why it does
+  /// not let them be read: they stay there, it is tried again every 10 s, and what came later waits behind them.
   public var diskFailure: String?
-  /// When the oldest of `fixes` was measured; nil where there is none.
+  /// When the oldest of `fixes` was measured; nil where there is none, or the disk does not let it be read.
   public var oldest: Timestamp?
 }

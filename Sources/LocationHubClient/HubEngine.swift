@@ -24,6 +24,10 @@ final class HubEngine {
   private var end: HubError?
   /// `start` was called while a connection that was stopped closes: it begins when that is gone.
   private var beginsAgain = false
+  /// At the end the driver's queue is deleted.
+  private var isErasing = false
+  /// What the hub's clock said, and when (uptime, ns).
+  private var hubClock: (time: Timestamp, at: Int64)?
   /// Who waits for the end.
   private var whenEnded: [() -> Void] = []
 
@@ -75,13 +79,18 @@ final class HubEngine {
 
   private func begin(_ now: Moment) {
     (end, lastError, attempt, beginsAgain) = (nil, nil, 0, false)
+    // It was let go at the end before.
+    if let failure = driver?.queue.reopen() {
+      return connection.set(.stopped(HubError(failure, "its folder")))
+    }
     session.start(now: now)
   }
 
   /// Ends the connection. What is unsent is on the disk when this returns; `whenEnded` is called when the connection is
-  /// gone, too.
-  func stop(_ now: Moment, whenEnded: @escaping () -> Void = {}) {
+  /// gone, too, and the driver's queue is closed, or erased.
+  func stop(_ now: Moment, erasing: Bool = false, whenEnded: @escaping () -> Void = {}) {
     (end, beginsAgain) = (.stopped, false)
+    isErasing = isErasing || erasing
     self.whenEnded.append(whenEnded)
     driver?.queue.sync()
     tokens.withdraw()
@@ -108,6 +117,7 @@ final class HubEngine {
   func report(
     _ status: DriverStatusReport, for asker: Asker? = nil, _ answer: @escaping (Result<Void, HubError>) -> Void
   ) {
+    driver?.said(status.status)
     send({ session.send(status) }, asker, answer)
   }
 
@@ -128,6 +138,8 @@ final class HubEngine {
   /// Keeps a move until it is answered, over the app's death.
   func move(_ report: TripStatusReport, _ now: Moment, _ answer: @escaping (Result<Void, HubError>) -> Void) {
     let id = session.makeMessageID()
+    var report = report
+    if !report.timestamp.isTaken { report.timestamp = hubTime(now) ?? report.timestamp.nearestTaken }
     guard let driver, !driver.queue.isErased else { return answer(.failure(.stopped)) }
     guard requests.count < HubEngine.maximumRequests, driver.keep(report, as: id, now) else {
       return answer(.failure(HubError(.full, "the queue has no room for another move", retry: .later(after: nil))))
@@ -135,6 +147,11 @@ final class HubEngine {
     requests[id] = .ack(nil) { outcome in
       answer(outcome.mapError { $0.code == .stopped ? .stoppedBeforeAnswer : $0 })
     }
+  }
+
+  /// What the hub's clock says now, as far as it has said.
+  private func hubTime(_ now: Moment) -> Timestamp? {
+    hubClock.map { $0.time + (now.uptime - $0.at) / 1_000_000 }.flatMap { $0.isTaken ? $0 : nil }
   }
 
   /// The trip that a move of this client's has led to: as the hub has it, or, where it cannot be asked any more, what
@@ -165,6 +182,7 @@ final class HubEngine {
 
   func opened(_ greeting: Connected, _ now: Moment) {
     attempt = 0
+    hubClock = (greeting.serverTime, now.uptime)
     driver?.sampling.advised(greeting.sampling, isWatched: false)
     guard greeting.role == .driver else { return }
     driver?.queue.belongs(to: greeting.id)
@@ -250,6 +268,9 @@ final class HubEngine {
 
   private func settleEnd(_ now: Moment) {
     publishState(now)
+    guard !whenEnded.isEmpty else { return }
+    if isErasing { driver?.erase() } else { driver?.queue.close() }
+    isErasing = false
     for call in whenEnded { call() }
     whenEnded = []
   }

@@ -19,10 +19,12 @@ protocol HubRunner: AnyObject, Sendable {
 }
 
 extension HubRunner {
-  /// Ends the connection, and waits until it is gone, at most for its closing time.
-  func stop() async {
+  /// Ends the connection, and waits until it is gone, at most for its closing time, and the driver's folder is free.
+  func stop(erasing: Bool) async {
     let ended = Answer<Void>()
-    while !submitRequired({ engine, now in engine.stop(now) { ended.give(.success(())) } }) { await Task.yield() }
+    while !submitRequired({ engine, now in engine.stop(now, erasing: erasing) { ended.give(.success(())) } }) {
+      await Task.yield()
+    }
     do throws(HubError) { try await ended.value() } catch {
       // The task was cancelled: it ends all the same, and nobody waits.
     }
@@ -61,7 +63,7 @@ final class ClientLife: Sendable {
     return FeedLease(reader) { [self] in submitRequired { engine, _ in remove(engine, key) } }
   }
 
-  func stop() async { await runner.stop() }
+  func stop(erasing: Bool = false) async { await runner.stop(erasing: erasing) }
 
   /// Has `work` ask the engine something, for somebody whom it names by the answer, and waits for what it gives. A task
   /// that is cancelled takes its question back: nobody waits for it any more.

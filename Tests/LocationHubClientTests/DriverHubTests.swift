@@ -52,6 +52,52 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
+  @Test("when stop returns the store is free, for another client and for the same one; until then it is in use")
+  func handedOver() async throws {
+    let path = FileManager.default.temporaryDirectory.appending(path: "queue-\(UUID().uuidString)").path
+    let first = try driver(.folder(path))
+    first.send(fix(0), trip: "T1")
+    do throws(HubError) {
+      _ = try DriverHub("ws://127.0.0.1:9", tokens: .development(.driver, "d1"), store: .folder(path))
+      Issue.record("the first one has it")
+    } catch {
+      #expect(error.code == .storage && error.retry == .later(after: nil))
+      #expect(error.explanation.contains("another client uses it"))
+    }
+    await first.stop()
+    let second = try driver(.folder(path))
+    #expect(second.backlog.current.fixes == 1)
+    first.start()
+    for await state in first.connection {
+      if case .stopped(let error) = state, error.code == .storage { break }
+    }
+    second.send(fix(1), trip: "T1")
+    await second.stop()
+    first.start()
+    for await backlog in first.backlog where backlog.fixes == 2 { break }
+    await first.stop(erasing: true)
+    #expect(!FileManager.default.fileExists(atPath: path))
+  }
+
+  @Test("numbers below 0 for what cannot be, and what is no number, are unknown; a fix of 1970 is refused")
+  func unknownNumbers() async throws {
+    let path = FileManager.default.temporaryDirectory.appending(path: "queue-\(UUID().uuidString)").path
+    let driver = try driver(.folder(path))
+    var unknown = fix(0)
+    (unknown.accuracy, unknown.heading, unknown.speed, unknown.altitude) = (-1, -1, .nan, .infinity)
+    (unknown.headingAccuracy, unknown.speedAccuracy, unknown.batteryLevel) = (-1, -.infinity, -1)
+    #expect(driver.send(unknown, trip: "T1") == .queued)
+    var early = fix(1)
+    early.timestamp = Timestamp(milliseconds: 1000)
+    #expect(driver.send(early, trip: "T1") == .leftOut)
+    await driver.stop()
+    #expect(driver.backlog.current.refused == 1)
+    let queue = try FixQueue(FolderFiles(path))
+    let kept = Fix(coordinate: unknown.coordinate, timestamp: unknown.timestamp)
+    #expect(queue.take(10).map(\.record) == [.fix(kept, trip: "T1")])
+    queue.erase()
+  }
+
   @Test("questions that are cancelled offline leave room for others")
   func cancelled() async throws {
     let rider = try RiderHub("ws://127.0.0.1:9", tokens: .development(.rider, "r1"))

@@ -95,6 +95,77 @@ import Testing
     #expect(client.openings == 1)
   }
 
+  @Test("who takes no trips is not said again to stand there, and nobody is under a trip that is over")
+  func parkedFor() throws {
+    let client = try EngineClient(.json, .driver)
+    let driver = try #require(client.engine.driver)
+    client.sampling.report(DeviceState(batteryLevel: 0.9, motion: .still))
+    client.start()
+    driver.keep(fix(100, at: client), trip: "T1", client.now)
+    let end = TripStatusReport(tripID: "T1", status: .completed, timestamp: client.now.timestamp)
+    #expect(driver.keep(end, as: MessageID("m-1")!, client.now))
+    client.turn()
+    func updates(after seconds: Int64) throws -> [String?] {
+      client.say("sampling", #"{"interval":10,"minDistance":10,"reason":"standing"}"#)
+      client.pass(seconds: seconds)
+      return try client.takeWritten().filter { $0.type == "location_update" }.map { $0.payload["tripId"] as? String }
+    }
+    #expect(try updates(after: 29) == ["T1"])
+    #expect(try updates(after: 2) == [nil])
+    client.engine.report(DriverStatusReport(status: .unavailable)) { _ in }
+    #expect(try updates(after: 40).isEmpty)
+    #expect(try updates(after: 40).isEmpty)
+    client.engine.report(DriverStatusReport(status: .available)) { _ in }
+    #expect(try updates(after: 1) == [nil])
+    #expect(client.openings == 1)
+  }
+
+  @Test("what the disk does not let be read is tried again every 10 s, and nothing overtakes it")
+  func unread() throws {
+    let disk = QueueDisk()
+    let client = try EngineClient(.json, .driver, QueueFiles(disk))
+    let driver = try #require(client.engine.driver)
+    for second in 0..<30 { driver.keep(fix(second, at: client), trip: nil, client.now) }
+    disk.failsReads = true
+    client.start()
+    #expect(try client.takeWritten().isEmpty && driver.queue.fixes == 30)
+    #expect(try #require(driver.backlog.current.diskFailure).contains("pread"))
+    driver.keep(fix(50, at: client), trip: nil, client.now)
+    client.pass(seconds: 9)
+    disk.failsReads = false
+    client.turn()
+    #expect(try client.takeWritten().isEmpty)
+    client.pass(seconds: 1)
+    let written = try client.takeWritten().filter { $0.type == "location_batch" }
+    #expect(written.count == 1 && (written.first?.payload["locations"] as? [Any])?.count == 31)
+    #expect(driver.backlog.current.diskFailure == nil)
+  }
+
+  @Test(
+    "with a clock before the year 2000 fixes count as refused, and a move goes out, with the hub's time if it is known",
+    arguments: [0, 915_148_800_000] as [Int64])
+  func wrongClock(milliseconds: Int64) throws {
+    let disk = QueueDisk()
+    let client = try EngineClient(.json, .driver, QueueFiles(disk))
+    client.now.timestamp = Timestamp(milliseconds: milliseconds)
+    client.isOffline = true
+    client.start()
+    let driver = try #require(client.engine.driver)
+    driver.keep(fix(100, at: client), trip: nil, client.now)
+    client.engine.move(report(client), client.now) { _ in }
+    client.turn()
+    #expect(driver.backlog.current.refused == 1 && driver.queue.fixes == 0 && driver.queue.moves.count == 1)
+    let next = try EngineClient(.json, .driver, QueueFiles(disk))
+    next.now.timestamp = client.now.timestamp
+    next.hubTime = Timestamp(milliseconds: 1_763_680_000_000)
+    #expect(next.engine.driver?.queue.damage == nil)
+    next.start()
+    next.engine.move(report(next), next.now) { _ in }
+    next.turn()
+    let times = try next.takeWritten().filter { $0.type == "trip_status" }.map { $0.payload["timestamp"] as? Int64 }
+    #expect(times == [946_684_800_000, 1_763_680_000_000])
+  }
+
   private func report(_ client: EngineClient) -> TripStatusReport {
     TripStatusReport(tripID: "T1", status: .driverEnRoute, timestamp: client.now.timestamp)
   }

@@ -9,6 +9,10 @@ final class QueueDisk {
   /// Bytes that still fit; nil for as many as one likes.
   var room: Int?
   var syncs = 0
+  /// No file can be read, whatever is in it.
+  var failsReads = false
+  /// The most bytes that a reader had room for.
+  var mostRead = 0
 
   func cutPower() {
     for (name, bytes) in files { files[name] = Array(bytes.prefix(synced[name] ?? 0)) }
@@ -31,6 +35,8 @@ final class QueueFiles: FixFiles {
   func size(_ name: String) -> Int { disk.files[name]?.count ?? 0 }
 
   func read(_ name: String, from offset: Int, count: Int) throws(FileFailure) -> [UInt8] {
+    disk.mostRead = max(disk.mostRead, count)
+    guard !disk.failsReads else { throw FileFailure(call: "pread", errno: 5) }
     guard let bytes = disk.files[name] else { throw FileFailure(call: "open", errno: 2) }
     return Array(bytes.dropFirst(offset).prefix(count))
   }

@@ -176,20 +176,19 @@ import Testing
     let path = folder()
     let base = Timestamp.now
     // Nobody listens there.
-    var driver = Optional(try driver(9, store: .folder(path)))
-    driver?.start()
-    for second in 0..<30 { #expect(driver?.send(fix(second, at: base), trip: "T1") == .queued) }
-    _ = await wait(driver!.backlog) { $0.fixes == 30 }
-    let waiting = await wait(driver!.connection) { if case .waiting = $0 { true } else { false } }
+    let driver = try driver(9, store: .folder(path))
+    driver.start()
+    for second in 0..<30 { #expect(driver.send(fix(second, at: base), trip: "T1") == .queued) }
+    _ = await wait(driver.backlog) { $0.fixes == 30 }
+    let waiting = await wait(driver.connection) { if case .waiting = $0 { true } else { false } }
     guard case .waiting(_, let error) = waiting else { return }
     #expect(error.code == .unreachable)
-    await driver?.stop()
     #expect(throws: HubError.self, "one queue belongs to one client at a time") {
       try self.driver(9, store: .folder(path))
     }
-    driver = nil
+    await driver.stop()
     let hub = try TestHub()
-    let next = try await reopened(hub.port, .folder(path))
+    let next = try self.driver(hub.port, store: .folder(path))
     #expect(next.backlog.current.fixes == 30)
     next.start()
     let move = try await next.move("T1", to: .driverEnRoute)
@@ -201,24 +200,11 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
-  /// The thread of the client before lets go of the folder when it ends.
-  private func reopened(_ port: UInt16, _ store: FixStore) async throws -> DriverHub {
-    while true {
-      do throws(HubError) {
-        return try DriverHub(
-          "ws://127.0.0.1:\(port)", tokens: .development(.driver, "d1"), store: store, options: options())
-      } catch {
-        guard error.code == .storage else { throw error }
-        await Task.yield()
-      }
-    }
-  }
-
   @Test("what was handed over is kept when stop returns, started or not; erased, nobody sends it any more")
   func stopping() async throws {
     let path = folder()
     for start in [false, true] {
-      let driver = try await reopened(9, .folder(path))
+      let driver = try self.driver(9, store: .folder(path))
       let before = driver.backlog.current.fixes
       if start { driver.start() }
       for second in 0..<20 { driver.send(fix(second + before), trip: "T1") }
@@ -226,7 +212,7 @@ import Testing
       #expect(driver.backlog.current.fixes == before + 20)
       #expect(driver.connection.current == .stopped(HubError(.stopped, "the client was stopped")))
     }
-    let driver = try await reopened(9, .folder(path))
+    let driver = try self.driver(9, store: .folder(path))
     #expect(driver.backlog.current.fixes == 40)
     let files = FileManager.default
     try files.createDirectory(atPath: path + "/another", withIntermediateDirectories: false)
@@ -254,7 +240,7 @@ import Testing
     bytes[bytes.count / 2] ^= 0xFF
     try bytes.write(to: file)
     let hub = try TestHub()
-    let second = try await reopened(hub.port, .folder(path))
+    let second = try driver(hub.port, store: .folder(path))
     #expect(try #require(second.backlog.current.damage).contains(name))
     #expect(second.backlog.current.fixes == 19)
     second.start()
