@@ -63,7 +63,7 @@ async function idle(drivers) {
   const middle = (name, key) => median(results[name].map(window => window[key]));
   const cpu = name => middle(name, 'cpu') - middle('without', 'cpu');
   if (!drivers) for (const name of ['open', 'hidden']) assert.ok(cpu(name) <= 0.5, `${name}: ${cpu(name)} % of a core`);
-  const bytes = middle('open', 'bytes');
+  const bytes = middle('open', 'bytes') - middle('without', 'bytes');   // drivers' acks are not the page's
   if (drivers <= 2000) assert.ok(bytes <= 90, `${bytes} KB/s to a page at ${drivers} drivers`);
 }
 

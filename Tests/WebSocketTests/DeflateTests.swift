@@ -199,6 +199,28 @@ import Testing
     }
   }
 
+  @Test("A long message is compressed further than the fastest level does, with others between, and reads as any")
+  func long() throws {
+    let compression = MessageCompression(for: .withoutContexts, as: .server)
+    var random = SplitMix64(seed: 5)
+    func map(_ drivers: Int) -> [UInt8] {
+      (0..<drivers).flatMap { index in
+        Array("{\"driverId\":\"sim-\(index)\",\"latitude\":47.\(random.next() % 1_000_000),\"speed\":7.8},".utf8)
+      }
+    }
+    for message in [map(2), map(400), map(3), map(200)] {
+      var fastest = Deflater(
+        windowBits: MessageCompression.windowBits, level: 1, memoryLevel: 5, takesContextOver: false)
+      let bytes = deflate(&fastest, message)
+      var made: [UInt8] = []
+      #expect(message.withUnsafeBytes { compression.compress($0, minimumBytes: 0) })
+      compression.withCompressed { made = Array($0) }
+      #expect(message.count < 8192 ? made == bytes : made.count < bytes.count * 95 / 100)
+      var inflater = Inflater(takesContextOver: false)
+      #expect(try inflate(&inflater, made, limits: InflateLimits(messageBytes: 1 << 20)) == message)
+    }
+  }
+
   @Test("A frame's payload is found again whatever the length of its header") func payloads() {
     for count in [0, 1, 125, 126, 127, 65_535, 65_536, 65_537] {
       var buffer = ByteBuffer()

@@ -13,10 +13,15 @@ public final class MessageCompression {
   public static let windowBits = 12
   private static let memoryLevel = 5
   private static let level = 1
+  /// Messages of so many bytes are maps for the most part, and made once for many: those of 2,000 drivers that move are
+  /// 62 KB a second with this level and 74 with the fastest, for 1.3 ms of CPU more.
+  private static let (longBytes, longLevel) = (8 * 1024, 4)
   /// Memory for a message that is kept from one to the next.
   public static let keptBytes = 64 * 1024
 
   private var deflater: Deflater?
+  /// Nil where contexts are kept.
+  private var longDeflater: Deflater?
   private var inflater: Inflater
   /// Whether the compressor keeps its context: then what it makes must reach the peer, in order.
   public let keepsContext: Bool
@@ -41,6 +46,11 @@ public final class MessageCompression {
       deflater = Deflater(
         windowBits: windowBits, level: MessageCompression.level, memoryLevel: MessageCompression.memoryLevel,
         takesContextOver: ownContext)
+      if !ownContext {
+        longDeflater = Deflater(
+          windowBits: windowBits, level: MessageCompression.longLevel, memoryLevel: MessageCompression.memoryLevel,
+          takesContextOver: false)
+      }
     }
     inflater = Inflater(takesContextOver: peerContext, keptBytes: inflatedBytes)
   }
@@ -66,7 +76,11 @@ public final class MessageCompression {
   public func compress(_ message: UnsafeRawBufferPointer, minimumBytes: Int) -> Bool {
     payload.removeAll(keepingAtMost: MessageCompression.keptBytes)
     guard deflater != nil, keepsContext || message.count >= minimumBytes else { return false }
-    unsafe deflater!.compress(message, into: &payload)
+    if longDeflater != nil, message.count >= MessageCompression.longBytes {
+      unsafe longDeflater!.compress(message, into: &payload)
+    } else {
+      unsafe deflater!.compress(message, into: &payload)
+    }
     // A context has the message now, so it must reach the peer's too.
     return keepsContext || payload.count < message.count
   }
