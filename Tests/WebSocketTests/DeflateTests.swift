@@ -203,12 +203,16 @@ import Testing
   func long() throws {
     let compression = MessageCompression(for: .withoutContexts, as: .server)
     var random = SplitMix64(seed: 5)
+    func number(_ limit: UInt64) -> UInt64 { random.next() % limit }
     func map(_ drivers: Int) -> [UInt8] {
-      (0..<drivers).flatMap { index in
-        Array("{\"driverId\":\"sim-\(index)\",\"latitude\":47.\(random.next() % 1_000_000),\"speed\":7.8},".utf8)
+      let texts = (0..<drivers).map { index in
+        "{\"driverId\":\"sim-\(index)\",\"latitude\":47.\(number(1_000_000)),\"longitude\":9.\(number(1_000_000)),"
+          + "\"heading\":\(number(360)),\"speed\":\(number(20)).\(number(100)),\"status\":"
+          + "\"\(number(2) == 0 ? "available" : "on_trip")\",\"timestamp\":17957427\(10_000 + number(90_000))},"
       }
+      return Array(texts.joined().utf8)
     }
-    for message in [map(2), map(400), map(3), map(200)] {
+    for message in [map(2), map(300), map(3), map(200)] {
       var fastest = Deflater(
         windowBits: MessageCompression.windowBits, level: 1, memoryLevel: 5, takesContextOver: false)
       let bytes = deflate(&fastest, message)
