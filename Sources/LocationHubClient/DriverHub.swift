@@ -83,10 +83,11 @@ public final class DriverHub: Sendable {
   public func send(_ fix: Fix?, trip: TripID? = nil) -> Sent {
     guard !isErased.load(ordering: .relaxed) else { return .full }
     guard let fix = fix?.withKnownNumbers else { return .leftOut }
-    let isSent = fix.timestamp.isTaken
-    guard !isSent || sampling.takes(fix, trip: trip) else { return .leftOut }
+    let isTaken = fix.timestamp.isTaken
+    guard !isTaken || sampling.takes(fix, trip: trip) else { return .leftOut }
+    // The driver's part counts one that no hub takes.
     guard runner.submit({ engine, now in engine.driver?.keep(fix, trip: trip, now) }) else { return .full }
-    guard isSent else { return .leftOut }
+    guard isTaken else { return .leftOut }
     let dropped = backlogSource.current.dropped
     return droppedBefore.exchange(dropped, ordering: .relaxed) == dropped ? .queued : .droppedOldest
   }

@@ -172,6 +172,12 @@ final class Exchange {
     }
   }
 
+  /// It is the turn of a thread that reads files, and not the peer's, until so late (uptime, ns).
+  func awaitReader(_ request: HTTPRequest, until deadline: Int64) {
+    state = .waiting(request, for: .history)
+    self.deadline = deadline
+  }
+
   /// Who should have answered has not: a thread that reads files, or the hub.
   func waitedTooLong(_ limits: Limits) -> Refusal {
     if case .waiting(_, for: .history) = state { .notReadInTime(limits) } else { .notStoredInTime(limits) }

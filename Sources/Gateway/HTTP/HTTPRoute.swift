@@ -4,6 +4,7 @@ import HubCore
 import HubHTTP
 import HubMessages
 import HubRuntime
+import HubTiles
 
 /// What comes of a request.
 enum Outcome {
@@ -15,6 +16,8 @@ enum Outcome {
   case query(QueryRequest, Awaited = .hub)
   /// The reader of the journal is asked, or the thread of the webhooks.
   case consult(BesideQuestion)
+  /// The thread that reads images of the map is asked, by anybody: an image in a page brings no credential.
+  case image(MapTile)
   case upgrade(Upgrade)
   /// Events are sent from now on, of channels that the hub was asked about.
   case stream(EventStream)

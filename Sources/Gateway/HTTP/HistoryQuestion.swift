@@ -1,12 +1,11 @@
 // What threads beside the hub are asked for a request: that of the journal's reader for tracks and for trips that the
-// hub has forgotten, that of the webhooks for these, that of the map's images.
+// hub has forgotten, that of the webhooks for these.
 import HubBytes
 import HubCore
 import HubGeo
 import HubHTTP
 import HubMessages
 import HubRuntime
-import HubTiles
 import HubWebhooks
 
 /// How a track is wanted.
@@ -21,8 +20,6 @@ struct TrackRequest: Sendable, Equatable {
 enum BesideQuestion: Sendable {
   case history(HistoryQuestion)
   case webhooks(WebhookQuestion, TimeFormat)
-  /// By anybody: an image in a page brings no credential.
-  case tile(MapTile, for: HeaderFields)
 }
 
 enum HistoryQuestion: Sendable {

@@ -91,7 +91,7 @@ enum PageEndpoints {
     guard numbers.count == 3, let tile = MapTile(zoom: numbers[0], x: numbers[1], y: numbers[2]) else {
       throw Refusal(.notFound, "an image is /tiles/<zoom>/<x>/<y>")
     }
-    return .consult(.tile(tile, for: call.request.head.fields))
+    return .image(tile)
   }
 
   /// On the thread that reads them. Where there is no image the map is empty, which is no error: a page asks for all
@@ -107,7 +107,7 @@ enum PageEndpoints {
       return Response(.ok, contentType: image.type, body: image.bytes, fields: fields)
     } catch {
       let now = ClockReading.uptime()
-      if desk.complained == .min || now - desk.complained > nanoseconds(Limits.tileComplaintSeconds) {
+      if desk.complained.map({ now - $0 > nanoseconds(Limits.tileComplaintSeconds) }) ?? true {
         desk.complained = now
         log(.error, "tile_unreadable", ["tile": "\(tile.zoom)/\(tile.x)/\(tile.y)", "error": "\(error)"])
       }

@@ -242,17 +242,11 @@ struct PendingReplies {
 
   // MARK: Threads beside the hub
 
-  /// Puts a question to the reader of the journal, or to another thread. Its answer comes by `takeAnswers`.
-  ///
-  /// - Precondition: a handler has asked who makes the request, unless it is for an image of the map.
+  /// Puts a question to the reader of the journal, or to the thread of the webhooks. Its answer comes by `takeAnswers`.
   mutating func consult(
-    _ question: BesideQuestion, by caller: Credential?, for session: SessionRef, _ shared: SharedState,
-    _ counters: inout LoopCounters
+    _ question: BesideQuestion, for asker: Asker, _ shared: SharedState, _ counters: inout LoopCounters
   ) throws(Refusal) {
-    if case .tile(let tile, let fields) = question {
-      return try look(for: tile, fields, BesideAnswer(session: session, identity: nil), shared)
-    }
-    let (role, identity) = (caller!.role, IdentityKey(caller!))
+    let (role, identity) = (asker.credential.role, IdentityKey(asker.credential))
     guard shared.admissions.asks(role, identity) else {
       counters.historyRefused += 1
       throw Refusal(
@@ -260,7 +254,7 @@ struct PendingReplies {
         counting: { $0.count(.queriesPerIdentity) })
     }
     let hasRoom = historyQuestions < role.share(of: limits.historyQuestions)
-    guard hasRoom, put(question, for: role, BesideAnswer(session: session, identity: identity), shared) else {
+    guard hasRoom, put(question, for: role, BesideAnswer(session: asker.session, identity: identity), shared) else {
       shared.admissions.answered(identity)
       counters.historyRefused += 1
       counters.historyFull += 1
@@ -270,14 +264,14 @@ struct PendingReplies {
     historyQuestions += 1
   }
 
-  /// An image. Its address has paid for it with its rate of requests; each connection has one under way.
-  private mutating func look(
-    for tile: MapTile, _ fields: HeaderFields, _ answer: BesideAnswer, _ shared: SharedState
+  /// Asks for an image. Its address pays for it by its rate of requests, and each connection has one under way.
+  mutating func ask(
+    for tile: MapTile, as fields: HeaderFields, by session: SessionRef, _ shared: SharedState
   ) throws(Refusal) {
     let (found, log) = (found, shared.log)
     guard let tiles = shared.tiles, tileQuestions < limits.tileQuestions,
       tiles.ask({ desk in
-        var answer = answer
+        var answer = BesideAnswer(session: session, identity: nil)
         let response = PageEndpoints.response(tile, from: &desk, to: fields, log)
         answer.room = MemoryReservation(response.body.count, of: tiles.memory)
         answer.result = answer.room == nil ? .failure(.mapIsBusy) : .success(response)
@@ -308,7 +302,6 @@ struct PendingReplies {
         answer.result = WebhookEndpoints.response(said, time)
         _ = found.append(answer)
       } ?? false
-    case .tile: preconditionFailure("put by `look`")
     }
   }
 

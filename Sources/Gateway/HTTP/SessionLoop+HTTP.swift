@@ -47,16 +47,16 @@ extension SessionLoop {
         }
         exchange.state = .waiting(request, for: awaited)
       case .consult(let question):
-        try pending.consult(question, by: request.caller, for: reference(exchange.connection), shared, &counters)
-        exchange.state = .waiting(request, for: .history)
-        exchange.deadline = now.uptime + nanoseconds(limits.historySeconds)  // it is the reader's turn, not the peer's
+        try pending.consult(question, for: request.asker(reference(exchange.connection)), shared, &counters)
+        exchange.awaitReader(request, until: now.uptime + nanoseconds(limits.historySeconds))
+      case .image(let tile):
+        try pending.ask(for: tile, as: request.head.fields, by: reference(exchange.connection), shared)
+        exchange.awaitReader(request, until: now.uptime + nanoseconds(limits.historySeconds))
       case .upgrade(let upgrade): try beginUpgrade(upgrade, of: request, exchange)
       case .stream(let stream): try begin(stream, request, exchange)
       case .metrics: beginMetrics(request, exchange)
       }
-    } catch {
-      refuse(error, to: request, exchange)
-    }
+    } catch { refuse(error, to: request, exchange) }
   }
 
   /// What a request waited for is there.

@@ -6,8 +6,8 @@ import HubTiles
 /// For the thread's own use.
 struct TileDesk {
   var reader: TileReader
-  /// When it last said in the log that an image cannot be read (uptime, ns).
-  var complained = Int64.min
+  /// When it last said in the log that an image cannot be read (uptime, ns); nil where it never did.
+  var complained: Int64?
 }
 
 final class TileThread: Sendable {

@@ -110,12 +110,10 @@ final class HandDrivenHub {
     for _ in 0..<4 { loop.runTurn(timeoutMilliseconds: 0) }
   }
 
-  /// Turns until something holds, at most so many.
-  /// The thread that reads images of the map: until then none of them is answered.
-  func startTiles() throws {
-    try shared.tiles?.start()
-  }
+  /// Starts the thread that reads images of the map: until then none of them is answered.
+  func startTiles() throws { try shared.tiles?.start() }
 
+  /// Turns until something holds, at most so many.
   func turn(atMost limit: Int = 3000, until isThere: () -> Bool) throws {
     var left = limit
     while !isThere(), left > 0 {
