@@ -57,6 +57,8 @@ final class ClientConnection {
   /// What both ends of a binary connection remember; nil on one that speaks JSON.
   var binary: BinaryConnection?
   var lastHeard: Int64
+  /// Something has to be heard by then (uptime, ns); see `networkChanged`.
+  var answersBy = Int64.max
 
   // Since `connected`.
   var openedAt: Int64?

@@ -51,6 +51,8 @@ public struct ClientLimits: Sendable, Equatable {
   public var spreadSeconds = 5.0
   /// After 4429.
   public var overRateSeconds = 60.0
+  /// Where the device has another network, a wait that nobody but the back-off asked for ends within this, at random.
+  public var hurrySeconds = 1.0
   /// A Retry-After longer than this is taken for this.
   public var longestRetryAfter = 3600.0
 
@@ -67,6 +69,8 @@ public struct ClientLimits: Sendable, Equatable {
 
   /// Nothing heard for so many heartbeat intervals: the connection is dead.
   public var silentIntervals = 2.5
+  /// Where the device has another network, a connection that stands has this long to answer a ping.
+  public var answerSeconds = 5.0
   /// A heartbeat interval that is shorter counts as this: no hub has a client ping without end.
   public var shortestHeartbeat = 1.0
   /// A ping goes out after this part of an interval, so that it is there before the interval ends.

@@ -58,6 +58,7 @@ extension ClientSession {
       next = .ended(end)
     } else {
       backOff.failed(rule, limits: limits, unit: random.unit())
+      mayHurry = cause.isOfTheNetwork
       phase = .waiting(until: now.uptime + nanoseconds(backOff.delay))
       next = .retry(after: backOff.delay)
     }

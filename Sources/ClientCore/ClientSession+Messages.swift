@@ -13,7 +13,7 @@ extension ClientSession {
     raw: (UnsafeRawBufferPointer) -> Bool = { _ in false }, deliver: (borrowing ServerEnvelope) -> Void
   ) {
     guard let connection = phase.connection else { return }
-    connection.lastHeard = now.uptime
+    (connection.lastHeard, connection.answersBy) = (now.uptime, .max)
     var offset = 0
     let socketLimits = limits.socket
     do throws(ClientSocketError) {
@@ -174,6 +174,7 @@ extension ClientSession {
     if let before = connection.answeredPing {
       guard now.uptime - before.uptime >= nanoseconds(limits.storedSeconds), let connected else { return }
       queue.resendFixes(through: before.sentThrough, maximumBatch: maximumBatch(connected))
+      queue.resendHeld(maximumBatch: maximumBatch(connected))
     }
     connection.answeredPing = (ping.sentThrough, now.uptime)
   }
@@ -199,7 +200,7 @@ extension ClientSession {
     if let retryAt, queue.retry(number, atMost: times) {
       // All wait, so that the order is kept as far as it still can be.
       connection.queueNotBefore = max(connection.queueNotBefore, retryAt)
-    } else {
+    } else if error.code.facts.retry != .once || !queue.hold(number) {
       lastRefused = queue.confirm(number)
     }
   }

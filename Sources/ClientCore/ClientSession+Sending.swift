@@ -130,17 +130,13 @@ extension ClientSession {
   }
   /// The most fixes that go into one batch on this connection; nil without one.
   package var maximumBatch: Int? { phase.isOpen ? connected.map(maximumBatch) : nil }
-  /// The fixes, and the trip that they named, of the message that the hub's last error refused for good; once.
-  package func takeRefusedFixes() -> (fixes: [Fix], trip: Identifier?)? {
+  /// What of the driver's the hub's last error refused for good; once.
+  package func takeRefused() -> RefusedEntry? {
     defer { lastRefused = nil }
-    switch lastRefused {
-    case .fix(let fix, let trip): return ([fix], trip?.id)
-    case .message(let queued), .resentFixes(let queued):
-      guard case .locationBatch(let batch) = queued.message else { return nil }
-      return (batch.fixes.compactMap { if case .success(let fix) = $0 { fix } else { nil } }, batch.tripID)
-    case .done, nil: return nil
-    }
+    return lastRefused.flatMap { RefusedEntry($0) }
   }
+  /// Gives up the oldest of fixes, batches and moves where the hub fails at it again and again.
+  package func giveUpHeld() -> RefusedEntry? { queue.giveUpHeld().flatMap { RefusedEntry($0) } }
   /// Takes back a question or a report that nobody waits for any more. Where it was sent, its answer means nothing.
   package func withdraw(_ id: MessageID) { if let number = numbering.number(of: id) { _ = queue.confirm(number) } }
   /// Whether a message with this id waits to be sent, or to be answered.
@@ -255,6 +251,8 @@ extension ClientSession {
     _ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer
   ) -> Double? {
     let id = id ?? numbering.id(number)
+    // A phone that has lost its clock says 1970, and a hub would refuse what comes so, whatever is in it.
+    let timestamp = max(now.timestamp, Timestamp.earliestFromClients)
     let start = buffer.count
     let payload = FrameWriter.begin(as: .client, in: &buffer)
     let kind: MessageKind
@@ -262,10 +260,10 @@ extension ClientSession {
     case .json(let time):
       kind = .text
       JSONWriter.write(
-        message, messageID: id, timestamp: now.timestamp, time: time, into: &buffer)
+        message, messageID: id, timestamp: timestamp, time: time, into: &buffer)
     case .binary:
       kind = .binary
-      writeBinary(message, id: id, number: number, connection, now, &buffer)
+      writeBinary(message, id: id, number: number, connection, timestamp, &buffer)
     }
     let cost = Double(WorkUnits.of(message, bytes: buffer.count - payload))
     if withinRate, !connection.budget.allows(cost, now: now.uptime) {
@@ -280,7 +278,7 @@ extension ClientSession {
   }
 
   private func writeBinary(
-    _ message: ClientMessage, id: MessageID, number: UInt64, _ connection: ClientConnection, _ now: Moment,
+    _ message: ClientMessage, id: MessageID, number: UInt64, _ connection: ClientConnection, _ timestamp: Timestamp,
     _ buffer: inout ByteBuffer
   ) {
     var id = id
@@ -291,7 +289,7 @@ extension ClientSession {
       trip = update.tripID
     }
     BinaryWriter.write(
-      message, messageID: id, timestamp: now.timestamp, tripBefore: connection.binary?.tripBefore, into: &buffer)
+      message, messageID: id, timestamp: timestamp, tripBefore: connection.binary?.tripBefore, into: &buffer)
     if let trip { connection.binary?.tripBefore = trip }
   }
 
@@ -321,6 +319,6 @@ extension ClientSession {
   func heartbeatDeadline(_ connection: ClientConnection) -> Int64 { min(connection.nextPing, silenceEnds(connection)) }
 
   func silenceEnds(_ connection: ClientConnection) -> Int64 {
-    connection.lastHeard + nanoseconds(heartbeatInterval * limits.silentIntervals)
+    min(connection.lastHeard + nanoseconds(heartbeatInterval * limits.silentIntervals), connection.answersBy)
   }
 }

@@ -52,7 +52,7 @@ public final class ClientSession {
   public internal(set) var connected: Connected?
   /// Up to which timestamp the hub has this driver's fixes, as far as it said.
   public internal(set) var storedThrough: Timestamp?
-  /// What the hub refused last, for good; until `takeRefusedFixes`.
+  /// What the hub refused last, for good; until `takeRefused`.
   var lastRefused: SendQueue.Payload?
   /// How often the hub wants this driver's fixes, as it said last.
   public internal(set) var sampling: Connected.Sampling?
@@ -70,6 +70,8 @@ public final class ClientSession {
   /// The numbers of messages that are sent under ids which the application keeps.
   var keptIDs: [MessageID: UInt64] = [:]
   var backOff = BackOff()
+  /// Another network may end the present wait: the hub did not ask for it.
+  var mayHurry = false
   var queue = SendQueue()
   var subscriptions = SubscriptionList()
   /// The trip of the last fix, shared by its entries.
@@ -142,6 +144,19 @@ public final class ClientSession {
       if now.uptime >= silenceEnds(connection) { return giveUp(.silent) }
       if now.uptime >= connection.nextPing { connection.wantsPing = true }
       checkRenewal(now)
+    }
+  }
+
+  /// The device has another network, or one again. A wait that the hub did not ask for ends soon, and a connection
+  /// that stands has to answer soon: it may be one of a network that is gone.
+  public func networkChanged(_ now: Moment) {
+    switch phase {
+    case .waiting(let until) where mayHurry:
+      phase = .waiting(until: min(until, now.uptime + nanoseconds(limits.hurrySeconds * random.unit())))
+    case .open(let connection) where connection.answersBy == .max:
+      connection.answersBy = now.uptime + nanoseconds(limits.answerSeconds)
+      connection.wantsPing = true
+    case .idle, .waiting, .awaitingToken, .connecting, .handshaking, .greeting, .open, .closing, .ended: break
     }
   }
 

@@ -37,6 +37,16 @@ public enum DisconnectCause: Sendable, Equatable {
   case closedByUs
 }
 
+extension DisconnectCause {
+  /// Whether another network may change it: it was not the hub's word.
+  var isOfTheNetwork: Bool {
+    switch self {
+    case .hostNotFound, .connectFailed, .tlsFailed, .timedOut, .handshakeFailed, .notHTTP, .lost, .silent: true
+    case .refused, .closed, .protocolError, .closedByUs: false
+    }
+  }
+}
+
 /// What a transport says of its end.
 public enum TransportFailure: Error, Sendable, Equatable {
   /// As `DisconnectCause.hostNotFound`, and so on.

@@ -62,6 +62,9 @@ struct SendQueue {
     var isSent = false
     var retries: UInt8 = 0
     var payload: Payload
+
+    /// The hub has failed at it twice: it waits for the next pong.
+    var isHeld: Bool { isSent && retries > 1 }
   }
 
   static let fixBytes = MemoryLayout<Entry>.stride
@@ -247,11 +250,39 @@ struct SendQueue {
     return true
   }
 
+  /// The hub has failed at a message again. Where it has fixes, it stays as sent, until `resendHeld`, and nothing waits
+  /// for it; false where it has none.
+  mutating func hold(_ number: UInt64) -> Bool {
+    guard let index = find(number), SendQueue.isDurable(entries[index].payload) else { return false }
+    if case .message(let queued) = entries[index].payload, case .tripStatus = queued.message { return false }
+    entries[index].retries = 2
+    return true
+  }
+
+  /// What is held is to be sent again, fixes in batches of at most `maximumBatch`.
+  mutating func resendHeld(maximumBatch: Int) {
+    guard entries[head...].contains(where: \.isHeld) else { return }
+    for index in head..<entries.count where entries[index].isHeld {
+      if case .fix = entries[index].payload { continue }
+      entries[index].isSent = false
+    }
+    batchFixes(atMost: maximumBatch, \.isHeld)
+  }
+
+  /// Forgets the oldest of fixes, batches and moves where it is held, and gives it.
+  mutating func giveUpHeld() -> Payload? {
+    guard let entry = entries[head...].first(where: { SendQueue.isDurable($0.payload) }), entry.isHeld else {
+      return nil
+    }
+    return confirm(entry.number)
+  }
+
   /// A pong came: of the fixes that had been sent before its ping, those that are not newer are stored.
   mutating func confirmFixes(through: Timestamp, sentThrough number: UInt64) {
     for index in head..<entries.count {
       guard entries[index].number <= number else { break }
-      if case .fix(let fix, _) = entries[index].payload, entries[index].isSent, fix.timestamp <= through {
+      guard entries[index].isSent, !entries[index].isHeld else { continue }
+      if case .fix(let fix, _) = entries[index].payload, fix.timestamp <= through {
         finish(index)
       }
     }

@@ -2,6 +2,11 @@
 #if canImport(Darwin)
   public import Foundation
 
+  extension HubError: LocalizedError {
+    /// The `explanation`, so that `localizedDescription` says it, too.
+    public var errorDescription: String? { explanation }
+  }
+
   extension DriverHub {
     /// The same with a `URL`; see `init(_:tokens:store:power:options:)`.
     public convenience init(

@@ -7,7 +7,14 @@ import Synchronization
 
 /// A map that follows the drivers around a place.
 ///
-/// Each element is the map as it is; a loop that is slow gets the newest. The hub is asked while somebody reads.
+/// Each element is the map as it is; a loop that is slow gets the newest. The hub is asked while somebody reads. A loop
+/// ends when the hub refuses the area, or the client is stopped: `failure` says which.
+///
+/// ```swift
+/// let area = hub.area(around: here, radius: 800)
+/// for await map in area { show(map.drivers) }
+/// if let failure = area.failure { tell(failure) }
+/// ```
 public final class AreaFeed: AsyncSequence, Sendable {
   public typealias Element = AreaMap
   public typealias Failure = Never
@@ -15,6 +22,7 @@ public final class AreaFeed: AsyncSequence, Sendable {
   private let runner: ClientLife
   private let view: InlineText
   private let channel: Mutex<Channel>
+  private let end = Mutex<HubError?>(nil)
 
   init(_ runner: ClientLife, number: UInt64, around center: Coordinate, radius: Double) {
     self.runner = runner
@@ -23,18 +31,26 @@ public final class AreaFeed: AsyncSequence, Sendable {
     channel = Mutex(.nearby(center, radiusMeters: radius))
   }
 
-  /// Shows another part of the map, to all readers. The hub is asked at most as often as its rate allows, for where the
-  /// map is then.
+  /// Why the loop that ended last has ended; nil where it left by itself, and while the next one reads.
+  ///
+  /// `hub(_)` is the hub's refusal: of a radius that is too large for a rider, for instance. `badValue` is a radius
+  /// that is none, `stopped` the client's end, `full` too many feeds.
+  public var failure: HubError? { end.withLock { $0 } }
+
+  /// Shows another part of the map, to all readers; `radius` in metres. The hub is asked at most as often as its rate
+  /// allows, for where the map is then. A radius that is not above 0 ends the loops.
   public func move(to center: Coordinate, radius: Double) {
     let moved = Channel.nearby(center, radiusMeters: radius)
     channel.withLock { $0 = moved }
     let view = view
-    runner.submit { engine, _ in engine.feeds.move(view, to: moved) }
+    runner.submit { engine, _ in engine.feeds.move(view, to: moved, engine.session) }
   }
 
   public func makeAsyncIterator() -> Iterator {
     let (view, channel) = (view, channel.withLock { $0 })
+    end.withLock { $0 = nil }
     return Iterator(
+      feed: self,
       lease: runner.read {
         $0.feeds.add($1, to: view, showing: channel)
       } removing: { engine, key in
@@ -43,12 +59,16 @@ public final class AreaFeed: AsyncSequence, Sendable {
   }
 
   public struct Iterator: AsyncIteratorProtocol {
+    let feed: AreaFeed
     let lease: FeedLease<AreaMap>
 
-    /// The next map; nil when the hub has refused it or the client was stopped, and as soon as the task is cancelled.
-    public mutating func next() async -> AreaMap? { await lease.reader.next() }
+    /// The next map; nil at the end (`AreaFeed.failure`), and as soon as the task is cancelled.
+    public mutating func next() async -> AreaMap? { await next(isolation: nil) }
+    /// The same, for a loop that belongs to an actor.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> AreaMap? {
-      await lease.reader.next(isolation: actor)
+      let map = await lease.reader.next(isolation: actor)
+      if map == nil { feed.end.withLock { $0 = lease.reader.failure } }
+      return map
     }
   }
 }

@@ -20,6 +20,8 @@ final class DriverPart {
   private var onItsWay: [OnItsWay] = []
   private var entriesOnTheirWay = 0
   private var refused: UInt64 = 0
+  /// Moves, likewise, for which nobody waited.
+  private var refusedMoves: UInt64 = 0
   /// What the app said last, and when (uptime, ns).
   private var newest: (fix: Fix, trip: Identifier?, at: Int64)?
   /// When what waits for a batch goes out, and when what is not synced is (uptimes, ns).
@@ -92,6 +94,9 @@ final class DriverPart {
     if batchDue == nil { batchDue = now.uptime }
   }
 
+  /// A move of an earlier run of the app was refused.
+  func refusedMove() { refusedMoves += 1 }
+
   // MARK: To the hub
 
   /// The connection has ended: what was on its way goes out on the next one.
@@ -106,6 +111,7 @@ final class DriverPart {
   /// Whatever can be done now. Call it after everything that happens.
   func settle(_ session: ClientSession, _ now: Moment) {
     confirm(session)
+    giveUpHeld(session)
     if let readDue, readDue <= now.uptime { (self.readDue, queue.readFailure) = (nil, nil) }
     repeatIfDue(session, now)
     syncIfDue(now)
@@ -130,6 +136,14 @@ final class DriverPart {
     entriesOnTheirWay = max(0, entriesOnTheirWay - fixes)
     queue.release(through: entry, fixes: fixes)
     if queue.isEmpty { (unsynced, syncDue) = (0, nil) }
+  }
+
+  /// What the hub fails at again and again goes where all else waits for it, and counts as refused.
+  private func giveUpHeld(_ session: ClientSession) {
+    while entriesOnTheirWay >= DriverPart.maximumInFlight, case .fixes(let fixes, _)? = session.giveUpHeld() {
+      refused += UInt64(fixes.count)
+      confirm(session)
+    }
   }
 
   /// When a phone that stands, and measures only when it moves, says again where it is (uptime, ns).
@@ -235,6 +249,7 @@ final class DriverPart {
     backlog.set(
       Backlog(
         fixes: queue.fixes, moves: queue.moves.count, bytes: queue.bytes, dropped: queue.dropped, refused: refused,
-        damage: queue.damage, diskFailure: (queue.failure ?? queue.readFailure).map { "\($0)" }, oldest: oldest))
+        refusedMoves: refusedMoves, damage: queue.damage,
+        diskFailure: (queue.failure ?? queue.readFailure).map { "\($0)" }, oldest: oldest))
   }
 }

@@ -11,6 +11,7 @@ final class FeedReader<Event: Sendable>: Sendable {
     var events = 0
     var continuation: CheckedContinuation<Event?, Never>?
     var isFinished = false
+    var failure: HubError?
   }
 
   private let state = Mutex(State())
@@ -40,9 +41,13 @@ final class FeedReader<Event: Sendable>: Sendable {
     return fits
   }
 
+  /// Why the sequence has ended; nil while it has not, and where its reader has left.
+  var failure: HubError? { state.withLock { $0.failure } }
+
   /// What waits is still read; then the sequence ends.
-  func finish() {
+  func finish(_ failure: HubError? = nil) {
     let continuation = state.withLock { state in
+      if !state.isFinished { state.failure = failure }
       state.isFinished = true
       defer { state.continuation = nil }
       return state.continuation

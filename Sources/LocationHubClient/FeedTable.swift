@@ -53,7 +53,8 @@ final class FeedTable {
   }
 
   func add(_ reader: FeedReader<AreaMap>, to view: InlineText, showing channel: Channel) {
-    guard count < FeedTable.maximumReaders else { return reader.finish() }
+    if let error = FeedTable.mistake(in: channel) { return reader.finish(error) }
+    guard count < FeedTable.maximumReaders else { return reader.finish(FeedTable.tooMany) }
     count += 1
     if areas[view] == nil { areas[view] = AreaEntry(channel: channel) }
     isAnythingToBeAsked = true
@@ -70,12 +71,22 @@ final class FeedTable {
     session.hide(view)
   }
 
-  /// Shows another part of the map; nothing while nobody reads.
-  func move(_ view: InlineText, to channel: Channel) {
+  /// Shows another part of the map; nothing while nobody reads. Where there is no such part, the loops end.
+  func move(_ view: InlineText, to channel: Channel, _ session: ClientSession) {
     guard areas[view] != nil, areas[view]?.channel != channel else { return }
+    if let error = FeedTable.mistake(in: channel) {
+      session.hide(view)
+      return endArea(view, error)
+    }
     areas[view]?.channel = channel
     areas[view]?.isToBeAsked = true
     isAnythingToBeAsked = true
+  }
+
+  /// What is wrong with an area before any hub has seen it.
+  private static func mistake(in channel: Channel) -> HubError? {
+    guard case .nearby(_, let radius) = channel, !(radius > 0 && radius.isFinite) else { return nil }
+    return HubError(.badValue, "the radius is \(radius) m: it must be above 0")
   }
 
   /// Asks the hub for what it was not asked for yet.
@@ -88,11 +99,11 @@ final class FeedTable {
     }
     for (view, entry) in areas where entry.isToBeAsked {
       areas[view]?.isToBeAsked = false
-      if !session.show(entry.channel, as: view) { endArea(view) }
+      if !session.show(entry.channel, as: view) { endArea(view, FeedTable.tooMany) }
     }
   }
 
-  private static let tooMany = HubError(.full, "too many feeds are read at once", retry: .later(after: nil))
+  static let tooMany = HubError(.full, "too many feeds are read at once", retry: .later(after: nil))
 
   // MARK: What the hub says
 
@@ -130,7 +141,7 @@ final class FeedTable {
       end(channel, .refused(error))
     }
     for view in Array(areas.keys) where areas[view]?.isToBeAsked == false && !session.isShown(view) {
-      endArea(view)
+      endArea(view, error)
     }
   }
 
@@ -180,16 +191,17 @@ final class FeedTable {
     }
   }
 
-  private func endArea(_ view: InlineText) {
+  /// Ends all loops that read an area.
+  private func endArea(_ view: InlineText, _ error: HubError) {
     for reader in areas.removeValue(forKey: view)?.readers.values ?? [:].values {
       count -= 1
-      reader.finish()
+      reader.finish(error)
     }
   }
 
   /// The client has ended.
   func end(_ error: HubError) {
     for channel in Array(trips.keys) { end(channel, .refused(error)) }
-    for view in Array(areas.keys) { endArea(view) }
+    for view in Array(areas.keys) { endArea(view, error) }
   }
 }

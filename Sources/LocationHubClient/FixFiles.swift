@@ -20,6 +20,9 @@ struct FileFailure: Error, Equatable, CustomStringConvertible {
   /// For instance `write: No space left on device (28)`.
   var description: String { "\(call): \(systemText(errno)) (\(errno))" }
 
+  /// The file is not there (any more).
+  var isMissing: Bool { errno == ENOENT }
+
   /// Whether the same may go well later: another client has the folder, the disk is full, the system is short of
   /// something, or an iPhone was not unlocked since it was switched on.
   var isPassing: Bool {

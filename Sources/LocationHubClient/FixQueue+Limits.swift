@@ -38,8 +38,7 @@ extension FixQueue {
       do throws(FileFailure) { try files.remove(segment.name) } catch { failure = error }
     }
     if !keepingMoves { moves.removeAll(where: segment.holds) }
-    for number in lost { noteGone(number) }
-    lose(lost.count)
+    lose(lost)
     segments[index].fixes = 0
     segments[index].bytes = kept.count
     if !hasMoves { segments.remove(at: index) }
@@ -49,7 +48,7 @@ extension FixQueue {
   }
 
   /// The count outlives the app, if the disk takes it.
-  private func markDropped() {
+  func markDropped() {
     guard let last = segments.last, last.bytes < FixQueue.segmentBytes + StoredRecord.headBytes else { return }
     do throws(FileFailure) { try write(StoredRecord.mark(arrived, dropped: dropped).bytes()) } catch {
       failure = error
@@ -57,6 +56,12 @@ extension FixQueue {
   }
 
   private func noteGone(_ number: UInt64) { if number < cursor.number { goneOnTheirWay.append(number) } }
+
+  /// These fixes are gone.
+  func lose(_ numbers: [UInt64]) {
+    for number in numbers { noteGone(number) }
+    lose(numbers.count)
+  }
 
   /// So many fixes give way.
   private func lose(_ count: Int) {

@@ -78,6 +78,8 @@ extension FixQueue {
       }
       return take(bytes, of: segment, limit, &taken)
     } catch {
+      // A file that is gone does not come back.
+      if error.isMissing { return pass(segment) }
       readFailure = error
       return false
     }
@@ -87,10 +89,12 @@ extension FixQueue {
     _ bytes: [UInt8], of segment: Segment, _ limit: Int, _ taken: inout [(number: UInt64, record: FixRecord)]
   ) -> Bool {
     var offset = 0
+    var isDamaged = false
     while taken.count < limit, offset < bytes.count {
       guard let (record, end) = StoredRecord.read(bytes, at: offset) else {
         if offset > 0, bytes.count == FixQueue.readBytes { break }  // the rest of it is in the next piece
         offset += 1
+        isDamaged = true
         continue
       }
       offset = end
@@ -102,12 +106,47 @@ extension FixQueue {
     if offset == 0 || cursor.number <= segment.last && offset >= bytes.count && bytes.count < FixQueue.readBytes {
       return pass(segment)
     }
+    if isDamaged { countLost(of: segment) }
     return true
   }
 
-  /// What cannot be read of a segment is not waited for.
+  /// What cannot be read of a segment is not waited for; it is counted.
   private func pass(_ segment: Segment) -> Bool {
     cursor.number = max(cursor.number, segment.last + 1)
+    countLost(of: segment)
     return true
   }
+
+  /// Counts and names what was written to a segment and is not in it any more, whatever has happened to its file since.
+  private func countLost(of segment: Segment) {
+    guard let index = segments.firstIndex(where: { $0.first == segment.first }), segment.last > arrived else { return }
+    let content: Content
+    do throws(FileFailure) { content = try self.content(of: segment) } catch {
+      guard error.isMissing else {
+        readFailure = error
+        return
+      }
+      content = Content()
+    }
+    let whole = Set(content.entries.map(\.0))
+    let missing = (max(segment.first, arrived + 1)...segment.last).filter { !whole.contains($0) }
+    let lostMoves = moves.filter(missing.contains)
+    // Some numbers never were in it: what gave way before the disk took it.
+    let left = content.entries.count { $0.1.isFix }
+    let lostFixes = missing.filter { !lostMoves.contains($0) }.prefix(max(0, segment.fixes - left))
+    guard !lostMoves.isEmpty || !lostFixes.isEmpty else { return }
+    segments[index].fixes = left
+    // Nothing is written into it any more.
+    segments[index].bytes = max(segment.bytes, FixQueue.segmentBytes)
+    moves.removeAll(where: lostMoves.contains)
+    lose(Array(lostFixes))
+    markDropped()
+    report("\(segment.name): \(lostFixes.count) fixes and \(lostMoves.count) moves cannot be read any more")
+    guard fixes == 0, moves.isEmpty, unsaved.isEmpty else { return }
+    arrived = next - 1
+    deleteArrived()
+  }
+
+  /// Adds to what is damaged.
+  func report(_ text: String) { damage = damage.map { "\($0); \(text)" } ?? text }
 }

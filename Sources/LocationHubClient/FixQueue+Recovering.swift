@@ -119,9 +119,8 @@ extension FixQueue {
     }
     if !others.isEmpty {
       let names = others.sorted().joined(separator: ", ")
-      let text =
-        "\(dropped - fixesBefore) fixes and \(movesBefore - moves.count) moves of \(names) are not \(id)'s to send"
-      damage = damage.map { "\($0); \(text)" } ?? text
+      report(
+        "\(dropped - fixesBefore) fixes and \(movesBefore - moves.count) moves of \(names) are not \(id)'s to send")
     }
     owner = id
     for index in segments.indices where segments[index].owner == .nobody {

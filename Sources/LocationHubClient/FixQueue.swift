@@ -64,7 +64,7 @@ final class FixQueue {
 
   /// Fixes that gave way at a limit, since the queue was made.
   var dropped: UInt64 = 0
-  /// What was found damaged at the start, in words; nil for nothing.
+  /// What was found damaged, in words; nil for nothing.
   var damage: String?
   /// Why the disk does not take what it should; nil while it does.
   var failure: FileFailure?
@@ -239,7 +239,7 @@ final class FixQueue {
         } else {
           try files.remove(segment.name)
         }
-      } catch { failure = error }
+      } catch { if !error.isMissing { failure = error } }
     }
   }
 

@@ -87,14 +87,17 @@ public struct Backlog: Sendable, Equatable {
   public var moves = 0
   /// Bytes on the disk.
   public var bytes = 0
-  /// Fixes that gave way since the queue was made, at a limit or because they were another driver's. One that was on
-  /// its way just then may have arrived.
+  /// Fixes that gave way since the queue was made: at a limit, because they were another driver's, or because their
+  /// file was damaged while the app ran. One that was on its way just then may have arrived.
   public var dropped: UInt64 = 0
   /// Fixes that were refused since the client was made: by the hub, for no vehicle can have been there, for instance,
   /// or by the client itself, for the phone's clock was wrong by decades (before the year 2000). Those of a
   /// trip that is another driver's are not among them: they go out again without the trip.
   public var refused: UInt64 = 0
-  /// What of the queue was damaged when the client was made, or was another driver's, in words; all else is sent.
+  /// Moves of an earlier life of the app that the hub refused since the client was made: nobody waited for the answer.
+  public var refusedMoves: UInt64 = 0
+  /// What of the queue was damaged, when the client was made or since, or was another driver's, in words; all else is
+  /// sent.
   public var damage: String?
   /// Why the disk does not take fixes now: they are kept in memory meanwhile, and lost with the program. Or why it does
   /// not let them be read: they stay there, it is tried again every 10 s, and what came later waits behind them.

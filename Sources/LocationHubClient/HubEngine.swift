@@ -125,6 +125,26 @@ final class HubEngine {
     send({ session.send(OfferDecline(tripID: trip)) }, asker, answer)
   }
 
+  /// What a rider says of its trip; it is kept while the client runs, until it is answered.
+  func request(
+    _ report: TripStatusReport, for asker: Asker? = nil, _ answer: @escaping (Result<Void, HubError>) -> Void
+  ) {
+    send({ session.send(report) }, asker, answer)
+  }
+
+  func change(_ change: TripChange, for asker: Asker? = nil, _ answer: @escaping (Result<Void, HubError>) -> Void) {
+    send({ session.send(change) }, asker, answer)
+  }
+
+  /// The device has another network, or one again.
+  func networkChanged(_ now: Moment) {
+    session.networkChanged(now)
+    tokens.hurry(now)
+    timeReached(now)
+    guard case .waiting(let until) = session.state, let lastError else { return }
+    connection.set(.waiting(until: timestamp(of: until, now), lastError))
+  }
+
   /// Sends what the hub acknowledges, unless too much waits for that already.
   private func send(
     _ message: () -> MessageID?, _ asker: Asker?, _ answer: @escaping (Result<Void, HubError>) -> Void
@@ -139,7 +159,7 @@ final class HubEngine {
   func move(_ report: TripStatusReport, _ now: Moment, _ answer: @escaping (Result<Void, HubError>) -> Void) {
     let id = session.makeMessageID()
     var report = report
-    if !report.timestamp.isTaken { report.timestamp = hubTime(now) ?? report.timestamp.nearestTaken }
+    report.timestamp = timestamp(now)
     guard let driver, !driver.queue.isErased else { return answer(.failure(.stopped)) }
     guard requests.count < HubEngine.maximumRequests, driver.keep(report, as: id, now) else {
       return answer(.failure(HubError(.full, "the queue has no room for another move", retry: .later(after: nil))))
@@ -149,9 +169,12 @@ final class HubEngine {
     }
   }
 
-  /// What the hub's clock says now, as far as it has said.
-  private func hubTime(_ now: Moment) -> Timestamp? {
-    hubClock.map { $0.time + (now.uptime - $0.at) / 1_000_000 }.flatMap { $0.isTaken ? $0 : nil }
+  /// When a move happens that is made now: by the phone's clock, unless no hub takes that; then by the hub's, as far
+  /// as it has said.
+  func timestamp(_ now: Moment) -> Timestamp {
+    guard !now.timestamp.isTaken else { return now.timestamp }
+    let hub = hubClock.map { $0.time + (now.uptime - $0.at) / 1_000_000 }
+    return hub.flatMap { $0.isTaken ? $0 : nil } ?? now.timestamp.nearestTaken
   }
 
   /// The trip that a move of this client's has led to: as the hub has it, or, where it cannot be asked any more, what
@@ -174,8 +197,10 @@ final class HubEngine {
     requests = [:]
     for request in failed.values { request.fail(error) }
     feeds.end(error)
-    offers.end()
+    offers.end(error)
     session.withdrawRequests()
+    // A driver's are in its queue, and go out after the next start; a rider was told that they failed.
+    if driver == nil { session.withdrawDurable() }
   }
 
   // MARK: The hub's side
@@ -231,9 +256,13 @@ final class HubEngine {
       requests[id] = nil
       return request.fail(HubError(error))
     }
-    if let (fixes, trip) = session.takeRefusedFixes() { driver?.refused(fixes, of: trip, error.code, now) }
+    switch session.takeRefused() {
+    case .fixes(let fixes, let trip): driver?.refused(fixes, of: trip, error.code, now)
+    case .move: driver?.refusedMove()
+    case nil: break
+    }
     feeds.refused(HubError(error), session)
-    offers.refused(session)
+    offers.refused(HubError(error), session)
   }
 
   func closed(_ disconnection: Disconnection, _ now: Moment) {

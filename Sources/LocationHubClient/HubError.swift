@@ -65,6 +65,7 @@ extension HubError {
     .stopped, "the client was stopped; the move is kept, and goes out when it starts again")
   static let farBehind = HubError(
     .full, "more calls wait for the client's thread than it takes", retry: .later(after: nil))
+  static let anotherAnswer = HubError(.refused, "the hub has answered something else")
   static let cancelled = HubError(.cancelled, "the task was cancelled")
 
   /// An answer of the hub.

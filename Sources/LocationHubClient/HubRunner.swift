@@ -13,7 +13,7 @@ protocol HubRunner: AnyObject, Sendable {
   @discardableResult
   func submitRequired(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool
   /// Sends a request beside the socket; `answer` is called once, on any thread.
-  func send(_ post: Post, _ answer: @Sendable @escaping (Result<PostAnswer, HubError>) -> Void)
+  func send(_ request: SideRequest, _ answer: @Sendable @escaping (Result<SideAnswer, HubError>) -> Void)
   /// The client's last word: its thread ends when the connection has.
   func end()
 }
@@ -57,7 +57,7 @@ final class ClientLife: Sendable {
     let key = ObjectIdentifier(reader)
     guard submit({ engine, _ in add(engine, reader) }) else {
       if let last { reader.push(last) }
-      reader.finish()
+      reader.finish(.farBehind)
       return FeedLease(reader) {}
     }
     return FeedLease(reader) { [self] in submitRequired { engine, _ in remove(engine, key) } }
@@ -77,9 +77,9 @@ final class ClientLife: Sendable {
     }
   }
 
-  func send(_ post: Post) async throws(HubError) -> PostAnswer {
-    let answer = Answer<PostAnswer>()
-    runner.send(post) { answer.give($0) }
+  func send(_ request: SideRequest) async throws(HubError) -> SideAnswer {
+    let answer = Answer<SideAnswer>()
+    runner.send(request) { answer.give($0) }
     return try await answer.value()
   }
 }

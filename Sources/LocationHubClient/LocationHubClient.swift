@@ -4,6 +4,7 @@
 // the hub's own, of modules that come with this one: what a client says and what a hub reads is one and the same code.
 // They are exported one by one, for the others have names that an app has, too (`Notification`, `Channel`).
 // On Linux it runs on this project's own sockets and TLS, on Apple systems on URLSession (HubRunner.swift).
+import HubBytes
 public import HubMessages
 
 @_exported public import struct HubClientCore.ClientLimits
@@ -22,6 +23,7 @@ public import HubMessages
 @_exported public import enum HubMessages.FixSource
 @_exported public import struct HubMessages.Identifier
 @_exported public import struct HubMessages.Offer
+@_exported public import struct HubMessages.OfferCriteria
 @_exported public import enum HubMessages.Role
 @_exported public import enum HubMessages.Subprotocol
 @_exported public import enum HubMessages.TimeSource
@@ -51,6 +53,19 @@ public typealias Notice = HubMessages.Notification
 public typealias Sampling = Connected.Sampling
 /// A driver that a search has found.
 public typealias NearbyDriver = DriverReport
+
+extension OfferCriteria {
+  /// Drivers to look for at once, when a trip is booked (`RiderHub.request`): of this type of vehicle, nil for any, and
+  /// with all of these tags. Nil where a text has not 1–64 bytes, or there are more than 8 tags.
+  public init?(vehicleType: String?, tags: [String] = []) {
+    self.init()
+    let texts = (vehicleType.map { [$0] } ?? []) + tags
+    let made = texts.compactMap { InlineText($0) }.filter { !$0.isEmpty }
+    guard made.count == texts.count, tags.count <= 8 else { return nil }
+    self.vehicleType = vehicleType == nil ? nil : made[0]
+    self.tags = Array(made.suffix(tags.count))
+  }
+}
 
 extension Identifier: ExpressibleByStringLiteral {
   /// An id that stands in the source, and ends the program if it is none; what is read goes by `Identifier(_:)`.

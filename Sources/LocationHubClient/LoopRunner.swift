@@ -33,8 +33,8 @@
 
     func end() { _ = mailbox.append(nil) }
 
-    func send(_ post: Post, _ answer: @Sendable @escaping (Result<PostAnswer, HubError>) -> Void) {
-      LoopPost.send(post, trusting: trust, answer)
+    func send(_ request: SideRequest, _ answer: @Sendable @escaping (Result<SideAnswer, HubError>) -> Void) {
+      LoopRequest.send(request, trusting: trust, answer)
     }
   }
 

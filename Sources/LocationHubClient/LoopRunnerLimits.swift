@@ -20,7 +20,7 @@
     }
   }
 
-  extension LoopPost {
+  extension LoopRequest {
     /// Bytes of an answer's body. Past it the question fails.
     static let answerBytes = 64 * 1024
   }

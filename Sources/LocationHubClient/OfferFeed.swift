@@ -15,6 +15,8 @@ public enum OfferEvent: Sendable, Equatable {
   case withdrawn(TripID, OfferWithdrawal)
   /// Events were missed: an offer that came before may have ended. `accept` says.
   case gap
+  /// The last event: the hub refused the offers, or ended them, the client was stopped, or too many loops read them.
+  case ended(HubError)
 }
 
 /// The offers to a driver, over all breaks of the connection, until the client is stopped or the hub refuses them.
@@ -29,7 +31,7 @@ public struct OfferFeed: AsyncSequence, Sendable {
 
   public func makeAsyncIterator() -> Iterator {
     Iterator(
-      lease: runner.read {
+      lease: runner.read(lastWhereFarBehind: .ended(.farBehind)) {
         $0.offers.add($1)
       } removing: { engine, key in
         engine.offers.remove(key, engine.session)
@@ -39,9 +41,9 @@ public struct OfferFeed: AsyncSequence, Sendable {
   public struct Iterator: AsyncIteratorProtocol {
     let lease: FeedLease<OfferEvent>
 
-    /// The next event; nil when the client was stopped, when the hub has no offers for it (any more), and as soon as
-    /// the task is cancelled.
+    /// The next event; nil behind `ended`, and as soon as the task is cancelled.
     public mutating func next() async -> OfferEvent? { await lease.reader.next() }
+    /// The same, for a loop that belongs to an actor.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> OfferEvent? {
       await lease.reader.next(isolation: actor)
     }
@@ -58,7 +60,7 @@ final class OfferDesk {
   private var hasBegun = false
 
   func add(_ reader: FeedReader<OfferEvent>) {
-    guard readers.count < OfferDesk.maximumReaders else { return reader.finish() }
+    guard readers.count < OfferDesk.maximumReaders else { return OfferDesk.end(reader, FeedTable.tooMany) }
     readers[ObjectIdentifier(reader)] = reader
   }
 
@@ -75,6 +77,7 @@ final class OfferDesk {
   func settle(_ session: ClientSession) {
     guard !isAsked, !readers.isEmpty, let channel else { return }
     isAsked = session.subscribe(channel, isEventsOnly: true)
+    if !isAsked { end(FeedTable.tooMany) }
   }
 
   func subscribed(_ answer: Subscribed) {
@@ -95,21 +98,30 @@ final class OfferDesk {
   }
 
   /// The hub has refused something: the offers, where the session has them no more.
-  func refused(_ session: ClientSession) {
+  func refused(_ error: HubError, _ session: ClientSession) {
     guard isAsked, let channel, !session.isSubscribed(channel) else { return }
-    end()
+    end(error)
   }
 
   /// The hub has ended a subscription by itself.
   func unsubscribed(_ answer: Unsubscribed) {
     guard isAsked, answer.channel == channel, answer.reason != .asked else { return }
-    end()
+    end(HubError(.refused, "the hub has ended the offers: \(answer.reason.name)"))
   }
 
   /// The client, or what it reads, has ended.
-  func end() {
-    for reader in readers.values { reader.finish() }
+  func end(_ error: HubError) {
+    for reader in readers.values { OfferDesk.end(reader, error) }
     readers = [:]
     (isAsked, hasBegun) = (false, false)
+  }
+
+  /// What a reader must not miss: where there is no room, it takes the place of all that waits, behind a gap.
+  private static func end(_ reader: FeedReader<OfferEvent>, _ error: HubError) {
+    if !reader.push(.ended(error)) {
+      reader.push(.gap)
+      reader.push(.ended(error))
+    }
+    reader.finish(error)
   }
 }

@@ -5,7 +5,7 @@ public import HubMessages
 #if canImport(Darwin)
   public import CoreLocation
   public import Foundation
-  import HubGeo
+  public import HubGeo
 #else
   import HubSystem
 #endif
@@ -49,13 +49,24 @@ extension MarkerInterpolator {
     public var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
   }
 
+  extension HubGeo.Coordinate {
+    /// A place of Core Location's; nil where it is none.
+    public init?(_ coordinate: CLLocationCoordinate2D) {
+      self.init(latitude: coordinate.latitude, longitude: coordinate.longitude)
+    }
+  }
+
+  extension CLLocationCoordinate2D {
+    /// A place of the hub's, for a map.
+    public init(_ coordinate: HubGeo.Coordinate) {
+      self.init(latitude: coordinate.latitude, longitude: coordinate.longitude)
+    }
+  }
+
   extension Fix {
     /// What Core Location has measured; nil for a place that is none, which `DriverHub.send(_:trip:)` leaves out.
     public init?(_ location: CLLocation) {
-      guard
-        let coordinate = HubGeo.Coordinate(
-          latitude: location.coordinate.latitude, longitude: location.coordinate.longitude)
-      else { return nil }
+      guard let coordinate = HubGeo.Coordinate(location.coordinate) else { return nil }
       func known(_ value: Double) -> Double? { value >= 0 ? value : nil }
       self.init(
         coordinate: coordinate, timestamp: Timestamp(location.timestamp), accuracy: known(location.horizontalAccuracy),

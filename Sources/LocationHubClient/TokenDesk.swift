@@ -68,6 +68,13 @@ final class TokenDesk: Sendable {
 
   var retryAt: Int64? { state.withLock { $0.retryAt } }
 
+  /// The app is asked again now, where that waits.
+  func hurry(_ now: Moment) {
+    state.withLock { state in
+      if state.retryAt != nil { state.retryAt = now.uptime }
+    }
+  }
+
   /// What is to be asked again, if its time has come.
   func retry(_ now: Moment) -> TokenNeed? {
     state.withLock { state in

@@ -73,15 +73,17 @@
       }
     }
 
-    func send(_ post: Post, _ answer: @Sendable @escaping (Result<PostAnswer, HubError>) -> Void) {
+    func send(_ side: SideRequest, _ answer: @Sendable @escaping (Result<SideAnswer, HubError>) -> Void) {
       queue.async { [self] in
         guard let urlSession, !isEnding else { return answer(.failure(.stopped)) }
-        var request = URLRequest(url: url(post.hub, post.target, scheme: "http"))
-        request.httpMethod = "POST"
-        request.timeoutInterval = post.seconds
-        request.httpBody = Data(post.body)
-        request.setValue("application/json", forHTTPHeaderField: "Content-Type")
-        if let authorization = post.authorization {
+        var request = URLRequest(url: url(side.hub, side.target, scheme: "http"))
+        request.httpMethod = "\(side.method)"
+        request.timeoutInterval = side.seconds
+        if !side.body.isEmpty {
+          request.httpBody = Data(side.body)
+          request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+        }
+        if let authorization = side.authorization {
           request.setValue(authorization, forHTTPHeaderField: "Authorization")
         }
         urlSession.dataTask(with: request) { body, response, error in
@@ -89,7 +91,7 @@
             let reason = error.map { "\($0)" } ?? "no answer"
             return answer(.failure(HubError(.unreachable, reason, retry: .later(after: nil))))
           }
-          answer(.success(PostAnswer(status: response.statusCode, body: Array(body))))
+          answer(.success(SideAnswer(status: response.statusCode, body: Array(body))))
         }.resume()
       }
     }

@@ -18,7 +18,10 @@ import Testing
     "CoreLocation": """
     public import Foundation
     public final class CLLocationManager: NSObject { public var desiredAccuracy = 0.0, distanceFilter = 0.0 }
-    public struct CLLocationCoordinate2D { public let latitude, longitude: Double }
+    public struct CLLocationCoordinate2D {
+      public var latitude, longitude: Double
+      public init(latitude: Double, longitude: Double) { (self.latitude, self.longitude) = (latitude, longitude) }
+    }
     public final class CLLocation: NSObject {
       public let coordinate = CLLocationCoordinate2D(latitude: 0, longitude: 0)
       public let timestamp = Date()
@@ -116,6 +119,21 @@ import Testing
     func share(_ url: URL, _ trip: TripID) async throws(HubError) -> [Share] {
       let rider = try RiderHub(url, tokens: .fixed(""))
       return [try await rider.share(trip), try await rider.share(trip, until: Date())]
+    }
+
+    func book(_ rider: RiderHub, from place: CLLocation) async -> String? {
+      guard let here = Coordinate(place.coordinate) else { return nil }
+      do {
+        try await rider.request("T1", from: here)
+        for await event in rider.trip("T1") {
+          if case .position(let position) = event { _ = CLLocationCoordinate2D(position.coordinate).latitude }
+        }
+        for share in try await share(URL(filePath: "/"), "T1") { try await rider.revoke(share.id, of: "T1") }
+        rider.networkChanged()
+      } catch {
+        return (error as (any LocalizedError)?)?.errorDescription ?? error.localizedDescription
+      }
+      return nil
     }
     """
 

@@ -117,6 +117,14 @@ final class EngineClient {
     turn()
   }
 
+  /// When the client says that it has written what it has, since `takeWritten`.
+  var timestamps: [Int64] {
+    written.compactMap { text in
+      let message = try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+      return message?["timestamp"] as? Int64
+    }
+  }
+
   /// What the client has written in JSON since the last call: type, id and payload.
   func takeWritten() throws -> [(type: String, id: String, payload: [String: Any])] {
     defer { written = [] }

@@ -1,5 +1,6 @@
 // Who reads what, over the client's end and the hub's refusals.
 import HubBytes
+import HubGeo
 import HubMessages
 import Testing
 
@@ -17,6 +18,9 @@ import Testing
       client.stop()
       guard case .ended? = await client.trip.next() else { return #expect(Bool(false)) }
       #expect(await client.area.next() == nil)
+      #expect(client.area.failure?.code == .stopped)
+      guard case .ended(let error)? = await client.offers.next() else { return #expect(Bool(false)) }
+      #expect(error.code == .stopped)
       #expect(await client.offers.next() == nil)
       client.start()
       #expect(client.session.state == .open && client.session.subscriptions.list.isEmpty)
@@ -64,6 +68,35 @@ import Testing
     #expect(error.code == .full && error.retry == .later(after: nil))
     #expect(await trip.next() == nil)
     #expect(await area.next() == nil)
+    #expect(area.failure?.code == .full)
+  }
+
+  @Test("an area that the hub refuses, or that has no radius, ends, and says why")
+  func areas() async throws {
+    let client = try EngineClient(.json, .rider)
+    let place = Coordinate(latitude: 48, longitude: 11)!
+    func read(_ radius: Double) -> FeedReader<AreaMap> {
+      let reader = FeedReader<AreaMap>()
+      client.engine.feeds.add(reader, to: InlineText("a1")!, showing: .nearby(place, radiusMeters: radius))
+      client.turn()
+      return reader
+    }
+    client.start()
+    for radius in [0, -1, Double.nan, .infinity] {
+      let none = read(radius)
+      #expect(await none.next() == nil)
+      #expect(none.failure?.code == .badValue)
+    }
+    #expect(try client.takeWritten().isEmpty)
+    let far = read(50_000)
+    client.refuse(try #require(try client.takeWritten().first { $0.type == "subscribe" }).id, "forbidden")
+    #expect(await far.next() == nil)
+    #expect(far.failure?.code == .hub(.forbidden))
+    let moved = read(500)
+    client.engine.feeds.move(InlineText("a1")!, to: .nearby(place, radiusMeters: -1), client.session)
+    client.turn()
+    #expect(await moved.next() == nil)
+    #expect(moved.failure?.code == .badValue && client.session.subscriptions.list.isEmpty)
   }
 
   @Test("offers that the hub refuses, or ends, end the loop, and the next one asks again")
@@ -73,6 +106,8 @@ import Testing
     client.engine.offers.add(reader)
     client.start()
     client.refuse(try #require(try client.takeWritten().first { $0.type == "subscribe" }).id, "forbidden")
+    guard case .ended(let refusal)? = await reader.next() else { return #expect(Bool(false)) }
+    #expect(refusal.code == .hub(.forbidden))
     #expect(await reader.next() == nil)
     let next = FeedReader<OfferEvent>()
     client.engine.offers.add(next)
@@ -81,6 +116,8 @@ import Testing
     client.say(
       "subscribed", #"{"replyTo":"\#(asked.id)","channel":"driver:D1","sequence":0,"epoch":"e","recovered":false}"#)
     client.say("unsubscribed", #"{"channel":"driver:D1","reason":"revoked"}"#)
+    guard case .ended(let end)? = await next.next() else { return #expect(Bool(false)) }
+    #expect(end.code == .refused && end.explanation.contains("revoked"))
     #expect(await next.next() == nil)
   }
 }

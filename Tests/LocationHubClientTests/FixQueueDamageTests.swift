@@ -90,6 +90,46 @@ import Testing
     #expect(try queue().damage == nil && disk.files[name] == whole)
   }
 
+  @Test("what is damaged while the app runs is counted and named, once, and all that is whole is sent")
+  func whileRunning() throws {
+    let queue = try queue()
+    for second in 0..<10 { _ = queue.append(.fix(fix(second), trip: nil)) }
+    let name = try #require(disk.files.keys.first)
+    let record = (try #require(disk.files[name]).count - FixQueue.headBytes) / 10
+    #expect(seconds(queue.take(3)) == [0, 1, 2])
+    for number in [1, 5, 6] { disk.files[name]?[FixQueue.headBytes + number * record + record / 2] ^= 1 }
+    #expect(seconds(queue.take(100)) == [3, 4, 7, 8, 9])
+    // One of them had been sent already: it may have arrived.
+    #expect(queue.dropped == 3 && queue.fixes == 7)
+    #expect(queue.damage == "\(name): 3 fixes and 0 moves cannot be read any more")
+    queue.rewind()
+    #expect(seconds(queue.take(100)) == [0, 2, 3, 4, 7, 8, 9] && queue.dropped == 3)
+    // Nothing is written any more into that file.
+    _ = queue.append(.fix(fix(10), trip: nil))
+    #expect(disk.files.count == 2 && seconds(queue.take(100)) == [10])
+    queue.release(through: 11, fixes: 8)
+    #expect(queue.isEmpty && queue.fixes == 0)
+    #expect(try self.queue().dropped == 3)
+  }
+
+  @Test("a file that is cut off or gone while the app runs is counted and named, moves and all, and holds nobody up")
+  func goneWhileRunning() throws {
+    for isGone in [false, true] {
+      disk.files = [:]
+      let queue = try queue()
+      for second in 0..<9 { _ = queue.append(.fix(fix(second), trip: nil)) }
+      let move = TripStatusReport(tripID: "T1", status: .accepted, timestamp: fix(9).timestamp)
+      _ = queue.append(.move(move, MessageID("m-1")!))
+      let name = try #require(disk.files.keys.first)
+      disk.files[name] = isGone ? nil : Array(try #require(disk.files[name]).prefix(FixQueue.headBytes + 20))
+      #expect(queue.take(100).isEmpty && queue.readFailure == nil)
+      #expect(queue.damage == "\(name): 9 fixes and 1 moves cannot be read any more")
+      #expect(queue.dropped == 9 && queue.fixes == 0 && queue.moves.isEmpty && queue.isEmpty)
+      _ = queue.append(.fix(fix(20), trip: nil))
+      #expect(seconds(queue.take(100)) == [20] && queue.failure == nil)
+    }
+  }
+
   @Test("a damaged head is named, and numbers at the end of what 64 bits hold end nothing")
   func numbers() throws {
     let (name, whole, _) = try tenFixes()

@@ -122,9 +122,10 @@ import Testing
 
   @Test("a token ends no line of a request")
   func token() throws {
-    let post = Post(
-      hub: try HubURL("ws://127.0.0.1:1"), target: "/v1", authorization: "Bearer a\r\nX-Other: b", body: [], seconds: 1)
-    #expect(String(decoding: post.bytes, as: UTF8.self).contains("\r\nAuthorization: Bearer a  X-Other: b\r\n"))
+    let request = SideRequest(
+      hub: try HubURL("ws://127.0.0.1:1"), method: "POST", target: "/v1", authorization: "Bearer a\r\nX-Other: b",
+      body: [], seconds: 1)
+    #expect(String(decoding: request.bytes, as: UTF8.self).contains("\r\nAuthorization: Bearer a  X-Other: b\r\n"))
   }
 
   /// Something of it is changed, cut off, doubled or taken from another message.

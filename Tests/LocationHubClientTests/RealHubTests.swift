@@ -137,6 +137,9 @@ import Testing
     while let map = await maps.next(), map.drivers.count != 1 {}
     area.move(to: Coordinate(latitude: 50, longitude: 11)!, radius: 500)
     while let map = await maps.next(), !map.drivers.isEmpty {}
+    let tooFar = rider.area(around: Coordinate(latitude: 48, longitude: 11)!, radius: 50_000)
+    for await _ in tooFar { Issue.record("riders see 5 km") }
+    guard case .hub? = tooFar.failure?.code else { return #expect(Bool(false), "\(tooFar.failure as Any)") }
     await #expect(throws: HubError.self) { try await rider.nearby(found[0].position!.coordinate, radius: -1) }
   }
 
@@ -168,6 +171,7 @@ import Testing
     await #expect(throws: HubError.self, "it is taken") { try await drivers[0].accept("T1") }
     await #expect(throws: HubError.self, "it was never offered") { try await drivers[0].decline("T2") }
     await drivers[1].stop()
+    #expect(await second.next() == OfferEvent.ended(HubError(.stopped, "the client was stopped")))
     #expect(await second.next() == nil)
   }
 

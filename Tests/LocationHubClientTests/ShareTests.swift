@@ -70,6 +70,28 @@ import Testing
     await rider.stop()
   }
 
+  @Test("a link that is taken back ends what is seen by it, and a second time there is none")
+  func revoked() async throws {
+    let hub = try await hub()
+    let rider = try await live(hub, .fixed(token("r1")))
+    let share = try await rider.share("T1")
+    let friend = try await live(hub, .fixed(share.token))
+    var events = friend.trip("T1").makeAsyncIterator()
+    guard case .snapshot? = await events.next() else { return #expect(Bool(false)) }
+    let stranger = try await live(hub, .fixed(token("r2")))
+    do throws(HubError) {
+      try await stranger.revoke(share.id, of: "T1")
+      Issue.record("it is not hers")
+    } catch { #expect(error.code == .hub(.forbidden)) }
+    try await rider.revoke(share.id, of: "T1")
+    #expect(await events.next() == .ended(.revoked))
+    do throws(HubError) {
+      try await rider.revoke(share.id, of: "T1")
+      Issue.record("it is gone")
+    } catch { #expect(error.code == .hub(.notFound)) }
+    for client in [friend, stranger, rider] { await client.stop() }
+  }
+
   @Test("who may not, may not yet, or asks a hub that cannot, is told so")
   func refused() async throws {
     let hub = try await hub()

@@ -7,25 +7,26 @@
   import HubSystem
   import HubTransport
 
-  final class LoopPost: EventLoopDelegate {
-    typealias Result = Swift.Result<PostAnswer, HubError>
+  final class LoopRequest: EventLoopDelegate {
+    typealias Result = Swift.Result<SideAnswer, HubError>
 
     private let loop: EventLoop
     private let names: NameResolver
-    private let post: Post
+    private let request: SideRequest
     private let trust: TLSClient
     private let answer: @Sendable (Result) -> Void
     private var untried: [SocketAddress] = []
     private var connection = ConnectionID.none
-    private var response = ResponseReader(limits: HTTPLimits(bodyBytes: LoopPost.answerBytes))
+    private var response = ResponseReader(limits: HTTPLimits(bodyBytes: LoopRequest.answerBytes))
     private var isOver = false
 
     /// Calls `answer` once, on another thread.
-    static func send(_ post: Post, trusting trust: TLSClient, _ answer: @Sendable @escaping (Result) -> Void) {
+    static func send(_ request: SideRequest, trusting trust: TLSClient, _ answer: @Sendable @escaping (Result) -> Void)
+    {
       do throws(SystemError) {
-        _ = try startThread(name: "hub-post") {
+        _ = try startThread(name: "hub-request") {
           do throws(SystemError) {
-            try LoopPost(post, trust, answer).run()
+            try LoopRequest(request, trust, answer).run()
           } catch {
             answer(.failure(HubError(.unreachable, "an event loop: \(error)", retry: .later(after: nil))))
           }
@@ -35,20 +36,22 @@
       }
     }
 
-    private init(_ post: Post, _ trust: TLSClient, _ answer: @Sendable @escaping (Result) -> Void) throws(SystemError) {
+    private init(_ request: SideRequest, _ trust: TLSClient, _ answer: @Sendable @escaping (Result) -> Void)
+      throws(SystemError)
+    {
       loop = try EventLoop(limits: LoopRunner.loopLimits)
       names = NameResolver(capacity: 1, waking: loop.waker)
-      (self.post, self.trust, self.answer) = (post, trust, answer)
+      (self.request, self.trust, self.answer) = (request, trust, answer)
     }
 
     private func run() {
       loop.delegate = self
-      loop.setLoopTimer(at: loop.now.uptimeNanoseconds + nanoseconds(post.seconds))
-      if let address = post.hub.address {
+      loop.setLoopTimer(at: loop.now.uptimeNanoseconds + nanoseconds(request.seconds))
+      if let address = request.hub.address {
         untried = [address]
         connect("")
-      } else if !names.ask(.init(client: 0, attempt: 0, host: post.hub.host, port: post.hub.port)) {
-        end("\(post.hub.host) cannot be looked up")
+      } else if !names.ask(.init(client: 0, attempt: 0, host: request.hub.host, port: request.hub.port)) {
+        end("\(request.hub.host) cannot be looked up")
       }
       if !isOver { loop.run() }
     }
@@ -57,10 +60,10 @@
     private func connect(_ reason: String) {
       guard !untried.isEmpty else { return end(reason) }
       do throws(SystemError) {
-        let tls = post.hub.isSecure ? TLSPeer(trust, name: post.hub.host) : nil
+        let tls = request.hub.isSecure ? TLSPeer(trust, name: request.hub.host) : nil
         connection = try loop.connect(untried.removeFirst(), tls: tls)
         let start = loop.arena.count
-        loop.arena.append(post.bytes)
+        loop.arena.append(request.bytes)
         loop.send(start..<loop.arena.count, to: connection)
       } catch {
         connect("\(error)")
@@ -72,8 +75,8 @@
         switch found.result {
         case .success(let addresses):
           untried = addresses
-          connect("\(post.hub.host) has no address")
-        case .failure(let error): end("\(post.hub.host): \(error.text)")
+          connect("\(request.hub.host) has no address")
+        case .failure(let error): end("\(request.hub.host): \(error.text)")
         }
       }
     }
@@ -83,7 +86,7 @@
     func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
       do throws(HTTPError) {
         guard try unsafe response.read(UnsafeRawBufferPointer(bytes)), let head = response.head else { return }
-        end(.success(PostAnswer(status: Int(head.status.code), body: response.body)))
+        end(.success(SideAnswer(status: Int(head.status.code), body: response.body)))
       } catch {
         end("the answer is no HTTP: \(error)")
       }
@@ -97,10 +100,10 @@
       if case .connectFailed = cause { connect("\(cause)") } else { end("the connection ended: \(cause)") }
     }
 
-    func loopTimerFired() { end("no answer within \(post.seconds) s") }
+    func loopTimerFired() { end("no answer within \(request.seconds) s") }
 
     private func end(_ reason: String) {
-      end(.failure(HubError(.unreachable, "\(post.hub): \(reason)", retry: .later(after: nil))))
+      end(.failure(HubError(.unreachable, "\(request.hub): \(reason)", retry: .later(after: nil))))
     }
 
     private func end(_ result: Result) {
