@@ -18,6 +18,7 @@ RELEASE := swift build -c release --static-swift-stdlib $(LINK)
 SECONDS ?= 60
 KILLS ?= 200
 HISTORIES ?= 10000
+PHONES ?= 5
 # What a target needs beside what building needs.
 DEPS ?=
 FUZZ_TARGETS := $(patsubst Tests/Fuzz/%.swift,%,$(wildcard Tests/Fuzz/fuzz_*.swift))
@@ -40,7 +41,7 @@ help:
 	@echo 'make capacity                                    measures what a city needs; writes loadtest/CAPACITY.md'
 	@echo 'make abuse                                       hostile connections, and one hostile rider: do others notice?'
 	@echo 'make abuse-search [SECONDS=600]                  is there a message that costs more than it is charged for?'
-	@echo 'make torture [KILLS=200 HISTORIES=10000]           seeded histories of failures, and kill -9 under load: is all there?'
+	@echo 'make torture [KILLS=200 HISTORIES=10000 PHONES=5]  seeded histories of failures, a phone'"'"'s days, kill -9 under load: is all there?'
 	@echo 'make ingest [DIR=/data]                          batches of 50 fixes with a journal on that disk: fixes/s and acks'
 	@echo 'make microbench                                  nanoseconds and instructions of its pieces'
 	@echo 'make gps-score                                   the tracker on recorded drives, where ../shared has them'
@@ -180,6 +181,8 @@ torture: deps
 	swift build -c release --build-tests --scratch-path .build/release-tests -Xswiftc -enable-testing
 	CLUSTER_HISTORIES=$(HISTORIES) swift test -c release --skip-build --scratch-path .build/release-tests \
 	  -Xswiftc -enable-testing --filter '^ClusterTests\.(Following|TripFeeds|Homes)Tests'
+	PHONE_DAYS=$(PHONES) $(if $(SEED),PHONE_SEED=$(SEED)) swift test -c release --skip-build \
+	  --scratch-path .build/release-tests -Xswiftc -enable-testing --filter '^DurabilityModelTests\.PhoneHistoryTests'
 
 # Half a minute on a machine that does nothing else.
 ingest: loadtest-release

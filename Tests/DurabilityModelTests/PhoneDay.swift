@@ -38,8 +38,9 @@ final class PhoneDay {
   private let reader = MessageReader()
   private var output = ByteBuffer()
   private var isStalledUntil: Int64 = 0
-  /// What the phone's clock is off by, in ms.
+  /// What the phone's clock is off by, in ms. Where it is lost, it says 1970; then its fixes have the satellites' time.
   private var clockOffset: Int64 = 0
+  private var isClockLost = false
 
   private(set) var ride = PhoneRide()
   /// What the hub has written down.
@@ -72,6 +73,10 @@ final class PhoneDay {
   private(set) var kills = 0
   private(set) var restarts = 0
   private(set) var fullSpells = 0
+  private(set) var stalls = 0
+  private(set) var clockChanges = 0
+  /// Seconds that the phone's clock said 1970.
+  private(set) var lostSeconds = 0
   private var seconds = 0
 
   init(seed: UInt64) throws {
@@ -90,7 +95,7 @@ final class PhoneDay {
   private func oneIn(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
 
   private var hubNow: Moment { moment(offset: 0) }
-  private var phoneNow: Moment { moment(offset: clockOffset) }
+  private var phoneNow: Moment { moment(offset: isClockLost ? -PhoneDay.origin : clockOffset) }
   private func moment(offset: Int64) -> Moment {
     Moment(
       uptime: milliseconds * 1_000_000, timestamp: Timestamp(milliseconds: PhoneDay.origin + milliseconds + offset))
@@ -150,7 +155,10 @@ final class PhoneDay {
       cuts += 1
       drop(losing: oneIn(2))
     }
-    if oneIn(300) { isStalledUntil = milliseconds + Int64.random(in: 1000...60_000, using: &random) }
+    if oneIn(300) {
+      stalls += 1
+      isStalledUntil = milliseconds + Int64.random(in: 1000...60_000, using: &random)
+    }
     if oneIn(4000) { try killApp() }
     if let second = cutsAt, seconds >= second {
       cutsAt = nil
@@ -163,11 +171,16 @@ final class PhoneDay {
     } else if files.room != nil, oneIn(200) {
       files.room = nil
     }
-    if oneIn(3000) { clockOffset = Int64.random(in: -30_000...30_000, using: &random) }
+    if oneIn(3000) {
+      clockChanges += 1
+      clockOffset = Int64.random(in: -30_000...30_000, using: &random)
+    }
+    if oneIn(isClockLost ? 600 : 7000) { isClockLost.toggle() }
+    if isClockLost { lostSeconds += 1 }
     if hub == nil, milliseconds >= hubIsDownUntil { try startHub() }
     if let move = ride.second(&random) { self.move(move.trip, to: move.status) }
     measure()
-    for _ in 0..<4 { try pass(250) }
+    for _ in 0..<2 { try pass(500) }
   }
 
   /// The hub dies, and comes again after so many seconds.
@@ -180,7 +193,7 @@ final class PhoneDay {
   }
 
   private func measure() {
-    let time = phoneNow.timestamp
+    let time = isClockLost ? hubNow.timestamp : phoneNow.timestamp
     guard let part = engine?.driver, measured.insert(time.milliseconds).inserted else { return }
     let (before, arrived) = (part.queue.dropped, part.queue.arrived)
     part.keep(ride.fix(at: time), trip: ride.trip, phoneNow)
@@ -190,7 +203,7 @@ final class PhoneDay {
   /// As `DriverHub.move` does.
   private func move(_ trip: Identifier, to status: TripStatus) {
     guard let engine else { return }
-    var time = phoneNow.timestamp.milliseconds
+    var time = engine.timestamp(phoneNow).milliseconds
     while ids[time] != nil { time += 1 }
     let report = TripStatusReport(tripID: trip, status: status, timestamp: Timestamp(milliseconds: time))
     engine.move(report, phoneNow) { [unowned self] outcome in
@@ -303,7 +316,7 @@ final class PhoneDay {
     isStalledUntil = 0
     if hub == nil { try startHub() }
     for _ in 0..<3600 where engine?.driver?.queue.isEmpty == false {
-      for _ in 0..<4 { try pass(250) }
+      for _ in 0..<2 { try pass(500) }
     }
     let part = try #require(engine?.driver)
     #expect(part.queue.isEmpty && part.queue.fixes == 0 && part.queue.damage == nil)
@@ -319,5 +332,16 @@ final class PhoneDay {
     history.catchUp()
     #expect(history.fixes == stored)
     return stored
+  }
+}
+
+extension PhoneDay: CustomStringConvertible {
+  /// What has happened.
+  var description: String {
+    """
+    \(measured.count) fixes, \(dropped) dropped, \(counted) counted; \(moves.count) moves, \(movesCutOff) cut off; \
+    \(cuts) cuts, \(stalls) delays, \(kills) app kills, \(restarts) hub restarts, \(fullSpells) full disks, \
+    \(clockChanges) wrong clocks, \(lostSeconds) s of a lost clock
+    """
   }
 }

@@ -9,11 +9,25 @@ public import HubTestSupport
 /// `@unchecked Sendable`: each test uses its disk on one thread.
 public final class SimulatedDisk: JournalFiles, @unchecked Sendable {
   public final class Content {
-    public var bytes: [UInt8] = []
+    public var bytes: [UInt8] = [] { didSet { startsWithDurable = false } }
     /// The bytes that survive a power cut.
     public fileprivate(set) var durable: [UInt8] = []
+    /// Bytes were only appended since the file was synchronised.
+    private var startsWithDurable = true
 
     public init() {}
+
+    fileprivate func append(_ new: UnsafeRawBufferPointer.SubSequence) {
+      let started = startsWithDurable
+      bytes.append(contentsOf: new)
+      startsWithDurable = started
+    }
+
+    /// What is durable has memory of its own: the next append would copy the whole file otherwise.
+    fileprivate func synchronize() {
+      if startsWithDurable { durable.append(contentsOf: bytes[durable.count...]) } else { durable = bytes }
+      startsWithDurable = true
+    }
   }
 
   public let path = "/simulated"
@@ -170,12 +184,12 @@ private final class SimulatedFile: JournalFile {
   func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError) {
     do throws(SystemError) { try disk.change() } catch {
       // The call during which it ended: a part of it was written.
-      if disk.callsUntilDeath == 0 { content.bytes.append(contentsOf: bytes.prefix(min(bytes.count / 2, disk.room))) }
+      if disk.callsUntilDeath == 0 { content.append(bytes.prefix(min(bytes.count / 2, disk.room))) }
       disk.callsUntilDeath = nil
       throw error
     }
     let count = min(bytes.count, disk.room)
-    content.bytes.append(contentsOf: bytes.prefix(count))
+    content.append(bytes.prefix(count))
     if disk.isLimited { disk.room -= count }
     if count < bytes.count { throw SystemError(call: "write", errno: disk.fullError) }
   }
@@ -195,7 +209,7 @@ private final class SimulatedFile: JournalFile {
       disk.syncsUntilFailure = left - 1
     }
     disk.syncs += 1
-    content.durable = content.bytes
+    content.synchronize()
   }
 }
 
