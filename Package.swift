@@ -151,7 +151,7 @@ let package = Package(
 
     // What tests of several targets share.
     support("TestSupport", in: "Tests", ["HubGeo", "CHubZlib"]),
-    support("JournalSupport", in: "Tests", ["HubJournal", "HubSystem", "HubTestSupport"]),
+    support("JournalSupport", in: "Tests", ["HubCore", "HubJournal", "HubSystem", "HubTestSupport"]),
     support("TransportSupport", in: "Tests", ["HubTransport", "HubSystem"]),
     support(
       "DurabilityModel", in: "Tests",
@@ -178,7 +178,10 @@ let package = Package(
     support("BackplaneSupport", in: "Tests", ["HubBackplane", "HubBytes"]),
     tests(
       "Cluster",
-      ["HubBackplaneSupport", "HubBackplane", "HubCore", "HubMessages", "HubGeo", "HubBytes"]),
+      [
+        "HubBackplaneSupport", "HubBackplane", "HubCore", "HubJournal", "HubJournalSupport", "HubMessages", "HubGeo",
+        "HubBytes",
+      ]),
     tests("Backplane", ["HubBackplaneSupport", "HubTestCertificates", "HubBytes", "HubSystem", "HubTransport"]),
     .testTarget(
       name: "DurabilityModelTests",

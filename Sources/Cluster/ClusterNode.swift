@@ -80,6 +80,8 @@ public struct ClusterNode: ~Copyable {
   private var asked: [UInt64: Asked] = [:]
   private var lastTicket: UInt64 = 0
   private(set) var isLedgerUp = false
+  /// When a hub that has not reached the ledger goes on alone (uptime, ns): not at once, where it has just started.
+  private let aloneAt: Int64
   /// It has read who the others are.
   private(set) var knowsMembers = false
   private var renewsAt = Int64.min
@@ -103,7 +105,11 @@ public struct ClusterNode: ~Copyable {
     self.limits = limits
     self.outlet = outlet
     self.now = now
+    aloneAt = now.uptime + limits.answerTime
   }
+
+  /// Whether nobody can say what other hubs have.
+  var isAlone: Bool { !isLedgerUp && now.uptime >= aloneAt }
 
   public mutating func takeNotices() -> [ClusterNotice] {
     defer { notices.removeAll() }

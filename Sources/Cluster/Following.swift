@@ -158,7 +158,7 @@ extension ClusterNode {
     guard following.follows[channel] != nil else { return }
     following.follows[channel]?.state = .unowned
     following.retry(channel, at: now.uptime + limits.answerTime)
-    if !isLedgerUp { inputs.append(.cluster(.unowned(channel))) }
+    if isAlone { inputs.append(.cluster(.unowned(channel))) }
     dropUnused(channel)
   }
 
@@ -243,7 +243,7 @@ extension ClusterNode {
 
   mutating func take(subscribed reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (token, isParty) = (try reader.varint(), try reader.byte() != 0)
-    guard case .reply(.subscribed(let answer))? = try reader.message(&peers[index].reader) else { throw .message }
+    guard case .reply(.subscribed(var answer))? = try reader.message(&peers[index].reader) else { throw .message }
     var missed: [Publication] = []
     for _ in 0..<(try reader.varint()) {
       guard case .publication(let publication)? = try reader.message(&peers[index].reader) else { throw .message }
@@ -253,19 +253,22 @@ extension ClusterNode {
     if channel == .fleet { return beginFleet(of: index) }
     if channel == .trips, takeTrips(answer, missed, isCounted: isParty, from: index) { return }
     // Asked twice and answered twice; or asked at a hub that had it before: then the question is put to who has it now.
-    guard following.follows[channel]?.peer == index else { return dropStray(channel, index) }
-    let input = token > 0 ? takePending(token) : nil
-    if token > 0, input == nil { return dropStray(channel, index) }
-    let known = following.follows[channel]?.hasSessions == true ? following.follows[channel]?.point : nil
-    let isBehind = known.map { $0.epoch == answer.epoch && $0.since < answer.sequence } ?? false
+    guard let follow = following.follows[channel], follow.peer == index, token == 0 || following.pending[token] != nil
+    else { return dropStray(channel, index) }
+    let known = follow.hasSessions ? follow.point : nil
+    let point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
+    // Sessions from before are first brought to where the channel is: else who has asked now would be shown twice what
+    // they are missing, or be told with them that something is.
+    if token > 0, let known, known != point {
+      askAnew(index, channel)
+      return ask(index, token)
+    }
+    // Asked for before they were as far as they are.
+    if token == 0, known == point { answer.recovered = true }
+    let input = takePending(token)
     following.follows[channel]?.state = .live(peer: index)
     following.follows[channel]?.held.removeAll()
-    // Events between the two are missing to the sessions from before: they come when the peer's channels are asked for
-    // anew. Who has asked now is shown them twice, and drops them by their numbers.
-    if input != nil, isBehind { peers[index].wantsRestart = true }
-    if input == nil || !isBehind {
-      following.follows[channel]?.point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
-    }
+    following.follows[channel]?.point = point
     if let input {
       following.follows[channel]?.hasSessions = true
       inputs.append(.cluster(.followed(input, answer, missed: missed, isParty: isParty)))

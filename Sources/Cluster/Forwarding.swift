@@ -63,7 +63,7 @@ struct Forwarding {
 extension ClusterNode {
   /// A session here asks for something that only the hub of a trip can do.
   mutating func forward(_ request: TripRequest) {
-    guard phase == .member, isLedgerUp else { return inputs.append(.cluster(.tripRequestHere(request))) }
+    if isAlone { return inputs.append(.cluster(.tripRequestHere(request))) }
     guard forwarding.pending.count < limits.pending else { return refuse(request, .overloaded) }
     if let token = forwarding.insert(request) { begin(token, request.tripID) }
   }
@@ -96,7 +96,7 @@ extension ClusterNode {
   }
 
   /// An answer that did not come, of a ledger that can be asked, is waited for no longer than one of a hub.
-  private func isAskedAgain(_ answer: LedgerAnswer) -> Bool { answer == .unknown && isLedgerUp }
+  private func isAskedAgain(_ answer: LedgerAnswer) -> Bool { answer == .unknown && !isAlone }
 
   /// Claims for a hub that a trip begins there. (The trip itself is claimed by that hub, when it has begun.)
   private mutating func claimBeginning(of trip: Identifier, at name: String, _ token: UInt64) {

@@ -5,8 +5,9 @@ import HubBytes
 
 /// What goes wrong, by chance; all 0 for an engine without fault.
 public struct EngineFaults: Sendable {
-  /// Of frames: lost, sent twice, held back for up to `delay` ns.
+  /// Of frames: lost, with a byte changed, sent twice, held back for up to `delay` ns.
   public var lost = 0.0
+  public var spoiled = 0.0
   public var doubled = 0.0
   public var delayed = 0.0
   public var delay: Int64 = 50_000_000
@@ -33,6 +34,8 @@ public final class MemoryEngine {
   }
 
   public var faults = EngineFaults()
+  /// Is told what the ledger was asked, renewals aside, and what it answered.
+  public var trace: ((String) -> Void)?
   /// Pairs of members whose frames do not pass, as `a>b`.
   public var cuts: Set<String> = []
   /// Members that do not reach the engine at all.
@@ -40,6 +43,7 @@ public final class MemoryEngine {
   public private(set) var framesSent = 0
   public private(set) var bytesSent = 0
   public private(set) var framesLost = 0
+  public private(set) var framesSpoiled = 0
   /// What the ledger was asked.
   public fileprivate(set) var questions = 0
   /// The engine's clock, in ns; it moves by `advance`.
@@ -92,6 +96,11 @@ public final class MemoryEngine {
     guard !cuts.contains("\(sender)>\(target)"), !chance(faults.lost) else {
       framesLost += 1
       return true
+    }
+    var bytes = bytes
+    if chance(faults.spoiled) {
+      bytes[Int(Mix64.next(&random) % UInt64(bytes.count))] ^= 1 << UInt8(Mix64.next(&random) % 8)
+      framesSpoiled += 1
     }
     for _ in 0..<(chance(faults.doubled) ? 2 : 1) {
       let wait = chance(faults.delayed) ? Int64(Mix64.unit(Mix64.next(&random)) * Double(faults.delay)) : 0
@@ -195,12 +204,12 @@ public final class MemoryLedger: Ledger {
   public func ask(_ question: LedgerQuestion, ticket: UInt64) -> Bool {
     guard isUp else { return false }
     engine.questions += 1
-    if engine.chance(engine.faults.unknown) {
-      if engine.chance(0.5) { _ = engine.answer(question) }
-      answers.append(.answer(ticket: ticket, .unknown))
-    } else {
-      answers.append(.answer(ticket: ticket, engine.answer(question)))
+    let isLost = engine.chance(engine.faults.unknown)
+    let answer = isLost && engine.chance(0.5) ? LedgerAnswer.unknown : engine.answer(question)
+    if let trace = engine.trace, !question.isRenewal {
+      trace("\(member) asks \(question): \(answer)\(isLost ? " (lost)" : "")")
     }
+    answers.append(.answer(ticket: ticket, isLost ? .unknown : answer))
     return true
   }
 
@@ -211,5 +220,14 @@ public final class MemoryLedger: Ledger {
     }
     events += answers
     answers.removeAll()
+  }
+}
+
+extension LedgerQuestion {
+  fileprivate var isRenewal: Bool {
+    switch self {
+    case .renew, .members: true
+    case .incarnation, .leave, .claim, .locate, .owner, .release: false
+    }
   }
 }

@@ -6,7 +6,9 @@ import HubBackplaneSupport
 import HubBytes
 import HubCore
 import HubGeo
+import HubJournalSupport
 import HubMessages
+import Testing
 
 @testable import HubCluster
 
@@ -16,8 +18,16 @@ func message(_ number: Int) -> MessageID { MessageID(number: UInt64(number)) }
 /// How many histories `make torture` asks for; nil in the suite, which has few.
 let clusterHistories = ProcessInfo.processInfo.environment["CLUSTER_HISTORIES"].flatMap(Int.init)
 
-/// The seeds of histories: so many in the suite.
-func historySeeds(_ usual: UInt64) -> Range<UInt64> { 1..<(clusterHistories.map(UInt64.init) ?? usual) + 1 }
+/// The seeds of histories: so many in the suite; the one of `CLUSTER_SEED` alone, to see it again.
+func historySeeds(_ usual: UInt64) -> Range<UInt64> {
+  if let one = ProcessInfo.processInfo.environment["CLUSTER_SEED"].flatMap(UInt64.init) { return one..<one + 1 }
+  return 1..<(clusterHistories.map(UInt64.init) ?? usual) + 1
+}
+
+/// How a history that went wrong is seen again.
+func replay(_ seed: UInt64, _ suite: String) -> Comment {
+  "seed \(seed); again: CLUSTER_SEED=\(seed) swift test --filter '^ClusterTests.\(suite)'"
+}
 
 let testKeys = FrameKeys(String(repeating: "0123456789abcdef", count: 4))!
 
@@ -35,8 +45,8 @@ final class Follower {
   var etas: [ETAUpdate] = []
   var rawFixes: [RawFix] = []
   var figures: [HubFigures] = []
-  /// Moves of trips since it was told that it may have missed something, and how often it was.
-  var moves: [TripUpdate] = []
+  /// Events since it was told that it may have missed something, and how often it was.
+  var log: [Publication] = []
   var beginnings = 0
   var refusals: [ErrorReply] = []
   var ended: [Unsubscribed.Reason] = []
@@ -46,9 +56,15 @@ final class Follower {
   var gaps = 0
   /// Events that it was shown before.
   var doubles = 0
+  /// Answers that do not lead on from what it has, though the numbers are the same.
+  var unrecovered = 0
   /// Something that no client may be shown.
   var faults: [String] = []
   var wantsToAsk = true
+  /// Moves of trips in `log`.
+  var moves: [TripUpdate] {
+    log.compactMap { if case .tripUpdate(let update) = $0.body { update } else { nil } }
+  }
 
   init(_ channel: Channel, slot: UInt32, role: Role = .ops, id name: String = "rider", grant: ChannelGrant = .granted) {
     self.channel = channel
@@ -60,8 +76,9 @@ final class Follower {
   func take(_ answer: Subscribed, missed: [Publication]) {
     answers.append(answer)
     if !(answer.recovered && point?.epoch == answer.epoch) {
+      if point?.epoch == answer.epoch { unrecovered += 1 }
       point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
-      moves.removeAll()
+      log.removeAll()
       beginnings += 1
     }
     if let position = answer.snapshot?.position { positions.append(position) }
@@ -81,7 +98,7 @@ final class Follower {
       guard sequence == known.since + 1 else { return noteGap() }
       point?.since = sequence
       seen[known.epoch.description, default: []].append(sequence)
-      if case .tripUpdate(let update) = publication.body { moves.append(update) }
+      log.append(publication)
     case .driverLocation(let location):
       positions.append(location)
       if location.after > known.since { noteGap() }
@@ -104,6 +121,7 @@ final class Member {
   var node: NodeBox
   let bus: MemoryBus
   let ledger: MemoryLedger
+  let journal: MemberJournal?
   var followers: [Follower] = []
   var maps: [MapClient] = []
   var inputs: [HubInput] = []
@@ -134,12 +152,13 @@ final class Member {
 
   init(
     _ name: String, _ engine: MemoryEngine, now: Moment, limits: ClusterLimits, hubLimits: HubLimits, keys: FrameKeys,
-    epoch: String, tokenKey: TokenKeyProof = TokenKeyProof()
+    epoch: String, tokenKey: TokenKeyProof = TokenKeyProof(), disk: SimulatedDisk? = nil
   ) {
     self.name = name
     var hub = Hub(
       limits: hubLimits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(epoch)!, seed: 7,
       outlets: 2, now: now)
+    journal = disk.map { MemberJournal($0, into: &hub, epoch: epoch, now: now) }
     hub.joinCluster(outlet: 1)
     self.hub = HubBox(hub)
     var identity = ClusterIdentity(name: name, address: "127.0.0.1:1", version: "test", keys: keys)
@@ -159,10 +178,12 @@ final class Member {
     for _ in 0..<4 {
       let batch = inputs
       inputs = []
+      journal?.release(&hub.hub)
       hub.hub.handle(batch, now: now)
       hub.hub.handle(node.node.inputs, now: now)
       node.node.inputs.removeAll()
       hub.hub.endTurn()
+      journal?.submit(&hub.hub)
       for output in hub.hub.drain(0) { take(output) }
       var outputs = HubOutputs()
       hub.hub.drain(1, into: &outputs)
@@ -170,6 +191,7 @@ final class Member {
     }
     node.node.turn()
     node.node.flush(bus, ledger)
+    journal?.write(now: now)
     notices += node.node.takeNotices()
     for follower in followers where follower.wantsToAsk { ask(follower) }
   }
@@ -239,6 +261,10 @@ final class ClusterWorld {
   var members: [Member] = []
   /// Members that do nothing now.
   var stalled: Set<String> = []
+  /// What a hub's clock is off by, in ms.
+  let clockOffsets: [String: Int64]
+  /// By hub, where hubs have journals.
+  private var disks: [String: SimulatedDisk]?
   private(set) var now: Moment
   private var lastMessage = 10
   private var lives = 0
@@ -248,8 +274,11 @@ final class ClusterWorld {
 
   init(
     _ names: [String] = ["a", "b", "c"], seed: UInt64 = 1, limits: ClusterLimits = ClusterLimits(),
-    hubLimits: HubLimits = HubLimits(), tokenKey: @escaping (String) -> TokenKeyProof = { _ in TokenKeyProof() }
+    hubLimits: HubLimits = HubLimits(), tokenKey: @escaping (String) -> TokenKeyProof = { _ in TokenKeyProof() },
+    hasJournals: Bool = false, clockOffsets: [String: Int64] = [:]
   ) {
+    disks = hasJournals ? [:] : nil
+    self.clockOffsets = clockOffsets
     self.tokenKey = tokenKey
     self.hubLimits = hubLimits
     engine = MemoryEngine(seed: seed)
@@ -260,9 +289,16 @@ final class ClusterWorld {
 
   private func make(_ name: String, _ limits: ClusterLimits, keys: FrameKeys = testKeys) -> Member {
     lives += 1
+    if disks != nil, disks?[name] == nil { disks?[name] = SimulatedDisk() }
     return Member(
-      name, engine, now: now, limits: limits, hubLimits: hubLimits, keys: keys, epoch: "epoch\(lives)",
-      tokenKey: tokenKey(name))
+      name, engine, now: clock(of: name), limits: limits, hubLimits: hubLimits, keys: keys, epoch: "epoch\(lives)",
+      tokenKey: tokenKey(name), disk: disks?[name])
+  }
+
+  /// The time as a hub has it.
+  func clock(of name: String) -> Moment {
+    let milliseconds = now.timestamp.milliseconds + (clockOffsets[name] ?? 0)
+    return Moment(uptime: now.uptime, timestamp: Timestamp(milliseconds: milliseconds))
   }
 
   subscript(name: String) -> Member { members.first { $0.name == name }! }
@@ -273,7 +309,7 @@ final class ClusterWorld {
     members[index] = make(name, limits, keys: keys)
   }
 
-  /// A further process begins.
+  /// A further process begins, or one that was killed begins anew.
   func join(_ name: String) { members.append(make(name, ClusterLimits())) }
 
   /// A process is gone.
@@ -283,7 +319,7 @@ final class ClusterWorld {
     engine.advance(by: milliseconds * 1_000_000)
     now.uptime += milliseconds * 1_000_000
     now.timestamp = Timestamp(milliseconds: now.timestamp.milliseconds + milliseconds)
-    for member in members where !stalled.contains(member.name) { member.turn(now: now) }
+    for member in members where !stalled.contains(member.name) { member.turn(now: clock(of: member.name)) }
   }
 
   func run(seconds: Double) {
@@ -331,5 +367,14 @@ final class ClusterWorld {
     let follower = Follower(channel, slot: slot)
     self[name].followers.append(follower)
     return follower
+  }
+
+  /// A follower goes on at another hub, or at the same, with what it has.
+  func reconnect(_ old: Follower, at name: String) -> Follower {
+    for member in members where member.followers.contains(where: { $0 === old }) { member.leave(old) }
+    let new = follow(old.channel, at: name, slot: nextSlot())
+    (new.point, new.log, new.beginnings, new.faults) = (old.point, old.log, old.beginnings, old.faults)
+    (new.gaps, new.doubles, new.unrecovered, new.answers) = (old.gaps, old.doubles, old.unrecovered, old.answers)
+    return new
   }
 }

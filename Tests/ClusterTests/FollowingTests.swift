@@ -147,7 +147,7 @@ import Testing
     let late = world.follow(.trip(id("t1")), at: "b", slot: 6)
     world.run(seconds: 3)
     #expect(rider.seen["epoch1"]?.count == 1 && rider.faults == [] && rider.gaps == 0)
-    #expect(late.point == rider.point && late.faults == [])
+    #expect(late.point == rider.point && late.faults == [] && late.doubles == 0 && late.answers.count == 1)
   }
 
   @Test("Where the last who follows leaves while another's answer is on its way, that one is told of what follows")
@@ -252,11 +252,11 @@ import Testing
     world.engine.faults = .init()
     world.engine.cuts = []
     world.run(seconds: 3)
-    for (index, rider) in riders.enumerated() {
-      #expect(rider.faults == [], "seed \(seed), rider \(index)")
+    for rider in riders {
+      #expect(rider.faults == [], replay(seed, "FollowingTests"))
       for (_, numbers) in rider.seen { #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 + 1 == $1 }) }
       #expect(rider.refusals.isEmpty || rider.point != nil)
-      #expect(rider.point == own.point, "seed \(seed), rider \(index)")
+      #expect(rider.point == own.point, replay(seed, "FollowingTests"))
     }
     #expect(own.gaps == 0 && own.faults == [] && (own.point?.since ?? 0) >= 60)
   }

@@ -76,6 +76,17 @@ import Testing
     #expect(world["b"].node.node.counters.pending == 0)
   }
 
+  @Test("A hub that has just started begins no trip that another hub has")
+  func starting() {
+    let world = ClusterWorld()
+    world.ask("t1", .requested, at: "a", slot: 9)
+    world.run(seconds: 0.5)
+    world.restart("b")
+    world.ask("t1", .requested, at: "b", slot: 9)
+    world.run(seconds: 3)
+    #expect(world.trips == 1 && world.engine.owner(of: "t:t1") == "a")
+  }
+
   @Test("Requests for one trip are handled in the order in which they came, wherever they go")
   func order() {
     let world = ClusterWorld()

@@ -100,10 +100,7 @@ final class HubLife {
     _ disk: SimulatedDisk, _ settings: HubSettings, damage: DamagePolicy, into hub: inout Hub,
     _ fix: FixReader
   ) throws(JournalError) -> Recovered {
-    try Recovery(files: disk, limits: settings.journal).run(damage: damage) { (part) throws(InvalidPayload) in
-      try load(part, into: &hub)
-    } group: { (number, records) throws(InvalidPayload) in
-      try load(records, into: &hub)
+    try disk.recover(settings.journal, damage: damage, into: &hub) { number, records in
       StoredSegment.forEachFix(in: records) { fix(number, $0, $1) }
     }
   }
