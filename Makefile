@@ -179,7 +179,7 @@ torture: deps
 	.build/release/hub-torture histories --count $(HISTORIES) $(if $(SEED),--seed $(SEED))
 	.build/release/hub-torture kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 	swift build -c release --build-tests --scratch-path .build/release-tests -Xswiftc -enable-testing
-	CLUSTER_HISTORIES=$(HISTORIES) swift test -c release --skip-build --scratch-path .build/release-tests \
+	CLUSTER_HISTORIES=$(HISTORIES) $(if $(SEED),CLUSTER_SEED=$(SEED)) swift test -c release --skip-build --scratch-path .build/release-tests \
 	  -Xswiftc -enable-testing --filter '^ClusterTests\.(Fleet|Following|TripFeeds|Homes)Tests'
 	PHONE_DAYS=$(PHONES) $(if $(SEED),PHONE_SEED=$(SEED)) swift test -c release --skip-build \
 	  --scratch-path .build/release-tests -Xswiftc -enable-testing --filter '^DurabilityModelTests\.PhoneHistoryTests'

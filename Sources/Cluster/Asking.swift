@@ -13,9 +13,6 @@ import HubMessages
 
 /// The questions that are under way.
 struct Asking {
-  /// Stands for the hub itself among those who are asked.
-  static let ownHub = -1
-
   struct Pending {
     let question: FleetQuestion
     /// Who has not answered.
@@ -26,6 +23,9 @@ struct Asking {
   private(set) var pending = PendingQuestions<Pending>()
   /// Of lists, which are waited for longer.
   private var listDeadlines = TimedQueue<UInt64>()
+  let context: ClusterContext
+
+  init(_ context: ClusterContext) { self.context = context }
 
   mutating func insert(_ question: FleetQuestion, to hubs: Set<Int>, at now: Int64, _ limits: ClusterLimits) -> UInt64 {
     let token = pending.insert(Pending(question: question, waitsFor: hubs))
@@ -37,9 +37,9 @@ struct Asking {
   }
 
   /// A hub has answered. Gives the question where that was the last one.
-  mutating func take(_ answer: Found.Answer, of token: UInt64, from hub: Int) -> Pending? {
+  private mutating func add(_ answer: Found.Answer, of token: UInt64, from hub: Int) -> Pending? {
     guard pending[token]?.waitsFor.remove(hub) != nil else { return nil }
-    pending[token]?.take(answer, isOwn: hub == Asking.ownHub)
+    pending[token]?.take(answer, isOwn: hub == Ask.ownHub)
     return pending[token]?.isDone == true ? pending.finish(token) : nil
   }
 
@@ -151,92 +151,83 @@ extension DriverReport {
   }
 }
 
-extension ClusterNode {
+extension Asking {
   /// A session here asks.
   mutating func ask(_ question: FleetQuestion) {
-    guard asking.pending.count < limits.pending else {
-      counters.refusals += 1
-      return inputs.append(.cluster(.answered(question, .refused(.cannotAsk))))
+    guard pending.count < context.limits.pending else {
+      context.counters.refusals += 1
+      return context.inputs.append(.cluster(.answered(question, .refused(.cannotAsk))))
     }
-    let others = phase == .member ? peers.indices.filter { peers[$0].isMember && !peers[$0].isSilent } : []
-    let token = asking.insert(question, to: Set(others).union([Asking.ownHub]), at: now.uptime, limits)
-    if !others.isEmpty { counters.questions += 1 }
-    let time = now.timestamp
+    let others = context.audible
+    let token = insert(question, to: Set(others).union([Ask.ownHub]), at: context.now.uptime, context.limits)
+    if !others.isEmpty { context.counters.questions += 1 }
     for index in others {
-      let asked = question.asked(of: peers[index].name)
+      let asked = question.asked(of: context.peers[index].name)
       switch asked.request {
       case .query(let request):
-        peers[index].append(.question, limits) { $0.append(request, asked, token: token, at: time) }
-      case .drivers(let query): peers[index].append(.list, limits) { $0.append(query, token: token) }
-      case .trips(let query): peers[index].append(.list, limits) { $0.append(query, token: token) }
+        context.peers[index].append(.question) { $0.append(request, asked, token: token, at: context.time) }
+      case .drivers(let query): context.peers[index].append(.list) { $0.append(query, token: token) }
+      case .trips(let query): context.peers[index].append(.list) { $0.append(query, token: token) }
       }
     }
-    put(question.asked(of: identity.name), of: Asking.ownHub, incarnation: 0, token)
+    _ = put(question.asked(of: context.identity.name), of: Ask.ownHub, token)
   }
 
-  /// Puts a question to this hub, for a peer or for the hub's own session.
-  private mutating func put(_ question: FleetQuestion, of peer: Int, incarnation: UInt64, _ token: UInt64) {
+  /// Puts a question to this hub, for a peer or for the hub's own session; false where a peer asks too much at once.
+  private func put(_ question: FleetQuestion, of peer: Int, _ token: UInt64) -> Bool {
+    guard let session = context.session(for: peer, token) else { return false }
     var own = question
-    own.session = owning.insert(
-      Owning.Ask(peer: peer, incarnation: incarnation, token: token, channel: nil, generation: 0), outlet: outlet)
-    inputs.append(HubInput(own))
+    own.session = session
+    context.inputs.append(HubInput(own))
+    return true
   }
 
   mutating func take(question reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
-    take(try reader.question(SessionRef(outlet: outlet, slot: 0, generation: 0)), token, from: index)
+    take(try reader.question(SessionRef(outlet: context.outlet, slot: 0, generation: 0)), token, from: index)
   }
 
   /// A peer asks.
   mutating func take(_ question: FleetQuestion, _ token: UInt64, from index: Int) {
-    guard peers[index].asks < limits.asksPerPeer else { return tell(index, .refused(.cannotAsk), token) }
-    peers[index].asks += 1
-    put(question, of: index, incarnation: peers[index].incarnation, token)
+    if !put(question, of: index, token) { reply(index, .refused(.cannotAsk), token) }
   }
 
   /// This hub has answered.
   mutating func listed(_ page: HubPage, by session: SessionRef) {
-    guard let (ask, isCurrent) = asker(session), isCurrent else { return }
+    guard let (ask, isCurrent) = context.asker(session), isCurrent else { return }
     var page = page
-    page.hub = identity.name
-    tell(ask.peer, .page(page), ask.token)
+    page.hub = context.identity.name
+    reply(ask.peer, .page(page), ask.token)
   }
 
   mutating func found(_ result: QueryResult?, by session: SessionRef) {
-    guard let (ask, isCurrent) = asker(session), isCurrent else { return }
-    tell(ask.peer, result.map { .result($0) } ?? .nothing, ask.token)
+    guard let (ask, isCurrent) = context.asker(session), isCurrent else { return }
+    reply(ask.peer, result.map { .result($0) } ?? .nothing, ask.token)
   }
 
-  mutating func found(_ trip: TripReport, _ ask: Owning.Ask) { tell(ask.peer, .result(.trip(trip)), ask.token) }
-
-  mutating func found(_ reply: Reply, _ ask: Owning.Ask) {
-    if case .error(let error) = reply { tell(ask.peer, .refused(error), ask.token) }
-  }
-
-  /// Tells who has asked, a peer or this hub itself.
-  private mutating func tell(_ peer: Int, _ answer: Found.Answer, _ token: UInt64) {
-    guard peer != Asking.ownHub else { return take(answer, of: token, from: peer) }
-    let time = now.timestamp
+  /// Answers who has asked, a peer or this hub itself.
+  mutating func reply(_ peer: Int, _ answer: Found.Answer, _ token: UInt64) {
+    guard peer != Ask.ownHub else { return take(answer, of: token, from: peer) }
     if case .page(let page) = answer {
-      let most = limits.listedBytes
-      return peers[peer].append(.listed, limits) { $0.append(page, token: token, atMost: most, at: time) }
+      let most = context.limits.listedBytes
+      return context.peers[peer].append(.listed) { $0.append(page, token: token, atMost: most, at: context.time) }
     }
-    let reply: Reply? =
+    let message: Reply? =
       switch answer {
       case .nothing, .page: nil
       case .result(let result): .result(ResultReply(replyTo: ClusterOutput.unasked, result: result))
       case .refused(let error): .error(error)
       }
-    peers[peer].append(.found, limits) { bytes in
+    context.peers[peer].append(.found) { bytes in
       bytes.append(varint: token)
-      if let reply { bytes.append(reply, at: time) }
+      if let message { bytes.append(message, at: context.time) }
     }
   }
 
   mutating func take(found reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     guard !reader.isAtEnd else { return take(.nothing, of: token, from: index) }
-    switch try reader.message(&peers[index].reader) {
+    switch try reader.message(&context.peers[index].reader) {
     case .reply(.result(let reply))?: take(.result(reply.result), of: token, from: index)
     case .reply(.error(let error))?: take(.refused(error), of: token, from: index)
     case .reply, .publication, .unknown, nil: throw .message
@@ -244,13 +235,13 @@ extension ClusterNode {
   }
 
   mutating func take(_ answer: Found.Answer, of token: UInt64, from hub: Int) {
-    if let done = asking.take(answer, of: token, from: hub) { inputs.append(.cluster(done.outcome)) }
+    if let done = add(answer, of: token, from: hub) { context.inputs.append(.cluster(done.outcome)) }
   }
 
-  mutating func endOverdueQuestions() {
-    while let overdue = asking.nextOverdue(now: now.uptime) {
-      counters.questionsIncomplete += 1
-      inputs.append(.cluster(overdue.outcome))
+  mutating func endOverdue() {
+    while let overdue = nextOverdue(now: context.now.uptime) {
+      context.counters.questionsIncomplete += 1
+      context.inputs.append(.cluster(overdue.outcome))
     }
   }
 }

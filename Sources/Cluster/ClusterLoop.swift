@@ -131,8 +131,7 @@ public final class ClusterLoop: EventLoopDelegate {
 
 extension Moment {
   fileprivate init(_ loop: EventLoop) {
-    self.init(
-      uptime: loop.now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: loop.now.unixMilliseconds))
+    self.init(uptime: loop.now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: loop.now.unixMilliseconds))
   }
 }
 

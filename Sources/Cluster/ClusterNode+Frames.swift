@@ -9,126 +9,140 @@ extension ClusterNode {
 
   public mutating func take(_ event: BusEvent) {
     switch event {
-    case .up(let node): notices.append(.busUp(node))
-    case .down(let node, let reason): notices.append(.busDown(node, reason: reason))
+    case .up(let node): context.notices.append(.busUp(node))
+    case .down(let node, let reason): context.notices.append(.busDown(node, reason: reason))
     case .frame(let lane, let bytes):
-      counters.framesIn += 1
-      counters.bytesIn += UInt64(bytes.count)
+      context.counters.framesIn += 1
+      context.counters.bytesIn += UInt64(bytes.count)
       do throws(ClusterFrameError) { try receive(bytes, lane) } catch { refuseFrame("\(error)") }
     }
   }
 
   private mutating func refuseFrame(_ reason: String) {
-    counters.framesRefused += 1
-    guard now.uptime >= refusalNoticeAt else { return }
-    refusalNoticeAt = now.uptime + limits.refusalNoticeTime
-    notices.append(.frameRefused(reason: reason))
+    context.counters.framesRefused += 1
+    guard context.now.uptime >= refusalNoticeAt else { return }
+    refusalNoticeAt = context.now.uptime + context.limits.refusalNoticeTime
+    context.notices.append(.frameRefused(reason: reason))
   }
 
   private mutating func receive(_ bytes: [UInt8], _ lane: Lane) throws(ClusterFrameError) {
-    guard bytes.count <= limits.largestFrame else { throw .short }
-    var (head, reader) = try Frame.read(bytes, identity.keys)
+    guard bytes.count <= context.limits.largestFrame else { throw .short }
+    var (head, reader) = try Frame.read(bytes, context.identity.keys)
     guard head.lane == lane else { throw .lane }
-    guard phase == .member, head.to == identity.name, head.from != identity.name else { throw .name }
+    guard context.phase == .member, head.to == context.identity.name, head.from != context.identity.name else {
+      throw .name
+    }
     // Of a process before this one, or before the sender's: whoever has recorded it can send it again.
-    guard head.toIncarnation == incarnation, let index = peer(head.from) else {
-      counters.framesRefused += 1
+    guard head.toIncarnation == context.incarnation, let index = context.peer(head.from),
+      head.fromIncarnation >= context.peers[index].incarnation
+    else {
+      context.counters.framesRefused += 1
       return
     }
-    guard head.fromIncarnation >= peers[index].incarnation else {
-      counters.framesRefused += 1
-      return
-    }
-    if head.fromIncarnation > peers[index].incarnation { begin(index, head.fromIncarnation) }
-    switch peers[index].note(head.number, lane) {
+    let peer = context.peers[index]
+    if head.fromIncarnation > peer.incarnation { begin(index, head.fromIncarnation) }
+    switch peer.note(head.number, lane) {
     case .repeated:
-      counters.framesRefused += 1
+      context.counters.framesRefused += 1
       return
     case .next: break
     case .gap(let missed): noteGap(index, lane, missed)
     }
-    (peers[index].heard, peers[index].clock) = (now.uptime, head.clock)
-    if !peers[index].isMember {  // it knows this hub before this one has read of it
-      peers[index].isMember = true
-      tellCredentials(index)
-      askForAll(index)
-      notices.append(.peerJoined(head.from, incarnation: head.fromIncarnation))
-    }
+    (peer.heard, peer.clock) = (context.now.uptime, head.clock)
+    join(index)  // it may know this hub before this one has read of it
     while !reader.isAtEnd { try take(try reader.record(), from: index) }
   }
 
   /// Something of a peer did not come: what is followed there is asked for anew; and what it follows here, too, where
   /// its questions may be among what is missing.
   private mutating func noteGap(_ index: Int, _ lane: Lane, _ missed: UInt64) {
-    counters.framesMissed &+= missed
-    notices.append(.gap(peers[index].name, missed: missed))
-    peers[index].wantsRestart = true
+    context.counters.framesMissed &+= missed
+    context.notices.append(.gap(context.peers[index].name, missed: missed))
+    context.peers[index].wantsRestart = true
     switch lane {
     case .state: break
     case .control:
       releaseInterest(of: index)
-      peers[index].append(.lost, limits)
-      tellCredentials(index)  // its own `lost` may be what is missing
+      context.peers[index].append(.lost)
+      revoking.announce(to: index)  // its own `lost` may be what is missing
     }
   }
 
   private mutating func take(_ record: FrameRecord, from index: Int) throws(ClusterFrameError) {
+    let peer = context.peers[index]
     var reader = ClusterFrameReader(record.body)
     switch record.kind {
     case .alive:
-      if reader.isAtEnd { return }
-      let missed = peers[index].note(announced: try reader.varint(), .state)
+      let missed = try reader.isAtEnd ? 0 : peer.note(announced: reader.varint(), .state)
       if missed > 0 { noteGap(index, .state, missed) }
-    case .subscribe:
-      var ahead = reader
-      let token = try ahead.varint()
-      guard token > 0 else { throw .message }
-      reader = ahead
-      try take(ask: token, &reader, from: index)
-    case .resume: try take(ask: 0, &reader, from: index)
-    case .released: unfollow(try reader.channel(), by: index)
+    case .subscribe: try interest.take(subscribe: &reader, from: index)
+    case .resume: try interest.take(resume: &reader, from: index)
+    case .released: interest.unfollow(try reader.channel(), by: index)
     case .restart:
       releaseInterest(of: index)
-      repeatEnded(to: index)
+      context.repeatEnded(to: index)
     case .lost:
-      peers[index].wantsRestart = true
-      tellCredentials(index)
-    case .subscribed: try take(subscribed: &reader, from: index)
-    case .refused: try take(refused: &reader, from: index)
-    case .notHere: try take(notHere: &reader, from: index)
-    case .publication:
-      var run = ClusterFrameReader(record.body)
-      try take(publication: &run, from: index)
-    case .ended: try take(ended: &reader, from: index)
-    case .shareEnded:
-      let (channel, id) = (try reader.channel(), try reader.identifier())
-      inputs.append(.cluster(.shareEnded(channel, of: id)))
-    case .claimed:
-      let (channel, id) = (try reader.channel(), try reader.identifier())
-      inputs.append(.cluster(.claimed(channel, by: id)))
-    case .moved: takeMoved(try reader.channel(), from: index, isNews: true)
-    case .replaced:
-      let (generation, id) = (try reader.varint(), try reader.identifier())
-      take(replaced: id, generation)
-    case .tripRequest: try take(tripRequest: &reader, from: index)
-    case .replied: try take(replied: &reader, from: index)
-    case .question: try take(question: &reader, from: index)
-    case .found: try take(found: &reader, from: index)
-    case .list: try take(list: &reader, from: index)
-    case .listed: try take(listed: &reader, from: index)
-    case .figuresWanted: takeFiguresWanted(isHistory: try reader.byte() != 0, from: index)
-    case .figures: try take(figures: &reader, from: index)
-    case .revoked: try take(revoked: &reader)
-    case .familyQuestion: try take(familyQuestion: &reader, from: index)
-    case .families: try take(families: &reader, from: index)
-    case .tokenKey: take(tokenKey: try reader.run(), of: index)
-    case .watch: try take(watch: &reader, from: index)
-    case .unwatch: try take(unwatch: &reader, from: index)
-    case .area: try take(area: &reader, from: index)
+      peer.wantsRestart = true
+      revoking.announce(to: index)
+    case .subscribed: take(try OwnerAnswer(&reader, from: peer), from: index)
+    case .refused: try following.take(refused: &reader, from: index)
+    case .notHere: try following.take(notHere: &reader, from: index)
+    case .publication: try take(publication: &reader, from: index)
+    case .ended: try following.take(ended: &reader, from: index)
+    case .shareEnded: try notify(.shareEnded(reader.channel(), of: reader.identifier()))
+    case .claimed: try notify(.claimed(reader.channel(), by: reader.identifier()))
+    case .moved: following.takeMoved(try reader.channel(), from: index, isNews: true)
+    case .replaced: try claims.take(replaced: &reader)
+    case .tripRequest: try forwarding.take(tripRequest: &reader, from: index)
+    case .replied: try forwarding.take(replied: &reader, from: index)
+    case .question: try asking.take(question: &reader, from: index)
+    case .found: try asking.take(found: &reader, from: index)
+    case .list: try asking.take(list: &reader, from: index)
+    case .listed: try asking.take(listed: &reader, from: index)
+    case .figuresWanted: feeds.takeFiguresWanted(isHistory: try reader.byte() != 0, from: index)
+    case .figures: try feeds.take(figures: &reader, from: index)
+    case .revoked: try revoking.take(revoked: &reader)
+    case .familyQuestion: try familyQuestions.take(familyQuestion: &reader, from: index)
+    case .families: try familyQuestions.take(families: &reader, from: index)
+    case .tokenKey: revoking.take(tokenKey: try reader.run(), of: index)
+    case .watch: try watching.take(watch: &reader, from: index)
+    case .unwatch: try watching.take(unwatch: &reader, from: index)
+    case .area: try watching.take(area: &reader, from: index)
     case .begun:
       let channel = try reader.channel()
-      inputs.append(.cluster(.begunElsewhere(channel)))
-      if case .driver(let id) = channel { inputs.append(.cluster(.begunElsewhere(.raw(id)))) }
+      notify(.begunElsewhere(channel))
+      if case .driver(let id) = channel { notify(.begunElsewhere(.raw(id))) }
+    }
+  }
+
+  private func notify(_ input: ClusterInput) { context.inputs.append(.cluster(input)) }
+
+  /// The owner of a channel has answered.
+  private mutating func take(_ answer: OwnerAnswer, from index: Int) {
+    switch answer.answer.channel {
+    case .fleet: feeds.beginFleet(of: index)
+    case .trips:
+      switch trips.take(answer, from: index) {
+      case .own: break
+      case .counted: following.take(answer, from: index)
+      case .unwanted: following.takeMoved(.trips, from: index, isNews: false)
+      }
+    case .trip, .driver, .raw, .fence, .area, .nearby, .box, .counts, .countsBlock, .stats:
+      following.take(answer, from: index)
+    }
+  }
+
+  private mutating func take(publication reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+    let message: ServerMessage?
+    do throws(ClusterFrameError) { message = try reader.message(&context.peers[index].reader) } catch {
+      return  // of a channel that is not followed any more: its last states may come behind that
+    }
+    guard case .publication(let publication)? = message else { return }
+    switch publication.channel {
+    case .fleet: feeds.relayFleet(publication, from: index)
+    case .trips where context.tripCounter == .here: trips.take(publication, from: context.peers[index])
+    case .trip, .driver, .raw, .fence, .area, .nearby, .box, .counts, .countsBlock, .trips, .stats:
+      following.take(publication, from: index)
     }
   }
 
@@ -149,26 +163,26 @@ extension ClusterNode {
     switch output {
     case .delivery(let delivery): publish(delivery)
     case .subscribed(let session, let handle, let answer, let missed, let isParty):
-      answered(session, handle, answer, missed, isParty: isParty)
-    case .watching(let session, _, let handles): watches(session, handles)
-    case .areaSnapshot(let session, let handle, let parts): tell(session, handle, whole: parts)
-    case .areaUpdate(let handle, let publication): tell(handle, publication)
-    case .areaTickEnded: endAreaTick()
+      interest.answered(session, handle, answer, missed, isParty: isParty)
+    case .watching(let session, _, let handles): watching.watches(session, handles)
+    case .areaSnapshot(let session, let handle, let parts): watching.send(parts, of: handle, to: session)
+    case .areaUpdate(let handle, let publication): watching.send(publication, of: handle)
+    case .areaTickEnded: watching.endTick()
     case .subscriptionRefused(let session, let error): refused(session, error)
-    case .channelEnded(let handle, let channel, let reason): end(handle, channel, .ended, reason)
-    case .shareEnded(let handle, let channel, let id): endRight(handle, channel, .shareEnded, id)
-    case .channelClaimed(let handle, let channel, let id): endRight(handle, channel, .claimed, id)
+    case .channelEnded(let handle, let channel, let reason): interest.end(handle, channel, .ended, reason)
+    case .shareEnded(let handle, let channel, let id): interest.endRight(handle, channel, .shareEnded, id)
+    case .channelClaimed(let handle, let channel, let id): interest.endRight(handle, channel, .claimed, id)
     case .cluster(let output): take(output)
     case .reply(let session, let reply): answered(session, reply)
     case .queryResult(let session, .drivers(let list)?, _) where list.places != nil:
-      listed(HubPage(list), by: session)
-    case .queryResult(let session, let result, _): found(result, by: session)
+      asking.listed(HubPage(list), by: session)
+    case .queryResult(let session, let result, _): asking.found(result, by: session)
     case .trips(let session, .trip(let report, let isNew), _): shown(session, report, isNew: isNew)
-    case .trips(let session, .list(let page), _): listed(HubPage(page), by: session)
+    case .trips(let session, .list(let page), _): asking.listed(HubPage(page), by: session)
     case .trips(let session, .refused(let error), _): answered(session, .error(error))
-    case .revoked(let change): take(change)
+    case .revoked(let change): revoking.take(change)
     case .credentials(let session, let answer):
-      if session.generation == 0 { take(answer) } else { found(answer, by: session) }
+      if session.generation == 0 { revoking.take(answer) } else { familyQuestions.found(answer, by: session) }
     // Only who has a session gets these, and this outlet has none.
     case .viewEnded, .unsubscribed, .named, .admitted, .conflict, .full, .replaced, .trips, .notified, .fences,
       .channelRestarted:
@@ -176,23 +190,50 @@ extension ClusterNode {
     }
   }
 
+  private mutating func publish(_ delivery: Delivery) {
+    if delivery.channel == interest.fleet { feeds.keep(delivery) } else { interest.publish(delivery) }
+  }
+
+  private mutating func refused(_ session: SessionRef, _ error: ErrorReply) {
+    guard let (ask, isCurrent) = context.asker(session), isCurrent, let channel = ask.channel else { return }
+    if case .area(let cell) = channel { return watching.refused(cell, by: ask.peer) }
+    interest.refuse(ask.peer, ask.token, channel, error)
+  }
+
+  /// The hub has answered a peer's request for a trip, or a question of a peer or of its own.
+  private mutating func answered(_ session: SessionRef, _ reply: Reply) {
+    guard let (ask, isCurrent) = context.asker(session), isCurrent else { return }
+    guard ask.channel == nil else { return forwarding.reply(ask.peer, ask.token, reply) }
+    if case .error(let error) = reply { asking.reply(ask.peer, .refused(error), ask.token) }
+  }
+
+  /// The hub has shown a trip: to who asked for it, or has begun or changed it over HTTP.
+  private mutating func shown(_ session: SessionRef, _ report: TripReport, isNew: Bool) {
+    guard let (ask, isCurrent) = context.asker(session), isCurrent else { return }
+    guard ask.channel != nil else { return asking.reply(ask.peer, .result(.trip(report)), ask.token) }
+    let result = ResultReply(replyTo: ClusterOutput.unasked, result: .trip(report))
+    forwarding.reply(ask.peer, ask.token, .result(result), isNew: isNew)
+  }
+
   private mutating func take(_ output: ClusterOutput) {
     switch output {
-    case .subscribe(let input): subscribe(input)
-    case .notHere(let session): notHere(session)
-    case .tripRequest(let request): forward(request)
-    case .ask(let question): ask(question)
-    case .credentials(let request): ask(request)
-    case .owned(let channel, let takes): own(channel, takes: takes)
-    case .released(let channel): disown(channel)
-    case .follow(let channel, let point): follow(channel, from: point)
+    case .subscribe(let input) where input.request.channel == .stats: feeds.subscribe(input)
+    case .subscribe(let input): following.subscribe(input)
+    case .notHere(let session): interest.notHere(session)
+    case .tripRequest(let request): forwarding.forward(request)
+    case .ask(let question): asking.ask(question)
+    case .credentials(let request): familyQuestions.ask(request)
+    case .owned(.trips, _): trips.begin()
+    case .owned(let channel, let takes): claims.own(channel, takes: takes)
+    case .released(let channel): claims.disown(channel)
+    case .follow(let channel, let point): following.follow(channel, from: point)
     case .followed(let channel, let point):
-      if following.follows[channel]?.hasSessions != true { follow(channel, from: point) }
-    case .unfollowed(let channel): unfollow(channel)
-    case .moved(let handle, let channel): end(handle, channel, .moved, nil)
-    case .watched(let cell): watch(cell)
-    case .unwatched(let cell): unwatch(cell)
-    case .second(let second, let watched): take(second, watched)
+      if following.follows[channel]?.hasSessions != true { following.follow(channel, from: point) }
+    case .unfollowed(let channel): following.unfollow(channel)
+    case .moved(let handle, let channel): interest.end(handle, channel, .moved, nil)
+    case .watched(let cell): watching.watch(cell)
+    case .unwatched(let cell): watching.unwatch(cell)
+    case .second(let second, let watched): feeds.take(second, watched, interest)
     }
   }
 }

@@ -45,251 +45,235 @@ public struct ClusterIdentity: Sendable {
 }
 
 public struct ClusterNode: ~Copyable {
-  enum Phase: Equatable {
-    /// It has no incarnation yet.
-    case outside
-    case member
-    /// A later process has its name.
-    case superseded
-  }
-
-  /// Why the ledger was asked.
-  enum Asked: Equatable {
-    case incarnation, renewal, members
-    case claim(Channel)
-    case locate(Channel)
-    /// For a request about a trip: where the trip is, or its driver.
-    case place(of: UInt64, isOfDriver: Bool)
-    /// Which hub begins a trip.
-    case beginning(of: UInt64, at: String)
-    case nothing
-  }
-
-  let identity: ClusterIdentity
-  let limits: ClusterLimits
-  /// The hub's number for the outlet that this is.
-  let outlet: UInt32
-  private(set) var now: Moment
-  var phase = Phase.outside
-  var incarnation: UInt64 = 0
-  var peers: [Peer] = []
-  private var peerIndices: [String: Int] = [:]
-  /// What the hub is to be told; whoever drives the node takes it.
-  public var inputs = HubInputs()
-  var questions: [(question: LedgerQuestion, why: Asked)] = []
-  private var asked: [UInt64: Asked] = [:]
+  let context: ClusterContext
+  private var asked: [UInt64: ClusterContext.Purpose] = [:]
   private var lastTicket: UInt64 = 0
-  private(set) var isLedgerUp = false
-  /// When a hub that has not reached the ledger goes on alone (uptime, ns): not at once, where it has just started.
-  private let aloneAt: Int64
-  /// It has read who the others are.
-  private(set) var knowsMembers = false
   private var renewsAt = Int64.min
-  var following = Following()
-  var owning = Owning()
-  var forwarding = Forwarding()
-  var asking = Asking()
-  var revoking = Revoking()
-  var familyQuestions = FamilyQuestions()
-  var watching = Watching()
-  var feeds = Feeds()
-  var trips = TripFeeds()
-  public internal(set) var counters = ClusterCounters()
-  var notices: [ClusterNotice] = []
-  /// When a refused frame may be told of again (uptime, ns).
+  var following: Following
+  var interest: Interest
+  var claims: Claims
+  var forwarding: Forwarding
+  var asking: Asking
+  var revoking: Revoking
+  var familyQuestions: FamilyQuestions
+  var watching: Watching
+  var feeds: Feeds
+  var trips: TripFeeds
+  /// When a refused frame may be named in the log again (uptime, ns).
   var refusalNoticeAt = Int64.min
 
   public init(_ identity: ClusterIdentity, limits: ClusterLimits = ClusterLimits(), outlet: UInt32, now: Moment) {
     precondition(ClusterIdentity.isName(identity.name), "a name of 1–32 letters, digits, - _ .")
-    self.identity = identity
-    self.limits = limits
-    self.outlet = outlet
-    self.now = now
-    aloneAt = now.uptime + limits.answerTime
+    context = ClusterContext(identity, limits: limits, outlet: outlet, now: now)
+    following = Following(context)
+    interest = Interest(context)
+    claims = Claims(context)
+    forwarding = Forwarding(context)
+    asking = Asking(context)
+    revoking = Revoking(context)
+    familyQuestions = FamilyQuestions(context)
+    watching = Watching(context)
+    feeds = Feeds(context)
+    trips = TripFeeds(context)
   }
 
-  /// Whether nobody can say what other hubs have.
-  var isAlone: Bool { !isLedgerUp && now.uptime >= aloneAt }
+  /// What the hub is to be told; whoever drives the node takes it.
+  public var inputs: HubInputs {
+    _read { yield context.inputs }
+    _modify { yield &context.inputs }
+  }
+
+  public var counters: ClusterCounters { context.counters }
 
   public mutating func takeNotices() -> [ClusterNotice] {
-    defer { notices.removeAll() }
-    return notices
+    defer { context.notices.removeAll() }
+    return context.notices
   }
 
   // MARK: The turn
 
   /// Says the time of what follows; it must not go back.
-  public mutating func begin(now: Moment) { self.now = now }
+  public mutating func begin(now: Moment) { context.now = now }
 
   /// After everything that came: what is due by the clock.
   public mutating func turn() {
     renew()
-    claimOwned()
-    retryFollowing()
-    retryForwarding()
-    endOverdueQuestions()
-    endOverdueHistory()
-    retryFamilyQuestions()
+    claims.claim()
+    following.retry()
+    forwarding.retry()
+    asking.endOverdue()
+    feeds.endOverdueHistory()
+    familyQuestions.retry()
     restartPeers()
-    gatherTrips()
-    askForAreas()
-    askForRevocations()
+    if trips.chooseCounter(), following.follows[.trips] != nil { following.locate(.trips) }
+    trips.gather()
+    watching.ask()
+    revoking.askForPage()
     keepAlive()
   }
 
   /// When `turn` is due, if nothing comes before (uptime, ns).
-  public var nextTurn: Int64 { now.uptime + limits.aliveTime / 2 }
+  public var nextTurn: Int64 { context.now.uptime + context.limits.aliveTime / 2 }
 
   /// Sends what there is to send and asks what there is to ask.
   public mutating func flush(_ bus: any Bus, _ ledger: any Ledger) {
     defer { countSizes() }
-    counters.isBusUp = bus.isUp
-    for index in peers.indices where peers[index].hasOutput && peers[index].incarnation > 0 { flush(index, bus) }
-    let batch = questions
-    questions.removeAll(keepingCapacity: true)
-    for (question, why) in batch {
+    context.counters.isBusUp = bus.isUp
+    for peer in context.peers where peer.hasOutput && peer.incarnation > 0 { flush(peer, bus) }
+    let batch = context.questions
+    context.questions.removeAll(keepingCapacity: true)
+    for (question, purpose) in batch {
       lastTicket += 1
       if ledger.ask(question, ticket: lastTicket) {
-        asked[lastTicket] = why
+        asked[lastTicket] = purpose
       } else {
-        take(.unknown, why)
+        take(.unknown, purpose)
       }
     }
   }
 
-  private mutating func flush(_ index: Int, _ bus: any Bus) {
+  private mutating func flush(_ peer: Peer, _ bus: any Bus) {
     var head = FrameHead(
-      lane: .control, from: identity.name, fromIncarnation: incarnation, to: peers[index].name,
-      toIncarnation: peers[index].incarnation, number: 0, clock: now.timestamp.milliseconds)
-    let (keys, name) = (identity.keys, peers[index].name)
+      lane: .control, from: context.identity.name, fromIncarnation: context.incarnation, to: peer.name,
+      toIncarnation: peer.incarnation, number: 0, clock: context.time.milliseconds)
+    let keys = context.identity.keys
     var bytes = 0
-    let states = peers[index].states.count
-    let frames = peers[index].flush(now: now.uptime, limits) { lane, number, records in
+    let states = peer.states.count
+    let frames = peer.flush(now: context.now.uptime) { lane, number, records in
       (head.lane, head.number) = (lane, number)
       let frame = Frame.make(head, records, keys)
       bytes += frame.count
-      return bus.send(frame, to: name, lane: lane)
+      return bus.send(frame, to: peer.name, lane: lane)
     }
-    counters.framesOut += UInt64(frames)
-    counters.bytesOut += UInt64(bytes)
-    counters.statesOut += UInt64(states - peers[index].states.count)
-    boundOutput(of: index)
-  }
-
-  /// What a peer does not take is dropped at the limits; it notices by the numbers.
-  private mutating func boundOutput(of index: Int) {
-    if peers[index].controlBytes > limits.waitingControlBytes {
-      peers[index].dropAll()
-      counters.overflows += 1
-    }
-    if peers[index].states.count > limits.waitingStates || peers[index].areaBytes > limits.waitingAreaBytes {
-      peers[index].dropStates()
-      counters.overflows += 1
-    }
+    context.counters.framesOut += UInt64(frames)
+    context.counters.bytesOut += UInt64(bytes)
+    context.counters.statesOut += UInt64(states - peer.states.count)
+    context.counters.overflows += peer.boundOutput()
   }
 
   private mutating func countSizes() {
-    counters.peers = peers.count { $0.isMember }
-    counters.silentPeers = peers.count { $0.isSilent && $0.isMember }
-    counters.follows = following.count
-    counters.followed = peers.reduce(0) { $0 + $1.interest.count }
-    counters.pending =
+    let peers = context.peers
+    context.counters.peers = peers.count { $0.isMember }
+    context.counters.silentPeers = peers.count { $0.isSilent && $0.isMember }
+    context.counters.follows = following.count
+    context.counters.followed = peers.reduce(0) { $0 + $1.interest.count }
+    context.counters.pending =
       following.pending.count + forwarding.pending.count + asking.pending.count + familyQuestions.pending.count
-    counters.unclaimed = owning.unclaimedCount
-    counters.waitingBytes = peers.reduce(0) { $0 + $1.controlBytes + $1.areaBytes }
-    counters.cellsAsked = watching.asked.count
-    counters.cellsWatched = peers.reduce(0) { $0 + $1.watched.count }
-    counters.waitingStates = peers.reduce(0) { $0 + $1.states.count }
-    counters.isLedgerUp = isLedgerUp
+    context.counters.unclaimed = claims.unclaimedCount
+    context.counters.waitingBytes = peers.reduce(0) { $0 + $1.controlBytes + $1.areaBytes }
+    context.counters.cellsAsked = watching.asked.count
+    context.counters.cellsWatched = peers.reduce(0) { $0 + $1.watched.count }
+    context.counters.waitingStates = peers.reduce(0) { $0 + $1.states.count }
+    context.counters.isLedgerUp = context.isLedgerUp
   }
 
   // MARK: Members
 
   private mutating func renew() {
-    guard isLedgerUp, now.uptime >= renewsAt else { return }
-    renewsAt = now.uptime + limits.renewal
-    switch phase {
+    guard context.isLedgerUp, context.now.uptime >= renewsAt else { return }
+    renewsAt = context.now.uptime + context.limits.renewal
+    switch context.phase {
     case .superseded: return
-    case .outside: return questions.append((.incarnation, .incarnation))
+    case .outside: return context.questions.append((.incarnation, .incarnation))
     case .member: break
     }
+    let identity = context.identity
     let member = MemberRecord(
-      name: identity.name, incarnation: incarnation, address: identity.address, version: identity.version)
-    questions.append((.renew(member, leaseMilliseconds: limits.lease / 1_000_000), .renewal))
-    questions.append((.members, .members))
-    owning.queueDeferred()
+      name: identity.name, incarnation: context.incarnation, address: identity.address, version: identity.version)
+    context.questions.append((.renew(member, leaseMilliseconds: context.limits.lease / 1_000_000), .renewal))
+    context.questions.append((.members, .members))
+    claims.queueDeferred()
   }
 
   /// The questions of a hub that ends in order: the others need not wait for its lease to end.
   public mutating func leave() {
-    guard phase == .member else { return }
-    questions.append((.leave(name: identity.name, incarnation: incarnation), .nothing))
+    guard context.phase == .member else { return }
+    context.questions.append((.leave(name: context.identity.name, incarnation: context.incarnation), .nothing))
   }
-
-  /// The index of a peer, made where it is new; nil at the limit.
-  mutating func peer(_ name: String) -> Int? {
-    if let known = peerIndices[name] { return known }
-    guard peers.count < ClusterLimits.maximumPeers else {
-      notices.append(.tooManyPeers(name))
-      return nil
-    }
-    peers.append(Peer(name: name, now: now.uptime))
-    peerIndices[name] = peers.count - 1
-    return peers.count - 1
-  }
-
-  func knownPeer(_ name: String) -> Int? { peerIndices[name] }
 
   private mutating func take(members: [MemberRecord]) {
-    knowsMembers = true
+    context.knowsMembers = true
     var present: Set<String> = []
-    for member in members where member.name != identity.name {
-      guard let index = peer(member.name) else { continue }
+    for member in members where member.name != context.identity.name {
+      guard let index = context.peer(member.name) else { continue }
       present.insert(member.name)
-      if member.incarnation > peers[index].incarnation { begin(index, member.incarnation) }
-      guard !peers[index].isMember else { continue }
-      peers[index].isMember = true
-      tellCredentials(index)
-      askForAll(index)
-      peers[index].heard = now.uptime
-      notices.append(.peerJoined(member.name, incarnation: member.incarnation))
+      if member.incarnation > context.peers[index].incarnation { begin(index, member.incarnation) }
+      join(index)
     }
-    for index in peers.indices where peers[index].isMember && !present.contains(peers[index].name) {
+    for (index, peer) in context.peers.enumerated() where peer.isMember && !present.contains(peer.name) {
       // Who is heard is there, whatever a ledger says that may have forgotten it.
-      guard now.uptime - peers[index].heard >= limits.silence else { continue }
-      peers[index].isMember = false
+      guard context.now.uptime - peer.heard >= context.limits.silence else { continue }
+      peer.isMember = false
       releaseInterest(of: index)
-      peers[index].append(.lost, limits)  // it may be there after all: then it asks for its channels anew
-      notices.append(.peerLeft(peers[index].name))
+      peer.append(.lost)  // it may be there after all: then it asks for its channels anew
+      context.notices.append(.peerLeft(peer.name))
     }
+  }
+
+  /// A peer is a member from now on, if it was not.
+  mutating func join(_ index: Int) {
+    let peer = context.peers[index]
+    guard !peer.isMember else { return }
+    peer.isMember = true
+    revoking.announce(to: index)
+    watching.askForAll(peer)
+    peer.heard = context.now.uptime
+    context.notices.append(.peerJoined(peer.name, incarnation: peer.incarnation))
   }
 
   /// A peer's process is another one than before: all that was agreed with that is void.
   mutating func begin(_ index: Int, _ incarnation: UInt64) {
     releaseInterest(of: index)
-    loseAreas(of: index)
-    peers[index].begin(incarnation)
-    peers[index].wantsRestart = true
-    tellCredentials(index)
+    watching.lose(of: index)
+    context.peers[index].begin(incarnation)
+    context.peers[index].wantsRestart = true
+    revoking.announce(to: index)
+  }
+
+  /// A peer follows and watches nothing here any more, as far as this hub knows.
+  mutating func releaseInterest(of index: Int) {
+    interest.releaseAll(of: index)
+    watching.end(by: index)
+  }
+
+  /// Peers of which something was missed are asked anew for all that is followed there, in parts.
+  private mutating func restartPeers() {
+    guard context.phase == .member else { return }
+    for (index, peer) in context.peers.enumerated() where peer.incarnation > 0 {
+      if peer.wantsRestart, context.now.uptime - peer.restarted >= context.limits.restartTime { restart(index) }
+      following.resume(index)
+    }
+  }
+
+  private mutating func restart(_ index: Int) {
+    let peer = context.peers[index]
+    peer.wantsRestart = false
+    peer.restarted = context.now.uptime
+    context.counters.restarts += 1
+    peer.append(.restart)
+    watching.askForAll(peer)
+    peer.fleet = .none
+    peer.trips.lose()
+    context.repeatEnded(to: index)
+    following.restart(index)
   }
 
   private mutating func keepAlive() {
-    guard phase == .member else { return }
-    for index in peers.indices where peers[index].isMember {
-      let isSilent = now.uptime - peers[index].heard >= limits.silence
-      if isSilent != peers[index].isSilent {
-        peers[index].isSilent = isSilent
-        notices.append(isSilent ? .peerSilent(peers[index].name) : .peerHeard(peers[index].name))
+    guard context.phase == .member else { return }
+    let (now, limits) = (context.now.uptime, context.limits)
+    for peer in context.peers where peer.isMember {
+      let isSilent = now - peer.heard >= limits.silence
+      if isSilent != peer.isSilent {
+        peer.isSilent = isSilent
+        context.notices.append(isSilent ? .peerSilent(peer.name) : .peerHeard(peer.name))
       }
       // Who watches areas has to notice that the last frame of states is missing, whatever else goes there.
-      let isQuiet = now.uptime - peers[index].lastSent >= limits.aliveTime && !peers[index].hasOutput
+      let isQuiet = now - peer.lastSent >= limits.aliveTime && !peer.hasOutput
       let isDue =
-        !peers[index].watched.isEmpty && now.uptime - peers[index].lastAliveSent >= limits.aliveTime
-        && peers[index].controlBytes == 0
+        !peer.watched.isEmpty && now - peer.lastAliveSent >= limits.aliveTime && peer.controlBytes == 0
       if isQuiet || isDue {
-        peers[index].lastAliveSent = now.uptime
-        let number = peers[index].stateNumber
-        peers[index].append(.alive, limits) { $0.append(varint: number) }
+        peer.lastAliveSent = now
+        peer.append(.alive) { $0.append(varint: peer.stateNumber) }
       }
     }
   }
@@ -299,37 +283,38 @@ public struct ClusterNode: ~Copyable {
   public mutating func take(_ event: LedgerEvent) {
     switch event {
     case .up(let node, let warnings):
-      isLedgerUp = true
+      context.isLedgerUp = true
       renewsAt = .min
-      owning.queueAll()
-      notices.append(.ledgerUp(node, warnings: warnings))
+      claims.queueAll()
+      context.notices.append(.ledgerUp(node, warnings: warnings))
     case .down(let node, let reason):
-      if isLedgerUp { notices.append(.ledgerDown(node, reason: reason)) }
-      isLedgerUp = false
+      if context.isLedgerUp { context.notices.append(.ledgerDown(node, reason: reason)) }
+      context.isLedgerUp = false
     case .answer(let ticket, let answer):
-      if let why = asked.removeValue(forKey: ticket) { take(answer, why) }
+      if let purpose = asked.removeValue(forKey: ticket) { take(answer, purpose) }
     }
   }
 
-  private mutating func take(_ answer: LedgerAnswer, _ why: Asked) {
-    if case .refused(let reason) = answer { notices.append(.ledgerRefused(reason)) }
-    switch why {
+  private mutating func take(_ answer: LedgerAnswer, _ purpose: ClusterContext.Purpose) {
+    if case .refused(let reason) = answer { context.notices.append(.ledgerRefused(reason)) }
+    switch purpose {
     case .nothing: break
     case .incarnation:
-      guard case .incarnation(let number) = answer, phase == .outside else { return }
-      incarnation = number
-      phase = .member
+      guard case .incarnation(let number) = answer, context.phase == .outside else { return }
+      context.incarnation = number
+      context.phase = .member
       renewsAt = .min
-      notices.append(.joined(incarnation: number))
+      context.notices.append(.joined(incarnation: number))
     case .renewal:
       guard case .superseded(let other) = answer else { return }
-      phase = .superseded
-      notices.append(.superseded(by: other))
+      context.phase = .superseded
+      context.notices.append(.superseded(by: other))
     case .members: if case .members(let members) = answer { take(members: members) }
-    case .claim(let channel): take(claim: answer, of: channel)
-    case .locate(let channel): take(located: answer, channel)
-    case .place(let token, let isOfDriver): take(place: answer, of: token, isOfDriver: isOfDriver)
-    case .beginning(let token, let name): take(beginning: answer, of: token, at: name)
+    case .claim(let channel): claims.take(answer, of: channel)
+    case .locate(let channel): following.take(located: answer, channel)
+    case .owner(let token, let isOfDriver):
+      forwarding.take(owner: answer, of: token, isOfDriver: isOfDriver)
+    case .beginning(let token, let name): forwarding.take(beginning: answer, of: token, at: name)
     }
   }
 }

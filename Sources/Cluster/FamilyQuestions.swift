@@ -20,7 +20,7 @@ import HubMessages
 struct FamilyQuestions {
   struct Pending {
     let request: CredentialRequest
-    /// Who has not answered (`Asking.ownHub` for this hub).
+    /// Who has not answered (`Ask.ownHub` for this hub).
     var waitsFor: Set<Int>
     /// A hub could not be asked, or did not answer.
     var isIncomplete = false
@@ -30,9 +30,12 @@ struct FamilyQuestions {
   }
 
   var pending = PendingQuestions<Pending>()
+  let context: ClusterContext
+
+  init(_ context: ClusterContext) { self.context = context }
 
   /// A hub has answered, or with nil cannot be asked. Gives the question where that was the last one.
-  mutating func take(_ answer: CredentialAnswer?, of token: UInt64, from hub: Int) -> Pending? {
+  private mutating func add(_ answer: CredentialAnswer?, of token: UInt64, from hub: Int) -> Pending? {
     guard pending[token]?.waitsFor.remove(hub) != nil else { return nil }
     pending[token]?.take(answer)
     return pending[token]?.waitsFor.isEmpty == true ? pending.finish(token) : nil
@@ -76,32 +79,32 @@ extension ErrorReply {
     retryAfter: 2)
 }
 
-extension ClusterNode {
+extension FamilyQuestions {
   /// Somebody asks here about families that this hub does not have, or not alone.
   mutating func ask(_ request: CredentialRequest) {
-    var hubs = Set(peers.indices).union([Asking.ownHub])
+    var hubs = Set(context.peers.indices).union([Ask.ownHub])
     if case .refresh(let family, _, _) = request.question {
-      guard let name = TokenFamily.hub(of: family), name != identity.name else {
-        return inputs.append(.cluster(.credentials(request, nil)))
+      guard let name = TokenFamily.hub(of: family), name != context.identity.name else {
+        return context.inputs.append(.cluster(.credentials(request, nil)))
       }
-      hubs = Set(knownPeer(name).map { [$0] } ?? [])
+      hubs = Set(context.knownPeer(name).map { [$0] } ?? [])
     }
-    guard familyQuestions.pending.count < limits.pending, !hubs.isEmpty else {
-      counters.refusals += 1
-      return inputs.append(.cluster(.credentials(request, .refused(.familyNotReached))))
+    guard pending.count < context.limits.pending, !hubs.isEmpty else {
+      context.counters.refusals += 1
+      return context.inputs.append(.cluster(.credentials(request, .refused(.familyNotReached))))
     }
-    let question = FamilyQuestions.Pending(request: request, waitsFor: hubs, isIncomplete: !knowsMembers)
-    put(familyQuestions.pending.insert(question), isFirst: true)
+    let question = FamilyQuestions.Pending(request: request, waitsFor: hubs, isIncomplete: !context.knowsMembers)
+    put(pending.insert(question), isFirst: true)
   }
 
   /// Asks those who have not answered. In an order of its own, so that one history is always the same.
   private mutating func put(_ token: UInt64, isFirst: Bool) {
-    guard let question = familyQuestions.pending[token] else { return }
-    familyQuestions.pending.wait(token, until: now.uptime + limits.answerTime)
+    guard let question = pending[token] else { return }
+    pending.wait(token, until: context.now.uptime + context.limits.answerTime)
     for hub in question.waitsFor.sorted() {
-      if hub == Asking.ownHub {
-        if isFirst { put(question.request.question, of: hub, incarnation: 0, token) }
-      } else if phase == .member, peers[hub].isMember, !peers[hub].isSilent {
+      if hub == Ask.ownHub {
+        if isFirst { _ = put(question.request.question, of: hub, token) }
+      } else if context.phase == .member, context.peers[hub].isMember, !context.peers[hub].isSilent {
         send(question.request.question, token, to: hub)
       } else {
         take(nil, of: token, from: hub)
@@ -110,70 +113,67 @@ extension ClusterNode {
   }
 
   private mutating func send(_ question: CredentialQuestion, _ token: UInt64, to index: Int) {
-    counters.forwarded += 1
-    let clock = UInt64(max(0, peers[index].clock))
-    peers[index].append(.familyQuestion, limits) { bytes in
+    context.counters.forwarded += 1
+    let clock = UInt64(max(0, context.peers[index].clock))
+    context.peers[index].append(.familyQuestion) { bytes in
       bytes.append(varint: token)
       bytes.append(varint: clock)
       bytes.append(question)
     }
   }
 
-  mutating func retryFamilyQuestions() {
-    while let token = familyQuestions.pending.nextOverdue(now: now.uptime) {
-      if familyQuestions.pending.repeats(token, atMost: limits.attempts) {
+  mutating func retry() {
+    while let token = pending.nextOverdue(now: context.now.uptime) {
+      if pending.repeats(token, atMost: context.limits.attempts) {
         put(token, isFirst: false)
-      } else if let question = familyQuestions.pending.finish(token) {
+      } else if let question = pending.finish(token) {
         answer(question)
       }
     }
   }
 
   private mutating func take(_ answer: CredentialAnswer?, of token: UInt64, from hub: Int) {
-    if let done = familyQuestions.take(answer, of: token, from: hub) { self.answer(done) }
+    if let done = add(answer, of: token, from: hub) { self.answer(done) }
   }
 
   private mutating func answer(_ question: FamilyQuestions.Pending) {
-    if case .refused = question.answer { counters.refusals += 1 }
-    inputs.append(.cluster(.credentials(question.request, question.answer)))
+    if case .refused = question.answer { context.counters.refusals += 1 }
+    context.inputs.append(.cluster(.credentials(question.request, question.answer)))
   }
 
   mutating func take(families reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
-    let answer = try reader.familyAnswer(&peers[index].reader)
+    let answer = try reader.familyAnswer(&context.peers[index].reader)
     take(answer, of: token, from: index)
   }
 
   // MARK: At a hub that is asked
 
-  private mutating func put(_ question: CredentialQuestion, of peer: Int, incarnation: UInt64, _ token: UInt64) {
-    let session = owning.insert(
-      Owning.Ask(peer: peer, incarnation: incarnation, token: token, channel: nil, generation: 0), outlet: outlet)
-    inputs.append(.credentials(session, question, nil))
+  private func put(_ question: CredentialQuestion, of peer: Int, _ token: UInt64) -> Bool {
+    guard let session = context.session(for: peer, token) else { return false }
+    context.inputs.append(.credentials(session, question, nil))
+    return true
   }
 
   mutating func take(familyQuestion reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (token, clock) = (try reader.varint(), try reader.varint())
     let question = try reader.familyQuestion()
-    guard now.timestamp.milliseconds - Int64(clamping: clock) <= limits.questionAge else { return }
-    guard peers[index].asks < limits.asksPerPeer else { return tell(index, .refused(.overloaded), token) }
-    peers[index].asks += 1
-    put(question, of: index, incarnation: peers[index].incarnation, token)
+    guard context.time.milliseconds - Int64(clamping: clock) <= context.limits.questionAge else { return }
+    if !put(question, of: index, token) { reply(index, .refused(.overloaded), token) }
   }
 
   /// This hub has answered.
   mutating func found(_ answer: CredentialAnswer, by session: SessionRef) {
-    guard let (ask, isCurrent) = asker(session), isCurrent else { return }
-    tell(ask.peer, answer, ask.token)
+    guard let (ask, isCurrent) = context.asker(session), isCurrent else { return }
+    reply(ask.peer, answer, ask.token)
   }
 
-  /// Tells who has asked, a peer or this hub itself.
-  private mutating func tell(_ peer: Int, _ answer: CredentialAnswer, _ token: UInt64) {
-    guard peer != Asking.ownHub else { return take(answer, of: token, from: peer) }
-    let time = now.timestamp
-    peers[peer].append(.families, limits) { bytes in
+  /// Answers who has asked, a peer or this hub itself.
+  private mutating func reply(_ peer: Int, _ answer: CredentialAnswer, _ token: UInt64) {
+    guard peer != Ask.ownHub else { return take(answer, of: token, from: peer) }
+    context.peers[peer].append(.families) { bytes in
       bytes.append(varint: token)
-      bytes.append(answer, at: time)
+      bytes.append(answer, at: context.time)
     }
   }
 }

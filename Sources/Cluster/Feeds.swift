@@ -24,14 +24,11 @@ struct Feeds {
   fileprivate var until = Int64.max
   /// In parts.
   fileprivate var histories: [[HubFigures]] = []
-  /// The channel that peers follow, and the newest position of each driver that waits for the second's end.
-  var fleet: ChannelHandle?
+  /// The newest position of each driver, for peers that follow this hub's fleet: it waits for the second's end.
   fileprivate var positions: [UInt64: Publication] = [:]
+  let context: ClusterContext
 
-  mutating func endFleet() {
-    fleet = nil
-    positions.removeAll()
-  }
+  init(_ context: ClusterContext) { self.context = context }
 }
 
 /// Which seconds a record has.
@@ -41,54 +38,55 @@ private enum FiguresKind: UInt8 {
 
 /// Whether a peer tells of its fleet.
 enum PeerFleet {
-  case none, asked, telling
+  case none, asked, streaming
 }
 
-extension ClusterNode {
+extension Feeds {
   /// This hub's second is over.
-  mutating func take(_ second: HubFigures, _ watched: WatchedFeeds) {
-    feeds.watched = watched
-    if feeds.seconds.count >= limits.figures { feeds.seconds.removeFirst(feeds.seconds.count - limits.figures + 1) }
-    feeds.seconds.append(second)
+  mutating func take(_ second: HubFigures, _ watched: WatchedFeeds, _ interest: borrowing Interest) {
+    self.watched = watched
+    if seconds.count >= context.limits.figures { seconds.removeFirst(seconds.count - context.limits.figures + 1) }
+    seconds.append(second)
     var added = [second]
-    for index in peers.indices where peers[index].isMember {
-      if peers[index].wantsFiguresUntil > now.uptime {
-        peers[index].append(.figures, limits) { $0.append([second], .newest) }
+    for index in context.peers.indices where context.peers[index].isMember {
+      if context.peers[index].wantsFiguresUntil > context.now.uptime {
+        context.peers[index].append(.figures) { $0.append([second], .newest) }
       }
       guard watched.stats else { continue }
-      peers[index].append(.figuresWanted, limits) { $0.append(UInt8(0)) }
-      guard let (newest, time) = peers[index].figures, now.uptime - time < limits.figuresTime else { continue }
+      context.peers[index].append(.figuresWanted) { $0.append(UInt8(0)) }
+      guard let (newest, time) = context.peers[index].figures, context.now.uptime - time < context.limits.figuresTime
+      else { continue }
       added.append(newest)
     }
     let sum = watched.stats ? HubFigures.sum(added) : second
-    inputs.append(.cluster(.figures([sum], isHistory: false)))
+    context.inputs.append(.cluster(.figures([sum], isHistory: false)))
     askForFleets()
-    sendFleet()
+    sendFleet(interest)
   }
 
   // MARK: Figures
 
   /// A session is the first here that wants figures: they are those of all hubs, also of the ten minutes before.
-  mutating func subscribeToFigures(_ input: SubscribeInput) {
-    guard feeds.subscribing.count < limits.pending else { return refuse(input, .overloaded) }
-    feeds.subscribing.append(input)
-    guard feeds.subscribing.count == 1 else { return }
-    let others = phase == .member ? peers.indices.filter { peers[$0].isMember && !peers[$0].isSilent } : []
-    (feeds.waitsFor, feeds.until) = (Set(others), now.uptime + limits.questionTime)
-    if !others.isEmpty { counters.questions += 1 }
-    for index in others { peers[index].append(.figuresWanted, limits) { $0.append(UInt8(1)) } }
+  mutating func subscribe(_ input: SubscribeInput) {
+    guard subscribing.count < context.limits.pending else { return context.refuse(input, .overloaded) }
+    subscribing.append(input)
+    guard subscribing.count == 1 else { return }
+    let others = context.audible
+    (waitsFor, until) = (Set(others), context.now.uptime + context.limits.questionTime)
+    if !others.isEmpty { context.counters.questions += 1 }
+    for index in others { context.peers[index].append(.figuresWanted) { $0.append(UInt8(1)) } }
     if others.isEmpty { endHistory() }
   }
 
   mutating func takeFiguresWanted(isHistory: Bool, from index: Int) {
-    peers[index].wantsFiguresUntil = now.uptime + limits.figuresTime
+    context.peers[index].wantsFiguresUntil = context.now.uptime + context.limits.figuresTime
     guard isHistory else { return }
-    var rest = feeds.seconds[...]
+    var rest = seconds[...]
     repeat {
-      let part = rest.prefix(limits.figuresPerRecord)
+      let part = rest.prefix(context.limits.figuresPerRecord)
       rest = rest.dropFirst(part.count)
       let kind = rest.isEmpty ? FiguresKind.endOfHistory : .history
-      peers[index].append(.figures, limits) { $0.append(part, kind) }
+      context.peers[index].append(.figures) { $0.append(part, kind) }
     } while !rest.isEmpty
   }
 
@@ -97,92 +95,91 @@ extension ClusterNode {
     var seconds: [HubFigures] = []
     while !reader.isAtEnd { seconds.append(try reader.figures()) }
     switch kind {
-    case .newest: peers[index].figures = seconds.last.map { ($0, now.uptime) }
-    case .history: if feeds.waitsFor.contains(index) { feeds.histories.append(seconds) }
+    case .newest:
+      let time = context.now.uptime
+      context.peers[index].figures = seconds.last.map { ($0, time) }
+    case .history: if waitsFor.contains(index) { histories.append(seconds) }
     case .endOfHistory:
-      guard feeds.waitsFor.remove(index) != nil else { return }
-      feeds.histories.append(seconds)
-      if feeds.waitsFor.isEmpty { endHistory() }
+      guard waitsFor.remove(index) != nil else { return }
+      histories.append(seconds)
+      if waitsFor.isEmpty { endHistory() }
     }
   }
 
   mutating func endOverdueHistory() {
-    guard !feeds.subscribing.isEmpty, now.uptime >= feeds.until else { return }
-    counters.questionsIncomplete += 1
+    guard !subscribing.isEmpty, context.now.uptime >= until else { return }
+    context.counters.questionsIncomplete += 1
     endHistory()
   }
 
   /// What is known of the ten minutes before is all there will be. O(seconds of all hubs).
   private mutating func endHistory() {
     // Hubs' seconds do not end at the same moment: those that end nearest to the same whole second are added.
-    let parts = feeds.histories.map { history in
+    let parts = histories.map { history in
       Dictionary(history.map { ($0.timestamp.nearestSecond, $0) }, uniquingKeysWith: { $1 })
     }
-    let sums = feeds.seconds.map { own in
+    let sums = seconds.map { own in
       HubFigures.sum([own] + parts.compactMap { $0[own.timestamp.nearestSecond] })
     }
-    inputs.append(.cluster(.figures(sums, isHistory: true)))
-    for input in feeds.subscribing { inputs.append(.cluster(.subscribeHere(input))) }
-    feeds.subscribing.removeAll()
-    feeds.histories.removeAll()
-    feeds.waitsFor.removeAll()
+    context.inputs.append(.cluster(.figures(sums, isHistory: true)))
+    for input in subscribing { context.inputs.append(.cluster(.subscribeHere(input))) }
+    subscribing.removeAll()
+    histories.removeAll()
+    waitsFor.removeAll()
   }
 
   // MARK: The fleet
 
   /// Follows other hubs' fleets while somebody here watches, and no longer.
   private mutating func askForFleets() {
-    guard phase == .member else { return }
-    for index in peers.indices where peers[index].isMember && peers[index].incarnation > 0 {
-      switch (feeds.watched.fleet, peers[index].fleet) {
+    guard context.phase == .member else { return }
+    for index in context.peers.indices where context.peers[index].isMember && context.peers[index].incarnation > 0 {
+      switch (watched.fleet, context.peers[index].fleet) {
       case (true, .none), (true, .asked):
-        peers[index].fleet = .asked
-        askAnew(index, .fleet)
-      case (false, .asked), (false, .telling): releaseFleet(of: index)
-      case (true, .telling), (false, .none): break
+        context.peers[index].fleet = .asked
+        context.resume(Subscribe(channel: .fleet), at: index)
+      case (false, .asked), (false, .streaming): releaseFleet(of: index)
+      case (true, .streaming), (false, .none): break
       }
     }
   }
 
   /// A peer will tell of its fleet.
   mutating func beginFleet(of index: Int) {
-    switch peers[index].fleet {
+    switch context.peers[index].fleet {
     case .none: releaseFleet(of: index)  // it was asked before that was taken back
-    case .asked: peers[index].fleet = .telling
-    case .telling: break
+    case .asked: context.peers[index].fleet = .streaming
+    case .streaming: break
     }
   }
 
   private mutating func releaseFleet(of index: Int) {
-    let time = now.timestamp
-    peers[index].fleet = .none
-    peers[index].append(.released, limits) { $0.append(.fleet, at: time) }
-    forgetNames(of: .fleet, at: index)
+    context.peers[index].fleet = .none
+    context.release(.fleet, at: index)
   }
 
   mutating func relayFleet(_ publication: Publication, from index: Int) {
-    if feeds.watched.fleet, peers[index].fleet == .telling { relay(publication) }
+    if watched.fleet, context.peers[index].fleet == .streaming { context.relay(publication) }
   }
 
   /// A position of this hub, for those who watch its fleet: it waits for the second's end.
   mutating func keep(_ delivery: Delivery) {
-    guard feeds.positions[delivery.conflationKey] != nil || feeds.positions.count < limits.fleetDrivers else {
-      counters.overflows += 1
+    guard positions[delivery.conflationKey] != nil || positions.count < context.limits.fleetDrivers else {
+      context.counters.overflows += 1
       return
     }
-    if feeds.positions.updateValue(delivery.publication, forKey: delivery.conflationKey) != nil {
-      counters.statesConflated += 1
+    if positions.updateValue(delivery.publication, forKey: delivery.conflationKey) != nil {
+      context.counters.statesConflated += 1
     }
   }
 
-  private mutating func sendFleet() {
-    guard let fleet = feeds.fleet, !feeds.positions.isEmpty else { return }
-    for follower in owning.followers(fleet) {
-      for (key, publication) in feeds.positions {
-        peers[follower.peer].append(StateRecord(key: key, binding: follower.binding, publication: publication))
+  private mutating func sendFleet(_ interest: borrowing Interest) {
+    for follower in interest.fleet.map(interest.followers) ?? [] {
+      for (key, publication) in positions {
+        context.peers[follower.peer].append(StateRecord(key: key, binding: follower.binding, publication: publication))
       }
     }
-    feeds.positions.removeAll(keepingCapacity: true)
+    positions.removeAll(keepingCapacity: true)
   }
 }
 

@@ -46,6 +46,9 @@ struct Following {
   /// Sessions' questions.
   var pending = PendingQuestions<SubscribeInput>()
   private var retries = TimedQueue<Channel>()
+  let context: ClusterContext
+
+  init(_ context: ClusterContext) { self.context = context }
 
   var count: Int { follows.count }
 
@@ -61,71 +64,59 @@ struct Following {
   mutating func nextRetry(now: Int64) -> Channel? { retries.next(now: now) }
 }
 
-extension ClusterNode {
+extension Following {
   // MARK: From the hub
 
   /// A session wants a channel that is not here.
   mutating func subscribe(_ input: SubscribeInput) {
-    if input.request.channel == .stats { return subscribeToFigures(input) }
-    guard phase == .member else { return refuse(input, .unreachable) }
-    guard following.pending.count < limits.pending else { return refuse(input, .overloaded) }
+    guard context.phase == .member else { return context.refuse(input, .unreachable) }
+    guard pending.count < context.limits.pending else { return context.refuse(input, .overloaded) }
     let channel = input.request.channel
-    let token = following.pending.insert(input)
-    following.pending.wait(token, until: now.uptime + limits.answerTime)
-    let isUnowned = following.isUnowned(channel)
-    following.follows[channel, default: Following.Follow()].questions.insert(token)
-    if isUnowned { locate(channel) } else if let index = following.follows[channel]?.peer { ask(index, token) }
+    let token = pending.insert(input)
+    pending.wait(token, until: context.now.uptime + context.limits.answerTime)
+    let isUnowned = isUnowned(channel)
+    follows[channel, default: Following.Follow()].questions.insert(token)
+    if isUnowned { locate(channel) } else if let index = follows[channel]?.peer { ask(index, token) }
   }
 
   /// Sessions of the hub are subscribed to what another hub has.
   mutating func follow(_ channel: Channel, from point: ResumePoint) {
-    following.follows[channel, default: Following.Follow()].hasSessions = true
-    if following.follows[channel]?.point == nil { following.follows[channel]?.point = point }
+    follows[channel, default: Following.Follow()].hasSessions = true
+    if follows[channel]?.point == nil { follows[channel]?.point = point }
     locate(channel)
   }
 
   /// The hub has no session any more that follows a channel.
   mutating func unfollow(_ channel: Channel) {
-    following.follows[channel]?.hasSessions = false
+    follows[channel]?.hasSessions = false
     dropUnused(channel)
   }
 
   /// Nobody follows or asks for it: its owner need not send it.
   private mutating func dropUnused(_ channel: Channel) {
-    guard let follow = following.follows[channel], !follow.hasSessions, follow.questions.isEmpty else { return }
-    following.follows[channel] = nil
+    guard let follow = follows[channel], !follow.hasSessions, follow.questions.isEmpty else { return }
+    follows[channel] = nil
     guard let index = follow.peer else { return }
-    let time = now.timestamp
-    peers[index].append(.released, limits) { $0.append(channel, at: time) }
-    forgetNames(of: channel, at: index)
-  }
-
-  /// The reader of a peer's messages forgets a channel as a client does that has unsubscribed.
-  mutating func forgetNames(of channel: Channel, at index: Int) {
-    var bytes = ByteBuffer()
-    let reply = Reply.unsubscribed(Unsubscribed(replyTo: nil, channel: channel, reason: .asked))
-    bytes.append(reply, at: now.timestamp)
-    var reader = ClusterFrameReader(bytes.array()[...])
-    do throws(ClusterFrameError) { _ = try reader.message(&peers[index].reader) } catch {
-      preconditionFailure("own bytes")
-    }
+    context.release(channel, at: index)
   }
 
   // MARK: Owners
 
   mutating func locate(_ channel: Channel) {
-    following.follows[channel, default: Following.Follow()].state = .locating
-    if channel == .trips { return take(located: tripsOwner, channel) }
-    guard let key = ClusterNode.ledgerKey(channel) else { preconditionFailure("only trips and drivers have owners") }
-    questions.append((.locate(key: key, asker: identity.name), .locate(channel)))
+    follows[channel, default: Following.Follow()].state = .locating
+    if channel == .trips { return take(located: context.tripsOwner, channel) }
+    guard let key = channel.ledgerKey else { preconditionFailure("only trips and drivers have owners") }
+    context.questions.append((.locate(key: key, asker: context.identity.name), .locate(channel)))
   }
 
   mutating func take(located answer: LedgerAnswer, _ channel: Channel) {
-    guard let follow = following.follows[channel], case .locating = follow.state else { return }
+    guard let follow = follows[channel], case .locating = follow.state else { return }
     switch answer {
-    case .owner(let name?) where name != identity.name:
-      guard let index = peer(name), peers[index].isMember else { return waitForOwner(channel, .unreachable) }
-      following.follows[channel]?.state = .asked(peer: index)
+    case .owner(let name?) where name != context.identity.name:
+      guard let index = context.peer(name), context.peers[index].isMember else {
+        return waitForOwner(channel, .unreachable)
+      }
+      follows[channel]?.state = .asked(peer: index)
       for token in follow.questions { ask(index, token) }
       if follow.hasSessions { askAnew(index, channel) }
     case .owner: nobodyOwns(channel)
@@ -136,124 +127,96 @@ extension ClusterNode {
 
   /// Nobody has it: sessions are subscribed here, to what may begin. The ledger has noted that this hub waits for it.
   private mutating func nobodyOwns(_ channel: Channel) {
-    for token in following.follows[channel]?.questions.sorted() ?? [] {
-      guard let input = following.pending.finish(token) else { continue }
-      inputs.append(.cluster(.subscribeHere(input)))
+    for token in follows[channel]?.questions.sorted() ?? [] {
+      guard let input = pending.finish(token) else { continue }
+      context.inputs.append(.cluster(.subscribeHere(input)))
     }
-    following.follows[channel]?.questions.removeAll()
-    guard following.follows[channel]?.hasSessions == true else {
-      following.follows[channel] = nil
+    follows[channel]?.questions.removeAll()
+    guard follows[channel]?.hasSessions == true else {
+      follows[channel] = nil
       return
     }
-    following.follows[channel]?.state = .unowned
-    following.retry(channel, at: now.uptime + limits.answerTime)
-    inputs.append(.cluster(.unowned(channel)))
+    follows[channel]?.state = .unowned
+    retry(channel, at: context.now.uptime + context.limits.answerTime)
+    context.inputs.append(.cluster(.unowned(channel)))
   }
 
   /// Its owner is not known, or not there: sessions' questions wait for the next attempt, or are refused.
   private mutating func waitForOwner(_ channel: Channel, _ refusal: ErrorReply?) {
     if let refusal {
-      for token in following.follows[channel]?.questions ?? [] { refuse(token, refusal) }
+      for token in follows[channel]?.questions ?? [] { refuse(token, refusal) }
     }
-    guard following.follows[channel] != nil else { return }
-    following.follows[channel]?.state = .unowned
-    following.retry(channel, at: now.uptime + limits.answerTime)
-    if isAlone { inputs.append(.cluster(.unowned(channel))) }
+    guard follows[channel] != nil else { return }
+    follows[channel]?.state = .unowned
+    retry(channel, at: context.now.uptime + context.limits.answerTime)
+    if context.isAlone { context.inputs.append(.cluster(.unowned(channel))) }
     dropUnused(channel)
   }
 
   // MARK: Questions to owners
 
   private mutating func ask(_ index: Int, _ token: UInt64) {
-    guard let input = following.pending[token] else { return }
-    guard peers[index].isMember else { return refuse(token, .unreachable) }
-    let time = now.timestamp
-    peers[index].append(.subscribe, limits) { $0.append(input, token: token, at: time) }
+    guard let input = pending[token] else { return }
+    guard context.peers[index].isMember else { return refuse(token, .unreachable) }
+    context.peers[index].append(.subscribe) { $0.append(input, token: token, at: context.time) }
   }
 
-  mutating func askAnew(_ index: Int, _ channel: Channel) {
-    let request = Subscribe(channel: channel, resume: following.follows[channel]?.point)
-    let time = now.timestamp
-    peers[index].append(.resume, limits) { $0.append(request, ClusterOutput.unasked, at: time) }
-  }
-
-  mutating func refuse(_ input: SubscribeInput, _ error: ErrorReply) {
-    counters.refusals += 1
-    var refusal = error
-    refusal.replyTo = input.messageID
-    inputs.append(.cluster(.refused(input, refusal)))
+  private func askAnew(_ index: Int, _ channel: Channel) {
+    context.resume(Subscribe(channel: channel, resume: follows[channel]?.point), at: index)
   }
 
   /// A question is answered, one way or the other.
   private mutating func takePending(_ token: UInt64) -> SubscribeInput? {
-    guard let input = following.pending.finish(token) else { return nil }
-    following.follows[input.request.channel]?.questions.remove(token)
+    guard let input = pending.finish(token) else { return nil }
+    follows[input.request.channel]?.questions.remove(token)
     return input
   }
 
   private mutating func refuse(_ token: UInt64, _ error: ErrorReply) {
     guard let input = takePending(token) else { return }
-    refuse(input, error)
+    context.refuse(input, error)
     dropUnused(input.request.channel)
   }
 
   /// Asks again what has no answer in time, and for what has no owner.
-  mutating func retryFollowing() {
-    while let token = following.pending.nextOverdue(now: now.uptime) {
-      guard let channel = following.pending[token]?.request.channel,
-        following.pending.repeats(token, atMost: limits.attempts)
+  mutating func retry() {
+    while let token = pending.nextOverdue(now: context.now.uptime) {
+      guard let channel = pending[token]?.request.channel,
+        pending.repeats(token, atMost: context.limits.attempts)
       else {
         refuse(token, .unreachable)
         continue
       }
-      following.pending.wait(token, until: now.uptime + limits.answerTime)
-      if let index = following.follows[channel]?.peer { ask(index, token) } else { locate(channel) }
+      pending.wait(token, until: context.now.uptime + context.limits.answerTime)
+      if let index = follows[channel]?.peer { ask(index, token) } else { locate(channel) }
     }
-    while let channel = following.nextRetry(now: now.uptime) {
-      if following.follows[channel] != nil, following.isUnowned(channel) { locate(channel) }
-    }
-  }
-
-  /// Peers of which something was missed are asked anew for all that is followed there, in parts.
-  mutating func restartPeers() {
-    guard phase == .member else { return }
-    for index in peers.indices where peers[index].incarnation > 0 {
-      if peers[index].wantsRestart, now.uptime - peers[index].restarted >= limits.restartTime { restart(index) }
-      let count = min(limits.resumesPerTurn, peers[index].resumes.count)
-      let channels = Array(peers[index].resumes.suffix(count))
-      peers[index].resumes.removeLast(count)
-      for channel in channels where following.follows[channel]?.peer == index { askAnew(index, channel) }
+    while let channel = nextRetry(now: context.now.uptime) {
+      if follows[channel] != nil, isUnowned(channel) { locate(channel) }
     }
   }
 
-  private mutating func restart(_ index: Int) {
-    peers[index].wantsRestart = false
-    peers[index].restarted = now.uptime
-    counters.restarts += 1
-    peers[index].append(.restart, limits)
-    askForAll(index)
-    peers[index].fleet = .none
-    peers[index].trips.lose()
-    repeatEnded(to: index)
-    peers[index].resumes = following.follows.filter { $0.value.peer == index && $0.value.hasSessions }.map(\.key)
-    for token in following.follows.values.lazy.filter({ $0.peer == index }).flatMap(\.questions) { ask(index, token) }
+  /// Asks for a part of the channels that are to be asked for anew.
+  func resume(_ index: Int) {
+    let peer = context.peers[index]
+    let channels = peer.resumes.suffix(context.limits.resumesPerTurn)
+    peer.resumes.removeLast(channels.count)
+    for channel in channels where follows[channel]?.peer == index { askAnew(index, channel) }
+  }
+
+  /// What is followed at a peer is asked for anew: the channels of sessions in parts (`resume`).
+  mutating func restart(_ index: Int) {
+    context.peers[index].resumes = follows.filter { $0.value.peer == index && $0.value.hasSessions }.map(\.key)
+    for token in follows.values.lazy.filter({ $0.peer == index }).flatMap(\.questions) { ask(index, token) }
   }
 
   // MARK: From owners
 
-  mutating func take(subscribed reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
-    let (token, isParty) = (try reader.varint(), try reader.byte() != 0)
-    guard case .reply(.subscribed(var answer))? = try reader.message(&peers[index].reader) else { throw .message }
-    var missed: [Publication] = []
-    for _ in 0..<(try reader.varint()) {
-      guard case .publication(let publication)? = try reader.message(&peers[index].reader) else { throw .message }
-      missed.append(publication)
-    }
+  mutating func take(_ found: OwnerAnswer, from index: Int) {
+    let token = found.token
+    var answer = found.answer
     let channel = answer.channel
-    if channel == .fleet { return beginFleet(of: index) }
-    if channel == .trips, takeTrips(answer, missed, isCounted: isParty, from: index) { return }
     // Asked twice and answered twice; or asked at a hub that had it before: then the question is put to who has it now.
-    guard let follow = following.follows[channel], follow.peer == index, token == 0 || following.pending[token] != nil
+    guard let follow = follows[channel], follow.peer == index, token == 0 || pending[token] != nil
     else { return dropStray(channel, index) }
     let known = follow.hasSessions ? follow.point : nil
     let point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
@@ -266,31 +229,29 @@ extension ClusterNode {
     // Asked for before they were as far as they are.
     if token == 0, known == point { answer.recovered = true }
     let input = takePending(token)
-    following.follows[channel]?.state = .live(peer: index)
-    following.follows[channel]?.held.removeAll()
-    following.follows[channel]?.point = point
+    follows[channel]?.state = .live(peer: index)
+    follows[channel]?.held.removeAll()
+    follows[channel]?.point = point
     if let input {
-      following.follows[channel]?.hasSessions = true
-      inputs.append(.cluster(.followed(input, answer, missed: missed, isParty: isParty)))
+      follows[channel]?.hasSessions = true
+      context.inputs.append(.cluster(.followed(input, answer, missed: found.missed, isParty: found.isParty)))
     } else {
       // What was on its way when the channel was asked for anew has been relayed.
       let since = known?.epoch == answer.epoch ? known?.since ?? 0 : 0
-      inputs.append(.cluster(.resumed(answer, missed: missed.filter { $0.sequence ?? .max > since })))
+      context.inputs.append(.cluster(.resumed(answer, missed: found.missed.filter { $0.sequence ?? .max > since })))
     }
   }
 
   private mutating func dropStray(_ channel: Channel, _ index: Int) {
-    guard following.follows[channel]?.peer != index else { return }
-    let time = now.timestamp
-    peers[index].append(.released, limits) { $0.append(channel, at: time) }
-    forgetNames(of: channel, at: index)
+    guard follows[channel]?.peer != index else { return }
+    context.release(channel, at: index)
   }
 
   mutating func take(refused reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (token, channel) = (try reader.varint(), try reader.channel())
-    guard case .reply(.error(let error))? = try reader.message(&peers[index].reader) else { throw .message }
+    guard case .reply(.error(let error))? = try reader.message(&context.peers[index].reader) else { throw .message }
     if token > 0 { return refuse(token, error) }
-    guard following.follows[channel]?.peer == index else { return }
+    guard follows[channel]?.peer == index else { return }
     waitForOwner(channel, nil)
   }
 
@@ -302,54 +263,59 @@ extension ClusterNode {
 
   /// `isNews`: the peer says so by itself, because it has just learnt it; else the ledger may not know better yet.
   mutating func takeMoved(_ channel: Channel, from index: Int, isNews: Bool) {
-    if channel == .trips { peers[index].trips.lose() }
-    guard following.follows[channel]?.peer == index else { return }
+    if channel == .trips { context.peers[index].trips.lose() }
+    guard follows[channel]?.peer == index else { return }
     if isNews { return locate(channel) }
-    following.follows[channel]?.state = .unowned
-    following.retry(channel, at: now.uptime + limits.answerTime)
+    follows[channel]?.state = .unowned
+    retry(channel, at: context.now.uptime + context.limits.answerTime)
   }
 
-  mutating func take(publication reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
-    let message: ServerMessage?
-    do throws(ClusterFrameError) { message = try reader.message(&peers[index].reader) } catch {
-      return  // of a channel that is not followed any more: its last states may come behind that
-    }
-    if case .publication(let publication)? = message, publication.channel == .fleet {
-      return relayFleet(publication, from: index)
-    }
-    if case .publication(let event)? = message, event.channel == .trips, takeTrip(event, from: index) { return }
-    guard case .publication(let publication)? = message, var follow = following.follows[publication.channel],
-      case .live(index) = follow.state, let point = follow.point
+  mutating func take(_ publication: Publication, from index: Int) {
+    guard var follow = follows[publication.channel], case .live(index) = follow.state, let point = follow.point
     else { return }
-    defer { following.follows[publication.channel] = follow }
+    defer { follows[publication.channel] = follow }
     if let sequence = publication.sequence {
       guard sequence == point.since + 1 else {
-        if sequence > point.since { peers[index].wantsRestart = true }
+        if sequence > point.since { context.peers[index].wantsRestart = true }
         return
       }
       follow.point?.since = sequence
-      relay(publication)
+      context.relay(publication)
       let due = follow.held.filter { ($0.after ?? 0) <= sequence }
       follow.held.removeAll { ($0.after ?? 0) <= sequence }
-      for publication in due { relay(publication) }
+      for publication in due { context.relay(publication) }
     } else if let after = publication.after, after > point.since {
       follow.held.removeAll { $0.isPosition == publication.isPosition }
       follow.held.append(publication)
     } else {
-      relay(publication)
+      context.relay(publication)
     }
-  }
-
-  mutating func relay(_ publication: Publication) {
-    counters.relayed += 1
-    inputs.append(.cluster(.relayed(publication)))
   }
 
   mutating func take(ended reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let channel = try reader.channel()
     guard let reason = Unsubscribed.Reason(rawValue: try reader.byte()) else { throw .message }
-    guard following.follows[channel]?.peer == index else { return }
-    inputs.append(.cluster(.ended(channel, reason)))
+    guard follows[channel]?.peer == index else { return }
+    context.inputs.append(.cluster(.ended(channel, reason)))
+  }
+}
+
+/// What the owner of a channel has answered.
+struct OwnerAnswer {
+  let token: UInt64
+  /// Who asked is a party of the trip; of `trips`: the channel is that of the hub that counts.
+  let isParty: Bool
+  let answer: Subscribed
+  var missed: [Publication] = []
+
+  init(_ reader: inout ClusterFrameReader, from peer: Peer) throws(ClusterFrameError) {
+    (token, isParty) = (try reader.varint(), try reader.byte() != 0)
+    guard case .reply(.subscribed(let answer))? = try reader.message(&peer.reader) else { throw .message }
+    self.answer = answer
+    for _ in 0..<(try reader.varint()) {
+      guard case .publication(let publication)? = try reader.message(&peer.reader) else { throw .message }
+      missed.append(publication)
+    }
   }
 }
 

@@ -6,140 +6,146 @@ import HubBytes
 import HubCore
 import HubMessages
 
-extension ClusterNode {
-  // MARK: Interest
-
-  /// A peer asks for a channel.
-  mutating func take(ask token: UInt64, _ reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
-    let session = SessionRef(outlet: outlet, slot: 0, generation: 0)
-    var input: SubscribeInput
-    if token > 0 {
-      input = try reader.subscribeInput(session)
-    } else {
-      let (request, messageID) = try reader.subscribe()
-      input = SubscribeInput(
-        session: session, actor: .cluster, messageID: messageID, request: request, grant: .granted)
-    }
-    let channel = input.request.channel
-    guard ClusterNode.ledgerKey(channel) != nil || channel == .fleet || channel == .trips else { throw .message }
-    guard peers[index].asks < limits.asksPerPeer, peers[index].interest.count < limits.follows else {
-      return refuse(index, token, channel, .overloaded)
-    }
-    peers[index].asks += 1
-    input.session = owning.insert(
-      Owning.Ask(
-        peer: index, incarnation: peers[index].incarnation, token: token, channel: channel, generation: 0),
-      outlet: outlet)
-    inputs.append(.subscribe(input))
+struct Interest {
+  /// A peer among those who follow a channel.
+  struct Follower {
+    var peer: Int
+    var binding: UInt32
   }
 
-  /// The peer whose question this was; nil where its process is another one by now.
-  mutating func asker(_ session: SessionRef) -> (ask: Owning.Ask, isCurrent: Bool)? {
-    guard let ask = owning.take(session) else { return nil }
-    guard ask.peer != Asking.ownHub else { return (ask, true) }
-    let isCurrent = ask.incarnation == peers[ask.peer].incarnation
-    if isCurrent { peers[ask.peer].asks -= 1 }
-    return (ask, isCurrent)
+  /// By the hub's handle.
+  private var followers: [[Follower]] = []
+  /// This hub's fleet, while peers follow it.
+  private(set) var fleet: ChannelHandle?
+  let context: ClusterContext
+
+  init(_ context: ClusterContext) { self.context = context }
+
+  func followers(_ handle: ChannelHandle) -> [Follower] {
+    let index = Int(handle.index)
+    return index < followers.count ? followers[index] : []
+  }
+
+  /// A peer's session asks for a channel.
+  func take(subscribe reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+    let token = try reader.varint()
+    guard token > 0 else { throw .message }
+    try take(reader.subscribeInput(SessionRef(outlet: context.outlet, slot: 0, generation: 0)), token, from: index)
+  }
+
+  /// A peer asks for a channel that it follows.
+  func take(resume reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+    let (request, messageID) = try reader.subscribe()
+    let session = SessionRef(outlet: context.outlet, slot: 0, generation: 0)
+    try take(
+      SubscribeInput(session: session, actor: .cluster, messageID: messageID, request: request, grant: .granted), 0,
+      from: index)
+  }
+
+  private func take(_ asked: SubscribeInput, _ token: UInt64, from index: Int) throws(ClusterFrameError) {
+    var input = asked
+    let channel = input.request.channel
+    guard channel.ledgerKey != nil || channel == .fleet || channel == .trips else { throw .message }
+    guard context.peers[index].interest.count < context.limits.follows,
+      let session = context.session(for: index, token, channel)
+    else { return refuse(index, token, channel, .overloaded) }
+    input.session = session
+    context.inputs.append(.subscribe(input))
   }
 
   /// The hub has answered a peer: what follows on the channel goes there.
   mutating func answered(
-    _ session: SessionRef, _ handle: ChannelHandle, _ answer: Subscribed, _ missed: [Publication], isParty: Bool
+    _ session: SessionRef, _ handle: ChannelHandle, _ answer: Subscribed, _ missed: [Publication],
+    isParty: Bool
   ) {
-    guard let (ask, isCurrent) = asker(session) else { return }
-    let index = ask.peer
-    let known = peers[index].interest[answer.channel]
+    guard let (ask, isCurrent) = context.asker(session) else { return }
+    let peer = context.peers[ask.peer]
+    let known = peer.interest[answer.channel]
     // One subscription for each peer and channel, however many sessions there ask.
-    if !isCurrent || known?.handle == handle { inputs.append(.released(outlet: outlet, handle)) }
-    guard isCurrent else { return }
-    let binding = known?.handle == handle ? known?.number ?? 0 : peers[index].nextBinding()
-    if known?.handle != handle {
-      if let known { release(index, known.handle) }
-      peers[index].interest[answer.channel] = Binding(number: binding, handle: handle)
-      owning.add(Owning.Follower(peer: index, binding: binding), to: handle)
+    if !isCurrent || known?.handle == handle {
+      context.inputs.append(.released(outlet: context.outlet, handle))
     }
-    if answer.channel == .fleet { feeds.fleet = handle }
-    let time = now.timestamp
-    peers[index].append(.subscribed, limits) { bytes in
+    guard isCurrent else { return }
+    let binding = known?.handle == handle ? known?.number ?? 0 : peer.nextBinding()
+    if known?.handle != handle {
+      if let known { release(ask.peer, known.handle) }
+      peer.interest[answer.channel] = Binding(number: binding, handle: handle)
+      while followers.count <= Int(handle.index) { followers.append([]) }
+      followers[Int(handle.index)].append(Follower(peer: ask.peer, binding: binding))
+      if answer.channel == .fleet { fleet = handle }
+    }
+    peer.append(.subscribed) { bytes in
       bytes.append(varint: ask.token)
       bytes.append(isParty ? 1 : 0)
-      bytes.append(.subscribed(answer), naming: (binding, ImpliedNames()), at: time)
+      bytes.append(.subscribed(answer), naming: (binding, ImpliedNames()), at: context.time)
       bytes.append(varint: UInt64(missed.count))
       for publication in missed { bytes.append(publication, binding, ImpliedNames()) }
     }
   }
 
-  mutating func refused(_ session: SessionRef, _ error: ErrorReply) {
-    guard let (ask, isCurrent) = asker(session), isCurrent, let channel = ask.channel else { return }
-    if case .area(let cell) = channel { return refusedWatching(cell, by: ask.peer) }
-    refuse(ask.peer, ask.token, channel, error)
-  }
-
-  mutating func refuse(_ index: Int, _ token: UInt64, _ channel: Channel, _ error: ErrorReply) {
-    let time = now.timestamp
-    peers[index].append(.refused, limits) { bytes in
+  func refuse(_ index: Int, _ token: UInt64, _ channel: Channel, _ error: ErrorReply) {
+    context.peers[index].append(.refused) { bytes in
       bytes.append(varint: token)
-      bytes.append(channel, at: time)
-      bytes.append(.error(error), at: time)
+      bytes.append(channel, at: context.time)
+      bytes.append(.error(error), at: context.time)
     }
   }
 
-  mutating func notHere(_ session: SessionRef) {
-    guard let (ask, isCurrent) = asker(session), isCurrent, let channel = ask.channel else { return }
-    let time = now.timestamp
-    peers[ask.peer].append(.notHere, limits) { bytes in
+  func notHere(_ session: SessionRef) {
+    guard let (ask, isCurrent) = context.asker(session), isCurrent, let channel = ask.channel else { return }
+    context.peers[ask.peer].append(.notHere) { bytes in
       bytes.append(varint: ask.token)
-      bytes.append(channel, at: time)
+      bytes.append(channel, at: context.time)
     }
   }
 
   /// A peer follows a channel no longer.
   mutating func unfollow(_ channel: Channel, by index: Int) {
-    guard let binding = peers[index].interest.removeValue(forKey: channel) else { return }
+    guard let binding = context.peers[index].interest.removeValue(forKey: channel) else { return }
     release(index, binding.handle)
   }
 
   private mutating func release(_ index: Int, _ handle: ChannelHandle) {
-    owning.remove(index, from: handle)
-    if handle == feeds.fleet, owning.followers(handle).isEmpty { feeds.endFleet() }
-    inputs.append(.released(outlet: outlet, handle))
+    followers[Int(handle.index)].removeAll { $0.peer == index }
+    if handle == fleet, followers(handle).isEmpty { fleet = nil }
+    context.inputs.append(.released(outlet: context.outlet, handle))
   }
 
   /// A peer follows nothing here any more, as far as this hub knows.
-  mutating func releaseInterest(of index: Int) {
-    for binding in peers[index].interest.values { release(index, binding.handle) }
-    peers[index].interest.removeAll()
-    endWatching(by: index)
-    peers[index].asks = 0
+  mutating func releaseAll(of index: Int) {
+    for binding in context.peers[index].interest.values { release(index, binding.handle) }
+    context.peers[index].interest.removeAll()
+    context.peers[index].asks = 0
   }
 
   // MARK: What is published
 
-  mutating func publish(_ delivery: Delivery) {
-    if delivery.channel == feeds.fleet { return keep(delivery) }
-    for follower in owning.followers(delivery.channel) {
+  func publish(_ delivery: Delivery) {
+    for follower in followers(delivery.channel) {
+      let peer = context.peers[follower.peer]
       if delivery.conflationKey == 0 {
-        peers[follower.peer].append(.publication, limits) {
+        peer.append(.publication) {
           $0.append(delivery.publication, follower.binding, ImpliedNames())
         }
       } else {
-        let before = peers[follower.peer].states.count
-        peers[follower.peer].append(
+        let before = peer.states.count
+        peer.append(
           StateRecord(
-            key: delivery.conflationKey, binding: follower.binding, publication: delivery.publication))
-        if peers[follower.peer].states.count == before { counters.statesConflated += 1 }
+            key: delivery.conflationKey, binding: follower.binding,
+            publication: delivery.publication))
+        if peer.states.count == before { context.counters.statesConflated += 1 }
       }
     }
   }
 
   /// A channel is over for all who follow it, and with `moved` is another hub's.
   mutating func end(
-    _ handle: ChannelHandle, _ channel: Channel, _ kind: ClusterRecordKind, _ reason: Unsubscribed.Reason?
+    _ handle: ChannelHandle, _ channel: Channel, _ kind: ClusterRecordKind,
+    _ reason: Unsubscribed.Reason?
   ) {
-    let time = now.timestamp
-    for follower in owning.followers(handle) {
-      peers[follower.peer].append(kind, limits) { bytes in
-        bytes.append(channel, at: time)
+    for follower in followers(handle) {
+      context.peers[follower.peer].append(kind) { bytes in
+        bytes.append(channel, at: context.time)
         if let reason { bytes.append(reason.rawValue) }
       }
       unfollow(channel, by: follower.peer)
@@ -147,11 +153,10 @@ extension ClusterNode {
   }
 
   /// Somebody's right to a channel has ended: of one who had a share, or of drivers other than the trip's.
-  mutating func endRight(_ handle: ChannelHandle, _ channel: Channel, _ kind: ClusterRecordKind, _ id: Identifier) {
-    let time = now.timestamp
-    for follower in owning.followers(handle) {
-      tellEnded(follower.peer, kind) { bytes in
-        bytes.append(channel, at: time)
+  func endRight(_ handle: ChannelHandle, _ channel: Channel, _ kind: ClusterRecordKind, _ id: Identifier) {
+    for follower in followers(handle) {
+      context.notifyEnded(follower.peer, kind) { bytes in
+        bytes.append(channel, at: context.time)
         bytes.append(utf8Run: id.description)
       }
     }

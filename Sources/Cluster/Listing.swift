@@ -61,9 +61,9 @@ struct FleetPage {
 
   /// So many of all, in order, and where the next page begins; O(n log n) of the drivers or trips that were told.
   private func page(limit: Int, isFalling: Bool) -> (reports: [QueryResult], next: ListCursor?) {
-    let told = entries.filter { entry in bound.map { !$0.precedes(entry, isFalling: isFalling) } ?? true }
-    let shown = told.sorted { $0.precedes($1, isFalling: isFalling) }.prefix(limit)
-    let hasMore = bound != nil || told.count > limit
+    let settled = entries.filter { entry in bound.map { !$0.precedes(entry, isFalling: isFalling) } ?? true }
+    let shown = settled.sorted { $0.precedes($1, isFalling: isFalling) }.prefix(limit)
+    let hasMore = bound != nil || settled.count > limit
     return (shown.map(\.report), hasMore ? shown.last.map { ListCursor($0.number, hub: $0.hub) } : nil)
   }
 
@@ -79,20 +79,20 @@ struct FleetPage {
   }
 }
 
-extension ClusterNode {
+extension Asking {
   /// A peer asks for a page.
   mutating func take(list reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     let question = FleetQuestion(
-      session: SessionRef(outlet: outlet, slot: 0, generation: 0), replyTo: nil,
-      request: try reader.list(atMost: limits.listed), actor: .cluster, audience: .ops, grant: .granted)
+      session: SessionRef(outlet: context.outlet, slot: 0, generation: 0), replyTo: nil,
+      request: try reader.list(atMost: context.limits.listed), actor: .cluster, audience: .ops, grant: .granted)
     take(question, token, from: index)
   }
 
   mutating func take(listed reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
-    var page = try reader.page(&peers[index].reader)
-    page.hub = peers[index].name
+    var page = try reader.page(&context.peers[index].reader)
+    page.hub = context.peers[index].name
     take(.page(page), of: token, from: index)
   }
 }
@@ -129,14 +129,14 @@ extension ByteBuffer {
   mutating func append(_ page: HubPage, token: UInt64, atMost bytes: Int, at time: Timestamp) {
     append(varint: token)
     append((page.isFalling ? ListKind.trips : .drivers).rawValue)
-    var told = ByteBuffer()
+    var written = ByteBuffer()
     var count = 0
-    while count < page.entries.count, count == 0 || told.count < bytes {
-      told.append(page.entries[count], at: time)
+    while count < page.entries.count, count == 0 || written.count < bytes {
+      written.append(page.entries[count], at: time)
       count += 1
     }
     append(page.isAtEnd && count == page.entries.count ? 1 : 0)
-    append(told.array())
+    append(written.array())
   }
 
   private mutating func append(_ entry: (number: UInt64, report: QueryResult), at time: Timestamp) {

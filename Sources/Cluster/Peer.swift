@@ -25,6 +25,7 @@ struct Binding: Equatable {
 
 final class Peer {
   let name: String
+  private let limits: ClusterLimits
   /// See `TripFeeds`.
   let weight: UInt64
   /// 0 until it is known.
@@ -81,10 +82,16 @@ final class Peer {
   private(set) var areaBytes = 0
   private var departures: [[UInt8]] = []
 
-  init(name: String, now: Int64) {
+  init(name: String, _ limits: ClusterLimits, now: Int64) {
     self.name = name
-    weight = TripFeeds.weight(of: name)
+    self.limits = limits
+    weight = Peer.weight(of: name)
     heard = now
+  }
+
+  /// How much a hub's name weighs: its FNV-1a, 64 bits.
+  static func weight(of name: String) -> UInt64 {
+    name.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
   }
 
   // MARK: What comes
@@ -140,11 +147,21 @@ final class Peer {
   }
 
   /// Appends a control record.
-  func append(_ kind: ClusterRecordKind, _ limits: ClusterLimits, _ body: (inout ByteBuffer) -> Void = { _ in }) {
+  func append(_ kind: ClusterRecordKind, _ body: (inout ByteBuffer) -> Void = { _ in }) {
     if open.count >= limits.frameBytes { closeFrame() }
     let before = open.count
     open.append(kind, body)
     controlBytes += open.count - before
+  }
+
+  /// A channel of this peer is not followed any more. The reader of its messages forgets it as a client does that has
+  /// unsubscribed.
+  func release(_ channel: Channel, at time: Timestamp) {
+    append(.released) { $0.append(channel, at: time) }
+    var bytes = ByteBuffer()
+    bytes.append(.unsubscribed(Unsubscribed(replyTo: nil, channel: channel, reason: .asked)), at: time)
+    var own = ClusterFrameReader(bytes.array()[...])
+    do throws(ClusterFrameError) { _ = try own.message(&reader) } catch { preconditionFailure("own bytes") }
   }
 
   private func closeFrame() {
@@ -196,8 +213,17 @@ final class Peer {
     numbers[Int(Lane.state.rawValue)] += 1
   }
 
+  /// What it does not take is dropped at the limits; it notices by the numbers. Gives how often that was done.
+  func boundOutput() -> UInt64 {
+    let isControlFull = controlBytes > limits.waitingControlBytes
+    if isControlFull { dropAll() }
+    let isStateFull = states.count > limits.waitingStates || areaBytes > limits.waitingAreaBytes
+    if isStateFull { dropStates() }
+    return (isControlFull ? 1 : 0) + (isStateFull ? 1 : 0)
+  }
+
   /// Gives frames to `send` until it takes no more. Gives how many there were.
-  func flush(now: Int64, _ limits: ClusterLimits, _ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
+  func flush(now: Int64, _ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
     var frames = 0
     if !open.isEmpty { closeFrame() }
     var sent = 0
@@ -209,13 +235,13 @@ final class Peer {
     }
     control.removeFirst(sent)
     frames += sent
-    frames += flushStates(limits, send)
-    frames += flushAreas(limits, send)
+    frames += flushStates(send)
+    frames += flushAreas(send)
     if frames > 0 { lastSent = now }
     return frames
   }
 
-  private func flushAreas(_ limits: ClusterLimits, _ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
+  private func flushAreas(_ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
     var (taken, frames) = (0, 0)
     while taken < areaRecords.count {
       var (records, next) = ([UInt8](), taken)
@@ -233,7 +259,7 @@ final class Peer {
     return frames
   }
 
-  private func flushStates(_ limits: ClusterLimits, _ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
+  private func flushStates(_ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
     var (taken, frames) = (0, 0)
     while taken < states.count {
       var records = ByteBuffer()

@@ -16,55 +16,60 @@ struct Revoking {
   /// The hub was asked for a page, from here on.
   var isAsked = false
   var next = 0
+  let context: ClusterContext
+
+  init(_ context: ClusterContext) { self.context = context }
 }
 
-extension ClusterNode {
+extension Revoking {
   /// Has a peer told all revocations, and which key signs tokens here: it is new, or may have missed some.
-  mutating func tellCredentials(_ index: Int) {
-    revoking.waiting.insert(index)
-    let signature = identity.tokenKey.signature
-    peers[index].append(.tokenKey, limits) { bytes in bytes.append(run: { $0.append(signature) }) }
+  mutating func announce(to index: Int) {
+    waiting.insert(index)
+    let signature = context.identity.tokenKey.signature
+    context.peers[index].append(.tokenKey) { bytes in bytes.append(run: { $0.append(signature) }) }
   }
 
   mutating func take(tokenKey signature: ArraySlice<UInt8>, of index: Int) {
-    guard peers[index].tokenKey != Array(signature) else { return }
-    peers[index].tokenKey = Array(signature)
-    if !identity.tokenKey.isSame(Array(signature)) { notices.append(.tokenKeyDiffers(peers[index].name)) }
+    guard context.peers[index].tokenKey != Array(signature) else { return }
+    context.peers[index].tokenKey = Array(signature)
+    if !context.identity.tokenKey.isSame(Array(signature)) {
+      context.notices.append(.tokenKeyDiffers(context.peers[index].name))
+    }
   }
 
   /// Asks the hub for the next page, where somebody is to be told.
-  mutating func askForRevocations() {
-    guard phase == .member, !revoking.isAsked else { return }
-    if revoking.receivers.isEmpty {
-      if revoking.waiting.isEmpty { return }
-      (revoking.receivers, revoking.waiting, revoking.next) = (revoking.waiting, [], 0)
+  mutating func askForPage() {
+    guard context.phase == .member, !isAsked else { return }
+    if receivers.isEmpty {
+      if waiting.isEmpty { return }
+      (receivers, waiting, next) = (waiting, [], 0)
     }
-    revoking.isAsked = true
-    let question = CredentialQuestion.revocations(from: revoking.next, limit: limits.revocationsPerRecord)
-    inputs.append(.credentials(SessionRef(outlet: outlet, slot: 0, generation: 0), question, nil))
+    isAsked = true
+    let question = CredentialQuestion.revocations(from: next, limit: context.limits.revocationsPerRecord)
+    context.inputs.append(.credentials(SessionRef(outlet: context.outlet, slot: 0, generation: 0), question, nil))
   }
 
   /// The hub's page; where it has none now it is asked again.
   mutating func take(_ answer: CredentialAnswer) {
     guard case .revocations(let page, let next) = answer else {
-      if case .refused = answer { revoking.isAsked = false }
+      if case .refused = answer { isAsked = false }
       return
     }
-    revoking.isAsked = false
-    for index in revoking.receivers { append(page, to: index) }
-    revoking.next = next ?? 0
-    if next == nil { revoking.receivers = [] }
+    isAsked = false
+    for index in receivers { append(page, to: index) }
+    self.next = next ?? 0
+    if next == nil { receivers = [] }
   }
 
   /// What this hub's back ends have revoked. (Nothing is taken back in a cluster but by time, which all hubs see.)
   mutating func take(_ change: RevocationChange) {
     if change.isOfPeers { return }
-    for index in peers.indices where peers[index].isMember { append(change.added, to: index) }
+    for index in context.peers.indices where context.peers[index].isMember { append(change.added, to: index) }
   }
 
   private mutating func append(_ revocations: [Revocation], to index: Int) {
     if revocations.isEmpty { return }
-    peers[index].append(.revoked, limits) { bytes in
+    context.peers[index].append(.revoked) { bytes in
       for revocation in revocations {
         let (kind, name) =
           switch revocation.name {
@@ -82,8 +87,8 @@ extension ClusterNode {
   mutating func take(revoked reader: inout ClusterFrameReader) throws(ClusterFrameError) {
     var found: [Revocation] = []
     while !reader.isAtEnd { found.append(try reader.revocation()) }
-    let session = SessionRef(outlet: outlet, slot: 0, generation: 0)
-    inputs.append(.credentials(session, .extend(found, isOfPeers: true), nil))
+    let session = SessionRef(outlet: context.outlet, slot: 0, generation: 0)
+    context.inputs.append(.credentials(session, .extend(found, isOfPeers: true), nil))
   }
 }
 

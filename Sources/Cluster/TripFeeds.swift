@@ -16,20 +16,11 @@ import HubCore
 import HubMessages
 
 struct TripFeeds {
-  /// Which hub counts.
-  enum Counter: Equatable {
-    case unknown, here
-    case peer(Int)
-  }
-
-  fileprivate(set) var counter = Counter.unknown
   /// Somebody has asked for the channel, so that there is one.
   fileprivate var isBegun = false
+  let context: ClusterContext
 
-  /// How much a hub's name weighs: its FNV-1a, 64 bits.
-  static func weight(of name: String) -> UInt64 {
-    name.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
-  }
+  init(_ context: ClusterContext) { self.context = context }
 }
 
 /// A peer's own trips, as the hub that counts follows them.
@@ -37,108 +28,104 @@ struct PeerTrips {
   /// The newest event that came.
   fileprivate var point: ResumePoint?
   /// What follows comes by itself; else it is asked for, at this time (uptime, ns).
-  fileprivate var isTelling = false
+  fileprivate var isStreaming = false
   fileprivate var asksAt = Int64.min
 
   /// What follows does not come any more: it is asked for at once.
-  mutating func lose() { (isTelling, asksAt) = (false, .min) }
+  mutating func lose() { (isStreaming, asksAt) = (false, .min) }
 }
 
-extension ClusterNode {
-  /// Finds which hub counts, and asks the others for their trips where it is this one.
-  mutating func gatherTrips() {
-    let counter = tripCounter()
-    if counter != trips.counter { change(to: counter) }
-    guard counter == .here, trips.isBegun else { return }
-    for index in peers.indices where peers[index].isMember && peers[index].incarnation > 0 {
-      guard !peers[index].trips.isTelling, now.uptime >= peers[index].trips.asksAt else { continue }
-      peers[index].trips.asksAt = now.uptime + limits.answerTime
-      let (request, time) = (Subscribe(channel: .trips, resume: peers[index].trips.point), now.timestamp)
-      peers[index].append(.resume, limits) { $0.append(request, ClusterOutput.unasked, at: time) }
-    }
-  }
-
-  private func tripCounter() -> TripFeeds.Counter {
-    guard phase == .member, knowsMembers else { return .unknown }
-    var (counter, weight) = (TripFeeds.Counter.here, TripFeeds.weight(of: identity.name))
-    for index in peers.indices where peers[index].isMember && peers[index].weight > weight {
-      (counter, weight) = (.peer(index), peers[index].weight)
-    }
-    return counter
-  }
-
-  private mutating func change(to counter: TripFeeds.Counter) {
-    let wasHere = trips.counter == .here
-    trips.counter = counter
-    if wasHere {
-      trips.isBegun = false
-      for index in peers.indices {
-        releaseTrips(of: index)
-        peers[index].trips = PeerTrips()
-      }
-    }
-    if wasHere || counter == .here { inputs.append(.cluster(.countTrips(counter == .here))) }
-    if following.follows[.trips] != nil { locate(.trips) }
-  }
-
+extension ClusterContext {
   /// The hub that counts, as the ledger would say it.
   var tripsOwner: LedgerAnswer {
-    switch trips.counter {
+    switch tripCounter {
     case .unknown: .unknown
     case .here: .owner(identity.name)
     case .peer(let index): .owner(peers[index].name)
     }
   }
 
+  fileprivate var weightiest: TripCounter {
+    guard phase == .member, knowsMembers else { return .unknown }
+    var (counter, weight) = (TripCounter.here, Peer.weight(of: identity.name))
+    for index in peers.indices where peers[index].isMember && peers[index].weight > weight {
+      (counter, weight) = (.peer(index), peers[index].weight)
+    }
+    return counter
+  }
+}
+
+extension TripFeeds {
   /// The hub has the channel, and counts in it.
-  mutating func beginTrips() { trips.isBegun = true }
+  mutating func begin() { isBegun = true }
+
+  /// Finds which hub counts; true where it is another one than before.
+  mutating func chooseCounter() -> Bool {
+    let (before, counter) = (context.tripCounter, context.weightiest)
+    if counter == before { return false }
+    context.tripCounter = counter
+    if before == .here {
+      isBegun = false
+      for index in context.peers.indices {
+        context.release(.trips, at: index)
+        context.peers[index].trips = PeerTrips()
+      }
+    }
+    if before == .here || counter == .here { context.inputs.append(.cluster(.countTrips(counter == .here))) }
+    return true
+  }
+
+  /// Asks the others for their trips where this hub counts.
+  func gather() {
+    guard context.tripCounter == .here, isBegun else { return }
+    for (index, peer) in context.peers.enumerated() where peer.isMember && peer.incarnation > 0 {
+      guard !peer.trips.isStreaming, context.now.uptime >= peer.trips.asksAt else { continue }
+      peer.trips.asksAt = context.now.uptime + context.limits.answerTime
+      context.resume(Subscribe(channel: .trips, resume: peer.trips.point), at: index)
+    }
+  }
 
   // MARK: From peers
 
-  /// A peer's answer to who follows its trips, or the trips that it counts. False for what is an answer like others.
-  mutating func takeTrips(
-    _ answer: Subscribed, _ missed: [Publication], isCounted: Bool, from index: Int
-  ) -> Bool {
-    guard trips.counter == .here else {
-      if isCounted { return false }
-      releaseTrips(of: index)
-      takeMoved(.trips, from: index, isNews: false)
-      return true
-    }
-    if isCounted {  // it has not learnt yet that this hub does, or the other way round
-      releaseTrips(of: index)
-      return true
-    }
-    let known = peers[index].trips.point
-    let isSame = known?.epoch == answer.epoch
-    for event in missed where isSame { relayTrip(event, from: index) }
-    // Asked twice and answered twice, the second one leads from the first.
-    if peers[index].trips.point?.since != answer.sequence || !isSame { inputs.append(.cluster(.countTrips(true))) }
-    peers[index].trips.point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
-    peers[index].trips.isTelling = true
-    return true
+  /// A peer's answer to who follows its trips, or the trips that it counts.
+  enum Origin {
+    case own, counted
+    /// It does not count, and does not need to be followed.
+    case unwanted
   }
 
-  /// An event of a peer's trip. False for what comes from the hub that counts.
-  mutating func takeTrip(_ event: Publication, from index: Int) -> Bool {
-    guard trips.counter == .here else { return false }
-    if peers[index].trips.isTelling { relayTrip(event, from: index) }
-    return true
+  func take(_ found: OwnerAnswer, from index: Int) -> Origin {
+    let (peer, answer) = (context.peers[index], found.answer)
+    switch (isHere: context.tripCounter == .here, isCounted: found.isParty) {
+    case (false, true): return .counted
+    case (false, false):
+      context.release(.trips, at: index)
+      return .unwanted
+    case (true, true):  // it has not learnt yet that this hub does, or the other way round
+      context.release(.trips, at: index)
+    case (true, false):
+      let isSame = peer.trips.point?.epoch == answer.epoch
+      for event in found.missed where isSame { relay(event, from: peer) }
+      // Asked twice and answered twice, the second one leads from the first.
+      if peer.trips.point?.since != answer.sequence || !isSame { context.inputs.append(.cluster(.countTrips(true))) }
+      peer.trips.point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
+      peer.trips.isStreaming = true
+    }
+    return .own
   }
 
-  private mutating func relayTrip(_ event: Publication, from index: Int) {
-    guard let sequence = event.sequence, let point = peers[index].trips.point else { return }
+  /// An event of a peer's trip, where this hub counts.
+  func take(_ event: Publication, from peer: Peer) {
+    if peer.trips.isStreaming { relay(event, from: peer) }
+  }
+
+  private func relay(_ event: Publication, from peer: Peer) {
+    guard let sequence = event.sequence, let point = peer.trips.point else { return }
     if sequence == point.since + 1 {
-      peers[index].trips.point?.since = sequence
-      relay(event)
+      peer.trips.point?.since = sequence
+      context.relay(event)
     } else if sequence > point.since {
-      peers[index].wantsRestart = true
+      peer.wantsRestart = true
     }
-  }
-
-  private mutating func releaseTrips(of index: Int) {
-    let time = now.timestamp
-    peers[index].append(.released, limits) { $0.append(.trips, at: time) }
-    forgetNames(of: .trips, at: index)
   }
 }

@@ -26,6 +26,9 @@ struct Watching {
   private var deadlines = TimedQueue<(peer: Int, cell: GeohashCell)>()
   /// Peers by the handle of a cell of this hub's that they watch.
   fileprivate var watchers: [ChannelHandle: [Int]] = [:]
+  let context: ClusterContext
+
+  init(_ context: ClusterContext) { self.context = context }
 
   fileprivate mutating func wait(_ cell: GeohashCell, of peer: Int, until time: Int64) {
     deadlines.append((peer, cell), at: time)
@@ -33,7 +36,7 @@ struct Watching {
 
   fileprivate mutating func nextOverdue(now: Int64) -> (peer: Int, cell: GeohashCell)? { deadlines.next(now: now) }
 
-  fileprivate mutating func begin(_ cell: GeohashCell) {
+  mutating func watch(_ cell: GeohashCell) {
     watched.insert(cell)
     if (1..<cell.precision).contains(where: { asked.contains(cell.prefix($0)) }) { return }
     // Most are of the finest kind, which has nothing in it.
@@ -44,7 +47,7 @@ struct Watching {
     changed.insert(cell)
   }
 
-  fileprivate mutating func end(_ cell: GeohashCell) {
+  mutating func unwatch(_ cell: GeohashCell) {
     watched.remove(cell)
     guard asked.remove(cell) != nil else { return }
     changed.insert(cell)
@@ -73,7 +76,7 @@ enum AskedCell: Equatable {
   /// It is asked for again at a time (uptime, ns).
   case asked(attempts: Int, due: Int64)
   /// A part of the whole cell has come, or all of it: what changes counts.
-  case telling, told
+  case partial, complete
 }
 
 /// A cell of this hub that a peer watches.
@@ -81,78 +84,78 @@ struct WatchedCell {
   /// Nil until the hub has answered.
   var handle: ChannelHandle?
   /// It has been told as a whole: changes follow.
-  var isTold = false
+  var isSent = false
 }
 
-extension ClusterNode {
+extension Watching {
   // MARK: What is watched here
 
-  mutating func watch(_ cell: GeohashCell) { watching.begin(cell) }
-  mutating func unwatch(_ cell: GeohashCell) { watching.end(cell) }
-
   /// Has a peer asked for all that is watched here.
-  mutating func askForAll(_ index: Int) {
-    peers[index].areas.removeAll()
-    peers[index].areaQueue = Array(watching.asked)
+  func askForAll(_ peer: Peer) {
+    peer.areas.removeAll()
+    peer.areaQueue = Array(asked)
   }
 
   /// Asks for cells, and for those again that did not come.
-  mutating func askForAreas() {
-    guard phase == .member else { return }
-    loseAreas()
-    for index in peers.indices where !watching.changed.isEmpty && peers[index].isMember {
-      let released = watching.changed.filter { peers[index].areas[$0] != nil && !watching.asked.contains($0) }
-      for cell in released { peers[index].areas[cell] = nil }
-      if !released.isEmpty { peers[index].append(.unwatch, limits) { $0.append(cells: released) } }
+  mutating func ask() {
+    guard context.phase == .member else { return }
+    loseSilent()
+    for index in context.peers.indices where !changed.isEmpty && context.peers[index].isMember {
+      let released = changed.filter { context.peers[index].areas[$0] != nil && !asked.contains($0) }
+      for cell in released { context.peers[index].areas[cell] = nil }
+      if !released.isEmpty { context.peers[index].append(.unwatch) { $0.append(cells: released) } }
       // Where one was released and is wanted again within a turn, what came meanwhile was not kept.
-      let wanted = watching.changed.intersection(watching.asked)
-      for cell in wanted { peers[index].areas[cell] = nil }
-      peers[index].areaQueue += wanted
+      let wanted = changed.intersection(asked)
+      for cell in wanted { context.peers[index].areas[cell] = nil }
+      context.peers[index].areaQueue += wanted
     }
-    watching.changed.removeAll()
-    while let (index, cell) = watching.nextOverdue(now: now.uptime) { askAgain(index, cell) }
-    for index in peers.indices where peers[index].isMember && peers[index].incarnation > 0 {
-      let batch = peers[index].areaQueue.suffix(limits.resumesPerTurn)
-      peers[index].areaQueue.removeLast(batch.count)
-      let cells = Set(batch).filter { watching.asked.contains($0) && peers[index].areas[$0] == nil }
+    changed.removeAll()
+    while let (index, cell) = nextOverdue(now: context.now.uptime) { askAgain(index, cell) }
+    for index in context.peers.indices where context.peers[index].isMember && context.peers[index].incarnation > 0 {
+      let batch = context.peers[index].areaQueue.suffix(context.limits.resumesPerTurn)
+      context.peers[index].areaQueue.removeLast(batch.count)
+      let cells = Set(batch).filter { asked.contains($0) && context.peers[index].areas[$0] == nil }
       for cell in cells { ask(index, cell, attempts: 1) }
-      if !cells.isEmpty { peers[index].append(.watch, limits) { $0.append(cells: cells) } }
+      if !cells.isEmpty { context.peers[index].append(.watch) { $0.append(cells: cells) } }
     }
   }
 
   private mutating func ask(_ index: Int, _ cell: GeohashCell, attempts: Int) {
-    let due = now.uptime + limits.answerTime
-    peers[index].areas[cell] = .asked(attempts: attempts, due: due)
-    watching.wait(cell, of: index, until: due)
+    let due = context.now.uptime + context.limits.answerTime
+    context.peers[index].areas[cell] = .asked(attempts: attempts, due: due)
+    wait(cell, of: index, until: due)
   }
 
   private mutating func askAgain(_ index: Int, _ cell: GeohashCell) {
     // One that was asked for anew has another time; one of a hub that has left is asked for when it comes back.
-    guard case .asked(let attempts, let due)? = peers[index].areas[cell], due <= now.uptime, peers[index].isMember
+    guard case .asked(let attempts, let due)? = context.peers[index].areas[cell], due <= context.now.uptime,
+      context.peers[index].isMember
     else { return }
     ask(index, cell, attempts: attempts + 1)
-    if peers[index].isSilent { return }
-    peers[index].append(.watch, limits) { $0.append(cells: [cell]) }
+    if context.peers[index].isSilent { return }
+    context.peers[index].append(.watch) { $0.append(cells: [cell]) }
     // It has no room for the cell: what it told of it before is not so any more.
-    guard attempts == limits.attempts else { return }
+    guard attempts == context.limits.attempts else { return }
     let nothing = AreaUpdate(cell: cell, tick: 0, isFull: true, drivers: [])
-    inputs.append(.cluster(.area(nothing, from: UInt32(index), endsWhole: true)))
+    context.inputs.append(.cluster(.area(nothing, from: UInt32(index), endsWhole: true)))
   }
 
   /// Where the drivers of a hub are that is not heard is not known.
-  private mutating func loseAreas() {
-    for index in peers.indices where peers[index].hasGuests {
-      guard !peers[index].isMember || now.uptime - peers[index].heard >= limits.guestTime else { continue }
-      loseAreas(of: index)
-      peers[index].wantsRestart = true
+  private mutating func loseSilent() {
+    for index in context.peers.indices where context.peers[index].hasGuests {
+      guard
+        !context.peers[index].isMember || context.now.uptime - context.peers[index].heard >= context.limits.guestTime
+      else { continue }
+      lose(of: index)
+      context.peers[index].wantsRestart = true
     }
   }
 
-  mutating func loseAreas(of index: Int) {
-    peers[index].areas.removeAll()
-    guard peers[index].hasGuests else { return }
-    peers[index].hasGuests = false
-    inputs.append(.cluster(.areasLost(of: UInt32(index))))
+  mutating func lose(of index: Int) {
+    context.peers[index].areas.removeAll()
+    guard context.peers[index].hasGuests else { return }
+    context.peers[index].hasGuests = false
+    context.inputs.append(.cluster(.areasLost(of: UInt32(index))))
   }
 
   /// A peer tells of its drivers.
@@ -163,132 +166,133 @@ extension ClusterNode {
     guard case .publication(let publication)? = try reader.message(&messages),
       case .areaUpdate(var update) = publication.body, update.details.count == update.drivers.count
     else { throw .message }
-    for place in update.details.indices { update.details[place].lastTripEnded = Int64(try reader.varint()) }
-    guard let state = peers[index].areas[update.cell] else { return }  // not asked for any more
+    for number in update.details.indices { update.details[number].lastTripEnded = Int64(try reader.varint()) }
+    guard let state = context.peers[index].areas[update.cell] else { return }  // not asked for any more
     if case .asked = state, !update.isFull { return }  // the whole cell is yet to come
-    peers[index].areas[update.cell] = endsWhole || state == .told ? .told : .telling
-    peers[index].hasGuests = true
-    counters.areaDriversIn += UInt64(update.drivers.count)
-    inputs.append(.cluster(.area(update, from: UInt32(index), endsWhole: endsWhole)))
+    context.peers[index].areas[update.cell] = endsWhole || state == .complete ? .complete : .partial
+    context.peers[index].hasGuests = true
+    context.counters.areaDriversIn += UInt64(update.drivers.count)
+    context.inputs.append(.cluster(.area(update, from: UInt32(index), endsWhole: endsWhole)))
   }
 
   // MARK: What others watch here
 
   mutating func take(watch reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     for cell in try reader.cells() {
-      if let known = peers[index].watched[cell] {
+      if let known = context.peers[index].watched[cell] {
         if let handle = known.handle { askForWhole(handle, for: index) }
         continue
       }
       // At a limit it is not answered: who asks does so again.
-      guard peers[index].watched.count < limits.cellsPerPeer, peers[index].asks < limits.asksPerPeer else {
-        counters.cellsRefused += 1
+      guard context.peers[index].watched.count < context.limits.cellsPerPeer,
+        let session = context.session(for: index, 0, .area(cell))
+      else {
+        context.counters.cellsRefused += 1
         continue
       }
-      peers[index].watched[cell] = WatchedCell()
-      peers[index].asks += 1
-      let ask = Owning.Ask(
-        peer: index, incarnation: peers[index].incarnation, token: 0, channel: .area(cell), generation: 0)
-      inputs.append(
+      context.peers[index].watched[cell] = WatchedCell()
+      context.inputs.append(
         .subscribe(
           SubscribeInput(
-            session: owning.insert(ask, outlet: outlet), actor: .cluster, messageID: ClusterOutput.unasked,
+            session: session, actor: .cluster, messageID: ClusterOutput.unasked,
             request: Subscribe(channel: .area(cell)), grant: .granted)))
     }
   }
 
   mutating func take(unwatch reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
-    for cell in try reader.cells() { endWatching(cell, by: index) }
+    for cell in try reader.cells() { end(cell, by: index) }
   }
 
-  private mutating func endWatching(_ cell: GeohashCell, by index: Int) {
-    guard let handle = peers[index].watched.removeValue(forKey: cell)?.handle else { return }
-    watching.watchers[handle]?.removeAll { $0 == index }
-    if watching.watchers[handle]?.isEmpty == true { watching.watchers[handle] = nil }
-    inputs.append(.released(outlet: outlet, handle))
+  private mutating func end(_ cell: GeohashCell, by index: Int) {
+    guard let handle = context.peers[index].watched.removeValue(forKey: cell)?.handle else { return }
+    watchers[handle]?.removeAll { $0 == index }
+    if watchers[handle]?.isEmpty == true { watchers[handle] = nil }
+    context.inputs.append(.released(outlet: context.outlet, handle))
   }
 
   /// A peer watches nothing here any more, as far as this hub knows.
-  mutating func endWatching(by index: Int) {
-    for cell in Array(peers[index].watched.keys) { endWatching(cell, by: index) }
-    peers[index].dropDepartures()
+  mutating func end(by index: Int) {
+    for cell in Array(context.peers[index].watched.keys) { end(cell, by: index) }
+    context.peers[index].dropDepartures()
   }
 
   /// The hub watches a cell for a peer from now on.
   mutating func watches(_ session: SessionRef, _ handles: [ChannelHandle]) {
-    guard let (ask, isCurrent) = asker(session), case .area(let cell)? = ask.channel, let handle = handles.first else {
+    guard let (ask, isCurrent) = context.asker(session), case .area(let cell)? = ask.channel, let handle = handles.first
+    else {
       return
     }
-    guard isCurrent, let known = peers[ask.peer].watched[cell], known.handle == nil else {
-      return inputs.append(.released(outlet: outlet, handle))
+    guard isCurrent, let known = context.peers[ask.peer].watched[cell], known.handle == nil else {
+      return context.inputs.append(.released(outlet: context.outlet, handle))
     }
-    peers[ask.peer].watched[cell]?.handle = handle
-    watching.watchers[handle, default: []].append(ask.peer)
+    context.peers[ask.peer].watched[cell]?.handle = handle
+    watchers[handle, default: []].append(ask.peer)
     askForWhole(handle, for: ask.peer)
   }
 
   /// The hub has no room for a cell.
-  mutating func refusedWatching(_ cell: GeohashCell, by index: Int) {
-    counters.cellsRefused += 1
-    peers[index].watched[cell] = nil
+  mutating func refused(_ cell: GeohashCell, by index: Int) {
+    context.counters.cellsRefused += 1
+    context.peers[index].watched[cell] = nil
   }
 
   private mutating func askForWhole(_ handle: ChannelHandle, for index: Int) {
-    inputs.append(.areaSnapshots(SessionRef(outlet: outlet, slot: UInt32(index), generation: 0), [handle]))
+    context.inputs.append(
+      .areaSnapshots(SessionRef(outlet: context.outlet, slot: UInt32(index), generation: 0), [handle]))
   }
 
   /// A whole cell, for the peer that the session's slot stands for.
-  mutating func tell(_ session: SessionRef, _ handle: ChannelHandle, whole parts: [Publication]) {
+  mutating func send(_ parts: [Publication], of handle: ChannelHandle, to session: SessionRef) {
     let index = Int(session.slot)
     let updates = parts.compactMap { if case .areaUpdate(let update) = $0.body { update } else { nil } }
-    guard let cell = updates.first?.cell, peers[index].watched[cell]?.handle == handle else { return }
-    peers[index].watched[cell]?.isTold = true
+    guard let cell = updates.first?.cell, context.peers[index].watched[cell]?.handle == handle else { return }
+    context.peers[index].watched[cell]?.isSent = true
     var whole = updates[0]
     for update in updates.dropFirst() {
       whole.drivers += update.drivers
       whole.details += update.details
     }
-    for record in records(whole, isWhole: true) { peers[index].append(area: record) }
-    counters.areaDriversOut += UInt64(whole.drivers.count)
+    for record in records(whole, isWhole: true) { context.peers[index].append(area: record) }
+    context.counters.areaDriversOut += UInt64(whole.drivers.count)
   }
 
   /// What changed in a cell at a tick.
-  mutating func tell(_ handle: ChannelHandle, _ publication: Publication) {
-    guard case .areaUpdate(var update) = publication.body, let watchers = watching.watchers[handle] else { return }
-    let told = watchers.filter { peers[$0].watched[update.cell]?.isTold == true }
+  mutating func send(_ publication: Publication, of handle: ChannelHandle) {
+    guard case .areaUpdate(var update) = publication.body, let watchers = watchers[handle] else { return }
+    let receivers = watchers.filter { context.peers[$0].watched[update.cell]?.isSent == true }
     // So many have left that all who are there are told of, in parts: in that form peers get it only as a whole.
     if update.isFull {
-      for index in told {
-        peers[index].watched[update.cell]?.isTold = false
+      for index in receivers {
+        context.peers[index].watched[update.cell]?.isSent = false
         askForWhole(handle, for: index)
       }
       return
     }
-    if told.isEmpty { return }
+    if receivers.isEmpty { return }
     let left = update.left
     update.left = []
     let arrivals = update.drivers.isEmpty ? [] : records(update, isWhole: false)
     (update.drivers, update.details, update.left) = ([], [], left)
     let departures = left.isEmpty ? [] : records(update, isWhole: false)
-    for index in told {
-      for record in arrivals { peers[index].append(area: record) }
-      for record in departures { peers[index].append(departure: record) }
+    for index in receivers {
+      for record in arrivals { context.peers[index].append(area: record) }
+      for record in departures { context.peers[index].append(departure: record) }
     }
     if case .areaUpdate(let whole) = publication.body {
-      counters.areaDriversOut += UInt64(whole.drivers.count * told.count)
+      context.counters.areaDriversOut += UInt64(whole.drivers.count * receivers.count)
     }
   }
 
   /// A tick is told: behind all who came somewhere, those who left.
-  mutating func endAreaTick() {
-    for index in peers.indices {
-      for record in peers[index].takeDepartures() { peers[index].append(area: record) }
+  mutating func endTick() {
+    for index in context.peers.indices {
+      for record in context.peers[index].takeDepartures() { context.peers[index].append(area: record) }
     }
   }
 
   /// The records of an update: so many drivers in each that the hub that gets it is not kept busy for long.
   private func records(_ update: AreaUpdate, isWhole: Bool) -> [[UInt8]] {
-    let (size, count) = (limits.driversPerRecord, max(update.drivers.count, update.left.count, 1))
+    let (size, count) = (context.limits.driversPerRecord, max(update.drivers.count, update.left.count, 1))
     return stride(from: 0, to: count, by: size).map { start in
       var part = update
       let range = start..<min(start + size, update.drivers.count)
@@ -298,10 +302,10 @@ extension ClusterNode {
       part.left = Array(update.left.dropFirst(start).prefix(size))
       var bytes = ByteBuffer()
       bytes.append(.area) { body in
-        body.append(varint: UInt64(now.timestamp.milliseconds))
+        body.append(varint: UInt64(context.time.milliseconds))
         body.append(isWhole && start + size >= count ? 1 : 0)
         body.append(
-          Publication(channel: .area(part.cell), number: 0, timestamp: now.timestamp, body: .areaUpdate(part)), 0,
+          Publication(channel: .area(part.cell), number: 0, timestamp: context.time, body: .areaUpdate(part)), 0,
           ImpliedNames())
         for details in part.details { body.append(varint: UInt64(max(0, details.lastTripEnded))) }
       }

@@ -30,7 +30,7 @@ private func runCluster(_ arguments: Arguments) throws(CommandError) -> ExitCode
     guard let id = Identifier(text) else { throw .usage("--\(kind) must be 1-64 of A-Z a-z 0-9 . _ -") }
     wanted.append(("\(kind) \(id)", kind == "trip" ? .trip(id) : .driver(id)))
   }
-  let questions = wanted.compactMap { ClusterNode.ledgerKey($0.channel).map { LedgerQuestion.owner(key: $0) } }
+  let questions = wanted.compactMap { $0.channel.ledgerKey.map { LedgerQuestion.owner(key: $0) } }
   let asker = try system { () throws(SystemError) in
     try LedgerAsker(configuration.engine, [.members] + questions)
   }

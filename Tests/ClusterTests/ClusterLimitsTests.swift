@@ -147,8 +147,8 @@ import Testing
   func peersAndFrames() {
     let world = ClusterWorld(["a"])
     let node = world["a"].node
-    for number in 0..<ClusterLimits.maximumPeers { #expect(node.node.peer("p\(number)") != nil) }
-    #expect(node.node.peer("one-more") == nil && node.node.peer("p0") != nil)
+    for number in 0..<ClusterLimits.maximumPeers { #expect(node.node.context.peer("p\(number)") != nil) }
+    #expect(node.node.context.peer("one-more") == nil && node.node.context.peer("p0") != nil)
     #expect(node.node.takeNotices().contains(.tooManyPeers("one-more")))
     node.node.take(.frame(.state, [UInt8](repeating: 1, count: ClusterLimits().largestFrame + 1)))
     #expect(node.node.counters.framesRefused == 1)
@@ -164,10 +164,10 @@ import Testing
   func endedRights() {
     let world = world { ($0.endedRights, $0.endedRightsTime) = (2, 1_000_000_000) }
     let node = world["a"].node
-    for number in 0..<3 { node.node.tellEnded(0, .replaced) { $0.append(varint: UInt64(number)) } }
-    #expect(node.node.owning.ended.map(\.body) == [[1], [2]])
+    for number in 0..<3 { node.node.context.notifyEnded(0, .replaced) { $0.append(varint: UInt64(number)) } }
+    #expect(node.node.context.endedRights.map(\.body) == [[1], [2]])
     world.run(seconds: 2)
-    node.node.repeatEnded(to: 0)
-    #expect(node.node.owning.ended.isEmpty)
+    node.node.context.repeatEnded(to: 0)
+    #expect(node.node.context.endedRights.isEmpty)
   }
 }

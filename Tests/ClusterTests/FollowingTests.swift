@@ -126,7 +126,7 @@ import Testing
     world.run(seconds: 2)
     for number in 0..<5 {
       world.notify("t1", at: "a", number: number)
-      world["b"].node.node.peers[0].wantsRestart = true
+      world["b"].node.node.context.peers[0].wantsRestart = true
       world.run(seconds: 1.5)
     }
     #expect(rider.seen["epoch1"]?.count == 5 && rider.doubles == 0 && rider.faults == [] && rider.gaps == 0)
@@ -292,7 +292,7 @@ import Testing
   func replayed() {
     let world = ClusterWorld(["a", "b"])
     let node = world["a"].node
-    let from = node.node.peers[0].incarnation
+    let from = node.node.context.peers[0].incarnation
     func frame(_ number: UInt64, to: UInt64) -> BusEvent {
       .frame(
         .control,
@@ -302,8 +302,8 @@ import Testing
           [ClusterRecordKind.alive.rawValue, 0], testKeys))
     }
     let before = node.node.counters.framesRefused
-    node.node.take(frame(1, to: node.node.incarnation))
-    node.node.take(frame(1, to: node.node.incarnation - 1))
+    node.node.take(frame(1, to: node.node.context.incarnation))
+    node.node.take(frame(1, to: node.node.context.incarnation - 1))
     node.node.take(.frame(.state, Frame.make(head, [], testKeys)))
     node.node.take(.frame(.control, [1, 2, 3]))
     #expect(node.node.counters.framesRefused == before + 4)

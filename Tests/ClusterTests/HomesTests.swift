@@ -83,6 +83,20 @@ private final class Phones {
     for seed in 0..<UInt64(max(1, histories / 1000)) { reconnect(1000, rounds: 50, seed: seed) }
   }
 
+  @Test("A hub that stalls between its claim and the answer loses the driver to who has claimed it since")
+  func stalledClaim() {
+    let world = ClusterWorld(["a", "b"])
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.stalled = ["a"]
+    world.connect("d1", at: "b", slot: 2)
+    world.run(seconds: 0.5)
+    world.stalled = []
+    world.run(seconds: 0.5)
+    #expect(world["a"].replaced.map(\.slot) == [1] && world["b"].replaced.isEmpty)
+    #expect(world.engine.owner(of: "d:d1") == "b")
+  }
+
   private func reconnect(_ drivers: Int, rounds: Int, seed: UInt64) {
     let world = ClusterWorld(seed: seed)
     let phones = Phones(drivers, seed: seed ^ 5, world)

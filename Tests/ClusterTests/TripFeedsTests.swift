@@ -28,7 +28,7 @@ final class TripsWorld {
 
   /// The hub that counts; nil while hubs do not agree.
   var counter: String? {
-    let counters = world.members.filter { $0.node.node.trips.counter == .here }.map(\.name)
+    let counters = world.members.filter { $0.node.node.context.tripCounter == .here }.map(\.name)
     return counters.count == 1 ? counters[0] : nil
   }
 

@@ -55,7 +55,7 @@ import Testing
         world.fix(at: place, at: "a", slot: UInt32(driver + 1))
       }
       world.run(seconds: 1)
-      #expect(world["a"].node.node.peers.allSatisfy { $0.areaBytes <= 2 * 2000 })
+      #expect(world["a"].node.node.context.peers.allSatisfy { $0.areaBytes <= 2 * 2000 })
     }
     #expect(world["a"].node.node.counters.overflows > 0)
     world.engine.isolated = []

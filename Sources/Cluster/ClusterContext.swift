@@ -1,0 +1,208 @@
+// What all parts of a node share: who it is, the time, the other hubs, and the ways to the hub and to the ledger. Each
+// part (Following, Interest, Claims, …) has its own state besides, and shares this with the others.
+import HubBackplane
+import HubBytes
+import HubCore
+import HubMessages
+
+final class ClusterContext {
+  enum Phase: Equatable {
+    /// It has no incarnation yet.
+    case outside
+    case member
+    /// A later process has its name.
+    case superseded
+  }
+
+  /// Why the ledger was asked.
+  enum Purpose: Equatable {
+    case incarnation, renewal, members
+    case claim(Channel)
+    case locate(Channel)
+    /// For a request about a trip: which hub has the trip, or its driver.
+    case owner(for: UInt64, isOfDriver: Bool)
+    /// Which hub begins a trip.
+    case beginning(of: UInt64, at: String)
+    case nothing
+  }
+
+  let identity: ClusterIdentity
+  let limits: ClusterLimits
+  /// The hub's number for the outlet that this is.
+  let outlet: UInt32
+  var now: Moment
+  var phase = Phase.outside
+  var incarnation: UInt64 = 0
+  private(set) var peers: [Peer] = []
+  private var peerIndices: [String: Int] = [:]
+  /// For the hub, and for the ledger.
+  var inputs = HubInputs()
+  var questions: [(question: LedgerQuestion, purpose: Purpose)] = []
+  var isLedgerUp = false
+  /// When a hub that has not reached the ledger goes on alone (uptime, ns): not at once, where it has just started.
+  private let aloneAt: Int64
+  /// It has read who the others are.
+  var knowsMembers = false
+  /// Which hub counts the events of all trips (TripFeeds.swift).
+  var tripCounter = TripCounter.unknown
+  private var asks = AskTable()
+  var endedRights: [EndedRight] = []
+  var counters = ClusterCounters()
+  var notices: [ClusterNotice] = []
+
+  init(_ identity: ClusterIdentity, limits: ClusterLimits, outlet: UInt32, now: Moment) {
+    self.identity = identity
+    self.limits = limits
+    self.outlet = outlet
+    self.now = now
+    aloneAt = now.uptime + limits.answerTime
+  }
+
+  /// The wall clock.
+  var time: Timestamp { now.timestamp }
+
+  /// Whether nobody can say what other hubs have.
+  var isAlone: Bool { !isLedgerUp && now.uptime >= aloneAt }
+
+  // MARK: Peers
+
+  /// The index of a peer, made where it is new; nil at the limit.
+  func peer(_ name: String) -> Int? {
+    if let known = peerIndices[name] { return known }
+    guard peers.count < ClusterLimits.maximumPeers else {
+      notices.append(.tooManyPeers(name))
+      return nil
+    }
+    peers.append(Peer(name: name, limits, now: now.uptime))
+    peerIndices[name] = peers.count - 1
+    return peers.count - 1
+  }
+
+  func knownPeer(_ name: String) -> Int? { peerIndices[name] }
+
+  /// The index of a hub that is a member.
+  func member(_ name: String) -> Int? {
+    peerIndices[name].flatMap { peers[$0].isMember ? $0 : nil }
+  }
+
+  /// Who can be asked now.
+  var audible: [Int] {
+    phase == .member ? peers.indices.filter { peers[$0].isMember && !peers[$0].isSilent } : []
+  }
+
+  // MARK: Questions of peers to the hub
+
+  /// For the hub, a peer that asks is a session; nil where it asks too much at once. `channel`: nil for a question
+  /// about drivers or a trip; `token`: 0 for what is asked for anew.
+  func session(for peer: Int, _ token: UInt64, _ channel: Channel? = nil) -> SessionRef? {
+    guard peer != Ask.ownHub else {
+      return asks.insert(Ask(peer: peer, incarnation: 0, token: token, channel: nil), outlet: outlet)
+    }
+    guard peers[peer].asks < limits.asksPerPeer else { return nil }
+    peers[peer].asks += 1
+    let ask = Ask(peer: peer, incarnation: peers[peer].incarnation, token: token, channel: channel)
+    return asks.insert(ask, outlet: outlet)
+  }
+
+  /// The question that the hub has answered; `isCurrent`: the peer's process is still the one that asked.
+  func asker(_ session: SessionRef) -> (ask: Ask, isCurrent: Bool)? {
+    guard let ask = asks.remove(session) else { return nil }
+    guard ask.peer != Ask.ownHub else { return (ask, true) }
+    let isCurrent = ask.incarnation == peers[ask.peer].incarnation
+    if isCurrent { peers[ask.peer].asks -= 1 }
+    return (ask, isCurrent)
+  }
+
+  // MARK: What several parts say
+
+  func relay(_ publication: Publication) {
+    counters.relayed += 1
+    inputs.append(.cluster(.relayed(publication)))
+  }
+
+  func refuse(_ input: SubscribeInput, _ error: ErrorReply) {
+    counters.refusals += 1
+    var refusal = error
+    refusal.replyTo = input.messageID
+    inputs.append(.cluster(.refused(input, refusal)))
+  }
+
+  /// Asks a peer for a channel whose sessions nobody names.
+  func resume(_ request: Subscribe, at index: Int) {
+    peers[index].append(.resume) { $0.append(request, ClusterOutput.unasked, at: time) }
+  }
+
+  /// Follows a channel at a peer no longer.
+  func release(_ channel: Channel, at index: Int) {
+    peers[index].release(channel, at: now.timestamp)
+  }
+
+  /// Tells a peer what it must not miss: that a right has ended. It is said again if the peer has missed anything.
+  func notifyEnded(_ index: Int, _ kind: ClusterRecordKind, _ body: (inout ByteBuffer) -> Void) {
+    var bytes = ByteBuffer()
+    body(&bytes)
+    let copy = bytes.array()
+    if endedRights.count >= limits.endedRights { endedRights.removeFirst() }
+    endedRights.append(EndedRight(peer: index, until: now.uptime + limits.endedRightsTime, kind: kind, body: copy))
+    peers[index].append(kind) { $0.append(copy) }
+  }
+
+  func repeatEnded(to index: Int) {
+    endedRights.removeAll { $0.until < now.uptime }
+    for right in endedRights where right.peer == index {
+      peers[index].append(right.kind) { $0.append(right.body) }
+    }
+  }
+}
+
+/// Which hub counts the events of all trips.
+enum TripCounter: Equatable {
+  case unknown, here
+  case peer(Int)
+}
+
+/// What is said again to a peer that has missed something.
+struct EndedRight {
+  var peer: Int
+  var until: Int64
+  var kind: ClusterRecordKind
+  var body: [UInt8]
+}
+
+/// A question that a peer has put to this hub, or this hub to itself.
+struct Ask {
+  /// Stands for the hub itself among those who are asked, and who ask.
+  static let ownHub = -1
+
+  var peer: Int
+  /// The peer's process.
+  var incarnation: UInt64
+  var token: UInt64
+  var channel: Channel?
+}
+
+/// Questions that the hub has not answered.
+private struct AskTable {
+  private var asks: [Ask?] = []
+  private var generations: [UInt32] = []
+  private var free: [Int] = []
+
+  mutating func insert(_ ask: Ask, outlet: UInt32) -> SessionRef {
+    let slot = free.popLast() ?? asks.count
+    if slot == asks.count {
+      asks.append(nil)
+      generations.append(0)
+    }
+    generations[slot] &+= 1
+    asks[slot] = ask
+    return SessionRef(outlet: outlet, slot: UInt32(slot), generation: generations[slot])
+  }
+
+  mutating func remove(_ session: SessionRef) -> Ask? {
+    let slot = Int(session.slot)
+    guard slot < asks.count, generations[slot] == session.generation, let ask = asks[slot] else { return nil }
+    asks[slot] = nil
+    free.append(slot)
+    return ask
+  }
+}
