@@ -159,7 +159,7 @@ final class HubEngine {
   func move(_ report: TripStatusReport, _ now: Moment, _ answer: @escaping (Result<Void, HubError>) -> Void) {
     let id = session.makeMessageID()
     var report = report
-    report.timestamp = timestamp(now)
+    if !report.timestamp.isTaken { report.timestamp = timestamp(now) }
     guard let driver, !driver.queue.isErased else { return answer(.failure(.stopped)) }
     guard requests.count < HubEngine.maximumRequests, driver.keep(report, as: id, now) else {
       return answer(.failure(HubError(.full, "the queue has no room for another move", retry: .later(after: nil))))
