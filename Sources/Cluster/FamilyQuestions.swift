@@ -5,7 +5,8 @@
 //     GET, DELETE /v1/tokens  → all hubs, this one too ──answers→ put together here
 //
 // Who does not answer in time is asked again, for a hub that has answered a refresh token answers it the same way for
-// 10 s; in the end it is named as missing: `incomplete`, or a refusal. Nothing may be used up behind such a refusal, by
+// 10 s; in the end it is named as missing: `incomplete`, or a refusal. What is to end ends all the same: a hub that was
+// not reached hears of it when it is back (Revoking.swift). Nothing may be used up behind such a refusal, by
 // a question that was late on its way: so each says how late it was, by the clock of who is asked, when that was heard
 // last, and what is too old is not heard (`ClusterLimits.questionAge`). How far the clocks differ does not matter.
 //
@@ -47,7 +48,7 @@ extension FamilyQuestions.Pending {
     switch answer {
     case .family(let family, _)?: families = [family]
     case .families(let found, _)?: families += found
-    case .ended(let count)?: ended += count
+    case .ended(let count, _)?: ended += count
     case .refused(let error)?: refusal = error
     case .revoked?, .revocations?, .unrevoked?, nil: isIncomplete = true
     }
@@ -62,7 +63,7 @@ extension FamilyQuestions.Pending {
       return families.first.map { .family($0, isNew: false) } ?? .refused(.familyNotReached)
     case .end:
       if let refusal { return .refused(refusal) }
-      return isWhole ? .ended(ended) : .refused(.familiesNotReached)
+      return .ended(ended, isComplete: isWhole)
     case .families, .begin, .revoke, .revocations, .unrevoke, .extend:
       let newestFirst = families.sorted { ($0.rotated, $0.id.description) > ($1.rotated, $1.id.description) }
       return .families(newestFirst, isComplete: isWhole && refusal == nil)
@@ -73,9 +74,6 @@ extension FamilyQuestions.Pending {
 extension ErrorReply {
   fileprivate static let familyNotReached = ErrorReply(
     code: .rateLimited, message: "the hub that made this refresh token cannot be reached now; send it again",
-    retryAfter: 2)
-  fileprivate static let familiesNotReached = ErrorReply(
-    code: .rateLimited, message: "a hub cannot be reached now; what others have of it has ended: send it again",
     retryAfter: 2)
 }
 
@@ -200,7 +198,7 @@ extension ByteBuffer {
     switch answer {
     case .family(let family, _): append(families: [family])
     case .families(let families, _): append(families: families)
-    case .ended(let count):
+    case .ended(let count, _):
       append(UInt8(ascii: "e"))
       append(varint: UInt64(count))
     case .refused(let error):

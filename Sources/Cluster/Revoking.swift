@@ -3,7 +3,7 @@
 // hub's business (HubCore/Credentials/Credentials+Shared.swift): to hear the same again changes nothing.
 //
 //     record      revocation…
-//     revocation  "s", "j" or "f" · name (length, bytes) · until (varint: ms since 1970 and one more; 0 for ever)
+//     revocation  "s", "j", "f" or "u" · name (length, bytes) · until (varint: ms since 1970 and one more; 0 for ever)
 import HubBytes
 import HubCore
 import HubMessages
@@ -75,6 +75,7 @@ extension Revoking {
           switch revocation.name {
           case .subject(let id): (UInt8(ascii: "s"), id.text)
           case .tokenID(let id): (UInt8(ascii: revocation.cause == .backEnd ? "j" : "f"), id)
+          case .families(let id): (UInt8(ascii: "u"), id.text)
           }
         bytes.append(kind)
         bytes.append(utf8Run: "\(name)")
@@ -99,9 +100,9 @@ extension ClusterFrameReader {
     let end = try varint()
     let name: RevokedName
     switch kind {
-    case UInt8(ascii: "s"):
+    case UInt8(ascii: "s"), UInt8(ascii: "u"):
       guard let id = Identifier(text) else { throw .message }
-      name = .subject(id)
+      name = kind == UInt8(ascii: "s") ? .subject(id) : .families(of: id)
     case UInt8(ascii: "j"), UInt8(ascii: "f"):
       guard let id = InlineText(text), !id.isEmpty else { throw .message }
       name = .tokenID(id)

@@ -234,7 +234,7 @@ extension CredentialAnswer? {
     for output in bench.store() {
       switch output {
       case .revoked(let change): told.append(change)
-      case .credentials(_, .ended(1)): #expect(told.count == 1, "of the first outlet's list")
+      case .credentials(_, .ended(1, _)): #expect(told.count == 1, "of the first outlet's list")
       case _: Issue.record("\(output)")
       }
     }

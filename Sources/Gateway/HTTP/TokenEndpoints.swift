@@ -93,7 +93,7 @@ enum TokenEndpoints {
           }
           body.append(isComplete ? "}" : ",\"incomplete\":true}")
         })
-    case .ended(let count):
+    case .ended(let count, _):
       return .respond(
         .json { body in
           body.append("{\"ended\":", count)
@@ -255,6 +255,7 @@ enum RevocationEndpoints {
     switch revocation.name {
     case .subject(let id): body.append("\"sub\":", id)
     case .tokenID(let id): body.append("\"jti\":", id)
+    case .families(let id): body.append("\"familiesOf\":", id)
     }
     if let until = revocation.until { body.append(",\"until\":", until, as: time) }
   }

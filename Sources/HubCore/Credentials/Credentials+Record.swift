@@ -22,6 +22,7 @@ extension RevokedName: Recorded {
     switch self {
     case .subject(let id): bytes.record(UInt8(ascii: "s"), id)
     case .tokenID(let id): bytes.record(UInt8(ascii: "j"), id)
+    case .families(let id): bytes.record(UInt8(ascii: "u"), id)
     }
   }
 
@@ -29,6 +30,7 @@ extension RevokedName: Recorded {
     switch Unicode.Scalar(try reader.read() as UInt8) {
     case "s": self = .subject(try reader.read())
     case "j": self = .tokenID(try reader.read())
+    case "u": self = .families(of: try reader.read())
     case _: throw reader.failure(.text)
     }
   }

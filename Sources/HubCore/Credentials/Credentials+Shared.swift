@@ -12,7 +12,7 @@ extension Credentials {
     _ all: [Revocation], isOfPeers: Bool, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines,
     _ counters: inout HubCounters
   ) throws(ErrorReply) -> CredentialAnswer {
-    var isNew = false
+    var (isNew, endsAny) = (false, false)
     for revocation in all {
       if isOfPeers, let until = revocation.until, until + HubLimits.longestLookMilliseconds < now.timestamp { continue }
       if let index = revocationOfName[revocation.name] {
@@ -30,8 +30,10 @@ extension Credentials {
         insert(revocation, at: now, &deadlines)
       }
       isNew = true
+      guard case .families(let subject) = revocation.name else { continue }
+      if endFamilies(of: subject, by: revocation, at: now, &storage, &deadlines) > 0 { endsAny = true }
     }
-    change.isOfPeers = isOfPeers
+    change.isOfPeers = isOfPeers && !endsAny  // those of its families a hub tells itself
     guard let first = all.first, let index = revocationOfName[first.name] else { return .ended(0) }
     return .revoked(revocations[index].revocation, isNew: isNew)
   }
@@ -81,10 +83,18 @@ extension Credentials {
     guard let found else {
       return answer(request.question, request.source, at: now, &storage, &deadlines, counting: &counters)
     }
-    if let source = request.source {
-      write(AuditEntry(source, about: request.question.target, status: found.status), at: now, &storage, &counters)
+    var answer = found
+    if case .end(let subject) = request.question, case .ended(_, isComplete: false) = found {
+      // The hubs that did not answer hear of it when they are back, from any that knows it.
+      let end = Revocation(endOfFamiliesOf: subject, at: now.timestamp)
+      let kept = self.answer(
+        .extend([end], isOfPeers: false), nil, at: now, &storage, &deadlines, counting: &counters)
+      if case .refused = kept { answer = kept }
     }
-    return found
+    if let source = request.source {
+      write(AuditEntry(source, about: request.question.target, status: answer.status), at: now, &storage, &counters)
+    }
+    return answer
   }
 }
 

@@ -78,10 +78,7 @@ struct Credentials: ~Copyable {
         found.filter { $0.refreshEnds > now.timestamp }.sorted {
           ($0.rotated, $0.id.description) > ($1.rotated, $1.id.description)
         }, isComplete: true)
-    case .end(let subject):
-      let ended = familiesOfSubject[subject] ?? []
-      for family in ended { end(family, at: now, &storage, &deadlines) }
-      return .ended(ended.count)
+    case .end(let subject): return .ended(endFamilies(of: subject, at: now, &storage, &deadlines))
     case .extend(let all, let isOfPeers):
       return try extend(all, isOfPeers: isOfPeers, at: now, &storage, &deadlines, &counters)
     case .revoke(let revocation): return try revoke(revocation, at: now, &storage, &deadlines, &counters)
@@ -194,6 +191,15 @@ struct Credentials: ~Copyable {
     insert(revocation, at: now, &deadlines)
   }
 
+  /// Ends families of a `sub`: all, or those that a revocation is about. Gives how many.
+  mutating func endFamilies(
+    of id: Identifier, by end: Revocation? = nil, at now: Moment, _ storage: inout HubStorage, _ due: inout Deadlines
+  ) -> Int {
+    let ended = (familiesOfSubject[id] ?? []).filter { end?.ends(families[$0]) ?? true }
+    for family in ended { self.end(family, at: now, &storage, &due) }
+    return ended.count
+  }
+
   private mutating func insert(_ family: TokenFamily, at now: Moment, _ deadlines: inout Deadlines) {
     let index = place(family)
     deadlines.arm(.tokenFamily, families.handle(of: index), at: now.look(at: family.refreshEnds))
@@ -217,7 +223,6 @@ struct Credentials: ~Copyable {
 
   // MARK: Revocations
 
-  /// O(1).
   private func isRevoked(_ subject: Identifier, _ id: InlineText, at now: Timestamp) -> Bool {
     [.subject(subject), .tokenID(id)].contains { (name: RevokedName) in
       revocationOfName[name].map { revocations[$0].revocation.until.map { $0 > now } ?? true } ?? false

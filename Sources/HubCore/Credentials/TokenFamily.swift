@@ -62,6 +62,9 @@ public enum RevokedName: Sendable, Hashable {
   case subject(Identifier)
   /// The token with this `jti`; all access tokens of a family have the same.
   case tokenID(InlineText)
+  /// The families of a `sub` that were made before refresh tokens began that end with the revocation: all that were
+  /// there when it was revoked, at hubs that could not be asked then, too.
+  case families(of: Identifier)
 }
 
 /// Tokens that do not count although they are signed and their time is not over.
@@ -75,6 +78,17 @@ public struct Revocation: Sendable, Equatable {
     self.name = name
     self.until = until
     self.cause = cause
+  }
+
+  /// The end of all families of a `sub`, at hubs that are away as well.
+  init(endOfFamiliesOf subject: Identifier, at time: Timestamp) {
+    self.init(.families(of: subject), until: time + HubLimits.refreshTokenMilliseconds)
+  }
+
+  /// Whether a family ends by it.
+  func ends(_ family: TokenFamily) -> Bool {
+    guard case .families(family.subject) = name, let until else { return false }
+    return family.created + HubLimits.refreshTokenMilliseconds <= until
   }
 }
 
@@ -129,8 +143,8 @@ public enum CredentialAnswer: Sendable {
   case family(TokenFamily, isNew: Bool)
   /// The one that was refreshed last first. Not complete where a hub of the cluster has not answered.
   case families([TokenFamily], isComplete: Bool)
-  /// So many families have ended.
-  case ended(Int)
+  /// So many families have ended. Not complete where a hub of the cluster has not answered.
+  case ended(Int, isComplete: Bool = true)
   case revoked(Revocation, isNew: Bool)
   /// `next` is where to go on; nil where there are no more.
   case revocations([Revocation], next: Int?)
@@ -156,7 +170,7 @@ extension RevokedName {
   /// The `sub` or the `jti`.
   public var text: InlineText {
     switch self {
-    case .subject(let id): id.text
+    case .subject(let id), .families(let id): id.text
     case .tokenID(let id): id
     }
   }

@@ -159,6 +159,7 @@ public enum RecordJSON {
     switch name {
     case .subject(let id): buffer.append(",\"sub\":", id)
     case .tokenID(let id): buffer.append(",\"jti\":", id)
+    case .families(let id): buffer.append(",\"familiesOf\":", id)
     }
   }
 
