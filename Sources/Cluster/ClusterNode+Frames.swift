@@ -95,6 +95,7 @@ extension ClusterNode {
     case .replaced: try claims.take(replaced: &reader)
     case .tripRequest: try forwarding.take(tripRequest: &reader, from: index)
     case .replied: try forwarding.take(replied: &reader, from: index)
+    case .told: try forwarding.take(told: &reader, from: index)
     case .question: try asking.take(question: &reader, from: index)
     case .found: try asking.take(found: &reader, from: index)
     case .list: try asking.take(list: &reader, from: index)
@@ -180,11 +181,16 @@ extension ClusterNode {
     case .trips(let session, .trip(let report, let isNew), _): shown(session, report, isNew: isNew)
     case .trips(let session, .list(let page), _): asking.listed(HubPage(page), by: session)
     case .trips(let session, .refused(let error), _): answered(session, .error(error))
+    case .trips(let session, .offers(let report, let isNew), _): forwarding.shown(session, report, isNew: isNew)
+    case .trips(let session, .offersStopped, _): forwarding.shown(session, nil)
+    case .notified(let session, .published(_, let sequence, let isNew)):
+      forwarding.notified(session, sequence, isNew: isNew)
+    case .notified(let session, .refused(let error)): answered(session, .error(error))
     case .revoked(let change): revoking.take(change)
     case .credentials(let session, let answer):
       if session.generation == 0 { revoking.take(answer) } else { familyQuestions.found(answer, by: session) }
     // Only who has a session gets these, and this outlet has none.
-    case .viewEnded, .unsubscribed, .named, .admitted, .conflict, .full, .replaced, .trips, .notified, .fences,
+    case .viewEnded, .unsubscribed, .named, .admitted, .conflict, .full, .replaced, .trips, .fences,
       .channelRestarted:
       break
     }

@@ -1,4 +1,5 @@
-// Moves and changes of trips that are not here: each goes to the hub that has the trip, and the answer comes back.
+// What is asked of a trip that is not here, or of a driver: each request goes to the hub that has it, and the answer
+// comes back.
 //
 //     ledger: where is the trip? ──another hub──→ sent there ──answer→ the session has it
 //         │ nowhere
@@ -25,17 +26,17 @@ struct Forwarding {
   }
 
   private(set) var pending = PendingQuestions<Pending>()
-  /// Those of each trip, in their order; the first one is on the way.
-  private var queues: [Identifier: [UInt64]] = [:]
+  /// Those for each trip or driver, in their order; the first one is on the way.
+  private var queues: [Channel: [UInt64]] = [:]
   let context: ClusterContext
 
   init(_ context: ClusterContext) { self.context = context }
 
-  /// Gives its token where it is the first of its trip: it can go.
+  /// Gives its token where nothing for the same trip or driver is on the way: it can go.
   mutating func insert(_ request: TripRequest) -> UInt64? {
     let token = pending.insert(Pending(request: request))
-    queues[request.tripID, default: []].append(token)
-    return queues[request.tripID]?.count == 1 ? token : nil
+    queues[request.receiver, default: []].append(token)
+    return queues[request.receiver]?.count == 1 ? token : nil
   }
 
   /// It is put once more; false where that was done often enough.
@@ -44,17 +45,17 @@ struct Forwarding {
     return pending.repeats(token, atMost: attempts)
   }
 
-  /// A request is done. Gives it, and the token of the next of its trip, which can go.
+  /// A request is done. Gives it, and the token of the next one, which can go.
   private mutating func remove(_ token: UInt64) -> (request: TripRequest, next: UInt64?)? {
     guard let request = pending.finish(token)?.request else { return nil }
-    queues[request.tripID]?.removeAll { $0 == token }
-    if queues[request.tripID]?.isEmpty == true { queues[request.tripID] = nil }
-    return (request, queues[request.tripID]?.first)
+    queues[request.receiver]?.removeAll { $0 == token }
+    if queues[request.receiver]?.isEmpty == true { queues[request.receiver] = nil }
+    return (request, queues[request.receiver]?.first)
   }
 
-  /// All requests for a trip are done. Gives them in their order.
-  mutating func finishAll(of trip: Identifier) -> [TripRequest] {
-    (queues.removeValue(forKey: trip) ?? []).compactMap { pending.finish($0)?.request }
+  /// All requests for a trip or a driver are done. Gives them in their order.
+  mutating func finishAll(for receiver: Channel) -> [TripRequest] {
+    (queues.removeValue(forKey: receiver) ?? []).compactMap { pending.finish($0)?.request }
   }
 
 }
@@ -64,12 +65,12 @@ extension Forwarding {
   mutating func forward(_ request: TripRequest) {
     if context.isAlone { return context.inputs.append(.cluster(.tripRequestHere(request))) }
     guard pending.count < context.limits.pending else { return refuse(request, .overloaded) }
-    if let token = insert(request) { begin(token, request.tripID) }
+    if let token = insert(request) { begin(token, request.receiver) }
   }
 
-  private mutating func begin(_ token: UInt64, _ trip: Identifier) {
+  private mutating func begin(_ token: UInt64, _ receiver: Channel) {
     pending.wait(token, until: context.now.uptime + context.limits.answerTime)
-    look(for: .trip(trip), token)
+    look(for: receiver, token)
   }
 
   private mutating func look(for channel: Channel, _ token: UInt64) {
@@ -82,13 +83,14 @@ extension Forwarding {
     guard let asked = pending[token], asked.peer == nil, !isAskedAgain(answer) else { return }
     if case .owner(let name?) = answer, name != context.identity.name {
       if let index = context.member(name) {
-        return isOfDriver ? claimBeginning(of: asked.request.tripID, at: name, token) : send(token, to: index)
+        guard isOfDriver, let beginning = asked.request.beginning else { return send(token, to: index) }
+        return claimBeginning(of: beginning.tripID, at: name, token)
       }
       // A driver's hub that is gone has no say in where a trip begins; the trip's own has.
-      if !isOfDriver { return refuse(token, .unreachable) }
+      if !isOfDriver || asked.request.beginning == nil { return refuse(token, .unreachable) }
     }
     guard case .owner(let owner) = answer, let beginning = asked.request.beginning, isOfDriver || owner == nil else {
-      return handleHere(asked.request.tripID)
+      return handleHere(asked.request)
     }
     if !isOfDriver, let driver = beginning.driverID { return look(for: .driver(driver), token) }
     claimBeginning(of: beginning.tripID, at: context.identity.name, token)
@@ -111,11 +113,11 @@ extension Forwarding {
       guard let index = context.member(name) else { return refuse(token, .unreachable) }
       return send(token, to: index)
     }
-    handleHere(asked.request.tripID)
+    handleHere(asked.request)
   }
 
-  private mutating func handleHere(_ trip: Identifier) {
-    for request in finishAll(of: trip) { context.inputs.append(.cluster(.tripRequestHere(request))) }
+  private mutating func handleHere(_ request: TripRequest) {
+    for request in finishAll(for: request.receiver) { context.inputs.append(.cluster(.tripRequestHere(request))) }
   }
 
   private mutating func send(_ token: UInt64, to index: Int) {
@@ -129,7 +131,14 @@ extension Forwarding {
     context.counters.refusals += 1
     var refusal = error
     refusal.replyTo = request.messageID
-    context.inputs.append(.cluster(.replied(request.session, .error(refusal))))
+    answer(request, .error(refusal))
+  }
+
+  private func answer(_ request: TripRequest, _ reply: Reply) {
+    if case .notify(let session, _) = request, case .error(let error) = reply {
+      return context.inputs.append(.cluster(.told(session, .notified(session, .refused(error)))))
+    }
+    context.inputs.append(.cluster(.replied(request.session, reply)))
   }
 
   private mutating func refuse(_ token: UInt64, _ error: ErrorReply) {
@@ -139,15 +148,15 @@ extension Forwarding {
   /// A request is done, and the next of its trip can go.
   private mutating func finish(_ token: UInt64) -> TripRequest? {
     guard let (request, next) = remove(token) else { return nil }
-    if let next { begin(next, request.tripID) }
+    if let next { begin(next, request.receiver) }
     return request
   }
 
   mutating func retry() {
     while let token = pending.nextOverdue(now: context.now.uptime) {
-      guard let trip = pending[token]?.request.tripID else { continue }
+      guard let receiver = pending[token]?.request.receiver else { continue }
       if repeats(token, atMost: context.limits.attempts) {
-        begin(token, trip)
+        begin(token, receiver)
       } else {
         refuse(token, .unreachable)
       }
@@ -160,9 +169,10 @@ extension Forwarding {
     let isNew = try reader.isAtEnd ? false : reader.byte() != 0
     guard pending[token]?.peer == index, let request = finish(token) else { return }
     if case .result(let reply) = reply, case .trip(let report) = reply.result {
-      context.inputs.append(.cluster(.tripShown(request.session, report, isNew: isNew)))
+      let output = HubOutput.trips(request.session, .trip(report, isNew: isNew), replyTo: nil)
+      context.inputs.append(.cluster(.told(request.session, output)))
     } else {
-      context.inputs.append(.cluster(.replied(request.session, reply)))
+      answer(request, reply)
     }
   }
 
@@ -171,13 +181,57 @@ extension Forwarding {
   mutating func take(tripRequest reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     var request = try reader.tripRequest()
-    guard let session = context.session(for: index, token, .trip(request.tripID)) else {
+    guard let session = context.session(for: index, token, request.receiver) else {
       var refusal = ErrorReply.overloaded
       refusal.replyTo = request.messageID
       return reply(index, token, .error(refusal))
     }
     request.session = session
     context.inputs.append(HubInput(request))
+  }
+
+  /// The hub has shown the offers of a trip; nil where it has ended them.
+  func shown(_ session: SessionRef, _ report: OffersReport?, isNew: Bool = false) {
+    tell(session, isNew) { bytes in
+      bytes.append(UInt8(ascii: report == nil ? "e" : "o"))
+      if let report { bytes.append(run: { report.append(to: &$0) }) }
+    }
+  }
+
+  /// The hub has published a notification.
+  func notified(_ session: SessionRef, _ sequence: UInt64, isNew: Bool) {
+    tell(session, isNew) { bytes in
+      bytes.append(UInt8(ascii: "n"))
+      bytes.append(varint: sequence)
+    }
+  }
+
+  private func tell(_ session: SessionRef, _ isNew: Bool, _ body: (inout ByteBuffer) -> Void) {
+    guard let (ask, isCurrent) = context.asker(session), isCurrent else { return }
+    context.peers[ask.peer].append(.told) { bytes in
+      bytes.append(varint: ask.token)
+      bytes.append(UInt8(isNew ? 1 : 0))
+      body(&bytes)
+    }
+  }
+
+  /// The hub that has the trip or driver has answered who asked over HTTP.
+  mutating func take(told reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+    let (token, isNew, kind) = (try reader.varint(), try reader.byte() != 0, try reader.byte())
+    guard let asked = pending[token], asked.peer == index else { return }
+    let session = asked.request.session
+    let output: HubOutput
+    switch (kind, asked.request) {
+    case (UInt8(ascii: "e"), .offers): output = .trips(session, .offersStopped, replyTo: nil)
+    case (UInt8(ascii: "o"), .offers):
+      guard let report = OffersReport(try reader.run()) else { throw .message }
+      output = .trips(session, .offers(report, isNew: isNew), replyTo: nil)
+    case (UInt8(ascii: "n"), .notify(_, let post)):
+      output = .notified(session, .published(post.channel, sequence: try reader.varint(), isNew: isNew))
+    default: throw .message
+    }
+    _ = finish(token)
+    context.inputs.append(.cluster(.told(session, output)))
   }
 
   /// The hub has answered a peer's request. `isNew`: the trip has begun with it.

@@ -12,6 +12,12 @@ struct TripRequestFlags: OptionSet {
   static let isGranted = TripRequestFlags(rawValue: 1)
   /// It came over HTTP, and is answered with the trip.
   static let showsTrip = TripRequestFlags(rawValue: 2)
+  /// It is no message, but an offer to a driver, or its end.
+  static let isOffer = TripRequestFlags(rawValue: 4)
+  /// It is no message, but asks about a trip's offers.
+  static let isAboutOffers = TripRequestFlags(rawValue: 8)
+  /// It is no message, but a notification that was posted.
+  static let isNotification = TripRequestFlags(rawValue: 16)
 }
 
 extension ByteBuffer {
@@ -29,13 +35,24 @@ extension ByteBuffer {
     append(varint: token)
     append(request.actor.role.rawValue)
     append(utf8Run: request.actor.id.description)
-    let (message, flags, sent): (ClientMessage, TripRequestFlags, Timestamp) =
-      switch request {
-      case .move(let input): (.tripStatus(input.report), input.tripIsGranted ? .isGranted : [], time)
-      case .change(let input): (.tripChange(input.change), [], input.timestamp)
-      case .begin(_, let report, _): (.tripStatus(report), .showsTrip, time)
-      case .alter(_, let change, _): (.tripChange(change), .showsTrip, time)
-      }
+    let (message, flags, sent): (ClientMessage, TripRequestFlags, Timestamp)
+    switch request {
+    case .move(let input):
+      (message, flags, sent) = (.tripStatus(input.report), input.tripIsGranted ? .isGranted : [], time)
+    case .change(let input): (message, flags, sent) = (.tripChange(input.change), [], input.timestamp)
+    case .begin(_, let report, _): (message, flags, sent) = (.tripStatus(report), .showsTrip, time)
+    case .alter(_, let change, _): (message, flags, sent) = (.tripChange(change), .showsTrip, time)
+    case .decline(_, _, let decline, _): (message, flags, sent) = (.offerDecline(decline), [], time)
+    case .offer(_, let offer):
+      append(TripRequestFlags.isOffer.rawValue)
+      return append(run: { offer.append(to: &$0) })
+    case .offers(_, let trip, let question, _):
+      append(TripRequestFlags.isAboutOffers.rawValue)
+      return append(run: { question.append(trip, to: &$0) })
+    case .notify(_, let post):
+      append(TripRequestFlags.isNotification.rawValue)
+      return append(run: { post.append(to: &$0) })
+    }
     append(flags.rawValue)
     append(run: {
       BinaryWriter.write(message, messageID: request.messageID, timestamp: sent, tripBefore: nil, into: &$0)
@@ -94,9 +111,22 @@ extension ClusterFrameReader {
     }
     let actor = Actor(role: role, id: id)
     let flags = TripRequestFlags(rawValue: try byte())
-    let session = SessionRef(outlet: 0, slot: 0, generation: 0)
+    let session = SessionRef.nobody
+    if flags.contains(.isOffer) {
+      guard let offer = SentOffer(try run()) else { throw .message }
+      return .offer(session, offer)
+    }
+    if flags.contains(.isAboutOffers) {
+      guard let (trip, question) = OffersQuestion.read(try run()) else { throw .message }
+      return .offers(session, trip, question, by: actor)
+    }
+    if flags.contains(.isNotification) {
+      guard let post = NotificationPost(try run()) else { throw .message }
+      return .notify(session, post)
+    }
     let envelope = try clientMessage()
     switch envelope.message {
+    case .offerDecline(let decline): return .decline(session, envelope.messageID, decline, by: actor.id)
     case .tripStatus(let report):
       if flags.contains(.showsTrip) { return .begin(session, report, by: actor) }
       return .move(
@@ -109,8 +139,7 @@ extension ClusterFrameReader {
         TripChangeInput(
           session: session, actor: actor, messageID: envelope.messageID, timestamp: envelope.timestamp,
           change: change))
-    case .locationUpdate, .locationBatch, .driverStatus, .offerDecline, .subscribe, .unsubscribe, .ping, .refresh,
-      .query:
+    case .locationUpdate, .locationBatch, .driverStatus, .subscribe, .unsubscribe, .ping, .refresh, .query:
       throw .message
     }
   }

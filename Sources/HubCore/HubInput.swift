@@ -15,6 +15,10 @@ public struct SessionRef: Sendable, Hashable, BitwiseCopyable {
     self.slot = slot
     self.generation = generation
   }
+
+  /// Stands where no session has asked, and none is answered.
+  package static let nobody = SessionRef(outlet: .max, slot: 0, generation: 0)
+  var isNobody: Bool { outlet == .max }
 }
 
 /// Who asks: decides what may be done to a trip.
@@ -191,6 +195,8 @@ public enum HubInput: Sendable {
   indirect case tripChange(TripChangeInput)
   /// `by`: the driver whose session, or request, it is.
   indirect case offerDecline(SessionRef, MessageID, OfferDecline, by: Identifier)
+  /// Of another hub.
+  indirect case offer(SessionRef, SentOffer)
   /// `replyTo` is the message's id; over HTTP there is none.
   indirect case trips(SessionRef, TripQuestion, replyTo: MessageID? = nil)
   indirect case subscribe(SubscribeInput)
@@ -233,6 +239,12 @@ extension HubInput {
     case .change(let input): self = .tripChange(input)
     case .begin(let session, let report, let actor): self = .trips(session, .begin(report, by: actor))
     case .alter(let session, let change, let actor): self = .trips(session, .change(change, actor))
+    case .decline(let session, let messageID, let decline, let driver):
+      self = .offerDecline(session, messageID, decline, by: driver)
+    case .offers(let session, let trip, let question, let actor):
+      self = .trips(session, .offers(trip, question, actor))
+    case .offer(let session, let offer): self = .offer(session, offer)
+    case .notify(let session, let post): self = .notify(session, post)
     }
   }
 

@@ -77,6 +77,8 @@ class Client:
         self.figures, self.fleet = [], {}  # seconds; by driver: how many positions
         self.raw = {}  # by channel: how many fixes as they were measured
         self.trips = []  # moves of all trips
+        self.offers = []  # `made`, or why it was withdrawn
+        self.acks = 0
 
     async def open(self):
         self.socket = await websockets.connect(
@@ -112,8 +114,12 @@ class Client:
                     self.fleet[payload["driverId"]] = self.fleet.get(payload["driverId"], 0) + 1
                 if payload["after"] > self.points[channel][1]:
                     self.faults.append(f"{channel}: a position after event {payload['after']}, before that event")
-            case "notification" | "trip_update":
+            case "ack":
+                self.acks += 1
+            case "notification" | "trip_update" | "offer" | "offer_withdrawn":
                 self.events += 1
+                if message["type"].startswith("offer"):
+                    self.offers.append((payload["tripId"], payload.get("reason", "made")))
                 point = self.points[channel]
                 if payload["sequence"] != point[1] + 1:
                     self.faults.append(f"{channel}: event {payload['sequence']} behind {point[1]}")
@@ -129,8 +135,8 @@ class Client:
             case "error":
                 self.errors.append(payload)
 
-    async def subscribe(self, channel):
-        await self.send("subscribe", channel=channel)
+    async def subscribe(self, channel, **how):
+        await self.send("subscribe", channel=channel, **how)
         await eventually(lambda: channel in self.points, 5, f"{self.name} is subscribed to {channel}")
 
     async def fix(self, step, trip=None):
@@ -717,6 +723,77 @@ class TripTests(unittest.TestCase):
         self.assertEqual(len(trips), 50)
         for hub in self.cluster.hubs.values():
             self.assertEqual(hub.figure("cluster_owner_conflicts_total"), 0)
+
+
+class OfferTests(unittest.IsolatedAsyncioTestCase):
+    """A trip is offered to the nearest driver, whichever hub it is at."""
+
+    def setUp(self):
+        self.cluster = Cluster(HUB, has_proxy=False)
+        self.addCleanup(self.cluster.end)
+
+    async def driver(self, place, name, step):
+        client = await Client(self.cluster.hubs[name], "driver", f"d{place}").open()
+        await client.subscribe(f"driver:d{place}")
+        await client.fix(step)
+        return client
+
+    def ask(self, name, method, path, body=None):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.cluster.hubs[name].port}{path}?role=ops&id=desk",
+            None if body is None else json.dumps(body).encode(), method=method)
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            return json.load(reply)
+
+    def request(self, name, trip, **offer):
+        self.ask(name, "POST", "/v1/trips", {
+            "tripId": trip, "riderId": "r1", "pickup": {"latitude": 48.1, "longitude": 11.5}, "offer": offer})
+
+    def answers(self, name, trip):
+        asked = self.ask(name, "GET", f"/v1/trips/{trip}/offers")["asked"]
+        return [(one["driverId"], one["answer"]) for one in asked]
+
+    async def restart(self, name):
+        self.cluster.hubs[name].kill()
+        self.cluster.hubs[name].start()
+        others = [hub for hub in self.cluster.hubs.values()]
+        await asyncio.to_thread(
+            wait_until, lambda: all(hub.figure("cluster_peers") == 2 for hub in others), 20, f"{name} is back")
+
+    async def test_an_offer_goes_from_hub_to_hub_and_over_kills_is_made_once(self):
+        first, second, third = [
+            await self.driver(place, name, 10 * place) for place, name in enumerate(["hub-b", "hub-c", "hub-b"])]
+        await asyncio.sleep(1)
+        self.request("hub-a", "t1", duration=60)
+        way = await eventually(lambda: first.offers == [("t1", "made")], 3, "the nearest has an offer")
+        print(f"\n  from the request to a driver of another hub: {way * 1000:.0f} ms")
+        await first.send("offer_decline", tripId="t1")
+        await eventually(lambda: first.offers[1:] == [("t1", "declined")] and first.acks == 1, 3, "it has declined")
+        await eventually(lambda: second.offers == [("t1", "made")], 3, "the next one has it")
+        # Its hub is killed: it comes back, and has that offer still, once.
+        await self.restart("hub-c")
+        point = second.points["driver:d1"]
+        second = await Client(self.cluster.hubs["hub-c"], "driver", "d1").open()
+        second.points["driver:d1"] = point
+        await second.subscribe("driver:d1", since=point[1], epoch=point[0])
+        await asyncio.sleep(1)
+        self.assertEqual(second.offers, [])
+        # So is the trip's.
+        await self.restart("hub-a")
+        self.assertEqual(self.answers("hub-b", "t1"), [("d0", "declined"), ("d1", "open")])
+        await second.send("trip_status", tripId="t1", status="accepted", timestamp=int(time.time() * 1000))
+        await eventually(lambda: second.acks == 1, 3, f"it has accepted: {second.errors}")
+        self.assertEqual(self.answers("hub-b", "t1"), [("d0", "declined"), ("d1", "accepted")])
+        self.assertEqual(self.ask("hub-c", "GET", "/v1/trips/t1")["driverId"], "d1")
+        # Silence: the next one after 15 s.
+        self.request("hub-c", "t2")
+        await eventually(lambda: ("t2", "made") in first.offers, 3, "the nearest that is free has an offer")
+        silent = await eventually(lambda: third.offers == [("t2", "made")], 20, "and then the next")
+        self.assertGreater(silent, 14)
+        self.assertEqual(first.offers[2:], [("t2", "made"), ("t2", "expired")])
+        await asyncio.sleep(1)
+        self.assertEqual(second.offers, [], "who has accepted is told of no end")
+        self.assertEqual(first.faults + second.faults + third.faults, [])
 
 
 class TokenTests(unittest.IsolatedAsyncioTestCase):

@@ -45,6 +45,7 @@ final class Follower {
   var etas: [ETAUpdate] = []
   var rawFixes: [RawFix] = []
   var figures: [HubFigures] = []
+  var offers: [Offer] = []
   /// Events since it was told that it may have missed something, and how often it was.
   var log: [Publication] = []
   var beginnings = 0
@@ -99,6 +100,7 @@ final class Follower {
       point?.since = sequence
       seen[known.epoch.description, default: []].append(sequence)
       log.append(publication)
+      if case .offer(let offer) = publication.body { offers.append(offer) }
     case .driverLocation(let location):
       positions.append(location)
       if location.after > known.since { noteGap() }
@@ -130,6 +132,10 @@ final class Member {
   var replies: [(SessionRef, Reply)] = []
   /// Answers to questions: of drivers nil where nobody knows.
   var results: [(session: SessionRef, result: QueryResult?)] = []
+  /// Answers about the offers of trips.
+  var offers: [(session: SessionRef, report: OffersReport, isNew: Bool)] = []
+  /// Answers to notifications that were posted: whether it was new, or why not.
+  var notified: [(isNew: Bool?, refusal: ErrorCode?)] = []
   /// Pages of trips.
   var tripPages: [(session: SessionRef, page: TripPage)] = []
   /// Who was answered that a trip has begun.
@@ -235,13 +241,16 @@ final class Member {
     case .trips(let session, .trip(let report, let isNew), _):
       results.append((session, .trip(report)))
       if isNew { begun.append(session) }
+    case .trips(let session, .offers(let report, let isNew), _): offers.append((session, report, isNew))
     case .trips(let session, .list(let page), _): tripPages.append((session, page))
     case .trips(let session, .refused(let error), _): replies.append((session, .error(error)))
     case .credentials(let session, let answer): credentials.append((session, answer))
     case .revoked(let change): revoked += change.added.map(\.name)
     case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded: for map in maps { inputs += map.take(output) }
+    case .notified(_, .published(_, _, let isNew)): notified.append((isNew, nil))
+    case .notified(_, .refused(let error)): notified.append((nil, error.code))
     case .shareEnded, .viewEnded, .unsubscribed,
-      .channelClaimed, .named, .conflict, .full, .trips, .notified, .fences, .cluster:
+      .channelClaimed, .named, .conflict, .full, .trips, .fences, .cluster:
       break
     }
   }

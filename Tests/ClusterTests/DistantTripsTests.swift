@@ -215,7 +215,7 @@ import Testing
 }
 
 extension ClusterWorld {
-  fileprivate func status(of driver: String, at name: String) -> DriverStatus? {
+  func status(of driver: String, at name: String) -> DriverStatus? {
     let session = session(nextSlot())
     self[name].inputs.append(.query(session, .driver(id(driver)), replyTo: nil))
     run(seconds: 0.5)

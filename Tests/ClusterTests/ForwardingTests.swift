@@ -164,6 +164,34 @@ import Testing
     }
   }
 
+  @Test("A notification goes to the hub that has the trip or driver; the same again at any hub is the same event")
+  func notifications() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "b", slot: 1)
+    world.begin("t1", for: nil, at: "a", slot: 20)
+    world.run(seconds: 0.5)
+    for channel in [Channel.trip(id("t1")), .driver(id("d1"))] {
+      let follower = world.follow(channel, at: "c", slot: channel == .driver(id("d1")) ? 6 : 5)
+      world.run(seconds: 0.5)
+      let before = follower.point?.since ?? 0
+      for name in ["a", "b", "c", "a"] {
+        world.notify(channel, "n1", at: name)
+        world.run(seconds: 0.5)
+      }
+      #expect(follower.point?.since == before + 1 && follower.faults == [] && follower.gaps == 0)
+    }
+    let answers = ["a", "b", "c"].flatMap { world[$0].notified }
+    #expect(answers.count == 8 && answers.count { $0.isNew == true } == 2)
+    world.notify(.trip(id("t9")), "n1", at: "c")
+    world.run(seconds: 0.5)
+    #expect(world["c"].notified.last?.isNew == nil && world["c"].notified.last?.refusal == .unknownTrip)
+    world.engine.isolated = ["a"]
+    world.run(seconds: 1.5)
+    world.notify(.trip(id("t1")), "n2", at: "c")
+    world.run(seconds: 4)
+    #expect(world["c"].notified.last?.refusal == .rateLimited)
+  }
+
   @Test("Without the ledger a hub moves what it has and begins what is new; past the limit requests are refused")
   func alone() {
     var limits = ClusterLimits()
@@ -199,6 +227,13 @@ extension ClusterWorld {
     let report = TripStatusReport(
       tripID: id(trip), status: .requested, timestamp: now.timestamp, driverID: driver.map { id($0) })
     self[name].inputs.append(.trips(session(slot), .begin(report, by: Actor(role: .ops, id: id("desk")))))
+  }
+
+  /// A back end's `POST /v1/notifications`.
+  fileprivate func notify(_ channel: Channel, _ key: String, at name: String) {
+    var post = NotificationPost(channel: channel, kind: .message, title: "late", body: "by 5 minutes")
+    (post.content, post.messageID) = (#"{"minutes":5}"#, MessageID(key))
+    self[name].inputs.append(.notify(session(nextSlot()), post))
   }
 
   /// A back end's `trip_status`.

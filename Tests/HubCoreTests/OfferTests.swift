@@ -202,17 +202,4 @@ import Testing
     }
     #expect(turns > 2 && Set(all.map(\.driver)) == ["D120", "D140"], "\(all)")
   }
-
-  @Test("A hub of a cluster makes no offers")
-  func cluster() {
-    let bench = HubBench(loops: 2)
-    bench.hub.joinCluster(outlet: 1)
-    var report = TripStatusReport(
-      tripID: id("T"), status: .requested, timestamp: bench.now.timestamp, pickup: offerPickup)
-    let session = SessionRef(outlet: 0, slot: 91, generation: 1)
-    #expect(bench.turn(.trips(session, .begin(report))).refusals == [])
-    #expect(bench.ask("T", .begin(OfferCriteria(), key: nil)).refusals == [.forbidden])
-    (report.tripID, report.offer) = (id("T2"), OfferCriteria())
-    #expect(bench.turn(.trips(session, .begin(report))).refusals == [.forbidden])
-  }
 }

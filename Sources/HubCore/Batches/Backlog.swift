@@ -88,7 +88,7 @@ extension HubInput {
     case .offerDecline(let session, _, _, _): .ofDriver(session)
     case .subscribe, .unsubscribe, .leaveView: .ofSubscriptions
     case .batch, .driverConnecting, .driverDisconnected, .vehicle, .loopStalled, .released, .name, .query, .trips,
-      .notify, .fences, .credentials, .audit, .knownFixes, .areaSnapshots, .figures, .cluster:
+      .offer, .notify, .fences, .credentials, .audit, .knownFixes, .areaSnapshots, .figures, .cluster:
       .free
     }
   }

@@ -16,6 +16,16 @@ extension Channels {
   /// Whether what all hubs have together is answered here at once.
   func isHere(_ name: Channel) -> Bool { !isInCluster || (name == .trips ? countsTrips : isWatched(name)) }
 
+  /// Whether a channel is this hub's own: its trip or driver is here, or it is of a kind that every hub has itself.
+  func isHere(_ name: Channel, _ drivers: borrowing Drivers, _ trips: borrowing Trips) -> Bool {
+    switch name {
+    case .trip(let id): trips.find(id) != nil
+    case .driver(let id), .raw(let id): drivers.find(id).map { !drivers[$0].isElsewhere } ?? false
+    case .stats, .trips: isHere(name)
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet: true
+    }
+  }
+
   /// Outlets with a subscriber, without that of the other hubs.
   func outletsOfSessions(_ channel: Int) -> OutletSet {
     var outlets = table.outlets(channel)
@@ -53,12 +63,19 @@ extension Channels {
     return true
   }
 
-  /// Has the cluster look for the hub that has a trip, which is not here. False for what this hub handles: what comes
-  /// from another one is for this.
+  /// Has the cluster look for the hub that has a trip, or a driver, which is not here. False for what this hub handles:
+  /// what comes from another one is for this.
   mutating func forwards(_ request: TripRequest) -> Bool {
     guard let clusterOutlet, request.session.outlet != clusterOutlet else { return false }
     tell(.tripRequest(request))
     return true
+  }
+
+  /// Tells the hub of a driver or a trip that is not here of an offer, once that is stored.
+  mutating func send(_ offer: SentOffer, _ storage: inout HubStorage, counting counters: inout HubCounters) {
+    guard let clusterOutlet else { return }
+    let output = HubOutput.cluster(.tripRequest(.offer(.nobody, offer)))
+    emitStored(output, to: clusterOutlet, &storage, counting: &counters)
   }
 
   /// Puts a question about families of tokens to the hubs of the cluster that have them. False where this one answers

@@ -3,20 +3,34 @@
 public import HubGeo
 public import HubMessages
 
-/// What only the hub that has a trip can do.
+/// What only the hub that has a trip, or a driver, can do.
 public enum TripRequest: Sendable {
   case move(TripStatusInput)
   case change(TripChangeInput)
   /// The same over HTTP, where the answer is the trip as it is then.
   case begin(SessionRef, TripStatusReport, by: Actor)
   case alter(SessionRef, TripChange, by: Actor)
+  case decline(SessionRef, MessageID, OfferDecline, by: Identifier)
+  case offers(SessionRef, Identifier, OffersQuestion, by: Actor)
+  /// Of one hub, for another.
+  case offer(SessionRef, SentOffer)
+  case notify(SessionRef, NotificationPost)
 
   /// Nil for what is asked of this hub alone.
   init?(_ question: TripQuestion, of session: SessionRef) {
     switch question {
     case .begin(let report, by: let actor?): self = .begin(session, report, by: actor)
     case .change(let change, let actor): self = .alter(session, change, by: actor)
-    case .begin, .show, .list, .shares, .offers: return nil
+    case .offers(let trip, let question, let actor): self = .offers(session, trip, question, by: actor)
+    case .begin, .show, .list, .shares: return nil
+    }
+  }
+
+  /// Nil for a channel that every hub has itself.
+  init?(_ post: NotificationPost, of session: SessionRef) {
+    switch post.channel {
+    case .trip, .driver: self = .notify(session, post)
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: return nil
     }
   }
 
@@ -25,7 +39,9 @@ public enum TripRequest: Sendable {
       switch self {
       case .move(let input): input.session
       case .change(let input): input.session
-      case .begin(let session, _, _), .alter(let session, _, _): session
+      case .begin(let session, _, _), .alter(let session, _, _), .decline(let session, _, _, _),
+        .offers(let session, _, _, _), .offer(let session, _), .notify(let session, _):
+        session
       }
     }
     set {
@@ -38,6 +54,10 @@ public enum TripRequest: Sendable {
         self = .change(input)
       case .begin(_, let report, let actor): self = .begin(newValue, report, by: actor)
       case .alter(_, let change, let actor): self = .alter(newValue, change, by: actor)
+      case .decline(_, let id, let decline, let driver): self = .decline(newValue, id, decline, by: driver)
+      case .offers(_, let trip, let question, let actor): self = .offers(newValue, trip, question, by: actor)
+      case .offer(_, let offer): self = .offer(newValue, offer)
+      case .notify(_, let post): self = .notify(newValue, post)
       }
     }
   }
@@ -47,7 +67,8 @@ public enum TripRequest: Sendable {
     switch self {
     case .move(let input): input.messageID
     case .change(let input): input.messageID
-    case .begin, .alter: MessageID(number: 0)
+    case .decline(_, let messageID, _, _): messageID
+    case .begin, .alter, .offers, .offer, .notify: MessageID(number: 0)
     }
   }
 
@@ -55,16 +76,23 @@ public enum TripRequest: Sendable {
     switch self {
     case .move(let input): input.actor
     case .change(let input): input.actor
-    case .begin(_, _, let actor), .alter(_, _, let actor): actor
+    case .begin(_, _, let actor), .alter(_, _, let actor), .offers(_, _, _, let actor): actor
+    case .decline(_, _, _, let driver): Actor(role: .driver, id: driver)
+    case .offer, .notify: .cluster
     }
   }
 
-  public var tripID: Identifier {
+  /// The channel whose hub is asked.
+  public var receiver: Channel {
     switch self {
-    case .move(let input): input.report.tripID
-    case .change(let input): input.change.tripID
-    case .begin(_, let report, _): report.tripID
-    case .alter(_, let change, _): change.tripID
+    case .move(let input): .trip(input.report.tripID)
+    case .change(let input): .trip(input.change.tripID)
+    case .begin(_, let report, _): .trip(report.tripID)
+    case .alter(_, let change, _): .trip(change.tripID)
+    case .decline(_, _, let decline, _): .trip(decline.tripID)
+    case .offers(_, let trip, _, _): .trip(trip)
+    case .offer(_, let offer): offer.receiver
+    case .notify(_, let post): post.channel
     }
   }
 
@@ -74,7 +102,7 @@ public enum TripRequest: Sendable {
     switch self {
     case .move(let input): report = input.report
     case .begin(_, let asked, _): report = asked
-    case .change, .alter: return nil
+    case .change, .alter, .decline, .offers, .offer, .notify: return nil
     }
     return report.status == .requested ? report : nil
   }
@@ -149,8 +177,8 @@ public enum ClusterInput: Sendable {
   case tripRequestHere(TripRequest)
   /// The hub that has the trip has answered, or none can be reached.
   case replied(SessionRef, Reply)
-  /// The same for who is shown the trip.
-  case tripShown(SessionRef, TripReport, isNew: Bool)
+  /// The same for who asked over HTTP: the output in which the hub that was asked has answered.
+  case told(SessionRef, HubOutput)
   /// What the hubs that were asked know together.
   case answered(FleetQuestion, FleetAnswer)
   /// What the hubs that were asked have answered; nil where this one is to answer, since none else could.

@@ -49,6 +49,17 @@ public struct FleetQuestion: Sendable {
     }
   }
 
+  /// For offers, which take the answer themselves.
+  init(_ search: DriverSearch, for offers: Handle, of trip: Identifier) {
+    var session = SessionRef.nobody
+    (session.slot, session.generation) = (offers.index, offers.generation)
+    self.init(ofOps: .query(.drivers(search)), Actor(role: .ops, id: trip), session, nil)
+  }
+
+  var offers: Handle? {
+    session.isNobody ? Handle(index: session.slot, generation: session.generation) : nil
+  }
+
   init(_ query: TripQuery, _ session: SessionRef, _ replyTo: MessageID?) {
     self.init(
       session: session, replyTo: replyTo, request: .query(.trip(query.id)), actor: query.actor, audience: .everybody,

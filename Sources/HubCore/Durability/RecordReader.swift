@@ -31,6 +31,12 @@ struct RecordReader: ~Copyable {
   /// `bytes` must stay valid while the reader is used.
   init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
 
+  /// Of values that stand by themselves, in no record.
+  init(whole bytes: UnsafeRawBufferPointer) {
+    unsafe self.bytes = unsafe bytes
+    end = bytes.count
+  }
+
   /// Whether all records were read.
   var isAtEnd: Bool { unsafe offset >= bytes.count }
 

@@ -8,7 +8,7 @@ extension Hub {
   ) throws(ErrorReply) -> TripAnswer {
     if question.isChange { try requireRoom("this hub cannot store offers now; send it again") }
     let trip = try trips.findKnown(id)
-    let asker = OfferAsker(actor, seed: seed, isInCluster: channels.isInCluster)
+    let asker = OfferAsker(actor, seed: seed)
     let done = try offers.answer(question, of: trip, trips, by: asker, at: now.timestamp, counting: &counters)
     carryOut(done.steps)
     return done.answer

@@ -110,7 +110,7 @@ extension Hub {
       fences.loadEndedPair(driver, other, fence: fence)
     case .tokenFamily, .tokensRotated, .tokenFamilyEnded, .revocation, .unrevoked, .audit: credentials.load(record)
     case .offers(let search): return isNamed && offers.load(search, trips)
-    case .offersForgotten(let id): if let trip = trips.find(id) { offers.forget(trip: trip) }
+    case .offersForgotten(let id): offers.forget(id, trips)
     }
     return isNamed
   }

@@ -26,7 +26,7 @@ extension Hub {
       let mover = input.actor.role == .driver ? drivers.find(input.actor.id) : nil
       let request = try offersRequest(in: input.report, by: input.actor)
       let outcome = try trips.apply(
-        offers.entitling(input, mover, now), beginner: mover.map { drivers.beginner($0) }, at: now, counting: &counters)
+        offers.entitling(input, trips, now), beginner: mover.map { drivers.beginner($0) }, at: now, counting: &counters)
       switch outcome {
       case .unchanged(let state):
         acknowledge(

@@ -83,6 +83,7 @@ public struct Hub: ~Copyable {
   public mutating func joinCluster(outlet: UInt32) {
     channels.joinCluster(outlet: outlet)
     trips.joinCluster()
+    offers.joinCluster()
     for trip in 0..<trips.endIndex where trips.isInUse(trip) {
       channels.tell(.owned(.trip(trips[trip].id), takes: false))
     }
@@ -159,12 +160,12 @@ public struct Hub: ~Copyable {
   /// What the offers have decided is recorded and published.
   mutating func carryOut(_ steps: [OfferStep]) {
     for step in steps {
-      step.carryOut(&drivers, &trips, &channels, &storage, counting: &counters, at: now.timestamp)
+      step.carryOut(&drivers, &trips, &channels, &storage, &distant, counting: &counters, at: now)
     }
   }
 
   mutating func offersRequest(in report: TripStatusReport, by actor: Actor) throws(ErrorReply) -> OffersRequest? {
-    let asker = OfferAsker(actor, seed: seed, isInCluster: channels.isInCluster)
+    let asker = OfferAsker(actor, seed: seed)
     return try offers.request(
       in: report, isKnown: trips.find(report.tripID) != nil, by: asker, counting: &counters)
   }
@@ -178,11 +179,6 @@ public struct Hub: ~Copyable {
   mutating func reviewOffers(ofTrip trip: Int? = nil, ofDriver driver: Int? = nil) {
     if offers.isIdle || !storage.hasRoom { return }
     carryOut(offers.review(ofTrip: trip, ofDriver: driver, drivers, trips, at: now))
-  }
-
-  /// A driver's time to answer may be over.
-  private mutating func checkOffers(_ search: Int) {
-    carryOut(offers.checkDeadline(search, drivers, trips, at: now, canStore: storage.hasRoom, &deadlines))
   }
 
   /// Hands over what has come out for an outlet and takes the emptied list of the turn before, so that its memory is
@@ -232,10 +228,17 @@ public struct Hub: ~Copyable {
     case .driverStatus(let session, let messageID, let report, let id): setStatus(session, messageID, report, of: id)
     case .tripStatus(let input): if !forwards(.move(input), isNowhereElse) { moveTrip(input) }
     case .tripChange(let input): if !forwards(.change(input), isNowhereElse) { changeTrip(input) }
-    case .offerDecline(let session, let messageID, let decline, let id): handle(session, messageID, decline, by: id)
+    case .offerDecline(let session, let messageID, let decline, let id):
+      if forwards(.decline(session, messageID, decline, by: id), isNowhereElse) { return }
+      handle(session, messageID, decline, by: id)
+    case .offer(let session, let offer):
+      // Where nothing can be stored the driver is silent.
+      if storage.hasRoom { carryOut(offers.take(offer, drivers, trips, at: now, &deadlines, counting: &counters)) }
+      if !session.isNobody { emitStored(.reply(session, .offerTaken), to: session.outlet) }
     case .trips(let session, let question, let replyTo):
       if !forwards(TripRequest(question, of: session), isNowhereElse) { answer(session, question, replyTo) }
-    case .notify(let session, let post): notify(post, for: session)
+    case .notify(let session, let post):
+      if !forwards(TripRequest(post, of: session), isNowhereElse) { notify(post, for: session) }
     case .fences(let session, let question): answer(session, question)
     case .credentials(let session, let question, let source):
       let request = CredentialRequest(session, question, source)
@@ -261,10 +264,14 @@ public struct Hub: ~Copyable {
     switch input {
     case .subscribeHere(let input): subscribe(input, isHere: true)
     case .tripRequestHere(let request): dispatch(HubInput(request), isNowhereElse: true)
-    case .tripShown(let session, let report, let isNew):
-      emit(.trips(session, .trip(report, isNew: isNew), replyTo: nil), to: session.outlet)
-    case .replied(let session, let reply): emit(.reply(session, reply), to: session.outlet)
-    case .answered(let question, let answer): emit(.answer(answer, to: question), to: question.session.outlet)
+    case .told(let session, let output): emit(output, to: session.outlet)
+    case .replied(let session, let reply): if !session.isNobody { emit(.reply(session, reply), to: session.outlet) }
+    case .answered(let question, let answer):
+      if let search = question.offers {
+        return carryOut(
+          offers.take(answer, for: search, drivers, trips, at: now, canStore: storage.hasRoom, &deadlines))
+      }
+      emit(.answer(answer, to: question), to: question.session.outlet)
     case .credentials(let request, let found): answer(request, found)
     case .followed(let input, let answer, let missed, let isParty):
       if isHere(answer.channel) { return subscribe(input) }  // it has come here meanwhile
@@ -309,19 +316,12 @@ public struct Hub: ~Copyable {
   }
 
   private mutating func forwards(_ request: @autoclosure () -> TripRequest?, _ isHere: Bool) -> Bool {
-    guard channels.isInCluster, !isHere, let asked = request(), trips.find(asked.tripID) == nil else { return false }
+    guard channels.isInCluster, !isHere, let asked = request(), !self.isHere(asked.receiver) else { return false }
     return channels.forwards(asked)
   }
 
   /// Whether the channel is this hub's own: its trip or driver is here, or it is of a kind that every hub has itself.
-  func isHere(_ name: Channel) -> Bool {
-    switch name {
-    case .trip(let id): trips.find(id) != nil
-    case .driver(let id), .raw(let id): drivers.find(id).map { !drivers[$0].isElsewhere } ?? false
-    case .stats, .trips: channels.isHere(name)
-    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet: true
-    }
-  }
+  func isHere(_ name: Channel) -> Bool { channels.isHere(name, drivers, trips) }
 
   /// Handles what has become due, as far as one turn does; true where there is more.
   mutating func handleDeadlines() -> Bool {
@@ -338,7 +338,8 @@ public struct Hub: ~Copyable {
       case .revocation:
         credentials.checkRevocation(entry.handle, at: now, &deadlines)
         tellRevocations()
-      case .offers: if let search = offers.current(entry.handle) { checkOffers(search) }
+      case .offers:
+        carryOut(offers.checkDeadline(entry.handle, drivers, trips, at: now, canStore: storage.hasRoom, &deadlines))
       }
     }
     return true

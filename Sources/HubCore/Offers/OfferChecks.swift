@@ -6,19 +6,10 @@ struct OfferAsker {
   let actor: Actor
   /// `Actor.hashValue`, for the limits of one identity.
   let hash: UInt64
-  /// The hub is one of several, whose drivers it does not know.
-  let isInCluster: Bool
 
-  init(_ actor: Actor, seed: UInt64, isInCluster: Bool) {
+  init(_ actor: Actor, seed: UInt64) {
     self.actor = actor
     hash = actor.hashValue(seed: seed)
-    self.isInCluster = isInCluster
-  }
-
-  fileprivate func check() throws(ErrorReply) {
-    if isInCluster {
-      throw ErrorReply(code: .forbidden, message: "this hub is one of a cluster, where no offers are made")
-    }
   }
 }
 
@@ -34,7 +25,6 @@ extension Offers {
     in report: TripStatusReport, isKnown: Bool, by asker: OfferAsker, counting counters: inout HubCounters
   ) throws(ErrorReply) -> OffersRequest? {
     guard let criteria = report.offer, !isKnown else { return nil }
-    try asker.check()
     if asker.actor.role == .driver {
       throw ErrorReply(code: .forbidden, message: "a driver's own trip is offered to no others")
     }
@@ -58,7 +48,6 @@ extension Offers {
     case .begin(let criteria, let key):
       let request = OffersRequest(criteria, by: asker, key: key)
       if try isRepeated(request, trip, trips[trip]) { return (.offers(try report(ofTrip: trip, id), isNew: false), []) }
-      try asker.check()
       try trips[trip].checkOffers()
       try checkRoom(for: request, counting: &counters)
       let steps = begin(request, trip: trips.handle(of: trip), id, at: time)

@@ -13,6 +13,8 @@ struct AskedDriver {
   /// When its time has passed (uptime, ns).
   var deadline: Int64
   var answer: OffersReport.Asked.Answer
+  /// Its hub has said that it can't be asked: it does not count as asked, but is not asked again.
+  var isPassed = false
 
   var isOpen: Bool { answer == .open }
 }
@@ -30,7 +32,7 @@ struct OfferSearch {
   let trip: Handle
   let asker: UInt64
   let key: UInt64
-  let criteria: OfferCriteria
+  var criteria: OfferCriteria
   let began: Timestamp
   /// Nil while it goes on.
   var end: OffersReport.End?
@@ -39,13 +41,19 @@ struct OfferSearch {
   var look = Look.nearest
   /// It waits for its turn to look.
   var isQueued = false
+  /// All hubs are being asked for drivers, and how many more than are wanted.
+  var isGathering = false
+  var spare = OfferSearch.leastSpare
   /// The earliest entry of the deadlines that looks at it (uptime, ns).
   var armed = Int64.max
 
   var openOffers: Int { asked.count { $0.isOpen } }
 
   /// How many more drivers are to be asked now.
-  var wanted: Int { max(0, min(criteria.atOnce - openOffers, criteria.limit - asked.count)) }
+  var wanted: Int { max(0, min(criteria.atOnce - openOffers, criteria.limit - asked.count { !$0.isPassed })) }
+
+  /// The trip is at another hub, which decides: here are the offers to drivers of this one.
+  var isOfOther: Bool { criteria.limit == 0 }
 
   var report: OffersReport {
     OffersReport(
@@ -54,6 +62,11 @@ struct OfferSearch {
         OffersReport.Asked(driverID: $0.id, offered: $0.offered, expires: $0.expires, answer: $0.answer)
       })
   }
+
+  /// Drivers that are asked for beside those that are wanted, as some may not fit.
+  static let leastSpare = 16
+  /// Drivers that can't be asked, past which such count as asked.
+  static let mostPassed = 128
 
   var durable: DurableOffers { DurableOffers(asker: asker, key: key, report: report) }
 
@@ -65,6 +78,16 @@ struct OfferSearch {
     criteria = request.criteria
     began = time
   }
+
+  /// One of another hub.
+  init(ofOther tripID: Identifier, at time: Timestamp) {
+    var none = OfferCriteria()
+    none.limit = 0
+    let report = OffersReport(tripID: tripID, criteria: none, began: time, end: .stopped, asked: [])
+    self.init(DurableOffers(asker: 0, key: 0, report: report), trip: OfferSearch.noTrip)
+  }
+
+  static let noTrip = Handle(index: .max, generation: 0)
 
   init(_ durable: DurableOffers, trip: Handle) {
     tripID = durable.report.tripID

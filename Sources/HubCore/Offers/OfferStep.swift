@@ -7,30 +7,45 @@ enum OfferStep {
   case forgotten(Identifier)
   /// A trip is offered to a driver.
   case made(Offer.Terms, of: Identifier, to: Int)
-  /// The driver's offer holds no more; nil for a driver that is not known any more.
-  case withdrawn(Offer.Withdrawal, of: Identifier, from: Int?)
-  /// The driver has accepted: the trip's own event says so.
-  case accepted
+  /// The driver's offer holds no more; nil for a driver that is not known here.
+  case withdrawn(Offer.Withdrawal, SentOffer, from: Int?)
+  /// An offer of this hub has ended. (That a driver has accepted the trip's own event says.)
+  case ended(OfferOutcome)
+  /// Another hub is told, of a driver or a trip that is there.
+  case sent(SentOffer)
+  /// A driver here has accepted another hub's trip: that is followed, so that it is busy as long as the trip says so.
+  case acceptedElsewhere(trip: Identifier, by: Int)
+  /// All hubs are asked for drivers.
+  case gather(DriverSearch, for: Handle, of: Identifier)
   /// Nobody is left to be asked.
   case unserved(trip: Int)
 
   /// Writes the record of it, or publishes it.
   func carryOut(
     _ drivers: inout Drivers, _ trips: inout Trips, _ channels: inout Channels, _ storage: inout HubStorage,
-    counting counters: inout HubCounters, at time: Timestamp
+    _ distant: inout DistantTrips, counting counters: inout HubCounters, at now: Moment
   ) {
+    let time = now.timestamp
     switch self {
+    case .acceptedElsewhere(let trip, let driver):
+      let naming = DistantTrips.Beginning(trip: trip, isGranted: false, time: time)
+      _ = distant.mayBegin(naming, by: driver, &drivers, &channels, at: now)
     case .changed(let search): storage.write(.offers(search))
     case .forgotten(let trip): storage.write(.offersForgotten(trip))
-    case .accepted: counters.offers[Int(OfferOutcome.accepted.rawValue)] += 1
+    case .ended(let outcome): counters.offers[Int(outcome.rawValue)] += 1
+    case .sent(let offer): channels.send(offer, &storage, counting: &counters)
+    case .gather(let search, let handle, let trip): channels.tell(.ask(FleetQuestion(search, for: handle, of: trip)))
     case .made(let terms, let trip, let driver):
       guard let channel = drivers.eventChannel(of: driver, &channels, counting: &counters) else { return }
       channels.publish(eventOn: channel, at: time, &storage, counting: &counters) {
         .offer(Offer(tripID: trip, state: .made(terms), sequence: $0))
       }
-    case .withdrawn(let reason, let trip, let driver):
-      counters.offers[Int(OfferOutcome(reason).rawValue)] += 1
-      guard let driver, let channel = drivers.eventChannel(of: driver, &channels, counting: &counters) else { return }
+    case .withdrawn(let reason, let offer, let driver):
+      let trip = offer.tripID
+      guard let driver, !drivers[driver].isElsewhere else {
+        return channels.send(offer, &storage, counting: &counters)
+      }
+      guard let channel = drivers.eventChannel(of: driver, &channels, counting: &counters) else { return }
       channels.publish(eventOn: channel, at: time, &storage, counting: &counters) {
         .offer(Offer(tripID: trip, state: .withdrawn(reason), sequence: $0))
       }

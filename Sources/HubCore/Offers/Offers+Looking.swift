@@ -21,6 +21,10 @@ extension Offers {
       guard slab[search].end == nil, let trip = trips.current(slab[search].trip), let pickup = trips[trip].pickup,
         slab[search].wanted > 0
       else { continue }
+      if isInCluster {
+        if let step = gather(for: search, around: pickup) { steps.append(step) }
+        continue
+      }
       let (found, isOver) = look(for: search, around: pickup, drivers, at: now, &budget)
       budget.candidates = max(0, budget.candidates - Offers.weight)
       if !isOver {
@@ -92,30 +96,50 @@ extension Offers {
     for hit in hits where slab[search].wanted > 0 {
       let driver = Int(hit.driver)
       // It was found in an earlier turn, perhaps.
-      guard drivers.isInUse(driver), let place = drivers[driver].position?.coordinate,
-        OfferFit(slab[search], busy: byDriver, at: now.timestamp)
-          .accepts(hit.driver, drivers.label(of: driver), drivers)
-      else { continue }
+      guard drivers.isInUse(driver), fits(hit, search, drivers, at: now) else { continue }
       if let known = slab[search].asked.firstIndex(where: { $0.id == drivers[driver].id }) {
         slab[search].asked[known].driver = drivers.handle(of: driver)
         isAnyKnown = true
         continue
       }
-      let seconds = slab[search].criteria.seconds
-      let expires = Timestamp(milliseconds: now.timestamp.milliseconds + Int64(seconds) * 1000)
-      let estimate = trips.approach(from: place, to: pickup, crowMeters: hit.distanceMeters)
-      let trip = Int(slab[search].trip.index)
-      let terms = Offer.Terms(
-        pickup: pickup, dropoff: trips[trip].dropoff, distance: hit.distanceMeters.rounded(),
-        eta: estimate.seconds.rounded(), expires: expires)
-      slab[search].asked.append(
-        AskedDriver(
-          id: drivers[driver].id, driver: drivers.handle(of: driver), offered: now.timestamp, expires: expires,
-          deadline: now.uptime + Int64(seconds) * 1_000_000_000, answer: .open))
-      byDriver[hit.driver] = search
-      steps.append(.made(terms, of: slab[search].tripID, to: driver))
+      if let step = offer(to: hit, search, drivers, trips, around: pickup, at: now) { steps.append(step) }
     }
     return (steps.isEmpty ? [] : [.changed(slab[search].durable)] + steps, isAnyKnown)
+  }
+
+  func fits(_ hit: DriverHit, _ search: Int, _ drivers: borrowing Drivers, at now: Moment) -> Bool {
+    OfferFit(slab[search], busy: byDriver, at: now.timestamp)
+      .accepts(hit.driver, drivers.label(of: Int(hit.driver)), drivers)
+  }
+
+  /// Offers the trip to a driver that is here.
+  mutating func offer(
+    to hit: DriverHit, _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips,
+    around pickup: Coordinate, at now: Moment
+  ) -> OfferStep? {
+    let driver = Int(hit.driver)
+    guard let place = drivers[driver].position?.coordinate else { return nil }
+    let index = open(search, drivers[driver].id, drivers.handle(of: driver), at: now)
+    let estimate = trips.approach(from: place, to: pickup, crowMeters: hit.distanceMeters)
+    let trip = Int(slab[search].trip.index)
+    let terms = Offer.Terms(
+      pickup: pickup, dropoff: trips[trip].dropoff, distance: hit.distanceMeters.rounded(),
+      eta: estimate.seconds.rounded(), expires: slab[search].asked[index].expires)
+    return .made(terms, of: slab[search].tripID, to: driver)
+  }
+
+  /// A driver has an open offer from now on; without a handle one of another hub. Gives its index among the asked.
+  mutating func open(
+    _ search: Int, _ id: Identifier, _ driver: Handle?, offered: Timestamp? = nil, at now: Moment
+  ) -> Int {
+    let seconds = Int64(slab[search].criteria.seconds)
+    slab[search].asked.append(
+      AskedDriver(
+        id: id, driver: driver, offered: offered ?? now.timestamp,
+        expires: Timestamp(milliseconds: now.timestamp.milliseconds + seconds * 1000),
+        deadline: now.uptime + seconds * 1_000_000_000, answer: .open))
+    if let driver { byDriver[driver.index] = search }
+    return slab[search].asked.count - 1
   }
 }
 
@@ -148,6 +172,9 @@ extension Drivers {
   fileprivate func isAvailable(_ driver: Int) -> Bool {
     self[driver].status == .available && !self[driver].isStale && !self[driver].isElsewhere
   }
+
+  /// Whether a driver is known, and not at another hub.
+  func isHere(_ handle: Handle?) -> Bool { handle.flatMap { current($0) }.map { !self[$0].isElsewhere } ?? false }
 
   func isFree(_ handle: Handle?) -> Bool { handle.flatMap { current($0) }.map { isAvailable($0) } ?? false }
 }

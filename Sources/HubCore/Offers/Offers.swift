@@ -9,18 +9,22 @@
 import HubMessages
 
 struct Offers: ~Copyable {
-  private let limits: HubLimits
-  private let timings: HubTimings
+  let limits: HubLimits
+  let timings: HubTimings
   /// Named, like all that is not private here, in this folder alone (TidyTests).
   var slab = Slab<OfferSearch>()
   /// By a trip's index: its search, or the last one.
-  private var byTrip: [UInt32: Int] = [:]
+  var byTrip: [UInt32: Int] = [:]
+  /// By the id of a trip that is at another hub: what that offers to drivers here.
+  var ofOthers: [Identifier: Int] = [:]
   /// By a driver's index: the search of its open offer. A driver has one at a time.
   var byDriver: [UInt32: Int] = [:]
   private var openByAsker: [UInt64: Int] = [:]
   private(set) var openCount = 0
   /// Searches whose turn to look comes, the first one next.
   var queue = FirstInFirstOut<Handle>()
+  /// Drivers are at other hubs, too.
+  private(set) var isInCluster = false
   /// Where the next ended search is looked for that gives way to a new one.
   private var hand = 0
 
@@ -29,6 +33,8 @@ struct Offers: ~Copyable {
     self.timings = timings
   }
 
+  mutating func joinCluster() { isInCluster = true }
+
   /// Whether no search goes on.
   var isIdle: Bool { openCount == 0 }
   /// Whether one wants to look for drivers.
@@ -36,8 +42,6 @@ struct Offers: ~Copyable {
   var count: Int { slab.count }
 
   func countEntries(into counters: inout HubCounters) { counters.set(.offers, openCount) }
-
-  func current(_ handle: Handle) -> Int? { slab.current(handle) }
 
   // MARK: Beginning and ending
 
@@ -85,12 +89,7 @@ struct Offers: ~Copyable {
   /// room.
   mutating func begin(_ request: OffersRequest, trip: Handle, _ id: Identifier, at time: Timestamp) -> [OfferStep] {
     var steps: [OfferStep] = []
-    if let known = byTrip[trip.index] {
-      remove(known)
-    } else if slab.count >= limits.offers, let ended = nextEnded() {
-      steps.append(.forgotten(slab[ended].tripID))
-      remove(ended)
-    }
+    if let known = byTrip[trip.index] { remove(known) } else { steps = makeRoom() }
     let search = slab.insert(OfferSearch(request, tripID: id, trip: trip, at: time))
     byTrip[trip.index] = search
     countOpen(request.asker, 1)
@@ -98,15 +97,20 @@ struct Offers: ~Copyable {
     return [.changed(slab[search].durable)] + steps
   }
 
-  private mutating func nextEnded() -> Int? {
+  /// An ended search gives way where there is no room for another one.
+  mutating func makeRoom() -> [OfferStep] {
+    guard slab.count >= limits.offers else { return [] }
     for _ in 0..<slab.endIndex {
       hand = (hand + 1) % slab.endIndex
-      if slab.isInUse(hand), slab[hand].end != nil { return hand }
+      guard slab.isInUse(hand), slab[hand].end != nil else { continue }
+      let trip = slab[hand].tripID
+      remove(hand)
+      return [.forgotten(trip)]
     }
-    return nil
+    return []
   }
 
-  private mutating func countOpen(_ asker: UInt64, _ step: Int) {
+  mutating func countOpen(_ asker: UInt64, _ step: Int) {
     openCount += step
     let count = openByAsker[asker, default: 0] + step
     openByAsker[asker] = count > 0 ? count : nil
@@ -137,9 +141,9 @@ struct Offers: ~Copyable {
     for index in slab[search].asked.indices where slab[search].asked[index].isOpen {
       if slab[search].asked[index].id == driver {
         close(search, index, .accepted)
-        steps.append(.accepted)
+        steps += told(search, index) + [.ended(.accepted)]
       } else {
-        steps.append(withdraw(search, index, reason))
+        steps += [withdraw(search, index, reason), .ended(OfferOutcome(reason))]
       }
     }
     slab[search].end = how
@@ -147,23 +151,29 @@ struct Offers: ~Copyable {
     return [.changed(slab[search].durable)] + steps
   }
 
-  private mutating func close(_ search: Int, _ index: Int, _ answer: OffersReport.Asked.Answer) {
+  mutating func close(_ search: Int, _ index: Int, _ answer: OffersReport.Asked.Answer) {
     if let driver = slab[search].asked[index].driver { byDriver[driver.index] = nil }
     slab[search].asked[index].answer = answer
   }
 
-  private mutating func withdraw(_ search: Int, _ index: Int, _ reason: Offer.Withdrawal) -> OfferStep {
+  mutating func withdraw(_ search: Int, _ index: Int, _ reason: Offer.Withdrawal) -> OfferStep {
     close(search, index, .withdrawn(reason))
     let asked = slab[search].asked[index]
-    return .withdrawn(reason, of: slab[search].tripID, from: asked.driver.map { Int($0.index) })
+    return .withdrawn(reason, SentOffer(asked, of: slab[search]), from: asked.driver.map { Int($0.index) })
   }
 
-  private mutating func remove(_ search: Int) {
+  /// The hub of a driver that is not here is told how its offer has ended.
+  private func told(_ search: Int, _ index: Int) -> [OfferStep] {
+    let asked = slab[search].asked[index]
+    return isInCluster && asked.driver == nil ? [.sent(SentOffer(asked, of: slab[search]))] : []
+  }
+
+  mutating func remove(_ search: Int) {
     if slab[search].end == nil { countOpen(slab[search].asker, -1) }
     for asked in slab[search].asked where asked.isOpen {
       if let driver = asked.driver { byDriver[driver.index] = nil }
     }
-    byTrip[slab[search].trip.index] = nil
+    if slab[search].isOfOther { ofOthers[slab[search].tripID] = nil } else { byTrip[slab[search].trip.index] = nil }
     let tombstone = OffersReport(
       tripID: slab[search].tripID, criteria: OfferCriteria(), began: slab[search].began, end: .stopped, asked: [])
     slab.remove(
@@ -178,12 +188,12 @@ struct Offers: ~Copyable {
 
   // MARK: Answers of drivers
 
-  /// A move as it counts: an open offer entitles its driver to the trip. `driver` is who sends it, where one does.
-  func entitling(_ input: TripStatusInput, _ driver: Int?, _ now: Moment) -> TripStatusInput {
-    guard let driver, let search = byDriver[UInt32(driver)], slab[search].tripID == input.report.tripID else {
-      return input
-    }
-    let own = slab[search].asked.first { $0.isOpen && $0.driver.map { Int($0.index) } == driver }
+  /// A move as it counts: an open offer entitles its driver to the trip, wherever the driver is.
+  func entitling(_ input: TripStatusInput, _ trips: borrowing Trips, _ now: Moment) -> TripStatusInput {
+    guard !isIdle, input.actor.role == .driver, let trip = trips.find(input.report.tripID),
+      let search = byTrip[UInt32(trip)]
+    else { return input }
+    let own = slab[search].asked.first { $0.isOpen && $0.id == input.actor.id }
     guard let own, own.deadline > now.uptime else { return input }
     var entitled = input
     entitled.tripIsGranted = true
@@ -196,8 +206,7 @@ struct Offers: ~Copyable {
       let index = slab[search].asked.firstIndex(where: { $0.id == driver })
     else { throw ErrorReply(code: .notFound, message: "trip \(id) was not offered to you") }
     guard slab[search].asked[index].isOpen else { return [] }
-    let step = withdraw(search, index, .declined)
-    return settle(search, [step])
+    return settle(search, [withdraw(search, index, .declined), .ended(.declined)])
   }
 
   // MARK: Reviewing
@@ -214,9 +223,10 @@ struct Offers: ~Copyable {
 
   /// The entry that watches a search came up.
   mutating func checkDeadline(
-    _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment, canStore: Bool,
+    _ handle: Handle, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment, canStore: Bool,
     _ deadlines: inout Deadlines
   ) -> [OfferStep] {
+    guard let search = slab.current(handle) else { return [] }
     slab[search].armed = .max
     guard canStore else {
       deadlines.arm(.offers, slab.handle(of: search), at: now.uptime + nanoseconds(timings.storageRetry))
@@ -241,23 +251,25 @@ struct Offers: ~Copyable {
   private mutating func review(
     _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment
   ) -> [OfferStep] {
-    guard slab[search].end == nil, let trip = trips.current(slab[search].trip) else { return [] }
+    guard slab[search].end == nil else { return [] }
+    if slab[search].isOfOther { return reviewOther(search, drivers, at: now) }
+    guard let trip = trips.current(slab[search].trip) else { return [] }
     if let driver = trips[trip].driverID { return end(search, .taken, driver: driver) }
     if trips[trip].status != .requested { return end(search, .cancelled, driver: nil) }
     var steps: [OfferStep] = []
     for index in slab[search].asked.indices where slab[search].asked[index].isOpen {
       let asked = slab[search].asked[index]
       if asked.deadline <= now.uptime {
-        steps.append(withdraw(search, index, .expired))
-      } else if !drivers.isFree(asked.driver) {
-        steps.append(withdraw(search, index, .unavailable))
+        steps += [withdraw(search, index, .expired), .ended(.expired)]
+      } else if !drivers.isFree(asked.driver), drivers.isHere(asked.driver) || !isInCluster {
+        steps += [withdraw(search, index, .unavailable), .ended(.withdrawn)]
       }
     }
     return settle(search, steps)
   }
 
   /// Goes on behind some withdrawals: looks for the next drivers, or ends where none may be asked any more.
-  private mutating func settle(_ search: Int, _ steps: [OfferStep]) -> [OfferStep] {
+  mutating func settle(_ search: Int, _ steps: [OfferStep]) -> [OfferStep] {
     if slab[search].wanted > 0 {
       enqueue(search)
     } else if slab[search].openOffers == 0 {
@@ -276,6 +288,10 @@ struct Offers: ~Copyable {
 
   /// A search as it is stored; false where its trip is not known.
   mutating func load(_ durable: DurableOffers, _ trips: borrowing Trips) -> Bool {
+    if durable.report.criteria.limit == 0 {
+      loadOther(durable)
+      return true
+    }
     guard let trip = trips.find(durable.report.tripID) else { return false }
     forget(trip: trip)
     let search = slab.insert(OfferSearch(durable, trip: trips.handle(of: trip)))

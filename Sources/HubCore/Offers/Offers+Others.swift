@@ -1,0 +1,212 @@
+// Offers over several hubs: a trip's hub asks all hubs for drivers, and offers the trip to those of others over the
+// cluster. It alone decides who has the trip; the driver's hub numbers and stores what the driver is told.
+//
+//     the trip's hub     who is near? → all hubs → the nearest → recorded → SentOffer, to the driver's hub
+//     the driver's hub   recorded, `offer` on `driver:`; or: it can't be asked, back to the trip's hub
+//     the driver         `accepted`, `offer_decline` → go to the trip's hub, as its moves do (Forwarding.swift)
+//     the trip's hub     the offer has ended → SentOffer → `offer_withdrawn` on `driver:`
+//
+// Both hubs watch the driver's time by their own clocks. So what is lost on the way is silence: the trip's hub asks the
+// next driver, and the driver's withdraws the offer by itself. Neither makes an offer anew behind a crash, and one that
+// comes twice is known by when it was made.
+import HubGeo
+import HubMessages
+
+extension Offers {
+  // MARK: Who is asked
+
+  /// All hubs are to be asked for drivers; nil where that is under way.
+  mutating func gather(for search: Int, around pickup: Coordinate) -> OfferStep? {
+    if slab[search].isGathering { return nil }
+    slab[search].isGathering = true
+    let criteria = slab[search].criteria
+    let filter = DriverFilter(
+      status: .available, vehicleType: criteria.vehicleType, tags: criteria.tags, maxAge: nil, includesStale: false)
+    let question = DriverSearch(
+      area: .nearby(pickup, radiusMeters: criteria.radiusMeters), limit: reach(of: search), filter: filter)
+    return .gather(question, for: slab.handle(of: search), of: slab[search].tripID)
+  }
+
+  private func reach(of search: Int) -> Int {
+    min(slab[search].wanted + slab[search].asked.count + slab[search].spare, limits.queryHits)
+  }
+
+  /// What the hubs have found together: the nearest that fit are asked.
+  mutating func take(
+    _ answer: FleetAnswer, for handle: Handle, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment,
+    canStore: Bool, _ deadlines: inout Deadlines
+  ) -> [OfferStep] {
+    guard let search = slab.current(handle), slab[search].isGathering else { return [] }
+    slab[search].isGathering = false
+    guard slab[search].end == nil, let trip = trips.current(slab[search].trip), let pickup = trips[trip].pickup,
+      slab[search].wanted > 0
+    else { return [] }
+    guard canStore, case .result(.drivers(let list)?) = answer else {  // they are asked again
+      deadlines.arm(.offers, handle, at: now.uptime + nanoseconds(timings.storageRetry))
+      return []
+    }
+    var steps: [OfferStep] = []
+    let reach = reach(of: search)
+    for report in list.drivers.sorted(by: { $0.isNearer(than: $1) }) where slab[search].wanted > 0 {
+      if let step = ask(report, search, drivers, trips, around: pickup, at: now) { steps.append(step) }
+    }
+    if !steps.isEmpty { steps.insert(.changed(slab[search].durable), at: 0) }
+    if slab[search].wanted > 0, list.drivers.count >= reach, reach < limits.queryHits {
+      slab[search].spare *= 4
+      enqueue(search)
+    } else if slab[search].openOffers == 0 {
+      steps += finish(search, behind: [])
+    }
+    arm(search, &deadlines)
+    return steps
+  }
+
+  private mutating func ask(
+    _ report: DriverReport, _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips,
+    around pickup: Coordinate, at now: Moment
+  ) -> OfferStep? {
+    guard let distance = report.distance, !slab[search].asked.contains(where: { $0.id == report.driverID }) else {
+      return nil
+    }
+    if let driver = drivers.find(report.driverID) {
+      if !drivers[driver].isElsewhere {
+        let hit = DriverHit(driver: UInt32(driver), distanceMeters: distance)
+        return fits(hit, search, drivers, at: now)
+          ? offer(to: hit, search, drivers, trips, around: pickup, at: now) : nil
+      }
+      if drivers[driver].activeTrips > 0 { return nil }
+    }
+    let index = open(search, report.driverID, nil, at: now)
+    let trip = Int(slab[search].trip.index)
+    return .sent(
+      SentOffer(slab[search].asked[index], of: slab[search], pickup: pickup, dropoff: trips[trip].dropoff))
+  }
+
+  // MARK: What another hub says
+
+  mutating func take(
+    _ offer: SentOffer, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment,
+    _ deadlines: inout Deadlines, counting counters: inout HubCounters
+  ) -> [OfferStep] {
+    switch (offer.way, offer.answer) {
+    case (.toTrip, _): return lose(offer, trips)
+    case (.toDriver, .open): return make(offer, drivers, trips, at: now, &deadlines, counting: &counters)
+    case (.toDriver, .accepted), (.toDriver, .withdrawn): return endOther(offer)
+    }
+  }
+
+  /// A driver of another hub can't be asked, or not any more.
+  private mutating func lose(_ offer: SentOffer, _ trips: borrowing Trips) -> [OfferStep] {
+    guard let trip = trips.find(offer.tripID), let search = byTrip[UInt32(trip)],
+      let index = slab[search].asked.firstIndex(where: { offer.names($0) }), slab[search].asked[index].isOpen
+    else { return [] }
+    close(search, index, .withdrawn(.unavailable))
+    slab[search].asked[index].isPassed = slab[search].asked.count < OfferSearch.mostPassed
+    return settle(search, [.ended(.withdrawn)])
+  }
+
+  private mutating func make(
+    _ offer: SentOffer, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment,
+    _ deadlines: inout Deadlines, counting counters: inout HubCounters
+  ) -> [OfferStep] {
+    let known = ofOthers[offer.tripID]
+    if let known, slab[known].asked.contains(where: { offer.names($0) }) { return [] }
+    guard let driver = drivers.find(offer.driverID), drivers.isFree(drivers.handle(of: driver)),
+      drivers[driver].isReachable, byDriver[UInt32(driver)] == nil, let pickup = offer.pickup,
+      let place = drivers[driver].position?.coordinate
+    else { return [.sent(offer.declined)] }
+    guard known.map({ slab[$0].end == nil }) ?? false || openCount < limits.offers else {
+      counters.count(full: .offers)
+      return [.sent(offer.declined)]
+    }
+    let steps = known == nil ? makeRoom() : []
+    let search = beginOther(offer, at: now)
+    let index = open(search, offer.driverID, drivers.handle(of: driver), offered: offer.made, at: now)
+    let crow = UnitVector(place).distance(to: UnitVector(pickup))
+    let terms = Offer.Terms(
+      pickup: pickup, dropoff: offer.dropoff, distance: crow.rounded(),
+      eta: trips.approach(from: place, to: pickup, crowMeters: crow).seconds.rounded(),
+      expires: slab[search].asked[index].expires)
+    arm(search, &deadlines)
+    return steps + [.changed(slab[search].durable), .made(terms, of: offer.tripID, to: driver)]
+  }
+
+  /// The offers of another hub's trip, with room for one more.
+  private mutating func beginOther(_ offer: SentOffer, at now: Moment) -> Int {
+    let search = ofOthers[offer.tripID] ?? slab.insert(OfferSearch(ofOther: offer.tripID, at: now.timestamp))
+    ofOthers[offer.tripID] = search
+    if slab[search].end != nil {
+      slab[search].end = nil
+      countOpen(slab[search].asker, 1)
+    }
+    slab[search].criteria.seconds = Int(offer.seconds)
+    slab[search].asked.removeAll { $0.id == offer.driverID }
+    let excess = slab[search].asked.count - OfferSearch.mostPassed
+    if excess >= 0, let ended = slab[search].asked.firstIndex(where: { !$0.isOpen }) {
+      slab[search].asked.remove(at: ended)
+    }
+    return search
+  }
+
+  /// The trip's hub has ended an offer.
+  private mutating func endOther(_ offer: SentOffer) -> [OfferStep] {
+    guard let search = ofOthers[offer.tripID],
+      let index = slab[search].asked.firstIndex(where: { offer.names($0) }), slab[search].asked[index].isOpen
+    else { return [] }
+    if case .withdrawn(let reason) = offer.answer {
+      return settleOther(search, [withdraw(search, index, reason)])
+    }
+    close(search, index, .accepted)
+    let driver = slab[search].asked[index].driver.map { Int($0.index) }
+    return settleOther(search, driver.map { [.acceptedElsewhere(trip: offer.tripID, by: $0)] } ?? [])
+  }
+
+  /// A driver has gone, or its time has passed. Only of the first the trip's hub can't know.
+  mutating func reviewOther(_ search: Int, _ drivers: borrowing Drivers, at now: Moment) -> [OfferStep] {
+    var steps: [OfferStep] = []
+    for index in slab[search].asked.indices where slab[search].asked[index].isOpen {
+      let asked = slab[search].asked[index]
+      if asked.deadline <= now.uptime {
+        steps.append(withdraw(search, index, .expired))
+      } else if drivers.isHere(asked.driver), !drivers.isFree(asked.driver) {
+        steps += [withdraw(search, index, .unavailable), .sent(SentOffer(asked, of: slab[search]).declined)]
+      }
+    }
+    return steps.isEmpty ? [] : settleOther(search, steps)
+  }
+
+  private mutating func settleOther(_ search: Int, _ steps: [OfferStep]) -> [OfferStep] {
+    if slab[search].openOffers == 0, slab[search].end == nil {
+      slab[search].end = .stopped
+      countOpen(slab[search].asker, -1)
+    }
+    return [.changed(slab[search].durable)] + steps
+  }
+
+  /// One of another hub, as it is stored.
+  mutating func loadOther(_ durable: DurableOffers) {
+    forgetOther(durable.report.tripID)
+    let search = slab.insert(OfferSearch(durable, trip: OfferSearch.noTrip))
+    ofOthers[durable.report.tripID] = search
+    if durable.report.end == nil { countOpen(durable.asker, 1) }
+  }
+
+  private mutating func forgetOther(_ trip: Identifier) {
+    if let search = ofOthers[trip] { remove(search) }
+  }
+
+  /// The offers of a trip were forgotten, wherever the trip is.
+  mutating func forget(_ id: Identifier, _ trips: borrowing Trips) {
+    if let trip = trips.find(id) { forget(trip: trip) } else { forgetOther(id) }
+  }
+}
+
+extension SentOffer {
+  fileprivate func names(_ asked: AskedDriver) -> Bool { asked.id == driverID && asked.offered == made }
+}
+
+extension DriverReport {
+  fileprivate func isNearer(than other: DriverReport) -> Bool {
+    (distance ?? .infinity, driverID.description) < (other.distance ?? .infinity, other.driverID.description)
+  }
+}

@@ -1,0 +1,65 @@
+// An offer between two hubs: of the one that has the trip, to a driver of the other (Offers+Others.swift).
+import HubBytes
+import HubGeo
+public import HubMessages
+
+public struct SentOffer: Sendable, Equatable {
+  /// Who tells it whom.
+  enum Way: UInt8 {
+    case toDriver, toTrip
+  }
+
+  var way = Way.toDriver
+  public internal(set) var tripID: Identifier
+  public internal(set) var driverID: Identifier
+  /// By the clock of the trip's hub. With the trip and the driver it names the offer, however often it comes.
+  var made: Timestamp
+  /// How long the driver has.
+  var seconds: UInt8
+  var pickup: Coordinate?
+  var dropoff: Coordinate?
+  /// `open` makes the offer, and anything else ends it.
+  var answer: OffersReport.Asked.Answer
+
+  /// The channel whose hub is told.
+  public var receiver: Channel {
+    switch way {
+    case .toDriver: .driver(driverID)
+    case .toTrip: .trip(tripID)
+    }
+  }
+
+  init(_ asked: AskedDriver, of search: OfferSearch, pickup: Coordinate? = nil, dropoff: Coordinate? = nil) {
+    (tripID, driverID, made, answer) = (search.tripID, asked.id, asked.offered, asked.answer)
+    seconds = UInt8(search.criteria.seconds)
+    (self.pickup, self.dropoff) = (pickup, dropoff)
+  }
+
+  /// The answer of the driver's hub: it is not, or not any more, to be asked.
+  var declined: SentOffer {
+    var answer = self
+    (answer.way, answer.answer) = (.toTrip, .withdrawn(.unavailable))
+    return answer
+  }
+}
+
+extension SentOffer.Way: Recorded {}
+
+extension SentOffer: Recorded {
+  func write(into bytes: inout ByteBuffer) {
+    bytes.record(way, tripID, driverID, made, seconds, pickup, dropoff, answer)
+  }
+
+  init(from reader: inout RecordReader) throws(RecordError) {
+    (way, tripID, driverID) = (try reader.read(), try reader.read(), try reader.read())
+    (made, seconds) = (try reader.read(), try reader.read())
+    (pickup, dropoff) = (try reader.read(), try reader.read())
+    answer = try reader.read()
+    guard OfferCriteria.secondsRange.contains(Int(seconds)) else { throw reader.failure(.number) }
+  }
+}
+
+extension Reply {
+  /// That another hub's offer is stored, or can't be.
+  static var offerTaken: Reply { .ack(Ack(replyTo: ClusterOutput.unasked)) }
+}
