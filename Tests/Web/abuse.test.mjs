@@ -1,9 +1,14 @@
 // What control rooms may do to a hub by mistake or on purpose: many pages at once, figures for 1,000 sessions, a view
-// that moves without pause. A rider beside them gets each position, and the hub drops nothing of it.
+// that moves without pause, 10,000 shared trips. A rider beside them gets each position, and the hub drops
+// nothing of it.
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { Hub } from '../../Sources/Pages/web/hub.js';
-import { binary, startHub, until } from './support/hub-process.mjs';
+import { binary, run, startHub, until } from './support/hub-process.mjs';
 import { WebSocketByNet } from './support/websocket.mjs';
 
 const skip = binary ? false : 'there is no locationhub: set HUB_BINARY, or build it (make release)';
@@ -114,4 +119,52 @@ test('a view of 256 cells that moves without pause costs whoever moves it, and n
     t.diagnostic(`closed with ${then.result}; errors: ${[...new Set(codes)]}`);
     assert.ok(then.result === 4429 || codes.includes('rate_limited'), 'it is held to its rate');
     assertServed(then);
+  });
+
+test('10,000 shares: each is made once, opens its trip alone, and is kept over kill -9, as is what was taken back',
+  { skip, timeout: 150_000 }, async t => {
+    const key = join(mkdtempSync(join(tmpdir(), 'keys-')), 'secret');
+    t.after(() => rmSync(dirname(key), { recursive: true, force: true }));
+    writeFileSync(key, randomBytes(32).toString('hex'), { mode: 0o600 });
+    const { hub, during } = await world(t, '--token-sign-key', key, '--token-keys', key, '--trusted-proxy',
+      '127.0.0.1');
+    const token = await run('token', '--key', key, '--role', 'ops', '--sub', 'O1');
+    // One address may ask 500 times a second: these come from many.
+    let asked = 0;
+    const ask = (method, path, body) => fetch(`${hub.http}/v1/trips${path}`, { method, body: body && JSON.stringify(body),
+      headers: { Authorization: `Bearer ${token}`, 'X-Forwarded-For': `10.0.0.${++asked % 250}` } });
+    const share = async trip => {
+      const answer = await ask('POST', `/${trip}/shares`, {}), text = await answer.text();
+      return answer.ok ? JSON.parse(text) : `${answer.status} ${text}`;
+    };
+    const each = async (count, work) => {   // 16 at a time
+      const results = [];
+      let next = 0;
+      await Promise.all(Array.from({ length: 16 }, async () => {
+        for (let index = next++; index < count; index = next++) results[index] = await work(index);
+      }));
+      return results;
+    };
+    const { result: made, ...then } = await during(async () => {
+      await each(625, index => ask('POST', '', { tripId: `S${index}`, riderId: `P${index}`, pickup: home }));
+      return each(10_000, index => share(`S${index % 625}`));
+    });
+    assertServed(then);
+    assert.equal(new Set(made.map(({ token }) => token)).size, 10_000, `${made[0]}`);
+    assert.match(await share('S0'), /^429 .*rate_limited/, 'a trip has sixteen at once');
+    const [back, kept] = [made[5], made[5 + 625]];
+    assert.equal((await ask('DELETE', `/S5/shares/${back.shareId}`)).status, 204);
+
+    const trip = async ({ token }, id) => (await fetch(`${hub.http}/v1/trips/${id}`,
+      { headers: { Authorization: `Bearer ${token}` } })).status;
+    const holds = async () => {
+      assert.deepEqual([await trip(kept, 'S5'), await trip(kept, 'S6')], [200, 403], 'its own trip alone');
+      assert.equal(await trip(back, 'S5'), 403, 'what was taken back');
+    };
+    await holds();
+    await hub.kill();
+    await hub.start();
+    await holds();
+    const lists = await each(625, async index => (await (await ask('GET', `/S${index}/shares`)).json()).shares.length);
+    assert.equal(lists.reduce((sum, length) => sum + length), 9999);
   });

@@ -37,11 +37,28 @@ function gauss(deviation) {
   return () => deviation * Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
 }
 
-/** Drives north, a fix each second, until it is told otherwise. */
+/** Where a way through blocks of houses leads in so many metres: 60 m straight on, a quarter turn of 36 m (at 12 m/s
+ *  4 m/s²), right, left, left, right, and again; [metres east, metres north, heading in degrees]. */
+function throughBlocks(meters) {
+  const radius = 36, straight = 60, arc = radius * Math.PI / 2, turns = [1, -1, -1, 1];
+  let [x, y, heading] = [0, 0, 0];
+  const along = length => { x += length * Math.sin(heading); y += length * Math.cos(heading); };
+  for (let left = meters, leg = 0; left > 0; left -= straight + arc, leg++) {
+    along(Math.min(left, straight));
+    const angle = turns[leg % 4] * Math.min(Math.max(left - straight, 0), arc) / radius;
+    heading += angle / 2;
+    along(2 * radius * Math.abs(Math.sin(angle / 2)));   // the chord
+    heading += angle / 2;
+  }
+  return [x, y, (heading * 180 / Math.PI + 360) % 360];
+}
+
+/** Drives north, or where `course` leads, a fix each second, until it is told otherwise. */
 class Driver {
   #timer; #meters = 0; #drove = Date.now();
-  constructor(hub, id, { at = [0, 0], status = 'available', trip, credential, isMoving = true, noise = 0 } = {}) {
-    Object.assign(this, { id, at, trip, isMoving, aside: 0, chance: gauss(noise) });
+  constructor(hub, id, { at = [0, 0], status = 'available', trip, credential, isMoving = true, noise = 0,
+    course = meters => [0, meters, 0] } = {}) {
+    Object.assign(this, { id, at, trip, isMoving, course, aside: 0, chance: gauss(noise) });
     const who = credential ?? { dev: { role: 'driver', id } };
     this.hub = new Hub(hub.url, { ...who, WebSocket: WebSocketByNet }).connect();
     if (status !== 'on_trip') this.hub.status(status).catch(() => {});
@@ -51,15 +68,17 @@ class Driver {
   /** Where it is, which its phone does not know as well. */
   placeAt(time) {
     const meters = this.isMoving ? this.#meters + (time - this.#drove) / 1000 * speed : this.#meters;
-    return { latitude: home.latitude + north(this.at[1] + meters), longitude: home.longitude + east(this.at[0]) };
+    const [x, y, heading] = this.course(meters);
+    return { latitude: home.latitude + north(this.at[1] + y), longitude: home.longitude + east(this.at[0] + x),
+      heading };
   }
   drive() {
     const time = Date.now();
     if (this.isMoving) this.#meters += (time - this.#drove) / 1000 * speed;
     this.#drove = time;
-    const { latitude, longitude } = this.placeAt(time);
+    const { latitude, longitude, heading } = this.placeAt(time);
     this.hub.send({ latitude: latitude + north(this.chance()), timestamp: time,
-      longitude: longitude + east(this.aside + this.chance()), accuracy: 5, heading: 0,
+      longitude: longitude + east(this.aside + this.chance()), accuracy: 5, heading,
       speed: this.isMoving ? speed : 0 }, { trip: this.trip });
     this.aside = 0;
   }
@@ -103,7 +122,7 @@ before(async () => {
   await ops.move('T1', 'requested', { driverId: 'taxi-2', riderId: 'R1', pickup: home,
     dropoff: { latitude: home.latitude + north(9000), longitude: home.longitude } });
   const add = (id, more) => { drivers[id] = new Driver(hub, id, more); };
-  add('taxi-1', { at: [-300, 0], noise: 3 });
+  add('taxi-1', { at: [-300, 0], noise: 3, course: throughBlocks });
   add('taxi-2', { status: 'on_trip', trip: 'T1' });
   add('taxi-3', { at: [300, 0], status: 'unavailable' });
   add('van-4', { at: [600, 0], status: 'background' });
@@ -620,10 +639,11 @@ test('a link that was shared shows the ride under another name, until it is revo
     assert.ok(!own.log().includes(secret), 'no log has it');
   });
 
-test('a marker is within 5 m of the driver in 95 of 100 frames, at a fix a second with 3 m of noise', { skip }, () => {
-  const sorted = errors.slice(50).sort((a, b) => a - b);
+test('a marker is within 5 m of the driver in 95 of 100 frames: turns, a fix a second, 3 m of noise', { skip }, t => {
+  const sorted = errors.slice(50).sort((a, b) => a - b), late = sorted[Math.floor(0.95 * sorted.length)];
+  t.diagnostic(`${sorted.length} frames, p50 ${sorted[sorted.length >> 1]?.toFixed(1)} m, p95 ${late?.toFixed(1)} m`);
   assert.ok(sorted.length > 100, `${sorted.length} frames`);
-  assert.ok(sorted[Math.floor(0.95 * sorted.length)] <= 5, `${sorted[Math.floor(0.95 * sorted.length)]} m`);
+  assert.ok(late <= 5, `${late} m`);
 });
 
 test('what is wrong with a hub stands beside its figures', options, async t => {

@@ -1,10 +1,11 @@
 #!/bin/sh
 # Checks and tests the JavaScript client and the pages (Sources/Pages/web): Tests/Web/run.sh
 #
-# It takes Node and Chromium from apt where there is none. Where that fails the tests that need them are skipped, and this
-# says so. Those with a real hub take HUB_BINARY, or what was built last, and are skipped without one. SCREENSHOTS=folder
-# keeps pictures of what the browser showed. A page stays open for two minutes meanwhile, or for SOAK seconds, over 300
-# drivers, or DRIVERS. PAGES=Sources/Pages/web has the browser show the files of the tree, not those in the executable.
+# It takes Node and Chromium from apt where there is none. Where that fails the tests that need them are skipped, and
+# this says so. Those with a real hub take HUB_BINARY, or what was built last, and are skipped without one. Pictures of
+# what the browser showed are in .build/screenshots, or SCREENSHOTS. A page stays open for two minutes meanwhile, or for
+# SOAK seconds, over 300 drivers, or DRIVERS. PAGES=Sources/Pages/web has the browser show the files of the tree, not
+# those in the executable.
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -17,6 +18,8 @@ if [ "$(node -p 'parseInt(process.versions.node) >= 18')" != true ]; then
 fi
 [ -n "${CHROMIUM:-}" ] || tools "web tests" chromium
 for file in Sources/Pages/web/*.js Tests/Web/*.mjs Tests/Web/support/*.mjs; do node --check "$file"; done
+export SCREENSHOTS="${SCREENSHOTS:-$PWD/.build/screenshots}"
+mkdir -p "$SCREENSHOTS"
 soak=$(mktemp)
 trap 'rm -f "$soak"' EXIT
 node --test Tests/Web/soak.test.mjs >"$soak" 2>&1 &
