@@ -34,7 +34,7 @@ public struct TripShare: Sendable, Equatable {
 private let anyDriver = Identifier("driver")!
 
 extension Publication {
-  /// As the holder of a share may see it: nobody's id is in it.
+  /// As the holder of a share may see it: nobody's id is in it, and nothing of fences or what a back end has posted.
   public var withoutIDs: Publication {
     var hidden = self
     switch body {
@@ -44,14 +44,27 @@ extension Publication {
     case .tripUpdate(var update):
       if update.driverID != nil { update.driverID = anyDriver }
       hidden.body = .tripUpdate(update)
-    case .notification(var made):
-      if made.driverID != nil { made.driverID = anyDriver }
-      made.content = nil
-      hidden.body = .notification(made)
+    case .notification(let made): hidden.body = .notification(made.withoutIDs)
     // Offers are told on drivers' channels alone, which no share opens.
     case .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats, .offer: break
     }
     return hidden
+  }
+}
+
+extension Notification {
+  /// What is not of the ride itself is told only by its number, without which there would be a gap.
+  fileprivate var withoutIDs: Notification {
+    switch kind {
+    case .driverArriving, .driverArrived, .offRoute, .driverOffline, .driverOnline, .unserved:
+      var hidden = self
+      if driverID != nil { hidden.driverID = anyDriver }
+      hidden.content = nil
+      return hidden
+    case .fenceEnter, .fenceExit, .fenceDwell, .hazard, .speeding, .message:
+      return Notification(
+        kind: .message, title: "Hidden", body: "A shared link does not show this.", driverID: nil, sequence: sequence)
+    }
   }
 }
 

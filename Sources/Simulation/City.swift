@@ -3,7 +3,6 @@
 // A grid of streets with uneven blocks and bent lines, wider arterials every few blocks, two diagonal avenues, some
 // streets closed, traffic lights where it is busy. It is a square inside the given circle. Positions inside are metres
 // east and north of the centre; they become coordinates with the scale of WGS 84 at the centre.
-import Glibc  // sine and cosine of the centre's latitude
 public import HubGeo
 
 /// A street network, immutable and shared by all drivers. The same seed gives the same city. About 100 bytes a
@@ -56,12 +55,9 @@ public final class City: Sendable {
     limits = plan.limits
     lightCycles = plan.lightCycles
     lightOffsets = plan.lightOffsets
-    // WGS 84: radii of curvature in the meridian and the prime vertical.
-    let radians = Double.pi / 180
-    let sine = sin(center.latitude * radians)
-    let w = 1 - 0.006_694_379_990_141_317 * sine * sine
-    metersPerLatitude = radians * 6_378_137 * (1 - 0.006_694_379_990_141_317) / (w * w.squareRoot())
-    metersPerLongitude = radians * 6_378_137 / w.squareRoot() * max(cos(center.latitude * radians), 0.01)
+    let plane = LocalPlane(origin: center)
+    metersPerLatitude = plane.metersPerDegreeNorth
+    metersPerLongitude = max(plane.metersPerDegreeEast, plane.metersPerDegreeNorth / 100)
   }
 
   /// The coordinate of a place in metres east and north of the centre.

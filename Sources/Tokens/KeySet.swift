@@ -108,7 +108,7 @@ extension SigningKey {
     let keyID = key["kid"]?.string
     guard key["kid"] == nil || keyID != nil else { throw .badKey(number) }
     func part(_ name: String) throws(KeyError) -> [UInt8] {
-      guard let text = key[name]?.string, let bytes = Base64URL.decode(text.utf8), !bytes.isEmpty else {
+      guard let text = key[name]?.string, let bytes = Base64.url.decode(text.utf8), !bytes.isEmpty else {
         throw .badKey(number)
       }
       return bytes

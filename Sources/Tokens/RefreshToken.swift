@@ -43,8 +43,8 @@ public struct RefreshToken: Sendable, Equatable {
   public init(checking token: [UInt8], by key: SigningKey, now: Timestamp) throws(TokenError) {
     guard token.count <= TokenVerifier.maximumBytes else { throw .tooLong }
     let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard parts.count == 3, let header = Base64URL.decode(parts[0]), let payload = Base64URL.decode(parts[1]),
-      let signature = Base64URL.decode(parts[2])
+    guard parts.count == 3, let header = Base64.url.decode(parts[0]), let payload = Base64.url.decode(parts[1]),
+      let signature = Base64.url.decode(parts[2])
     else { throw .notCompact }
     guard let head = JSONValue(parsing: header)?.members, head["typ"]?.string == RefreshToken.type,
       head["crit"] == nil

@@ -30,8 +30,8 @@ extension SigningKey {
   /// Any header and payload, signed (RFC 7515 §5.1): for tests of what is refused, and for claims that are not the
   /// hub's.
   public func signed(header: [UInt8], payload: [UInt8]) throws(KeyError) -> [UInt8] {
-    let input = Base64URL.encode(header) + [UInt8(ascii: ".")] + Base64URL.encode(payload)
-    return input + [UInt8(ascii: ".")] + Base64URL.encode(try sign(input))
+    let input = Base64.url.encode(header) + [UInt8(ascii: ".")] + Base64.url.encode(payload)
+    return input + [UInt8(ascii: ".")] + Base64.url.encode(try sign(input))
   }
 }
 

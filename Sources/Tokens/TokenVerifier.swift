@@ -38,8 +38,8 @@ public struct TokenVerifier: Sendable {
     guard token.count <= TokenVerifier.maximumBytes else { throw .tooLong }
     let token = Array(token)
     let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard parts.count == 3, let header = Base64URL.decode(parts[0]), let payload = Base64URL.decode(parts[1]),
-      let signature = Base64URL.decode(parts[2])
+    guard parts.count == 3, let header = Base64.url.decode(parts[0]), let payload = Base64.url.decode(parts[1]),
+      let signature = Base64.url.decode(parts[2])
     else { throw .notCompact }  // RFC 7515 §7.1, §5.2 steps 1, 2, 7
 
     let candidates = try candidates(header)

@@ -18,12 +18,12 @@ public struct WebhookSecret: Sendable, Equatable {
   /// Reads `whsec_…`, or the base64 alone. Nil where it is none.
   public init?(_ text: String) {
     let digits = text.hasPrefix(Self.prefix) ? text.dropFirst(Self.prefix.count) : text[...]
-    guard let bytes = PaddedBase64.decode(digits.utf8) else { return nil }
+    guard let bytes = Base64.padded.decode(digits.utf8) else { return nil }
     self.init(bytes: bytes)
   }
 
   /// What its owner gives to the receiver.
-  public var text: String { Self.prefix + PaddedBase64.encode(bytes) }
+  public var text: String { Self.prefix + String(decoding: Base64.padded.encode(bytes), as: UTF8.self) }
 
   private static let prefix = "whsec_"
 }
@@ -56,36 +56,8 @@ public struct WebhookSigner: Sendable {
     var texts: [String] = []
     for key in keys {
       let version = key.algorithm == .edDSA ? "v1a," : "v1,"
-      texts.append(version + PaddedBase64.encode(try key.sign(signed)))
+      texts.append(version + String(decoding: Base64.padded.encode(try key.sign(signed)), as: UTF8.self))
     }
     return texts.joined(separator: " ")
-  }
-}
-
-/// Base64 with padding (RFC 4648 §4): base64url but for two characters.
-enum PaddedBase64 {
-  static func encode(_ bytes: [UInt8]) -> String {
-    let digits = Base64URL.encode(bytes).map { digit in
-      switch digit {
-      case UInt8(ascii: "-"): UInt8(ascii: "+")
-      case UInt8(ascii: "_"): UInt8(ascii: "/")
-      default: digit
-      }
-    }
-    return String(decoding: digits, as: UTF8.self) + String(repeating: "=", count: (4 - digits.count % 4) % 4)
-  }
-
-  /// Nil where it is none, or lacks its padding.
-  static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
-    guard text.count % 4 == 0, !text.contains(where: { "-_".utf8.contains($0) }) else { return nil }
-    var digits = text.map { digit in
-      switch digit {
-      case UInt8(ascii: "+"): UInt8(ascii: "-")
-      case UInt8(ascii: "/"): UInt8(ascii: "_")
-      default: digit
-      }
-    }
-    for _ in 0..<2 where digits.last == UInt8(ascii: "=") { digits.removeLast() }
-    return Base64URL.decode(digits)
   }
 }

@@ -54,7 +54,7 @@ struct DeviceSetup {
     Append the line to the file of --device-keys and send the hub SIGHUP. Then, on the phone, one of:
 
     OwnTracks        mode HTTP, URL \(url)/v1/owntracks, authentication on, user \(driver), password = key
-      or open        owntracks:///config?inline=\(base64(ownTracksConfiguration))
+      or open        owntracks:///config?inline=\(ownTracksConfiguration)
     Overland         receiver endpoint \(url)/v1/overland, access token = key, device id \(driver) or empty
       or open        overland://setup?url=\(escaped("\(url)/v1/overland"))&token=\(key)&device_id=\(driver)
     Traccar Client   server URL \(url)/v1/osmand?key=\(key), device identifier \(driver)
@@ -65,23 +65,10 @@ struct DeviceSetup {
 
   /// OwnTracks' own form of it (owntracks.org/booklet/features/remoteconfig).
   private var ownTracksConfiguration: String {
-    #"{"_type":"configuration","mode":3,"url":"\#(url)/v1/owntracks","auth":true,"username":"\#(driver)","#
+    let json =
+      #"{"_type":"configuration","mode":3,"url":"\#(url)/v1/owntracks","auth":true,"username":"\#(driver)","#
       + #""password":"\#(key)"}"#
-  }
-
-  /// RFC 4648 §4.
-  private func base64(_ text: String) -> String {
-    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-    var (result, rest) = ("", Array(text.utf8)[...])
-    while !rest.isEmpty {
-      let group = Array(rest.prefix(3))
-      rest = rest.dropFirst(3)
-      let bits = (0..<3).reduce(UInt32(0)) { $0 << 8 | ($1 < group.count ? UInt32(group[$1]) : 0) }
-      for place in 0..<4 {
-        result.append(place <= group.count ? alphabet[Int(bits >> UInt32(18 - 6 * place) & 63)] : "=")
-      }
-    }
-    return result
+    return String(decoding: Base64.padded.encode(json.utf8), as: UTF8.self)
   }
 
   /// RFC 3986 §2.1.

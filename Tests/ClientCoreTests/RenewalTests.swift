@@ -29,7 +29,7 @@ extension Stage {
   /// A token without a good signature that ends at a time of the hub's, in seconds since 1970.
   fileprivate static func token(_ name: String, ends seconds: Double) -> String {
     let claims = #"{"sub":"\#(name)","role":"driver","exp":\#(Int(seconds))}"#
-    return "e30." + String(decoding: Base64URL.encode(Array(claims.utf8)), as: UTF8.self) + ".AA"
+    return "e30." + String(decoding: Base64.url.encode(Array(claims.utf8)), as: UTF8.self) + ".AA"
   }
 
   /// The hub's clock, in seconds, where it is as the phone's.

@@ -14,7 +14,7 @@ import Testing
       (#"{"exp":1e300}"#, nil), (#"{"exp":1,"exp":2}"#, nil), (#"[1]"#, nil), ("", nil), (#"{"exp":1"#, nil),
     ] as [(String, Int64?)])
   func expires(claims: String, milliseconds: Int64?) {
-    let payload = String(decoding: Base64URL.encode(Array(claims.utf8)), as: UTF8.self)
+    let payload = String(decoding: Base64.url.encode(Array(claims.utf8)), as: UTF8.self)
     #expect(UnverifiedToken.expires("e30.\(payload).AA") == milliseconds.map { Timestamp(milliseconds: $0) })
     for other in [payload, "e30.\(payload)", "e30.\(payload).AA.AA", "e30.\(payload)=.AA"] {
       #expect(UnverifiedToken.expires(other) == nil)

@@ -1,5 +1,5 @@
 import Foundation
-// The forms that tokens are made of: base64url, JSON, patterns.
+// The forms that tokens are made of: JSON, patterns.
 import HubBytes
 import HubMessages
 import HubTestSupport
@@ -8,23 +8,6 @@ import Testing
 @testable import HubTokens
 
 @Suite struct FormTests {
-  @Test("base64url agrees with Foundation's base64 on 2,000 random texts, and has one spelling of each")
-  func base64() throws {
-    var random = SplitMix64(seed: 4648)
-    for length in 0..<2000 {
-      let bytes = (0..<length % 67).map { _ in UInt8.random(in: 0...255, using: &random) }
-      let text = Base64URL.encode(bytes)
-      let other = Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing(
-        "=", with: "")
-      #expect(text == Array(other.utf8))
-      #expect(Base64URL.decode(text) == bytes)
-      #expect(Base64URL.decode(text + Array("=".utf8)) == nil)
-    }
-    for bad in ["A", "AB=", "AA==", "AB", "AAB", "A+AA", "A/AA", "AA A", "AAAAA"] {
-      #expect(Base64URL.decode(bad.utf8) == nil, "\(bad)")
-    }
-  }
-
   @Test(
     "JSON is read by the letter of RFC 8259",
     arguments: [

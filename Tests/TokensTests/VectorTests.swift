@@ -48,7 +48,7 @@ import Testing
   private func split(_ vector: Vector) throws -> (input: [UInt8], signature: [UInt8]) {
     let bytes = Array(vector.token.utf8)
     let dot = try #require(bytes.lastIndex(of: UInt8(ascii: ".")))
-    return (Array(bytes[..<dot]), try #require(Base64URL.decode(bytes[(dot + 1)...])))
+    return (Array(bytes[..<dot]), try #require(Base64.url.decode(bytes[(dot + 1)...])))
   }
 
   @Test("the RFCs' examples verify with their public keys", arguments: vectors)

@@ -79,8 +79,8 @@ import Testing
     #expect(throws: KeyError.secretIsAKey(1)) {
       try SigningKey.secret(Array(Example.rsaPublic().utf8), keyID: nil, number: 1)
     }
-    let point = try #require(Base64URL.decode("f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU".utf8))
-    let other = try #require(Base64URL.decode("x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0".utf8))
+    let point = try #require(Base64.url.decode("f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU".utf8))
+    let other = try #require(Base64.url.decode("x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0".utf8))
     let der = DER.sequence([DER.sequence([DER.ecPublicKey, DER.prime256v1]), DER.bitString([4] + point + other)])
     #expect(throws: KeyError.secretIsAKey(1)) { try SigningKey.secret(der, keyID: nil, number: 1) }
   }

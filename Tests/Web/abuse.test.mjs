@@ -131,7 +131,8 @@ test('10,000 shares: each is made once, opens its trip alone, and is kept over k
     const token = await run('token', '--key', key, '--role', 'ops', '--sub', 'O1');
     // One address may ask 500 times a second: these come from many.
     let asked = 0;
-    const ask = (method, path, body) => fetch(`${hub.http}/v1/trips${path}`, { method, body: body && JSON.stringify(body),
+    const ask = (method, path, body) => fetch(`${hub.http}/v1/trips${path}`, { method,
+      body: body && JSON.stringify(body),
       headers: { Authorization: `Bearer ${token}`, 'X-Forwarded-For': `10.0.0.${++asked % 250}` } });
     const share = async trip => {
       const answer = await ask('POST', `/${trip}/shares`, {}), text = await answer.text();

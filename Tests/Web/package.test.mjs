@@ -1,7 +1,7 @@
 // What is served and installed: one size, names that agree, code that needs nothing else.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -46,6 +46,25 @@ test('npm install of the folder gives what can be imported by its name', { skip:
     console.log(error instanceof HubError && error.code, hub.state.is);
     process.exit();`;
   assert.equal(run('node', '--input-type=module', '-e', code), 'unreachable connecting');
+});
+
+const tsc = spawnSync('tsc', ['--version']).status === 0;
+test('hub.d.ts is TypeScript, and examples are by its types', { skip: !tsc && 'there is no tsc' }, t => {
+  const there = mkdtempSync(join(tmpdir(), 'types-'));
+  t.after(() => rmSync(there, { recursive: true, force: true }));
+  for (const name of ['hub.js', 'hub.d.ts']) copyFileSync(new URL(`web/${name}`, folder), join(there, name));
+  const document = readFileSync(new URL('../../protocol/javascript.md', import.meta.url), 'utf8');
+  const examples = [...document.matchAll(/```js\n([^]*?)```/g)].map(([, code]) => code.replace("'/hub", "'./hub"));
+  assert.ok(examples.length >= 2, 'a rider and a driver');
+  const files = examples.map((code, index) => {
+    const around = ['banner', 'eta', 'car', 'hub'].filter(name => !code.includes(`const ${name}`));
+    const declared = around.map(name => `declare const ${name}: any;\n`).join('');
+    writeFileSync(join(there, `${index}.ts`), `${declared}${code}\nexport {};`);
+    return `${index}.ts`;
+  });
+  const { status, stdout } = spawnSync('tsc', ['--noEmit', '--strict', '--target', 'es2022', '--module', 'es2022',
+    '--moduleResolution', 'node', '--lib', 'es2022,dom', 'hub.d.ts', ...files], { cwd: there, encoding: 'utf8' });
+  assert.equal(status, 0, stdout);
 });
 
 test('each method and member that hub.d.ts has is there, and none besides', () => {

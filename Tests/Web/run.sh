@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks and tests the JavaScript client and the pages (Sources/Pages/web): Tests/Web/run.sh
 #
-# It takes Node and Chromium from apt where there is none. Where that fails the tests that need them are skipped, and
+# It takes Node, Chromium and TypeScript from apt where there is none. Where that fails the tests that need them are skipped, and
 # this says so. Those with a real hub take HUB_BINARY, or what was built last, and are skipped without one. Pictures of
 # what the browser showed are in .build/screenshots, or SCREENSHOTS. A page stays open for two minutes meanwhile, or for
 # SOAK seconds, over 300 drivers, or DRIVERS. PAGES=Sources/Pages/web has the browser show the files of the tree, not
@@ -17,6 +17,7 @@ if [ "$(node -p 'parseInt(process.versions.node) >= 18')" != true ]; then
   skip "web tests" "node is $(node --version), and 18 or newer is needed"
 fi
 [ -n "${CHROMIUM:-}" ] || tools "web tests" chromium
+command -v tsc >/dev/null || tools "web tests" node-typescript
 for file in Sources/Pages/web/*.js Tests/Web/*.mjs Tests/Web/support/*.mjs; do node --check "$file"; done
 export SCREENSHOTS="${SCREENSHOTS:-$PWD/.build/screenshots}"
 mkdir -p "$SCREENSHOTS"

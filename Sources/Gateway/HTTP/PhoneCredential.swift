@@ -67,20 +67,11 @@ extension CredentialCheck {
 enum BasicCredentials {
   /// Nil where it is none. A password may have colons, a user name none.
   static func read(_ text: some Collection<UInt8>) -> (user: [UInt8], password: [UInt8])? {
-    guard let bytes = decode(text), let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return nil }
-    return (Array(bytes[..<colon]), Array(bytes[(colon + 1)...]))
-  }
-
-  /// RFC 4648 §4, with its padding or without: base64url but for two characters.
-  private static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
-    var digits = text.map { digit in
-      switch digit {
-      case UInt8(ascii: "+"): UInt8(ascii: "-")
-      case UInt8(ascii: "/"): UInt8(ascii: "_")
-      default: digit
-      }
+    var digits = Array(text)
+    while digits.last == UInt8(ascii: "=") || digits.last == 0x20 { digits.removeLast() }  // phones send it or not
+    guard let bytes = Base64.unpadded.decode(digits), let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {
+      return nil
     }
-    while digits.last == UInt8(ascii: "=") || digits.last == 0x20 { digits.removeLast() }
-    return Base64URL.decode(digits)
+    return (Array(bytes[..<colon]), Array(bytes[(colon + 1)...]))
   }
 }

@@ -15,16 +15,14 @@ struct GroundScale: Sendable, Equatable, BitwiseCopyable {
   /// Degrees: the latitude for which the scale was computed.
   private(set) var latitude: Double
 
-  private static let semiMajorAxis = 6_378_137.0  // WGS 84 defining parameter a
-  private static let eccentricitySquared = 0.006_694_379_990_141_317  // f (2 − f), f = 1 / 298.257223563
   /// In degrees: 1.1 km.
   private static let reach = 0.01
 
   init(latitude: Double) {
     let sine = TrackMath.sine(degrees: latitude)
-    let w = 1 - GroundScale.eccentricitySquared * sine * sine
-    let primeVertical = GroundScale.semiMajorAxis / w.squareRoot()
-    metersPerLatitude = TrackMath.radiansPerDegree * primeVertical * (1 - GroundScale.eccentricitySquared) / w
+    let w = 1 - WGS84.eccentricitySquared * sine * sine
+    let primeVertical = WGS84.semiMajorAxisMeters / w.squareRoot()
+    metersPerLatitude = TrackMath.radiansPerDegree * primeVertical * (1 - WGS84.eccentricitySquared) / w
     metersPerLongitude = TrackMath.radiansPerDegree * primeVertical * TrackMath.cosine(degrees: latitude)
     self.latitude = latitude
   }

@@ -71,6 +71,7 @@ const strengths = [1, 0.5, 0.75];          // fresh, faded, grey
 const underWay = 'requested,accepted,driver_en_route,arrived_pickup,trip_started,arrived_destination';
 const kinds = Object.keys(statuses);
 
+const isGone = () => hub.state.is !== 'live';
 const kindOf = driver => driver.online === false ? 'offline' : driver.status;
 const sumOf = cells => {
   const sum = { all: 0 };
@@ -82,6 +83,10 @@ const sumOf = cells => {
   return sum;
 };
 
+const isInView = ({ latitude, longitude }) => {
+  map.project(latitude, longitude);
+  return map.sees(map.px, map.py, 0);
+};
 const circle = radius => `M${radius} 0a${radius} ${radius} 0 1 0 0 .01z`;
 /** An arrow beside words, as it is on the map. */
 function turn(svg, kind, heading) {
@@ -112,6 +117,7 @@ class Fleet {
     trips.on('snapshot', () => this.#loadTrips());
   }
 
+  #shows(driver) { return !this.chosen.size || this.chosen.has(kindOf(driver)); }
   get drivers() { return this.#view?.drivers ?? new Map(); }
   driver(id) { return this.drivers.get(id); }
   tripOf(driver) { return driver?.tripId && this.trips.get(driver.tripId); }
@@ -216,7 +222,7 @@ class Fleet {
   }
   #count() {
     const sum = sumOf(this.#whole.cells);
-    for (const kind of kinds) setText(this.#chips[kind], count(sum[kind]));
+    for (const kind of kinds) setText(this.#chips[kind], figure(hub.state.is === 'live' ? sum[kind] : NaN));
   }
 
   // MARK: The list
@@ -262,7 +268,7 @@ class Fleet {
     if (text) this.#asked = setTimeout(async () => {
       const trip = this.trips.get(text);
       const [page, driver] = await Promise.all([
-        hub.find({ search: text, limit: 50 }).catch(() => ({ drivers: [] })),
+        hub.find({ search: text, limit: 500 }).catch(() => ({ drivers: [] })),
         trip?.driverId && hub.getDriver(trip.driverId).catch(() => 0)]);
       if ($('query').value.trim() !== text) return;
       this.#found = [...driver ? [{ ...driver, tripId: text }] : [], ...page.drivers];
@@ -275,19 +281,19 @@ class Fleet {
     if (this.#order.length !== drivers.size || this.#order.some(id => !drivers.has(id))) {
       this.#order = [...drivers.keys()].sort(this.#collator.compare);
     }
-    const fits = driver => (!chosen.size || chosen.has(kindOf(driver)))
+    const fits = driver => this.#shows(driver)
       && (!text || driver.driverId.toLowerCase().includes(text) || driver.tripId?.toLowerCase().includes(text));
-    const all = this.#order.map(id => drivers.get(id));
-    const byTrip = this.#found.filter(({ tripId }) => text && tripId?.toLowerCase() === text);
+    const known = this.#order.map(id => drivers.get(id)), all = text ? known : known.filter(isInView);
+    const isIt = driver => [driver.driverId, driver.tripId].some(id => text && id?.toLowerCase() === text);
     const elsewhere = this.#found.filter(({ driverId }) => !drivers.has(driverId));
-    this.#ids = [...new Map([...byTrip, ...all.filter(fits), ...elsewhere].map(driver => [driver.driverId, driver]))
-      .values()];
-    const more = this.#view?.more ?? 0, inView = drivers.size + more;
-    const words = this.#isCrowded ? `${count(sumOf(this.#cells.cells).all)} in view, counted by cell: zoom in`
-      : text ? this.#ids.length ? `${count(this.#ids.length)} found` : 'No driver in view, no id and no trip fits'
-      : chosen.size ? `${count(this.#ids.length)} of ${count(inView)}`
-        : more ? `${count(drivers.size)} of ${count(inView)}: zoom in for all` : `${count(inView)} in view`;
-    setText('shown', words);
+    this.#ids = [...new Map([...this.#found.filter(isIt), ...all.filter(isIt), ...all.filter(fits), ...elsewhere]
+      .map(driver => [driver.driverId, driver])).values()];
+    const more = this.#view?.more ?? 0, inView = all.length + more;
+    const rows = count(this.#ids.length);
+    setText('shown', isGone() ? ''
+      : this.#isCrowded ? `${count(sumOf(this.#cells.cells).all)} in view, counted by cell: zoom in`
+      : text ? `${rows} found` : chosen.size ? `${rows} of ${count(inView)}`
+        : more ? `${rows} of ${count(inView)}: zoom in for all` : `${rows} in view`);
     this.#paint(now);
   }
 
@@ -315,8 +321,9 @@ class Fleet {
     const { node } = row;
     node.dataset.index = index;
     Object.assign(node, { id: `row-${index}`, ariaSelected: driver.driverId === this.followed,
-      ariaSetSize: this.#ids.length, ariaPosInSet: index + 1, className: `row ${
-        index === this.#active ? 'active' : ''} ${isStopped ? 'stopped' : ''} ${age > greyAge ? 'old' : ''}` });
+      ariaSetSize: this.#ids.length, ariaPosInSet: index + 1,
+      className: `row ${index === this.#active ? 'active' : ''} ${isStopped ? 'stopped' : ''} ${
+        toneOf(age, isGone()) > 1 ? 'old' : ''}` });
     node.style.transform = `translateY(${index * rowHeight}px)`;
     turn(row.svg, kind, driver.heading);
     setText(row.name, driver.driverId);
@@ -329,7 +336,7 @@ class Fleet {
 
   /** Draws all but the followed one; `isGone`: there is no connection. */
   draw(page, now, followed, isGone) {
-    const { drivers, chosen } = this, arrows = this.#arrows;
+    const { drivers } = this, arrows = this.#arrows;
     this.#markers.snap = reducedMotion.matches;
     if (this.#isCrowded) return this.#drawCounts();
     if (layers.cells) this.#drawCells();
@@ -340,13 +347,12 @@ class Fleet {
     this.#markers.each(now, (id, latitude, longitude, heading, age) => {
       const driver = drivers.get(id);
       if (!driver || id === followed) return;
-      const kind = kindOf(driver);
-      if (chosen.size && !chosen.has(kind)) return;
+      if (!this.#shows(driver)) return;
       map.project(latitude, longitude);
       const { px, py } = map;
       if (!map.sees(px, py)) return;
       visible++;
-      arrows.add(kind, toneOf(age, isGone), px, py, heading);
+      arrows.add(kindOf(driver), toneOf(age, isGone), px, py, heading);
       if (names.length <= labelled) names.push([id, px, py + size + 12]);
     });
     this.#visible = visible;
@@ -372,8 +378,8 @@ class Fleet {
   #drawLines(followed) {
     const path = new Path2D();
     for (const driver of this.drivers.values()) {
-      const target = driver.driverId !== followed && targetOf(this.tripOf(driver));
-      if (!target) continue;
+      const target = this.#shows(driver) && targetOf(this.tripOf(driver));
+      if (!target || driver.driverId === followed) continue;
       map.project(driver.latitude, driver.longitude);
       path.moveTo(map.px, map.py);
       map.project(target.latitude, target.longitude);
@@ -428,7 +434,7 @@ class Fleet {
       map.project(latitude, longitude);
       const distance = Math.hypot(map.px - px, map.py - py);
       const driver = this.drivers.get(id);
-      if (distance >= least || !driver || this.chosen.size && !this.chosen.has(kindOf(driver))) return;
+      if (distance >= least || !driver || !this.#shows(driver)) return;
       [best, least] = [id, distance];
     });
     return best;
@@ -514,11 +520,12 @@ class Follow {
 
   #place(position) {
     const { latitude, longitude, timestamp, speed } = position, last = this.#track.at(-1)?.[2] ?? 0;
-    this.#position = { ...this.#position, ...position };
+    const { status, vehicleType } = this.#position ?? {};   // as it was first seen
+    this.#position = { status, vehicleType, ...position };
     this.#marker.push(position);
     if (timestamp > last) this.#track.push([latitude, longitude, timestamp, speed]);
     if (this.#track.length > keptPlaces) this.#track.splice(0, keptPlaces / 10);
-    this.#follow(this.#position.tripId);
+    this.#follow(position.tripId);
     this.#changed(true);
   }
 
@@ -541,7 +548,7 @@ class Follow {
       if (trip) take(trip);
       if (eta) this.#eta = eta;
       this.load();
-      // Its ends and route are said where it is asked for.
+      // Its ends and route come on asking.
       hub.getTrip(tripId).then(whole => feed === this.#tripFeed && take(whole), () => {});
     });
     feed.on('update', take);
@@ -549,7 +556,7 @@ class Follow {
     feed.on('ended', () => feed === this.#tripFeed && this.#forgetTrip());
   }
 
-  /** The track so far, from the hub, for which positions are state: it does not send again what a break left out. */
+  /** The track so far, from the hub: what a break left out it does not send again. */
   async load() {
     const { id } = this, tripId = this.#tripId;
     const past = tripId ? await hub.track(tripId).then(placesOf, () => []) : [], last = past.at(-1)?.[2] ?? 0;
@@ -581,13 +588,12 @@ class Follow {
     setText('what', [statuses[kind] ?? kind, this.#tripId, driver.vehicleType].filter(Boolean).join(' · '));
     turn($('badge'), kind, position.heading);
     $('trip').hidden = isOver(trip);
-    $('eta').hidden = !this.#eta || isOver(trip);
     if (trip) {
       showSteps(trip.status);
       setText('step', moves[trip.status]);
       setText('since', `since ${clock(trip.timestamp)}`);
     }
-    if (this.#eta) showEta(this.#eta, now);
+    showEta(this.#eta, trip, now);
     const raw = this.#meanOffset(), heading = position.heading;
     [
       [position.speed >= 0 ? Math.round(position.speed * 3.6) : '–', 'km/h'],
@@ -606,7 +612,7 @@ class Follow {
 
   #drawPace(now) {
     const values = [];
-    // The hub's track has places alone: of five steps the middle one, for one place may be off.
+    // The hub's track has no speeds: of five steps the middle one, for one place may be off.
     const steps = this.#track.slice(-2 * paceSeconds).map((place, index, places) => {
       const before = places[index - 1] ?? place;
       return [place[2], place[3], metersBetween(before, place) / (place[2] - before[2]) * 1000];
@@ -677,7 +683,7 @@ class Follow {
     map.text(this.id, px, py + size + 16, colors.onAccent, '700 12px', colors.accent);
   }
 
-  /** Dots, a line to where each was shown; hollow if refused. */
+  /** Dots, hollow if refused, each with a line to where it was shown. */
   #drawRaw() {
     const { colors } = map, dots = new Path2D(), refused = new Path2D(), whiskers = new Path2D(), reasons = [];
     const places = new Map(this.#track.slice(-keptFixes).map(place => [place[2], place]));
@@ -716,13 +722,13 @@ const sum = counts => Object.values(counts ?? {}).reduce((total, value) => total
 const percent = (s, before) => (s.cpuSeconds - before.cpuSeconds) / (s.timestamp - before.timestamp) * 1e5;
 const ms = seconds => seconds * 1000 || NaN;   // null where nothing was delivered
 
-/** What is wrong with a hub in a second, if anything is; errors of its clients' making are no fault of its own. */
+/** What is wrong with a hub in a second, if anything is; not what its clients did wrong. */
 const illness = ({ drops, errors, journalLag, p99 }) => errors.storage_full ? 'hub full'
   : errors.internal ? 'hub faulty'
   : journalLag > 1 ? 'disk slow' : p99 > 0.5 ? 'hub slow' : sum(drops) ? 'hub strained' : '';
 const illSeconds = 10, silentMs = 4000;
 
-/** Name, unit, colour, value of a second, meaning, what stands beside. */
+/** Name, unit, colour, value, meaning, what stands beside. */
 const readings = [
   ['Fixes in', '/s', 'available', s => s.fixes, 'Positions that drivers sent.'],
   ['Deliveries', '/s', 'on_trip', s => s.deliveries, 'Positions and events that riders and maps got.'],
@@ -811,7 +817,7 @@ class Tiles {
       setText('chart-title', name);
       setText('chart-since', ago(span));
       setText('chart-meaning', meaning + (details[name]?.(this.#faults, last) ?? ''));
-      setText('chart-range', `${count(values.length)} s: ${figure(low)} to ${figure(high)} ${unit}`);
+      setText('chart-range', `lowest ${figure(low)}, highest ${figure(high)} ${unit}`);
     });
   }
 }
@@ -842,7 +848,7 @@ map.picked = (px, py) => {
 
 function cover() {
   const card = $('follow').hidden ? $('fleet') : $('follow');
-  map.beside(isPhone() ? { left: 0, right: 0, top: 70, bottom: card.offsetHeight }
+  map.beside(isPhone() ? { left: 0, right: 50, top: 70, bottom: card.offsetHeight }
     : { left: 310, right: $('follow').hidden ? 50 : 336, top: 0, bottom: 112 });
 }
 
@@ -946,19 +952,17 @@ hub.on('error', ({ code, message }) => {
 
 function draw() {
   requestAnimationFrame(draw);
-  const isGone = hub.state.is !== 'live';
   if (!isDirty && reducedMotion.matches) return;
   isDirty = false;
   const now = hub.now(), place = follow.aim(now), page = map.begin();
   const names = layers.fences ? drawFences() : [];
-  fleet.draw(page, now, place && follow.id, isGone);
+  fleet.draw(page, now, place && follow.id, isGone());
   const { fence, plate } = map.colors;
   for (const [name, px, py] of names) if (map.zoom > 9) map.text(name, px, py, fence, '700 11px', plate);
-  follow.draw(page, place, isGone);
+  follow.draw(page, place, isGone());
 }
 
-/** Seconds. */
-let unseen = 0;
+let unseen = 0;   // seconds
 function tick() {
   unseen = document.hidden ? unseen + 1 : 0;
   if (unseen) return unseen === unseenSeconds && fleet.rest();

@@ -77,8 +77,11 @@ export interface Options {
 }
 
 export interface Position extends Place {
+  channel: string;
   driverId: string;
   tripId?: string;
+  /** On `fleet` alone. */
+  status?: DriverStatus;
   heading?: number;
   speed?: number;
   /** The radius that holds the truth with 68 %. */
@@ -92,6 +95,8 @@ export interface Position extends Place {
   /** When the hub published it, and when it came. */
   published: number;
   received: number;
+  /** The newest event of the channel when it was published. */
+  after?: number;
 }
 
 export interface Eta {
@@ -430,7 +435,7 @@ export class Hub {
     Promise<{ trips: Trip[]; next?: string }>;
   track(id: string, q?: { source?: 'filtered' | 'raw'; tolerance?: number }): Promise<GeoJSON>;
   /** Drivers by how their id begins; for ops. */
-  find(q?: { search?: string; status?: DriverStatus | 'offline'; limit?: number; cursor?: string }):
+  find(q?: { search?: string; status?: string; limit?: number; cursor?: string }):
     Promise<{ drivers: Driver[]; cursor?: string }>;
   /** A link to the rider's page of a trip, for its rider and ops. */
   share(trip: string, o?: { expires?: Date | number }): Promise<Share>;

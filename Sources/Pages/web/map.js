@@ -1,15 +1,14 @@
-// What the live map and the rider's page share: map, arrows, words, figures, colours, sheets. Nothing from the wire
-// becomes markup: texts are set as texts.
+// What the live map and the rider's page share. Nothing from the wire becomes markup: texts are set as texts.
 
-// One canvas is for what stands (streets or tiles), drawn when the view has changed, one above it for what moves. Web
-// Mercator (EPSG:3857). Places are x and y from 0 to 1 over the world, which is 256 × 2^zoom pixels wide.
+// One canvas is for streets or tiles, drawn when the view has changed, one above it for what moves. Web Mercator
+// (EPSG:3857): x and y are from 0 to 1 over the world, which is 256 × 2^zoom pixels wide.
 
 const tile = 256, margin = 160;           // px; the standing canvas is larger by the margin on each side
 const nearest = 19, farthest = 2;         // zoom
 const streetZoom = 14, unit = 2 ** 20;    // streets are cut into these tiles, and kept in 1/2^20 of the world
 const keptTiles = 256, askedTiles = 4096;
 const earth = 40_075_016.686;             // m, round the equator
-const clickPx = 6;
+const clickPx = 6, widest = 240;
 
 export const xOf = longitude => (longitude + 180) / 360;
 export const yOf = latitude => {
@@ -87,7 +86,7 @@ export class LiveMap {
   /** Pixels of a metre, at a latitude. */
   pixels(latitude) { return this.scale / (earth * Math.cos(latitude * Math.PI / 180)); }
 
-  /** What is shown, and `part` of it more on each side. */
+  /** What is shown, and `part` of it on each side. */
   box(part = 0) {
     const [dx, dy] = [this.width * part, this.height * part];
     const [west, east] = this.width + 2 * dx < this.scale ? [this.xAt(-dx), this.xAt(this.width + dx)] : [0, 1 - 1e-9];
@@ -385,12 +384,12 @@ export class LiveMap {
     const page = this.#page;
     Object.assign(page, { font: `${font} system-ui, sans-serif`, textAlign: 'center', textBaseline: 'middle' });
     if (plate) {
-      const wide = page.measureText(text).width + 12, path = new Path2D();
+      const wide = Math.min(page.measureText(text).width, widest) + 12, path = new Path2D();
       path.roundRect(px - wide / 2, py - 9, wide, 18, 9);
       this.fill(path, plate);
     }
     Object.assign(page, { fillStyle: color, globalAlpha: 1 });
-    page.fillText(text, px, py + 0.5);
+    page.fillText(text, px, py + 0.5, widest);
   }
 
   showScale() {
@@ -412,7 +411,7 @@ const hole = [[0, 0.62], [-0.46, -0.46], [0, -0.22], [0.46, -0.46]];
 const slim = [[0, 1.15], [0.52, -0.2], [0, -0.85], [-0.52, -0.2]];
 export const outlines = { available: [arrow], on_trip: [arrow], unavailable: [arrow, hole], background: [slim] };
 
-/** Many arrows in few fills: add each, then draw. A group is all of one kind, colour and strength. */
+/** Many arrows in few fills: add each, then draw. */
 export class Arrows {
   #groups = new Map();
 
@@ -574,7 +573,10 @@ export function showSteps(status) {
   }));
 }
 
-export function showEta(eta, now) {
+/** Of an ETA to where the trip goes now; else nothing. */
+export function showEta(eta, trip, now) {
+  const isHidden = $('eta').hidden = !eta || isOver(trip) || targetOf(trip) !== trip[eta.target];
+  if (isHidden) return;
   setText('eta-time', minutes(eta.arrivalTime, now));
   setText('eta-target', `to ${eta.target} at ${clock(eta.arrivalTime)}`);
   setText('eta-basis', `${far(eta.distance)} · ${eta.basis === 'route' ? 'by road' : 'direct'}`);
@@ -583,7 +585,7 @@ export function showEta(eta, now) {
 // MARK: Dark and light
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
-/** Follows the system until the button is used; the map gets the colours of the style sheet. Gives what swaps them. */
+/** As the system has it, until the button is used. Gives what swaps them. */
 function theme(map) {
   const { classList } = document.documentElement;
   const show = () => {
@@ -615,7 +617,7 @@ export function controls(map, all) {
 
 // MARK: Lines of figures
 
-/** Draws values, oldest first, of which `room` fill the width; undefined leaves a gap. Gives least and greatest. */
+/** Draws values, oldest first, of which `room` fill the width. Gives least and greatest. */
 export function drawLine(canvas, values, room, color, top = 4) {
   const { clientWidth: width, clientHeight: height } = canvas, ratio = Math.min(devicePixelRatio || 1, 2);
   if (!width) return [0, 0];

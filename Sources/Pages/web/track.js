@@ -2,7 +2,7 @@
 // token is for; after that it shows nothing. The token is kept for this trip, so that a bookmark works until then.
 
 import { Hub, Marker, claimsOf } from './hub.js';
-import { $, Arrows, LiveMap, ago, askAbout, clock, controls, decode, followRelease, hubURL, isOver, isPhone, moves,
+import { $, Arrows, LiveMap, ago, askAbout, clock, controls, decode, followRelease, hubURL, isOver, moves,
   reducedMotion, setText, showEta, showSteps, takeToken, targetOf } from './map.js';
 
 const tripId = decodeURIComponent(location.pathname.split('/').filter(Boolean).at(-1)), tokenKey = `trip ${tripId}`;
@@ -18,7 +18,7 @@ map.moved = byHand => {
 
 /** Car, pickup and dropoff, whatever of them is ahead. */
 function showAll() {
-  map.cover = { left: 0, right: isPhone() ? 0 : 50, top: 30, bottom: $('ride').offsetHeight + 20 };
+  map.cover = { left: 0, right: 50, top: 45, bottom: $('ride').offsetHeight + 20 };
   const places = [position, targetOf(trip) ?? trip?.dropoff].filter(Boolean);
   map.fit(places);
   isByHand &&= !places.length;
@@ -35,7 +35,7 @@ function over(title, why) {
   isDirty = true;
   hub.close();
 }
-/** A hub tells nobody whether a link was revoked, or its trip has ended: only what the token itself says is known. */
+/** Of a link that is opened later a hub does not tell whether it was revoked: only what the token says is known. */
 function refused() {
   const { exp, trips = [], channels = [] } = claimsOf(token), names = [...trips, ...channels];
   const fits = name => [tripId, `trip:${tripId}`].includes(name) || name.includes('*');
@@ -77,6 +77,7 @@ feed.on('update', took);
 feed.on('ended', reason => {
   if (reason === 'asked') return;
   if (reason === 'trip_ended' || reason === 'unknown_trip') over('This trip has ended', 'The map is empty now.');
+  else if (reason === 'revoked') over('This link has ended', 'Whoever shared it has taken it back.');
   else refused();
 });
 function located(next) {
@@ -92,8 +93,7 @@ function tick() {
   setText('state', is === 'live' ? 'live'
     : is === 'waiting' ? `reconnecting in ${Math.max(0, Math.ceil((retryAt - Date.now()) / 1000))} s` : 'connecting');
   setText('age', position ? `Position ${ago((now - position.timestamp) / 1000)}` : '');
-  $('eta').hidden = !eta || isOver(trip);
-  if (eta) showEta(eta, now);
+  showEta(eta, trip, now);
   isDirty = true;
   // The card must not cover the car when it has become higher.
   if (cardHeight !== (cardHeight = $('ride').offsetHeight) && !isByHand) showAll();
