@@ -426,6 +426,32 @@ test('raw fixes: where they were measured, and why one was refused', options, as
   await close(page);
 });
 
+test('a click on an arrow follows it; the card\'s switches', options, async () => {
+  const page = await open('/');
+  await until('drivers', async () => (await rows(page)).length === 5);
+  await until('its name', () => written(page, 'van-5'));
+  const [, x, y] = await written(page, 'van-5');
+  await page.press(x, y - 25);
+  await follows(page, 'van-5');
+  const fence = '<img.* inside', cell = '[0-9b-hjkmnp-z]{4,8}';
+  /** How often texts of a kind were written in the last 300 ms. */
+  const writes = async pattern => {
+    const now = await page.value('performance.now()');
+    await page.until(`performance.now() > ${now + 300}`);
+    return page.value(`[...written].filter(([text, times]) => /^(${pattern})$/.test(text)
+      && times.at(-1)[0] > ${now + 100}).length`);
+  };
+  await until('its neighbour', () => writes('van-4'));
+  for (const [id, pattern, isShown] of [['labels', 'van-4', true], ['fences', fence, true], ['cells', cell, false]]) {
+    assert.equal(await writes(pattern) > 0, isShown, id);
+    await page.click(`#${id}`);
+    assert.equal(await writes(pattern) > 0, !isShown, `${id}, switched`);
+    await page.click(`#${id}`);
+    assert.equal(await writes(pattern) > 0, isShown, `${id}, switched back`);
+  }
+  await close(page);
+});
+
 test('by keys alone; dark and light is remembered; less motion sets markers down', options, async () => {
   const page = await open('/', { still: true });
   await until('drivers', async () => (await rows(page)).length === 5);
@@ -610,6 +636,14 @@ const shares = skip || (canShare ? false : 'the hub shares no trips');
 test('a link that was shared shows the ride under another name, until it is revoked', { ...options, skip: shares },
   async t => {
     const { control, driver, open, own, make } = await ride(t, '--token-sign-key');
+    const room = await browser.open(`${own.http}/#token=${await make('ops', 'O2')}`);
+    await until('the driver', async () => (await rows(room)).length === 1);
+    await room.click('.row');
+    await until('its trip', () => room.shown('share'));
+    await room.click('#share');
+    await until('a link', async () => /\/track\/R1#token=\S{60}/.test(await room.text('shared')));
+    await close(room);
+
     const share = await control.share('R1');
     const secret = share.token.split('.')[2];
     assert.ok(secret.length > 20 && share.url.includes(secret));
