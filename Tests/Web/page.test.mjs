@@ -429,10 +429,16 @@ test('raw fixes: where they were measured, and why one was refused', options, as
 test('a click on an arrow follows it; the card\'s switches', options, async () => {
   const page = await open('/');
   await until('drivers', async () => (await rows(page)).length === 5);
-  await until('its name', () => written(page, 'van-5'));
-  const [, x, y] = await written(page, 'van-5');
+  await page.click('.row:nth-child(2)');
+  await follows(page, 'taxi-2');
+  let x, y;
+  await until('the one beside it, which goes along', async () => {
+    const before = [x, y];
+    [, x, y] = await written(page, 'taxi-3') ?? [];
+    return Math.hypot(x - before[0], y - before[1]) < 2;
+  });
   await page.press(x, y - 25);
-  await follows(page, 'van-5');
+  await follows(page, 'taxi-3');
   const fence = '<img.* inside', cell = '[0-9b-hjkmnp-z]{4,8}';
   /** How often texts of a kind were written in the last 300 ms. */
   const writes = async pattern => {
@@ -441,8 +447,8 @@ test('a click on an arrow follows it; the card\'s switches', options, async () =
     return page.value(`[...written].filter(([text, times]) => /^(${pattern})$/.test(text)
       && times.at(-1)[0] > ${now + 100}).length`);
   };
-  await until('its neighbour', () => writes('van-4'));
-  for (const [id, pattern, isShown] of [['labels', 'van-4', true], ['fences', fence, true], ['cells', cell, false]]) {
+  await until('the other one', () => writes('taxi-2'));
+  for (const [id, pattern, isShown] of [['labels', 'taxi-2', true], ['fences', fence, true], ['cells', cell, false]]) {
     assert.equal(await writes(pattern) > 0, isShown, id);
     await page.click(`#${id}`);
     assert.equal(await writes(pattern) > 0, !isShown, `${id}, switched`);
