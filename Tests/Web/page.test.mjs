@@ -510,9 +510,9 @@ test('a phone: four figures, a sheet, fingers', options, async () => {
   await page.drag([195, 844 - await height() + 10], [195, 800]);
   await until('a low one, at rest', async () => await height() < 125);
   await page.click('#grip');
-  await until('a higher one', async () => await height() > 200);
+  await until('a higher one, at rest', async () => await height() === Math.round(0.46 * 844));
   await page.click('#all');
-  await until('taxi-2', () => row(page, 'taxi-2'));
+  await until('all again', async () => (await rows(page))[1]?.startsWith('taxi-2 '));
   await page.click('.row:nth-child(2)');
   await until('a card', () => page.shown('follow'));
   await page.screenshot('phone');
