@@ -95,7 +95,7 @@ extension ClusterNode {
     case .replaced: try claims.take(replaced: &reader)
     case .tripRequest: try forwarding.take(tripRequest: &reader, from: index)
     case .replied: try forwarding.take(replied: &reader, from: index)
-    case .told: try forwarding.take(told: &reader, from: index)
+    case .answered: try forwarding.take(answered: &reader, from: index)
     case .question: try asking.take(question: &reader, from: index)
     case .found: try asking.take(found: &reader, from: index)
     case .list: try asking.take(list: &reader, from: index)

@@ -135,10 +135,14 @@ extension Forwarding {
   }
 
   private func answer(_ request: TripRequest, _ reply: Reply) {
-    if case .notify(let session, _) = request, case .error(let error) = reply {
-      return context.inputs.append(.cluster(.told(session, .notified(session, .refused(error)))))
-    }
-    context.inputs.append(.cluster(.replied(request.session, reply)))
+    let session = request.session
+    let output: HubOutput =
+      if case .notify = request, case .error(let error) = reply {
+        .notified(session, .refused(error))
+      } else {
+        .reply(session, reply)
+      }
+    context.inputs.append(.cluster(.replied(session, output)))
   }
 
   private mutating func refuse(_ token: UInt64, _ error: ErrorReply) {
@@ -170,7 +174,7 @@ extension Forwarding {
     guard pending[token]?.peer == index, let request = finish(token) else { return }
     if case .result(let reply) = reply, case .trip(let report) = reply.result {
       let output = HubOutput.trips(request.session, .trip(report, isNew: isNew), replyTo: nil)
-      context.inputs.append(.cluster(.told(request.session, output)))
+      context.inputs.append(.cluster(.replied(request.session, output)))
     } else {
       answer(request, reply)
     }
@@ -192,7 +196,7 @@ extension Forwarding {
 
   /// The hub has shown the offers of a trip; nil where it has ended them.
   func shown(_ session: SessionRef, _ report: OffersReport?, isNew: Bool = false) {
-    tell(session, isNew) { bytes in
+    answer(session, isNew) { bytes in
       bytes.append(UInt8(ascii: report == nil ? "e" : "o"))
       if let report { bytes.append(run: { report.append(to: &$0) }) }
     }
@@ -200,15 +204,15 @@ extension Forwarding {
 
   /// The hub has published a notification.
   func notified(_ session: SessionRef, _ sequence: UInt64, isNew: Bool) {
-    tell(session, isNew) { bytes in
+    answer(session, isNew) { bytes in
       bytes.append(UInt8(ascii: "n"))
       bytes.append(varint: sequence)
     }
   }
 
-  private func tell(_ session: SessionRef, _ isNew: Bool, _ body: (inout ByteBuffer) -> Void) {
+  private func answer(_ session: SessionRef, _ isNew: Bool, _ body: (inout ByteBuffer) -> Void) {
     guard let (ask, isCurrent) = context.asker(session), isCurrent else { return }
-    context.peers[ask.peer].append(.told) { bytes in
+    context.peers[ask.peer].append(.answered) { bytes in
       bytes.append(varint: ask.token)
       bytes.append(UInt8(isNew ? 1 : 0))
       body(&bytes)
@@ -216,7 +220,7 @@ extension Forwarding {
   }
 
   /// The hub that has the trip or driver has answered who asked over HTTP.
-  mutating func take(told reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+  mutating func take(answered reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (token, isNew, kind) = (try reader.varint(), try reader.byte() != 0, try reader.byte())
     guard let asked = pending[token], asked.peer == index else { return }
     let session = asked.request.session
@@ -231,7 +235,7 @@ extension Forwarding {
     default: throw .message
     }
     _ = finish(token)
-    context.inputs.append(.cluster(.told(session, output)))
+    context.inputs.append(.cluster(.replied(session, output)))
   }
 
   /// The hub has answered a peer's request. `isNew`: the trip has begun with it.

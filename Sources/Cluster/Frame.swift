@@ -70,7 +70,7 @@ enum ClusterRecordKind: UInt8, CaseIterable {
   case familyQuestion = 29
   case families = 30
   case tokenKey = 31
-  case told = 32
+  case answered = 32
 }
 
 /// A record as it lies in a frame.

@@ -175,10 +175,8 @@ public enum ClusterInput: Sendable {
   case subscribeHere(SubscribeInput)
   /// No other hub has the trip: it is moved, or begun, here.
   case tripRequestHere(TripRequest)
-  /// The hub that has the trip has answered, or none can be reached.
-  case replied(SessionRef, Reply)
-  /// The same for who asked over HTTP: the output in which the hub that was asked has answered.
-  case told(SessionRef, HubOutput)
+  /// What the hub that has the trip or driver has answered, or that none can be reached.
+  case replied(SessionRef, HubOutput)
   /// What the hubs that were asked know together.
   case answered(FleetQuestion, FleetAnswer)
   /// What the hubs that were asked have answered; nil where this one is to answer, since none else could.

@@ -264,8 +264,7 @@ public struct Hub: ~Copyable {
     switch input {
     case .subscribeHere(let input): subscribe(input, isHere: true)
     case .tripRequestHere(let request): dispatch(HubInput(request), isNowhereElse: true)
-    case .told(let session, let output): emit(output, to: session.outlet)
-    case .replied(let session, let reply): if !session.isNobody { emit(.reply(session, reply), to: session.outlet) }
+    case .replied(let session, let output): if !session.isNobody { emit(output, to: session.outlet) }
     case .answered(let question, let answer):
       if let search = question.offers {
         return carryOut(

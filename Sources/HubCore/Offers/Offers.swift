@@ -141,7 +141,7 @@ struct Offers: ~Copyable {
     for index in slab[search].asked.indices where slab[search].asked[index].isOpen {
       if slab[search].asked[index].id == driver {
         close(search, index, .accepted)
-        steps += told(search, index) + [.ended(.accepted)]
+        steps += ending(search, index) + [.ended(.accepted)]
       } else {
         steps += [withdraw(search, index, reason), .ended(OfferOutcome(reason))]
       }
@@ -163,7 +163,7 @@ struct Offers: ~Copyable {
   }
 
   /// The hub of a driver that is not here is told how its offer has ended.
-  private func told(_ search: Int, _ index: Int) -> [OfferStep] {
+  private func ending(_ search: Int, _ index: Int) -> [OfferStep] {
     let asked = slab[search].asked[index]
     return isInCluster && asked.driver == nil ? [.sent(SentOffer(asked, of: slab[search]))] : []
   }
