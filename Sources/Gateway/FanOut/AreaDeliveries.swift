@@ -14,8 +14,8 @@ struct AreaDeliveries {
     var cells: [ChannelHandle]
   }
 
-  /// Each session's views, by its slot in the table of sessions.
-  private var views: [Int: [View]] = [:]
+  /// Each session's views, by its slot in the table of sessions; none of sessions behind the end.
+  private var views: [[View]] = []
   /// The updates of a tick that is not all there yet, and whole cells that came meanwhile: they are newer than what it
   /// brings.
   private var gathering = AreaTick()
@@ -27,48 +27,50 @@ struct AreaDeliveries {
 
   // MARK: Views
 
-  func hasViews(_ slot: Int) -> Bool { views[slot] != nil }
+  private func views(of slot: Int) -> [View] { slot < views.count ? views[slot] : [] }
+
+  func hasViews(_ slot: Int) -> Bool { !views(of: slot).isEmpty }
 
   /// Cells of all views of a session, counted for each.
-  func cellCount(_ slot: Int) -> Int { views[slot]?.reduce(0) { $0 + $1.cells.count } ?? 0 }
+  func cellCount(_ slot: Int) -> Int { views(of: slot).reduce(0) { $0 + $1.cells.count } }
 
   /// The cells of the view that a session's new one replaces.
   func cells(_ slot: Int, ofViewBefore view: View) -> [ChannelHandle] {
-    views[slot]?.first { $0.isReplaced(by: view) }?.cells ?? []
+    views(of: slot).first { $0.isReplaced(by: view) }?.cells ?? []
   }
 
   /// The cells that a session leaves with its new view: those that no view of it has then.
   func cellsLeft(_ slot: Int, by new: View) -> [ChannelHandle] {
-    let views = (views[slot] ?? []).filter { !$0.isReplaced(by: new) } + [new]
-    return cells(slot, ofViewBefore: new).filter { cell in !views.contains { $0.cells.contains(cell) } }
+    let kept = views(of: slot).filter { !$0.isReplaced(by: new) } + [new]
+    return cells(slot, ofViewBefore: new).filter { cell in !kept.contains { $0.cells.contains(cell) } }
   }
 
   mutating func set(_ slot: Int, _ view: View) {
-    if let index = views[slot]?.firstIndex(where: { $0.isReplaced(by: view) }) {
-      views[slot]![index] = view
+    if slot >= views.count { views.append(contentsOf: repeatElement([], count: slot + 1 - views.count)) }
+    if let index = views[slot].firstIndex(where: { $0.isReplaced(by: view) }) {
+      views[slot][index] = view
     } else {
-      views[slot, default: []].append(view)
+      views[slot].append(view)
     }
   }
 
   /// Takes a view away; nil where the session has none of that name.
   mutating func remove(_ slot: Int, _ name: Unsubscribe) -> View? {
-    let index = views[slot]?.firstIndex { view in
+    let index = views(of: slot).firstIndex { view in
       switch name {
       case .view(let id): view.id == id
       case .channel(let channel): view.channel == channel
       }
     }
-    guard let index, let view = views[slot]?.remove(at: index) else { return nil }
-    if views[slot]!.isEmpty { views[slot] = nil }
-    return view
+    guard let index else { return nil }
+    return views[slot].remove(at: index)
   }
 
-  mutating func removeAll(_ slot: Int) { views[slot] = nil }
+  mutating func removeAll(_ slot: Int) { if slot < views.count { views[slot] = [] } }
 
   /// Whether a view of the session has the cell.
   func isWatching(_ slot: Int, _ cell: ChannelHandle) -> Bool {
-    views[slot]?.contains { $0.cells.contains(cell) } ?? false
+    views(of: slot).contains { $0.cells.contains(cell) }
   }
 
   // MARK: Ticks
@@ -94,7 +96,7 @@ struct AreaDeliveries {
     var tick = AreaTick()
     swap(&tick, &gathering)
     tick.due = due
-    tick.slots = Array(views.keys)
+    tick.begin(views.indices.reversed().filter { !views[$0].isEmpty })
     publishing = tick
   }
 
@@ -115,22 +117,57 @@ struct AreaTick {
   typealias Snapshot = (session: SessionRef, channel: ChannelHandle, parts: [Publication])
 
   private(set) var updates: [(channel: ChannelHandle, publication: Publication)] = []
+  /// About how many bytes each update has in JSON, where it is only for ops; else 0.
+  private(set) var bytesForOps: [Int] = []
   /// The updates of each channel, which follow one another.
   private var ranges: [UInt32: Range<Int>] = [:]
   /// Whole cells that go out behind it.
   var snapshots: [Snapshot] = []
-  /// Of sessions.
+  /// Of sessions, the last one first: in order, so that the memory of who is next lies beside that of who was.
   var slots: [Int] = []
   var due: Int64 = 0
+  /// What one session is due, in the order of the updates.
+  private(set) var news: [(updates: Range<Int>, subscriber: Subscriber)] = []
+  /// By update: where it lies in the arena already.
+  private var frames: [EncodedFrames] = []
+  /// The updates that have any frame.
+  private var framed: [Int] = []
 
   fileprivate mutating func add(_ channel: ChannelHandle, _ publication: Publication) {
     let first = ranges[channel.index]?.lowerBound ?? updates.count
     updates.append((channel, publication))
+    bytesForOps.append(publication.usualBytesForOps)
     ranges[channel.index] = first..<updates.count
   }
 
-  /// Where the updates of a channel stand; nil where there is none.
-  func range(of channel: ChannelHandle) -> Range<Int>? { ranges[channel.index] }
+  /// All updates are there: they go to these sessions.
+  fileprivate mutating func begin(_ sessions: [Int]) {
+    slots = sessions
+    frames = Array(repeating: EncodedFrames(), count: updates.count)
+  }
+
+  /// Looks up what a session is due: the updates of its cells, but of those of which it waits for the whole.
+  mutating func gatherNews(of session: SessionSubscriptions, in subscriptions: borrowing SubscriptionTable) {
+    news.removeAll(keepingCapacity: true)
+    subscriptions.forEach(of: session) { channel, subscriber in
+      guard subscriber.isOfCell, !subscriber.isBehind, let updates = ranges[channel.index] else { return }
+      news.append((updates, subscriber))
+    }
+    if news.count > 1 { news.sort { $0.updates.lowerBound < $1.updates.lowerBound } }
+  }
+
+  func frame(of update: Int, _ encoding: Encoding) -> Range<Int>? { frames[update][encoding] }
+
+  mutating func keep(_ frame: Range<Int>, of update: Int, _ encoding: Encoding) {
+    frames[update][encoding] = frame
+    framed.append(update)
+  }
+
+  /// The arena has been written, and is empty.
+  mutating func forgetFrames() {
+    for update in framed { frames[update] = EncodedFrames() }
+    framed.removeAll(keepingCapacity: true)
+  }
 }
 
 extension AreaDeliveries.View {
@@ -164,5 +201,16 @@ struct EncodedCells {
     if frames.isEmpty { return }
     frames = [:]
     bytes = 0
+  }
+}
+
+extension Publication {
+  /// About how many bytes it has in JSON, where it is only for ops; else 0.
+  var usualBytesForOps: Int {
+    switch body {
+    case .areaUpdate(let update): update.details.count * AreaUpdate.usualDriverBytes
+    case .countsUpdate(let update): update.cells.count * CountsUpdate.usualCellBytes
+    case .driverLocation, .etaUpdate, .tripUpdate, .notification, .offer, .rawFix, .stats: 0
+    }
   }
 }

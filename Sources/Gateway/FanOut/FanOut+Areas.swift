@@ -99,46 +99,33 @@ extension FanOut {
   /// positions for 8 ms in each second.
   mutating func continueAreaTick(in sessions: borrowing SessionTable) {
     guard var tick = areas.takePublishing() else { return }
-    var frames = TickFrames()
     var share = limits.areaBytesPerTurn
     while share > 0, let slot = tick.slots.popLast() {
-      if sessions[slot].phase == .open { share -= sendUpdates(sessions[slot].open.subscriptions, of: tick, &frames) }
+      if sessions[slot].phase == .open { share -= sendUpdates(sessions[slot].open.subscriptions, of: &tick) }
     }
+    tick.forgetFrames()
     guard tick.slots.isEmpty else { return areas.putBack(tick) }
     for _ in tick.updates { noteReceived(at: tick.due) }
     areas.encoded.removeAll()
     for snapshot in tick.snapshots { send(snapshot, in: sessions) }
   }
 
-  /// The updates of a tick that lie in the arena already, by where they stand in it.
-  private typealias TickFrames = [Int: EncodedFrames]
-
   /// Sends one session what changed in its cells; gives how many bytes that was, with what a write costs.
-  private mutating func sendUpdates(
-    _ session: SessionSubscriptions, of tick: borrowing AreaTick, _ frames: inout TickFrames
-  ) -> Int {
-    var news: [(updates: Range<Int>, subscriber: Subscriber)] = []
-    subscriptions.forEach(of: session) { channel, subscriber in
-      guard subscriber.isOfCell, !subscriber.isBehind, let updates = tick.range(of: channel) else { return }
-      news.append((updates, subscriber))
-    }
-    news.sort { $0.updates.lowerBound < $1.updates.lowerBound }
+  private mutating func sendUpdates(_ session: SessionSubscriptions, of tick: inout AreaTick) -> Int {
+    tick.gatherNews(of: session, in: subscriptions)
     areas.unwrittenBytes = 0
-    if news.isEmpty { return limits.areaBytesPerWrite / 64 }  // a look, and no write
+    if tick.news.isEmpty { return limits.areaBytesPerWrite / 64 }  // a look, and no write
     var bytes = limits.areaBytesPerWrite
-    for (updates, subscriber) in news {
+    for (updates, subscriber) in tick.news {
       for update in updates {
-        let (channel, publication) = tick.updates[update]
-        if makeRoom(for: publication) { frames.removeAll(keepingCapacity: true) }
+        if makeRoom(for: tick.bytesForOps[update]) { tick.forgetFrames() }
         // What it has not read yet is enough: the newest state follows when it has.
         guard !loop.isBlocked(subscriber.connection) else {
           subscriptions.setBehind(subscriber.node, true)
           counted.areaUpdatesSkipped += 1
           break
         }
-        let frame =
-          frames[update]?[subscriber.encoding] ?? cellFrame(publication, on: channel, subscriber.encoding)
-        frames[update, default: EncodedFrames()][subscriber.encoding] = frame
+        let frame = frame(of: update, in: &tick, subscriber.encoding)
         send(frame, to: subscriber.connection)
         bytes += frame.count
         counted.publicationsOut += 1
@@ -146,6 +133,16 @@ extension FanOut {
       }
     }
     return bytes
+  }
+
+  /// An update of a tick in the arena.
+  @inline(__always)
+  private mutating func frame(of update: Int, in tick: inout AreaTick, _ encoding: Encoding) -> Range<Int> {
+    if let frame = tick.frame(of: update, encoding) { return frame }
+    let (channel, publication) = tick.updates[update]
+    let frame = cellFrame(publication, on: channel, encoding)
+    tick.keep(frame, of: update, encoding)
+    return frame
   }
 
   /// A whole cell, for a session that has asked for it; within a tick it waits for the end of that.
@@ -160,7 +157,7 @@ extension FanOut {
       subscriber.isBehind
     else { return }
     for part in snapshot.parts {
-      _ = makeRoom(for: part)
+      _ = makeRoom(for: part.usualBytesForOps)
       // What is missing follows with the whole cell.
       guard !loop.isBlocked(subscriber.connection) else { return }
       send(cellFrame(part, on: snapshot.channel, subscriber.encoding), to: subscriber.connection)
@@ -173,8 +170,7 @@ extension FanOut {
   /// Before an update for ops is encoded: writes what was sent so far, if that and this might be more than an outbox
   /// takes of who does not read. So who is too slow for a large map is seen to be blocked, and misses updates, before
   /// it has to be let go. All that one rider is shown is less. True where it wrote: the arena is empty then.
-  private mutating func makeRoom(for publication: borrowing Publication) -> Bool {
-    let bytes = publication.usualBytesForOps
+  private mutating func makeRoom(for bytes: Int) -> Bool {
     if bytes == 0 { return false }
     let writes = areas.unwrittenBytes > 0 && areas.unwrittenBytes + bytes > limits.outboxBytesPerSession * 3 / 4
     if writes {
@@ -207,16 +203,5 @@ extension FanOut {
     var missed: [ChannelHandle] = []
     subscriptions.forEach(of: session) { channel, subscriber in if subscriber.isBehind { missed.append(channel) } }
     if !missed.isEmpty { inputs.append(.areaSnapshots(reference(connection), missed)) }
-  }
-}
-
-extension Publication {
-  /// About how many bytes it has in JSON, where it is only for ops; else 0.
-  fileprivate var usualBytesForOps: Int {
-    switch body {
-    case .areaUpdate(let update): update.details.count * AreaUpdate.usualDriverBytes
-    case .countsUpdate(let update): update.cells.count * CountsUpdate.usualCellBytes
-    case .driverLocation, .etaUpdate, .tripUpdate, .notification, .offer, .rawFix, .stats: 0
-    }
   }
 }
