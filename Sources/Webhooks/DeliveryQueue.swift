@@ -95,10 +95,11 @@ public struct DeliveryQueue: Sendable {
 
   // MARK: What to do
 
-  /// What is to be done next; it counts as begun. Call it again until it says `wait` or `idle`.
-  public mutating func step(_ now: Moment) -> Step {
+  /// What is to be done next; it counts as begun. Call it again until it says `wait` or `idle`. `mayLook`: not after a
+  /// look that was put off in this turn.
+  public mutating func step(_ now: Moment, mayLook: Bool = true) -> Step {
     guard isEnabled else { return .idle }
-    if let channel = lanes.first(where: { if case .unknown = $0.value.state { true } else { false } })?.key {
+    if mayLook, let channel = lanes.first(where: { if case .unknown = $0.value.state { true } else { false } })?.key {
       return look(for: channel)
     }
     let next = earliestDue()
@@ -178,6 +179,16 @@ public struct DeliveryQueue: Sendable {
     lane.state = .due(at: now.uptime)
     lane.hasMore = true
     lanes[channel] = lane
+  }
+
+  /// The answer to `look` where it is not known yet: it is asked for again.
+  /// - Precondition: such a look is under way.
+  public mutating func putOff(_ channel: Channel) {
+    guard let lane = lanes[channel], case .asked = lane.state else {
+      preconditionFailure("nobody asked for \(channel)")
+    }
+    lanes[channel]?.state = .unknown
+    lanes[channel]?.hasMore = true
   }
 
   /// The channel is through up to `place`: its next event is looked up, or the lane closed.

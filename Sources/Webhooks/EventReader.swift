@@ -3,7 +3,7 @@
 //
 // The cursor's way is one reading forwards. Events that are passed over, for their channel is busy, are remembered by
 // their places, as many as `rememberedEvents`; beyond that, and after a restart, the journal is read once more for all
-// channels that are behind.
+// channels that are behind. That may be days of journal, so it goes on turn by turn, beside the cursor's way.
 import HubCore
 import HubJournal
 import HubMessages
@@ -23,6 +23,14 @@ final class EventReader {
     case none(through: JournalPosition, isAtEnd: Bool)
   }
 
+  /// What a look for an event before the cursor came to.
+  enum Look: Equatable {
+    case event(EventPosition)
+    case none
+    /// Not known yet: it goes on where it ended when it is asked for in another turn.
+    case notYet
+  }
+
   private struct Passed {
     var events: ArraySlice<EventPosition> = []
     /// There are no others up to the cursor.
@@ -37,24 +45,40 @@ final class EventReader {
   private var found: ArraySlice<(channel: Channel, position: EventPosition)> = []
   private var passed: [Channel: Passed] = [:]
   private(set) var remembered = 0
+  /// The reading once more that is under way: from where on events of a channel are wanted.
+  private var recalled: [Channel: JournalPosition]?
+  private let turnBytes: Int
+  /// What may be read of the journal in this turn, of what is ahead and of what is behind.
+  private var bytesAhead = 0
+  private var bytesBehind = 0
 
-  /// Begins at `cursor`. Both tails are of one journal and this reader's own.
-  init(_ filter: EventFilter, ahead: JournalTail, behind: JournalTail, cursor: JournalPosition) {
+  /// Begins at `cursor`. Both tails are of one journal and this reader's own. It reads `turnBytes` in a turn, or a
+  /// group more, of what is ahead, and as many of what is behind.
+  init(
+    _ filter: EventFilter, ahead: JournalTail, behind: JournalTail, cursor: JournalPosition, turnBytes: Int = scanBytes
+  ) {
     self.filter = filter
     self.ahead = ahead
     self.behind = behind
+    self.turnBytes = turnBytes
     ahead.seek(to: cursor.group)
+    beginTurn()
   }
+
+  /// Others had their turn.
+  func beginTurn() { (bytesAhead, bytesBehind) = (turnBytes, turnBytes) }
+
+  /// `scan` reads nothing more in this turn.
+  var isSpent: Bool { bytesAhead <= 0 }
 
   /// Groups that retention deleted before the cursor came to them.
   var missedGroups: UInt64 { ahead.missedGroups }
 
-  /// The first event at or behind the cursor, in groups up to `last`. Reads `scanBytes` of the journal at most.
+  /// The first event at or behind the cursor, in groups up to `last`.
   func scan(from cursor: JournalPosition, through last: UInt64) throws(JournalError) -> Scan {
-    var bytes = 0
-    while found.isEmpty, bytes < Self.scanBytes {
+    while found.isEmpty, !isSpent {
       let isMore = try unsafe ahead.read(through: last) { group, payload in
-        bytes += payload.count
+        bytesAhead -= payload.count
         unsafe forEachEvent(in: payload, group) { channel, position in
           if position.place >= cursor { found.append((channel, position)) }
         }
@@ -72,6 +96,7 @@ final class EventReader {
   /// Notes an event that `scan` gave: `opensLane` where its channel was not behind the cursor.
   func note(_ channel: Channel, _ position: EventPosition, opensLane: Bool) {
     if opensLane {
+      recalled?[channel] = nil
       passed[channel] = Passed(isComplete: true)
     } else if passed[channel]?.isComplete == true {
       guard remembered < Self.rememberedEvents else {
@@ -86,14 +111,16 @@ final class EventReader {
   /// The first event of a channel in `range`, whose end is the cursor. `lanes` are all channels behind it.
   func look(
     for channel: Channel, in range: Range<JournalPosition>, _ lanes: [DeliveryProgress.Lane]
-  ) throws(JournalError) -> EventPosition? {
-    if let position = takePassed(channel, from: range.lowerBound) { return position }
-    if passed[channel]?.isComplete != true {
-      try recall(lanes, before: range.upperBound)
-      if let position = takePassed(channel, from: range.lowerBound) { return position }
+  ) throws(JournalError) -> Look {
+    while true {
+      if let position = takePassed(channel, from: range.lowerBound) { return .event(position) }
+      guard passed[channel]?.isComplete != true else {
+        passed[channel] = nil
+        return .none
+      }
+      // One that is under way need not be for this channel: then another one follows.
+      guard try recall(lanes, before: range.upperBound) else { return .notYet }
     }
-    passed[channel] = nil
-    return nil
   }
 
   private func takePassed(_ channel: Channel, from place: JournalPosition) -> EventPosition? {
@@ -104,32 +131,40 @@ final class EventReader {
     return nil
   }
 
-  /// Reads what is between the lanes and the cursor once more, for all channels of which not everything is known. Each
-  /// gets one event at least.
-  private func recall(_ lanes: [DeliveryProgress.Lane], before cursor: JournalPosition) throws(JournalError) {
+  /// Reads what is between the lanes and the cursor once more, for all channels of which not everything is known, or
+  /// goes on with that. Each gets one event at least. False where the turn's bytes end before the cursor.
+  private func recall(_ lanes: [DeliveryProgress.Lane], before cursor: JournalPosition) throws(JournalError) -> Bool {
+    if recalled == nil { beginRecall(lanes) }
+    // The cursor's own group is read last, at once: what comes behind the cursor is for `note`.
+    while behind.next <= cursor.group {
+      guard bytesBehind > 0 else { return false }
+      let isMore = try unsafe behind.read(through: cursor.group) { group, payload in
+        bytesBehind -= payload.count
+        unsafe forEachEvent(in: payload, group) { channel, position in
+          if position.place < cursor { remember(channel, position) }
+        }
+      }
+      guard isMore else { break }
+    }
+    for channel in (recalled ?? [:]).keys { passed[channel]?.isComplete = true }
+    recalled = nil
+    return true
+  }
+
+  private func beginRecall(_ lanes: [DeliveryProgress.Lane]) {
     var starts: [Channel: JournalPosition] = [:]
     for lane in lanes where passed[lane.channel].map({ !$0.isComplete && $0.events.isEmpty }) ?? true {
       starts[lane.channel] = lane.place
-      passed[lane.channel] = Passed(isComplete: true)
+      passed[lane.channel] = Passed(isComplete: false)
     }
-    guard let first = starts.values.min() else { return }
-    behind.seek(to: first.group)
-    while behind.next <= cursor.group,
-      try unsafe behind.read(
-        through: cursor.group,
-        { group, payload in
-          unsafe forEachEvent(in: payload, group) { channel, position in
-            guard let start = starts[channel], position.place >= start, position.place < cursor else { return }
-            remember(channel, position)
-          }
-        })
-    {}
+    recalled = starts
+    if let first = starts.values.min() { behind.seek(to: first.group) }
   }
 
   private func remember(_ channel: Channel, _ position: EventPosition) {
-    guard passed[channel]?.isComplete == true else { return }
+    guard let start = recalled?[channel], position.place >= start else { return }
     if remembered >= Self.rememberedEvents, passed[channel]?.events.isEmpty == false {
-      passed[channel]?.isComplete = false
+      recalled?[channel] = nil
     } else {
       passed[channel]?.events.append(position)
       remembered += 1

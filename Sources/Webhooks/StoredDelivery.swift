@@ -25,7 +25,8 @@ public struct StoredDelivery: Sendable, Equatable {
         }
         found.append(
           StoredDelivery(
-            name: name, isEnabled: progress.isEnabled, place: progress.cursor, channelsBehind: progress.lanes.count,
+            name: name, isEnabled: progress.isEnabled, place: progress.cursor,
+            channelsBehind: progress.lanes.count { $0.place <= progress.cursor },
             deadLetters: try DeadLetterFile.lines(files, name).count))
       }
       return found

@@ -20,6 +20,9 @@ final class Attempt {
   /// Uptime in nanoseconds.
   let began: Int64
   var untried: [SocketAddress] = []
+  /// The one that it connects to, or is connected to, and when that began (uptime, ns).
+  var address: SocketAddress?
+  var dialled = Int64.min
   var connection = ConnectionID.none
   /// The connection had another request before: where it ends without a word, that need not be this one's fault.
   var isOnUsedConnection = false
@@ -48,13 +51,14 @@ final class Webhook {
   private var isStored = true
   private var isSynchronized = true
   private var missedGroups: UInt64 = 0
-  /// What was published before is passed over, up to the first event that was not: the cursor was set back to a time.
-  private var skipsBefore: Timestamp?
+  /// What is not delivered again by a replay.
+  private var skipped: Skipped?
   /// Tries by connection; those that wait for an address have none yet.
   var attempts: [Attempt] = []
   /// Connections that have nothing to do, the newest last.
   var idle: [ConnectionID] = []
   var addresses: [SocketAddress] = []
+  var addressOrder = AddressOrder()
   /// Until when the addresses are used (uptime, ns); the look-up that is under way, by its number.
   var addressesUntil = Int64.min
   var lookup: UInt64?
@@ -62,13 +66,32 @@ final class Webhook {
   /// When it is to be looked at next (uptime, ns).
   var nextStep = Int64.min
 
-  /// `figures`: of the webhook of this name before its settings were read again. `since`: earlier events are passed
-  /// over.
+  /// The cursor was set back to a time, and perhaps further: what was delivered before, and published earlier, is
+  /// passed over.
+  struct Skipped {
+    private let before: Timestamp
+    /// Up to where all was delivered before the cursor was set back, and of channels that were behind.
+    let cursor: JournalPosition
+    private let lanes: [Channel: JournalPosition]
+
+    /// `progress`: before the cursor was set back.
+    init(before: Timestamp, _ progress: DeliveryProgress) {
+      self.before = before
+      cursor = progress.cursor
+      lanes = Dictionary(uniqueKeysWithValues: progress.lanes.map { ($0.channel, $0.place) })
+    }
+
+    func has(_ channel: Channel, _ position: EventPosition) -> Bool {
+      position.published < before && position.place < lanes[channel] ?? cursor
+    }
+  }
+
+  /// `figures`: of the webhook of this name before its settings were read again.
   init(
     _ endpoint: WebhookEndpoint, _ file: ProgressFile, _ progress: DeliveryProgress, _ reader: EventReader,
-    _ deadLetters: DeadLetterFile, figures: WebhookFigures?, since: Timestamp? = nil
+    _ deadLetters: DeadLetterFile, figures: WebhookFigures?, skipping: Skipped? = nil
   ) {
-    skipsBefore = since
+    skipped = skipping
     self.endpoint = endpoint
     self.file = file
     self.reader = reader
@@ -81,8 +104,8 @@ final class Webhook {
 
   // MARK: The journal
 
-  /// Looks for the next event behind the cursor; false where there is none for now.
-  func scan(through last: UInt64, _ now: Moment) throws(JournalError) -> Bool {
+  /// Looks for the next event behind the cursor.
+  func scan(through last: UInt64, _ now: Moment) throws(JournalError) {
     let found = try reader.scan(from: queue.cursor, through: last)
     let missed = reader.missedGroups - missedGroups
     missedGroups += missed
@@ -91,27 +114,33 @@ final class Webhook {
     case .none(let end, let isAtEnd):
       queue.scanned(nil, through: end, now)
       if !isAtEnd { queue.journalGrew() }
-      return !isAtEnd
-    case .event(_, let position) where skipsBefore.map { position.published < $0 } ?? false:
+    case .event(let channel, let position) where skipped?.has(channel, position) ?? false:
       queue.scanned(nil, through: position.place.next, now)
       queue.journalGrew()
-      return true
     case .event(let channel, let position):
-      skipsBefore = nil
+      if let old = skipped, position.place >= old.cursor { skipped = nil }
       let opensLane = queue.lane(of: channel) == nil
       reader.note(channel, position, opensLane: opensLane)
       queue.scanned(PendingEvent(place: position.place, channel: channel), through: position.place.next, now)
       if opensLane { current[channel] = position }
       changed.insert(channel)
-      return true
     }
   }
 
-  func look(for channel: Channel, in range: Range<JournalPosition>, _ now: Moment) throws(JournalError) {
-    let position = try reader.look(for: channel, in: range, queue.progress.lanes)
+  /// Looks for a channel's next event before the cursor; false where that takes another turn.
+  func look(for channel: Channel, in range: Range<JournalPosition>, _ now: Moment) throws(JournalError) -> Bool {
+    let position: EventPosition?
+    switch try reader.look(for: channel, in: range, queue.progress.lanes) {
+    case .event(let found): position = found
+    case .none: position = nil
+    case .notYet:
+      queue.putOff(channel)
+      return false
+    }
     queue.found(position?.place, for: channel, now)
     current[channel] = position
     changed.insert(channel)
+    return true
   }
 
   /// The event that a channel is at; nil where the journal has it no more.

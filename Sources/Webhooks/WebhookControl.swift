@@ -54,6 +54,18 @@ public struct StreamFigures: Sendable, Equatable {
   public var positionsLeftOut: UInt64 = 0
 
   init(name: String) { self.name = name }
+
+  /// Counts what the server says. Of positions it refuses no more than it was sent (`StreamSink`).
+  mutating func count(_ event: SinkEvent) {
+    switch event {
+    case .stored(let places, let repeated):
+      stored += UInt64(places.count)
+      repeats += UInt64(repeated)
+    case .refused(let places, _, _): refused += UInt64(places.count)
+    case .positionsRefused(let count): positionsSent = (positionsSent ?? 0) - UInt64(count)
+    case .ready, .plainTextEnds, .impossible, .gone, .finished, .failed: break
+    }
+  }
 }
 
 /// All that a hub delivers by itself.

@@ -67,9 +67,10 @@ public struct WebhookDefinition: Sendable, Equatable {
 
   // MARK: Secrets
 
-  /// Gives it another secret; the one before signs as well until `until`, and those before that no more.
+  /// Gives it another secret; the one before signs as well until `until`. Where it is given another one within that
+  /// time the first answer may be lost: the oldest, which the receiver has for sure, goes on, and not the newest.
   mutating func rotate(to secret: WebhookSecret, until: Timestamp) {
-    secrets = [Secret(secret: secret)] + secrets.prefix(1).map { Secret(secret: $0.secret, until: until) }
+    secrets = [Secret(secret: secret)] + secrets.suffix(1).map { Secret(secret: $0.secret, until: until) }
   }
 
   /// Forgets those whose time is over.
@@ -92,7 +93,7 @@ public struct WebhookDefinition: Sendable, Equatable {
     do throws(WebhookFault) { try self.init(name: name, members: members) } catch { return nil }
     for element in stored {
       guard let text = element.members?["secret"]?.string, let secret = WebhookSecret(text) else { return nil }
-      let until = element.members?["until"]?.number.map { Timestamp(milliseconds: Int64($0)) }
+      let until = element.members?["until"]?.number.flatMap { Int64(exactly: $0) }.map(Timestamp.init(milliseconds:))
       secrets.append(Secret(secret: secret, until: until))
     }
     guard 1...WebhookSigner.maximumSecrets ~= secrets.count else { return nil }

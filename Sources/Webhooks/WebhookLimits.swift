@@ -34,7 +34,8 @@ extension EventReader {
   /// Places of events that one webhook remembers besides, for their channel is busy: some 400 kB. Beyond it they are
   /// looked up in the journal.
   static let rememberedEvents = 8192
-  /// Bytes of the journal that one webhook reads before others have their turn.
+  /// Bytes of the journal that one webhook reads before others have their turn: of what is ahead of its cursor, and
+  /// as many once more for channels that are behind. Of a stream likewise.
   static let scanBytes = 4 << 20
 }
 
@@ -87,6 +88,11 @@ extension WebhookLoop {
   static let addressTime: Int64 = 30_000_000_000
   /// Steps that one webhook takes before others have their turn.
   static let stepsPerTurn = 256
+}
+
+extension AddressOrder {
+  /// Nanoseconds until a connection stands, where the name has another address: then that one is tried.
+  static let connectTime: Int64 = 3_000_000_000
 }
 
 extension DeadLetterFile {

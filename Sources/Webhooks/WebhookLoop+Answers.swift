@@ -44,8 +44,13 @@ extension WebhookLoop {
     attempt.connection = .none
     let isUnheard = attempt.isOnUsedConnection && link.response.isUntouched
     if isUnheard { return send(attempt, link.webhook, now) }
-    if !link.isConnected, !attempt.untried.isEmpty { return connect(attempt, link.webhook, now) }
+    if !link.isConnected, !attempt.untried.isEmpty { return connectElsewhere(attempt, link.webhook, now) }
     finish(attempt, link.webhook, .none, "\(cause)", now)
+  }
+
+  private func connectElsewhere(_ attempt: Attempt, _ webhook: Webhook, _ now: Moment) {
+    if let address = attempt.address { webhook.addressOrder.note(failed: address) }
+    connect(attempt, webhook, now)
   }
 
   /// The connection waits for the next request.
@@ -69,6 +74,7 @@ extension WebhookLoop {
   /// A try is over.
   func finish(_ attempt: Attempt, _ webhook: Webhook, _ reply: WebhookReply, _ reason: String, _ now: Moment) {
     webhook.attempts.removeAll { $0 === attempt }
+    if reply == .none, let address = attempt.address { webhook.addressOrder.note(failed: address) }
     let channel: Channel
     switch attempt.subject {
     case .event(let on): channel = on
@@ -111,12 +117,17 @@ extension WebhookLoop {
 
   // MARK: Time
 
-  /// Ends tries that had no answer in time, and connections with nothing to do.
+  /// Ends tries that had no answer in time, and connections with nothing to do, and goes on to the next address where
+  /// one gives no connection.
   func expire(_ now: Moment) {
     for webhook in webhooks {
       for attempt in webhook.attempts where attempt.began + Self.answerTime <= now.uptime {
         drop(attempt.connection)
         finish(attempt, webhook, .none, "no answer in time", now)
+      }
+      for attempt in webhook.attempts where connectDeadline(attempt).map({ $0 <= now.uptime }) ?? false {
+        drop(attempt.connection)
+        connectElsewhere(attempt, webhook, now)
       }
     }
     for (id, link) in links where link.idleUntil <= now.uptime {
@@ -125,11 +136,19 @@ extension WebhookLoop {
     }
   }
 
+  /// When a try goes on to the next address; nil where it is connected, or has no other.
+  private func connectDeadline(_ attempt: Attempt) -> Int64? {
+    guard !attempt.untried.isEmpty, let link = links[attempt.connection], !link.isConnected else { return nil }
+    return attempt.dialled + AddressOrder.connectTime
+  }
+
   /// When `expire` has something to do next (uptime, ns).
   var nextDeadline: Int64 {
-    let began = webhooks.lazy.flatMap(\.attempts).map(\.began).min()
-    let idle = links.values.lazy.map(\.idleUntil).min() ?? .max
-    return min(began.map { $0 + Self.answerTime } ?? .max, idle)
+    var next = links.values.lazy.map(\.idleUntil).min() ?? .max
+    for attempt in webhooks.lazy.flatMap(\.attempts) {
+      next = min(next, attempt.began + Self.answerTime, connectDeadline(attempt) ?? .max)
+    }
+    return next
   }
 
   /// Ends all connections of a webhook.

@@ -67,7 +67,7 @@ extension WebhookLoop {
     if let address = webhook.endpoint.url.address {
       attempt.untried = [address]
     } else if webhook.addressesUntil > now.uptime {
-      attempt.untried = webhook.addresses
+      attempt.untried = webhook.addressOrder.order(webhook.addresses)
     } else {
       return lookUp(webhook, now)
     }
@@ -92,10 +92,11 @@ extension WebhookLoop {
       }
       do throws(SystemError) {
         let id = try loop.connect(address, tls: webhook.peer)
-        attempt.connection = id
+        (attempt.connection, attempt.address, attempt.dialled) = (id, address, now.uptime)
         links[id] = Link(webhook: webhook, attempt: attempt)
         return write(attempt)
       } catch {
+        webhook.addressOrder.note(failed: address)
         reason = "\(error)"
       }
     }
@@ -138,7 +139,7 @@ extension WebhookLoop {
       if addresses.isEmpty {
         finish(attempt, webhook, .none, "cannot look up \(webhook.endpoint.url.host): \(reason)", now)
       } else {
-        attempt.untried = addresses
+        attempt.untried = webhook.addressOrder.order(addresses)
         connect(attempt, webhook, now)
       }
     }

@@ -150,26 +150,30 @@ public final class WebhookLoop: EventLoopDelegate {
 
   /// Decides and begins what is to be done for a webhook.
   private func pump(_ webhook: Webhook, _ now: Moment) {
-    webhook.nextStep = .max
-    for _ in 0..<Self.stepsPerTurn {
+    // Where the turn ends before the steps do, there is another one at once.
+    webhook.nextStep = now.uptime
+    webhook.reader.beginTurn()
+    var mayLook = true
+    for _ in 0..<Self.stepsPerTurn where !webhook.reader.isSpent {
       do throws(JournalError) {
-        switch webhook.queue.step(now) {
-        case .idle: return
-        case .wait(let time):
-          webhook.nextStep = time
+        switch webhook.queue.step(now, mayLook: mayLook) {
+        case .idle:
+          if mayLook { webhook.nextStep = .max }
           return
-        case .scan: _ = try scan(webhook, now)
-        case .look(let channel, let range): try webhook.look(for: channel, in: range, now)
+        case .wait(let time):
+          if mayLook { webhook.nextStep = time }
+          return
+        case .scan: try scan(webhook, now)
+        case .look(let channel, let range): mayLook = try webhook.look(for: channel, in: range, now)
         case .deliver(let event): try deliver(event, webhook, now)
         }
       } catch {
         return stop(webhook, error)
       }
     }
-    webhook.nextStep = now.uptime
   }
 
-  private func scan(_ webhook: Webhook, _ now: Moment) throws(JournalError) -> Bool {
+  private func scan(_ webhook: Webhook, _ now: Moment) throws(JournalError) {
     let before = webhook.figures.lost
     defer {
       let lost = webhook.figures.lost - before
@@ -182,7 +186,7 @@ public final class WebhookLoop: EventLoopDelegate {
           ])
       }
     }
-    return try webhook.scan(through: durable ?? 0, now)
+    try webhook.scan(through: durable ?? 0, now)
   }
 
   /// The journal can't be read: nothing is delivered before a restart, and nothing lost.
@@ -217,7 +221,7 @@ public final class WebhookLoop: EventLoopDelegate {
             .warning, "webhook_set_twice",
             ["webhook": endpoint.name, "hint": "the file's counts, not the one that was set over HTTP"])
         }
-        webhooks.append(try make(endpoint, folder, newest, figures[endpoint.name], nil, since: nil))
+        webhooks.append(try make(endpoint, folder, newest, figures[endpoint.name]))
       }
       for definition in definitions.values.sorted(by: { $0.name < $1.name }) { try open(definition, nil, now) }
       try streams.configure(deliveries.streams, folder, newest, isFirst: isFirst)
@@ -242,17 +246,19 @@ public final class WebhookLoop: EventLoopDelegate {
   }
 
   /// Serves a webhook from now on, in place of the one of this name that was served, from where that is; what was under
-  /// way is sent again. `since`: what was published before is passed over.
+  /// way is sent again. `since`: what was published before is passed over, where it was delivered.
   func open(_ endpoint: WebhookEndpoint, _ request: WebhookRequest?, since: Timestamp?) throws(JournalError) {
     guard let folder, let durable else { return }
     var figures: WebhookFigures?
+    var skipped: Webhook.Skipped?
     if let index = webhooks.firstIndex(where: { $0.endpoint.name == endpoint.name }) {
       let old = webhooks.remove(at: index)
       end(old)
       store(old) { (webhook) throws(SystemError) in try webhook.synchronize() }
       figures = old.figures
+      skipped = since.map { Webhook.Skipped(before: $0, old.queue.progress) }
     }
-    webhooks.append(try make(endpoint, folder, durable, figures, request, since: since))
+    webhooks.append(try make(endpoint, folder, durable, figures, request, skipping: skipped))
   }
 
   /// Secrets that were replaced sign no more.
@@ -270,7 +276,7 @@ public final class WebhookLoop: EventLoopDelegate {
 
   private func make(
     _ endpoint: WebhookEndpoint, _ folder: ProgressFolder, _ newest: UInt64, _ figures: WebhookFigures?,
-    _ request: WebhookRequest?, since: Timestamp?
+    _ request: WebhookRequest? = nil, skipping: Webhook.Skipped? = nil
   ) throws(JournalError) -> Webhook {
     let (file, progress) = try folder.open(endpoint.name, newest, isFirst: isFirst, request)
     let (directory, limits) = (source.journal.directory, source.journal.limits)
@@ -281,6 +287,7 @@ public final class WebhookLoop: EventLoopDelegate {
     log(
       .info, "webhook",
       ["webhook": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
-    return Webhook(endpoint, file, progress, reader, folder.deadLetters(endpoint.name), figures: figures, since: since)
+    return Webhook(
+      endpoint, file, progress, reader, folder.deadLetters(endpoint.name), figures: figures, skipping: skipping)
   }
 }

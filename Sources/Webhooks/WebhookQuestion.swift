@@ -39,7 +39,7 @@ public struct WebhookReport: Sendable, Equatable {
   public var name: String
   /// It was set over HTTP, not in the operator's file.
   public var isOfHTTP: Bool
-  /// Without the query, in which there may be a secret.
+  /// Without path and query, in which there may be a secret.
   public var url: String
   public var channels: [String]
   public var types: [String]

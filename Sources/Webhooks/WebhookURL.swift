@@ -61,8 +61,6 @@ public struct WebhookURL: Sendable, Equatable, CustomStringConvertible {
   /// The address that the URL itself has; nil for a name. `localhost` is looked up like any name.
   var address: SocketAddress? { host == "localhost" ? nil : SocketAddress(host: host, port: port) }
 
-  /// Without the query, in which there may be a secret.
-  public var description: String {
-    "\(isSecure ? "https" : "http")://\(authority)\(target.prefix { $0 != "?" })"
-  }
+  /// Without path and query, in which there may be a secret: it is in the path with some chat services.
+  public var description: String { "\(isSecure ? "https" : "http")://\(authority)" }
 }

@@ -83,8 +83,11 @@ class NATSServer(ServerProcess):
                 await client.close()
         return asyncio.run(run())
 
-    def create(self):
-        self.run(lambda js: js.add_stream(name="HUB", subjects=["locationhub.>"]))
+    def create(self, subject="locationhub.>", **settings):
+        self.run(lambda js: js.add_stream(name="HUB", subjects=[subject], **settings))
+
+    def widen(self, subject):
+        self.run(lambda js: js.update_stream(name="HUB", subjects=[subject]))
 
     def count(self):
         async def count(js):
@@ -332,6 +335,33 @@ class StreamTests(unittest.TestCase):
         hub.process.send_signal(signal.SIGHUP)
         wait_for(lambda: server.count() == 1)
         wait_for(lambda: figure(hub, "stream_up", 'stream="out"') == 1)
+
+    def test_what_is_stored_behind_a_refused_event_is_stored_once_however_long_that_lasts(self):
+        server = NATSServer(self, "nats-server")
+        hub = self.nats(server)
+        for trip, number in [("T2", 1), ("T1", 2)]:
+            notify(hub, trip, number)
+        refusals = lambda: figure(hub, "stream_events_total", 'stream="out",outcome="refused"')
+        wait_for(lambda: refusals() >= 1)
+        server.create("locationhub.trip.T1.>", duplicate_window=0.1)
+        for again in (hub.kill, None, None):  # T2 has no stream; T1 is stored the first time
+            before = refusals()
+            if again:
+                again()
+                hub.start()
+                before = 0
+            else:
+                hub.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: refusals() > before and server.count() >= 1)
+            stored = time.monotonic()
+            wait_for(lambda: time.monotonic() > stored + 1)  # the server forgets the ids that it has
+        self.assertEqual(server.count(), 1)
+        server.widen("locationhub.>")
+        hub.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: server.count() >= 2)
+        notify(hub, "T1", 3)
+        wait_for(lambda: server.count() >= 3)
+        self.assertEqual([payload["data"]["title"] for _, _, payload in server.events()], ["2", "1", "3"])
 
     def drive(self, hub, arrived):
         """Sends positions of a driver until one has arrived."""

@@ -26,6 +26,8 @@ package final class SimulatedNetwork: Network {
   package var connectError: Int32 = 0
   /// The far ends of connections that the loop has begun.
   package private(set) var dialled: [SimulatedSocket] = []
+  /// Where they go.
+  package private(set) var addresses: [SocketAddress] = []
   /// Bytes that either end of a new connection may have unread.
   package var window = 1 << 20
 
@@ -71,6 +73,7 @@ package final class SimulatedNetwork: Network {
   package func connect(to address: SocketAddress) throws(SystemError) -> (descriptor: Int32, errno: Int32) {
     let (near, far) = SimulatedSocket.pair(window: window)
     dialled.append(far)
+    addresses.append(address)
     return (insert(.connection(near)), connectError)
   }
 

@@ -16,7 +16,7 @@ import Testing
   func random() throws {
     for seed in 0..<12 as Range<UInt64> {
       var random = SplitMix64(seed: seed)
-      var world = try ReaderWorld(events: 600, channels: Int.random(in: 1...30, using: &random), &random)
+      let world = try ReaderWorld(events: 600, channels: Int.random(in: 1...30, using: &random), &random)
       defer { world.remove() }
       while world.delivered < 600 {
         try world.turn(&random)
@@ -31,7 +31,7 @@ import Testing
   func manyPassed() throws {
     var random = SplitMix64(seed: 1)
     let count = EventReader.rememberedEvents + 500
-    var world = try ReaderWorld(events: count, channels: 2, &random)
+    let world = try ReaderWorld(events: count, channels: 2, &random)
     defer { world.remove() }
     world.holdsBack = true  // one channel fails, so that its events are all passed over
     while world.queue.cursor.group <= world.last { try world.turn(&random) }
@@ -41,10 +41,27 @@ import Testing
     #expect(world.isInOrder)
   }
 
+  @Test("What lies behind the cursor is read turn by turn, and other channels and new events do not wait for it")
+  func budget() throws {
+    for seed in 0..<6 as Range<UInt64> {
+      var random = SplitMix64(seed: 100 + seed)
+      let world = try ReaderWorld(events: 900, channels: 5, turnBytes: 2000, &random)
+      defer { world.remove() }
+      world.holdsBack = true
+      while world.queue.cursor.group <= world.last { try world.turn(&random) }
+      try world.restart()  // nothing is remembered
+      world.holdsBack = false
+      try world.turn(&random)
+      try world.publish(60, channels: 5, &random)
+      while world.delivered < 960 { try world.turn(&random) }
+      #expect(world.putOffs > 10 && world.isInOrder, "seed \(seed)")
+    }
+  }
+
   @Test("What retention deleted is missed and counted, and the rest goes on")
   func deleted() throws {
     var random = SplitMix64(seed: 2)
-    var world = try ReaderWorld(events: 300, channels: 1, &random)
+    let world = try ReaderWorld(events: 300, channels: 1, &random)
     defer { world.remove() }
     let files = try DiskFiles(beside: world.directory)
     let segments = SegmentName.all(.segment, in: try files.names())
@@ -58,7 +75,7 @@ import Testing
 }
 
 /// A journal on the disk, a queue, and what it has delivered.
-private struct ReaderWorld {
+private final class ReaderWorld {
   let directory: String
   let limits: JournalLimits
   /// All events, in order.
@@ -66,6 +83,10 @@ private struct ReaderWorld {
   private(set) var last: UInt64 = 0
   var queue: DeliveryQueue
   private(set) var reader: EventReader
+  private var writer: JournalWriter
+  private let turnBytes: Int
+  /// Looks that took another turn.
+  private(set) var putOffs = 0
   private var arrived: [JournalPosition] = []
   private var seen: Set<JournalPosition> = []
   private var now = Moment(uptime: 0, timestamp: Timestamp(milliseconds: 1_700_000_000_000))
@@ -73,31 +94,40 @@ private struct ReaderWorld {
   private static let filter = EventFilter(channels: [.all])!
   private static let rule = WebhookRule(concurrency: 8)!
 
-  init(events count: Int, channels: Int, _ random: inout SplitMix64) throws {
+  init(
+    events count: Int, channels: Int, turnBytes: Int = EventReader.scanBytes, _ random: inout SplitMix64
+  ) throws {
+    self.turnBytes = turnBytes
     directory = "/tmp/webhooks-\(UUID().uuidString)-\(random.next())"
     var limits = JournalLimits()
     limits.segmentBytes = 4 << 10
     self.limits = limits
-    var recovered = try Recovery(files: try DiskFiles(path: directory), limits: limits).run(damage: .refuse) { _ in
+    writer = try Recovery(files: try DiskFiles(path: directory), limits: limits).run(damage: .refuse) { _ in
     } group: { _, _ in
-    }
-    var number = 0
-    while number < count {
+    }.takeWriter()
+    let start = DeliveryProgress(cursor: JournalPosition(group: 1, record: 0))
+    queue = DeliveryQueue(Self.rule, from: start)
+    reader = try Self.reader(directory, limits, start.cursor, turnBytes)
+    try publish(count, channels: channels, &random)
+  }
+
+  /// Records so many events more.
+  func publish(_ count: Int, channels: Int, _ random: inout SplitMix64) throws {
+    var number = events.count
+    let end = number + count
+    while number < end {
       var payload = ByteBuffer()
-      for _ in 0..<Int.random(in: 1...5, using: &random) where number < count {
+      for _ in 0..<Int.random(in: 1...5, using: &random) where number < end {
         RecordWriter.write(.driverForgotten(Identifier("D\(number)")!), into: &payload)
         let channel = Channel.trip(Identifier("T\(Int.random(in: 0..<channels, using: &random))")!)
         events.append(
           PendingEvent(
-            place: JournalPosition(group: recovered.writer.next, record: UInt32(payload.count)), channel: channel))
+            place: JournalPosition(group: writer.next, record: UInt32(payload.count)), channel: channel))
         RecordWriter.write(.event(Self.event(channel, UInt64(number + 1))), into: &payload)
         number += 1
       }
-      last = try payload.withBytes { (bytes) throws(JournalError) in try recovered.writer.append(bytes, created: 1) }
+      last = try payload.withBytes { (bytes) throws(JournalError) in try writer.append(bytes, created: 1) }
     }
-    let start = DeliveryProgress(cursor: JournalPosition(group: 1, record: 0))
-    queue = DeliveryQueue(Self.rule, from: start)
-    reader = try Self.reader(directory, limits, start.cursor)
   }
 
   private static func event(_ channel: Channel, _ number: UInt64) -> Publication {
@@ -108,17 +138,18 @@ private struct ReaderWorld {
   }
 
   private static func reader(
-    _ directory: String, _ limits: JournalLimits, _ cursor: JournalPosition
+    _ directory: String, _ limits: JournalLimits, _ cursor: JournalPosition, _ turnBytes: Int
   ) throws -> EventReader {
     EventReader(
       filter, ahead: try JournalTail(directory: directory, limits: limits, next: cursor.group),
-      behind: try JournalTail(directory: directory, limits: limits, next: cursor.group), cursor: cursor)
+      behind: try JournalTail(directory: directory, limits: limits, next: cursor.group), cursor: cursor,
+      turnBytes: turnBytes)
   }
 
-  mutating func restart() throws {
+  func restart() throws {
     let progress = queue.progress
     queue = DeliveryQueue(Self.rule, from: progress)
-    reader = try Self.reader(directory, limits, progress.cursor)
+    reader = try Self.reader(directory, limits, progress.cursor, turnBytes)
   }
 
   var delivered: Int { arrived.count }
@@ -135,12 +166,14 @@ private struct ReaderWorld {
   }
 
   /// What can be done now; a fifth of what is delivered fails, and is due again some seconds later.
-  mutating func turn(_ random: inout SplitMix64) throws {
+  func turn(_ random: inout SplitMix64) throws {
     now.uptime += 1_000_000_000
     now.timestamp.milliseconds += 1000
     queue.journalGrew()
-    for _ in 0..<40 {
-      switch queue.step(now) {
+    reader.beginTurn()
+    var mayLook = true
+    for _ in 0..<40 where !reader.isSpent {
+      switch queue.step(now, mayLook: mayLook) {
       case .idle, .wait: return
       case .scan(let cursor):
         switch try reader.scan(from: cursor, through: last) {
@@ -150,9 +183,15 @@ private struct ReaderWorld {
           queue.scanned(PendingEvent(place: position.place, channel: channel), through: position.place.next, now)
         }
       case .look(let channel, let range):
-        let position = try reader.look(for: channel, in: range, queue.progress.lanes)
-        if let position { #expect(try reader.event(at: position)?.channel == channel) }
-        queue.found(position?.place, for: channel, now)
+        switch try reader.look(for: channel, in: range, queue.progress.lanes) {
+        case .event(let position):
+          #expect(try reader.event(at: position)?.channel == channel)
+          queue.found(position.place, for: channel, now)
+        case .none: queue.found(nil, for: channel, now)
+        case .notYet:
+          queue.putOff(channel)
+          (mayLook, putOffs) = (false, putOffs + 1)
+        }
       case .deliver(let event):
         let fails =
           holdsBack ? event.channel == events[0].channel : Int.random(in: 0..<5, using: &random) == 0
@@ -164,8 +203,6 @@ private struct ReaderWorld {
 
   func remove() {
     do {
-      let files = try DiskFiles(path: directory)
-      for name in try files.names() { try files.remove(name) }
       try FileManager.default.removeItem(atPath: directory)
     } catch {
       Issue.record(error)

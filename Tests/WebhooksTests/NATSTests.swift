@@ -150,17 +150,40 @@ import Testing
     #expect("\(reasons[0])".contains("maximum messages exceeded") && "\(reasons[1])".contains("locationhub.>"))
   }
 
-  @Test("A subject that may not be published to is refused, and the connection stays")
+  @Test("A subject that may not be published to is refused, and neither the connection nor others")
   func permissions() {
     let connection = ready()
-    let message = streamMessage(1)
-    _ = send([message], connection)
+    let (message, other) = (streamMessage(1), streamMessage(2, trip: 7))
+    _ = send([message, other], connection)
     let reason = #"Permissions Violation for Publish to "locationhub.trip.T0.notification.fence_enter""#
     #expect(
       say("-ERR '\(reason)'\r\n", to: connection).events
         == [.refused([message.place], reason: reason, retryAfterSeconds: nil)])
-    let position = #"-ERR 'Permissions Violation for Publish to "locationhub.driver.D1.position"'"# + "\r\n"
-    #expect(say(position, to: connection).events == [.positionsRefused(1)] && connection.isReady)
+    #expect(say(Self.positionError, to: connection).events == [] && connection.isReady, "none was sent")
+    #expect(say("-ERR '\(reason)'\r\n", to: connection).events == [], "said before")
+    let ack = #"{"stream":"S","seq":9}"#
+    #expect(say(answer(2, ack), to: connection).events == [.stored([other.place], repeats: 0)])
+  }
+
+  private static let positionError =
+    #"-ERR 'Permissions Violation for Publish to "locationhub.driver.D1.position"'"# + "\r\n"
+
+  @Test("A server refuses no more positions than it was sent over the connection")
+  func refusedPositions() {
+    let connection = connection()
+    connection.opened(now)
+    #expect(say(Self.positionError, to: connection).events == [], "before anything is sent")
+    _ = say(Self.info, to: connection)
+    _ = say("PONG\r\n", to: connection)
+    var table = PositionTable()
+    table.put(position("D1"))
+    #expect(connection.send(&table, now) == 1)
+    var figures = StreamFigures(name: "bus")
+    figures.positionsSent = 1
+    for events in [say(Self.positionError, to: connection).events, say(Self.positionError, to: connection).events] {
+      for event in events { figures.count(event) }
+    }
+    #expect(figures.positionsSent == 0 && connection.isReady)
   }
 
   @Test("An event beyond the server's max_payload is impossible, and the next one is sent")
@@ -236,7 +259,7 @@ import Testing
     let redis = try #require(StreamURL("rediss://[::1]:7000"))
     #expect(redis.kind == .redis && redis.isSecure && "\(redis)" == "rediss://[::1]:7000")
     let batches = try #require(StreamURL("https://a.example/in?key=1"))
-    #expect(batches.kind == .batches && "\(batches)" == "https://a.example/in")
+    #expect(batches.kind == .batches && "\(batches)" == "https://a.example")
     for text in ["nats://", "nats://a/b", "redis://u:p@a", "kafka://a", "nats://a:0", "tls://a/b", "redis://a/1"] {
       #expect(StreamURL(text) == nil)
     }

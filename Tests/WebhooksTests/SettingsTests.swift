@@ -12,7 +12,7 @@ import Testing
     let url = try #require(WebhookURL("https://Hooks.Example.com:8443/a/b?c=%20d"))
     #expect(url.isSecure && url.host == "hooks.example.com" && url.port == 8443 && url.target == "/a/b?c=%20d")
     #expect(url.authority == "hooks.example.com:8443" && url.address == nil)
-    #expect("\(url)" == "https://hooks.example.com:8443/a/b", "a query may hold a secret")
+    #expect("\(url)" == "https://hooks.example.com:8443", "a path or a query may hold a secret")
     let bare = try #require(WebhookURL("http://[::1]?x"))
     #expect(
       !bare.isSecure && bare.host == "::1" && bare.port == 80 && bare.target == "/?x" && bare.authority == "[::1]")

@@ -80,6 +80,34 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
     #expect(queue.nextTime == .max && queue.cursor == place(3).next, "a success ends the wait")
   }
 
+  @Test("What was sent with a refused event may be stored behind it, and is not sent again, also after a restart")
+  mutating func refusedHead() {
+    var queue = queue()
+    for group in 1...4 { queue.append(streamMessage(group, trip: group % 3), published: now.timestamp, now) }
+    #expect(groups(queue.takeDue(now)) == [1, 2, 3])
+    #expect(queue.refused([place(1)], retryAfterSeconds: nil, now, unit: 0.5).isEmpty)
+    queue.stored([place(2), place(3)])
+    #expect(queue.takeDue(now) == [] && queue.nextTime == 5_000_000_000, "the whole stream waits")
+    queue.append(streamMessage(5, trip: 9), published: now.timestamp, now)
+    advance(5)
+    #expect(
+      groups(queue.takeDue(now)) == [1] && groups(queue.takeDue(now)) == [], "it alone, also while it is under way")
+    #expect(queue.refused([place(1)], retryAfterSeconds: nil, now, unit: 0.5).isEmpty)
+    #expect(queue.cursor == place(1) && Set(queue.progress.lanes.map(\.place)) == [place(2).next, place(3).next])
+    for _ in 0..<2 {  // twice: nothing is forgotten before the cursor is there
+      queue = StreamQueue(.single, giveUpAfterSeconds: 100, from: queue.progress)
+      #expect(queue.progress.lanes.count == 2)
+    }
+    for group in 1...5 {
+      queue.append(streamMessage(group, trip: group == 5 ? 9 : group % 3), published: now.timestamp, now)
+    }
+    #expect(groups(queue.takeDue(now)) == [1, 5])
+    queue.stored([place(1)])
+    #expect(groups(queue.takeDue(now)) == [4] && queue.progress.lanes.isEmpty)
+    queue.stored([place(4), place(5)])
+    #expect(queue.cursor == place(5).next && queue.underWay == 0)
+  }
+
   @Test("A batch waits a while for more, or until it is full, and for the answer to the one before")
   mutating func batches() {
     var queue = queue(.batches(delay: 100_000_000))

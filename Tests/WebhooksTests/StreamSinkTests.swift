@@ -23,7 +23,7 @@ extension StreamSink {
   }
 }
 
-private func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPosition {
+func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPosition {
   let time = Timestamp(milliseconds: 1_764_000_000_000)
   return PublishedPosition(
     channel: .fleet, number: number, timestamp: time,
@@ -68,6 +68,14 @@ private func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPositi
     #expect(text.contains("\r\ne1 orders\r\n$4\r\n5000\r\n$30\r\n000000000000000000050000000000\r\n"))
     #expect(text.contains("\r\nevt_e1_6_0\r\n$7\r\ntrip.T2\r\n$24\r\nnotification.fence_enter\r\n"))
     #expect(sink.say(":1\r\n").events == [.stored(messages.map(\.place), repeats: 1)])
+  }
+
+  @Test("A number that no script can answer ends the connection", arguments: ["2", "-1", "-9223372036854775808"])
+  func wrongNumber(text: String) {
+    let sink = ready()
+    sink.send([streamMessage(5)], now)
+    #expect(sink.say(":\(text)\r\n").events == [.failed("\(text) of 1 events added")])
+    #expect(!sink.closed(""))
   }
 
   @Test("An error refuses the batch, or ends a connection to a server that can't write")

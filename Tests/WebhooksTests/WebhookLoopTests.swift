@@ -18,9 +18,9 @@ import Testing
   private static let secret = WebhookSecret(bytes: Array(1...32))!
   private static let filter = EventFilter(channels: [.all])!
 
-  private func webhook() throws -> WebhookEndpoint {
+  private func webhook(url: String = "http://127.0.0.1:9/") throws -> WebhookEndpoint {
     WebhookEndpoint(
-      name: "orders", url: WebhookURL("http://127.0.0.1:9/")!, filter: Self.filter, rule: WebhookRule()!,
+      name: "orders", url: WebhookURL(url)!, filter: Self.filter, rule: WebhookRule()!,
       signer: try WebhookSigner(secrets: [Self.secret]),
       addresses: AddressRule(allowed: [AddressBlock("127.0.0.0/8")!]))
   }
@@ -128,6 +128,94 @@ import Testing
     #expect(scene.heard(1).contains("Nats-Msg-Id: "))
     scene.acknowledge(1, #"{"stream":"S","seq":1}"#)
     #expect(scene.stream?.stored == 1 && scene.stream?.isUp == true && scene.stream?.refused == 3)
+  }
+
+  @Test(
+    "NATS: an event that is stored behind a refused one is not sent again when the settings are read, or at a start")
+  func storedBehindRefused() throws {
+    let deliveries = Deliveries(streams: [try stream("nats://127.0.0.1:4222")])
+    let scene = try LoopScene(deliveries)
+    defer { scene.remove() }
+    scene.greet(0)
+    try scene.publish("T1")
+    try scene.publish("T2")
+    #expect(scene.heard(0).contains("HPUB locationhub.trip.T2."))
+    scene.acknowledge(1, on: 0, #"{"stream":"S","seq":1}"#)
+    scene.acknowledge(0, on: 0, #"{"error":{"code":503,"description":"no"}}"#)
+    #expect(scene.stream?.isUp == false)
+    scene.control.replace(deliveries)
+    scene.turn()
+    scene.greet(1)
+    let again = scene.heard(1)
+    #expect(again.contains("HPUB locationhub.trip.T1.") && !again.contains("HPUB locationhub.trip.T2."))
+    try scene.start(deliveries)
+    scene.greet(2)
+    let started = scene.heard(2)
+    #expect(started.contains("HPUB locationhub.trip.T1.") && !started.contains("HPUB locationhub.trip.T2."))
+    scene.acknowledge(2, #"{"stream":"S","seq":2}"#)
+    try scene.publish("T2")
+    #expect(scene.heard(2).contains("HPUB locationhub.trip.T2."))
+  }
+
+  @Test("A stream's server that refuses a position before it is greeted, or that nobody sent, changes nothing")
+  func unfoundedRefusal() throws {
+    let scene = try LoopScene(Deliveries(streams: [try stream("nats://127.0.0.1:4222")]))
+    defer { scene.remove() }
+    scene.say("-ERR 'Permissions Violation for Publish to \"a.position\"'\r\n", 0)
+    scene.greet(0)
+    try scene.publish()
+    #expect(scene.heard(0).contains("HPUB ") && scene.stream?.refused == 0)
+  }
+
+  @Test("An address that swallows what is sent to it costs 3 s, once: the next try begins at the other")
+  func swallowingAddress() throws {
+    let scene = try LoopScene(Deliveries(webhooks: [try webhook(url: "http://two.example:9/")]))
+    defer { scene.remove() }
+    let addresses = ["127.0.0.1", "127.0.0.2"].map { SocketAddress(host: $0, port: 9)! }
+    scene.resolve(addresses)
+    scene.network.window = 0
+    try scene.publish()
+    scene.advance(2.999)
+    #expect(scene.network.addresses == [addresses[0]])
+    scene.network.window = 1 << 20
+    scene.advance(0.001)
+    #expect(scene.hasEnded(0) && scene.network.addresses == addresses)
+    #expect(scene.heard(1).hasPrefix("POST ") && scene.webhook?.failed == 0)
+    scene.say("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n", 1)
+    #expect(scene.webhook?.delivered == 1)
+    scene.resolve(addresses)
+    try scene.publish()
+    #expect(scene.network.addresses.last == addresses[1] && scene.heard(2).hasPrefix("POST "))
+  }
+
+  @Test("A stream goes on to the next address of its server after 3 s, too, and gives the last one its 15 s")
+  func swallowingServer() throws {
+    let scene = try LoopScene()
+    defer { scene.remove() }
+    scene.network.window = 0
+    scene.control.replace(Deliveries(streams: [try stream("nats://127.0.0.1:4222")]))
+    scene.turn()
+    let other = SocketAddress(host: "127.0.0.2", port: 4222)!
+    scene.offerAddress(other)
+    scene.advance(2.999)
+    #expect(scene.network.dialled.count == 1)
+    scene.advance(0.001)
+    #expect(scene.hasEnded(0) && scene.network.addresses.last == other && scene.stream?.failures == 0)
+    scene.advance(11.999)
+    #expect(!scene.hasEnded(1))
+    scene.network.window = 1 << 20
+    scene.advance(0.001)
+    #expect(scene.hasEnded(1) && scene.stream?.failures == 1)
+  }
+
+  @Test("A name's addresses are tried from the one behind that which failed last, around")
+  func addressOrder() {
+    let addresses = (1...3).map { SocketAddress(host: "127.0.0.\($0)", port: 9)! }
+    var order = AddressOrder()
+    #expect(order.order(addresses) == addresses)
+    order.note(failed: addresses[1])
+    #expect(order.order(addresses) == [addresses[2], addresses[0], addresses[1]])
+    #expect(order.order([addresses[0]]) == [addresses[0]] && order.order([]) == [])
   }
 
   @Test("Batches: connected to when there is something, kept, and made anew where the receiver has closed meanwhile")

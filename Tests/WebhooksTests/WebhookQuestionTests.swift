@@ -165,6 +165,26 @@ import Testing
     #expect(scene.takeEvents() == ["6"])
   }
 
+  @Test("A replay since a time also sends what was published before and is not delivered, and nothing else of then")
+  func replayWithUndelivered() throws {
+    let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
+    defer { scene.remove() }
+    _ = scene.ask(.put(try definition()))
+    try scene.publish("T2")
+    #expect(scene.takeEvents() == ["1"])
+    try scene.publish("T1")
+    #expect(scene.takeEvents(answering: "500 No") == ["2"])
+    try scene.publish("T1")
+    try scene.publish("T2")
+    #expect(scene.takeEvents() == ["4"], "T1 waits for its next try")
+    scene.advance(2)
+    _ = scene.ask(.replay("orders", .since(scene.now)))
+    #expect(scene.takeEvents() == ["2", "3"])
+    scene.advance(60)
+    try scene.publish("T1")
+    #expect(scene.takeEvents() == ["5"])
+  }
+
   @Test("After a 410 nothing is sent until it is enabled; dead letters are listed, the newest first")
   func enableAndDead() throws {
     let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
@@ -206,6 +226,28 @@ import Testing
     scene.advance(1)
     try scene.publish()
     #expect(scene.takeEvents() == ["2"] && scene.signatures.last?.count == 1)
+  }
+
+  @Test("A rotation that is asked for again, for its answer was lost, leaves the receiver its secret")
+  func repeatedRotation() throws {
+    let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
+    defer { scene.remove() }
+    guard case .webhook(_, let first?) = scene.ask(.put(try definition())),
+      case .secret = scene.ask(.rotateSecret("orders")),
+      case .secret(let third, let until) = scene.ask(.rotateSecret("orders"))
+    else {
+      Issue.record("no secrets")
+      return
+    }
+    #expect(until == scene.now + 86_400_000)
+    try scene.publish()
+    #expect(scene.takeEvents() == ["1"])
+    let signed = try #require(scene.signed.last)
+    for secret in [first, third] {
+      let signer = try WebhookSigner(secrets: [try #require(WebhookSecret(secret))])
+      let signature = try signer.signatures(id: signed.id, timestamp: signed.timestamp, body: Array(signed.body.utf8))
+      #expect(scene.signatures.last?.contains(Substring(signature)) == true)
+    }
   }
 
   @Test("A test is sent at once, whatever waits; what is said to it changes nothing else")

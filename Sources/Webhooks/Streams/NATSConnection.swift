@@ -22,7 +22,9 @@ final class NATSConnection: StreamSink {
   private var reader = NATSReader()
   private var output = ByteBuffer()
   private var events: [SinkEvent] = []
-  private var underWay: [UInt64: JournalPosition] = [:]
+  private var underWay: [UInt64: (place: JournalPosition, subject: String)] = [:]
+  /// Positions that were sent over this connection and not refused; there is no other answer to them.
+  private var sentPositions = 0
   private var number: UInt64 = 0
   private var maximumPayload = Int.max
 
@@ -42,6 +44,7 @@ final class NATSConnection: StreamSink {
   func opened(_ now: Moment) {
     phase = .informed
     reader = NATSReader()
+    sentPositions = 0
   }
 
   func secured() {
@@ -78,9 +81,9 @@ final class NATSConnection: StreamSink {
         continue
       }
       number += 1
-      underWay[number] = message.place
-      output.append(
-        utf8: "HPUB \(prefix).\(message.source).\(message.kind) \(inbox).\(number) \(headers.utf8.count) \(total)\r\n")
+      let subject = "\(prefix).\(message.source).\(message.kind)"
+      underWay[number] = (message.place, subject)
+      output.append(utf8: "HPUB \(subject) \(inbox).\(number) \(headers.utf8.count) \(total)\r\n")
       output.append(utf8: headers)
       output.append(message.payload)
       output.append("\r\n")
@@ -90,11 +93,13 @@ final class NATSConnection: StreamSink {
   var takesPositions: Bool { isReady }
 
   func send(_ positions: inout PositionTable, _ now: Moment) -> Int {
-    positions.takeAll { driver, message in
+    let count = positions.takeAll { driver, message in
       output.append(utf8: "PUB \(prefix).driver.\(driver).position \(message.count)\r\n")
       unsafe message.withBytes { unsafe output.append($0) }
       output.append("\r\n")
     }
+    sentPositions += count
+    return count
   }
 
   private func greet() {
@@ -154,18 +159,24 @@ final class NATSConnection: StreamSink {
     events.append(.plainTextEnds)
   }
 
-  /// All errors end the connection, but for a subject that the user may not publish to: that one has no answer.
+  /// All errors end the connection, but for a subject that the user may not publish to: the server says that of each
+  /// message, by its subject alone, of which one event is under way at most.
   private func take(error reason: String) {
     guard reason.hasPrefix("Permissions Violation for Publish") else { return fail(reason) }
-    if reason.hasSuffix(".position\"") { return events.append(.positionsRefused(1)) }
-    // Which of those under way it was the server says by its subject alone: all of them come again.
-    events.append(.refused(Array(underWay.values), reason: reason, retryAfterSeconds: nil))
-    underWay.removeAll()
+    let subject = reason.split(separator: "\"", omittingEmptySubsequences: false).dropFirst().first ?? ""
+    if let number = underWay.first(where: { $0.value.subject == subject })?.key,
+      let event = underWay.removeValue(forKey: number)
+    {
+      events.append(.refused([event.place], reason: reason, retryAfterSeconds: nil))
+    } else if subject.hasSuffix(".position"), sentPositions > 0 {
+      sentPositions -= 1
+      events.append(.positionsRefused(1))
+    }
   }
 
   private func take(answer: [UInt8], _ status: Int?, on subject: String) {
     guard subject.hasPrefix(inbox + "."), let number = UInt64(subject.dropFirst(inbox.count + 1)),
-      let place = underWay.removeValue(forKey: number)
+      let place = underWay.removeValue(forKey: number)?.place
     else { return }
     if let status {
       let reason = status == 503 ? "no stream of its JetStream has the subject (\(prefix).>)" : "status \(status)"

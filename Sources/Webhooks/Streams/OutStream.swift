@@ -22,6 +22,10 @@ final class OutStream {
   var connection = ConnectionID.none
   /// Those that are still to be tried, and the look-up that is under way, by its number.
   var untried: ArraySlice<SocketAddress> = []
+  /// The one that it connects to, or is connected to, and when that began (uptime, ns).
+  var address: SocketAddress?
+  var dialled = Int64.min
+  var addressOrder = AddressOrder()
   var lookup: UInt64?
   var isConnected = false
   /// No connection is begun before this uptime; the wait before it, in nanoseconds.
@@ -54,6 +58,11 @@ final class OutStream {
     peer = endpoint.url.isSecure ? TLSPeer(endpoint.tls, name: endpoint.url.url.host) : nil
   }
 
+  /// When the next address is tried (uptime, ns); nil where it is connected, or has no other.
+  var connectDeadline: Int64? {
+    connection != .none && !isConnected && !untried.isEmpty ? dialled + AddressOrder.connectTime : nil
+  }
+
   /// Fills the window; true where the journal has more that was not looked at for want of time. Groups that are missing
   /// are counted.
   func read(through last: UInt64, _ now: Moment) throws(JournalError) -> Bool {
@@ -61,6 +70,7 @@ final class OutStream {
       figures.lost += reader.missedGroups - missedGroups
       missedGroups = reader.missedGroups
     }
+    reader.beginTurn()
     while queue.hasRoom, !isAtEnd {
       guard let (message, published) = try reader.next(through: last, isAtEnd: &isAtEnd) else {
         queue.scanned(through: reader.end)
@@ -73,7 +83,7 @@ final class OutStream {
 
   /// Stores how far it is after an answer. That the journal has grown without an event for it `synchronize` stores.
   func store() throws(SystemError) {
-    let answers = figures.stored + figures.dead
+    let answers = figures.stored + figures.dead + figures.refused
     guard answers != storedAnswers || queue.isEnabled != storedProgress.isEnabled || !isStored else { return }
     storedAnswers = answers
     try write()
@@ -85,7 +95,10 @@ final class OutStream {
     let isAppended = isStored
     isStored = false
     var isWritten = false
-    if isAppended { isWritten = try file.append(cursor: progress.cursor, isEnabled: progress.isEnabled, []) }
+    if isAppended {
+      isWritten = try file.append(
+        cursor: progress.cursor, isEnabled: progress.isEnabled, progress.changedLanes(since: storedProgress))
+    }
     if !isWritten { try file.rewrite(progress) }
     (isStored, isSynchronized, storedProgress) = (true, !isWritten, progress)
   }

@@ -87,7 +87,9 @@ final class RedisSink: StreamSink {
     let places = underWay
     underWay = []
     switch reply {
-    case .number(let added): events.append(.stored(places, repeats: places.count - Int(added)))
+    case .number(let added) where 0...Int64(places.count) ~= added:
+      events.append(.stored(places, repeats: places.count - Int(added)))
+    case .number(let added): events.append(.failed("\(added) of \(places.count) events added"))
     case .error(let text):
       // Another server may take it: it is looked for anew.
       if ["READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MOVED"].contains(where: { text.hasPrefix($0) }) {

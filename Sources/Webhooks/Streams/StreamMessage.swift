@@ -6,6 +6,8 @@ struct StreamMessage: Sendable, Equatable {
   let place: JournalPosition
   /// As a webhook's `webhook-id`.
   let id: String
+  /// That it was published on.
+  let channel: Channel
   /// Whose event it is: `trip.T1`, `driver.D1`, `fence.F1`, `trips.T1`, the id escaped. Events of one source stay in
   /// order.
   let source: String
@@ -20,6 +22,7 @@ struct StreamMessage: Sendable, Equatable {
     guard WebhookBody.write(event, into: &body) else { return nil }
     payload = body.array()
     self.place = place
+    channel = event.channel
     id = PendingEvent(place: place, channel: event.channel).webhookID(epoch: epoch)
     switch event.body {
     case .tripUpdate(let update):

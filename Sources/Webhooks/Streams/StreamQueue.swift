@@ -6,7 +6,8 @@
 //
 // A connection that ends costs nothing but the way: what was under way is sent again at once, and the server or the
 // receiver drops what it has. What the server *refuses* is tried again by the schedule of webhooks, and becomes a dead
-// letter in the end; until then the whole stream waits.
+// letter in the end; until then nothing else is sent. What was sent together with it may be stored behind it: that is
+// remembered by channel, also on the disk, for the server's own memory of ids need not last as long as a refusal.
 import HubMessages
 
 struct StreamQueue {
@@ -28,11 +29,16 @@ struct StreamQueue {
     var firstRefusal: Timestamp?
 
     enum State { case waiting, underWay, through }
+
+    /// The server did not take it, and has not taken it since.
+    var isRefused: Bool { state != .through && firstRefusal != nil }
   }
 
   private let mode: Mode
   private let giveUpAfterSeconds: Double
   private var window: [Entry] = []
+  /// Channels of which all events before a place are through, though the cursor is not there.
+  private var passed: [Channel: JournalPosition] = [:]
   private var bytes = 0
   /// Up to where the journal was looked at.
   private var scanned: JournalPosition
@@ -47,12 +53,20 @@ struct StreamQueue {
     self.giveUpAfterSeconds = giveUpAfterSeconds
     scanned = progress.cursor
     isEnabled = progress.isEnabled
+    for lane in progress.lanes { passed[lane.channel] = lane.place }
   }
 
   /// All events before this place are stored at the server, or given up.
   var cursor: JournalPosition { window.first?.message.place ?? scanned }
 
-  var progress: DeliveryProgress { DeliveryProgress(cursor: cursor, isEnabled: isEnabled) }
+  var progress: DeliveryProgress {
+    DeliveryProgress(
+      cursor: cursor,
+      lanes: passed.sorted { $0.value < $1.value }.map {
+        .init(channel: $0.key, place: $0.value, failures: 0, firstTry: nil)
+      },
+      isEnabled: isEnabled)
+  }
 
   /// Whether another event is wanted of the journal.
   var hasRoom: Bool { isEnabled && window.count < Self.maximumUnderWay && bytes < Self.windowBytes }
@@ -69,6 +83,9 @@ struct StreamQueue {
     window.append(Entry(message: message, added: now.uptime, published: published))
     bytes += message.size
     scanned = message.place.next
+    guard let end = passed[message.channel], message.place < end else { return }
+    window[window.count - 1].state = .through
+    close()
   }
 
   /// There is no event before this place that is not in the window.
@@ -91,10 +108,12 @@ struct StreamQueue {
     var due: [StreamMessage] = []
     switch mode {
     case .single:
+      let onlyRefused = hasRefused
       var busy: Set<String> = []
       for index in window.indices where window[index].state != .through {
-        // The first of a source that is not through keeps the later ones back.
-        if busy.insert(window[index].message.source).inserted { take(index, &due) }
+        // The first of a source that is not through keeps the later ones back, and one that was refused all others.
+        guard busy.insert(window[index].message.source).inserted else { continue }
+        if !onlyRefused || window[index].isRefused { take(index, &due) }
       }
     case .batches:
       for index in window.indices { take(index, &due) }
@@ -122,10 +141,13 @@ struct StreamQueue {
 
   /// The server has stored these; a place that is not under way is passed over.
   mutating func stored(_ places: [JournalPosition]) {
-    (failures, heldUntil) = (0, .min)
     for place in places { if let index = index(of: place) { through(index) } }
+    if !hasRefused { (failures, heldUntil) = (0, .min) }
     close()
   }
+
+  /// An event waits that the server refused, and all others with it.
+  var hasRefused: Bool { window.contains(where: \.isRefused) }
 
   /// The server does not take these. Returns those that are given up. `unit` is chance: uniform, 0 ≤ unit < 1.
   mutating func refused(
@@ -188,5 +210,18 @@ struct StreamQueue {
     let count = window.prefix { $0.state == .through }.count
     bytes -= window[..<count].reduce(0) { $0 + $1.message.size }
     window.removeFirst(count)
+    if hasRefused { notePassed() }
+    if !passed.isEmpty { passed = passed.filter { $0.value > cursor } }
+  }
+
+  private mutating func notePassed() {
+    var behind: Set<Channel> = []
+    for entry in window {
+      if entry.state != .through {
+        behind.insert(entry.message.channel)
+      } else if !behind.contains(entry.message.channel) {
+        passed[entry.message.channel] = entry.message.place.next
+      }
+    }
   }
 }

@@ -10,6 +10,8 @@ final class StreamReader {
   private let start: JournalPosition
   /// Events of the group that was read last: of that one alone.
   private var found: ArraySlice<(message: StreamMessage, published: Timestamp)> = []
+  /// What may be read of the journal in this turn.
+  private var bytes = 0
 
   /// Begins at `start`. `tail` is this reader's own.
   init(_ filter: EventFilter, _ tail: JournalTail, epoch: String, start: JournalPosition) {
@@ -26,15 +28,17 @@ final class StreamReader {
   /// Up to where everything was given.
   var end: JournalPosition { found.first?.message.place ?? max(start, JournalPosition(group: tail.next, record: 0)) }
 
-  /// The next event in groups up to `last`; nil where there is none, or after `scanBytes` of the journal: then
-  /// `isAtEnd` says which.
+  /// Others had their turn: `scanBytes` may be read again, or a group more.
+  func beginTurn() { bytes = EventReader.scanBytes }
+
+  /// The next event in groups up to `last`; nil where there is none, or nothing more is read in this turn: `isAtEnd`
+  /// says which.
   func next(
     through last: UInt64, isAtEnd: inout Bool
   ) throws(JournalError) -> (message: StreamMessage, published: Timestamp)? {
-    var bytes = 0
-    while found.isEmpty, bytes < EventReader.scanBytes {
+    while found.isEmpty, bytes > 0 {
       let isMore = try unsafe tail.read(through: last) { group, payload in
-        bytes += payload.count
+        bytes -= payload.count
         unsafe StoredEvents.forEach(in: payload) { event, offset in
           let place = JournalPosition(group: group.number, record: UInt32(offset))
           if place >= start, filter.matches(event), let message = StreamMessage(event, place, epoch: epoch) {

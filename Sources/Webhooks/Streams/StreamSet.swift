@@ -15,7 +15,7 @@ final class StreamSet {
   private let names: NameResolver
   private let positions: PositionFeed?
   private let chance: () -> Double
-  private var streams: [OutStream] = []
+  private(set) var streams: [OutStream] = []
   private var lookups: UInt64 = 0
   private var durable: UInt64?
   private var nextPositions = Int64.min
@@ -91,6 +91,9 @@ final class StreamSet {
     for stream in streams {
       if let since = stream.waitsSince, since + Self.answerTime <= now.uptime {
         failed(stream, "no answer in time", now)
+      } else if let end = stream.connectDeadline, end <= now.uptime {
+        loop.abort(stream.connection)
+        connectElsewhere(stream, now, "no connection in time")
       }
       do throws(JournalError) {
         let lost = stream.figures.lost
@@ -102,7 +105,7 @@ final class StreamSet {
       }
       send(stream, now)
       store(stream) { (stream) throws(SystemError) in try stream.store() }
-      wake(at: stream.waitsSince.map { $0 + Self.answerTime } ?? .max)
+      wake(at: min(stream.waitsSince.map { $0 + Self.answerTime } ?? .max, stream.connectDeadline ?? .max))
       for time in [stream.queue.nextTime, stream.connection == .none ? stream.connectAt : .max]
       where time > now.uptime {
         wake(at: time)
@@ -113,7 +116,7 @@ final class StreamSet {
   private func wake(at time: Int64) { nextTime = min(nextTime, time) }
 
   private func send(_ stream: OutStream, _ now: Moment) {
-    if stream.sink.isReady {
+    if stream.isConnected, stream.sink.isReady {
       let due = stream.queue.takeDue(now)
       if !due.isEmpty {
         stream.sink.send(due, now)
@@ -138,13 +141,15 @@ final class StreamSet {
     let takers = streams.filter { $0.endpoint.hasPositions && $0.queue.isEnabled }
     positions.take(now) { position in for stream in takers { stream.positions.put(position) } }
     for stream in takers where !stream.positions.isEmpty {
-      if stream.sink.takesPositions, stream.queue.heldUntil <= now.uptime {
+      if stream.isConnected, stream.sink.takesPositions, stream.queue.heldUntil <= now.uptime {
         guard loop.pendingBytes(stream.connection) < Self.unsentBytes else { continue }
         let count = stream.sink.send(&stream.positions, now)
         stream.figures.positionsSent = (stream.figures.positionsSent ?? 0) + UInt64(count)
         stream.waitsSince = stream.waitsSince ?? (stream.sink.isReady ? nil : now.uptime)
         takeEvents(stream, now)
-      } else if stream.failuresInRow > 0 || !stream.sink.isReady && !stream.sink.isConnectedOnDemand {
+      } else if stream.connection == .none && stream.connectAt > now.uptime
+        || !stream.sink.isReady && !stream.sink.isConnectedOnDemand
+      {
         stream.positions.clear()
       }
     }
@@ -218,7 +223,7 @@ extension StreamSet {
     switch answer.result {
     case .failure(let error): failed(stream, "cannot look up \(stream.endpoint.url.url.host): \(error.text)", now)
     case .success(let addresses):
-      stream.untried = addresses[...]
+      stream.untried = stream.addressOrder.order(addresses)[...]
       connect(stream, now, "no address")
     }
   }
@@ -235,15 +240,24 @@ extension StreamSet {
       do throws(SystemError) {
         // A NATS server speaks in plain text first.
         stream.connection = try loop.connect(address, tls: url.kind == .nats ? nil : stream.peer)
-        stream.waitsSince = now.uptime
+        (stream.address, stream.dialled) = (address, now.uptime)
+        stream.waitsSince = stream.waitsSince ?? now.uptime
         stream.isConnected = false
         stream.sink.opened(now)
         return
       } catch {
+        stream.addressOrder.note(failed: address)
         reason = "\(error)"
       }
     }
     failed(stream, reason, now)
+  }
+
+  private func connectElsewhere(_ stream: OutStream, _ now: Moment, _ reason: String) {
+    stream.connection = .none
+    _ = stream.sink.closed(reason)  // it has sent no more than a greeting
+    if let address = stream.address { stream.addressOrder.note(failed: address) }
+    connect(stream, now, reason)
   }
 
   private func stream(_ id: ConnectionID) -> OutStream? {
@@ -274,8 +288,8 @@ extension StreamSet {
 
   func closed(_ id: ConnectionID, _ cause: String, _ now: Moment) {
     guard let stream = stream(id) else { return }
+    if !stream.isConnected, !stream.untried.isEmpty { return connectElsewhere(stream, now, cause) }
     stream.connection = .none
-    if !stream.isConnected, !stream.untried.isEmpty { return connect(stream, now, cause) }
     failed(stream, cause, now)
   }
 
@@ -288,6 +302,7 @@ extension StreamSet {
     takeEvents(stream, now)
     stream.queue.lost()
     if isQuiet { return }
+    if let address = stream.address { stream.addressOrder.note(failed: address) }
     stream.figures.failures += 1
     stream.failuresInRow += 1
     stream.backOff = min(max(2 * stream.backOff, Self.firstBackOff), Self.longestBackOff)
@@ -301,17 +316,17 @@ extension StreamSet {
 
   private func takeEvents(_ stream: OutStream, _ now: Moment) {
     for event in stream.sink.takeEvents() {
+      stream.figures.count(event)
       switch event {
       case .ready:
         stream.waitsSince = nil
         if stream.failuresInRow > 0 { log(.info, "stream_back", ["stream": stream.endpoint.name]) }
         stream.failuresInRow = 0
       case .plainTextEnds: if let peer = stream.peer { loop.beginTLS(stream.connection, peer) }
-      case .stored(let places, let repeats): stored(stream, places, repeats)
+      case .stored(let places, _): stored(stream, places)
       case .refused(let places, let reason, let wait): refused(stream, places, reason, wait, now)
       case .positionsRefused(let count):
         stream.positions.refused(count)
-        stream.figures.positionsSent = (stream.figures.positionsSent ?? 0) - UInt64(count)
       case .impossible(let place, let reason):
         if let message = stream.queue.giveUp(place) { dead(stream, message, reason, now) }
       case .gone:
@@ -332,18 +347,17 @@ extension StreamSet {
     }
   }
 
-  private func stored(_ stream: OutStream, _ places: [JournalPosition], _ repeats: Int) {
+  private func stored(_ stream: OutStream, _ places: [JournalPosition]) {
     stream.queue.stored(places)
-    stream.figures.stored += UInt64(places.count)
-    stream.figures.repeats += UInt64(repeats)
-    if stream.failuresInRow > 0 || stream.isRefused { log(.info, "stream_back", ["stream": stream.endpoint.name]) }
-    (stream.failuresInRow, stream.backOff, stream.isRefused) = (0, 0, false)
+    let wasAway = stream.failuresInRow > 0 || stream.isRefused
+    (stream.failuresInRow, stream.backOff) = (0, 0)
+    stream.isRefused = stream.isRefused && stream.queue.hasRefused
+    if wasAway, !stream.isRefused { log(.info, "stream_back", ["stream": stream.endpoint.name]) }
   }
 
   private func refused(
     _ stream: OutStream, _ places: [JournalPosition], _ reason: String, _ wait: Double?, _ now: Moment
   ) {
-    stream.figures.refused += UInt64(places.count)
     log(
       stream.isRefused ? .debug : .warning, "stream_refused",
       [

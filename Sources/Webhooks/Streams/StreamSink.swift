@@ -8,10 +8,10 @@ enum SinkEvent: Equatable {
   case ready
   /// It has said that the connection goes over to TLS now.
   case plainTextEnds
-  /// It has stored these; `repeats` of them it had before.
+  /// It has stored these; `repeats` of them, 0 to all, it had before.
   case stored([JournalPosition], repeats: Int)
   case refused([JournalPosition], reason: String, retryAfterSeconds: Double?)
-  /// So many positions were not taken.
+  /// So many positions were not taken, of those that were sent over this connection and not refused yet.
   case positionsRefused(Int)
   /// It can never take this one.
   case impossible(JournalPosition, reason: String)

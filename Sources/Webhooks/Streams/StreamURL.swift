@@ -37,7 +37,7 @@ public struct StreamURL: Sendable, Equatable, CustomStringConvertible {
 
   public var isSecure: Bool { url.isSecure }
 
-  /// Without the query, in which there may be a secret.
+  /// Without path and query, in which there may be a secret.
   public var description: String {
     let host = url.host.contains(":") ? "[\(url.host)]" : url.host
     return switch kind {

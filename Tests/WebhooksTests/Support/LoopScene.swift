@@ -91,6 +91,7 @@ final class LoopScene {
   /// The ids of events by their titles, and the signatures of each request.
   private(set) var ids: [String: String] = [:]
   private(set) var signatures: [[Substring]] = []
+  private(set) var signed: [(id: String, timestamp: Timestamp, body: String)] = []
 
   /// Takes all requests that come, also those that follow from the answers: their titles, or `test`.
   func takeEvents(answering status: String = "204 No Content") -> [String] {
@@ -105,6 +106,7 @@ final class LoopScene {
         let title = text.firstMatch(of: /"title":"(\w+)"/).map { String($0.1) } ?? "test"
         titles.append(title)
         ids[title] = text.firstMatch(of: /webhook-id: (\S+)/).map { String($0.1) }
+        signed.append((ids[title] ?? "", now, String(text.split(separator: "\r\n\r\n", maxSplits: 1).last ?? "")))
         signatures.append(text.firstMatch(of: /webhook-signature: (.*)\r\n/).map { $0.1.split(separator: " ") } ?? [])
         say("HTTP/1.1 \(status)\r\ncontent-length: 0\r\n\r\n", number)
       }
@@ -150,8 +152,8 @@ final class LoopScene {
   /// What came over a connection since the last time.
   func heard(_ number: Int) -> String {
     let text = String(decoding: network.dialled[number].receiveAll(), as: UTF8.self)
-    if let line = text.split(separator: "\r\n").last(where: { $0.hasPrefix("HPUB ") }) {
-      inbox = String(line.split(separator: " ")[2])
+    for line in text.split(separator: "\r\n") where line.hasPrefix("HPUB ") {
+      inboxes.append(String(line.split(separator: " ")[2]))
     }
     return text
   }
@@ -170,9 +172,22 @@ final class LoopScene {
   }
 
   /// NATS answers the newest event that was heard.
-  func acknowledge(_ number: Int, _ json: String) {
-    say("MSG \(inbox) 1 \(json.utf8.count)\r\n\(json)\r\n", number)
+  func acknowledge(_ number: Int, _ json: String) { acknowledge(inboxes.count - 1, on: number, json) }
+
+  /// NATS answers an event: the first that was heard is 0.
+  func acknowledge(_ event: Int, on number: Int, _ json: String) {
+    say("MSG \(inboxes[event]) 1 \(json.utf8.count)\r\n\(json)\r\n", number)
   }
 
-  private var inbox = ""
+  private var inboxes: [String] = []
+
+  /// Gives the present webhook the addresses of its name, and keeps them.
+  func resolve(_ addresses: [SocketAddress]) {
+    for webhook in webhooks.webhooks { (webhook.addresses, webhook.addressesUntil) = (addresses, .max) }
+  }
+
+  /// Gives the present stream another address to connect to.
+  func offerAddress(_ address: SocketAddress) {
+    for stream in webhooks.streams.streams { stream.untried.append(address) }
+  }
 }
