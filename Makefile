@@ -152,7 +152,7 @@ bench: DEPS := valgrind
 bench: loadtest-release
 	.build/release/hub-loadtest bench
 
-# Ten minutes on a machine that does nothing else, and as many.
+# A quarter of an hour on a machine that does nothing else.
 figures: loadtest-release
 	loadtest/pinned.sh figures --json .build/speed.json --output loadtest/results/speed.md
 

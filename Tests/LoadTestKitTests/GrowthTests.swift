@@ -26,7 +26,7 @@ import Testing
     #expect(GrowthLine(.index, runs([(10, 2)])) == nil && GrowthLine(.channels, runs([(10, 2), (20, 2)])) == nil)
   }
 
-  @Test("what the samples cannot tell apart from the bar is open, too")
+  @Test("what the samples cannot tell apart from the threshold is open, too")
   func samples() throws {
     let verdicts = try [50.0, 50_000].map { samples in
       var runs = runs([(10, 2), (1000, 2.1)])
@@ -55,7 +55,7 @@ import Testing
     #expect(time.system == Double(kernel) / Double(ModeSampler.frequency))
   }
 
-  @Test("what few ticks cannot tell apart from the bar is open", arguments: [1e9, 1e5])
+  @Test("what few ticks cannot tell apart from the threshold is open", arguments: [1e9, 1e5])
   func ticks(positions: Double) throws {
     // 1e5 positions of 2 µs are 50 ticks: each end is known to 14 %.
     let verdicts = try [2.1, 2.5, 9].map { last in
@@ -64,10 +64,11 @@ import Testing
     #expect(verdicts == (positions == 1e9 ? [.met, .missed, .missed] : [.open, .open, .missed]))
   }
 
-  @Test("a page of curves says how much each grew, and whether that is within the bar")
+  @Test("a page of curves says how much each grew, and whether that is within the threshold")
   func page() {
     let good = HTMLReport.page([("growth", Results(machine: "", runs: runs([(10, 2), (1000, 2.1)])))])
-    #expect(good.contains("from 10 to 1,000 drivers in the index") && good.contains("5 ± 0 % (the bar: 10 %, met)"))
+    #expect(
+      good.contains("from 10 to 1,000 drivers in the index") && good.contains("5 ± 0 % (the threshold: 10 %, met)"))
     let bad = HTMLReport.page([("growth", Results(machine: "", runs: runs([(10, 2), (1000, 3)])))])
     #expect(bad.contains("verdict bad") && !good.contains("verdict bad"))
   }

@@ -21,22 +21,23 @@ import Testing
   }
 
   @Test(
-    "a bar is held against the median of the rounds",
-    arguments: [([2.0, 9, 2.5], "aim met"), ([3.5, 3.5, 2], "met"), ([4.5, 4.5, 2], "**missed**")])
+    "a threshold is held against the median of the rounds",
+    arguments: [([2.0, 9, 2.5], "target met"), ([3.5, 3.5, 2], "met"), ([4.5, 4.5, 2], "**missed**")])
   func verdict(users: [Double], verdict: String) throws {
-    let row = try row(users.map { run(.trip, user: $0, system: 10) }, "one fix in, one position out")
+    let row = try row(users.map { run(.unpacedTrip, user: $0, system: 10) }, "one fix in, one position out")
     #expect(row.verdict == verdict)
   }
 
   @Test("a load of which a run does not count judges nothing, and says why")
   func doubt() throws {
-    var bad = run(.trip, user: 1, system: 1)
+    var bad = run(.unpacedTrip, user: 1, system: 1)
     bad.invalid = ["p99 is 90 ms"]
-    let runs = [run(.trip, user: 1, system: 1), bad]
+    let runs = [run(.unpacedTrip, user: 1, system: 1), bad]
     #expect(try row(runs, "one fix in, one position out").verdict == "does not count: p99 is 90 ms")
     #expect(SpeedTable(Results(machine: "", runs: runs)).missed == 0)
     #expect(try row([], "one fix in, one position out").verdict == "not measured")
-    #expect(try row([run(.trip, user: 0, system: 9)], "one fix in, one position out").verdict.contains("too short"))
+    #expect(
+      try row([run(.unpacedTrip, user: 0, system: 9)], "one fix in, one position out").verdict.contains("too short"))
   }
 
   @Test("a ratio is the median of those within each round, so that a slow round meets both")
@@ -63,16 +64,17 @@ import Testing
       run(load, user: 0, system: 0, [.connections: connections, .residentBytes: bytes, .cpuPerConnection: 30])
     }
     #expect(try row(runs, "one idle connection more").value == 250)
-    #expect(try row([run(.fastTrip, user: 1, system: 1)], "20,000/s: p50").verdict == "aim missed")
+    #expect(
+      try row([run(.unpacedFastTrip, user: 1, system: 1)], "20,000/s without pauses: p50").verdict == "target missed")
     #expect(try row(runs, "accept and upgrade").verdict == "met")
   }
 
-  @Test("the page has every load that ran, and each bar once")
+  @Test("the page has every load that ran, and each threshold once")
   func page() {
-    var results = Results(machine: "2 × a processor", runs: [run(.trip, user: 1, system: 9)])
+    var results = Results(machine: "2 × a processor", runs: [run(.unpacedTrip, user: 1, system: 9)])
     results.bound = 20_000
     let text = SpeedTable(results).markdown
-    #expect(text.contains("2 × a processor") && text.contains("| trip: 1,800 drivers × 5 Hz"))
+    #expect(text.contains("2 × a processor") && text.contains("| unpaced trip: the same with --turn-pace 0"))
     #expect(text.contains("no rate that was tried") && !text.contains("nan"))
     #expect(text.contains("one fix in, one position out") && !text.contains("not measured"))
     #expect(SpeedTable(results).rows.count == Set(SpeedTable(results).rows.map(\.what)).count)
@@ -87,12 +89,12 @@ import Testing
     let none = SpeedTable(Results(machine: "here", runs: [run(.stored, user: 1, system: 9)])).markdown
     #expect(!none.contains("| measured |") && none.contains("rows are left out") && none.contains("| trip stored:"))
     let one = SpeedTable(Results(machine: "here", runs: [run(.fanOut, user: 1, system: 9)])).markdown
-    #expect(one.contains("medians of 1 round in turn") && one.contains("| fan-out: 10 drivers × 1 Hz"))
+    #expect(one.contains("medians of 1 interleaved round") && one.contains("| fan-out: 10 drivers × 1 Hz"))
   }
 
   @Test("where user and kernel could not be told apart, neither is said")
   func unsplit() throws {
-    var short = run(.trip, user: 0, system: 0, [.cpuPerDelivery: 14])
+    var short = run(.unpacedTrip, user: 0, system: 0, [.cpuPerDelivery: 14])
     (short.figures[.userPerDelivery], short.figures[.systemPerDelivery]) = (nil, nil)
     #expect(try row([short], "one fix in, one position out").verdict.contains("too short"))
     #expect(SpeedTable(Results(machine: "", runs: [short])).markdown.contains("| 14.0 µs |  |  |"))
@@ -125,7 +127,8 @@ import Testing
     #expect(SpeedLoad.plain.scenario.sessions == 1000)
     for load in SpeedLoad.all {
       #expect(load.scenario.contradiction == nil, "\(load.name)")
-      #expect(load.sized(0.001, seconds: 1).contradiction == nil && load.sized(1, seconds: 8).sessions > 1000 - 1)
+      #expect(load.sized(0.001, seconds: 1).contradiction == nil)
+      #expect(load.sized(1, seconds: 8).sessions == load.scenario.sessions)
     }
     #expect(Set(SpeedRun.names).count == SpeedRun.names.count)
   }
@@ -133,7 +136,7 @@ import Testing
   @Test("a run that fails is one that does not count, and the others go on")
   func failure() throws {
     var run = SpeedRun(options: RunOptions(executable: "/bin/true"))
-    (run.rounds, run.only) = (2, ["trip"])
+    (run.rounds, run.only) = (2, ["unpaced trip"])
     let results = try run.run()
     #expect(results.runs.count == 2 && results.runs.allSatisfy { !$0.isValid })
     #expect(try row(results.runs, "one fix in, one position out").verdict.contains("did not say where it listens"))

@@ -5,7 +5,7 @@ import HubSystem
 
 enum SpeedVerbs {
   /// All loads of the table, round after round; or the table of results that are there already (`--from`). False where
-  /// a bar is missed.
+  /// a threshold is missed.
   static func figures(_ words: [String]) throws(LoadTestError) -> Bool {
     let options = try Arguments(words, .figures)
     try options.nothingIsMeasured(with: "from", but: ["json", "output", "server-cpu", "threads"])

@@ -1,9 +1,9 @@
-// A curve of growth, read from results, and whether it keeps its bar.
+// A curve of growth, read from results, and whether it keeps its threshold.
 //
 // The kernel says to the nanosecond how long a process ran, and divides that into user and system by what its clock's
 // ticks met; samples divide it more finely (ModeSampler). Either way some hundreds to thousands of them are counted,
 // and the machine is not the same from minute to minute: growth is known to some percent only, and a curve that is
-// nearer to the bar than that is said to be open.
+// nearer to the threshold than that is said to be open.
 
 package struct GrowthLine {
   package struct Point: Sendable, Equatable {
@@ -22,7 +22,7 @@ package struct GrowthLine {
   package enum Verdict: Sendable { case met, missed, open }
 
   /// How much the user part may grow.
-  package static let bar = 0.1
+  package static let threshold = 0.1
   /// Ticks a second of most kernels (CONFIG_HZ); with more of them the error is less than what is said.
   static let ticksPerSecond = 250.0
 
@@ -69,8 +69,8 @@ package struct GrowthLine {
 
   package var verdict: Verdict {
     guard points.allSatisfy(\.isGood), let growth = userGrowth else { return .open }
-    if growth.part + growth.error <= GrowthLine.bar { return .met }
-    return growth.part - growth.error > GrowthLine.bar ? .missed : .open
+    if growth.part + growth.error <= GrowthLine.threshold { return .met }
+    return growth.part - growth.error > GrowthLine.threshold ? .missed : .open
   }
 
   /// The growth in words.
@@ -88,7 +88,7 @@ package struct GrowthLine {
     return
       "from \(grouped(Int(first.size))) to \(grouped(Int(last.size))) \(curve.title) the user part of a message goes "
       + "from \(decimals(first.user)) to \(decimals(last.user)) µs: \(percent(growth.part)) ± \(percent(growth.error)) % "
-      + "(the bar: \(percent(GrowthLine.bar)) %, \(judged))"
+      + "(the threshold: \(percent(GrowthLine.threshold)) %, \(judged))"
   }
 
   package var text: String {

@@ -54,7 +54,7 @@ package enum Help {
     case CommandVerb.compare.name:
       "exit codes: 0 nothing got worse; 1 something did; 2 asked for wrongly, or there was nothing to compare"
     case CommandVerb.bench.name, CommandVerb.figures.name:
-      "exit codes: 0 good; 1 a bar is missed; 2 asked for wrongly;\n" + bySignal
+      "exit codes: 0 good; 1 a threshold is missed; 2 asked for wrongly;\n" + bySignal
     case _: exitCodes
     }
   }

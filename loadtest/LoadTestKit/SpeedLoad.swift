@@ -44,12 +44,25 @@ package struct SpeedLoad: Sendable {
 
 extension SpeedLoad {
   static let trip = SpeedLoad("trip", "1,800 drivers × 5 Hz, a rider each") { drive(&$0, 1800, 5) }
-  static let stored = SpeedLoad("trip stored", "the same with a journal", stores: true) { drive(&$0, 1800, 5) }
-  static let twoLoops = SpeedLoad("trip two loops", "the same with two loops, which share the hub") {
+  /// The same loads with and without pauses (Sources/Transport/TurnPace.swift).
+  static let unpacedTrip = SpeedLoad("unpaced trip", "the same with --turn-pace 0") { unpaced(&$0, 1800, 5) }
+  static let stored = SpeedLoad("trip stored", "the trip with a journal", stores: true) { drive(&$0, 1800, 5) }
+  static let twoLoops = SpeedLoad("trip two loops", "the trip with two loops, which share the hub") {
     drive(&$0, 1800, 5)
     $0.serve = ["--loops", "2"]
   }
   static let fastTrip = SpeedLoad("fast trip", "1,800 drivers × 11 Hz, a rider each") { drive(&$0, 1800, 11) }
+  static let unpacedFastTrip = SpeedLoad("unpaced fast trip", "the same with --turn-pace 0") {
+    unpaced(&$0, 1800, 11)
+  }
+  static let fullTrip = SpeedLoad("full trip", "1,800 drivers × 25 Hz, a rider each", p99Bound: 50_000) {
+    drive(&$0, 1800, 25)
+  }
+  static let unpacedFullTrip = SpeedLoad("unpaced full trip", "the same with --turn-pace 0", p99Bound: 50_000) {
+    unpaced(&$0, 1800, 25)
+  }
+  static let lone = SpeedLoad("lone driver", "one driver at 1 Hz, a rider") { drive(&$0, 1, 1) }
+  static let unpacedLone = SpeedLoad("unpaced lone driver", "the same with --turn-pace 0") { unpaced(&$0, 1, 1) }
   static let fanOut = SpeedLoad("fan-out", "10 drivers × 1 Hz, 900 riders each") {
     drive(&$0, 10, 1)
     $0.ridersPerTrip = 900
@@ -59,14 +72,14 @@ extension SpeedLoad {
     $0.ridersPerTrip = 900
   }
   /// How much dearer TLS is, at the rates of the trips and at half of the lower one.
-  static let slowPlain = SpeedLoad("plain 5k", "500 drivers × 10 Hz, a rider each: 1,000 sessions") {
-    drive(&$0, 500, 10)
+  static let slowPlain = SpeedLoad("plain 5k", "500 drivers × 10 Hz, a rider each: 1,000 sessions, --turn-pace 0") {
+    unpaced(&$0, 500, 10)
   }
-  static let slowTLS = SpeedLoad("TLS 5k", "the same over TLS", secured(500, 10))
-  static let plain = SpeedLoad("plain 9k", "500 drivers × 18 Hz") { drive(&$0, 500, 18) }
-  static let tls = SpeedLoad("TLS 9k", "the same over TLS", secured(500, 18))
-  static let fastPlain = SpeedLoad("plain 20k", "500 drivers × 40 Hz") { drive(&$0, 500, 40) }
-  static let fastTLS = SpeedLoad("TLS 20k", "the same over TLS", secured(500, 40))
+  static let slowTLS = SpeedLoad("TLS 5k", "the same over TLS, paced", secured(500, 10))
+  static let plain = SpeedLoad("plain 9k", "500 drivers × 18 Hz, --turn-pace 0") { unpaced(&$0, 500, 18) }
+  static let tls = SpeedLoad("TLS 9k", "the same over TLS, paced", secured(500, 18))
+  static let fastPlain = SpeedLoad("plain 20k", "500 drivers × 40 Hz, --turn-pace 0") { unpaced(&$0, 500, 40) }
+  static let fastTLS = SpeedLoad("TLS 20k", "the same over TLS, paced", secured(500, 40))
   static let area = SpeedLoad("area", "10,000 riders watch a cell in which 100 drivers move at 1 Hz") {
     watch(&$0, 100)
   }
@@ -78,6 +91,12 @@ extension SpeedLoad {
   }
   static let fewIdle = SpeedLoad("2000 idle", "sessions that only are there", isBrief: true) { $0.idle = 2000 }
   static let idle = SpeedLoad("10000 idle", "sessions that only are there", isBrief: true) { $0.idle = 10_000 }
+  static let fewPairs = SpeedLoad(
+    "1000 trips", "1,000 drivers, a trip and a rider each", p99Bound: .infinity, isBrief: true
+  ) { drive(&$0, 1000, 10) }
+  static let pairs = SpeedLoad(
+    "5000 trips", "5,000 drivers, a trip and a rider each", p99Bound: .infinity, isBrief: true
+  ) { drive(&$0, 5000, 10) }
   static let fewRiders = SpeedLoad(
     "2000 riders", "10 trips with 200 riders each", p99Bound: .infinity, isBrief: true
   ) {
@@ -99,9 +118,9 @@ extension SpeedLoad {
 
   /// Those of every round.
   package static let all = [
-    trip, stored, twoLoops, fastTrip, fanOut, fastFanOut, slowPlain, slowTLS, plain, tls, fastPlain,
-    fastTLS, area, smallArea, wideFanOut, fewIdle, idle,
-    fewRiders, riders,
+    trip, unpacedTrip, stored, twoLoops, fastTrip, unpacedFastTrip, fullTrip, unpacedFullTrip, lone, unpacedLone,
+    fanOut, fastFanOut, slowPlain, slowTLS, plain, tls, fastPlain, fastTLS, area, smallArea, wideFanOut,
+    fewIdle, idle, fewRiders, riders, fewPairs, pairs,
   ]
 
   /// Linux splits CPU time into user and kernel by what each tick of its clock meets. 9,000 messages a second are 36 a
@@ -113,6 +132,12 @@ extension SpeedLoad {
     scenario.drivers = drivers
     scenario.rate = rate * offTheTicks
     scenario.ridersPerTrip = 1
+  }
+
+  /// Every turn looks at the sockets at once.
+  private static func unpaced(_ scenario: inout Scenario, _ drivers: Int, _ rate: Double) {
+    drive(&scenario, drivers, rate)
+    scenario.serve = ["--turn-pace", "0"]
   }
 
   private static func secured(_ drivers: Int, _ rate: Double) -> (inout Scenario) -> Void {
