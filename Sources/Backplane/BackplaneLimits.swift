@@ -37,6 +37,10 @@ public struct BackplaneLimits: Sendable, Equatable {
   /// Sentinels are asked for the master so often, and so often while the ledger is away.
   public var sentinelTime: Int64 = 1_000_000_000
   public var sentinelTimeAway: Int64 = 200_000_000
+  /// A node of the bus where a member did not listen is asked so often whether it does.
+  public var listenerTime: Int64 = 1_000_000_000
+  /// Members that the bus knows a way to. Past it all are forgotten, and found again.
+  public static let maximumTargets = 1024
   /// Sentinels of a ledger. Past it the configuration is refused.
   public static let maximumSentinels = 9
 

@@ -11,12 +11,15 @@ public struct MemberRecord: Sendable, Equatable {
   /// Where operators and other hubs find it.
   public var address: String
   public var version: String
+  /// How it was at its last renewal; nil where that is not known.
+  public var status: MemberStatus?
 
-  public init(name: String, incarnation: UInt64, address: String, version: String) {
+  public init(name: String, incarnation: UInt64, address: String, version: String, status: MemberStatus? = nil) {
     self.name = name
     self.incarnation = incarnation
     self.address = address
     self.version = version
+    self.status = status
   }
 
   /// The form in which it is stored: incarnation, address and version, with spaces between; the version may have some
@@ -27,6 +30,32 @@ public struct MemberRecord: Sendable, Equatable {
     let parts = text.split(separator: " ", maxSplits: 2)
     guard parts.count == 3, let incarnation = UInt64(parts[0]) else { return nil }
     self.init(name: name, incarnation: incarnation, address: String(parts[1]), version: String(parts[2]))
+  }
+}
+
+/// How a member is, for operators.
+public struct MemberStatus: Sendable, Equatable {
+  /// How long ago it heard the other member that it has not heard for longest, in ms.
+  public var lag: Int64
+  /// Cells of its map that others watch, counted for each, and that it asks others for.
+  public var cellsWatched: Int
+  public var cellsAsked: Int
+
+  public init(lag: Int64, cellsWatched: Int, cellsAsked: Int) {
+    self.lag = lag
+    self.cellsWatched = cellsWatched
+    self.cellsAsked = cellsAsked
+  }
+
+  /// The form in which it is stored. More words may stand behind these.
+  var text: String { "\(lag) \(cellsWatched) \(cellsAsked)" }
+
+  init?(_ text: String) {
+    let parts = text.split(separator: " ")
+    guard parts.count >= 3, let lag = Int64(parts[0]), let watched = Int(parts[1]), let asked = Int(parts[2]) else {
+      return nil
+    }
+    self.init(lag: lag, cellsWatched: watched, cellsAsked: asked)
   }
 }
 

@@ -2,8 +2,9 @@
 //
 // A member listens at every node. Who sends takes the first node that it can reach, in an order that depends on the
 // receiver (rendezvous hashing), so that the load is spread and a dead node costs its share only until the next is
-// used. Frames of one pair and lane go by one node as long as it stands. Never Redis Cluster: there each message goes
-// to all nodes.
+// used. Frames of one pair and lane go by one node as long as it stands and the receiver listens there: where the reply
+// to PUBLISH is that nobody does, the next node is taken until both channels have a listener again, which is asked once
+// a second (PUBSUB NUMSUB). Never Redis Cluster: there each message goes to all nodes.
 import HubBytes
 
 public final class RedisBus: Bus {
@@ -12,14 +13,25 @@ public final class RedisBus: Bus {
     let listeners: [LinkID]
     let name: String
     var isUp = false
+    /// Why it cannot be used, as was told last.
+    var fault: String?
+  }
+
+  /// A member that frames go to.
+  private struct Target {
+    let name: String
+    /// The nodes in its order.
+    let order: [Int]
+    /// Nodes where it does not listen, with the time at which that is asked again (uptime, ns).
+    var deaf: [Int: Int64] = [:]
   }
 
   private let links: RedisLinks
   private var nodes: [Node] = []
-  /// The nodes in the order of each receiver.
-  private var orders: [String: [Int]] = [:]
-  /// Replies to PUBLISH are counted by the connection and otherwise of no interest.
-  private static let ticket: UInt64 = 0
+  private var targets: [Target] = []
+  private var targetIndices: [String: Int] = [:]
+  /// The ticket of a command that asks who listens has this besides: a frame's are the target's index alone.
+  private static let question: UInt64 = 1 << 63
 
   /// A bus over these nodes, which all members must name; `role` has the credentials.
   public init(_ links: RedisLinks, nodes: [EngineAddress], member: String, role: RedisRole) {
@@ -45,30 +57,58 @@ public final class RedisBus: Bus {
   public var isUp: Bool { nodes.contains { $0.isUp } }
 
   public func send(_ frame: [UInt8], to member: String, lane: Lane) -> Bool {
-    for index in order(of: member) where nodes[index].isUp {
-      let channel = RedisBus.channel(member, lane)
-      return links.submit(
-        .words([Array("PUBLISH".utf8), Array(channel.utf8), frame]), ticket: RedisBus.ticket,
-        to: nodes[index].publisher)
-    }
-    return false
+    let target = target(member)
+    let reached = targets[target].order.filter { nodes[$0].isUp }
+    for node in reached { askWhetherHeard(target, at: node) }
+    // Where it listens nowhere, as far as anybody knows, its best node is as good as any.
+    guard let node = reached.first(where: { targets[target].deaf[$0] == nil }) ?? reached.first else { return false }
+    let channel = RedisBus.channel(member, lane)
+    return links.submit(
+      .words([Array("PUBLISH".utf8), Array(channel.utf8), frame]), ticket: UInt64(target), to: nodes[node].publisher)
   }
 
-  private func order(of member: String) -> [Int] {
-    if let known = orders[member] { return known }
-    let order = Rendezvous.order(nodes.map(\.name), for: member)
-    if orders.count >= 1024 { orders.removeAll() }
-    orders[member] = order
-    return order
+  private func target(_ member: String) -> Int {
+    if let known = targetIndices[member] { return known }
+    if targets.count >= BackplaneLimits.maximumTargets {
+      targets.removeAll()
+      targetIndices.removeAll()
+    }
+    targets.append(Target(name: member, order: Rendezvous.order(nodes.map(\.name), for: member)))
+    targetIndices[member] = targets.count - 1
+    return targets.count - 1
+  }
+
+  /// Asks a node where a member did not listen whether it does now, where it is time.
+  private func askWhetherHeard(_ target: Int, at node: Int) {
+    guard let time = targets[target].deaf[node], links.now >= time else { return }
+    targets[target].deaf[node] = links.now + links.limits.listenerTime
+    let channels = Lane.allCases.map { Array(RedisBus.channel(targets[target].name, $0).utf8) }
+    _ = links.submit(
+      .words([Array("PUBSUB".utf8), Array("NUMSUB".utf8)] + channels), ticket: RedisBus.question | UInt64(target),
+      to: nodes[node].publisher)
+  }
+
+  /// How many listen: to a channel that a frame went to, or to each channel of a member.
+  private func take(_ reply: RESPValue, _ ticket: UInt64, from node: Int) {
+    let target = Int(ticket & ~RedisBus.question)
+    guard targets.indices.contains(target) else { return }
+    if ticket & RedisBus.question == 0 {
+      guard reply.integer == 0, targets[target].deaf[node] == nil else { return }
+      targets[target].deaf[node] = links.now + links.limits.listenerTime
+    } else if case .array(let parts) = reply, parts.count == 2 * Lane.allCases.count {
+      let listeners = parts.indices.filter { $0 % 2 == 1 }.map { parts[$0].integer ?? 0 }
+      if listeners.allSatisfy({ $0 > 0 }) { targets[target].deaf[node] = nil }
+    }
   }
 
   public func takeEvents(into events: inout [BusEvent]) {
     for index in nodes.indices {
-      var fault = "closed"
+      var fault: String?
       for link in [nodes[index].publisher] + nodes[index].listeners {
         for event in links.takeEvents(of: link) {
           switch event {
-          case .ready, .reply, .unknown: break
+          case .ready, .unknown: break
+          case .reply(let ticket, let value): take(value, ticket, from: index)
           case .message(let channel, let payload):
             events.append(.frame(channel.hasSuffix(":s") ? .state : .control, payload))
           case .lost(let reason): fault = "\(reason)"
@@ -79,12 +119,19 @@ public final class RedisBus: Bus {
     }
   }
 
-  /// A node is up when all its connections are: who is not heard there must not speak there.
-  private func noteState(of index: Int, _ fault: String, _ events: inout [BusEvent]) {
+  /// A node is up when all its connections are: who is not heard there must not speak there. Why one is down is told
+  /// when it goes, when it cannot be used to begin with, and when the reason is another one.
+  private func noteState(of index: Int, _ fault: String?, _ events: inout [BusEvent]) {
     let isUp = ([nodes[index].publisher] + nodes[index].listeners).allSatisfy { links.isReady($0) }
-    guard isUp != nodes[index].isUp else { return }
+    let isNews = isUp != nodes[index].isUp
     nodes[index].isUp = isUp
-    events.append(isUp ? .up(node: nodes[index].name) : .down(node: nodes[index].name, fault))
+    if isUp {
+      nodes[index].fault = nil
+      if isNews { events.append(.up(node: nodes[index].name)) }
+    } else if isNews || fault != nil && fault != nodes[index].fault {
+      nodes[index].fault = fault
+      events.append(.down(node: nodes[index].name, fault ?? "closed"))
+    }
   }
 }
 

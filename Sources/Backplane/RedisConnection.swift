@@ -47,14 +47,23 @@ public enum RedisEvent: Sendable, Equatable {
 }
 
 /// Why a connection ended.
-public enum RedisFault: Error, Sendable, Equatable {
+public enum RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
   case closed(String)
   case protocolError(RESPError)
-  /// The greeting was refused, such as `WRONGPASS …`.
+  /// The greeting was refused, such as `WRONGPASS …`, or the engine is not as it must be.
   case refused(String)
   /// A reply that belongs to no command.
   case unexpectedReply
   case replyTime
+
+  public var description: String {
+    switch self {
+    case .closed(let reason), .refused(let reason): reason
+    case .protocolError(let error): "not what an engine says: \(error)"
+    case .unexpectedReply: "a reply to no command"
+    case .replyTime: "no reply in time"
+    }
+  }
 }
 
 public struct RedisConnection: ~Copyable {
@@ -160,7 +169,11 @@ public struct RedisConnection: ~Copyable {
     output.removeAll(keepingAtMost: 65_536)
     replies.removeAll()
     deadline = .max
-    backOff = phase == .ready ? limits.firstBackOff : min(max(backOff * 2, limits.firstBackOff), limits.longestBackOff)
+    backOff = min(max(backOff * 2, limits.firstBackOff), limits.longestBackOff)
+    if phase == .ready {
+      // An engine whose settings are wrong is not mended at once.
+      if case .refused = fault { backOff = limits.longestBackOff } else { backOff = limits.firstBackOff }
+    }
     phase = .idle(until: now + backOff + Int64(Double(backOff) * limits.backOffJitter * unit()))
     events.append(.lost(fault))
   }
@@ -195,6 +208,9 @@ public struct RedisConnection: ~Copyable {
   }
 
   public var hasOutput: Bool { !output.isEmpty }
+
+  /// Commands without a reply yet, and bytes that nobody has taken (`takeOutput`).
+  var waiting: (commands: Int, bytes: Int) { (expected.count - nextExpected, output.count) }
 
   public mutating func takeEvents() -> [RedisEvent] {
     defer { events.removeAll() }

@@ -10,6 +10,7 @@ public final class RedisLedger: Ledger {
     case version = 1
     case policy
     case appendOnly
+    case appendSync
     case role
   }
 
@@ -26,6 +27,7 @@ public final class RedisLedger: Ledger {
   private var questions: [UInt64: LedgerQuestion] = [:]
   private var unchecked: Set<UInt64> = []
   private var warnings: [String] = []
+  private var isAppending = true
   private var refusal: String?
   public private(set) var isUp = false
 
@@ -96,6 +98,7 @@ public final class RedisLedger: Ledger {
         case .version: ["INFO", "server"]
         case .policy: ["CONFIG", "GET", "maxmemory-policy"]
         case .appendOnly: ["CONFIG", "GET", "appendonly"]
+        case .appendSync: ["CONFIG", "GET", "appendfsync"]
         case .role: ["ROLE"]
         }
       let ticket = RedisLedger.checkTickets | check.rawValue
@@ -113,7 +116,11 @@ public final class RedisLedger: Ledger {
       let finding = EngineCheck.policy(value)
       refusal = finding.refusal ?? refusal
       if let warning = finding.warning { warnings.append(warning) }
-    case .appendOnly: if let warning = EngineCheck.appendOnly(value) { warnings.append(warning) }
+    case .appendOnly:
+      if let warning = EngineCheck.appendOnly(value) { warnings.append(warning) }
+      isAppending = EngineCheck.appendOnly(value) == nil
+    case .appendSync:
+      if isAppending, let warning = EngineCheck.appendSync(value) { warnings.append(warning) }
     case .role:
       let finding = EngineCheck.role(value)
       if let warning = finding.warning { warnings.append(warning) }
@@ -121,7 +128,8 @@ public final class RedisLedger: Ledger {
       if finding.isReplica { return links.refuse(link, EngineCheck.isReplica) }
     }
     guard unchecked.isEmpty else { return }
-    if let refusal { return events.append(.down(node: node, refusal)) }
+    // It is looked at again, for a setting can be changed.
+    if let refusal { return links.refuse(link, refusal) }
     isUp = true
     events.append(.up(node: node, warnings: warnings))
   }
@@ -137,10 +145,10 @@ public final class RedisLedger: Ledger {
     case .incarnation: return script(.incarnation, ["incarnation"])
     case .renew(let member, let lease):
       return script(
-        .renew, ["m:\(member.name)", "members", "incarnation"],
-        [member.name, "\(member.incarnation)", member.text, "\(lease)"])
+        .renew, ["m:\(member.name)", "members", "incarnation", "s:\(member.name)"],
+        [member.name, "\(member.incarnation)", member.text, "\(lease)", member.status?.text ?? ""])
     case .leave(let name, let incarnation): return script(.leave, ["m:\(name)", "members"], [name, "\(incarnation)"])
-    case .members: return script(.members, ["members"], ["lh:m:"])
+    case .members: return script(.members, ["members"], ["lh:m:", "lh:s:"])
     case .claim(let key, let member, let known, let takes):
       return script(.claim, ["o:\(key)", "w:\(key)"], [member, "\(known)", takes ? "1" : "0", "\(ownerTime)"])
     case .locate(let key, let asker): return script(.locate, ["o:\(key)", "w:\(key)"], [asker, "\(waitTime)"])
@@ -163,12 +171,13 @@ public final class RedisLedger: Ledger {
   }
 
   private static func members(_ value: RESPValue) -> LedgerAnswer? {
-    guard case .array(let parts) = value, parts.count % 2 == 0 else { return nil }
+    guard case .array(let parts) = value, parts.count % 3 == 0 else { return nil }
     var found: [MemberRecord] = []
-    for index in stride(from: 0, to: parts.count, by: 2) {
+    for index in stride(from: 0, to: parts.count, by: 3) {
       guard let name = parts[index].text, let text = parts[index + 1].text,
-        let member = MemberRecord(name: name, text: text)
+        var member = MemberRecord(name: name, text: text)
       else { return nil }
+      member.status = parts[index + 2].text.flatMap(MemberStatus.init)
       found.append(member)
     }
     return .members(found.sorted { $0.name < $1.name })
@@ -211,12 +220,19 @@ enum EngineCheck {
     guard case .array(let parts) = role, let word = parts.first?.text else {
       return (false, "ROLE is not allowed: that this node is the master cannot be checked")
     }
-    return (word != "master", nil)
+    guard word == "master" else { return (true, nil) }
+    let hasReplica = if parts.count > 2, case .array(let replicas) = parts[2] { !replicas.isEmpty } else { false }
+    return (false, hasReplica ? nil : "no replica: where its disk is lost, the hubs write back what they know")
   }
 
   static func appendOnly(_ configuration: RESPValue) -> String? {
     value(configuration) == "no"
       ? "appendonly no: a restart of the engine forgets; the hubs write back what they know" : nil
+  }
+
+  static func appendSync(_ configuration: RESPValue) -> String? {
+    guard let when = value(configuration), when != "always" else { return nil }
+    return "appendfsync \(when): a crash of its machine forgets what is newest; the hubs write back what they know"
   }
 
   private static func value(_ configuration: RESPValue) -> String? {

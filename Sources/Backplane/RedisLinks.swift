@@ -57,13 +57,21 @@ public final class RedisLinks {
 
   /// The connection is to another node from now on, and is made at once.
   func move(_ id: LinkID, to node: EngineAddress) {
-    end(id.index, "\(node) is to be used")
+    end(id.index, .closed("\(node) is to be used"))
     links[id.index].link.node = node
     links[id.index].link.machine.hurry()
   }
 
-  /// What it is connected to is not what it must be: the connection ends, and is made again after a wait.
-  func refuse(_ id: LinkID, _ reason: String) { end(id.index, reason) }
+  /// What it is connected to is not what it must be: the connection ends, and is made again after the longest wait.
+  func refuse(_ id: LinkID, _ reason: String) { end(id.index, .refused(reason)) }
+
+  /// Of all connections: commands without a reply, and bytes that the sockets have not taken.
+  public var waiting: (commands: Int, bytes: Int) {
+    links.reduce((0, 0)) { sum, box in
+      let (commands, bytes) = box.link.machine.waiting
+      return (sum.0 + commands, sum.1 + bytes + loop.pendingBytes(box.link.connection))
+    }
+  }
 
   /// See `RedisConnection.submit`.
   public func submit(_ command: RedisCommand, ticket: UInt64, to id: LinkID) -> Bool {
@@ -92,7 +100,7 @@ public final class RedisLinks {
   }
 
   public func overflowed(_ id: ConnectionID) {
-    if let index = owners[id] { end(index, "it does not take what is sent") }
+    if let index = owners[id] { end(index, .closed("it does not take what is sent")) }
   }
 
   public func closed(_ id: ConnectionID, _ cause: CloseCause) {
@@ -135,8 +143,8 @@ public final class RedisLinks {
     }
   }
 
-  private func end(_ index: Int, _ reason: String) {
-    links[index].link.machine.lost(.closed(reason), now: loop.now.uptimeNanoseconds)
+  private func end(_ index: Int, _ fault: RedisFault) {
+    links[index].link.machine.lost(fault, now: loop.now.uptimeNanoseconds)
     drop(index)
   }
 

@@ -1,6 +1,7 @@
 // The ledger's questions as Lua scripts: each is carried out whole, and no other command comes between.
 //
 //     lh:incarnation   the highest incarnation            lh:m:NAME   a member's record, with its lease
+//     lh:s:NAME        how that member is, as long
 //     lh:members       the names of members               lh:o:KEY    hash: owner, generation       lh:w:KEY   who
 // waits
 //
@@ -25,7 +26,7 @@ enum RedisScripts {
     return n
     """
 
-  // KEYS: record, set of names, highest incarnation. ARGV: name, incarnation, record, lease in ms.
+  // KEYS: record, set of names, highest incarnation, status. ARGV: name, incarnation, record, lease in ms, status.
   private static let renew = """
     local mine = tonumber(ARGV[2])
     local record = redis.call('GET', KEYS[1])
@@ -34,6 +35,7 @@ enum RedisScripts {
       if other and other > mine then return other end
     end
     redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4])
+    redis.call('SET', KEYS[4], ARGV[5], 'PX', ARGV[4])
     redis.call('SADD', KEYS[2], ARGV[1])
     if tonumber(redis.call('GET', KEYS[3]) or '0') < mine then redis.call('SET', KEYS[3], ARGV[2]) end
     return 0
@@ -49,7 +51,7 @@ enum RedisScripts {
     return 0
     """
 
-  // KEYS: set of names. ARGV: what stands before a name in its record's key.
+  // KEYS: set of names. ARGV: what stands before a name in the key of its record, and of its status.
   private static let members = """
     local found = {}
     for _, name in ipairs(redis.call('SMEMBERS', KEYS[1])) do
@@ -57,6 +59,7 @@ enum RedisScripts {
       if record then
         found[#found + 1] = name
         found[#found + 1] = record
+        found[#found + 1] = redis.call('GET', ARGV[2] .. name) or ''
       else
         redis.call('SREM', KEYS[1], name)
       end

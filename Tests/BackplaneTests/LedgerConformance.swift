@@ -46,7 +46,9 @@ extension Answering {
 
   private func checkMembers() throws {
     let a = MemberRecord(name: "a", incarnation: 5, address: "127.0.0.1:8080", version: "0.1 (commit 1a2b, Swift 6.2)")
-    var b = MemberRecord(name: "b", incarnation: 6, address: "[::1]:8080", version: "0.1")
+    var b = MemberRecord(
+      name: "b", incarnation: 6, address: "[::1]:8080", version: "0.1",
+      status: MemberStatus(lag: 210, cellsWatched: 3, cellsAsked: 70_000))
     #expect(try answer(.members) == .members([]))
     #expect(try answer(.renew(b, leaseMilliseconds: 60_000)) == .renewed)
     #expect(try answer(.renew(a, leaseMilliseconds: 60_000)) == .renewed)

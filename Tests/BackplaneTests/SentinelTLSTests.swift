@@ -52,7 +52,7 @@ struct SentinelTLSTests {
     let sentinel = try RedisProcess(sentinel: port, of: master.port, name: "fleet", quorum: 1, more)
     let found = try ledger("sentinels", sentinel, "node-secret", "sentinel-secret")
     try found.runUntilUp()
-    #expect(found.events.contains(.up(node: "rediss://127.0.0.1:\(master.port)", warnings: found.warnings)))
+    #expect(found.wasUp(at: master.port, scheme: "rediss"))
     #expect(
       try found.answer(.claim(key: "t:1", by: "a", known: 0, takes: false))
         == .claimed(generation: 0, before: nil, waiting: []))
@@ -82,7 +82,7 @@ struct SentinelTLSTests {
     master.kill()
     try found.loop.run {
       found.ledger.takeEvents(into: &found.events)
-      return found.events.contains(.up(node: "rediss://127.0.0.1:\(replica.port)", warnings: found.warnings))
+      return found.wasUp(at: replica.port, scheme: "rediss")
     }
     found.events.removeAll()
     #expect(try found.answer(.claim(key: "t:1", by: "b", known: 0, takes: false)) == .held(by: "a", generation: 0))
