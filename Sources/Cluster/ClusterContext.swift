@@ -49,6 +49,8 @@ final class ClusterContext {
   var endedRights: [EndedRight] = []
   var counters = ClusterCounters()
   var notices: [ClusterNotice] = []
+  /// When a notice of a kind that others can cause at will may be given again (uptime, ns).
+  private var quietUntil: [SeldomNotice: Int64] = [:]
 
   init(_ identity: ClusterIdentity, limits: ClusterLimits, outlet: UInt32, now: Moment) {
     self.identity = identity
@@ -70,7 +72,7 @@ final class ClusterContext {
   func peer(_ name: String) -> Int? {
     if let known = peerIndices[name] { return known }
     guard peers.count < ClusterLimits.maximumPeers else {
-      notices.append(.tooManyPeers(name))
+      note(.tooManyPeers(name), seldom: .peerRefused)
       return nil
     }
     peers.append(Peer(name: name, limits, now: now.uptime))
@@ -115,6 +117,14 @@ final class ClusterContext {
 
   // MARK: What several parts say
 
+  /// Gives a notice that others can cause at will, unless one of its kind was given just now. Whether it did.
+  @discardableResult func note(_ notice: ClusterNotice, seldom kind: SeldomNotice) -> Bool {
+    guard now.uptime >= quietUntil[kind] ?? .min else { return false }
+    quietUntil[kind] = now.uptime + limits.refusalNoticeTime
+    notices.append(notice)
+    return true
+  }
+
   func relay(_ publication: Publication) {
     counters.relayed += 1
     inputs.append(.cluster(.relayed(publication)))
@@ -153,6 +163,13 @@ final class ClusterContext {
       peers[index].append(right.kind) { $0.append(right.body) }
     }
   }
+}
+
+/// What is not to be said too often.
+enum SeldomNotice: Hashable {
+  case ledgerDown, ledgerRefused, peerRefused
+  /// For each reason, whatever the number in it, each lane, and each peer; nil for all who are none.
+  case frameRefused(ClusterFrameError, Lane, Int?)
 }
 
 /// Which hub counts the events of all trips.

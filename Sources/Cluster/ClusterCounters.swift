@@ -1,4 +1,5 @@
 // What a hub counts of its cluster, and what it tells its operator.
+public import HubBackplane
 
 /// Since the start, but for what is of now.
 public struct ClusterCounters: Sendable, Equatable {
@@ -33,6 +34,8 @@ public struct ClusterCounters: Sendable, Equatable {
   public var refusals: UInt64 = 0
   /// Trips that began here though another hub has them.
   public var ownerConflicts: UInt64 = 0
+  /// Questions that the ledger has refused, as where it has no memory left.
+  public var ledgerRefused: UInt64 = 0
   // Of now.
   public var peers = 0
   public var silentPeers = 0
@@ -46,10 +49,27 @@ public struct ClusterCounters: Sendable, Equatable {
   /// For all peers: bytes of control records and areas, and states, that the bus has not taken.
   public var waitingBytes = 0
   public var waitingStates = 0
+  /// For all peers: channels and cells that are to be asked for anew.
+  public var waitingResumes = 0
+  public var waitingCells = 0
+  /// Ended rights that are said again to a peer that has missed something.
+  public var endedRights = 0
+  /// Peers that are being told all revocations, or wait for that.
+  public var revocationReceivers = 0
+  /// Of the connections to the engine: commands without a reply, and bytes that it has not taken.
+  public var engineCommands = 0
+  public var engineBytes = 0
+  /// How long ago the member was heard that was not heard for longest, in ms.
+  public var lag: Int64 = 0
   public var isBusUp = false
   public var isLedgerUp = false
+  /// It has an incarnation, and no later process its name.
+  public var isMember = false
 
   public init() {}
+
+  /// Whether what happens at other hubs comes here, and the other way round.
+  public var reachesOthers: Bool { isBusUp && isLedgerUp && isMember }
 }
 
 /// What the operator should know.
@@ -66,7 +86,8 @@ public enum ClusterNotice: Sendable, Equatable {
   case peerSilent(String)
   case peerHeard(String)
   case gap(String, missed: UInt64)
-  case frameRefused(reason: String)
+  /// `from`: whom it is said to be from, where it says so; nobody has vouched for that.
+  case frameRefused(ClusterFrameError, from: String?, Lane)
   case ledgerRefused(String)
   case ownerConflict(String, owner: String)
   case tooManyPeers(String)

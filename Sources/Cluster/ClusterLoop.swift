@@ -15,6 +15,11 @@ public import HubTransport
 public struct EngineConfiguration: Sendable {
   public var bus: [EngineAddress]
   public var ledger: LedgerAddress
+  /// Where they were set, as operators are told it (`FILE:LINE: name`): nodes of the bus by their address, the ledger,
+  /// and the credentials for both.
+  public var origins: [String: String] = [:]
+  public var ledgerOrigin: String?
+  public var credentialOrigin: String?
   public var user: String?
   public var password: String?
   /// For the sentinels, which have users and passwords of their own.
@@ -30,6 +35,14 @@ public struct EngineConfiguration: Sendable {
 
   public var role: RedisRole { RedisRole(user: user, password: password) }
   public var sentinelRole: RedisRole { RedisRole(user: sentinelUser, password: sentinelPassword) }
+
+  /// Which setting is to be looked at where a node cannot be used; nil where that was not read from a file. `node`: the
+  /// bus's; nil for the ledger.
+  public func origin(of node: String?, reason: String) -> String? {
+    let isCredential = ["WRONGPASS", "NOAUTH", "NOPERM"].contains { reason.contains($0) }
+    if isCredential, let credentialOrigin { return credentialOrigin }
+    return if let node { origins[node] } else { ledgerOrigin }
+  }
 }
 
 /// How a hub is one of several.
@@ -57,6 +70,7 @@ public final class ClusterLoop: EventLoopDelegate {
   private var ledgerEvents: [LedgerEvent] = []
   private var hasLeft = false
   private let show: @Sendable (ClusterCounters) -> Void
+  private let engine: EngineConfiguration
 
   /// The loop of outlet `outlet`, whose port to the hub is `hub`. `seed`: for the waits between attempts.
   /// `show` is given the counters at the end of each turn.
@@ -70,6 +84,7 @@ public final class ClusterLoop: EventLoopDelegate {
     self.log = log
     self.lifecycle = lifecycle
     self.show = show
+    self.engine = engine
     links = RedisLinks(loop, limits: BackplaneLimits(), tls: engine.tls, seed: seed)
     bus = RedisBus(links, nodes: engine.bus, member: identity.name, role: engine.role)
     ledger = RedisLedger(links, at: engine.ledger, role: engine.role, sentinelRole: engine.sentinelRole)
@@ -102,11 +117,14 @@ public final class ClusterLoop: EventLoopDelegate {
     ledgerEvents.removeAll(keepingCapacity: true)
     exchange(now)
     node.turn()
-    if lifecycle.phase(at: now.uptime) == .draining { leave() }
+    // Who follows somebody here goes on doing so until the last session has been told to go, and has gone.
+    if lifecycle.phase(at: now.uptime) == .draining, !lifecycle.hasLoops { leave() }
     node.flush(bus, ledger)
     links.flush()
-    show(node.counters)
-    for notice in node.takeNotices() { notice.write(to: log) }
+    var counters = node.counters
+    (counters.engineCommands, counters.engineBytes) = links.waiting
+    show(counters)
+    for notice in node.takeNotices() { notice.write(to: log, engine) }
     loop.setLoopTimer(at: node.inputs.isEmpty ? min(nextTick, node.nextTurn, hub.nextTurn) : now.uptime)
   }
 
@@ -137,14 +155,20 @@ extension Moment {
 
 extension ClusterNotice {
   /// The line that an operator reads.
-  fileprivate func write(to log: Log) {
+  fileprivate func write(to log: Log, _ engine: EngineConfiguration) {
     switch self {
     case .busUp(let node): log(.info, "cluster_bus_up", ["node": node])
-    case .busDown(let node, let reason): log(.warning, "cluster_bus_down", ["node": node, "reason": reason])
+    case .busDown(let node, let reason):
+      log(
+        .warning, "cluster_bus_down",
+        ["node": node, "reason": reason, "setting": engine.origin(of: node, reason: reason) ?? ""])
     case .ledgerUp(let node, let warnings):
       log(.info, "cluster_ledger_up", ["node": node])
       for warning in warnings { log(.warning, "cluster_ledger_setting", ["node": node, "setting": warning]) }
-    case .ledgerDown(let node, let reason): log(.warning, "cluster_ledger_down", ["node": node, "reason": reason])
+    case .ledgerDown(let node, let reason):
+      log(
+        .warning, "cluster_ledger_down",
+        ["node": node, "reason": reason, "setting": engine.origin(of: nil, reason: reason) ?? ""])
     case .joined(let incarnation): log(.info, "cluster_joined", ["incarnation": "\(incarnation)"])
     case .superseded(let other): log(.error, "cluster_name_taken", ["by": "\(other)"])
     case .peerJoined(let name, let incarnation):
@@ -153,7 +177,9 @@ extension ClusterNotice {
     case .peerSilent(let name): log(.warning, "cluster_peer_silent", ["peer": name])
     case .peerHeard(let name): log(.info, "cluster_peer_heard", ["peer": name])
     case .gap(let name, let missed): log(.warning, "cluster_gap", ["peer": name, "frames": "\(missed)"])
-    case .frameRefused(let reason): log(.warning, "cluster_frame_refused", ["reason": reason])
+    case .frameRefused(let reason, let sender, let lane):
+      log(
+        .warning, "cluster_frame_refused", ["reason": "\(reason)", "from": sender ?? "", "lane": "\(lane)"])
     case .ledgerRefused(let reason): log(.error, "cluster_ledger_refused", ["reason": reason])
     case .ownerConflict(let channel, let owner):
       log(.error, "cluster_owner_conflict", ["channel": channel, "owner": owner])

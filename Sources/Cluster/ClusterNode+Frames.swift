@@ -14,15 +14,16 @@ extension ClusterNode {
     case .frame(let lane, let bytes):
       context.counters.framesIn += 1
       context.counters.bytesIn += UInt64(bytes.count)
-      do throws(ClusterFrameError) { try receive(bytes, lane) } catch { refuseFrame("\(error)") }
+      do throws(ClusterFrameError) { try receive(bytes, lane) } catch { refuse(bytes, lane, error) }
     }
   }
 
-  private mutating func refuseFrame(_ reason: String) {
+  private mutating func refuse(_ bytes: [UInt8], _ lane: Lane, _ error: ClusterFrameError) {
     context.counters.framesRefused += 1
-    guard context.now.uptime >= refusalNoticeAt else { return }
-    refusalNoticeAt = context.now.uptime + context.limits.refusalNoticeTime
-    context.notices.append(.frameRefused(reason: reason))
+    let sender = Frame.claimedSender(bytes)
+    context.note(
+      .frameRefused(error, from: sender, lane),
+      seldom: .frameRefused(error.withoutNumber, lane, sender.flatMap(context.knownPeer)))
   }
 
   private mutating func receive(_ bytes: [UInt8], _ lane: Lane) throws(ClusterFrameError) {
@@ -35,16 +36,11 @@ extension ClusterNode {
     // Of a process before this one, or before the sender's: whoever has recorded it can send it again.
     guard head.toIncarnation == context.incarnation, let index = context.peer(head.from),
       head.fromIncarnation >= context.peers[index].incarnation
-    else {
-      context.counters.framesRefused += 1
-      return
-    }
+    else { throw .incarnation }
     let peer = context.peers[index]
     if head.fromIncarnation > peer.incarnation { begin(index, head.fromIncarnation) }
     switch peer.note(head.number, lane) {
-    case .repeated:
-      context.counters.framesRefused += 1
-      return
+    case .repeated: throw .number
     case .next: break
     case .gap(let missed): noteGap(index, lane, missed)
     }

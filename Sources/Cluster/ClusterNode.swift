@@ -59,8 +59,8 @@ public struct ClusterNode: ~Copyable {
   var watching: Watching
   var feeds: Feeds
   var trips: TripFeeds
-  /// When a refused frame may be named in the log again (uptime, ns).
-  var refusalNoticeAt = Int64.min
+  /// Why the ledger cannot be asked, as was told last.
+  private var ledgerFault: String?
 
   public init(_ identity: ClusterIdentity, limits: ClusterLimits = ClusterLimits(), outlet: UInt32, now: Moment) {
     precondition(ClusterIdentity.isName(identity.name), "a name of 1–32 letters, digits, - _ .")
@@ -164,7 +164,14 @@ public struct ClusterNode: ~Copyable {
     context.counters.cellsAsked = watching.asked.count
     context.counters.cellsWatched = peers.reduce(0) { $0 + $1.watched.count }
     context.counters.waitingStates = peers.reduce(0) { $0 + $1.states.count }
+    context.counters.waitingResumes = peers.reduce(0) { $0 + $1.resumes.count }
+    context.counters.waitingCells = peers.reduce(0) { $0 + $1.areaQueue.count }
+    context.counters.endedRights = context.endedRights.count
+    context.counters.revocationReceivers = revoking.receivers.count + revoking.waiting.count
+    let now = context.now.uptime
+    context.counters.lag = peers.reduce(0) { $1.isMember ? max($0, (now - $1.heard) / 1_000_000) : $0 }
     context.counters.isLedgerUp = context.isLedgerUp
+    context.counters.isMember = context.phase == .member
   }
 
   // MARK: Members
@@ -179,7 +186,10 @@ public struct ClusterNode: ~Copyable {
     }
     let identity = context.identity
     let member = MemberRecord(
-      name: identity.name, incarnation: context.incarnation, address: identity.address, version: identity.version)
+      name: identity.name, incarnation: context.incarnation, address: identity.address, version: identity.version,
+      status: MemberStatus(
+        lag: context.counters.lag, cellsWatched: context.counters.cellsWatched,
+        cellsAsked: context.counters.cellsAsked))
     context.questions.append((.renew(member, leaseMilliseconds: context.limits.lease / 1_000_000), .renewal))
     context.questions.append((.members, .members))
     claims.queueDeferred()
@@ -283,12 +293,18 @@ public struct ClusterNode: ~Copyable {
   public mutating func take(_ event: LedgerEvent) {
     switch event {
     case .up(let node, let warnings):
-      context.isLedgerUp = true
+      (context.isLedgerUp, ledgerFault) = (true, nil)
       renewsAt = .min
       claims.queueAll()
       context.notices.append(.ledgerUp(node, warnings: warnings))
     case .down(let node, let reason):
-      if context.isLedgerUp { context.notices.append(.ledgerDown(node, reason: reason)) }
+      // Also at the start, and where it is another reason than before.
+      if context.isLedgerUp || ledgerFault == nil {
+        context.notices.append(.ledgerDown(node, reason: reason))
+        ledgerFault = reason
+      } else if ledgerFault != reason, context.note(.ledgerDown(node, reason: reason), seldom: .ledgerDown) {
+        ledgerFault = reason
+      }
       context.isLedgerUp = false
     case .answer(let ticket, let answer):
       if let purpose = asked.removeValue(forKey: ticket) { take(answer, purpose) }
@@ -296,7 +312,10 @@ public struct ClusterNode: ~Copyable {
   }
 
   private mutating func take(_ answer: LedgerAnswer, _ purpose: ClusterContext.Purpose) {
-    if case .refused(let reason) = answer { context.notices.append(.ledgerRefused(reason)) }
+    if case .refused(let reason) = answer {
+      context.counters.ledgerRefused += 1
+      context.note(.ledgerRefused(reason), seldom: .ledgerRefused)
+    }
     switch purpose {
     case .nothing: break
     case .incarnation:

@@ -27,12 +27,39 @@ struct FrameHead: Equatable {
 }
 
 /// Why a frame, or a record of it, is refused.
-enum ClusterFrameError: Error, Equatable {
+public enum ClusterFrameError: Error, Sendable, Hashable, CustomStringConvertible {
   case short
   case version(UInt8)
   case lane, name, mac
   case record(UInt8)
   case message
+  /// It is for, or from, a process before the one that has the name now.
+  case incarnation
+  /// It came before, or one behind it did.
+  case number
+
+  /// The same for all numbers that the reason may have.
+  var withoutNumber: ClusterFrameError {
+    switch self {
+    case .version: .version(0)
+    case .record: .record(0)
+    case .short, .lane, .name, .mac, .message, .incarnation, .number: self
+    }
+  }
+
+  public var description: String {
+    switch self {
+    case .short: "it ends too soon, or is too long"
+    case .version(let version): "its version is \(version); this hub's is \(FrameHead.version)"
+    case .lane: "it is of another lane"
+    case .name: "it is for another hub"
+    case .mac: "its MAC does not hold: another key, or not of this cluster"
+    case .record(let kind): "a record of kind \(kind) is not known"
+    case .message: "a record is not as it should be"
+    case .incarnation: "it is of another process, which had a name before"
+    case .number: "its number came before"
+    }
+  }
 }
 
 /// What a record is about. The numbers are on the wire.
@@ -96,6 +123,16 @@ enum Frame {
     var frame = bytes.array()
     frame += keys.code(of: frame[...])
     return frame
+  }
+
+  /// Whom a frame is said to be from, whether or not its MAC holds, for the log; nil where it says nothing of the kind.
+  static func claimedSender(_ bytes: [UInt8]) -> String? {
+    var reader = ClusterFrameReader(bytes.prefix(34 + 1 + FrameHead.nameBytes.upperBound))
+    do throws(ClusterFrameError) {
+      _ = try reader.take(34)
+      let name = try reader.name()
+      return ClusterIdentity.isName(name) ? name : nil
+    } catch { return nil }
   }
 
   /// Reads a frame whose MAC holds. Its records are read one by one.

@@ -14,6 +14,7 @@ package final class Lifecycle: Sendable {
   private let stopRequested = Atomic<Int64>(.max)
   private let delay: Atomic<Int64>
   private let spreadOver: Atomic<Int64>
+  private let loops = Atomic(0)
 
   /// `delaySeconds`: between `requestStop` and the end of the sessions.
   /// `spreadSeconds`: over which they are told to go.
@@ -41,6 +42,13 @@ package final class Lifecycle: Sendable {
     let requested = stopRequested.load(ordering: .relaxed)
     return requested == .max ? .max : requested + delay.load(ordering: .relaxed)
   }
+
+  /// A loop that has sessions begins and ends.
+  package func loopBegins() { loops.add(1, ordering: .relaxed) }
+  package func loopEnds() { loops.subtract(1, ordering: .releasing) }
+
+  /// Whether sessions may be there.
+  package var hasLoops: Bool { loops.load(ordering: .acquiring) > 0 }
 
   package var isShuttingDown: Bool { stopRequested.load(ordering: .relaxed) != .max }
 

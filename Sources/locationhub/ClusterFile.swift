@@ -9,7 +9,7 @@ struct ClusterFile: Sendable {
   private var name: String?
   private var advertise: String?
   private var bus: [EngineAddress] = []
-  private var ledger: [LedgerAddress] = []
+  private var ledger: LedgerAddress?
   private var keyFile: String?
   private var ca: String?
   private var user: String?
@@ -27,9 +27,11 @@ struct ClusterFile: Sendable {
     Setting(
       "ledger", "URL", "the node that knows members and owners, or sentinels that know the node",
       mustBe:
-        "redis://HOST:PORT, rediss://HOST:PORT, sentinel://HOST:PORT,HOST:PORT/NAME or sentinels://…, HOST numeric",
-      repeats: true
-    ) { file, text in LedgerAddress(text).map { file.ledger.append($0) } != nil },
+        "redis://HOST:PORT, rediss://HOST:PORT, sentinel://HOST:PORT,HOST:PORT/NAME or sentinels://…, HOST numeric"
+    ) { file, text in
+      file.ledger = LedgerAddress(text)
+      return file.ledger != nil
+    },
     Setting("key-file", \.keyFile, .text, "FILE", "one or two lines of 64 hex digits that frames are signed with"),
     Setting(
       "ca", \.ca, .text, "FILE", "trust these certificates (PEM) on rediss:// and sentinels://",
@@ -40,46 +42,99 @@ struct ClusterFile: Sendable {
     Setting("sentinel-password-file", \.sentinelPasswordFile, .text, "FILE", "the sentinels' own password"),
   ]
 
-  /// Reads and checks a file.
+  /// Reads and checks a file. Throws all faults at once, each with its line, or with the setting that is missing.
   static func read(_ path: String) throws(CommandError) -> ClusterConfiguration {
     let plain = ClusterFile()
     var given = Arguments(collecting: [], verb: path, options: settings.map { $0.option(plain) })
     given.merge(configuration: try readText(path), file: path)
     var file = plain
     given.collect(settings, into: &file)
+    let checked = file.configuration(path, &given)
     try given.faults.check()
-    return try file.configuration(path)
+    guard let checked else { preconditionFailure("what lacks is a fault") }
+    return checked
   }
 
-  private func configuration(_ path: String) throws(CommandError) -> ClusterConfiguration {
-    guard let name, ClusterIdentity.isName(name) else {
-      throw .usage("\(path): name must be 1-32 letters, digits, -, _ and .")
+  /// Nil where there is a fault, which is collected.
+  private func configuration(_ path: String, _ given: inout Arguments) -> ClusterConfiguration? {
+    for (name, words) in [
+      ("name", "name = NAME"), ("advertise", "advertise = HOST:PORT"), ("key-file", "key-file = FILE"),
+      ("bus", "bus = redis://HOST:PORT, once or more"),
+      ("ledger", "ledger = redis://HOST:PORT or sentinel://HOST:PORT,HOST:PORT/NAME"),
+    ] where !given.isGiven(name) {
+      given.faults.add(.usage("\(path): give \(words)"))
     }
-    guard let advertise, !advertise.contains(" ") else { throw .usage("\(path): advertise must be HOST:PORT") }
-    guard !bus.isEmpty else { throw .usage("\(path): give bus = redis://HOST:PORT, once or more") }
-    guard ledger.count == 1 else {
-      throw .usage("\(path): give ledger = redis://HOST:PORT or sentinel://HOST:PORT,HOST:PORT/NAME, once")
-    }
-    guard let keyFile else { throw .usage("\(path): give key-file = FILE") }
-    guard let keys = FrameKeys(try readText(keyFile)) else {
-      throw .failed("cannot use \(keyFile): expected one or two lines of 64 hex digits: openssl rand -hex 32")
-    }
-    var engine = EngineConfiguration(bus: bus, ledger: ledger[0])
-    engine.user = user
-    engine.password = try passwordFile.map(readLine)
-    (engine.sentinelUser, engine.sentinelPassword) = (sentinelUser, try sentinelPasswordFile.map(readLine))
-    if let ca {
-      let text = try readBytes(ca)
-      do throws(TLSError) { engine.tls = try TLSClient(trusting: text) } catch {
-        throw .failed("cannot use \(ca): \(error)")
-      }
-    }
+    checkValues(&given)
+    let keys = keyFile.flatMap { self.keys(in: $0, &given) }
+    let tls = ca.flatMap { self.trust(in: $0, &given) }
+    let (password, sentinelPassword) = (
+      readLine(passwordFile, "password-file", &given), readLine(sentinelPasswordFile, "sentinel-password-file", &given)
+    )
+    guard let name, let advertise, let ledger, let keys, given.faults.errors.isEmpty else { return nil }
+    var engine = EngineConfiguration(bus: bus, ledger: ledger)
+    (engine.user, engine.password, engine.tls) = (user, password, tls)
+    (engine.sentinelUser, engine.sentinelPassword) = (sentinelUser, sentinelPassword)
+    for (setting, address) in zip(given.values("bus"), bus) { engine.origins["\(address)"] = setting.origin }
+    engine.ledgerOrigin = given.values("ledger").first?.origin
+    engine.credentialOrigin = (given.values("password-file") + given.values("user")).first?.origin
     return ClusterConfiguration(
       identity: ClusterIdentity(name: name, address: advertise, version: Verbs.version, keys: keys), engine: engine)
   }
 
-  /// The first line of a file.
-  private func readLine(_ path: String) throws(CommandError) -> String {
-    try readText(path).split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
+  /// What is wrong though it is well formed.
+  private func checkValues(_ given: inout Arguments) {
+    if let name, !ClusterIdentity.isName(name) {
+      refuse("name", "must be 1-32 letters, digits, -, _ and ., not \(name)", &given)
+    }
+    if let advertise, advertise.isEmpty || advertise.contains(where: \.isWhitespace) {
+      refuse("advertise", "must be HOST:PORT, not \(advertise)", &given)
+    }
+    var known: Set<EngineAddress> = []
+    for (setting, address) in zip(given.values("bus"), bus) where !known.insert(address).inserted {
+      given.faults.add(.usage("\(setting.origin): \(address) is a node already"))
+    }
+    for (file, user) in [("password-file", "user"), ("sentinel-password-file", "sentinel-user")]
+    where given.isGiven(user) && !given.isGiven(file) {
+      refuse(user, "needs \(file)", &given)
+    }
+  }
+
+  private func refuse(_ setting: String, _ words: String, _ given: inout Arguments) {
+    given.faults.add(.usage("\(given.values(setting).last?.origin ?? setting) \(words)"))
+  }
+
+  private func keys(in file: String, _ given: inout Arguments) -> FrameKeys? {
+    guard let text = read(file, "key-file", &given, readText) else { return nil }
+    let keys = FrameKeys(text)
+    if keys == nil {
+      refuse("key-file", "\(file): expected one or two lines of 64 hex digits: openssl rand -hex 32", &given)
+    }
+    return keys
+  }
+
+  private func trust(in file: String, _ given: inout Arguments) -> TLSClient? {
+    guard let text = read(file, "ca", &given, { (path) throws(CommandError) in try readBytes(path) }) else {
+      return nil
+    }
+    do throws(TLSError) { return try TLSClient(trusting: text) } catch {
+      refuse("ca", "\(file): \(error)", &given)
+      return nil
+    }
+  }
+
+  /// The first line of a file that a setting names.
+  private func readLine(_ file: String?, _ setting: String, _ given: inout Arguments) -> String? {
+    guard let file, let text = read(file, setting, &given, readText) else { return nil }
+    return text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
+  }
+
+  /// What is in a file that a setting names; where it cannot be read the setting is at fault.
+  private func read<Content>(
+    _ file: String, _ setting: String, _ given: inout Arguments, _ read: (String) throws(CommandError) -> Content
+  ) -> Content? {
+    do throws(CommandError) { return try read(file) } catch {
+      given.faults.add(.failed("\(given.values(setting).last?.origin ?? setting): \(error)"))
+      return nil
+    }
   }
 }

@@ -10,7 +10,8 @@ import HubTransport
 let cluster = Verb(
   name: "cluster", operands: "status",
   summary: """
-    Shows the hubs of a cluster, as its ledger has them.
+    Shows the hubs of a cluster, as its ledger has them: at most 2 s old. Its lag is how long ago a hub heard the other
+    that it has not heard for longest (ms); its cells are those that others watch there, and that it asks others for.
     With --trip or --driver also which hub has that trip or driver. Exit code 1 where the ledger cannot be asked.
     """,
   options: [
@@ -49,12 +50,18 @@ enum ClusterStatus {
   static func table(_ members: [MemberRecord]) -> String {
     if members.isEmpty { return "no hub is a member\n" }
     let rows =
-      [["hub", "address", "incarnation", "version"]]
-      + members.map { [$0.name, $0.address, "\($0.incarnation)", $0.version] }
-    let widths = (0..<3).map { column in rows.map { $0[column].count }.max() ?? 0 }
+      [["hub", "address", "incarnation", "lag ms", "cells watched", "asked", "version"]]
+      + members.map { member in
+        let status = member.status
+        return [member.name, member.address, "\(member.incarnation)"]
+          + [status.map { "\($0.lag)" }, status.map { "\($0.cellsWatched)" }, status.map { "\($0.cellsAsked)" }]
+          .map { $0 ?? "-" } + [member.version]
+      }
+    let last = rows[0].count - 1
+    let widths = (0..<last).map { column in rows.map { $0[column].count }.max() ?? 0 }
     return rows.map { row in
-      let cells = (0..<3).map { row[$0] + String(repeating: " ", count: widths[$0] - row[$0].count) }
-      return cells.joined(separator: "  ") + "  " + row[3] + "\n"
+      let cells = (0..<last).map { row[$0] + String(repeating: " ", count: widths[$0] - row[$0].count) }
+      return cells.joined(separator: "  ") + "  " + row[last] + "\n"
     }.joined()
   }
 }
@@ -67,6 +74,7 @@ private final class LedgerAsker: EventLoopDelegate {
   private let links: RedisLinks
   private let ledger: RedisLedger
   private let questions: [LedgerQuestion]
+  private let engine: EngineConfiguration
   private let deadline: Int64
   private var answers: [UInt64: LedgerAnswer] = [:]
   private var fault: String?
@@ -74,6 +82,7 @@ private final class LedgerAsker: EventLoopDelegate {
 
   init(_ engine: EngineConfiguration, _ questions: [LedgerQuestion]) throws(SystemError) {
     self.questions = questions
+    self.engine = engine
     loop = try EventLoop()
     links = RedisLinks(loop, limits: BackplaneLimits(), tls: engine.tls, seed: 1)
     ledger = RedisLedger(links, at: engine.ledger, role: engine.role, sentinelRole: engine.sentinelRole)
@@ -107,7 +116,9 @@ private final class LedgerAsker: EventLoopDelegate {
   private func take(_ event: LedgerEvent) {
     switch event {
     case .up: for (index, question) in questions.enumerated() { _ = ledger.ask(question, ticket: UInt64(index)) }
-    case .down(let node, let reason): fault = "the ledger at \(node) cannot be asked: \(reason)"
+    case .down(let node, let reason):
+      let origin = engine.origin(of: nil, reason: reason).map { "\($0): " } ?? ""
+      fault = "\(origin)the ledger at \(node) cannot be asked: \(reason)"
     case .answer(let ticket, let answer): answers[ticket] = answer
     }
   }

@@ -150,7 +150,7 @@ import Testing
     for number in 0..<ClusterLimits.maximumPeers { #expect(node.node.context.peer("p\(number)") != nil) }
     #expect(node.node.context.peer("one-more") == nil && node.node.context.peer("p0") != nil)
     #expect(node.node.takeNotices().contains(.tooManyPeers("one-more")))
-    node.node.take(.frame(.state, [UInt8](repeating: 1, count: ClusterLimits().largestFrame + 1)))
+    node.node.take(.frame(.control, [UInt8](repeating: 1, count: ClusterLimits().largestFrame + 1)))
     #expect(node.node.counters.framesRefused == 1)
     _ = node.node.takeNotices()
     for _ in 0..<50 { node.node.take(.frame(.control, [1])) }

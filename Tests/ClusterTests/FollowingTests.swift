@@ -302,11 +302,24 @@ import Testing
           [ClusterRecordKind.alive.rawValue, 0], testKeys))
     }
     let before = node.node.counters.framesRefused
+    _ = node.node.takeNotices()
     node.node.take(frame(1, to: node.node.context.incarnation))
     node.node.take(frame(1, to: node.node.context.incarnation - 1))
     node.node.take(.frame(.state, Frame.make(head, [], testKeys)))
     node.node.take(.frame(.control, [1, 2, 3]))
-    #expect(node.node.counters.framesRefused == before + 4)
+    // A later version, from who has the key.
+    var later = Frame.make(head, [], testKeys).dropLast(FrameKeys.macBytes)
+    later[0] = 2
+    node.node.take(.frame(.control, Array(later) + testKeys.code(of: later)))
+    #expect(node.node.counters.framesRefused == before + 5)
+    #expect(
+      node.node.takeNotices() == [
+        .frameRefused(.number, from: "b", .control), .frameRefused(.incarnation, from: "b", .control),
+        .frameRefused(.lane, from: "b", .state), .frameRefused(.short, from: nil, .control),
+        .frameRefused(.version(2), from: "b", .control),
+      ])
+    for number in 0..<50 as Range<UInt64> { node.node.take(frame(number, to: 3)) }
+    #expect(node.node.takeNotices() == [], "each reason seldom")
     let gaps = node.node.counters.framesMissed
     world.run(seconds: 1)
     #expect(node.node.counters.framesMissed == gaps)
@@ -326,6 +339,7 @@ import Testing
     #expect(foreign.refusals.count == 1 && foreign.answers.isEmpty)
     #expect(good.answers.count == 1)
     #expect(world["b"].node.node.counters.framesRefused > 0)
+    #expect(world["b"].notices.contains(.frameRefused(.mac, from: "c", .control)))
   }
 }
 

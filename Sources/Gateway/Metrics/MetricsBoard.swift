@@ -39,8 +39,8 @@ final class MetricsBoard: Sendable {
     }
   }
 
-  /// Whether this hub is one of several and reaches neither bus nor ledger, or only one of them.
-  var isWithoutEngine: Bool { cluster.withLock { $0.map { !$0.isBusUp || !$0.isLedgerUp } ?? false } }
+  /// Whether this hub is one of several, and what happens at others does not come here.
+  var isWithoutEngine: Bool { cluster.withLock { $0.map { !$0.reachesOthers } ?? false } }
 
   var loops: [LoopCounters] { state.withLock { $0.loops } }
 }

@@ -235,12 +235,15 @@ public final class Server: Sendable {
       history: history, lifecycle: shared.lifecycle, metrics: shared.metrics.hub, now: now())
     threads.positions = feed.map { PositionSource(sharedHub, $0, number: outlets.count - 1) }
     for (index, box) in loops.enumerated() {
-      let thread = try startThread(name: "loop-\(index)") {
+      shared.lifecycle.loopBegins()
+      let thread = try startThread(name: "loop-\(index)") { [waker = threads.wakers.last] in
         run(
           SessionLoop(
             index: index, loop: box.loop, hub: HubPort(sharedHub, loop: index), shared: shared,
             configuration: configuration, adminListener: box.adminListener), on: box.loop)
         sharedHub.finish(index, now: now())
+        shared.lifecycle.loopEnds()
+        waker?.wake()  // the cluster's, if there is one: it stays until sessions have gone
       }
       threads.joinables.append(Joinable(thread))
     }

@@ -1,0 +1,83 @@
+// What a hub says of its engine, and whether it counts as reaching the others.
+import HubBackplane
+import HubBackplaneSupport
+import HubBytes
+import HubCore
+import HubMessages
+import Testing
+
+@testable import HubCluster
+
+/// A ledger that refuses all that it is asked, as one does that has no memory left.
+private final class FullLedger: Ledger {
+  let isUp = true
+  private var events: [LedgerEvent] = [.up(node: "full", warnings: [])]
+
+  func ask(_ question: LedgerQuestion, ticket: UInt64) -> Bool {
+    events.append(.answer(ticket: ticket, .refused("OOM command not allowed")))
+    return true
+  }
+
+  func takeEvents(into events: inout [LedgerEvent]) {
+    events += self.events
+    self.events.removeAll()
+  }
+}
+
+@Suite struct EngineTests {
+  @Test("Why the ledger cannot be used is told from the start: once, and again where the reason is another one")
+  func reasons() {
+    var now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_700_000_000_000))
+    let identity = ClusterIdentity(name: "a", address: "127.0.0.1:1", version: "test", keys: testKeys)
+    var node = ClusterNode(identity, outlet: 1, now: now)
+    func down(_ reason: String) -> ClusterNotice { .ledgerDown("n", reason: reason) }
+    for reason in ["WRONGPASS", "WRONGPASS", "closed", "closed", "WRONGPASS"] {
+      node.take(LedgerEvent.down(node: "n", reason))
+    }
+    #expect(node.takeNotices() == [down("WRONGPASS"), down("closed")])
+    now.uptime += 1_000_000_000
+    node.begin(now: now)
+    for reason in ["closed", "it is a replica"] { node.take(LedgerEvent.down(node: "n", reason)) }
+    #expect(node.takeNotices() == [down("it is a replica")])
+    node.take(LedgerEvent.up(node: "n", warnings: []))
+    node.take(LedgerEvent.down(node: "n", "it is a replica"))
+    #expect(node.takeNotices() == [.ledgerUp("n", warnings: []), down("it is a replica")])
+  }
+
+  @Test("What a full ledger refuses is counted, and told once a second at most")
+  func refusals() {
+    var now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_700_000_000_000))
+    let identity = ClusterIdentity(name: "a", address: "127.0.0.1:1", version: "test", keys: testKeys)
+    var node = ClusterNode(identity, outlet: 1, now: now)
+    let (ledger, bus) = (FullLedger(), MemoryBus(MemoryEngine(seed: 1), member: "a"))
+    var told = 0
+    for _ in 0..<30 {
+      var events: [LedgerEvent] = []
+      ledger.takeEvents(into: &events)
+      node.begin(now: now)
+      for event in events { node.take(event) }
+      for _ in 0..<10 { node.context.questions.append((.owner(key: "t:1"), .nothing)) }
+      node.turn()
+      node.flush(bus, ledger)
+      told += node.takeNotices().count { if case .ledgerRefused = $0 { true } else { false } }
+      now.uptime += 100_000_000
+    }
+    #expect(node.counters.ledgerRefused >= 290)
+    #expect(told == 3)
+  }
+
+  @Test("A hub whose name a later process has does not count as reaching the others, and says so")
+  func superseded() {
+    let world = ClusterWorld(["a", "b"])
+    world.run(seconds: 1)
+    #expect(world["a"].node.node.counters.reachesOthers)
+    let other = MemoryLedger(world.engine, member: "other")
+    let record = MemberRecord(name: "a", incarnation: 1 << 50, address: "127.0.0.1:2", version: "test")
+    #expect(other.ask(.renew(record, leaseMilliseconds: 60_000), ticket: 1))
+    world.run(seconds: 3)
+    let counters = world["a"].node.node.counters
+    #expect(counters.isBusUp && counters.isLedgerUp && !counters.reachesOthers)
+    #expect(world["a"].notices.contains(.superseded(by: 1 << 50)))
+    #expect(world["b"].node.node.counters.reachesOthers)
+  }
+}

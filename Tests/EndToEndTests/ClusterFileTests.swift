@@ -1,0 +1,85 @@
+// What `serve --cluster` says of its file: all faults at once, each with its line.
+import Foundation
+import Testing
+
+extension EndToEnd {
+  @Suite(.enabled(if: HubProcess.executable != nil, "locationhub is built beside the tests"))
+  struct ClusterFiles {}
+}
+
+extension EndToEnd.ClusterFiles {
+  private func check(_ text: String, _ outcome: (ProcessOutcome, String) throws -> Void) throws {
+    let file = try TemporaryFile(text)
+    try outcome(try HubProcess.run(["serve", "--check", "--dev-auth", "--cluster", file.path]), file.path)
+  }
+
+  @Test("a good file is taken, with several nodes of the bus and sentinels for the ledger")
+  func good() throws {
+    let (key, password) = (
+      try TemporaryFile(String(repeating: "0123456789abcdef", count: 4) + "\n"), try TemporaryFile("secret\n")
+    )
+    try check(
+      """
+      name = hub-a  # a comment
+      advertise = 10.0.0.1:8080
+      bus = redis://10.0.0.9:6379
+      bus = redis://10.0.0.8:6379
+      ledger = sentinel://10.0.0.9:26379,10.0.0.8:26379/hubs
+      key-file = \(key.path)
+      user = hub
+      password-file = \(password.path)
+
+      """
+    ) { outcome, _ in #expect(outcome.status == 0, "\(outcome.errors)") }
+  }
+
+  @Test("what is badly formed, not known, doubled, of no sense or not to be read is said at once, each with its line")
+  func faults() throws {
+    let key = try TemporaryFile("abc\n")
+    try check(
+      """
+      name = hub a
+      advertise = here or there
+      bus = redis://engine:6379
+      bus = redis://10.0.0.9:6379
+      bus = redis://10.0.0.9:6379
+      ledger = http://10.0.0.9:6379
+      ledger = redis://10.0.0.9:6379
+
+      key-file = \(key.path)
+      ca = /nonexistent/ca.pem
+      user = hub
+      sentinel-user = hub
+      sentinel-password-file = /nonexistent/password
+      bux = redis://10.0.0.9:6379
+      nonsense
+      """
+    ) { outcome, path in
+      #expect(outcome.status == 2)
+      for fault in [
+        "1: name must be 1-32 letters, digits, -, _ and ., not hub a", "2: advertise must be HOST:PORT",
+        "3: bus must be redis://HOST:PORT or rediss://HOST:PORT, HOST numeric, not redis://engine:6379",
+        "6: ledger must be redis://HOST:PORT", "7: ledger is set twice",
+        "9: key-file \(key.path): expected one or two lines of 64 hex digits",
+        "10: ca: cannot read /nonexistent/ca.pem",
+        "11: user needs password-file", "13: sentinel-password-file: cannot read /nonexistent/password",
+        "14: there is no setting bux; did you mean bus?", "15: expected name = value",
+      ] {
+        #expect(outcome.errors.contains("\(path):\(fault)"), "\(outcome.errors)")
+      }
+    }
+    try check("bus = redis://10.0.0.9:6379\nbus = redis://10.0.0.9:6379\n") { outcome, path in
+      #expect(outcome.errors.contains("\(path):2: bus: redis://10.0.0.9:6379 is a node already"), "\(outcome.errors)")
+    }
+  }
+
+  @Test("what is missing is named, all of it")
+  func missing() throws {
+    try check("# nothing\n") { outcome, path in
+      #expect(outcome.status == 2)
+      for name in ["name", "advertise", "key-file", "bus", "ledger"] {
+        #expect(outcome.errors.contains("\(path): give \(name) = "), "\(outcome.errors)")
+      }
+    }
+  }
+}
