@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -40,6 +41,75 @@ def wait_until(condition, seconds, what):
             return time.monotonic() - start
         time.sleep(0.02)
     raise AssertionError(f"not within {seconds} s: {what}")
+
+
+class Relay:
+    """A way to a port on this machine that can be cut, as a network is: what is sent there gets lost, and nobody is told.
+
+    Or so that both sides are told, and no connection can be made (`cut(is_told=True)`).
+    """
+
+    def __init__(self, target):
+        self.target, self.is_cut, self.is_told, self.links = target, False, False, set()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near = self.listener.accept()[0]
+            except OSError:
+                return
+            self.links.add(near)
+            if self.is_cut:
+                if self.is_told:
+                    self.drop(near)
+                continue
+            try:
+                far = socket.create_connection(("127.0.0.1", self.target), timeout=5)
+            except OSError:
+                self.drop(near)
+                continue
+            far.settimeout(None)
+            self.links.add(far)
+            for link in (near, far):
+                link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for pair in ((near, far), (far, near)):
+                threading.Thread(target=self.pump, args=pair, daemon=True).start()
+
+    def pump(self, source, sink):
+        try:
+            while data := source.recv(1 << 16):
+                if not self.is_cut:
+                    sink.sendall(data)
+        except OSError:
+            pass
+        if not self.is_cut:
+            self.drop(source, sink)
+
+    def drop(self, *links):
+        for link in links:
+            self.links.discard(link)
+            try:
+                link.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            link.close()
+
+    def cut(self, is_told=False):
+        self.is_cut, self.is_told = True, is_told
+        if is_told:
+            self.drop(*list(self.links))
+
+    def mend(self):
+        """What was lost is missing in its stream: whoever was connected is not any more."""
+        self.drop(*list(self.links))
+        self.is_cut = False
+
+    def end(self):
+        self.is_cut = True
+        self.drop(self.listener, *list(self.links))
 
 
 class Process:
@@ -83,14 +153,15 @@ class Process:
 
 
 class Hub(Process):
-    """A hub of the cluster."""
+    """A hub of the cluster; without `cluster_file` one by itself."""
 
     def __init__(self, executable, name, port, admin, cluster_file, folder, options=()):
         self.name, self.port, self.admin, self.cluster_file = name, port, admin, cluster_file
         super().__init__(
             [
                 executable, "serve", "--dev-auth", "--loops", "1", "--port", str(port), "--admin-port", str(admin),
-                "--cluster", cluster_file, "--data", f"{folder}/{name}.data", "--log-level", "info", *options,
+                *(["--cluster", cluster_file] if cluster_file else []), "--data", f"{folder}/{name}.data",
+                "--log-level", "info", *options,
             ], f"{folder}/{name}.log")
 
     def get(self, path):
@@ -115,9 +186,13 @@ class Hub(Process):
 
 
 class Cluster:
-    """An engine on each port of `engines`, of which the first is the ledger, three hubs and HAProxy."""
+    """An engine on each port of `engines`, of which the first is the ledger, three hubs and HAProxy.
 
-    def __init__(self, executable, engines=1, has_proxy=True, options=()):
+    `has_relays`: each hub goes to each engine by a way of its own (`relays`), which can be cut. `sentinels`: so many know
+    where the ledger is, which has a replica then, and the bus is at the other engines.
+    """
+
+    def __init__(self, executable, engines=1, has_proxy=True, options=(), has_relays=False, sentinels=0):
         self.executable, self.options = executable, options
         self.folder = tempfile.mkdtemp(prefix="cluster-")
         os.makedirs(f"{self.folder}/engines")
@@ -127,11 +202,16 @@ class Cluster:
         rest = ports[engines + 1:]
         self.places = {name: (rest[2 * index], rest[2 * index + 1]) for index, name in enumerate(NAMES)}
         self.engines, self.hubs, self.proxy = [], {}, None
+        self.relays, self.sentinels, self.replica = {}, [], None
         with open(f"{self.folder}/cluster.key", "w") as file:
             file.write(secrets.token_hex(32) + "\n")
         try:
             for port in self.engine_ports:
                 self.engines.append(self.start_engine(port))
+            if has_relays:
+                self.relays = {name: [Relay(port) for port in self.engine_ports] for name in NAMES}
+            if sentinels:
+                self.start_sentinels(sentinels)
             for name in NAMES:
                 self.hubs[name] = self.start_hub(name)
             for hub in self.hubs.values():
@@ -142,13 +222,50 @@ class Cluster:
             self.end()
             raise
 
-    def start_engine(self, port):
+    def start_engine(self, port, *more):
         executable = next(filter(None, map(shutil.which, ENGINES)), ENGINES[0])
         folder = f"{self.folder}/engines/{port}"
         os.makedirs(folder, exist_ok=True)
+        # A copy, for sentinels have engines write theirs anew.
+        shutil.copy(f"{DEPLOY}/redis.conf", f"{self.folder}/engine-{port}.conf")
         return Process(
-            [executable, f"{DEPLOY}/redis.conf", "--port", str(port), "--dir", folder],
+            [executable, f"{self.folder}/engine-{port}.conf", "--port", str(port), "--dir", folder, *more],
             f"{self.folder}/engine-{port}.log")
+
+    def start_sentinels(self, count):
+        """A replica of the first engine, and those who choose between the two."""
+        executable = next(filter(None, map(shutil.which, ENGINES)), ENGINES[0])
+        master, (port, *ports) = self.engine_ports[0], free_ports(count + 1)
+        self.replica_port = port
+        self.replica = self.start_engine(port, "--replicaof", "127.0.0.1", str(master))
+        wait_until(lambda: b"connected" in self.ask_engine(port, "ROLE"), 20, "the replica has heard of its master")
+        for port in ports:
+            with open(f"{self.folder}/sentinel-{port}.conf", "w") as file:
+                file.write(f"port {port}\nbind 127.0.0.1\ndir {self.folder}\nsentinel monitor hubs 127.0.0.1 {master} 2\n"
+                           "sentinel down-after-milliseconds hubs 2000\nsentinel failover-timeout hubs 10000\n")
+            self.sentinels.append(Process(
+                [executable, f"{self.folder}/sentinel-{port}.conf", "--sentinel"], f"{self.folder}/sentinel-{port}.log"))
+        self.ledger = "sentinel://" + ",".join(f"127.0.0.1:{port}" for port in ports) + "/hubs"
+        wait_until(lambda: all(
+            self.field(self.ask_engine(port, "SENTINEL", "MASTER", "hubs"), "num-other-sentinels") == str(count - 1)
+            and self.field(self.ask_engine(port, "SENTINEL", "MASTER", "hubs"), "num-slaves") == "1"
+            for port in ports), 20, "the sentinels know each other and the replica")
+
+    @staticmethod
+    def field(reply, name):
+        words = reply.decode(errors="replace").split("\r\n")
+        return words[words.index(name) + 2] if name in words else None
+
+    @staticmethod
+    def ask_engine(port, *words):
+        """One command to an engine or sentinel, and the first bytes of its reply; none where it is not there."""
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=5) as link:
+                parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+                link.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in parts))
+                return link.recv(1 << 20)
+        except OSError:
+            return b""
 
     def start_hub(self, name):
         port, admin = self.places[name]
@@ -159,10 +276,11 @@ class Cluster:
         """deploy/cluster/hub.cluster, with this hub's name and the ports of this run."""
         with open(f"{DEPLOY}/hub.cluster") as file:
             text = file.read()
+        ports = [relay.port for relay in self.relays[name]] if self.relays else self.engine_ports
         for setting, value in [
             ("name", name), ("advertise", f"127.0.0.1:{self.places[name][0]}"),
-            ("bus", "\nbus = ".join(f"redis://127.0.0.1:{port}" for port in self.engine_ports)),
-            ("ledger", f"redis://127.0.0.1:{self.engine_ports[0]}"),
+            ("bus", "\nbus = ".join(f"redis://127.0.0.1:{port}" for port in ports[1 if self.sentinels else 0:])),
+            ("ledger", self.ledger if self.sentinels else f"redis://127.0.0.1:{ports[0]}"),
             ("key-file", key_file or f"{self.folder}/cluster.key"),
         ]:
             text, count = re.subn(rf"(?m)^{setting} = .*$", f"{setting} = {value}", text)
@@ -197,7 +315,9 @@ class Cluster:
 
     def end(self):
         """Ends all that this started, and removes its files."""
-        for process in [self.proxy, *self.hubs.values(), *self.engines]:
+        for process in [self.proxy, *self.hubs.values(), *self.sentinels, self.replica, *self.engines]:
             if process:
                 process.end()
+        for relay in [relay for relays in self.relays.values() for relay in relays]:
+            relay.end()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -2,7 +2,8 @@
 # Runs the tests beside it with real hubs and a real engine: Tests/Cluster/run.sh [path to locationhub]
 #
 # Python's `websockets` goes into an environment of its own under .build/, and redis-server comes from apt where neither
-# it nor valkey-server is installed. Where that cannot be had the tests are skipped, and this says so. CUTS=… and SEED=… for other cuts of links.
+# it nor valkey-server is installed, and haproxy. Where that cannot be had the tests are skipped, and this says so.
+# CUTS=…, SEED=…, ROVERS=… and ROUNDS=… for other cuts of links, and for more drivers that come back more often.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -13,6 +14,8 @@ needs_hub cluster "$hub"
 has_engine() { command -v redis-server >/dev/null || command -v valkey-server >/dev/null; }
 has_engine || tools cluster redis-server
 has_engine || skip cluster "there is no redis-server"
+command -v haproxy >/dev/null || tools cluster haproxy
+command -v haproxy >/dev/null || skip cluster "there is no haproxy"
 environment cluster "$root/.build/cluster-venv" 'websockets>=13,<16'
 cd "$root/Tests/Cluster"
-LOCATIONHUB=$hub PYTHONDONTWRITEBYTECODE=1 exec "$python" -m unittest -v test_cluster
+LOCATIONHUB=$hub PYTHONDONTWRITEBYTECODE=1 exec "$python" -m unittest -v test_cluster test_faults

@@ -1,6 +1,7 @@
 """Several hubs as processes over a real engine: what crosses, and what does not get lost when things break.
 
-Tests/Cluster/run.sh runs it; LOCATIONHUB is the executable. CUTS says how many connections to the engine are cut.
+Tests/Cluster/run.sh runs it; LOCATIONHUB is the executable. CUTS says how many connections to the engine are cut, ROVERS
+and ROUNDS how many drivers come back how often at random hubs.
 """
 
 import asyncio
@@ -26,14 +27,10 @@ logging.getLogger("asyncio").setLevel(logging.ERROR)  # steps that take long on 
 HUB = os.environ.get("LOCATIONHUB", "")
 CUTS = int(os.environ.get("CUTS", "1000"))
 SEED = int(os.environ.get("SEED", "1"))
+ROVERS, ROUNDS = int(os.environ.get("ROVERS", "20")), int(os.environ.get("ROUNDS", "10"))
 
 
-def engine_command(port, *words):
-    """One command to an engine, and the first bytes of its reply."""
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as link:
-        parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-        link.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
-        return link.recv(1 << 20)
+engine_command = Cluster.ask_engine
 
 
 class Map:
@@ -196,13 +193,13 @@ class World:
                 await watcher.subscribe(f"trip:trip-{name}")
         return self
 
-    async def drive(self, seconds, each=None):
-        """Five fixes a second of each driver whose hub is there; `each` is called with each step."""
+    async def drive(self, seconds, each=None, only=None):
+        """Five fixes a second of each driver whose hub is there; `each` is called with each step. `only`: one hub's."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             self.step += 1
             for name, driver in self.drivers.items():
-                if driver.close_code is None:
+                if driver.close_code is None and only in (None, name):
                     await driver.fix(self.step, f"trip-{name}")
             if each:
                 await each(self.step)
@@ -283,9 +280,19 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             await watcher.send("unsubscribe", channel="trip:trip-hub-a")
         hub = self.cluster.hubs["hub-a"]
         await eventually(lambda: hub.figure("cluster_followed") == 0, 3, "nobody follows hub-a elsewhere")
-        before = hub.figure("cluster_states_out_total")
-        await self.world.drive(1)
-        self.assertEqual(hub.figure("cluster_states_out_total"), before)
+        # What is still sent says that the hub is there, and is no more while the driver drives than while it stands.
+        loads = {}
+        for name, work in [("stands", asyncio.sleep(2)), ("drives", self.world.drive(2, only="hub-a"))]:
+            before = hub.metrics()
+            await work
+            after = hub.metrics()
+            frames, size, states = (
+                after[f"cluster_{figure}_total"] - before[f"cluster_{figure}_total"]
+                for figure in ("frames_out", "bytes_out", "states_out"))
+            self.assertEqual(states, 0)
+            loads[name] = (frames, size / frames)
+        self.assertEqual(loads["drives"][1], loads["stands"][1], "bytes of a frame")
+        self.assertLessEqual(loads["drives"][0], loads["stands"][0] + 6, "frames: four a second and hub")
 
     async def test_a_driver_goes_on_at_another_hub(self):
         world, hubs = self.world, self.cluster.hubs
@@ -533,6 +540,7 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         await self.all_reach_the_engine()
         print(f"\n  engine stopped for 20 s: converged {took:.2f} s after it went on")
         await self.assert_flowing()
+        known = self.generations()
         engine.kill()
         await self.world.drive(2)
         folder = f"{self.cluster.folder}/engines/{self.cluster.engine_ports[0]}/appendonlydir"
@@ -547,8 +555,20 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             lambda: "at hub-b" in self.cluster.status("--trip", "trip-hub-b").stdout
             and all(name in self.cluster.status().stdout for name in NAMES), 3, "members and owners are written back")
         print(f"  engine killed, back and empty: converged in {took:.2f} s from its start, ledger {back:.2f} s later")
+        for key, number in self.generations().items():
+            self.assertGreaterEqual(number, known[key], f"{key} goes on above what was known")
         await self.assert_flowing()
         self.assertEqual(self.world.faults(), [])
+
+    def generations(self):
+        """The ledger's counters: the highest incarnation, and the generations of who has the drivers."""
+        port = self.cluster.engine_ports[0]
+
+        def number(*words):
+            return int(engine_command(port, *words).split(b"\r\n")[1])
+
+        return {"incarnation": number("GET", "lh:incarnation")} | {
+            name: number("HGET", f"lh:o:d:driver-{name}", "generation") for name in NAMES}
 
     async def test_frames_of_strangers_and_old_frames_are_refused(self):
         port, target = self.cluster.engine_ports[0], self.cluster.hubs["hub-a"]
@@ -561,7 +581,8 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         count = len(wrong) + len(frames) + 1
         await eventually(
             lambda: target.figure("cluster_frames_refused_total") == refused + count, 3, "all are refused")
-        self.assertIn("event=cluster_frame_refused", target.read_log())
+        named = [line for line in target.read_log().splitlines() if "event=cluster_frame_refused" in line]
+        self.assertTrue(any("from=hub-" in line and "number came before" in line for line in named), named)
         # A member with another key: the others do not take it for one of theirs, and go on.
         stranger = self.cluster.hubs["hub-c"]
         for client in (self.world.drivers.pop("hub-c"), self.world.watchers.pop("hub-c")):
@@ -573,6 +594,8 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         refused = target.figure("cluster_frames_refused_total")
         stranger.start()
         await eventually(lambda: target.figure("cluster_frames_refused_total") > refused, 10, "its frames are refused")
+        self.assertTrue(any("from=hub-c" in line and "MAC" in line for line in target.read_log().splitlines()
+                            if "event=cluster_frame_refused" in line), "it is named")
         since = time.time() + 0.3
         await self.world.drive(2.5)
         for pair in [("hub-a", "hub-b"), ("hub-b", "hub-a")]:
@@ -596,19 +619,33 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
 
     async def test_a_driver_is_at_one_hub_only(self):
         chance = random.Random(SEED)
-        names = [f"rover-{number}" for number in range(20)]
-        sessions = {name: [] for name in names}
-        for _ in range(10):
-            for name in names:
-                sessions[name].append(await Client(self.cluster.hubs[chance.choice(NAMES)], "driver", name).open())
+        sessions = {f"rover-{number}": [] for number in range(ROVERS)}
+        gate = asyncio.Semaphore(20)
+
+        async def come(clients, name, hub):
+            async with gate:
+                clients.append(await Client(hub, "driver", name).open())
 
         def homes(clients):
             return {client.hub.name for client in clients if client.close_code is None}
-        for name, clients in sessions.items():
-            # A hub lets older sessions of the same client there be for a while; at other hubs none is left.
-            await eventually(
-                lambda: homes(clients) == {clients[-1].hub.name}, 5, f"{name} is at its newest hub alone")
-            self.assertIsNone(clients[-1].close_code, f"{name}: the newest is the one that stays")
+        start, refused = time.monotonic(), 0
+        for number in range(1, ROUNDS + 1):
+            done = await asyncio.gather(
+                *(come(clients, name, self.cluster.hubs[chance.choice(NAMES)]) for name, clients in sessions.items()),
+                return_exceptions=True)
+            refused += sum(isinstance(error, websockets.InvalidStatus) for error in done)
+            others = [e for e in done if e is not None and not isinstance(e, websockets.InvalidStatus)]
+            self.assertEqual(others, [])
+            if number % 10 and number < ROUNDS:
+                continue
+            for name, clients in sessions.items():
+                # A hub lets older sessions of the same client there be for a while; at other hubs none is left.
+                await eventually(
+                    lambda: homes(clients) == {clients[-1].hub.name}, 3, f"{name} is at its newest hub alone")
+                self.assertIsNone(clients[-1].close_code, f"{name}: the newest is the one that stays")
+        print(f"\n  {ROVERS} drivers came {ROUNDS} times each, at random hubs, in {time.monotonic() - start:.0f} s: each is "
+              f"at one hub; {refused} attempts were refused")
+        self.assertEqual(refused, 0)
         for client in (client for clients in sessions.values() for client in clients):
             await client.close()
 

@@ -1,0 +1,286 @@
+"""Several hubs as processes over a real engine: what each row of the table "Without the engine" says of links that are
+cut, an engine that is full, a master that dies, a hub that stands still, and keys that change.
+
+Tests/Cluster/run.sh runs it, as test_cluster.
+"""
+
+import asyncio
+import json
+import secrets
+import time
+import unittest
+import urllib.request
+
+from cluster import NAMES, Cluster, Hub, free_ports, wait_until
+from test_cluster import HUB, Client, World, engine_command, eventually, notify
+
+
+class Faults(unittest.IsolatedAsyncioTestCase):
+    """A cluster, and drivers and riders at all of its hubs."""
+
+    async def begin(self, **how):
+        self.cluster = Cluster(HUB, options=("--max-sessions-per-driver", "64"), **({"has_proxy": False} | how))
+        self.addCleanup(self.cluster.end)
+        self.hubs = self.cluster.hubs
+        self.world = await World(self.cluster).open()
+
+    async def asyncTearDown(self):
+        await self.world.close()
+
+    async def assert_flowing(self, pairs=None, seconds=2):
+        """Positions come from each hub to each, or where `pairs` says so."""
+        since = time.time() + 0.3
+        await self.world.drive(seconds + 0.5)
+        for pair, times in self.world.crossing(since).items():
+            if pairs is None or pair in pairs:
+                self.assertGreater(len(times), seconds * 3, f"{pair[0]} → {pair[1]}")
+
+    async def reach(self, names, status, seconds):
+        """How long it takes until hubs say whether they reach the engine."""
+        return await eventually(
+            lambda: all(self.hubs[name].get("/readyz?engine")[0] == status for name in names), seconds,
+            f"{names} answer {status}")
+
+    async def converge(self, seconds, what):
+        numbers = [await asyncio.to_thread(notify, hub, f"trip:trip-{name}", 1) for name, hub in self.hubs.items()]
+        return await eventually(lambda: self.world.converged(numbers), seconds, what)
+
+
+class CutOffTests(Faults):
+    """Hubs that lose their way to the engine."""
+
+    async def clients_of(self, hubs):
+        """Sessions that come by the proxy, by the hub that has them."""
+        before = {name: hub.figure('sessions{role="ops"}') for name, hub in hubs.items()}
+
+        class Address:
+            port = self.cluster.listen
+
+        clients = [await Client(Address, "ops", f"desk-{number}").open() for number in range(6)]
+        await asyncio.sleep(0.3)
+        counts = {name: hub.figure('sessions{role="ops"}') - before[name] for name, hub in hubs.items()}
+        for client in clients:
+            await client.close()
+        await asyncio.sleep(0.3)
+        return counts
+
+    async def test_a_hub_that_is_cut_off_is_left_by_the_proxy_and_all_are_not(self):
+        await self.begin(has_proxy=True, has_relays=True)
+        self.cluster.relays["hub-b"][0].cut()
+        took = await self.reach(["hub-b"], 503, 5)
+        print(f"\n  a hub is cut off: it says so after {took:.1f} s", flush=True)
+        await asyncio.sleep(5)  # the proxy asks each 2 s
+        since = time.time()
+        await self.world.drive(2)
+        crossing = self.world.crossing(since)
+        for name in NAMES:
+            self.assertGreater(len(crossing[name, name]), 6, f"{name} serves its own")
+        for pair in [("hub-a", "hub-c"), ("hub-c", "hub-a")]:
+            self.assertGreater(len(crossing[pair]), 6, f"{pair}")
+        self.assertEqual(crossing["hub-b", "hub-a"], [])
+        counts = await self.clients_of(self.hubs)
+        self.assertEqual((counts["hub-b"], sum(counts.values())), (0, 6), f"nobody comes to hub-b: {counts}")
+        log = self.hubs["hub-b"].read_log()
+        self.assertIn("event=cluster_ledger_down", log)
+        self.assertRegex(log, r"event=cluster_ledger_down .*hub-b\.cluster:\d+: ledger")
+        for name in ("hub-a", "hub-c"):
+            self.cluster.relays[name][0].cut()
+        await self.reach(NAMES, 503, 5)
+        await asyncio.sleep(5)
+        counts = await self.clients_of(self.hubs)
+        self.assertEqual(sum(counts.values()), 6, f"all are cut off, and all serve: {counts}")
+        numbers = [await asyncio.to_thread(notify, hub, f"trip:trip-{name}", 1) for name, hub in self.hubs.items()]
+        for relays in self.cluster.relays.values():
+            relays[0].mend()
+        took = await eventually(lambda: self.world.converged(numbers), 3.5, "all are at the newest event")
+        print(f"  all hubs were cut off: converged {took:.2f} s after that")
+        await self.reach(NAMES, 200, 3)
+        await self.assert_flowing()
+        self.assertEqual(self.world.faults(), [])
+
+    async def test_a_hub_that_reaches_one_node_of_the_bus_only_is_heard_and_hears(self):
+        await self.begin(engines=3, has_relays=True)
+        for cut in (1, 2):
+            for name in NAMES:
+                # Told, for an engine takes who is cut off silently for a listener until `tcp-keepalive` says otherwise.
+                self.cluster.relays[name][cut].cut(is_told=True)
+                await asyncio.sleep(2)
+                await self.assert_flowing()
+                self.assertEqual(self.hubs[name].get("/readyz?engine")[0], 200)
+                missed = self.hubs[name].figure("cluster_frames_missed_total")
+                await self.world.drive(3)
+                self.assertEqual(
+                    self.hubs[name].figure("cluster_frames_missed_total"), missed, "nothing is lost in trying")
+                self.cluster.relays[name][cut].mend()
+        await self.converge(3, "all are at the newest event")
+        self.assertEqual(self.world.faults(), [])
+
+
+class EngineTests(Faults):
+    """The ledger is full, or its master dies."""
+
+    async def test_a_ledger_that_has_no_memory_left(self):
+        await self.begin()
+        port, hub = self.cluster.engine_ports[0], self.hubs["hub-a"]
+        self.assertEqual(engine_command(port, "CONFIG", "SET", "maxmemory", "1"), b"+OK\r\n")
+        await eventually(lambda: hub.figure("cluster_ledger_refused_total") > 0, 5, "it refuses")
+        late = [await Client(hub, "driver", f"late-{number}").open() for number in range(20)]
+        await self.assert_flowing(seconds=4)
+        lines = [line for line in hub.read_log().splitlines() if "event=cluster_ledger_refused" in line]
+        self.assertIn("OOM", lines[0])
+        self.assertLess(len(lines), 15, "once a second at most")
+        self.assertGreater(hub.figure("cluster_ledger_refused_total"), len(lines))
+        self.assertGreater(hub.figure("cluster_unclaimed"), 0)
+        self.assertEqual(engine_command(port, "CONFIG", "SET", "maxmemory", "256mb"), b"+OK\r\n")
+        took = await eventually(lambda: hub.figure("cluster_unclaimed") == 0, 5, "all are claimed")
+        print(f"\n  a ledger was full: {len(lines)} lines in the log; drivers were claimed {took:.1f} s later")
+        self.assertIn("at hub-a", self.cluster.status("--driver", "late-7").stdout)
+        for client in late:
+            await client.close()
+        self.assertEqual(self.world.faults(), [])
+
+    async def test_sentinels_choose_another_master(self):
+        await self.begin(engines=2, sentinels=3)
+        await self.assert_flowing()
+        replica = self.cluster.replica_port
+        await eventually(
+            lambda: engine_command(replica, "EXISTS", "lh:o:d:driver-hub-b") == b":1\r\n", 5, "the replica has it")
+        self.cluster.engines[0].kill()
+        died, since = time.monotonic(), time.time()
+        await self.world.drive(1.5)
+        await eventually(lambda: all(hub.figure("cluster_ledger_up") == 0 for hub in self.hubs.values()), 3, "it is missed")
+        while any(hub.figure("cluster_ledger_up") == 0 for hub in self.hubs.values()):
+            self.assertLess(time.monotonic() - died, 8, "another master is found")
+            await self.world.drive(0.2)
+        took = time.monotonic() - died
+        gaps = [b[0] - a[0] for times in self.world.crossing(since).values() for a, b in zip(times, times[1:])]
+        self.assertLess(max(gaps), 1.5, "positions go on, as the bus is elsewhere")
+        # It knows what the old one knew, and takes what is new.
+        rover = await Client(self.hubs["hub-c"], "driver", "driver-hub-b").open()
+        await eventually(lambda: self.world.drivers["hub-b"].close_code == 4409, 3, "the older session is ended")
+        print(f"\n  the ledger's master killed: another one {took:.1f} s later, no position late by more than {max(gaps):.1f} s")
+        await rover.close()
+        # A sentinel that dies changes nothing.
+        self.cluster.sentinels[0].kill()
+        late = await Client(self.hubs["hub-a"], "driver", "late").open()
+        await eventually(
+            lambda: engine_command(replica, "HGET", "lh:o:d:late", "owner") == b"$5\r\nhub-a\r\n", 3, "it is claimed")
+        await late.close()
+        self.assertEqual(self.world.faults(), [])
+
+
+class HubTests(Faults):
+    """A hub that stands still, keys that change, and what three hubs find together."""
+
+    async def test_a_hub_that_stands_still_under_a_flood_holds_up_nobody(self):
+        await self.begin()
+        hub = self.hubs["hub-c"]
+        free = [await Client(self.hubs["hub-a"], "driver", f"flood-{number}").open() for number in range(50)]
+        rider = await Client(hub, "ops", "flood").open()
+        for client in free:
+            await rider.subscribe(f"driver:{client.name}")
+
+        async def flood(step):
+            for client in free:
+                await client.fix(step)
+
+        await self.world.drive(1, flood)
+        hub.stop()
+        since = time.time()
+        await self.world.drive(6, flood)
+        gaps = [b[0] - a[0] for pair, times in self.world.crossing(since).items() if "hub-c" not in pair
+                for a, b in zip(times, times[1:])]
+        self.assertLess(max(gaps), 1, "the others go on")
+        self.assertLess(self.hubs["hub-a"].figure("process_resident_memory_bytes"), 500e6)
+        numbers = [await asyncio.to_thread(notify, self.hubs[name], f"trip:trip-{name}", 1) for name in NAMES[:2]]
+        hub.resume()
+        took = await eventually(
+            lambda: [self.world.point(name, "hub-c")[1] for name in NAMES[:2]] == numbers, 3, "it has all events")
+        print(f"\n  a hub stood still for 6 s under a flood: it had all events {took:.2f} s after it went on")
+        await self.world.drive(2, flood)
+        newest = max(stamp for _, stamp in rider.positions["driver:flood-49"])
+        self.assertLess(time.time() - newest / 1000, 1.5)
+        for client in [*free, rider]:
+            await client.close()
+        self.assertEqual(self.world.faults() + rider.faults, [])
+
+    async def test_keys_change_hub_by_hub(self):
+        await self.begin()
+        with open(f"{self.cluster.folder}/cluster.key") as file:
+            old = file.read().strip()
+        new = secrets.token_hex(32)
+        await self.world.close()
+        for lines in ([old, new], [new, old], [new]):
+            path = f"{self.cluster.folder}/{len(lines)}{lines[0][:8]}.key"
+            with open(path, "w") as file:
+                file.write("\n".join(lines) + "\n")
+            for name, hub in self.hubs.items():
+                await asyncio.to_thread(hub.end)
+                self.cluster.write_file(name, path)
+                hub.start()
+                await asyncio.to_thread(
+                    wait_until, lambda: all(
+                        other.figure("cluster_peers") == 2 and other.figure("cluster_silent_peers") == 0
+                        for other in self.hubs.values()), 20, f"all hear each other with {name} restarted")
+                driver = await Client(hub, "driver", "rover").open()
+                await driver.fix(0)
+                elsewhere = self.hubs[NAMES[(NAMES.index(name) + 1) % 3]]
+                rider = await Client(elsewhere, "ops", "desk").open()
+                await rider.subscribe("driver:rover")
+                await driver.fix(1)
+                await eventually(lambda: rider.positions.get("driver:rover"), 3, "a position crosses")
+                await driver.close()
+                await rider.close()
+        for hub in self.hubs.values():
+            self.assertNotIn("MAC", hub.read_log())
+
+    async def test_three_hubs_find_what_one_hub_with_all_drivers_finds(self):
+        await self.begin()
+        port, admin = free_ports(2)
+        alone = Hub(HUB, "alone", port, admin, "", self.cluster.folder)
+        self.addCleanup(alone.end)
+        await asyncio.to_thread(wait_until, lambda: alone.get("/readyz")[0] == 200, 20, "the oracle is there")
+        drivers = []
+        for number in range(60):
+            hub = self.hubs[NAMES[number % 3]]
+            drivers.append([await Client(place, "driver", f"d{number}").open() for place in (hub, alone)])
+        others = [await Client(alone, "driver", f"driver-{name}").open() for name in NAMES]
+        for name, client in zip(NAMES, others):
+            await client.fix(0, f"trip-{name}")
+        maps = [await Client(hub, "ops", "map").open() for hub in (alone, self.hubs["hub-b"])]
+        for client in maps:
+            await client.subscribe("box:11.4,48.01,11.6,48.2")
+        for step in range(20):
+            for number, pair in enumerate(drivers):
+                for client in pair:
+                    await client.fix(number * 7 + step * 3)
+            await asyncio.sleep(0.2)
+        await asyncio.sleep(1.5)
+
+        def ask(place, path):
+            with urllib.request.urlopen(f"http://127.0.0.1:{place.port}/v1/{path}&role=ops&id=desk", timeout=10) as reply:
+                return [(driver["driverId"], driver.get("distance")) for driver in json.load(reply)["drivers"]]
+
+        found = 0
+        for path in [f"drivers/nearby?latitude={48.1 + step * 1e-3:.4f}&longitude=11.5&radius={radius}&limit={limit}"
+                     for step in range(8) for radius in (200, 800, 5000) for limit in (5, 100)] + [
+                         "drivers/within?bbox=11.4,48.1,11.6,48.105"]:
+            expected = await asyncio.to_thread(ask, alone, path)
+            found += len(expected)
+            for name in NAMES:
+                answer = await asyncio.to_thread(ask, self.hubs[name], path)
+                self.assertEqual([name for name, _ in answer], [name for name, _ in expected], path)
+                for (_, a), (_, b) in zip(answer, expected):
+                    self.assertAlmostEqual(a or 0, b or 0, delta=2, msg=path)
+        self.assertGreater(found, 500)
+        shown = [{name: (cell, round(driver["latitude"], 4)) for name, (cell, driver) in client.map.drivers.items()}
+                 for client in maps]
+        self.assertEqual(len(shown[0]), 63)
+        self.assertEqual(shown[0], shown[1])
+        print(f"\n  {found} drivers found by one hub, the same by three; 63 on the map of each")
+        for client in [client for pair in drivers for client in pair] + maps + others:
+            await client.close()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
