@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search torture ingest docs \
+.PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search crossing torture ingest docs \
   microbench gps-score demo-cluster test-cluster test-deploy test-monitoring deb image deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release test-descriptions clean
 
 ARGS ?=
@@ -27,7 +27,7 @@ help:
 	@echo 'make demo [ARGS="--duration 20 --drivers 500"]   hub, simulated drivers, riders; Ctrl-C ends it'
 	@echo 'make demo-cluster [ARGS="--duration 30"]         three hubs, Redis and HAProxy; riders at other hubs; Ctrl-C ends it'
 	@echo 'make test                                        every test'
-	@echo 'make test-cluster [CUTS=1000 SEED=1]             three hubs over a real Redis: cuts, stops, kills, strangers'
+	@echo 'make test-cluster [CUTS=1000 ROVERS=1000]        three hubs over a real Redis: cuts, stops, kills, strangers'
 	@echo 'make test-descriptions [FUZZ_SECONDS=60]         OpenAPI and AsyncAPI documents, held to a running hub'
 	@echo 'make test-deploy                                 what is in deploy/, with real proxies, buildah, dpkg and lintian'
 	@echo 'make test-web                                    the JavaScript client, with Node, and the pages, in Chromium'
@@ -38,6 +38,7 @@ help:
 	@echo 'make bench                                       instructions, allocations and memory, held against limits'
 	@echo 'make figures                                     what a message costs the hub on this machine, and its thresholds'
 	@echo 'make growth                                      how that grows with connections, drivers and channels'
+	@echo 'make crossing                                    what it costs that rider and driver are at two hubs'
 	@echo 'make capacity                                    measures what a city needs; writes loadtest/CAPACITY.md'
 	@echo 'make abuse                                       hostile connections, and one hostile rider: do others notice?'
 	@echo 'make abuse-search [SECONDS=600]                  is there a message that costs more than it is charged for?'
@@ -92,7 +93,10 @@ test-release: deps
 foreign-tests: deps
 	@Tests/Foreign/run.sh
 
-# With the hub as `swift build` makes it: two minutes.
+# With the hub as `swift build` makes it: four minutes. `.ci/run` has 20 drivers that come 10 times each; the threshold is
+# for 1,000 that come 50 times, which takes ten minutes more. SEED=… for other cuts and ways.
+test-cluster: export ROVERS ?= 1000
+test-cluster: export ROUNDS ?= 50
 test-cluster: deps
 	swift build --product locationhub
 	@Tests/Cluster/run.sh
@@ -159,9 +163,16 @@ figures: loadtest-release
 growth: loadtest-release
 	loadtest/pinned.sh growth --json .build/growth.json --html .build/growth.html
 
-# A few minutes on a machine that does nothing else.
+# A few minutes on a machine that does nothing else; with what several hubs cost, where `make crossing` has measured it.
 capacity: loadtest-release
-	loadtest/pinned.sh capacity --json .build/capacity.json --output loadtest/CAPACITY.md
+	loadtest/pinned.sh capacity --json .build/capacity.json --output loadtest/CAPACITY.md \
+	  $(addprefix --crossing ,$(wildcard .build/crossing.json))
+
+# Ten minutes on a machine that does nothing else. Python's `websockets` is that of `make test-cluster`.
+crossing: DEPS := redis-server
+crossing: loadtest-release
+	.build/cluster-venv/bin/python loadtest/crossing.py --hubs 1,2,3 --search --json .build/crossing.json \
+	  --markdown loadtest/results/crossing.md
 
 # What one token sends is measured with a core of the hub's own: who else is given it by the kernel is not the hub's work.
 abuse: loadtest-release

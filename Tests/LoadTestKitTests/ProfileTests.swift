@@ -217,9 +217,40 @@ import Testing
     #expect(abs(CapacityModel(terms).needs(load).fixCores - 2 * needs.fixCores) < 1e-9)
   }
 
+  private var severalHubs: CapacityTerms {
+    var terms = terms
+    terms.crossing = CapacityTerms.Crossing(
+      position: 1.2, enginePosition: 0.2, bytes: 52, search: 20,
+      checks: [.init(hubs: 3, fixesPerSecond: 6000, connections: 1200, cores: 0.1, engineCores: 0.001)])
+    return terms
+  }
+
+  @Test("a position crosses to each other hub where somebody follows, and all hubs look who is near")
+  func crossings() {
+    var load = CapacityModel.Load()
+    (load.followers, load.hubs) = (1, 1)
+    #expect(CapacityModel.crossings(load, hubs: 1) == 0 && CapacityModel(severalHubs).needs(load).crossingCores == 0)
+    #expect(abs(CapacityModel.crossings(load, hubs: 3) - load.fixesPerSecond * 2 / 3) < 1e-6)
+    load.followers = 0.4
+    #expect(abs(CapacityModel.crossings(load, hubs: 3) - load.fixesPerSecond * 0.4 * 2 / 3) < 1e-6)
+    load.followers = 1000
+    #expect(abs(CapacityModel.crossings(load, hubs: 3) - load.fixesPerSecond * 2) < 1e-6)
+    (load.followers, load.hubs) = (1, 3)
+    let (one, several) = (CapacityModel(terms).needs(load), CapacityModel(severalHubs).needs(load))
+    let crossings = load.fixesPerSecond * 2 / 3
+    #expect(abs(several.crossingCores - (crossings * 1.2 + 20e6 / 3600 * 2 * 20) / 1e6) < 1e-9)
+    #expect(abs(several.engineCores - crossings * 0.2 / 1e6) < 1e-9)
+    #expect(abs(several.cores - one.cores - several.crossingCores / load.busy) < 1e-9)
+    #expect(abs(several.networkIn - one.networkIn - crossings * 52 * 8) < 1)
+    let said = CapacityModel(severalHubs).expected(severalHubs.crossing!.checks[0])
+    #expect(abs(said.engineCores - 6000 * 2 / 3 * 0.2 / 1e6) < 1e-9)
+    #expect(abs(said.cores - (6000 * (5 + 1 + 10) + 4000 * 1.2 + 600 / 30 * 4) / 1e6) < 1e-9)
+  }
+
   @Test("terms are read as they were written, and what lacks one is refused")
   func file() throws {
     #expect(try CapacityTerms(parsing: terms.json, file: "t") == terms)
+    #expect(try CapacityTerms(parsing: severalHubs.json, file: "t") == severalHubs)
     #expect(throws: LoadTestError.self) {
       try CapacityTerms(parsing: terms.json.replacing("\"delivery\"", with: "\"other\""), file: "t")
     }
@@ -235,5 +266,9 @@ import Testing
     ] {
       #expect(text.contains(part), "\(part) in \(text)")
     }
+    let several = CapacityModel(severalHubs).markdown()
+    #expect(
+      several.contains("1.20 µs of both hubs") && several.contains("| 3 | 6,000 | 1,200 | 0.100 | 0.101 | +1 % |"))
+    #expect(text.contains("what goes between hubs, ") && !several.contains("what goes between hubs, "))
   }
 }

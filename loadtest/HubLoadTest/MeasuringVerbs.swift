@@ -18,11 +18,11 @@ enum MeasuringVerbs {
   /// run is.
   static func capacity(_ words: [String]) throws(LoadTestError) -> Bool {
     let options = try Arguments(words, .capacity)
-    try options.nothingIsMeasured(with: "terms", but: ["json", "output", "server-cpu", "threads"])
+    try options.nothingIsMeasured(with: "terms", but: ["json", "output", "crossing", "server-cpu", "threads"])
     let (json, output) = (
       try OutputFile.optional(options.string("json")), try OutputFile.optional(options.string("output"))
     )
-    let terms: CapacityTerms
+    var terms: CapacityTerms
     if let file = options.string("terms") {
       terms = try CapacityTerms(parsing: try readText(file), file: file)
     } else {
@@ -44,6 +44,9 @@ enum MeasuringVerbs {
       measuring.seconds = try options.number("seconds", or: measuring.seconds)
       measuring.progress = { StandardStream.error.write($0 + "\n") }
       terms = try measuring.measure(machine: Machine.description())
+    }
+    if let file = options.string("crossing") {
+      terms.crossing = try CapacityTerms.Crossing(parsing: try readText(file), file: file)
     }
     try json?.write(terms.json)
     let text = CapacityModel(terms).markdown()

@@ -1,6 +1,6 @@
 // How many cores, how much memory and network a load needs, computed from measured terms; and loadtest/CAPACITY.md,
 // which says so.
-import Glibc  // log2
+import Glibc  // log2, pow
 
 package struct CapacityModel: Sendable {
   /// A load, and how it is spread.
@@ -16,10 +16,14 @@ package struct CapacityModel: Sendable {
     package var heartbeatSeconds = 30.0
     /// Sessions that come (again) in a second, as a part of all: phones change networks twice an hour.
     package var joining = 2.0 / 3600
+    /// Questions who is near, in a second, as a part of the riders: one an hour.
+    package var asking = 1.0 / 3600
     /// How busy a core may be, so that there is room for a peak.
     package var busy = 0.6
     /// Connections of one machine.
     package var connectionsPerHub = 500_000.0
+    /// How many machines; nil for as many as that takes.
+    package var hubs: Double?
 
     package init() {}
   }
@@ -30,6 +34,10 @@ package struct CapacityModel: Sendable {
     package var mapCores: Double
     package var heartbeatCores: Double
     package var joiningCores: Double
+    /// Positions that go to other hubs, and questions at those; 0 where that was not measured.
+    package var crossingCores: Double
+    /// Of the engine between hubs, which are no hub's.
+    package var engineCores: Double
     /// Of all, with room.
     package var cores: Double
     package var memoryBytes: Double
@@ -96,16 +104,39 @@ package struct CapacityModel: Sendable {
     let mapCores = maps * terms.mapUpdate / 1e6
     let heartbeatCores = load.riders / load.heartbeatSeconds * terms.heartbeat / 1e6
     let joiningCores = sessions * load.joining * terms.connection / 1e6
-    let all = fixCores + positions / 1e6 + mapCores + heartbeatCores + joiningCores
+    let hubs = load.hubs ?? (sessions / load.connectionsPerHub).rounded(.up)
+    let crossings = CapacityModel.crossings(load, hubs: hubs)
+    let searches = load.riders * load.asking * (hubs - 1) * (terms.crossing?.search ?? 0)
+    let crossingCores = (crossings * (terms.crossing?.position ?? 0) + searches) / 1e6
+    let engineCores = crossings * (terms.crossing?.enginePosition ?? 0) / 1e6
+    let bus = crossings * (terms.crossing?.bytes ?? 0)
+    let all = fixCores + positions / 1e6 + mapCores + heartbeatCores + joiningCores + crossingCores
     let outForMaps = maps * CapacityModel.onTheWire(terms.mapBytes)
-    let out = load.fixesPerSecond * load.followers * CapacityModel.onTheWire(terms.positionBytes) + outForMaps
+    let out = load.fixesPerSecond * load.followers * CapacityModel.onTheWire(terms.positionBytes) + outForMaps + bus
     return Needs(
       fixCores: fixCores, deliveryCores: positions / 1e6, mapCores: mapCores, heartbeatCores: heartbeatCores,
-      joiningCores: joiningCores, cores: all / load.busy,
+      joiningCores: joiningCores, crossingCores: crossingCores, engineCores: engineCores, cores: all / load.busy,
       memoryBytes: load.drivers * terms.driverBytes + load.riders * terms.riderBytes,
-      networkIn: load.fixesPerSecond * CapacityModel.onTheWire(terms.fixBytes) * 8, networkOut: out * 8,
+      networkIn: (load.fixesPerSecond * CapacityModel.onTheWire(terms.fixBytes) + bus) * 8, networkOut: out * 8,
       networkOutForMaps: outForMaps * 8,
-      disk: load.fixesPerSecond * terms.storedBytes, hubs: (sessions / load.connectionsPerHub).rounded(.up))
+      disk: load.fixesPerSecond * terms.storedBytes, hubs: hubs)
+  }
+
+  /// Positions that go to another hub in a second: one for each other hub at which somebody follows, whatever the
+  /// number there. Followers are anywhere, as chance has it.
+  static func crossings(_ load: Load, hubs: Double) -> Double {
+    load.fixesPerSecond * min(1, load.followers) * (hubs - 1) * (1 - pow(1 - 1 / hubs, max(1, load.followers)))
+  }
+
+  /// Cores of all hubs, and of the engine, that the model says of a run that was measured.
+  func expected(_ check: CapacityTerms.Crossing.Check) -> (cores: Double, engineCores: Double) {
+    var load = Load()
+    (load.drivers, load.riders) = (check.connections / 2, check.connections / 2)
+    (load.fixesPerSecond, load.followers, load.hubs) = (check.fixesPerSecond, 1, check.hubs)
+    (load.watching, load.joining, load.asking, load.busy) = (0, 0, 0, 1)
+    load.connectionsPerHub = check.connections / check.hubs
+    let needs = needs(load)
+    return (needs.cores, needs.engineCores)
   }
 
   /// A message with what the layers below add, for each segment that it takes (1,448 bytes of it in one, RFC 6691).

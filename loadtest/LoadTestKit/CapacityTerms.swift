@@ -10,7 +10,31 @@ package struct CapacityTerms: Sendable, Equatable {
     package var fixAndPosition: Double
   }
 
+  /// What several hubs cost more, as loadtest/crossing.py measures it.
+  package struct Crossing: Sendable, Equatable {
+    /// A run of so many hubs, with drivers and riders spread evenly over them.
+    package struct Check: Sendable, Equatable {
+      package var hubs: Double
+      package var fixesPerSecond: Double
+      package var connections: Double
+      /// CPU of all hubs and of the engine, cores.
+      package var cores: Double
+      package var engineCores: Double
+    }
+
+    /// CPU of a position that goes to one other hub, µs: of both hubs together, and of the engine.
+    package var position: Double
+    package var enginePosition: Double
+    /// Bytes on the bus of such a position.
+    package var bytes: Double
+    /// CPU of a question about drivers at each hub that it is put to, µs.
+    package var search: Double
+    package var checks: [Check]
+  }
+
   package var machine: String
+  /// Nil where it was not measured.
+  package var crossing: Crossing?
   /// Three sizes, growing.
   package var points: [Point]
   /// CPU of one position more where many follow, µs.
@@ -34,15 +58,17 @@ package struct CapacityTerms: Sendable, Equatable {
   package var storedBytes: Double
 
   package var json: String {
-    JSONText.record([
-      ("machine", .text(machine)),
-      // [connections, µs for a fix, µs for a fix and its position]
-      ("points", .list(points.map { .row([$0.connections, $0.fix, $0.fixAndPosition]) })),
-      ("delivery", .number(delivery)), ("heartbeat", .number(heartbeat)), ("connection", .number(connection)),
-      ("idleBytes", .number(idleBytes)), ("riderBytes", .number(riderBytes)), ("driverBytes", .number(driverBytes)),
-      ("fixBytes", .number(fixBytes)), ("positionBytes", .number(positionBytes)), ("mapUpdate", .number(mapUpdate)),
-      ("mapBytes", .number(mapBytes)), ("stored", .number(stored)), ("storedBytes", .number(storedBytes)),
-    ]).text
+    JSONText.record(
+      [
+        ("machine", .text(machine)),
+        // [connections, µs for a fix, µs for a fix and its position]
+        ("points", .list(points.map { .row([$0.connections, $0.fix, $0.fixAndPosition]) })),
+        ("delivery", .number(delivery)), ("heartbeat", .number(heartbeat)), ("connection", .number(connection)),
+        ("idleBytes", .number(idleBytes)), ("riderBytes", .number(riderBytes)), ("driverBytes", .number(driverBytes)),
+        ("fixBytes", .number(fixBytes)), ("positionBytes", .number(positionBytes)), ("mapUpdate", .number(mapUpdate)),
+        ("mapBytes", .number(mapBytes)), ("stored", .number(stored)), ("storedBytes", .number(storedBytes)),
+      ] + (crossing.map { [("crossing", $0.json)] } ?? [])
+    ).text
   }
 
   package init(parsing text: String, file: String) throws(LoadTestError) {
@@ -67,13 +93,15 @@ package struct CapacityTerms: Sendable, Equatable {
     mapBytes = try number("mapBytes")
     stored = try number("stored")
     storedBytes = try number("storedBytes")
+    crossing = try members["crossing"].map { (value) throws(LoadTestError) in try Crossing(value, file: file) }
   }
 
   package init(
     machine: String, points: [Point], delivery: Double, heartbeat: Double, connection: Double, idleBytes: Double,
     riderBytes: Double, driverBytes: Double, fixBytes: Double, positionBytes: Double, mapUpdate: Double,
-    mapBytes: Double, stored: Double, storedBytes: Double
+    mapBytes: Double, stored: Double, storedBytes: Double, crossing: Crossing? = nil
   ) {
+    self.crossing = crossing
     self.machine = machine
     self.points = points
     self.delivery = delivery
@@ -88,5 +116,38 @@ package struct CapacityTerms: Sendable, Equatable {
     self.mapBytes = mapBytes
     self.stored = stored
     self.storedBytes = storedBytes
+  }
+}
+
+extension CapacityTerms.Crossing {
+  fileprivate var json: JSONText {
+    JSONText.record([
+      ("position", .number(position)), ("enginePosition", .number(enginePosition)), ("bytes", .number(bytes)),
+      ("search", .number(search)),
+      // [hubs, fixes a second, connections, cores of all hubs, cores of the engine]
+      ("checks", .list(checks.map { .row([$0.hubs, $0.fixesPerSecond, $0.connections, $0.cores, $0.engineCores]) })),
+    ])
+  }
+
+  /// Of a file that loadtest/crossing.py has written.
+  package init(parsing text: String, file: String) throws(LoadTestError) {
+    guard let value = JSONValue(parsing: text.utf8) else { throw .failed("\(file) is no file of crossing.py") }
+    try self.init(value, file: file)
+  }
+
+  fileprivate init(_ value: JSONValue, file: String) throws(LoadTestError) {
+    guard let members = value.members, let rows = Results.rows(members["checks"], 5) else {
+      throw .failed("\(file) has no terms of several hubs")
+    }
+    func number(_ name: String) throws(LoadTestError) -> Double {
+      guard let value = members[name]?.number else { throw .failed("\(file) lacks \(name)") }
+      return value
+    }
+    self.init(
+      position: try number("position"), enginePosition: try number("enginePosition"), bytes: try number("bytes"),
+      search: try number("search"),
+      checks: rows.map {
+        Check(hubs: $0[0], fixesPerSecond: $0[1], connections: $0[2], cores: $0[3], engineCores: $0[4])
+      })
   }
 }

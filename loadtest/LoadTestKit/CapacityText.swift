@@ -3,7 +3,8 @@
 extension CapacityModel {
   package func markdown() -> String {
     let load = Load()
-    return [head(load), table(load), growthText, ownText, termsTable, checkText].joined(separator: "\n\n") + "\n"
+    return [head(load), table(load), growthText, ownText, termsTable, checkText, hubsText].compactMap { $0 }.joined(
+      separator: "\n\n") + "\n"
   }
 
   private func head(_ load: Load) -> String {
@@ -27,7 +28,7 @@ extension CapacityModel {
       \(decimals(needs.disk / needs.hubs * 86_400 / 1e12, 2)) TB a day while fixes are kept. One rider in \
       \(decimals(1 / load.watching, 0)) looks at a map of free drivers meanwhile, which makes \
       \(gigabits(needs.networkOutForMaps)) of what goes out, in JSON and not compressed: compressed it is a quarter, in binary \
-      a sixth. All sessions have heartbeats; phones connect anew twice an hour.
+      a sixth. All sessions have heartbeats; phones connect anew twice an hour.\(crossing(needs))
       """
   }
 
@@ -133,11 +134,44 @@ extension CapacityModel {
 
     What it leaves out: TLS (some 9 µs more for a message in and one out: \
     [speed.md](results/speed.md); a third of a millisecond a handshake, 15 KB a session: [NOTES.md](NOTES.md)), \
-    a backplane between hubs, that a session which changes its network may come to another hub, and \
+    \(terms.crossing == nil ? "what goes between hubs, " : "")that a session which changes its network may come to another hub, and \
     that network cards and their interrupts take cores, too; loopback has none. What would make it less: the binary \
     protocol, in which a position has 24 bytes instead of \(grouped(Int(terms.positionBytes))) and a map a sixth of its \
     bytes, and sampling, by which drivers whom nobody follows send less often.
     """
+  }
+
+  private func crossing(_ needs: Needs) -> String {
+    guard terms.crossing != nil else { return "" }
+    return """
+       What goes between the hubs takes \(core(needs.crossingCores)) cores of theirs (at 100 %) and \
+      \(core(needs.engineCores)) of the engine's; each rider asks once an hour who is near, and all hubs look.
+      """
+  }
+
+  /// What several hubs cost more, and how far off that is; nil where it was not measured.
+  private var hubsText: String? {
+    guard let crossing = terms.crossing else { return nil }
+    var rows = [
+      "## Several hubs", "",
+      "A position that goes to another hub takes \(micro(crossing.position)) of both hubs, \(micro(crossing.enginePosition)) of "
+        + "the engine and \(grouped(Int(crossing.bytes))) B on the bus, once for each other hub at which somebody follows, "
+        + "whatever their number: (h − 1) × (1 − (1 − 1/h)^followers) of h hubs. A question who is near takes "
+        + "\(micro(crossing.search)) at each hub.", "",
+      "Drivers with a rider each, spread evenly over the hubs of one machine (`loadtest/crossing.py`):", "",
+      "| hubs | fixes/s | connections | cores | the model says | | the engine's | the model says |",
+      "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for check in crossing.checks {
+      let said = expected(check)
+      let cells = [
+        decimals(check.hubs, 0), grouped(Int(check.fixesPerSecond)), grouped(Int(check.connections)),
+        decimals(check.cores, 3), decimals(said.cores, 3), percent(said.cores / check.cores - 1),
+        decimals(check.engineCores, 3), decimals(said.engineCores, 3),
+      ]
+      rows.append("| " + cells.joined(separator: " | ") + " |")
+    }
+    return rows.joined(separator: "\n")
   }
 
   private func size(_ index: Int) -> String { grouped(Int(terms.points[index].connections)) }

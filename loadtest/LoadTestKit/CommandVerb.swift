@@ -68,6 +68,7 @@ package struct CommandVerb: Sendable {
       Option("json", "FILE", "write the measured terms there"),
       Option("output", "FILE", "write the text there (to standard output)"),
       Option("terms", "FILE", "write the text of these terms, and measure nothing"),
+      Option("crossing", "FILE", "what several hubs cost more, as loadtest/crossing.py --json has written it"),
     ])
 
   package static let abuse = CommandVerb(
