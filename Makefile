@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search crossing torture ingest docs \
-  microbench gps-score demo-cluster test-cluster test-deploy test-monitoring deb image deps loadtest-release swift-tests foreign-tests foreign-package test-web test-release test-descriptions clean
+  microbench gps-score demo-cluster test-cluster test-deploy test-monitoring deb image deps loadtest-release swift-tests foreign-tests foreign-full foreign-package test-web test-release test-descriptions clean
 
 ARGS ?=
 # Nothing is seen from outside but `main`, so that the linker leaves out what nobody calls; and libstdc++ is in it, whose
@@ -27,6 +27,7 @@ help:
 	@echo 'make demo [ARGS="--duration 20 --drivers 500"]   hub, simulated drivers, riders; Ctrl-C ends it'
 	@echo 'make demo-cluster [ARGS="--duration 30"]         three hubs, Redis and HAProxy; riders at other hubs; Ctrl-C ends it'
 	@echo 'make test                                        every test'
+	@echo 'make foreign-full [KILLS=20 EVENTS=100000 …]     foreign clients as often as is promised: webhooks, streams, tokens'
 	@echo 'make test-cluster [CUTS=1000 ROVERS=1000]        three hubs over a real Redis: cuts, stops, kills, strangers'
 	@echo 'make test-descriptions [FUZZ_SECONDS=60]         OpenAPI and AsyncAPI documents, held to a running hub'
 	@echo 'make test-deploy                                 what is in deploy/, with real proxies, buildah, dpkg and lintian'
@@ -92,6 +93,12 @@ test-release: deps
 
 foreign-tests: deps
 	@Tests/Foreign/run.sh
+
+# The same as often as the specification promises: so many kill -9 and restarts, webhooks' events, cuts of an event stream,
+# refresh tokens that nobody gave. With the executable that is shipped; an hour.
+foreign-full: release
+	@KILLS=$${KILLS:-20} EVENTS=$${EVENTS:-100000} CUTS=$${CUTS:-1000} FORGED=$${FORGED:-1000000} \
+	  Tests/Foreign/run.sh .build/dist/locationhub
 
 # With the hub as `swift build` makes it: four minutes. `.ci/run` has 20 drivers that come 10 times each; the threshold is
 # for 1,000 that come 50 times, which takes ten minutes more. SEED=… for other cuts and ways.

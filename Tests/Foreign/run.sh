@@ -4,7 +4,7 @@
 # Python's `websockets`, `httpx-sse`, `standardwebhooks` and others go into an environment of its own under .build/, and
 # nats-server and redis-server are taken from apt. Where that cannot be done, for want of Python or of a network, tests
 # are skipped, and this says so. CUTS=… and KILLS=… for more cuts and kill -9 than the few by default, EVENTS=… for more
-# webhooks.
+# webhooks, FORGED=… for more refresh tokens that nobody gave: `make foreign-full`.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
