@@ -18,6 +18,8 @@ struct TripRequestFlags: OptionSet {
   static let isAboutOffers = TripRequestFlags(rawValue: 8)
   /// It is no message, but a notification that was posted.
   static let isNotification = TripRequestFlags(rawValue: 16)
+  /// A driver's status whose id is made of a key.
+  static let isKeyed = TripRequestFlags(rawValue: 32)
 }
 
 extension ByteBuffer {
@@ -43,6 +45,8 @@ extension ByteBuffer {
     case .begin(_, let report, _): (message, flags, sent) = (.tripStatus(report), .showsTrip, time)
     case .alter(_, let change, _): (message, flags, sent) = (.tripChange(change), .showsTrip, time)
     case .decline(_, _, let decline, _): (message, flags, sent) = (.offerDecline(decline), [], time)
+    case .status(_, _, let report, _, let isKeyed):
+      (message, flags, sent) = (.driverStatus(report), isKeyed ? .isKeyed : [], time)
     case .offer(_, let offer):
       append(TripRequestFlags.isOffer.rawValue)
       return append(run: { offer.append(to: &$0) })
@@ -127,6 +131,8 @@ extension ClusterFrameReader {
     let envelope = try clientMessage()
     switch envelope.message {
     case .offerDecline(let decline): return .decline(session, envelope.messageID, decline, by: actor.id)
+    case .driverStatus(let report):
+      return .status(session, envelope.messageID, report, of: actor.id, isKeyed: flags.contains(.isKeyed))
     case .tripStatus(let report):
       if flags.contains(.showsTrip) { return .begin(session, report, by: actor) }
       return .move(
@@ -139,7 +145,7 @@ extension ClusterFrameReader {
         TripChangeInput(
           session: session, actor: actor, messageID: envelope.messageID, timestamp: envelope.timestamp,
           change: change))
-    case .locationUpdate, .locationBatch, .driverStatus, .subscribe, .unsubscribe, .ping, .refresh, .query:
+    case .locationUpdate, .locationBatch, .subscribe, .unsubscribe, .ping, .refresh, .query:
       throw .message
     }
   }

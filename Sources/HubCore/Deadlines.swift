@@ -17,6 +17,8 @@ struct Deadlines {
     case trip
     /// A family of tokens, or a revocation, may have ended.
     case tokenFamily, revocation
+    /// The time in which a used refresh token gets its answer again may be over.
+    case tokenGrace
     /// A driver's time to answer an offer may be over.
     case offers
   }

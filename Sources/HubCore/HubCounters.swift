@@ -18,6 +18,29 @@ public enum PhoneOutcome: UInt8, Sendable, CaseIterable {
   }
 }
 
+/// What becomes of a question for tokens that the hub makes.
+public enum TokenOutcome: UInt8, Sendable, CaseIterable {
+  case issued, refreshed, refused
+
+  public var name: StaticString {
+    switch self {
+    case .issued: "issued"
+    case .refreshed: "refreshed"
+    case .refused: "refused"
+    }
+  }
+
+  /// Nil for what asks for none.
+  init?(_ entry: AuditEntry) {
+    switch (entry.source.action, entry.status < 400) {
+    case (.issueTokens, true): self = .issued
+    case (.refreshTokens, true): self = .refreshed
+    case (.issueTokens, false), (.refreshTokens, false): self = .refused
+    case (.listTokens, _), (.endTokens, _), (.revoke, _), (.listRevocations, _), (.unrevoke, _): return nil
+    }
+  }
+}
+
 public struct HubCounters: Sendable, Equatable {
   // Fixes, by their outcome.
   public var fixesReceived: UInt64 = 0
@@ -90,6 +113,8 @@ public struct HubCounters: Sendable, Equatable {
   /// Fences that fixes were held against, because they have a part of the fix's cell.
   public var fencesLookedAt: UInt64 = 0
 
+  /// Questions for tokens, by `TokenOutcome.rawValue`.
+  public private(set) var tokens = [UInt64](repeating: 0, count: TokenOutcome.allCases.count)
   /// Refresh tokens that were used a second time, so that their families ended; and entries of the audit trail that
   /// were not written.
   public var tokensReused: UInt64 = 0
@@ -126,6 +151,11 @@ public struct HubCounters: Sendable, Equatable {
 }
 
 extension HubCounters {
+  /// Somebody has asked something about tokens, and has the answer.
+  mutating func count(_ entry: AuditEntry) {
+    if let outcome = TokenOutcome(entry) { tokens[Int(outcome.rawValue)] += 1 }
+  }
+
   /// One request of a phone app was taken.
   mutating func count(_ phone: PhoneFormat, _ batch: Ack.Batch) {
     func add(_ count: Int, _ outcome: PhoneOutcome) {

@@ -189,8 +189,9 @@ public enum HubInput: Sendable {
   indirect case vehicle(Identifier, VehicleClaims)
   /// An outlet has come back that heard nobody for a while: what its drivers sent meanwhile is still to be read.
   case loopStalled
-  /// `of`: whose it is where no session of that driver says it.
-  indirect case driverStatus(SessionRef, MessageID, DriverStatusReport, of: Identifier? = nil)
+  /// `of`: whose it is where no session of that driver says it. `isKeyed`: the same again, by the id, changes nothing.
+  indirect case driverStatus(
+    SessionRef, MessageID, DriverStatusReport, of: Identifier? = nil, isKeyed: Bool = false)
   indirect case tripStatus(TripStatusInput)
   indirect case tripChange(TripChangeInput)
   /// `by`: the driver whose session, or request, it is.
@@ -241,6 +242,8 @@ extension HubInput {
     case .alter(let session, let change, let actor): self = .trips(session, .change(change, actor))
     case .decline(let session, let messageID, let decline, let driver):
       self = .offerDecline(session, messageID, decline, by: driver)
+    case .status(let session, let messageID, let report, let driver, let isKeyed):
+      self = .driverStatus(session, messageID, report, of: driver, isKeyed: isKeyed)
     case .offers(let session, let trip, let question, let actor):
       self = .trips(session, .offers(trip, question, actor))
     case .offer(let session, let offer): self = .offer(session, offer)

@@ -11,14 +11,19 @@ public struct RefreshToken: Sendable, Equatable {
   /// Of the tokens of its family, counted from 1.
   public let serial: UInt64
   public let expires: Timestamp
+  /// The claim `tier` of its family's access tokens.
+  public let tier: InlineText?
 
   private static let type = "refresh+jwt"
 
-  public init(subject: Identifier, family: InlineText, serial: UInt64, expires: Timestamp) {
+  public init(
+    subject: Identifier, family: InlineText, serial: UInt64, expires: Timestamp, tier: InlineText? = nil
+  ) {
     self.subject = subject
     self.family = family
     self.serial = serial
     self.expires = expires
+    self.tier = tier
   }
 
   /// In compact form (RFC 7515 §7.1). Throws `.cannotSign` for a public key.
@@ -32,6 +37,7 @@ public struct RefreshToken: Sendable, Equatable {
     payload.append(",\"jti\":", family)
     payload.append(",\"n\":", serial)
     payload.append(",\"exp\":", Int(expires.milliseconds / 1000))
+    if let tier { payload.append(",\"tier\":", tier) }
     payload.append("}")
     return try key.signed(header: header.array(), payload: payload.array())
   }
@@ -57,6 +63,7 @@ public struct RefreshToken: Sendable, Equatable {
     guard let serial = members["n"]?.number, (1...1e15).contains(serial) else { throw .badClaims }
     guard let expires = try Claims.date(members, "exp", .exp) else { throw .missing(.exp) }
     guard now < expires else { throw .expired }
-    self.init(subject: subject, family: family, serial: UInt64(serial), expires: expires)
+    let tier = members["tier"]?.string.flatMap { InlineText($0) }
+    self.init(subject: subject, family: family, serial: UInt64(serial), expires: expires, tier: tier)
   }
 }

@@ -192,6 +192,31 @@ import Testing
     #expect(world["c"].notified.last?.refusal == .rateLimited)
   }
 
+  @Test("A driver's status that a back end sets goes to the hub that has the driver, whichever hub was asked")
+  func status() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    let report = DriverStatusReport(status: .unavailable)
+    for (slot, name) in ["b", "a", "c"].enumerated() {
+      #expect(world.status(of: "d1", at: name) == (slot == 0 ? .available : .unavailable))
+      world[name].inputs.append(
+        .driverStatus(world.session(UInt32(30 + slot)), message(40 + slot), report, of: id("d1")))
+      world.run(seconds: 0.5)
+      #expect(world.answers(at: name, slot: UInt32(30 + slot)).acks == 1)
+    }
+    #expect(world.status(of: "d1", at: "b") == .unavailable)
+    // One that nobody has is the asked hub's.
+    world["b"].inputs.append(.driverStatus(world.session(40), message(50), report, of: id("d2")))
+    world.run(seconds: 0.5)
+    #expect(world.answers(at: "b", slot: 40).acks == 1 && world.status(of: "d2", at: "c") == .unavailable)
+    world.engine.isolated = ["a"]
+    world.run(seconds: 1.5)
+    world["c"].inputs.append(.driverStatus(world.session(41), message(51), report, of: id("d1")))
+    world.run(seconds: 4)
+    #expect(world.answers(at: "c", slot: 41).errors == [.rateLimited])
+  }
+
   @Test("Without the ledger a hub moves what it has and begins what is new; past the limit requests are refused")
   func alone() {
     var limits = ClusterLimits()

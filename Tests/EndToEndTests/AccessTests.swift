@@ -59,7 +59,9 @@ extension EndToEnd.Access {
     #expect(preflight.body.isEmpty && preflight.fields["content-length"] == nil, "RFC 9110 §8.6")
     #expect(preflight.fields["access-control-allow-origin"] == "https://app.example")
     #expect(preflight.fields["access-control-allow-methods"] == "POST")
-    #expect(preflight.fields["access-control-allow-headers"] == "Authorization, Content-Type")
+    #expect(
+      preflight.fields["access-control-allow-headers"]
+        == "Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
     #expect(preflight.fields["access-control-max-age"] == "3600")
     #expect(preflight.fields["vary"] == "Origin")
     let answer = try get(hub, "/v1/drivers/d1?role=ops&id=o1", "Origin: https://app.example")
@@ -67,7 +69,7 @@ extension EndToEnd.Access {
     #expect(answer.fields["access-control-allow-origin"] == "https://app.example")
     #expect(
       answer.fields["access-control-expose-headers"]
-        == "Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset")
+        == "Location, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset")
     let bare = try get(hub, "/healthz")
     #expect(bare.status == 200 && bare.fields["vary"] == "Origin" && bare.fields["access-control-allow-origin"] == nil)
     let strange = try hub.request(

@@ -187,6 +187,59 @@ extension EndToEnd.Credentials {
     #expect(try send(plain, "POST", "/v1/tokens/refresh", nil, "{}").status == 404)
   }
 
+  @Test("what --revoked has, and whose tier is no more, gets no new tokens, and loses none by asking")
+  func refusedBySettings() throws {
+    let slow = [InlineText("slow")!: SessionLimits(rate: 10, burst: 30)]
+    let hub = try hub { $0.tokens?.tiers = slow }
+    let own = try KeySet(parsing: Array("a secret of the hub's own, long enough\n".utf8)).keys
+    func set(_ revoked: String, _ tiers: [InlineText: SessionLimits]) throws {
+      var access = TokenAccess(
+        verifier: TokenVerifier(keys: KeySet(keys: hub.keys.keys + own)),
+        revoked: try RevocationList(parsing: Array(revoked.utf8)))
+      access.tiers = tiers
+      hub.hub.server.replaceTokens(access)
+    }
+    let ops = try hub.token(.ops, "backend")
+    let made = try send(hub, "POST", "/v1/tokens", ops, #"{"sub":"r1","role":"rider","tier":"slow"}"#)
+    let token = try #require(made.json["refreshToken"] as? String)
+    for (revoked, tiers) in [("r1\n", slow), ("\(made.json["jti"] ?? "")\n", slow), ("", [:])] {
+      try set(revoked, tiers)
+      let refused = try refresh(hub, token)
+      #expect(refused.status == 401 && refused.json["accessToken"] == nil, "\(revoked): \(refused.text)")
+    }
+    try set("r2\n", slow)
+    #expect(try send(hub, "POST", "/v1/tokens", ops, #"{"sub":"r2","role":"rider"}"#).status == 403)
+    #expect(try refresh(hub, token).status == 200)
+  }
+
+  @Test("a back end that asks once more with the same Idempotency-Key has the same tokens, and nobody else")
+  func repeated() throws {
+    let hub = try hub()
+    func ask(_ asker: String, _ key: String, _ sub: String = "r1") throws -> HTTPResponse {
+      let body = #"{"sub":"\#(sub)","role":"rider"}"#
+      return try hub.hub.request(
+        "POST /v1/tokens HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nIdempotency-Key: \(key)\r\n"
+          + "Authorization: Bearer \(try hub.token(.ops, asker))\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    }
+    func jti(_ response: HTTPResponse) -> String { "\(response.json["jti"] ?? "-")" }
+    let first = try ask("backend", "k1")
+    let again = try ask("backend", "k1")
+    #expect(first.status == 201 && again.status == 200 && jti(first) == jti(again))
+    #expect("\(again.json["refreshToken"] ?? "")" == "\(first.json["refreshToken"] ?? "-")")
+    let others = [try ask("backend", "k2"), try ask("desk", "k1")]
+    #expect(others.map(\.status) == [201, 201] && Set((others + [first]).map(jti)).count == 3)
+    #expect(try ask("backend", "k1", "r2").status == 409)
+    #expect(try refresh(hub, try #require(first.json["refreshToken"] as? String)).status == 200)
+    #expect(try ask("backend", "k1").status == 409, "a phone has them")
+    #expect(try send(hub, "DELETE", "/v1/tokens?sub=r1", try hub.token(.ops, "o")).json["ended"] as? Int == 3)
+    #expect(try ask("backend", "k1").status == 403, "they have ended")
+    try hub.hub.metrics {
+      $0["token_requests_total{outcome=\"issued\"}"] == 4 && $0["token_requests_total{outcome=\"refreshed\"}"] == 1
+        && $0["token_requests_total{outcome=\"refused\"}"] == 3
+        && $0["http_request_seconds_count{route=\"tokens\"}"] == 9
+    }
+  }
+
   @Test("a token's tier sets its session's limits; one that the hub has not is refused")
   func tiers() throws {
     let hub = try hub {

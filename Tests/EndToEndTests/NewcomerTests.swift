@@ -169,8 +169,14 @@ extension EndToEnd.Newcomers {
     let flood = try RawConnection(port: hub.port, source: 2)
     let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     try flood.send(String(repeating: request, count: 30))
-    for _ in 0..<10 { #expect(try flood.readResponse().status == 200) }
+    for left in (0..<10).reversed() {
+      let response = try flood.readResponse()
+      #expect(response.status == 200 && response.fields["ratelimit-limit"] == "10")
+      #expect((left...left + 1).contains(Int(response.fields["ratelimit-remaining"] ?? "") ?? -1))
+      #expect((1...100).contains(Int(response.fields["ratelimit-reset"] ?? "") ?? 0))
+    }
     let refusal = try flood.readResponse()
+    #expect(refusal.fields["ratelimit-remaining"] == "0")
     #expect(refusal.status == 429 && refusal.errorCode == "rate_limited")
     #expect((1...11).contains(Int(refusal.fields["retry-after"] ?? "") ?? 0))
     #expect(refusal.fields["connection"] == "close")

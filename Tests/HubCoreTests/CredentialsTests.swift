@@ -7,58 +7,6 @@ import Testing
 
 @testable import HubCore
 
-extension DurableBench {
-  fileprivate static let asker = SessionRef(outlet: 0, slot: 90, generation: 1)
-
-  fileprivate func source(_ action: AuditAction, _ actor: String? = "backend") -> AuditSource {
-    AuditSource(action, by: actor.map { Actor(role: .ops, id: id($0)) }, from: InlineText("192.0.2.1")!)
-  }
-
-  /// What is answered to a question, once it is stored, and what other outlets were told before.
-  fileprivate func ask(
-    _ question: CredentialQuestion, _ action: AuditAction = .issueTokens, stores: Bool = true
-  ) -> (answer: CredentialAnswer?, changes: [RevocationChange]) {
-    var outputs = turn([.credentials(Self.asker, question, source(action))])
-    if stores { outputs += store() }
-    var found: (answer: CredentialAnswer?, changes: [RevocationChange]) = (nil, [])
-    for output in outputs {
-      if case .credentials(_, let answer) = output { found.answer = answer }
-      if case .revoked(let change) = output { found.changes.append(change) }
-    }
-    return found
-  }
-
-  fileprivate func family(_ name: String, of subject: String = "R1") -> TokenFamily {
-    TokenFamily(
-      id: InlineText(name)!, subject: id(subject), role: .rider, claims: Array("{}".utf8), created: now.timestamp)
-  }
-
-  @discardableResult
-  fileprivate func begin(_ name: String, of subject: String = "R1") -> [RevocationChange] {
-    let (answer, changes) = ask(.begin(family(name, of: subject)))
-    guard case .family(let made, isNew: true)? = answer else {
-      Issue.record("\(String(describing: answer))")
-      return []
-    }
-    #expect(made.serial == 1)
-    return changes
-  }
-
-  fileprivate func refresh(
-    _ name: String, _ serial: UInt64, of subject: String = "R1", stores: Bool = true
-  ) -> CredentialAnswer? {
-    ask(.refresh(family: InlineText(name)!, subject: id(subject), serial: serial), .refreshTokens, stores: stores)
-      .answer
-  }
-
-  fileprivate func revocations() -> [RevokedName] { hub.allRevocations().map(\.name) }
-}
-
-extension CredentialAnswer? {
-  fileprivate var serial: UInt64? { if case .family(let family, _)? = self { family.serial } else { nil } }
-  fileprivate var refusal: ErrorCode? { if case .refused(let error)? = self { error.code } else { nil } }
-}
-
 @Suite struct CredentialsTests {
   private func name(_ id: String) -> RevokedName { .tokenID(InlineText(id)!) }
 
@@ -89,44 +37,6 @@ extension CredentialAnswer? {
     #expect(bench.refresh("f1", 1, of: "R2").refusal == .unauthorized)
     #expect(bench.refresh("f9", 1).refusal == .unauthorized)
     #expect(bench.refresh("f1", 1).serial == 2)
-  }
-
-  @Test("of a million questions that are forged or repeated none gives a token, over restarts", .timeLimit(.minutes(5)))
-  func million() throws {
-    var bench = try DurableBench()
-    var random = SplitMix64(seed: 20_261_125)
-    var serials: [String: UInt64] = [:]
-    var questions = 0
-    for round in 0..<40 {
-      for number in 0..<25 {
-        let made = "f\(round)-\(number)"
-        bench.begin(made, of: "R\(number)")
-        serials[made] = 1
-        if random.next() & 1 == 0 {
-          #expect(bench.refresh(made, 1, of: "R\(number)").serial == 2)
-          serials[made] = 2
-        }
-      }
-      bench.advance(seconds: 11)
-      // Each of 25,000 in one turn: those that end a family, and those that name none.
-      var inputs: [HubInput] = []
-      for _ in 0..<25_000 {
-        let number = random.next() % 25
-        let asked = random.next() & 7 == 0 ? "f\(round)-\(number)" : "g\(random.next())"
-        let serial = (serials[asked] ?? 1) + 1 + random.next() % 3
-        let question = CredentialQuestion.refresh(
-          family: InlineText(asked)!, subject: id("R\(number)"), serial: serial)
-        inputs.append(.credentials(DurableBench.asker, question, bench.source(.refreshTokens, nil)))
-      }
-      questions += inputs.count
-      let outputs = bench.turn(inputs) + bench.store()
-      let answers = outputs.compactMap { output -> CredentialAnswer? in
-        if case .credentials(_, let answer) = output { answer } else { nil }
-      }
-      #expect(answers.count == inputs.count && answers.allSatisfy { Optional($0).refusal == .unauthorized })
-      if round % 8 == 7 { bench = try bench.restarted(after: 1, fromSnapshot: round > 8) }
-    }
-    #expect(questions == 1_000_000)
   }
 
   @Test("no answer leaves before it is stored, and a full disk costs nobody the family")

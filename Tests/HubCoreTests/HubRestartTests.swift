@@ -90,6 +90,24 @@ extension DurableBench {
 }
 
 @Suite struct HubRestartTests {
+  @Test("a status that was set by a key is set once, however late that comes again", arguments: [false, true])
+  func keyedStatus(fromSnapshot: Bool) throws {
+    var bench = try DurableBench()
+    func set(_ status: DriverStatus, _ key: String, isKeyed: Bool = true) -> DriverStatus? {
+      let report = DriverStatusReport(status: status)
+      let input = HubInput.driverStatus(DurableBench.asker, message(key), report, of: id("D"), isKeyed: isKeyed)
+      #expect(Turn(loops: [bench.turn([input]) + bench.store()]).acks.count == 1)
+      return bench.report()?.status
+    }
+    #expect(set(.available, "k1") == .available && set(.unavailable, "k2") == .unavailable)
+    bench = try bench.restarted(after: 1, fromSnapshot: fromSnapshot)
+    #expect(set(.available, "k1") == .unavailable, "it was late")
+    #expect(set(.available, "k3") == .available && set(.unavailable, "k2") == .available)
+    #expect(set(.unavailable, "k3", isKeyed: false) == .unavailable, "that id is no key")
+    for number in 0..<HubLimits.movesPerTrip { _ = set(.background, "n\(number)") }
+    #expect(set(.available, "k3") == .available, "of more than 16 the oldest is forgotten")
+  }
+
   let around = DriverSearch.Area.nearby(at(52.5, 13.4), radiusMeters: 5000)
   let box = DriverSearch.Area.box(BoundingBox(center: at(52.5, 13.4), radiusMeters: 5000))
 

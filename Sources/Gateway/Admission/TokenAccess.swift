@@ -35,6 +35,13 @@ public struct TokenAccess: Sendable {
     return claims
   }
 
+  /// Why a refresh token, which holds by itself, gives nothing now; nil where it does. What back ends have revoked, the
+  /// hub looks at.
+  func fault(of token: RefreshToken) -> TokenError? {
+    if revoked.contains(subject: token.subject, tokenID: token.family) { return .revoked }
+    return token.tier.map { tiers[$0] == nil } == true ? .unknownTier : nil
+  }
+
   /// Whether a token was revoked, by the file or by a back end. O(1).
   func hasRevoked(_ subject: Identifier, _ tokenID: InlineText?, now: Timestamp) -> Bool {
     revoked.contains(subject: subject, tokenID: tokenID)

@@ -54,7 +54,12 @@ enum DriverEndpoints {
       try unsafe reader.readDriverStatus(bytes)
     }
     let rights = SessionRights(caller, expires: .max)
-    return .ask([.driverStatus(call.context.session, messageID, rights.withClaims(report), of: id)], .statusSet(of: id))
+    let key = try call.idempotencyKey().map { MessageID(ofStatusSetBy: caller.actor, key: $0) }
+    return .ask(
+      [
+        .driverStatus(
+          call.context.session, key ?? messageID, rights.withClaims(report), of: id, isKeyed: key != nil)
+      ], .statusSet(of: id))
   }
 
   static func show(_ call: HTTPCall) throws(Refusal) -> Outcome { .query(.driver(try call.id(of: "driver"))) }

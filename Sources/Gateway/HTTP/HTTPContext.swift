@@ -89,7 +89,8 @@ final class HTTPSettings {
     return [
       OutgoingField("Access-Control-Allow-Origin", origin),
       OutgoingField(
-        "Access-Control-Expose-Headers", "Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"),
+        "Access-Control-Expose-Headers",
+        "Location, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"),
       OutgoingField("Vary", "Origin"),
     ]
   }
@@ -196,7 +197,8 @@ extension Refusal {
   /// The hub did not answer in time, most likely because the disk is slow.
   static func notStoredInTime(_ limits: Limits) -> Refusal {
     Refusal(
-      .storageFull, "not stored in time; it may still be: send the same again, which changes nothing then",
+      .storageFull,
+      "not stored in time; it may still be: send the same again, with the Idempotency-Key or messageId that it had",
       retryAfter: Int(limits.retryAfterSeconds), endsConnection: true)
   }
 }

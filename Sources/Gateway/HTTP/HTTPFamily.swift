@@ -4,7 +4,7 @@
 /// A family of endpoints.
 enum HTTPFamily: UInt8, CaseIterable {
   case locations, phones, messages, drivers, trips, tracks, fences, notifications, sessions, webhooks, operators, pages,
-    other
+    tokens, revocations, gtfsRealtime, other
 
   /// That of a path between its slashes: what follows `/v1/` names it, but for a trip's track.
   init(path: [String]) {
@@ -18,5 +18,5 @@ enum HTTPFamily: UInt8, CaseIterable {
   }
 
   /// As the label says it.
-  var name: String { "\(self)" }
+  var name: String { self == .gtfsRealtime ? "gtfs-realtime" : "\(self)" }
 }

@@ -234,7 +234,7 @@ enum Routes {
       .noContent,
       fields: [
         OutgoingField("Access-Control-Allow-Methods", route.allowedMethods),
-        OutgoingField("Access-Control-Allow-Headers", "Authorization, Content-Type"),
+        OutgoingField("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID"),
         OutgoingField("Access-Control-Max-Age", "3600"),
       ])
   }

@@ -24,10 +24,16 @@ enum TokenEndpoints {
     guard !TripShare.isHolder(claims.subject) else {
       throw Refusal(.badMessage, "ids that begin with \(TripShare.prefix) are those of shared links")
     }
-    let id = TokenFamily.id(Identifier.random().text, at: call.context.configuration.hubName)
+    let (actor, key) = (try call.caller().actor, try call.idempotencyKey())
+    let word = key.map { Identifier(ofTokensAskedBy: actor, key: $0) } ?? .random()
+    let id = TokenFamily.id(word.text, at: call.context.configuration.hubName)
+    let now = call.context.now.timestamp
+    guard call.context.credentials.access?.hasRevoked(claims.subject, id, now: now) != true else {
+      throw Refusal(.forbidden, "tokens of this sub, or of this Idempotency-Key, are revoked")
+    }
     let family = TokenFamily(
       id: id, subject: claims.subject, role: claims.role, claims: TokenRequest(claims: claims).payload(),
-      created: call.context.now.timestamp)
+      created: now)
     return try call.ask(.begin(family))
   }
 
@@ -49,6 +55,8 @@ enum TokenEndpoints {
     } catch {
       throw Refusal(CredentialError(error))
     }
+    // Nothing is used up by it: what the file and the settings refuse now, they may allow again.
+    if let fault = call.context.credentials.access?.fault(of: token) { throw Refusal(CredentialError(fault)) }
     return try call.ask(.refresh(family: token.family, subject: token.subject, serial: token.serial))
   }
 
@@ -137,11 +145,12 @@ enum TokenEndpoints {
     _ family: TokenFamily, _ context: HTTPContext
   ) throws(Refusal) -> (access: [UInt8], refresh: [UInt8]) {
     let signer = try context.requireSigner()
-    let refresh = RefreshToken(
-      subject: family.subject, family: family.id, serial: family.serial, expires: family.refreshEnds)
     do {
       guard let members = JSONValue(parsing: family.claims)?.members else { throw TokenError.badClaims }
       var claims = try Claims(members: members)
+      let refresh = RefreshToken(
+        subject: family.subject, family: family.id, serial: family.serial, expires: family.refreshEnds,
+        tier: claims.grants?.tier)
       claims.expires = family.accessEnds
       claims.grants = (claims.grants ?? Grants()).named(family.id)
       var request = TokenRequest(claims: claims)

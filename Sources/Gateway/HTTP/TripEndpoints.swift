@@ -124,8 +124,15 @@ extension Identifier {
 
   /// The id of a trip that somebody asks for with an `Idempotency-Key`: whoever is asked the same again, another hub of
   /// a cluster too, means the same trip. 100 bits of a SHA-256.
-  init(ofTripAskedBy actor: Actor, key: MessageID) {
-    let digest = Digest.sha256(of: Array("\(actor.role.name) \(actor.id) \(key)".utf8))
+  init(ofTripAskedBy actor: Actor, key: MessageID) { self.init(digestOf: "\(actor.role.name) \(actor.id) \(key)") }
+
+  /// Likewise that of a family of tokens.
+  init(ofTokensAskedBy actor: Actor, key: MessageID) {
+    self.init(digestOf: "tokens \(actor.role.name) \(actor.id) \(key)")
+  }
+
+  fileprivate init(digestOf text: String) {
+    let digest = Digest.sha256(of: Array(text.utf8))
     func word(_ start: Int) -> UInt64 { digest[start..<start + 8].reduce(0) { $0 << 8 | UInt64($1) } }
     self.init { $0 < 10 ? word(0) : word(8) }
   }
@@ -139,6 +146,12 @@ extension Identifier {
 }
 
 extension MessageID {
+  /// Of a driver's status with an `Idempotency-Key`, which is its sender's own.
+  init(ofStatusSetBy actor: Actor, key: MessageID) {
+    let digest = Identifier(digestOf: "status \(actor.role.name) \(actor.id) \(key)")
+    self = MessageID("\(digest)")!  // 20 characters
+  }
+
   /// Of a message that its sender gave no id: nobody can repeat it.
   static func random() -> MessageID { MessageID("\(Identifier.random())")! }  // 20 characters
 }

@@ -11,15 +11,17 @@ import HubMessages
 /// A loop's newest feed.
 final class VehicleFeeds {
   private var newest: (body: [UInt8], made: Int64)?
-  fileprivate var isBeingMade = false
+  fileprivate(set) var isBeingMade = false
 
-  /// What is shown at `now` (uptime, ns), unless it is too old; while a newer one is being made the old one will do.
+  /// What is shown at `now` (uptime, ns), unless it is too old; while a newer one is being made, one of up to twice
+  /// that age will do.
   func body(at now: Int64) -> [UInt8]? {
-    guard let newest, isBeingMade || now - newest.made < nanoseconds(Limits.vehicleFeedSeconds) else { return nil }
+    let age = nanoseconds(Limits.vehicleFeedSeconds) * (isBeingMade ? 2 : 1)
+    guard let newest, now - newest.made < age else { return nil }
     return newest.body
   }
 
-  fileprivate func keep(_ body: [UInt8], now: Int64) { newest = (body, now) }
+  func keep(_ body: [UInt8], now: Int64) { newest = (body, now) }
 }
 
 /// One that is being put together. It belongs to the request that waits for it.
@@ -30,7 +32,7 @@ final class VehicleFeed {
   private var buffer = ByteBuffer()
   private(set) var count = 0
 
-  fileprivate init(_ feeds: VehicleFeeds, _ type: InlineText?, at time: Timestamp) {
+  init(_ feeds: VehicleFeeds, _ type: InlineText?, at time: Timestamp) {
     (self.feeds, self.type) = (feeds, type)
     if type == nil { feeds.isBeingMade = true }
     VehiclePositions.begin(time, into: &buffer)

@@ -191,14 +191,16 @@ extension Metric {
       OfferOutcome.allCases.map { ("\($0.name)", reading.hub.offers[Int($0.rawValue)]) }
     },
     Metric("trips_unserved_total", hub: \.tripsUnserved, "Trips that no driver has taken who was asked."),
+    Metric("token_requests_total", by: "outcome", "Requests for tokens that the hub makes.") { reading in
+      TokenOutcome.allCases.map { ("\($0.name)", reading.hub.tokens[Int($0.rawValue)]) }
+    },
     Metric(
       "refresh_tokens_reused_total", hub: \.tokensReused,
       "Refresh tokens that were used a second time: all tokens of their families have ended."),
     Metric(
       "audit_entries_left_out_total", hub: \.auditLeftOut,
       "Entries of the audit trail that were not written: more than 10 in a second of one, or no journal."),
-    Metric(
-      "notifications_posted_total", hub: \.notificationsPosted, "Notifications that were posted to a channel."),
+    Metric("notifications_posted_total", hub: \.notificationsPosted, "Notifications that were posted to a channel."),
     Metric("fence_events_total", by: "kind", "Events about fences, by kind.") { reading in
       [Notification.Kind.fenceEnter, .fenceExit, .fenceDwell, .hazard, .speeding].map {
         ("\($0.name)", reading.hub.fenceEvents[Int($0.rawValue)])

@@ -82,7 +82,7 @@ extension HubInput {
   var lane: Lane {
     switch self {
     case .fix(let fix): .ofDriver(fix.session)
-    case .driverStatus(let session, _, _, _), .ping(let session, _, _, _): .ofDriver(session)
+    case .driverStatus(let session, _, _, _, _), .ping(let session, _, _, _): .ofDriver(session)
     case .tripStatus(let move): .ofDriver(move.session)
     case .tripChange(let change): .ofDriver(change.session)
     case .offerDecline(let session, _, _, _): .ofDriver(session)

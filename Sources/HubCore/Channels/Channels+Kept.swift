@@ -12,7 +12,8 @@ extension Channels {
       _ = table.setKept(channel, false)
     case .highestSequence(let number): table.restore(highestSequence: number)
     case .epoch, .trip, .tripForgotten, .eta, .fixes, .driver, .driverOffline, .driverForgotten, .highestTripNumber,
-      .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded, .tokenFamily, .tokensRotated, .tokenFamilyEnded,
+      .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded, .tokenFamily, .tokensRotated, .tokensSettled,
+      .tokenFamilyEnded,
       .revocation, .unrevoked, .audit, .offers, .offersForgotten:
       preconditionFailure("another domain's record")
     }

@@ -11,6 +11,8 @@ public enum TripRequest: Sendable {
   case begin(SessionRef, TripStatusReport, by: Actor)
   case alter(SessionRef, TripChange, by: Actor)
   case decline(SessionRef, MessageID, OfferDecline, by: Identifier)
+  /// A driver's status, from no session of that driver.
+  case status(SessionRef, MessageID, DriverStatusReport, of: Identifier, isKeyed: Bool)
   case offers(SessionRef, Identifier, OffersQuestion, by: Actor)
   /// Of one hub, for another.
   case offer(SessionRef, SentOffer)
@@ -40,7 +42,8 @@ public enum TripRequest: Sendable {
       case .move(let input): input.session
       case .change(let input): input.session
       case .begin(let session, _, _), .alter(let session, _, _), .decline(let session, _, _, _),
-        .offers(let session, _, _, _), .offer(let session, _), .notify(let session, _):
+        .status(let session, _, _, _, _), .offers(let session, _, _, _), .offer(let session, _),
+        .notify(let session, _):
         session
       }
     }
@@ -55,6 +58,8 @@ public enum TripRequest: Sendable {
       case .begin(_, let report, let actor): self = .begin(newValue, report, by: actor)
       case .alter(_, let change, let actor): self = .alter(newValue, change, by: actor)
       case .decline(_, let id, let decline, let driver): self = .decline(newValue, id, decline, by: driver)
+      case .status(_, let id, let report, let driver, let isKeyed):
+        self = .status(newValue, id, report, of: driver, isKeyed: isKeyed)
       case .offers(_, let trip, let question, let actor): self = .offers(newValue, trip, question, by: actor)
       case .offer(_, let offer): self = .offer(newValue, offer)
       case .notify(_, let post): self = .notify(newValue, post)
@@ -67,7 +72,7 @@ public enum TripRequest: Sendable {
     switch self {
     case .move(let input): input.messageID
     case .change(let input): input.messageID
-    case .decline(_, let messageID, _, _): messageID
+    case .decline(_, let messageID, _, _), .status(_, let messageID, _, _, _): messageID
     case .begin, .alter, .offers, .offer, .notify: MessageID(number: 0)
     }
   }
@@ -77,7 +82,7 @@ public enum TripRequest: Sendable {
     case .move(let input): input.actor
     case .change(let input): input.actor
     case .begin(_, _, let actor), .alter(_, _, let actor), .offers(_, _, _, let actor): actor
-    case .decline(_, _, _, let driver): Actor(role: .driver, id: driver)
+    case .decline(_, _, _, let driver), .status(_, _, _, let driver, _): Actor(role: .driver, id: driver)
     case .offer, .notify: .cluster
     }
   }
@@ -90,6 +95,7 @@ public enum TripRequest: Sendable {
     case .begin(_, let report, _): .trip(report.tripID)
     case .alter(_, let change, _): .trip(change.tripID)
     case .decline(_, _, let decline, _): .trip(decline.tripID)
+    case .status(_, _, _, let driver, _): .driver(driver)
     case .offers(_, let trip, _, _): .trip(trip)
     case .offer(_, let offer): offer.receiver
     case .notify(_, let post): post.channel
@@ -102,7 +108,7 @@ public enum TripRequest: Sendable {
     switch self {
     case .move(let input): report = input.report
     case .begin(_, let asked, _): report = asked
-    case .change, .alter, .decline, .offers, .offer, .notify: return nil
+    case .change, .alter, .decline, .status, .offers, .offer, .notify: return nil
     }
     return report.status == .requested ? report : nil
   }

@@ -77,9 +77,9 @@ struct AuditTrail {
   /// Since the last one that was written.
   private var leftOut: UInt64 = 0
 
-  /// The entry as it is to be written; nil where this identity or address has enough of this second, or more of them
-  /// came in it than are looked at. O(1).
-  mutating func admit(_ entry: AuditEntry, at now: Moment) -> DurableAudit? {
+  /// The entry as it is to be written; nil where nothing can be stored, where this identity or address has enough of
+  /// this second, or more of them came in it than are looked at. O(1).
+  mutating func admit(_ entry: AuditEntry, isStorable: Bool = true, at now: Moment) -> DurableAudit? {
     let second = now.uptime / 1_000_000_000
     if second != self.second {
       self.second = second
@@ -90,7 +90,7 @@ struct AuditTrail {
     let key = Key(role: source.actor?.role.rawValue, text: source.actor?.id.text ?? source.address)
     let count = counts[key, default: 0]
     let isStranger = source.actor == nil && entry.target == nil
-    guard count < HubLimits.auditEntriesPerSecond, count > 0 || counts.count < HubLimits.auditedPerSecond,
+    guard isStorable, count < HubLimits.auditEntriesPerSecond, count > 0 || counts.count < HubLimits.auditedPerSecond,
       !isStranger || strangers < HubLimits.auditedStrangersPerSecond
     else {
       leftOut += 1

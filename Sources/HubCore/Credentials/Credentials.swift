@@ -5,7 +5,7 @@ import HubMessages
 
 struct Credentials: ~Copyable {
   let limits: HubLimits
-  private var families = Slab<TokenFamily>()
+  var families = Slab<TokenFamily>()
   private(set) var familyOfID: [InlineText: Int] = [:]
   private var familiesOfSubject: [Identifier: [Int]] = [:]
   private(set) var revocations = Slab<KeptRevocation>()
@@ -14,8 +14,6 @@ struct Credentials: ~Copyable {
   private(set) var endedFamilies = 0
   private(set) var endedElsewhere = 0
   private var trail = AuditTrail()
-  /// The newest time that is known of a family: what was read back last.
-  private var newest = Timestamp(milliseconds: 0)
   /// What has changed of the revocations since it was taken last.
   var change = RevocationChange(number: 1)
 
@@ -44,19 +42,20 @@ struct Credentials: ~Copyable {
     _ question: CredentialQuestion, _ source: AuditSource?, at now: Moment, _ storage: inout HubStorage,
     _ deadlines: inout Deadlines, counting counters: inout HubCounters
   ) -> CredentialAnswer {
-    guard storage.hasRoom || question.isOfPeers else {
+    let answer: CredentialAnswer
+    if storage.hasRoom || question.isOfPeers {
+      do throws(ErrorReply) {
+        answer = try decide(question, at: now, &storage, &deadlines, &counters)
+      } catch {
+        answer = .refused(error)
+      }
+    } else {
       if case .refresh(let id, _, _) = question { extendGrace(of: id, at: now, storage) }
       counters.refusedForStorage += 1
-      return .refused(
+      answer = .refused(
         ErrorReply(
           code: .storageFull, message: "this hub cannot store that now; send it again",
           retryAfter: ErrorReply.storageRetryAfter))
-    }
-    let answer: CredentialAnswer
-    do throws(ErrorReply) {
-      answer = try decide(question, at: now, &storage, &deadlines, &counters)
-    } catch {
-      answer = .refused(error)
     }
     if let source {
       write(AuditEntry(source, about: question.target, status: answer.status), at: now, &storage, &counters)
@@ -97,11 +96,12 @@ struct Credentials: ~Copyable {
   mutating func write(
     _ entry: AuditEntry, at now: Moment, _ storage: inout HubStorage, _ counters: inout HubCounters
   ) {
-    guard storage.isOn, storage.hasRoom, let audit = trail.admit(entry, at: now) else {
+    counters.count(entry)
+    if let audit = trail.admit(entry, isStorable: storage.isOn && storage.hasRoom, at: now) {
+      storage.write(.audit(audit))
+    } else {
       counters.auditLeftOut += 1
-      return
     }
-    storage.write(.audit(audit))
   }
 
   // MARK: Families
@@ -110,14 +110,12 @@ struct Credentials: ~Copyable {
     _ family: TokenFamily, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines,
     _ counters: inout HubCounters
   ) throws(ErrorReply) -> CredentialAnswer {
+    if let known = familyOfID[family.id] { return .family(try repeated(families[known], by: family), isNew: false) }
     // A family that ends leaves a revocation for a while, which has its place already.
     guard families.count + endedFamilies < limits.tokenFamilies else {
       counters.count(full: .tokenFamilies)
       throw ErrorReply(
         code: .storageFull, message: "this hub has \(limits.tokenFamilies) families of tokens, as many as it may")
-    }
-    guard familyOfID[family.id] == nil else {
-      throw ErrorReply(code: .internalError, message: "the id of a family of tokens was drawn twice: ask again")
     }
     let others = familiesOfSubject[family.subject] ?? []
     if others.count >= HubLimits.tokenFamiliesPerSubject,
@@ -129,6 +127,20 @@ struct Credentials: ~Copyable {
     storage.write(.tokenFamily(family))
     insert(family, at: now, &deadlines)
     return .family(family, isNew: true)
+  }
+
+  /// The family of tokens that are asked for once more, with the same key: the answer was lost. Once they were
+  /// refreshed it was not, and whoever has them would share them.
+  private func repeated(_ known: TokenFamily, by family: TokenFamily) throws(ErrorReply) -> TokenFamily {
+    guard known.subject == family.subject, known.role == family.role, known.claims == family.claims else {
+      throw ErrorReply(
+        code: .invalidTransition, message: "other tokens were asked for with this Idempotency-Key")
+    }
+    guard known.serial == 1 else {
+      throw ErrorReply(
+        code: .invalidTransition, message: "the tokens of this Idempotency-Key have been refreshed: \(known.id)")
+    }
+    return known
   }
 
   private mutating func refresh(
@@ -145,7 +157,7 @@ struct Credentials: ~Copyable {
       let ticket = families[index].ticket
       if ticket > storage.storedThrough || ticket > 0 && storage.unanswered.contains(ticket) {
         // Nobody has the answer yet.
-        families[index].graceEnds = now.uptime + HubLimits.refreshGrace
+        beginGrace(of: index, at: now, &deadlines)
         if ticket <= storage.storedThrough { families[index].ticket = 0 }
       }
       if now.uptime < families[index].graceEnds { return .family(families[index], isNew: false) }
@@ -157,13 +169,13 @@ struct Credentials: ~Copyable {
         code: .unauthorized, message: "the refresh token was used before: all tokens of its family have ended")
     }
     rotate(index, to: serial + 1, at: now.timestamp)
-    families[index].graceEnds = now.uptime + HubLimits.refreshGrace
+    beginGrace(of: index, at: now, &deadlines)
     storage.write(.tokensRotated(id, serial: serial + 1, at: now.timestamp))
     families[index].ticket = storage.newest
     return .family(families[index], isNew: false)
   }
 
-  private mutating func rotate(_ index: Int, to serial: UInt64, at time: Timestamp) {
+  mutating func rotate(_ index: Int, to serial: UInt64, at time: Timestamp) {
     families[index].serial = serial
     families[index].rotated = time
     families[index].lastAccessEnds = max(families[index].lastAccessEnds, families[index].accessEnds)
@@ -205,14 +217,14 @@ struct Credentials: ~Copyable {
     deadlines.arm(.tokenFamily, families.handle(of: index), at: now.look(at: family.refreshEnds))
   }
 
-  private mutating func place(_ family: TokenFamily) -> Int {
+  mutating func place(_ family: TokenFamily) -> Int {
     let index = families.insert(family)
     familyOfID[family.id] = index
     familiesOfSubject[family.subject, default: []].append(index)
     return index
   }
 
-  private mutating func remove(family index: Int) {
+  mutating func remove(family index: Int) {
     let (id, subject) = (families[index].id, families[index].subject)
     familyOfID[id] = nil
     familiesOfSubject[subject]?.removeAll { $0 == index }
@@ -266,7 +278,7 @@ struct Credentials: ~Copyable {
 
   /// Keeps it for as long as its time lasts from now on by the uptime, those of ended families as long as a token of
   /// theirs may live.
-  private mutating func hold(
+  mutating func hold(
     _ index: Int, at now: Moment, atLeast least: Int64 = 0, _ deadlines: inout Deadlines
   ) {
     guard let until = revocations[index].revocation.until else { return }
@@ -284,7 +296,7 @@ struct Credentials: ~Copyable {
     deadlines.arm(.revocation, revocations.handle(of: index), at: look)
   }
 
-  private mutating func place(_ revocation: Revocation) -> Int {
+  mutating func place(_ revocation: Revocation) -> Int {
     let index = revocations.insert(KeptRevocation(revocation: revocation))
     revocationOfName[revocation.name] = index
     count(revocation.cause, by: 1)
@@ -299,7 +311,7 @@ struct Credentials: ~Copyable {
     }
   }
 
-  private mutating func remove(revocation index: Int) {
+  mutating func remove(revocation index: Int) {
     let gone = revocations[index].revocation
     revocationOfName[gone.name] = nil
     count(gone.cause, by: -1)
@@ -309,8 +321,45 @@ struct Credentials: ~Copyable {
 
   // MARK: Time
 
+  /// For a while from now on the token before the newest is answered as that was. That this is over is recorded: so
+  /// after a restart the token of an answer that may have been lost with the hub is told from one used long ago.
+  mutating func beginGrace(of index: Int, at now: Moment, _ deadlines: inout Deadlines) {
+    families[index].graceEnds = now.uptime + HubLimits.refreshGrace
+    guard !families[index].hasGrace else { return }
+    families[index].hasGrace = true
+    deadlines.arm(.tokenGrace, families.handle(of: index), at: families[index].graceEnds)
+  }
+
+  /// Looks at a family or a revocation whose time has come.
+  mutating func check(
+    _ entry: Deadlines.Entry, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines
+  ) {
+    switch entry.kind {
+    case .tokenFamily: checkFamily(entry.handle, at: now, &deadlines)
+    case .tokenGrace: checkGrace(entry.handle, at: now, &storage, &deadlines)
+    case .revocation: checkRevocation(entry.handle, at: now, &deadlines)
+    case .driverStaleness, .driverAbsence, .driverRetention, .replacedSession, .tripSilence, .trip, .offers:
+      preconditionFailure("another domain's deadline")
+    }
+  }
+
+  /// The grace of a family's token before the newest may be over.
+  private mutating func checkGrace(
+    _ handle: Handle, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines
+  ) {
+    guard let index = families.current(handle) else { return }
+    let ticket = families[index].ticket
+    let isAnswered = ticket <= storage.storedThrough && !(ticket > 0 && storage.unanswered.contains(ticket))
+    guard families[index].graceEnds <= now.uptime, isAnswered, storage.hasRoom else {
+      let ends = families[index].graceEnds
+      return deadlines.arm(.tokenGrace, handle, at: ends > now.uptime ? ends : now.uptime + HubLimits.refreshGrace)
+    }
+    families[index].hasGrace = false
+    storage.write(.tokensSettled(families[index].id))
+  }
+
   /// A family's time may be over.
-  mutating func checkFamily(_ handle: Handle, at now: Moment, _ deadlines: inout Deadlines) {
+  private mutating func checkFamily(_ handle: Handle, at now: Moment, _ deadlines: inout Deadlines) {
     guard let index = families.current(handle) else { return }
     let ends = families[index].refreshEnds
     guard ends > now.timestamp else { return remove(family: index) }
@@ -318,7 +367,7 @@ struct Credentials: ~Copyable {
   }
 
   /// A revocation's time may be over: by both clocks.
-  mutating func checkRevocation(_ handle: Handle, at now: Moment, _ deadlines: inout Deadlines) {
+  private mutating func checkRevocation(_ handle: Handle, at now: Moment, _ deadlines: inout Deadlines) {
     guard let index = revocations.current(handle) else { return }
     revocations[index].isArmed = false
     if let until = revocations[index].revocation.until, until <= now.timestamp,
@@ -328,69 +377,12 @@ struct Credentials: ~Copyable {
     }
     arm(index, at: now, &deadlines)
   }
-
-  // MARK: Reading back
-
-  // That a family's time was over is not recorded: those that are read back are looked at when all are there. What has
-  // no room then, because the limit is lower now, ends: who has it asks for new tokens. A revocation always has room:
-  // without it what was ended would begin again.
-
-  mutating func load(_ record: DurableRecord) {
-    switch record {
-    case .tokenFamily(let family):
-      newest = max(newest, family.rotated)
-      if familyOfID[family.id] == nil { _ = place(family) }
-    case .tokensRotated(let id, let serial, let time):
-      newest = max(newest, time)
-      if let index = familyOfID[id] { rotate(index, to: serial, at: time) }
-    case .tokenFamilyEnded(let id): if let index = familyOfID[id] { remove(family: index) }
-    case .revocation(let revocation):
-      if let index = revocationOfName[revocation.name] { remove(revocation: index) }
-      _ = place(revocation)
-    case .unrevoked(let name): if let index = revocationOfName[name] { remove(revocation: index) }
-    case .audit(let audit): newest = max(newest, audit.time)  // all else of it is for who reads the journal
-    case .epoch, .trip, .tripForgotten, .eta, .event, .channel, .channelForgotten, .highestSequence, .fixes, .driver,
-      .driverOffline, .driverForgotten, .highestTripNumber, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded,
-      .offers, .offersForgotten:
-      preconditionFailure("another domain's record")
-    }
-  }
-
-  /// Ends the reading. Where nothing that was recorded is later than a rotation's grace, its answer may have been lost
-  /// with the hub before: the grace begins anew.
-  mutating func finishLoading(at start: Moment, _ deadlines: inout Deadlines) {
-    let known = (0..<families.endIndex).filter { families.isInUse($0) }
-    let ended = known.filter { families[$0].refreshEnds <= start.timestamp }
-    for index in ended { remove(family: index) }
-    if families.count > limits.tokenFamilies {
-      let oldest = known.filter { families.isInUse($0) }.sorted { families[$0].rotated < families[$1].rotated }
-      for index in oldest.prefix(families.count - limits.tokenFamilies) { remove(family: index) }
-    }
-    for index in 0..<families.endIndex where families.isInUse(index) {
-      if families[index].rotated + HubLimits.refreshGrace / 1_000_000 > newest {
-        families[index].graceEnds = start.uptime + HubLimits.refreshGrace
-      }
-      deadlines.arm(.tokenFamily, families.handle(of: index), at: start.look(at: families[index].refreshEnds))
-    }
-    for index in 0..<revocations.endIndex where revocations.isInUse(index) {
-      hold(index, at: start, atLeast: HubLimits.revocationHoldMilliseconds, &deadlines)
-    }
-    change = RevocationChange(number: change.number)
-  }
-
-  /// All that is stored, in an order in which it can be read back.
-  func forEachRecord<E: Error>(_ body: (DurableRecord) throws(E) -> Void) throws(E) {
-    for index in 0..<families.endIndex where families.isInUse(index) { try body(.tokenFamily(families[index])) }
-    for index in 0..<revocations.endIndex where revocations.isInUse(index) {
-      try body(.revocation(revocations[index].revocation))
-    }
-  }
 }
 
 extension Moment {
   /// When something is looked at that ends at `time` by the wall clock (uptime, ns): in an hour at the latest, so that
   /// what has gone before its end leaves its deadline no longer than that.
-  fileprivate func look(at time: Timestamp) -> Int64 {
+  func look(at time: Timestamp) -> Int64 {
     let ahead = min(max(0, time.milliseconds - timestamp.milliseconds), HubLimits.longestLookMilliseconds)
     return uptime + ahead * 1_000_000
   }

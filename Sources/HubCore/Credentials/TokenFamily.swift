@@ -23,6 +23,8 @@ public struct TokenFamily: Sendable, Equatable {
   public internal(set) var rotated: Timestamp
   /// Until then (uptime, ns) the refresh token before is answered as the newest was: its answer may have been lost.
   var graceEnds = Int64.min
+  /// That this time is over is not recorded: a deadline looks at it.
+  var hasGrace = false
   /// When the last of its access tokens ends, whatever the clock has done since.
   var lastAccessEnds: Timestamp
   /// The record of the newest rotation (`HubStorage.ticket`).
@@ -123,6 +125,7 @@ public struct RevocationChange: Sendable, Equatable {
 
 /// What back ends and ops ask about tokens, and whoever has a refresh token, over HTTP.
 public enum CredentialQuestion: Sendable {
+  /// One with the id of a family that is there asks for its first tokens again.
   case begin(TokenFamily)
   /// What a refresh token says.
   case refresh(family: InlineText, subject: Identifier, serial: UInt64)

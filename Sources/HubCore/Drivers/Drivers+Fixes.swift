@@ -120,6 +120,20 @@ extension Drivers {
   /// False where the table of profiles has no room.
   mutating func load(_ stored: DurableDriver, driver: Int, trip: Handle?) -> Bool {
     slab[driver].load(stored, trip: trip)
+    statusChanges[driver] = stored.statusChanges.isEmpty ? nil : RecentMoves(stored.statusChanges)
     return setProfile(stored.profile, of: driver)
   }
+
+  // MARK: How often they are to send
+
+  /// What the driver is to be told now of how often to send; nil where that is what it was told last.
+  @inline(__always)
+  mutating func advise(
+    _ driver: Int, isWatched: Bool, at uptime: Int64, _ rules: SamplingRules
+  ) -> SamplingReason? { slab[driver].advise(isWatched: isWatched, at: uptime, rules) }
+
+  /// What a session that begins now is told.
+  mutating func beginAdvice(
+    _ driver: Int, isWatched: Bool, at uptime: Int64, _ rules: SamplingRules
+  ) -> SamplingReason { slab[driver].beginAdvice(isWatched: isWatched, at: uptime, rules) }
 }

@@ -21,6 +21,8 @@ struct Drivers: ~Copyable {
   var countWithFixTimes = 0
   /// Of all drivers' `DriverStorage.missed`.
   var missedFixes = 0
+  /// Which statuses drivers were last given by a request with a key, by which it is known when it comes again.
+  var statusChanges: [Int: RecentMoves] = [:]
 
   /// When the hub last took up its work again after a stall (uptime, ns): time in which it stalled is not the drivers'.
   private(set) var lastStall = Int64.min / 2
@@ -95,6 +97,7 @@ struct Drivers: ~Copyable {
     if !slab[driver].isStale { onlineCount -= 1 }
     if slab[driver].fixTimes != nil { countWithFixTimes -= 1 }
     missedFixes -= slab[driver].durable.missed.count
+    statusChanges[driver] = nil
     profiles.release(slab[driver].profile)
     sessions.forget(driver)
     ids.remove(hash: slab[driver].hash, index: driver)
@@ -338,11 +341,13 @@ struct Drivers: ~Copyable {
 
   // MARK: What they say of themselves
 
-  /// What a driver says of itself; what the report leaves out stays as it was. Throws, and changes nothing, where the
-  /// table of profiles has no room.
+  /// What a driver says of itself; what the report leaves out stays as it was. What came before with the same `key`
+  /// changes nothing. Throws, and changes nothing, where the table of profiles has no room.
   mutating func take(
-    _ report: DriverStatusReport, of driver: Int, counting counters: inout HubCounters
+    _ report: DriverStatusReport, key: MessageID?, of driver: Int, counting counters: inout HubCounters
   ) throws(ErrorReply) {
+    let change = key?.text.hashValue(seed: seed)
+    if let change, statusChanges[driver]?.contains(change) == true { return }
     var profile = profiles.profile(slab[driver].profile)
     if let vehicleType = report.vehicleType { profile.vehicleType = vehicleType }
     if let tags = report.tags { profile.tags = tags }
@@ -351,6 +356,7 @@ struct Drivers: ~Copyable {
       throw ErrorReply(
         code: .storageFull, message: "this hub's table of vehicle types and tags is full", retryAfter: 60)
     }
+    if let change { statusChanges[driver, default: RecentMoves()].insert(change) }
     slab[driver].report(report.status)
     relabel(driver)
   }
@@ -383,17 +389,4 @@ struct Drivers: ~Copyable {
     slab[driver].profile = index
     return true
   }
-
-  // MARK: How often they are to send
-
-  /// What the driver is to be told now of how often to send; nil where that is what it was told last.
-  @inline(__always)
-  mutating func advise(
-    _ driver: Int, isWatched: Bool, at uptime: Int64, _ rules: SamplingRules
-  ) -> SamplingReason? { slab[driver].advise(isWatched: isWatched, at: uptime, rules) }
-
-  /// What a session that begins now is told.
-  mutating func beginAdvice(
-    _ driver: Int, isWatched: Bool, at uptime: Int64, _ rules: SamplingRules
-  ) -> SamplingReason { slab[driver].beginAdvice(isWatched: isWatched, at: uptime, rules) }
 }

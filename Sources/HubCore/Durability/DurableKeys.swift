@@ -66,7 +66,7 @@ public enum DurableKeys {
     case .epoch, .notification, .channel, .channelForgotten, .highestSequence, .driver, .driverOffline,
       .driverForgotten, .highestTripNumber, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded,
       .fenceNotification, .postedNotification, .offers, .offersForgotten, .offer, .offerWithdrawn, .tokenFamily,
-      .tokensRotated, .tokenFamilyEnded, .revocation, .unrevoked, .audit, nil:
+      .tokensRotated, .tokensSettled, .tokenFamilyEnded, .revocation, .unrevoked, .audit, nil:
       nil
     }
   }

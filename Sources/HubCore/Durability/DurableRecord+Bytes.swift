@@ -40,6 +40,7 @@ extension DurableRecord {
     case .tokenFamily: self = .tokenFamily(try reader.read())
     case .tokensRotated:
       self = .tokensRotated(try reader.read(), serial: try reader.count(), at: try reader.read())
+    case .tokensSettled: self = .tokensSettled(try reader.read())
     case .tokenFamilyEnded: self = .tokenFamilyEnded(try reader.read())
     case .revocation: self = .revocation(try reader.read())
     case .unrevoked: self = .unrevoked(try reader.read())
@@ -81,6 +82,7 @@ extension DurableDriver: Recorded {
     bytes.record(
       id, status, profile.vehicleType, profile.tags, newest, published, heard, isOffline, lastTripEnded, tripID,
       isPositionOnTrip, position, tracking)
+    if !statusChanges.isEmpty { bytes.record(statusChanges) }  // few have any, and older journals none
   }
 
   init(from reader: inout RecordReader) throws(RecordError) {
@@ -93,6 +95,10 @@ extension DurableDriver: Recorded {
       tripID: try reader.read(), isPositionOnTrip: try reader.read(), position: try reader.read(),
       tracking: try reader.read())
     if let published { position?.published = published }
+    // Where the record ends here there are none.
+    let count: UInt8
+    do throws(RecordError) { count = try reader.read() } catch { return }
+    for _ in 0..<count { statusChanges.append(try reader.read()) }
   }
 }
 

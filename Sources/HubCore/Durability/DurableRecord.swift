@@ -43,6 +43,8 @@ enum DurableRecord: Equatable {
   case tokenFamily(TokenFamily)
   /// A family's newest tokens are others, since this time by the hub's wall clock.
   case tokensRotated(InlineText, serial: UInt64, at: Timestamp)
+  /// Who used a family's refresh token last has had its time to ask once more.
+  case tokensSettled(InlineText)
   case tokenFamilyEnded(InlineText)
   /// Takes the place of one of the same name.
   case revocation(Revocation)
@@ -111,6 +113,8 @@ struct DurableDriver: Equatable {
   var isPositionOnTrip = false
   var position: Position?
   var tracking = StoredTracking()
+  /// Oldest first.
+  var statusChanges: [UInt64] = []
 }
 
 extension Drivers {
@@ -118,7 +122,9 @@ extension Drivers {
   func durable(_ driver: Int, _ trips: borrowing Trips) -> DurableDriver {
     let positionTrip = self[driver].positionTrip.flatMap { trips.current($0) }
     let trip = positionTrip ?? self[driver].lastTrip.flatMap { trips.current($0) }
-    return self[driver].durable(
+    var stored = self[driver].durable(
       profiles.profile(self[driver].profile), trip: trip.map { trips[$0].id }, isPositionOnTrip: positionTrip != nil)
+    if let changes = statusChanges[driver] { stored.statusChanges = changes.oldestFirst }
+    return stored
   }
 }

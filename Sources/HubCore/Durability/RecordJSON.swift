@@ -126,6 +126,9 @@ public enum RecordJSON {
       buffer.append(",\"jti\":", id)
       buffer.append(",\"serial\":", serial)
       buffer.append(",\"timestamp\":", time)
+    case .tokensSettled(let id):
+      buffer.begin("tokens_settled")
+      buffer.append(",\"jti\":", id)
     case .tokenFamilyEnded(let id):
       buffer.begin("token_family_ended")
       buffer.append(",\"jti\":", id)

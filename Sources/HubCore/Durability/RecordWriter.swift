@@ -39,6 +39,7 @@ enum RecordKind: UInt8 {
   case revocation = 43
   case unrevoked = 44
   case audit = 45
+  case tokensSettled = 46
   case offers = 69
   case offersForgotten = 70
   case offer = 71
@@ -72,6 +73,7 @@ enum RecordWriter {
     case .pairEnded(let fence, let driver, let other): bytes.record(RecordKind.pairEnded, fence, driver, other)
     case .tokenFamily(let family): bytes.record(RecordKind.tokenFamily, family)
     case .tokensRotated(let id, let serial, let time): bytes.record(RecordKind.tokensRotated, id, serial, time)
+    case .tokensSettled(let id): bytes.record(RecordKind.tokensSettled, id)
     case .tokenFamilyEnded(let id): bytes.record(RecordKind.tokenFamilyEnded, id)
     case .revocation(let revocation): bytes.record(RecordKind.revocation, revocation)
     case .unrevoked(let name): bytes.record(RecordKind.unrevoked, name)

@@ -33,6 +33,9 @@ extension HubOutput {
       return .trips(session, .refused(.notStored(answer.howToRepeat, replyTo: replyTo)), replyTo: replyTo)
     case .fences(let session, _):
       return .fences(session, .refused(.notStored("send the same again, which changes nothing then")))
+    case .credentials(let session, .family(_, isNew: true)):
+      let advice = "send it again with the same Idempotency-Key, or there are two families"
+      return .credentials(session, .refused(.notStored(advice)))
     case .credentials(let session, _):
       return .credentials(session, .refused(.notStored("send the same again")))
     case .notified(let session, let answer):

@@ -43,7 +43,8 @@ public enum StoredEvents {
       true
     case .epoch, .trip, .tripForgotten, .channel, .channelForgotten, .highestSequence, .fixes, .driver,
       .driverForgotten, .highestTripNumber, .driverOffline, .eta, .fence, .fenceDeleted, .stay, .stayEnded, .pair,
-      .pairEnded, .tokenFamily, .tokensRotated, .tokenFamilyEnded, .revocation, .unrevoked, .audit, .offers,
+      .pairEnded, .tokenFamily, .tokensRotated, .tokensSettled, .tokenFamilyEnded, .revocation, .unrevoked, .audit,
+      .offers,
       .offersForgotten, nil:
       false
     }

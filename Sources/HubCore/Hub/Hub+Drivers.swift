@@ -52,7 +52,7 @@ extension Hub {
 
   /// `id`: whose status it is where no session of that driver says it.
   mutating func setStatus(
-    _ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport, of id: Identifier?
+    _ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport, of id: Identifier?, isKeyed: Bool
   ) {
     guard let driver = id.map({ findOrInsertDriver($0) }) ?? drivers.driver(of: session) else {
       if id == nil { return refuseReplaced(session, messageID) }
@@ -60,7 +60,7 @@ extension Hub {
     }
     do throws(ErrorReply) {
       try requireRoom("this hub cannot store a status now; send it again")
-      try drivers.take(report, of: driver, counting: &counters)
+      try drivers.take(report, key: isKeyed ? messageID : nil, of: driver, counting: &counters)
     } catch {
       return refuse(session, error, replyTo: messageID)
     }
@@ -169,8 +169,7 @@ extension Hub {
     publishPresence(driver, isOnline: false)
   }
 
-  /// Publishes `driver_online` for a driver of which `driver_offline` was published. Where there is a journal, the
-  /// record of its fix is written in the same turn.
+  /// Publishes `driver_online` behind `driver_offline`; where there is a journal, its fix is recorded in the same turn.
   mutating func publishOnline(_ driver: Int) {
     drivers.goOnline(driver)
     publishPresence(driver, isOnline: true)

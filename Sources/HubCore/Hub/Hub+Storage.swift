@@ -108,7 +108,8 @@ extension Hub {
     case .pairEnded(let fence, let driver, let other):
       guard let driver = drivers.find(driver), let other = drivers.find(other) else { break }
       fences.loadEndedPair(driver, other, fence: fence)
-    case .tokenFamily, .tokensRotated, .tokenFamilyEnded, .revocation, .unrevoked, .audit: credentials.load(record)
+    case .tokenFamily, .tokensRotated, .tokensSettled, .tokenFamilyEnded, .revocation, .unrevoked, .audit:
+      credentials.load(record)
     case .offers(let search): return isNamed && offers.load(search, trips)
     case .offersForgotten(let id): offers.forget(id, trips)
     }

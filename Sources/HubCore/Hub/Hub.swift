@@ -225,7 +225,9 @@ public struct Hub: ~Copyable {
     case .driverDisconnected(let session): drivers.disconnect(session, at: now.uptime)
     case .vehicle(let id, let claims): take(claims, of: id)
     case .loopStalled: drivers.noteStall(at: now.uptime)
-    case .driverStatus(let session, let messageID, let report, let id): setStatus(session, messageID, report, of: id)
+    case .driverStatus(let session, let messageID, let report, let id, let isKeyed):
+      let request = id.map { TripRequest.status(session, messageID, report, of: $0, isKeyed: isKeyed) }
+      if !forwards(request, isNowhereElse) { setStatus(session, messageID, report, of: id, isKeyed: isKeyed) }
     case .tripStatus(let input): if !forwards(.move(input), isNowhereElse) { moveTrip(input) }
     case .tripChange(let input): if !forwards(.change(input), isNowhereElse) { changeTrip(input) }
     case .offerDecline(let session, let messageID, let decline, let id):
@@ -333,9 +335,8 @@ public struct Hub: ~Copyable {
       case .replacedSession: if let driver = drivers.current(entry.handle) { notifyReplaced(driver) }
       case .tripSilence: if let trip = trips.current(entry.handle) { checkSilence(trip) }
       case .trip: if let trip = trips.current(entry.handle) { checkEnded(trip) }
-      case .tokenFamily: credentials.checkFamily(entry.handle, at: now, &deadlines)
-      case .revocation:
-        credentials.checkRevocation(entry.handle, at: now, &deadlines)
+      case .tokenFamily, .tokenGrace, .revocation:
+        credentials.check(entry, at: now, &storage, &deadlines)
         tellRevocations()
       case .offers:
         carryOut(offers.checkDeadline(entry.handle, drivers, trips, at: now, canStore: storage.hasRoom, &deadlines))

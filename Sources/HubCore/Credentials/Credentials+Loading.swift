@@ -1,0 +1,65 @@
+// What is kept of tokens, read back from the journal and written into snapshots.
+import HubMessages
+
+extension Credentials {
+  // That a family's time was over is not recorded: those that are read back are looked at when all are there. What has
+  // no room then, because the limit is lower now, ends: who has it asks for new tokens. A revocation always has room:
+  // without it what was ended would begin again.
+
+  mutating func load(_ record: DurableRecord) {
+    switch record {
+    case .tokenFamily(let family):
+      if familyOfID[family.id] == nil { _ = place(family) }
+    case .tokensRotated(let id, let serial, let time):
+      guard let index = familyOfID[id] else { return }
+      rotate(index, to: serial, at: time)
+      families[index].hasGrace = true
+    case .tokensSettled(let id): if let index = familyOfID[id] { families[index].hasGrace = false }
+    case .tokenFamilyEnded(let id): if let index = familyOfID[id] { remove(family: index) }
+    case .revocation(let revocation):
+      if let index = revocationOfName[revocation.name] { remove(revocation: index) }
+      _ = place(revocation)
+    case .unrevoked(let name): if let index = revocationOfName[name] { remove(revocation: index) }
+    case .audit: break  // for who reads the journal
+    case .epoch, .trip, .tripForgotten, .eta, .event, .channel, .channelForgotten, .highestSequence, .fixes, .driver,
+      .driverOffline, .driverForgotten, .highestTripNumber, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded,
+      .offers, .offersForgotten:
+      preconditionFailure("another domain's record")
+    }
+  }
+
+  /// Ends the reading. Where the end of a rotation's grace is not recorded, its answer may have been lost with the hub
+  /// before: the grace begins anew.
+  mutating func finishLoading(at start: Moment, _ deadlines: inout Deadlines) {
+    let known = (0..<families.endIndex).filter { families.isInUse($0) }
+    let ended = known.filter { families[$0].refreshEnds <= start.timestamp }
+    for index in ended { remove(family: index) }
+    if families.count > limits.tokenFamilies {
+      let oldest = known.filter { families.isInUse($0) }.sorted { families[$0].rotated < families[$1].rotated }
+      for index in oldest.prefix(families.count - limits.tokenFamilies) { remove(family: index) }
+    }
+    for index in 0..<families.endIndex where families.isInUse(index) {
+      if families[index].hasGrace {
+        families[index].hasGrace = false
+        beginGrace(of: index, at: start, &deadlines)
+      }
+      deadlines.arm(.tokenFamily, families.handle(of: index), at: start.look(at: families[index].refreshEnds))
+    }
+    for index in 0..<revocations.endIndex where revocations.isInUse(index) {
+      hold(index, at: start, atLeast: HubLimits.revocationHoldMilliseconds, &deadlines)
+    }
+    change = RevocationChange(number: change.number)
+  }
+
+  /// All that is stored, in an order in which it can be read back.
+  func forEachRecord<E: Error>(_ body: (DurableRecord) throws(E) -> Void) throws(E) {
+    for index in 0..<families.endIndex where families.isInUse(index) {
+      let family = families[index]
+      try body(.tokenFamily(family))
+      if family.hasGrace { try body(.tokensRotated(family.id, serial: family.serial, at: family.rotated)) }
+    }
+    for index in 0..<revocations.endIndex where revocations.isInUse(index) {
+      try body(.revocation(revocations[index].revocation))
+    }
+  }
+}
