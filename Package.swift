@@ -211,7 +211,9 @@ let package = Package(
     tests("Pages", ["HubGeo", "HubBytes", "HubWebSocket"]),
     tests("Tiles", ["HubGeo", "HubSystem", "HubWebSocket"]),
     tests("CommandLine"),
-    .testTarget(name: "DocumentTests", dependencies: ["HubCommandLine", "HubGateway", "HubMessages", "locationhub"]),
+    .testTarget(
+      name: "DocumentTests",
+      dependencies: ["HubCommandLine", "HubGateway", "HubWebhooks", "HubCore", "HubMessages", "locationhub"]),
     .testTarget(name: "TidyTests"),
     // Both executables are built, so that the tests can run them as processes.
     tests("LoadTestKit", ["HubBytes", "HubTransport", "HubSystem", "locationhub", "hub-loadtest"]),

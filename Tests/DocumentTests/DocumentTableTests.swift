@@ -4,7 +4,9 @@ import HubCommandLine
 import HubMessages
 import Testing
 
+@testable import HubCore
 @testable import HubGateway
+@testable import HubWebhooks
 @testable import locationhub
 
 @Suite(.serialized) struct DocumentTableTests {
@@ -57,6 +59,45 @@ import Testing
     }
     let columns = ["setting", "default", "what it is", "past it (and what counts that)"]
     try DocumentTable(name: "settings", rows: [columns] + rows).check()
+  }
+
+  @Test("the operators' limits that have no setting are those of the code")
+  func limits() throws {
+    let (limits, offers) = (Limits(), HubLimits().offersPerIdentity)
+    func table(_ table: HubTable) -> String {
+      "`storage_full`; 503 (`table_limit_hits_total{table=\"\(table.name)\"}`)"
+    }
+    func share(_ limit: ShareLimit) -> String { " (`limit_hits_total{limit=\"\(limit.name)\"}`)" }
+    let refused = "refused: 400"
+    let rows: [[String]] = [
+      ["\(limits.hub.offers)", "trips that are offered at once", table(.offers)],
+      [
+        "\(offers.driver), \(offers.rider), \(offers.ops)",
+        "trips that one driver, rider or ops identity has offered at once",
+        "`rate_limited`; 429" + share(.offersPerIdentity),
+      ],
+      [
+        "\(OfferCriteria.maximumLimit), \(OfferCriteria.maximumAtOnce)",
+        "drivers asked for one trip, in all and at a time", refused,
+      ],
+      ["\(limits.hub.tokenFamilies)", "families of refresh tokens", table(.tokenFamilies)],
+      [
+        "\(HubLimits.tokenFamiliesPerSubject)", "families of one `sub`",
+        "the one that was refreshed least recently ends" + share(.tokenFamiliesPerSubject),
+      ],
+      ["\(limits.hub.revocations)", "revoked names", table(.revocations)],
+      ["\(HubLimits.sharesPerTrip)", "links that share one trip at once", "429"],
+      ["\(limits.channelsPerStream)", "channels of one event stream", refused],
+      ["\(Limits.vehiclesPerFeed)", "vehicles of a GTFS-realtime feed", "413"],
+      [
+        "\(WebhookEndpoint.maximumCount)", "webhooks, of the file and set over HTTP",
+        "the file is refused; 503 `storage_full`",
+      ],
+      ["\(StreamEndpoint.maximumCount)", "streams", "the file is refused"],
+      ["\(WebhookControl.maximumQuestions)", "requests about webhooks that wait", "503 `rate_limited`"],
+      ["\(limits.deadLettersPerPage)", "dead letters in one answer", refused],
+    ]
+    try DocumentTable(name: "limits", rows: [["limit", "of what", "past it (and what counts that)"]] + rows).check()
   }
 
   @Test("the operators' metrics are those of the code")
