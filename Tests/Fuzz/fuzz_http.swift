@@ -92,6 +92,11 @@ public func fuzzHTTP(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   let cutCount = min(Int(flags >> 2 & 7), count - 1)
   let data = input[(1 + cutCount)...]
   let cuts = input[1..<(1 + cutCount)].map { data.startIndex + Int($0) % (data.count + 1) }.sorted()
+  if let (user, password) = BasicCredentials.read(data) {
+    precondition(!user.contains(UInt8(ascii: ":")))
+    let text = Base64.padded.encode(user + [UInt8(ascii: ":")] + password)
+    precondition(BasicCredentials.read(text).map { $0 == (user, password) } == true, "what was written is not read")
+  }
   let whole = trace(data, ends: [data.endIndex], isResponse: flags & 1 != 0)
   let cut = trace(data, ends: cuts + [data.endIndex], isResponse: flags & 1 != 0)
   precondition(whole == cut, "cuts change nothing")

@@ -11,16 +11,20 @@ private let keys: KeySet = {
   do throws(KeyError) { return try KeySet(parsing: secret) } catch { preconditionFailure("\(error)") }
 }()
 
-/// The first byte chooses: a token as it is, one made of a header and claims that are signed, a file of keys, a list.
+/// The first byte chooses: a token as it is, one made of a header and claims that are signed, a file of keys, a list, a
+/// refresh token as it is, one that is signed, a file of devices' keys.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzTokens(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
   guard size > 0 else { return 0 }
   let input = Array(UnsafeBufferPointer(start: data + 1, count: size - 1))
-  switch data[0] % 4 {
+  switch data[0] % 7 {
   case 0: fuzzUnsigned(input)
   case 1: fuzzSigned(input)
   case 2: fuzzKeys(input)
-  default: fuzzList(input)
+  case 3: fuzzList(input)
+  case 4: precondition(refreshToken(input) == nil, "a refresh token that nobody signed was accepted")
+  case 5: fuzzSignedRefreshToken(input)
+  default: fuzzDevices(input)
   }
   return 0
 }
@@ -50,6 +54,38 @@ private func fuzzKeys(_ file: [UInt8]) {
 private func fuzzList(_ file: [UInt8]) {
   guard let list = made({ () throws(KeyError) in try RevocationList(parsing: file) }) else { return }
   precondition(list.count <= file.count)
+}
+
+/// Claims of the fuzzer's making behind a good signature and the right `typ`; behind another `typ` they are nothing.
+private func fuzzSignedRefreshToken(_ payload: [UInt8]) {
+  func signed(_ type: String) -> [UInt8]? {
+    let header = Array(#"{"alg":"HS256","typ":"\#(type)"}"#.utf8)
+    return made { () throws(KeyError) in try keys.keys[0].signed(header: header, payload: payload) }
+  }
+  guard let token = signed("refresh+jwt"), let other = signed("JWT") else { preconditionFailure("a secret signs") }
+  precondition(refreshToken(other) == nil, "another token was taken for a refresh token")
+  guard let read = refreshToken(token) else { return }
+  precondition(read.serial > 0 && read.expires > now)
+  guard let again = made({ () throws(KeyError) in try read.signed(by: keys.keys[0]) }), let known = refreshToken(again)
+  else { return precondition(read.expires.milliseconds - now.milliseconds < 1000, "what was written is not read") }
+  precondition((known.subject, known.family, known.serial) == (read.subject, read.family, read.serial))
+  precondition(known.tier == read.tier, "what was written means something else")
+}
+
+/// Keys that nobody has open nothing, and no line of the file is a key itself.
+private func fuzzDevices(_ file: [UInt8]) {
+  guard let devices = made({ () throws(KeyError) in try DeviceKeys(parsing: file) }) else { return }
+  precondition(devices.count <= file.count)
+  for line in file.split(separator: 0x0A) { precondition(devices.driver(of: line) == nil) }
+}
+
+private func refreshToken(_ token: [UInt8]) -> RefreshToken? {
+  do throws(TokenError) {
+    return try RefreshToken(checking: token, by: keys.keys[0], now: now)
+  } catch {
+    precondition(!error.description.isEmpty)
+    return nil
+  }
 }
 
 private func claims(_ token: [UInt8]) -> Claims? {

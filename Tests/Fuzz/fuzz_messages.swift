@@ -13,12 +13,14 @@ nonisolated(unsafe) private let reader = MessageReader()  // libFuzzer calls fro
 public func fuzzMessages(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
   guard size > 0, let time = TimeFormat(rawValue: data[0] % 3) else { return 0 }
   let message = UnsafeRawBufferPointer(start: data + 1, count: size - 1)
-  switch data[0] / 3 % 5 {
+  switch data[0] / 3 % 7 {
   case 0: fuzzClient(message, time)
   case 1: fuzzServer(message, time)
   case 2: fuzzBody(message, time)
   case 3: fuzzPolygons(message)
-  default: fuzzFence(message, time)
+  case 4: fuzzFence(message, time)
+  case 5: fuzzRequests(message, time)
+  default: fuzzLastEventID(message)
   }
   return 0
 }
@@ -110,6 +112,45 @@ private func fuzzFence(_ message: UnsafeRawBufferPointer, _ time: TimeFormat) {
   JSONWriter.write(report, time: time, into: &buffer)
   let again = buffer.withBytes { bytes in success { () throws(MessageError) in try reader.readFence(bytes, id: id) } }
   precondition(again == read, "what was written means something else")
+}
+
+/// Bodies of requests that say what messages say: what is read of them is read again as a message.
+private func fuzzRequests(_ body: UnsafeRawBufferPointer, _ time: TimeFormat) {
+  let (id, now) = (Identifier("T")!, Timestamp(milliseconds: 1_763_680_000_000))
+  let messages: [ClientMessage?] = [
+    success { () throws(MessageError) in try reader.readTripRequest(body, time: time, id: id, now: now) }
+      .map { .tripStatus($0) },
+    success { () throws(MessageError) in try reader.readTripMove(body, time: time, id: id, now: now) }
+      .map { .tripStatus($0.report) },
+    success { () throws(MessageError) in try reader.readTripChange(body, id: id) }.map { .tripChange($0) },
+    success { () throws(MessageError) in try reader.readDriverStatus(body) }.map { .driverStatus($0) },
+  ]
+  for message in messages.compactMap({ $0 }) {
+    var buffer = ByteBuffer()
+    JSONWriter.write(message, messageID: MessageID("m")!, timestamp: now, time: time, into: &buffer)
+    let again = buffer.withBytes { bytes in
+      success { () throws(MessageError) in try reader.read(bytes, time: time, isValidUTF8: false) }
+    }
+    precondition(again?.message == message, "what was written means something else")
+  }
+  if let post = success({ () throws(MessageError) in try reader.readNotification(body) }) {
+    precondition(!post.title.isEmpty && !post.body.isEmpty)
+  }
+  if let criteria = success({ () throws(MessageError) in try reader.readOfferCriteria(body) }) {
+    precondition(criteria.radiusMeters > 0 && criteria.radiusMeters.isFinite && criteria.atOnce > 0)
+  }
+}
+
+/// The first byte says how many channels the stream has.
+private func fuzzLastEventID(_ bytes: UnsafeRawBufferPointer) {
+  guard let first = bytes.first else { return }
+  let channels = Int(first % 16) + 1
+  guard let last = LastEventID(bytes.dropFirst(), channels: channels) else { return }
+  precondition(last.points.count == channels)
+  var buffer = ByteBuffer()
+  last.writeLine(into: &buffer)
+  let line = buffer.array()
+  precondition(LastEventID(line.dropFirst(4).dropLast(), channels: channels) == last, "what was written is not read")
 }
 
 private func success<T>(_ body: () throws(MessageError) -> T) -> T? {

@@ -1,6 +1,5 @@
 // Credentials as phone apps can bring them (protocol/phones.md): a token or a device's key, as Bearer, as the password
 // of Basic, or in the URL.
-import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
@@ -60,18 +59,5 @@ extension CredentialCheck {
     do throws(TokenError) { return Credential(try access.check(secret, now: now)) } catch {
       throw CredentialError(error)
     }
-  }
-}
-
-/// `user:password` in base64 (RFC 7617).
-enum BasicCredentials {
-  /// Nil where it is none. A password may have colons, a user name none.
-  static func read(_ text: some Collection<UInt8>) -> (user: [UInt8], password: [UInt8])? {
-    var digits = Array(text)
-    while digits.last == UInt8(ascii: "=") || digits.last == 0x20 { digits.removeLast() }  // phones send it or not
-    guard let bytes = Base64.unpadded.decode(digits), let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {
-      return nil
-    }
-    return (Array(bytes[..<colon]), Array(bytes[(colon + 1)...]))
   }
 }

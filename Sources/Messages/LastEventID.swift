@@ -1,19 +1,18 @@
 // What stands in a stream's `id:` lines and comes back as `Last-Event-ID` (HTML standard, "Server-sent events"): for
 // each channel, in the order of the request's parameters, the epoch and the number of the newest event that was sent,
 // `epoch:sequence`, with commas between them. A channel about which nothing was said yet has nothing there.
-import HubBytes
-import HubHTTP
-import HubMessages
+public import HubBytes
 
-struct LastEventID: Equatable {
+/// The newest events that a client has of each channel of its stream.
+public struct LastEventID: Equatable {
   /// One for each channel; nil where nothing was said of it.
-  var points: [ResumePoint?]
+  public var points: [ResumePoint?]
 
-  init(points: [ResumePoint?]) { self.points = points }
+  public init(points: [ResumePoint?]) { self.points = points }
 
   /// Reads one; nil where it is none, or not one of so many channels. O(length), which is that of a request's head at
   /// most.
-  init?(_ text: some Collection<UInt8>, channels: Int) {
+  public init?(_ text: some Collection<UInt8>, channels: Int) {
     var points: [ResumePoint?] = []
     for part in text.split(separator: UInt8(ascii: ","), maxSplits: channels, omittingEmptySubsequences: false) {
       if part.isEmpty {
@@ -28,7 +27,7 @@ struct LastEventID: Equatable {
   }
 
   /// Appends the line `id: …`, without the empty line that ends an event.
-  func writeLine(into buffer: inout ByteBuffer) {
+  public func writeLine(into buffer: inout ByteBuffer) {
     buffer.append("id: ")
     for (index, point) in points.enumerated() {
       if index > 0 { buffer.append(UInt8(ascii: ",")) }
