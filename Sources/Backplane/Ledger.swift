@@ -71,8 +71,9 @@ public enum LedgerQuestion: Sendable, Equatable {
   case members
   /// Whose `key` is, becomes this member's. With `takes` whoever had it; the generation rises, above `known` and the
   /// engine's clock in milliseconds. Without, only where nobody has it, this member has it, or who has it does so by a
-  /// generation below `known`.
-  case claim(key: String, by: String, known: UInt64, takes: Bool)
+  /// generation below `known`. `attempt`: one that takes and was carried out is not carried out again; 0 where that
+  /// makes no difference.
+  case claim(key: String, by: String, known: UInt64, takes: Bool, attempt: UInt64 = 0)
   /// Who owns `key`. Where nobody does, `asker` is told by the next who claims it, for a day.
   case locate(key: String, asker: String)
   /// Who owns `key`; changes nothing.

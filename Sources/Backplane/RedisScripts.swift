@@ -67,16 +67,19 @@ enum RedisScripts {
     return found
     """
 
-  // KEYS: owner, who waits. ARGV: name, known generation, whether it takes, how long it is kept in ms.
+  // KEYS: owner, who waits. ARGV: name, known generation, whether it takes, how long it is kept in ms, the number of
+  // the attempt, which the hash has for each member whose last take was carried out.
   private static let claim = """
-    local now = redis.call('HMGET', KEYS[1], 'owner', 'generation')
+    local now = redis.call('HMGET', KEYS[1], 'owner', 'generation', 'take:' .. ARGV[1])
     local owner, generation = now[1], tonumber(now[2] or '0')
     local known, takes = tonumber(ARGV[2]), ARGV[3] == '1'
-    if not takes and owner and owner ~= ARGV[1] and generation >= known then
+    local isDone = takes and ARGV[5] ~= '0' and now[3] == ARGV[5]
+    if owner and owner ~= ARGV[1] and (isDone or not takes and generation >= known) then
       return {0, owner, generation}
     end
     generation = math.max(generation, known)
-    if takes then
+    if takes and not isDone then
+      if ARGV[5] ~= '0' then redis.call('HSET', KEYS[1], 'take:' .. ARGV[1], ARGV[5]) end
       local time = redis.call('TIME')
       generation = math.max(generation + 1, time[1] * 1000 + math.floor(time[2] / 1000))
     end

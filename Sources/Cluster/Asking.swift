@@ -17,18 +17,24 @@ struct Asking {
     let question: FleetQuestion
     /// Who has not answered.
     var waitsFor: Set<Int>
+    /// Not every hub is asked, or known.
+    var isIncomplete = false
     var found = Found()
   }
 
   private(set) var pending = PendingQuestions<Pending>()
+  /// Asked before it is known who the other hubs are, and until when they wait for that (uptime, ns).
+  private var starting: [(question: FleetQuestion, until: Int64)] = []
   /// Of lists, which are waited for longer.
   private var listDeadlines = TimedQueue<UInt64>()
   let context: ClusterContext
 
   init(_ context: ClusterContext) { self.context = context }
 
-  mutating func insert(_ question: FleetQuestion, to hubs: Set<Int>, at now: Int64, _ limits: ClusterLimits) -> UInt64 {
-    let token = pending.insert(Pending(question: question, waitsFor: hubs))
+  mutating func insert(
+    _ question: FleetQuestion, to hubs: Set<Int>, isIncomplete: Bool = false, at now: Int64, _ limits: ClusterLimits
+  ) -> UInt64 {
+    let token = pending.insert(Pending(question: question, waitsFor: hubs, isIncomplete: isIncomplete))
     switch question.request {
     case .query: pending.wait(token, until: now + limits.questionTime)
     case .drivers, .trips: listDeadlines.append(token, at: now + limits.listTime)
@@ -61,16 +67,21 @@ extension Asking.Pending {
     }
   }
 
+  /// Some hub may know more.
+  var lacksAnswers: Bool { isIncomplete || !waitsFor.isEmpty }
+
   /// What the session is told: the answer of all hubs together.
   fileprivate var outcome: ClusterInput { .answered(question, answer) }
 
   private var answer: FleetAnswer {
     switch question.request {
-    case .query(.driver): return .result(found.driver.map { .driver($0) })
+    case .query(.driver):
+      if found.driver == nil, lacksAnswers { return .refused(.cannotAsk) }
+      return .result(found.driver.map { .driver($0) })
     case .query(.trip):
       // Every hub but the trip's own refuses, in the words for a trip that is not there.
       if let trip = found.trip { return .result(.trip(trip)) }
-      return .refused(found.refusal ?? .cannotAsk)
+      return .refused(lacksAnswers ? .cannotAsk : found.refusal ?? .cannotAsk)
     case .query(.drivers), .drivers, .trips: break
     }
     if let refusal = found.refusal { return .refused(refusal) }
@@ -154,12 +165,23 @@ extension DriverReport {
 extension Asking {
   /// A session here asks.
   mutating func ask(_ question: FleetQuestion) {
-    guard pending.count < context.limits.pending else {
+    guard pending.count + starting.count < context.limits.pending else {
       context.counters.refusals += 1
       return context.inputs.append(.cluster(.answered(question, .refused(.cannotAsk))))
     }
+    if context.isStarting {
+      starting.append((question, context.now.uptime + context.limits.answerTime))
+    } else {
+      put(question)
+    }
+  }
+
+  /// Puts a question to all hubs.
+  private mutating func put(_ question: FleetQuestion) {
     let others = context.audible
-    let token = insert(question, to: Set(others).union([Ask.ownHub]), at: context.now.uptime, context.limits)
+    let token = insert(
+      question, to: Set(others).union([Ask.ownHub]), isIncomplete: !context.hearsAll, at: context.now.uptime,
+      context.limits)
     if !others.isEmpty { context.counters.questions += 1 }
     for index in others {
       let asked = question.asked(of: context.peers[index].name)
@@ -235,13 +257,19 @@ extension Asking {
   }
 
   mutating func take(_ answer: Found.Answer, of token: UInt64, from hub: Int) {
-    if let done = add(answer, of: token, from: hub) { context.inputs.append(.cluster(done.outcome)) }
+    if let done = add(answer, of: token, from: hub) { finish(done) }
   }
 
+  private func finish(_ done: Pending, isLate: Bool = false) {
+    if isLate || done.isIncomplete { context.counters.questionsIncomplete += 1 }
+    context.inputs.append(.cluster(done.outcome))
+  }
+
+  /// Puts what has waited, and answers what has done so long enough.
   mutating func endOverdue() {
-    while let overdue = nextOverdue(now: context.now.uptime) {
-      context.counters.questionsIncomplete += 1
-      context.inputs.append(.cluster(overdue.outcome))
-    }
+    let waiting = starting.prefix { !context.isStarting || $0.until <= context.now.uptime }
+    starting.removeFirst(waiting.count)
+    for (question, _) in waiting { put(question) }
+    while let overdue = nextOverdue(now: context.now.uptime) { finish(overdue, isLate: true) }
   }
 }

@@ -14,100 +14,213 @@ struct Claims {
     /// The next claim takes it from whoever has it.
     var takes: Bool
     var isUnderWay = false
+    /// The number of the claim that takes it and has no answer; 0 where there is none.
+    var attempt: UInt64 = 0
     /// A claim that took it has no answer: whose it was before may never be known.
     var isDoubtful = false
     /// The newest claim of another hub.
     var replacedBy: UInt64 = 0
+    /// This hub has it no more, and the ledger is to forget it.
+    var isReleased = false
+    /// It is in `queue`, or in `deferred`.
+    var isQueued = false
+    var isDeferred = false
+    /// Of all that were ever owned, in which order they came.
+    let number: UInt64
   }
 
   private var owned: [Channel: Owned] = [:]
-  private var unclaimed: [Channel] = []
-  /// To be claimed later, with the next renewal.
+  /// To be claimed or released: each once, the newest first.
+  private var queue: [Channel] = []
+  /// The same with the next renewal.
   private var deferred: [Channel] = []
+  private var lastNumber: UInt64 = 0
+  private var releasedCount = 0
+  private var lastAttempt: UInt64 = 0
+  /// A hub may have claimed a driver of this one without its noticing.
+  var checksHomes = false
+  /// When that was looked into last, and all was claimed anew (uptime, ns).
+  private var homesCheckedAt = Int64.min / 2
+  private var claimedAllAt: Int64
   let context: ClusterContext
 
-  init(_ context: ClusterContext) { self.context = context }
+  init(_ context: ClusterContext) {
+    self.context = context
+    claimedAllAt = context.now.uptime
+  }
 
-  var unclaimedCount: Int { unclaimed.count + deferred.count }
+  var unclaimedCount: Int { queue.count + deferred.count }
 
   mutating func queueDeferred() {
-    unclaimed += deferred
+    let channels = deferred
     deferred.removeAll()
+    for channel in channels {
+      owned[channel]?.isDeferred = false
+      enqueue(channel)
+    }
+  }
+
+  private mutating func putOff(_ channel: Channel) {
+    guard owned[channel]?.isDeferred == false else { return }
+    owned[channel]?.isDeferred = true
+    deferred.append(channel)
+    if deferred.count > 2 * owned.count + 1024 { deferred = inOrder { $0.isDeferred } }
+  }
+
+  /// What is owned, in the order in which it came: one history is always the same.
+  private func inOrder(where isMeant: (Owned) -> Bool) -> [Channel] {
+    owned.filter { isMeant($0.value) }.sorted { $0.value.number < $1.value.number }.map(\.key)
   }
 
   mutating func queueAll() {
-    deferred.removeAll()
-    unclaimed = Array(owned.keys)
+    queueDeferred()
+    claimedAllAt = context.now.uptime
+    for channel in inOrder(where: { _ in true }) { enqueue(channel) }
+  }
+
+  private mutating func enqueue(_ channel: Channel) {
+    guard owned[channel]?.isQueued == false else { return }
+    owned[channel]?.isQueued = true
+    queue.append(channel)
+    // Of what was removed meanwhile.
+    if queue.count > 2 * owned.count + 1024 { queue = inOrder { $0.isQueued } }
   }
 
   mutating func own(_ channel: Channel, takes: Bool) {
-    if owned[channel] == nil {
-      owned[channel] = Owned(takes: takes)
-    } else if takes {
-      owned[channel]?.takes = true
+    if owned[channel] == nil { lastNumber += 1 }
+    var known = owned[channel] ?? Owned(takes: takes, number: lastNumber)
+    if known.isReleased {
+      releasedCount -= 1
+      (known.isReleased, known.generation, known.isClaimed, known.takes) = (false, 0, false, takes)
     }
-    unclaimed.append(channel)
+    if takes { (known.takes, known.attempt) = (true, 0) }
+    owned[channel] = known
+    enqueue(channel)
   }
 
   mutating func disown(_ channel: Channel) {
-    guard owned.removeValue(forKey: channel) != nil, let key = channel.ledgerKey else { return }
-    context.questions.append((.release(key: key, by: context.identity.name), .nothing))
+    guard let known = owned[channel], !known.isReleased else { return }
+    guard releasedCount < context.limits.releases else { return remove(channel) }
+    releasedCount += 1
+    owned[channel]?.isReleased = true
+    owned[channel]?.takes = false
+    enqueue(channel)
   }
 
+  /// It is another hub's, or nobody's.
+  private mutating func remove(_ channel: Channel) {
+    if owned.removeValue(forKey: channel)?.isReleased == true { releasedCount -= 1 }
+  }
+
+  /// Claims and releases what is to be.
   mutating func claim() {
     guard context.phase == .member else { return }
+    claimAnew()
     for _ in 0..<context.limits.claimsPerTurn {
-      guard let channel = unclaimed.popLast() else { return }
+      guard let channel = queue.popLast() else { return }
+      owned[channel]?.isQueued = false
       guard let known = owned[channel], !known.isUnderWay, let key = channel.ledgerKey else { continue }
       owned[channel]?.isUnderWay = true
-      owned[channel]?.takes = false
-      if known.takes { owned[channel]?.isClaimed = false }
+      if known.isReleased {
+        context.questions.append((.release(key: key, by: context.identity.name), .release(channel)))
+        continue
+      }
       let question = LedgerQuestion.claim(
-        key: key, by: context.identity.name, known: known.generation, takes: known.takes)
+        key: key, by: context.identity.name, known: known.generation, takes: known.takes,
+        attempt: known.takes ? attempt(at: channel) : 0)
       context.questions.append((question, .claim(channel)))
     }
+  }
+
+  /// The number of the claim that takes a driver: of all of this hub its own.
+  private mutating func attempt(at channel: Channel) -> UInt64 {
+    guard var known = owned[channel] else { preconditionFailure("it is owned") }
+    if known.attempt == 0 {
+      lastAttempt &+= 1
+      known.attempt = context.incarnation << 24 | lastAttempt & 0xFF_FFFF
+    }
+    (known.takes, known.isClaimed) = (false, false)
+    owned[channel] = known
+    return known.attempt
+  }
+
+  /// What is here for long is claimed again, so that the ledger does not forget it; and drivers are, where another hub
+  /// may have claimed them while nothing of it came: the ledger's answer says so.
+  private mutating func claimAnew() {
+    let (now, limits) = (context.now.uptime, context.limits)
+    if now - claimedAllAt >= limits.ownerTime { queueAll() }
+    guard checksHomes, now - homesCheckedAt >= limits.homesTime else { return }
+    (checksHomes, homesCheckedAt) = (false, now)
+    for channel in inOrder(where: { $0.isClaimed }) where channel.isTaken { enqueue(channel) }
   }
 
   mutating func take(_ answer: LedgerAnswer, of channel: Channel) {
     guard var known = owned[channel] else { return }
     known.isUnderWay = false
+    owned[channel] = known
+    if known.isReleased { enqueue(channel) }
     switch answer {
     case .claimed(let generation, let before, let waiting):
       let isDoubtful = known.isDoubtful
+      if known.isReleased { return }
       (known.generation, known.isClaimed, known.isDoubtful) = (generation, true, false)
+      known.attempt = 0
       owned[channel] = known
       for index in context.peers.indices where isDoubtful || context.peers[index].name == before {
         notifyReplaced(channel, generation, index)
       }
-      for name in waiting where name != context.identity.name {
-        if let index = context.knownPeer(name) {
-          context.peers[index].append(.begun) { $0.append(channel, at: context.time) }
-        }
+      for index in hubs(waiting, before) {
+        context.peers[index].append(.begun) { $0.append(channel, at: context.time) }
       }
       if known.replacedBy > generation {
         lose(channel)
       } else if known.takes {
-        unclaimed.append(channel)
+        enqueue(channel)
       }
-    case .held(let owner, _): lost(channel, to: owner, known)
+    case .held where known.isReleased: remove(channel)
+    case .held(let owner, let generation):
+      // What this hub took meanwhile from a third one, that one was not told by anybody.
+      for index in context.peers.indices where known.isDoubtful { notifyReplaced(channel, generation, index) }
+      lost(channel, to: owner, known)
     case .unknown, .refused:
-      // Whether it was carried out is not known. To take once more what was taken changes nothing but the number.
-      known.takes = known.takes || !known.isClaimed && known.generation == 0 && channel.isTaken
-      if !known.isClaimed { known.isDoubtful = true }
-      owned[channel] = known
-      deferred.append(channel)
+      // Whether it was carried out is not known, but to the ledger, by the number of the attempt.
+      if !known.isReleased {
+        known.takes = known.takes || known.attempt > 0
+        if !known.isClaimed { known.isDoubtful = true }
+        owned[channel] = known
+      }
+      putOff(channel)
     case .incarnation, .renewed, .superseded, .done, .members, .owner: break
+    }
+  }
+
+  /// The ledger has forgotten it, or has not answered.
+  mutating func take(released answer: LedgerAnswer, _ channel: Channel) {
+    owned[channel]?.isUnderWay = false
+    guard owned[channel]?.isReleased == true else { return enqueue(channel) }  // it is here again
+    switch answer {
+    case .unknown, .refused: putOff(channel)
+    case .done, .incarnation, .renewed, .superseded, .members, .owner, .claimed, .held: remove(channel)
+    }
+  }
+
+  /// Who is to know that it is here: those that wait for it, and, where it was at a hub that cannot say so, all.
+  private func hubs(_ waiting: [String], _ before: String?) -> [Int] {
+    var isGone = false
+    if let before, before != context.identity.name {
+      isGone = context.member(before).map { context.peers[$0].isSilent } ?? true
+    }
+    return context.peers.indices.filter {
+      context.peers[$0].isMember && (isGone || waiting.contains(context.peers[$0].name))
     }
   }
 
   private mutating func lost(_ channel: Channel, to owner: String, _ known: Owned) {
     switch channel {
-    case .driver where known.takes:  // a session has begun here since that was asked
-      owned[channel] = known
-      unclaimed.append(channel)
+    case .driver where known.takes: enqueue(channel)  // a session has begun here since that was asked
     case .driver: lose(channel)
     case .trip, .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats:
-      owned[channel] = nil
+      remove(channel)
       context.counters.ownerConflicts += 1
       context.notices.append(.ownerConflict("\(channel)", owner: owner))
     }
@@ -116,7 +229,7 @@ struct Claims {
   /// A driver's newest session is elsewhere.
   private mutating func lose(_ channel: Channel) {
     guard case .driver(let id) = channel else { return }
-    owned[channel] = nil
+    remove(channel)
     context.inputs.append(.cluster(.driverElsewhere(id)))
   }
 
@@ -135,7 +248,7 @@ struct Claims {
     guard let known = owned[channel] else { return }
     owned[channel]?.replacedBy = max(known.replacedBy, generation)
     // While a claim is under way or to be made, its answer decides.
-    if known.isClaimed, !known.isUnderWay, !known.takes, generation > known.generation {
+    if known.isClaimed, !known.isReleased, !known.isUnderWay, !known.takes, generation > known.generation {
       lose(channel)
     }
   }
@@ -151,6 +264,6 @@ extension Channel {
     }
   }
 
-  /// A driver's first claim that has no answer was one that takes.
+  /// Whether who has it may be another hub from one moment to the next.
   fileprivate var isTaken: Bool { if case .driver = self { true } else { false } }
 }

@@ -18,6 +18,7 @@ final class ClusterContext {
   enum Purpose: Equatable {
     case incarnation, renewal, members
     case claim(Channel)
+    case release(Channel)
     case locate(Channel)
     /// For a request about a trip: which hub has the trip, or its driver.
     case owner(for: UInt64, isOfDriver: Bool)
@@ -35,6 +36,8 @@ final class ClusterContext {
   var incarnation: UInt64 = 0
   private(set) var peers: [Peer] = []
   private var peerIndices: [String: Int] = [:]
+  /// Of hubs that are forgotten.
+  private var freed: [Int] = []
   /// For the hub, and for the ledger.
   var inputs = HubInputs()
   var questions: [(question: LedgerQuestion, purpose: Purpose)] = []
@@ -66,11 +69,19 @@ final class ClusterContext {
   /// Whether nobody can say what other hubs have.
   var isAlone: Bool { !isLedgerUp && now.uptime >= aloneAt }
 
+  /// Whether it is still to be learnt who the other hubs are, and is worth waiting for.
+  var isStarting: Bool { phase != .superseded && !knowsMembers && !isAlone }
+
   // MARK: Peers
 
   /// The index of a peer, made where it is new; nil at the limit.
   func peer(_ name: String) -> Int? {
     if let known = peerIndices[name] { return known }
+    if let free = freed.popLast() {
+      peers[free] = Peer(name: name, limits, now: now.uptime)
+      peerIndices[name] = free
+      return free
+    }
     guard peers.count < ClusterLimits.maximumPeers else {
       note(.tooManyPeers(name), seldom: .peerRefused)
       return nil
@@ -79,6 +90,17 @@ final class ClusterContext {
     peerIndices[name] = peers.count - 1
     return peers.count - 1
   }
+
+  /// Forgets a hub that has left; another one may have its index.
+  func forget(_ index: Int) {
+    peerIndices[peers[index].name] = nil
+    peers[index] = Peer(name: "", limits, now: now.uptime)
+    endedRights.removeAll { $0.peer == index }
+    freed.append(index)
+  }
+
+  /// Whether no further hub would have room.
+  var isFullOfPeers: Bool { peers.count >= ClusterLimits.maximumPeers && freed.isEmpty }
 
   func knownPeer(_ name: String) -> Int? { peerIndices[name] }
 
@@ -92,17 +114,23 @@ final class ClusterContext {
     phase == .member ? peers.indices.filter { peers[$0].isMember && !peers[$0].isSilent } : []
   }
 
+  /// Whether those are all hubs that there are.
+  var hearsAll: Bool { phase == .member && knowsMembers && !peers.contains { $0.isMember && $0.isSilent } }
+
   // MARK: Questions of peers to the hub
 
   /// For the hub, a peer that asks is a session; nil where it asks too much at once. `channel`: nil for a question
   /// about drivers or a trip; `token`: 0 for what is asked for anew.
-  func session(for peer: Int, _ token: UInt64, _ channel: Channel? = nil) -> SessionRef? {
+  func session(
+    for peer: Int, _ token: UInt64, _ channel: Channel? = nil, isEventsOnly: Bool = false
+  ) -> SessionRef? {
     guard peer != Ask.ownHub else {
       return asks.insert(Ask(peer: peer, incarnation: 0, token: token, channel: nil), outlet: outlet)
     }
     guard peers[peer].asks < limits.asksPerPeer else { return nil }
     peers[peer].asks += 1
-    let ask = Ask(peer: peer, incarnation: peers[peer].incarnation, token: token, channel: channel)
+    let ask = Ask(
+      peer: peer, incarnation: peers[peer].incarnation, token: token, channel: channel, isEventsOnly: isEventsOnly)
     return asks.insert(ask, outlet: outlet)
   }
 
@@ -196,6 +224,8 @@ struct Ask {
   var incarnation: UInt64
   var token: UInt64
   var channel: Channel?
+  /// It wants no positions and ETAs of the channel.
+  var isEventsOnly = false
 }
 
 /// Questions that the hub has not answered.

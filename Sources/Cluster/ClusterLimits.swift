@@ -45,7 +45,10 @@ public struct ClusterLimits: Sendable, Equatable {
   public var cellsPerPeer = 16_384
   /// Trips and drivers of this hub that are written to the ledger in one turn.
   public var claimsPerTurn = 256
-  /// Channels that are asked for anew in one turn, after a gap; as many cells.
+  /// Trips and drivers that are gone and are still to be forgotten by the ledger. Past it: it keeps further ones for
+  /// its seven days, and others look for them here in vain.
+  public var releases = 65_536
+  /// Channels that are asked for anew in one turn, after a gap; as many cells, and of drivers whose hub is gone.
   public var resumesPerTurn = 512
   /// Revocations in one record, of those that a peer is told all together; as many in a turn.
   public var revocationsPerRecord = 1000
@@ -79,6 +82,10 @@ public struct ClusterLimits: Sendable, Equatable {
   public var figuresTime: Int64 = 2_500_000_000
   /// Refused frames are logged at most so often; all are counted.
   public var refusalNoticeTime: Int64 = 1_000_000_000
+  /// All that is owned is claimed again so often, before the ledger forgets it.
+  public var ownerTime: Int64 = 86_400_000_000_000
+  /// After a gap drivers are claimed again at most so often.
+  public var homesTime: Int64 = 5_000_000_000
   /// All channels of a peer are asked for anew at most so often.
   public var restartTime: Int64 = 1_000_000_000
 

@@ -46,7 +46,19 @@ extension ClusterNode {
     }
     (peer.heard, peer.clock) = (context.now.uptime, head.clock)
     join(index)  // it may know this hub before this one has read of it
-    while !reader.isAtEnd { try take(try reader.record(), from: index) }
+    while !reader.isAtEnd { try takeNext(&reader, of: bytes, lane, from: index) }
+  }
+
+  private mutating func takeNext(
+    _ reader: inout ClusterFrameReader, of bytes: [UInt8], _ lane: Lane, from index: Int
+  ) throws(ClusterFrameError) {
+    do throws(ClusterFrameError) { try take(try reader.record(), from: index) } catch {
+      // A later version's, which this one cannot miss.
+      if case .record = error { return refuse(bytes, lane, error) }
+      // What is behind it in the frame is lost with it.
+      noteGap(index, lane, 0)
+      throw error
+    }
   }
 
   /// Something of a peer did not come: what is followed there is asked for anew; and what it follows here, too, where
@@ -58,6 +70,7 @@ extension ClusterNode {
     switch lane {
     case .state: break
     case .control:
+      claims.checksHomes = true
       releaseInterest(of: index)
       context.peers[index].append(.lost)
       revoking.announce(to: index)  // its own `lost` may be what is missing
@@ -75,9 +88,11 @@ extension ClusterNode {
     case .resume: try interest.take(resume: &reader, from: index)
     case .released: interest.unfollow(try reader.channel(), by: index)
     case .restart:
+      claims.checksHomes = true
       releaseInterest(of: index)
       context.repeatEnded(to: index)
     case .lost:
+      claims.checksHomes = true
       peer.wantsRestart = true
       revoking.announce(to: index)
     case .subscribed: take(try OwnerAnswer(&reader, from: peer), from: index)
@@ -85,7 +100,10 @@ extension ClusterNode {
     case .notHere: try following.take(notHere: &reader, from: index)
     case .publication: try take(publication: &reader, from: index)
     case .ended: try following.take(ended: &reader, from: index)
-    case .shareEnded: try notify(.shareEnded(reader.channel(), of: reader.identifier()))
+    case .shareEnded:
+      let (channel, holder) = (try reader.channel(), try reader.identifier())
+      following.forget(holder: holder, of: channel)
+      notify(.shareEnded(channel, of: holder))
     case .claimed: try notify(.claimed(reader.channel(), by: reader.identifier()))
     case .moved: following.takeMoved(try reader.channel(), from: index, isNews: true)
     case .replaced: try claims.take(replaced: &reader)
@@ -107,9 +125,15 @@ extension ClusterNode {
     case .area: try watching.take(area: &reader, from: index)
     case .begun:
       let channel = try reader.channel()
-      notify(.begunElsewhere(channel))
-      if case .driver(let id) = channel { notify(.begunElsewhere(.raw(id))) }
+      takeBegun(channel, from: index)
+      if case .driver(let id) = channel { takeBegun(.raw(id), from: index) }
     }
+  }
+
+  /// A peer has it from now on.
+  private mutating func takeBegun(_ channel: Channel, from index: Int) {
+    notify(.begunElsewhere(channel))
+    following.takeBegun(channel, from: index)
   }
 
   private func notify(_ input: ClusterInput) { context.inputs.append(.cluster(input)) }
@@ -179,6 +203,7 @@ extension ClusterNode {
     case .trips(let session, .refused(let error), _): answered(session, .error(error))
     case .trips(let session, .offers(let report, let isNew), _): forwarding.shown(session, report, isNew: isNew)
     case .trips(let session, .offersStopped, _): forwarding.shown(session, nil)
+    case .trips(let session, let answer, _) where answer.isAboutShares: forwarding.shown(session, shares: answer)
     case .notified(let session, .published(_, let sequence, let isNew)):
       forwarding.notified(session, sequence, isNew: isNew)
     case .notified(let session, .refused(let error)): answered(session, .error(error))
@@ -228,9 +253,10 @@ extension ClusterNode {
     case .owned(.trips, _): trips.begin()
     case .owned(let channel, let takes): claims.own(channel, takes: takes)
     case .released(let channel): claims.disown(channel)
-    case .follow(let channel, let point): following.follow(channel, from: point)
+    case .follow(let channel, let point, let eventsOnly):
+      following.follow(channel, from: point, eventsOnly: eventsOnly)
     case .followed(let channel, let point):
-      if following.follows[channel]?.hasSessions != true { following.follow(channel, from: point) }
+      if !following.isFollowedWhole(channel) { following.follow(channel, from: point, eventsOnly: false) }
     case .unfollowed(let channel): following.unfollow(channel)
     case .moved(let handle, let channel): interest.end(handle, channel, .moved, nil)
     case .watched(let cell): watching.watch(cell)

@@ -119,7 +119,10 @@ public struct ClusterNode: ~Copyable {
   public mutating func flush(_ bus: any Bus, _ ledger: any Ledger) {
     defer { countSizes() }
     context.counters.isBusUp = bus.isUp
-    for peer in context.peers where peer.hasOutput && peer.incarnation > 0 { flush(peer, bus) }
+    for peer in context.peers where peer.hasOutput && peer.incarnation > 0 {
+      if bus.isUp { flush(peer, bus) }
+      context.counters.overflows += peer.boundOutput()
+    }
     let batch = context.questions
     context.questions.removeAll(keepingCapacity: true)
     for (question, purpose) in batch {
@@ -148,7 +151,6 @@ public struct ClusterNode: ~Copyable {
     context.counters.framesOut += UInt64(frames)
     context.counters.bytesOut += UInt64(bytes)
     context.counters.statesOut += UInt64(states - peer.states.count)
-    context.counters.overflows += peer.boundOutput()
   }
 
   private mutating func countSizes() {
@@ -202,7 +204,9 @@ public struct ClusterNode: ~Copyable {
   }
 
   private mutating func take(members: [MemberRecord]) {
+    let isFirst = !context.knowsMembers
     context.knowsMembers = true
+    if context.isFullOfPeers { forgetPeers() }
     var present: Set<String> = []
     for member in members where member.name != context.identity.name {
       guard let index = context.peer(member.name) else { continue }
@@ -214,9 +218,24 @@ public struct ClusterNode: ~Copyable {
       // Who is heard is there, whatever a ledger says that may have forgotten it.
       guard context.now.uptime - peer.heard >= context.limits.silence else { continue }
       peer.isMember = false
+      following.lost(index)
       releaseInterest(of: index)
       peer.append(.lost)  // it may be there after all: then it asks for its channels anew
       context.notices.append(.peerLeft(peer.name))
+    }
+    guard isFirst else { return }
+    following.begin()
+    forwarding.begin()
+  }
+
+  /// Hubs that have left make room for others.
+  private mutating func forgetPeers() {
+    let (now, limits) = (context.now.uptime, context.limits)
+    for (index, peer) in context.peers.enumerated() where !peer.isMember && now - peer.heard >= limits.lease {
+      following.forget(index)
+      releaseInterest(of: index)
+      watching.lose(of: index)
+      context.forget(index)
     }
   }
 
@@ -277,14 +296,15 @@ public struct ClusterNode: ~Copyable {
         peer.isSilent = isSilent
         context.notices.append(isSilent ? .peerSilent(peer.name) : .peerHeard(peer.name))
       }
+      // What is lost of one lane has to be noticed whatever goes by the other.
+      let hasRested = peer.lastSent.map { now - $0 >= limits.aliveTime }
       // Who watches areas has to notice that the last frame of states is missing, whatever else goes there.
-      let isQuiet = now - peer.lastSent >= limits.aliveTime && !peer.hasOutput
-      let isDue =
-        !peer.watched.isEmpty && now - peer.lastAliveSent >= limits.aliveTime && peer.controlBytes == 0
-      if isQuiet || isDue {
-        peer.lastAliveSent = now
-        peer.append(.alive) { $0.append(varint: peer.stateNumber) }
-      }
+      let isDue = !peer.watched.isEmpty && now - peer.lastAliveSent >= limits.aliveTime
+      guard isDue || hasRested[0], peer.controlBytes == 0 else { continue }
+      peer.lastAliveSent = now
+      // Of frames that are on their way it would say that they are missing.
+      let saysNumber = isDue || hasRested[1] && !peer.hasOutput
+      peer.append(.alive) { if saysNumber { $0.append(varint: peer.stateNumber) } }
     }
   }
 
@@ -330,6 +350,7 @@ public struct ClusterNode: ~Copyable {
       context.notices.append(.superseded(by: other))
     case .members: if case .members(let members) = answer { take(members: members) }
     case .claim(let channel): claims.take(answer, of: channel)
+    case .release(let channel): claims.take(released: answer, channel)
     case .locate(let channel): following.take(located: answer, channel)
     case .owner(let token, let isOfDriver):
       forwarding.take(owner: answer, of: token, isOfDriver: isOfDriver)

@@ -28,6 +28,8 @@ struct Forwarding {
   private(set) var pending = PendingQuestions<Pending>()
   /// Those for each trip or driver, in their order; the first one is on the way.
   private var queues: [Channel: [UInt64]] = [:]
+  /// Those whose hub was not known yet.
+  private var starting: [UInt64] = []
   let context: ClusterContext
 
   init(_ context: ClusterContext) { self.context = context }
@@ -73,6 +75,15 @@ extension Forwarding {
     look(for: receiver, token)
   }
 
+  /// It is known who the other hubs are.
+  mutating func begin() {
+    let tokens = starting
+    starting = []
+    for token in tokens {
+      if let asked = pending[token], asked.peer == nil { look(for: asked.request.receiver, token) }
+    }
+  }
+
   private mutating func look(for channel: Channel, _ token: UInt64) {
     guard let key = channel.ledgerKey else { preconditionFailure("trips and drivers have owners") }
     let isOfDriver = if case .driver = channel { true } else { false }
@@ -86,6 +97,7 @@ extension Forwarding {
         guard isOfDriver, let beginning = asked.request.beginning else { return send(token, to: index) }
         return claimBeginning(of: beginning.tripID, at: name, token)
       }
+      if context.isStarting { return starting.append(token) }
       // A driver's hub that is gone has no say in where a trip begins; the trip's own has.
       if !isOfDriver || asked.request.beginning == nil { return refuse(token, .unreachable) }
     }
@@ -110,8 +122,8 @@ extension Forwarding {
     var name = hub
     if case .held(let other, _) = answer { name = other }
     if name != context.identity.name {
-      guard let index = context.member(name) else { return refuse(token, .unreachable) }
-      return send(token, to: index)
+      if let index = context.member(name) { return send(token, to: index) }
+      return context.isStarting ? starting.append(token) : refuse(token, .unreachable)
     }
     handleHere(asked.request)
   }
@@ -202,6 +214,14 @@ extension Forwarding {
     }
   }
 
+  /// The hub has answered a question about a trip's shares.
+  func shown(_ session: SessionRef, shares answer: TripAnswer) {
+    self.answer(session, false) { bytes in
+      bytes.append(UInt8(ascii: "s"))
+      bytes.append(run: { answer.append(to: &$0) })
+    }
+  }
+
   /// The hub has published a notification.
   func notified(_ session: SessionRef, _ sequence: UInt64, isNew: Bool) {
     answer(session, isNew) { bytes in
@@ -230,6 +250,9 @@ extension Forwarding {
     case (UInt8(ascii: "o"), .offers):
       guard let report = OffersReport(try reader.run()) else { throw .message }
       output = .trips(session, .offers(report, isNew: isNew), replyTo: nil)
+    case (UInt8(ascii: "s"), .shares):
+      guard let answer = TripAnswer(shares: try reader.run()) else { throw .message }
+      output = .trips(session, answer, replyTo: nil)
     case (UInt8(ascii: "n"), .notify(_, let post)):
       output = .notified(session, .published(post.channel, sequence: try reader.varint(), isNew: isNew))
     default: throw .message

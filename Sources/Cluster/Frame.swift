@@ -200,10 +200,11 @@ struct ClusterFrameReader {
     return try take(count)
   }
 
+  /// The next record. One of an unknown kind is refused, and passed.
   mutating func record() throws(ClusterFrameError) -> FrameRecord {
-    let number = try byte()
+    let (number, body) = (try byte(), try run())
     guard let kind = ClusterRecordKind(rawValue: number) else { throw .record(number) }
-    return FrameRecord(kind: kind, body: try run())
+    return FrameRecord(kind: kind, body: body)
   }
 }
 

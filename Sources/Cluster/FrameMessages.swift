@@ -20,6 +20,8 @@ struct TripRequestFlags: OptionSet {
   static let isNotification = TripRequestFlags(rawValue: 16)
   /// A driver's status whose id is made of a key.
   static let isKeyed = TripRequestFlags(rawValue: 32)
+  /// It is no message, but asks about a trip's shares.
+  static let isAboutShares = TripRequestFlags(rawValue: 64)
 }
 
 extension ByteBuffer {
@@ -52,6 +54,9 @@ extension ByteBuffer {
       return append(run: { offer.append(to: &$0) })
     case .offers(_, let trip, let question, _):
       append(TripRequestFlags.isAboutOffers.rawValue)
+      return append(run: { question.append(trip, to: &$0) })
+    case .shares(_, let trip, let question, _):
+      append(TripRequestFlags.isAboutShares.rawValue)
       return append(run: { question.append(trip, to: &$0) })
     case .notify(_, let post):
       append(TripRequestFlags.isNotification.rawValue)
@@ -123,6 +128,10 @@ extension ClusterFrameReader {
     if flags.contains(.isAboutOffers) {
       guard let (trip, question) = OffersQuestion.read(try run()) else { throw .message }
       return .offers(session, trip, question, by: actor)
+    }
+    if flags.contains(.isAboutShares) {
+      guard let (trip, question) = TripShareQuestion.read(try run()) else { throw .message }
+      return .shares(session, trip, question, by: actor)
     }
     if flags.contains(.isNotification) {
       guard let post = NotificationPost(try run()) else { throw .message }

@@ -11,6 +11,8 @@ struct Interest {
   struct Follower {
     var peer: Int
     var binding: UInt32
+    /// It wants no positions and ETAs.
+    var isEventsOnly: Bool
   }
 
   /// By the hub's handle.
@@ -47,7 +49,7 @@ struct Interest {
     let channel = input.request.channel
     guard channel.ledgerKey != nil || channel == .fleet || channel == .trips else { throw .message }
     guard context.peers[index].interest.count < context.limits.follows,
-      let session = context.session(for: index, token, channel)
+      let session = context.session(for: index, token, channel, isEventsOnly: input.request.isEventsOnly)
     else { return refuse(index, token, channel, .overloaded) }
     input.session = session
     context.inputs.append(.subscribe(input))
@@ -71,8 +73,11 @@ struct Interest {
       if let known { release(ask.peer, known.handle) }
       peer.interest[answer.channel] = Binding(number: binding, handle: handle)
       while followers.count <= Int(handle.index) { followers.append([]) }
-      followers[Int(handle.index)].append(Follower(peer: ask.peer, binding: binding))
+      followers[Int(handle.index)].append(
+        Follower(peer: ask.peer, binding: binding, isEventsOnly: ask.isEventsOnly))
       if answer.channel == .fleet { fleet = handle }
+    } else if let follower = followers[Int(handle.index)].firstIndex(where: { $0.peer == ask.peer }) {
+      followers[Int(handle.index)][follower].isEventsOnly = ask.isEventsOnly
     }
     peer.append(.subscribed) { bytes in
       bytes.append(varint: ask.token)
@@ -115,7 +120,6 @@ struct Interest {
   mutating func releaseAll(of index: Int) {
     for binding in context.peers[index].interest.values { release(index, binding.handle) }
     context.peers[index].interest.removeAll()
-    context.peers[index].asks = 0
   }
 
   // MARK: What is published
@@ -127,7 +131,7 @@ struct Interest {
         peer.append(.publication) {
           $0.append(delivery.publication, follower.binding, ImpliedNames())
         }
-      } else {
+      } else if !follower.isEventsOnly {
         let before = peer.states.count
         peer.append(
           StateRecord(

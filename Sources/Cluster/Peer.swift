@@ -32,9 +32,9 @@ final class Peer {
   var incarnation: UInt64 = 0
   var isMember = false
   var isSilent = false
-  /// When something came from it, and was sent to it, last (uptime, ns).
+  /// When something came from it, and was sent to it by each lane, last (uptime, ns).
   var heard: Int64 = 0
-  private(set) var lastSent: Int64 = 0
+  private(set) var lastSent: [Int64] = [0, 0]
   var lastAliveSent: Int64 = 0
   /// Its wall clock (ms since 1970), as of the frame that came last; 0 before any.
   var clock: Int64 = 0
@@ -130,6 +130,7 @@ final class Peer {
     numbers = [0, 0]
     announcedNumber = 0
     clock = 0
+    asks = 0
     tokenKey = nil
     reader = BinaryServerReader()
     (figures, fleet, wantsFiguresUntil) = (nil, .none, .min)
@@ -140,6 +141,9 @@ final class Peer {
 
   /// The number of the last frame of states, which who gets few of them notices by that a last one is missing.
   var stateNumber: UInt64 { numbers[Int(Lane.state.rawValue)] }
+
+  /// That of control.
+  var controlNumber: UInt64 { numbers[Int(Lane.control.rawValue)] }
 
   func nextBinding() -> UInt32 {
     lastBinding += 1
@@ -224,7 +228,6 @@ final class Peer {
 
   /// Gives frames to `send` until it takes no more. Gives how many there were.
   func flush(now: Int64, _ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
-    var frames = 0
     if !open.isEmpty { closeFrame() }
     var sent = 0
     for records in control {
@@ -234,11 +237,10 @@ final class Peer {
       sent += 1
     }
     control.removeFirst(sent)
-    frames += sent
-    frames += flushStates(send)
-    frames += flushAreas(send)
-    if frames > 0 { lastSent = now }
-    return frames
+    if sent > 0 { lastSent[0] = now }
+    let states = flushStates(send) + flushAreas(send)
+    if states > 0 { lastSent[1] = now }
+    return sent + states
   }
 
   private func flushAreas(_ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {

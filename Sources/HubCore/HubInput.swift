@@ -246,6 +246,8 @@ extension HubInput {
       self = .driverStatus(session, messageID, report, of: driver, isKeyed: isKeyed)
     case .offers(let session, let trip, let question, let actor):
       self = .trips(session, .offers(trip, question, actor))
+    case .shares(let session, let trip, let question, let actor):
+      self = .trips(session, .shares(trip, question, actor))
     case .offer(let session, let offer): self = .offer(session, offer)
     case .notify(let session, let post): self = .notify(session, post)
     }

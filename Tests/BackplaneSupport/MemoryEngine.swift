@@ -22,6 +22,8 @@ public final class MemoryEngine {
   struct Owner {
     var name: String
     var generation: UInt64
+    /// By member, the last attempt that was carried out.
+    var takes: [String: UInt64] = [:]
   }
 
   private struct Frame {
@@ -36,8 +38,10 @@ public final class MemoryEngine {
   public var faults = EngineFaults()
   /// Is told what the ledger was asked, renewals aside, and what it answered.
   public var trace: ((String) -> Void)?
-  /// Pairs of members whose frames do not pass, as `a>b`.
+  /// Pairs of members whose frames do not pass, as `a>b`; or those of one lane, as `a>b control`.
   public var cuts: Set<String> = []
+  /// Members whose questions the ledger carries out, and whose answers do not come.
+  public var deaf: Set<String> = []
   /// Members that do not reach the engine at all.
   public var isolated: Set<String> = []
   public private(set) var framesSent = 0
@@ -93,7 +97,9 @@ public final class MemoryEngine {
     if isolated.contains(sender) { return false }
     framesSent += 1
     bytesSent += bytes.count
-    guard !cuts.contains("\(sender)>\(target)"), !chance(faults.lost) else {
+    guard cuts.isEmpty || !cuts.contains("\(sender)>\(target)") && !cuts.contains("\(sender)>\(target) \(lane)"),
+      !chance(faults.lost)
+    else {
       framesLost += 1
       return true
     }
@@ -131,7 +137,8 @@ public final class MemoryEngine {
       if living(name)?.incarnation == incarnation { members[name] = nil }
       return .done
     case .members: return .members(members.keys.sorted().compactMap(living))
-    case .claim(let key, let member, let known, let takes): return claim(key, member, known, takes)
+    case .claim(let key, let member, let known, let takes, let attempt):
+      return claim(key, member, known, takes, attempt)
     case .locate(let key, let asker):
       if let owner = owners[key] { return .owner(owner.name) }
       waiters[key, default: []].insert(asker)
@@ -148,14 +155,19 @@ public final class MemoryEngine {
     return member.record
   }
 
-  private func claim(_ key: String, _ member: String, _ known: UInt64, _ takes: Bool) -> LedgerAnswer {
+  private func claim(
+    _ key: String, _ member: String, _ known: UInt64, _ takes: Bool, _ attempt: UInt64
+  ) -> LedgerAnswer {
     let before = owners[key]
-    if !takes, let before, before.name != member, before.generation >= known {
+    let isDone = takes && attempt > 0 && before?.takes[member] == attempt
+    if let before, before.name != member, isDone || !takes && before.generation >= known {
       return .held(by: before.name, generation: before.generation)
     }
     var generation = max(before?.generation ?? 0, known)
-    if takes { generation = max(generation + 1, UInt64(now / 1_000_000)) }
-    owners[key] = Owner(name: member, generation: generation)
+    if takes, !isDone { generation = max(generation + 1, UInt64(now / 1_000_000)) }
+    var owner = Owner(name: member, generation: generation, takes: before?.takes ?? [:])
+    if takes, attempt > 0 { owner.takes[member] = attempt }
+    owners[key] = owner
     return .claimed(
       generation: generation, before: before?.name, waiting: (waiters.removeValue(forKey: key) ?? []).sorted())
   }
@@ -204,8 +216,9 @@ public final class MemoryLedger: Ledger {
   public func ask(_ question: LedgerQuestion, ticket: UInt64) -> Bool {
     guard isUp else { return false }
     engine.questions += 1
-    let isLost = engine.chance(engine.faults.unknown)
-    let answer = isLost && engine.chance(0.5) ? LedgerAnswer.unknown : engine.answer(question)
+    let isDeaf = engine.deaf.contains(member)
+    let isLost = isDeaf || engine.chance(engine.faults.unknown)
+    let answer = isLost && !isDeaf && engine.chance(0.5) ? LedgerAnswer.unknown : engine.answer(question)
     if let trace = engine.trace, !question.isRenewal {
       trace("\(member) asks \(question): \(answer)\(isLost ? " (lost)" : "")")
     }

@@ -26,6 +26,7 @@ extension Answering {
     try checkMembers()
     try checkOwners()
     try checkGenerations()
+    try checkAttempts()
     try checkWaiting()
   }
 
@@ -99,6 +100,22 @@ extension Answering {
     #expect(try claim("d:1", "a", known: first, takes: false) == .held(by: "b", generation: second))
     #expect(try generation(try claim("d:1", "c", known: 0, takes: true)) > second)
     #expect(try generation(try claim("d:1", "c", known: 1 << 50, takes: true)) > 1 << 50)
+  }
+
+  /// What was carried out and is asked for again, since its answer was lost, changes nothing.
+  private func checkAttempts() throws {
+    func take(_ member: String, _ attempt: UInt64) throws -> LedgerAnswer {
+      try answer(.claim(key: "d:3", by: member, known: 0, takes: true, attempt: attempt))
+    }
+    let first = try generation(try take("a", 7))
+    #expect(try take("a", 7) == .claimed(generation: first, before: "a", waiting: []))
+    let second = try generation(try take("b", 7))
+    #expect(try take("a", 7) == .held(by: "b", generation: second))
+    let third = try generation(try take("a", 8))
+    #expect(third > second)
+    #expect(try take("b", 7) == .held(by: "a", generation: third))
+    #expect(try answer(.release(key: "d:3", by: "a")) == .done)
+    #expect(try generation(try take("b", 7)) > 0)
   }
 
   private func checkWaiting() throws {

@@ -128,7 +128,13 @@ import Testing
     world.ask(search, at: "a", slot: 21)
     world.run(seconds: 0.1)
     #expect(drivers(world.result(at: "a", slot: 21))?.names.count == 1)
-    #expect(world["a"].node.node.counters.questionsIncomplete == 1)
+    #expect(world["a"].node.node.counters.questionsIncomplete == 2)
+    // What no other hub has may be at the silent one.
+    world.ask(.driver(id("d9")), at: "a", slot: 23)
+    world.ask(.trip(id("t9")), at: "a", slot: 24)
+    world.run(seconds: 0.1)
+    #expect((23...24).flatMap { world.answers(at: "a", slot: $0).errors } == [.rateLimited, .rateLimited])
+    #expect(world.results(at: "a", slot: 23).isEmpty)
     // An answer that comes too late is nobody's.
     world.engine.cuts = []
     world.run(seconds: 2)

@@ -160,6 +160,56 @@ import Testing
     #expect(node.node.takeNotices().count == 1)
   }
 
+  @Test("What is gone while the ledger is away is released later, up to a limit")
+  func releases() {
+    let world = world { $0.releases = 2 }
+    connectDrivers(4, world)
+    world.engine.isolated = ["a"]
+    world.run(seconds: 0.1)
+    for number in 0..<4 { world["a"].node.node.claims.disown(.driver(id("d\(number)"))) }
+    world.run(seconds: 0.5)
+    world.engine.isolated = []
+    world.run(seconds: 3)
+    #expect((0..<4).map { world.engine.owner(of: "d:d\($0)") } == [nil, nil, "a", "a"])
+  }
+
+  @Test("A hub that has forgotten what a peer follows goes on counting the questions that it has not answered")
+  func openAsks() {
+    let world = world { $0.asksPerPeer = 2 }
+    let context = world["a"].node.node.context
+    let open = (0..<3).map { context.session(for: 0, $0, .driver(id("d1"))) }
+    #expect(open.map { $0 != nil } == [true, true, false] && context.peers[0].asks == 2)
+    world["a"].node.node.interest.releaseAll(of: 0)
+    #expect(context.session(for: 0, 9, .driver(id("d1"))) == nil)
+    for session in open { if let session { _ = context.asker(session) } }
+    #expect(context.peers[0].asks == 0)
+    _ = context.session(for: 0, 10, .driver(id("d1")))
+    context.peers[0].begin(context.peers[0].incarnation + 1)
+    #expect(context.peers[0].asks == 0)
+  }
+
+  private final class DownBus: Bus {
+    var isUp: Bool { false }
+    private(set) var sent = 0
+    func send(_ frame: [UInt8], to target: String, lane: Lane) -> Bool {
+      sent += 1
+      return false
+    }
+    func takeEvents(into events: inout [BusEvent]) {}
+  }
+
+  @Test("While the bus is away no frame is made, and what waits keeps to its limit")
+  func downBus() {
+    let world = world { $0.waitingControlBytes = 1000 }
+    let (node, bus) = (world["a"].node, DownBus())
+    for _ in 0..<100 {
+      node.node.context.peers[0].append(.released) { $0.append(.driver(id("d1")), at: world.now.timestamp) }
+      node.node.flush(bus, world["a"].ledger)
+      #expect(node.node.counters.waitingBytes <= 1100)
+    }
+    #expect(bus.sent == 0 && node.node.counters.overflows > 0)
+  }
+
   @Test("Of ended rights the newest are said again, up to their limit and for their time")
   func endedRights() {
     let world = world { ($0.endedRights, $0.endedRightsTime) = (2, 1_000_000_000) }

@@ -37,6 +37,7 @@ final class Follower {
   let session: SessionRef
   let actor: Actor
   let grant: ChannelGrant
+  var isEventsOnly = false
   var handle: ChannelHandle?
   var point: ResumePoint?
   /// The numbers of the events that it was shown, by epoch, in order.
@@ -136,6 +137,8 @@ final class Member {
   var offers: [(session: SessionRef, report: OffersReport, isNew: Bool)] = []
   /// Answers to notifications that were posted: whether it was new, or why not.
   var notified: [(isNew: Bool?, refusal: ErrorCode?)] = []
+  /// Answers about shares.
+  var shares: [(session: SessionRef, answer: TripAnswer)] = []
   /// Pages of trips.
   var tripPages: [(session: SessionRef, page: TripPage)] = []
   /// Who was answered that a trip has begun.
@@ -208,7 +211,9 @@ final class Member {
       .subscribe(
         SubscribeInput(
           session: follower.session, actor: follower.actor, messageID: message(1),
-          request: Subscribe(channel: follower.channel, resume: follower.point), grant: follower.grant)))
+          request: Subscribe(
+            channel: follower.channel, resume: follower.point, isEventsOnly: follower.isEventsOnly),
+          grant: follower.grant)))
   }
 
   private func take(_ output: HubOutput) {
@@ -228,12 +233,10 @@ final class Member {
         follower.restarts += 1
         follower.take(answer, missed: [])
       }
-    case .channelEnded(let handle, _, let reason):
-      for follower in followers where follower.handle == handle {
-        follower.ended.append(reason)
-        follower.handle = nil
-        release(handle)
-      }
+    case .channelEnded(let handle, _, let reason): end(handle, reason)
+    case .shareEnded(let handle, _, let holder): end(handle, .revoked) { $0.actor.id == holder }
+    case .channelClaimed(let handle, _, let driver):
+      end(handle, .revoked) { $0.actor.id != driver && $0.grant == .whileUnclaimed }
     case .admitted(let session, _): admitted.append(session)
     case .replaced(let session, _): replaced.append(session)
     case .reply(let session, let reply): replies.append((session, reply))
@@ -249,9 +252,18 @@ final class Member {
     case .watching, .areaSnapshot, .areaUpdate, .areaTickEnded: for map in maps { inputs += map.take(output) }
     case .notified(_, .published(_, _, let isNew)): notified.append((isNew, nil))
     case .notified(_, .refused(let error)): notified.append((nil, error.code))
-    case .shareEnded, .viewEnded, .unsubscribed,
-      .channelClaimed, .named, .conflict, .full, .trips, .fences, .cluster:
-      break
+    case .trips(let session, let answer, _): shares.append((session, answer))
+    case .viewEnded, .unsubscribed, .named, .conflict, .full, .fences, .cluster: break
+    }
+  }
+
+  private func end(
+    _ handle: ChannelHandle, _ reason: Unsubscribed.Reason, where isMeant: (Follower) -> Bool = { _ in true }
+  ) {
+    for follower in followers where follower.handle == handle && isMeant(follower) {
+      follower.ended.append(reason)
+      follower.handle = nil
+      release(handle)
     }
   }
 
@@ -376,14 +388,5 @@ final class ClusterWorld {
     let follower = Follower(channel, slot: slot)
     self[name].followers.append(follower)
     return follower
-  }
-
-  /// A follower goes on at another hub, or at the same, with what it has.
-  func reconnect(_ old: Follower, at name: String) -> Follower {
-    for member in members where member.followers.contains(where: { $0 === old }) { member.leave(old) }
-    let new = follow(old.channel, at: name, slot: nextSlot())
-    (new.point, new.log, new.beginnings, new.faults) = (old.point, old.log, old.beginnings, old.faults)
-    (new.gaps, new.doubles, new.unrecovered, new.answers) = (old.gaps, old.doubles, old.unrecovered, old.answers)
-    return new
   }
 }

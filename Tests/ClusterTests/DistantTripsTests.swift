@@ -61,6 +61,58 @@ import Testing
     #expect(riders.allSatisfy { $0.point?.since == world.newest(.trip(id("t1")), at: "a") })
   }
 
+  @Test("A trip's hub sends the driver's hub nothing of what came from there, until somebody there follows the trip")
+  func echo() {
+    let world = ClusterWorld()
+    moved(world)
+    func statesOut(_ steps: Range<Int>) -> UInt64 {
+      let before = world["a"].node.node.counters.statesOut
+      for step in steps { drive(world, step, "t1", at: "b", slot: 2) }
+      return world["a"].node.node.counters.statesOut - before
+    }
+    #expect(statesOut(4..<10) == 0)
+    var riders = (0..<2).map { world.follow(.trip(id("t1")), at: "b", slot: UInt32(50 + $0)) }
+    world.run(seconds: 0.5)
+    #expect(statesOut(10..<16) >= 6)
+    #expect(riders.allSatisfy { $0.positions.count >= 6 && $0.faults == [] && $0.gaps == 0 })
+    // Who comes while the last one leaves is told of what follows.
+    for wait in 0..<6 {
+      for rider in riders { world["b"].leave(rider) }
+      for _ in 0..<wait { world.step() }
+      riders = [world.follow(.trip(id("t1")), at: "b", slot: world.nextSlot())]
+      for _ in 0..<10 - wait { world.step() }
+      #expect(statesOut(16 + 3 * wait..<19 + 3 * wait) >= 3 && riders[0].positions.count >= 3, "\(wait)")
+    }
+    world["b"].leave(riders[0])
+    world.run(seconds: 0.5)
+    #expect(statesOut(40..<46) == 0)
+    world.move("t1", .driverEnRoute, by: "d1", at: "b", slot: 2)
+    world.ask("t1", .cancelled, at: "c", slot: 9)
+    world.run(seconds: 0.5)
+    #expect(world.status(of: "d1", at: "b") == .available)
+  }
+
+  @Test("Who wants events alone of another hub's channel gets the answer that says so, also where others want more")
+  func eventsOnly() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    let riders = (0..<2).map { world.follow(.trip(id("t1")), at: "b", slot: UInt32(50 + $0)) }
+    riders[0].isEventsOnly = true
+    world.run(seconds: 0.5)
+    riders[1].isEventsOnly = true
+    riders[1].wantsToAsk = true
+    world.run(seconds: 0.5)
+    #expect(riders[0].answers.map(\.isEventsOnly) == [true])
+    #expect(riders[1].answers.map(\.isEventsOnly) == [false, true])
+    for step in 0..<4 {
+      world.fix(step, trip: "t1", at: "a", slot: 1)
+      world.run(seconds: 1)
+    }
+    #expect(riders[1].positions.count >= 4, "the sessions' loop leaves them out")
+  }
+
   @Test("When the trip is over the driver is free, and nothing of it goes from hub to hub any more")
   func ends() {
     let world = ClusterWorld()

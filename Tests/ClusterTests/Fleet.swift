@@ -266,3 +266,14 @@ extension Fleet.Trip {
 enum FleetReach: CaseIterable {
   case acks, refusals, kills, stalls, isolations, events, recovered, homes, framesLost, framesSpoiled, framesMissed
 }
+
+extension ClusterWorld {
+  /// A follower goes on at another hub, or at the same, with what it has.
+  func reconnect(_ old: Follower, at name: String) -> Follower {
+    for member in members where member.followers.contains(where: { $0 === old }) { member.leave(old) }
+    let new = follow(old.channel, at: name, slot: nextSlot())
+    (new.point, new.log, new.beginnings, new.faults) = (old.point, old.log, old.beginnings, old.faults)
+    (new.gaps, new.doubles, new.unrecovered, new.answers) = (old.gaps, old.doubles, old.unrecovered, old.answers)
+    return new
+  }
+}

@@ -325,6 +325,30 @@ import Testing
     #expect(node.node.counters.framesMissed == gaps)
   }
 
+  @Test("A record of a later version is passed, and one that cannot be read is a gap: what follows there is asked anew")
+  func records() throws {
+    let world = ClusterWorld(["a", "b"])
+    let node = world["a"].node
+    let peer = node.node.context.peers[0]
+    func take(_ records: [UInt8]) {
+      let number = world["b"].node.node.context.peers[0].controlNumber + 1
+      let head = FrameHead(
+        lane: .control, from: "b", fromIncarnation: peer.incarnation, to: "a",
+        toIncarnation: node.node.context.incarnation, number: number, clock: 0)
+      peer.wantsRestart = false
+      _ = peer.note(number - 1, .control)
+      node.node.take(.frame(.control, Frame.make(head, records, testKeys)))
+    }
+    let refused = node.node.counters.framesRefused
+    take([250, 2, 7, 7, ClusterRecordKind.lost.rawValue, 0])
+    #expect(peer.wantsRestart && node.node.counters.framesRefused == refused + 1)
+    world.run(seconds: 1)
+    let (before, missed) = (node.node.counters.framesRefused, node.node.counters.framesMissed)
+    take([ClusterRecordKind.subscribe.rawValue, 1, 0])
+    #expect(peer.wantsRestart && node.node.counters.framesRefused == before + 1)
+    #expect(node.node.counters.framesMissed == missed)
+  }
+
   @Test("A member with another key is refused, and its channels cannot be followed; the others go on")
   func foreignKey() throws {
     let world = ClusterWorld()

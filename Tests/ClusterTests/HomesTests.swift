@@ -97,6 +97,71 @@ private final class Phones {
     #expect(world.engine.owner(of: "d:d1") == "b")
   }
 
+  @Test("A claim that was carried out, and whose answer was lost, does not win over one that came later")
+  func lostAnswer() {
+    let world = ClusterWorld(["a", "b"])
+    world.engine.deaf = ["a"]
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.1)
+    world.connect("d1", at: "b", slot: 2)
+    world.run(seconds: 0.1)
+    world.engine.deaf = []
+    world.run(seconds: 5)
+    #expect(world["a"].replaced.map(\.slot) == [1] && world["b"].replaced.isEmpty)
+    #expect(world.engine.owner(of: "d:d1") == "b")
+  }
+
+  @Test("While the engine is away a driver's sessions are one claim, and what is gone is released when it is back")
+  func awayEngine() {
+    let world = ClusterWorld(["a", "b"])
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    world.engine.isolated = ["a"]
+    for round in 0..<200 {
+      world.connect("d2", at: "a", slot: UInt32(10 + round))
+      world.step(milliseconds: 50)
+    }
+    #expect(world["a"].node.node.counters.unclaimed <= 2)
+    world["a"].node.node.claims.disown(.driver(id("d1")))
+    world.run(seconds: 1)
+    world.engine.isolated = []
+    world.run(seconds: 3)
+    #expect(world.engine.owner(of: "d:d1") == nil && world.engine.owner(of: "d:d2") == "a")
+    #expect(world["a"].node.node.counters.unclaimed == 0)
+  }
+
+  @Test("What is gone and comes again before the ledger has answered is owned")
+  func ownedAgain() {
+    let world = ClusterWorld(["a", "b"])
+    let channel = Channel.driver(id("d1"))
+    for steps in 0..<4 {
+      world["a"].node.node.claims.own(channel, takes: true)
+      for _ in 0..<steps { world.step() }
+      world["a"].node.node.claims.disown(channel)
+      for _ in 0..<3 - steps { world.step() }
+      world["a"].node.node.claims.own(channel, takes: true)
+      world.run(seconds: 0.5)
+      #expect(world.engine.owner(of: "d:d1") == "a", "after \(steps) steps")
+      world["a"].node.node.claims.disown(channel)
+      world.run(seconds: 0.5)
+      #expect(world.engine.owner(of: "d:d1") == nil)
+    }
+  }
+
+  @Test("What a hub has for long is claimed again before the ledger forgets it")
+  func renewed() {
+    var limits = ClusterLimits()
+    limits.ownerTime = 2_000_000_000
+    let world = ClusterWorld(["a"], limits: limits)
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    var claims = 0
+    world.engine.trace = { if $0.contains("claim(key: \"d:d1\"") { claims += 1 } }
+    world.run(seconds: 10)
+    #expect(claims == 5 || claims == 4)
+    #expect(world["a"].replaced.isEmpty)
+  }
+
   private func reconnect(_ drivers: Int, rounds: Int, seed: UInt64) {
     let world = ClusterWorld(seed: seed)
     let phones = Phones(drivers, seed: seed ^ 5, world)

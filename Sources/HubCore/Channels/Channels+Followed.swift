@@ -130,17 +130,34 @@ extension Channels {
       !outletsOfSessions(channel).isEmpty
     else { return }
     table.setFollowed(channel, true)
-    tell(.follow(name, ResumePoint(since: table.sequence(channel), epoch: epoch)))
+    tellFollow(channel)
   }
 
-  /// The hub itself follows a channel of another hub from now on, whoever else does. False at the limit of channels.
+  private mutating func tellFollow(_ channel: Int, eventsOnly: Bool = false) {
+    let point = ResumePoint(since: table.sequence(channel), epoch: epoch)
+    tell(.follow(table.name(channel), point, eventsOnly: eventsOnly))
+  }
+
+  /// The hub itself follows a channel of another hub from now on, whoever else does: of a trip, whose positions and
+  /// ETAs come from this hub's driver, the moves alone. False at the limit of channels.
   mutating func want(_ name: Channel) -> Bool {
     guard let channel = table.findOrInsert(name) else { return false }
     _ = table.setWanted(channel, true)
     table.setFollowed(channel, true)
     // Also where sessions follow it: how things stand is answered once more.
-    tell(.follow(name, ResumePoint(since: table.sequence(channel), epoch: epoch)))
+    tellFollow(channel, eventsOnly: wantsEventsOnly(channel))
     return true
+  }
+
+  /// Whether only the hub itself follows the channel of a trip.
+  private func wantsEventsOnly(_ channel: Int) -> Bool {
+    guard table.isWanted(channel), case .trip = table.name(channel) else { return false }
+    return outletsOfSessions(channel).isEmpty
+  }
+
+  /// A session of an outlet does not follow a channel of another hub any more; the hub itself may.
+  mutating func lowerInterest(_ channel: Int, after outlet: UInt32) {
+    if outlet != clusterOutlet, wantsEventsOnly(channel) { tellFollow(channel, eventsOnly: true) }
   }
 
   /// The hub itself does not follow it any more; nor do sessions, where it `isHere` from now on.
@@ -220,12 +237,14 @@ extension Channels {
       return false
     }
     // The last one may have left while this answer was on its way.
-    if !table.isFollowed(channel) {
+    if !table.isFollowed(channel) || wantsEventsOnly(channel) {
       tell(.followed(answer.channel, ResumePoint(since: answer.sequence, epoch: answer.epoch)))
     }
     table.setFollowed(channel, true)
     table.addSubscriber(channel, outlet: Int(input.session.outlet))
     let handle = ChannelHandle(index: UInt32(channel))
+    var answer = answer
+    answer.isEventsOnly = input.request.isEventsOnly
     emit(.subscribed(input.session, handle, answer, missed: missed, isParty: isParty), to: input.session.outlet)
     return true
   }

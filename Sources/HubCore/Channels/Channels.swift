@@ -302,6 +302,8 @@ struct Channels: ~Copyable {
     if wasFollowed, isGone || outletsOfSessions(index).isEmpty && !table.isWanted(index) {
       if !isGone { table.setFollowed(index, false) }
       tell(.unfollowed(name))
+    } else if wasFollowed {
+      lowerInterest(index, after: outlet)
     }
     guard isGone else { return .nothing }
     if name == .fleet { fleet = nil }

@@ -14,6 +14,7 @@ public enum TripRequest: Sendable {
   /// A driver's status, from no session of that driver.
   case status(SessionRef, MessageID, DriverStatusReport, of: Identifier, isKeyed: Bool)
   case offers(SessionRef, Identifier, OffersQuestion, by: Actor)
+  case shares(SessionRef, Identifier, TripShareQuestion, by: Actor)
   /// Of one hub, for another.
   case offer(SessionRef, SentOffer)
   case notify(SessionRef, NotificationPost)
@@ -24,7 +25,8 @@ public enum TripRequest: Sendable {
     case .begin(let report, by: let actor?): self = .begin(session, report, by: actor)
     case .change(let change, let actor): self = .alter(session, change, by: actor)
     case .offers(let trip, let question, let actor): self = .offers(session, trip, question, by: actor)
-    case .begin, .show, .list, .shares: return nil
+    case .shares(let trip, let question, let actor): self = .shares(session, trip, question, by: actor)
+    case .begin, .show, .list: return nil
     }
   }
 
@@ -42,7 +44,8 @@ public enum TripRequest: Sendable {
       case .move(let input): input.session
       case .change(let input): input.session
       case .begin(let session, _, _), .alter(let session, _, _), .decline(let session, _, _, _),
-        .status(let session, _, _, _, _), .offers(let session, _, _, _), .offer(let session, _),
+        .status(let session, _, _, _, _), .offers(let session, _, _, _), .shares(let session, _, _, _),
+        .offer(let session, _),
         .notify(let session, _):
         session
       }
@@ -61,6 +64,7 @@ public enum TripRequest: Sendable {
       case .status(_, let id, let report, let driver, let isKeyed):
         self = .status(newValue, id, report, of: driver, isKeyed: isKeyed)
       case .offers(_, let trip, let question, let actor): self = .offers(newValue, trip, question, by: actor)
+      case .shares(_, let trip, let question, let actor): self = .shares(newValue, trip, question, by: actor)
       case .offer(_, let offer): self = .offer(newValue, offer)
       case .notify(_, let post): self = .notify(newValue, post)
       }
@@ -73,7 +77,7 @@ public enum TripRequest: Sendable {
     case .move(let input): input.messageID
     case .change(let input): input.messageID
     case .decline(_, let messageID, _, _), .status(_, let messageID, _, _, _): messageID
-    case .begin, .alter, .offers, .offer, .notify: MessageID(number: 0)
+    case .begin, .alter, .offers, .shares, .offer, .notify: MessageID(number: 0)
     }
   }
 
@@ -81,7 +85,8 @@ public enum TripRequest: Sendable {
     switch self {
     case .move(let input): input.actor
     case .change(let input): input.actor
-    case .begin(_, _, let actor), .alter(_, _, let actor), .offers(_, _, _, let actor): actor
+    case .begin(_, _, let actor), .alter(_, _, let actor), .offers(_, _, _, let actor), .shares(_, _, _, let actor):
+      actor
     case .decline(_, _, _, let driver), .status(_, _, _, let driver, _): Actor(role: .driver, id: driver)
     case .offer, .notify: .cluster
     }
@@ -96,7 +101,7 @@ public enum TripRequest: Sendable {
     case .alter(_, let change, _): .trip(change.tripID)
     case .decline(_, _, let decline, _): .trip(decline.tripID)
     case .status(_, _, _, let driver, _): .driver(driver)
-    case .offers(_, let trip, _, _): .trip(trip)
+    case .offers(_, let trip, _, _), .shares(_, let trip, _, _): .trip(trip)
     case .offer(_, let offer): offer.receiver
     case .notify(_, let post): post.channel
     }
@@ -108,7 +113,7 @@ public enum TripRequest: Sendable {
     switch self {
     case .move(let input): report = input.report
     case .begin(_, let asked, _): report = asked
-    case .change, .alter, .decline, .status, .offers, .offer, .notify: return nil
+    case .change, .alter, .decline, .status, .offers, .shares, .offer, .notify: return nil
     }
     return report.status == .requested ? report : nil
   }
@@ -158,8 +163,8 @@ public enum ClusterOutput: Sendable {
   case owned(Channel, takes: Bool)
   /// This hub has forgotten a trip or a driver.
   case released(Channel)
-  /// Sessions of this hub want a channel from its owner, all events after this point.
-  case follow(Channel, ResumePoint)
+  /// This hub wants a channel from its owner, all events after this point; with `eventsOnly` no positions and ETAs.
+  case follow(Channel, ResumePoint, eventsOnly: Bool)
   /// The first session that follows the channel elsewhere was let in, with an answer that says this.
   case followed(Channel, ResumePoint)
   /// No session of this hub is subscribed to the channel any more.

@@ -69,6 +69,63 @@ extension OffersReport {
   }
 }
 
+extension TripShareQuestion {
+  package func append(_ trip: Identifier, to bytes: inout ByteBuffer) {
+    switch self {
+    case .list: bytes.record(trip, UInt8(0))
+    case .begin(let share): bytes.record(trip, UInt8(1), share)
+    case .end(let id): bytes.record(trip, UInt8(2), id)
+    }
+  }
+
+  /// Nil for what `append` did not write.
+  package static func read(_ bytes: ArraySlice<UInt8>) -> (trip: Identifier, question: TripShareQuestion)? {
+    RecordReader.values(bytes) { (reader) throws(RecordError) in
+      let trip: Identifier = try reader.read()
+      switch try reader.read() as UInt8 {
+      case 0: return (trip, .list)
+      case 1: return (trip, .begin(try reader.read()))
+      case 2: return (trip, .end(try reader.read()))
+      case _: throw reader.failure(.status)
+      }
+    }
+  }
+}
+
+extension TripAnswer {
+  /// Whether it answers a question about shares.
+  package var isAboutShares: Bool {
+    switch self {
+    case .shares, .shared, .unshared: true
+    case .trip, .list, .refused, .offers, .offersStopped: false
+    }
+  }
+
+  /// Of an answer about shares.
+  package func append(to bytes: inout ByteBuffer) {
+    switch self {
+    case .shares(let list): bytes.record(UInt8(0), list)
+    case .shared(let share, let trip): bytes.record(UInt8(1), share, trip)
+    case .unshared: bytes.record(UInt8(2))
+    case .trip, .list, .refused, .offers, .offersStopped: preconditionFailure("it is not about shares")
+    }
+  }
+
+  /// Nil for what `append` did not write.
+  package init?(shares bytes: ArraySlice<UInt8>) {
+    let read = RecordReader.values(bytes) { (reader) throws(RecordError) -> TripAnswer in
+      switch try reader.read() as UInt8 {
+      case 0: return .shares(try reader.read())
+      case 1: return .shared(try reader.read(), of: try reader.read())
+      case 2: return .unshared
+      case _: throw reader.failure(.status)
+      }
+    }
+    guard let read else { return nil }
+    self = read
+  }
+}
+
 extension RecordReader {
   /// What `body` reads of bytes that have nothing else; nil where they have not that.
   fileprivate static func values<Value>(

@@ -21,6 +21,7 @@ extension Trip {
     guard !status.isFinal else {
       throw ErrorReply(code: .invalidTransition, message: "the trip is over", status: status)
     }
+    if shares.contains(where: { $0.id == share.id }) { return }  // asked for again, by another hub
     shares.removeAll { $0.expires.map { $0 <= time } ?? false }
     guard shares.count < HubLimits.sharesPerTrip else {
       throw Trip.enough("a trip has at most \(HubLimits.sharesPerTrip) shares: end one of them")

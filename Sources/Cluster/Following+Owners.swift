@@ -1,0 +1,154 @@
+// What the owners of followed channels say: answers, what they publish, and that a channel is elsewhere.
+import HubBytes
+import HubCore
+import HubMessages
+
+extension Following {
+  mutating func take(_ found: OwnerAnswer, from index: Int) {
+    let token = found.token
+    var answer = found.answer
+    let channel = answer.channel
+    // Asked twice and answered twice; or asked at a hub that had it before: then the question is put to who has it now.
+    guard let follow = follows[channel], follow.peer == index, token == 0 || pending[token] != nil
+    else { return dropStray(channel, index) }
+    // A share that still holds.
+    if pending[token]?.session == .nobody {
+      _ = takePending(token)
+      return
+    }
+    let known = follow.isFollowed ? follow.point : nil
+    let point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
+    // Sessions from before are first brought to where the channel is: else who has asked now would be shown twice what
+    // they are missing, or be told with them that something is.
+    if token > 0, let known, known != point {
+      askAnew(index, channel)
+      return ask(index, token)
+    }
+    // Asked for before they were as far as they are.
+    if token == 0, known == point { answer.recovered = true }
+    let input = takePending(token)
+    follows[channel]?.state = .live(peer: index)
+    follows[channel]?.held.removeAll()
+    follows[channel]?.point = point
+    if let input {
+      follows[channel]?.isFollowed = true
+      if TripShare.isHolder(input.actor.id) {
+        follows[channel]?.holders[input.actor.id] = Holder(actor: input.actor, grant: input.grant)
+      }
+      context.inputs.append(.cluster(.followed(input, answer, missed: found.missed, isParty: found.isParty)))
+    } else {
+      // What was on its way when the channel was asked for anew has been relayed.
+      let since = known?.epoch == answer.epoch ? known?.since ?? 0 : 0
+      context.inputs.append(.cluster(.resumed(answer, missed: found.missed.filter { $0.sequence ?? .max > since })))
+    }
+  }
+
+  private mutating func dropStray(_ channel: Channel, _ index: Int) {
+    guard follows[channel]?.peer != index else { return }
+    context.release(channel, at: index)
+  }
+
+  mutating func take(refused reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+    let (token, channel) = (try reader.varint(), try reader.channel())
+    guard case .reply(.error(let error))? = try reader.message(&context.peers[index].reader) else { throw .message }
+    if token > 0, pending[token]?.session == .nobody {
+      // Else that is asked once more.
+      if error.code == .forbidden { endShare(token) }
+      return
+    }
+    if token > 0 { return refuse(token, error) }
+    guard follows[channel]?.peer == index else { return }
+    waitForOwner(channel, nil)
+  }
+
+  /// The peer does not have the channel, or not any more: whoever has it is looked for.
+  mutating func take(notHere reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+    _ = try reader.varint()
+    takeMoved(try reader.channel(), from: index, isNews: false)
+  }
+
+  /// `isNews`: the peer says so by itself, because it has just learnt it; else the ledger may not know better yet.
+  mutating func takeMoved(_ channel: Channel, from index: Int, isNews: Bool) {
+    if channel == .trips { context.peers[index].trips.lose() }
+    guard follows[channel]?.peer == index else { return }
+    if isNews { locate(channel) } else { retryLater(channel) }
+  }
+
+  /// A hub says that it has the channel's trip or driver.
+  mutating func takeBegun(_ channel: Channel, from index: Int) {
+    guard let follow = follows[channel], follow.peer != index else { return }
+    if case .locating = follow.state { return }
+    locate(channel)
+  }
+
+  mutating func take(_ publication: Publication, from index: Int) {
+    guard var follow = follows[publication.channel], case .live(index) = follow.state, let point = follow.point
+    else { return }
+    defer { follows[publication.channel] = follow }
+    if let sequence = publication.sequence {
+      guard sequence == point.since + 1 else {
+        if sequence > point.since { context.peers[index].wantsRestart = true }
+        return
+      }
+      follow.point?.since = sequence
+      context.relay(publication)
+      let due = follow.held.filter { ($0.after ?? 0) <= sequence }
+      follow.held.removeAll { ($0.after ?? 0) <= sequence }
+      for publication in due { context.relay(publication) }
+    } else if let after = publication.after, after > point.since {
+      follow.held.removeAll { $0.isPosition == publication.isPosition }
+      follow.held.append(publication)
+    } else {
+      context.relay(publication)
+    }
+  }
+
+  mutating func take(ended reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
+    let channel = try reader.channel()
+    guard let reason = Unsubscribed.Reason(rawValue: try reader.byte()) else { throw .message }
+    guard follows[channel]?.peer == index else { return }
+    context.inputs.append(.cluster(.ended(channel, reason)))
+  }
+}
+
+/// What the owner of a channel has answered.
+struct OwnerAnswer {
+  let token: UInt64
+  /// Who asked is a party of the trip; of `trips`: the channel is that of the hub that counts.
+  let isParty: Bool
+  let answer: Subscribed
+  var missed: [Publication] = []
+
+  init(_ reader: inout ClusterFrameReader, from peer: Peer) throws(ClusterFrameError) {
+    (token, isParty) = (try reader.varint(), try reader.byte() != 0)
+    guard case .reply(.subscribed(let answer))? = try reader.message(&peer.reader) else { throw .message }
+    self.answer = answer
+    for _ in 0..<(try reader.varint()) {
+      guard case .publication(let publication)? = try reader.message(&peer.reader) else { throw .message }
+      missed.append(publication)
+    }
+  }
+}
+
+extension Publication {
+  /// Of an event.
+  var sequence: UInt64? {
+    switch body {
+    case .tripUpdate(let update): update.sequence
+    case .notification(let notification): notification.sequence
+    case .offer(let offer): offer.sequence
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
+    }
+  }
+
+  /// Of a state: the newest event before it.
+  fileprivate var after: UInt64? {
+    switch body {
+    case .driverLocation(let location): location.after
+    case .etaUpdate(let update): update.after
+    case .tripUpdate, .notification, .offer, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
+    }
+  }
+
+  fileprivate var isPosition: Bool { if case .driverLocation = body { true } else { false } }
+}

@@ -1,0 +1,153 @@
+// What is followed when a hub is gone for good, a link is cut for longer than anything is repeated, or one frame of
+// control is lost among positions.
+import HubBackplane
+import HubBackplaneSupport
+import HubCore
+import HubMessages
+import HubTestSupport
+import Testing
+
+@testable import HubCluster
+
+@Suite struct LostHubsTests {
+  @Test(
+    "A driver whose hub dies, and who goes on at another one, is followed there, on its own channel and its trip's",
+    arguments: [0.5, 3, 12])
+  func driverOfADeadHub(away: Double) {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.ask("t1", .requested, at: "b", slot: 9)
+    world.run(seconds: 0.5)
+    world.move("t1", .accepted, by: "d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    let riders = [Channel.driver(id("d1")), .trip(id("t1"))].enumerated().map { index, channel in
+      world.follow(channel, at: "b", slot: UInt32(50 + index))
+    }
+    for step in 0..<3 { drive(world, step, at: "a", slot: 1) }
+    world.kill("a")
+    world.run(seconds: away)
+    world.connect("d1", at: "c", slot: 2)
+    world.run(seconds: 12 - min(away, 10))
+    for rider in riders { rider.positions.removeAll() }
+    for step in 3..<8 { drive(world, step, at: "c", slot: 2) }
+    for rider in riders {
+      #expect(rider.positions.count >= 4 && rider.faults == [] && rider.gaps == 0, "\(rider.channel)")
+    }
+    let late = world.follow(.driver(id("d1")), at: "b", slot: 60)
+    world.run(seconds: 0.5)
+    #expect(late.answers.count == 1 && late.refusals.isEmpty)
+    #expect(world.status(of: "d1", at: "c") == .onTrip)
+  }
+
+  private func drive(_ world: ClusterWorld, _ step: Int, at name: String, slot: UInt32) {
+    world.fix(step, trip: "t1", at: name, slot: slot)
+    world.run(seconds: 1)
+  }
+
+  @Test("A driver that moves while the two hubs do not hear each other for 40 s has one home when they do")
+  func longCut() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    let riders = ["a", "b", "c"].enumerated().map { index, name in
+      world.follow(.driver(id("d1")), at: name, slot: UInt32(50 + index))
+    }
+    world.run(seconds: 0.5)
+    world.engine.cuts = ["a>b", "b>a"]
+    world.run(seconds: 1)
+    world.connect("d1", at: "b", slot: 2)
+    world.run(seconds: 40)
+    world.engine.cuts = []
+    world.run(seconds: 3)
+    #expect(world["a"].replaced.map(\.slot) == [1] && world["b"].replaced.isEmpty)
+    for rider in riders { rider.positions.removeAll() }
+    for step in 0..<4 {
+      world.fix(step, trip: nil, at: "b", slot: 2)
+      world.run(seconds: 1)
+    }
+    #expect(riders.allSatisfy { $0.positions.count == 4 && $0.faults == [] })
+  }
+
+  @Test("More drivers than are told again to who has missed it move during a cut: all have one home")
+  func manyMoves() {
+    var limits = ClusterLimits()
+    limits.endedRights = 4
+    let world = ClusterWorld(limits: limits)
+    let drivers = 0..<20
+    for driver in drivers { world.connect("d\(driver)", at: "a", slot: UInt32(driver + 1)) }
+    world.run(seconds: 0.5)
+    world.engine.cuts = ["b>a"]
+    for driver in drivers { world.connect("d\(driver)", at: "b", slot: UInt32(driver + 1)) }
+    world.run(seconds: 2)
+    world.engine.cuts = []
+    world.run(seconds: 3)
+    #expect(world["a"].replaced.count == drivers.count && world["b"].replaced.isEmpty)
+  }
+
+  @Test("An event whose frame is lost comes within a second though positions go on, and so do the positions behind it")
+  func lostAmongPositions() {
+    let world = ClusterWorld(["a", "b"])
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
+    world.run(seconds: 2)
+    for step in 0..<60 {
+      if step == 20 {
+        world.engine.cuts = ["a>b control"]
+        world.notify("t1", at: "a", number: 1)
+      }
+      world.fix(step, trip: "t1", at: "a", slot: 1)
+      world.run(seconds: 0.02)
+      world.engine.cuts = []
+      world.run(seconds: 0.08)
+      if step == 30 {
+        #expect(rider.seen["epoch1"]?.count == 1)
+        rider.positions.removeAll()
+      }
+    }
+    #expect(rider.positions.count >= 20 && rider.faults == [] && rider.gaps == 0)
+    #expect(world["b"].node.node.counters.framesMissed == 1)
+  }
+
+  @Test("A question after a gap that is lost itself is put again though positions go on")
+  func lostResume() {
+    let world = ClusterWorld(["a", "b"])
+    for driver in 1...2 as ClosedRange<UInt32> { world.connect("d\(driver)", at: "a", slot: driver) }
+    world.connect("d3", at: "b", slot: 3)
+    world.run(seconds: 0.5)
+    let rider = world.follow(.driver(id("d1")), at: "b", slot: 5)
+    _ = world.follow(.driver(id("d3")), at: "a", slot: 6)
+    world.run(seconds: 2)
+    world["b"].node.node.context.peers[0].wantsRestart = true
+    world.engine.cuts = ["b>a control"]
+    for step in 0..<30 {
+      world.fix(step, trip: nil, at: "b", slot: 3)
+      world.run(seconds: 0.02)
+      world.engine.cuts = []
+      world.run(seconds: 0.08)
+    }
+    rider.positions.removeAll()
+    for step in 0..<3 {
+      world.fix(step, trip: nil, at: "a", slot: 1)
+      world.run(seconds: 1)
+    }
+    #expect(rider.positions.count == 3 && rider.faults == [])
+  }
+
+  @Test("Hubs that have left make room for others where there is none")
+  func freed() {
+    let world = ClusterWorld(["a"])
+    let node = world["a"].node
+    for number in 0..<ClusterLimits.maximumPeers { #expect(node.node.context.peer("p\(number)") != nil) }
+    world.run(seconds: 9)
+    world.join("b")
+    world.run(seconds: 3)
+    #expect(node.node.counters.peers == 1 && node.node.context.peers.count == ClusterLimits.maximumPeers)
+    world.connect("d1", at: "b", slot: 1)
+    world.run(seconds: 0.5)
+    let rider = world.follow(.driver(id("d1")), at: "a", slot: 5)
+    world.run(seconds: 0.5)
+    #expect(rider.answers.count == 1 && rider.refusals.isEmpty)
+  }
+}

@@ -1,0 +1,143 @@
+// Shares of trips over several hubs: they are made, shown and ended at any hub, and one that has ended opens the trip
+// nowhere.
+import HubBackplane
+import HubBackplaneSupport
+import HubCore
+import HubMessages
+import HubTestSupport
+import Testing
+
+@testable import HubCluster
+
+@Suite struct SharesTests {
+  private let names = ["a", "b", "c"]
+
+  /// A trip at hub `a`, shared, and who has the link, at each hub.
+  private func shared(_ world: ClusterWorld, at name: String = "c") -> [Follower] {
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    for number in 1...2 {
+      let share = TripShare(id: id("link\(number)"), created: world.now.timestamp, expires: nil)
+      guard case .shared(share, of: id("t1"))? = world.put(.begin(share), of: "t1", at: name) else {
+        Issue.record("not shared")
+        return []
+      }
+    }
+    let holders = (1...2).flatMap { number in names.map { world.hold("link\(number)", of: "t1", at: $0) } }
+    world.run(seconds: 0.5)
+    #expect(holders.allSatisfy { $0.answers.count == 1 && $0.refusals.isEmpty })
+    return holders
+  }
+
+  @Test("A share that is ended at any hub is over at every hub within a second; the others go on")
+  func ends() {
+    let world = ClusterWorld()
+    let holders = shared(world)
+    guard case .shares(let list)? = world.put(.list, of: "t1", at: "b") else {
+      Issue.record("no list")
+      return
+    }
+    #expect(list.map(\.id) == [id("link1"), id("link2")])
+    guard case .unshared? = world.put(.end(id("link1")), of: "t1", at: "b") else {
+      Issue.record("not ended")
+      return
+    }
+    world.run(seconds: 0.8)
+    #expect(holders[..<3].allSatisfy { $0.ended == [.revoked] && $0.handle == nil })
+    #expect(holders[3...].allSatisfy { $0.ended.isEmpty && $0.handle != nil && $0.faults == [] })
+    for holder in holders[..<3] { holder.wantsToAsk = true }
+    world.run(seconds: 0.5)
+    #expect(holders[..<3].allSatisfy { $0.refusals.map(\.code) == [.forbidden] })
+    // A share that nobody has is refused in the owner's words, and one that was made is not made twice.
+    guard case .refused(let error)? = world.put(.end(id("link9")), of: "t1", at: "c") else {
+      Issue.record("ended what is not there")
+      return
+    }
+    #expect(error.code == .notFound)
+  }
+
+  @Test("A share that ends while its trip's hub is not heard for 40 s opens the trip to nobody when it is")
+  func longCut() {
+    let world = ClusterWorld()
+    let holders = shared(world)
+    let rider = world.follow(.trip(id("t1")), at: "b", slot: 50)
+    world.run(seconds: 0.5)
+    world.engine.cuts = ["a>b", "b>a", "a>c"]
+    world.run(seconds: 2)
+    _ = world.put(.end(id("link1")), of: "t1", at: "a")
+    world.run(seconds: 40)
+    world.engine.cuts = []
+    world.run(seconds: 2)
+    #expect(holders[..<3].allSatisfy { $0.ended == [.revoked] && $0.handle == nil })
+    world.notify("t1", at: "a", number: 1)
+    world.run(seconds: 1)
+    #expect(holders[..<3].allSatisfy { $0.seen.isEmpty })
+    #expect(holders[3...].allSatisfy { $0.ended.isEmpty && $0.seen.values.joined().count == 1 && $0.faults == [] })
+    #expect(rider.seen.values.joined().count == 1 && rider.faults == [] && rider.gaps == 0)
+    #expect(world["b"].node.node.counters.pending == 0)
+  }
+
+  @Test("A share whose end was stored by a hub that died before it could tell the others is over when that is back")
+  func killedOwner() {
+    let world = ClusterWorld(hasJournals: true)
+    let holders = shared(world)
+    world.engine.cuts = ["a>b", "a>c"]
+    guard case .unshared? = world.put(.end(id("link1")), of: "t1", at: "a") else {
+      Issue.record("not ended")
+      return
+    }
+    world.kill("a")
+    world.engine.cuts = []
+    world.run(seconds: 10)
+    world.join("a")
+    world.run(seconds: 3)
+    let others = holders[1..<3]
+    #expect(others.allSatisfy { $0.ended == [.revoked] && $0.handle == nil })
+    #expect((holders[4...5]).allSatisfy { $0.ended.isEmpty && $0.handle != nil && $0.faults == [] })
+  }
+
+  @Test("Another driver than the trip's, who was let in while it was open, is let go at every hub when it is taken")
+  func claimed() {
+    let world = ClusterWorld()
+    world.ask("t1", .requested, at: "a", slot: 9)
+    world.run(seconds: 0.5)
+    let drivers = ["d1", "d2"].enumerated().map { index, driver in
+      let follower = Follower(
+        .trip(id("t1")), slot: UInt32(50 + index), role: .driver, id: driver, grant: .whileUnclaimed)
+      world["b"].followers.append(follower)
+      return follower
+    }
+    world.connect("d1", at: "b", slot: 1)
+    world.run(seconds: 0.5)
+    #expect(drivers.allSatisfy { $0.answers.count == 1 })
+    world.move("t1", .accepted, by: "d1", at: "b", slot: 1)
+    world.run(seconds: 0.5)
+    #expect(drivers[0].ended.isEmpty && drivers[1].ended == [.revoked])
+  }
+}
+
+extension ClusterWorld {
+  /// What the trip's rider or ops are answered about its shares.
+  func put(_ question: TripShareQuestion, of trip: String, at name: String) -> TripAnswer? {
+    let session = session(nextSlot())
+    self[name].inputs.append(
+      .trips(session, .shares(id(trip), question, Actor(role: .ops, id: id("desk"))), replyTo: nil))
+    for _ in 0..<100 {
+      step()
+      if let answer = self[name].shares.first(where: { $0.session == session })?.answer { return answer }
+      let refusal = self[name].replies.first { $0.0 == session }
+      if case .error(let error)? = refusal?.1 { return .refused(error) }
+    }
+    return nil
+  }
+
+  /// Somebody with the link of a share.
+  func hold(_ share: String, of trip: String, at name: String) -> Follower {
+    let holder = Follower(
+      .trip(id(trip)), slot: nextSlot(), role: .rider, id: TripShare.prefix + share, grant: .granted)
+    self[name].followers.append(holder)
+    return holder
+  }
+}

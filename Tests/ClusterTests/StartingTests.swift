@@ -1,0 +1,81 @@
+// What comes to a hub that has just started, before it knows who the others are: it waits for that, and is answered.
+import HubBackplane
+import HubBackplaneSupport
+import HubCore
+import HubMessages
+import Testing
+
+@testable import HubCluster
+
+@Suite struct StartingTests {
+  /// A rider, a move and a question at hub `b`.
+  private func ask(_ world: ClusterWorld, _ number: Int) -> Follower {
+    world.ask("t\(number)", .cancelled, at: "b", slot: 9)
+    world.ask(.driver(id("d1")), at: "b", slot: 20)
+    world.ask(.trip(id("t1")), at: "b", slot: 21)
+    return world.follow(.trip(id("t1")), at: "b", slot: 5)
+  }
+
+  private func expectAnswers(_ rider: Follower, _ world: ClusterWorld, _ comment: Comment) {
+    #expect(rider.refusals.isEmpty && rider.answers.first?.snapshot?.trip?.tripID == id("t1"), comment)
+    #expect(world.answers(at: "b", slot: 9).acks == 1 && world.answers(at: "b", slot: 9).errors == [], comment)
+    guard case .driver(let report)?? = world.result(at: "b", slot: 20) else {
+      Issue.record("no driver: \(comment)")
+      return
+    }
+    #expect(report.driverID == id("d1") && report.isOnline == true, comment)
+    guard case .trip(let trip)?? = world.result(at: "b", slot: 21) else {
+      Issue.record("no trip: \(comment)")
+      return
+    }
+    #expect(trip.tripID == id("t1"), comment)
+  }
+
+  private func world() -> ClusterWorld {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.fix(0, trip: nil, at: "a", slot: 1)
+    for trip in 1...12 { world.ask("t\(trip)", .requested, at: "a", slot: 9) }
+    world.run(seconds: 1)
+    return world
+  }
+
+  @Test("Who asks a hub for something in any of its first ten turns is not refused, and gets what the others have")
+  func firstTurns() {
+    let world = world()
+    for turn in 0..<10 {
+      world.restart("b")
+      for _ in 0..<turn { world.step() }
+      let rider = ask(world, turn + 2)
+      world.run(seconds: 3)
+      expectAnswers(rider, world, "turn \(turn)")
+      #expect(world["b"].node.node.counters.pending == 0)
+    }
+  }
+
+  @Test("A hub that reaches the engine 300 ms after its start refuses nobody meanwhile")
+  func lateEngine() {
+    let world = world()
+    world.restart("b")
+    world.engine.isolated = ["b"]
+    world.step()
+    let rider = ask(world, 2)
+    world.run(seconds: 0.3)
+    world.engine.isolated = []
+    world.run(seconds: 3)
+    expectAnswers(rider, world, "late")
+  }
+
+  @Test("A hub that does not reach the engine answers or refuses within 3 s, and holds nothing")
+  func noEngine() {
+    let world = world()
+    world.restart("b")
+    world.engine.isolated = ["b"]
+    let rider = ask(world, 2)
+    world.run(seconds: 4)
+    #expect(rider.refusals.map(\.code) == [.rateLimited])
+    #expect(world.answers(at: "b", slot: 9).errors.count == 1)
+    #expect((20...21).flatMap { world.answers(at: "b", slot: $0).errors } == [.rateLimited, .rateLimited])
+    #expect(world["b"].node.node.counters.pending == 0)
+  }
+}
