@@ -7,7 +7,7 @@ public struct Base64: Sendable {
   public static let url = Base64(last: (UInt8(ascii: "-"), UInt8(ascii: "_")), isPadded: false)
   /// With padding (RFC 4648 §4).
   public static let padded = Base64(last: (UInt8(ascii: "+"), UInt8(ascii: "/")), isPadded: true)
-  /// The same, where whoever reads asks for no padding.
+  /// With the alphabet of RFC 4648 §4, for readers that take it without padding.
   public static let unpadded = Base64(last: padded.last, isPadded: false)
 
   /// The characters of 62 and 63.

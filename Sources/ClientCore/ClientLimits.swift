@@ -9,7 +9,7 @@ public struct ClientLimits: Sendable, Equatable {
 
   /// Messages and fixes kept. At it the oldest fix gives way; where there is none, what is new is refused.
   public var queuedMessages = 4096
-  /// The same in bytes, by an estimate of what each costs in memory.
+  /// Bytes of all messages and fixes kept, by an estimate of what each costs in memory.
   public var queuedBytes = 1024 * 1024
   /// Channels subscribed to. At it `subscribe` is refused. A hub takes 256 by default.
   public var subscriptions = 256

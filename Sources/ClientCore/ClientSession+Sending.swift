@@ -40,8 +40,8 @@ extension ClientSession {
   @discardableResult
   public func send(_ report: TripStatusReport) -> MessageID? { enqueue(.tripStatus(report)) }
 
-  /// The same for a move that an application keeps itself, under the id that it was given (`makeMessageID`): the hub
-  /// tells by it that a move comes again, from another run of the program, too.
+  /// Queues a move that an application keeps itself, under the id that it was given (`makeMessageID`); false when there
+  /// is no room. By its id the hub recognises a move that is sent again, also from another run of the program.
   @discardableResult
   public func send(_ report: TripStatusReport, as id: MessageID) -> Bool {
     keptIDs[id] = numbering.next

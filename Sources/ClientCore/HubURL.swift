@@ -96,7 +96,7 @@ public struct HubURL: Sendable, Hashable {
     return port == HubURL.defaultPort(isSecure) ? host : "\(host):\(port)"
   }
 
-  /// The same URL with one more parameter, whose name and value need no encoding.
+  /// This URL with one more parameter, whose name and value need no encoding.
   public func adding(_ name: String, _ value: String) throws(HubURLError) -> HubURL {
     try HubURL(
       host: host, port: port, target: target + (target.contains("?") ? "&" : "?") + name + "=" + value,

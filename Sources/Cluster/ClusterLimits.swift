@@ -75,7 +75,7 @@ public struct ClusterLimits: Sendable, Equatable {
   public var questionAge: Int64 = 900
   /// How long a question to all hubs waits for those that do not answer. Past it: answered without them, and counted.
   public var questionTime: Int64 = 300_000_000
-  /// The same for a page of a list, which a hub looks through all it has for.
+  /// How long a page of a list, for which a hub looks through all it has, waits for hubs that do not answer.
   public var listTime: Int64 = 2_000_000_000
   /// A hub that wants figures is told them so long after it has last said so, and so old are those of another that are
   /// added to this hub's.

@@ -85,7 +85,7 @@ public struct Setting<Root>: Sendable {
       read: { root, text in ValueKind.flag.read(text).map { root[keyPath: path] = $0 } != nil })
   }
 
-  /// The same setting of something that a `Root` is a part of.
+  /// This setting, of something that a `Root` is a part of.
   public func part<Whole>(of path: any WritableKeyPath<Whole, Root> & Sendable) -> Setting<Whole> {
     var setting = Setting<Whole>(
       name, placeholder, help, mustBe: words, range: range, repeats: repeats, past: past,
@@ -94,7 +94,7 @@ public struct Setting<Root>: Sendable {
     return setting
   }
 
-  /// The same setting, which may change while what it is set for runs.
+  /// This setting, as one that may change while what it is set for runs.
   public var live: Setting {
     var setting = self
     setting.isLive = true

@@ -8,7 +8,7 @@
   }
 
   extension DriverHub {
-    /// The same with a `URL`; see `init(_:tokens:store:power:options:)`.
+    /// A driver's connection to the hub at a `URL`. Throws `badURL`; see `init(_:tokens:store:power:options:)`.
     public convenience init(
       _ url: URL, tokens: TokenSource, store: FixStore = .applicationSupport, power: PowerPolicy = .standard,
       options: HubOptions = HubOptions()
@@ -18,7 +18,7 @@
   }
 
   extension RiderHub {
-    /// The same with a `URL`. Throws `badURL`.
+    /// A rider's connection to the hub at a `URL`. Throws `badURL`.
     public convenience init(_ url: URL, tokens: TokenSource, options: HubOptions = HubOptions()) throws(HubError) {
       try self.init(url.absoluteString, tokens: tokens, options: options)
     }

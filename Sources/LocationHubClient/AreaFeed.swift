@@ -64,7 +64,7 @@ public final class AreaFeed: AsyncSequence, Sendable {
 
     /// The next map; nil at the end (`AreaFeed.failure`), and as soon as the task is cancelled.
     public mutating func next() async -> AreaMap? { await next(isolation: nil) }
-    /// The same, for a loop that belongs to an actor.
+    /// The next map, for a loop that belongs to an actor; nil as `next()` is.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> AreaMap? {
       let map = await lease.reader.next(isolation: actor)
       if map == nil { feed.end.withLock { $0 = lease.reader.failure } }

@@ -12,7 +12,7 @@ extension Timestamp {
 }
 
 extension Fix {
-  /// The same, without the numbers by which phones say "unknown": below 0 for what cannot be, and what is no number.
+  /// This fix without the numbers by which phones say "unknown": below 0 for what cannot be, and what is no number.
   var withKnownNumbers: Fix {
     var fix = self
     fix.accuracy = Fix.known(accuracy)

@@ -30,6 +30,7 @@ extension HubEngine {
   static var queuedMessages: Int {
     maximumRequests + FixQueue.maximumMoves + DriverPart.maximumInFlight + DriverPart.maximumBatch
   }
-  /// The same in bytes, as the session counts them: at most 1,250 for a question, 1,150 for a move, 200 for a fix.
+  /// Bytes that the session has room for at least, as it counts them: at most 1,250 for a question, 1,150 for a move,
+  /// 200 for a fix.
   static var queuedBytes: Int { 2 * 1024 * 1024 }
 }

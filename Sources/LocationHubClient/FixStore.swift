@@ -42,7 +42,7 @@ public struct FixStore: Sendable {
   /// `applicationSupport(for:)`.
   public static var applicationSupport: FixStore { .folder("\(home)/queue") }
 
-  /// The same, with a folder for each driver: what one has left unsent goes out when the same one is back.
+  /// A folder of the app's own for each driver: what one has left unsent goes out when the same one is back.
   public static func applicationSupport(for driver: DriverID) -> FixStore { .folder("\(home)/queues/driver-\(driver)") }
 
   private static var home: String {

@@ -9,7 +9,7 @@ protocol HubRunner: AnyObject, Sendable {
   /// Has `work` done on the client's thread, soon, in order; false where too much waits, or the client has ended.
   @discardableResult
   func submit(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool
-  /// The same for what must not be lost, and of which there is never much: taken where `submit` takes nothing, too.
+  /// Submits what must not be lost, and of which there is never much: taken also where `submit` takes nothing.
   @discardableResult
   func submitRequired(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool
   /// Sends a request beside the socket; `answer` is called once, on any thread.

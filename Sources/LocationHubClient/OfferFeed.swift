@@ -43,7 +43,7 @@ public struct OfferFeed: AsyncSequence, Sendable {
 
     /// The next event; nil behind `ended`, and as soon as the task is cancelled.
     public mutating func next() async -> OfferEvent? { await lease.reader.next() }
-    /// The same, for a loop that belongs to an actor.
+    /// The next event, for a loop that belongs to an actor; nil as `next()` is.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> OfferEvent? {
       await lease.reader.next(isolation: actor)
     }

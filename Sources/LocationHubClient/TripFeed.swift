@@ -78,7 +78,7 @@ public struct TripFeed: AsyncSequence, Sendable {
 
     /// The next event; nil behind `ended`, and as soon as the task is cancelled.
     public mutating func next() async -> TripEvent? { await lease.reader.next() }
-    /// The same, for a loop that belongs to an actor.
+    /// The next event, for a loop that belongs to an actor; nil as `next()` is.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> TripEvent? {
       await lease.reader.next(isolation: actor)
     }

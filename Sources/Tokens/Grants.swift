@@ -109,12 +109,12 @@ public final class Grants: Sendable {
     self.tier = tier
   }
 
-  /// The same with this `jti`.
+  /// These grants with another `jti`.
   public func named(_ tokenID: InlineText) -> Grants {
     Grants(trips: trips, channels: channels, limits: limits, vehicle: vehicle, tokenID: tokenID, tier: tier)
   }
 
-  /// The same with these limits.
+  /// These grants with other limits of the session.
   public func limited(to limits: SessionLimits) -> Grants {
     Grants(trips: trips, channels: channels, limits: limits, vehicle: vehicle, tokenID: tokenID, tier: tier)
   }

@@ -46,7 +46,7 @@ public struct SocketAddress: Sendable, Hashable {
     self.init(six, port: port)
   }
 
-  /// The same machine, at another port.
+  /// This machine's address with another port.
   public func on(port: UInt16) -> SocketAddress {
     SocketAddress(high: high, low: low, isIPv6: isIPv6, port: port)
   }

@@ -24,7 +24,7 @@ private final class Town {
   /// When each driver's newest fixes were, by the wall clock.
   private var times: [[Int64]] = []
   private var lastSlot: UInt32 = 1000
-  /// The same view at `one` and at each hub.
+  /// Each view as it is at `one` and at each hub.
   var maps: [(expected: MapClient, seen: [MapClient])] = []
 
   init(seed: UInt64, drivers: Int, limits: ClusterLimits = ClusterLimits(), hubLimits: HubLimits = HubLimits()) {

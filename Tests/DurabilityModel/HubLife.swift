@@ -211,7 +211,7 @@ final class HubLife {
     return records
   }
 
-  /// The same of a hub that reads the disk now. `fix` is called with each fix behind the newest snapshot.
+  /// The state of a hub that reads the disk now. `fix` is called with each fix behind the newest snapshot.
   @discardableResult
   static func read(
     _ disk: SimulatedDisk, _ settings: HubSettings, now: Moment, _ fix: FixReader

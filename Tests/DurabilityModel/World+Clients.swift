@@ -203,7 +203,7 @@ extension World {
     reach[.repeated] += 1
   }
 
-  /// The same of a batch: each of its fixes is a duplicate.
+  /// Sends an acked batch once more: each of its fixes is a duplicate.
   private mutating func repeatBatch(_ number: Int) {
     guard let place = lastAckedBatch[number] else { return }
     guard !clients[number].kept.contains(where: { $0.subject == .batch(place) }) else { return }

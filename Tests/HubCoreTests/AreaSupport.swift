@@ -131,7 +131,7 @@ extension HubBench {
     } while hub.hasMoreDue || !inputs.isEmpty
   }
 
-  /// The same, where only so much comes in each turn: between the slices of a tick there is always something.
+  /// Settles where only so much comes in each turn: between the slices of a tick there is always something.
   func trickle(_ watchers: [AreaWatcher], _ inputs: [HubInput], perTurn: Int) {
     var (rest, asked) = (inputs[...], [HubInput]())
     repeat {

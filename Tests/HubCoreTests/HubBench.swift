@@ -154,7 +154,7 @@ final class HubBench {
   /// Moves the clock while the hub stands still.
   func skip(seconds: Double) { uptime += Int64(seconds * 1e9) }
 
-  /// The same as `pass`, a turn a second, as the hub's thread does it.
+  /// Lets time pass as `pass` does, a turn a second, as the hub's thread does it.
   @discardableResult
   func tick(seconds: Int) -> Turn {
     var loops = [[HubOutput]](repeating: [], count: loopCount)

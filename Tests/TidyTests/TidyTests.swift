@@ -49,6 +49,18 @@ import Testing
     expect(found, toBe: Exceptions.withoutHead, "say in a comment on top what the file is, and why this way")
   }
 
+  @Test("A doc comment can be read without the one before it")
+  func standAlone() throws {
+    let leaning = /^ *\/\/\/ (The same[ ,.;]|Likewise|As above|See above)/
+    let found = try SourceTree.files().flatMap { file in
+      file.lines.indices.filter { line in
+        file.lines[line].firstMatch(of: leaning) != nil
+          && (line == 0 || !file.lines[line - 1].drop { $0 == " " }.hasPrefix("///"))
+      }.map { "\(file.path): \($0 + 1)" }
+    }
+    expect(found, toBe: [], "say what it is by itself")
+  }
+
   @Test("Memory is managed by hand, and the compiler's checks of concurrency are waived, only where listed")
   func unsafeIslands() throws {
     let found = try SourceTree.files().filter { file in

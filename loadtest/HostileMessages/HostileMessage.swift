@@ -235,7 +235,7 @@ struct HostileWriter {
 /// Messages as apps send them, to measure the others by.
 public enum OrdinaryMessage: String, CaseIterable, Sendable {
   case update = "location_update"
-  /// The same as another encoder writes it, with white space, which goes the reader's general way.
+  /// An update as another encoder writes it, with white space, which goes the reader's general way.
   case spacedUpdate = "location_update, spaced"
   case batch = "location_batch of 50"
   case subscribe

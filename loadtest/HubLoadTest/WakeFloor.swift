@@ -43,7 +43,7 @@ final class WakeFloor: Sendable {
     return ClockReading.uptime() - begin
   }
 
-  /// The same of a thread.
+  /// Nanoseconds from when a thread begins to wake one that has slept until that one runs.
   func wakeThread() async -> Int64 { await withCheckedContinuation { ask(.thread($0)) } }
 
   private func ask(_ sleeper: Sleeper) {

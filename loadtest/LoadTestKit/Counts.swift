@@ -40,7 +40,7 @@ package struct Counts: Sendable {
   package var acks = LatencyHistogram()
   /// From when a session was due to come (again) to its subscription.
   package var joins = LatencyHistogram()
-  /// The same for those who were there from the beginning.
+  /// From when a session that was there from the beginning was due to come to its subscription.
   package var connects = LatencyHistogram()
   /// CPU of this thread within the window, as a share of a core.
   package var cpuShare = 0.0

@@ -146,7 +146,7 @@ extension DearMessage {
     }
   }
 
-  /// The same over the dense place.
+  /// Views over the dense place, which have many drivers.
   private static var denseViews: [DearMessage] {
     [900, 300].map { metres in
       DearMessage(
@@ -175,7 +175,7 @@ extension DearMessage {
     Array(#"{\#(members),"timestamp":1763680000123,"messageId":"m1"}"#.utf8)
   }
 
-  /// The same in binary; nil where that has nothing of what makes it dear, or is no message.
+  /// This message in binary; nil where that has nothing of what makes it dear, or is no message.
   private var inBinary: DearMessage? {
     do throws(MessageError) {
       let envelope = try bytes.span.withUnsafeBytes { (bytes) throws(MessageError) in

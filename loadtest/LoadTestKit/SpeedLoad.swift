@@ -30,7 +30,7 @@ package struct SpeedLoad: Sendable {
     scenario.serve += ["--accept-rate", "0"]
   }
 
-  /// The same, smaller and shorter: for trying out whether all of it runs.
+  /// This load smaller and shorter, for trying out whether all of it runs.
   package func sized(_ scale: Double, seconds: Double) -> Scenario {
     var scenario = scenario
     for path in [\Scenario.drivers, \.ridersPerTrip, \.idle, \.watchers, \.storm] where scenario[keyPath: path] > 1 {
@@ -44,7 +44,7 @@ package struct SpeedLoad: Sendable {
 
 extension SpeedLoad {
   static let trip = SpeedLoad("trip", "1,800 drivers × 5 Hz, a rider each") { drive(&$0, 1800, 5) }
-  /// The same loads with and without pauses (Sources/Transport/TurnPace.swift).
+  /// Each load of trips with and without pauses (Sources/Transport/TurnPace.swift).
   static let unpacedTrip = SpeedLoad("unpaced trip", "the same with --turn-pace 0") { unpaced(&$0, 1800, 5) }
   static let stored = SpeedLoad("trip stored", "the trip with a journal", stores: true) { drive(&$0, 1800, 5) }
   static let twoLoops = SpeedLoad("trip two loops", "the trip with two loops, which share the hub") {

@@ -99,7 +99,7 @@ struct HubBench: ~Copyable {
   /// Fixes of a batch.
   static let batch = 50
 
-  /// The same drive, 50 fixes at once.
+  /// One drive, 50 fixes at once.
   mutating func takeBatch() -> Int {
     let fixes = (0..<HubBench.batch).map { _ -> Result<Fix, ErrorCode> in
       milliseconds += 1000

@@ -10,12 +10,12 @@ import HubWebSocket
 /// One piece of the way of a message; the raw value is its name on the command line.
 enum Piece: String, CaseIterable {
   case readLocationUpdate = "read-location_update"
-  /// The same message behind a space, which sends it the way of all other messages.
+  /// A `location_update` behind a space, which sends it the way of all other messages.
   case readByTape = "read-by-tape"
   /// One fix through a driver's tracker: placed in time, filtered, rounded.
   case trackFix = "track-fix"
   case writeDriverLocation = "write-driver_location"
-  /// The same two in binary: the trip was named before, the channel's names are agreed on.
+  /// A fix and a position in binary: the trip was named before, the channel's names are agreed on.
   case readBinaryUpdate = "read-binary-location_update"
   case writeBinaryLocation = "write-binary-driver_location"
   /// 100 drivers of one cell as riders see them.
@@ -25,9 +25,9 @@ enum Piece: String, CaseIterable {
   case maskFrame = "mask-frame"
   /// A fix on a trip that somebody follows, from the hub's input to its output.
   case hubFix = "hub-fix"
-  /// The same where the trip has a route that the driver is on: with its ETA.
+  /// A fix where the trip has a route that the driver is on: with its ETA.
   case hubFixOnRoute = "hub-fix-on-route"
-  /// The same with a journal: its record is written, and handed over.
+  /// A fix with a journal: its record is written, and handed over.
   case hubStoredFix = "hub-fix-stored"
   /// A fix of a driver who drives round a city: without fences, and with 10,000 of them, what happens at them included.
   case hubFixInCity = "hub-fix-in-city"

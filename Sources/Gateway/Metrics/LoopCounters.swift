@@ -9,7 +9,7 @@ struct LoopCounters: Sendable {
   var connections = 0
   /// Open sessions by `Role.rawValue`.
   var sessions = [Int](repeating: 0, count: Role.allCases.count)
-  /// The same by `Carrier.rawValue`.
+  /// Open sessions by `Carrier.rawValue`.
   var sessionsByCarrier = [Int](repeating: 0, count: Carrier.allCases.count)
   /// Answers that are being written, and questions to the journal's past.
   var pendingReplies = 0

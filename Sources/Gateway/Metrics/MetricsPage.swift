@@ -19,7 +19,7 @@ struct MetricsReading {
   var cluster: ClusterCounters?
   /// Nil for a hub without webhooks.
   var webhooks: [WebhookFigures]?
-  /// Likewise of streams.
+  /// Nil for a hub without streams.
   var streams: [StreamFigures]?
   var tables: TableBounds
   var residentBytes: Int

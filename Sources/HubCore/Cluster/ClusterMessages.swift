@@ -7,7 +7,7 @@ public import HubMessages
 public enum TripRequest: Sendable {
   case move(TripStatusInput)
   case change(TripChangeInput)
-  /// The same over HTTP, where the answer is the trip as it is then.
+  /// A move over HTTP, where the answer is the trip as it is then.
   case begin(SessionRef, TripStatusReport, by: Actor)
   case alter(SessionRef, TripChange, by: Actor)
   case decline(SessionRef, MessageID, OfferDecline, by: Identifier)

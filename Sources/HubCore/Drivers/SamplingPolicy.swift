@@ -29,7 +29,7 @@ public struct SamplingRules: Sendable, Equatable {
 
   public init() {}
 
-  /// The same interval for every driver, whatever it does.
+  /// One interval for every driver, whatever it does.
   public static func fixed(seconds: Double, minDistance: Double = 10) -> SamplingRules {
     var rules = SamplingRules()
     (rules.tripFast, rules.tripMedium, rules.tripSlow) = (seconds, seconds, seconds)

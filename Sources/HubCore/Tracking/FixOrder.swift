@@ -28,7 +28,7 @@ struct FixOrder: Sendable, Equatable {
     case held
     /// Older than the newest.
     case history
-    /// The same millisecond as the newest, or as the one held back.
+    /// Of one millisecond with the newest, or with the one held back.
     case duplicate
     /// Live, and older than the newest by so many milliseconds because the driver's clock was set back. It is not
     /// believed yet.

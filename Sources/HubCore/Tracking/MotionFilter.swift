@@ -28,7 +28,7 @@ struct MotionFilter: Sendable {
   /// longer steps it does not average out: the density grows with the step, up to `longestManoeuvre` seconds.
   static let accelerationDensity = 1.0
   static let longestManoeuvre = 10.0
-  /// The same for a driver who stood and stands, and the seconds for which two standstills are taken to be one.
+  /// The density for a driver who stood and stands, and the seconds for which two standstills are taken to be one.
   static let standstillDensity = 0.02
   static let longestStandstillStep = 10.0
   /// What the position loses a second: m², for the errors of velocity last longer than one fix; and as a part of the
@@ -72,7 +72,7 @@ struct MotionFilter: Sendable {
   /// by Doppler, and of one whose is not, which goes astray sooner. Seconds for which they must, of one that stands.
   static let agreementsMoving: (doppler: UInt8, placesOnly: UInt8) = (2, 1)
   static let agreementStanding: Float = 8
-  /// The same where the place they show is out of a vehicle's reach; or one, after so many seconds.
+  /// How many must agree where the place they show is out of a vehicle's reach; or one, after so many seconds.
   static let agreementsWhenTooFast: UInt8 = 3
   static let holdWhenTooFast: Float = 20
   /// m/s²: no car brakes harder. Three standard deviations of a change of velocity.

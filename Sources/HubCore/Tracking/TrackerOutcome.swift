@@ -15,7 +15,7 @@ extension Tracker {
     case acceptedHeld(Position, refused: Refusal)
     /// Not newer than the driver's newest: it belongs into the track, and is never published. No error.
     case history
-    /// The same millisecond as the driver's newest (or held) fix: seen before.
+    /// Of one millisecond with the driver's newest (or held) fix: seen before.
     case duplicate
     /// A leap ahead in time: nothing is published until the next fix says whether it is true.
     case held

@@ -199,7 +199,7 @@ final class HandDrivenPeer: EventLoopDelegate {
     return buffer.withBytes { [UInt8]($0) }
   }
 
-  /// The same compressed (RFC 7692).
+  /// A compressed text message in one masked frame (RFC 7692).
   static func compressedFrame(_ text: String) -> [UInt8] {
     var deflater = Deflater(windowBits: 15, level: 9, memoryLevel: 8, takesContextOver: false)
     var payload = ByteBuffer()
