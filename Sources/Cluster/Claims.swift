@@ -32,7 +32,7 @@ struct Claims {
   private var owned: [Channel: Owned] = [:]
   /// To be claimed or released: each once, the newest first.
   private var queue: [Channel] = []
-  /// The same with the next renewal.
+  /// To be claimed or released with the next renewal.
   private var deferred: [Channel] = []
   private var lastNumber: UInt64 = 0
   private var releasedCount = 0

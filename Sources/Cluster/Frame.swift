@@ -38,7 +38,7 @@ public enum ClusterFrameError: Error, Sendable, Hashable, CustomStringConvertibl
   /// It came before, or one behind it did.
   case number
 
-  /// The same for all numbers that the reason may have.
+  /// This reason with 0 for the number that it may have, so that a throttle knows it again.
   var withoutNumber: ClusterFrameError {
     switch self {
     case .version: .version(0)

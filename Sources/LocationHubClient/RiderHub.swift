@@ -47,8 +47,8 @@ public final class RiderHub: Sendable {
 
   /// Books a trip, which is this rider's then. It waits for the connection and until the hub has stored it.
   ///
-  /// Booking the same trip again, also in another run of the app, changes nothing where the trip goes on. A task that is
-  /// cancelled takes it back unless it has left: then the trip may be booked.
+  /// Booking the same trip again, also in another run of the app, changes nothing where the trip goes on. A task that
+  /// is cancelled takes it back unless it has left: then the trip may be booked.
   ///
   /// - Parameters:
   ///   - trip: an id that no trip has yet: of the app's back end, or a UUID.

@@ -126,7 +126,7 @@ extension Identifier {
   /// a cluster too, means the same trip. 100 bits of a SHA-256.
   init(ofTripAskedBy actor: Actor, key: MessageID) { self.init(digestOf: "\(actor.role.name) \(actor.id) \(key)") }
 
-  /// Likewise that of a family of tokens.
+  /// The id of a family of tokens that is asked for with a key: with one key of one client it is the same each time.
   init(ofTokensAskedBy actor: Actor, key: MessageID) {
     self.init(digestOf: "tokens \(actor.role.name) \(actor.id) \(key)")
   }

@@ -23,8 +23,8 @@ extension MotionFilter {
     ground.follow(latitude)
   }
 
-  /// Moves the ground near a pole, where a straight way changes its heading: what is known in terms of east and north is turned
-  /// with the meridian.
+  /// Moves the ground near a pole, where a straight way changes its heading: what is known in terms of east and
+  /// north is turned with the meridian.
   private mutating func shiftAtPole(by meters: SIMD2<Double>) {
     let before = PolarCap.frame(of: place)
     (latitude, longitude) = PolarCap.place(from: place, by: meters)
