@@ -10,9 +10,10 @@ import HubTransport
 let cluster = Verb(
   name: "cluster", operands: "status",
   summary: """
-    Shows the hubs of a cluster, as its ledger has them: at most 2 s old. Its lag is how long ago a hub heard the other
-    that it has not heard for longest (ms); its cells are those that others watch there, and that it asks others for.
-    With --trip or --driver also which hub has that trip or driver. Exit code 1 where the ledger cannot be asked.
+    Shows the hubs of a cluster, as its ledger has them: at most 2 s old.
+    A hub's lag is how long ago it heard the other that it has not heard for longest (ms); its cells are those that
+    others watch there, and that it asks others for. With --trip or --driver also which hub has that trip or driver.
+    Exit code 1 where the ledger cannot be asked.
     """,
   options: [
     Option("cluster", "FILE", "the file of serve --cluster, of any hub"),

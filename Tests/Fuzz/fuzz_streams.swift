@@ -6,8 +6,8 @@
 //
 // Input: one byte, the places at which the rest is cut, then what the server sends. The byte says at how many places,
 // which kind of server it is, and whether it has greeted before. Checked beyond not crashing: cuts change neither
-// NATS's operations nor its error; a connection answers no event that it was not given, and none twice; the queue and the
-// figures go along.
+// NATS's operations nor its error; a connection answers no event that it was not given, and none twice; the queue and
+// the figures go along.
 
 import HubBytes
 import HubGeo
