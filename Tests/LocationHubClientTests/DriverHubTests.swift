@@ -6,7 +6,7 @@ import Testing
 
 @testable import LocationHubClient
 
-@Suite(.timeLimit(.minutes(1))) struct DriverHubTests {
+@Suite(.timeLimit(.minutes(5))) struct DriverHubTests {
   private func driver(_ store: FixStore) throws -> DriverHub {
     try DriverHub("ws://127.0.0.1:9", tokens: .development(.driver, "d1"), store: store)
   }

@@ -8,7 +8,7 @@ import Testing
 @testable import HubClientCore
 @testable import LocationHubClient
 
-@Suite(.timeLimit(.minutes(1))) struct FarBehindTests {
+@Suite(.timeLimit(.minutes(5))) struct FarBehindTests {
   /// Lives as long as the client that asks it for tokens.
   private final class Witness: Sendable {}
 

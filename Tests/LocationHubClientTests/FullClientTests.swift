@@ -8,7 +8,7 @@ import Testing
 @testable import HubClientCore
 @testable import LocationHubClient
 
-@Suite(.timeLimit(.minutes(1))) struct FullClientTests {
+@Suite(.timeLimit(.minutes(5))) struct FullClientTests {
   private static func fix(_ second: Int) -> Fix {
     Fix(
       coordinate: Coordinate(latitude: 48 + Double(second) / 1e5, longitude: 11)!,

@@ -13,7 +13,7 @@ import Testing
 @testable import HubClientCore
 @testable import LocationHubClient
 
-@Suite(.timeLimit(.minutes(1))) struct MoveOverDeathTests {
+@Suite(.timeLimit(.minutes(5))) struct MoveOverDeathTests {
   private static func report(_ status: TripStatus, _ now: Moment) -> TripStatusReport {
     TripStatusReport(tripID: "T1", status: status, timestamp: now.timestamp)
   }

@@ -10,7 +10,7 @@ import HubTransport
 import LocationHubClient
 import Testing
 
-@Suite(.serialized, .timeLimit(.minutes(1))) struct RealHubTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct RealHubTests {
   private func options() -> HubOptions {
     var options = HubOptions()
     options.limits.firstDelay = 0.05

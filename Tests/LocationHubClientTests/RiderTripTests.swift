@@ -7,7 +7,7 @@ import Testing
 
 @testable import LocationHubClient
 
-@Suite(.timeLimit(.minutes(1))) struct RiderTripTests {
+@Suite(.timeLimit(.minutes(5))) struct RiderTripTests {
   private let home = Coordinate(latitude: 48, longitude: 11)!
   private let station = Coordinate(latitude: 48.02, longitude: 11)!
 

@@ -10,7 +10,7 @@ import HubTransport
 import LocationHubClient
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ShareTests {
+@Suite(.timeLimit(.minutes(5))) struct ShareTests {
   private let keys: KeySet
 
   init() throws { keys = try KeySet(parsing: Array("0123456789abcdef0123456789abcdef\n".utf8)) }

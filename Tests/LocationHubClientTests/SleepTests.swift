@@ -7,7 +7,7 @@ import Testing
 @testable import HubClientCore
 @testable import LocationHubClient
 
-@Suite(.timeLimit(.minutes(1))) struct SleepTests {
+@Suite(.timeLimit(.minutes(5))) struct SleepTests {
   @Test("after an hour's sleep a connection is not believed: it is made anew at once")
   func connection() async throws {
     let hub = try TestHub()

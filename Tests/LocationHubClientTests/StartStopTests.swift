@@ -6,7 +6,7 @@ import Testing
 @testable import HubClientCore
 @testable import LocationHubClient
 
-@Suite(.timeLimit(.minutes(1))) struct StartStopTests {
+@Suite(.timeLimit(.minutes(5))) struct StartStopTests {
   /// A token source whose answers a test gives.
   private final class Source: Sendable {
     private let state = Mutex<(needs: [TokenNeed], answers: [Answer<String>])>(([], []))
