@@ -188,6 +188,8 @@ extension Following {
     guard let follow = follows[channel], case .locating = follow.state else { return }
     switch answer {
     case .owner(let name?) where name != context.identity.name:
+      // That may not have been known while the ledger could not be asked; and the owner may not be there.
+      if follow.isFollowed { context.inputs.append(.cluster(.begunElsewhere(channel))) }
       guard let index = context.member(name) else { return waitForOwner(channel, .unreachable) }
       follows[channel]?.state = .asked(peer: index)
       for token in follow.questions { ask(index, token) }
@@ -271,15 +273,21 @@ extension Following {
 
   mutating func forget(holder: Identifier, of channel: Channel) { follows[channel]?.holders[holder] = nil }
 
+  /// Whether it asks for a share whose holder sees the trip: until that is answered, as long as its owner's disk takes.
+  private func isOfHolder(_ input: SubscribeInput) -> Bool {
+    guard input.session == .nobody, let follow = follows[input.request.channel] else { return false }
+    return follow.isFollowed && follow.holders[input.actor.id] != nil
+  }
+
   /// Asks again what has no answer in time, and for what has no owner.
   mutating func retry() {
     while let token = pending.nextOverdue(now: context.now.uptime) {
-      guard let channel = pending[token]?.request.channel,
-        pending.repeats(token, atMost: context.limits.attempts)
+      guard let input = pending[token], isOfHolder(input) || pending.repeats(token, atMost: context.limits.attempts)
       else {
         refuse(token, .unreachable)
         continue
       }
+      let channel = input.request.channel
       pending.wait(token, until: context.now.uptime + context.limits.answerTime)
       if let index = follows[channel]?.peer { ask(index, token) } else { locate(channel) }
     }

@@ -102,7 +102,7 @@ extension Forwarding {
       if !isOfDriver || asked.request.beginning == nil { return refuse(token, .unreachable) }
     }
     guard case .owner(let owner) = answer, let beginning = asked.request.beginning, isOfDriver || owner == nil else {
-      return handleHere(asked.request)
+      return answer == .owner(nil) ? handleNowhere(token) : handleHere(asked.request)
     }
     if !isOfDriver, let driver = beginning.driverID { return look(for: .driver(driver), token) }
     claimBeginning(of: beginning.tripID, at: context.identity.name, token)
@@ -130,6 +130,11 @@ extension Forwarding {
 
   private mutating func handleHere(_ request: TripRequest) {
     for request in finishAll(for: request.receiver) { context.inputs.append(.cluster(.tripRequestHere(request))) }
+  }
+
+  /// Nobody has what it is about. The next one may begin it, which is to be claimed first.
+  private mutating func handleNowhere(_ token: UInt64) {
+    if let request = finish(token) { context.inputs.append(.cluster(.tripRequestHere(request))) }
   }
 
   private mutating func send(_ token: UInt64, to index: Int) {

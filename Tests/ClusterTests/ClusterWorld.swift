@@ -371,7 +371,7 @@ final class ClusterWorld {
           report: report, tripIsGranted: true)))
   }
 
-  func fix(_ step: Int, trip: String?, at name: String, slot: UInt32) {
+  func fix(_ step: Int, trip: String?, at name: String, slot: UInt32, isGranted: Bool = true) {
     lastMessage += 1
     let place = Coordinate(latitude: 48.1 + Double(step) * 1e-4, longitude: 11.5)!
     let update = LocationUpdate(
@@ -380,7 +380,7 @@ final class ClusterWorld {
       .fix(
         FixInput(
           session: session(slot), messageID: message(lastMessage), sent: now.timestamp, received: now, update: update,
-          tripIsGranted: true)))
+          tripIsGranted: isGranted)))
   }
 
   @discardableResult

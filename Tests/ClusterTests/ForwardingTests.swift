@@ -101,6 +101,19 @@ import Testing
     #expect(world.engine.owner(of: "t:t1") == "a" && world.engine.owner(of: "t:t2") == "b")
   }
 
+  @Test("A trip that is requested behind a question about it begins where its id is claimed for, at its driver's hub")
+  func behindQuestion() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    let desk = Actor(role: .ops, id: id("desk"))
+    world["b"].inputs.append(.trips(world.session(20), .shares(id("t1"), .list, desk), replyTo: nil))
+    world.ask("t1", .requested, for: "d1", at: "b", slot: 9)
+    world.run(seconds: 0.5)
+    #expect(world.answers(at: "b", slot: 20).errors == [.unknownTrip] && world.answers(at: "b", slot: 9).acks == 1)
+    #expect(world.engine.owner(of: "t:t1") == "a" && world.engine.owner(of: "i:t1") == "a" && world.trips == 1)
+  }
+
   @Test("A trip that is begun over HTTP is the same at whichever hub it is asked for again, and is changed at any")
   func overHTTP() {
     let world = ClusterWorld()

@@ -44,6 +44,33 @@ import Testing
     world.run(seconds: 1)
   }
 
+  @Test("A driver whose trip's hub is dead is where it is, also at a hub that could not ask whose the trip is")
+  func tripOfADeadHub() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.ask("t1", .requested, for: "d1", at: "a", slot: 9)
+    world.run(seconds: 0.5)
+    world.kill("a")
+    world.engine.isolated = ["b"]
+    world.run(seconds: 3)
+    world.connect("d1", at: "b", slot: 2)
+    let rider = world.follow(.driver(id("d1")), at: "b", slot: 50)
+    func drive(_ steps: Range<Int>) {
+      for step in steps {
+        world.fix(step, trip: "t1", at: "b", slot: 2, isGranted: false)
+        world.run(seconds: 1)
+      }
+    }
+    drive(0..<3)
+    #expect(world.answers(at: "b", slot: 2).errors == [.forbidden, .forbidden], "nobody can say that it is its trip")
+    world.engine.isolated = []
+    world.run(seconds: 3)
+    rider.positions.removeAll()
+    drive(3..<7)
+    #expect(world.answers(at: "b", slot: 2).errors.count == 2 && rider.positions.count == 4 && rider.faults == [])
+    #expect(world.trips == 0, "the dead hub's goes on there")
+  }
+
   @Test("A driver that moves while the two hubs do not hear each other for 40 s has one home when they do")
   func longCut() {
     let world = ClusterWorld()

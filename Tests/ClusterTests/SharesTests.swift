@@ -79,6 +79,25 @@ import Testing
     #expect(world["b"].node.node.counters.pending == 0)
   }
 
+  @Test("A share that ends while its hub's disk takes nothing for 6 s is over at hubs that missed something meanwhile")
+  func slowDisk() {
+    let world = ClusterWorld(hasJournals: true)
+    let holders = shared(world)
+    world["a"].journal?.isStalled = true
+    let desk = Actor(role: .ops, id: id("desk"))
+    world["a"].inputs.append(.trips(world.session(90), .shares(id("t1"), .end(id("link1")), desk), replyTo: nil))
+    world.run(seconds: 0.5)
+    for index in world["b"].node.node.context.peers.indices {
+      world["b"].node.node.context.peers[index].wantsRestart = true
+    }
+    world.run(seconds: 5.5)
+    world["a"].journal?.isStalled = false
+    world.run(seconds: 2)
+    #expect(holders[..<3].allSatisfy { $0.ended == [.revoked] && $0.handle == nil })
+    #expect(holders[3...].allSatisfy { $0.ended.isEmpty && $0.handle != nil && $0.faults == [] })
+    #expect(world["b"].node.node.counters.pending == 0)
+  }
+
   @Test("A share whose end was stored by a hub that died before it could tell the others is over when that is back")
   func killedOwner() {
     let world = ClusterWorld(hasJournals: true)

@@ -206,7 +206,7 @@ public enum ClusterInput: Sendable {
   case ended(Channel, Unsubscribed.Reason)
   case shareEnded(Channel, of: Identifier)
   case claimed(Channel, by: Identifier)
-  /// Somebody waited for the channel's trip or driver, which has begun at another hub.
+  /// Another hub has the channel's trip or driver, for which somebody waited or which nobody seemed to have.
   case begunElsewhere(Channel)
   /// A session of the driver has begun at another hub: its session here ends.
   case driverElsewhere(Identifier)

@@ -121,6 +121,13 @@ struct DistantTrips {
     return namers
   }
 
+  /// Another hub has a trip or a driver, as is known again: sessions here follow it there.
+  mutating func beginElsewhere(_ name: Channel, _ channels: inout Channels) {
+    channels.followElsewhere(name)
+    guard case .trip(let trip) = name else { return }
+    for driver in namers[trip] ?? [] where namings[driver]?.state == .nowhere { namings[driver]?.state = .asked }
+  }
+
   /// A trip has begun here.
   mutating func begin(_ trip: Identifier, _ drivers: inout Drivers, _ channels: inout Channels, at now: Timestamp) {
     for driver in namers[trip] ?? [] { forget(driver, &drivers, &channels, isHere: true, at: now) }

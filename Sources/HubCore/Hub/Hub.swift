@@ -286,7 +286,7 @@ public struct Hub: ~Copyable {
     case .ended(let name, let reason): end(name, reason)
     case .shareEnded(let name, let holder): channels.emit(onFollowed: name) { .shareEnded($0, name, of: holder) }
     case .claimed(let name, let driver): channels.emit(onFollowed: name) { .channelClaimed($0, name, by: driver) }
-    case .begunElsewhere(let name): if !isHere(name) { channels.followElsewhere(name) }
+    case .begunElsewhere(let name): if !isHere(name) { distant.beginElsewhere(name, &channels) }
     case .driverElsewhere(let id): leave(id)
     case .countTrips(let isHere): channels.countTrips(isHere, &storage, counting: &counters)
     case .figures(let seconds, let isHistory):
