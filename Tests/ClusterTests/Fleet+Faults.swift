@@ -11,17 +11,46 @@ extension Fleet {
   func run() {
     for _ in 0..<2 { requestTrip() }
     run(seconds: 1)
-    for _ in 0..<60 {
+    let (cut, death) = (oneIn(4) ? pick(60) : nil, oneIn(5) ? pick(60) : nil)
+    for round in 0..<60 {
       if oneIn(8) { changeFaults() }
       if oneIn(4) { fail() }
+      if round == cut { cutForLong() }
+      if round == death { loseHub() }
       for _ in 0..<2 { act() }
       run(seconds: 0.3)
     }
   }
 
+  /// A link is cut for longer than hubs repeat anything, while people go on.
+  private func cutForLong() {
+    let names = Fleet.names.shuffled(using: &random)
+    let cuts: Set = ["\(names[0])>\(names[1])", "\(names[1])>\(names[0])"]
+    note("cut for 40 s: \(cuts.sorted())")
+    count(.longCuts)
+    world.engine.isolated = []
+    for _ in 0..<80 {
+      world.engine.cuts.formUnion(cuts)
+      for _ in 0..<2 { act() }
+      run(seconds: 0.5)
+    }
+    world.engine.cuts = []
+  }
+
+  /// A hub dies, and never begins anew.
+  private func loseHub() {
+    let name = Fleet.names[pick(3)]
+    if dead[name] == nil { kill(name) }
+    guard dead[name] != nil else { return }
+    (dead[name], gone) = (.max, name)
+    count(.gone)
+    note("it is gone for good")
+  }
+
   /// Somebody does something.
   private func act() {
-    switch pick(16) {
+    switch pick(18) {
+    case 16, 17: share()
     case 0: if let driver = phones.indices.randomElement(using: &random) { connect(driver) }
     case 1, 2: if world.engine.isolated.isEmpty { requestTrip() }
     case 3: follow()
@@ -59,21 +88,31 @@ extension Fleet {
   }
 
   /// A hub without the engine goes on alone, and begins what it is asked to begin (protocol/cluster.md, "The same
-  /// request at several hubs"): so nobody asks for a trip meanwhile.
+  /// request at several hubs"): so nobody asks for a trip meanwhile, and no hub has a request on the way.
   private func isolate(_ name: String) {
-    let isRequested = trips.contains { $0.moves.last?.status == .requested && $0.moves.last?.isAcked == false }
+    let isRequested =
+      trips.contains { $0.moves.last?.status == .requested && $0.moves.last?.isAcked == false }
+      || world.members.contains { $0.hasRequests }
     world.engine.isolated = oneIn(2) || isRequested ? [] : oneIn(3) ? Set(Fleet.names) : [name]
+    if world.engine.isolated.count == 3, dead.isEmpty, oneIn(2) {
+      world.engine.forget()
+      count(.forgotten)
+      note("the engine forgets")
+    }
     count(.isolations, world.engine.isolated.count)
     note("without the engine: \(world.engine.isolated.sorted())")
   }
 
   private func kill(_ name: String) {
-    guard dead.count < 2, dead[name] == nil else { return }
+    guard dead.count < (gone == nil ? 2 : 1), dead[name] == nil else { return }
     note("\(name) dies")
     count(.kills)
     count(.framesMissed, Int(world[name].node.node.counters.framesMissed))
     world[name].journal?.die(&random, now: world.clock(of: name))
     dead[name] = world.now.uptime + Int64(pick(90)) * 100_000_000
+    for share in shares.indices {
+      shares[share].holders.removeAll { holder in world[name].followers.contains { $0 === holder } }
+    }
     let orphans = riders.indices.filter { rider in world[name].followers.contains { $0 === riders[rider] } }
     world.kill(name)
     world.stalled.remove(name)
@@ -94,8 +133,18 @@ extension Fleet {
   func mend() {
     (world.engine.faults, world.engine.cuts, world.engine.isolated, world.stalled) = (EngineFaults(), [], [], [])
     for member in world.members { member.journal?.isStalled = false }
-    for name in dead.keys.sorted() { begin(name) }
+    for name in dead.keys.sorted() where name != gone { begin(name) }
     for driver in phones.indices where session(of: driver) == nil { connect(driver) }
     note("all is well")
+  }
+}
+
+extension Member {
+  /// Whether something is asked of it that may begin a trip, and that it has not handled.
+  fileprivate var hasRequests: Bool {
+    node.node.forwarding.pending.count > 0
+      || inputs.contains { input in
+        if case .tripStatus(let move) = input { move.report.status == .requested } else { false }
+      }
   }
 }

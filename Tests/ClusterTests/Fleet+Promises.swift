@@ -14,12 +14,19 @@ extension Fleet {
     mend()
     run(seconds: 3)
     var faults = homes()
-    for _ in 0..<20 where trips.contains(where: { $0.moves.last?.isAcked == false }) { run(seconds: 1) }
+    for _ in 0..<20
+    where trips.indices.contains(where: { !isUnreachable($0) && trips[$0].moves.last?.isAcked == false }) {
+      run(seconds: 1)
+    }
+    run(seconds: 8)  // what a share's owner has not answered is asked again after 4 s
+    for rider in riders { rider.positions.removeAll() }
+    run(seconds: 3)
+    faults += driverFaults() + shareFaults()
     drives = false
     run(seconds: 4)
-    for trip in trips.indices { faults += self.faults(of: trip) }
+    for trip in trips.indices where !isUnreachable(trip) { faults += self.faults(of: trip) }
     let tripCount = world.members.reduce(0) { $0 + $1.hub.hub.counters.trips }
-    if tripCount != trips.count {
+    if gone == nil, tripCount != trips.count {
       faults.append("\(tripCount) trips at all hubs, of \(trips.count): \(world.members.flatMap(\.conflicts))")
     }
     faults += mapFaults() + answerFaults()
@@ -41,6 +48,25 @@ extension Fleet {
   }
 
   // MARK: Trips and riders
+
+  /// It is at a hub that never comes back, or was on its way there.
+  func isUnreachable(_ trip: Int) -> Bool {
+    guard let gone else { return false }
+    let owner = world.engine.owner(of: "t:\(trips[trip].id)") ?? world.engine.owner(of: "i:\(trips[trip].id)")
+    return owner == nil || owner == gone
+  }
+
+  /// Riders who follow a driver and do not see where it is.
+  private func driverFaults() -> [String] {
+    riders.compactMap { rider in
+      guard case .driver(let name) = rider.channel, let driver = phones.indices.first(where: { id("d\($0)") == name })
+      else { return nil }
+      count(.driverRiders)
+      guard let last = rider.positions.last else { return "a rider of \(rider.channel) sees nothing" }
+      let meters = last.coordinate.distance(to: phones[driver].place)
+      return meters < 50 ? nil : "a rider of \(rider.channel) sees it \(Int(meters)) m away"
+    }
+  }
 
   private func faults(of trip: Int) -> [String] {
     let (channel, moves) = (Channel.trip(trips[trip].id), trips[trip].moves)
@@ -110,12 +136,13 @@ extension Fleet {
 
   private func answerFaults() -> [String] {
     let slot = world.nextSlot()
-    for name in Fleet.names {
+    let living = Fleet.names.filter { $0 != gone }
+    for name in living {
       world.ask(.drivers(DriverSearch(area: .box(Fleet.box), limit: 100)), at: name, slot: slot)
     }
     run(seconds: 0.5)
     let all = phones.indices.map { "d\($0)" }
-    return Fleet.names.compactMap { name in
+    return living.compactMap { name in
       guard case .drivers(let list)?? = world.result(at: name, slot: slot) else { return "no answer at \(name)" }
       let found = list.drivers.map(\.driverID.description).sorted()
       return found == all ? nil : "\(name) finds \(found)"

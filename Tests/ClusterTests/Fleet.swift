@@ -39,6 +39,19 @@ final class Fleet {
     var moves: [Move] = []
   }
 
+  /// A link to a trip, and who has it. It is asked for, and for its end, at whichever hub, until that is answered.
+  struct Share {
+    let trip: Int
+    let made: TripShare
+    var session: SessionRef?
+    var isMade = false
+    /// It is to end, or has.
+    var isEnding = false
+    var isOver = false
+    var due: Int64 = 0
+    var holders: [Follower] = []
+  }
+
   /// It is sent, to whichever hub, until it is acked.
   struct Move {
     let status: TripStatus
@@ -57,8 +70,11 @@ final class Fleet {
   var open: Set<Session> = []
   var trips: [Trip] = []
   var riders: [Follower] = []
+  var shares: [Share] = []
   /// By hub.
   var maps: [String: MapClient] = [:]
+  /// A hub that dies and never begins anew.
+  var gone: String?
   /// Hubs that are dead, and when they begin anew (uptime, ns).
   var dead: [String: Int64] = [:]
   var reach: [FleetReach: Int] = [:]
@@ -105,6 +121,7 @@ final class Fleet {
     for (name, time) in dead.sorted(by: { $0.key < $1.key }) where time <= world.now.uptime { begin(name) }
     if drives { for driver in phones.indices where phones[driver].nextFix <= world.now.uptime { drive(driver) } }
     for trip in trips.indices { send(trip) }
+    for share in shares.indices { send(share: share) }
     world.step(milliseconds: 20)
     hear()
   }
@@ -115,11 +132,16 @@ final class Fleet {
       for session in member.replaced {
         if let ended = open.first(where: { $0.hub == member.name && $0.slot == session.slot }) { close(ended) }
       }
-      for (_, reply) in member.replies { hear(reply) }
+      for (session, reply) in member.replies {
+        hear(reply)
+        if case .error(let error) = reply { hear(.refused(error), at: session) }
+      }
+      for (session, answer) in member.shares { hear(answer, at: session) }
       member.replaced.removeAll()
       member.replies.removeAll()
+      member.shares.removeAll()
     }
-    for rider in riders where !rider.refusals.isEmpty {
+    for rider in riders + shares.filter({ !$0.isOver }).flatMap(\.holders) where !rider.refusals.isEmpty {
       rider.refusals.removeAll()
       rider.wantsToAsk = true
     }
@@ -174,8 +196,10 @@ final class Fleet {
       latitude: phones[driver].place.latitude + 5e-5, longitude: phones[driver].place.longitude)!
     guard let session = session(of: driver) else { return connect(driver) }
     lastMessage += 1
+    // One that nobody has begun, and whose hub never comes back, is not there for a driver to name.
+    let trip = phones[driver].trip.map { trips[$0] }.flatMap { gone == nil || $0.moves[0].isAcked ? $0.id : nil }
     let update = LocationUpdate(
-      tripID: phones[driver].trip.map { trips[$0].id },
+      tripID: trip,
       fix: Fix(coordinate: phones[driver].place, timestamp: world.now.timestamp, accuracy: 5))
     world[session.hub].inputs.append(
       .fix(
@@ -238,9 +262,10 @@ final class Fleet {
   // MARK: Riders and maps
 
   func follow() {
-    guard riders.count < 12, let name = anyHub(), let trip = trips.last else { return }
-    riders.append(world.follow(.trip(trip.id), at: name, slot: world.nextSlot()))
-    note("a rider follows \(trip.id) at \(name)")
+    guard riders.count < 16, let name = anyHub(), let trip = trips.last else { return }
+    let channel = oneIn(3) ? Channel.driver(id("d\(trip.driver)")) : .trip(trip.id)
+    riders.append(world.follow(channel, at: name, slot: world.nextSlot()))
+    note("a rider follows \(channel) at \(name)")
   }
 
   /// A rider comes back, there or elsewhere.
@@ -264,7 +289,8 @@ extension Fleet.Trip {
 
 /// What histories come across: a check that never meets what it checks for proves nothing.
 enum FleetReach: CaseIterable {
-  case acks, refusals, kills, stalls, isolations, events, recovered, homes, framesLost, framesSpoiled, framesMissed
+  case acks, refusals, kills, stalls, isolations, events, recovered, homes, framesLost, framesSpoiled, framesMissed,
+    shares, sharesEnded, driverRiders, longCuts, forgotten, gone
 }
 
 extension ClusterWorld {
