@@ -169,7 +169,7 @@ struct Claims {
       for index in context.peers.indices where isDoubtful || context.peers[index].name == before {
         notifyReplaced(channel, generation, index)
       }
-      for index in hubs(waiting, before) {
+      for index in hubs(waiting, before, isDoubtful) {
         context.peers[index].append(.begun) { $0.append(channel, at: context.time) }
       }
       if known.replacedBy > generation {
@@ -204,14 +204,15 @@ struct Claims {
     }
   }
 
-  /// Who is to know that it is here: those that wait for it, and, where it was at a hub that cannot say so, all.
-  private func hubs(_ waiting: [String], _ before: String?) -> [Int] {
-    var isGone = false
-    if let before, before != context.identity.name {
-      isGone = context.member(before).map { context.peers[$0].isSilent } ?? true
+  /// Who is to know that it is here: those that wait for it; and all, where it was at a hub that cannot say so, or
+  /// where an answer that named who waits may have been lost.
+  private func hubs(_ waiting: [String], _ before: String?, _ isDoubtful: Bool) -> [Int] {
+    var tellsAll = isDoubtful
+    if !isDoubtful, let before, before != context.identity.name {
+      tellsAll = context.member(before).map { context.peers[$0].isSilent } ?? true
     }
     return context.peers.indices.filter {
-      context.peers[$0].isMember && (isGone || waiting.contains(context.peers[$0].name))
+      context.peers[$0].isMember && (tellsAll || waiting.contains(context.peers[$0].name))
     }
   }
 
