@@ -97,6 +97,8 @@ REQUESTS = [
     ("GET", "/v1/gtfs-realtime/vehicle-positions", None), ("GET", "/v1/gtfs-realtime/vehicle-positions?x=1", None),
     ("GET", "/v1/gtfs-realtime/vehicle-positions", None, "rider"),
     ("GET", "/v1/sessions?sub=driver-12", None), ("GET", "/v1/sessions", None),
+    ("POST", "/v1/tokens", {"sub": "rider-4", "role": "rider"}, None, {"Idempotency-Key": "k1"}),
+    ("POST", "/v1/tokens", {"sub": "rider-4", "role": "rider"}, None, {"Idempotency-Key": "k1"}),
     ("POST", "/v1/tokens", {"sub": "rider-3", "role": "rider", "trips": ["trip-7"]}), ("POST", "/v1/tokens", {}),
     ("GET", "/v1/tokens?sub=rider-3", None), ("GET", "/v1/tokens", None),
     ("POST", "/v1/tokens/refresh", {"refreshToken": "{refresh}"}), ("POST", "/v1/tokens/refresh", {}),
