@@ -102,6 +102,7 @@ foreign-full: release
 
 # With the hub as `swift build` makes it: four minutes. `.ci/run` has 20 drivers that come 10 times each; the threshold is
 # for 1,000 that come 50 times, which takes ten minutes more. SEED=… for other cuts and ways.
+test-cluster: export CUTS ?= 1000
 test-cluster: export ROVERS ?= 1000
 test-cluster: export ROUNDS ?= 50
 test-cluster: deps

@@ -25,7 +25,7 @@ from cluster import NAMES, Cluster, wait_until
 
 logging.getLogger("asyncio").setLevel(logging.ERROR)  # steps that take long on a busy machine are no news
 HUB = os.environ.get("LOCATIONHUB", "")
-CUTS = int(os.environ.get("CUTS", "1000"))
+CUTS = int(os.environ.get("CUTS", "250"))
 SEED = int(os.environ.get("SEED", "1"))
 ROVERS, ROUNDS = int(os.environ.get("ROVERS", "20")), int(os.environ.get("ROUNDS", "10"))
 
