@@ -181,7 +181,8 @@ extension Following {
 
   /// In an order of their own, so that one history is always the same.
   private func channels(at index: Int) -> [Channel] {
-    follows.filter { $0.value.peer == index }.keys.sorted { "\($0)" < "\($1)" }
+    follows.filter { $0.value.peer == index }.map { (name: "\($0.key)", channel: $0.key) }
+      .sorted { $0.name < $1.name }.map(\.channel)
   }
 
   mutating func take(located answer: LedgerAnswer, _ channel: Channel) {

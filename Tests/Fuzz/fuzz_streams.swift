@@ -161,10 +161,10 @@ private struct World {
 
 private func world(_ text: String) -> World {
   guard let url = StreamURL(text), let filter = EventFilter(channels: [.all]),
-    let secret = WebhookSecret(bytes: Array(1...32))
+    let secret = WebhookSecret(bytes: Array(1...32)), let signer = try? WebhookSigner(secrets: [secret])
   else { preconditionFailure("all are right") }
   var endpoint = StreamEndpoint(name: "f", url: url, filter: filter)
-  endpoint.signer = try? WebhookSigner(secrets: [secret])
+  endpoint.signer = signer
   let sink: any StreamSink =
     switch url.kind {
     case .nats: NATSConnection(endpoint, inbox: "q")

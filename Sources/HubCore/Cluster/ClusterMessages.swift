@@ -45,8 +45,7 @@ public enum TripRequest: Sendable {
       case .change(let input): input.session
       case .begin(let session, _, _), .alter(let session, _, _), .decline(let session, _, _, _),
         .status(let session, _, _, _, _), .offers(let session, _, _, _), .shares(let session, _, _, _),
-        .offer(let session, _),
-        .notify(let session, _):
+        .offer(let session, _), .notify(let session, _):
         session
       }
     }
