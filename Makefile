@@ -179,7 +179,8 @@ capacity: loadtest-release
 # Ten minutes on a machine that does nothing else. Python's `websockets` is that of `make test-cluster`.
 crossing: DEPS := redis-server
 crossing: loadtest-release
-	.build/cluster-venv/bin/python loadtest/crossing.py --hubs 1,2,3 --search --json .build/crossing.json \
+	@. Tests/Foreign/environment.sh; environment crossing "$$PWD/.build/cluster-venv" 'websockets>=13,<16'; \
+	  "$$python" loadtest/crossing.py --hubs 1,2,3 --search --json .build/crossing.json \
 	  --markdown loadtest/results/crossing.md
 
 # What one token sends is measured with a core of the hub's own: who else is given it by the kernel is not the hub's work.

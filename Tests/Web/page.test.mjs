@@ -411,6 +411,29 @@ test('a window with more images than are kept shows them all, and makes none aga
   await close(page);
 });
 
+test('who zooms while the camera still goes to a driver has zoomed', options, async () => {
+  const page = await open('/');
+  await until('drivers', async () => (await rows(page)).length === 5);
+  const scaleWith = async zooming => {
+    // As soon as the card is there the camera is on its way.
+    await page.value(`new Promise(done => {
+      const look = () => document.getElementById('follow').hidden ? requestAnimationFrame(look) : done(${zooming});
+      document.querySelector('.row:nth-child(2)').click();
+      look();
+    })`);
+    const now = await page.value('performance.now()');
+    await page.until(`performance.now() > ${now + 1000}`);
+    const pixels = await scale(page);
+    await page.key('Escape');
+    for (let step = 0; step < 3; step++) await page.click('#out');
+    return pixels;
+  };
+  await scaleWith('0');   // the page has shown all by then
+  const ratio = await scaleWith('0') / await scaleWith(`document.getElementById('out').click()`);
+  assert.ok(Math.abs(ratio - 2) < 0.1, `${ratio} instead of 2`);
+  await close(page);
+});
+
 test('raw fixes: where they were measured, and why one was refused', options, async () => {
   const page = await open('/');
   await until('drivers', async () => (await rows(page)).length === 5);

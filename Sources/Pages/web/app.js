@@ -483,8 +483,7 @@ class Follow {
   recentre() {
     this.camera = true;
     this.#changed();
-    const { x, y, zoom } = map;
-    this.#flight = { x, y, zoom, since: performance.now(), to: Math.max(zoom, closeZoom) };
+    this.#flight = { nearer: Math.max(0, closeZoom - map.zoom), rest: 1, since: performance.now() };
   }
 
   /** The camera goes along no more. */
@@ -647,10 +646,10 @@ class Follow {
       return place;
     }
     const part = reducedMotion.matches ? 1 : Math.min(1, (performance.now() - flight.since) / flightMs);
-    const eased = part * part * (3 - 2 * part);
-    map.show(flight.x + (x - flight.x) * eased, flight.y + (y - flight.y) * eased,
-      flight.zoom + (flight.to - flight.zoom) * eased);
-    if (part === 1) this.#flight = undefined;
+    const rest = (1 - part) ** 2, near = 1 - rest / flight.rest;
+    map.show(map.x + (x - map.x) * near, map.y + (y - map.y) * near, map.zoom + flight.nearer * (flight.rest - rest));
+    flight.rest = rest;
+    if (!rest) this.#flight = undefined;
     return place;
   }
 
