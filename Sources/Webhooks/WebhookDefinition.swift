@@ -67,10 +67,13 @@ public struct WebhookDefinition: Sendable, Equatable {
 
   // MARK: Secrets
 
-  /// Gives it another secret; the one before signs as well until `until`. Where it is given another one within that
-  /// time the first answer may be lost: the oldest, which the receiver has for sure, goes on, and not the newest.
-  mutating func rotate(to secret: WebhookSecret, until: Timestamp) {
-    secrets = [Secret(secret: secret)] + secrets.suffix(1).map { Secret(secret: $0.secret, until: until) }
+  /// Gives it another secret; the one before signs as well until `until`, and those before it until their own times,
+  /// so that a receiver may have any of them whose answer was lost. Returns false, and changes nothing, where
+  /// `WebhookSigner.maximumSecrets` sign already.
+  mutating func rotate(to secret: WebhookSecret, until: Timestamp) -> Bool {
+    guard secrets.count < WebhookSigner.maximumSecrets else { return false }
+    secrets = [Secret(secret: secret)] + secrets.map { Secret(secret: $0.secret, until: $0.until ?? until) }
+    return true
   }
 
   /// Forgets those whose time is over.

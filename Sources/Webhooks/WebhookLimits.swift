@@ -26,8 +26,8 @@ extension WebhookSecret {
 }
 
 extension WebhookSigner {
-  /// Secrets that sign at once: the present one, and the former one during a rotation.
-  public static let maximumSecrets = 2
+  /// Secrets that sign at once: the present one, and those that were replaced within 24 h.
+  public static let maximumSecrets = 4
 }
 
 extension EventReader {

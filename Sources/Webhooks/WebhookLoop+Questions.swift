@@ -151,7 +151,9 @@ extension WebhookLoop {
     var definition = try definition(name)
     definition.dropOldSecrets(now.timestamp)
     let (secret, until) = (WebhookSecret.random(), now.timestamp + WebhookDefinition.rotationMilliseconds)
-    definition.rotate(to: secret, until: until)
+    guard definition.rotate(to: secret, until: until) else {
+      throw .full("\(definition.secrets.count) secrets sign already; the oldest does for 24 h after it was replaced")
+    }
     try store(definition)
     try serve(definition, nil, now)
     return .secret(secret.text, previousUntil: until)

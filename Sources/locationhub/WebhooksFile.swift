@@ -46,7 +46,7 @@ struct WebhooksFile: Sendable {
       file.types.insert(text)
       return EventFilter.allTypes.contains(text)
     },
-    Setting("secret-file", \.secretFile, .text, "FILE", "one or two lines whsec_…, the newest first"),
+    Setting("secret-file", \.secretFile, .text, "FILE", "one to four lines whsec_…, the newest first"),
     Setting("sign-key", \.signKey, .text, "FILE", "also sign with this Ed25519 key (PEM)"),
     Setting("ca", \.ca, .text, "FILE", "trust these certificates (PEM)", otherwise: "the system's"),
     Setting(
@@ -137,7 +137,7 @@ struct WebhooksFile: Sendable {
       return try WebhookSigner(secrets: good.count == secrets.count ? good : [], key: key)
     } catch {
       throw .failed(
-        "\(place): cannot use \(secretFile)\(signKey.map { " or \($0)" } ?? ""): expected one or two lines of whsec_ "
+        "\(place): cannot use \(secretFile)\(signKey.map { " or \($0)" } ?? ""): expected one to four lines of whsec_ "
           + "and base64 of 32 to 64 bytes (echo whsec_$(openssl rand -base64 32)), and a private Ed25519 key")
     }
   }
