@@ -6,6 +6,9 @@ public enum LedgerAddress: Sendable, Hashable, CustomStringConvertible {
   /// Sentinels, and the name by which they know the master.
   case sentinels([EngineAddress], name: String)
 
+  /// How a reason begins that concerns the sentinels and not the nodes.
+  public static let noSentinel = "no sentinel can be asked"
+
   /// `redis://HOST:PORT`, `rediss://HOST:PORT`, or `sentinel://HOST:PORT,HOST:PORT/NAME` with up to
   /// `BackplaneLimits.maximumSentinels`, or `sentinels://…` where they and the nodes speak TLS; nil for any other text.
   public init?(_ text: String) {

@@ -58,7 +58,7 @@ struct Sentinels {
     case .unknown: sentinels[index].isAsked = false
     case .lost(let lost):
       (sentinels[index].master, sentinels[index].isTried) = (nil, true)
-      fault = "no sentinel can be asked: \(lost)"
+      fault = "\(LedgerAddress.noSentinel): \(lost)"
       return true
     case .message: break
     }

@@ -15,11 +15,12 @@ public import HubTransport
 public struct EngineConfiguration: Sendable {
   public var bus: [EngineAddress]
   public var ledger: LedgerAddress
-  /// Where they were set, as operators are told it (`FILE:LINE: name`): nodes of the bus by their address, the ledger,
-  /// and the credentials for both.
+  /// Where they were set (`FILE:LINE: name`), for messages to operators: nodes of the bus by their address, the ledger,
+  /// the credentials for both, and those for the sentinels.
   public var origins: [String: String] = [:]
   public var ledgerOrigin: String?
   public var credentialOrigin: String?
+  public var sentinelCredentialOrigin: String?
   public var user: String?
   public var password: String?
   /// For the sentinels, which have users and passwords of their own.
@@ -40,7 +41,8 @@ public struct EngineConfiguration: Sendable {
   /// bus's; nil for the ledger.
   public func origin(of node: String?, reason: String) -> String? {
     let isCredential = ["WRONGPASS", "NOAUTH", "NOPERM"].contains { reason.contains($0) }
-    if isCredential, let credentialOrigin { return credentialOrigin }
+    let isSentinel = reason.hasPrefix(LedgerAddress.noSentinel)
+    if isCredential, let origin = isSentinel ? sentinelCredentialOrigin : credentialOrigin { return origin }
     return if let node { origins[node] } else { ledgerOrigin }
   }
 }

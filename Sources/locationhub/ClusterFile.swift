@@ -77,6 +77,8 @@ struct ClusterFile: Sendable {
     for (setting, address) in zip(given.values("bus"), bus) { engine.origins["\(address)"] = setting.origin }
     engine.ledgerOrigin = given.values("ledger").first?.origin
     engine.credentialOrigin = (given.values("password-file") + given.values("user")).first?.origin
+    engine.sentinelCredentialOrigin =
+      (given.values("sentinel-password-file") + given.values("sentinel-user")).first?.origin
     return ClusterConfiguration(
       identity: ClusterIdentity(name: name, address: advertise, version: Verbs.version, keys: keys), engine: engine)
   }

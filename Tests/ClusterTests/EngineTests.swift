@@ -25,6 +25,23 @@ private final class FullLedger: Ledger {
 }
 
 @Suite struct EngineTests {
+  @Test("A wrong password is looked for in the line of those who refused it: nodes or sentinels")
+  func origins() throws {
+    let address = try #require(EngineAddress("redis://10.0.0.9:26379"))
+    var engine = EngineConfiguration(bus: [address], ledger: .sentinels([address], name: "hubs"))
+    engine.origins["\(address)"] = "f:3: bus"
+    engine.ledgerOrigin = "f:4: ledger"
+    #expect(engine.origin(of: nil, reason: "WRONGPASS") == "f:4: ledger")
+    engine.credentialOrigin = "f:5: password-file"
+    let sentinels = "\(LedgerAddress.noSentinel): refused: WRONGPASS invalid username-password pair"
+    #expect(engine.origin(of: nil, reason: sentinels) == "f:4: ledger")
+    engine.sentinelCredentialOrigin = "f:6: sentinel-password-file"
+    #expect(engine.origin(of: nil, reason: sentinels) == "f:6: sentinel-password-file")
+    #expect(engine.origin(of: nil, reason: "NOAUTH") == "f:5: password-file")
+    #expect(engine.origin(of: "\(address)", reason: "NOPERM") == "f:5: password-file")
+    #expect(engine.origin(of: "\(address)", reason: "closed") == "f:3: bus")
+  }
+
   @Test("Why the ledger cannot be used is told from the start: once, and again where the reason is another one")
   func reasons() {
     var now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_700_000_000_000))
