@@ -102,6 +102,16 @@ class TestCredentials(unittest.TestCase):
         self.assertEqual(status, 201, pair)
         return pair
 
+    def settled(self):
+        """The families whose last record in the journal says that a used token is good no more."""
+        words = [os.environ["LOCATIONHUB"], "journal", "export", f"{self.hub.folder.name}/data"]
+        last = {}
+        for line in subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines():
+            record = json.loads(line)
+            if record["record"].startswith("token"):
+                last[record["jti"]] = record["record"]
+        return {family for family, kind in last.items() if kind == "tokens_settled"}
+
     def refresh(self, token):
         return self.ops.ask("POST", "/v1/tokens/refresh", {"refreshToken": token})
 
@@ -138,7 +148,11 @@ class TestCredentials(unittest.TestCase):
         self.assertEqual([phone.faults for phone in phones], [[]] * len(phones))
         # Until the time in which an answer may have been lost is over, and that is stored. Then nobody asks the hub
         # anything before it is killed.
-        time.sleep(12)
+        families = {claims(phone.tokens[-1])["jti"] for phone in phones}
+        deadline = time.monotonic() + 60
+        while self.settled() != families:
+            self.assertLess(time.monotonic(), deadline, "not stored that the grace is over")
+            time.sleep(0.5)
         self.hub.kill()
         self.hub.start()
         self.ops.close()
