@@ -86,10 +86,12 @@ package struct SpeedTable {
       user(
         .unpacedTrip, "one fix in, one position out, 9,000/s: user part (uWebSockets 5.6 of 23.6 µs)", threshold: 4,
         target: 3),
-      user(.unpacedFastTrip, "the same, 20,000/s (5.0 of 21.1)", threshold: nil, target: nil),
-      user(.unpacedFullTrip, "the same, 45,000/s", threshold: nil, target: nil),
+      user(
+        .unpacedFastTrip, "one fix in, one position out, 20,000/s: user part (5.0 of 21.1)", threshold: nil, target: nil
+      ),
+      user(.unpacedFullTrip, "one fix in, one position out, 45,000/s: user part", threshold: nil, target: nil),
       user(.fanOut, "a delivery in fan-out, 9,000/s: user part (0.7 of 11.3)", threshold: 0.7, target: 0.35),
-      user(.fastFanOut, "the same, 72,000/s (0.7 of 9.0)", threshold: nil, target: nil),
+      user(.fastFanOut, "a delivery in fan-out, 72,000/s: user part (0.7 of 9.0)", threshold: nil, target: nil),
     ]
   }
 
@@ -107,11 +109,11 @@ package struct SpeedTable {
   private var latencies: [Row] {
     [
       latency("latency at 20,000/s without pauses: p50", .unpacedFastTrip, .latencyP50, threshold: nil, target: 35),
-      latency("… p99", .unpacedFastTrip, .latencyP99, threshold: 1000, target: 200),
+      latency("latency at 20,000/s without pauses: p99", .unpacedFastTrip, .latencyP99, threshold: 1000, target: 200),
       latency("p99 with pauses at 9,000/s", .trip, .latencyP99, threshold: 2500, target: 1500),
-      latency("… at 20,000/s", .fastTrip, .latencyP99, threshold: 2500, target: 1500),
+      latency("p99 with pauses at 20,000/s", .fastTrip, .latencyP99, threshold: 2500, target: 1500),
       latency(
-        "… at 45,000/s, where it may be what it is without", .fullTrip, .latencyP99,
+        "p99 with pauses at 45,000/s, where it may be what it is without", .fullTrip, .latencyP99,
         threshold: median(.unpacedFullTrip, .latencyP99), target: nil),
       latency(
         "p50 of one driver at 1 Hz with pauses, which may be 10 µs more than without", .lone, .latencyP50,
@@ -147,9 +149,10 @@ package struct SpeedTable {
     let accept = median(.idle, .cpuPerConnection)
     return [
       row("resident memory of one idle connection more", .fewIdle, .idle, threshold: 200, target: 128),
-      row("… of one rider more who follows a trip", .fewRiders, .riders, threshold: 512, target: 256),
+      row("resident memory of one rider more who follows a trip", .fewRiders, .riders, threshold: 512, target: 256),
       row(
-        "… of one session more, of drivers who send for a trip and their riders", .fewPairs, .pairs, underLoad: true,
+        "resident memory of one session more, of drivers who send for a trip and their riders", .fewPairs, .pairs,
+        underLoad: true,
         threshold: 1000, target: 600),
       Row(
         what: "accept and upgrade (24–35 µs)", value: accept, text: micro(accept ?? 0), threshold: 35, target: 24,
@@ -161,14 +164,14 @@ package struct SpeedTable {
   private var ratios: [Row] {
     [
       ratio("with pauses to without, 9,000/s", .trip, .unpacedTrip, .cpuPerDelivery, threshold: nil),
-      ratio("… 20,000/s", .fastTrip, .unpacedFastTrip, .cpuPerDelivery, threshold: nil),
-      ratio("… 45,000/s", .fullTrip, .unpacedFullTrip, .cpuPerDelivery, threshold: nil),
+      ratio("with pauses to without, 20,000/s", .fastTrip, .unpacedFastTrip, .cpuPerDelivery, threshold: nil),
+      ratio("with pauses to without, 45,000/s", .fullTrip, .unpacedFullTrip, .cpuPerDelivery, threshold: nil),
       ratio("with a journal, to without", .stored, .trip, .cpuPerDelivery, threshold: 1.3),
       ratio("two loops that share the hub, to one loop", .twoLoops, .trip, .cpuPerDelivery, threshold: 1.1),
       ratio(
         "TLS with pauses, to plain without, 1,000 sessions, 9,000/s", .tls, .plain, .cpuPerDelivery, threshold: 1.3),
-      ratio("… TLS, 20,000/s", .fastTLS, .fastPlain, .cpuPerDelivery, threshold: 1.3),
-      ratio("… TLS, 5,000/s", .slowTLS, .slowPlain, .cpuPerDelivery, threshold: 1.3),
+      ratio("TLS with pauses, to plain without, 20,000/s", .fastTLS, .fastPlain, .cpuPerDelivery, threshold: 1.3),
+      ratio("TLS with pauses, to plain without, 5,000/s", .slowTLS, .slowPlain, .cpuPerDelivery, threshold: 1.3),
       smallArea, area,
     ]
   }
@@ -207,7 +210,8 @@ package struct SpeedTable {
       return other > 0 ? (area[.userPerAreaUpdate] + kernel) / other : nil
     }
     return Row(
-      what: "… with 100 drivers, to a position in fan-out, the kernel's part of as many bytes counted as equal",
+      what:
+        "an update of a cell with 100 drivers, to a position in fan-out, the kernel's part counted as equal",
       value: value,
       text: "\(decimals(value ?? 0, 2)): \(micro(median(.area, .cpuPerAreaUpdate) ?? 0)) for "
         + "\(bytes(.area, .bytesOutPerAreaUpdate)), user \(micro(median(.area, .userPerAreaUpdate) ?? 0)) to "
@@ -232,12 +236,15 @@ package struct SpeedTable {
       row(
         "reconnect storm of 10,000: until the last has subscribed", SpeedLoad.storm.name, .joinMax, threshold: 5e6, time
       ),
-      row("… p99 of those who stayed", SpeedLoad.storm.name, .latencyP99, threshold: 500_000, time),
+      row(
+        "reconnect storm of 10,000: p99 of those who stayed", SpeedLoad.storm.name, .latencyP99, threshold: 500_000,
+        time),
       row("start to listening", StartRun.name, .startTime, threshold: 50_000, time),
       row(
         "resident before the first connection", StartRun.name, .startBytes, threshold: nil, target: 10 * 1_048_576, size
       ),
-      row("… of it the process's own", StartRun.name, .startOwnBytes, threshold: nil, size),
+      row(
+        "resident before the first connection, the process's own", StartRun.name, .startOwnBytes, threshold: nil, size),
       row("the executable", StartRun.name, .executableBytes, threshold: nil, size),
     ]
   }
