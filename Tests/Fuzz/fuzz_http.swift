@@ -16,16 +16,6 @@ private struct Trace: Equatable {
   var error: HTTPError?
 }
 
-/// Bytes in memory of their own, so that the address sanitizer sees a read beyond them.
-private func withCopy<R>(
-  _ bytes: ArraySlice<UInt8>, _ body: (UnsafeRawBufferPointer) throws(HTTPError) -> R
-) throws(HTTPError) -> R {
-  let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
-  defer { copy.deallocate() }
-  copy.copyBytes(from: bytes)
-  return try body(UnsafeRawBufferPointer(copy))
-}
-
 /// What is decoded from the target; an error is an outcome like any other.
 private func describe(_ head: RequestHead) -> String {
   do throws(HTTPError) {

@@ -18,31 +18,13 @@ private var limits: BackplaneLimits {
   return limits
 }
 
-/// Bytes in memory of their own, so that the address sanitizer sees a read beyond them.
-private func withCopy<R>(_ bytes: ArraySlice<UInt8>, _ body: (UnsafeRawBufferPointer) -> R) -> R {
-  let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
-  defer { copy.deallocate() }
-  copy.copyBytes(from: bytes)
-  return body(UnsafeRawBufferPointer(copy))
-}
-
-private func pieces(_ data: ArraySlice<UInt8>, _ ends: [Int]) -> [ArraySlice<UInt8>] {
-  var start = data.startIndex
-  return (ends + [data.endIndex]).map { end in
-    defer { start = end }
-    return data[start..<end]
-  }
-}
-
 private func read(_ pieces: [ArraySlice<UInt8>]) -> ([RESPValue], RESPError?) {
   var reader = RESPReader(limits)
   var replies: [RESPValue] = []
   for piece in pieces {
-    let error = withCopy(piece) { bytes -> RESPError? in
-      do throws(RESPError) { try reader.read(bytes, into: &replies) } catch { return error }
-      return nil
-    }
-    if let error { return (replies, error) }
+    do throws(RESPError) {
+      try withCopy(piece) { (bytes) throws(RESPError) in try reader.read(bytes, into: &replies) }
+    } catch { return (replies, error) }
   }
   return (replies, nil)
 }
@@ -77,11 +59,9 @@ private func checkConnection(_ pieces: [ArraySlice<UInt8>]) {
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   guard count >= 1 else { return 0 }
   let data = [UInt8](UnsafeBufferPointer(start: start, count: count))
-  let cuts = min(Int(data[0] & 7), count - 1)
-  let body = data[(1 + cuts)...]
-  let ends = data[1..<(1 + cuts)].map { body.startIndex + (body.isEmpty ? 0 : Int($0) % (body.count + 1)) }.sorted()
-  let (whole, cut) = (read([body]), read(pieces(body, ends)))
+  let input = CutInput(data)
+  let (whole, cut) = (read([input.whole]), read(input.pieces))
   precondition(whole == cut, "cuts change nothing")
-  checkConnection(pieces(body, ends))
+  checkConnection(input.pieces)
   return 0
 }

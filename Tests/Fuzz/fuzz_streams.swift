@@ -16,31 +16,13 @@ import HubTokens
 
 @testable import HubWebhooks
 
-/// Bytes in memory of their own, so that the address sanitizer sees a read beyond them.
-private func withCopy<R>(_ bytes: ArraySlice<UInt8>, _ body: (UnsafeRawBufferPointer) -> R) -> R {
-  let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
-  defer { copy.deallocate() }
-  copy.copyBytes(from: bytes)
-  return body(UnsafeRawBufferPointer(copy))
-}
-
-private func pieces(_ data: ArraySlice<UInt8>, _ ends: [Int]) -> [ArraySlice<UInt8>] {
-  var start = data.startIndex
-  return (ends + [data.endIndex]).map { end in
-    defer { start = end }
-    return data[start..<end]
-  }
-}
-
 private func read(_ pieces: [ArraySlice<UInt8>]) -> ([NATSOperation], NATSError?) {
   var reader = NATSReader()
   var operations: [NATSOperation] = []
   for piece in pieces {
-    let error = withCopy(piece) { bytes -> NATSError? in
-      do throws(NATSError) { try reader.read(bytes, into: &operations) } catch { return error }
-      return nil
-    }
-    if let error { return (operations, error) }
+    do throws(NATSError) {
+      try withCopy(piece) { (bytes) throws(NATSError) in try reader.read(bytes, into: &operations) }
+    } catch { return (operations, error) }
   }
   return (operations, nil)
 }
@@ -185,15 +167,13 @@ private let greetings = [
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   guard count >= 1 else { return 0 }
   let data = [UInt8](UnsafeBufferPointer(start: start, count: count))
-  let cuts = min(Int(data[0] & 7), count - 1)
-  let body = data[(1 + cuts)...]
-  let ends = data[1..<(1 + cuts)].map { body.startIndex + (body.isEmpty ? 0 : Int($0) % (body.count + 1)) }.sorted()
-  let (whole, cut) = (read([body]), read(pieces(body, ends)))
+  let input = CutInput(data)
+  let (whole, cut) = (read([input.whole]), read(input.pieces))
   precondition(whole == cut, "cuts change nothing")
   let (url, greeting) = greetings[Int(data[0] >> 4) & 3]
   var world = world(url)
   if data[0] & 8 != 0, !greeting.isEmpty { world.hear(Array(greeting.utf8)[...]) }
-  for piece in pieces(body, ends) { world.hear(piece) }
+  for piece in input.pieces { world.hear(piece) }
   world.end()
   return 0
 }

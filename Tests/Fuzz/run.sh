@@ -40,7 +40,7 @@ for module in $modules; do
   objects="$objects $object"
 done
 # shellcheck disable=SC2086
-swiftc $flags -wmo -module-name "$name" "$root/Tests/Fuzz/$name.swift" $objects $libraries -o "$name"
+swiftc $flags -wmo -module-name "$name" "$root/Tests/Fuzz/$name.swift" "$root/Tests/Fuzz/Pieces.swift" $objects $libraries -o "$name"
 dictionary=""
 if [ -f "$root/Tests/Fuzz/$name.dict" ]; then dictionary="-dict=$root/Tests/Fuzz/$name.dict"; fi
 # shellcheck disable=SC2086
