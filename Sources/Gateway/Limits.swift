@@ -82,6 +82,8 @@ public struct Limits: Sendable {
   public var tlsHandshakesPerTurn = 16
   /// Vehicles of a GTFS-realtime feed, some 70 bytes each. Past it: 413.
   static let vehiclesPerFeed = 50_000
+  /// Drivers that a loop writes into a feed in one turn. What is left goes on in the next turn.
+  public var vehiclesPerTurn = 500
   /// How long a feed is good for: whoever asks within that time has the same bytes.
   static let vehicleFeedSeconds = 5.0
   /// Certificates that a server may have; each is read at the start and on SIGHUP.
@@ -246,6 +248,7 @@ public struct Limits: Sendable {
     precondition(tileQuestions >= 1 && tileBytes >= 0)
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(fencesPerPage >= 1 && tripsPerPage >= 1 && driversPerPage >= 1)
+    precondition(vehiclesPerTurn >= 1)
     precondition(requestHeadBytes <= readBufferBytes && readBytesPerTurn >= 1)
     precondition(timersPerTurn >= 1 && resumedPerTurn >= 1)
     precondition(rateWarningSeconds < rateCloseSeconds)

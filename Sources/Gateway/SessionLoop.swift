@@ -176,7 +176,9 @@ struct SessionLoop: ~Copyable {
 
   mutating func loopTimerFired() {
     resumeWaiting()
-    if !pending.isEmpty { writeLists() }
+    guard !pending.isEmpty else { return }
+    for question in pending.takePostponed() { inputs.append(question) }
+    writeLists()
   }
 
   mutating func armLoopTimer() {

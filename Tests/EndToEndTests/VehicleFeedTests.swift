@@ -41,7 +41,7 @@ extension EndToEnd {
     private let ask = "GET /v1/gtfs-realtime/vehicle-positions?role=ops&id=o"
 
     @Test(arguments: loopCounts) func `all pages are in it, and the same bytes again for a while`(loops: Int) throws {
-      let hub = try TestHub(loops: loops) { $0.limits.driversPerPage = 2 }
+      let hub = try TestHub(loops: loops) { $0.limits.vehiclesPerTurn = 2 }
       var drivers = try (0..<7).map { try hub.driver("d\($0)") }
       for driver in drivers { try driver.sendFix(0) }
       try hub.metrics { $0.fixes("accepted") == 7 }

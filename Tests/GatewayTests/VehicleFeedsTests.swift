@@ -1,4 +1,4 @@
-// How old the feed of all vehicles may be that somebody gets.
+// How old the feed of all vehicles may be that somebody gets, and over how many turns it is made.
 import HubMessages
 import Testing
 
@@ -17,5 +17,29 @@ import Testing
     #expect(feeds.isBeingMade)
     #expect(feeds.body(at: at(109.9)) == [1] && feeds.body(at: at(110)) == nil && feeds.body(at: at(3700)) == nil)
     withExtendedLifetime(newer) {}
+  }
+
+  @Test("a feed is made over as many turns as the limit says, and others have their answers meanwhile")
+  func turns() throws {
+    let hub = try HandDrivenHub(clock: HandClock()) {
+      $0.allowsDevelopmentCredentials = true
+      $0.limits.vehiclesPerTurn = 5
+    }
+    try hub.addDrivers(60)
+    let feed = try HandDrivenRequest(hub, "/v1/gtfs-realtime/vehicle-positions?role=ops&id=o1")
+    for _ in 0..<3 { hub.loop.runTurn(timeoutMilliseconds: 0) }
+    let other = try HandDrivenRequest(hub, "/healthz")
+    for _ in 0..<3 { hub.loop.runTurn(timeoutMilliseconds: 0) }
+    other.ownTurn()
+    feed.ownTurn()
+    #expect(other.body == "ok\n" && feed.bytes.isEmpty)
+    var turns = 6
+    try hub.turn {
+      turns += 1
+      feed.ownTurn()
+      return feed.isComplete
+    }
+    #expect(turns >= 60 / 5)
+    #expect(feed.status == "200" && feed.rawBody.count > 60 * 40)
   }
 }

@@ -107,6 +107,8 @@ struct PendingReplies {
   private(set) var nextMetricsLook = Int64.max
   /// Answers whose tokens are still to be signed. Each is that of a request that waits.
   private var unsigned: ArraySlice<(session: SessionRef, answer: HubAnswer)> = []
+  /// Questions for the hub's next turn: each answer is as much work as one turn may have.
+  private var postponed: [HubInput] = []
   /// What threads beside the hub have found, and how many questions, and images of the map, they have not answered.
   private let found: Mailbox<BesideAnswer>
   private var historyQuestions = 0
@@ -117,10 +119,17 @@ struct PendingReplies {
     found = Mailbox(capacity: limits.historyQuestions + limits.tileQuestions, waking: waker)
   }
 
+  mutating func postpone(_ questions: [HubInput]) { postponed += questions }
+
+  mutating func takePostponed() -> [HubInput] {
+    defer { postponed.removeAll() }
+    return postponed
+  }
+
   // MARK: Lists of drivers
 
   /// Whether nothing is under way that the next turn goes on with.
-  var isEmpty: Bool { lists.isEmpty && unsigned.isEmpty }
+  var isEmpty: Bool { lists.isEmpty && unsigned.isEmpty && postponed.isEmpty }
   /// Lists that are being written, and questions to the journal's past.
   var counts: (replies: Int, questions: Int) { (lists.count, historyQuestions) }
 

@@ -1,7 +1,7 @@
 // `GET /v1/gtfs-realtime/vehicle-positions`: all vehicles for planners of journeys.
 //
-// A feed is put together page by page: the hub is asked for the next thousand drivers when those before are written,
-// so that ten thousand hold up nobody. What was made is good for some seconds, and whoever asks meanwhile has the same
+// A feed is put together page by page: the hub is asked for the next drivers a turn after those before are written, so
+// that ten thousand hold up nobody. What was made is good for some seconds, and whoever asks meanwhile has the same
 // bytes: a feed that is open to everybody costs the hub no more than one reader does.
 import HubBytes
 import HubCore
@@ -94,7 +94,7 @@ enum VehicleFeedEndpoint {
 
   private static func ask(_ feed: VehicleFeed, from cursor: String?, _ context: HTTPContext) -> Outcome {
     let states = Set(DriverListQuery.State.allCases).subtracting([.offline])
-    var page = DriverListQuery(states: states, limit: context.limits.driversPerPage)
+    var page = DriverListQuery(states: states, limit: context.limits.vehiclesPerTurn)
     if let cursor { _ = page.goesOn(from: cursor) }
     return .ask([.query(context.session, .list(page), replyTo: nil)], .vehicles(feed))
   }
