@@ -24,6 +24,8 @@ final class ClusterContext {
     case owner(for: UInt64, isOfDriver: Bool)
     /// Which hub begins a trip.
     case beginning(of: UInt64, at: String)
+    /// Which hub makes the tokens of a key.
+    case tokens(of: UInt64)
     case nothing
   }
 
@@ -31,6 +33,8 @@ final class ClusterContext {
   let limits: ClusterLimits
   /// The hub's number for the outlet that this is.
   let outlet: UInt32
+  /// How many sessions an id has open here, in each role that has any.
+  let openSessions: @Sendable (Identifier) -> [Role: Int]
   var now: Moment
   var phase = Phase.outside
   var incarnation: UInt64 = 0
@@ -55,10 +59,14 @@ final class ClusterContext {
   /// When a notice of a kind that others can cause at will may be given again (uptime, ns).
   private var quietUntil: [SeldomNotice: Int64] = [:]
 
-  init(_ identity: ClusterIdentity, limits: ClusterLimits, outlet: UInt32, now: Moment) {
+  init(
+    _ identity: ClusterIdentity, limits: ClusterLimits, outlet: UInt32, now: Moment,
+    openSessions: @escaping @Sendable (Identifier) -> [Role: Int]
+  ) {
     self.identity = identity
     self.limits = limits
     self.outlet = outlet
+    self.openSessions = openSessions
     self.now = now
     aloneAt = now.uptime + limits.answerTime
   }
@@ -218,6 +226,8 @@ struct EndedRight {
 struct Ask {
   /// Stands for the hub itself among those who are asked, and who ask.
   static let ownHub = -1
+  /// Stands for the ledger among those who are asked.
+  static let ledger = -2
 
   var peer: Int
   /// The peer's process.

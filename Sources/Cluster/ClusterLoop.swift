@@ -75,10 +75,12 @@ public final class ClusterLoop: EventLoopDelegate {
   private let engine: EngineConfiguration
 
   /// The loop of outlet `outlet`, whose port to the hub is `hub`. `seed`: for the waits between attempts.
-  /// `show` is given the counters at the end of each turn.
+  /// `openSessions` says how many sessions an id has open at this hub, in each role; `show` is given the counters at the
+  /// end of each turn.
   package init(
     _ loop: EventLoop, _ hub: consuming HubPort, outlet: UInt32, _ configuration: ClusterConfiguration,
-    lifecycle: Lifecycle, log: Log, seed: UInt64, show: @escaping @Sendable (ClusterCounters) -> Void
+    lifecycle: Lifecycle, log: Log, seed: UInt64, openSessions: @escaping @Sendable (Identifier) -> [Role: Int],
+    show: @escaping @Sendable (ClusterCounters) -> Void
   ) {
     let (identity, engine) = (configuration.identity, configuration.engine)
     self.loop = loop
@@ -90,7 +92,7 @@ public final class ClusterLoop: EventLoopDelegate {
     links = RedisLinks(loop, limits: BackplaneLimits(), tls: engine.tls, seed: seed)
     bus = RedisBus(links, nodes: engine.bus, member: identity.name, role: engine.role)
     ledger = RedisLedger(links, at: engine.ledger, role: engine.role, sentinelRole: engine.sentinelRole)
-    node = ClusterNode(identity, outlet: outlet, now: Moment(loop))
+    node = ClusterNode(identity, outlet: outlet, now: Moment(loop), openSessions: openSessions)
     loop.delegate = self
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
   }

@@ -62,9 +62,13 @@ public struct ClusterNode: ~Copyable {
   /// Why the ledger cannot be asked, as was told last.
   private var ledgerFault: String?
 
-  public init(_ identity: ClusterIdentity, limits: ClusterLimits = ClusterLimits(), outlet: UInt32, now: Moment) {
+  /// `openSessions` says how many sessions an id has open at this hub, in each role that has any.
+  public init(
+    _ identity: ClusterIdentity, limits: ClusterLimits = ClusterLimits(), outlet: UInt32, now: Moment,
+    openSessions: @escaping @Sendable (Identifier) -> [Role: Int] = { _ in [:] }
+  ) {
     precondition(ClusterIdentity.isName(identity.name), "a name of 1–32 letters, digits, - _ .")
-    context = ClusterContext(identity, limits: limits, outlet: outlet, now: now)
+    context = ClusterContext(identity, limits: limits, outlet: outlet, now: now, openSessions: openSessions)
     following = Following(context)
     interest = Interest(context)
     claims = Claims(context)
@@ -355,6 +359,7 @@ public struct ClusterNode: ~Copyable {
     case .owner(let token, let isOfDriver):
       forwarding.take(owner: answer, of: token, isOfDriver: isOfDriver)
     case .beginning(let token, let name): forwarding.take(beginning: answer, of: token, at: name)
+    case .tokens(let token): familyQuestions.take(claim: answer, of: token)
     }
   }
 }

@@ -1,8 +1,10 @@
 // Questions about families of refresh tokens, each of which is at the hub that made it: that one alone says what was
-// used before, so that a token is good once wherever it is shown.
+// used before, so that a token is good once wherever it is shown. And one about open sessions, which each hub counts.
 //
 //     POST /v1/tokens/refresh → the hub whose name the family has ──answer→ signed here
+//     POST /v1/tokens         → by a key: the hub that was asked first, as the ledger has it ──answer→ signed here
 //     GET, DELETE /v1/tokens  → all hubs, this one too ──answers→ put together here
+//     GET /v1/sessions        → all members, this one too ──answers→ added up here
 //
 // Who does not answer in time is asked again, for a hub that has answered a refresh token answers it the same way for
 // 10 s; in the end it is named as missing: `incomplete`, or a refusal. What is to end ends all the same: a hub that was
@@ -10,8 +12,10 @@
 // a question that was late on its way: so each says how late it was, by the clock of who is asked, when that was heard
 // last, and what is too old is not heard (`ClusterLimits.questionAge`). How far the clocks differ does not matter.
 //
-//     question  token (varint) · clock (varint: ms) · "r", "l" or "e" · sub · of "r": family, serial (varint)
-//     answer    token (varint) · "f" families… · "e" count (varint) · or "x" and an error
+//     question  token (varint) · clock (varint: ms) · "r", "l", "e", "s" or "b" · sub · of "r": family, serial
+//               (varint); of "b": the family as the hub that is asked begins it
+//     answer    token (varint) · "f" families… · "n" a new family · "e" count (varint) · "s" roles, each with its count
+//               (varint) · or "x" and an error
 import HubBackplane
 import HubBytes
 import HubCore
@@ -21,12 +25,15 @@ import HubMessages
 struct FamilyQuestions {
   struct Pending {
     let request: CredentialRequest
-    /// Who has not answered (`Ask.ownHub` for this hub).
+    /// Who has not answered (`Ask.ownHub` for this hub, `Ask.ledger` for the ledger).
     var waitsFor: Set<Int>
     /// A hub could not be asked, or did not answer.
     var isIncomplete = false
     var families: [TokenFamily] = []
+    /// The family began with this question.
+    var isNew = false
     var ended = 0
+    var sessions: [Role: Int] = [:]
     var refusal: ErrorReply?
   }
 
@@ -46,9 +53,10 @@ struct FamilyQuestions {
 extension FamilyQuestions.Pending {
   fileprivate mutating func take(_ answer: CredentialAnswer?) {
     switch answer {
-    case .family(let family, _)?: families = [family]
+    case .family(let family, let isNew)?: (families, self.isNew) = ([family], isNew)
     case .families(let found, _)?: families += found
     case .ended(let count, _)?: ended += count
+    case .sessions(let counts, _)?: sessions.merge(counts, uniquingKeysWith: +)
     case .refused(let error)?: refusal = error
     case .revoked?, .revocations?, .unrevoked?, nil: isIncomplete = true
     }
@@ -58,13 +66,14 @@ extension FamilyQuestions.Pending {
   fileprivate var answer: CredentialAnswer {
     let isWhole = !isIncomplete && waitsFor.isEmpty
     switch request.question {
-    case .refresh:
+    case .refresh, .begin:
       if let refusal { return .refused(refusal) }
-      return families.first.map { .family($0, isNew: false) } ?? .refused(.familyNotReached)
+      return families.first.map { .family($0, isNew: isNew) } ?? .refused(.familyNotReached)
     case .end:
       if let refusal { return .refused(refusal) }
       return .ended(ended, isComplete: isWhole)
-    case .families, .begin, .revoke, .revocations, .unrevoke, .extend:
+    case .sessions: return .sessions(sessions, isComplete: isWhole && refusal == nil)
+    case .families, .revoke, .revocations, .unrevoke, .extend:
       let newestFirst = families.sorted { ($0.rotated, $0.id.description) > ($1.rotated, $1.id.description) }
       return .families(newestFirst, isComplete: isWhole && refusal == nil)
     }
@@ -73,20 +82,14 @@ extension FamilyQuestions.Pending {
 
 extension ErrorReply {
   fileprivate static let familyNotReached = ErrorReply(
-    code: .rateLimited, message: "the hub that made this refresh token cannot be reached now; send it again",
+    code: .rateLimited, message: "the hub that makes these tokens cannot be reached now; send it again",
     retryAfter: 2)
 }
 
 extension FamilyQuestions {
-  /// Somebody asks here about families that this hub does not have, or not alone.
+  /// Somebody asks here about families, or sessions, that this hub does not have, or not alone.
   mutating func ask(_ request: CredentialRequest) {
-    var hubs = Set(context.peers.indices).union([Ask.ownHub])
-    if case .refresh(let family, _, _) = request.question {
-      guard let name = TokenFamily.hub(of: family), name != context.identity.name else {
-        return context.inputs.append(.cluster(.credentials(request, nil)))
-      }
-      hubs = Set(context.knownPeer(name).map { [$0] } ?? [])
-    }
+    guard let hubs = hubs(for: request.question) else { return handleHere(request) }
     guard pending.count < context.limits.pending, !hubs.isEmpty else {
       context.counters.refusals += 1
       return context.inputs.append(.cluster(.credentials(request, .refused(.familyNotReached))))
@@ -95,22 +98,68 @@ extension FamilyQuestions {
     put(pending.insert(question), isFirst: true)
   }
 
+  /// Whom to ask; nil for this hub alone.
+  private func hubs(for question: CredentialQuestion) -> Set<Int>? {
+    switch question {
+    case .begin: return context.isAlone ? nil : [Ask.ledger]
+    case .refresh(let family, _, _):
+      guard let name = TokenFamily.hub(of: family), name != context.identity.name else { return nil }
+      return Set(context.knownPeer(name).map { [$0] } ?? [])
+    // The sessions of a hub that has left have ended.
+    case .sessions: return Set(context.peers.indices.filter { context.peers[$0].isMember }).union([Ask.ownHub])
+    case .families, .end, .revoke, .revocations, .unrevoke, .extend:
+      return Set(context.peers.indices).union([Ask.ownHub])
+    }
+  }
+
+  private func handleHere(_ request: CredentialRequest) {
+    context.inputs.append(.cluster(.credentials(request, nil)))
+  }
+
   /// Asks those who have not answered. In an order of its own, so that one history is always the same.
   private mutating func put(_ token: UInt64, isFirst: Bool) {
-    guard let question = pending[token] else { return }
+    guard let question = pending[token]?.request.question, let hubs = pending[token]?.waitsFor else { return }
     pending.wait(token, until: context.now.uptime + context.limits.answerTime)
-    for hub in question.waitsFor.sorted() {
-      if hub == Ask.ownHub {
-        if isFirst { _ = put(question.request.question, of: hub, token) }
-      } else if context.phase == .member, context.peers[hub].isMember, !context.peers[hub].isSilent {
-        send(question.request.question, token, to: hub)
-      } else {
-        take(nil, of: token, from: hub)
+    for hub in hubs.sorted() {
+      switch hub {
+      case Ask.ownHub: if isFirst { _ = put(question, of: Ask.ownHub, token) }
+      case Ask.ledger: claim(question, token)
+      case _: send(question, token, to: hub)
       }
     }
   }
 
+  /// Claims for this hub that it makes the tokens of a key.
+  private func claim(_ question: CredentialQuestion, _ token: UInt64) {
+    guard case .begin(let family, _) = question else { return }
+    context.questions.append(
+      (.claim(key: "k:\(family.word)", by: context.identity.name, known: 0, takes: false), .tokens(of: token)))
+  }
+
+  /// The ledger has said which hub makes the tokens of a key.
+  mutating func take(claim answer: LedgerAnswer, of token: UInt64) {
+    guard let asked = pending[token], asked.waitsFor == [Ask.ledger] else { return }
+    // An answer that did not come, of a ledger that can be asked, is waited for no longer than one of a hub.
+    if answer == .unknown, !context.isAlone { return }
+    guard case .held(let name, _) = answer, name != context.identity.name else {
+      _ = pending.finish(token)
+      return handleHere(asked.request)
+    }
+    guard let index = context.knownPeer(name) else {
+      return context.isStarting ? () : take(nil, of: token, from: Ask.ledger)
+    }
+    pending[token]?.waitsFor = [index]
+    send(asked.request.question, token, to: index)
+  }
+
   private mutating func send(_ question: CredentialQuestion, _ token: UInt64, to index: Int) {
+    guard context.phase == .member, context.peers[index].isMember, !context.peers[index].isSilent else {
+      return take(nil, of: token, from: index)
+    }
+    var question = question
+    if case .begin(let family, _) = question {
+      question = .begin(family.begun(at: context.peers[index].name), isKeyed: true)
+    }
     context.counters.forwarded += 1
     let clock = UInt64(max(0, context.peers[index].clock))
     context.peers[index].append(.familyQuestion) { bytes in
@@ -147,7 +196,11 @@ extension FamilyQuestions {
 
   // MARK: At a hub that is asked
 
-  private func put(_ question: CredentialQuestion, of peer: Int, _ token: UInt64) -> Bool {
+  private mutating func put(_ question: CredentialQuestion, of peer: Int, _ token: UInt64) -> Bool {
+    if case .sessions(let id) = question {
+      reply(peer, .sessions(context.openSessions(id), isComplete: true), token)
+      return true
+    }
     guard let session = context.session(for: peer, token) else { return false }
     context.inputs.append(.credentials(session, question, nil))
     return true
@@ -190,14 +243,28 @@ extension ByteBuffer {
     case .end(let subject):
       append(UInt8(ascii: "e"))
       append(utf8Run: "\(subject)")
-    case .begin, .revoke, .revocations, .unrevoke, .extend: preconditionFailure("every hub answers it itself")
+    case .sessions(let id):
+      append(UInt8(ascii: "s"))
+      append(utf8Run: "\(id)")
+    case .begin(let family, _):
+      append(UInt8(ascii: "b"))
+      append(utf8Run: "\(family.subject)")
+      append(run: { family.append(to: &$0) })
+    case .revoke, .revocations, .unrevoke, .extend: preconditionFailure("every hub answers it itself")
     }
   }
 
   fileprivate mutating func append(_ answer: CredentialAnswer, at time: Timestamp) {
     switch answer {
-    case .family(let family, _): append(families: [family])
+    case .family(let family, let isNew): append(families: [family], UInt8(ascii: isNew ? "n" : "f"))
     case .families(let families, _): append(families: families)
+    case .sessions(let counts, _):
+      append(UInt8(ascii: "s"))
+      for role in Role.allCases {
+        guard let count = counts[role], count > 0 else { continue }
+        append(role.rawValue)
+        append(varint: UInt64(count))
+      }
     case .ended(let count, _):
       append(UInt8(ascii: "e"))
       append(varint: UInt64(count))
@@ -208,8 +275,8 @@ extension ByteBuffer {
     }
   }
 
-  private mutating func append(families: [TokenFamily]) {
-    append(UInt8(ascii: "f"))
+  private mutating func append(families: [TokenFamily], _ kind: UInt8 = UInt8(ascii: "f")) {
+    append(kind)
     for family in families { append(run: { family.append(to: &$0) }) }
   }
 }
@@ -223,6 +290,10 @@ extension ClusterFrameReader {
       return .refresh(family: family, subject: subject, serial: try varint())
     case UInt8(ascii: "l"): return .families(of: subject)
     case UInt8(ascii: "e"): return .end(of: subject)
+    case UInt8(ascii: "s"): return .sessions(of: subject)
+    case UInt8(ascii: "b"):
+      guard let family = TokenFamily(try run()), family.subject == subject else { throw .message }
+      return .begin(family, isKeyed: true)
     default: throw .message
     }
   }
@@ -238,7 +309,17 @@ extension ClusterFrameReader {
         families.append(family)
       }
       return .families(families, isComplete: true)
-    case UInt8(ascii: "e"): return .ended(Int(clamping: try varint()))
+    case UInt8(ascii: "n"):
+      guard let family = TokenFamily(try run()) else { throw .message }
+      return .family(family, isNew: true)
+    case UInt8(ascii: "s"):
+      var counts: [Role: Int] = [:]
+      while !isAtEnd {
+        guard let role = Role(rawValue: try byte()) else { throw .message }
+        counts[role] = Int(UInt32(clamping: try varint()))
+      }
+      return .sessions(counts, isComplete: true)
+    case UInt8(ascii: "e"): return .ended(Int(UInt32(clamping: try varint())))
     case UInt8(ascii: "x"):
       guard case .reply(.error(let error))? = try message(&reader) else { throw .message }
       return .refused(error)

@@ -845,11 +845,11 @@ class TokenTests(unittest.IsolatedAsyncioTestCase):
         self.cluster = Cluster(HUB, has_proxy=False, options=("--token-sign-key", key))
         self.addCleanup(self.cluster.end)
 
-    def ask(self, name, method, path, body=None, credential="&role=ops&id=desk"):
+    def ask(self, name, method, path, body=None, credential="&role=ops&id=desk", headers={}):
         """The status and the answer of a hub, and when it is to be asked again."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.cluster.hubs[name].port}{path}{credential}",
-            json.dumps(body).encode() if body is not None else None, method=method)
+            json.dumps(body).encode() if body is not None else None, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=10) as reply:
                 return reply.status, json.load(reply), None
@@ -885,6 +885,38 @@ class TokenTests(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(session.close_code, 4401)
         for name in NAMES:
             self.assertEqual(self.refresh(name, third["refreshToken"])[0], 401)
+
+    def test_tokens_of_one_key_are_one_family_at_whichever_hubs_they_are_asked_for(self):
+        def begin(name, key, sub="r1"):
+            body = {"sub": sub, "role": "rider"}
+            return self.ask(name, "POST", "/v1/tokens?", body, headers={"Idempotency-Key": key})
+
+        with concurrent.futures.ThreadPoolExecutor(len(NAMES)) as pool:
+            for number in range(20):
+                answers = list(pool.map(lambda name: begin(name, f"key-{number}", f"r{number}"), NAMES))
+                self.assertEqual(sorted(status for status, _, _ in answers), [200, 200, 201], answers)
+                self.assertEqual(len({made["refreshToken"] for _, made, _ in answers}), 1, answers)
+        made = begin("hub-a", "last")[1]
+        self.assertEqual(begin("hub-b", "last", "r2")[0], 409)
+        self.assertEqual(self.refresh("hub-c", made["refreshToken"])[0], 200)
+        self.assertEqual(begin("hub-b", "last")[0], 409, "they have been refreshed")
+
+    async def test_the_sessions_of_all_hubs_are_counted_at_any(self):
+        def sessions(name):
+            return self.ask(name, "GET", "/v1/sessions?sub=r1")[1]
+
+        links = [await websockets.connect(
+            f"ws://127.0.0.1:{self.cluster.hubs[name].port}/v1/ws?role=rider&id=r1", ping_interval=None)
+            for name in ("hub-a", "hub-b", "hub-b")]
+        for name in NAMES:
+            self.assertEqual(sessions(name), {"sub": "r1", "sessions": [{"role": "rider", "count": 3}]})
+        self.cluster.hubs["hub-a"].kill()
+        self.assertEqual(
+            sessions("hub-c"), {"sub": "r1", "sessions": [{"role": "rider", "count": 2}], "incomplete": True})
+        for link in links[1:]:
+            await link.close()
+        await asyncio.to_thread(
+            wait_until, lambda: sessions("hub-c") == {"sub": "r1", "sessions": []}, 20, "hub-a is no member any more")
 
     async def test_families_of_all_hubs_are_listed_and_ended_and_wait_for_a_hub_that_is_away(self):
         made = {name: self.begin(name, "r1") for name in NAMES}

@@ -161,7 +161,8 @@ final class Member {
 
   init(
     _ name: String, _ engine: MemoryEngine, now: Moment, limits: ClusterLimits, hubLimits: HubLimits, keys: FrameKeys,
-    epoch: String, tokenKey: TokenKeyProof = TokenKeyProof(), disk: SimulatedDisk? = nil
+    epoch: String, tokenKey: TokenKeyProof = TokenKeyProof(), disk: SimulatedDisk? = nil,
+    openSessions: @escaping @Sendable (Identifier) -> [Role: Int] = { _ in [:] }
   ) {
     self.name = name
     var hub = Hub(
@@ -172,7 +173,7 @@ final class Member {
     self.hub = HubBox(hub)
     var identity = ClusterIdentity(name: name, address: "127.0.0.1:1", version: "test", keys: keys)
     identity.tokenKey = tokenKey
-    node = NodeBox(ClusterNode(identity, limits: limits, outlet: 1, now: now))
+    node = NodeBox(ClusterNode(identity, limits: limits, outlet: 1, now: now, openSessions: openSessions))
     bus = MemoryBus(engine, member: name)
     ledger = MemoryLedger(engine, member: name)
   }
@@ -291,13 +292,16 @@ final class ClusterWorld {
   private var lives = 0
   private let hubLimits: HubLimits
   private let tokenKey: (String) -> TokenKeyProof
+  private let openSessions: @Sendable (String, Identifier) -> [Role: Int]
   private var lastSlot: UInt32 = 1000
 
   init(
     _ names: [String] = ["a", "b", "c"], seed: UInt64 = 1, limits: ClusterLimits = ClusterLimits(),
     hubLimits: HubLimits = HubLimits(), tokenKey: @escaping (String) -> TokenKeyProof = { _ in TokenKeyProof() },
-    hasJournals: Bool = false, clockOffsets: [String: Int64] = [:]
+    hasJournals: Bool = false, clockOffsets: [String: Int64] = [:],
+    openSessions: @escaping @Sendable (_ hub: String, Identifier) -> [Role: Int] = { _, _ in [:] }
   ) {
+    self.openSessions = openSessions
     disks = hasJournals ? [:] : nil
     self.clockOffsets = clockOffsets
     self.tokenKey = tokenKey
@@ -313,7 +317,7 @@ final class ClusterWorld {
     if disks != nil, disks?[name] == nil { disks?[name] = SimulatedDisk() }
     return Member(
       name, engine, now: clock(of: name), limits: limits, hubLimits: hubLimits, keys: keys, epoch: "epoch\(lives)",
-      tokenKey: tokenKey(name), disk: disks?[name])
+      tokenKey: tokenKey(name), disk: disks?[name], openSessions: { [openSessions] in openSessions(name, $0) })
   }
 
   /// The time as a hub has it.

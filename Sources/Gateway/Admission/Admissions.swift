@@ -81,8 +81,15 @@ final class Admissions: Sendable {
     identities.end(identity, cells: cells)
   }
 
-  /// How many sessions an identity has open.
-  func sessions(of identity: IdentityKey) -> Int { identities.sessions(of: identity) }
+  /// How many sessions an id has open, in each role that has any.
+  func openSessions(of id: Identifier) -> [HubMessages.Role: Int] {
+    var counts: [HubMessages.Role: Int] = [:]
+    for role in HubMessages.Role.allCases {
+      let count = identities.sessions(of: IdentityKey(role, id))
+      if count > 0 { counts[role] = count }
+    }
+    return counts
+  }
 
   /// A session watches so many cells more (or fewer); false, and nothing has changed, where its identity may not.
   func watches(_ role: HubMessages.Role, _ identity: IdentityKey, more: Int) -> Bool {

@@ -34,7 +34,7 @@ enum TokenEndpoints {
     let family = TokenFamily(
       id: id, subject: claims.subject, role: claims.role, claims: TokenRequest(claims: claims).payload(),
       created: now)
-    return try call.ask(.begin(family))
+    return try call.ask(.begin(family, isKeyed: key != nil))
   }
 
   /// For whoever has a refresh token: it is the credential.
@@ -63,20 +63,13 @@ enum TokenEndpoints {
   /// The families of a `sub`, without tokens.
   static func list(_ call: HTTPCall) throws(Refusal) -> Outcome {
     _ = try call.context.requireSigner()
-    return try call.ask(.families(of: try subject(call)))
+    return try call.ask(.families(of: try call.query.subject()))
   }
 
   /// Ends all families of a `sub`, and the sessions that were opened with their tokens.
   static func end(_ call: HTTPCall) throws(Refusal) -> Outcome {
     _ = try call.context.requireSigner()
-    return try call.ask(.end(of: try subject(call)))
-  }
-
-  private static func subject(_ call: HTTPCall) throws(Refusal) -> Identifier {
-    guard let text = try call.query.parameter("sub"), let id = Identifier(text) else {
-      throw Refusal(.badMessage, "give sub=, an id of 1-64 of A-Z a-z 0-9 . _ -")
-    }
-    return id
+    return try call.ask(.end(of: try call.query.subject()))
   }
 
   // MARK: Answers
@@ -101,6 +94,9 @@ enum TokenEndpoints {
           }
           body.append(isComplete ? "}" : ",\"incomplete\":true}")
         })
+    case .sessions(let counts, let isComplete):
+      return .respond(
+        SessionEndpoint.response(try request.head.query.subject(), counts, isComplete: isComplete))
     case .ended(let count, _):
       return .respond(
         .json { body in

@@ -43,7 +43,8 @@ extension Server {
     let thread = try startThread(name: "cluster") { [cluster] in
       let loop = ClusterLoop(
         box.loop, HubPort(hub, loop: outlet), outlet: UInt32(outlet), cluster, lifecycle: shared.lifecycle,
-        log: shared.log, seed: seed, show: { counters in shared.metrics.cluster.withLock { $0 = counters } })
+        log: shared.log, seed: seed, openSessions: { shared.admissions.openSessions(of: $0) },
+        show: { counters in shared.metrics.cluster.withLock { $0 = counters } })
       withExtendedLifetime(loop) { loop.run() }
       hub.finish(outlet, now: now())
     }

@@ -78,8 +78,8 @@ extension Channels {
     emitStored(output, to: clusterOutlet, &storage, counting: &counters)
   }
 
-  /// Puts a question about families of tokens to the hubs of the cluster that have them. False where this one answers
-  /// it alone.
+  /// Puts a question about families of tokens, or sessions, to the hubs of the cluster that have them. False where this
+  /// one answers it alone.
   mutating func gathers(_ request: CredentialRequest, isHere: Bool) -> Bool {
     guard let clusterOutlet, !isHere, request.session.outlet != clusterOutlet else { return false }
     tell(.credentials(request))
@@ -93,7 +93,7 @@ extension Channels {
     counting counters: inout HubCounters
   ) {
     let output = HubOutput.credentials(session, answer)
-    if isOfOthers, case .family = answer { return emit(output, to: session.outlet) }
+    if isOfOthers, answer.isStoredElsewhere { return emit(output, to: session.outlet) }
     emitStored(output, to: session.outlet, &storage, counting: &counters)
   }
 

@@ -70,8 +70,9 @@ extension Credentials {
   func knows(_ question: CredentialQuestion) -> Bool {
     switch question {
     case .refresh(let family, _, _): familyOfID[family] != nil
-    case .families, .end: false
-    case .begin, .revoke, .revocations, .unrevoke, .extend: true
+    case .begin(let family, let isKeyed): !isKeyed || familyOfID[family.id] != nil
+    case .families, .end, .sessions: false
+    case .revoke, .revocations, .unrevoke, .extend: true
     }
   }
 

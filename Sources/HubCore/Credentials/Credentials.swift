@@ -68,7 +68,7 @@ struct Credentials: ~Copyable {
     _ counters: inout HubCounters
   ) throws(ErrorReply) -> CredentialAnswer {
     switch question {
-    case .begin(let family): return try begin(family, at: now, &storage, &deadlines, &counters)
+    case .begin(let family, _): return try begin(family, at: now, &storage, &deadlines, &counters)
     case .refresh(let id, let subject, let serial):
       return try refresh(id, of: subject, serial, at: now, &storage, &deadlines, &counters)
     case .families(let subject):
@@ -78,6 +78,7 @@ struct Credentials: ~Copyable {
           ($0.rotated, $0.id.description) > ($1.rotated, $1.id.description)
         }, isComplete: true)
     case .end(let subject): return .ended(endFamilies(of: subject, at: now, &storage, &deadlines))
+    case .sessions: return .sessions([:], isComplete: false)  // those are the loops' to count
     case .extend(let all, let isOfPeers):
       return try extend(all, isOfPeers: isOfPeers, at: now, &storage, &deadlines, &counters)
     case .revoke(let revocation): return try revoke(revocation, at: now, &storage, &deadlines, &counters)
@@ -110,6 +111,9 @@ struct Credentials: ~Copyable {
     _ family: TokenFamily, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines,
     _ counters: inout HubCounters
   ) throws(ErrorReply) -> CredentialAnswer {
+    guard !isRevoked(family.subject, family.id, at: now.timestamp) else {
+      throw ErrorReply(code: .forbidden, message: "tokens of this sub, or of this Idempotency-Key, are revoked")
+    }
     if let known = familyOfID[family.id] { return .family(try repeated(families[known], by: family), isNew: false) }
     // A family that ends leaves a revocation for a while, which has its place already.
     guard families.count + endedFamilies < limits.tokenFamilies else {

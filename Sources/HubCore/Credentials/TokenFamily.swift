@@ -52,6 +52,15 @@ public struct TokenFamily: Sendable, Equatable {
     lastAccessEnds = created + HubLimits.accessTokenMilliseconds
   }
 
+  /// The word that the id was made from, the same at all hubs.
+  public var word: InlineText { InlineText("\(id)".split(separator: ".").last.map(String.init) ?? "") ?? id }
+
+  /// This family, whose first tokens nobody has, as the hub of this name begins it.
+  public func begun(at hub: String) -> TokenFamily {
+    TokenFamily(
+      id: TokenFamily.id(word, at: hub), subject: subject, role: role, claims: claims, created: created)
+  }
+
   /// When the newest access token ends.
   public var accessEnds: Timestamp { rotated + HubLimits.accessTokenMilliseconds }
   /// When the newest refresh token ends, and with it the family.
@@ -123,15 +132,18 @@ public struct RevocationChange: Sendable, Equatable {
   public var removed: [RevokedName] = []
 }
 
-/// What back ends and ops ask about tokens, and whoever has a refresh token, over HTTP.
+/// What back ends and ops ask about tokens and sessions, and whoever has a refresh token, over HTTP.
 public enum CredentialQuestion: Sendable {
-  /// One with the id of a family that is there asks for its first tokens again.
-  case begin(TokenFamily)
+  /// One with the id of a family that is there asks for its first tokens again. `isKeyed`: its id is made of a key, by
+  /// which hubs of a cluster make one family however many of them are asked.
+  case begin(TokenFamily, isKeyed: Bool = false)
   /// What a refresh token says.
   case refresh(family: InlineText, subject: Identifier, serial: UInt64)
   case families(of: Identifier)
   /// All families of a `sub` end.
   case end(of: Identifier)
+  /// How many sessions an id has open at the hubs of a cluster. A hub by itself is not asked: its loops know.
+  case sessions(of: Identifier)
   case revoke(Revocation)
   /// A page, from a place in the table that was `next` before, or 0.
   case revocations(from: Int, limit: Int)
@@ -148,6 +160,8 @@ public enum CredentialAnswer: Sendable {
   case families([TokenFamily], isComplete: Bool)
   /// So many families have ended. Not complete where a hub of the cluster has not answered.
   case ended(Int, isComplete: Bool = true)
+  /// Open sessions in each role that has any. Not complete where a hub of the cluster has not answered.
+  case sessions([Role: Int], isComplete: Bool)
   case revoked(Revocation, isNew: Bool)
   /// `next` is where to go on; nil where there are no more.
   case revocations([Revocation], next: Int?)
@@ -159,8 +173,8 @@ extension CredentialQuestion {
   /// Whose tokens it is about, or which.
   var target: InlineText? {
     switch self {
-    case .begin(let family): family.subject.text
-    case .refresh(_, let subject, _), .families(let subject), .end(let subject): subject.text
+    case .begin(let family, _): family.subject.text
+    case .refresh(_, let subject, _), .families(let subject), .end(let subject), .sessions(let subject): subject.text
     case .revoke(let revocation): revocation.name.text
     case .revocations: nil
     case .extend(let revocations, _): revocations.first?.name.text
@@ -180,11 +194,19 @@ extension RevokedName {
 }
 
 extension CredentialAnswer {
+  /// Of an answer of other hubs: there is nothing to be stored here before it is given.
+  var isStoredElsewhere: Bool {
+    switch self {
+    case .family, .sessions: true
+    case .families, .ended, .revoked, .revocations, .unrevoked, .refused: false
+    }
+  }
+
   /// The status that it is answered with over HTTP.
   public var status: Int {
     switch self {
     case .family(_, let isNew), .revoked(_, let isNew): isNew ? 201 : 200
-    case .families, .ended, .revocations: 200
+    case .families, .ended, .sessions, .revocations: 200
     case .unrevoked: 204
     case .refused(let error): Int(error.code.facts.status)
     }
