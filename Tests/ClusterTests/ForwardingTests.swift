@@ -219,10 +219,17 @@ import Testing
       #expect(world.answers(at: name, slot: UInt32(30 + slot)).acks == 1)
     }
     #expect(world.status(of: "d1", at: "b") == .unavailable)
-    // One that nobody has is the asked hub's.
-    world["b"].inputs.append(.driverStatus(world.session(40), message(50), report, of: id("d2")))
-    world.run(seconds: 0.5)
-    #expect(world.answers(at: "b", slot: 40).acks == 1 && world.status(of: "d2", at: "c") == .unavailable)
+    // One that nobody has is the asked hub's from then on: what is said again with a key changes nothing.
+    for (slot, name) in [(UInt32(40), "b"), (42, "c"), (43, "a")] {
+      let report = DriverStatusReport(status: name == "c" ? .available : .unavailable)
+      world[name].inputs.append(
+        .driverStatus(world.session(slot), message(name == "c" ? 52 : 50), report, of: id("d2"), isKeyed: true))
+      world.run(seconds: 0.5)
+      #expect(world.answers(at: name, slot: slot).acks == 1)
+      for asked in ["a", "b", "c"] {
+        #expect(world.status(of: "d2", at: asked) == (slot == 40 ? .unavailable : .available))
+      }
+    }
     world.engine.isolated = ["a"]
     world.run(seconds: 1.5)
     world["c"].inputs.append(.driverStatus(world.session(41), message(51), report, of: id("d1")))

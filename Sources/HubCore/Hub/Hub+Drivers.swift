@@ -54,7 +54,7 @@ extension Hub {
   mutating func setStatus(
     _ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport, of id: Identifier?, isKeyed: Bool
   ) {
-    guard let driver = id.map({ findOrInsertDriver($0) }) ?? drivers.driver(of: session) else {
+    guard let driver = id.map({ findOrInsertDriver($0, isHere: false) }) ?? drivers.driver(of: session) else {
       if id == nil { return refuseReplaced(session, messageID) }
       return refuse(session, messageID, .rateLimited, "this hub's driver table is full", retryAfter: 60)
     }
