@@ -6,7 +6,7 @@
 public import HubBackplane
 import HubBytes
 import HubCore
-import HubMessages
+package import HubMessages
 package import HubRuntime
 import HubSystem
 public import HubTransport

@@ -1,5 +1,6 @@
 // How old the feed of all vehicles may be that somebody gets, and over how many turns it is made.
 import HubMessages
+import HubTransport
 import Testing
 
 @testable import HubGateway
