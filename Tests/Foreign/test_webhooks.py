@@ -152,7 +152,7 @@ class Receiver:
             self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def wait(self, condition, seconds=60):
+    def wait(self, condition, seconds=120):
         with self.changed:
             assert self.changed.wait_for(lambda: condition(self), seconds), "nothing more came"
 
