@@ -41,6 +41,8 @@ final class ClusterContext {
   /// For the hub, and for the ledger.
   var inputs = HubInputs()
   var questions: [(question: LedgerQuestion, purpose: Purpose)] = []
+  /// For the bus: nodes that peers do not hear.
+  var unheard: [(peer: Int, nodes: UInt64)] = []
   var isLedgerUp = false
   /// When a hub that has not reached the ledger goes on alone (uptime, ns): not at once, where it has just started.
   private let aloneAt: Int64

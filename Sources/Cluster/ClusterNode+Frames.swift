@@ -123,6 +123,7 @@ extension ClusterNode {
     case .watch: try watching.take(watch: &reader, from: index)
     case .unwatch: try watching.take(unwatch: &reader, from: index)
     case .area: try watching.take(area: &reader, from: index)
+    case .unheard: context.unheard.append((index, try reader.varint()))
     case .begun:
       let channel = try reader.channel()
       takeBegun(channel, from: index)
