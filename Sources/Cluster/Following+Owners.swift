@@ -58,6 +58,8 @@ extension Following {
     }
     if token > 0 { return refuse(token, error) }
     guard follows[channel]?.peer == index else { return }
+    // A hub may follow whatever there is, but for a trip that is over.
+    if error.code == .forbidden { return context.inputs.append(.cluster(.ended(channel, .tripEnded))) }
     waitForOwner(channel, nil)
   }
 
