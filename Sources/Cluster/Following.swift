@@ -33,8 +33,10 @@ struct Following {
   /// A channel of another hub.
   struct Follow {
     var state = State.locating
-    /// The newest event, and whose numbers they are.
+    /// The newest event, and whose numbers they are; nil where sessions have those of different hubs.
     var point: ResumePoint?
+    /// A hub has answered as its owner, and has not said since that it is not there.
+    var isOwned = false
     /// Sessions' questions on the way.
     var questions: Set<UInt64> = []
     /// The hub follows it, for its sessions or for itself.
@@ -202,10 +204,16 @@ extension Following {
   }
 
   /// Nobody has it: sessions are subscribed here, to what may begin. The ledger has noted that this hub waits for it.
+  /// Where sessions have its owner's numbers, and that has not said that it has it no more, the ledger has forgotten
+  /// whose it is: who asks now waits for the owner, too, for here it would get other numbers than the owner's.
   private mutating func nobodyOwns(_ channel: Channel) {
+    if let follow = follows[channel], follow.isFollowed, follow.isOwned, channel != .trips {
+      return waitForOwner(channel, .unreachable)
+    }
     for token in follows[channel]?.questions.sorted() ?? [] {
       guard let input = pending.finish(token), input.session != .nobody else { continue }
       context.inputs.append(.cluster(.subscribeHere(input)))
+      if follows[channel]?.isFollowed == true { follows[channel]?.point = nil }
     }
     follows[channel]?.questions.removeAll()
     guard follows[channel]?.isFollowed == true else {
