@@ -20,6 +20,8 @@ final class ClusterContext {
     case claim(Channel)
     case release(Channel)
     case locate(Channel)
+    /// Whether somebody has what sessions wait for.
+    case waiting(Channel)
     /// For a request about a trip: which hub has the trip, or its driver.
     case owner(for: UInt64, isOfDriver: Bool)
     /// Which hub begins a trip.

@@ -332,6 +332,7 @@ public struct ClusterNode: ~Copyable {
       (context.isLedgerUp, ledgerFault) = (true, nil)
       renewsAt = .min
       claims.queueAll()
+      following.beginLedger()
       context.notices.append(.ledgerUp(node, warnings: warnings))
     case .down(let node, let reason):
       // Also at the start, and where it is another reason than before.
@@ -368,6 +369,7 @@ public struct ClusterNode: ~Copyable {
     case .claim(let channel): claims.take(answer, of: channel)
     case .release(let channel): claims.take(released: answer, channel)
     case .locate(let channel): following.take(located: answer, channel)
+    case .waiting(let channel): following.take(waiting: answer, channel)
     case .owner(let token, let isOfDriver):
       forwarding.take(owner: answer, of: token, isOfDriver: isOfDriver)
     case .beginning(let token, let name): forwarding.take(beginning: answer, of: token, at: name)

@@ -314,3 +314,13 @@ extension Channels {
     count(deliveries: outletsOfSessions(channel).count)
   }
 }
+
+extension Channel {
+  /// Whether it is of a trip or a driver, which another hub may have.
+  var hasOwner: Bool {
+    switch self {
+    case .trip, .driver, .raw: true
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .stats: false
+    }
+  }
+}

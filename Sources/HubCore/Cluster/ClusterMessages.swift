@@ -166,7 +166,7 @@ public enum ClusterOutput: Sendable {
   case follow(Channel, ResumePoint, eventsOnly: Bool)
   /// The first session that follows the channel elsewhere was let in, with an answer that says this.
   case followed(Channel, ResumePoint)
-  /// No session of this hub is subscribed to the channel any more.
+  /// No session of this hub is subscribed to the channel any more, whether or not it was followed.
   case unfollowed(Channel)
   /// The driver, or who counts all trips' events, is another hub now: those of other hubs who follow it here look for
   /// it there.
