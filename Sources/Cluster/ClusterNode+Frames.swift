@@ -257,10 +257,10 @@ extension ClusterNode {
     case .tripRequest(let request): forwarding.forward(request)
     case .ask(let question): asking.ask(question)
     case .credentials(let request): familyQuestions.ask(request)
-    case .owned(.trips, _): trips.begin()
-    case .owned(let channel, let takes):
+    case .owned(.trips, _, _): trips.begin()
+    case .owned(let channel, let takes, let arrival):
       following.begin(channel)
-      claims.own(channel, takes: takes)
+      claims.own(channel, takes: takes, arrival: arrival)
     case .released(let channel): claims.disown(channel)
     case .follow(let channel, let point, let eventsOnly):
       following.follow(channel, from: point, eventsOnly: eventsOnly)

@@ -263,10 +263,10 @@ extension Channels {
   }
 
   /// A driver's session is here from now on.
-  mutating func arrive(_ id: Identifier, _ snapshot: Subscribed.Snapshot?) {
+  mutating func arrive(_ id: Identifier, _ arrival: UInt16, _ snapshot: Subscribed.Snapshot?) {
     takeOver(.driver(id), snapshot)
     takeOver(.raw(id), nil)
-    tell(.owned(.driver(id), takes: true))
+    tell(.owned(.driver(id), takes: true, arrival: arrival))
   }
 
   mutating func relay(
