@@ -29,6 +29,9 @@ public struct BackplaneLimits: Sendable, Equatable {
   public var replyTime: Int64 = 1_000_000_000
   /// Without a word from the engine so long, it is pinged; a ping that is not answered in time closes the connection.
   public var pingTime: Int64 = 1_000_000_000
+  /// Without a word so long, a connection that listens is pinged: with `replyTime` it is over 1.25 s after a network
+  /// has cut it off silently, which it would not notice in any other way.
+  public var listenerPingTime: Int64 = 250_000_000
   /// From a connection's end to the next attempt: the first wait, and the longest. Each wait is twice the one before,
   /// and up to as much longer by chance as `backOffJitter` says. All must flow within 3 s of the engine's return.
   public var firstBackOff: Int64 = 50_000_000

@@ -26,4 +26,14 @@ public protocol Bus: AnyObject {
   func send(_ frame: [UInt8], to member: String, lane: Lane) -> Bool
   /// Appends what came since the last time.
   func takeEvents(into events: inout [BusEvent])
+  /// Nodes that are not heard here, of the first 63 in the order in which all members name them, a bit each: who sends
+  /// there is not heard. 0 where there is one way alone.
+  var unheard: UInt64 { get }
+  /// A member says which nodes it does not hear: what is sent to it goes by others, where one is reached.
+  func note(unheard nodes: UInt64, by member: String)
+}
+
+extension Bus {
+  public var unheard: UInt64 { 0 }
+  public func note(unheard nodes: UInt64, by member: String) {}
 }

@@ -4,7 +4,8 @@
 // receiver (rendezvous hashing), so that the load is spread and a dead node costs its share only until the next is
 // used. Frames of one pair and lane go by one node as long as it stands and the receiver listens there: where the reply
 // to PUBLISH is that nobody does, the next node is taken until both channels have a listener again, which is asked once
-// a second (PUBSUB NUMSUB). Never Redis Cluster: there each message goes to all nodes.
+// a second (PUBSUB NUMSUB). A node takes whom a network has cut off silently for a listener, so a member says itself
+// which nodes it does not hear (`unheard`). Never Redis Cluster: there each message goes to all nodes.
 import HubBytes
 
 public final class RedisBus: Bus {
@@ -86,6 +87,17 @@ public final class RedisBus: Bus {
     _ = links.submit(
       .words([Array("PUBSUB".utf8), Array("NUMSUB".utf8)] + channels), ticket: RedisBus.question | UInt64(target),
       to: nodes[node].publisher)
+  }
+
+  public var unheard: UInt64 {
+    nodes.indices.prefix(63).reduce(0) { nodes[$1].isUp ? $0 : $0 | 1 << UInt64($1) }
+  }
+
+  public func note(unheard mask: UInt64, by member: String) {
+    let target = target(member)
+    for node in nodes.indices.prefix(63) where mask & 1 << UInt64(node) != 0 {
+      targets[target].deaf[node] = links.now + links.limits.listenerTime
+    }
   }
 
   /// How many listen: to a channel that a frame went to, or to each channel of a member.

@@ -184,7 +184,7 @@ public struct RedisConnection: ~Copyable {
     case .idle: return true
     case .connecting, .greeting: break
     case .ready:
-      let isQuiet = now - heard >= limits.pingTime && nextExpected == expected.count
+      let isQuiet = now - heard >= pingTime && nextExpected == expected.count
       if isQuiet { send([Array("PING".utf8)], .ping, now: now) }
     }
     guard now >= deadline else { return true }
@@ -197,9 +197,11 @@ public struct RedisConnection: ~Copyable {
     switch phase {
     case .idle(let time): time
     case .connecting, .greeting: deadline
-    case .ready: min(deadline, heard + limits.pingTime)
+    case .ready: nextExpected == expected.count ? heard + pingTime : deadline
     }
   }
+
+  private var pingTime: Int64 { role.channels.isEmpty ? limits.pingTime : limits.listenerPingTime }
 
   /// Moves what is to be sent into `buffer`.
   public mutating func takeOutput(into buffer: inout ByteBuffer) {

@@ -13,6 +13,8 @@ struct Claims {
     var isClaimed = false
     /// The next claim takes it from whoever has it.
     var takes: Bool
+    /// How often a session of the driver has begun here.
+    var arrival: UInt16 = 0
     var isUnderWay = false
     /// The number of the claim that takes it and has no answer; 0 where there is none.
     var attempt: UInt64 = 0
@@ -86,14 +88,14 @@ struct Claims {
     if queue.count > 2 * owned.count + 1024 { queue = inOrder { $0.isQueued } }
   }
 
-  mutating func own(_ channel: Channel, takes: Bool) {
+  mutating func own(_ channel: Channel, takes: Bool, arrival: UInt16 = 0) {
     if owned[channel] == nil { lastNumber += 1 }
     var known = owned[channel] ?? Owned(takes: takes, number: lastNumber)
     if known.isReleased {
       releasedCount -= 1
       (known.isReleased, known.generation, known.isClaimed, known.takes) = (false, 0, false, takes)
     }
-    if takes { (known.takes, known.attempt) = (true, 0) }
+    if takes { (known.takes, known.attempt, known.arrival) = (true, 0, arrival) }
     owned[channel] = known
     enqueue(channel)
   }
@@ -229,9 +231,9 @@ struct Claims {
 
   /// A driver's newest session is elsewhere.
   private mutating func lose(_ channel: Channel) {
-    guard case .driver(let id) = channel else { return }
+    guard case .driver(let id) = channel, let known = owned[channel] else { return }
     remove(channel)
-    context.inputs.append(.cluster(.driverElsewhere(id)))
+    context.inputs.append(.cluster(.driverElsewhere(id, arrival: known.arrival)))
   }
 
   private func notifyReplaced(_ channel: Channel, _ generation: UInt64, _ index: Int) {
@@ -245,8 +247,13 @@ struct Claims {
   /// Another hub says that it took a driver with this generation.
   mutating func take(replaced reader: inout ClusterFrameReader) throws(ClusterFrameError) {
     let generation = try reader.varint()
-    let channel = Channel.driver(try reader.identifier())
-    guard let known = owned[channel] else { return }
+    let id = try reader.identifier()
+    let channel = Channel.driver(id)
+    guard let known = owned[channel] else {
+      // The ledger took it for this hub's, and so did who asked for it here.
+      for name in [channel, .raw(id)] { context.inputs.append(.cluster(.begunElsewhere(name))) }
+      return
+    }
     owned[channel]?.replacedBy = max(known.replacedBy, generation)
     // While a claim is under way or to be made, its answer decides.
     if known.isClaimed, !known.isReleased, !known.isUnderWay, !known.takes, generation > known.generation {

@@ -20,6 +20,8 @@ final class ClusterContext {
     case claim(Channel)
     case release(Channel)
     case locate(Channel)
+    /// Whether somebody has what sessions wait for.
+    case waiting(Channel)
     /// For a request about a trip: which hub has the trip, or its driver.
     case owner(for: UInt64, isOfDriver: Bool)
     /// Which hub begins a trip.
@@ -45,6 +47,8 @@ final class ClusterContext {
   /// For the hub, and for the ledger.
   var inputs = HubInputs()
   var questions: [(question: LedgerQuestion, purpose: Purpose)] = []
+  /// For the bus: nodes that peers do not hear.
+  var unheard: [(peer: Int, nodes: UInt64)] = []
   var isLedgerUp = false
   /// When a hub that has not reached the ledger goes on alone (uptime, ns): not at once, where it has just started.
   private let aloneAt: Int64

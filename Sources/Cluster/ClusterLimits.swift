@@ -84,7 +84,7 @@ public struct ClusterLimits: Sendable, Equatable {
   public var refusalNoticeTime: Int64 = 1_000_000_000
   /// All that is owned is claimed again so often, before the ledger forgets it.
   public var ownerTime: Int64 = 86_400_000_000_000
-  /// After a gap drivers are claimed again at most so often.
+  /// After a gap drivers are claimed again, and what sessions wait for is looked for, at most so often.
   public var homesTime: Int64 = 5_000_000_000
   /// All channels of a peer are asked for anew at most so often.
   public var restartTime: Int64 = 1_000_000_000

@@ -70,11 +70,17 @@ extension ClusterNode {
     switch lane {
     case .state: break
     case .control:
-      claims.checksHomes = true
+      askLedger()
       releaseInterest(of: index)
       context.peers[index].append(.lost)
       revoking.announce(to: index)  // its own `lost` may be what is missing
     }
+  }
+
+  /// A hub may have begun or claimed something without this one's noticing: the ledger is asked.
+  private mutating func askLedger() {
+    claims.checksHomes = true
+    following.checksWaiting = true
   }
 
   private mutating func take(_ record: FrameRecord, from index: Int) throws(ClusterFrameError) {
@@ -88,11 +94,11 @@ extension ClusterNode {
     case .resume: try interest.take(resume: &reader, from: index)
     case .released: interest.unfollow(try reader.channel(), by: index)
     case .restart:
-      claims.checksHomes = true
+      askLedger()
       releaseInterest(of: index)
       context.repeatEnded(to: index)
     case .lost:
-      claims.checksHomes = true
+      askLedger()
       peer.wantsRestart = true
       revoking.announce(to: index)
     case .subscribed: take(try OwnerAnswer(&reader, from: peer), from: index)
@@ -123,6 +129,7 @@ extension ClusterNode {
     case .watch: try watching.take(watch: &reader, from: index)
     case .unwatch: try watching.take(unwatch: &reader, from: index)
     case .area: try watching.take(area: &reader, from: index)
+    case .unheard: context.unheard.append((index, try reader.varint()))
     case .begun:
       let channel = try reader.channel()
       takeBegun(channel, from: index)
@@ -250,8 +257,10 @@ extension ClusterNode {
     case .tripRequest(let request): forwarding.forward(request)
     case .ask(let question): asking.ask(question)
     case .credentials(let request): familyQuestions.ask(request)
-    case .owned(.trips, _): trips.begin()
-    case .owned(let channel, let takes): claims.own(channel, takes: takes)
+    case .owned(.trips, _, _): trips.begin()
+    case .owned(let channel, let takes, let arrival):
+      following.begin(channel)
+      claims.own(channel, takes: takes, arrival: arrival)
     case .released(let channel): claims.disown(channel)
     case .follow(let channel, let point, let eventsOnly):
       following.follow(channel, from: point, eventsOnly: eventsOnly)

@@ -61,6 +61,8 @@ public struct ClusterNode: ~Copyable {
   var trips: TripFeeds
   /// Why the ledger cannot be asked, as was told last.
   private var ledgerFault: String?
+  /// The nodes of the bus that this hub does not hear, as it said last, and when (uptime, ns).
+  private var saidUnheard: (nodes: UInt64, at: Int64) = (0, .min)
 
   /// `openSessions` says how many sessions an id has open at this hub, in each role that has any.
   public init(
@@ -123,6 +125,9 @@ public struct ClusterNode: ~Copyable {
   public mutating func flush(_ bus: any Bus, _ ledger: any Ledger) {
     defer { countSizes() }
     context.counters.isBusUp = bus.isUp
+    for (index, nodes) in context.unheard { bus.note(unheard: nodes, by: context.peers[index].name) }
+    context.unheard.removeAll()
+    sayUnheard(bus.unheard)
     for peer in context.peers where peer.hasOutput && peer.incarnation > 0 {
       if bus.isUp { flush(peer, bus) }
       context.counters.overflows += peer.boundOutput()
@@ -137,6 +142,17 @@ public struct ClusterNode: ~Copyable {
         take(.unknown, purpose)
       }
     }
+  }
+
+  /// Tells peers at once which nodes of the bus are not heard here, and again as long as that is so: they would be the
+  /// last to know, and what they send there is lost.
+  private mutating func sayUnheard(_ nodes: UInt64) {
+    let now = context.now.uptime
+    guard nodes != 0, nodes != saidUnheard.nodes || now - saidUnheard.at >= context.limits.aliveTime else {
+      return saidUnheard.nodes = nodes
+    }
+    saidUnheard = (nodes, now)
+    for peer in context.peers where peer.isMember { peer.append(.unheard) { $0.append(varint: nodes) } }
   }
 
   private mutating func flush(_ peer: Peer, _ bus: any Bus) {
@@ -320,6 +336,7 @@ public struct ClusterNode: ~Copyable {
       (context.isLedgerUp, ledgerFault) = (true, nil)
       renewsAt = .min
       claims.queueAll()
+      following.beginLedger()
       context.notices.append(.ledgerUp(node, warnings: warnings))
     case .down(let node, let reason):
       // Also at the start, and where it is another reason than before.
@@ -356,6 +373,7 @@ public struct ClusterNode: ~Copyable {
     case .claim(let channel): claims.take(answer, of: channel)
     case .release(let channel): claims.take(released: answer, channel)
     case .locate(let channel): following.take(located: answer, channel)
+    case .waiting(let channel): following.take(waiting: answer, channel)
     case .owner(let token, let isOfDriver):
       forwarding.take(owner: answer, of: token, isOfDriver: isOfDriver)
     case .beginning(let token, let name): forwarding.take(beginning: answer, of: token, at: name)

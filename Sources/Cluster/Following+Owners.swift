@@ -20,7 +20,7 @@ extension Following {
     let point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
     // Sessions from before are first brought to where the channel is: else who has asked now would be shown twice what
     // they are missing, or be told with them that something is.
-    if token > 0, let known, known != point {
+    if token > 0, follow.isFollowed, known != point {
       askAnew(index, channel)
       return ask(index, token)
     }
@@ -28,6 +28,7 @@ extension Following {
     if token == 0, known == point { answer.recovered = true }
     let input = takePending(token)
     follows[channel]?.state = .live(peer: index)
+    follows[channel]?.isOwned = true
     follows[channel]?.held.removeAll()
     follows[channel]?.point = point
     if let input {
@@ -58,6 +59,8 @@ extension Following {
     }
     if token > 0 { return refuse(token, error) }
     guard follows[channel]?.peer == index else { return }
+    // A hub may follow whatever there is, but for a trip that is over.
+    if error.code == .forbidden { return context.inputs.append(.cluster(.ended(channel, .tripEnded))) }
     waitForOwner(channel, nil)
   }
 
@@ -71,6 +74,7 @@ extension Following {
   mutating func takeMoved(_ channel: Channel, from index: Int, isNews: Bool) {
     if channel == .trips { context.peers[index].trips.lose() }
     guard follows[channel]?.peer == index else { return }
+    follows[channel]?.isOwned = false
     if isNews { locate(channel) } else { retryLater(channel) }
   }
 

@@ -33,8 +33,10 @@ struct Following {
   /// A channel of another hub.
   struct Follow {
     var state = State.locating
-    /// The newest event, and whose numbers they are.
+    /// The newest event, and whose numbers they are; nil where sessions have those of different hubs.
     var point: ResumePoint?
+    /// A hub has answered as its owner, and has not said since that it is not there.
+    var isOwned = false
     /// Sessions' questions on the way.
     var questions: Set<UInt64> = []
     /// The hub follows it, for its sessions or for itself.
@@ -57,6 +59,14 @@ struct Following {
   }
 
   var follows: [Channel: Follow] = [:]
+  /// Channels that sessions are subscribed to here, since nobody had them. The hub that begins one says so; where its
+  /// word may be lost, or the ledger's note of who waits, the ledger is asked again.
+  private var waiting: Set<Channel> = []
+  /// Channels of `waiting` for which the ledger is still to be asked.
+  private var checked: [Channel] = []
+  /// The ledger is to be asked for all of `waiting`; and when it was last (uptime, ns).
+  var checksWaiting = false
+  private var waitingCheckedAt = Int64.min / 2
   /// Sessions' questions.
   var pending = PendingQuestions<SubscribeInput>()
   private var retries = TimedQueue<Channel>()
@@ -121,6 +131,7 @@ extension Following {
   /// Sessions of the hub are subscribed to what another hub has, or the hub itself wants it.
   mutating func follow(_ channel: Channel, from point: ResumePoint, eventsOnly: Bool) {
     follows[channel, default: Following.Follow()].isFollowed = true
+    waiting.remove(channel)
     // Who has just asked wants positions.
     let wantsStates = !eventsOnly || follows[channel]?.questions.isEmpty == false
     follows[channel]?.wantsStates = wantsStates
@@ -135,7 +146,16 @@ extension Following {
   /// The hub has no session any more that follows a channel.
   mutating func unfollow(_ channel: Channel) {
     follows[channel]?.isFollowed = false
+    waiting.remove(channel)
     dropUnused(channel)
+  }
+
+  private mutating func wait(_ channel: Channel) { if channel != .trips { waiting.insert(channel) } }
+
+  /// A trip or driver is here.
+  mutating func begin(_ channel: Channel) {
+    waiting.remove(channel)
+    if case .driver(let id) = channel { waiting.remove(.raw(id)) }
   }
 
   /// Nobody follows or asks for it: its owner need not send it.
@@ -190,7 +210,9 @@ extension Following {
     switch answer {
     case .owner(let name?) where name != context.identity.name:
       // That may not have been known while the ledger could not be asked; and the owner may not be there.
-      if follow.isFollowed { context.inputs.append(.cluster(.begunElsewhere(channel))) }
+      if waiting.remove(channel) != nil || follow.isFollowed {
+        context.inputs.append(.cluster(.begunElsewhere(channel)))
+      }
       guard let index = context.member(name) else { return waitForOwner(channel, .unreachable) }
       follows[channel]?.state = .asked(peer: index)
       for token in follow.questions { ask(index, token) }
@@ -202,10 +224,16 @@ extension Following {
   }
 
   /// Nobody has it: sessions are subscribed here, to what may begin. The ledger has noted that this hub waits for it.
+  /// Where sessions have its owner's numbers, and that has not said that it has it no more, the ledger has forgotten
+  /// whose it is: who asks now waits for the owner, too, for here it would get other numbers than the owner's.
   private mutating func nobodyOwns(_ channel: Channel) {
+    if let follow = follows[channel], follow.isFollowed, follow.isOwned, channel != .trips {
+      return waitForOwner(channel, .unreachable)
+    }
     for token in follows[channel]?.questions.sorted() ?? [] {
       guard let input = pending.finish(token), input.session != .nobody else { continue }
       context.inputs.append(.cluster(.subscribeHere(input)))
+      if follows[channel]?.isFollowed == true { follows[channel]?.point = nil } else { wait(channel) }
     }
     follows[channel]?.questions.removeAll()
     guard follows[channel]?.isFollowed == true else {
@@ -280,8 +308,36 @@ extension Following {
     return follow.isFollowed && follow.holders[input.actor.id] != nil
   }
 
+  /// A hub may have begun what is waited for, and its word may be lost; or the ledger has forgotten who waits.
+  private mutating func checkWaiting() {
+    let (now, limits) = (context.now.uptime, context.limits)
+    if waiting.isEmpty { checksWaiting = false }
+    if checksWaiting, now - waitingCheckedAt >= limits.homesTime {
+      (checksWaiting, waitingCheckedAt) = (false, now)
+      checked = waiting.map { (name: "\($0)", channel: $0) }.sorted { $0.name > $1.name }.map(\.channel)
+    }
+    for channel in checked.suffix(limits.resumesPerTurn) {
+      guard waiting.contains(channel), let key = channel.ledgerKey else { continue }
+      context.questions.append((.locate(key: key, asker: context.identity.name), .waiting(channel)))
+    }
+    checked.removeLast(min(checked.count, limits.resumesPerTurn))
+  }
+
+  mutating func take(waiting answer: LedgerAnswer, _ channel: Channel) {
+    switch answer {
+    case .owner(let name?) where name != context.identity.name:
+      if waiting.remove(channel) != nil { context.inputs.append(.cluster(.begunElsewhere(channel))) }
+    case .unknown, .refused: checksWaiting = true
+    case .incarnation, .renewed, .superseded, .done, .members, .owner, .claimed, .held: break
+    }
+  }
+
+  /// The ledger can be asked again, and may have forgotten who waits.
+  mutating func beginLedger() { (checksWaiting, waitingCheckedAt) = (true, .min / 2) }
+
   /// Asks again what has no answer in time, and for what has no owner.
   mutating func retry() {
+    checkWaiting()
     while let token = pending.nextOverdue(now: context.now.uptime) {
       guard let input = pending[token], isOfHolder(input) || pending.repeats(token, atMost: context.limits.attempts)
       else {

@@ -98,6 +98,8 @@ enum ClusterRecordKind: UInt8, CaseIterable {
   case families = 30
   case tokenKey = 31
   case answered = 32
+  /// Nodes of the bus that the sender does not hear.
+  case unheard = 33
 }
 
 /// A record as it lies in a frame.

@@ -185,6 +185,11 @@ public final class MemoryBus: Bus {
   }
 
   public var isUp: Bool { !engine.isolated.contains(member) }
+  /// Nodes that the member says it does not hear; and those that others have said, by their names.
+  public var unheard: UInt64 = 0
+  public var noted: [String: UInt64] = [:]
+
+  public func note(unheard nodes: UInt64, by member: String) { noted[member] = nodes }
 
   public func send(_ frame: [UInt8], to target: String, lane: Lane) -> Bool {
     engine.send(frame, from: member, to: target, lane: lane)

@@ -98,6 +98,36 @@ struct RedisBusTests {
     }
   }
 
+  @Test("Where a member says that it does not hear a node, which takes it for a listener, frames go by the other one")
+  func unheardNode() throws {
+    let names = try engines.map { "\(try node($0.port))" }
+    let member = try #require((0...).lazy.map { "m\($0)" }.first { Rendezvous.order(names, for: $0) == [1, 0] })
+    let a = try Ear(loop, engines, "a")
+    let ears = try engines.map { try Ear(loop, [$0], member) }
+    try run([a] + ears) { a.up.count == 2 && ears.allSatisfy { $0.up.count == 1 } }
+    #expect(ears[0].bus.unheard == 0)
+    func send(_ byte: UInt8, arrivesAt ear: Int) throws {
+      for _ in 0..<20 { #expect(a.bus.send([byte], to: member, lane: .state)) }
+      try run([a] + ears) { ears[ear].frames[byte] == 20 }
+      #expect(ears[1 - ear].frames[byte] == nil)
+    }
+    try send(1, arrivesAt: 1)
+    a.bus.note(unheard: 0b10, by: member)
+    try send(2, arrivesAt: 0)
+    a.bus.note(unheard: 0b11, by: member)
+    try send(3, arrivesAt: 1)
+    // It does not say so any more.
+    let start = ClockReading.uptime()
+    try run([a] + ears) {
+      #expect(a.bus.send([4], to: member, lane: .state))
+      return ears[1].frames[4] ?? 0 > 0 && ClockReading.uptime() > start + 1_200_000_000
+    }
+    try send(5, arrivesAt: 1)
+    let half = try Ear(loop, engines, "half")
+    engines[0].kill()
+    try run([half, a] + ears) { half.up.count == 1 && half.bus.unheard == 0b01 }
+  }
+
   @Test("Why a node cannot be used is told from the start, and again only where it is another reason")
   func reason() throws {
     let ear = try Ear(loop, [engines[0]], "a", RedisRole(user: "hub", password: "wrong"))

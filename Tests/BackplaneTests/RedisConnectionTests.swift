@@ -144,13 +144,30 @@ private final class Bench {
     bench.reply("*3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n")
     #expect(bench.takeEvents() == [.ready])
     #expect(!bench.submit("GET", "k", ticket: 1))
-    bench.now += BackplaneLimits().pingTime
+    #expect(bench.wait == BackplaneLimits().listenerPingTime)
+    bench.now += BackplaneLimits().listenerPingTime
     #expect(bench.tick())
     #expect(bench.sent() == [["PING"]])
     bench.reply("*2\r\n$4\r\npong\r\n$0\r\n\r\n")
     bench.now += BackplaneLimits().replyTime
     #expect(bench.tick())
     #expect(bench.takeEvents() == [])
+  }
+
+  @Test("A listening connection that a network has cut off silently ends within 1.25 s of the last word on it")
+  func silence() {
+    let bench = Bench(RedisRole(channels: ["a"]))
+    bench.connecting()
+    bench.opened()
+    bench.reply("*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
+    _ = bench.takeEvents()
+    let end = bench.now + 1_250_000_000
+    var looks = 0
+    while bench.tick() {
+      looks += 1
+      bench.now += bench.wait
+    }
+    #expect(bench.now == end && looks == 2 && bench.takeEvents() == [.lost(.replyTime)])
   }
 
   @Test("Without a reply in time the connection ends, and every command without one has an unknown outcome")

@@ -107,7 +107,6 @@ class CutOffTests(Faults):
         await self.begin(engines=3, has_relays=True)
         for cut in (1, 2):
             for name in NAMES:
-                # Told, for an engine takes who is cut off silently for a listener until `tcp-keepalive` says otherwise.
                 self.cluster.relays[name][cut].cut(is_told=True)
                 await asyncio.sleep(2)
                 await self.assert_flowing()
@@ -117,6 +116,26 @@ class CutOffTests(Faults):
                 self.assertEqual(
                     self.hubs[name].figure("cluster_frames_missed_total"), missed, "nothing is lost in trying")
                 self.cluster.relays[name][cut].mend()
+        await self.converge(3, "all are at the newest event")
+        self.assertEqual(self.world.faults(), [])
+
+    async def test_a_hub_that_is_cut_off_silently_from_a_node_of_the_bus_is_heard_and_hears(self):
+        await self.begin(engines=3, has_relays=True)
+        await self.assert_flowing()
+        waits = []
+        for cut in (1, 2):
+            for name in NAMES:
+                since = time.time()
+                self.cluster.relays[name][cut].cut()
+                await self.world.drive(4)
+                for pair, times in self.world.crossing(since).items():
+                    moments = [since, *[received for received, _ in times], time.time()]
+                    waits.append(max(later - before for before, later in zip(moments, moments[1:])))
+                    self.assertLess(waits[-1], 1.5 + 0.2, f"{pair[0]} → {pair[1]}, without node {cut} at {name}")
+                self.cluster.relays[name][cut].mend()
+                await self.assert_flowing(seconds=1)
+        print(f"\n  a hub is cut off silently from a node of the bus: no follower waited longer than {max(waits):.2f} s")
+        self.assertGreater(max(waits), 0.5, "a node that was cut off was used")
         await self.converge(3, "all are at the newest event")
         self.assertEqual(self.world.faults(), [])
 

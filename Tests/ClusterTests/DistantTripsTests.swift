@@ -165,23 +165,47 @@ import Testing
     let world = ClusterWorld()
     world.connect("d1", at: "b", slot: 2)
     world.run(seconds: 0.5)
-    for number in 0..<2 {
-      let fixes = (0..<5).map { step in
-        Fix(
-          coordinate: Coordinate(latitude: 48.1 + Double(step) * 1e-4, longitude: 11.5)!,
-          timestamp: Timestamp(milliseconds: world.now.timestamp.milliseconds - Int64(5 - step) * 1000), accuracy: 5)
-      }
-      world["b"].inputs.append(
-        .batch(
-          BatchInput(
-            session: world.session(2), driverID: nil, messageID: message(500 + number), sent: world.now.timestamp,
-            received: world.now,
-            batch: LocationBatch(tripID: id("t1"), fixes: fixes.map { .success($0) }), tripIsGranted: true)))
-      world.run(seconds: 0.5)
-    }
+    for _ in 0..<2 { world.batch(naming: "t1", at: "b", slot: 2) }
     #expect(world.answers(at: "b", slot: 2).errors == [.rateLimited] && world.answers(at: "b", slot: 2).acks == 1)
     #expect(world.trips == 1 && world.engine.owner(of: "t:t1") == "b")
     #expect(world["b"].hub.hub.counters.fixesAccepted == 5)
+  }
+
+  @Test("A batch that names a trip whose hub is dead is taken, and the trip goes on when its hub is back")
+  func batchOfADeadHub() {
+    let world = ClusterWorld(hasJournals: true)
+    moved(world)
+    world.kill("a")
+    world.run(seconds: 3)
+    for _ in 0..<3 { world.batch(naming: "t1", at: "b", slot: 2) }
+    let (acks, errors) = world.answers(at: "b", slot: 2)
+    #expect(acks >= 2 && errors.allSatisfy { $0 == .rateLimited }, "put off while the ledger is asked, then taken")
+    #expect(world["b"].hub.hub.counters.fixesAccepted >= 5 && world.trips == 0, "the dead hub's goes on there")
+    world.join("a")
+    world.run(seconds: 3)
+    let rider = world.follow(.trip(id("t1")), at: "c", slot: 5)
+    world.run(seconds: 0.5)
+    #expect(gained(rider, world, 5..<9, at: "b", slot: 2) >= 3 && rider.faults == [])
+    #expect(world.status(of: "d1", at: "b") == .onTrip && world.trips == 1)
+  }
+
+  @Test("A batch that names a trip which has ended at its hub is taken, and the trip is not looked for each time")
+  func batchOfAnEndedTrip() {
+    let world = ClusterWorld()
+    moved(world)
+    world.ask("t1", .cancelled, at: "c", slot: 9)
+    world.run(seconds: 400)  // the trip's channel closes
+    var questions = 0
+    world.engine.trace = { if $0.contains("t:t1") { questions += 1 } }
+    for _ in 0..<4 { world.batch(naming: "t1", at: "b", slot: 2) }
+    let (acks, errors) = world.answers(at: "b", slot: 2)
+    #expect(acks >= 3 && errors.allSatisfy { $0 == .rateLimited })
+    #expect(world.status(of: "d1", at: "b") == .available && world["b"].node.node.counters.follows == 0)
+    let rider = world.follow(.driver(id("d1")), at: "b", slot: 5)
+    world.run(seconds: 0.5)
+    for step in 5..<8 { drive(world, step, "t1", at: "b", slot: 2) }
+    #expect(questions == 1)
+    #expect(rider.positions.suffix(3).allSatisfy { $0.tripID == nil } && rider.positions.count >= 3)
   }
 
   @Test("A phone without a session, whose posts come to one hub and then to another, is there at the second")
@@ -267,6 +291,22 @@ import Testing
 }
 
 extension ClusterWorld {
+  /// Five fixes of the last seconds in one message, and half a second for the answer.
+  func batch(naming trip: String, at name: String, slot: UInt32) {
+    let fixes = (0..<5).map { step in
+      Fix(
+        coordinate: Coordinate(latitude: 48.1 + Double(step) * 1e-4, longitude: 11.5)!,
+        timestamp: Timestamp(milliseconds: now.timestamp.milliseconds - Int64(5 - step) * 1000), accuracy: 5)
+    }
+    let batch = LocationBatch(tripID: id(trip), fixes: fixes.map { .success($0) })
+    self[name].inputs.append(
+      .batch(
+        BatchInput(
+          session: session(slot), driverID: nil, messageID: message(Int(nextSlot())), sent: now.timestamp,
+          received: now, batch: batch, tripIsGranted: true)))
+    run(seconds: 0.5)
+  }
+
   func status(of driver: String, at name: String) -> DriverStatus? {
     let session = session(nextSlot())
     self[name].inputs.append(.query(session, .driver(id(driver)), replyTo: nil))

@@ -42,6 +42,25 @@ private final class FullLedger: Ledger {
     #expect(engine.origin(of: "\(address)", reason: "closed") == "f:3: bus")
   }
 
+  @Test("Nodes of the bus that a hub does not hear it tells to others, at once and for as long as that is so")
+  func unheard() {
+    let world = ClusterWorld()
+    world["b"].bus.unheard = 0b10
+    world.run(seconds: 0.05)
+    #expect(world["a"].bus.noted == ["b": 0b10] && world["c"].bus.noted == ["b": 0b10])
+    world.engine.cuts = ["b>a", "b>c"]
+    world["b"].bus.unheard = 0b110
+    world.run(seconds: 0.05)
+    world.engine.cuts = []
+    world.run(seconds: 0.3)
+    #expect(world["a"].bus.noted["b"] == 0b110)
+    world["b"].bus.unheard = 0
+    world.run(seconds: 0.5)
+    world["a"].bus.noted = [:]
+    world.run(seconds: 1)
+    #expect(world["a"].bus.noted == [:], "it hears all of them again")
+  }
+
   @Test("Why the ledger cannot be used is told from the start: once, and again where the reason is another one")
   func reasons() {
     var now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_700_000_000_000))

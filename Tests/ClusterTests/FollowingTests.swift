@@ -78,6 +78,49 @@ import Testing
     #expect(rider.point?.since == world.newest(.trip(id("t1")), at: "a"))
   }
 
+  @Test("Who follows what begins later gets it though the word of that is lost, or the ledger has forgotten who waits")
+  func bornUnheard() {
+    let world = ClusterWorld()
+    let channels = [Channel.trip(id("t1")), .driver(id("d1"))]
+    func begin(_ driver: String, _ trip: String, slot: UInt32) {
+      world.connect(driver, at: "a", slot: slot)
+      world.step()
+      world.fix(-1, trip: trip, at: "a", slot: slot)
+      world.run(seconds: 0.2)
+    }
+    let riders = channels.map { world.follow($0, at: "c", slot: world.nextSlot()) }
+    world.run(seconds: 0.5)
+    world.engine.cuts = ["a>c control"]
+    begin("d1", "t1", slot: 1)
+    world.engine.cuts = []
+    world.run(seconds: 2)
+    #expect(riders.allSatisfy { $0.restarts == 1 && $0.point?.epoch.description == "epoch1" && $0.faults == [] })
+    let late = [Channel.trip(id("t2")), .driver(id("d2")), .raw(id("d2"))].map {
+      world.follow($0, at: "b", slot: world.nextSlot())
+    }
+    world.run(seconds: 0.5)
+    world.engine.isolated = ["a", "b", "c"]
+    world.run(seconds: 2)
+    world.engine.forget()
+    world.engine.isolated = []
+    world.run(seconds: 1)
+    begin("d2", "t2", slot: 2)
+    world.run(seconds: 1)
+    #expect(late.allSatisfy { $0.restarts == 1 && $0.point?.epoch.description == "epoch1" && $0.faults == [] })
+    // Who waits in vain and leaves is not waited for.
+    let vain = world.follow(.trip(id("t3")), at: "b", slot: world.nextSlot())
+    world.run(seconds: 0.5)
+    world["b"].leave(vain)
+    world.run(seconds: 0.5)
+    var questions = 0
+    world.engine.trace = { if $0.contains("t3") { questions += 1 } }
+    world.engine.isolated = ["b"]
+    world.run(seconds: 1)
+    world.engine.isolated = []
+    world.run(seconds: 1)
+    #expect(questions == 0)
+  }
+
   @Test("A driver that connects to another hub is nowhere else, and who follows it does so there")
   func driverMoves() {
     let world = ClusterWorld()

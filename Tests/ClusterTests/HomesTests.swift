@@ -76,6 +76,51 @@ private final class Phones {
 }
 
 @Suite struct HomesTests {
+  @Test("A driver of a hub that has started anew without it is followed there when it comes to another hub")
+  func forgottenDriver() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "c", slot: 1)
+    world.run(seconds: 1)
+    world.restart("c")
+    world.run(seconds: 3)
+    let riders = [Channel.driver(id("d1")), .raw(id("d1"))].map { world.follow($0, at: "c", slot: world.nextSlot()) }
+    world.run(seconds: 1)
+    #expect(riders.allSatisfy { $0.answers.count == 1 } && world.engine.owner(of: "d:d1") == "c")
+    world.connect("d1", at: "a", slot: 2)
+    world.run(seconds: 1)
+    for step in 0..<3 {
+      world.fix(step, trip: nil, at: "a", slot: 2)
+      world.run(seconds: 1)
+    }
+    #expect(riders[0].positions.count == 3 && riders[1].rawFixes.count == 3 && riders.allSatisfy { $0.faults == [] })
+  }
+
+  @Test("A session that begins while the end of the one before it is on its way to the hub is the newest, and stays")
+  func newestStays() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "c", slot: 1)
+    world.run(seconds: 1)
+    let rider = world.follow(.driver(id("d1")), at: "c", slot: 50)
+    world.run(seconds: 0.5)
+    world.stalled = ["c"]
+    world.connect("d1", at: "b", slot: 2)
+    world.run(seconds: 0.5)
+    world.connect("d1", at: "c", slot: 3)
+    world.stalled = []
+    world.run(seconds: 2)
+    #expect(world["b"].replaced.map(\.slot) == [2] && !world["c"].replaced.map(\.slot).contains(3))
+    #expect(world.engine.owner(of: "d:d1") == "c")
+    world.connect("d1", at: "a", slot: 4)
+    world.run(seconds: 1)
+    #expect(world["c"].replaced.map(\.slot).contains(3))
+    rider.positions.removeAll()
+    for step in 0..<3 {
+      world.fix(step, trip: nil, at: "a", slot: 4)
+      world.run(seconds: 1)
+    }
+    #expect(rider.positions.count == 3 && rider.faults == [])
+  }
+
   @Test(
     "Drivers who connect again and again at any hub, over lost and late frames, have no two homes after 3 s of quiet")
   func reconnects() {

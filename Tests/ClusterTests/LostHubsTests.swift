@@ -71,6 +71,43 @@ import Testing
     #expect(world.trips == 0, "the dead hub's goes on there")
   }
 
+  @Test("A rider of a trip whose hub is dead waits where the engine has forgotten whose it is, and misses nothing")
+  func forgottenTrip() {
+    let world = ClusterWorld(hasJournals: true)
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    drive(world, 0, at: "a", slot: 1)
+    world.connect("d1", at: "b", slot: 2)
+    world.run(seconds: 1)
+    drive(world, 1, at: "b", slot: 2)
+    var riders = (0..<2).map { world.follow(.trip(id("t1")), at: "b", slot: UInt32(50 + $0)) }
+    world.run(seconds: 0.5)
+    for number in 0..<3 { world.notify("t1", at: "a", number: number) }
+    world.run(seconds: 0.5)
+    let point = riders[0].point
+    world.engine.isolated = ["a", "b", "c"]
+    world.run(seconds: 1)
+    world.engine.forget()
+    world.kill("a")
+    world.engine.isolated = []
+    world.run(seconds: 8)
+    // The hub follows the trip for its driver; both riders leave, and come back.
+    for rider in riders { world["b"].leave(rider) }
+    world.run(seconds: 2)
+    riders = riders.map { world.reconnect($0, at: "b") }
+    world.run(seconds: 2)
+    #expect(riders.allSatisfy { $0.answers.count == 1 && $0.refusals.count == 1 && $0.point == point })
+    world.join("a")
+    world.run(seconds: 4)
+    for rider in riders { rider.wantsToAsk = true }
+    world.run(seconds: 1)
+    for number in 3..<6 { world.notify("t1", at: "a", number: number) }
+    world.run(seconds: 1)
+    let newest = world.newest(.trip(id("t1")), at: "a")
+    #expect(riders.allSatisfy { $0.point?.epoch == point?.epoch && $0.point?.since == newest && $0.gaps == 0 })
+    #expect(riders.allSatisfy { $0.faults == [] && $0.unrecovered == 0 && $0.doubles == 0 })
+  }
+
   @Test("A driver that moves while the two hubs do not hear each other for 40 s has one home when they do")
   func longCut() {
     let world = ClusterWorld()

@@ -263,10 +263,10 @@ extension Channels {
   }
 
   /// A driver's session is here from now on.
-  mutating func arrive(_ id: Identifier, _ snapshot: Subscribed.Snapshot?) {
+  mutating func arrive(_ id: Identifier, _ arrival: UInt16, _ snapshot: Subscribed.Snapshot?) {
     takeOver(.driver(id), snapshot)
     takeOver(.raw(id), nil)
-    tell(.owned(.driver(id), takes: true))
+    tell(.owned(.driver(id), takes: true, arrival: arrival))
   }
 
   mutating func relay(
@@ -312,5 +312,15 @@ extension Channels {
       .delivery(Delivery(channel: handle, conflationKey: conflationKey, received: 0, publication: made)),
       toSessionsOf: channel)
     count(deliveries: outletsOfSessions(channel).count)
+  }
+}
+
+extension Channel {
+  /// Whether it is of a trip or a driver, which another hub may have.
+  var hasOwner: Bool {
+    switch self {
+    case .trip, .driver, .raw: true
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .stats: false
+    }
   }
 }

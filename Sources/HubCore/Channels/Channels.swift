@@ -304,6 +304,8 @@ struct Channels: ~Copyable {
       tell(.unfollowed(name))
     } else if wasFollowed {
       lowerInterest(index, after: outlet)
+    } else if isGone, outlet != clusterOutlet, name.hasOwner {
+      tell(.unfollowed(name))  // it may have been waited for
     }
     guard isGone else { return .nothing }
     if name == .fleet { fleet = nil }

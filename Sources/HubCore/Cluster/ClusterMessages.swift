@@ -158,15 +158,16 @@ public enum ClusterOutput: Sendable {
   /// Somebody of another hub wants a channel whose trip or driver is not here.
   case notHere(SessionRef)
   /// A trip, or a driver, is here from now on. `takes`: a session of the driver has begun, so that it is nowhere else.
+  /// `arrival`: how often one has, which an answer (`ClusterInput.driverElsewhere`) names; it wraps.
   /// With `.trips` the hub counts the events of all hubs' trips, and is to be told of those.
-  case owned(Channel, takes: Bool)
+  case owned(Channel, takes: Bool, arrival: UInt16 = 0)
   /// This hub has forgotten a trip or a driver.
   case released(Channel)
   /// This hub wants a channel from its owner, all events after this point; with `eventsOnly` no positions and ETAs.
   case follow(Channel, ResumePoint, eventsOnly: Bool)
   /// The first session that follows the channel elsewhere was let in, with an answer that says this.
   case followed(Channel, ResumePoint)
-  /// No session of this hub is subscribed to the channel any more.
+  /// No session of this hub is subscribed to the channel any more, whether or not it was followed.
   case unfollowed(Channel)
   /// The driver, or who counts all trips' events, is another hub now: those of other hubs who follow it here look for
   /// it there.
@@ -207,8 +208,8 @@ public enum ClusterInput: Sendable {
   case claimed(Channel, by: Identifier)
   /// Another hub has the channel's trip or driver, for which somebody waited or which nobody seemed to have.
   case begunElsewhere(Channel)
-  /// A session of the driver has begun at another hub: its session here ends.
-  case driverElsewhere(Identifier)
+  /// A session of the driver has begun at another hub: its session here ends, if none has begun since that `arrival`.
+  case driverElsewhere(Identifier, arrival: UInt16)
   /// This hub counts the events of all hubs' trips from now on, also anew where some may be missing; or another one
   /// does.
   case countTrips(Bool)

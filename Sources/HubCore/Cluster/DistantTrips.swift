@@ -36,7 +36,11 @@ struct DistantTrips {
   }
 
   private enum State: Equatable {
-    case asked, elsewhere, nowhere
+    case asked, nowhere
+    /// Another hub has it, whether or not that can be reached now.
+    case elsewhere
+    /// It has ended at another hub, and is not followed any more.
+    case over
   }
 
   /// The trip of another hub that a driver's fixes named last.
@@ -67,7 +71,7 @@ struct DistantTrips {
 
   /// The trip of another hub that the driver's newest fix named.
   func named(by driver: Int) -> Identifier? {
-    guard let naming = namings[driver], naming.isCurrent else { return nil }
+    guard let naming = namings[driver], naming.isCurrent, naming.state != .over else { return nil }
     return naming.fix.trip
   }
 
@@ -115,17 +119,21 @@ struct DistantTrips {
         setBusy(driver, status.occupiesDriver && owner == drivers[driver].id, &drivers, at: now)
       // What another hub had is not begun here because its hub cannot be asked.
       case .nowhere: if namings[driver]?.state == .asked { namings[driver]?.state = .nowhere }
-      case .over: forget(driver, &drivers, &channels, at: now)
+      // Who goes on naming it need not have it looked for each time.
+      case .over:
+        unname(driver, &drivers, &channels, at: now)
+        namings[driver]?.state = .over
       }
     }
     return namers
   }
 
-  /// Another hub has a trip or a driver, as is known again: sessions here follow it there.
+  /// Another hub has a trip or a driver, as is known now, or known again: sessions here follow it there. Its drivers'
+  /// batches wait no longer, whether or not that hub can be reached.
   mutating func beginElsewhere(_ name: Channel, _ channels: inout Channels) {
     channels.followElsewhere(name)
     guard case .trip(let trip) = name else { return }
-    for driver in namers[trip] ?? [] where namings[driver]?.state == .nowhere { namings[driver]?.state = .asked }
+    for driver in namers[trip] ?? [] { namings[driver]?.state = .elsewhere }
   }
 
   /// A trip has begun here.
@@ -137,10 +145,17 @@ struct DistantTrips {
   mutating func forget(
     _ driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, isHere: Bool = false, at now: Timestamp
   ) {
+    unname(driver, &drivers, &channels, isHere: isHere, at: now)
+    namings[driver] = nil
+  }
+
+  /// The trip that the driver names is not followed for it any more.
+  private mutating func unname(
+    _ driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, isHere: Bool = false, at now: Timestamp
+  ) {
     setBusy(driver, false, &drivers, at: now)
-    guard let naming = namings.removeValue(forKey: driver) else { return }
-    let trip = naming.fix.trip
-    namers[trip]?.removeAll { $0 == driver }
+    guard let trip = namings[driver]?.fix.trip, let index = namers[trip]?.firstIndex(of: driver) else { return }
+    namers[trip]?.remove(at: index)
     guard namers[trip]?.isEmpty == true else { return }
     namers[trip] = nil
     channels.unwant(.trip(trip), isHere: isHere)

@@ -12,6 +12,8 @@ struct Driver {
   private(set) var isStale = false
   /// Its newest session is at another hub of the cluster.
   var isElsewhere = false
+  /// How often a session of it has begun here, where hubs are several; it wraps.
+  var arrivals: UInt16 = 0
   /// An entry of the deadlines waits to forget the driver. It stays when the driver comes back, so that one that comes
   /// and goes all day has two entries, not one for each time.
   var isRetentionArmed = false

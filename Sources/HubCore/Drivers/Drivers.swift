@@ -248,7 +248,10 @@ struct Drivers: ~Copyable {
   }
 
   /// A session of the driver has begun here.
-  mutating func arrive(_ driver: Int) { slab[driver].isElsewhere = false }
+  mutating func arrive(_ driver: Int) {
+    slab[driver].isElsewhere = false
+    slab[driver].arrivals &+= 1
+  }
 
   /// A session of the driver has begun at another hub: here it is offline. Gives its sessions here, which end: also
   /// older ones of its client, which would otherwise speak for it again.

@@ -287,7 +287,7 @@ public struct Hub: ~Copyable {
     case .shareEnded(let name, let holder): channels.emit(onFollowed: name) { .shareEnded($0, name, of: holder) }
     case .claimed(let name, let driver): channels.emit(onFollowed: name) { .channelClaimed($0, name, by: driver) }
     case .begunElsewhere(let name): if !isHere(name) { distant.beginElsewhere(name, &channels) }
-    case .driverElsewhere(let id): leave(id)
+    case .driverElsewhere(let id, let arrival): leave(id, arrival)
     case .countTrips(let isHere): channels.countTrips(isHere, &storage, counting: &counters)
     case .figures(let seconds, let isHistory):
       figures.take(seconds, isHistory: isHistory, &channels, atMost: limits.figures, at: now.timestamp)
@@ -299,13 +299,17 @@ public struct Hub: ~Copyable {
   mutating func arrive(_ driver: Int) {
     let (id, name) = (drivers[driver].id, Channel.driver(drivers[driver].id))
     channels.arrive(
-      id, name.snapshot(drivers, trips, at: now, after: channels.find(name).map { channels.sequence($0) } ?? 0))
+      id, drivers[driver].arrivals &+ 1,
+      name.snapshot(drivers, trips, at: now, after: channels.find(name).map { channels.sequence($0) } ?? 0))
     drivers.arrive(driver, on: channels.find(name), raw: channels.find(.raw(id)))
   }
 
-  /// The driver is at another hub: its session ends, and those who follow it do so there.
-  private mutating func leave(_ id: Identifier) {
-    guard let driver = drivers.find(id), !drivers[driver].isElsewhere else { return }
+  /// The driver is at another hub: its session ends, and those who follow it do so there. But a session that has begun
+  /// here since the cluster was told of an arrival is newer than the one there.
+  private mutating func leave(_ id: Identifier, _ arrival: UInt16) {
+    guard let driver = drivers.find(id), !drivers[driver].isElsewhere, drivers[driver].arrivals == arrival else {
+      return
+    }
     for session in drivers.leave(driver, at: now.uptime, &deadlines) {
       counters.replacements += 1
       emit(.replaced(session, isRepeated: false), to: session.outlet)
