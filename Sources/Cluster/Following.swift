@@ -107,7 +107,6 @@ extension Following {
     let channel = input.request.channel
     let isUnowned = isUnowned(channel)
     let token = insert(input)
-    follows[channel]?.wantsStates = true
     if isUnowned { locate(channel) } else if let index = follows[channel]?.peer { ask(index, token) }
   }
 
@@ -121,10 +120,8 @@ extension Following {
   /// Sessions of the hub are subscribed to what another hub has, or the hub itself wants it.
   mutating func follow(_ channel: Channel, from point: ResumePoint, eventsOnly: Bool) {
     follows[channel, default: Following.Follow()].isFollowed = true
-    // Who has just asked wants positions.
-    let wantsStates = !eventsOnly || follows[channel]?.questions.isEmpty == false
-    follows[channel]?.wantsStates = wantsStates
-    if !wantsStates { follows[channel]?.holders.removeAll() }
+    follows[channel]?.wantsStates = !eventsOnly
+    if eventsOnly { follows[channel]?.holders.removeAll() }
     if follows[channel]?.point == nil { follows[channel]?.point = point }
     locate(channel)
   }
@@ -139,7 +136,7 @@ extension Following {
   }
 
   /// Nobody follows or asks for it: its owner need not send it.
-  private mutating func dropUnused(_ channel: Channel) {
+  mutating func dropUnused(_ channel: Channel) {
     guard let follow = follows[channel], !follow.isFollowed, follow.questions.isEmpty else { return }
     follows[channel] = nil
     guard let index = follow.peer else { return }
@@ -204,10 +201,9 @@ extension Following {
   /// Nobody has it: sessions are subscribed here, to what may begin. The ledger has noted that this hub waits for it.
   private mutating func nobodyOwns(_ channel: Channel) {
     for token in follows[channel]?.questions.sorted() ?? [] {
-      guard let input = pending.finish(token), input.session != .nobody else { continue }
+      guard let input = takePending(token), input.session != .nobody else { continue }
       context.inputs.append(.cluster(.subscribeHere(input)))
     }
-    follows[channel]?.questions.removeAll()
     guard follows[channel]?.isFollowed == true else {
       follows[channel] = nil
       return
@@ -239,8 +235,9 @@ extension Following {
 
   mutating func askAnew(_ index: Int, _ channel: Channel) {
     guard let follow = follows[channel] else { return }
-    context.resume(
-      Subscribe(channel: channel, resume: follow.point, isEventsOnly: !follow.wantsStates), at: index)
+    // Who has just asked wants positions as soon as it is let in.
+    let wantsStates = follow.wantsStates || follow.questions.contains { pending[$0]?.session != .nobody }
+    context.resume(Subscribe(channel: channel, resume: follow.point, isEventsOnly: !wantsStates), at: index)
     // That a share has ended may be what was missed.
     for (id, holder) in follow.holders.sorted(by: { "\($0.key)" < "\($1.key)" }) where !holder.isAsked {
       follows[channel]?.holders[id]?.isAsked = true
@@ -260,6 +257,7 @@ extension Following {
   }
 
   mutating func refuse(_ token: UInt64, _ error: ErrorReply) {
+    dropUnused(input.request.channel)
     guard let input = takePending(token) else { return }
     if input.session != .nobody { context.refuse(input, error) }
     dropUnused(input.request.channel)
