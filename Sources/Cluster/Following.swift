@@ -60,8 +60,6 @@ struct Following {
   /// Sessions' questions.
   var pending = PendingQuestions<SubscribeInput>()
   private var retries = TimedQueue<Channel>()
-  /// Channels that were asked for before it was known who the other hubs are.
-  private var starting: [Channel] = []
   let context: ClusterContext
 
   init(_ context: ClusterContext) { self.context = context }
@@ -146,24 +144,16 @@ extension Following {
   // MARK: Owners
 
   mutating func locate(_ channel: Channel) {
-    if context.isStarting { return waitForMembers(channel) }
-    follows[channel, default: Following.Follow()].state = .locating
+    follows[channel, default: Following.Follow()].state = context.isStarting ? .unowned : .locating
+    if context.isStarting { return }
     if channel == .trips { return take(located: context.tripsOwner, channel) }
     guard let key = channel.ledgerKey else { preconditionFailure("only trips and drivers have owners") }
     context.questions.append((.locate(key: key, asker: context.identity.name), .locate(channel)))
   }
 
-  /// Who has it could not be asked yet.
-  private mutating func waitForMembers(_ channel: Channel) {
-    follows[channel, default: Following.Follow()].state = .unowned
-    starting.append(channel)
-  }
-
-  /// It is known who the other hubs are.
-  mutating func begin() {
-    let channels = starting
-    starting = []
-    for channel in channels where follows[channel] != nil && isUnowned(channel) { locate(channel) }
+  /// It is known who the other hubs are: what could not be asked before is.
+  mutating func membersAreKnown() {
+    for channel in channels(at: nil) where isUnowned(channel) { locate(channel) }
   }
 
   /// A hub is gone: its drivers may come to any other. (Its trips are there when it comes back.)
@@ -176,8 +166,8 @@ extension Following {
     for channel in channels(at: index) { retryLater(channel) }
   }
 
-  /// In an order of their own, so that one history is always the same.
-  private func channels(at index: Int) -> [Channel] {
+  /// In an order of their own, so that one history is always the same. Nil: those of no peer.
+  private func channels(at index: Int?) -> [Channel] {
     follows.filter { $0.value.peer == index }.map { (name: "\($0.key)", channel: $0.key) }
       .sorted { $0.name < $1.name }.map(\.channel)
   }
@@ -257,7 +247,6 @@ extension Following {
   }
 
   mutating func refuse(_ token: UInt64, _ error: ErrorReply) {
-    dropUnused(input.request.channel)
     guard let input = takePending(token) else { return }
     if input.session != .nobody { context.refuse(input, error) }
     dropUnused(input.request.channel)
@@ -268,6 +257,7 @@ extension Following {
     guard let input = takePending(token) else { return }
     context.inputs.append(.cluster(.shareEnded(input.request.channel, of: input.actor.id)))
     forget(holder: input.actor.id, of: input.request.channel)
+    dropUnused(input.request.channel)
   }
 
   mutating func forget(holder: Identifier, of channel: Channel) { follows[channel]?.holders[holder] = nil }

@@ -28,8 +28,6 @@ struct Forwarding {
   private(set) var pending = PendingQuestions<Pending>()
   /// Those for each trip or driver, in their order; the first one is on the way.
   private var queues: [Channel: [UInt64]] = [:]
-  /// Those whose hub was not known yet.
-  private var starting: [UInt64] = []
   let context: ClusterContext
 
   init(_ context: ClusterContext) { self.context = context }
@@ -75,11 +73,9 @@ extension Forwarding {
     look(for: receiver, token)
   }
 
-  /// It is known who the other hubs are.
-  mutating func begin() {
-    let tokens = starting
-    starting = []
-    for token in tokens {
+  /// It is known who the other hubs are: what could not be sent before is.
+  mutating func membersAreKnown() {
+    for token in queues.values.compactMap(\.first).sorted() {
       if let asked = pending[token], asked.peer == nil { look(for: asked.request.receiver, token) }
     }
   }
@@ -97,7 +93,7 @@ extension Forwarding {
         guard isOfDriver, let beginning = asked.request.beginning else { return send(token, to: index) }
         return claimBeginning(of: beginning.tripID, at: name, token)
       }
-      if context.isStarting { return starting.append(token) }
+      if context.isStarting { return }
       // A driver's hub that is gone has no say in where a trip begins; the trip's own has.
       if !isOfDriver || asked.request.beginning == nil { return refuse(token, .unreachable) }
     }
@@ -123,7 +119,8 @@ extension Forwarding {
     if case .held(let other, _) = answer { name = other }
     if name != context.identity.name {
       if let index = context.member(name) { return send(token, to: index) }
-      return context.isStarting ? starting.append(token) : refuse(token, .unreachable)
+      if !context.isStarting { refuse(token, .unreachable) }
+      return
     }
     handleHere(asked.request)
   }
@@ -199,10 +196,10 @@ extension Forwarding {
   }
 
   mutating func take(replied reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
-    let wasRepeated = pending.wasRepeated(token)
     let token = try reader.varint()
     guard case .reply(let reply)? = try reader.message(&context.peers[index].reader) else { throw .message }
     let isNew = try reader.isAtEnd ? false : reader.byte() != 0
+    let wasRepeated = pending.wasRepeated(token)
     guard pending[token]?.peer == index, let request = finish(token) else { return }
     if wasRepeated, case .shares(let session, _, .end, _) = request, case .error(let error) = reply,
       error.code == .notFound
@@ -293,6 +290,9 @@ extension Forwarding {
       bytes.append(reply, at: context.time)
       if isNew { bytes.append(1) }
     }
+  }
+}
+
 extension Reply {
   /// This answer as one to the message of that id.
   fileprivate func replying(to messageID: MessageID) -> Reply {
@@ -305,9 +305,6 @@ extension Reply {
       return .error(error)
     case .connected, .subscribed, .unsubscribed, .pong, .sampling, .result: return self
     }
-  }
-}
-
   }
 }
 
