@@ -88,7 +88,8 @@ extension ClusterNode {
     case .resume: try interest.take(resume: &reader, from: index)
     case .released: interest.unfollow(try reader.channel(), by: index)
     case .restart:
-      claims.checksHomes = true
+      if peer.hasRestarted { claims.checksHomes = true }
+      peer.hasRestarted = true
       releaseInterest(of: index)
       context.repeatEnded(to: index)
     case .lost:
