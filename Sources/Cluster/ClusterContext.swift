@@ -206,8 +206,8 @@ final class ClusterContext {
 /// What is not to be said too often.
 enum SeldomNotice: Hashable {
   case ledgerDown, ledgerRefused, peerRefused
-  /// For each reason, whatever the number in it, each lane, and each peer; nil for all who are none.
-  case frameRefused(ClusterFrameError, Lane, Int?)
+  /// For each kind of reason, each lane, and each peer; nil for all who are none.
+  case frameRefused(ClusterFrameError.Kind, Lane, Int?)
 }
 
 /// Which hub counts the events of all trips.
