@@ -205,7 +205,7 @@ extension ClusterNode {
     case .trips(let session, .refused(let error), _): answered(session, .error(error))
     case .trips(let session, .offers(let report, let isNew), _): forwarding.shown(session, report, isNew: isNew)
     case .trips(let session, .offersStopped, _): forwarding.shown(session, nil)
-    case .trips(let session, let answer, _) where answer.isAboutShares: forwarding.shown(session, shares: answer)
+    case .trips(let session, let answer, _): forwarding.shown(session, shares: answer)
     case .notified(let session, .published(_, let sequence, let isNew)):
       forwarding.notified(session, sequence, isNew: isNew)
     case .notified(let session, .refused(let error)): answered(session, .error(error))
@@ -213,7 +213,7 @@ extension ClusterNode {
     case .credentials(let session, let answer):
       if session.generation == 0 { revoking.take(answer) } else { familyQuestions.found(answer, by: session) }
     // Only who has a session gets these, and this outlet has none.
-    case .viewEnded, .unsubscribed, .named, .admitted, .conflict, .full, .replaced, .trips, .fences,
+    case .viewEnded, .unsubscribed, .named, .admitted, .conflict, .full, .replaced, .fences,
       .channelRestarted:
       break
     }
