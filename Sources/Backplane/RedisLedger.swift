@@ -117,8 +117,9 @@ public final class RedisLedger: Ledger {
       refusal = finding.refusal ?? refusal
       if let warning = finding.warning { warnings.append(warning) }
     case .appendOnly:
-      if let warning = EngineCheck.appendOnly(value) { warnings.append(warning) }
-      isAppending = EngineCheck.appendOnly(value) == nil
+      let warning = EngineCheck.appendOnly(value)
+      if let warning { warnings.append(warning) }
+      isAppending = warning == nil
     case .appendSync:
       if isAppending, let warning = EngineCheck.appendSync(value) { warnings.append(warning) }
     case .role:

@@ -23,13 +23,15 @@ struct Asking {
   }
 
   private(set) var pending = PendingQuestions<Pending>()
-  /// Asked before it is known who the other hubs are, and until when they wait for that (uptime, ns).
-  private var starting: [(question: FleetQuestion, until: Int64)] = []
+  /// Asked before it is known who the other hubs are.
+  private var starting: [FleetQuestion] = []
   /// Of lists, which are waited for longer.
   private var listDeadlines = TimedQueue<UInt64>()
   let context: ClusterContext
 
   init(_ context: ClusterContext) { self.context = context }
+
+  var count: Int { pending.count + starting.count }
 
   mutating func insert(
     _ question: FleetQuestion, to hubs: Set<Int>, isIncomplete: Bool = false, at now: Int64, _ limits: ClusterLimits
@@ -165,12 +167,12 @@ extension DriverReport {
 extension Asking {
   /// A session here asks.
   mutating func ask(_ question: FleetQuestion) {
-    guard pending.count + starting.count < context.limits.pending else {
+    guard count < context.limits.pending else {
       context.counters.refusals += 1
       return context.inputs.append(.cluster(.answered(question, .refused(.cannotAsk))))
     }
     if context.isStarting {
-      starting.append((question, context.now.uptime + context.limits.answerTime))
+      starting.append(question)
     } else {
       put(question)
     }
@@ -267,9 +269,11 @@ extension Asking {
 
   /// Puts what has waited, and answers what has done so long enough.
   mutating func endOverdue() {
-    let waiting = starting.prefix { !context.isStarting || $0.until <= context.now.uptime }
-    starting.removeFirst(waiting.count)
-    for (question, _) in waiting { put(question) }
+    if !context.isStarting, !starting.isEmpty {
+      let waiting = starting
+      starting = []
+      for question in waiting { put(question) }
+    }
     while let overdue = nextOverdue(now: context.now.uptime) { finish(overdue, isLate: true) }
   }
 }

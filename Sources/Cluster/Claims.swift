@@ -7,7 +7,7 @@ import HubCore
 public import HubMessages
 
 struct Claims {
-  struct Owned {
+  struct Owned: Equatable {
     /// Of a driver's newest session, as the ledger counts; 0 for trips.
     var generation: UInt64 = 0
     var isClaimed = false
@@ -31,13 +31,38 @@ struct Claims {
     let number: UInt64
   }
 
-  private var owned: [Channel: Owned] = [:]
+  /// All of it, and how much is to be claimed for the first time or to be released.
+  struct OwnedTable {
+    private(set) var all: [Channel: Owned] = [:]
+    private(set) var unclaimedCount = 0
+    private(set) var releasedCount = 0
+
+    var count: Int { all.count }
+
+    subscript(channel: Channel) -> Owned? {
+      get { all[channel] }
+      set {
+        count(all[channel], -1)
+        all[channel] = newValue
+        count(newValue, 1)
+      }
+    }
+
+    private mutating func count(_ known: Owned?, _ step: Int) {
+      guard let known else { return }
+      if known.isReleased { releasedCount += step } else if !known.isClaimed { unclaimedCount += step }
+    }
+  }
+
+  private var owned = OwnedTable()
   /// To be claimed or released: each once, the newest first.
   private var queue: [Channel] = []
   /// To be claimed or released with the next renewal.
   private var deferred: [Channel] = []
+  /// To be claimed again, a few at a time, the last first: what may be another hub's, or is here for long.
+  private var checked: [Channel] = []
+  private var checksAt = Int64.min
   private var lastNumber: UInt64 = 0
-  private var releasedCount = 0
   private var lastAttempt: UInt64 = 0
   /// A hub may have claimed a driver of this one without its noticing.
   var checksHomes = false
@@ -51,7 +76,8 @@ struct Claims {
     claimedAllAt = context.now.uptime
   }
 
-  var unclaimedCount: Int { queue.count + deferred.count }
+  /// What the ledger does not have yet.
+  var unclaimedCount: Int { owned.unclaimedCount }
 
   mutating func queueDeferred() {
     let channels = deferred
@@ -66,18 +92,24 @@ struct Claims {
     guard owned[channel]?.isDeferred == false else { return }
     owned[channel]?.isDeferred = true
     deferred.append(channel)
-    if deferred.count > 2 * owned.count + 1024 { deferred = inOrder { $0.isDeferred } }
+    if deferred.count > 2 * owned.count + 1024 { deferred = inOrder { $1.isDeferred } }
   }
 
-  /// What is owned, in the order in which it came: one history is always the same.
-  private func inOrder(where isMeant: (Owned) -> Bool) -> [Channel] {
-    owned.filter { isMeant($0.value) }.sorted { $0.value.number < $1.value.number }.map(\.key)
+  /// What is owned, in the order in which it came: one history is always the same. O(n log n) of what is meant.
+  private func inOrder(where isMeant: (Channel, Owned) -> Bool) -> [Channel] {
+    let all = owned.all
+    var found: [(number: UInt64, index: Dictionary<Channel, Owned>.Index)] = []
+    for index in all.indices where isMeant(all[index].key, all[index].value) {
+      found.append((all[index].value.number, index))
+    }
+    found.sort { $0.number < $1.number }
+    return found.map { all[$0.index].key }
   }
 
   mutating func queueAll() {
     queueDeferred()
     claimedAllAt = context.now.uptime
-    for channel in inOrder(where: { _ in true }) { enqueue(channel) }
+    for channel in inOrder(where: { _, _ in true }) { enqueue(channel) }
   }
 
   private mutating func enqueue(_ channel: Channel) {
@@ -85,14 +117,13 @@ struct Claims {
     owned[channel]?.isQueued = true
     queue.append(channel)
     // Of what was removed meanwhile.
-    if queue.count > 2 * owned.count + 1024 { queue = inOrder { $0.isQueued } }
+    if queue.count > 2 * owned.count + 1024 { queue = inOrder { $1.isQueued } }
   }
 
   mutating func own(_ channel: Channel, takes: Bool, arrival: UInt16 = 0) {
     if owned[channel] == nil { lastNumber += 1 }
     var known = owned[channel] ?? Owned(takes: takes, number: lastNumber)
     if known.isReleased {
-      releasedCount -= 1
       (known.isReleased, known.generation, known.isClaimed, known.takes) = (false, 0, false, takes)
     }
     if takes { (known.takes, known.attempt, known.arrival) = (true, 0, arrival) }
@@ -102,17 +133,14 @@ struct Claims {
 
   mutating func disown(_ channel: Channel) {
     guard let known = owned[channel], !known.isReleased else { return }
-    guard releasedCount < context.limits.releases else { return remove(channel) }
-    releasedCount += 1
+    guard owned.releasedCount < context.limits.releases else { return remove(channel) }
     owned[channel]?.isReleased = true
     owned[channel]?.takes = false
     enqueue(channel)
   }
 
   /// It is another hub's, or nobody's.
-  private mutating func remove(_ channel: Channel) {
-    if owned.removeValue(forKey: channel)?.isReleased == true { releasedCount -= 1 }
-  }
+  private mutating func remove(_ channel: Channel) { owned[channel] = nil }
 
   /// Claims and releases what is to be.
   mutating func claim() {
@@ -147,13 +175,21 @@ struct Claims {
   }
 
   /// What is here for long is claimed again, so that the ledger does not forget it; and drivers are, where another hub
-  /// may have claimed them while nothing of it came: the ledger's answer says so.
+  /// may have claimed them while nothing of it came: the ledger's answer says so. A few at a time, since all hubs may
+  /// do so at once.
   private mutating func claimAnew() {
     let (now, limits) = (context.now.uptime, context.limits)
-    if now - claimedAllAt >= limits.ownerTime { queueAll() }
-    guard checksHomes, now - homesCheckedAt >= limits.homesTime else { return }
-    (checksHomes, homesCheckedAt) = (false, now)
-    for channel in inOrder(where: { $0.isClaimed }) where channel.isTaken { enqueue(channel) }
+    if checked.isEmpty, now - claimedAllAt >= limits.ownerTime {
+      claimedAllAt = now
+      checked = inOrder { $1.isClaimed }
+    } else if checked.isEmpty, checksHomes, now - homesCheckedAt >= limits.homesTime {
+      (checksHomes, homesCheckedAt) = (false, now)
+      checked = inOrder { $0.isTaken && $1.isClaimed }
+    }
+    guard !checked.isEmpty, now >= checksAt else { return }
+    checksAt = now + limits.checkTime
+    for channel in checked.suffix(limits.checksAtOnce) where owned[channel]?.isClaimed == true { enqueue(channel) }
+    checked.removeLast(min(limits.checksAtOnce, checked.count))
   }
 
   mutating func take(_ answer: LedgerAnswer, of channel: Channel) {
@@ -168,9 +204,7 @@ struct Claims {
       (known.generation, known.isClaimed, known.isDoubtful) = (generation, true, false)
       known.attempt = 0
       owned[channel] = known
-      for index in context.peers.indices where isDoubtful || context.peers[index].name == before {
-        notifyReplaced(channel, generation, index)
-      }
+      notifyReplaced(channel, generation, before, isDoubtful: isDoubtful)
       for index in hubs(waiting, before, isDoubtful) {
         context.peers[index].append(.begun) { $0.append(channel, at: context.time) }
       }
@@ -182,7 +216,7 @@ struct Claims {
     case .held where known.isReleased: remove(channel)
     case .held(let owner, let generation):
       // What this hub took meanwhile from a third one, that one was not told by anybody.
-      for index in context.peers.indices where known.isDoubtful { notifyReplaced(channel, generation, index) }
+      notifyReplaced(channel, generation, nil, isDoubtful: known.isDoubtful)
       lost(channel, to: owner, known)
     case .unknown, .refused:
       // Whether it was carried out is not known, but to the ledger, by the number of the attempt.
@@ -236,11 +270,18 @@ struct Claims {
     context.inputs.append(.cluster(.driverElsewhere(id, arrival: known.arrival)))
   }
 
-  private func notifyReplaced(_ channel: Channel, _ generation: UInt64, _ index: Int) {
+  /// Tells the hub that had a driver before that it has it no more; all, where that may be any.
+  private func notifyReplaced(_ channel: Channel, _ generation: UInt64, _ before: String?, isDoubtful: Bool) {
     guard case .driver(let id) = channel else { return }
-    context.notifyEnded(index, .replaced) {
-      $0.append(varint: generation)
-      $0.append(utf8Run: id.description)
+    func write(_ bytes: inout ByteBuffer) {
+      bytes.append(varint: generation)
+      bytes.append(utf8Run: id.description)
+    }
+    if isDoubtful {
+      // Not said again: who misses it asks the ledger.
+      for peer in context.peers where peer.incarnation > 0 { peer.append(.replaced, write) }
+    } else if let index = before.flatMap({ context.knownPeer($0) }) {
+      context.notifyEnded(index, .replaced, write)
     }
   }
 

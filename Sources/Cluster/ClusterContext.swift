@@ -52,6 +52,8 @@ final class ClusterContext {
   var isLedgerUp = false
   /// When a hub that has not reached the ledger goes on alone (uptime, ns): not at once, where it has just started.
   private let aloneAt: Int64
+  /// When it waits no longer to learn who the other hubs are (uptime, ns).
+  private var startsUntil: Int64
   /// It has read who the others are.
   var knowsMembers = false
   /// Which hub counts the events of all trips (TripFeeds.swift).
@@ -73,6 +75,7 @@ final class ClusterContext {
     self.openSessions = openSessions
     self.now = now
     aloneAt = now.uptime + limits.answerTime
+    startsUntil = aloneAt
   }
 
   /// The wall clock.
@@ -81,8 +84,15 @@ final class ClusterContext {
   /// Whether nobody can say what other hubs have.
   var isAlone: Bool { !isLedgerUp && now.uptime >= aloneAt }
 
-  /// Whether it is still to be learnt who the other hubs are, and is worth waiting for.
-  var isStarting: Bool { phase != .superseded && !knowsMembers && !isAlone }
+  /// Whether it is still to be learnt who the other hubs are, and is worth waiting for: not for long, as a ledger that
+  /// can be asked may refuse.
+  var isStarting: Bool { phase != .superseded && !knowsMembers && !isAlone && now.uptime < startsUntil }
+
+  /// The ledger can be asked.
+  func ledgerIsUp() {
+    isLedgerUp = true
+    if !knowsMembers { startsUntil = now.uptime + limits.answerTime }
+  }
 
   // MARK: Peers
 
@@ -208,8 +218,8 @@ final class ClusterContext {
 /// What is not to be said too often.
 enum SeldomNotice: Hashable {
   case ledgerDown, ledgerRefused, peerRefused
-  /// For each reason, whatever the number in it, each lane, and each peer; nil for all who are none.
-  case frameRefused(ClusterFrameError, Lane, Int?)
+  /// For each kind of reason, each lane, and each peer; nil for all who are none.
+  case frameRefused(ClusterFrameError.Kind, Lane, Int?)
 }
 
 /// Which hub counts the events of all trips.

@@ -7,10 +7,10 @@ public struct ClusterCounters: Sendable, Equatable {
   public var framesIn: UInt64 = 0
   public var bytesOut: UInt64 = 0
   public var bytesIn: UInt64 = 0
-  /// Frames of other hubs that did not come, and those that were refused: a MAC that does not hold, another version,
-  /// another hub's or another process's frame, one that came before.
+  /// Frames of other hubs that did not come.
   public var framesMissed: UInt64 = 0
-  public var framesRefused: UInt64 = 0
+  /// Frames that were refused, or of which a record was, each once, by the number of their `ClusterFrameError.Kind`.
+  public var framesRefusedByKind = [UInt64](repeating: 0, count: ClusterFrameError.Kind.allCases.count)
   /// Positions and ETAs that went to other hubs, and those that a newer one had made worthless.
   public var statesOut: UInt64 = 0
   public var statesConflated: UInt64 = 0
@@ -67,6 +67,9 @@ public struct ClusterCounters: Sendable, Equatable {
   public var isMember = false
 
   public init() {}
+
+  /// All frames that were refused.
+  public var framesRefused: UInt64 { framesRefusedByKind.reduce(0, +) }
 
   /// Whether what happens at other hubs comes here, and the other way round.
   public var reachesOthers: Bool { isBusUp && isLedgerUp && isMember }

@@ -86,6 +86,10 @@ public struct ClusterLimits: Sendable, Equatable {
   public var ownerTime: Int64 = 86_400_000_000_000
   /// After a gap drivers are claimed again, and what sessions wait for is looked for, at most so often.
   public var homesTime: Int64 = 5_000_000_000
+  /// Of what is claimed again, to see that it is still this hub's, so many at a time, and the time from one part to the
+  /// next: 1000 a second of each hub, of some 40,000 that a ledger takes.
+  public var checksAtOnce = 128
+  public var checkTime: Int64 = 128_000_000
   /// All channels of a peer are asked for anew at most so often.
   public var restartTime: Int64 = 1_000_000_000
 

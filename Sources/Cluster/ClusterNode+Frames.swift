@@ -19,11 +19,11 @@ extension ClusterNode {
   }
 
   private mutating func refuse(_ bytes: [UInt8], _ lane: Lane, _ error: ClusterFrameError) {
-    context.counters.framesRefused += 1
+    context.counters.framesRefusedByKind[Int(error.kind.rawValue)] += 1
     let sender = Frame.claimedSender(bytes)
     context.note(
       .frameRefused(error, from: sender, lane),
-      seldom: .frameRefused(error.withoutNumber, lane, sender.flatMap(context.knownPeer)))
+      seldom: .frameRefused(error.kind, lane, sender.flatMap(context.knownPeer)))
   }
 
   private mutating func receive(_ bytes: [UInt8], _ lane: Lane) throws(ClusterFrameError) {
@@ -34,9 +34,9 @@ extension ClusterNode {
       throw .name
     }
     // Of a process before this one, or before the sender's: whoever has recorded it can send it again.
-    guard head.toIncarnation == context.incarnation, let index = context.peer(head.from),
-      head.fromIncarnation >= context.peers[index].incarnation
-    else { throw .incarnation }
+    guard head.toIncarnation == context.incarnation else { throw .incarnation }
+    guard let index = context.peer(head.from) else { throw .peers }
+    guard head.fromIncarnation >= context.peers[index].incarnation else { throw .incarnation }
     let peer = context.peers[index]
     if head.fromIncarnation > peer.incarnation { begin(index, head.fromIncarnation) }
     switch peer.note(head.number, lane) {
@@ -46,19 +46,20 @@ extension ClusterNode {
     }
     (peer.heard, peer.clock) = (context.now.uptime, head.clock)
     join(index)  // it may know this hub before this one has read of it
-    while !reader.isAtEnd { try takeNext(&reader, of: bytes, lane, from: index) }
-  }
-
-  private mutating func takeNext(
-    _ reader: inout ClusterFrameReader, of bytes: [UInt8], _ lane: Lane, from index: Int
-  ) throws(ClusterFrameError) {
-    do throws(ClusterFrameError) { try take(try reader.record(), from: index) } catch {
-      // A later version's, which this one cannot miss.
-      if case .record = error { return refuse(bytes, lane, error) }
-      // What is behind it in the frame is lost with it.
-      noteGap(index, lane, 0)
-      throw error
+    var unknown: ClusterFrameError?
+    while !reader.isAtEnd {
+      do throws(ClusterFrameError) { try take(try reader.record(), from: index) } catch {
+        // A later version's, which this one cannot miss.
+        if case .record = error {
+          unknown = error
+          continue
+        }
+        // What is behind it in the frame is lost with it.
+        noteGap(index, lane, 0)
+        throw error
+      }
     }
+    if let unknown { throw unknown }
   }
 
   /// Something of a peer did not come: what is followed there is asked for anew; and what it follows here, too, where
@@ -94,7 +95,9 @@ extension ClusterNode {
     case .resume: try interest.take(resume: &reader, from: index)
     case .released: interest.unfollow(try reader.channel(), by: index)
     case .restart:
-      askLedger()
+      if peer.hasRestarted { claims.checksHomes = true }
+      peer.hasRestarted = true
+      following.checksWaiting = true
       releaseInterest(of: index)
       context.repeatEnded(to: index)
     case .lost:
@@ -210,7 +213,7 @@ extension ClusterNode {
     case .trips(let session, .refused(let error), _): answered(session, .error(error))
     case .trips(let session, .offers(let report, let isNew), _): forwarding.shown(session, report, isNew: isNew)
     case .trips(let session, .offersStopped, _): forwarding.shown(session, nil)
-    case .trips(let session, let answer, _) where answer.isAboutShares: forwarding.shown(session, shares: answer)
+    case .trips(let session, let answer, _): forwarding.shown(session, shares: answer)
     case .notified(let session, .published(_, let sequence, let isNew)):
       forwarding.notified(session, sequence, isNew: isNew)
     case .notified(let session, .refused(let error)): answered(session, .error(error))
@@ -218,7 +221,7 @@ extension ClusterNode {
     case .credentials(let session, let answer):
       if session.generation == 0 { revoking.take(answer) } else { familyQuestions.found(answer, by: session) }
     // Only who has a session gets these, and this outlet has none.
-    case .viewEnded, .unsubscribed, .named, .admitted, .conflict, .full, .replaced, .trips, .fences,
+    case .viewEnded, .unsubscribed, .named, .admitted, .conflict, .full, .replaced, .fences,
       .channelRestarted:
       break
     }

@@ -180,7 +180,7 @@ public struct ClusterNode: ~Copyable {
     context.counters.follows = following.count
     context.counters.followed = peers.reduce(0) { $0 + $1.interest.count }
     context.counters.pending =
-      following.pending.count + forwarding.pending.count + asking.pending.count + familyQuestions.pending.count
+      following.pending.count + forwarding.pending.count + asking.count + familyQuestions.pending.count
     context.counters.unclaimed = claims.unclaimedCount
     context.counters.waitingBytes = peers.reduce(0) { $0 + $1.controlBytes + $1.areaBytes }
     context.counters.cellsAsked = watching.asked.count
@@ -244,8 +244,8 @@ public struct ClusterNode: ~Copyable {
       context.notices.append(.peerLeft(peer.name))
     }
     guard isFirst else { return }
-    following.begin()
-    forwarding.begin()
+    following.membersAreKnown()
+    forwarding.membersAreKnown()
   }
 
   /// Hubs that have left make room for others.
@@ -333,7 +333,8 @@ public struct ClusterNode: ~Copyable {
   public mutating func take(_ event: LedgerEvent) {
     switch event {
     case .up(let node, let warnings):
-      (context.isLedgerUp, ledgerFault) = (true, nil)
+      context.ledgerIsUp()
+      ledgerFault = nil
       renewsAt = .min
       claims.queueAll()
       following.beginLedger()

@@ -14,7 +14,7 @@ extension Following {
     // A share that still holds.
     if pending[token]?.session == .nobody {
       _ = takePending(token)
-      return
+      return dropUnused(channel)
     }
     let known = follow.isFollowed ? follow.point : nil
     let point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
@@ -33,6 +33,7 @@ extension Following {
     follows[channel]?.point = point
     if let input {
       follows[channel]?.isFollowed = true
+      follows[channel]?.wantsStates = true
       if TripShare.isHolder(input.actor.id) {
         follows[channel]?.holders[input.actor.id] = Holder(actor: input.actor, grant: input.grant)
       }

@@ -70,8 +70,6 @@ struct Following {
   /// Sessions' questions.
   var pending = PendingQuestions<SubscribeInput>()
   private var retries = TimedQueue<Channel>()
-  /// Channels that were asked for before it was known who the other hubs are.
-  private var starting: [Channel] = []
   let context: ClusterContext
 
   init(_ context: ClusterContext) { self.context = context }
@@ -117,7 +115,6 @@ extension Following {
     let channel = input.request.channel
     let isUnowned = isUnowned(channel)
     let token = insert(input)
-    follows[channel]?.wantsStates = true
     if isUnowned { locate(channel) } else if let index = follows[channel]?.peer { ask(index, token) }
   }
 
@@ -132,10 +129,8 @@ extension Following {
   mutating func follow(_ channel: Channel, from point: ResumePoint, eventsOnly: Bool) {
     follows[channel, default: Following.Follow()].isFollowed = true
     waiting.remove(channel)
-    // Who has just asked wants positions.
-    let wantsStates = !eventsOnly || follows[channel]?.questions.isEmpty == false
-    follows[channel]?.wantsStates = wantsStates
-    if !wantsStates { follows[channel]?.holders.removeAll() }
+    follows[channel]?.wantsStates = !eventsOnly
+    if eventsOnly { follows[channel]?.holders.removeAll() }
     if follows[channel]?.point == nil { follows[channel]?.point = point }
     locate(channel)
   }
@@ -159,7 +154,7 @@ extension Following {
   }
 
   /// Nobody follows or asks for it: its owner need not send it.
-  private mutating func dropUnused(_ channel: Channel) {
+  mutating func dropUnused(_ channel: Channel) {
     guard let follow = follows[channel], !follow.isFollowed, follow.questions.isEmpty else { return }
     follows[channel] = nil
     guard let index = follow.peer else { return }
@@ -169,24 +164,16 @@ extension Following {
   // MARK: Owners
 
   mutating func locate(_ channel: Channel) {
-    if context.isStarting { return waitForMembers(channel) }
-    follows[channel, default: Following.Follow()].state = .locating
+    follows[channel, default: Following.Follow()].state = context.isStarting ? .unowned : .locating
+    if context.isStarting { return }
     if channel == .trips { return take(located: context.tripsOwner, channel) }
     guard let key = channel.ledgerKey else { preconditionFailure("only trips and drivers have owners") }
     context.questions.append((.locate(key: key, asker: context.identity.name), .locate(channel)))
   }
 
-  /// Who has it could not be asked yet.
-  private mutating func waitForMembers(_ channel: Channel) {
-    follows[channel, default: Following.Follow()].state = .unowned
-    starting.append(channel)
-  }
-
-  /// It is known who the other hubs are.
-  mutating func begin() {
-    let channels = starting
-    starting = []
-    for channel in channels where follows[channel] != nil && isUnowned(channel) { locate(channel) }
+  /// It is known who the other hubs are: what could not be asked before is.
+  mutating func membersAreKnown() {
+    for channel in channels(at: nil) where isUnowned(channel) { locate(channel) }
   }
 
   /// A hub is gone: its drivers may come to any other. (Its trips are there when it comes back.)
@@ -199,8 +186,8 @@ extension Following {
     for channel in channels(at: index) { retryLater(channel) }
   }
 
-  /// In an order of their own, so that one history is always the same.
-  private func channels(at index: Int) -> [Channel] {
+  /// In an order of their own, so that one history is always the same. Nil: those of no peer.
+  private func channels(at index: Int?) -> [Channel] {
     follows.filter { $0.value.peer == index }.map { (name: "\($0.key)", channel: $0.key) }
       .sorted { $0.name < $1.name }.map(\.channel)
   }
@@ -231,11 +218,10 @@ extension Following {
       return waitForOwner(channel, .unreachable)
     }
     for token in follows[channel]?.questions.sorted() ?? [] {
-      guard let input = pending.finish(token), input.session != .nobody else { continue }
+      guard let input = takePending(token), input.session != .nobody else { continue }
       context.inputs.append(.cluster(.subscribeHere(input)))
       if follows[channel]?.isFollowed == true { follows[channel]?.point = nil } else { wait(channel) }
     }
-    follows[channel]?.questions.removeAll()
     guard follows[channel]?.isFollowed == true else {
       follows[channel] = nil
       return
@@ -267,8 +253,9 @@ extension Following {
 
   mutating func askAnew(_ index: Int, _ channel: Channel) {
     guard let follow = follows[channel] else { return }
-    context.resume(
-      Subscribe(channel: channel, resume: follow.point, isEventsOnly: !follow.wantsStates), at: index)
+    // Who has just asked wants positions as soon as it is let in.
+    let wantsStates = follow.wantsStates || follow.questions.contains { pending[$0]?.session != .nobody }
+    context.resume(Subscribe(channel: channel, resume: follow.point, isEventsOnly: !wantsStates), at: index)
     // That a share has ended may be what was missed.
     for (id, holder) in follow.holders.sorted(by: { "\($0.key)" < "\($1.key)" }) where !holder.isAsked {
       follows[channel]?.holders[id]?.isAsked = true
@@ -298,6 +285,7 @@ extension Following {
     guard let input = takePending(token) else { return }
     context.inputs.append(.cluster(.shareEnded(input.request.channel, of: input.actor.id)))
     forget(holder: input.actor.id, of: input.request.channel)
+    dropUnused(input.request.channel)
   }
 
   mutating func forget(holder: Identifier, of channel: Channel) { follows[channel]?.holders[holder] = nil }

@@ -9,9 +9,9 @@
 //
 // So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
 // asked. Requests for one trip keep their order: while
-// one is on the way, the next ones wait. What has no answer in time is sent once more: a hub takes a move that it has
-// had before for a repetition, and answers as it did. While the ledger cannot be asked, requests are handled here: a
-// hub alone must go on.
+// one is on the way, the next ones wait. What has no answer in time is sent once more: a hub takes what it has had
+// before for a repetition, and answers as it did; a driver's status or notification without an id gets one for that.
+// While the ledger cannot be asked, requests are handled here: a hub alone must go on.
 import HubBackplane
 import HubBytes
 import HubCore
@@ -28,8 +28,6 @@ struct Forwarding {
   private(set) var pending = PendingQuestions<Pending>()
   /// Those for each trip or driver, in their order; the first one is on the way.
   private var queues: [Channel: [UInt64]] = [:]
-  /// Those whose hub was not known yet.
-  private var starting: [UInt64] = []
   let context: ClusterContext
 
   init(_ context: ClusterContext) { self.context = context }
@@ -75,11 +73,9 @@ extension Forwarding {
     look(for: receiver, token)
   }
 
-  /// It is known who the other hubs are.
-  mutating func begin() {
-    let tokens = starting
-    starting = []
-    for token in tokens {
+  /// It is known who the other hubs are: what could not be sent before is.
+  mutating func membersAreKnown() {
+    for token in queues.values.compactMap(\.first).sorted() {
       if let asked = pending[token], asked.peer == nil { look(for: asked.request.receiver, token) }
     }
   }
@@ -97,7 +93,7 @@ extension Forwarding {
         guard isOfDriver, let beginning = asked.request.beginning else { return send(token, to: index) }
         return claimBeginning(of: beginning.tripID, at: name, token)
       }
-      if context.isStarting { return starting.append(token) }
+      if context.isStarting { return }
       // A driver's hub that is gone has no say in where a trip begins; the trip's own has.
       if !isOfDriver || asked.request.beginning == nil { return refuse(token, .unreachable) }
     }
@@ -123,7 +119,8 @@ extension Forwarding {
     if case .held(let other, _) = answer { name = other }
     if name != context.identity.name {
       if let index = context.member(name) { return send(token, to: index) }
-      return context.isStarting ? starting.append(token) : refuse(token, .unreachable)
+      if !context.isStarting { refuse(token, .unreachable) }
+      return
     }
     handleHere(asked.request)
   }
@@ -141,18 +138,32 @@ extension Forwarding {
     guard let request = pending[token]?.request else { return }
     pending[token]?.peer = index
     context.counters.forwarded += 1
-    context.peers[index].append(.tripRequest) { $0.append(request, token: token, at: context.time) }
+    let sent = withKey(request, token)
+    context.peers[index].append(.tripRequest) { $0.append(sent, token: token, at: context.time) }
+  }
+
+  /// A request as it is sent: what has no id has one that no other request of any hub has, so that it is done once
+  /// however often it is sent.
+  private func withKey(_ request: TripRequest, _ token: UInt64) -> TripRequest {
+    let numbers = [context.incarnation, token].map { String($0, radix: 36) }.joined(separator: ".")
+    guard let key = MessageID("\(context.identity.name).\(numbers)") else { preconditionFailure("60 bytes at most") }
+    switch request {
+    case .status(let session, _, let report, let driver, isKeyed: false):
+      return .status(session, key, report, of: driver, isKeyed: true)
+    case .notify(let session, var post) where post.messageID == nil:
+      post.messageID = key
+      return .notify(session, post)
+    case .move, .change, .begin, .alter, .decline, .status, .offers, .shares, .offer, .notify: return request
+    }
   }
 
   private mutating func refuse(_ request: TripRequest, _ error: ErrorReply) {
     context.counters.refusals += 1
-    var refusal = error
-    refusal.replyTo = request.messageID
-    answer(request, .error(refusal))
+    answer(request, .error(error))
   }
 
   private func answer(_ request: TripRequest, _ reply: Reply) {
-    let session = request.session
+    let (session, reply) = (request.session, reply.replying(to: request.messageID))
     let output: HubOutput =
       if case .notify = request, case .error(let error) = reply {
         .notified(session, .refused(error))
@@ -188,8 +199,14 @@ extension Forwarding {
     let token = try reader.varint()
     guard case .reply(let reply)? = try reader.message(&context.peers[index].reader) else { throw .message }
     let isNew = try reader.isAtEnd ? false : reader.byte() != 0
+    let wasRepeated = pending.wasRepeated(token)
     guard pending[token]?.peer == index, let request = finish(token) else { return }
-    if case .result(let reply) = reply, case .trip(let report) = reply.result {
+    if wasRepeated, case .shares(let session, _, .end, _) = request, case .error(let error) = reply,
+      error.code == .notFound
+    {
+      // It was ended, and the first answer was lost.
+      context.inputs.append(.cluster(.replied(session, .trips(session, .unshared, replyTo: nil))))
+    } else if case .result(let reply) = reply, case .trip(let report) = reply.result {
       let output = HubOutput.trips(request.session, .trip(report, isNew: isNew), replyTo: nil)
       context.inputs.append(.cluster(.replied(request.session, output)))
     } else {
@@ -272,6 +289,21 @@ extension Forwarding {
       bytes.append(varint: token)
       bytes.append(reply, at: context.time)
       if isNew { bytes.append(1) }
+    }
+  }
+}
+
+extension Reply {
+  /// This answer as one to the message of that id.
+  fileprivate func replying(to messageID: MessageID) -> Reply {
+    switch self {
+    case .ack(var ack):
+      ack.replyTo = messageID
+      return .ack(ack)
+    case .error(var error):
+      error.replyTo = messageID
+      return .error(error)
+    case .connected, .subscribed, .unsubscribed, .pong, .sampling, .result: return self
     }
   }
 }

@@ -37,13 +37,26 @@ public enum ClusterFrameError: Error, Sendable, Hashable, CustomStringConvertibl
   case incarnation
   /// It came before, or one behind it did.
   case number
+  /// It is of a hub that this one has no room for.
+  case peers
 
-  /// This reason with 0 for the number that it may have, so that a throttle knows it again.
-  var withoutNumber: ClusterFrameError {
+  /// What refused frames are counted by.
+  public enum Kind: UInt8, Sendable, CaseIterable {
+    case short, version, lane, name, mac, record, message, incarnation, number, peers
+  }
+
+  public var kind: Kind {
     switch self {
-    case .version: .version(0)
-    case .record: .record(0)
-    case .short, .lane, .name, .mac, .message, .incarnation, .number: self
+    case .short: .short
+    case .version: .version
+    case .lane: .lane
+    case .name: .name
+    case .mac: .mac
+    case .record: .record
+    case .message: .message
+    case .incarnation: .incarnation
+    case .number: .number
+    case .peers: .peers
     }
   }
 
@@ -53,11 +66,12 @@ public enum ClusterFrameError: Error, Sendable, Hashable, CustomStringConvertibl
     case .version(let version): "its version is \(version); this hub's is \(FrameHead.version)"
     case .lane: "it is of another lane"
     case .name: "it is for another hub"
-    case .mac: "its MAC does not hold: another key, or not of this cluster"
+    case .mac: "wrong MAC: another key, or not from this cluster"
     case .record(let kind): "a record of kind \(kind) is not known"
-    case .message: "a record is not as it should be"
-    case .incarnation: "it is of another process, which had a name before"
+    case .message: "a record cannot be read"
+    case .incarnation: "it is from or for an earlier process of that name"
     case .number: "its number came before"
+    case .peers: "there is no room for a further hub"
     }
   }
 }

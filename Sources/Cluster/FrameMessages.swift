@@ -18,7 +18,7 @@ struct TripRequestFlags: OptionSet {
   static let isAboutOffers = TripRequestFlags(rawValue: 8)
   /// It is no message, but a notification that was posted.
   static let isNotification = TripRequestFlags(rawValue: 16)
-  /// A driver's status whose id is made of a key.
+  /// A driver's status whose id is a key: the same again changes nothing.
   static let isKeyed = TripRequestFlags(rawValue: 32)
   /// It is no message, but asks about a trip's shares.
   static let isAboutShares = TripRequestFlags(rawValue: 64)

@@ -43,6 +43,8 @@ final class Peer {
   /// When all channels were asked for anew, and whether they are to be again.
   var restarted = Int64.min / 2
   var wantsRestart = false
+  /// Its process has begun its interest anew; the first time it does so because it, or this hub, has just started.
+  var hasRestarted = false
   /// Channels to be asked for anew.
   var resumes: [Channel] = []
 
@@ -131,6 +133,7 @@ final class Peer {
     announcedNumber = 0
     clock = 0
     asks = 0
+    hasRestarted = false
     tokenKey = nil
     reader = BinaryServerReader()
     (figures, fleet, wantsFiguresUntil) = (nil, .none, .min)

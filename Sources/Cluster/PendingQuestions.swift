@@ -40,6 +40,9 @@ struct PendingQuestions<Question> {
     return true
   }
 
+  /// Whether it was put more than once.
+  func wasRepeated(_ token: UInt64) -> Bool { attempts[token] != nil }
+
   /// It is answered, one way or the other.
   mutating func finish(_ token: UInt64) -> Question? {
     attempts[token] = nil

@@ -42,6 +42,8 @@ public final class MemoryEngine {
   public var cuts: Set<String> = []
   /// Members whose questions the ledger carries out, and whose answers do not come.
   public var deaf: Set<String> = []
+  /// Members whose questions the ledger refuses where they would write, as one without memory left does.
+  public var full: Set<String> = []
   /// Members that do not reach the engine at all.
   public var isolated: Set<String> = []
   public private(set) var framesSent = 0
@@ -150,6 +152,15 @@ public final class MemoryEngine {
     }
   }
 
+  /// Whether a question takes memory.
+  func writes(_ question: LedgerQuestion) -> Bool {
+    switch question {
+    case .incarnation, .renew, .claim: true
+    case .locate(let key, _): owners[key] == nil
+    case .leave, .members, .owner, .release: false
+    }
+  }
+
   private func living(_ name: String) -> MemberRecord? {
     guard let member = members[name], member.until > now else { return nil }
     return member.record
@@ -223,7 +234,9 @@ public final class MemoryLedger: Ledger {
     engine.questions += 1
     let isDeaf = engine.deaf.contains(member)
     let isLost = isDeaf || engine.chance(engine.faults.unknown)
-    let answer = isLost && !isDeaf && engine.chance(0.5) ? LedgerAnswer.unknown : engine.answer(question)
+    let isFull = engine.full.contains(member) && engine.writes(question)
+    let isSkipped = isLost && !isDeaf && engine.chance(0.5)
+    let answer = isFull ? LedgerAnswer.refused("OOM") : isSkipped ? .unknown : engine.answer(question)
     if let trace = engine.trace, !question.isRenewal {
       trace("\(member) asks \(question): \(answer)\(isLost ? " (lost)" : "")")
     }

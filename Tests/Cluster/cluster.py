@@ -184,6 +184,10 @@ class Hub(Process):
     def figure(self, name):
         return self.metrics().get(name, 0)
 
+    def total(self, name):
+        """A figure's sum over its labels."""
+        return sum(value for key, value in self.metrics().items() if key.split("{")[0] == name)
+
 
 class Cluster:
     """An engine on each port of `engines`, of which the first is the ledger, three hubs and HAProxy.

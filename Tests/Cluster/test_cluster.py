@@ -8,6 +8,7 @@ import asyncio
 import concurrent.futures
 import json
 import logging
+import math
 import os
 import random
 import socket
@@ -28,9 +29,6 @@ HUB = os.environ.get("LOCATIONHUB", "")
 CUTS = int(os.environ.get("CUTS", "250"))
 SEED = int(os.environ.get("SEED", "1"))
 ROVERS, ROUNDS = int(os.environ.get("ROVERS", "20")), int(os.environ.get("ROUNDS", "10"))
-
-
-engine_command = Cluster.ask_engine
 
 
 class Map:
@@ -179,6 +177,17 @@ class World:
         self.cluster, self.hubs = cluster, cluster.hubs
         self.drivers, self.watchers = {}, {}
         self.step = 0
+        self.stalls = []  # from when to when this client itself stood still
+        self.beating = asyncio.create_task(self.beat())
+
+    async def beat(self):
+        last = time.time()
+        while True:
+            await asyncio.sleep(0.05)
+            now = time.time()
+            if now > last + 0.15:
+                self.stalls.append((last, now))
+            last = now
 
     async def open(self):
         for name, hub in self.hubs.items():
@@ -214,6 +223,13 @@ class World:
                 found[owner, at] = times
         return found
 
+    def longest_gap(self, times):
+        """The longest time between two positions of `crossing`, without that in which this client stood still."""
+        def wait(start, end):
+            return end - start - sum(max(0, min(end, last) - max(start, first)) for first, last in self.stalls)
+
+        return max((wait(a[0], b[0]) for a, b in zip(times, times[1:])), default=math.inf)
+
     def faults(self):
         return [fault for watcher in self.watchers.values() for fault in watcher.faults]
 
@@ -226,6 +242,7 @@ class World:
         return is_newest and all(self.point(name, at) == self.point(name, name) for name in NAMES for at in NAMES)
 
     async def close(self):
+        self.beating.cancel()
         for client in [*self.drivers.values(), *self.watchers.values()]:
             await client.close()
 
@@ -291,7 +308,8 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
                 for figure in ("frames_out", "bytes_out", "states_out"))
             self.assertEqual(states, 0)
             loads[name] = (frames, size / frames)
-        self.assertEqual(loads["drives"][1], loads["stands"][1], "bytes of a frame")
+        # A record of control may be among them.
+        self.assertLess(loads["drives"][1], loads["stands"][1] * 1.1, "bytes of a frame")
         self.assertLessEqual(loads["drives"][0], loads["stands"][0] + 6, "frames: four a second and hub")
 
     async def test_a_driver_goes_on_at_another_hub(self):
@@ -512,13 +530,13 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
     def cut_one(self, chance):
         """Ends one connection of a hub to the engine; 0 where none is there."""
         port = self.cluster.engine_ports[0]
-        reply = engine_command(port, "CLIENT", "LIST").decode(errors="replace")
+        reply = Cluster.ask_engine(port, "CLIENT", "LIST").decode(errors="replace")
         found = [line for line in reply.split("\n") if "id=" in line and "cmd=client" not in line]
         if not found:
             return 0
         line = chance.choice(found)
         number = line[line.index("id=") + 3:].split()[0]
-        return int(engine_command(port, "CLIENT", "KILL", "ID", number).startswith(b":1"))
+        return int(Cluster.ask_engine(port, "CLIENT", "KILL", "ID", number).startswith(b":1"))
 
     async def test_an_engine_that_hangs_and_one_that_comes_back_empty(self):
         engine, hubs = self.cluster.engines[0], self.cluster.hubs
@@ -528,9 +546,8 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         await self.world.drive(20)
         for name in NAMES:
             own = self.world.crossing(since)[name, name]
-            gaps = [b[0] - a[0] for a, b in zip(own, own[1:])]
             self.assertGreater(len(own), 60, f"{name} serves its own")
-            self.assertLess(max(gaps), 1.5, f"{name} serves its own all the time")
+            self.assertLess(self.world.longest_gap(own), 1.5, f"{name} serves its own all the time")
             self.assertEqual(hubs[name].get("/readyz")[0], 200)
             self.assertEqual(hubs[name].get("/readyz?engine")[0], 503)
         numbers = [await asyncio.to_thread(notify, hub, f"trip:trip-{name}", 1) for name, hub in hubs.items()]
@@ -565,7 +582,7 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         port = self.cluster.engine_ports[0]
 
         def number(*words):
-            return int(engine_command(port, *words).split(b"\r\n")[1])
+            return int(Cluster.ask_engine(port, *words).split(b"\r\n")[1])
 
         return {"incarnation": number("GET", "lh:incarnation")} | {
             name: number("HGET", f"lh:o:d:driver-{name}", "generation") for name in NAMES}
@@ -573,14 +590,14 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
     async def test_frames_of_strangers_and_old_frames_are_refused(self):
         port, target = self.cluster.engine_ports[0], self.cluster.hubs["hub-a"]
         frames = await asyncio.to_thread(self.record, port, "lh:hub-a:c", 4)
-        refused = target.figure("cluster_frames_refused_total")
+        refused = target.total("cluster_frames_refused_total")
         wrong = [b"", b"\x01", os.urandom(200), frames[0][:-1] + bytes([frames[0][-1] ^ 1]), frames[0] + b"\x00"]
         for frame in wrong + frames:
-            engine_command(port, "PUBLISH", "lh:hub-a:c", frame)
-        engine_command(port, "PUBLISH", "lh:hub-a:s", frames[0])
+            Cluster.ask_engine(port, "PUBLISH", "lh:hub-a:c", frame)
+        Cluster.ask_engine(port, "PUBLISH", "lh:hub-a:s", frames[0])
         count = len(wrong) + len(frames) + 1
         await eventually(
-            lambda: target.figure("cluster_frames_refused_total") == refused + count, 3, "all are refused")
+            lambda: target.total("cluster_frames_refused_total") == refused + count, 3, "all are refused")
         named = [line for line in target.read_log().splitlines() if "event=cluster_frame_refused" in line]
         self.assertTrue(any("from=hub-" in line and "number came before" in line for line in named), named)
         # A member with another key: the others do not take it for one of theirs, and go on.
@@ -591,9 +608,10 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         with open(f"{self.cluster.folder}/other.key", "w") as file:
             file.write("ab" * 32 + "\n")
         self.cluster.write_file("hub-c", f"{self.cluster.folder}/other.key")
-        refused = target.figure("cluster_frames_refused_total")
+        refused = target.figure('cluster_frames_refused_total{reason="mac"}')
         stranger.start()
-        await eventually(lambda: target.figure("cluster_frames_refused_total") > refused, 10, "its frames are refused")
+        await eventually(
+            lambda: target.figure('cluster_frames_refused_total{reason="mac"}') > refused, 10, "its frames are refused")
         self.assertTrue(any("from=hub-c" in line and "MAC" in line for line in target.read_log().splitlines()
                             if "event=cluster_frame_refused" in line), "it is named")
         since = time.time() + 0.3
@@ -665,8 +683,7 @@ class TwoNodes(Crossing):
             await end
             longest = 0.0
             for (owner, at), times in self.world.crossing(died - 0.5).items():
-                gaps = [b[0] - a[0] for a, b in zip(times, times[1:])]
-                longest = max([longest, *gaps])
+                longest = max(longest, self.world.longest_gap(times))
                 self.assertLess(died + 3 - times[-1][0], 1, f"{owner} → {at} flows at the end")
             self.assertLess(longest, 1.5 + 0.2)
             print(f"\n  bus node {victim} killed: no follower waited longer than {longest:.2f} s for a position, "

@@ -12,7 +12,7 @@ import unittest
 import urllib.request
 
 from cluster import NAMES, Cluster, Hub, free_ports, wait_until
-from test_cluster import HUB, Client, World, engine_command, eventually, notify
+from test_cluster import HUB, Client, World, eventually, notify
 
 
 class Faults(unittest.IsolatedAsyncioTestCase):
@@ -146,16 +146,17 @@ class EngineTests(Faults):
     async def test_a_ledger_that_has_no_memory_left(self):
         await self.begin()
         port, hub = self.cluster.engine_ports[0], self.hubs["hub-a"]
-        self.assertEqual(engine_command(port, "CONFIG", "SET", "maxmemory", "1"), b"+OK\r\n")
+        since = time.monotonic()
+        self.assertEqual(Cluster.ask_engine(port, "CONFIG", "SET", "maxmemory", "1"), b"+OK\r\n")
         await eventually(lambda: hub.figure("cluster_ledger_refused_total") > 0, 5, "it refuses")
         late = [await Client(hub, "driver", f"late-{number}").open() for number in range(20)]
         await self.assert_flowing(seconds=4)
         lines = [line for line in hub.read_log().splitlines() if "event=cluster_ledger_refused" in line]
         self.assertIn("OOM", lines[0])
-        self.assertLess(len(lines), 15, "once a second at most")
+        self.assertLess(len(lines), time.monotonic() - since + 1, "once a second at most")
         self.assertGreater(hub.figure("cluster_ledger_refused_total"), len(lines))
         self.assertGreater(hub.figure("cluster_unclaimed"), 0)
-        self.assertEqual(engine_command(port, "CONFIG", "SET", "maxmemory", "256mb"), b"+OK\r\n")
+        self.assertEqual(Cluster.ask_engine(port, "CONFIG", "SET", "maxmemory", "256mb"), b"+OK\r\n")
         took = await eventually(lambda: hub.figure("cluster_unclaimed") == 0, 5, "all are claimed")
         print(f"\n  a ledger was full: {len(lines)} lines in the log; drivers were claimed {took:.1f} s later")
         self.assertIn("at hub-a", self.cluster.status("--driver", "late-7").stdout)
@@ -168,27 +169,31 @@ class EngineTests(Faults):
         await self.assert_flowing()
         replica = self.cluster.replica_port
         await eventually(
-            lambda: engine_command(replica, "EXISTS", "lh:o:d:driver-hub-b") == b":1\r\n", 5, "the replica has it")
+            lambda: Cluster.ask_engine(replica, "EXISTS", "lh:o:d:driver-hub-b") == b":1\r\n", 5, "the replica has it")
+
+        def times(event):
+            return [hub.read_log().count(f"event={event}") for hub in self.hubs.values()]
+
+        down, up = times("cluster_ledger_down"), times("cluster_ledger_up")
         self.cluster.engines[0].kill()
         died, since = time.monotonic(), time.time()
-        await self.world.drive(1.5)
-        await eventually(lambda: all(hub.figure("cluster_ledger_up") == 0 for hub in self.hubs.values()), 3, "it is missed")
-        while any(hub.figure("cluster_ledger_up") == 0 for hub in self.hubs.values()):
+        while not all(now > before for now, before in zip(times("cluster_ledger_up"), up)):
             self.assertLess(time.monotonic() - died, 8, "another master is found")
             await self.world.drive(0.2)
         took = time.monotonic() - died
-        gaps = [b[0] - a[0] for times in self.world.crossing(since).values() for a, b in zip(times, times[1:])]
-        self.assertLess(max(gaps), 1.5, "positions go on, as the bus is elsewhere")
+        self.assertTrue(all(now > before for now, before in zip(times("cluster_ledger_down"), down)), "it was missed")
+        gap = max(self.world.longest_gap(times) for times in self.world.crossing(since).values())
+        self.assertLess(gap, 1.5, "positions go on, as the bus is elsewhere")
         # It knows what the old one knew, and takes what is new.
         rover = await Client(self.hubs["hub-c"], "driver", "driver-hub-b").open()
         await eventually(lambda: self.world.drivers["hub-b"].close_code == 4409, 3, "the older session is ended")
-        print(f"\n  the ledger's master killed: another one {took:.1f} s later, no position late by more than {max(gaps):.1f} s")
+        print(f"\n  the ledger's master killed: another one {took:.1f} s later, no position late by more than {gap:.1f} s")
         await rover.close()
         # A sentinel that dies changes nothing.
         self.cluster.sentinels[0].kill()
         late = await Client(self.hubs["hub-a"], "driver", "late").open()
         await eventually(
-            lambda: engine_command(replica, "HGET", "lh:o:d:late", "owner") == b"$5\r\nhub-a\r\n", 3, "it is claimed")
+            lambda: Cluster.ask_engine(replica, "HGET", "lh:o:d:late", "owner") == b"$5\r\nhub-a\r\n", 3, "it is claimed")
         await late.close()
         self.assertEqual(self.world.faults(), [])
 
@@ -212,9 +217,9 @@ class HubTests(Faults):
         hub.stop()
         since = time.time()
         await self.world.drive(6, flood)
-        gaps = [b[0] - a[0] for pair, times in self.world.crossing(since).items() if "hub-c" not in pair
-                for a, b in zip(times, times[1:])]
-        self.assertLess(max(gaps), 1, "the others go on")
+        gap = max(
+            self.world.longest_gap(times) for pair, times in self.world.crossing(since).items() if "hub-c" not in pair)
+        self.assertLess(gap, 1, "the others go on")
         self.assertLess(self.hubs["hub-a"].figure("process_resident_memory_bytes"), 500e6)
         numbers = [await asyncio.to_thread(notify, self.hubs[name], f"trip:trip-{name}", 1) for name in NAMES[:2]]
         hub.resume()
@@ -297,10 +302,11 @@ class HubTests(Faults):
                 for (_, a), (_, b) in zip(answer, expected):
                     self.assertAlmostEqual(a or 0, b or 0, delta=2, msg=path)
         self.assertGreater(found, 500)
-        shown = [{name: (cell, round(driver["latitude"], 4)) for name, (cell, driver) in client.map.drivers.items()}
-                 for client in maps]
+        shown = [client.map.drivers for client in maps]
         self.assertEqual(len(shown[0]), 63)
-        self.assertEqual(shown[0], shown[1])
+        self.assertEqual(shown[0].keys(), shown[1].keys())
+        for name, (_, driver) in shown[0].items():
+            self.assertAlmostEqual(driver["latitude"], shown[1][name][1]["latitude"], delta=1e-4, msg=name)
         print(f"\n  {found} drivers found by one hub, the same by three; 63 on the map of each")
         for client in [client for pair in drivers for client in pair] + maps + others:
             await client.close()

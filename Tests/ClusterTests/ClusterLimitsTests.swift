@@ -150,11 +150,17 @@ import Testing
     for number in 0..<ClusterLimits.maximumPeers { #expect(node.node.context.peer("p\(number)") != nil) }
     #expect(node.node.context.peer("one-more") == nil && node.node.context.peer("p0") != nil)
     #expect(node.node.takeNotices().contains(.tooManyPeers("one-more")))
-    node.node.take(.frame(.control, [UInt8](repeating: 1, count: ClusterLimits().largestFrame + 1)))
+    let head = FrameHead(
+      lane: .control, from: "one-more", fromIncarnation: 5, to: "a", toIncarnation: node.node.context.incarnation,
+      number: 1, clock: 0)
+    node.node.take(.frame(.control, Frame.make(head, [], testKeys)))
+    #expect(node.node.takeNotices().contains(.frameRefused(.peers, from: "one-more", .control)))
     #expect(node.node.counters.framesRefused == 1)
+    node.node.take(.frame(.control, [UInt8](repeating: 1, count: ClusterLimits().largestFrame + 1)))
+    #expect(node.node.counters.framesRefused == 2)
     _ = node.node.takeNotices()
     for _ in 0..<50 { node.node.take(.frame(.control, [1])) }
-    #expect(node.node.counters.framesRefused == 51 && node.node.takeNotices().isEmpty)
+    #expect(node.node.counters.framesRefused == 52 && node.node.takeNotices().isEmpty)
     world.run(seconds: 1)
     node.node.take(.frame(.control, [1]))
     #expect(node.node.takeNotices().count == 1)

@@ -92,6 +92,22 @@ import Testing
     #expect(world.status(of: "d1", at: "b") == .available)
   }
 
+  @Test("Who is refused at the driver's hub, and asks again and again, has no positions sent there, also after a gap")
+  func refusedRider() {
+    let world = ClusterWorld()
+    moved(world)
+    let rider = Follower(.trip(id("t1")), slot: 50, role: .rider, id: "stranger", grant: .onlyForParties)
+    world["b"].followers.append(rider)
+    world.run(seconds: 0.5)
+    #expect(rider.refusals.map(\.code) == [.forbidden])
+    #expect(world["b"].node.node.following.isFollowedWhole(.trip(id("t1"))) == false)
+    for peer in world["b"].node.node.context.peers { peer.wantsRestart = true }
+    world.run(seconds: 2)
+    let before = world["a"].node.node.counters.statesOut
+    for step in 4..<10 { drive(world, step, "t1", at: "b", slot: 2) }
+    #expect(world["a"].node.node.counters.statesOut == before)
+  }
+
   @Test("Who wants events alone of another hub's channel gets the answer that says so, also where others want more")
   func eventsOnly() {
     let world = ClusterWorld()

@@ -383,8 +383,9 @@ import Testing
       node.node.take(.frame(.control, Frame.make(head, records, testKeys)))
     }
     let refused = node.node.counters.framesRefused
-    take([250, 2, 7, 7, ClusterRecordKind.lost.rawValue, 0])
+    take([250, 2, 7, 7, 251, 0, ClusterRecordKind.lost.rawValue, 0])
     #expect(peer.wantsRestart && node.node.counters.framesRefused == refused + 1)
+    #expect(node.node.counters.framesRefusedByKind[Int(ClusterFrameError.Kind.record.rawValue)] == 1)
     world.run(seconds: 1)
     let (before, missed) = (node.node.counters.framesRefused, node.node.counters.framesMissed)
     take([ClusterRecordKind.subscribe.rawValue, 1, 0])

@@ -237,6 +237,47 @@ import Testing
     #expect(world.answers(at: "c", slot: 41).errors == [.rateLimited])
   }
 
+  @Test("A driver's status that is sent again, since its hub's disk was slow, does not undo what the driver said since")
+  func slowStatus() {
+    let world = ClusterWorld(hasJournals: true)
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    world["a"].journal?.isStalled = true
+    world["c"].inputs.append(
+      .driverStatus(world.session(30), message(40), DriverStatusReport(status: .unavailable), of: id("d1")))
+    world.run(seconds: 0.5)
+    world["a"].inputs.append(.driverStatus(world.session(1), message(41), DriverStatusReport(status: .available)))
+    world.run(seconds: 1)
+    world["a"].journal?.isStalled = false
+    world.run(seconds: 1)
+    #expect(world["c"].replies.map(\.1) == [.ack(Ack(replyTo: message(40)))])
+    #expect(world["a"].replies.map(\.1) == [.ack(Ack(replyTo: message(41)))])
+    #expect(world.status(of: "d1", at: "b") == .available)
+    // A later one has its own number, also under the same id.
+    world["c"].inputs.append(
+      .driverStatus(world.session(31), message(40), DriverStatusReport(status: .unavailable), of: id("d1")))
+    world.run(seconds: 0.5)
+    #expect(world.status(of: "d1", at: "b") == .unavailable)
+  }
+
+  @Test("A notification without an id that is sent again, since its trip's hub's disk was slow, is one event")
+  func slowNotification() {
+    let world = ClusterWorld(hasJournals: true)
+    world.begin("t1", for: nil, at: "a", slot: 20)
+    world.run(seconds: 0.5)
+    let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
+    world.run(seconds: 0.5)
+    for number in 1...2 {
+      world["a"].journal?.isStalled = true
+      world.notify("t1", at: "c", number: 0)
+      world.run(seconds: 1.5)
+      world["a"].journal?.isStalled = false
+      world.run(seconds: 1)
+      #expect(world["c"].notified.map(\.isNew) == Array(repeating: true, count: number))
+      #expect(rider.seen.values.joined().count == number && rider.faults == [])
+    }
+  }
+
   @Test("Without the ledger a hub moves what it has and begins what is new; past the limit requests are refused")
   func alone() {
     var limits = ClusterLimits()

@@ -207,6 +207,72 @@ private final class Phones {
     #expect(world["a"].replaced.isEmpty)
   }
 
+  @Test("A hub that starts anew has no other claim its drivers again; after a gap they do, a few at a time")
+  func paced() {
+    var limits = ClusterLimits()
+    (limits.checksAtOnce, limits.checkTime) = (4, 500_000_000)
+    let world = ClusterWorld(["a", "b"], limits: limits)
+    for number in 0..<20 { world.connect("d\(number)", at: "a", slot: UInt32(number + 1)) }
+    world.move("t1", .accepted, by: "d1", at: "a", slot: 2)
+    world.run(seconds: 1)
+    var claimed: [String] = []
+    world.engine.trace = { line in
+      guard line.hasPrefix("a asks claim"), let key = line.split(separator: "\"").dropFirst().first else { return }
+      claimed.append("\(key)")
+    }
+    world.restart("b", limits: limits)
+    world.run(seconds: 8)
+    #expect(claimed == [])
+    world.engine.cuts = ["b>a control"]
+    world.run(seconds: 1)
+    world.engine.cuts = []
+    while claimed.isEmpty { world.step() }
+    world.run(seconds: 0.2)
+    #expect(claimed.count == 4 && world["a"].node.node.counters.unclaimed == 0)
+    world.run(seconds: 2.3)
+    #expect(Set(claimed) == Set((0..<20).map { "d:d\($0)" }) && claimed.count == 20)
+    #expect(world["a"].replaced.isEmpty)
+  }
+
+  @Test("A claim that had no answer is told to the hubs that are there, and pushes nothing out that is said again")
+  func doubtful() {
+    var limits = ClusterLimits()
+    limits.endedRights = 4
+    let world = ClusterWorld(limits: limits)
+    let context = world["a"].node.node.context
+    context.notifyEnded(0, .shareEnded) { $0.append(utf8Run: "first") }
+    for number in 0..<20 { #expect(context.peer("p\(number)") != nil) }
+    world.engine.deaf = ["a"]
+    for number in 0..<3 { world.connect("d\(number)", at: "a", slot: UInt32(number + 1)) }
+    world.run(seconds: 0.1)
+    world.engine.deaf = []
+    world.run(seconds: 5)
+    #expect(world.engine.owner(of: "d:d1") == "a" && world["a"].node.node.counters.unclaimed == 0)
+    #expect(context.endedRights.map(\.kind) == [.shareEnded])
+    #expect(context.peers.allSatisfy { $0.incarnation > 0 || !$0.hasOutput })
+  }
+
+  @Test("What is claimed again or released is not among what the ledger does not have yet")
+  func unclaimed() {
+    let world = ClusterWorld(["a", "b"])
+    for number in 0..<3 { world.connect("d\(number)", at: "a", slot: UInt32(number + 1)) }
+    world.run(seconds: 0.5)
+    world.engine.isolated = ["a"]
+    world.run(seconds: 0.5)
+    let node = world["a"].node
+    node.node.claims.queueAll()
+    node.node.claims.disown(.driver(id("d2")))
+    world.step()
+    #expect(node.node.counters.unclaimed == 0)
+    world.connect("d3", at: "a", slot: 4)
+    world.run(seconds: 0.5)
+    #expect(node.node.counters.unclaimed == 1)
+    world.engine.isolated = []
+    world.run(seconds: 3)
+    #expect(node.node.counters.unclaimed == 0 && world.engine.owner(of: "d:d2") == nil)
+    #expect(world.engine.owner(of: "d:d3") == "a")
+  }
+
   private func reconnect(_ drivers: Int, rounds: Int, seed: UInt64) {
     let world = ClusterWorld(seed: seed)
     let phones = Phones(drivers, seed: seed ^ 5, world)

@@ -98,6 +98,93 @@ import Testing
     #expect(world["b"].node.node.counters.pending == 0)
   }
 
+  @Test("A holder that leaves while its share is asked about is not sent for any more, whether or not the share holds")
+  func leavesWhileAsked() {
+    for ends in [false, true] {
+      let world = ClusterWorld()
+      let holders = shared(world)
+      let atB = [holders[1], holders[4]]
+      #expect(world["a"].node.node.counters.followed == 2)
+      world.engine.cuts = ["a>b"]
+      if ends {
+        for link in 1...2 { _ = world.put(.end(id("link\(link)")), of: "t1", at: "a") }
+      }
+      for peer in world["b"].node.node.context.peers { peer.wantsRestart = true }
+      world.step()
+      for holder in atB { world["b"].leave(holder) }
+      world.step()
+      world.engine.cuts = []
+      world.run(seconds: 5)
+      #expect(world["b"].node.node.counters.follows == 0 && world["b"].node.node.counters.pending == 0)
+      #expect(world["a"].node.node.counters.followed == (ends ? 0 : 1))
+    }
+  }
+
+  @Test("A share that was being asked about when the ledger had forgotten its trip is asked about at the next gap, too")
+  func forgottenTrip() {
+    let world = ClusterWorld(["a", "b"])
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    _ = world.put(.begin(TripShare(id: id("link1"), created: world.now.timestamp, expires: nil)), of: "t1", at: "a")
+    let holder = world.hold("link1", of: "t1", at: "b")
+    world.run(seconds: 0.5)
+    world.engine.cuts = ["a>b"]
+    world["b"].node.node.context.peers[0].wantsRestart = true
+    world.step()
+    world.engine.forget()
+    world["b"].node.node.following.locate(.trip(id("t1")))
+    world.run(seconds: 0.1)
+    #expect(world["b"].node.node.following.isUnowned(.trip(id("t1"))))
+    world.engine.cuts = []
+    world.engine.isolated = ["a"]
+    world.run(seconds: 0.5)
+    world.engine.isolated = []
+    world.run(seconds: 3)
+    #expect(holder.ended.isEmpty && holder.handle != nil && holder.faults == [])
+    world.engine.cuts = ["a>b", "b>a"]
+    _ = world.put(.end(id("link1")), of: "t1", at: "a")
+    world.run(seconds: 40)
+    world.engine.cuts = []
+    world.run(seconds: 5)
+    #expect(holder.ended == [.revoked] && world["b"].node.node.counters.pending == 0)
+  }
+
+  @Test("An end of a share that is sent again, as its answer was lost or the disk slow, is done once that is stored")
+  func lostAnswer() {
+    let world = ClusterWorld(hasJournals: true)
+    _ = shared(world)
+    func answers(to question: TripShareQuestion, meanwhile: () -> Void, after: () -> Void) -> [TripAnswer] {
+      let session = world.session(world.nextSlot())
+      meanwhile()
+      let desk = Actor(role: .ops, id: id("desk"))
+      world["b"].inputs.append(.trips(session, .shares(id("t1"), question, desk), replyTo: nil))
+      world.run(seconds: 1.5)
+      #expect(!world["b"].shares.contains { $0.session == session }, "nothing is said that is not stored")
+      after()
+      world.run(seconds: 2)
+      #expect(!world["b"].replies.contains { $0.0 == session })
+      return world["b"].shares.filter { $0.session == session }.map(\.answer)
+    }
+    let lost = answers(to: .end(id("link1"))) {
+      world.engine.cuts = ["a>b"]
+    } after: {
+      world.engine.cuts = []
+    }
+    let slow = answers(to: .end(id("link2"))) {
+      world["a"].journal?.isStalled = true
+    } after: {
+      world["a"].journal?.isStalled = false
+    }
+    for answer in [lost, slow] {
+      guard case .unshared? = answer.first, answer.count == 1 else {
+        Issue.record("not ended: \(answer)")
+        continue
+      }
+    }
+  }
+
   @Test("A share whose end was stored by a hub that died before it could tell the others is over when that is back")
   func killedOwner() {
     let world = ClusterWorld(hasJournals: true)

@@ -66,6 +66,30 @@ import Testing
     expectAnswers(rider, world, "late")
   }
 
+  @Test("A hub whose ledger refuses all, as it is full, waits a second, then refuses at once, and is one of all later")
+  func fullLedger() {
+    let world = world()
+    world.restart("b")
+    world.engine.full = ["b"]
+    let rider = ask(world, 2)
+    world.run(seconds: 0.9)
+    #expect(rider.refusals.isEmpty)
+    world.run(seconds: 3)
+    #expect(rider.refusals.map(\.code) == [.rateLimited])
+    #expect(world.answers(at: "b", slot: 9).errors == [.rateLimited])
+    for slot in 30..<40 as Range<UInt32> {
+      let late = world.follow(.trip(id("t1")), at: "b", slot: slot)
+      world.run(seconds: 0.1)
+      #expect(late.refusals.map(\.code) == [.rateLimited])
+    }
+    #expect(world["b"].node.node.counters.pending == 0 && world["b"].node.node.counters.follows == 0)
+    world.engine.full = []
+    world.run(seconds: 3)
+    let late = world.follow(.trip(id("t1")), at: "b", slot: 60)
+    world.run(seconds: 0.5)
+    #expect(late.answers.count == 1 && late.refusals.isEmpty)
+  }
+
   @Test("A hub that does not reach the engine answers or refuses within 3 s, and holds nothing")
   func noEngine() {
     let world = world()
@@ -76,6 +100,6 @@ import Testing
     #expect(rider.refusals.map(\.code) == [.rateLimited])
     #expect(world.answers(at: "b", slot: 9).errors.count == 1)
     #expect((20...21).flatMap { world.answers(at: "b", slot: $0).errors } == [.rateLimited, .rateLimited])
-    #expect(world["b"].node.node.counters.pending == 0)
+    #expect(world["b"].node.node.counters.pending == 0 && world["b"].node.node.counters.follows == 0)
   }
 }

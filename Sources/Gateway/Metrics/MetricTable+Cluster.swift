@@ -33,9 +33,14 @@ extension Metric {
     ofCluster("cluster_bytes_out_total", { $0.bytesOut }, "Bytes of frames sent."),
     ofCluster("cluster_bytes_in_total", { $0.bytesIn }, "Bytes of frames that came."),
     ofCluster("cluster_frames_missed_total", { $0.framesMissed }, "Frames of other hubs that did not come."),
-    ofCluster(
-      "cluster_frames_refused_total", { $0.framesRefused },
-      "Frames with a wrong code, version, receiver or number, or of an earlier process."),
+    Metric(
+      name: "cluster_frames_refused_total", label: "reason",
+      help: "Frames that were refused, by reason: `mac` where no hub of this cluster has signed them."
+    ) { reading in
+      reading.cluster.map { counters in
+        ClusterFrameError.Kind.allCases.map { ("", "\($0)", .count(counters.framesRefusedByKind[Int($0.rawValue)])) }
+      }
+    },
     ofCluster("cluster_states_out_total", { $0.statesOut }, "Positions and ETAs sent to other hubs."),
     ofCluster(
       "cluster_states_conflated_total", { $0.statesConflated }, "Of these, replaced by a newer one before they went."),

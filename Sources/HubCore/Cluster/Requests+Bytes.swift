@@ -93,14 +93,6 @@ extension TripShareQuestion {
 }
 
 extension TripAnswer {
-  /// Whether it answers a question about shares.
-  package var isAboutShares: Bool {
-    switch self {
-    case .shares, .shared, .unshared: true
-    case .trip, .list, .refused, .offers, .offersStopped: false
-    }
-  }
-
   /// Of an answer about shares.
   package func append(to bytes: inout ByteBuffer) {
     switch self {

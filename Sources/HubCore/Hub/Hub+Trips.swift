@@ -98,10 +98,10 @@ extension Hub {
     guideAfterMove(step.trip)
   }
 
-  /// A refusal that tells of a trip's state waits until that is stored; that nothing can be is heard at once.
+  /// A refusal that tells of a trip's or share's state waits until it is stored; that nothing can be is heard at once.
   mutating func refuseTrip(_ refusal: ErrorReply, to session: SessionRef, _ output: (ErrorReply) -> HubOutput) {
     if refusal.refusesMove { counters.tripMovesRefused += 1 }
-    emit(output(refusal), to: session.outlet, isStored: refusal.code == .invalidTransition)
+    emit(output(refusal), to: session.outlet, isStored: [.invalidTransition, .notFound].contains(refusal.code))
   }
 
   /// What makes a driver `on_trip`. A driver that the full table had no room for is counted at a later move.
