@@ -3,6 +3,7 @@
 import asyncio
 import http.client
 import json
+import os
 import statistics
 import time
 import unittest
@@ -14,6 +15,9 @@ from httpx_sse import aconnect_sse
 from test_foreign import Client, fix
 
 from deployment import PROXIES, Site, needs, wait_until
+
+# For a p99 that says something; it is asserted from 200 on, for which nothing else should run on the machine.
+POSITIONS = int(os.environ.get("POSITIONS", "40"))
 
 
 def raw_status(site, name, path, **headers):
@@ -131,14 +135,14 @@ class Proxies(unittest.IsolatedAsyncioTestCase):
             tasks = [
                 asyncio.create_task(self.arrivals(clients[way], urls[way], ops, times[way])) for way in urls]
             await self.wait_for(tasks, lambda: all("open" in seen for seen in times.values()))
-            first = int(time.time() * 1000) - 60_000
-            for step in range(40):
+            first = int(time.time() * 1000) - 1000 * (POSITIONS + 20)
+            for step in range(POSITIONS):
                 answer = await clients["direct"].post(
                     f"http://127.0.0.1:{site.hub.port}/v1/locations", headers=driver,
                     json=fix(step) | {"timestamp": first + step * 1000})
                 self.assertEqual(answer.status_code, 200, answer.text)
                 await asyncio.sleep(0.05)
-            await self.wait_for(tasks, lambda: all(len(seen) == 41 for seen in times.values()))
+            await self.wait_for(tasks, lambda: all(len(seen) == POSITIONS + 1 for seen in times.values()))
             for task in tasks:
                 task.cancel()
             for client in clients.values():
@@ -146,9 +150,13 @@ class Proxies(unittest.IsolatedAsyncioTestCase):
             direct = times.pop("direct")
             del direct["open"]
             for way, seen in times.items():
-                late = [1000 * (seen[stamp] - direct[stamp]) for stamp in direct]
-                print(f"{way}: {statistics.median(late):.1f} ms later than direct, at most {max(late):.1f} ms")
+                late = sorted(1000 * (seen[stamp] - direct[stamp]) for stamp in direct)
+                p99 = late[int(0.99 * len(late))]
+                print(f"{way}: {statistics.median(late):.1f} ms later than direct, p99 {p99:.1f}, "
+                      f"at most {late[-1]:.1f} ms")
                 self.assertLess(statistics.median(late), 50)
+                if POSITIONS >= 200:
+                    self.assertLess(p99, 50)
 
     async def wait_for(self, tasks, condition):
         end = time.monotonic() + 20
