@@ -176,14 +176,11 @@ struct SessionLoop: ~Copyable {
 
   mutating func loopTimerFired() {
     resumeWaiting()
-    guard !pending.isEmpty else { return }
-    for question in pending.takePostponed() { inputs.append(question) }
-    writeLists()
+    if !pending.isEmpty { writeLists() }
   }
 
   mutating func armLoopTimer() {
-    // In pairs: `min` of four makes an array, 400 instructions of a turn.
-    let own = min(min(clock.nextTick, sweep.nextStep), hub.nextTurn)
+    let own = min(min(clock.nextTick, sweep.nextStep), hub.nextTurn)  // of four it makes an array: 400 instructions
     let next = min(own, min(pending.nextMetricsLook, fanOut.deadline ?? .max))
     loop.setLoopTimer(at: inputs.isEmpty && !budget.isAnyoneWaiting && pending.isEmpty ? next : now.uptime)
   }

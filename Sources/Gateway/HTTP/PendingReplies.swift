@@ -119,11 +119,20 @@ struct PendingReplies {
     found = Mailbox(capacity: limits.historyQuestions + limits.tileQuestions, waking: waker)
   }
 
-  mutating func postpone(_ questions: [HubInput]) { postponed += questions }
+  /// Puts a request's questions to the hub. A page of a feed is asked for with the next turn: at once, all of them would
+  /// be written in this one.
+  mutating func ask(_ questions: [HubInput], for awaited: Awaited, _ inputs: inout HubInputs) {
+    if case .vehicles = awaited {
+      postponed += questions
+    } else {
+      for question in questions { inputs.append(question) }
+    }
+  }
 
-  mutating func takePostponed() -> [HubInput] {
-    defer { postponed.removeAll() }
-    return postponed
+  /// Puts the questions that were left for this turn.
+  mutating func askPostponed(_ inputs: inout HubInputs) {
+    for question in postponed { inputs.append(question) }
+    postponed.removeAll()
   }
 
   // MARK: Lists of drivers

@@ -39,11 +39,7 @@ extension SessionLoop {
         http.respond(response, to: request, exchange, room: room, &budget, &counters)
         sessions[exchange.slot].answered()
       case .ask(let questions, let awaited):
-        if case .vehicles = awaited {
-          pending.postpone(questions)  // asked at once, all pages of a feed would be written in this turn
-        } else {
-          for question in questions { inputs.append(question) }
-        }
+        pending.ask(questions, for: awaited, &inputs)
         exchange.state = .waiting(request, for: awaited)
       case .query(let question, let awaited):
         do throws(ErrorReply) { try ask(question, for: request.asker(reference(exchange.connection))) } catch {
