@@ -98,7 +98,7 @@ struct RedisBusTests {
     }
   }
 
-  @Test("Why a node cannot be used is told from the start, and again only where it is another reason")
+  @Test("The reason why a node cannot be used is reported from the start, and again only where it is another reason")
   func reason() throws {
     let ear = try Ear(loop, [engines[0]], "a", RedisRole(user: "hub", password: "wrong"))
     try run([ear]) { ear.reasons.contains { $0.contains("WRONGPASS") } }
