@@ -1,21 +1,21 @@
-// Questions that any hub may have the answer to: drivers near a place or within an area, a driver or a trip that is not
-// here, pages of lists (Listing.swift). All hubs are asked, and what they know is put together.
+// Questions that any hub may answer: drivers near a coordinate or within an area, a driver or a trip that is not here,
+// pages of lists (Listing.swift). All hubs are asked, and their answers are merged.
 //
 //     a session asks → each hub that is heard, and this one → looks in its own index → merged here → the session
 //
-// So an answer has what one hub with all drivers would find, with positions as they are: nothing is copied from hub to
-// hub before somebody asks, and a driver that nobody looks for costs nothing. The price is a search at each hub for
-// each question. A hub that does not answer in time is left out, and counted; one that is silent is not asked.
+// So the answer is that of one hub with all drivers, with present positions: nothing is copied between hubs in advance,
+// and a driver that nobody looks for costs nothing. The price is a search at each hub for each question. A hub that
+// does not answer in time is left out, and counted; a silent one is not asked.
 import HubBackplane
 import HubBytes
 import HubCore
 import HubMessages
 
-/// The questions that are under way.
+/// Unanswered questions.
 struct Asking {
   struct Pending {
     let question: FleetQuestion
-    /// Who has not answered.
+    /// The hubs that have not answered.
     var waitsFor: Set<Int>
     /// Not every hub is asked, or known.
     var isIncomplete = false
@@ -23,7 +23,7 @@ struct Asking {
   }
 
   private(set) var pending = PendingQuestions<Pending>()
-  /// Asked before it is known who the other hubs are, and until when they wait for that (uptime, ns).
+  /// Asked before the other hubs are known, and how long they wait for that (uptime, ns).
   private var starting: [(question: FleetQuestion, until: Int64)] = []
   /// Of lists, which are waited for longer.
   private var listDeadlines = TimedQueue<UInt64>()
@@ -58,7 +58,7 @@ struct Asking {
 }
 
 extension Asking.Pending {
-  /// Nothing that is still to come changes the answer.
+  /// No further answer changes the result.
   fileprivate var isDone: Bool {
     switch question.request {
     case .query(.drivers), .drivers, .trips: waitsFor.isEmpty || found.refusal != nil
@@ -70,7 +70,7 @@ extension Asking.Pending {
   /// Some hub may know more.
   var lacksAnswers: Bool { isIncomplete || !waitsFor.isEmpty }
 
-  /// What the session is told: the answer of all hubs together.
+  /// The merged answer for the session.
   fileprivate var outcome: ClusterInput { .answered(question, answer) }
 
   private var answer: FleetAnswer {
@@ -79,7 +79,7 @@ extension Asking.Pending {
       if found.driver == nil, lacksAnswers { return .refused(.cannotAsk) }
       return .result(found.driver.map { .driver($0) })
     case .query(.trip):
-      // Every hub but the trip's own refuses, in the words for a trip that is not there.
+      // Every hub but the trip's own refuses as if there were no such trip.
       if let trip = found.trip { return .result(.trip(trip)) }
       return .refused(lacksAnswers ? .cannotAsk : found.refusal ?? .cannotAsk)
     case .query(.drivers), .drivers, .trips: break
@@ -93,7 +93,7 @@ extension Asking.Pending {
   }
 }
 
-/// What hubs have answered so far.
+/// The answers so far.
 struct Found {
   enum Answer {
     case nothing
@@ -102,7 +102,7 @@ struct Found {
     case refused(ErrorReply)
   }
 
-  /// The nearest of all, each once; no more than were asked for, however many hubs there are.
+  /// The nearest of all, each once, up to the limit.
   fileprivate(set) var drivers = DriverList(drivers: [])
   fileprivate(set) var driver: DriverReport?
   fileprivate(set) var trip: TripReport?

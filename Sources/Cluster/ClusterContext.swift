@@ -1,5 +1,5 @@
-// What all parts of a node share: who it is, the time, the other hubs, and the ways to the hub and to the ledger. Each
-// part (Following, Interest, Claims, …) has its own state besides, and shares this with the others.
+// The state that all parts of a node share: identity, time, other hubs, and access to the hub and to the ledger. Each
+// part (Following, Interest, Claims, …) has its own state besides.
 import HubBackplane
 import HubBytes
 import HubCore
@@ -42,9 +42,9 @@ final class ClusterContext {
   var inputs = HubInputs()
   var questions: [(question: LedgerQuestion, purpose: Purpose)] = []
   var isLedgerUp = false
-  /// When a hub that has not reached the ledger goes on alone (uptime, ns): not at once, where it has just started.
+  /// When a hub that has not reached the ledger continues alone (uptime, ns): not at once after its start.
   private let aloneAt: Int64
-  /// It has read who the others are.
+  /// It has read the list of members.
   var knowsMembers = false
   /// Which hub counts the events of all trips (TripFeeds.swift).
   var tripCounter = TripCounter.unknown
@@ -69,7 +69,7 @@ final class ClusterContext {
   /// Whether nobody can say what other hubs have.
   var isAlone: Bool { !isLedgerUp && now.uptime >= aloneAt }
 
-  /// Whether it is still to be learnt who the other hubs are, and is worth waiting for.
+  /// Whether the other hubs are still unknown, and worth waiting for.
   var isStarting: Bool { phase != .superseded && !knowsMembers && !isAlone }
 
   // MARK: Peers
@@ -175,7 +175,7 @@ final class ClusterContext {
     peers[index].release(channel, at: now.timestamp)
   }
 
-  /// Tells a peer what it must not miss: that a right has ended. It is said again if the peer has missed anything.
+  /// Sends a peer the end of a right, which it must not miss, and repeats it if the peer has missed anything.
   func notifyEnded(_ index: Int, _ kind: ClusterRecordKind, _ body: (inout ByteBuffer) -> Void) {
     var bytes = ByteBuffer()
     body(&bytes)
@@ -193,7 +193,7 @@ final class ClusterContext {
   }
 }
 
-/// What is not to be said too often.
+/// Notices whose rate is limited.
 enum SeldomNotice: Hashable {
   case ledgerDown, ledgerRefused, peerRefused
   /// For each reason, whatever the number in it, each lane, and each peer; nil for all who are none.
@@ -206,7 +206,7 @@ enum TripCounter: Equatable {
   case peer(Int)
 }
 
-/// What is said again to a peer that has missed something.
+/// Is repeated to a peer that has missed something.
 struct EndedRight {
   var peer: Int
   var until: Int64

@@ -11,12 +11,12 @@ package import HubRuntime
 import HubSystem
 public import HubTransport
 
-/// Where the engine is, and how a hub is let in.
+/// The engine, and the credentials for it.
 public struct EngineConfiguration: Sendable {
   public var bus: [EngineAddress]
   public var ledger: LedgerAddress
-  /// Where they were set, as operators are told it (`FILE:LINE: name`): nodes of the bus by their address, the ledger,
-  /// and the credentials for both.
+  /// Where they were set, for operators (`FILE:LINE: name`): nodes of the bus by their address, the ledger, and the
+  /// credentials for both.
   public var origins: [String: String] = [:]
   public var ledgerOrigin: String?
   public var credentialOrigin: String?
@@ -25,7 +25,7 @@ public struct EngineConfiguration: Sendable {
   /// For the sentinels, which have users and passwords of their own.
   public var sentinelUser: String?
   public var sentinelPassword: String?
-  /// Whom to trust on `rediss://` and `sentinels://`; nil for what this system trusts.
+  /// The trust of `rediss://` and `sentinels://`; nil for the system's.
   public var tls: TLSClient?
 
   public init(bus: [EngineAddress], ledger: LedgerAddress) {
@@ -45,7 +45,7 @@ public struct EngineConfiguration: Sendable {
   }
 }
 
-/// How a hub is one of several.
+/// The configuration of a hub in a cluster.
 public struct ClusterConfiguration: Sendable {
   public var identity: ClusterIdentity
   public var engine: EngineConfiguration
@@ -117,7 +117,7 @@ public final class ClusterLoop: EventLoopDelegate {
     ledgerEvents.removeAll(keepingCapacity: true)
     exchange(now)
     node.turn()
-    // Who follows somebody here goes on doing so until the last session has been told to go, and has gone.
+    // Followers here stay until the last session has been closed and is gone.
     if lifecycle.phase(at: now.uptime) == .draining, !lifecycle.hasLoops { leave() }
     node.flush(bus, ledger)
     links.flush()

@@ -17,11 +17,11 @@ import HubBytes
 import HubCore
 import HubMessages
 
-/// The questions that are under way.
+/// Unanswered questions.
 struct FamilyQuestions {
   struct Pending {
     let request: CredentialRequest
-    /// Who has not answered (`Ask.ownHub` for this hub).
+    /// The hubs that have not answered (`Ask.ownHub` for this hub).
     var waitsFor: Set<Int>
     /// A hub could not be asked, or did not answer.
     var isIncomplete = false
@@ -54,7 +54,7 @@ extension FamilyQuestions.Pending {
     }
   }
 
-  /// What is known, with those who have not answered as missing.
+  /// The merged answer, with missing hubs marked.
   fileprivate var answer: CredentialAnswer {
     let isWhole = !isIncomplete && waitsFor.isEmpty
     switch request.question {
@@ -95,7 +95,7 @@ extension FamilyQuestions {
     put(pending.insert(question), isFirst: true)
   }
 
-  /// Asks those who have not answered. In an order of its own, so that one history is always the same.
+  /// Asks the hubs that have not answered, in a fixed order, so that histories are reproducible.
   private mutating func put(_ token: UInt64, isFirst: Bool) {
     guard let question = pending[token] else { return }
     pending.wait(token, until: context.now.uptime + context.limits.answerTime)
@@ -166,7 +166,7 @@ extension FamilyQuestions {
     reply(ask.peer, answer, ask.token)
   }
 
-  /// Answers who has asked, a peer or this hub itself.
+  /// Answers the asker, a peer or this hub itself.
   private mutating func reply(_ peer: Int, _ answer: CredentialAnswer, _ token: UInt64) {
     guard peer != Ask.ownHub else { return take(answer, of: token, from: peer) }
     context.peers[peer].append(.families) { bytes in

@@ -1,4 +1,4 @@
-// What the owners of followed channels say: answers, what they publish, and that a channel is elsewhere.
+// Messages of followed channels' owners: answers, publications, and changes of owner.
 import HubBytes
 import HubCore
 import HubMessages
@@ -18,8 +18,8 @@ extension Following {
     }
     let known = follow.isFollowed ? follow.point : nil
     let point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
-    // Sessions from before are first brought to where the channel is: else who has asked now would be shown twice what
-    // they are missing, or be told with them that something is.
+    // Earlier sessions are brought up to date first: else the new ones would get the earlier ones' missing events
+    // twice, or a gap that is not theirs.
     if token > 0, let known, known != point {
       askAnew(index, channel)
       return ask(index, token)
@@ -61,13 +61,13 @@ extension Following {
     waitForOwner(channel, nil)
   }
 
-  /// The peer does not have the channel, or not any more: whoever has it is looked for.
+  /// The peer does not have the channel, or no longer: looks for its owner.
   mutating func take(notHere reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     _ = try reader.varint()
     takeMoved(try reader.channel(), from: index, isNews: false)
   }
 
-  /// `isNews`: the peer says so by itself, because it has just learnt it; else the ledger may not know better yet.
+  /// `isNews`: the peer has just learnt it and says so by itself; else the ledger may not be up to date yet.
   mutating func takeMoved(_ channel: Channel, from index: Int, isNews: Bool) {
     if channel == .trips { context.peers[index].trips.lose() }
     guard follows[channel]?.peer == index else { return }
@@ -111,7 +111,7 @@ extension Following {
   }
 }
 
-/// What the owner of a channel has answered.
+/// The answer of a channel's owner.
 struct OwnerAnswer {
   let token: UInt64
   /// Who asked is a party of the trip; of `trips`: the channel is that of the hub that counts.

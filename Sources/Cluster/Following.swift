@@ -1,5 +1,4 @@
-// What sessions of this hub follow at others: their questions on the way, and a record for each channel that is
-// followed.
+// What sessions of this hub follow at other hubs: unanswered questions, and a record for each followed channel.
 //
 //     locating ─owner known→ asked ─answer→ live        a lost frame, a new process: asked again, with `since`
 //         ↑───────── moved, not there ──────────┘
@@ -11,18 +10,18 @@ import HubBytes
 import HubCore
 import HubMessages
 
-/// The tables of what is followed.
+/// The tables of followed channels.
 struct Following {
   enum State {
-    /// The ledger is asked whose it is.
+    /// The ledger is asked for its owner.
     case locating
-    /// Nobody knows its owner: it is looked for again after a while.
+    /// It has no known owner: it is looked for again after a while.
     case unowned
     case asked(peer: Int)
     case live(peer: Int)
   }
 
-  /// Of a share of a trip, as its owner is asked whether it still holds.
+  /// The holder of a share of a trip, whose validity its owner is asked for.
   struct Holder {
     let actor: Actor
     let grant: ChannelGrant
@@ -33,9 +32,9 @@ struct Following {
   /// A channel of another hub.
   struct Follow {
     var state = State.locating
-    /// The newest event, and whose numbers they are.
+    /// The newest event, and the epoch of its number.
     var point: ResumePoint?
-    /// Sessions' questions on the way.
+    /// Sessions' unanswered questions.
     var questions: Set<UInt64> = []
     /// The hub follows it, for its sessions or for itself.
     var isFollowed = false
@@ -43,7 +42,7 @@ struct Following {
     var wantsStates = false
     /// A position or ETA, by its kind, that waits for an event.
     var held: [Publication] = []
-    /// Of a trip: whose shares were let in.
+    /// Of a trip: holders of shares that were accepted.
     var holders: [Identifier: Holder] = [:]
     /// When its owner is looked for again (uptime, ns).
     var retriesAt: Int64?
@@ -68,7 +67,7 @@ struct Following {
 
   var count: Int { follows.count }
 
-  /// Nobody is known to have it, and the ledger is not being asked.
+  /// It has no known owner, and the ledger is not being asked.
   func isUnowned(_ channel: Channel) -> Bool {
     switch follows[channel]?.state {
     case nil, .unowned?: true
@@ -130,7 +129,9 @@ extension Following {
   }
 
   /// Whether it is followed with positions.
-  func isFollowedWhole(_ channel: Channel) -> Bool { follows[channel].map { $0.isFollowed && $0.wantsStates } ?? false }
+  func isFollowedInFull(_ channel: Channel) -> Bool {
+    follows[channel].map { $0.isFollowed && $0.wantsStates } ?? false
+  }
 
   /// The hub has no session any more that follows a channel.
   mutating func unfollow(_ channel: Channel) {
@@ -138,7 +139,7 @@ extension Following {
     dropUnused(channel)
   }
 
-  /// Nobody follows or asks for it: its owner need not send it.
+  /// Unfollows it at its owner where nobody follows or asks for it.
   private mutating func dropUnused(_ channel: Channel) {
     guard let follow = follows[channel], !follow.isFollowed, follow.questions.isEmpty else { return }
     follows[channel] = nil
@@ -156,30 +157,30 @@ extension Following {
     context.questions.append((.locate(key: key, asker: context.identity.name), .locate(channel)))
   }
 
-  /// Who has it could not be asked yet.
+  /// Its owner could not be asked yet.
   private mutating func waitForMembers(_ channel: Channel) {
     follows[channel, default: Following.Follow()].state = .unowned
     starting.append(channel)
   }
 
-  /// It is known who the other hubs are.
+  /// The other hubs are known now.
   mutating func begin() {
     let channels = starting
     starting = []
     for channel in channels where follows[channel] != nil && isUnowned(channel) { locate(channel) }
   }
 
-  /// A hub is gone: its drivers may come to any other. (Its trips are there when it comes back.)
+  /// A hub is gone: its drivers may move to any other. (Its trips are there when it returns.)
   mutating func lost(_ index: Int) {
     for channel in channels(at: index) where channel.isOfDriver { retryLater(channel) }
   }
 
-  /// A hub's index may be another's from now on.
+  /// A hub's index may be reused.
   mutating func forget(_ index: Int) {
     for channel in channels(at: index) { retryLater(channel) }
   }
 
-  /// In an order of their own, so that one history is always the same.
+  /// In a fixed order, so that histories are reproducible.
   private func channels(at index: Int) -> [Channel] {
     follows.filter { $0.value.peer == index }.map { (name: "\($0.key)", channel: $0.key) }
       .sorted { $0.name < $1.name }.map(\.channel)
@@ -201,7 +202,7 @@ extension Following {
     }
   }
 
-  /// Nobody has it: sessions are subscribed here, to what may begin. The ledger has noted that this hub waits for it.
+  /// No hub has it: sessions are subscribed here, where it may begin. The ledger has noted that this hub waits for it.
   private mutating func nobodyOwns(_ channel: Channel) {
     for token in follows[channel]?.questions.sorted() ?? [] {
       guard let input = pending.finish(token), input.session != .nobody else { continue }
@@ -280,7 +281,7 @@ extension Following {
     return follow.isFollowed && follow.holders[input.actor.id] != nil
   }
 
-  /// Asks again what has no answer in time, and for what has no owner.
+  /// Repeats overdue questions, and looks again for missing owners.
   mutating func retry() {
     while let token = pending.nextOverdue(now: context.now.uptime) {
       guard let input = pending[token], isOfHolder(input) || pending.repeats(token, atMost: context.limits.attempts)
@@ -298,7 +299,7 @@ extension Following {
     }
   }
 
-  /// Asks for a part of the channels that are to be asked for anew.
+  /// Requests again a part of the channels.
   mutating func resume(_ index: Int) {
     let peer = context.peers[index]
     let channels = peer.resumes.suffix(context.limits.resumesPerTurn)

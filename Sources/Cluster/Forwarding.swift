@@ -1,5 +1,4 @@
-// What is asked of a trip that is not here, or of a driver: each request goes to the hub that has it, and the answer
-// comes back.
+// Requests for a trip that is not here, or for a driver: each goes to the hub that has it, and the answer comes back.
 //
 //     ledger: where is the trip? ──another hub──→ sent there ──answer→ the session has it
 //         │ nowhere
@@ -11,13 +10,13 @@
 // asked. Requests for one trip keep their order: while
 // one is on the way, the next ones wait. What has no answer in time is sent once more: a hub takes a move that it has
 // had before for a repetition, and answers as it did. While the ledger cannot be asked, requests are handled here: a
-// hub alone must go on.
+// hub alone must continue.
 import HubBackplane
 import HubBytes
 import HubCore
 import HubMessages
 
-/// The requests that are on the way.
+/// The unanswered requests.
 struct Forwarding {
   struct Pending {
     var request: TripRequest
@@ -26,7 +25,7 @@ struct Forwarding {
   }
 
   private(set) var pending = PendingQuestions<Pending>()
-  /// Those for each trip or driver, in their order; the first one is on the way.
+  /// By trip or driver, in order; the first one is on its way.
   private var queues: [Channel: [UInt64]] = [:]
   /// Those whose hub was not known yet.
   private var starting: [UInt64] = []
@@ -132,7 +131,7 @@ extension Forwarding {
     for request in finishAll(for: request.receiver) { context.inputs.append(.cluster(.tripRequestHere(request))) }
   }
 
-  /// Nobody has what it is about. The next one may begin it, which is to be claimed first.
+  /// No hub has it. This request may begin it, which has to be claimed first.
   private mutating func handleNowhere(_ token: UInt64) {
     if let request = finish(token) { context.inputs.append(.cluster(.tripRequestHere(request))) }
   }

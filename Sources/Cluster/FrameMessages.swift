@@ -193,7 +193,7 @@ extension ClusterFrameReader {
     return id
   }
 
-  /// The next message of the owner, by what `reader` knows of this peer's channels; nil for what only it is told.
+  /// The owner's next message, read with `reader`'s numbers of this peer's channels; nil for one to `reader` only.
   mutating func message(_ reader: inout BinaryServerReader) throws(ClusterFrameError) -> ServerMessage? {
     let bytes = try run()
     let read = unsafe bytes.withUnsafeBytes { bytes in

@@ -75,7 +75,7 @@ import Testing
     world.run(seconds: 0.5)
     #expect(statesOut(10..<16) >= 6)
     #expect(riders.allSatisfy { $0.positions.count >= 6 && $0.faults == [] && $0.gaps == 0 })
-    // Who comes while the last one leaves is told of what follows.
+    // Who comes while the last one leaves gets what follows.
     for wait in 0..<6 {
       for rider in riders { world["b"].leave(rider) }
       for _ in 0..<wait { world.step() }

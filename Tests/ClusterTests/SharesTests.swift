@@ -98,7 +98,7 @@ import Testing
     #expect(world["b"].node.node.counters.pending == 0)
   }
 
-  @Test("A share whose end was stored by a hub that died before it could tell the others is over when that is back")
+  @Test("A share whose end was stored by a hub that died before it could notify the others is over when that is back")
   func killedOwner() {
     let world = ClusterWorld(hasJournals: true)
     let holders = shared(world)
