@@ -107,8 +107,8 @@ class CutOffTests(Faults):
         await self.begin(engines=3, has_relays=True)
         for cut in (1, 2):
             for name in NAMES:
-                # Told, for an engine takes who is cut off silently for a listener until `tcp-keepalive` says otherwise.
-                self.cluster.relays[name][cut].cut(is_told=True)
+                # With an error: an engine keeps a silently cut listener until `tcp-keepalive` ends it.
+                self.cluster.relays[name][cut].cut(has_error=True)
                 await asyncio.sleep(2)
                 await self.assert_flowing()
                 self.assertEqual(self.hubs[name].get("/readyz?engine")[0], 200)
