@@ -227,7 +227,7 @@ extension Asking {
     reply(ask.peer, result.map { .result($0) } ?? .nothing, ask.token)
   }
 
-  /// Answers who has asked, a peer or this hub itself.
+  /// Answers the asker, a peer or this hub itself.
   mutating func reply(_ peer: Int, _ answer: Found.Answer, _ token: UInt64) {
     guard peer != Ask.ownHub else { return take(answer, of: token, from: peer) }
     if case .page(let page) = answer {

@@ -210,7 +210,7 @@ extension ClusterNode {
     case .revoked(let change): revoking.take(change)
     case .credentials(let session, let answer):
       if session.generation == 0 { revoking.take(answer) } else { familyQuestions.found(answer, by: session) }
-    // Only who has a session gets these, and this outlet has none.
+    // Only sessions get these, and this outlet has none.
     case .viewEnded, .unsubscribed, .named, .admitted, .conflict, .full, .replaced, .trips, .fences,
       .channelRestarted:
       break

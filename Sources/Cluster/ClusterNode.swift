@@ -215,7 +215,7 @@ public struct ClusterNode: ~Copyable {
       join(index)
     }
     for (index, peer) in context.peers.enumerated() where peer.isMember && !present.contains(peer.name) {
-      // Who is heard is there, whatever a ledger says that may have forgotten it.
+      // A hub that is heard is present, even if the ledger has forgotten it.
       guard context.now.uptime - peer.heard >= context.limits.silence else { continue }
       peer.isMember = false
       following.lost(index)

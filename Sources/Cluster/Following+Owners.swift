@@ -8,7 +8,7 @@ extension Following {
     let token = found.token
     var answer = found.answer
     let channel = answer.channel
-    // Asked twice and answered twice; or asked at a hub that had it before: then the question is put to who has it now.
+    // A second answer, or one of a former owner: then the present owner is asked.
     guard let follow = follows[channel], follow.peer == index, token == 0 || pending[token] != nil
     else { return dropStray(channel, index) }
     // A share that still holds.

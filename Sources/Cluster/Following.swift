@@ -120,7 +120,7 @@ extension Following {
   /// Sessions of the hub are subscribed to what another hub has, or the hub itself wants it.
   mutating func follow(_ channel: Channel, from point: ResumePoint, eventsOnly: Bool) {
     follows[channel, default: Following.Follow()].isFollowed = true
-    // Who has just asked wants positions.
+    // The new follower needs positions.
     let wantsStates = !eventsOnly || follows[channel]?.questions.isEmpty == false
     follows[channel]?.wantsStates = wantsStates
     if !wantsStates { follows[channel]?.holders.removeAll() }

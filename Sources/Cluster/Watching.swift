@@ -183,7 +183,7 @@ extension Watching {
         if let handle = known.handle { askForSnapshot(handle, for: index) }
         continue
       }
-      // At a limit it is not answered: who asks does so again.
+      // At a limit it is not answered: the asker repeats it.
       guard context.peers[index].watched.count < context.limits.cellsPerPeer,
         let session = context.session(for: index, 0, .area(cell))
       else {

@@ -81,8 +81,8 @@ final class DriverPart {
 
   func answered(_ batch: Ack.Batch) { refused += UInt64(batch.rejected.count) }
 
-  /// The hub has refused a message with these fixes permanently. Those of a trip that is not this driver's are sent again
-  /// without the trip, as history. Others are counted.
+  /// The hub has refused these fixes permanently. Those of a trip that is not this driver's are sent again without the
+  /// trip, as history. Others are counted.
   func refused(_ fixes: [Fix], of trip: Identifier?, _ code: ErrorCode, _ now: Moment) {
     guard trip != nil, code == .forbidden || code == .unknownTrip else {
       refused += UInt64(fixes.count)

@@ -82,7 +82,7 @@ extension HubError {
 public struct Backlog: Sendable, Equatable {
   /// Fixes that the hub does not have yet, as far as this client knows.
   public var fixes = 0
-  /// Moves of trips, likewise.
+  /// Moves of trips that the hub does not have yet, as far as this client knows.
   public var moves = 0
   /// Bytes on the disk.
   public var bytes = 0

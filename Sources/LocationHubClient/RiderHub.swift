@@ -1,4 +1,4 @@
-// Riders, and whoever else follows drivers.
+// Riders and other followers of drivers.
 import HubBytes
 import HubClientCore
 public import HubGeo

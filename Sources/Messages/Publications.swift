@@ -147,7 +147,7 @@ public struct TripUpdate: Sendable, Equatable {
 public struct TripSummary: Sendable, Equatable {
   /// Metres from `trip_started` to `arrived_destination`, along the published positions that named the trip.
   public var distance: Double
-  /// Metres before `trip_started`, likewise.
+  /// Metres before `trip_started`.
   public var approach: Double
   /// `distance` and `approach` together, in metres.
   public var track: Double

@@ -69,7 +69,7 @@ struct SocketCalls {
 
   // linux/in.h; glibc has it in a header that the importer does not read.
   private static let ipBindAddressNoPort: Int32 = 24
-  // From linux/tcp.h, likewise.
+  // From linux/tcp.h.
   private static let tcpNotSentLowWater: Int32 = 25
 
   private static func setStreamOptions(_ socket: Int32, _ limits: EventLoopLimits) throws(SystemError) {

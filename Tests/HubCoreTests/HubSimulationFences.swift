@@ -1,5 +1,5 @@
-// Fences in the simulated world: ops put and delete them where the drivers are, and whatever happens, a driver published
-// as in one is in the hub's list, once.
+// Fences in the simulated world: ops put and delete them where the drivers are. A driver published as inside is in the
+// hub's list, once.
 import HubGeo
 import HubMessages
 import HubTestSupport

@@ -66,7 +66,7 @@ final class HTTPRequest {
     keepsConnection = head.keepsAlive
   }
 
-  // MARK: Who asks
+  // MARK: The asker
 
   /// The credential. It is checked once, when first needed: before a large body is read, and again after it only where
   /// the keys have changed, or it was revoked, meanwhile.

@@ -2,7 +2,7 @@
 // another thread reads: the hub asks, continues, and handles those fixes when the answer comes.
 //
 //     batch → its newer fixes are handled; the older ones wait here      hub's thread
-//     all that was recorded before is stored → `takeLookups`             whoever drives the hub
+//     all that was recorded before is stored → `takeLookups`             the hub's caller
 //     read the driver's records                                          a reader's thread
 //     `HubInput.knownFixes` → the older fixes are handled, and the ack   hub's thread
 //

@@ -120,7 +120,7 @@ extension Channels {
     while let outlet = outlets.popFirst() { emit(output, to: UInt32(outlet)) }
   }
 
-  // MARK: Who has the channel
+  // MARK: Owners
 
   /// Makes this hub's sessions follow another hub's channel.
   mutating func followElsewhere(_ name: Channel) {

@@ -64,7 +64,7 @@ struct FenceTable: ~Copyable {
   /// The id of a handle's fence; nil where that was deleted.
   func id(_ handle: Handle) -> Identifier? { records.current(handle).map { records[$0].fence.id } }
 
-  // MARK: Who is in it
+  // MARK: Drivers inside
 
   /// Counts a driver or a pair in (1) or out (−1); does nothing where the fence was deleted.
   mutating func count(_ step: Int, in fence: Handle) {

@@ -8,7 +8,7 @@ public import HubBytes
 public import HubMessages
 
 extension Hub {
-  // MARK: For whoever drives the hub
+  // MARK: For the hub's caller
 
   /// Begins to store changes. With `limit` bytes of records not taken, further changes are refused. `startsEpoch`
   /// begins a new history of the numbers, where something that was promised is lost. `looksUp`: the caller answers what

@@ -141,12 +141,8 @@ public struct Hub: ~Copyable {
   /// Answers a question about tokens, when it is stored. `found`: the answer of other hubs.
   private mutating func answer(_ request: CredentialRequest, _ found: CredentialAnswer? = nil) {
     let answer = credentials.answer(request, found, at: now, &storage, &deadlines, counting: &counters)
-    publishRevocations()
-    channels.answer(request.session, answer, isOfOthers: found != nil, &storage, counting: &counters)
-  }
-
-  private mutating func publishRevocations() {
     channels.publishRevocations(credentials.takeChange(), &storage, counting: &counters)
+    channels.answer(request.session, answer, isOfOthers: found != nil, &storage, counting: &counters)
   }
 
   /// All revocations, for a component that begins to check tokens; later changes are published to outlets.
@@ -338,7 +334,7 @@ public struct Hub: ~Copyable {
       case .trip: if let trip = trips.current(entry.handle) { checkEnded(trip) }
       case .tokenFamily, .tokenGrace, .revocation:
         credentials.check(entry, at: now, &storage, &deadlines)
-        publishRevocations()
+        channels.publishRevocations(credentials.takeChange(), &storage, counting: &counters)
       case .offers:
         carryOut(offers.checkDeadline(entry.handle, drivers, trips, at: now, canStore: storage.hasRoom, &deadlines))
       }

@@ -13,7 +13,7 @@ import HubGeo
 import HubMessages
 
 extension Offers {
-  // MARK: Who is asked
+  // MARK: Choosing drivers
 
   /// Asks all hubs for drivers; nil where that is running.
   mutating func gather(for search: Int, around pickup: Coordinate) -> OfferStep? {

@@ -126,7 +126,7 @@ struct Offers: ~Copyable {
     return end(search, .stopped, driver: nil)
   }
 
-  /// Ends the trip's search. `driver`: who has the trip.
+  /// Ends the trip's search. `driver`: the trip's driver, if any.
   private mutating func end(_ search: Int, _ how: OffersReport.End, driver: Identifier?) -> [OfferStep] {
     var steps: [OfferStep] = []
     let reason: Offer.Withdrawal =
