@@ -250,7 +250,7 @@ async def measure_questions(options):
         answer = used[0] / count * 1e6
         elsewhere = (used[1] + used[2]) / 2 / count * 1e6
         say(f"{count / seconds:.0f} questions a second: {answer:.1f} µs where it is asked, {elsewhere:.1f} µs at each other hub")
-        # Cells of a map, whose drivers move: told to one hub more.
+        # Cells of a map, whose drivers move: sent to one hub more.
         costs = []
         for is_watched in (False, True):
             watcher = await client(hubs[0], "map")
@@ -272,11 +272,11 @@ async def measure_questions(options):
                           hubs[1].figure("cluster_cells_watched"), hubs[1].figure("cluster_area_drivers_out_total")))
             await watcher.close()
             await reader
-        told = 2 * max(1, costs[1][4] - costs[0][4])
+        sent = 2 * max(1, costs[1][4] - costs[0][4])
         more = costs[1][0] / costs[1][1] - costs[0][0] / costs[0][1]
         say(f"{costs[1][3]:.0f} cells watched at each; {more * 1e6:.1f} µs more for each driver that moved there, "
-            f"{more * costs[1][1] / told * 1e6:.1f} µs for each that was told")
-        return {"search": elsewhere, "answer": answer, "cell_driver": more * costs[1][1] / told * 1e6}
+            f"{more * costs[1][1] / sent * 1e6:.1f} µs for each that was sent")
+        return {"search": elsewhere, "answer": answer, "cell_driver": more * costs[1][1] / sent * 1e6}
 
 
 def table(found, pace):

@@ -1,6 +1,6 @@
-// Every limit of what a hub shares with its engine, in one place, with what happens at it.
+// All limits between a hub and its engine, with what happens at each.
 
-/// What one connection to the engine may hold and how long it may take. Times are in nanoseconds.
+/// Limits and timeouts of one connection to the engine. Times are in nanoseconds.
 public struct BackplaneLimits: Sendable, Equatable {
   // MARK: Replies
 
@@ -24,10 +24,10 @@ public struct BackplaneLimits: Sendable, Equatable {
 
   // MARK: Time
 
-  /// For a connection to be made, and from then on or from one reply to the next while commands have none. Past it the
-  /// connection is closed, and each command without a reply has an unknown outcome.
+  /// The timeout for connecting, and then, while replies are due, for each. Past it the connection is closed, and each
+  /// command without a reply has an unknown outcome.
   public var replyTime: Int64 = 1_000_000_000
-  /// Without a word from the engine so long, it is pinged; a ping that is not answered in time closes the connection.
+  /// After this silence the engine is pinged; an unanswered ping closes the connection.
   public var pingTime: Int64 = 1_000_000_000
   /// Without a word so long, a connection that listens is pinged: with `replyTime` it is over 1.25 s after a network
   /// has cut it off silently, which it would not notice in any other way.
@@ -37,12 +37,12 @@ public struct BackplaneLimits: Sendable, Equatable {
   public var firstBackOff: Int64 = 50_000_000
   public var longestBackOff: Int64 = 1_000_000_000
   public var backOffJitter = 0.5
-  /// Sentinels are asked for the master so often, and so often while the ledger is away.
+  /// The interval at which sentinels are asked for the master, and that while the ledger is down.
   public var sentinelTime: Int64 = 1_000_000_000
   public var sentinelTimeAway: Int64 = 200_000_000
-  /// A node of the bus where a member did not listen is asked so often whether it does.
+  /// The interval at which a node of the bus is asked whether a member listens that did not.
   public var listenerTime: Int64 = 1_000_000_000
-  /// Members that the bus knows a way to. Past it all are forgotten, and found again.
+  /// Members with a known path on the bus. Past it all are forgotten, and found again.
   public static let maximumTargets = 1024
   /// Sentinels of a ledger. Past it the configuration is refused.
   public static let maximumSentinels = 9

@@ -1,30 +1,30 @@
-// The bus: frames from hub to hub, at most once, in order for each pair and lane while nothing is lost. Who receives
-// frames numbers them, and so notices what is lost.
+// The bus: frames between hubs, at most once, in order for each pair and lane while nothing is lost. Receivers detect
+// losses by the frames' numbers.
 
 /// Two streams between two hubs, so that a flood of positions cannot delay or end the other.
 public enum Lane: UInt8, Sendable, CaseIterable {
   /// Subscriptions, answers, events.
   case control
-  /// Positions and other state, of which the newest counts.
+  /// Positions and other state, where only the newest matters.
   case state
 }
 
-/// What the bus brings.
+/// Events of the bus.
 public enum BusEvent: Sendable, Equatable {
   case frame(Lane, [UInt8])
-  /// A node of the bus can be used, or cannot any more; why.
+  /// A node of the bus becomes usable, or unusable with a reason.
   case up(node: String)
   case down(node: String, String)
 }
 
-/// Sends frames to members of the cluster and receives those for this one. It belongs to one thread.
+/// Sends frames to members of the cluster and receives those for this one. For one thread.
 public protocol Bus: AnyObject {
-  /// Whether a node of the bus can be used.
+  /// Whether a node of the bus is usable.
   var isUp: Bool { get }
-  /// Sends a frame; false where it was not sent, because no node is there or none has room. That it was sent does not
-  /// mean that it arrives.
+  /// Sends a frame; false where it was not sent, because no node is reachable or has room. A sent frame may still be
+  /// lost.
   func send(_ frame: [UInt8], to member: String, lane: Lane) -> Bool
-  /// Appends what came since the last time.
+  /// Appends the events since the last call.
   func takeEvents(into events: inout [BusEvent])
   /// Nodes that are not heard here, of the first 63 in the order in which all members name them, a bit each: who sends
   /// there is not heard. 0 where there is one way alone.

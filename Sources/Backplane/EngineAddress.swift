@@ -1,4 +1,4 @@
-// Where a node of the engine is: `redis://HOST:PORT`, or `rediss://` for TLS. Hosts are numeric, as everywhere in the
+// The address of an engine's node: `redis://HOST:PORT`, or `rediss://` for TLS. Hosts are numeric, as everywhere in the
 // hub (SocketAddress.swift).
 public import HubTransport
 
@@ -6,10 +6,10 @@ public import HubTransport
 public struct EngineAddress: Sendable, Hashable, CustomStringConvertible {
   public let address: SocketAddress
   public let isSecure: Bool
-  /// Whom its certificate must be for.
+  /// The subject of its certificate.
   public let host: String
 
-  /// Nil where the text is no such URL; credentials are settings of their own and not part of it.
+  /// Nil for any other text; credentials are separate settings.
   public init?(_ text: String) {
     let isSecure = text.hasPrefix("rediss://")
     guard isSecure || text.hasPrefix("redis://") else { return nil }

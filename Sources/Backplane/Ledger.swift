@@ -1,17 +1,17 @@
-// The ledger: what all hubs of a cluster must agree on. Who is a member, and whose each trip and driver is.
+// The ledger: what all hubs of a cluster must agree on, members and the owners of trips and drivers.
 //
-// A question is carried out whole or not at all, and those about one key one after the other. Its answer may not come
-// (`unknown`): then it may have been carried out, and each can be asked again without harm.
+// A question is handled atomically, and those about one key in order. Its answer may be lost (`unknown`): then it may
+// have been carried out; all questions may be repeated without harm.
 
-/// A hub as the others know it.
+/// A hub as the others see it.
 public struct MemberRecord: Sendable, Equatable {
   public var name: String
-  /// Rises with each start of a hub, of whatever name: a later process of this name has a higher one.
+  /// Increases with each start of any hub: a later process of this name has a higher one.
   public var incarnation: UInt64
-  /// Where operators and other hubs find it.
+  /// Its address for operators and other hubs.
   public var address: String
   public var version: String
-  /// How it was at its last renewal; nil where that is not known.
+  /// Its state at its last renewal; nil where unknown.
   public var status: MemberStatus?
 
   public init(name: String, incarnation: UInt64, address: String, version: String, status: MemberStatus? = nil) {
@@ -22,8 +22,7 @@ public struct MemberRecord: Sendable, Equatable {
     self.status = status
   }
 
-  /// The form in which it is stored: incarnation, address and version, with spaces between; the version may have some
-  /// itself.
+  /// The stored form: incarnation, address and version, separated by spaces; the version may have some itself.
   var text: String { "\(incarnation) \(address) \(version)" }
 
   init?(name: String, text: String) {
@@ -33,11 +32,11 @@ public struct MemberRecord: Sendable, Equatable {
   }
 }
 
-/// How a member is, for operators.
+/// A member's state, for operators.
 public struct MemberStatus: Sendable, Equatable {
-  /// How long ago it heard the other member that it has not heard for longest, in ms.
+  /// How long ago it heard from the member that it has not heard for longest, in ms.
   public var lag: Int64
-  /// Cells of its map that others watch, counted for each, and that it asks others for.
+  /// Cells of its map that others watch, counted for each, and that it requests from others.
   public var cellsWatched: Int
   public var cellsAsked: Int
 
@@ -47,7 +46,7 @@ public struct MemberStatus: Sendable, Equatable {
     self.cellsAsked = cellsAsked
   }
 
-  /// The form in which it is stored. More words may stand behind these.
+  /// The stored form. Further words may follow.
   var text: String { "\(lag) \(cellsWatched) \(cellsAsked)" }
 
   init?(_ text: String) {
@@ -59,30 +58,29 @@ public struct MemberStatus: Sendable, Equatable {
   }
 }
 
-/// What is asked of the ledger.
+/// A question to the ledger.
 public enum LedgerQuestion: Sendable, Equatable {
-  /// An incarnation that no hub has had: above all before, and at least the engine's clock in seconds, so that it rises
-  /// also where the engine has lost its memory.
+  /// A new incarnation: above all before, and at least the engine's clock in seconds, so that it increases even if the
+  /// engine has lost its memory.
   case incarnation
-  /// This member is there for `leaseMilliseconds` more.
+  /// Renews this member's lease for `leaseMilliseconds`.
   case renew(MemberRecord, leaseMilliseconds: Int64)
-  /// This member is gone.
+  /// This member leaves.
   case leave(name: String, incarnation: UInt64)
   case members
-  /// Whose `key` is, becomes this member's. With `takes` whoever had it; the generation rises, above `known` and the
-  /// engine's clock in milliseconds. Without, only where nobody has it, this member has it, or who has it does so by a
-  /// generation below `known`. `attempt`: one that takes and was carried out is not carried out again; 0 where that
-  /// makes no difference.
+  /// Makes this member the owner of `key`. With `takes` from any owner; the generation becomes higher than `known` and
+  /// the engine's clock in milliseconds. Without, only if nobody owns it, or this member does, or the owner's
+  /// generation is below `known`. `attempt`: one that takes is carried out only once; 0 where that does not matter.
   case claim(key: String, by: String, known: UInt64, takes: Bool, attempt: UInt64 = 0)
-  /// Who owns `key`. Where nobody does, `asker` is told by the next who claims it, for a day.
+  /// The owner of `key`. If there is none, its next owner is asked to notify `asker`, for a day.
   case locate(key: String, asker: String)
-  /// Who owns `key`; changes nothing.
+  /// The owner of `key`; changes nothing.
   case owner(key: String)
-  /// `key` is nobody's any more, if it is this member's.
+  /// Releases `key`, if it is this member's.
   case release(key: String, by: String)
 }
 
-/// What the ledger answers.
+/// The ledger's answer.
 public enum LedgerAnswer: Sendable, Equatable {
   case incarnation(UInt64)
   case renewed
@@ -90,31 +88,32 @@ public enum LedgerAnswer: Sendable, Equatable {
   case superseded(by: UInt64)
   case done
   case members([MemberRecord])
-  /// It is the asker's now. `before`: another member that had it; `waiting`: who asked for it before it had an owner.
+  /// The asker owns it. `before`: the owner before, if another member; `waiting`: members that asked for it while it
+  /// had none.
   case claimed(generation: UInt64, before: String?, waiting: [String])
-  /// It stays another member's.
+  /// Another member keeps it.
   case held(by: String, generation: UInt64)
-  /// Nil where nobody has it.
+  /// Nil without an owner.
   case owner(String?)
-  /// No reply: it was carried out, or not.
+  /// No reply: it may have been carried out.
   case unknown
-  /// The engine refuses it: its own words.
+  /// The engine refuses it, in its own words.
   case refused(String)
 }
 
-/// What happens at the ledger.
+/// An event of the ledger.
 public enum LedgerEvent: Sendable, Equatable {
   case answer(ticket: UInt64, LedgerAnswer)
-  /// It can be asked: it was reached, and its settings are good. `warnings`: what is not as it should be.
+  /// It is usable: reached, with valid settings. `warnings`: settings to correct.
   case up(node: String, warnings: [String])
   case down(node: String, String)
 }
 
-/// The ledger of a cluster. It belongs to one thread.
+/// The ledger of a cluster. For one thread.
 public protocol Ledger: AnyObject {
   var isUp: Bool { get }
-  /// Asks a question, whose answer has this ticket; false where it cannot be asked now.
+  /// Asks a question, whose answer has this ticket; false where it is not usable now.
   func ask(_ question: LedgerQuestion, ticket: UInt64) -> Bool
-  /// Appends what happened since the last time.
+  /// Appends the events since the last call.
   func takeEvents(into events: inout [LedgerEvent])
 }

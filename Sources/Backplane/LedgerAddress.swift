@@ -1,16 +1,16 @@
-// Where the ledger is: at a node, or at whichever node its sentinels call the master.
+// The address of the ledger: a node, or the master by its sentinels.
 
-/// Where the ledger is.
+/// The address of the ledger.
 public enum LedgerAddress: Sendable, Hashable, CustomStringConvertible {
   case node(EngineAddress)
-  /// Sentinels, and the name by which they know the master.
+  /// Sentinels, and their name for the master.
   case sentinels([EngineAddress], name: String)
 
   /// How a reason begins that concerns the sentinels and not the nodes.
   public static let noSentinel = "no sentinel can be asked"
 
   /// `redis://HOST:PORT`, `rediss://HOST:PORT`, or `sentinel://HOST:PORT,HOST:PORT/NAME` with up to
-  /// `BackplaneLimits.maximumSentinels`, or `sentinels://…` where they and the nodes speak TLS; nil for any other text.
+  /// `BackplaneLimits.maximumSentinels`, or `sentinels://…` where they and the nodes use TLS; nil for any other text.
   public init?(_ text: String) {
     let isSecure = text.hasPrefix("sentinels://")
     let scheme = isSecure ? "sentinels://" : "sentinel://"

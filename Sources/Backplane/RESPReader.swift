@@ -1,8 +1,8 @@
-// Reads replies from bytes that come in pieces of any size.
+// Reads replies from bytes in pieces of any size.
 //
-// A state machine that looks at each byte once: a reply that comes in many pieces costs no more than one that comes
-// whole. What a peer may make it keep is bounded by `BackplaneLimits`: a length is checked before anything is
-// allocated for it, and nothing is reserved for bytes that have not come.
+// A state machine that reads each byte once, however small the pieces. What a peer may make it keep is bounded by
+// `BackplaneLimits`: a length is checked before anything is allocated for it, and nothing is reserved for bytes that
+// have not come.
 
 /// Reads the replies of one connection.
 public struct RESPReader: Sendable {
@@ -19,7 +19,7 @@ public struct RESPReader: Sendable {
     case bulkEnd(isLast: Bool)
   }
 
-  /// An array that is not complete.
+  /// An incomplete array.
   private struct Open {
     var values: [RESPValue]
     var missing: Int
@@ -30,13 +30,13 @@ public struct RESPReader: Sendable {
   private var line: [UInt8] = []
   private var bulk: [UInt8] = []
   private var open: [Open] = []
-  /// Of the reply that is being read.
+  /// Of the present reply.
   private var values = 0
   private var bytes = 0
 
   public init(_ limits: BackplaneLimits = BackplaneLimits()) { self.limits = limits }
 
-  /// Whether a reply has begun that is not complete.
+  /// Whether a reply is incomplete.
   public var isWithinReply: Bool {
     if !open.isEmpty { return true }
     switch state {
@@ -45,7 +45,7 @@ public struct RESPReader: Sendable {
     }
   }
 
-  /// Reads the next bytes and appends the replies that end in them. After an error the reader is of no further use.
+  /// Reads the next bytes and appends the replies that end in them. After an error the reader is unusable.
   public mutating func read(
     _ input: UnsafeRawBufferPointer, into replies: inout [RESPValue]
   ) throws(RESPError) {
@@ -124,14 +124,14 @@ public struct RESPReader: Sendable {
     }
   }
 
-  /// A whole number: an optional sign and digits, as the engine writes it.
+  /// An integer: an optional sign and digits.
   private func number() throws(RESPError) -> Int64 {
     let text = String(decoding: line, as: UTF8.self)
     guard let value = Int64(text) else { throw .number(text) }
     return value
   }
 
-  /// A value is complete, and with it perhaps the arrays that it is the last one of.
+  /// A value is complete, and perhaps the arrays that it ends.
   private mutating func finish(_ value: RESPValue, into replies: inout [RESPValue]) throws(RESPError) {
     var value = value
     while true {

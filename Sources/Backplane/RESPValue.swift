@@ -1,5 +1,5 @@
 // Replies of Redis and Valkey: the Redis serialization protocol, version 2 (redis.io/docs/latest/develop/reference/
-// protocol-spec). Version 2 and not 3, because every version of both engines speaks it and nothing of 3 is needed.
+// protocol-spec), which every version of both engines supports; nothing of version 3 is needed.
 import HubBytes
 
 /// One reply of the engine.
@@ -10,7 +10,7 @@ public enum RESPValue: Sendable, Equatable {
   case error(String)
   case number(Int64)
   case bulk([UInt8])
-  /// A bulk string or an array that is not there.
+  /// A null bulk string or array.
   case null
   indirect case array([RESPValue])
 
@@ -26,7 +26,7 @@ public enum RESPValue: Sendable, Equatable {
   /// The text of a bulk string or a status; bytes that are no UTF-8 are replaced.
   public var text: String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
 
-  /// A number, also one that came as text.
+  /// A number, also from text.
   public var integer: Int64? {
     switch self {
     case .number(let value): value
@@ -36,11 +36,11 @@ public enum RESPValue: Sendable, Equatable {
   }
 }
 
-/// Why bytes are no reply. The connection cannot be used further: where the next reply begins is not known.
+/// Why bytes are no reply. The connection is unusable then, since the next reply cannot be found.
 public enum RESPError: Error, Equatable, Sendable {
   /// No type begins with this byte.
   case type(UInt8)
-  /// What stands where a whole number should be.
+  /// The text in place of an integer.
   case number(String)
   /// A line or a bulk string does not end with CR and LF.
   case ending
@@ -63,7 +63,7 @@ enum RESPWriter {
     }
   }
 
-  /// The bytes that `write` appends: never fewer.
+  /// An upper bound of the bytes that `write` appends.
   static func size(of words: [[UInt8]]) -> Int { words.reduce(24) { $0 + $1.count + 24 } }
 
   private static func write(length: Int, _ type: UInt8, _ buffer: inout ByteBuffer) {

@@ -14,16 +14,16 @@ public final class RedisBus: Bus {
     let listeners: [LinkID]
     let name: String
     var isUp = false
-    /// Why it cannot be used, as was told last.
+    /// The last reported reason why it cannot be used.
     var fault: String?
   }
 
-  /// A member that frames go to.
+  /// A member that frames are sent to.
   private struct Target {
     let name: String
-    /// The nodes in its order.
+    /// The nodes in its order of preference.
     let order: [Int]
-    /// Nodes where it does not listen, with the time at which that is asked again (uptime, ns).
+    /// Nodes where it does not listen, and when that is asked again (uptime, ns).
     var deaf: [Int: Int64] = [:]
   }
 
@@ -31,7 +31,7 @@ public final class RedisBus: Bus {
   private var nodes: [Node] = []
   private var targets: [Target] = []
   private var targetIndices: [String: Int] = [:]
-  /// The ticket of a command that asks who listens has this besides: a frame's are the target's index alone.
+  /// Marks the ticket of a command that asks who listens; a frame's ticket is the target's index.
   private static let question: UInt64 = 1 << 63
 
   /// A bus over these nodes, which all members must name; `role` has the credentials.
@@ -61,7 +61,7 @@ public final class RedisBus: Bus {
     let target = target(member)
     let reached = targets[target].order.filter { nodes[$0].isUp }
     for node in reached { askWhetherHeard(target, at: node) }
-    // Where it listens nowhere, as far as anybody knows, its best node is as good as any.
+    // If it is not known to listen anywhere, its best node is as good as any.
     guard let node = reached.first(where: { targets[target].deaf[$0] == nil }) ?? reached.first else { return false }
     let channel = RedisBus.channel(member, lane)
     return links.submit(
@@ -79,7 +79,7 @@ public final class RedisBus: Bus {
     return targets.count - 1
   }
 
-  /// Asks a node where a member did not listen whether it does now, where it is time.
+  /// Asks a node where a member did not listen whether it does now, if that is due.
   private func askWhetherHeard(_ target: Int, at node: Int) {
     guard let time = targets[target].deaf[node], links.now >= time else { return }
     targets[target].deaf[node] = links.now + links.limits.listenerTime
@@ -131,8 +131,8 @@ public final class RedisBus: Bus {
     }
   }
 
-  /// A node is up when all its connections are: who is not heard there must not speak there. Why one is down is told
-  /// when it goes, when it cannot be used to begin with, and when the reason is another one.
+  /// A node is up when all its connections are, since a member that is not heard there must not send there. The reason
+  /// of a failure is reported when the node goes down, at the start, and when it changes.
   private func noteState(of index: Int, _ fault: String?, _ events: inout [BusEvent]) {
     let isUp = ([nodes[index].publisher] + nodes[index].listeners).allSatisfy { links.isReady($0) }
     let isNews = isUp != nodes[index].isUp
@@ -148,7 +148,7 @@ public final class RedisBus: Bus {
 }
 
 /// Rendezvous hashing (Thaler, Ravishankar: A Name-Based Mapping Scheme for Rendezvous, 1996): all who know the same
-/// names agree on an order of them for each key, and where one goes, only its keys move.
+/// names agree on their order for each key, and without one only its keys move.
 public enum Rendezvous {
   /// The indices of `names`, the best for `key` first.
   public static func order(_ names: [String], for key: String) -> [Int] {

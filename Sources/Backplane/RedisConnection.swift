@@ -4,18 +4,17 @@
 //
 // Commands are pipelined: replies come in the order of the commands. The greeting is AUTH (with an ACL user), the
 // scripts (`SCRIPT LOAD`, whose replies are their names), and the channels to subscribe to. An engine that has
-// forgotten its scripts (`NOSCRIPT`, after SCRIPT FLUSH or a fail-over) is given them again, and the command once more.
-// A command whose reply does not come has an unknown outcome: the connection is closed, for replies could not be told
-// apart.
+// forgotten its scripts (`NOSCRIPT`, after SCRIPT FLUSH or a fail-over) gets them again, and then the command. A
+// command without a reply has an unknown outcome: the connection is closed, since later replies could not be assigned.
 public import HubBytes
 
-/// What a connection is for.
+/// The purpose of a connection.
 public struct RedisRole: Sendable, Equatable {
   public var user: String?
   public var password: String?
   /// Lua scripts; a command names one by its index.
   public var scripts: [String]
-  /// Channels that it listens to; such a connection takes no commands.
+  /// Subscribed channels; such a connection takes no commands.
   public var channels: [String]
 
   public init(user: String? = nil, password: String? = nil, scripts: [String] = [], channels: [String] = []) {
@@ -26,23 +25,23 @@ public struct RedisRole: Sendable, Equatable {
   }
 }
 
-/// A command, with the script that it runs where it runs one.
+/// A command, with its script if it runs one.
 public enum RedisCommand: Sendable, Equatable {
   case words([[UInt8]])
   /// `EVALSHA` of a script of the role, with its keys and arguments.
   case script(Int, keys: [[UInt8]], arguments: [[UInt8]])
 }
 
-/// What a connection tells its owner.
+/// An event for the connection's owner.
 public enum RedisEvent: Sendable, Equatable {
-  /// It is greeted and takes commands, or listens.
+  /// The greeting is complete: it takes commands, or listens.
   case ready
   case reply(ticket: UInt64, RESPValue)
   /// The connection ended before the reply: the command may or may not have been carried out.
   case unknown(ticket: UInt64)
-  /// What somebody published on a channel.
+  /// A message published on a channel.
   case message(channel: String, [UInt8])
-  /// The connection ended, or could not be made.
+  /// The connection has ended, or failed.
   case lost(RedisFault)
 }
 
@@ -50,9 +49,9 @@ public enum RedisEvent: Sendable, Equatable {
 public enum RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
   case closed(String)
   case protocolError(RESPError)
-  /// The greeting was refused, such as `WRONGPASS …`, or the engine is not as it must be.
+  /// The greeting was refused, such as `WRONGPASS …`, or the engine is unsuitable.
   case refused(String)
-  /// A reply that belongs to no command.
+  /// A reply without a command.
   case unexpectedReply
   case replyTime
 
@@ -91,12 +90,12 @@ public struct RedisConnection: ~Copyable {
   private var expected: [Expected] = []
   private var nextExpected = 0
   private var names: [[UInt8]?]
-  /// When the oldest reply is due, and when the engine was heard last (uptime, ns).
+  /// When the oldest reply is due, and when the engine was last heard (uptime, ns).
   private var deadline = Int64.max
   private var heard: Int64 = 0
   private var backOff: Int64 = 0
   private var replies: [RESPValue] = []
-  /// Bytes for the engine; whoever has the socket takes them (`takeOutput`).
+  /// Bytes for the engine; the socket's owner takes them (`takeOutput`).
   private var output = ByteBuffer()
   public private(set) var events: [RedisEvent] = []
 
@@ -112,13 +111,13 @@ public struct RedisConnection: ~Copyable {
 
   // MARK: The socket
 
-  /// Whether it is time to connect; then `connecting` says that it is being done.
+  /// Whether to connect now; then call `connecting`.
   public func wantsToConnect(now: Int64) -> Bool {
     if case .idle(let time) = phase { return time <= now }
     return false
   }
 
-  /// The next attempt is due at once: it is to another node than the last.
+  /// The next attempt, to another node, is due at once.
   mutating func hurry() {
     if case .idle = phase { (phase, backOff) = (.idle(until: .min), 0) }
   }
@@ -128,7 +127,7 @@ public struct RedisConnection: ~Copyable {
     deadline = now + limits.replyTime
   }
 
-  /// The connection stands: the greeting goes out.
+  /// The connection is open: sends the greeting.
   public mutating func opened(now: Int64) {
     phase = .greeting
     reader = RESPReader(limits)
@@ -142,7 +141,7 @@ public struct RedisConnection: ~Copyable {
     if nextExpected == expected.count { send([Array("PING".utf8)], .greeting) }
   }
 
-  /// Bytes came. False: the connection is beyond use and must be closed; `lost` has been told.
+  /// Takes bytes. False: the connection is unusable and must be closed; `lost` was emitted.
   public mutating func received(_ bytes: UnsafeRawBufferPointer, now: Int64) -> Bool {
     heard = now
     do throws(RESPError) {
@@ -158,7 +157,7 @@ public struct RedisConnection: ~Copyable {
     return true
   }
 
-  /// The connection ended: what had no reply is unknown, and the next attempt is due after a wait.
+  /// The connection has ended: commands without a reply are unknown, and the next attempt is due after a wait.
   public mutating func lost(_ fault: RedisFault, now: Int64) {
     if case .idle = phase { return }
     for entry in expected[nextExpected...] {
@@ -171,14 +170,14 @@ public struct RedisConnection: ~Copyable {
     deadline = .max
     backOff = min(max(backOff * 2, limits.firstBackOff), limits.longestBackOff)
     if phase == .ready {
-      // An engine whose settings are wrong is not mended at once.
+      // An engine with wrong settings is not fixed at once.
       if case .refused = fault { backOff = limits.longestBackOff } else { backOff = limits.firstBackOff }
     }
     phase = .idle(until: now + backOff + Int64(Double(backOff) * limits.backOffJitter * unit()))
     events.append(.lost(fault))
   }
 
-  /// Looks at the clock. False: the connection is beyond use and must be closed; `lost` has been told.
+  /// Handles timeouts. False: the connection is unusable and must be closed; `lost` was emitted.
   public mutating func tick(now: Int64) -> Bool {
     switch phase {
     case .idle: return true
@@ -211,7 +210,7 @@ public struct RedisConnection: ~Copyable {
 
   public var hasOutput: Bool { !output.isEmpty }
 
-  /// Commands without a reply yet, and bytes that nobody has taken (`takeOutput`).
+  /// Commands without a reply, and output not taken (`takeOutput`).
   var waiting: (commands: Int, bytes: Int) { (expected.count - nextExpected, output.count) }
 
   public mutating func takeEvents() -> [RedisEvent] {
@@ -222,7 +221,7 @@ public struct RedisConnection: ~Copyable {
   // MARK: Commands
 
   /// Sends a command whose reply has this ticket. False where the connection is not ready, or at a limit: nothing was
-  /// sent. `unsent`: bytes that the socket has not taken yet.
+  /// sent. `unsent`: bytes in the socket's buffer.
   public mutating func submit(_ command: RedisCommand, ticket: UInt64, unsent: Int = 0, now: Int64) -> Bool {
     guard phase == .ready, role.channels.isEmpty, expected.count - nextExpected < limits.pendingCommands,
       let words = words(of: command), output.count + unsent + RESPWriter.size(of: words) <= limits.unsentBytes
@@ -294,7 +293,7 @@ public struct RedisConnection: ~Copyable {
     }
   }
 
-  /// A reply that must be no error; with the last one of them the connection is ready.
+  /// A reply that must not be an error; after the last one of them the connection is ready.
   private mutating func takeGreeting(_ reply: RESPValue, now: Int64) {
     if case .error(let text) = reply { return lost(.refused(text), now: now) }
     guard phase == .greeting, nextExpected == expected.count else { return }
@@ -303,7 +302,7 @@ public struct RedisConnection: ~Copyable {
     events.append(.ready)
   }
 
-  /// The engine does not know a script any more: it gets it again, and the command once more.
+  /// The engine has forgotten a script: sends it again, and then the command.
   private mutating func repeatScript(_ command: RedisCommand, _ ticket: UInt64) -> Bool {
     guard case .script(let index, _, _) = command, let words = words(of: command) else { return false }
     load(role.scripts[index], .script(index))

@@ -1,9 +1,9 @@
 // The ledger in Redis or Valkey, by scripts (RedisScripts.swift) on one connection.
 //
-// Before it is used, its settings are checked: a ledger that may evict keys, is too old for ACL users, or is a replica
-// is refused with the words that the operator needs. Settings of durability warn: the ledger may be one node, and what
-// it forgets the hubs write back. Where sentinels say which node is the master (Sentinels.swift), it is looked for anew
-// whenever the connection ends, they name another one, or the node says that it is a replica now.
+// Its settings are checked before use: a ledger that may evict keys, is too old for ACL users, or is a replica is
+// refused with a text for the operator. Settings of durability cause warnings: the ledger may be one node, since the
+// hubs restore what it forgets. With sentinels (Sentinels.swift), the master is looked for again whenever the
+// connection ends, they name another one, or the node becomes a replica.
 
 public final class RedisLedger: Ledger {
   private enum Check: UInt64, CaseIterable {
@@ -14,9 +14,9 @@ public final class RedisLedger: Ledger {
     case role
   }
 
-  /// Tickets of the checks lie above those of questions.
+  /// Tickets of the checks, above those of questions.
   private static let checkTickets: UInt64 = 1 << 63
-  /// How long an owner is remembered that nobody renews, and how long somebody waits for one, in ms.
+  /// How long the ledger keeps an owner that is not renewed, and a waiting member, in ms.
   private static let ownerTime = 7 * 86_400_000
   private static let waitTime = 86_400_000
 
@@ -31,7 +31,7 @@ public final class RedisLedger: Ledger {
   private var refusal: String?
   public private(set) var isUp = false
 
-  /// The ledger at an address; `role` has the credentials, which sentinels are not given: they have `sentinelRole`.
+  /// The ledger at an address; `role` has the credentials, and `sentinelRole` those of sentinels.
   public init(
     _ links: RedisLinks, at address: LedgerAddress, role: RedisRole, sentinelRole: RedisRole = RedisRole()
   ) {
@@ -47,10 +47,10 @@ public final class RedisLedger: Ledger {
     }
   }
 
-  /// As operators are told it.
+  /// The node's name for operators.
   private var node: String { links.node(link).map { "\($0)" } ?? "\(address)" }
 
-  /// Goes to the node that the sentinels call the master.
+  /// Uses the node that the sentinels call the master.
   private func follow(_ events: inout [LedgerEvent]) {
     guard sentinels != nil else { return }
     let fault = sentinels?.turn(isUrgent: !isUp)
@@ -125,11 +125,11 @@ public final class RedisLedger: Ledger {
     case .role:
       let finding = EngineCheck.role(value)
       if let warning = finding.warning { warnings.append(warning) }
-      // It may become the master, or another one be it: to be tried again.
+      // It may become the master, or another one may: to be tried again.
       if finding.isReplica { return links.refuse(link, EngineCheck.isReplica) }
     }
     guard unchecked.isEmpty else { return }
-    // It is looked at again, for a setting can be changed.
+    // It is checked again, since a setting can be changed.
     if let refusal { return links.refuse(link, refusal) }
     isUp = true
     events.append(.up(node: node, warnings: warnings))
@@ -196,11 +196,11 @@ public final class RedisLedger: Ledger {
   }
 }
 
-/// What the engine says of itself, judged.
+/// Checks of the engine's version and settings.
 enum EngineCheck {
   /// Why this version cannot be used; nil where it can.
   static func version(_ info: RESPValue) -> String? {
-    guard let text = info.text else { return nil }  // not allowed to ask: what it cannot do shows soon enough
+    guard let text = info.text else { return nil }  // without permission: missing features show soon
     let lines = text.split(whereSeparator: \.isNewline)
     guard let line = lines.first(where: { $0.hasPrefix("redis_version:") }),
       let major = Int(line.dropFirst(14).prefix { $0 != "." }), major < 6

@@ -1,12 +1,12 @@
 // Connections to the engine on an event loop: the state machines (RedisConnection.swift) with their sockets.
 //
-// Whoever owns the loop passes its callbacks on (`connected`, `received`, `closed`), calls `tick` once a turn and
-// `flush` at its end. Everything happens on the loop's thread.
+// The loop's owner passes its callbacks on (`connected`, `received`, `closed`), calls `tick` once a turn and `flush` at
+// its end. Everything happens on the loop's thread.
 import HubBytes
 import HubSystem
 public import HubTransport
 
-/// Names a connection of `RedisLinks`, from 0, in the order in which they were added.
+/// Identifies a connection of `RedisLinks`, from 0, in the order in which they were added.
 public struct LinkID: Hashable, Sendable {
   public let index: Int
 
@@ -16,7 +16,7 @@ public struct LinkID: Hashable, Sendable {
 public final class RedisLinks {
   private struct Link: ~Copyable {
     var machine: RedisConnection
-    /// Nil while it is not known.
+    /// Nil until it is known.
     var node: EngineAddress?
     var connection = ConnectionID.none
   }
@@ -28,13 +28,13 @@ public final class RedisLinks {
   private var owners: [ConnectionID: Int] = [:]
   private var seed: UInt64
 
-  /// A box, because an array cannot hold what cannot be copied.
+  /// A box, because an array cannot hold noncopyable elements.
   private final class LinkBox {
     var link: Link
     init(_ link: consuming Link) { self.link = link }
   }
 
-  /// `tls`: whom to trust on `rediss://`; nil for what this system trusts. `seed`: for the waits between attempts.
+  /// `tls`: the trust of `rediss://`; nil for the system's. `seed`: for the waits between attempts.
   public init(_ loop: EventLoop, limits: BackplaneLimits, tls: TLSClient? = nil, seed: UInt64) {
     self.loop = loop
     self.limits = limits
@@ -44,7 +44,8 @@ public final class RedisLinks {
 
   var now: Int64 { loop.now.uptimeNanoseconds }
 
-  /// A connection to a node, or to one that is not known yet; it is made in the next `tick`, and again when it ends.
+  /// Adds a connection to a node, or to one that is not known yet; it is made in the next `tick`, and again when it
+  /// ends.
   public func add(_ role: RedisRole, to node: EngineAddress?) -> LinkID {
     links.append(
       LinkBox(Link(machine: RedisConnection(role, limits: limits, seed: Mix64.next(&seed)), node: node)))
@@ -55,17 +56,17 @@ public final class RedisLinks {
 
   public func node(_ id: LinkID) -> EngineAddress? { links[id.index].link.node }
 
-  /// The connection is to another node from now on, and is made at once.
+  /// Moves the connection to another node, at once.
   func move(_ id: LinkID, to node: EngineAddress) {
     end(id.index, .closed("\(node) is to be used"))
     links[id.index].link.node = node
     links[id.index].link.machine.hurry()
   }
 
-  /// What it is connected to is not what it must be: the connection ends, and is made again after the longest wait.
+  /// The engine is unsuitable: the connection ends, and is made again after the longest wait.
   func refuse(_ id: LinkID, _ reason: String) { end(id.index, .refused(reason)) }
 
-  /// Of all connections: commands without a reply, and bytes that the sockets have not taken.
+  /// Totals of commands without a reply, and of bytes in the sockets' buffers.
   public var waiting: (commands: Int, bytes: Int) {
     links.reduce((0, 0)) { sum, box in
       let (commands, bytes) = box.link.machine.waiting
@@ -80,7 +81,7 @@ public final class RedisLinks {
       command, ticket: ticket, unsent: loop.pendingBytes(box.link.connection), now: loop.now.uptimeNanoseconds)
   }
 
-  /// What a connection has to tell since the last time.
+  /// A connection's events since the last call.
   public func takeEvents(of id: LinkID) -> [RedisEvent] {
     links[id.index].link.machine.events.isEmpty ? [] : links[id.index].link.machine.takeEvents()
   }
@@ -109,7 +110,7 @@ public final class RedisLinks {
     links[index].link.machine.lost(.closed("\(cause)"), now: loop.now.uptimeNanoseconds)
   }
 
-  /// Begins connections that are due and ends those whose time is up. When it is to be called next (uptime, ns).
+  /// Begins connections that are due and ends those that timed out. Gives when to call it next (uptime, ns).
   public func tick() -> Int64 {
     let now = loop.now.uptimeNanoseconds
     var next = Int64.max
@@ -121,7 +122,7 @@ public final class RedisLinks {
     return next
   }
 
-  /// Sends what the machines have to send.
+  /// Sends the machines' output.
   public func flush() {
     for box in links where box.link.machine.hasOutput {
       let start = loop.arena.count

@@ -1,11 +1,11 @@
-// The ledger's questions as Lua scripts: each is carried out whole, and no other command comes between.
+// The ledger's questions as Lua scripts, each atomic.
 //
 //     lh:incarnation   the highest incarnation            lh:m:NAME   a member's record, with its lease
-//     lh:s:NAME        how that member is, as long
-//     lh:members       the names of members               lh:o:KEY    hash: owner, generation       lh:w:KEY   who
-// waits
+//     lh:s:NAME        that member's status, as long
+//     lh:members       the names of members               lh:o:KEY    hash: owner, generation
+//     lh:w:KEY         the members that wait for an owner
 //
-// Numbers are whole and below 2⁵³, so that Lua's doubles hold them exactly.
+// Numbers are integers below 2⁵³, which Lua's doubles represent exactly.
 
 enum RedisScripts {
   /// In the order of `Script`.
@@ -51,7 +51,7 @@ enum RedisScripts {
     return 0
     """
 
-  // KEYS: set of names. ARGV: what stands before a name in the key of its record, and of its status.
+  // KEYS: set of names. ARGV: the prefixes of the keys of a member's record and status.
   private static let members = """
     local found = {}
     for _, name in ipairs(redis.call('SMEMBERS', KEYS[1])) do
@@ -67,8 +67,8 @@ enum RedisScripts {
     return found
     """
 
-  // KEYS: owner, who waits. ARGV: name, known generation, whether it takes, how long it is kept in ms, the number of
-  // the attempt, which the hash has for each member whose last take was carried out.
+  // KEYS: owner, waiting members. ARGV: name, known generation, whether it takes, how long it is kept in ms, the number
+  // of the attempt, which the hash has for each member whose last take was carried out.
   private static let claim = """
     local now = redis.call('HMGET', KEYS[1], 'owner', 'generation', 'take:' .. ARGV[1])
     local owner, generation = now[1], tonumber(now[2] or '0')
@@ -91,7 +91,7 @@ enum RedisScripts {
     return answer
     """
 
-  // KEYS: owner, who waits. ARGV: name, how long it waits in ms.
+  // KEYS: owner, waiting members. ARGV: name, how long it waits in ms.
   private static let locate = """
     local owner = redis.call('HGET', KEYS[1], 'owner')
     if owner then return owner end

@@ -1,9 +1,9 @@
-// The sentinels of a ledger: they watch its nodes, choose another master when it dies, and say which one it is
-// (redis.io, "Sentinel client spec").
+// The sentinels of a ledger: they watch its nodes, elect another master when it dies, and name it (redis.io, "Sentinel
+// client spec").
 //
-// All are asked, often while the ledger is away: the node that most of them name is the one to try, and it must say
-// itself that it is the master (RedisLedger.swift). So a sentinel that is cut off from the others decides nothing, and
-// a node that is dead is not waited for alone.
+// All are asked, more often while the ledger is down: the node named by most is tried, and must itself say that it is
+// the master (RedisLedger.swift). So a sentinel that is cut off from the others decides nothing, and no dead node
+// delays the others.
 
 struct Sentinels {
   private struct Sentinel {
@@ -11,13 +11,13 @@ struct Sentinels {
     var isAsked = false
     /// Whether it has answered, or cannot be reached.
     var isTried = false
-    /// What it said last.
+    /// Its last answer.
     var master: EngineAddress?
   }
 
   private let links: RedisLinks
   private let question: RedisCommand
-  /// Of the nodes, which speak TLS where the sentinels do.
+  /// Of the nodes, which use TLS where the sentinels do.
   private let scheme: String
   private var sentinels: [Sentinel]
   private var asksAt = Int64.min
@@ -31,8 +31,8 @@ struct Sentinels {
     sentinels = addresses.map { Sentinel(link: links.add(role, to: $0)) }
   }
 
-  /// Takes what they have said, and asks again where it is time. `isUrgent`: the ledger is away. Gives why no master is
-  /// known, where that is news and all have been tried.
+  /// Takes answers, and asks again when due. `isUrgent`: the ledger is down. Gives why no master is known, if that has
+  /// changed and all have been tried.
   mutating func turn(isUrgent: Bool) -> String? {
     var isNews = false
     for index in sentinels.indices {
@@ -77,7 +77,7 @@ struct Sentinels {
     return node
   }
 
-  /// The node that most of those name who have answered; `current` where it is one of several.
+  /// The node named by most sentinels; `current` if it is one of several.
   func master(orElse current: EngineAddress?) -> EngineAddress? {
     var votes: [EngineAddress: Int] = [:]
     for case let node? in sentinels.map(\.master) { votes[node, default: 0] += 1 }

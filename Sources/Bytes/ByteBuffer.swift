@@ -105,7 +105,7 @@ public struct ByteBuffer: ~Copyable {
     used -= count
   }
 
-  /// Forgets all bytes; keeps the memory unless it is more than `limit`, so that one large turn is not paid for ever.
+  /// Removes all bytes; keeps the memory unless it is more than `limit`, so that one large turn does not keep it.
   public mutating func removeAll(keepingAtMost limit: Int = .max) {
     used = 0
     if storage > limit {

@@ -1,4 +1,4 @@
-// The limits of what is read here, whoever reads it.
+// The limits of parsed bytes.
 
 extension JSONValue {
   /// Nested arrays and objects that are read; a token needs three.

@@ -1,16 +1,16 @@
-// Room that was reserved at once for a short row of pieces, such as a message of bounded length.
+// Reserved room for a few pieces in a row, such as a message of bounded length.
 //
-// Every append to a ByteBuffer asks whether it must grow, and stores its count. A position has forty pieces, and all
-// that they need is known beforehand: so the room is made once, and a piece costs its bytes and one comparison.
+// Every append to a ByteBuffer checks whether it must grow, and stores its count. A position has forty pieces of
+// bounded length: the room is reserved once, and a piece costs its bytes and one comparison.
 //
-// Unsafe island: `next` goes from the room's start to `end`, and every store is preceded by a check that what it stores
-// fits between them. Stores are of whole words where that is cheaper; what they leave behind `next` is written over by
-// the next piece, or stays behind the buffer's count.
+// Unsafe code: `next` moves from the room's start to `end`, and every store is preceded by a check that it fits between
+// them. Stores are of whole words where that is cheaper; the excess is overwritten by the next piece, or stays behind
+// the buffer's count.
 
 /// Where encoders write the pieces of something whose length is bounded. `ByteBuffer.withRoom` makes one.
 @safe
 public struct ByteRoom: ~Copyable {
-  /// Bytes beyond what was asked for, so that the last piece can be stored in whole words too.
+  /// Bytes beyond the requested ones, so that the last piece can be stored in whole words too.
   @usableFromInline static let slack = InlineText.capacity
 
   @usableFromInline var next: UnsafeMutableRawPointer

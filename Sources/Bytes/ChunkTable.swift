@@ -1,18 +1,17 @@
-// Room for numbered elements, in chunks that never move: what the hub's slabs and the loops' tables of connections and
-// sessions lie in.
+// Memory for numbered elements, in chunks that never move: for the hub's slabs and the loops' tables of connections and
+// sessions.
 //
-// Why not an array: growing one of a million records copies hundreds of megabytes in the middle of a turn, and a
-// pointer into it is good for nothing afterwards. A chunk is allocated once and stays where it is for as long as the
-// table does. It is of 1,024 elements, because the system gives large chunks in whole pages: of 256 records of 800
-// bytes one page in fifty would have nothing in it but the allocator's sixteen bytes.
+// Why not an array: growing one of a million records copies hundreds of megabytes during a turn, and invalidates
+// pointers into it. A chunk is allocated once and not moved. It has 1,024 elements, because the system allocates large
+// chunks in pages: with 256 records of 800 bytes one page in fifty would hold only the allocator's sixteen bytes.
 //
-// A table over 16 MB grows by an eighth of itself, in huge pages where the system has them: a million drivers' records
-// are 870 MB, and in pages of 4 kB a start spent a sixth of its time on their first touch (a snapshot is read in 1.75 s
-// for 2.0, `hub-microbench start`). Fixes of so many drivers miss the processor's table of pages less often. Pages are
-// resident from their first touch on, so that room that is not used costs nothing.
+// A table over 16 MB grows by an eighth, in huge pages where the system has them: a million drivers' records are 870
+// MB, and with pages of 4 kB a start spent a sixth of its time on their first touch (a snapshot is read in 1.75 s for
+// 2.0, `hub-microbench start`). Fixes of so many drivers also miss the TLB less often. Pages are resident from their
+// first touch on, so unused room costs nothing.
 //
-// Why it is right: the table owns the memory and nothing in it. Its owner says which places are initialised, asks for
-// no other place than these, and deinitialises them before the table goes with it.
+// Why it is right: the table owns the memory and nothing in it. Its owner tracks which elements are initialised,
+// accesses only these, and deinitialises them before the table is freed.
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)
@@ -69,7 +68,7 @@ public struct ChunkTable<Element: ~Copyable>: ~Copyable {
     chunkCount += added
   }
 
-  /// Room for the addresses of so many more chunks.
+  /// Makes room for the addresses of more chunks.
   @inlinable mutating func reserve(_ added: Int) {
     if chunkCount + added <= chunkCapacity { return }
     chunkCapacity = max(chunkCapacity * 2, chunkCount + added)
@@ -80,7 +79,7 @@ public struct ChunkTable<Element: ~Copyable>: ~Copyable {
   }
 }
 
-/// Pages of 2 MB, which Linux gives to whoever asks for them (`transparent_hugepage` = `madvise` or `always`).
+/// Pages of 2 MB, which Linux gives on request (`transparent_hugepage` = `madvise` or `always`).
 @usableFromInline enum HugePages {
   @usableFromInline static var size: Int { 2 << 20 }
   /// From here on what the last page leaves empty is little.

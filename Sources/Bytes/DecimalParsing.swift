@@ -44,7 +44,7 @@ struct ShortNumber {
   @usableFromInline let length: Int
   @usableFromInline let value: Double
 
-  /// Nil for any other number, and for what is none: `scanLongNumber` tells them apart.
+  /// Nil for any other number, and for no number: `scanLongNumber` distinguishes them.
   @inlinable @inline(__always)
   init?(_ word: UInt64) {
     let run = DigitRun(word)
@@ -154,7 +154,7 @@ public func parseDouble(_ bytes: UnsafeRawBufferPointer) -> Double? {
   return number.value
 }
 
-/// The value of a text that is one whole JSON number without fraction and exponent.
+/// The value of a text that is one JSON integer without exponent.
 ///
 /// - Returns: nil where it is none, negative, or does not fit 64 bits.
 public func parseUnsignedInteger(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
@@ -171,7 +171,7 @@ public func parseUnsignedInteger(_ bytes: UnsafeRawBufferPointer) -> UInt64? {
   return value
 }
 
-/// Reads a whole number of 8–15 digits, such as a time in milliseconds, eight digits at once.
+/// Reads an integer of 8–15 digits, such as a time in milliseconds, eight digits at once.
 ///
 /// - Returns: nil where there is another number, or none, or less than 16 bytes: `scanNumber` knows. What follows is
 ///   the caller's business, also where it is a point or an exponent, with which the number is another one.
@@ -245,7 +245,7 @@ private func longDecimal(_ bytes: Span<UInt8>, _ range: Range<Int>, _ digits: In
     guard digit <= 9 else { continue }  // the point
     mantissa = mantissa * 10 + digit
     left -= 1
-    if mantissa != 0 { taken += 1 }  // zeros before all others say nothing
+    if mantissa != 0 { taken += 1 }  // leading zeros do not count
   }
   let low = decimal(mantissa, exponent + left)
   // It is the mantissa, or more than that and less than one more.

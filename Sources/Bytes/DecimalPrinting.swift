@@ -86,7 +86,7 @@ extension ByteRoom {
     append(utf8: value.description, atMost: numberBytes)
   }
 
-  /// Appends `value` exactly: by at most six decimals where they say it, else in its shortest form.
+  /// Appends `value` exactly: by at most six decimals where these suffice, else in its shortest form.
   ///
   /// - Precondition: `value` is finite.
   @inlinable @inline(__always)
@@ -94,8 +94,8 @@ extension ByteRoom {
     append(fixed: value, decimals: 6)
   }
 
-  /// Appends `value` exactly, as `append(double:)`; in half the time where it was rounded to two decimals and lies in
-  /// 0 ..< 10,000, as speeds, headings and radii do.
+  /// Appends `value` exactly, as `append(double:)`; in half the time where it has two decimals and is in 0 ..< 10,000,
+  /// as speeds, headings and radii are.
   ///
   /// - Precondition: `value` is finite.
   public mutating func append(hundredths value: Double) {
@@ -109,8 +109,8 @@ extension ByteRoom {
     put(word: UInt64(UInt8(ascii: ".")) | tens << 8 | ones << 16 | 0x30_3000, count: ones == 0 ? 2 : 3)
   }
 
-  /// Appends `value` exactly, as `append(double:)`; in half the time where it was rounded to three decimals and lies in
-  /// 0 ..< 10^12, as seconds do that were milliseconds.
+  /// Appends `value` exactly, as `append(double:)`; in half the time where it has three decimals and is in 0 ..< 10^12,
+  /// as seconds from milliseconds are.
   ///
   /// - Precondition: `value` is finite.
   public mutating func append(thousandths value: Double) {
@@ -239,8 +239,8 @@ private func eightDigits(_ value: UInt64) -> UInt64 {
   return tens | (pairs &- tens &* 10) << 8
 }
 
-/// The whole number that `magnitude` is when multiplied by `scale`; nil where it is none that gives it back, or not
-/// below `limit` (at most 2^51). Adding 2^52 rounds: in that range a double has no room for a fraction.
+/// The integer `magnitude` · `scale`; nil where it does not convert back, or is not below `limit` (at most 2^51).
+/// Adding 2^52 rounds: in that range a double has no fraction.
 @inline(__always)
 private func exactSteps(_ magnitude: Double, _ scale: Double, below limit: Double) -> UInt64? {
   let product = magnitude * scale

@@ -1,7 +1,7 @@
 // w · 10^q as the nearest double, for every w of 64 bits and every q: D. Lemire, "Number Parsing at a Gigabyte per
-// Second" (2021), which goes back to M. Eisel. One or two multiplications by 128 bits of a power of five decide how it
-// is rounded, and always do: N. Mushtak, D. Lemire, "Fast Number Parsing Without Fallback" (2022). So a short number
-// costs the same whatever its exponent is, and nobody can make a reader slow by sending `1e300`.
+// Second" (2021), after M. Eisel. One or two multiplications by 128 bits of a power of five always decide the rounding:
+// N. Mushtak, D. Lemire, "Fast Number Parsing Without Fallback" (2022). So a short number costs the same for every
+// exponent, and `1e300` does not slow a reader.
 
 /// The 128 highest bits of powers of five, the top bit of each set.
 private enum PowersOfFive {
@@ -9,10 +9,9 @@ private enum PowersOfFive {
   /// for one.
   static let exponents = -342...308
 
-  /// Truncated; those of the exponents −27…−1, whose inverses 128 bits can tell from all others, one more than that
-  /// (Lemire, section 6). Made in some 20 µs by multiplying, and dividing, 256 bits again and again by five: each step
-  /// is off by one of the last bit at most, so all of the first 128 are right (checked against exact division for all
-  /// 651: the tests).
+  /// Truncated; those of the exponents −27…−1, whose inverses 128 bits distinguish from all others, plus one (Lemire,
+  /// section 6). Computed in some 20 µs by multiplying and dividing 256 bits by five: each step has an error of at most
+  /// one in the last bit, so the first 128 are right (checked against exact division for all 651: the tests).
   static let table: [UInt128] = {
     var table = [UInt128](repeating: 0, count: exponents.count)
     let one = UInt128(1) << 127
@@ -84,6 +83,6 @@ private func approximateProduct(_ mantissa: UInt64, _ exponent: Int) -> (high: U
 private func subnormal(_ significand: UInt64, belowBy bits: Int) -> Double {
   guard bits < 64 else { return 0 }
   let shifted = significand >> UInt64(bits)
-  // Rounded up to 2^52 it is the smallest number that is not subnormal, and its bits say so.
+  // Rounded up to 2^52 it is the smallest normal number, as its bits are.
   return Double(bitPattern: (shifted + shifted & 1) >> 1)
 }

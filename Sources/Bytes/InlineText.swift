@@ -42,8 +42,7 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
     length = UInt8(truncatingIfNeeded: end &- last.leadingZeroBitCount &>> 3)
   }
 
-  /// Appends the lowest `count` (1…8) bytes of a word, whose others are 0, to a text of so many whole words and no
-  /// more.
+  /// Appends the lowest `count` (1…8) bytes of a word, whose others are 0, to a text of exactly that many whole words.
   @inlinable @inline(__always)
   public mutating func append(word: UInt64, count: Int) {
     precondition(length & 7 == 0 && count <= 8)

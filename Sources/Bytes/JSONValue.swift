@@ -1,9 +1,9 @@
-// JSON of token headers, claims and key sets, read strictly by RFC 8259 into a tree: by the hub that checks a token,
-// and by the client that looks when its own one ends.
+// JSON of token headers, claims and key sets, parsed strictly by RFC 8259 into a tree: by the hub to verify a token,
+// and by the client to read its own token's expiry.
 //
-// Not the tape of Messages: that one knows the member names of the protocol and is made for two hundred thousand
-// messages a second; this one is asked once a connection, for names that no message has, and says no to whatever two
-// readers could understand differently (members of the same name: RFC 7515 §4, RFC 7519 §4).
+// Not the tape of Messages: that one knows the protocol's member names and is made for two hundred thousand messages a
+// second; this one is used once a connection, for other names, and refuses what two readers could understand
+// differently (repeated members: RFC 7515 §4, RFC 7519 §4).
 
 /// A value of RFC 8259 §3.
 package indirect enum JSONValue: Equatable {
@@ -14,8 +14,8 @@ package indirect enum JSONValue: Equatable {
   case array([JSONValue])
   case object([String: JSONValue])
 
-  /// Reads a whole text. Nil where it is no JSON in UTF-8, is nested too deeply, or has an object with two members of
-  /// one name. O(length).
+  /// Parses a whole text. Nil where it is not JSON in UTF-8, is nested too deeply, or has an object with a repeated
+  /// member. O(length).
   package init?(parsing bytes: some Collection<UInt8>) {
     guard String(validating: bytes, as: UTF8.self) != nil else { return nil }  // RFC 8259 §8.1
     var reader = JSONReader(bytes: Array(bytes))
@@ -118,7 +118,7 @@ private struct JSONReader {
     return nil
   }
 
-  /// What stands behind a backslash. A half of a surrogate pair alone is no text.
+  /// The character of an escape. An unpaired surrogate is refused.
   private mutating func escape() -> Unicode.Scalar? {
     guard offset < bytes.count else { return nil }
     let byte = bytes[offset]
@@ -167,7 +167,7 @@ private struct JSONReader {
     return value
   }
 
-  /// Takes a byte, and the white space before it; false where another stands there.
+  /// Reads this byte after white space; false where another follows.
   private mutating func take(_ byte: UInt8) -> Bool {
     skipSpace()
     guard offset < bytes.count, bytes[offset] == byte else { return false }

@@ -1,12 +1,12 @@
-// A turn's list of two kinds of things in one order: one that is nearly all of it and nothing but bits, and all others.
+// A turn's list of elements of two kinds in one order: frequent bitwise-copyable ones, and all others.
 //
-// As one enum, the frequent case would be copied with the care that the others need, member by member, each time it is
-// handed on: a tenth of all instructions of a message. Apart from each other, the frequent ones lie side by side and
-// are used in place, and each of the others remembers how many of the frequent ones came before it.
+// As one enum, the frequent case would be copied member by member, as the others need, each time it is passed on: a
+// tenth of all instructions of a message. Kept apart, the frequent ones are contiguous and used in place, and each of
+// the others has the number of frequent ones before it.
 
 /// A list of `Common` values with some `Rare` ones among them.
 public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
-  /// Where an element lies.
+  /// The location of an element.
   public enum Step {
     case common(Int)
     case rare(Int)
@@ -39,7 +39,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
     unsafe commons.nextSlot(blank())
   }
 
-  /// Appends what stands in `nextCommonSlot`.
+  /// Appends the element in `nextCommonSlot`.
   @inlinable @inline(__always)
   public mutating func appendPlacedCommon() { commons.appendPlaced() }
 
@@ -62,8 +62,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
     @inline(__always) unsafeAddress { unsafe UnsafePointer(commons.pointer(index)) }
   }
 
-  /// Where one lies, until the list is changed: a large value is loaded whole, member by member, to be looked at in
-  /// part.
+  /// The location of one, until the list is changed: reading a large value would copy all its members.
   @inlinable @inline(__always)
   public func pointer(ofCommon index: Int) -> UnsafePointer<Common> { unsafe UnsafePointer(commons.pointer(index)) }
 
@@ -76,7 +75,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
     if !rares.isEmpty { rares.removeAll(keepingCapacity: true) }
   }
 
-  /// Appends the first `count` elements of another list, in order, and takes them out of it.
+  /// Moves the first `count` elements of another list, in order, to the end.
   @inlinable
   public mutating func append(first count: Int, of other: inout MixedList) {
     var cursor = Cursor()

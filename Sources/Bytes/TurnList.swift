@@ -1,8 +1,8 @@
-// A list that is filled and emptied in each turn of a loop, of values that are nothing but bits.
+// A list of bitwise-copyable values that is filled and emptied in each turn of a loop.
 //
-// `Array.removeAll(keepingCapacity:)` costs 60 to 250 instructions however few elements there are, an append asks
-// whether the storage is shared, and reading an element of 300 bytes copies it. Here emptying is a store, and an
-// element is used where it lies.
+// `Array.removeAll(keepingCapacity:)` costs 60 to 250 instructions for any number of elements, an append checks whether
+// the storage is shared, and reading an element of 300 bytes copies it. Here emptying is a store, and elements are used
+// in place.
 
 /// A growable list with one owner, whose elements are used in place.
 @safe
@@ -44,7 +44,7 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
     return unsafe base! + used
   }
 
-  /// Appends what stands in `nextSlot`.
+  /// Appends the element in `nextSlot`.
   @inlinable @inline(__always)
   public mutating func appendPlaced() {
     precondition(used < placed)
@@ -98,5 +98,5 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   }
 }
 
-/// Sendable because it has one owner and nobody else knows its memory: where it goes, all of it goes.
+/// Sendable because it has one owner, and its memory is not shared.
 extension TurnList: @unchecked Sendable where Element: Sendable {}

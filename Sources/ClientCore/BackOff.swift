@@ -1,12 +1,12 @@
-// When to try again: exponential, with chance on top, so that clients which lost one hub together do not come back to
-// it together (protocol/connecting.md, "Heartbeat and reconnect").
+// Delays before reconnecting: exponential with jitter, so that clients which lost a hub together do not return together
+// (protocol/connecting.md, "Heartbeat and reconnect").
 
-/// The delays of one client. Chance is a parameter: `unit` is uniform, 0 ≤ unit < 1.
+/// The delays of one client. Randomness is a parameter: `unit` is uniform, 0 ≤ unit < 1.
 struct BackOff: Equatable {
-  /// Failures in a row.
+  /// Consecutive failures.
   private(set) var failures = 0
 
-  /// A connection that stood long enough was a good one.
+  /// Resets the failures if the connection lasted long enough.
   mutating func connectionStood(seconds: Double, limits: ClientLimits) {
     if seconds >= limits.stableSeconds { failures = 0 }
   }
@@ -14,7 +14,7 @@ struct BackOff: Equatable {
   /// Seconds from the last failure to the next attempt.
   private(set) var delay = 0.0
 
-  /// One more failure: draws the delay after it.
+  /// Counts a failure and draws the delay after it.
   mutating func failed(_ rule: ReconnectRule, limits: ClientLimits, unit: Double) {
     let isFirst = failures == 0
     failures += 1

@@ -1,10 +1,9 @@
-// What a client is doing, with all that belongs to it: a state has its connection, so that nothing of one is left for
-// the next.
+// A client's phases with their data: a phase owns its connection, so that nothing is left for the next.
 import HubMessages
 import HubWebSocket
 
 extension ClientSession {
-  /// `State` with its data. Times are uptimes (ns) by when the state has to be over.
+  /// `State` with its data. Times are the phases' deadlines (uptime, ns).
   enum Phase {
     case idle
     case waiting(until: Int64)
@@ -18,7 +17,7 @@ extension ClientSession {
 
     var isOpen: Bool { if case .open = self { true } else { false } }
 
-    /// Nil where TCP does not stand.
+    /// Nil without a TCP connection.
     var connection: ClientConnection? {
       switch self {
       case .idle, .waiting, .awaitingToken, .connecting, .ended: nil
@@ -28,9 +27,9 @@ extension ClientSession {
     }
   }
 
-  /// A connection that ends.
+  /// A connection that is closing.
   struct Closing {
-    /// Nil where TCP did not come about.
+    /// Nil where TCP was not connected.
     let connection: ClientConnection?
     var cause: DisconnectCause
     let until: Int64
@@ -54,26 +53,26 @@ extension ClientSession {
 /// One connection, from TCP to its end.
 final class ClientConnection {
   var socket: ClientSocket
-  /// What both ends of a binary connection remember; nil on one that speaks JSON.
+  /// The shared state of a binary connection; nil for JSON.
   var binary: BinaryConnection?
   var lastHeard: Int64
-  /// Something has to be heard by then (uptime, ns); see `networkChanged`.
+  /// When input is due (uptime, ns); see `networkChanged`.
   var answersBy = Int64.max
 
   // Since `connected`.
   var openedAt: Int64?
   var budget = SendBudget()
   var nextPing = Int64.max
-  /// Requests of the application that live only as long as the connection.
+  /// The application's requests that end with the connection.
   var unsubscribes: [Unsubscribe] = []
   var wantsPing = false
-  /// What the last answer to a subscription has cost so far.
+  /// The cost of the last answer to a subscription so far.
   var missed: MissedEvents?
-  /// Pings that were not answered yet, in order.
+  /// Unanswered pings, in order.
   var pingsSent: [SentPing] = []
-  /// A ping that was answered: what had been sent before it, and when its pong came (uptime, ns).
+  /// The last answered ping: what was sent before it, and when its pong came (uptime, ns).
   var answeredPing: (sentThrough: UInt64, uptime: Int64)?
-  /// Nothing is taken from the queue before this uptime: the hub asked for patience.
+  /// When the queue may be sent again (uptime, ns), as requested by the hub.
   var queueNotBefore = Int64.min
 
   init(_ socket: consuming ClientSocket, now: Int64) {
@@ -82,14 +81,14 @@ final class ClientConnection {
   }
 }
 
-/// What a client remembers of one connection that speaks binary.
+/// A client's state of one binary connection.
 struct BinaryConnection {
   var reader = BinaryServerReader()
-  /// The trip that was named last in a live fix.
+  /// The trip that a live fix named last.
   var tripBefore: Identifier?
 }
 
-/// A ping on its way, and up to which number the queue had been sent when it left.
+/// An unanswered ping, and the newest number sent before it.
 struct SentPing {
   var number: UInt64
   var sentThrough: UInt64
@@ -100,6 +99,6 @@ struct MissedEvents {
   var channel: Channel
   /// The number of the last of them.
   var through: UInt64
-  /// Bytes that have come so far, as the hub counts them.
+  /// Bytes so far, as the hub counts them.
   var bytes = 0
 }

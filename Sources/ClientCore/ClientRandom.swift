@@ -1,8 +1,8 @@
-// A client's chance: handshake keys, masks, jitter. A seed makes a run repeatable.
+// A client's random numbers: handshake keys, masks, jitter. A seed makes a run repeatable.
 //
-// splitmix64 (`Mix64`). It is no cryptographic generator, and need not be: masks protect
-// proxies from scripts that choose what a browser sends (RFC 6455 §10.3), and here whoever chooses the payload is the
-// program itself. Without a seed the state comes from the system.
+// splitmix64 (`Mix64`), not a cryptographic generator: masks protect proxies from scripts that choose what a browser
+// sends (RFC 6455 §10.3), and here the program itself chooses the payload. Without a seed the state comes from the
+// system.
 import HubBytes
 
 struct ClientRandom: RandomNumberGenerator {

@@ -1,9 +1,9 @@
-// How a connection ends, and what follows.
+// The end of a connection, and what follows.
 public import HubMessages
 public import HubWebSocket
 
 extension ClientSession {
-  /// Ends for good: a Close frame where one can be sent, and no attempt after it. What is queued is not waited for.
+  /// Ends the client: sends a Close frame if possible, without another attempt. Does not wait for the queue.
   public func close(_ now: Moment, code: CloseCode = .normal) {
     switch phase {
     case .ended: break
@@ -20,14 +20,14 @@ extension ClientSession {
     }
   }
 
-  /// A Close frame goes out; the other side has some time for its part. Nothing where the connection ends already.
+  /// Sends a Close frame; the peer has some time to answer. Does nothing on a closing connection.
   private func beginClosing(_ cause: DisconnectCause, _ now: Moment) {
     if case .closing = phase { return }
     let until = now.uptime + nanoseconds(limits.closingSeconds)
     phase = .closing(Closing(connection: phase.connection, cause: cause, until: until))
   }
 
-  /// The connection is of no use: TCP is cut off.
+  /// Aborts an unusable connection.
   func giveUp(_ cause: DisconnectCause) {
     phase = .closing(Closing(connection: phase.connection, cause: cause, until: .max))
     step = .abort
@@ -36,14 +36,14 @@ extension ClientSession {
   /// The hub's Close frame. The server ends TCP (RFC 6455 §7.1.1).
   func receivedClose(_ code: CloseCode?, _ now: Moment) { beginClosing(.closed(code ?? .noStatus), now) }
 
-  /// The hub broke the WebSocket protocol (RFC 6455 §7.1.7).
+  /// The hub violated the WebSocket protocol (RFC 6455 §7.1.7).
   func failed(_ error: FrameError, _ now: Moment) {
     beginClosing(.protocolError(error), now)
     step = .disconnect
   }
 
-  /// The transport has ended, or did not come about: `failure` is its own word about it, nil where TCP just ended. Says
-  /// why the connection ended, and what follows: the next attempt is under way already, by `deadline`.
+  /// The transport has ended, or was not connected: `failure` is its error, nil for a plain end. Gives why the
+  /// connection ended, and what follows: the next attempt is scheduled already, in `deadline`.
   public func transportEnded(_ now: Moment, failure: TransportFailure? = nil) -> Disconnection {
     let known: DisconnectCause? = if case .closing(let closing) = phase { closing.cause } else { nil }
     let cause = known ?? failure.map(DisconnectCause.init) ?? .lost

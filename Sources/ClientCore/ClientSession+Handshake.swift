@@ -1,11 +1,11 @@
-// From a TCP connection to one that the hub has greeted.
+// From a TCP connection to an open session.
 import HubBytes
 import HubHTTP
 public import HubMessages
 import HubWebSocket
 
 extension ClientSession {
-  /// TCP stands.
+  /// TCP is connected.
   public func transportConnected(_ now: Moment) {
     guard case .connecting(let until) = phase else { return }
     let handshake = ClientHandshake(
@@ -15,7 +15,7 @@ extension ClientSession {
     phase = .handshaking(ClientConnection(socket, now: now.uptime), until: until)
   }
 
-  /// What is asked for, the wanted one first (RFC 6455 §4.1 item 10).
+  /// The offered subprotocols, the preferred one first (RFC 6455 §4.1 item 10).
   private var subprotocols: [Subprotocol] {
     switch configuration.codec {
     case .json: [.json]
@@ -23,7 +23,7 @@ extension ClientSession {
     }
   }
 
-  /// The upgrade is granted: `chosen` is the place in the list of what was asked for.
+  /// The upgrade is granted: `chosen` is an index into the offered subprotocols.
   func upgraded(_ chosen: Int?) {
     guard case .handshaking(let connection, let until) = phase else { return }
     phase = .greeting(connection, until: until)
@@ -41,7 +41,7 @@ extension ClientSession {
       host: configuration.url.authority, target: configuration.url.target, fields: fields, into: &buffer)
   }
 
-  /// The answer does not open the WebSocket.
+  /// The response does not open the WebSocket.
   func refused(_ error: HandshakeError, _ head: ResponseHead, body: [UInt8]) {
     switch error {
     case .refused(let status):
@@ -51,7 +51,7 @@ extension ClientSession {
     }
   }
 
-  /// Retry-After in seconds (RFC 9110 §10.2.3); its other form, a date, needs a clock that both agree on.
+  /// Retry-After in seconds (RFC 9110 §10.2.3); its other form, a date, would need synchronised clocks.
   private func retryAfter(_ head: ResponseHead) -> Double? {
     guard let text = head.fields.string("retry-after"), let seconds = Int(text), seconds >= 0 else { return nil }
     return Double(seconds)
@@ -62,7 +62,7 @@ extension ClientSession {
     String(decoding: body.prefix(limits.refusalTextBytes).map { (0x20..<0x7F).contains($0) ? $0 : 0x20 }, as: UTF8.self)
   }
 
-  /// `connected` came: this client is in.
+  /// `connected` has come: the session is open.
   func open(_ greeting: Connected, _ now: Moment) {
     guard case .greeting(let connection, _) = phase else { return }
     phase = .open(connection)
@@ -72,15 +72,15 @@ extension ClientSession {
     connection.openedAt = now.uptime
     connection.budget.begin(
       rate: greeting.limits.rate, burst: greeting.limits.rate * limits.burstSeconds, now: now.uptime)
-    // The first ping at a random time, so that clients which came together do not ping together.
+    // The first ping at a random time, to spread clients that connected together.
     connection.nextPing = now.uptime + Int64(Double(pingInterval) * (0.5 + 0.5 * random.unit()))
     subscriptions.beginConnection()
     beginRenewal(greeting, now)
     queue.beginConnection(maximumBatch: maximumBatch(greeting))
   }
 
-  /// A fix with all its members is below 300 bytes of JSON, an envelope below 300 too. One is always tried: what a hub
-  /// does not take it refuses, and that is counted.
+  /// A fix with all its members is below 300 bytes of JSON, an envelope below 300 too. One is always sent: a hub that
+  /// does not accept it refuses it, which is counted.
   func maximumBatch(_ greeting: Connected) -> Int {
     max(1, min(greeting.limits.maxBatch, LocationBatch.maximumCount, greeting.limits.maxMessageBytes / 300 - 1))
   }

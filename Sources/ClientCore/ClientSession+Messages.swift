@@ -1,13 +1,13 @@
-// What the hub says: frames into messages, and what each message means for the queue, the subscriptions and the
-// heartbeat before the application sees it.
+// The hub's messages: frames into messages, and their effect on the queue, the subscriptions and the heartbeat before
+// the application sees them.
 import HubBytes
 public import HubMessages
 import HubWebSocket
 
 extension ClientSession {
-  /// Bytes came. They are unmasked and read in place, so they may be changed. `deliver` is called with every message
-  /// that the application should see, `connected` first; `raw` may take a message before it is read (true: it did),
-  /// which is for load generators that look at some bytes only.
+  /// Takes bytes, which are unmasked and read in place, so they may be changed. `deliver` is called with every message
+  /// for the application, `connected` first; `raw` may take a message before it is parsed (true), for load generators
+  /// that read only some bytes.
   public func received(
     _ bytes: UnsafeMutableRawBufferPointer, now: Moment, reader: MessageReader,
     raw: (UnsafeRawBufferPointer) -> Bool = { _ in false }, deliver: (borrowing ServerEnvelope) -> Void
@@ -36,8 +36,7 @@ extension ClientSession {
     }
   }
 
-  /// A message that can't be read is counted and passed over: the hub does not send such, and a client has nobody to
-  /// tell.
+  /// An unreadable message is counted and ignored: the hub sends none.
   private func read(
     _ payload: UnsafeRawBufferPointer, _ kind: MessageKind, _ connection: ClientConnection, _ now: Moment,
     _ reader: MessageReader, _ deliver: (borrowing ServerEnvelope) -> Void
@@ -48,7 +47,7 @@ extension ClientSession {
         let envelope = try unsafe reader.readServer(payload, time: time, isValidUTF8: kind == .text)
         if note(envelope, bytes: payload.count, connection, now) { deliver(envelope) }
       case .binary:
-        // Nil where it is for the reader only.
+        // Nil where it is only for the reader.
         guard let envelope = try unsafe connection.binary?.reader.read(payload) else { break }
         if note(envelope, bytes: payload.count, connection, now) { deliver(envelope) }
       }
@@ -57,7 +56,7 @@ extension ClientSession {
     }
   }
 
-  /// Does what a message of so many bytes asks of the session; false where the application should not see it.
+  /// Handles a message of so many bytes; false where it is not for the application.
   private func note(
     _ envelope: borrowing ServerEnvelope, bytes: Int, _ connection: ClientConnection, _ now: Moment
   ) -> Bool {
@@ -107,8 +106,8 @@ extension ClientSession {
 
   // MARK: What answers cost
 
-  /// Charges a rider what the hub charges it for a long answer. Of one that costs more than a full bucket the hub takes
-  /// only that much, but how much it is, only the hub knows: here all of it is charged.
+  /// Charges a rider for a long answer, like the hub. For one that costs more than a full bucket the hub charges only
+  /// that much, which a client cannot know: here it is charged in full.
   private func chargeAnswer(_ reply: borrowing Reply, bytes: Int, _ connection: ClientConnection, _ now: Moment) {
     guard connected?.role == .rider else { return }
     switch reply {
@@ -122,7 +121,7 @@ extension ClientSession {
     }
   }
 
-  /// The answer to a subscription, or one of the missed events that follow it: all of them together are one answer.
+  /// Counts the answer to a subscription, or one of its missed events: together they are one answer.
   private func chargeMissed(bytes: Int, _ connection: ClientConnection, _ now: Moment) {
     guard var missed = connection.missed else { return }
     let before = WorkUnits.ofAnswer(bytes: missed.bytes)
@@ -154,7 +153,7 @@ extension ClientSession {
     return true
   }
 
-  /// The message of ours that is answered. In binary a live fix is named by its number alone.
+  /// The answered message of this client. In binary a live fix is named by its number alone.
   private func number(of id: MessageID) -> UInt64? {
     keptIDs[id] ?? numbering.number(of: id) ?? (form == .binary ? id.number : nil)
   }
@@ -169,8 +168,8 @@ extension ClientSession {
       storedThrough = max(through, storedThrough ?? through)
       queue.confirmFixes(through: through, sentThrough: ping.sentThrough)
     }
-    // What had been sent before a ping that was answered long ago is stored by now, or the hub could not store it when
-    // it came, as on a full disk: then nothing but sending it again helps.
+    // Fixes sent before a ping that was answered long ago are stored by now, or the hub could not store them, as on a
+    // full disk: then they have to be sent again.
     if let before = connection.answeredPing {
       guard now.uptime - before.uptime >= nanoseconds(limits.storedSeconds), let connected else { return }
       queue.resendFixes(through: before.sentThrough, maximumBatch: maximumBatch(connected))
@@ -179,7 +178,7 @@ extension ClientSession {
     connection.answeredPing = (ping.sentThrough, now.uptime)
   }
 
-  /// An error answers a message of ours.
+  /// An error for a message of this client.
   private func note(_ error: ErrorReply, _ number: UInt64, _ connection: ClientConnection, _ now: Moment) {
     let retryAt: Int64?
     let times: UInt8
@@ -188,7 +187,7 @@ extension ClientSession {
       retryAt = error.retryAfter.map { now.uptime + nanoseconds(min(max($0, 0), limits.longestRetryAfter)) }
       times = .max
     case .once:
-      // A subscription is asked for until it is had, but the more rarely the more often the hub failed at it.
+      // A refused subscription is repeated, with a growing delay.
       retryAt = now.uptime + nanoseconds(limits.delay(before: subscriptions.failures(of: number) + 1))
       times = 1
     case .never, .changed, .withNewToken:
@@ -198,7 +197,7 @@ extension ClientSession {
     lastRefused = nil
     if subscriptions.refused(number, retryAt: retryAt) { return }
     if let retryAt, queue.retry(number, atMost: times) {
-      // All wait, so that the order is kept as far as it still can be.
+      // All wait, to keep the order as far as possible.
       connection.queueNotBefore = max(connection.queueNotBefore, retryAt)
     } else if error.code.facts.retry != .once || !queue.hold(number) {
       lastRefused = queue.confirm(number)
@@ -207,7 +206,7 @@ extension ClientSession {
 }
 
 extension ClientConnection {
-  /// What the hub counts for the message that was read last.
+  /// The hub's count of bytes for the message that was read last.
   fileprivate func bytesInHub(_ bytes: Int) -> Int {
     let compressed = socket.compressedBytes
     return bytes + compressed + FrameWriter.maximumServerHeader * (compressed > 0 ? 2 : 1)

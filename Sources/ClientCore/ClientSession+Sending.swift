@@ -1,4 +1,4 @@
-// What goes out: the commands that put something into the queue, and `flush`, the one place that writes.
+// Output: the commands that append to the queue, and `flush`, the only function that writes.
 public import HubBytes
 public import HubMessages
 import HubWebSocket
@@ -6,8 +6,8 @@ import HubWebSocket
 extension ClientSession {
   // MARK: Commands
 
-  /// Queues a live fix; false when there is no room for it, it can't go out at once and is not to be kept, or the hub's
-  /// advice on sampling makes it unnecessary (`followsSampling`). Some 50 ns, no allocation.
+  /// Queues a live fix; false when there is no room, when it can't be sent at once and is not to be kept, or when the
+  /// hub's advice makes it unnecessary (`followsSampling`). Some 50 ns, no allocation.
   @discardableResult
   public func send(_ fix: Fix, trip: Identifier? = nil) -> Bool {
     guard configuration.keepsFixes || phase.isOpen else {
@@ -29,26 +29,26 @@ extension ClientSession {
     return isQueued
   }
 
-  /// The first fix of a trip always is: it is what others wait for.
+  /// The first fix of a trip always is.
   private func isWorthSending(_ fix: Fix, _ trip: Identifier?) -> Bool {
     if trip != lastTrip?.id { gate.reset() }
     return gate.takes(fix, by: sampling)
   }
 
   /// Queues a trip's move and gives its id, which the `ack` or `error` will name; nil when there is no room. It is
-  /// kept, over any break, until it is answered; so are the four that follow.
+  /// kept, over broken connections, until it is answered; so are the four that follow.
   @discardableResult
   public func send(_ report: TripStatusReport) -> MessageID? { enqueue(.tripStatus(report)) }
 
-  /// Queues a move that an application keeps itself, under the id that it was given (`makeMessageID`); false when there
-  /// is no room. By its id the hub recognises a move that is sent again, also from another run of the program.
+  /// Queues a move that the application keeps itself, under its id (`makeMessageID`); false when there is no room. By
+  /// its id the hub recognises a repetition, also from another run of the program.
   @discardableResult
   public func send(_ report: TripStatusReport, as id: MessageID) -> Bool {
     keptIDs[id] = numbering.next
     return enqueue(.tripStatus(report), as: id) != nil
   }
 
-  /// An id that no other message has, of this run or another.
+  /// An id that is unique among all messages and runs.
   public func makeMessageID() -> MessageID { numbering.id(numbering.take()) }
 
   @discardableResult
@@ -64,7 +64,7 @@ extension ClientSession {
   public func send(_ batch: LocationBatch) -> MessageID? { enqueue(.locationBatch(batch)) }
 
   /// Queues a question and gives its id, which the `result` or `error` will name; nil when there is no room. Kept and
-  /// asked again after a break, like the above.
+  /// repeated after a break.
   @discardableResult
   public func send(_ query: QueryRequest) -> MessageID? { enqueue(.query(query)) }
 
@@ -76,7 +76,7 @@ extension ClientSession {
     return isQueued ? numbering.id(number) : nil
   }
 
-  /// Subscribes, now and after every break from where this client is; false at the limit of subscriptions.
+  /// Subscribes, and again after every break from the last event seen; false at the limit of subscriptions.
   /// `isEventsOnly`: no positions and ETAs.
   @discardableResult
   public func subscribe(_ channel: Channel, resume: ResumePoint? = nil, isEventsOnly: Bool = false) -> Bool {
@@ -106,60 +106,62 @@ extension ClientSession {
     return true
   }
 
-  /// Asks for a pong now, which for a driver tells what is stored. Nothing while not open, or while one is to be sent.
+  /// Requests a pong now, which confirms a driver's stored fixes. Does nothing while not open or while a ping is
+  /// pending.
   public func ping() { if case .open(let connection) = phase { connection.wantsPing = true } }
 
-  /// Messages and fixes that are not confirmed, unsent ones included.
+  /// Unconfirmed messages and fixes, unsent ones included.
   public var unconfirmed: Int { queue.count }
-  /// Of these, how many wait to be sent: for the rate, for room in the socket, or for a connection.
+  /// The number of unsent ones, which wait for the rate, for the socket, or for a connection.
   public var backlog: Int { queue.unsent }
-  /// The number of the oldest fix, batch or move of a trip that is not confirmed; nil where all are. What has a lower
-  /// number is stored by the hub, or refused. For who keeps them, too.
+  /// The number of the oldest unconfirmed fix, batch or move; nil where all are confirmed. Lower numbers are stored by
+  /// the hub, or refused. For callers that keep them, too.
   package var oldestDurable: UInt64? { queue.oldestDurable }
-  /// The number that the next message gets.
+  /// The number of the next message.
   package var nextNumber: UInt64 { numbering.next }
-  /// Forgets all fixes, batches and moves, for who keeps them and sends them again on the next connection.
+  /// Drops all fixes, batches and moves, for callers that keep them and send them again on the next connection.
   package func withdrawDurable() {
     queue.withdraw(durable: true)
     keptIDs = [:]
   }
-  /// Forgets all else that waits to be sent or answered, and all subscriptions, for who has said that they failed.
+  /// Drops everything else that is unsent or unanswered, and all subscriptions, for callers that reported their
+  /// failure.
   package func withdrawRequests() {
     queue.withdraw(durable: false)
     subscriptions = SubscriptionList()
   }
-  /// The most fixes that go into one batch on this connection; nil without one.
+  /// The limit of fixes in a batch on this connection; nil without one.
   package var maximumBatch: Int? { phase.isOpen ? connected.map(maximumBatch) : nil }
-  /// What of the driver's the hub's last error refused for good; once.
+  /// The driver's entry that the hub's last error refused permanently; given once.
   package func takeRefused() -> RefusedEntry? {
     defer { lastRefused = nil }
     return lastRefused.flatMap { RefusedEntry($0) }
   }
-  /// Gives up the oldest of fixes, batches and moves where the hub fails at it again and again.
+  /// Gives up the oldest of fixes, batches and moves if the hub repeatedly fails at it.
   package func giveUpHeld() -> RefusedEntry? { queue.giveUpHeld().flatMap { RefusedEntry($0) } }
-  /// Takes back a question or a report that nobody waits for any more. Where it was sent, its answer means nothing.
+  /// Withdraws a question or a report. If it was sent, its answer is ignored.
   package func withdraw(_ id: MessageID) { if let number = numbering.number(of: id) { _ = queue.confirm(number) } }
-  /// Whether a message with this id waits to be sent, or to be answered.
+  /// Whether a message with this id is unsent or unanswered.
   package func isKept(_ id: MessageID) -> Bool {
     guard let number = keptIDs[id] ?? numbering.number(of: id) else { return false }
     return queue.contains(number)
   }
-  /// Whether a channel, or a view of this name, is subscribed to: it is not any more where the hub has refused it.
+  /// Whether a channel, or a view of this name, is subscribed; false once the hub has refused it.
   package func isSubscribed(_ channel: Channel) -> Bool { subscriptions.list.contains { $0.channel == channel } }
   package func isShown(_ viewID: InlineText) -> Bool { subscriptions.list.contains { $0.viewID == viewID } }
-  /// How far this client is on a channel; nil before the first answer.
+  /// The client's position on a channel; nil before the first answer.
   public func resumePoint(of channel: Channel) -> ResumePoint? {
     subscriptions.list.first { $0.channel == channel }?.resume
   }
 
   // MARK: Flush
 
-  /// Appends to `buffer` what is to be sent now, and says what to do with the transport after that. Call it after every
-  /// event and command. While the transport can't take more (`mayWrite` false), messages stay in the queue.
+  /// Appends the bytes to send to `buffer`, and gives the transport's next step. Call it after every event and command.
+  /// While the transport is full (`mayWrite` false), messages stay in the queue.
   public func flush(_ now: Moment, mayWrite: Bool = true, into buffer: inout ByteBuffer) -> Step {
     if let connection = phase.connection {
       if connection.socket.wantsRequest { writeRequest(connection, into: &buffer) }
-      // Pongs first: RFC 6455 §5.5.2 wants them "as soon as is practical". Behind a Close nothing is open any more.
+      // Pongs first: RFC 6455 §5.5.2 wants them "as soon as is practical". After a Close nothing is sent.
       connection.socket.writeControlFrames(into: &buffer, using: &random)
     }
     if case .open(let connection) = phase, mayWrite { writeMessages(connection, now, &buffer) }
@@ -193,7 +195,7 @@ extension ClientSession {
     while buffer.count < end, let index = queue.next(), writeEntry(index, connection, now, &buffer) {}
   }
 
-  /// A ping goes over the rate, if need be, by one: a connection that may not send must still be known to live.
+  /// A ping may exceed the rate by one: a silent connection must still be checked.
   private func writePing(_ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer) {
     let isTooMuchUnconfirmed = connection.pingsSent.isEmpty && queue.unconfirmedFixes >= limits.unconfirmedFixes
     guard connection.wantsPing || isTooMuchUnconfirmed || now.uptime >= connection.nextPing else { return }
@@ -205,7 +207,7 @@ extension ClientSession {
     connection.nextPing = now.uptime + pingInterval
   }
 
-  /// A new token goes over the rate, too: without it the session ends.
+  /// A new token may exceed the rate, too: without it the session ends.
   private func writeRefresh(_ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer) {
     guard wantsRefresh, let token else { return }
     let number = numbering.take()
@@ -213,7 +215,7 @@ extension ClientSession {
     write(.refresh(Refresh(token: token)), number: number, connection, now, &buffer)
   }
 
-  /// Writes one entry of the queue; false when the rate does not allow it now.
+  /// Writes one entry of the queue; false at the rate.
   private func writeEntry(
     _ index: Int, _ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer
   ) -> Bool {
@@ -243,15 +245,15 @@ extension ClientSession {
     return true
   }
 
-  /// Writes a message and charges what the hub charges for it. What it costs is known when it is written: `withinRate`,
-  /// one that costs more than may be spent now is taken back; then gives what it costs, and nil otherwise.
+  /// Writes a message and charges its cost, which is known only then. `withinRate`: one that exceeds the present budget
+  /// is taken back; then gives its cost, else nil.
   @discardableResult
   private func write(
     _ message: ClientMessage, number: UInt64, id: MessageID? = nil, withinRate: Bool = false,
     _ connection: ClientConnection, _ now: Moment, _ buffer: inout ByteBuffer
   ) -> Double? {
     let id = id ?? numbering.id(number)
-    // A phone that has lost its clock says 1970, and a hub would refuse what comes so, whatever is in it.
+    // A hub would refuse the time of a phone that lost its clock (1970), whatever the message.
     let timestamp = max(now.timestamp, Timestamp.earliestFromClients)
     let start = buffer.count
     let payload = FrameWriter.begin(as: .client, in: &buffer)
@@ -284,7 +286,7 @@ extension ClientSession {
     var id = id
     var trip: Identifier?
     if case .locationUpdate(let update) = message {
-      // It is answered with an error at most, on this connection: its number is name enough.
+      // At most an error answers it, on this connection: its number suffices as a name.
       id = MessageID(number: number)
       trip = update.tripID
     }
@@ -298,7 +300,7 @@ extension ClientSession {
       || queue.hasUnsent
   }
 
-  /// When something that waits for the rate, or for the hub's patience, may go out.
+  /// When something that waits for the rate, or the hub's delay, may be sent.
   func sendingDeadline(_ connection: ClientConnection) -> Int64? {
     let budget = connection.budget
     var time = Int64.max

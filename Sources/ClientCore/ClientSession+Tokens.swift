@@ -1,45 +1,44 @@
-// Tokens that end before the client does: a new one is asked for in time and swapped in place (`refresh`), or, where
-// the hub has refused the old one, used with the next connection (protocol/tokens.md, "refresh"; protocol/README.md,
-// "Close codes").
+// Tokens that end before the client does: a new one is requested in time and replaced in place (`refresh`) or, after
+// the hub refused the old one, used with the next connection (protocol/tokens.md, "refresh"; protocol/README.md, "Close
+// codes").
 //
-// The application says in the configuration where tokens come from. It may answer at once (a file) or later (a request
-// to its back end): nothing here waits. Without such a source a client ends when its token does, with
-// `ClientEnd.needsToken`.
+// The application's source of tokens is in the configuration. It may answer at once (a file) or later (a request to its
+// back end): nothing here waits. Without a source a client ends with its token, with `ClientEnd.needsToken`.
 public import HubMessages
 
-/// Why a token is asked for.
+/// Why a token is requested.
 public enum TokenNeed: Sendable, Equatable {
   /// The client has none yet.
   case first
-  /// The one that it has ends soon; the session goes on until then.
+  /// The present one ends soon; the session continues until then.
   case expiring
-  /// The hub does not take it (any more): HTTP 401, or close 4401.
+  /// The hub refused the present one: HTTP 401, or close 4401.
   case refused
 }
 
-/// What came of asking.
+/// The answer to a request for a token.
 public enum TokenAnswer: Sendable, Equatable {
   case token(String)
   /// `renew` will be called.
   case later
-  /// There is none: where the client needs one to go on, it ends.
+  /// There is none: a client that needs one ends.
   case none
 }
 
-/// What a client that renews its tokens keeps for it. On the heap, so that others do not pay for it.
+/// The state of token renewal. On the heap, so that other clients do not pay for it.
 final class TokenRenewal {
   let source: @Sendable (TokenNeed) -> TokenAnswer
-  /// The token that went with the upgrade, and the one that the hub has taken.
+  /// The token of the upgrade, and the one that the hub has accepted.
   var inUpgrade: String?
   var taken: String?
-  /// The `refresh` that is not answered yet.
+  /// The unanswered `refresh`.
   var asked: (number: UInt64, token: String)?
-  /// When the next token is asked for (uptime, ns). A new time is one that who drives the client does not know yet.
+  /// When the next token is requested (uptime, ns). A new time has to be fetched by the client's driver.
   var due = Int64.max { didSet { isDueNew = true } }
   var isDueNew = false
-  /// The hub's clock (ms since 1970) at an uptime (ns), to read `exp` by: the phone's may be wrong.
+  /// The hub's clock (ms since 1970) at an uptime (ns), to compare `exp` with: the phone's may be wrong.
   var hubClock = (milliseconds: Int64(0), uptime: Int64(0))
-  /// Why a token is asked for to which `later` was the answer, and without which nothing goes on.
+  /// Why a token was requested that was answered with `later` and that nothing continues without.
   var awaited: TokenNeed?
 
   init(_ source: @escaping @Sendable (TokenNeed) -> TokenAnswer) { self.source = source }
@@ -49,41 +48,41 @@ final class TokenRenewal {
 }
 
 extension ClientSession {
-  /// The newest token that came, for what else is asked of the hub; nil while there is none.
+  /// The newest token, for other requests to the hub; nil without one.
   public var newestToken: String? { token }
 
-  /// Gives a new token: to the hub at once where a connection stands, else with the next one. Nothing without
-  /// `configuration.tokens`.
+  /// Takes a new token: sends it to the hub at once where connected, else uses it with the next connection. Does
+  /// nothing without `configuration.tokens`.
   public func renew(token new: String, now: Moment) {
     guard let renewal else { return }
     token = new
     renewal.awaited = nil
     if case .awaitingToken = phase { beginConnecting(now) }
-    // The same one again: it can't help, so it is asked for once more.
+    // The same token does not help, so it is requested again.
     if phase.isOpen, new == renewal.taken { renewal.due = nextAsking(now) }
   }
 
-  /// Whether nothing goes on before `renew` is called.
+  /// Whether everything waits for `renew`.
   package var awaitsToken: Bool { renewal?.awaited != nil }
 
-  /// Before an attempt: whether there is no token to make it with yet.
+  /// Before an attempt: whether its token is missing.
   func mustAwaitToken() -> Bool {
-    // Where there is none, the URL may have a credential; if not, the hub says so.
+    // Without a token the URL may have a credential; if not, the hub refuses.
     if token == nil, !awaitsToken { _ = askForToken(.first) }
     return awaitsToken
   }
 
-  /// The hub does not take the token: whether there is another one, or will be.
+  /// The hub refused the token: whether there is another one, or will be.
   func replaceRefusedToken() -> Bool { askForToken(.refused) }
 
-  /// A client that ended while it waited for a token begins again: whoever was asked may have given up.
+  /// A client that ended while it waited for a token starts again: the earlier request may have been abandoned.
   func askForAwaitedTokenAgain() {
     guard let need = renewal?.awaited else { return }
     renewal?.awaited = nil
     _ = askForToken(need)
   }
 
-  /// Asks for a token without which nothing goes on: whether there is one, or will be.
+  /// Requests a token that nothing continues without: whether there is one, or will be.
   private func askForToken(_ need: TokenNeed) -> Bool {
     guard let renewal else { return false }
     switch renewal.source(need) {
@@ -96,7 +95,7 @@ extension ClientSession {
 
   // MARK: While the connection stands
 
-  /// `connected` came: the hub has taken the upgrade's token.
+  /// `connected` has come: the hub accepted the upgrade's token.
   func beginRenewal(_ greeting: Connected, _ now: Moment) {
     guard let renewal else { return }
     renewal.asked = nil
@@ -105,13 +104,13 @@ extension ClientSession {
     renewal.due = asking(now)
   }
 
-  /// Whether a new token waits to be sent.
+  /// Whether a new token is to be sent.
   var wantsRefresh: Bool {
     guard let renewal, renewal.asked == nil, let token else { return false }
     return token != renewal.taken
   }
 
-  /// When `checkRenewal` has something to do.
+  /// When `checkRenewal` is due.
   var renewalDeadline: Int64 { renewal?.due ?? .max }
 
   func checkRenewal(_ now: Moment) {
@@ -124,8 +123,8 @@ extension ClientSession {
     }
   }
 
-  /// The hub has answered the message with this number; true where it was the `refresh`, which the application need not
-  /// see. One that is refused changes nothing: the session goes on with the token that it has.
+  /// The hub has answered the message with this number; true for the `refresh`, which is not for the application. A
+  /// refused one changes nothing: the session keeps its token.
   func noteRefresh(_ number: UInt64, isTaken: Bool, _ now: Moment) -> Bool {
     guard let renewal, let asked = renewal.asked, asked.number == number else { return false }
     renewal.asked = nil
@@ -141,7 +140,7 @@ extension ClientSession {
     return true
   }
 
-  /// When to ask for the token after the one that the hub has: some time before its end, not all clients at once.
+  /// When to request the next token: some time before the end of the present one, spread among clients.
   private func asking(_ now: Moment) -> Int64 {
     guard let renewal, let taken = renewal.taken, let expires = UnverifiedToken.expires(taken) else { return .max }
     let left = Double(expires.milliseconds - renewal.hubTime(now)) / 1000
@@ -149,6 +148,6 @@ extension ClientSession {
     return now.uptime + nanoseconds(max(0, left - early))
   }
 
-  /// When to ask again after it brought nothing.
+  /// When to request again after a failure.
   private func nextAsking(_ now: Moment) -> Int64 { now.uptime + nanoseconds(limits.renewalRetrySeconds) }
 }

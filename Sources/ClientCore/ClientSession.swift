@@ -1,31 +1,30 @@
 // One client of a hub as a state machine: bytes and time in, bytes and "connect", "disconnect" out. No socket, no
 // clock.
 //
-// Whoever drives it tells it what happened (`transportConnected`, `received`, `transportEnded`, `timeReached`), and
-// then calls `flush`, which writes what is to be sent and says what is to be done with the transport. Nothing but
-// `flush` writes, so that a callback may call any command. `ClientLoop` drives thousands of these on one thread.
+// Its driver reports events (`transportConnected`, `received`, `transportEnded`, `timeReached`) and then calls `flush`,
+// which writes the output and gives the transport's next step. Only `flush` writes, so that a callback may call any
+// command. `ClientLoop` drives thousands of these on one thread.
 //
-// The files: +Handshake (until `connected`), +Messages (what the hub says), +Sending (what goes out), +Closing,
-// +Tokens.
+// The files: +Handshake (until `connected`), +Messages (input), +Sending (output), +Closing, +Tokens.
 import HubBytes
 import HubHTTP
 public import HubMessages
 public import HubWebSocket
 
-/// A client's connection over all its breaks. Not thread-safe: it belongs to who drives it.
+/// A client over all its connections. Not thread-safe: only its driver uses it.
 public final class ClientSession {
   public enum State: Sendable, Equatable {
     /// Not started.
     case idle
-    /// Backs off until this uptime (ns).
+    /// Waits until this uptime (ns).
     case waiting(until: Int64)
-    /// The application was asked for a token; `renew` goes on.
+    /// The application was asked for a token; `renew` continues.
     case awaitingToken
-    /// TCP is to come.
+    /// Connecting TCP.
     case connecting
-    /// The upgrade is asked for.
+    /// The upgrade is requested.
     case handshaking
-    /// The upgrade is granted; `connected` is to come.
+    /// The upgrade is granted; `connected` is awaited.
     case greeting
     case open
     /// The end of TCP is awaited.
@@ -33,54 +32,53 @@ public final class ClientSession {
     case ended(ClientEnd)
   }
 
-  /// What the driver is to do with the transport, after it has sent what `flush` wrote.
+  /// The transport's next step, after the output of `flush` was sent.
   public enum Step: Sendable, Equatable {
     case none
     /// Connect to the host and port of `configuration.url`, then call `transportConnected` or `transportEnded`.
     case connect
     /// End TCP in order, then call `transportEnded`.
     case disconnect
-    /// Cut TCP off, then call `transportEnded`.
+    /// Abort TCP, then call `transportEnded`.
     case abort
   }
 
   public let configuration: ClientConfiguration
   var phase = Phase.idle
-  /// What is to be done with the transport, said by the next `flush`.
+  /// The transport's next step, given by the next `flush`.
   var step = Step.none
-  /// What the hub said when it let this client in; of the last connection.
+  /// The `connected` message of the last connection.
   public internal(set) var connected: Connected?
-  /// Up to which timestamp the hub has this driver's fixes, as far as it said.
+  /// The newest timestamp up to which the hub has stored this driver's fixes.
   public internal(set) var storedThrough: Timestamp?
-  /// What the hub refused last, for good; until `takeRefused`.
+  /// The hub's last permanent refusal, until `takeRefused`.
   var lastRefused: SendQueue.Payload?
-  /// How often the hub wants this driver's fixes, as it said last.
+  /// The hub's newest sampling advice.
   public internal(set) var sampling: Connected.Sampling?
   public internal(set) var counters = ClientCounters()
-  /// How messages are written, as the hub agreed to; of the last connection.
+  /// The negotiated form of messages; of the last connection.
   public internal(set) var form: MessageForm
 
-  /// What compresses for all clients of a loop that keep no contexts.
+  /// The compressor shared by all clients of a loop that keep no contexts.
   let sharedCompression: MessageCompression?
   var limits: ClientLimits { configuration.limits }
   var token: String?
   let renewal: TokenRenewal?
   var random: ClientRandom
   var numbering: MessageNumbering
-  /// The numbers of messages that are sent under ids which the application keeps.
+  /// The numbers of messages under ids of the application.
   var keptIDs: [MessageID: UInt64] = [:]
   var backOff = BackOff()
-  /// Another network may end the present wait: the hub did not ask for it.
+  /// A change of network may end the present wait: the hub did not request it.
   var mayHurry = false
   var queue = SendQueue()
   var subscriptions = SubscriptionList()
   /// The trip of the last fix, shared by its entries.
   var lastTrip: TripName?
-  /// Where the configuration says so: which fixes go out.
+  /// Selects the fixes to send, if configured.
   var gate = SamplingGate()
 
-  /// `sharing`: what compresses where no contexts are kept, for many clients of one thread; without it each has its
-  /// own.
+  /// `sharing`: the compressor for many clients of one thread without contexts; without it each has its own.
   public init(_ configuration: ClientConfiguration, sharing sharedCompression: MessageCompression? = nil) {
     self.configuration = configuration
     self.sharedCompression = sharedCompression
@@ -93,7 +91,7 @@ public final class ClientSession {
 
   // MARK: Starting
 
-  /// Begins to connect, at `uptime` (ns) or at once; with a new token after it was needed. Nothing while it runs.
+  /// Begins to connect, at `uptime` (ns) or at once; with a new token if one was needed. No effect while running.
   public func start(token: String? = nil, at uptime: Int64 = .min, now: Moment) {
     switch phase {
     case .idle, .ended: break
@@ -121,7 +119,7 @@ public final class ClientSession {
 
   // MARK: Time
 
-  /// When `timeReached` should be called next (uptime, ns); nil for never. Ask after `flush`.
+  /// When to call `timeReached` next (uptime, ns); nil for never. Read it after `flush`.
   public var deadline: Int64? {
     switch phase {
     case .idle, .awaitingToken, .ended: return nil
@@ -132,7 +130,7 @@ public final class ClientSession {
     }
   }
 
-  /// Time has passed.
+  /// Handles deadlines.
   public func timeReached(_ now: Moment) {
     switch phase {
     case .idle, .awaitingToken, .ended: break
@@ -147,8 +145,8 @@ public final class ClientSession {
     }
   }
 
-  /// The device has another network, or one again. A wait that the hub did not ask for ends soon, and a connection
-  /// that stands has to answer soon: it may be one of a network that is gone.
+  /// The device has another network, or one again. A wait that the hub did not request ends soon, and an existing
+  /// connection has to answer soon, since its network may be gone.
   public func networkChanged(_ now: Moment) {
     switch phase {
     case .waiting(let until) where mayHurry:
@@ -160,7 +158,7 @@ public final class ClientSession {
     }
   }
 
-  /// Whether `flush` has something to do, as far as it is known without the time.
+  /// Whether `flush` has something to do, as far as known without the time.
   public var needsFlush: Bool {
     if step != .none || renewal?.isDueNew == true { return true }
     guard let connection = phase.connection else { return false }
@@ -168,31 +166,31 @@ public final class ClientSession {
   }
 }
 
-/// What a client counts.
+/// A client's counters.
 public struct ClientCounters: Sendable, Equatable {
   public var attempts: UInt64 = 0
-  /// Connections on which `connected` came.
+  /// Connections that were opened by `connected`.
   public var opened: UInt64 = 0
   public var messagesIn: UInt64 = 0
   public var messagesOut: UInt64 = 0
   public var fixesOut: UInt64 = 0
   /// Fixes sent again in a batch after a break.
   public var fixesResent: UInt64 = 0
-  /// Fixes that gave way at a limit, or could not be kept.
+  /// Fixes dropped at a limit, or that could not be kept.
   public var fixesDropped: UInt64 = 0
-  /// Fixes that the hub's advice on sampling made unnecessary.
+  /// Fixes skipped by the hub's sampling advice.
   public var fixesLeftOut: UInt64 = 0
-  /// Events that came twice, or too early and come again.
+  /// Events dropped as repeated, or as too early, to come again.
   public var eventsDropped: UInt64 = 0
-  /// Tokens that the hub took in place of others, and that it did not.
+  /// New tokens that the hub accepted, and that it refused.
   public var refreshes: UInt64 = 0
   public var refreshesRefused: UInt64 = 0
-  /// Messages of the hub that could not be read.
+  /// Unreadable messages of the hub.
   public var unreadable: UInt64 = 0
 
   public init() {}
 }
 
-/// Seconds as nanoseconds, at most 31 years: some of these times are the hub's word, and a number that does not fit
-/// would end the process.
+/// Seconds as nanoseconds, at most 31 years: some of these times come from the hub, and one that does not fit would end
+/// the process.
 @inline(__always) package func nanoseconds(_ seconds: Double) -> Int64 { Int64(max(-1e9, min(1e9, seconds)) * 1e9) }

@@ -1,5 +1,5 @@
-// How a connection ended and what follows. Whether it is made again after a close code or an HTTP status stands in the
-// table of codes (Messages/Codes.swift).
+// The end of a connection and what follows. The table of codes (Messages/Codes.swift) says which close codes and HTTP
+// statuses lead to a reconnect.
 public import HubHTTP
 import HubMessages
 public import HubWebSocket
@@ -10,35 +10,35 @@ public import HubWebSocket
   import Glibc
 #endif
 
-/// Why a connection, or the attempt at one, ended.
+/// Why a connection or an attempt ended.
 public enum DisconnectCause: Sendable, Equatable {
-  /// The hub's host name has no address, or nobody could be asked; in the resolver's words.
+  /// The hub's host name has no address, or could not be looked up; in the resolver's words.
   case hostNotFound(String)
-  /// TCP did not come about, for instance ECONNREFUSED.
+  /// TCP failed to connect, for instance with ECONNREFUSED.
   case connectFailed(errno: Int32)
-  /// TLS did not come about, or broke; in its own words. `isCertificate`: the hub's certificate was refused.
+  /// TLS failed; in its own words. `isCertificate`: the hub's certificate was refused.
   case tlsFailed(String, isCertificate: Bool)
   /// TCP, the handshake or `connected` took too long.
   case timedOut
-  /// The upgrade was refused. `text` is the beginning of what the server said about it.
+  /// The upgrade was refused. `text` is the beginning of the response's body.
   case refused(status: UInt16, retryAfter: Double?, text: String)
-  /// What answered is no WebSocket server.
+  /// The server is no WebSocket server.
   case handshakeFailed(HandshakeError)
   case notHTTP(HTTPError)
-  /// A Close frame ended it; 1005 where it had no code (RFC 6455 §7.1.5).
+  /// It ended with a Close frame; 1005 without a code (RFC 6455 §7.1.5).
   case closed(CloseCode)
   /// TCP ended without a Close frame.
   case lost
   /// The hub was silent for too long.
   case silent
-  /// The hub broke RFC 6455.
+  /// The hub violated RFC 6455.
   case protocolError(FrameError)
   /// `close` was called.
   case closedByUs
 }
 
 extension DisconnectCause {
-  /// Whether another network may change it: it was not the hub's word.
+  /// Whether another network may help, since the hub did not decide it.
   var isOfTheNetwork: Bool {
     switch self {
     case .hostNotFound, .connectFailed, .tlsFailed, .timedOut, .handshakeFailed, .notHTTP, .lost, .silent: true
@@ -47,7 +47,7 @@ extension DisconnectCause {
   }
 }
 
-/// What a transport says of its end.
+/// A transport's error.
 public enum TransportFailure: Error, Sendable, Equatable {
   /// As `DisconnectCause.hostNotFound`, and so on.
   case hostNotFound(String)
@@ -65,34 +65,34 @@ extension DisconnectCause {
   }
 }
 
-/// Why a client does not connect again by itself.
+/// Why a client does not reconnect by itself.
 public enum ClientEnd: Sendable, Equatable {
   case closedByUs
   /// Close 1000.
   case closedByHub
-  /// HTTP 401 or close 4401, and no other token to be had: `start(token:)` with a new one goes on.
+  /// HTTP 401 or close 4401, and there is no other token: `start(token:)` with a new one continues.
   case needsToken
   /// Close 4409: another session of this driver took over.
   case replaced
-  /// Close 4400: too many of our messages were wrong.
+  /// Close 4400: too many of this client's messages were wrong.
   case badMessages
-  /// Close 1002, 1003, 1007 or 1009, or the hub broke the protocol.
+  /// Close 1002, 1003, 1007 or 1009, or the hub violated the protocol.
   case protocolError(CloseCode)
-  /// Another refusal of the upgrade that asking again does not change.
+  /// Another final refusal of the upgrade.
   case refused(status: UInt16)
 }
 
 /// The end of one connection.
 public struct Disconnection: Sendable, Equatable {
   public enum Next: Sendable, Equatable {
-    /// It connects again by itself; seconds from now.
+    /// It reconnects by itself; seconds from now.
     case retry(after: Double)
     case ended(ClientEnd)
   }
 
   public var cause: DisconnectCause
   public var next: Next
-  /// Whether `opened` had been called for this connection.
+  /// Whether the connection had been opened.
   public var wasOpen: Bool
 
   public init(cause: DisconnectCause, next: Next, wasOpen: Bool) {
@@ -102,12 +102,12 @@ public struct Disconnection: Sendable, Equatable {
   }
 }
 
-/// What a cause asks for, before delays are drawn.
+/// The reconnect rule of a cause, before delays are drawn.
 enum ReconnectRule: Equatable {
   case never(ClientEnd)
   /// The usual back-off.
   case backOff
-  /// At random within the spread, if this is the first failure in a row.
+  /// At random within the spread, if this is the first of consecutive failures.
   case spread
   /// Not before so many seconds.
   case notBefore(Double)
@@ -117,9 +117,9 @@ extension ReconnectRule {
   init(_ cause: DisconnectCause, limits: ClientLimits) {
     switch cause {
     case .hostNotFound, .connectFailed, .timedOut: self = .backOff
-    // Whatever cut one connection has cut others in the same moment, with or without a close code.
+    // What ended one connection has ended others at the same moment, with or without a close code.
     case .lost, .silent: self = .spread
-    // A captive portal answers like this, and goes away; a certificate is renewed.
+    // A captive portal answers like this, temporarily; a certificate is renewed.
     case .handshakeFailed, .notHTTP, .tlsFailed: self = .backOff
     case .refused(let status, let retryAfter, text: _):
       self = ReconnectRule.refused(status, retryAfter, limits)
@@ -129,7 +129,7 @@ extension ReconnectRule {
     }
   }
 
-  /// A code that the table does not have, or none, is a proxy's or a later hub's, which may cut all others as well.
+  /// An unknown code, or none, is from a proxy or a later hub, and may have ended all other connections as well.
   private static func closed(_ code: CloseCode, _ limits: ClientLimits) -> ReconnectRule {
     guard let reason = CloseReason(rawValue: code.rawValue) else { return .spread }
     return switch reason.facts.reconnect {
@@ -143,7 +143,7 @@ extension ReconnectRule {
   }
 
   private static func refused(_ status: UInt16, _ retryAfter: Double?, _ limits: ClientLimits) -> ReconnectRule {
-    // What is not the hub's is a proxy's: 408 and 425 let the request be repeated (RFC 9110 §15.5.9, RFC 8470 §5.2).
+    // Other statuses are from a proxy: 408 and 425 allow a repetition (RFC 9110 §15.5.9, RFC 8470 §5.2).
     let isFinal = (400..<500).contains(status) && status != 408 && status != 425
     return switch HTTPRefusal.all.first(where: { $0.status == status })?.reconnect ?? (isFinal ? .never : .backOff) {
     case .withNewToken: .never(.needsToken)
@@ -154,7 +154,7 @@ extension ReconnectRule {
 }
 
 extension DisconnectCause: CustomStringConvertible {
-  /// For a person: what happened.
+  /// A description for people.
   public var description: String {
     switch self {
     case .hostNotFound(let text): "the host's name has no address: \(text)"
@@ -176,9 +176,9 @@ extension DisconnectCause: CustomStringConvertible {
   }
 }
 
-/// The C library's words for an error number.
+/// The C library's text for an error number.
 package func systemText(_ number: Int32) -> String {
-  // strerror_r writes into our memory; strerror shares one buffer between threads.
+  // strerror_r writes into this buffer; strerror shares one between threads.
   unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
     guard unsafe strerror_r(number, buffer.baseAddress!, buffer.count) == 0 else { return "error \(number)" }
     return unsafe String(cString: buffer.baseAddress!)

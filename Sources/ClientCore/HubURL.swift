@@ -1,5 +1,5 @@
-// Where a hub is: `ws://HOST:PORT/path?query` (RFC 6455 §3), or `wss:` for TLS. The host stays a name here: whose
-// address it is, and how to get there, is the transport's business.
+// The URL of a hub: `ws://HOST:PORT/path?query` (RFC 6455 §3), or `wss:` for TLS. The host stays a name here: the
+// transport looks it up.
 public import HubMessages
 
 #if canImport(Darwin)
@@ -8,7 +8,7 @@ public import HubMessages
   import Glibc
 #endif
 
-/// What is wrong with a URL, in words for the person who typed it.
+/// The fault of a URL, as a text for the person who typed it.
 public enum HubURLError: Error, Equatable, CustomStringConvertible {
   case noScheme(String)
   case unsupportedScheme(String)
@@ -36,19 +36,18 @@ public enum HubURLError: Error, Equatable, CustomStringConvertible {
 
 /// A hub's WebSocket URL, checked.
 public struct HubURL: Sendable, Hashable {
-  /// A DNS name, or a numeric address without brackets; TLS wants a certificate for exactly this.
+  /// A DNS name, or a numeric address without brackets; TLS requires a certificate for exactly this.
   public let host: String
   /// 1–65535.
   public let port: UInt16
-  /// `wss`: TLS, and the hub's certificate is checked.
+  /// `wss`: TLS with a check of the hub's certificate.
   public let isSecure: Bool
   /// Path and query as sent in the request, beginning with `/`.
   public let target: String
-  /// How timestamps are written on this connection: what `time=` in the query says.
+  /// The format of timestamps on this connection: `time=` of the query.
   public let time: TimeFormat
 
-  /// A hub at a host, with the path that hubs serve WebSockets on. The host is a name, or a numeric address without
-  /// brackets.
+  /// A hub at a host, with the hubs' usual path. The host is a name, or a numeric address without brackets.
   public init(
     host: String, port: UInt16, target: String = HubURL.defaultPath, isSecure: Bool = false
   ) throws(HubURLError) {
@@ -64,8 +63,7 @@ public struct HubURL: Sendable, Hashable {
     time = try HubURL.time(ofQueryIn: target)
   }
 
-  /// Reads a URL. The port is 80, or 443 for `wss`, where none is given (RFC 6455 §3), the path `/v1/ws` where there is
-  /// none.
+  /// Reads a URL. The default port is 80, or 443 for `wss` (RFC 6455 §3), the default path `/v1/ws`.
   public init(_ text: String) throws(HubURLError) {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .badCharacter }
     guard let separator = text.firstRange(of: "://") else { throw .noScheme(text) }
@@ -90,7 +88,7 @@ public struct HubURL: Sendable, Hashable {
 
   private static func defaultPort(_ isSecure: Bool) -> UInt16 { isSecure ? 443 : 80 }
 
-  /// For the Host field: without the port where that is the scheme's own (RFC 9110 §4.2.3).
+  /// For the Host field: without the scheme's default port (RFC 9110 §4.2.3).
   package var authority: String {
     let host = host.contains(":") ? "[\(host)]" : host
     return port == HubURL.defaultPort(isSecure) ? host : "\(host):\(port)"
@@ -109,7 +107,7 @@ public struct HubURL: Sendable, Hashable {
   private static func split(_ authority: Substring, defaultPort: UInt16) throws(HubURLError) -> (String, UInt16) {
     var host = authority
     var port = defaultPort
-    // The last colon begins the port, unless it stands within the brackets of an IPv6 address (RFC 3986 §3.2.2).
+    // The last colon begins the port, unless it is within the brackets of an IPv6 address (RFC 3986 §3.2.2).
     if let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]") {
       let digits = authority[authority.index(after: colon)...]
       guard let number = UInt16(digits), number > 0 else { throw .badPort(String(digits)) }
@@ -125,11 +123,11 @@ public struct HubURL: Sendable, Hashable {
     return (bare, port)
   }
 
-  /// Labels of 1–63 letters, digits, hyphens and underscores, up to 253 bytes in all (RFC 1123 §2.1); the underscore is
-  /// no host's, but local names have it. An IPv4 address is one, too.
+  /// Labels of 1–63 letters, digits, hyphens and underscores, up to 253 bytes in all (RFC 1123 §2.1, and underscores,
+  /// which local names have). An IPv4 address is one, too.
   private static func isName(_ host: String) -> Bool {
     var labels = host.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    // The root's label, "hub.example.", says that the name is complete.
+    // The root's label, "hub.example.", marks a complete name.
     if labels.count > 1, labels.last?.isEmpty == true { labels.removeLast() }
     return host.utf8.count <= 253
       && labels.allSatisfy { label in
@@ -169,6 +167,6 @@ public struct HubURL: Sendable, Hashable {
 }
 
 extension HubURL: CustomStringConvertible {
-  /// Without the query, which may hold a credential.
+  /// Without the query, which may contain a credential.
   public var description: String { "\(isSecure ? "wss" : "ws")://\(authority)\(target.prefix { $0 != "?" })" }
 }

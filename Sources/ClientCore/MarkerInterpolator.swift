@@ -1,21 +1,21 @@
-// Where to draw a driver between two positions, so that the marker runs instead of jumping.
+// Where to draw a driver between two positions, so that the marker moves smoothly.
 //
-// A position is seconds old when it comes, and the next one is seconds away. So the marker is drawn where the driver
-// should be now: at constant speed and constant turn from the newest position, for ten seconds at most. When a new
-// position comes, the marker is somewhere else than that position says; the difference is let go over a second, on a
-// curve that begins and ends without a jerk (smoothstep). One thing looks worse than being a few metres off: a car that
-// backs up on a straight. So where the marker is ahead, it takes as long as the car needs to catch up.
+// A position is seconds old when it comes, and the next one is seconds away. So the marker is drawn at the driver's
+// extrapolated position: at constant speed and turn rate from the newest position, for ten seconds at most. When a new
+// position comes, the marker is elsewhere; the difference is reduced to zero over a second, on a curve without jerks at
+// its ends (smoothstep). A car that backs up on a straight looks worse than one a few metres off. So a marker that is
+// ahead takes as long as the car needs to catch up.
 public import HubGeo
 public import HubMessages
 
-/// The marker of one driver. Positions go in as they come, places come out for whatever moment is drawn.
+/// The marker of one driver. Takes positions when they come, and gives coordinates for any time.
 public struct MarkerInterpolator: Sendable {
   /// What is drawn.
   public struct Marker: Sendable, Equatable {
     public var coordinate: Coordinate
-    /// Degrees clockwise from true north, 0 ≤ heading < 360; nil where the driver has shown none.
+    /// Degrees clockwise from true north, 0 ≤ heading < 360; nil while unknown.
     public var heading: Double?
-    /// Seconds since the newest fix. Beyond `longestPrediction` the marker stands, and should look as if it did.
+    /// Seconds since the newest fix. Beyond `longestPrediction` the marker does not move, and should look like it.
     public var age: Double
 
     public init(coordinate: Coordinate, heading: Double?, age: Double) {
@@ -25,44 +25,44 @@ public struct MarkerInterpolator: Sendable {
     }
   }
 
-  /// Seconds after a fix for which the driver is taken to go on.
+  /// Seconds after a fix for which the driver is extrapolated.
   public static let longestPrediction = 10.0
-  /// Seconds over which the difference to a new position is let go.
+  /// Seconds over which the difference to a new position is reduced to zero.
   public static let easingSeconds = 1.0
-  /// Degrees after which a turn is taken to be over.
+  /// Degrees after which a turn is assumed to be over.
   static let longestTurn = 90.0
   /// Degrees a second: below it a change of heading is noise, above it is no car's.
   static let turnRates = 3.0...60.0
-  /// Seconds between two positions beyond which their headings say nothing about a turn that goes on.
+  /// Seconds between two positions beyond which their headings do not show a continuing turn.
   static let longestTurnGap = 6.0
-  /// Metres per second: below it the driver stands, and its heading says nothing about a turn.
+  /// Metres per second: below it the driver is stationary, and its heading shows no turn.
   static let standstillSpeed = 0.3
   static let turningSpeed = 1.0
-  /// A marker that is ahead waits for the driver this long at most, or, within the position's accuracy, for ever.
+  /// Seconds that a marker that is ahead waits for the driver, at most; within the position's accuracy, without limit.
   static let longestWait = 10.0
-  /// Metres beyond which a difference is not eased: the marker is set down at its new place.
+  /// Metres beyond which a difference is not eased: the marker jumps.
   static let farthestEasing = 500.0
-  /// The steepest slope of the easing curve: smoothstep's in its middle.
+  /// The steepest slope of the easing curve: smoothstep's in the middle.
   static let steepestEasing = 1.5
 
-  /// The newest position, when it came (uptime, ns), how old it was then (s), and how the driver turns (degrees/s).
+  /// The newest position, when it came (uptime, ns), its age then (s), and the driver's turn rate (degrees/s).
   private var newest: DriverLocation?
   private var arrived: Int64 = 0
   private var ageThen = 0.0
   private var turnRate = 0.0
-  /// What the marker was off when it came: metres ahead (negative: behind) and to the right of the position's heading,
-  /// that heading, and for how long the first is let go (s; infinite: it stays).
+  /// The marker's difference at that time: metres ahead (negative: behind) and to the right of the position's heading,
+  /// that heading, and the time to reduce the first (s; infinite: it stays).
   private var ahead = 0.0
   private var aside = 0.0
   private var frame = 0.0
   private var aheadSeconds = easingSeconds
-  /// The marker waits until the driver has caught up with it.
+  /// The marker waits for the driver to catch up.
   private var isWaiting = false
 
   public init() {}
 
-  /// A position came at `uptime` (monotonic nanoseconds, the clock that `marker` is asked by). One that is not newer
-  /// than the last is passed over; of another driver there should be another marker.
+  /// Takes a position at `uptime` (monotonic nanoseconds, the clock of `marker`). One that is not newer than the last
+  /// is ignored; another driver needs another marker.
   public mutating func take(_ location: DriverLocation, at uptime: Int64) {
     if let newest, location.timestamp <= newest.timestamp { return }
     let shown = marker(at: uptime)
@@ -84,8 +84,8 @@ public struct MarkerInterpolator: Sendable {
     wait(for: location)
   }
 
-  /// How long the way that the marker is ahead is let go: so long that it never runs backwards. One that is ahead of a
-  /// driver who stands or crawls stays, where it is not wrong by more than the position may be, and else goes back.
+  /// How long a difference ahead is reduced: so long that the marker never moves backwards. For a stationary or slow
+  /// driver it stays, if within the position's error, else the marker moves back.
   private mutating func wait(for location: DriverLocation) {
     aheadSeconds = MarkerInterpolator.easingSeconds
     isWaiting = false
@@ -98,14 +98,14 @@ public struct MarkerInterpolator: Sendable {
     }
   }
 
-  /// What to draw at `uptime`; nil before the first position. A time before the newest position's counts as that. About
-  /// 150 ns.
+  /// The marker at `uptime`; nil before the first position. An earlier time counts as the newest position's. About 150
+  /// ns.
   public func marker(at uptime: Int64) -> Marker? {
     guard let newest else { return nil }
     let passed = Double(max(0, uptime - arrived)) / 1e9
     let age = ageThen + passed
     let (place, heading) = predicted(newest, after: age)
-    // While the driver is not taken to go on, the marker must not go back to it either.
+    // While the driver is not extrapolated, the marker must not move back to it either.
     let going = min(passed, max(0, MarkerInterpolator.longestPrediction - ageThen))
     let aheadLeft = ahead * easing((isWaiting ? going : passed) / aheadSeconds)
     let asideLeft = aside * easing(passed / MarkerInterpolator.easingSeconds)
@@ -117,7 +117,7 @@ public struct MarkerInterpolator: Sendable {
       age: age)
   }
 
-  // MARK: How the driver goes on
+  // MARK: Extrapolation
 
   private func drivingSpeed(_ location: DriverLocation) -> Double? {
     guard let speed = location.speed, location.heading != nil, speed >= MarkerInterpolator.standstillSpeed else {
@@ -126,7 +126,7 @@ public struct MarkerInterpolator: Sendable {
     return speed
   }
 
-  /// Where the driver should be `age` seconds after its fix, and its heading there.
+  /// The extrapolated coordinate `age` seconds after the fix, and the heading there.
   private func predicted(_ location: DriverLocation, after age: Double) -> (Coordinate, Double?) {
     guard let speed = drivingSpeed(location), let heading = location.heading else {
       return (location.coordinate, location.heading)
@@ -144,8 +144,8 @@ public struct MarkerInterpolator: Sendable {
     return (place, MarkerInterpolator.heading(turned))
   }
 
-  /// Seconds from the newest position to one that comes at `uptime`, by the times of their fixes; by their arrival
-  /// where the hub made up a time.
+  /// Seconds from the newest position to one that comes at `uptime`, by the times of their fixes; by arrival where the
+  /// time is the hub's.
   private func passed(to location: DriverLocation, at uptime: Int64) -> Double {
     guard let newest, newest.timeSource == .fix, location.timeSource == .fix else {
       return Double(uptime - arrived) / 1e9
@@ -153,7 +153,7 @@ public struct MarkerInterpolator: Sendable {
     return location.timestamp.seconds(since: newest.timestamp)
   }
 
-  /// Degrees a second, positive to the right; 0 where the two positions show no turn.
+  /// Degrees a second, positive to the right; 0 without a turn.
   private static func turnRate(from first: DriverLocation, to second: DriverLocation, seconds: Double) -> Double {
     guard seconds > 0.1, seconds <= longestTurnGap, let before = first.heading, let after = second.heading,
       (first.speed ?? 0) >= turningSpeed, (second.speed ?? 0) >= turningSpeed

@@ -1,5 +1,5 @@
-// The ids that a client gives its messages: a prefix that no other run has, and a number. The hub tells a repeated
-// `trip_status` by its id, so a restarted program must not use an old one again.
+// The ids of a client's messages: a prefix unique to the run, and a number. The hub recognises a repeated `trip_status`
+// by its id, so a restarted program must not reuse one.
 import HubBytes
 import HubMessages
 
@@ -9,7 +9,7 @@ struct MessageNumbering {
   private(set) var next: UInt64 = 1
 
   init(random: inout ClientRandom) {
-    // 11 characters hold 56 bits of chance; with the dash and 20 digits an id stays well below its 64 bytes.
+    // 11 characters hold 56 random bits; with the dash and 20 digits an id stays well below its 64 bytes.
     prefix = InlineText(String(random.next() >> 8, radix: 36) + "-") ?? InlineText()
   }
 
@@ -18,7 +18,7 @@ struct MessageNumbering {
     return next
   }
 
-  /// No allocation: it is made for every message.
+  /// No allocation: called for every message.
   func id(_ number: UInt64) -> MessageID {
     unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { bytes in
       var count = 0

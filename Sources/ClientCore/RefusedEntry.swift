@@ -1,9 +1,9 @@
-// What a driver's client hears no more of: its owner, who keeps fixes and moves himself, counts it.
+// A permanent refusal of the hub, to be counted by the owner of fixes and moves.
 package import HubMessages
 
-/// What a hub did not take of what a driver has said.
+/// A driver's entry that a hub refused.
 package enum RefusedEntry {
-  /// Fixes, and the trip that they named.
+  /// Fixes, and their trip.
   case fixes([Fix], trip: Identifier?)
   case move
 

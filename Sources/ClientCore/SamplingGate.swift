@@ -1,25 +1,25 @@
-// Which of a phone's fixes are worth sending, by the hub's advice (protocol/drivers.md, "sampling"). A phone measures
-// once a second whether it sends or not; what costs its battery and its data is the sending.
+// Selects the fixes worth sending by the hub's advice (protocol/drivers.md, "sampling"). A phone may measure once a
+// second; sending is what costs battery and data.
 import HubGeo
 public import HubMessages
 
-/// Chooses among a driver's fixes, in the order in which they were measured.
+/// Selects a driver's fixes, in the order in which they were measured.
 public struct SamplingGate: Sendable, Equatable {
-  /// Phones do not measure on the beat: a fix this part of an interval after the last one is on time.
+  /// Phones do not measure exactly on time: a fix this fraction of an interval after the last one is accepted.
   static let onTime = 0.9
-  /// A driver who stands still is heard all the same, so that it does not count as gone: after so many seconds, or so
-  /// many intervals, whichever is longer.
+  /// A stationary driver still sends, so as not to become stale: after so many seconds, or intervals, whichever is
+  /// longer.
   package static let silenceSeconds = 30.0
   package static let silenceIntervals = 2.0
 
-  /// Of the last fix that was sent.
+  /// The coordinate of the last fix sent.
   private var place: Coordinate?
   private var time = Timestamp(milliseconds: 0)
 
   public init() {}
 
-  /// Whether to send this fix; then the next one is measured against it. Without advice every fix is. A fix from before
-  /// the last one, because the phone's clock was set, is sent too: what to make of it the hub knows.
+  /// Whether to send this fix; if so, the next one is compared with it. Without advice every fix is sent. A fix from
+  /// before the last one, after the phone's clock was set, is sent too: the hub handles it.
   public mutating func takes(_ fix: Fix, by advice: Connected.Sampling?) -> Bool {
     if let advice, let place, isLeftOut(fix, advice, place) { return false }
     place = fix.coordinate
@@ -36,6 +36,6 @@ public struct SamplingGate: Sendable, Equatable {
       && LocalPlane(origin: place).distance(to: fix.coordinate) < advice.minDistance
   }
 
-  /// The next fix is sent, whatever it is: the driver's trip has changed, for instance.
+  /// Sends the next fix in any case: the driver's trip has changed, for instance.
   public mutating func reset() { place = nil }
 }

@@ -1,5 +1,4 @@
-// How much may be sent now: a token bucket like the hub's (protocol/rates.md), so that the hub never has to
-// stop reading from this client.
+// A token bucket like the hub's (protocol/rates.md), so that the hub never has to stop reading from this client.
 
 struct SendBudget {
   /// Messages a second; 0 for no limit.
@@ -16,7 +15,8 @@ struct SendBudget {
     refilled = now
   }
 
-  /// Whether something of this cost may be sent. What costs more than a full bucket goes when the bucket is full.
+  /// Whether a message of this cost may be sent. One that costs more than a full bucket is sent when the bucket is
+  /// full.
   mutating func allows(_ cost: Double, now: Int64) -> Bool {
     guard rate > 0 else { return true }
     refill(now)
@@ -29,7 +29,7 @@ struct SendBudget {
     tokens -= cost
   }
 
-  /// When something of this cost may be sent, by the uptime clock.
+  /// When a message of this cost may be sent (uptime, ns).
   func time(for cost: Double) -> Int64 {
     guard rate > 0 else { return refilled }
     let missing = min(cost, burst) - tokens

@@ -1,27 +1,27 @@
-// What a client has to say, in order, until it is known to have arrived.
+// A client's messages, in order, until they are confirmed.
 //
 // One list for everything that is kept: a fix until a pong's `storedThrough` covers it, another message until its ack.
-// A cursor tells how far this connection has sent. A new connection puts the cursor back to the front; runs of
-// fixes become batches then, because that is what the protocol asks for and what costs the hub least.
+// A cursor marks what this connection has sent. A new connection moves the cursor to the front; runs of fixes then
+// become batches, as the protocol asks, which costs the hub least.
 
 import HubGeo
 import HubMessages
 
-/// A trip's id, shared by the fixes that name it: 8 bytes in each instead of 73.
+/// A trip's id, shared by its fixes: 8 bytes in each instead of 73.
 final class TripName {
   let id: Identifier
   init(_ id: Identifier) { self.id = id }
 }
 
-/// A message other than a fix, kept on the heap because it is large and rare.
+/// A message other than a fix, on the heap because it is large and rare.
 final class QueuedMessage {
   let message: ClientMessage
   let bytes: Int
-  /// What it costs of the rate, once it was found to cost more than could be spent on this connection; 1 before that.
+  /// Its cost, once found to exceed the budget on this connection; 1 before.
   var cost = 1.0
-  /// Of a run of fixes, the number of its first one: the entry has that of its last.
+  /// For a run of fixes, the number of its first one: the entry has that of its last.
   let first: UInt64?
-  /// The id that the application keeps for it; nil where its number is its id.
+  /// The application's id for it; nil where its number is its id.
   let id: MessageID?
 
   init(_ message: ClientMessage, first: UInt64? = nil, id: MessageID? = nil) {
@@ -50,9 +50,9 @@ struct SendQueue {
   enum Payload {
     case fix(Fix, TripName?)
     case message(QueuedMessage)
-    /// A run of fixes that an earlier connection did not get confirmed.
+    /// A run of fixes that an earlier connection did not confirm.
     case resentFixes(QueuedMessage)
-    /// Confirmed; waits for those in front of it to be so too.
+    /// Confirmed; waits for those before it.
     case done
   }
 
@@ -76,13 +76,13 @@ struct SendQueue {
   private(set) var bytes = 0
   /// Entries that are not done.
   private(set) var count = 0
-  /// Fixes and batches of them that are sent and not confirmed.
+  /// Sent and unconfirmed fixes and batches.
   private(set) var unconfirmedFixes = 0
-  /// Entries that were not sent on this connection.
+  /// Entries not sent on this connection.
   private(set) var unsent = 0
-  /// The highest number that was sent on this connection; entries are sent in their order.
+  /// The highest number sent on this connection; entries are sent in order.
   private(set) var sentThrough: UInt64 = 0
-  /// Fixes that gave way at the limit.
+  /// Fixes dropped at the limit.
   private(set) var droppedFixes: UInt64 = 0
 
   var isEmpty: Bool { count == 0 }
@@ -90,7 +90,7 @@ struct SendQueue {
 
   // MARK: Adding
 
-  /// False when there is no room even after all fixes gave way.
+  /// False when there is no room even after dropping all fixes.
   mutating func append(_ payload: Payload, number: UInt64, limits: ClientLimits) -> Bool {
     let cost = SendQueue.bytes(of: payload)
     while count >= limits.queuedMessages || bytes + cost > limits.queuedBytes {
@@ -120,7 +120,7 @@ struct SendQueue {
 
   // MARK: Sending
 
-  /// The next entry to send, by its index; it stays the next one until `sent`.
+  /// The index of the next entry to send; unchanged until `sent`.
   mutating func next() -> Int? {
     while cursor < entries.count {
       if case .done = entries[cursor].payload {} else if !entries[cursor].isSent { return cursor }
@@ -129,7 +129,7 @@ struct SendQueue {
     return nil
   }
 
-  /// What the next entry to send costs of the rate, as far as that is known.
+  /// The known cost of the next entry to send.
   var costOfNext: Double {
     for entry in entries[min(cursor, entries.count)...] {
       switch entry.payload {
@@ -141,7 +141,7 @@ struct SendQueue {
     return 1
   }
 
-  /// An entry was sent. Without `keeping` it is forgotten at once.
+  /// Marks an entry as sent. Without `keeping` it is removed at once.
   mutating func sent(_ index: Int, keeping: Bool) {
     sentThrough = max(sentThrough, entries[index].number)
     guard keeping else { return finish(index) }
@@ -150,7 +150,7 @@ struct SendQueue {
     if SendQueue.holdsFixes(entries[index].payload) { unconfirmedFixes += 1 }
   }
 
-  /// A new connection: everything that is not confirmed is to be sent, fixes in batches of at most `maximumBatch`.
+  /// A new connection: all unconfirmed entries are to be sent, fixes in batches of at most `maximumBatch`.
   mutating func beginConnection(maximumBatch: Int) {
     for index in head..<entries.count {
       entries[index].isSent = false
@@ -163,13 +163,13 @@ struct SendQueue {
     sentThrough = 0
   }
 
-  /// Fixes up to this number that were sent and are not confirmed are to be sent again, in batches of at most
-  /// `maximumBatch`: there was time to store them.
+  /// Sent and unconfirmed fixes up to this number are to be sent again, in batches of at most `maximumBatch`: there was
+  /// time to store them.
   mutating func resendFixes(through number: UInt64, maximumBatch: Int) {
     batchFixes(atMost: maximumBatch) { $0.isSent && $0.number <= number }
   }
 
-  /// Makes batches of the fixes that are chosen.
+  /// Makes batches of the selected fixes.
   private mutating func batchFixes(atMost maximum: Int, _ isChosen: (Entry) -> Bool) {
     var rebuilt: [Entry] = []
     var run = FixRun(maximum: max(1, maximum))
@@ -200,8 +200,7 @@ struct SendQueue {
 
   // MARK: What is stored elsewhere, too
 
-  /// The number of the oldest fix, batch or move of a trip that is not confirmed: those below it are. O(entries before
-  /// it).
+  /// The number of the oldest unconfirmed fix, batch or move: all below are confirmed. O(entries before it).
   var oldestDurable: UInt64? {
     for entry in entries[head...] where SendQueue.isDurable(entry.payload) {
       if case .resentFixes(let batch) = entry.payload { return batch.first ?? entry.number }
@@ -210,7 +209,7 @@ struct SendQueue {
     return nil
   }
 
-  /// Forgets all fixes, batches and moves, or all else.
+  /// Drops all fixes, batches and moves, or all others.
   mutating func withdraw(durable: Bool) {
     for index in entries.indices[head...]
     where !SendQueue.isDone(entries[index]) && SendQueue.isDurable(entries[index].payload) == durable { finish(index) }
@@ -231,7 +230,7 @@ struct SendQueue {
 
   // MARK: Confirming
 
-  /// An answer to the message with this number came: it is done. Nil where there is none.
+  /// The message with this number is answered. Nil where there is none.
   mutating func confirm(_ number: UInt64) -> Payload? {
     guard let index = find(number) else { return nil }
     let payload = entries[index].payload
@@ -239,7 +238,7 @@ struct SendQueue {
     return payload
   }
 
-  /// An answer said: not now. It is sent again, up to `times` times; true when it will be.
+  /// The message is to be repeated later, up to `times` times; true when it will be.
   mutating func retry(_ number: UInt64, atMost times: UInt8) -> Bool {
     guard let index = find(number), entries[index].retries < times else { return false }
     if entries[index].isSent, SendQueue.holdsFixes(entries[index].payload) { unconfirmedFixes -= 1 }
@@ -250,8 +249,8 @@ struct SendQueue {
     return true
   }
 
-  /// The hub has failed at a message again. Where it has fixes, it stays as sent, until `resendHeld`, and nothing waits
-  /// for it; false where it has none.
+  /// The hub has failed at a message again. One with fixes stays as sent, until `resendHeld`, without delaying others;
+  /// false for one without.
   mutating func hold(_ number: UInt64) -> Bool {
     guard let index = find(number), SendQueue.isDurable(entries[index].payload) else { return false }
     if case .message(let queued) = entries[index].payload, case .tripStatus = queued.message { return false }
@@ -259,7 +258,7 @@ struct SendQueue {
     return true
   }
 
-  /// What is held is to be sent again, fixes in batches of at most `maximumBatch`.
+  /// Held entries are to be sent again, fixes in batches of at most `maximumBatch`.
   mutating func resendHeld(maximumBatch: Int) {
     guard entries[head...].contains(where: \.isHeld) else { return }
     for index in head..<entries.count where entries[index].isHeld {
@@ -269,7 +268,7 @@ struct SendQueue {
     batchFixes(atMost: maximumBatch, \.isHeld)
   }
 
-  /// Forgets the oldest of fixes, batches and moves where it is held, and gives it.
+  /// Removes and gives the oldest of fixes, batches and moves, if it is held.
   mutating func giveUpHeld() -> Payload? {
     guard let entry = entries[head...].first(where: { SendQueue.isDurable($0.payload) }), entry.isHeld else {
       return nil
@@ -277,7 +276,7 @@ struct SendQueue {
     return confirm(entry.number)
   }
 
-  /// A pong came: of the fixes that had been sent before its ping, those that are not newer are stored.
+  /// A pong came: fixes that were sent before its ping, and are not newer, are stored.
   mutating func confirmFixes(through: Timestamp, sentThrough number: UInt64) {
     for index in head..<entries.count {
       guard entries[index].number <= number else { break }
@@ -291,7 +290,7 @@ struct SendQueue {
 
   // MARK: Entries
 
-  /// Whether there is an entry of this number that is not confirmed.
+  /// Whether there is an unconfirmed entry of this number.
   func contains(_ number: UInt64) -> Bool { find(number) != nil }
 
   private func find(_ number: UInt64) -> Int? {
@@ -314,7 +313,7 @@ struct SendQueue {
     entries[index].payload = .done
   }
 
-  /// Lets go of what is done: at the front at once, elsewhere when it is more than half of all.
+  /// Removes confirmed entries: at the front at once, elsewhere when they are more than half of all.
   private mutating func compact() {
     while head < entries.count, case .done = entries[head].payload { head += 1 }
     if head == entries.count {
@@ -349,7 +348,7 @@ struct SendQueue {
   }
 }
 
-/// Fixes in a row that name the same trip, on their way into one batch.
+/// Consecutive fixes of the same trip, for one batch.
 private struct FixRun {
   let maximum: Int
   private var fixes: [Fix] = []
@@ -370,7 +369,7 @@ private struct FixRun {
     self.number = number
   }
 
-  /// The batch has the number of its last fix, so that numbers still ascend. "Oldest first" is the protocol's wish.
+  /// The batch has the number of its last fix, so that numbers still ascend. The protocol asks for oldest first.
   mutating func finish(into entries: inout [SendQueue.Entry]) {
     guard !fixes.isEmpty else { return }
     fixes.sort { $0.timestamp < $1.timestamp }

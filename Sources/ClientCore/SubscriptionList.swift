@@ -1,24 +1,24 @@
-// What a client has subscribed to and how far it has come on each channel, so that after any break it gets every event
-// once and in order (protocol/subscriptions.md, "Two kinds of message").
+// A client's subscriptions and its position on each channel, so that over any break it gets every event once and in
+// order (protocol/subscriptions.md, "Two kinds of message").
 import HubBytes
 import HubMessages
 
-/// The subscriptions of one client. A handful, so a list that is searched from the last hit on beats a table.
+/// The subscriptions of one client. They are few, so a list that is searched from the last hit on beats a table.
 struct SubscriptionList {
   struct Subscription {
     var channel: Channel
     /// The client's name for a part of the map; nil for everything else.
     var viewID: InlineText?
-    /// Where the next request resumes: the last event seen, and the life it belongs to.
+    /// Where the next request resumes: the last event seen, and its epoch.
     var resume: ResumePoint?
     var isEventsOnly = false
     var request = Request.due(notBefore: .min)
-    /// How often in a row it was refused, to be asked for again.
+    /// The number of consecutive refusals.
     var failures = 0
   }
 
   enum Request: Equatable {
-    /// To be sent, when that time has come.
+    /// To be sent from that time on.
     case due(notBefore: Int64)
     /// Sent with this number, not answered yet.
     case asked(number: UInt64)
@@ -29,14 +29,14 @@ struct SubscriptionList {
   /// What to do with a publication.
   enum Verdict {
     case deliver
-    /// It was seen before, or it will come again in order.
+    /// It was seen before, or will come again in order.
     case drop
   }
 
   private(set) var list: [Subscription] = []
   private var lastHit = 0
 
-  /// Subscribes; false at the limit. A channel that is there already is asked for again.
+  /// Subscribes; false at the limit. An existing subscription is requested again.
   mutating func add(_ channel: Channel, resume: ResumePoint?, isEventsOnly: Bool, limit: Int) -> Bool {
     if let index = find(channel) {
       if let resume { list[index].resume = resume }
@@ -49,8 +49,8 @@ struct SubscriptionList {
     return true
   }
 
-  /// Shows another part of the map under a name, or the first one; false at the limit. The hub is asked once for where
-  /// it is then, however often it moved before it could be.
+  /// Shows another part of the map under a name, or the first one; false at the limit. Several moves before the request
+  /// is sent become one.
   mutating func show(_ viewID: InlineText, _ channel: Channel, limit: Int) -> Bool {
     if let index = list.firstIndex(where: { $0.viewID == viewID }) {
       list[index].channel = channel
@@ -69,14 +69,14 @@ struct SubscriptionList {
     return true
   }
 
-  /// True where it was there.
+  /// False without a subscription.
   mutating func remove(_ channel: Channel) -> Bool {
     guard let index = find(channel) else { return false }
     list.remove(at: index)
     return true
   }
 
-  /// A new connection knows of no subscription.
+  /// A new connection has no subscriptions yet.
   mutating func beginConnection() {
     for index in list.indices { list[index].request = .due(notBefore: .min) }
   }
@@ -88,7 +88,7 @@ struct SubscriptionList {
     }
   }
 
-  /// When a request is due that is not yet.
+  /// When the next request is due that is not yet.
   var nextTime: Int64? {
     list.lazy.compactMap {
       if case .due(let time) = $0.request { time } else { nil }
@@ -101,19 +101,19 @@ struct SubscriptionList {
 
   mutating func answered(_ answer: Subscribed, now: Int64) {
     guard let index = answer.viewID.map({ id in list.firstIndex { $0.viewID == id } }) ?? find(answer.channel),
-      list[index].channel == answer.channel  // it may have moved on
+      list[index].channel == answer.channel  // it may have moved
     else { return }
     list[index].request = .standing(since: now)
     list[index].failures = 0
     if answer.recovered, let resume = list[index].resume, resume.epoch == answer.epoch { return }
-    // Nothing follows from before: what was missed is in the snapshot.
+    // Nothing before is resumed: what was missed is in the snapshot.
     list[index].resume = ResumePoint(since: answer.sequence, epoch: answer.epoch)
   }
 
-  /// How often in a row the subscription was refused that was asked for with this number; 0 where there is none.
+  /// Consecutive refusals of the subscription requested with this number; 0 where there is none.
   func failures(of number: UInt64) -> Int { list.first { $0.request == .asked(number: number) }?.failures ?? 0 }
 
-  /// The request with this number was refused: asked again at `retryAt`, or given up. False where there is none.
+  /// The request with this number was refused: to be repeated at `retryAt`, or given up. False where there is none.
   mutating func refused(_ number: UInt64, retryAt: Int64?) -> Bool {
     guard let index = list.firstIndex(where: { $0.request == .asked(number: number) }) else { return false }
     list[index].failures += 1
@@ -121,7 +121,7 @@ struct SubscriptionList {
     return true
   }
 
-  /// A numbered event: the next one is delivered; an old one is not; one too far ahead asks for those between.
+  /// A numbered event: the next one is delivered; an old one is dropped; one too far ahead requests those between.
   mutating func event(_ channel: Channel, sequence: UInt64, now: Int64, limits: ClientLimits) -> Verdict {
     guard let index = find(channel), let resume = list[index].resume else { return .deliver }
     if sequence <= resume.since { return .drop }
@@ -133,7 +133,7 @@ struct SubscriptionList {
     return .deliver
   }
 
-  /// A state, published when `after` was the channel's newest event: tells of an event that did not come.
+  /// A state, published when `after` was the channel's newest event, which shows whether an event is missing.
   mutating func state(_ channel: Channel, after: UInt64, now: Int64, limits: ClientLimits) {
     guard let index = find(channel), let resume = list[index].resume, after > resume.since else { return }
     noteGap(index, now, limits)

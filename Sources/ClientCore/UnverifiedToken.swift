@@ -1,10 +1,10 @@
-// What the holder of a token can read of it without the key. It proves nothing, so no server goes by it.
+// What the holder of a token can read without the key. It proves nothing, so no server uses it.
 import HubBytes
 public import HubMessages
 
-/// A token that one was given, as far as its holder needs to look into it.
+/// Reads a token for its holder.
 public enum UnverifiedToken {
-  /// `exp` (RFC 7519 §4.1.4): when the token ends; nil where it has none that can be read. O(length).
+  /// `exp` (RFC 7519 §4.1.4): when the token ends; nil where it is absent or unreadable. O(length).
   public static func expires(_ token: String) -> Timestamp? {
     let parts = token.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     // NumericDate (RFC 7519 §2): seconds, perhaps with a fraction; up to the year 9999, as everywhere.

@@ -1,7 +1,7 @@
-// From a hub's host to a connection: its name is looked up for each attempt, for the hub may have moved, and all its
+// Connecting to a hub's host: its name is looked up for each attempt, since the hub may have moved, and all its
 // addresses are tried.
 //
-// One that refuses gives way to the next at once. One that does not answer costs the attempt its time
+// After one that refuses the next is tried at once. One that does not answer uses up the attempt's time
 // (`ClientLimits.handshakeSeconds`), and the next attempt begins with the address behind it.
 import HubClientCore
 import HubMessages
@@ -27,7 +27,7 @@ extension ClientLoop {
     arm(index)
   }
 
-  /// Takes what the resolver has found.
+  /// Takes the resolver's results.
   func takeAddresses() {
     guard lookupsUnderWay > 0 else { return }
     for answer in names.takeAnswers() {
@@ -39,7 +39,7 @@ extension ClientLoop {
       switch answer.result {
       case .failure(let error): ended(index, .hostNotFound(error.text))
       case .success(let addresses):
-        // Where they are the same as before, the one that did not work stays behind the others.
+        // Where they are unchanged, the one that did not work stays behind the others.
         if Set(addresses) != Set(clients[index].addresses) { clients[index].addresses = addresses }
         tryAddresses(index)
       }

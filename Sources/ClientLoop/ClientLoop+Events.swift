@@ -1,4 +1,4 @@
-// What happens on the sockets, handed to the sessions; and what these want, done on the sockets.
+// Passes events of sockets to the sessions, and applies the sessions' steps to sockets.
 import HubBytes
 import HubClientCore
 import HubMessages
@@ -41,7 +41,7 @@ extension ClientLoop: EventLoopDelegate {
     if let index = owner(id) { mark(index) }
   }
 
-  /// Can't be: a session writes only while its connection is not blocked, and never more than fits an outbox.
+  /// Cannot happen: a session writes only while its connection is not blocked, and never more than fits an outbox.
   public func overflowed(_ id: ConnectionID) { loop.abort(id, reset: true) }
 
   public func closed(_ id: ConnectionID, _ cause: CloseCause) {
@@ -52,7 +52,7 @@ extension ClientLoop: EventLoopDelegate {
     case .connectFailed(let errno):
       if clients[index].untried > 0 { return connectNext(index) }
       ended(index, .connectFailed(errno: errno))
-    // Without its goodbye the hub is as lost as with it: WebSocket has a Close frame of its own.
+    // A missing close_notify does not matter: WebSocket has a Close frame of its own.
     case .tlsFailed(.truncated), .peerClosed, .peerReset, .failed, .closedByUs: ended(index)
     case .tlsFailed(let failure): ended(index, .tlsFailed("\(failure)", isCertificate: failure.isCertificate))
     }
@@ -105,7 +105,7 @@ extension ClientLoop: EventLoopDelegate {
 
   public func turnEnding() { flushMarked() }
 
-  /// What was asked for by the last callbacks of the turn leaves in the next one.
+  /// Requests of the turn's last callbacks are sent in the next one.
   public func turnEnded() {
     if !marked.isEmpty { loop.waker.wake() }
   }
@@ -136,7 +136,7 @@ extension ClientLoop: EventLoopDelegate {
     case .connect: return connect(index)
     case .disconnect, .abort:
       guard connection != .none else {
-        // The address is not known yet: there is nothing to be cut off.
+        // The address is not known yet: there is nothing to abort.
         clients[index].lookup += clients[index].lookup & 1
         return ended(index)
       }

@@ -1,6 +1,6 @@
 // Thousands of clients on one thread: each a `ClientSession`, all on one event loop.
 //
-// The session decides, the loop has the sockets and the time. What an application asks of a client marks it; at the end
+// The session decides, the loop has the sockets and the time. A command of the application marks its client; at the end
 // of the turn each marked client is flushed once, into the loop's arena, and written with one call.
 public import HubBytes
 @_exported public import HubClientCore
@@ -9,30 +9,29 @@ public import HubSystem
 public import HubTransport
 import HubWebSocket
 
-/// Names one client of one loop; never reused.
+/// Identifies a client of one loop; never reused.
 public struct ClientID: Hashable, Sendable {
-  /// Counts the loop's clients from 0, in the order in which they were added.
+  /// Numbers the loop's clients from 0, in the order in which they were added.
   public let index: Int
 
   public init(index: Int) { self.index = index }
 }
 
-/// What clients tell their application. All calls come on the loop's thread; each may call any method of the loop.
+/// The application's callbacks. All calls are on the loop's thread; each may call any method of the loop.
 public protocol ClientLoopDelegate: AnyObject {
-  /// The hub let the client in. What was queued goes out by itself.
+  /// The hub has accepted the client. Queued messages are sent by themselves.
   func opened(_ client: ClientID, _ connected: Connected)
-  /// A message; `connected` comes by `opened`, and events that were seen before do not come.
+  /// A message; `connected` comes through `opened`, and repeated events are dropped.
   func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope)
-  /// The bytes of a message, in the session's `form`, before they are parsed; true: that was all, it is not to be
-  /// parsed. For load generators.
+  /// The bytes of a message, in the session's `form`, before they are parsed; true skips parsing. For load generators.
   func receivedRaw(_ client: ClientID, _ message: UnsafeRawBufferPointer) -> Bool
-  /// A connection or an attempt ended, and what follows.
+  /// A connection or an attempt has ended, and what follows.
   func closed(_ client: ClientID, _ disconnection: Disconnection)
   /// The time given to `schedule` has come.
   func due(_ client: ClientID)
   /// The time given to `scheduleTick` has come.
   func tick()
-  /// Somebody called `wake` on the loop's waker.
+  /// The loop's waker was called.
   func woken()
 }
 
@@ -43,24 +42,24 @@ extension ClientLoopDelegate {
   public func woken() {}
 }
 
-/// An event loop full of clients. It belongs to the thread that runs it.
+/// An event loop with clients. Only the thread that runs it uses it.
 public final class ClientLoop {
   struct Client {
     let session: ClientSession
     let local: SocketAddress?
-    /// Where the URL is `wss`: the hub, and the session to resume there.
+    /// For `wss`: the hub, and the TLS session to resume there.
     let tls: TLSPeer?
     var connection = ConnectionID.none
-    /// Where the hub may be, by the last lookup, from the address on that is tried next; and how many of them this
-    /// attempt may still try.
+    /// The hub's addresses by the last look-up, the next one to try first; and how many of them this attempt may still
+    /// try.
     var addresses: [SocketAddress] = []
     var untried = 0
-    /// Counts lookups, and is odd while one is under way.
+    /// Counts look-ups; odd while one is running.
     var lookup: UInt64 = 0
     var isMarked = false
-    /// When the session wants to be called, while it has no connection whose timer would do.
+    /// When the session is due, while it has no connection whose timer would do.
     var deadline: Int64?
-    /// When the application does.
+    /// When the application is due.
     var due: Int64?
   }
 
@@ -69,22 +68,22 @@ public final class ClientLoop {
   }
 
   public weak var delegate: (any ClientLoopDelegate)?
-  /// Whom clients trust whose URL is `wss`; of those that are added from then on.
+  /// The trust of clients with `wss` that are added from then on.
   public var trust = TLSClient.system
   public let loop: EventLoop
   var clients: [Client] = []
-  /// Which client a connection is, by its slot.
+  /// The client of each connection slot.
   var owners: [Int32] = []
-  /// Clients to flush at the end of this turn, and those that have more for the next one.
+  /// Clients to flush at the end of this turn, and those with more for the next one.
   var marked: [Int32] = []
   var unfinished: [Int32] = []
   var deadlines = DeadlineHeap()
   var tickAt: Int64?
   let reader = MessageReader()
-  /// Names of hubs that are being looked up, by this.
+  /// Running look-ups of host names.
   var lookupsUnderWay = 0
   lazy var names = NameResolver(capacity: ClientLoop.maximumLookups, waking: loop.waker)
-  /// Made with the first client that offers compression.
+  /// Created with the first client that offers compression.
   private var sharedCompression: MessageCompression?
 
   /// Throws where the kernel has no descriptor for the loop.
@@ -140,19 +139,19 @@ public final class ClientLoop {
     return id
   }
 
-  /// The client's state machine, for its counters and state. Commands go by the loop.
+  /// The client's state machine, for its counters and state. Commands go through the loop.
   public func session(_ client: ClientID) -> ClientSession { clients[client.index].session }
 
-  /// The client's state machine was told something directly: what it has to send leaves at the end of this turn.
+  /// Marks a client whose state machine was called directly: its output is sent at the end of this turn.
   public func touch(_ client: ClientID) { mark(client.index) }
 
-  /// The client's state machine, to be told something; what is queued leaves at the end of this turn.
+  /// The client's state machine for a command; its output is sent at the end of this turn.
   private func marked(_ client: ClientID) -> ClientSession {
     mark(client.index)
     return session(client)
   }
 
-  // Each does what `ClientSession` has under the same name.
+  // Each calls the method of the same name of `ClientSession`.
 
   @discardableResult
   public func send(_ fix: Fix, trip: Identifier? = nil, from client: ClientID) -> Bool {
@@ -191,20 +190,20 @@ public final class ClientLoop {
 
   public func ping(_ client: ClientID) { marked(client).ping() }
 
-  /// Ends a client for good. `closed` comes if it had a connection.
+  /// Ends a client permanently. `closed` comes if it had a connection.
   public func close(_ client: ClientID) { marked(client).close(now) }
 
   public func closeAll() {
     for index in clients.indices { close(ClientID(index: index)) }
   }
 
-  /// How many clients still have a connection, or an attempt at one.
+  /// The number of connections and attempts.
   public var connections: Int { loop.counters.connections }
 
-  /// Lets a client that ended go on, with a new token where one was needed.
+  /// Restarts a client that ended, with a new token if one was needed.
   public func restart(_ client: ClientID, token: String? = nil) { marked(client).start(token: token, now: now) }
 
-  /// Gives a client the token that it asked for; from another thread by way of the loop's waker and `woken`.
+  /// Gives a client the token that it requested; from another thread through the loop's waker and `woken`.
   public func renew(_ client: ClientID, token: String) { marked(client).renew(token: token, now: now) }
 
   // MARK: Time

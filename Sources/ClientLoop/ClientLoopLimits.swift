@@ -1,6 +1,6 @@
-// The limits of a loop of clients that are not one client's (ClientLimits.swift in ClientCore).
+// Limits of a loop of clients; those of one client are in ClientCore's ClientLimits.swift.
 
 extension ClientLoop {
-  /// Host names that wait to be looked up. At it an attempt has failed, and is made again after its delay.
+  /// Host names that wait to be looked up. At it an attempt has failed, and is repeated after its delay.
   static let maximumLookups = 1024
 }

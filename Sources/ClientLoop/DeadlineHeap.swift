@@ -1,14 +1,14 @@
-// Who is to be called next, of thousands of clients: a binary heap of times.
+// The next deadline of thousands of clients: a binary heap of times.
 //
-// Entries are not removed when a time changes; the owner compares an entry that comes up with what it wants now. So a
-// change costs one insertion, and the heap at most as many entries as there were changes in their time.
+// Entries are not removed when a time changes; the owner compares a due entry with the present time. So a change costs
+// one insertion, and the heap has at most as many entries as changes in their time.
 
-/// Times with what they are for.
+/// Times with their purpose.
 struct DeadlineHeap {
   struct Entry {
     var time: Int64
     var client: UInt32
-    /// Which of the client's timers, told by its owner.
+    /// Which of the client's timers, defined by its owner.
     var kind: UInt8
   }
 
@@ -28,7 +28,7 @@ struct DeadlineHeap {
     }
   }
 
-  /// Takes the earliest entry, if its time has come.
+  /// Takes the earliest entry, if it is due.
   mutating func take(at now: Int64) -> Entry? {
     guard let first = entries.first, first.time <= now else { return nil }
     entries.swapAt(0, entries.count - 1)

@@ -1,21 +1,21 @@
-// Questions that any hub may have the answer to: drivers near a place or within an area, a driver or a trip that is not
-// here, pages of lists (Listing.swift). All hubs are asked, and what they know is put together.
+// Questions that any hub may answer: drivers near a coordinate or within an area, a driver or a trip that is not here,
+// pages of lists (Listing.swift). All hubs are asked, and their answers are merged.
 //
 //     a session asks → each hub that is heard, and this one → looks in its own index → merged here → the session
 //
-// So an answer has what one hub with all drivers would find, with positions as they are: nothing is copied from hub to
-// hub before somebody asks, and a driver that nobody looks for costs nothing. The price is a search at each hub for
-// each question. A hub that does not answer in time is left out, and counted; one that is silent is not asked.
+// So the answer is that of one hub with all drivers, with present positions: nothing is copied between hubs in advance,
+// and a driver that nobody looks for costs nothing. The price is a search at each hub for each question. A hub that
+// does not answer in time is left out, and counted; a silent one is not asked.
 import HubBackplane
 import HubBytes
 import HubCore
 import HubMessages
 
-/// The questions that are under way.
+/// Unanswered questions.
 struct Asking {
   struct Pending {
     let question: FleetQuestion
-    /// Who has not answered.
+    /// The hubs that have not answered.
     var waitsFor: Set<Int>
     /// Not every hub is asked, or known.
     var isIncomplete = false
@@ -60,7 +60,7 @@ struct Asking {
 }
 
 extension Asking.Pending {
-  /// Nothing that is still to come changes the answer.
+  /// No further answer changes the result.
   fileprivate var isDone: Bool {
     switch question.request {
     case .query(.drivers), .drivers, .trips: waitsFor.isEmpty || found.refusal != nil
@@ -72,7 +72,7 @@ extension Asking.Pending {
   /// Some hub may know more.
   var lacksAnswers: Bool { isIncomplete || !waitsFor.isEmpty }
 
-  /// What the session is told: the answer of all hubs together.
+  /// The merged answer for the session.
   fileprivate var outcome: ClusterInput { .answered(question, answer) }
 
   private var answer: FleetAnswer {
@@ -81,7 +81,7 @@ extension Asking.Pending {
       if found.driver == nil, lacksAnswers { return .refused(.cannotAsk) }
       return .result(found.driver.map { .driver($0) })
     case .query(.trip):
-      // Every hub but the trip's own refuses, in the words for a trip that is not there.
+      // Every hub but the trip's own refuses as if there were no such trip.
       if let trip = found.trip { return .result(.trip(trip)) }
       return .refused(lacksAnswers ? .cannotAsk : found.refusal ?? .cannotAsk)
     case .query(.drivers), .drivers, .trips: break
@@ -95,7 +95,7 @@ extension Asking.Pending {
   }
 }
 
-/// What hubs have answered so far.
+/// The answers so far.
 struct Found {
   enum Answer {
     case nothing
@@ -104,7 +104,7 @@ struct Found {
     case refused(ErrorReply)
   }
 
-  /// The nearest of all, each once; no more than were asked for, however many hubs there are.
+  /// The nearest of all, each once, up to the limit.
   fileprivate(set) var drivers = DriverList(drivers: [])
   fileprivate(set) var driver: DriverReport?
   fileprivate(set) var trip: TripReport?
@@ -229,7 +229,7 @@ extension Asking {
     reply(ask.peer, result.map { .result($0) } ?? .nothing, ask.token)
   }
 
-  /// Answers who has asked, a peer or this hub itself.
+  /// Answers the asker, a peer or this hub itself.
   mutating func reply(_ peer: Int, _ answer: Found.Answer, _ token: UInt64) {
     guard peer != Ask.ownHub else { return take(answer, of: token, from: peer) }
     if case .page(let page) = answer {

@@ -1,6 +1,5 @@
-// What this hub owns, as the ledger has it: a trip or driver that is here is written there, so that other hubs find it.
-// A claim whose outcome is not known is made again; so are all, when the ledger was away: what it may have forgotten is
-// written back.
+// The ledger's entries of this hub: its trips and drivers are claimed there, so that other hubs find them. A claim with
+// an unknown outcome is repeated; so are all after an outage of the ledger, to restore what it may have forgotten.
 import HubBackplane
 import HubBytes
 import HubCore
@@ -11,23 +10,23 @@ struct Claims {
     /// Of a driver's newest session, as the ledger counts; 0 for trips.
     var generation: UInt64 = 0
     var isClaimed = false
-    /// The next claim takes it from whoever has it.
+    /// The next claim takes it from its owner.
     var takes: Bool
     /// How often a session of the driver has begun here.
     var arrival: UInt16 = 0
     var isUnderWay = false
     /// The number of the claim that takes it and has no answer; 0 where there is none.
     var attempt: UInt64 = 0
-    /// A claim that took it has no answer: whose it was before may never be known.
+    /// A claim that took it has no answer: its owner before may never be known.
     var isDoubtful = false
     /// The newest claim of another hub.
     var replacedBy: UInt64 = 0
-    /// This hub has it no more, and the ledger is to forget it.
+    /// This hub has released it; the ledger has to forget it.
     var isReleased = false
     /// It is in `queue`, or in `deferred`.
     var isQueued = false
     var isDeferred = false
-    /// Of all that were ever owned, in which order they came.
+    /// The order in which it came, among all ever owned.
     let number: UInt64
   }
 
@@ -215,7 +214,7 @@ struct Claims {
       }
     case .held where known.isReleased: remove(channel)
     case .held(let owner, let generation):
-      // What this hub took meanwhile from a third one, that one was not told by anybody.
+      // Nobody notified a third hub of what this one took from it meanwhile.
       notifyReplaced(channel, generation, nil, isDoubtful: known.isDoubtful)
       lost(channel, to: owner, known)
     case .unknown, .refused:
@@ -240,8 +239,8 @@ struct Claims {
     }
   }
 
-  /// Who is to know that it is here: those that wait for it; and all, where it was at a hub that cannot say so, or
-  /// where an answer that named who waits may have been lost.
+  /// The hubs to notify that it is here: those that wait for it; and all, where its owner before cannot say so, or an
+  /// answer that named the waiting hubs may have been lost.
   private func hubs(_ waiting: [String], _ before: String?, _ isDoubtful: Bool) -> [Int] {
     var tellsAll = isDoubtful
     if !isDoubtful, let before, before != context.identity.name {
@@ -304,7 +303,7 @@ struct Claims {
 }
 
 extension Channel {
-  /// The name under which the ledger has the owner; nil for channels that every hub has itself.
+  /// The key of the channel's owner in the ledger; nil for channels that every hub has itself.
   public var ledgerKey: String? {
     switch self {
     case .trip(let id): "t:\(id)"
@@ -313,6 +312,6 @@ extension Channel {
     }
   }
 
-  /// Whether who has it may be another hub from one moment to the next.
+  /// Whether its owner may change at any moment.
   fileprivate var isTaken: Bool { if case .driver = self { true } else { false } }
 }

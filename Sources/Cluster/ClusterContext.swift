@@ -1,5 +1,5 @@
-// What all parts of a node share: who it is, the time, the other hubs, and the ways to the hub and to the ledger. Each
-// part (Following, Interest, Claims, …) has its own state besides, and shares this with the others.
+// The state that all parts of a node share: identity, time, other hubs, and access to the hub and to the ledger. Each
+// part (Following, Interest, Claims, …) has its own state besides.
 import HubBackplane
 import HubBytes
 import HubCore
@@ -50,7 +50,7 @@ final class ClusterContext {
   /// For the bus: nodes that peers do not hear.
   var unheard: [(peer: Int, nodes: UInt64)] = []
   var isLedgerUp = false
-  /// When a hub that has not reached the ledger goes on alone (uptime, ns): not at once, where it has just started.
+  /// When a hub that has not reached the ledger continues alone (uptime, ns): not at once after its start.
   private let aloneAt: Int64
   /// When it waits no longer to learn who the other hubs are (uptime, ns).
   private var startsUntil: Int64
@@ -197,7 +197,7 @@ final class ClusterContext {
     peers[index].release(channel, at: now.timestamp)
   }
 
-  /// Tells a peer what it must not miss: that a right has ended. It is said again if the peer has missed anything.
+  /// Sends a peer the end of a right, which it must not miss, and repeats it if the peer has missed anything.
   func notifyEnded(_ index: Int, _ kind: ClusterRecordKind, _ body: (inout ByteBuffer) -> Void) {
     var bytes = ByteBuffer()
     body(&bytes)
@@ -215,7 +215,7 @@ final class ClusterContext {
   }
 }
 
-/// What is not to be said too often.
+/// Notices whose rate is limited.
 enum SeldomNotice: Hashable {
   case ledgerDown, ledgerRefused, peerRefused
   /// For each kind of reason, each lane, and each peer; nil for all who are none.
@@ -228,7 +228,7 @@ enum TripCounter: Equatable {
   case peer(Int)
 }
 
-/// What is said again to a peer that has missed something.
+/// Is repeated to a peer that has missed something.
 struct EndedRight {
   var peer: Int
   var until: Int64

@@ -1,7 +1,7 @@
-// What a hub counts of its cluster, and what it tells its operator.
+// A hub's counters of its cluster, and its notices for operators.
 public import HubBackplane
 
-/// Since the start, but for what is of now.
+/// Since the start, unless marked as present.
 public struct ClusterCounters: Sendable, Equatable {
   public var framesOut: UInt64 = 0
   public var framesIn: UInt64 = 0
@@ -16,17 +16,17 @@ public struct ClusterCounters: Sendable, Equatable {
   public var statesConflated: UInt64 = 0
   /// Publications of other hubs that sessions of this hub got.
   public var relayed: UInt64 = 0
-  /// Drivers in cells that were told to other hubs, and by them, each as often as something of it changed.
+  /// Drivers in cells sent to other hubs, and received from them, each as often as it changed.
   public var areaDriversOut: UInt64 = 0
   public var areaDriversIn: UInt64 = 0
-  /// Cells that another hub asked for and this one has no room for.
+  /// Cells that another hub requested and this one has no room for.
   public var cellsRefused: UInt64 = 0
-  /// Moves and changes of trips that another hub has, and questions about its tokens, that went there.
+  /// Requests for trips and tokens of another hub that were forwarded there.
   public var forwarded: UInt64 = 0
-  /// Questions that were put to all hubs, and those that were answered without a hub that was too slow.
+  /// Questions to all hubs, and those answered without a hub that was too slow.
   public var questions: UInt64 = 0
   public var questionsIncomplete: UInt64 = 0
-  /// Times that a peer's channels were asked for anew.
+  /// Times that a peer's channels were requested again.
   public var restarts: UInt64 = 0
   /// Times that what waited for a peer was dropped at a limit.
   public var overflows: UInt64 = 0
@@ -36,7 +36,7 @@ public struct ClusterCounters: Sendable, Equatable {
   public var ownerConflicts: UInt64 = 0
   /// Questions that the ledger has refused, as where it has no memory left.
   public var ledgerRefused: UInt64 = 0
-  // Of now.
+  // Present ones.
   public var peers = 0
   public var silentPeers = 0
   public var follows = 0
@@ -52,9 +52,9 @@ public struct ClusterCounters: Sendable, Equatable {
   /// For all peers: channels and cells that are to be asked for anew.
   public var waitingResumes = 0
   public var waitingCells = 0
-  /// Ended rights that are said again to a peer that has missed something.
+  /// Ended rights that are repeated to a peer that has missed something.
   public var endedRights = 0
-  /// Peers that are being told all revocations, or wait for that.
+  /// Peers that are being sent all revocations, or wait for that.
   public var revocationReceivers = 0
   /// Of the connections to the engine: commands without a reply, and bytes that it has not taken.
   public var engineCommands = 0
@@ -75,21 +75,21 @@ public struct ClusterCounters: Sendable, Equatable {
   public var reachesOthers: Bool { isBusUp && isLedgerUp && isMember }
 }
 
-/// What the operator should know.
+/// Notices for the operator.
 public enum ClusterNotice: Sendable, Equatable {
   case busUp(String)
   case busDown(String, reason: String)
   case ledgerUp(String, warnings: [String])
   case ledgerDown(String, reason: String)
   case joined(incarnation: UInt64)
-  /// Another process has this hub's name: this one is out of the cluster for good.
+  /// Another process has this hub's name: this one has left the cluster permanently.
   case superseded(by: UInt64)
   case peerJoined(String, incarnation: UInt64)
   case peerLeft(String)
   case peerSilent(String)
   case peerHeard(String)
   case gap(String, missed: UInt64)
-  /// `from`: whom it is said to be from, where it says so; nobody has vouched for that.
+  /// `from`: the sender that it names, if any; unauthenticated.
   case frameRefused(ClusterFrameError, from: String?, Lane)
   case ledgerRefused(String)
   case ownerConflict(String, owner: String)

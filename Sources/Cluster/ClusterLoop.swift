@@ -11,7 +11,7 @@ package import HubRuntime
 import HubSystem
 public import HubTransport
 
-/// Where the engine is, and how a hub is let in.
+/// The engine, and the credentials for it.
 public struct EngineConfiguration: Sendable {
   public var bus: [EngineAddress]
   public var ledger: LedgerAddress
@@ -26,7 +26,7 @@ public struct EngineConfiguration: Sendable {
   /// For the sentinels, which have users and passwords of their own.
   public var sentinelUser: String?
   public var sentinelPassword: String?
-  /// Whom to trust on `rediss://` and `sentinels://`; nil for what this system trusts.
+  /// The trust of `rediss://` and `sentinels://`; nil for the system's.
   public var tls: TLSClient?
 
   public init(bus: [EngineAddress], ledger: LedgerAddress) {
@@ -47,7 +47,7 @@ public struct EngineConfiguration: Sendable {
   }
 }
 
-/// How a hub is one of several.
+/// The configuration of a hub in a cluster.
 public struct ClusterConfiguration: Sendable {
   public var identity: ClusterIdentity
   public var engine: EngineConfiguration
@@ -121,7 +121,7 @@ public final class ClusterLoop: EventLoopDelegate {
     ledgerEvents.removeAll(keepingCapacity: true)
     exchange(now)
     node.turn()
-    // Who follows somebody here goes on doing so until the last session has been told to go, and has gone.
+    // Followers here stay until the last session has been closed and is gone.
     if lifecycle.phase(at: now.uptime) == .draining, !lifecycle.hasLoops { leave() }
     node.flush(bus, ledger)
     links.flush()

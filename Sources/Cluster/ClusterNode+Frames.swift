@@ -1,4 +1,4 @@
-// What comes from the bus and from the hub, by its kind.
+// Input from the bus and from the hub, by its kind.
 public import HubBackplane
 public import HubBytes
 public import HubCore
@@ -62,8 +62,8 @@ extension ClusterNode {
     if let unknown { throw unknown }
   }
 
-  /// Something of a peer did not come: what is followed there is asked for anew; and what it follows here, too, where
-  /// its questions may be among what is missing.
+  /// Some of a peer's frames did not come: requests again what is followed there; and restarts what it follows here,
+  /// where its questions may be missing.
   private mutating func noteGap(_ index: Int, _ lane: Lane, _ missed: UInt64) {
     context.counters.framesMissed &+= missed
     context.notices.append(.gap(context.peers[index].name, missed: missed))
@@ -140,7 +140,7 @@ extension ClusterNode {
     }
   }
 
-  /// A peer has it from now on.
+  /// A peer has begun to own it.
   private mutating func takeBegun(_ channel: Channel, from index: Int) {
     notify(.begunElsewhere(channel))
     following.takeBegun(channel, from: index)
@@ -237,14 +237,14 @@ extension ClusterNode {
     interest.refuse(ask.peer, ask.token, channel, error)
   }
 
-  /// The hub has answered a peer's request for a trip, or a question of a peer or of its own.
+  /// The hub has answered a request of a peer, or a question of a peer or its own.
   private mutating func answered(_ session: SessionRef, _ reply: Reply) {
     guard let (ask, isCurrent) = context.asker(session), isCurrent else { return }
     guard ask.channel == nil else { return forwarding.reply(ask.peer, ask.token, reply) }
     if case .error(let error) = reply { asking.reply(ask.peer, .refused(error), ask.token) }
   }
 
-  /// The hub has shown a trip: to who asked for it, or has begun or changed it over HTTP.
+  /// The hub has shown a trip to its asker, or has begun or changed it over HTTP.
   private mutating func shown(_ session: SessionRef, _ report: TripReport, isNew: Bool) {
     guard let (ask, isCurrent) = context.asker(session), isCurrent else { return }
     guard ask.channel != nil else { return asking.reply(ask.peer, .result(.trip(report)), ask.token) }
@@ -268,7 +268,7 @@ extension ClusterNode {
     case .follow(let channel, let point, let eventsOnly):
       following.follow(channel, from: point, eventsOnly: eventsOnly)
     case .followed(let channel, let point):
-      if !following.isFollowedWhole(channel) { following.follow(channel, from: point, eventsOnly: false) }
+      if !following.isFollowedInFull(channel) { following.follow(channel, from: point, eventsOnly: false) }
     case .unfollowed(let channel): following.unfollow(channel)
     case .moved(let handle, let channel): interest.end(handle, channel, .moved, nil)
     case .watched(let cell): watching.watch(cell)

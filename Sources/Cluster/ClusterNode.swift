@@ -15,10 +15,10 @@ public import HubBytes
 public import HubCore
 public import HubMessages
 
-/// Who this hub is among the others.
+/// This hub's identity among the others.
 public struct ClusterIdentity: Sendable {
   public var name: String
-  /// Where others and operators find it.
+  /// Its address for other hubs and operators.
   public var address: String
   public var version: String
   public var keys: FrameKeys
@@ -59,7 +59,7 @@ public struct ClusterNode: ~Copyable {
   var watching: Watching
   var feeds: Feeds
   var trips: TripFeeds
-  /// Why the ledger cannot be asked, as was told last.
+  /// The last reported reason why the ledger cannot be used.
   private var ledgerFault: String?
   /// The nodes of the bus that this hub does not hear, as it said last, and when (uptime, ns).
   private var saidUnheard: (nodes: UInt64, at: Int64) = (0, .min)
@@ -83,7 +83,7 @@ public struct ClusterNode: ~Copyable {
     trips = TripFeeds(context)
   }
 
-  /// What the hub is to be told; whoever drives the node takes it.
+  /// Inputs for the hub; the node's driver takes them.
   public var inputs: HubInputs {
     _read { yield context.inputs }
     _modify { yield &context.inputs }
@@ -98,10 +98,10 @@ public struct ClusterNode: ~Copyable {
 
   // MARK: The turn
 
-  /// Says the time of what follows; it must not go back.
+  /// Sets the time; it must not decrease.
   public mutating func begin(now: Moment) { context.now = now }
 
-  /// After everything that came: what is due by the clock.
+  /// After all input: handles what is due by the clock.
   public mutating func turn() {
     renew()
     claims.claim()
@@ -118,10 +118,10 @@ public struct ClusterNode: ~Copyable {
     keepAlive()
   }
 
-  /// When `turn` is due, if nothing comes before (uptime, ns).
+  /// When `turn` is due without further input (uptime, ns).
   public var nextTurn: Int64 { context.now.uptime + context.limits.aliveTime / 2 }
 
-  /// Sends what there is to send and asks what there is to ask.
+  /// Sends pending frames, and asks pending questions.
   public mutating func flush(_ bus: any Bus, _ ledger: any Ledger) {
     defer { countSizes() }
     context.counters.isBusUp = bus.isUp
@@ -235,7 +235,7 @@ public struct ClusterNode: ~Copyable {
       join(index)
     }
     for (index, peer) in context.peers.enumerated() where peer.isMember && !present.contains(peer.name) {
-      // Who is heard is there, whatever a ledger says that may have forgotten it.
+      // A hub that is heard is present, even if the ledger has forgotten it.
       guard context.now.uptime - peer.heard >= context.limits.silence else { continue }
       peer.isMember = false
       following.lost(index)
@@ -259,7 +259,7 @@ public struct ClusterNode: ~Copyable {
     }
   }
 
-  /// A peer is a member from now on, if it was not.
+  /// A peer becomes a member, if it was not.
   mutating func join(_ index: Int) {
     let peer = context.peers[index]
     guard !peer.isMember else { return }
@@ -270,7 +270,7 @@ public struct ClusterNode: ~Copyable {
     context.notices.append(.peerJoined(peer.name, incarnation: peer.incarnation))
   }
 
-  /// A peer's process is another one than before: all that was agreed with that is void.
+  /// A peer's process was replaced: all agreements with it are void.
   mutating func begin(_ index: Int, _ incarnation: UInt64) {
     releaseInterest(of: index)
     watching.lose(of: index)
@@ -279,13 +279,13 @@ public struct ClusterNode: ~Copyable {
     revoking.announce(to: index)
   }
 
-  /// A peer follows and watches nothing here any more, as far as this hub knows.
+  /// Drops a peer's interest in this hub's channels and cells.
   mutating func releaseInterest(of index: Int) {
     interest.releaseAll(of: index)
     watching.end(by: index)
   }
 
-  /// Peers of which something was missed are asked anew for all that is followed there, in parts.
+  /// Requests again, in parts, what is followed at peers of which something was missed.
   private mutating func restartPeers() {
     guard context.phase == .member else { return }
     for (index, peer) in context.peers.enumerated() where peer.incarnation > 0 {

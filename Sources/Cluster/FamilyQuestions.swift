@@ -21,7 +21,7 @@ import HubBytes
 import HubCore
 import HubMessages
 
-/// The questions that are under way.
+/// Unanswered questions.
 struct FamilyQuestions {
   struct Pending {
     let request: CredentialRequest
@@ -62,7 +62,7 @@ extension FamilyQuestions.Pending {
     }
   }
 
-  /// What is known, with those who have not answered as missing.
+  /// The merged answer, with missing hubs marked.
   fileprivate var answer: CredentialAnswer {
     let isWhole = !isIncomplete && waitsFor.isEmpty
     switch request.question {
@@ -219,7 +219,7 @@ extension FamilyQuestions {
     reply(ask.peer, answer, ask.token)
   }
 
-  /// Answers who has asked, a peer or this hub itself.
+  /// Answers the asker, a peer or this hub itself.
   private mutating func reply(_ peer: Int, _ answer: CredentialAnswer, _ token: UInt64) {
     guard peer != Ask.ownHub else { return take(answer, of: token, from: peer) }
     context.peers[peer].append(.families) { bytes in

@@ -1,5 +1,5 @@
-// What hubs say of themselves and of their drivers to those who watch all of it: figures, each second, and the newest
-// position of every driver, once a second.
+// Cluster-wide figures, each second, and the newest position of every driver, once a second, for sessions that follow
+// all of it.
 //
 //     here, each second                         at each other hub
 //     a session has `stats` → figures wanted ─→ its own second with each of its seconds, for 2.5 s from then on
@@ -7,8 +7,8 @@
 //     a session has `fleet` → resume ─────────→ its hub's fleet, as one follower of it for all hubs
 //     shown among its own ←─── publications ←── the newest of each driver that has moved, with each of its seconds
 //
-// The hub gives the beat: it tells of each second, and of who watches. What nobody watches is not asked for. A want is
-// said again and again and ends by itself, so whatever is lost, or starts anew, nothing has to be remembered of it.
+// The hub calls this each second, and when a feed's first watcher comes or its last leaves. Only watched feeds are
+// requested. A request is repeated and expires, so it needs no state across losses and restarts.
 import HubBackplane
 import HubBytes
 import HubCore
@@ -18,7 +18,7 @@ struct Feeds {
   /// This hub's own, the oldest first.
   fileprivate var seconds: [HubFigures] = []
   fileprivate var watched = WatchedFeeds()
-  /// Sessions that wait for the ten minutes before, who has not told of them yet, and until when that is waited for.
+  /// Sessions that wait for the last ten minutes of figures, the hubs that have not sent theirs, and the deadline.
   fileprivate(set) var subscribing: [SubscribeInput] = []
   fileprivate var waitsFor: Set<Int> = []
   fileprivate var until = Int64.max
@@ -36,7 +36,7 @@ private enum FiguresKind: UInt8 {
   case newest, history, endOfHistory
 }
 
-/// Whether a peer tells of its fleet.
+/// Whether a peer sends its fleet.
 enum PeerFleet {
   case none, asked, streaming
 }
@@ -112,7 +112,7 @@ extension Feeds {
     endHistory()
   }
 
-  /// What is known of the ten minutes before is all there will be. O(seconds of all hubs).
+  /// Ends the wait for the ten minutes before. O(seconds of all hubs).
   private mutating func endHistory() {
     // Hubs' seconds do not end at the same moment: those that end nearest to the same whole second are added.
     let parts = histories.map { history in
@@ -144,7 +144,7 @@ extension Feeds {
     }
   }
 
-  /// A peer will tell of its fleet.
+  /// A peer begins to send its fleet.
   mutating func beginFleet(of index: Int) {
     switch context.peers[index].fleet {
     case .none: releaseFleet(of: index)  // it was asked before that was taken back
@@ -162,7 +162,7 @@ extension Feeds {
     if watched.fleet, context.peers[index].fleet == .streaming { context.relay(publication) }
   }
 
-  /// A position of this hub, for those who watch its fleet: it waits for the second's end.
+  /// Keeps a position of this hub for followers of its fleet until the second's end.
   mutating func keep(_ delivery: Delivery) {
     guard positions[delivery.conflationKey] != nil || positions.count < context.limits.fleetDrivers else {
       context.counters.overflows += 1

@@ -1,4 +1,4 @@
-// What the owners of followed channels say: answers, what they publish, and that a channel is elsewhere.
+// Messages of followed channels' owners: answers, publications, and changes of owner.
 import HubBytes
 import HubCore
 import HubMessages
@@ -8,7 +8,7 @@ extension Following {
     let token = found.token
     var answer = found.answer
     let channel = answer.channel
-    // Asked twice and answered twice; or asked at a hub that had it before: then the question is put to who has it now.
+    // A second answer, or one of a former owner: then the present owner is asked.
     guard let follow = follows[channel], follow.peer == index, token == 0 || pending[token] != nil
     else { return dropStray(channel, index) }
     // A share that still holds.
@@ -65,13 +65,13 @@ extension Following {
     waitForOwner(channel, nil)
   }
 
-  /// The peer does not have the channel, or not any more: whoever has it is looked for.
+  /// The peer does not have the channel, or no longer: looks for its owner.
   mutating func take(notHere reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     _ = try reader.varint()
     takeMoved(try reader.channel(), from: index, isNews: false)
   }
 
-  /// `isNews`: the peer says so by itself, because it has just learnt it; else the ledger may not know better yet.
+  /// `isNews`: the peer has just learnt it and says so by itself; else the ledger may not be up to date yet.
   mutating func takeMoved(_ channel: Channel, from index: Int, isNews: Bool) {
     if channel == .trips { context.peers[index].trips.lose() }
     guard follows[channel]?.peer == index else { return }
@@ -116,7 +116,7 @@ extension Following {
   }
 }
 
-/// What the owner of a channel has answered.
+/// The answer of a channel's owner.
 struct OwnerAnswer {
   let token: UInt64
   /// Who asked is a party of the trip; of `trips`: the channel is that of the hub that counts.

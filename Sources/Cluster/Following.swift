@@ -1,5 +1,4 @@
-// What sessions of this hub follow at others: their questions on the way, and a record for each channel that is
-// followed.
+// What sessions of this hub follow at other hubs: unanswered questions, and a record for each followed channel.
 //
 //     locating ─owner known→ asked ─answer→ live        a lost frame, a new process: asked again, with `since`
 //         ↑───────── moved, not there ──────────┘
@@ -11,18 +10,18 @@ import HubBytes
 import HubCore
 import HubMessages
 
-/// The tables of what is followed.
+/// The tables of followed channels.
 struct Following {
   enum State {
-    /// The ledger is asked whose it is.
+    /// The ledger is asked for its owner.
     case locating
-    /// Nobody knows its owner: it is looked for again after a while.
+    /// It has no known owner: it is looked for again after a while.
     case unowned
     case asked(peer: Int)
     case live(peer: Int)
   }
 
-  /// Of a share of a trip, as its owner is asked whether it still holds.
+  /// The holder of a share of a trip, whose validity its owner is asked for.
   struct Holder {
     let actor: Actor
     let grant: ChannelGrant
@@ -45,7 +44,7 @@ struct Following {
     var wantsStates = false
     /// A position or ETA, by its kind, that waits for an event.
     var held: [Publication] = []
-    /// Of a trip: whose shares were let in.
+    /// Of a trip: holders of shares that were accepted.
     var holders: [Identifier: Holder] = [:]
     /// When its owner is looked for again (uptime, ns).
     var retriesAt: Int64?
@@ -76,7 +75,7 @@ struct Following {
 
   var count: Int { follows.count }
 
-  /// Nobody is known to have it, and the ledger is not being asked.
+  /// It has no known owner, and the ledger is not being asked.
   func isUnowned(_ channel: Channel) -> Bool {
     switch follows[channel]?.state {
     case nil, .unowned?: true
@@ -136,7 +135,9 @@ extension Following {
   }
 
   /// Whether it is followed with positions.
-  func isFollowedWhole(_ channel: Channel) -> Bool { follows[channel].map { $0.isFollowed && $0.wantsStates } ?? false }
+  func isFollowedInFull(_ channel: Channel) -> Bool {
+    follows[channel].map { $0.isFollowed && $0.wantsStates } ?? false
+  }
 
   /// The hub has no session any more that follows a channel.
   mutating func unfollow(_ channel: Channel) {
@@ -176,12 +177,12 @@ extension Following {
     for channel in channels(at: nil) where isUnowned(channel) { locate(channel) }
   }
 
-  /// A hub is gone: its drivers may come to any other. (Its trips are there when it comes back.)
+  /// A hub is gone: its drivers may move to any other. (Its trips are there when it returns.)
   mutating func lost(_ index: Int) {
     for channel in channels(at: index) where channel.isOfDriver { retryLater(channel) }
   }
 
-  /// A hub's index may be another's from now on.
+  /// A hub's index may be reused.
   mutating func forget(_ index: Int) {
     for channel in channels(at: index) { retryLater(channel) }
   }
@@ -342,7 +343,7 @@ extension Following {
     }
   }
 
-  /// Asks for a part of the channels that are to be asked for anew.
+  /// Requests again a part of the channels.
   mutating func resume(_ index: Int) {
     let peer = context.peers[index]
     let channels = peer.resumes.suffix(context.limits.resumesPerTurn)

@@ -1,5 +1,4 @@
-// What is asked of a trip that is not here, or of a driver: each request goes to the hub that has it, and the answer
-// comes back.
+// Requests for a trip that is not here, or for a driver: each goes to the hub that has it, and the answer comes back.
 //
 //     ledger: where is the trip? ──another hub──→ sent there ──answer→ the session has it
 //         │ nowhere
@@ -17,7 +16,7 @@ import HubBytes
 import HubCore
 import HubMessages
 
-/// The requests that are on the way.
+/// The unanswered requests.
 struct Forwarding {
   struct Pending {
     var request: TripRequest
@@ -26,7 +25,7 @@ struct Forwarding {
   }
 
   private(set) var pending = PendingQuestions<Pending>()
-  /// Those for each trip or driver, in their order; the first one is on the way.
+  /// By trip or driver, in order; the first one is on its way.
   private var queues: [Channel: [UInt64]] = [:]
   let context: ClusterContext
 
@@ -129,7 +128,7 @@ extension Forwarding {
     for request in finishAll(for: request.receiver) { context.inputs.append(.cluster(.tripRequestHere(request))) }
   }
 
-  /// Nobody has what it is about. The next one may begin it, which is to be claimed first.
+  /// No hub has it. This request may begin it, which has to be claimed first.
   private mutating func handleNowhere(_ token: UInt64) {
     if let request = finish(token) { context.inputs.append(.cluster(.tripRequestHere(request))) }
   }

@@ -9,7 +9,7 @@
 import HubBackplane
 import HubBytes
 
-/// What every frame says of itself.
+/// The head of every frame.
 struct FrameHead: Equatable {
   static let version: UInt8 = 1
   /// Bytes of a name.
@@ -33,9 +33,9 @@ public enum ClusterFrameError: Error, Sendable, Hashable, CustomStringConvertibl
   case lane, name, mac
   case record(UInt8)
   case message
-  /// It is for, or from, a process before the one that has the name now.
+  /// It is for, or from, an earlier process of that name.
   case incarnation
-  /// It came before, or one behind it did.
+  /// It, or a later one, came before.
   case number
   /// It is of a hub that this one has no room for.
   case peers
@@ -76,7 +76,7 @@ public enum ClusterFrameError: Error, Sendable, Hashable, CustomStringConvertibl
   }
 }
 
-/// What a record is about. The numbers are on the wire.
+/// The kind of a record. The numbers are on the wire.
 enum ClusterRecordKind: UInt8, CaseIterable {
   case alive = 1
   case subscribe = 2

@@ -1,5 +1,5 @@
-// What frames are authenticated with: HMAC-SHA-256 (RFC 2104) cut to 16 bytes (RFC 2104 §5), under a key that all hubs
-// of a cluster have. Who gets into the bus can neither invent frames nor change them.
+// Authentication of frames: HMAC-SHA-256 (RFC 2104) cut to 16 bytes (RFC 2104 §5), under a key that all hubs of a
+// cluster have. An intruder on the bus can neither forge nor change frames.
 import CHubOpenSSL
 
 /// One or two keys: frames are written with the first and read with either, so that keys are changed one hub after the

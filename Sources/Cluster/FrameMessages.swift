@@ -25,7 +25,7 @@ struct TripRequestFlags: OptionSet {
 }
 
 extension ByteBuffer {
-  /// Who asks for what, as the owner's hub is asked.
+  /// The asker and its request, as the owner's hub gets it.
   mutating func append(_ input: SubscribeInput, token: UInt64, at time: Timestamp) {
     append(varint: token)
     append(input.actor.role.rawValue)
@@ -103,7 +103,7 @@ extension ByteBuffer {
 }
 
 extension ClusterFrameReader {
-  /// What `append(_:token:at:)` wrote; `session` is who asks here.
+  /// What `append(_:token:at:)` wrote; `session` is the asker here.
   mutating func subscribeInput(_ session: SessionRef) throws(ClusterFrameError) -> SubscribeInput {
     guard let role = Role(rawValue: try byte()), let id = Identifier(String(decoding: try run(), as: UTF8.self)),
       let grant = ChannelGrant(rawValue: try byte())
@@ -159,7 +159,7 @@ extension ClusterFrameReader {
     }
   }
 
-  /// What `append(_:token:at:)` wrote behind the token; `session` is who asks here.
+  /// What `append(_:token:at:)` wrote behind the token; `session` is the asker here.
   mutating func question(_ session: SessionRef) throws(ClusterFrameError) -> FleetQuestion {
     guard let role = Role(rawValue: try byte()), let id = Identifier(String(decoding: try run(), as: UTF8.self)),
       let audience = Audience(rawValue: try byte()), let grant = ChannelGrant(rawValue: try byte())
@@ -193,7 +193,7 @@ extension ClusterFrameReader {
     return id
   }
 
-  /// The next message of the owner, by what `reader` knows of this peer's channels; nil for what only it is told.
+  /// The owner's next message, read with `reader`'s numbers of this peer's channels; nil for one to `reader` only.
   mutating func message(_ reader: inout BinaryServerReader) throws(ClusterFrameError) -> ServerMessage? {
     let bytes = try run()
     let read = unsafe bytes.withUnsafeBytes { bytes in

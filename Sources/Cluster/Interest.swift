@@ -1,7 +1,6 @@
-// Who follows what this hub owns: other hubs' questions, one subscription for each hub and channel, and what is
-// published on it.
+// What other hubs follow of this one: their questions, one subscription for each hub and channel, and its publications.
 //
-// However many sessions of a hub follow a channel, it goes there once; and what no hub follows goes nowhere.
+// However many sessions of a hub follow a channel, it is sent there once; a channel without followers is sent nowhere.
 import HubBytes
 import HubCore
 import HubMessages
@@ -142,7 +141,7 @@ struct Interest {
     }
   }
 
-  /// A channel is over for all who follow it, and with `moved` is another hub's.
+  /// A channel has ended for all followers, and with `moved` is another hub's.
   mutating func end(
     _ handle: ChannelHandle, _ channel: Channel, _ kind: ClusterRecordKind,
     _ reason: Unsubscribed.Reason?

@@ -1,11 +1,11 @@
 // Pages of the drivers and of the trips of all hubs: each hub is asked for a page of its own (Asking.swift), and they
-// are put together in the order of ListCursor.
+// are merged in the order of ListCursor.
 //
 //     a: 3 5 9 …          page of 4, in the order of the numbers: a3 b4 a5 b6      next: behind b6
 //     b: 4 6 8 …          the next one: a is asked from 7 on, and so is b
 //
-// A page ends where the first hub that has more has told no further: what that hub has behind it is not known. So
-// every driver and trip comes once, though each hub may cut its page where it has become long.
+// A page ends where the first hub that has more has sent no further: its next entries are not known. So every driver
+// and trip is listed once, though each hub may cut its page at its size limit.
 import HubBytes
 import HubCore
 import HubMessages
@@ -48,7 +48,7 @@ struct FleetPage {
   }
 
   private var entries: [Entry] = []
-  /// What is behind it, of hubs that have more, has not been told.
+  /// Entries behind it, of hubs that have more, are not known.
   private var bound: Entry?
 
   mutating func take(_ page: HubPage) {
@@ -59,7 +59,7 @@ struct FleetPage {
     if bound.map({ last.precedes($0, isFalling: page.isFalling) }) ?? true { bound = last }
   }
 
-  /// So many of all, in order, and where the next page begins; O(n log n) of the drivers or trips that were told.
+  /// The first entries of all, in order, and where the next page begins; O(n log n) of the drivers or trips received.
   private func page(limit: Int, isFalling: Bool) -> (reports: [QueryResult], next: ListCursor?) {
     let settled = entries.filter { entry in bound.map { !$0.precedes(entry, isFalling: isFalling) } ?? true }
     let shown = settled.sorted { $0.precedes($1, isFalling: isFalling) }.prefix(limit)

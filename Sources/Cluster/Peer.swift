@@ -1,8 +1,8 @@
-// Another hub, as this one knows it: what goes there, what has come from there, and what it follows here.
+// Another hub as this one knows it: output to it, input from it, and what it follows here.
 //
-// Control records are sent in order and never dropped silently: past their limit all of them go at once and a number is
-// left out, so that the peer notices. States wait as values, the newest of each key, and are written when the bus takes
-// them: a slow bus makes them fewer, not older.
+// Control records are sent in order and never dropped silently: past their limit all are dropped and a number is
+// skipped, so that the peer notices. States wait as values, the newest of each key, and are written when the bus takes
+// them: a slow bus gets fewer, not older ones.
 import HubBackplane
 import HubBytes
 import HubCore
@@ -32,13 +32,13 @@ final class Peer {
   var incarnation: UInt64 = 0
   var isMember = false
   var isSilent = false
-  /// When something came from it, and was sent to it by each lane, last (uptime, ns).
+  /// The last time it was heard, and the last time of output on each lane (uptime, ns).
   var heard: Int64 = 0
   private(set) var lastSent: [Int64] = [0, 0]
   var lastAliveSent: Int64 = 0
-  /// Its wall clock (ms since 1970), as of the frame that came last; 0 before any.
+  /// Its wall clock (ms since 1970), from its newest frame; 0 before any.
   var clock: Int64 = 0
-  /// What it has shown of the key that it signs tokens with; nil before.
+  /// Its proof of the key that signs its tokens; nil before.
   var tokenKey: [UInt8]?
   /// When all channels were asked for anew, and whether they are to be again.
   var restarted = Int64.min / 2
@@ -53,27 +53,27 @@ final class Peer {
   private var announcedNumber: UInt64 = 0
   var reader = BinaryServerReader()
 
-  // Cells that it was asked for and that are to be, and whether it has told of drivers.
+  // Requested and wanted cells, and whether it has sent drivers.
   var areas: [GeohashCell: AskedCell] = [:]
   var areaQueue: [GeohashCell] = []
   var hasGuests = false
 
-  // The newest of its figures and when they came; whether it tells of its fleet; and until when it wants figures from
-  // here (uptime, ns).
+  // The newest of its figures and when they came; whether it sends its fleet; and until when it wants figures from here
+  // (uptime, ns).
   var figures: (second: HubFigures, at: Int64)?
   var fleet = PeerFleet.none
   var wantsFiguresUntil = Int64.min
 
-  /// Its trips, where this hub counts those of all.
+  /// Its trips, if this hub counts those of all.
   var trips = PeerTrips()
 
-  // What it follows here, and watches.
+  // What it follows and watches here.
   var watched: [GeohashCell: WatchedCell] = [:]
   var interest: [Channel: Binding] = [:]
   private var lastBinding: UInt32 = 0
   var asks = 0
 
-  // What goes there.
+  // Output to it.
   private var numbers: [UInt64] = [0, 0]
   private(set) var controlBytes = 0
   private var control: [[UInt8]] = []
@@ -106,7 +106,7 @@ final class Peer {
     case repeated
   }
 
-  /// Looks at a frame's number, and takes it for the newest.
+  /// Checks a frame's number, and takes it for the newest.
   func note(_ number: UInt64, _ lane: Lane) -> Order {
     let last = seen[Int(lane.rawValue)]
     guard number > last else { return .repeated }
@@ -114,8 +114,8 @@ final class Peer {
     return number == last + 1 ? .next : .gap(number - last - 1)
   }
 
-  /// Takes the newest number of a lane as its sender says it; one that it said before should have come by now. Gives
-  /// how many have not.
+  /// Takes the newest number of a lane from its sender; the one announced before should have come by now. Gives how
+  /// many are missing.
   func note(announced number: UInt64, _ lane: Lane) -> UInt64 {
     defer { announcedNumber = number }
     let last = seen[Int(lane.rawValue)]
@@ -185,13 +185,13 @@ final class Peer {
     states.append(state)
   }
 
-  /// What is told of an area, in order.
+  /// Area records, in order.
   func append(area record: [UInt8]) {
     areaRecords.append(record)
     areaBytes += record.count
   }
 
-  /// Who left a cell, to be told at the end of the tick.
+  /// Departures from cells, sent at the end of the tick.
   func append(departure record: [UInt8]) { departures.append(record) }
 
   func takeDepartures() -> [[UInt8]] {
@@ -203,7 +203,7 @@ final class Peer {
 
   var hasOutput: Bool { !open.isEmpty || !control.isEmpty || !states.isEmpty || !areaRecords.isEmpty }
 
-  /// Forgets all that waits; a number of each lane is left out, so that the peer notices.
+  /// Drops all waiting output; a number of each lane is skipped, so that the peer notices.
   func dropAll() {
     control.removeAll()
     open.removeAll()
@@ -220,7 +220,7 @@ final class Peer {
     numbers[Int(Lane.state.rawValue)] += 1
   }
 
-  /// What it does not take is dropped at the limits; it notices by the numbers. Gives how often that was done.
+  /// Drops output at the limits, which the peer notices by the numbers. Gives how often.
   func boundOutput() -> UInt64 {
     let isControlFull = controlBytes > limits.waitingControlBytes
     if isControlFull { dropAll() }
@@ -229,7 +229,7 @@ final class Peer {
     return (isControlFull ? 1 : 0) + (isStateFull ? 1 : 0)
   }
 
-  /// Gives frames to `send` until it takes no more. Gives how many there were.
+  /// Gives frames to `send` until it takes no more. Gives their number.
   func flush(now: Int64, _ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
     if !open.isEmpty { closeFrame() }
     var sent = 0

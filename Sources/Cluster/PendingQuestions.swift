@@ -1,4 +1,4 @@
-// Questions to other hubs that are on the way, and when each of them is late.
+// Unanswered questions to other hubs, and their deadlines.
 
 /// Questions by their token, which an answer names.
 struct PendingQuestions<Question> {
@@ -24,7 +24,7 @@ struct PendingQuestions<Question> {
 
   mutating func wait(_ token: UInt64, until time: Int64) { deadlines.append(token, at: time) }
 
-  /// The next one whose time has come, if it has no answer yet.
+  /// The next unanswered one that is due.
   mutating func nextOverdue(now: Int64) -> UInt64? {
     while let token = deadlines.next(now: now) {
       if questions[token] != nil { return token }
@@ -32,7 +32,7 @@ struct PendingQuestions<Question> {
     return nil
   }
 
-  /// It is put once more; false where that was done often enough.
+  /// Counts a repetition; false at the limit.
   mutating func repeats(_ token: UInt64, atMost limit: Int) -> Bool {
     let known = attempts[token] ?? 1
     guard known < limit else { return false }
@@ -50,14 +50,14 @@ struct PendingQuestions<Question> {
   }
 }
 
-/// Elements with times that never go back from one to the next.
+/// Elements with ascending times.
 struct TimedQueue<Element> {
   private var elements: [(time: Int64, element: Element)] = []
   private var head = 0
 
   mutating func append(_ element: Element, at time: Int64) { elements.append((time, element)) }
 
-  /// Takes the next element whose time has come. O(1), amortised.
+  /// Takes the next element that is due. O(1), amortised.
   mutating func next(now: Int64) -> Element? {
     guard head < elements.count, elements[head].time <= now else { return nil }
     defer { head += 1 }

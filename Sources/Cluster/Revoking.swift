@@ -1,6 +1,6 @@
-// Revoked tokens, which all hubs of a cluster refuse: each tells the others what its own back ends revoke, and all that
-// it knows to a hub that is new, comes back, or has missed something. How two hubs' words are brought together is the
-// hub's business (HubCore/Credentials/Credentials+Shared.swift): to hear the same again changes nothing.
+// Revoked tokens, which all hubs of a cluster refuse: each sends its own back ends' revocations to the others, and all
+// that it knows to a hub that is new, returns, or has missed something. The hub merges them
+// (HubCore/Credentials/Credentials+Shared.swift): repetitions change nothing.
 //
 //     record      revocation…
 //     revocation  "s", "j", "f" or "u" · name (length, bytes) · until (varint: ms since 1970 and one more; 0 for ever)
@@ -8,9 +8,9 @@ import HubBytes
 import HubCore
 import HubMessages
 
-/// Who is told all revocations, a page in each turn.
+/// The peers that get all revocations, a page in each turn.
 struct Revoking {
-  /// Peers that are being told, and those that are when these have been.
+  /// Peers that get them now, and those that get them next.
   var receivers: Set<Int> = []
   var waiting: Set<Int> = []
   /// The hub was asked for a page, from here on.
@@ -22,7 +22,7 @@ struct Revoking {
 }
 
 extension Revoking {
-  /// Has a peer told all revocations, and which key signs tokens here: it is new, or may have missed some.
+  /// Begins to send a peer all revocations, and the key that signs tokens here: it is new, or may have missed some.
   mutating func announce(to index: Int) {
     waiting.insert(index)
     let signature = context.identity.tokenKey.signature
@@ -37,7 +37,7 @@ extension Revoking {
     }
   }
 
-  /// Asks the hub for the next page, where somebody is to be told.
+  /// Asks the hub for the next page, if a peer waits for it.
   mutating func askForPage() {
     guard context.phase == .member, !isAsked else { return }
     if receivers.isEmpty {
@@ -61,7 +61,7 @@ extension Revoking {
     if next == nil { receivers = [] }
   }
 
-  /// What this hub's back ends have revoked. (Nothing is taken back in a cluster but by time, which all hubs see.)
+  /// Revocations of this hub's back ends. (In a cluster they end only by time, which all hubs see.)
   mutating func take(_ change: RevocationChange) {
     if change.isOfPeers { return }
     for index in context.peers.indices where context.peers[index].isMember { append(change.added, to: index) }
@@ -84,7 +84,7 @@ extension Revoking {
     }
   }
 
-  /// What another hub says is revoked.
+  /// Revocations of another hub.
   mutating func take(revoked reader: inout ClusterFrameReader) throws(ClusterFrameError) {
     var found: [Revocation] = []
     while !reader.isAtEnd { found.append(try reader.revocation()) }

@@ -1,15 +1,15 @@
-// That all hubs of a cluster sign tokens with the same key: what one has signed the others must accept.
+// Checks that all hubs of a cluster sign tokens with the same key, so that each accepts the others' tokens.
 
-/// A signature of this hub's over words that all hubs know, and how one of another hub's is checked. It opens nothing.
+/// This hub's signature over a fixed text, and how another hub's is checked. It is no token.
 public struct TokenKeyProof: Sendable {
-  /// What is signed.
+  /// The text that is signed.
   public static let words = Array("hubs of a cluster sign tokens with one key".utf8)
 
-  /// Empty for a hub that makes no tokens.
+  /// Empty for a hub without tokens.
   public var signature: [UInt8]
   private let check: @Sendable ([UInt8]) -> Bool
 
-  /// Of a hub that makes no tokens.
+  /// For a hub without tokens.
   public init() { self.init(signature: [], check: { _ in false }) }
 
   public init(signature: [UInt8], check: @escaping @Sendable ([UInt8]) -> Bool) {

@@ -1,5 +1,5 @@
-// Parts of the map that sessions here watch, over all hubs: each hub tells of its own drivers in the cells that another
-// one asks it for, once a second what has changed, and the hub that has asked shows them among its own (guests).
+// Parts of the map that sessions here watch, over all hubs: each hub sends its own drivers in the cells that another
+// one requests, once a second what has changed, and that one shows them among its own (guests).
 //
 //     here                                    at each other hub
 //     somebody watches a cell → watch ───────→ its hub watches the cell for peers
@@ -7,16 +7,16 @@
 //     guests ←──────────────── what changed ←── with each of its ticks: drivers first, then who left a cell, so that
 //                                               nobody who goes from one cell to another is gone in between
 //
-// A cell that nobody watches is not asked for, and costs nothing. After whatever was missed all cells of that hub are
-// asked for anew, and come as a whole. A cell that does not come is asked for again; where a hub is not heard for two
-// seconds it is not known where its drivers are, and they are shown no more.
+// A cell that nobody watches is not requested. After a gap all cells of that hub are requested again, and come as
+// snapshots. A cell that does not come is requested again; the drivers of a hub that is not heard for two seconds are
+// not shown any more.
 import HubBackplane
 import HubBytes
 import HubCore
 import HubGeo
 import HubMessages
 
-/// The cells that others are asked for, and who has asked for this hub's.
+/// The cells requested from others, and those that others request.
 struct Watching {
   /// What this hub watches, as it says; and of it what is in no other cell of it, which the others are asked for.
   private var watched: Set<GeohashCell> = []
@@ -71,11 +71,11 @@ extension GeohashCell {
   }
 }
 
-/// How far a peer has told of a cell that was asked for.
+/// How much of a requested cell a peer has sent.
 enum AskedCell: Equatable {
   /// It is asked for again at a time (uptime, ns).
   case asked(attempts: Int, due: Int64)
-  /// A part of the whole cell has come, or all of it: what changes counts.
+  /// A part of the snapshot has come, or all of it: changes apply.
   case partial, complete
 }
 
@@ -83,14 +83,14 @@ enum AskedCell: Equatable {
 struct WatchedCell {
   /// Nil until the hub has answered.
   var handle: ChannelHandle?
-  /// It has been told as a whole: changes follow.
+  /// Its snapshot was sent: changes follow.
   var isSent = false
 }
 
 extension Watching {
   // MARK: What is watched here
 
-  /// Has a peer asked for all that is watched here.
+  /// Requests from a peer all that is watched here.
   func askForAll(_ peer: Peer) {
     peer.areas.removeAll()
     peer.areaQueue = Array(asked)
@@ -134,13 +134,13 @@ extension Watching {
     ask(index, cell, attempts: attempts + 1)
     if context.peers[index].isSilent { return }
     context.peers[index].append(.watch) { $0.append(cells: [cell]) }
-    // It has no room for the cell: what it told of it before is not so any more.
+    // It has no room for the cell: what it sent of it before is invalid.
     guard attempts == context.limits.attempts else { return }
     let nothing = AreaUpdate(cell: cell, tick: 0, isFull: true, drivers: [])
-    context.inputs.append(.cluster(.area(nothing, from: UInt32(index), endsWhole: true)))
+    context.inputs.append(.cluster(.area(nothing, from: UInt32(index), endsSnapshot: true)))
   }
 
-  /// Where the drivers of a hub are that is not heard is not known.
+  /// Forgets the drivers of a hub that is not heard.
   private mutating func loseSilent() {
     for index in context.peers.indices where context.peers[index].hasGuests {
       guard
@@ -158,21 +158,21 @@ extension Watching {
     context.inputs.append(.cluster(.areasLost(of: UInt32(index))))
   }
 
-  /// A peer tells of its drivers.
+  /// A peer sends its drivers.
   mutating func take(area reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     guard let time = Int64(exactly: try reader.varint()) else { throw .message }
-    let endsWhole = try reader.byte() != 0
+    let endsSnapshot = try reader.byte() != 0
     var messages = BinaryServerReader(hubTime: Timestamp(milliseconds: time))
     guard case .publication(let publication)? = try reader.message(&messages),
       case .areaUpdate(var update) = publication.body, update.details.count == update.drivers.count
     else { throw .message }
     for number in update.details.indices { update.details[number].lastTripEnded = Int64(try reader.varint()) }
     guard let state = context.peers[index].areas[update.cell] else { return }  // not asked for any more
-    if case .asked = state, !update.isFull { return }  // the whole cell is yet to come
-    context.peers[index].areas[update.cell] = endsWhole || state == .complete ? .complete : .partial
+    if case .asked = state, !update.isFull { return }  // the snapshot is yet to come
+    context.peers[index].areas[update.cell] = endsSnapshot || state == .complete ? .complete : .partial
     context.peers[index].hasGuests = true
     context.counters.areaDriversIn += UInt64(update.drivers.count)
-    context.inputs.append(.cluster(.area(update, from: UInt32(index), endsWhole: endsWhole)))
+    context.inputs.append(.cluster(.area(update, from: UInt32(index), endsSnapshot: endsSnapshot)))
   }
 
   // MARK: What others watch here
@@ -180,10 +180,10 @@ extension Watching {
   mutating func take(watch reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     for cell in try reader.cells() {
       if let known = context.peers[index].watched[cell] {
-        if let handle = known.handle { askForWhole(handle, for: index) }
+        if let handle = known.handle { askForSnapshot(handle, for: index) }
         continue
       }
-      // At a limit it is not answered: who asks does so again.
+      // At a limit it is not answered: the asker repeats it.
       guard context.peers[index].watched.count < context.limits.cellsPerPeer,
         let session = context.session(for: index, 0, .area(cell))
       else {
@@ -216,7 +216,7 @@ extension Watching {
     context.peers[index].dropDepartures()
   }
 
-  /// The hub watches a cell for a peer from now on.
+  /// The hub watches a cell for a peer.
   mutating func watches(_ session: SessionRef, _ handles: [ChannelHandle]) {
     guard let (ask, isCurrent) = context.asker(session), case .area(let cell)? = ask.channel, let handle = handles.first
     else {
@@ -227,7 +227,7 @@ extension Watching {
     }
     context.peers[ask.peer].watched[cell]?.handle = handle
     watchers[handle, default: []].append(ask.peer)
-    askForWhole(handle, for: ask.peer)
+    askForSnapshot(handle, for: ask.peer)
   }
 
   /// The hub has no room for a cell.
@@ -236,12 +236,12 @@ extension Watching {
     context.peers[index].watched[cell] = nil
   }
 
-  private mutating func askForWhole(_ handle: ChannelHandle, for index: Int) {
+  private mutating func askForSnapshot(_ handle: ChannelHandle, for index: Int) {
     context.inputs.append(
       .areaSnapshots(SessionRef(outlet: context.outlet, slot: UInt32(index), generation: 0), [handle]))
   }
 
-  /// A whole cell, for the peer that the session's slot stands for.
+  /// A snapshot of a cell, for the peer of the session's slot.
   mutating func send(_ parts: [Publication], of handle: ChannelHandle, to session: SessionRef) {
     let index = Int(session.slot)
     let updates = parts.compactMap { if case .areaUpdate(let update) = $0.body { update } else { nil } }
@@ -256,15 +256,15 @@ extension Watching {
     context.counters.areaDriversOut += UInt64(whole.drivers.count)
   }
 
-  /// What changed in a cell at a tick.
+  /// The changes in a cell at a tick.
   mutating func send(_ publication: Publication, of handle: ChannelHandle) {
     guard case .areaUpdate(var update) = publication.body, let watchers = watchers[handle] else { return }
     let receivers = watchers.filter { context.peers[$0].watched[update.cell]?.isSent == true }
-    // So many have left that all who are there are told of, in parts: in that form peers get it only as a whole.
+    // So many have left that all who are present are sent, in parts: peers get that as one snapshot only.
     if update.isFull {
       for index in receivers {
         context.peers[index].watched[update.cell]?.isSent = false
-        askForWhole(handle, for: index)
+        askForSnapshot(handle, for: index)
       }
       return
     }
@@ -283,14 +283,14 @@ extension Watching {
     }
   }
 
-  /// A tick is told: behind all who came somewhere, those who left.
+  /// Ends a tick: departures behind all arrivals.
   mutating func endTick() {
     for index in context.peers.indices {
       for record in context.peers[index].takeDepartures() { context.peers[index].append(area: record) }
     }
   }
 
-  /// The records of an update: so many drivers in each that the hub that gets it is not kept busy for long.
+  /// The records of an update: a limited number of drivers in each, so as not to keep the receiving hub busy for long.
   private func records(_ update: AreaUpdate, isWhole: Bool) -> [[UInt8]] {
     let (size, count) = (context.limits.driversPerRecord, max(update.drivers.count, update.left.count, 1))
     return stride(from: 0, to: count, by: size).map { start in

@@ -1,5 +1,5 @@
-// Options and operands of one call, checked against what the verb knows; and what a file and the environment say where
-// the command line says nothing. Mistakes are collected (`faults`), and all are said at once.
+// The options and operands of one call, checked against the verb's; defaults are from a file and the environment.
+// Errors are collected (`faults`), and reported together.
 
 public struct Arguments: Sendable {
   /// A value that was given.
@@ -100,7 +100,7 @@ public struct Arguments: Sendable {
 
   // MARK: Files and the environment
 
-  /// Adds what a file of `name = value` lines says, where nothing is given yet. `#` begins a comment.
+  /// Adds the settings of a file of `name = value` lines that are not given yet. `#` begins a comment.
   public mutating func merge(configuration text: String, file: String, except: Set<String> = []) {
     let before = given
     for line in SettingLine.lines(of: text, file: file, &faults) {
@@ -119,9 +119,8 @@ public struct Arguments: Sendable {
     }
   }
 
-  /// Adds what variables of the environment say, where nothing is given yet: `session-rate` is `PREFIX_SESSION_RATE`.
-  /// Of what may be given several times there are spaces between. A variable with the prefix that no option has is a
-  /// fault.
+  /// Adds the settings of environment variables that are not given yet: `session-rate` is `PREFIX_SESSION_RATE`. Values
+  /// of a repeated option are separated by spaces. A variable with the prefix but no option's name is a fault.
   public mutating func merge(environment variables: [String: String], prefix: String, except: Set<String> = []) {
     let known = options.filter { !except.contains($0.name) }
     let names = known.map { prefix + "_" + $0.name.uppercased().replacing("-", with: "_") }
@@ -146,9 +145,9 @@ public struct Arguments: Sendable {
   }
 }
 
-/// The name that was probably meant: one that begins as `word` does or the other way round, else the one with the
-/// fewest changed letters (Levenshtein's distance), if these are at most two, or a third of the word. Nil where none is
-/// near. Costs the product of the lengths for each name.
+/// The most similar name: one that begins as `word` does or the other way round, else the one with the smallest
+/// Levenshtein distance, if that is at most two, or a third of the word. Costs the product of the lengths for each
+/// name.
 func nearest(to word: String, among names: [String]) -> String? {
   if let name = names.first(where: { $0.hasPrefix(word) || word.hasPrefix($0) }) { return name }
   let distances = names.map { (name: $0, distance: distance(Array(word.utf8.prefix(100)), Array($0.utf8))) }
@@ -178,7 +177,7 @@ public struct SettingLine {
   public var name: String
   public var value: String
 
-  /// The lines that say something; `#` begins a comment.
+  /// The lines without comments, which `#` begins.
   public static func lines(of text: String, file: String) throws(CommandError) -> [SettingLine] {
     var faults = Faults()
     let lines = lines(of: text, file: file, &faults)

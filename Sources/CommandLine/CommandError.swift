@@ -30,7 +30,7 @@ public enum CommandError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// Mistakes that are collected, so that whoever made several reads them all at once.
+/// Errors that are collected, to be reported together.
 public struct Faults: Sendable {
   public private(set) var errors: [CommandError] = []
 

@@ -5,7 +5,7 @@
 /// placeholder.
 public struct Option: Sendable {
   public var name: String
-  /// What stands for the value in the help; nil for a switch.
+  /// The placeholder of the value in the help; nil for a switch.
   public var placeholder: String?
   public var help: String
   /// It may be given several times.
@@ -37,7 +37,7 @@ public struct Setting<Root>: Sendable {
   /// The value as it would be given, or words for what holds without one; nil where nothing does.
   public let write: @Sendable (Root) -> String?
 
-  /// What is read in a way of its own, and may be given several times if it `repeats`.
+  /// A setting with its own reader, which may be given several times if it `repeats`.
   public init(
     _ name: String, _ placeholder: String?, _ help: String, mustBe words: String, range: String? = nil,
     repeats: Bool = false, past: String? = nil, write: @escaping @Sendable (Root) -> String? = { _ in nil },
@@ -54,7 +54,7 @@ public struct Setting<Root>: Sendable {
     self.write = write
   }
 
-  /// `otherwise` says in words what holds where nothing is given, if the default does not.
+  /// `otherwise` describes in the help what applies by default, instead of the default's value.
   public init<Value>(
     _ name: String, _ path: any WritableKeyPath<Root, Value> & Sendable, _ kind: ValueKind<Value>,
     _ placeholder: String?,

@@ -1,8 +1,8 @@
-// What the value of a setting may be: how it is read, how it is shown, and what is said of another one.
+// The kinds of values of settings: parsing, printing and error texts.
 
-/// A kind of value, for instance a whole number from 1 to 64.
+/// A kind of value, for instance an integer from 1 to 64.
 public struct ValueKind<Value>: Sendable {
-  /// In words, behind "must be": "a whole number from 1 to 64".
+  /// Its text behind "must be": "a whole number from 1 to 64".
   public let words: String
   /// As a range alone, where there is one: "1 to 64".
   public let range: String
@@ -22,7 +22,7 @@ public struct ValueKind<Value>: Sendable {
 
 extension ValueKind where Value: FixedWidthInteger & Sendable {
   public static func whole(_ range: ClosedRange<Value>) -> ValueKind {
-    let isOpen = range.upperBound == .max && Value.bitWidth > 16  // 65535 says something: a port
+    let isOpen = range.upperBound == .max && Value.bitWidth > 16  // 65535 is shown: a port
     let words = isOpen ? "\(range.lowerBound) and more" : "\(range.lowerBound) to \(range.upperBound)"
     return ValueKind(
       "a whole number from " + words, range: words, read: { Value($0).flatMap { range.contains($0) ? $0 : nil } },

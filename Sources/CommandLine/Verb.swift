@@ -8,7 +8,7 @@ public struct Verb: Sendable {
   public var options: [Option]
   private let action: @Sendable ([String]) throws(CommandError) -> ExitCode
 
-  /// `run` gets words without a mistake, or, with `collectsFaults`, with `Arguments.faults` to add its own to.
+  /// `run` gets valid arguments or, with `collectsFaults`, `Arguments.faults` to add to.
   public init(
     name: String, operands: String, summary: String, options: [Option], collectsFaults: Bool = false,
     run: @escaping @Sendable (Arguments) throws(CommandError) -> ExitCode

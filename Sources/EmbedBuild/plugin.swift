@@ -1,5 +1,5 @@
-// The build's plugin that tells the executable what it was built from: the commit, and the compiler. It runs before
-// each build and writes its file only when something in it has changed, so that nothing is built anew without need.
+// The build plugin that writes the commit and the compiler into the executable. It runs before each build and writes
+// its file only on a change, so that nothing is rebuilt without need.
 import Foundation
 import PackagePlugin
 

@@ -1,5 +1,4 @@
-// What comes out of the hub: publications and what it says about subscriptions go to fan-out, answers to the session or
-// the request that asked.
+// Delivers the hub's output: publications and subscriptions to the fan-out, answers to the asking session or request.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -11,7 +10,7 @@ extension SessionLoop {
     var cursor = HubOutputs.Cursor()
     while let step = outputs.next(&cursor) {
       switch step {
-      // Looked at where it lies: only the hub appends to the list, and it is not asked before all are delivered.
+      // Read in place: only the hub appends to the list, and it does not run before all are delivered.
       case .common(let index): unsafe fanOut.publish(outputs.pointer(ofCommon: index))
       case .rare(let index): deliver(outputs[rare: index])
       }
@@ -37,7 +36,7 @@ extension SessionLoop {
       watching(slot, answer, cells)
     case .viewEnded(let session, let messageID, let view):
       guard let slot = sessions.openSlot(of: session) else { return }
-      refuse(slot, fanOut.viewEnded(&sessions[slot], messageID, view, telling: &inputs))
+      refuse(slot, fanOut.viewEnded(&sessions[slot], messageID, view, queuing: &inputs))
     case .subscriptionRefused(let session, let error):
       guard let slot = answeredSlot(of: session, .refused(error), counted: []) else { return }
       send(.error(error), to: slot)
@@ -45,16 +44,16 @@ extension SessionLoop {
     case .unsubscribed(let session, let messageID, let channel, let name):
       guard let slot = sessions.openSlot(of: session) else { return }
       let answer = Unsubscribed(replyTo: messageID, channel: name, reason: .asked)
-      fanOut.unsubscribed(&sessions[slot], from: channel, answer, telling: &inputs)
+      fanOut.unsubscribed(&sessions[slot], from: channel, answer, queuing: &inputs)
     case .named(let session, let channel, let name, let isParty):
       guard let slot = sessions.openSlot(of: session) else { return }
-      fanOut.named(&sessions[slot], channel, name, isParty: isParty, telling: &inputs)
+      fanOut.named(&sessions[slot], channel, name, isParty: isParty, queuing: &inputs)
     case .channelEnded(let channel, let name, let reason):
-      fanOut.end(channel, name, reason, in: &sessions, telling: &inputs)
+      fanOut.end(channel, name, reason, in: &sessions, queuing: &inputs)
     case .shareEnded(let channel, let name, let holder):
-      fanOut.end(channel, name, .revoked, in: &sessions, where: { $0.id == holder }, telling: &inputs)
+      fanOut.end(channel, name, .revoked, in: &sessions, where: { $0.id == holder }, queuing: &inputs)
     case .channelClaimed(let channel, let name, let driver):
-      fanOut.claimed(channel, name, by: driver, in: &sessions, telling: &inputs)
+      fanOut.claimed(channel, name, by: driver, in: &sessions, queuing: &inputs)
     case .reply(let session, let reply): deliver(reply, to: session)
     case .admitted(let session, let sampling): if let slot = sessions.slot(of: session) { admit(slot, sampling) }
     case .conflict(let session, let retryAfter):
@@ -62,7 +61,7 @@ extension SessionLoop {
     case .full(let session): refuseDriver(session, .serviceUnavailable, "this hub's driver table is full", 60)
     case .replaced(let session, let isRepeated):
       guard let slot = sessions.slot(of: session) else { return }
-      // A client that came again after it was replaced gets 1000: it connects again on every other code.
+      // A client that reconnected after it was replaced gets 1000, since it reconnects after every other code.
       close(slot, isRepeated ? .normal : .replaced, "\(CloseReason.replaced.text)")
     case .trips(let session, let answer, let replyTo): reply(.trips(answer), to: session, replyTo: replyTo)
     case .notified(let session, let answer): reply(.notification(answer), to: session)
@@ -81,7 +80,7 @@ extension SessionLoop {
   ) {
     let before = loop.arena.count
     let refusal = fanOut.subscribed(
-      &sessions[slot], to: channel, answer, missed: missed, isParty: isParty, telling: &inputs)
+      &sessions[slot], to: channel, answer, missed: missed, isParty: isParty, queuing: &inputs)
     if refusal == nil { budget.chargeAnswer(&sessions[slot], bytes: loop.arena.count - before) }
     refuse(slot, refusal)
     if sessions[slot].stream != nil { followed(slot, wasMuch: !missed.isEmpty, refusal) }
@@ -90,7 +89,7 @@ extension SessionLoop {
   /// Sends the answer to a subscription to cells.
   private mutating func watching(_ slot: Int, _ answer: Subscribed, _ cells: [ChannelHandle]) {
     var refused: MessageRefusal?
-    switch fanOut.watching(&sessions[slot], answer, cells, telling: &inputs) {
+    switch fanOut.watching(&sessions[slot], answer, cells, queuing: &inputs) {
     case .refused(let refusal): refused = refusal
     case .watches(let new): budget.chargeCells(&sessions[slot], new: new)
     }
@@ -98,8 +97,8 @@ extension SessionLoop {
     if sessions[slot].stream != nil { followed(slot, wasMuch: false, refused) }
   }
 
-  /// The session whose subscription was answered; nil where it is over, or a request has only looked at the channel:
-  /// the hub has counted channels as subscribed to that nobody follows then.
+  /// The session whose subscription was answered; nil where it has ended, or a request only checked the channel: then
+  /// the hub has counted subscriptions that nobody has.
   private mutating func answeredSlot(
     of session: SessionRef, _ look: EventStream.Look, counted channels: [ChannelHandle]
   ) -> Int? {
@@ -141,7 +140,7 @@ extension SessionLoop {
     if case .trips(.trip) = answer { budget.chargeAnswer(&sessions[slot], bytes: loop.arena.count - before) }
   }
 
-  /// A reply of the hub: to the session, or to the request that stands for it.
+  /// Delivers a reply to the session, or to the request that it stands for.
   private mutating func deliver(_ reply: Reply, to session: SessionRef) {
     if case .ack(let ack) = reply, let origin = ack.origin {
       counters.ackTimes[Int(origin.kind.rawValue)].record(nanoseconds: now.uptime - origin.since)
@@ -153,7 +152,7 @@ extension SessionLoop {
     }
   }
 
-  /// Brings to those who asked what the journal's reader has found, and the counters that all loops have published.
+  /// Delivers the journal's answers, and the counters that all loops have published.
   mutating func deliverAnswers() {
     for (session, answer) in pending.takeAnswers(http.settings, &counters, now: now.uptime) {
       answerRequest(of: session, answer)

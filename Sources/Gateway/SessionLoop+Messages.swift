@@ -1,4 +1,4 @@
-// What a session says, and what it is answered. What is to be done about a message, MessageRules says; here it is done.
+// A session's messages and their replies. MessageRules decides about a message; it is carried out here.
 import HubBytes
 import HubCore
 import HubMessages
@@ -13,7 +13,7 @@ extension SessionLoop {
     budget.charge(&sessions[slot], Double(WorkUnits.of(bytes: payload.count)))
     let form = sessions[slot].open.form
     if kind == .text, case .json(let time) = form {
-      // Read where it is to lie: nobody else touches the list meanwhile.
+      // Read in place in the list of inputs, which nothing else touches meanwhile.
       let fix = unsafe inputs.nextCommonSlot(FixInput())
       if unsafe reader.readUpdate(payload, time: time, into: &fix.pointee.message) {
         return unsafe receivedFix(slot, fix)
@@ -24,7 +24,7 @@ extension SessionLoop {
       case .json(let time):
         unsafe handle(slot, try reader.readAny(payload, time: time, isValidUTF8: kind == .text), bytes: payload.count)
       case .binary:
-        // RFC 6455 §7.4.1: a kind of data that this session does not take.
+        // RFC 6455 §7.4.1: a kind of data that this session does not accept.
         guard kind == .binary else { return close(slot, .unsupportedData, "text on a binary session") }
         unsafe handle(slot, try namedTrips.read(slot, payload), bytes: payload.count)
       }
@@ -36,7 +36,7 @@ extension SessionLoop {
     }
   }
 
-  /// The one that comes next in `inputs`.
+  /// The next element of `inputs`.
   @inline(__always)
   private mutating func receivedFix(_ slot: Int, _ fix: UnsafeMutablePointer<FixInput>) {
     guard sessions[slot].open.rights.role == .driver else {
@@ -48,7 +48,7 @@ extension SessionLoop {
     inputs.appendPlacedCommon()
   }
 
-  /// Handles a message of so many bytes, for which the session was charged already.
+  /// Handles a message of so many bytes, for which the session was charged.
   private mutating func handle(_ slot: Int, _ envelope: ClientEnvelope, bytes: Int) {
     budget.charge(&sessions[slot], more: WorkUnits.of(envelope.message, bytes: bytes), than: bytes)
     if case .locationUpdate(let update) = envelope.message {
@@ -78,15 +78,14 @@ extension SessionLoop {
 
   // MARK: Answers
 
-  /// Nothing where there is none.
+  /// Does nothing for nil.
   mutating func refuse(_ slot: Int, _ refusal: MessageRefusal?) {
     guard let refusal else { return }
     if let limit = refusal.limit { counters.count(limit) }
     send(.error(refusal.error), to: slot)
   }
 
-  /// Encodes a reply and puts it into the session's output. Errors are counted; too many messages at fault end the
-  /// session.
+  /// Encodes a reply into the session's output. Counts errors; too many violations end the session.
   mutating func send(_ reply: Reply, to slot: Int) {
     guard sessions[slot].phase == .open else { return }
     let before = loop.arena.count
@@ -104,7 +103,7 @@ extension SessionLoop {
     }
   }
 
-  /// Swaps the token in place. What the new one no longer opens is given up, with `unsubscribed`, `grant_ended`.
+  /// Replaces the token. Subscriptions that the new one does not open end with `unsubscribed`, `grant_ended`.
   mutating func refresh(_ slot: Int, _ messageID: MessageID, _ request: Refresh) {
     budget.spend(units: access.value?.unitsOfCheck ?? 0)
     do throws(CredentialError) {

@@ -1,5 +1,4 @@
-// A WebSocket session: it opens (for drivers the hub answers first), its bytes become messages, it keeps its pace, and
-// it ends.
+// A WebSocket session: opening (for drivers the hub answers first), frames, rate and end.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -18,14 +17,14 @@ extension SessionLoop {
     inputs.append(.driverConnecting(reference(exchange.connection), upgrade.credential.id, client: upgrade.client))
   }
 
-  /// The hub admits the driver, and says how often it should send.
+  /// The hub admits the driver, with advice how often to send.
   mutating func admit(_ slot: Int, _ sampling: Connected.Sampling) {
     guard let exchange = sessions[slot].exchange, let upgrade = exchange.upgrade else { return }
     open(upgrade, exchange, sampling)
     reconcileInput(slot)
   }
 
-  /// The hub does not: too many sessions of this driver, or of all drivers.
+  /// The hub refuses the driver: too many sessions of this driver, or too many drivers.
   mutating func refuseDriver(_ session: SessionRef, _ status: Status, _ message: String, _ retryAfter: Double) {
     guard let slot = sessions.slot(of: session), let exchange = sessions[slot].exchange,
       case .admitting(let request, let upgrade) = exchange.state
@@ -34,7 +33,7 @@ extension SessionLoop {
     finish(.failure(.handshake(status, message, retryAfter: retryAfter)), to: request, exchange)
   }
 
-  /// Answers with 101 and `connected`, in one write, and handles what came right behind the request.
+  /// Answers with 101 and `connected`, in one write, and handles the bytes behind the request.
   private mutating func open(_ upgrade: Upgrade, _ exchange: Exchange, _ sampling: Connected.Sampling? = nil) {
     let (slot, credential, agreed) = (exchange.slot, upgrade.credential, upgrade.handshake.compression)
     loop.send(to: exchange.connection) {
@@ -60,7 +59,7 @@ extension SessionLoop {
     unsafe exchange.input.withMutableBytes { unsafe receivedFrames(slot, $0) }
   }
 
-  /// A session is open: it is counted and logged, and its timer runs.
+  /// A session is open: counts and logs it, and starts its timer.
   mutating func begun(_ slot: Int, _ carrier: Carrier, isCompressed: Bool = false) {
     let (rights, form) = (sessions[slot].open.rights, sessions[slot].open.form)
     counters.sessionOpened(rights.role, carrier, form, isCompressed: isCompressed)
@@ -72,8 +71,8 @@ extension SessionLoop {
 
   // MARK: From bytes to messages
 
-  /// Takes every frame out of what was read. The bytes are the loop's own buffer, or the end of those of `waiting`:
-  /// payloads are ranges of them.
+  /// Handles every frame of the bytes read. They are in the loop's own buffer, or at the end of `waiting`: payloads are
+  /// ranges of them.
   mutating func receivedFrames(_ slot: Int, _ bytes: UnsafeMutableRawBufferPointer, of waiting: HeldInput? = nil) {
     var offset = 0
     if sessions[slot].isHolding {
@@ -95,10 +94,10 @@ extension SessionLoop {
         case .close(let code, reason: _): return receivedClose(slot, code)
         }
         guard sessions[slot].phase == .open else { continue }
-        // Nearly always that was all, and nothing is kept: there is nothing to ask for.
+        // Nearly always that was all, and nothing is kept.
         if offset == bytes.count {
           if sessions[slot].frames.isIdle { return }
-          continue  // it lets go of what it has buffered
+          continue  // it drops what it has buffered
         }
         if unsafe mustWait(slot, bytes, from: offset, of: waiting) { return }
       }
@@ -109,7 +108,7 @@ extension SessionLoop {
 
   // MARK: The end of a session
 
-  /// The server closes TCP then (RFC 6455 §7.1.1).
+  /// RFC 6455 §7.1.1: the server closes TCP then.
   private mutating func receivedClose(_ slot: Int, _ code: CloseCode?) {
     if sessions[slot].phase == .open {
       endSession(slot)
@@ -119,16 +118,15 @@ extension SessionLoop {
     loop.close(sessions[slot].connection)
   }
 
-  /// RFC 6455 §7.1.7: the peer broke the protocol; it is told how, and nothing more is read.
+  /// RFC 6455 §7.1.7: the peer violated the protocol; it gets a Close frame, and nothing more is read.
   private mutating func fail(_ slot: Int, _ error: FrameError) {
     if sessions[slot].phase == .open {
       counters.protocolErrors += 1
       if let limit = LimitHit(error) { counters.count(limit) }
       close(slot, error.closeCode, error.closeReason)
     }
-    // An answer could not be told from the rest of what is wrong: the connection ends behind the Close frame, so that
-    // the peer does not wait for it. What it still sends is read and thrown away, or the frame could be lost (RFC 9112
-    // §9.6).
+    // An answer could not be distinguished from the other bytes: the connection ends after the Close frame, so that the
+    // peer does not wait for it. Further input is read and discarded, else the frame could be lost (RFC 9112 §9.6).
     loop.close(sessions[slot].connection)
   }
 
@@ -146,7 +144,7 @@ extension SessionLoop {
     if isStream { control.end(stream: connection, code) } else { control.close(connection, code, text) }
   }
 
-  /// The session is over for the hub and for fan-out, whatever still happens on the socket.
+  /// The session has ended for the hub and the fan-out, whatever the socket still does.
   mutating func endSession(_ slot: Int) {
     guard let credential = sessions[slot].credential else { return }
     let isStream = sessions[slot].stream != nil
@@ -157,7 +155,7 @@ extension SessionLoop {
     if sessions[slot].phase == .open {
       counters.sessionEnded(credential.role, isStream ? .eventStream : .webSocket, sessions[slot].open.form)
       namedTrips.forget(slot)
-      fanOut.close(slot, &sessions[slot].open.subscriptions, telling: &inputs)
+      fanOut.close(slot, &sessions[slot].open.subscriptions, queuing: &inputs)
     }
     sessions[slot].beginClosing()
   }
@@ -191,7 +189,7 @@ extension SessionLoop {
 
   // MARK: Input that waits
 
-  /// Whether what was read from `offset` on has to wait: it is kept then.
+  /// Whether input from `offset` on has to wait: it is kept then.
   @inline(__always)
   private mutating func mustWait(
     _ slot: Int, _ bytes: UnsafeMutableRawBufferPointer, from offset: Int, of waiting: HeldInput?
@@ -201,7 +199,7 @@ extension SessionLoop {
     return wait != nil
   }
 
-  /// The peer has read everything: what waited for that goes on with the next turn.
+  /// The peer has read everything: what waited for that continues in the next turn.
   mutating func drained(_ id: ConnectionID) {
     guard sessions.isCurrent(id) else { return }
     let slot = Int(id.slot)
@@ -213,10 +211,10 @@ extension SessionLoop {
     if sessions[slot].isWaiting { budget.wait(id) }
   }
 
-  /// A turn later: goes on with what waited, but for peers that have not read the answers so far. Those go on when they
-  /// have (`drained`), or end with the time that a silent connection has.
+  /// Continues waiting input in a later turn, except for peers with unread answers. Those continue when they have read
+  /// them (`drained`), or end by the timeout of a silent connection.
   mutating func resumeWaiting() {
-    // Who is ready comes first: their turns follow each other without a look at the sockets of all others.
+    // Ready ones first: their turns follow each other without polling all sockets.
     guard budget.isAnyoneWaiting, !loop.hasUnhandledReports else { return }
     let connections = budget.takeWaiting()
     budget.renew()
@@ -238,7 +236,7 @@ extension SessionLoop {
     }
   }
 
-  /// Something was read: ends the connection if there is no room for what it has begun to send.
+  /// After a read: ends the connection if its incomplete input has no room.
   @inline(__always)
   mutating func reconcileInput(_ slot: Int) {
     if !incomplete.reconcile(&sessions[slot], now: now.uptime) { refuseInput(slot) }
@@ -250,11 +248,11 @@ extension SessionLoop {
       if exchange.dropInput() {
         refuse(.tooManyIncomplete(limits), to: nil, exchange)
       } else {
-        loop.abort(exchange.connection)  // an answer is due, and it goes on sending
+        loop.abort(exchange.connection)  // an answer is due, and it keeps sending
       }
     } else {
       close(slot, .tryAgainLater)
-      // Mid-message there is nothing to be understood any more: the transport throws away what comes.
+      // In mid-message nothing more can be parsed: the transport discards further input.
       sessions[slot].frames = FrameReader(role: .server)
       loop.close(sessions[slot].connection)
     }

@@ -1,11 +1,10 @@
-// One event loop's sessions: takes bytes from the transport, makes messages of them, hands those to the hub, and brings
-// what comes out of it to the sockets. Everything here runs on the loop's thread; nothing is shared but the hub's
-// mailboxes and the metrics board.
+// One event loop's sessions: turns bytes from the transport into messages for the hub, and brings its output to the
+// sockets. Everything here runs on the loop's thread; only the hub's mailboxes and the metrics board are shared.
 //
 // The order of a turn: read (SessionLoop+Sessions, +Messages, +HTTP) → hub → deliver (+Delivery) → flush (Transport).
 //
 // A struct behind one object (SessionLoopDelegate): within its methods the compiler checks exclusive access itself,
-// where a class would check each property at run time: that was a sixth of all instructions of a message.
+// where a class would check each property at run time, a sixth of all instructions of a message.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -37,7 +36,7 @@ struct SessionLoop: ~Copyable {
   var report: CounterReport
   var access: Current<TokenAccess?>
   var sweep = RevocationSweep()
-  /// The listener of the admin port, as `EventLoop.acceptedOn` tells it; nil where this loop has none.
+  /// The index of the admin port's listener, as `EventLoop.acceptedOn` gives it; nil where this loop has none.
   let adminListener: Int?
   var admission: Admission
   private var clock: LoopClock
@@ -105,7 +104,7 @@ struct SessionLoop: ~Copyable {
     let slot = Int(id.slot)
     sessions[slot].hear(now: now.uptime)
     switch sessions[slot].phase {
-    case .open where sessions[slot].stream != nil: break  // a stream's client has nothing to say
+    case .open where sessions[slot].stream != nil: break  // a stream's client sends no messages
     case .open, .closing: unsafe receivedFrames(slot, bytes)
     case .http, .admitting: unsafe receivedHTTP(slot, UnsafeRawBufferPointer(bytes))
     case .free: break
@@ -132,10 +131,10 @@ struct SessionLoop: ~Copyable {
 
   // MARK: The turn
 
-  /// All sockets were read: the hub, and what comes out of it.
+  /// All sockets were read: runs the hub and delivers its output.
   mutating func turnEnding() {
     if loop.isAssisted {
-      // Where that gives the hub something to do, it is for this loop's own thread: the timer is due then.
+      // If this gives the hub more to do, the timer is due at once.
       hub.collect(into: &outputs)
       deliverOutputs()
       return armLoopTimer()
@@ -150,23 +149,23 @@ struct SessionLoop: ~Copyable {
       deliverOutputs()
       if inputs.isEmpty { break }
     }
-    if now.uptime >= sweep.nextStep {  // asked before: what tokens are checked with is copied to be handed over
+    if now.uptime >= sweep.nextStep {  // checked first: `access` is copied for the call
       for slot in sweep.step(sessions, by: access.value, now: now) { close(slot, .tokenExpired, "token revoked") }
     }
-    fanOut.goOn(to: drain.isDraining ? .max : now.uptime, in: sessions)
+    fanOut.advance(to: drain.isDraining ? .max : now.uptime, in: sessions)
     if now.uptime >= clock.nextTick { tick() }
     armLoopTimer()
   }
 
-  /// What there was to send is on its way.
+  /// The output was written.
   mutating func turnEnded() {
     if !loop.hasUnhandledReports { budget.renew() }
     fanOut.turnFlushed()
     hub.assistOthers()
   }
 
-  /// There is something in the mailbox, or stored, which the end of the turn looks at; or new settings or keys,
-  /// somebody asks for counters, or the server is shutting down, which cannot wait for the next second.
+  /// Something is in the mailbox, or stored, which the end of the turn handles; or there are new settings or keys, a
+  /// request for counters, or a shutdown, which cannot wait for the next second.
   mutating func woken() {
     if http.settings.pickUp() { admission.take(http.settings.configuration) }
     if access.pickUp() { sweep.begin(now: now.uptime) }
@@ -187,11 +186,11 @@ struct SessionLoop: ~Copyable {
 
   // MARK: Once a second
 
-  /// Metrics for the other loops, what the operator should know, and the wishes of the server.
+  /// Each second: metrics, log lines, and changes of the server's state.
   private mutating func tick() {
     clock.ticked(now: now.uptime)
     log.shortages(loop.counters, loop.limits, counters)
-    // Sessions' timers follow the uptime; their tokens end by the wall clock.
+    // Sessions' timers follow the uptime, expiry of tokens the wall clock.
     if clock.wallClockWasSet(loop.now) {
       for slot in 0..<sessions.endIndex where sessions[slot].phase == .open { control.arm(&sessions[slot], now: now) }
     }
@@ -204,7 +203,7 @@ struct SessionLoop: ~Copyable {
   /// See `LoopClock.stall`.
   var stallTime: Int64 { clock.stall(now: now.uptime, isFirstTurn: loop.turn <= 1) }
 
-  /// The time of a stall does not count against those who could not be heard meanwhile.
+  /// Excuses peers for the time of a stall, in which they were not read.
   private mutating func excuseStall() {
     log.stalled(stallTime)
     counters.stalls += 1
@@ -213,7 +212,7 @@ struct SessionLoop: ~Copyable {
     clock.excuseStall(now: now.uptime)
   }
 
-  /// What is counted here, and what the parts count.
+  /// The counters of this loop and of its parts.
   var allCounters: LoopCounters { counters.with(loop.counters, fanOut.counters, pending: pending.counts) }
 
   private mutating func checkDrain() {

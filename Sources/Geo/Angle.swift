@@ -41,7 +41,7 @@
     )
   }
 
-  /// Of an angle from what is left of it beyond so many quarters of a turn, of which the last two bits count.
+  /// From the sine and cosine of the remainder beyond `quarters` quarter turns, of which the last two bits count.
   @inlinable @inline(__always)
   init(sine s: Double, cosine c: Double, quarters: UInt64) {
     let isSwapped = quarters & 1 != 0

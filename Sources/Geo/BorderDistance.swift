@@ -1,10 +1,10 @@
 // How far a place is from a line on the map: the border of a polygon, a path.
 //
-// An edge is straight in longitude and latitude, so near a place it is straight on the map whose east is shrunk by the
-// cosine of the latitude. The nearest point is sought on that map, with the cosine half-way between the place and the
-// nearest point so far, and the distance to the point that is found is the great circle's. So the result is never less
-// than the true distance but for rounding, and more by at most 1e-4 of it (tests: up to 10 km, up to 80° of latitude).
-// Beyond 85° the map shears, and a longer way than the nearest may be found.
+// An edge is straight in longitude and latitude, so near a place it is straight on a map with the east shrunk by the
+// cosine of the latitude. The nearest point is found on that map, with the cosine half-way between the place and the
+// nearest point so far; the distance to it is the great circle's. So the result is never less than the true distance
+// but for rounding, and more by at most 1e-4 of it (tests: up to 10 km, up to 80° of latitude). Beyond 85° the map
+// shears, and the error may be larger.
 
 /// The nearest point of some edges to one place.
 struct NearestOnEdges {
@@ -48,7 +48,7 @@ struct NearestOnEdges {
     }
   }
 
-  /// Of the longitudes that the edge's start has, seen from the place, the one with which the edge comes nearest.
+  /// The longitude of the edge's start, by whole turns, with which the edge is nearest to the place.
   private static func nearestName(_ start: Double, _ width: Double) -> Double {
     var (best, least) = (start, Double.infinity)
     for turns in -1...1 {

@@ -37,7 +37,7 @@ extension BoundingBox {
       reached = max(reached, box.west + box.widthDegrees)
     }
     if sorted[0].west + 360 - reached >= widest { west = sorted[0].west }
-    // The one that ends last, seen from there; its own border, so that nothing is rounded.
+    // The one that ends last, seen from there; its own border, to avoid rounding.
     var (last, end) = (first, -Double.infinity)
     for box in boxes {
       let own = (box.west < west ? box.west + 360 : box.west) + box.widthDegrees

@@ -43,7 +43,7 @@ public struct BoundingBox: Sendable, Hashable, BitwiseCopyable {
     let reach = angle * degreesPerRadian + padding
     let south = center.latitude - reach
     let north = center.latitude + reach
-    // The circle touches its own widest meridians at sin Δλ = sin δ / cos φ, unless it reaches a pole.
+    // The circle's widest meridians are at sin Δλ = sin δ / cos φ, unless it reaches a pole.
     let ratio = sin(min(angle, .pi / 2)) / cos(center.latitude * radiansPerDegree)
     guard south > -90, north < 90, angle < .pi / 2, ratio < 1 else {
       self.init(uncheckedSouth: max(-90, south), west: -180, north: min(90, north), east: 180)
@@ -65,7 +65,7 @@ public struct BoundingBox: Sendable, Hashable, BitwiseCopyable {
   /// Degrees of longitude from west to east: 0…360.
   @inlinable public var widthDegrees: Double { crossesAntimeridian ? east - west + 360 : east - west }
 
-  /// The middle; of a box that crosses the antimeridian on its own side of the Earth.
+  /// The centre; of a box across the antimeridian too.
   public var center: Coordinate {
     Coordinate(clampingLatitude: (south + north) * 0.5, wrappingLongitude: west + widthDegrees * 0.5)
   }

@@ -2,17 +2,17 @@
 // outer one: by a line that sweeps over the map from west to east (M. Shamos, D. Hoey, "Geometric Intersection
 // Problems", FOCS 1976).
 //
-// Of all edges that the line meets only neighbours are compared, when they become neighbours; up to the first point
-// that two edges may not share, the order of the others is right, and those two come next to each other there. Shamos
-// and Hoey leave out what is common in drawings, so here:
-// - The line is tilted by next to nothing: of places with one longitude it comes to the southern one first. So an edge
-//   along a meridian begins and ends like any other, and two places that the line meets at once are the same place.
-// - All edges through a place are looked at together. One ring has two there that follow each other, or one; of all
-//   rings one edge at most goes through, the others end there; and no two go on in the same direction. Rings may touch
-//   each other.
-// - Sides are told by whole numbers (PlanePoint.swift), so that no two answers contradict each other.
+// Of the edges on the line only neighbours are compared, when they become neighbours; up to the first forbidden common
+// point of two edges, the order of the others is right, and those two become neighbours there. Shamos and Hoey omit
+// cases that are common in drawings:
+// - The line is tilted infinitesimally: of points with one longitude it reaches the southern one first. So an edge
+//   along a meridian begins and ends like any other, and two points on the line at once are equal.
+// - All edges at a point are handled together. One ring has two there that follow each other, or one; at most one edge
+//   of all rings passes through, the others end there; and no two continue in the same direction. Rings may touch each
+//   other.
+// - Sides are decided in integers (PlanePoint.swift), so that no two answers contradict each other.
 //
-// O(n log n) for n edges, whatever they are: 0.2 µs an edge.
+// O(n log n) for n edges: 0.2 µs an edge.
 
 struct EdgeSweep {
   /// An edge on its way east.
@@ -46,15 +46,15 @@ struct EdgeSweep {
   private var visitors: [Visitors]
   /// The first hole that has a vertex outside of the outer ring.
   private var holeOutside: Int32?
-  // Of the present place, used again for the next one: edges that end there, and that go on from there.
+  // Of the present point, reused for the next: edges that end there, and edges that continue from there.
   private var ending: [Int32] = []
   private var leaving: [Int32] = []
   #if DEBUG
-    /// Pairs of edges that were compared, and edges that the line came by: for tests.
+    /// Compared pairs of edges, and visited edges: for tests.
     private var steps = 0
   #endif
 
-  /// Throws what is wrong with a polygon's rings; which one, where several cross, is not said.
+  /// Throws the fault of a polygon's rings; of several, any.
   static func check(_ polygon: Polygon) throws(PolygonError) {
     var sweep = EdgeSweep(polygon)
     try sweep.run()
@@ -103,7 +103,7 @@ struct EdgeSweep {
     if let holeOutside { throw .holeOutside(ring: Int(holeOutside)) }
   }
 
-  /// Goes on to a place, with the corners that are there.
+  /// Advances to a point, with the corners there.
   private mutating func visit(_ point: PlanePoint, _ here: Range<Int>) throws(PolygonError) {
     ending.removeAll(keepingCapacity: true)
     leaving.removeAll(keepingCapacity: true)
@@ -127,7 +127,7 @@ struct EdgeSweep {
       if edge != through { status.insert(edge, above: lower) }
       lower = edge
     }
-    // Who has become whose neighbour.
+    // Edges that became neighbours.
     if let first = leaving.first { try check(below, first) }
     try check(lower, above)
   }
@@ -179,7 +179,7 @@ struct EdgeSweep {
     for corner in here { holeOutside = min(holeOutside ?? .max, corners[corner].ring) }
   }
 
-  /// Brings those that go on from a place into their order from below. Two in one direction have a stretch in common.
+  /// Sorts the edges that continue from a point, from below. Two in one direction have a stretch in common.
   private mutating func sortLeaving(from point: PlanePoint) throws(PolygonError) {
     guard leaving.count > 1 else { return }
     let edges = edges
@@ -208,7 +208,7 @@ struct EdgeSweep {
 }
 
 extension PlanePoint {
-  /// Whether the line comes here first.
+  /// Whether the line reaches this one first.
   @inline(__always)
   fileprivate func isSweptBefore(_ other: PlanePoint) -> Bool { x < other.x || x == other.x && y < other.y }
 }

@@ -1,8 +1,8 @@
-// The edges of a border or of a path, for who asks again and again which of them come into a box: a covering by cells.
+// An index of the edges of a border or of a path, for repeated look-ups by box, as a covering by cells needs.
 //
-// On the flat map of PlanePoint.swift boxes are boxes and edges are straight, so the answer is exact but for a box that
-// is made 1e-9° larger on all sides, so that rounding leaves no edge out. Each edge is looked for under the longitudes
-// one and two turns away, for what crosses the antimeridian is drawn beyond ±180°.
+// On the plane of PlanePoint.swift boxes are boxes and edges are straight, so the answer is exact but for boxes being
+// 1e-9° larger on all sides, so that rounding omits no edge. Each edge is looked up one and two turns away too, because
+// what crosses the antimeridian is drawn beyond ±180°.
 
 /// The edges of some polygons or of a path.
 public struct Edges: Sendable {

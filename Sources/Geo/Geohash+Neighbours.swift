@@ -1,4 +1,4 @@
-// What lies beside a geohash cell, and how large it is on the ground.
+// The neighbours of a geohash cell, and its size on the ground.
 
 #if canImport(Darwin)
   import Darwin

@@ -79,7 +79,7 @@ public struct GeohashCell: Sendable, Hashable, BitwiseCopyable {
   /// The cell one character shorter that holds it; nil for a cell of one character.
   @inlinable public var parent: GeohashCell? { precision > 1 ? ancestor(precision: precision - 1) : nil }
 
-  /// The cell of 1…`self.precision` characters that holds it (itself for its own precision); others are a precondition.
+  /// The cell of 1…`self.precision` characters that contains it (itself for its own precision; a precondition).
   @inlinable public func ancestor(precision shorter: Int) -> GeohashCell {
     precondition(shorter >= 1 && shorter <= precision)
     return GeohashCell(uncheckedBits: bits >> UInt64(5 * (precision - shorter)), precision: shorter)

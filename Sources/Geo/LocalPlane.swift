@@ -66,8 +66,8 @@ public struct LocalPlane: Sendable, Hashable {
     (coordinate.latitude - origin.latitude) * metersPerDegreeNorth
   }
 
-  /// The place at metres east and north of the origin. Finite values only (a precondition); what lies past a pole is
-  /// put on the pole's parallel, what lies past the antimeridian is wrapped.
+  /// The place at metres east and north of the origin. Finite values only (a precondition); beyond a pole it is on the
+  /// pole's parallel, beyond the antimeridian it is wrapped.
   @inlinable public func coordinate(eastMeters: Double, northMeters: Double) -> Coordinate {
     Coordinate(
       clampingLatitude: origin.latitude + northMeters * degreesPerMeterNorth,

@@ -1,4 +1,4 @@
-// What somebody drew on a map: one polygon or several, checked, with their positions as they were written.
+// One polygon or several, checked, with their positions as written.
 
 /// Polygons that are one area: a place is in it if it is in one of them. They may overlap, and meet at the
 /// antimeridian.

@@ -1,9 +1,9 @@
-// The flat map on which polygons and paths are drawn, and what is left, right and across on it: all by integers.
+// The plane on which polygons and paths are drawn; left, right and crossing are decided in integers.
 //
-// RFC 7946 §3.1.1: a line between two positions is straight in longitude and latitude, no great circle. So which side
-// of an edge a place is on is a question of the plane, and its answer is exact where the plane's points are whole
-// numbers: no place is on neither side, none on both, and the order of a ring's positions changes nothing. The unit is
-// 1e-9 degrees (0.1 mm); the seven decimals of published positions are on the grid as they are.
+// RFC 7946 §3.1.1: a line between two positions is straight in longitude and latitude, no great circle. So the side of
+// an edge is a question of the plane, and its answer is exact in integers: no point is on neither side or on both, and
+// the order of a ring's positions changes nothing. The unit is 1e-9 degrees (0.1 mm), so the seven decimals of
+// published positions are exact.
 
 /// A place on the map: longitude and latitude in units of 1e-9 degrees.
 public struct PlanePoint: Sendable, Hashable, BitwiseCopyable {
@@ -33,8 +33,8 @@ public struct PlanePoint: Sendable, Hashable, BitwiseCopyable {
     Int64(degrees * unitsPerDegree + (degrees < 0 ? -0.5 : 0.5))
   }
 
-  /// Positive where the way from here by `b` to `c` turns left, negative where right, 0 where it goes on straight or
-  /// back. Exact.
+  /// Positive where the path from here by `b` to `c` turns left, negative where right, 0 where it is straight or
+  /// reverses. Exact.
   @inlinable func turn(by b: PlanePoint, to c: PlanePoint) -> Int {
     let (ax, ay) = (b.x - x, b.y - y)
     let (bx, by) = (c.x - x, c.y - y)
@@ -56,9 +56,8 @@ public struct PlanePoint: Sendable, Hashable, BitwiseCopyable {
 }
 
 extension PlanePoint {
-  /// Positions one after the other, longitudes going on without a leap: from one to the next the short way round;
-  /// exactly half or all of the way round as it is written. Positions that stand twice in a row come once. There must
-  /// be one.
+  /// Positions in order, with continuous longitudes: from one to the next the short way round; exactly half or all of
+  /// the way round as written. Repeated positions are merged. There must be one.
   static func drawn(_ positions: [Coordinate]) -> [PlanePoint] {
     var written = PlanePoint(positions[0])
     var points = [written]
@@ -106,7 +105,7 @@ enum EdgeRelation {
   private static func onOneLine(
     _ a: PlanePoint, _ b: PlanePoint, _ c: PlanePoint, _ d: PlanePoint
   ) -> EdgeRelation {
-    // Along the axis on which the line is longer, so that no two points of it fall on one.
+    // Along the axis on which the line is longer, so that no two points have one value.
     let isSteep = (b.x - a.x).magnitude < (b.y - a.y).magnitude
     let (first, second) = isSteep ? ((a.y, b.y), (c.y, d.y)) : ((a.x, b.x), (c.x, d.x))
     let start = max(min(first.0, first.1), min(second.0, second.1))

@@ -23,7 +23,7 @@ extension Polygon {
     try EdgeSweep.check(self)
   }
 
-  /// One ring on the map: closed, longitudes going on without a leap, the westernmost within −180…180.
+  /// One ring on the map: closed, with continuous longitudes, the westernmost within −180…180.
   private static func draw(_ ring: [Coordinate], _ number: Int) throws(PolygonError) -> [PlanePoint] {
     guard ring.count >= 4 else { throw .tooFewPositions(ring: number) }
     guard let first = ring.first, let last = ring.last, first == last else { throw .notClosed(ring: number) }
@@ -40,7 +40,7 @@ extension Polygon {
   }
 
   private static func hasArea(_ points: [PlanePoint]) -> Bool {
-    // A ring that crosses itself nowhere has an area exactly if not all of it is on one line.
+    // A ring that does not cross itself has an area exactly if its points are not collinear.
     points.contains { points[0].turn(by: points[1], to: $0) != 0 }
   }
 
@@ -80,7 +80,7 @@ extension Polygon {
       ring: a.ring, edge: min(a.index, b.index) - start, and: max(a.index, b.index) - start)
   }
 
-  /// Whether an edge comes right behind another of its ring.
+  /// Whether an edge directly follows another of its ring.
   private func follows(_ edge: Int, _ other: Int, _ ring: Int) -> Bool {
     edge == other + 1 || edge == rings[ring].start && other == rings[ring].end - 2
   }

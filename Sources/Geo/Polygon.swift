@@ -1,11 +1,11 @@
-// A polygon with holes, as GeoJSON has it (RFC 7946 §3.1.6): is a place in it, how large is it, what box is around it.
+// A polygon with holes, as in GeoJSON (RFC 7946 §3.1.6): containment, area and bounding box.
 //
-// Rings are straight in longitude and latitude (PlanePoint.swift). A ring may cross the antimeridian: an edge goes the
-// short way round, so one from 179° to −179° is 2° wide; one of exactly 180° or 360° goes as it is written, along
-// which polygons that are cut at the antimeridian, or that hold a pole, have their edges (RFC 7946 §3.1.9). A ring
-// around a pole that is not cut like that has no inside on the map and is refused.
+// Rings are straight in longitude and latitude (PlanePoint.swift). A ring may cross the antimeridian: an edge takes the
+// short way round, so one from 179° to −179° is 2° wide; one of exactly 180° or 360° is taken as written, as are the
+// edges of polygons that are cut at the antimeridian or contain a pole (RFC 7946 §3.1.9). A ring around a pole that is
+// not cut like that has no inside on the map and is refused.
 //
-// Which way a ring goes round does not matter (§3.1.6 asks readers not to insist).
+// The orientation of a ring does not matter (§3.1.6 asks readers to accept both).
 
 /// Why rings are no polygon. Rings, positions and edges count from 0; edge n leads from position n to the next.
 public enum PolygonError: Error, Equatable, Sendable {

@@ -9,8 +9,8 @@
 // ever further off than the tolerance.
 
 extension Polyline {
-  /// The places to keep, as indices in ascending order: the first, the last, and so many between that each other one
-  /// lies within `toleranceMeters` (0 or more, a precondition) of the great-circle arc between its kept neighbours.
+  /// The indices of the places to keep, ascending: the first, the last, and so many between that each other one is
+  /// within `toleranceMeters` (0 or more, a precondition) of the great-circle arc between its kept neighbours.
   ///
   /// Error of the distances: under 1 µm where the neighbours are up to 1,000 km apart. About 15 ns a distance; 48 bytes
   /// a place while it runs.
@@ -83,7 +83,7 @@ private struct Arc {
   func squaredChord(to place: UnitVector) -> Double {
     let (wx, wy, wz) = (place.x - start.x, place.y - start.y, place.z - start.z)
     let (vx, vy, vz) = (place.x - end.x, place.y - end.y, place.z - end.z)
-    // Beside the arc where it lies beyond its start and before its end, going along.
+    // Beyond the arc's start or end.
     let isBeside = wx * sx + wy * sy + wz * sz > 0 && vx * ex + vy * ey + vz * ez < 0
     guard isBeside, squaredNormal > 0 else {
       return min(wx * wx + wy * wy + wz * wz, vx * vx + vy * vy + vz * vz)

@@ -125,7 +125,7 @@ extension Coordinate {
     let (sinPhi, cosPhi) = (sin(phi), cos(phi))
     let along = sin(delta) * cos(theta)
     let across = sin(delta) * sin(theta)
-    // In the frame of this meridian: outward from the axis, to the east of it, and up along the axis.
+    // In the frame of this meridian: away from the axis, to the east, and along the axis.
     let outward = cosPhi * cos(delta) - sinPhi * along
     let up = sinPhi * cos(delta) + cosPhi * along
     // atan2 of all three keeps full precision at the poles, where asin(up) would lose half of the digits.

@@ -1,9 +1,9 @@
 // The edges that a sweep line crosses, from below to above: a splay tree (D. Sleator, R. Tarjan, "Self-Adjusting Binary
 // Search Trees", JACM 32, 1985), with its nodes linked in their order as well.
 //
-// What is asked for goes to the root, so that any row of m operations on n edges takes O((m + n) log n) steps, whatever
-// a drawing is like: no priorities by chance, which somebody could foresee, and no balance to be kept. Nothing is
-// compared here: the sweep tells which way to go.
+// The accessed edge becomes the root, so that any m operations on n edges take O((m + n) log n) steps, whatever the
+// drawing: no random priorities, which could be predicted, and no balancing. Nothing is compared here: the sweep
+// decides the direction.
 
 /// An order of edges, by their numbers from 0.
 struct SweepStatus {
@@ -18,7 +18,7 @@ struct SweepStatus {
   private var behind: [Int32]
   /// Edges before this number are counted.
   private let counted: Int
-  /// So many of them are in the subtree of each edge.
+  /// The number of edges in the subtree of each.
   private var counts: [Int32]
   private(set) var lowest = SweepStatus.none
   #if DEBUG
@@ -43,7 +43,7 @@ struct SweepStatus {
   /// The edge above; `none` for the highest. Above `none` is the lowest.
   func above(_ edge: Int32) -> Int32 { edge == SweepStatus.none ? lowest : behind[Int(edge)] }
 
-  /// Looks for a point: `side` is positive where it lies above an edge, negative below, 0 where it is on it.
+  /// Searches for a point: `side` is positive where it is above an edge, negative below, 0 on it.
   ///
   /// - Returns: an edge that it is on, if there is one, and the highest one below it otherwise.
   mutating func find(_ side: (Int32) -> Int) -> (edge: Int32, isOn: Bool) {

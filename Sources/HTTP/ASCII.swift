@@ -4,7 +4,7 @@
 
 /// Byte classes and comparisons of HTTP's grammar.
 public enum ASCII {
-  /// Whether the byte may stand in a token: `!#$%&'*+-.^_`|~`, digits and letters. RFC 9110 §5.6.2.
+  /// Whether the byte may be part of a token: `!#$%&'*+-.^_`|~`, digits and letters. RFC 9110 §5.6.2.
   @inlinable public static func isTokenByte(_ byte: UInt8) -> Bool {
     if byte < 64 { return 0x03FF_6CFA_0000_0000 >> UInt64(byte) & 1 != 0 }
     if byte < 128 { return 0x57FF_FFFF_C7FF_FFFE >> UInt64(byte - 64) & 1 != 0 }
@@ -47,7 +47,7 @@ public enum ASCII {
     return bytes[start..<end]
   }
 
-  /// The number in decimal digits; nil when empty or another byte is in it. `Int.max` stands for all that is larger.
+  /// The decimal number; nil when empty or not all digits. Larger numbers give `Int.max`.
   public static func decimal(_ bytes: ArraySlice<UInt8>) -> Int? {
     guard !bytes.isEmpty else { return nil }
     var value = 0

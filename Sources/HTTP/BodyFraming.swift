@@ -1,10 +1,10 @@
-// Where a body ends and whether the connection lives on: RFC 9112 §6 and §9.3. Nearly every request smuggling attack
-// is two servers that answer one of these two questions differently, so all doubt is an error.
+// Where a body ends and whether the connection is kept alive: RFC 9112 §6 and §9.3. Request smuggling uses servers that
+// disagree about one of these, so every ambiguity is an error.
 
 /// How the length of a body is known (RFC 9112 §6.3).
 public enum BodyFraming: Sendable, Equatable {
   case none
-  /// Exactly so many bytes, more than 0.
+  /// A body of this many bytes, more than 0.
   case length(Int)
   case chunked
   /// All bytes to the end of the connection. Responses only.
@@ -24,7 +24,7 @@ public enum BodyFraming: Sendable, Equatable {
     self = try BodyFraming.stated(by: fields, version) ?? .untilClose  // rule 8
   }
 
-  /// What the fields say; nil when they say nothing. Rules 3 to 6.
+  /// The framing that the fields give, if any. Rules 3 to 6.
   private static func stated(by fields: HeaderFields, _ version: Version) throws(HTTPError) -> BodyFraming? {
     let length = fields.single("content-length")
     guard fields["transfer-encoding"] != nil else { return try stated(by: length) }
@@ -50,7 +50,7 @@ public enum BodyFraming: Sendable, Equatable {
     }
   }
 
-  /// RFC 9112 §9.3: HTTP/1.1 stays open unless `close` is said, 1.0 closes unless `keep-alive` is said.
+  /// RFC 9112 §9.3: HTTP/1.1 stays open without `close`, 1.0 closes without `keep-alive`.
   static func keepsAlive(_ fields: HeaderFields, _ version: Version) -> Bool {
     if fields.contains("connection", token: "close") { return false }
     switch version {

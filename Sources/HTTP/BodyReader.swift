@@ -1,23 +1,23 @@
-// Takes a body off a connection as its bytes come: by length, in chunks (RFC 9112 §7.1), or to the end.
+// Reads a body from a connection's bytes: by length, in chunks (RFC 9112 §7.1), or to the end.
 //
-// Each byte is looked at once. What is kept is bounded: the body by its limit (known before the first byte where there
-// is a Content-Length), chunk extensions by a count over the whole body, trailers by the limit of a head.
+// Each byte is read once. Memory is bounded: the body by its limit (checked at the Content-Length where there is one),
+// chunk extensions by a count over the whole body, trailers by the limit of a head.
 
 public import HubBytes
 
-/// How far `BodyReader.read` came.
+/// The result of `BodyReader.read`.
 public struct BodyProgress: Sendable, Equatable {
-  /// Bytes taken from the input. What is behind them belongs to the next message.
+  /// Bytes taken from the input. The next message begins behind them.
   public let consumed: Int
   public let isComplete: Bool
 }
 
-/// A body on its way in.
+/// The state of reading a body.
 public struct BodyReader: Sendable {
   private enum State: Sendable, Equatable {
     case length(remaining: Int)
     case untilClose
-    /// `digits` hex digits of a chunk size read; the first must come.
+    /// `digits` hex digits of a chunk size were read; at least one is required.
     case chunkSize(value: Int, digits: Int)
     case chunkExtension(size: Int)
     case chunkSizeLineFeed(size: Int)
@@ -37,7 +37,7 @@ public struct BodyReader: Sendable {
   private var trailerBytes = 0
   private let limits: HTTPLimits
 
-  /// Throws `.bodyTooLarge` at once where the framing tells the length.
+  /// Throws `.bodyTooLarge` at once where the framing has the length.
   public init(_ framing: BodyFraming, limits: HTTPLimits = HTTPLimits()) throws(HTTPError) {
     self.limits = limits
     switch framing {
@@ -50,10 +50,10 @@ public struct BodyReader: Sendable {
     }
   }
 
-  /// Whether the whole body was read. Never true for `.untilClose`, whose end is the connection's.
+  /// Whether the body is complete. Never true for `.untilClose`, which the connection's end completes.
   public var isComplete: Bool { state == .complete }
 
-  /// Appends to `body` what `bytes` hold of it and says how many of them were used.
+  /// Appends the body's bytes in `bytes` to `body`, and gives the number of bytes used.
   public mutating func read(
     _ bytes: UnsafeRawBufferPointer, into body: inout ByteBuffer
   ) throws(HTTPError) -> BodyProgress {
@@ -88,7 +88,7 @@ public struct BodyReader: Sendable {
     return count
   }
 
-  /// The state behind one byte of chunk framing.
+  /// The state after one byte of chunk framing.
   private mutating func next(after byte: UInt8) throws(HTTPError) -> State {
     switch state {
     case .chunkSize(let value, let digits):
@@ -99,7 +99,7 @@ public struct BodyReader: Sendable {
         throw .chunkExtensionsTooLong(limit: limits.chunkExtensionBytes)
       }
       if byte == 0x0D { return .chunkSizeLineFeed(size: size) }
-      guard byte >= 0x20 && byte != 0x7F || byte == 0x09 else { throw .malformedChunk }  // no LF hides in here
+      guard byte >= 0x20 && byte != 0x7F || byte == 0x09 else { throw .malformedChunk }  // refuses LF
       return state
     case .chunkSizeLineFeed(let size):
       guard byte == 0x0A else { throw .malformedChunk }
@@ -120,21 +120,21 @@ public struct BodyReader: Sendable {
   /// RFC 9112 §7.1: 1*HEXDIG, then an extension or the line's end.
   private func chunkSize(_ value: Int, _ digits: Int, _ byte: UInt8) throws(HTTPError) -> State {
     if let digit = ASCII.hexValue(byte) {
-      guard digits < 15 else { throw .malformedChunk }  // 60 bits, so that no size overflows and zeros have an end
+      guard digits < 15 else { throw .malformedChunk }  // 60 bits: no overflow, and a bound for zeros
       let size = value << 4 | Int(digit)
-      // Known before the chunk comes, so nothing is buffered for a body that will be refused.
+      // Checked before the chunk arrives, so that nothing of a refused body is buffered.
       guard size <= limits.bodyBytes - received else { throw .bodyTooLarge(limit: limits.bodyBytes) }
       return .chunkSize(value: size, digits: digits + 1)
     }
     guard digits > 0 else { throw .malformedChunk }
     switch byte {
     case 0x0D: return .chunkSizeLineFeed(size: value)
-    case 0x3B, 0x20, 0x09: return .chunkExtension(size: value)  // §7.1.1; BWS may stand before the semicolon
+    case 0x3B, 0x20, 0x09: return .chunkExtension(size: value)  // §7.1.1; BWS may precede the semicolon
     default: throw .malformedChunk
     }
   }
 
-  /// Trailer fields are read to their end and dropped (RFC 9110 §6.5.1 allows it).
+  /// Trailer fields are read and dropped (RFC 9110 §6.5.1 allows it).
   private mutating func trailer(_ byte: UInt8) throws(HTTPError) -> State {
     trailerBytes += 1
     guard trailerBytes <= limits.headBytes else { throw .trailersTooLarge(limit: limits.headBytes) }

@@ -1,9 +1,9 @@
-// What a client takes instead of the plain bytes, and what it has already (RFC 9110 §12.5.3, §13.1.2).
+// Content negotiation: Accept-Encoding and If-None-Match (RFC 9110 §12.5.3, §13.1.2).
 import HubBytes
 
 extension HeaderFields {
-  /// Whether `Accept-Encoding` has gzip with a weight above 0, by its name or by `*`. Without the field a server may
-  /// send what it likes, but who names nothing mostly reads nothing else than plain bytes.
+  /// Whether `Accept-Encoding` has gzip with a weight above 0, by its name or by `*`. False without the field: most
+  /// such clients read plain bytes only.
   public var acceptGzip: Bool {
     var byName: Bool?
     var byStar = false

@@ -1,14 +1,14 @@
-// Everything a peer can get wrong in an HTTP/1.1 message, and the one status that each is answered with.
+// The errors of a peer's HTTP/1.1 messages, each with the status to answer.
 //
-// Whoever gets one of these cannot know where the next message on the connection begins: answer, then close
-// (RFC 9112 §2.2, §11.2). A server that guesses instead is one half of a request smuggling attack.
+// After one of them the start of the next message is unknown: answer, then close (RFC 9112 §2.2, §11.2). A server that
+// guesses instead enables request smuggling.
 
 /// A message that breaks RFC 9110 or 9112, or one of our limits.
 public enum HTTPError: Error, Equatable, Sendable {
   /// A CR that no LF follows. RFC 9112 §2.2.
   case bareCarriageReturn
-  /// An LF without CR. RFC 9112 §2.2 lets a recipient take it for a line end; peers that disagree about that can be
-  /// played against each other, so it is refused.
+  /// An LF without CR. RFC 9112 §2.2 allows it as a line end; it is refused, because peers that disagree about it can
+  /// be exploited.
   case bareLineFeed
   /// A control byte in the head. RFC 9110 §5.5.
   case controlByte(UInt8)
@@ -46,7 +46,7 @@ public enum HTTPError: Error, Equatable, Sendable {
   case bodyTooLarge(limit: Int)
   /// RFC 9112 §7.1.
   case malformedChunk
-  /// More chunk extensions (RFC 9112 §7.1.1) than anyone has a use for.
+  /// Chunk extensions (RFC 9112 §7.1.1) beyond the limit.
   case chunkExtensionsTooLong(limit: Int)
   case trailersTooLarge(limit: Int)
   /// A `%` without two hex digits, or bytes that are not UTF-8 once decoded. RFC 3986 §2.1.

@@ -1,4 +1,4 @@
-// What a peer may make the HTTP parsers keep. The defaults fit a bearer token of 4 KiB in the target or in a field.
+// Limits of the HTTP parsers. The defaults fit a bearer token of 4 KiB in the target or in a field.
 
 /// The bounds of one message.
 public struct HTTPLimits: Sendable, Equatable {
@@ -10,7 +10,7 @@ public struct HTTPLimits: Sendable, Equatable {
   public let targetBytes: Int
   /// Bytes of a body, decoded.
   public let bodyBytes: Int
-  /// Bytes of all chunk extensions of a body together. They are skipped; nobody needs any.
+  /// Bytes of all chunk extensions of a body together, which are skipped.
   public let chunkExtensionBytes: Int
 
   /// Ranges within a head are kept as 16-bit numbers, so `headBytes` is at most 65,535.

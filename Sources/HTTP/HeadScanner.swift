@@ -1,9 +1,9 @@
-// Finds the end of a head, looking at each byte once however the bytes trickle in.
+// Finds the end of a head, reading each byte once however they are split.
 //
-// It also refuses what no head may contain as soon as it comes, so that a peer that speaks something else (TLS to a
-// plain port, say) is told at its first bytes and not after 8 KiB.
+// It also refuses at once what no head may contain, so that a peer that speaks another protocol (TLS to a plain port,
+// say) is answered at its first bytes and not after 8 KiB.
 
-/// The search for the empty line, as far as it has come.
+/// The state of the search for the empty line.
 struct HeadScanner: Sendable {
   private enum Line: UInt8, Sendable {
     /// At the first byte of the message: empty lines before it are skipped (RFC 9112 §2.2).
@@ -11,9 +11,9 @@ struct HeadScanner: Sendable {
     case skippingEmptyLine
     case begins
     case inside
-    /// A CR ended a line with something in it; the LF is due.
+    /// A CR ended a non-empty line; LF must follow.
     case ending
-    /// A CR stands at the start of a line; the LF completes the head.
+    /// A CR is at the start of a line; the LF completes the head.
     case last
   }
 
@@ -23,15 +23,15 @@ struct HeadScanner: Sendable {
 
   init() {}
 
-  /// Looks at what is new in `bytes`, which begin where they began the last time. Gives the end of the head, behind its
-  /// empty line, or nil while it has not come.
+  /// Scans the new bytes of `bytes`, which begin where they began the last time. Gives the end of the head, behind its
+  /// empty line, or nil while it is incomplete.
   mutating func scan(_ bytes: UnsafeRawBufferPointer, limit: Int) throws(HTTPError) -> Int? {
     let end = min(bytes.count, limit)
     var position = Int(scanned)
     while position < end {
       let byte = unsafe bytes[position]
       position += 1
-      // Nearly all bytes are text inside a line; they cost these two comparisons.
+      // Nearly all bytes are text inside a line, and cost these two comparisons.
       if byte >= 0x20, byte != 0x7F, line == .inside { continue }
       if try step(byte, at: position - 1) { return position }
     }

@@ -1,9 +1,9 @@
-// The fields of a head: one copy of the head's bytes, and for each field line where its name and value are.
+// The fields of a head: one copy of its bytes, and the ranges of names and values.
 //
-// Two allocations a head however many fields it has; looking one up is a walk over at most `HTTPLimits.fields` lengths,
-// which at the ten fields of an upgrade is faster than building any table.
+// Two allocations a head; a look-up walks at most `HTTPLimits.fields` lengths, which for the ten fields of an upgrade
+// is faster than a table.
 
-/// Header fields in the order they came (RFC 9110 §5).
+/// Header fields in the order received (RFC 9110 §5).
 public struct HeaderFields: Sendable {
   struct Line: Sendable {
     var nameStart: UInt16
@@ -17,7 +17,7 @@ public struct HeaderFields: Sendable {
 
   init(bytes: [UInt8]) { self.bytes = bytes }
 
-  /// What a head says in a field that must not be repeated.
+  /// A field that must not be repeated.
   public enum Single: Equatable, Sendable {
     case absent
     case value(ArraySlice<UInt8>)
@@ -33,7 +33,7 @@ public struct HeaderFields: Sendable {
     return value(at: index)
   }
 
-  /// The value of a field that may stand only once, such as Host or Sec-WebSocket-Key.
+  /// The value of a field that may occur only once, such as Host or Sec-WebSocket-Key.
   public func single(_ lowercaseName: StaticString) -> Single {
     guard let first = index(of: lowercaseName, from: 0) else { return .absent }
     return index(of: lowercaseName, from: first + 1) == nil ? .value(value(at: first)) : .repeated
@@ -44,7 +44,7 @@ public struct HeaderFields: Sendable {
     self[lowercaseName].map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// The values of all fields of that name, in order, each as it came.
+  /// The raw values of all fields of that name, in order.
   public func values(_ lowercaseName: StaticString) -> [ArraySlice<UInt8>] {
     var found: [ArraySlice<UInt8>] = []
     var from = 0
@@ -55,7 +55,7 @@ public struct HeaderFields: Sendable {
     return found
   }
 
-  /// Whether there is a field whose name begins like this, given in lower case.
+  /// Whether a field's name begins with this prefix, given in lower case.
   public func hasName(startingWith lowercasePrefix: StaticString) -> Bool {
     let length = lowercasePrefix.utf8CodeUnitCount
     return lines.contains { line in
@@ -101,7 +101,7 @@ public struct HeaderFields: Sendable {
   }
 
   private func index(of lowercaseName: StaticString, from start: Int) -> Int? {
-    // The length is compared first, so that most lines cost no slice.
+    // The length is compared first, which saves most lines a slice.
     lines[start...].firstIndex { line in
       Int(line.nameEnd - line.nameStart) == lowercaseName.utf8CodeUnitCount
         && ASCII.equals(bytes[Int(line.nameStart)..<Int(line.nameEnd)], lowercaseName)
@@ -120,7 +120,7 @@ public struct HeaderFields: Sendable {
     }
     var colon = range.lowerBound
     while colon < range.upperBound, ASCII.isTokenByte(bytes[colon]) { colon += 1 }
-    // What stopped the name must be the colon: a space before it is refused too (RFC 9112 §5.1).
+    // The name must end at the colon: a space before it is refused too (RFC 9112 §5.1).
     guard colon > range.lowerBound, colon < range.upperBound, bytes[colon] == 0x3A else { throw .malformedField }
     let value = ASCII.trimmed(bytes[(colon + 1)..<range.upperBound])
     lines.append(
@@ -129,7 +129,7 @@ public struct HeaderFields: Sendable {
         valueEnd: UInt16(value.endIndex)))
   }
 
-  /// Takes all field lines from `start` to the empty line. The scanner has seen to it that the lines end with CRLF.
+  /// Takes all field lines from `start` to the empty line. The scanner has checked that lines end with CRLF.
   mutating func parse(from start: Int, limits: HTTPLimits) throws(HTTPError) {
     lines.reserveCapacity(16)
     var position = start
@@ -141,6 +141,6 @@ public struct HeaderFields: Sendable {
     }
   }
 
-  /// Where the CR of the line that begins at `start` is.
+  /// The index of the CR of the line that begins at `start`.
   static func lineEnd(in bytes: [UInt8], from start: Int) -> Int? { bytes[start...].firstIndex(of: 0x0D) }
 }

@@ -3,7 +3,7 @@
 
 /// The part of a target behind its `?`: `name=value` pairs with `&` between them.
 public struct Query: Sendable {
-  /// As it was sent.
+  /// The raw query.
   public let bytes: ArraySlice<UInt8>
 
   public init(_ bytes: ArraySlice<UInt8>) { self.bytes = bytes }
@@ -36,9 +36,9 @@ public struct Query: Sendable {
     return items
   }
 
-  /// What is wrong with the names in a query.
+  /// An unknown or repeated name in a query.
   public enum Fault: Equatable, Sendable, CustomStringConvertible {
-    /// A name, as it was sent, that is none of those known, which are listed.
+    /// An unknown name, percent-encoded, and the known ones.
     case unknown(String, known: String)
     case repeated(String)
 
@@ -50,12 +50,12 @@ public struct Query: Sendable {
     }
   }
 
-  /// The first name that is none of `names`, of which there are up to 64, or that comes twice; nil where there is none.
-  /// Allocates nothing unless it finds one.
+  /// The first name that is not in `names`, which has up to 64, or that is repeated. Allocates nothing unless it finds
+  /// one.
   ///
   /// - Parameters:
-  ///   - passingOthers: only looks whether one comes twice.
-  ///   - first: this and those behind it in `names` may come several times.
+  /// - passingOthers: unknown names are ignored.
+  /// - first: the index in `names` from which names may be repeated.
   public func fault(
     knowing names: [StaticString], passingOthers: Bool = false, repeatableFrom first: Int = .max
   ) -> Fault? {
@@ -96,7 +96,7 @@ public struct Query: Sendable {
 
 /// Percent-encoding of URIs.
 public enum PercentEncoding {
-  /// Throws `.malformedPercentEncoding` where a `%` has not two hex digits behind it.
+  /// Throws `.malformedPercentEncoding` where two hex digits do not follow a `%`.
   public static func decode(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) throws(HTTPError) -> [UInt8] {
     var decoded: [UInt8] = []
     decoded.reserveCapacity(bytes.count)

@@ -1,6 +1,6 @@
-// A request's start line and fields as a value that borrows nothing from the read buffer.
+// A request's start line and fields, copied from the read buffer.
 
-/// The methods that the hub tells apart (RFC 9110 §9.3, RFC 5789). Others are answered with 501.
+/// The supported methods (RFC 9110 §9.3, RFC 5789). Others are answered with 501.
 public enum Method: UInt8, Sendable, Equatable, CaseIterable {
   case get, head, post, put, delete, options, patch
 
@@ -36,7 +36,7 @@ public struct RequestHead: Sendable {
   public let method: Method
   public let version: Version
   public let fields: HeaderFields
-  /// How long the body is (RFC 9112 §6.3); `.none` where there is none.
+  /// The framing of the body (RFC 9112 §6.3); `.none` without one.
   public let framing: BodyFraming
   /// Whether the connection stays open after the response (RFC 9112 §9.3).
   public let keepsAlive: Bool
@@ -60,15 +60,15 @@ public struct RequestHead: Sendable {
     queryEnd = UInt16(target.query.upperBound)
   }
 
-  /// The path as it was sent, with its percent-encoding: `/v1/ws`. It is empty only for an absolute target without
-  /// a path, which means `/`, and `*` only for `OPTIONS *`.
+  /// The raw path: `/v1/ws`. It is empty only for an absolute target without a path, which means `/`, and `*` only for
+  /// `OPTIONS *`.
   public var path: ArraySlice<UInt8> { fields.bytes[Int(pathStart)..<Int(pathEnd)] }
 
-  /// What stands behind the `?`; empty where there is none.
+  /// The query; empty without one.
   public var query: Query { Query(fields.bytes[Int(queryStart)..<Int(queryEnd)]) }
 
-  /// The path between its slashes, percent-decoded: `/v1/trips/t-1` is `["v1", "trips", "t-1"]`. A slash that came as
-  /// `%2F` stays inside its segment. Dot segments are left as they are: nothing here maps paths to files.
+  /// The segments of the path, percent-decoded: `/v1/trips/t-1` is `["v1", "trips", "t-1"]`. `%2F` stays inside its
+  /// segment. Dot segments are kept: no path is mapped to a file.
   public func pathSegments() throws(HTTPError) -> [String] {
     var segments: [String] = []
     for part in path.split(separator: 0x2F, omittingEmptySubsequences: false).dropFirst() {

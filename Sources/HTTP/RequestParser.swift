@@ -1,13 +1,13 @@
-// The request head parser of a server: RFC 9112 §2–§6, strict wherever leniency has been used for smuggling.
+// A server's parser of request heads: RFC 9112 §2–§6, strict wherever leniency has been used for smuggling.
 //
-// Order of work: the scanner finds the end of the head (each byte looked at once over all calls), the head is copied
-// once, and then parsed in that copy with checked indices. 12 bytes of state between calls.
+// The scanner finds the end of the head, reading each byte once over all calls; the head is copied once, and parsed in
+// the copy with checked indices. 12 bytes of state between calls.
 
-/// What a call of `RequestParser.parse` came to.
+/// The result of `RequestParser.parse`.
 public enum RequestParse: Sendable {
   /// The head is not complete. Call again with the same bytes and more behind them.
   case incomplete
-  /// A head of `consumed` bytes, with empty lines before it counted in. The body begins there.
+  /// A head of `consumed` bytes, including empty lines before it. The body begins there.
   case request(RequestHead, consumed: Int)
 }
 
@@ -17,10 +17,10 @@ public struct RequestParser: Sendable {
 
   public init() {}
 
-  /// Reads a head from `bytes`: all that came on the connection and was not consumed yet, from its first byte.
+  /// Reads a head from `bytes`: all bytes of the connection that were not consumed yet.
   ///
-  /// After `.request` the parser is ready for the next head. After an error, answer with its status and close: where
-  /// the next request would begin is unknown. Costs O(new bytes), and two allocations when the head is complete.
+  /// After `.request` the parser is ready for the next head. After an error, answer with its status and close. Costs
+  /// O(new bytes), and two allocations when the head is complete.
   public mutating func parse(
     _ bytes: UnsafeRawBufferPointer, limits: HTTPLimits = HTTPLimits()
   ) throws(HTTPError) -> RequestParse {
@@ -63,7 +63,7 @@ public struct RequestParser: Sendable {
       ASCII.isDigit(bytes[start + 5]), ASCII.isDigit(bytes[start + 7])
     else { throw .malformedStartLine }
     guard bytes[start + 5] == 0x31 else { throw .versionNotSupported(major: bytes[start + 5] - 0x30) }
-    return bytes[start + 7] == 0x30 ? .http10 : .http11  // RFC 9110 §2.5: a higher minor version is served as ours
+    return bytes[start + 7] == 0x30 ? .http10 : .http11  // RFC 9110 §2.5: higher counts as 1.1
   }
 
   /// RFC 9112 §3.2: HTTP/1.1 has exactly one Host, and its value is a host and port (or empty).
@@ -78,14 +78,14 @@ public struct RequestParser: Sendable {
     }
   }
 
-  /// RFC 9110 §10.1.1: there is one expectation that can be met. In HTTP/1.0 they are ignored.
+  /// RFC 9110 §10.1.1: `100-continue` is the only expectation that can be met. HTTP/1.0 ignores them.
   private static func checkExpectation(_ fields: HeaderFields, _ version: Version) throws(HTTPError) {
     guard version == .http11, fields["expect"] != nil else { return }
     guard fields.elements("expect").allSatisfy({ ASCII.equals($0, "100-continue") }) else { throw .unknownExpectation }
   }
 
-  /// The bytes of `uri-host [":" port]` (RFC 3986 §3.2.2): unreserved, sub-delims but the comma, `%`, `:`, `[`, `]`.
-  /// A comma would be valid in a registered name, but it is what a proxy makes of two Host fields.
+  /// The bytes of `uri-host [":" port]` (RFC 3986 §3.2.2): unreserved, sub-delims, `%`, `:`, `[`, `]`; not the comma,
+  /// by which a proxy joins two Host fields.
   private static func isHostByte(_ byte: UInt8) -> Bool {
     switch byte {
     case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: return true
@@ -96,7 +96,7 @@ public struct RequestParser: Sendable {
   }
 }
 
-/// Where path and query are in a head.
+/// The ranges of path and query in a head.
 struct TargetRanges {
   var path: Range<Int>
   var query: Range<Int>
@@ -104,8 +104,8 @@ struct TargetRanges {
   /// RFC 9112 §3.2: origin-form, absolute-form (which a server must accept) and, for OPTIONS, asterisk-form.
   /// Authority-form belongs to CONNECT, which got its 501 before.
   init(in bytes: [UInt8], _ target: Range<Int>, method: Method) throws(HTTPError) {
-    // A URI is visible ASCII, and a fragment is never sent (RFC 3986 §3.5). The few visible bytes that a URI must
-    // encode and browsers do not (`|`, `{`, `"`) are let through: they mean nothing here.
+    // A URI is visible ASCII, without a fragment (RFC 3986 §3.5). Visible bytes that a URI must encode and browsers do
+    // not (`|`, `{`, `"`) are accepted: they have no meaning here.
     for index in target {
       guard bytes[index] > 0x20, bytes[index] < 0x7F, bytes[index] != 0x23 else { throw .malformedTarget }
     }
@@ -124,7 +124,7 @@ struct TargetRanges {
     query = (mark.map { $0 + 1 } ?? target.upperBound)..<target.upperBound
   }
 
-  /// Where path or query begin in `http://authority/path?query`.
+  /// The index of path or query in `http://authority/path?query`.
   private static func behindAuthority(_ target: ArraySlice<UInt8>) throws(HTTPError) -> Int {
     var start = target.startIndex
     for byte in "http".utf8 {

@@ -1,10 +1,8 @@
-// Responses as a value, and their one way into bytes (RFC 9112 §4–§6). The control plane's: an upgrade that is accepted
-// does not come through here.
+// The control plane's responses (RFC 9112 §4–§6). An accepted upgrade is answered elsewhere.
 
 public import HubBytes
 
-/// A header field to be written, of a request or a response. Names are literals, so that only values can carry what a
-/// peer sent.
+/// A header field of a request or a response. Names are literals, so that only values can contain a peer's bytes.
 public struct OutgoingField: Sendable {
   public let name: StaticString
   public let value: String
@@ -14,8 +12,8 @@ public struct OutgoingField: Sendable {
     self.value = value
   }
 
-  /// Appends the field's line. A control byte in the value, which could end the line and begin another, is sent as a
-  /// space (RFC 9110 §5.5).
+  /// Appends the field's line. A control byte in the value, which could begin another line, is sent as a space (RFC
+  /// 9110 §5.5).
   public func write(into buffer: inout ByteBuffer) {
     buffer.append(name)
     buffer.append(": ")
@@ -41,7 +39,7 @@ public struct Response: Sendable {
     self.init(status, fields: [OutgoingField("Content-Type", "\(contentType)")] + fields, body: body)
   }
 
-  /// The answer to a message that could not be understood: plain text, and the connection must be closed behind it.
+  /// The answer to a malformed message: plain text, and the connection must be closed behind it.
   public init(refusing error: HTTPError) {
     let reason = error.status.reason
     self.init(error.status, contentType: "text/plain; charset=utf-8", body: Array("\(reason)\n".utf8))
@@ -72,22 +70,21 @@ public struct Response: Sendable {
       buffer.append(utf8: String(body.count))
       buffer.append("\r\n")
     }
-    // HTTP/1.0 clients that asked for it need to be told, and 1.1 clients do not mind.
+    // HTTP/1.0 clients need the field, and 1.1 clients ignore it.
     buffer.append(keepsAlive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n")
     if !toHead, !isChunked, !status.hasNoBody { buffer.append(body) }
   }
 
-  /// Writes the head of a response whose body goes on until the connection ends (RFC 9112 §6.3); the caller writes the
-  /// body.
+  /// Writes the head of a response whose body ends with the connection (RFC 9112 §6.3); the caller writes the body.
   public func writeEndlessHead(into buffer: inout ByteBuffer) {
     Response.writeStatusLine(status, into: &buffer)
     for field in fields { field.write(into: &buffer) }
     buffer.append("Connection: close\r\n\r\n")
   }
 
-  /// Writes one chunk of a body (RFC 9112 §7.1), and behind the last one the end of the body.
+  /// Writes one chunk of a body (RFC 9112 §7.1), and behind the last one the body's end.
   public static func writeChunk(_ bytes: UnsafeRawBufferPointer, isLast: Bool, into buffer: inout ByteBuffer) {
-    if bytes.count > 0 {  // a chunk of no bytes would be the end
+    if bytes.count > 0 {  // an empty chunk would end the body
       buffer.append(utf8: String(bytes.count, radix: 16))
       buffer.append("\r\n")
       unsafe buffer.append(bytes)

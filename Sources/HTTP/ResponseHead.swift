@@ -1,18 +1,18 @@
-// The response head parser of a client: as much of RFC 9112 §4 as a WebSocket handshake and its refusals need.
+// A client's parser of response heads: the part of RFC 9112 §4 that a WebSocket handshake and its refusals need.
 
 /// The head of a response, checked.
 public struct ResponseHead: Sendable {
   public let status: Status
   public let version: Version
   public let fields: HeaderFields
-  /// How long the body is, if this answers anything but HEAD (RFC 9112 §6.3).
+  /// The framing of the body, unless this answers HEAD (RFC 9112 §6.3).
   public let framing: BodyFraming
 }
 
-/// What a call of `ResponseParser.parse` came to.
+/// The result of `ResponseParser.parse`.
 public enum ResponseParse: Sendable {
   case incomplete
-  /// A head of `consumed` bytes. After `101` what follows is the other protocol's.
+  /// A head of `consumed` bytes. After `101` the other protocol begins there.
   case response(ResponseHead, consumed: Int)
 }
 
@@ -22,7 +22,7 @@ public struct ResponseParser: Sendable {
 
   public init() {}
 
-  /// Reads a head from `bytes`: everything that came on the connection and was not consumed yet, from its first byte.
+  /// Reads a head from `bytes`: all bytes of the connection that were not consumed yet.
   /// Costs O(new bytes), and two allocations when the head is complete.
   public mutating func parse(
     _ bytes: UnsafeRawBufferPointer, limits: HTTPLimits = HTTPLimits()
@@ -37,7 +37,7 @@ public struct ResponseParser: Sendable {
 
   private static func head(_ bytes: [UInt8], limits: HTTPLimits) throws(HTTPError) -> ResponseHead {
     guard let lineEnd = HeaderFields.lineEnd(in: bytes, from: 0) else { throw .malformedStartLine }
-    // RFC 9112 §4: HTTP-version SP 3DIGIT SP [reason]. The last space is often forgotten where there is no reason.
+    // RFC 9112 §4: HTTP-version SP 3DIGIT SP [reason]. Servers often omit the last space where there is no reason.
     guard lineEnd >= 12, bytes[8] == 0x20, lineEnd == 12 || bytes[12] == 0x20 else { throw .malformedStartLine }
     let version = try RequestParser.version(bytes[0..<8])
     guard let code = ASCII.decimal(bytes[9..<12]), let status = Status(code: code) else { throw .malformedStartLine }

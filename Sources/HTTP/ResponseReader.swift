@@ -1,9 +1,9 @@
-// A client's side of one exchange: the answer, taken off a connection as its bytes come (RFC 9112).
+// A client's reader of responses (RFC 9112).
 import HubBytes
 
-/// Reads one response, its body too. `100` and others that precede the final one are passed over (RFC 9110 §15.2).
+/// Reads one response with its body. Interim responses (1xx) are skipped (RFC 9110 §15.2).
 public struct ResponseReader: Sendable {
-  /// Nil until it is there.
+  /// Nil until it is complete.
   public private(set) var head: ResponseHead?
   public private(set) var body: [UInt8] = []
   private var parser = ResponseParser()
@@ -13,11 +13,11 @@ public struct ResponseReader: Sendable {
 
   public init(limits: HTTPLimits = HTTPLimits()) { self.limits = limits }
 
-  /// Nothing came yet.
+  /// Whether no byte was received.
   public var isUntouched: Bool { head == nil && input.isEmpty }
 
-  /// Takes bytes; true once the response is complete. Throws where they are no HTTP/1.1, or beyond a limit: `head` may
-  /// be there then. A body that only the connection's end completes is never complete here.
+  /// Reads bytes; true once the response is complete. Throws on malformed HTTP/1.1 and at a limit, perhaps after `head`
+  /// was set. A body that ends with the connection is never complete here.
   public mutating func read(_ bytes: UnsafeRawBufferPointer) throws(HTTPError) -> Bool {
     unsafe input.append(contentsOf: bytes)
     while head == nil {

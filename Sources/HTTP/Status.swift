@@ -4,7 +4,7 @@
 public struct Status: Sendable, Hashable {
   public let code: UInt16
 
-  /// Nil when the code has not three digits (RFC 9112 §4).
+  /// Nil unless the code has three digits (RFC 9112 §4).
   public init?(code: Int) {
     guard code >= 100, code <= 999 else { return nil }
     self.code = UInt16(code)
@@ -41,7 +41,7 @@ public struct Status: Sendable, Hashable {
   /// Whether a response with this status ends with its head, whatever its fields say. RFC 9112 §6.3.
   public var hasNoBody: Bool { code < 200 || code == 204 || code == 304 }
 
-  /// The phrase for the status line; empty for a code that is not listed above, which RFC 9112 §4 allows.
+  /// The phrase for the status line; empty for other codes, which RFC 9112 §4 allows.
   public var reason: StaticString {
     switch code {
     case 101: return "Switching Protocols"

@@ -1,15 +1,15 @@
-// What the hub has to look at again later: a bucket of entries for each second. An entry is never cancelled: when its
-// time comes the hub looks whether the record is still there and the reason still holds, and arms it anew if not yet.
+// Deadlines of the hub: a bucket of entries for each second. Entries are never cancelled: when one is due the hub
+// checks whether the record still exists and the reason still holds, and arms it again if it is too early.
 
 struct Deadlines {
   enum Kind: UInt8 {
     /// A driver may have become stale.
     case driverStaleness
-    /// A driver that is offline may have been shown for long enough.
+    /// An offline driver may have been shown long enough.
     case driverAbsence
     /// A driver may be forgotten.
     case driverRetention
-    /// An older session of a driver may have to be told that it was replaced.
+    /// An older session of a driver may be due for its notice that it was replaced.
     case replacedSession
     /// A trip may have been abandoned.
     case tripSilence
@@ -17,7 +17,7 @@ struct Deadlines {
     case trip
     /// A family of tokens, or a revocation, may have ended.
     case tokenFamily, revocation
-    /// The time in which a used refresh token gets its answer again may be over.
+    /// The grace of a used refresh token may be over.
     case tokenGrace
     /// A driver's time to answer an offer may be over.
     case offers
@@ -30,18 +30,18 @@ struct Deadlines {
 
   private var buckets: [Int64: [Entry]] = [:]
   private var lastSecond: Int64
-  /// The entries of the second that was taken last, and how many of them were given.
+  /// The entries of the second taken last, and how many of them were given.
   private var due: [Entry] = []
   private var index = 0
   private(set) var count = 0
 
-  /// Whether there may be an entry that is due: asked in each turn.
+  /// Whether an entry may be due. Called in each turn.
   @inline(__always)
   func mayBeDue(at uptime: Int64) -> Bool { index < due.count || uptime >= (lastSecond &+ 1) &* 1_000_000_000 }
 
   init(uptime: Int64) { lastSecond = uptime / 1_000_000_000 }
 
-  /// Looks at the record in the first second that is wholly after `uptime`. O(1).
+  /// Arms an entry for the first full second after `uptime` (ns). O(1).
   mutating func arm(_ kind: Kind, _ handle: Handle, at uptime: Int64) {
     let second = max(uptime / 1_000_000_000 + 1, lastSecond + 1)
     buckets[second, default: []].append(Entry(kind: kind, handle: handle))
@@ -64,7 +64,7 @@ struct Deadlines {
   /// The entries of the next second that has any and is over; empty when there is none.
   private mutating func takeNextSecond(uptime: Int64) -> [Entry] {
     let now = uptime / 1_000_000_000
-    // A clock that was not looked at for long: jump over seconds that hold nothing.
+    // After a long pause: skip seconds without entries.
     if now - lastSecond > Int64(buckets.count) * 4 + 64 {
       guard let first = buckets.keys.filter({ $0 <= now }).min() else {
         lastSecond = now

@@ -1,4 +1,4 @@
-// The hub's own figures, which its process counts: published as they come, and kept for whoever looks next.
+// The hub's own figures, from its process: published each second, and kept for new subscribers.
 import HubMessages
 
 /// The figures of the last seconds.
@@ -6,17 +6,17 @@ struct Figures {
   /// The oldest first.
   private(set) var seconds: [HubFigures] = []
 
-  /// A second is over: it is kept, one of `limit`, and published. Of what a subscriber has not read the newest second
-  /// is enough: the rest it asks for again. O(seconds that are kept), once a second.
+  /// Keeps a second, one of `limit`, and publishes it. A subscriber that has fallen behind gets only the newest second
+  /// live and asks for the rest. O(seconds that are kept), once a second.
   ///
-  /// In a cluster it goes to the other hubs' outlet, which brings back those of all hubs by `take`.
+  /// In a cluster it goes to the other hubs' outlet, which returns those of all hubs through `take`.
   mutating func publish(_ second: HubFigures, _ channels: inout Channels, atMost limit: Int, at time: Timestamp) {
     guard channels.isInCluster else { return keep(second, &channels, atMost: limit, at: time) }
-    channels.tell(
+    channels.sendToCluster(
       .second(second, watched: WatchedFeeds(stats: channels.isWatched(.stats), fleet: channels.isWatched(.fleet))))
   }
 
-  /// Seconds of all hubs: the next one, or with `isHistory` all that is known of before.
+  /// Takes seconds of all hubs: the next one, or with `isHistory` all earlier ones.
   mutating func take(
     _ new: [HubFigures], isHistory: Bool, _ channels: inout Channels, atMost limit: Int, at time: Timestamp
   ) {

@@ -1,8 +1,7 @@
-// A fix where it lies in a turn's list of inputs: as a value it would be loaded whole, which is 320 bytes, for each
-// step of its way.
+// A fix in place in a turn's list of inputs: as a value each step would copy 320 bytes.
 //
-// Why it is right: the list is borrowed for as long as its inputs are handled, and one is made for the call alone that
-// it is given to.
+// Why it is right: the list is borrowed while its inputs are handled, and a `FixInPlace` exists only during the call
+// that it is passed to.
 import HubMessages
 
 @safe

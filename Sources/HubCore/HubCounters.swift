@@ -1,11 +1,11 @@
-// What the hub counts. Every fix that came ends in exactly one of the fix counters.
+// The hub's counters. Every fix that came ends in exactly one of the fix counters.
 
 import HubMessages
 
-/// What becomes of what a phone app sends, all of which is answered as a success.
+/// The outcome of a phone app's request; all are answered with success.
 public enum PhoneOutcome: UInt8, Sendable, CaseIterable {
   case accepted, duplicate, rejected
-  /// A request that has no position.
+  /// A request without a position.
   case ignored
 
   public var name: StaticString {
@@ -18,7 +18,7 @@ public enum PhoneOutcome: UInt8, Sendable, CaseIterable {
   }
 }
 
-/// What becomes of a question for tokens that the hub makes.
+/// The outcome of a request for tokens of the hub.
 public enum TokenOutcome: UInt8, Sendable, CaseIterable {
   case issued, refreshed, refused
 
@@ -30,7 +30,7 @@ public enum TokenOutcome: UInt8, Sendable, CaseIterable {
     }
   }
 
-  /// Nil for what asks for none.
+  /// Nil for an entry that requests none.
   init?(_ entry: AuditEntry) {
     switch (entry.source.action, entry.status < 400) {
     case (.issueTokens, true): self = .issued
@@ -46,38 +46,38 @@ public struct HubCounters: Sendable, Equatable {
   public var fixesReceived: UInt64 = 0
   public var fixesAccepted: UInt64 = 0
   public var fixesHistory: UInt64 = 0
-  /// Fixes of `fixesHistory` that were not published because their driver's clock had been ahead and was set right.
+  /// Fixes of `fixesHistory` that were not published because their driver's clock had been ahead and was corrected.
   public var fixesBehindClock: UInt64 = 0
-  /// How often such a clock was believed.
+  /// How often a changed clock was accepted.
   public var clocksBelieved: UInt64 = 0
   public var fixesDuplicate: UInt64 = 0
   public var fixesHeld: UInt64 = 0
-  /// Held fixes that the next one confirmed; they count as accepted too.
+  /// Held fixes that the next one confirmed; also counted as accepted.
   public var fixesReleased: UInt64 = 0
   /// By `Tracker.Refusal.rawValue`.
   public var fixesRefused = [UInt64](repeating: 0, count: Tracker.Refusal.allCases.count)
-  /// Fixes that reported a speed which no vehicle has: taken as without one. They are among the others, too.
+  /// Fixes with a speed that no vehicle has, which was ignored. Also counted elsewhere.
   public var speedsIgnored: UInt64 = 0
-  /// Accepted, but their place was not: by the reason's `Tracker.Refusal.rawValue`.
+  /// Accepted fixes whose coordinate was not, by the reason's `Tracker.Refusal.rawValue`.
   public var fixesAbsorbed = [UInt64](repeating: 0, count: Tracker.Refusal.allCases.count)
-  /// Places in a batch that held no readable fix.
+  /// Elements of a batch that were no readable fix.
   public var fixesUnreadable: UInt64 = 0
-  /// Named a trip that the driver is not entitled to.
+  /// Fixes with a trip that the driver is not entitled to.
   public var fixesForbidden: UInt64 = 0
-  /// In batches that were refused for now, because they could not be stored or because too much waited.
+  /// Fixes in batches that were deferred, because they could not be stored or too much waited.
   public var fixesPutOff: UInt64 = 0
   /// Fixes of phone apps by `PhoneFormat.rawValue` and `PhoneOutcome.rawValue`.
   public private(set) var phoneFixes = [[UInt64]](
     repeating: [UInt64](repeating: 0, count: PhoneOutcome.allCases.count), count: PhoneFormat.allCases.count)
-  /// Came from a session that is not the driver's any more.
+  /// Fixes from a session that is not the driver's current one.
   public var fixesOrphaned: UInt64 = 0
 
   /// driver_location publications: one for each accepted fix.
   public var positionsPublished: UInt64 = 0
   public var eventsPublished: UInt64 = 0
-  /// ETAs that were news; whether somebody listened or not.
+  /// ETAs that were worth publishing, with or without subscribers.
   public var etaUpdates: UInt64 = 0
-  /// Routes that there was no room to follow: their trips' ETAs are direct.
+  /// Routes beyond the limit: their trips' ETAs are direct.
   public var routesNotFollowed: UInt64 = 0
   /// Publications handed to outlets: one for each channel and outlet with a subscriber.
   public var deliveries: UInt64 = 0
@@ -88,51 +88,49 @@ public struct HubCounters: Sendable, Equatable {
   public var tripChanges: UInt64 = 0
   /// Notifications that back ends and ops have posted.
   public var notificationsPosted: UInt64 = 0
-  /// Offers that have ended, by `OfferOutcome.rawValue`; and trips that no driver has taken.
+  /// Ended offers, by `OfferOutcome.rawValue`; and trips that no driver has accepted.
   public var offers = [UInt64](repeating: 0, count: OfferOutcome.allCases.count)
   public var tripsUnserved: UInt64 = 0
   public var replacements: UInt64 = 0
-  /// Times that a driver was told how often to send, by `SamplingReason.rawValue`.
+  /// Sampling advice sent to drivers, by `SamplingReason.rawValue`.
   public var samplingAdvised = [UInt64](repeating: 0, count: SamplingReason.allCases.count)
-  /// Times that something was refused, or not kept, because a table was full, by `HubTable.rawValue`; and because one
-  /// party had its share of it, by `ShareLimit.rawValue`.
+  /// Refusals, or entries not kept, because a table was full, by `HubTable.rawValue`; and because one party had used
+  /// its share, by `ShareLimit.rawValue`.
   public var tableLimitHits = [UInt64](repeating: 0, count: HubTable.allCases.count)
   public var shareLimitHits = [UInt64](repeating: 0, count: ShareLimit.allCases.count)
-  /// Outputs that wait for the journal, and the answers to somebody among them.
+  /// Outputs that wait for the journal, and the answers among them.
   public var heldForStorage = 0
   public var answersHeld = 0
-  /// Moves, statuses, batches and questions refused, and presence events not made, because nothing could be stored.
+  /// Requests refused, and presence events not published, because nothing could be stored.
   public var refusedForStorage: UInt64 = 0
   public var eventsNotStored: UInt64 = 0
-  /// Fixes taken in, and published where they were live, that nothing could be stored of. They are among the others,
-  /// too.
+  /// Fixes accepted, and published where live, while nothing could be stored. Also counted elsewhere.
   public var fixesNotStored: UInt64 = 0
 
   /// Events about fences, by `Notification.Kind.rawValue`: each once, on however many channels.
   public var fenceEvents = [UInt64](repeating: 0, count: Notification.Kind.allCases.count)
-  /// Fences that fixes were held against, because they have a part of the fix's cell.
+  /// Fences that fixes were compared with, because they cover a part of the fix's cell.
   public var fencesLookedAt: UInt64 = 0
 
   /// Questions for tokens, by `TokenOutcome.rawValue`.
   public private(set) var tokens = [UInt64](repeating: 0, count: TokenOutcome.allCases.count)
-  /// Refresh tokens that were used a second time, so that their families ended; and entries of the audit trail that
-  /// were not written.
+  /// Refresh tokens used a second time, whose families ended; and entries of the audit trail that were not written.
   public var tokensReused: UInt64 = 0
   public var auditLeftOut: UInt64 = 0
 
-  /// Batches whose older fixes were looked for in the journal.
+  /// Batches whose older fixes were looked up in the journal.
   public var lookups: UInt64 = 0
 
-  /// Queries for drivers that were answered, those that took more than one turn, and those refused because too many
-  /// were under way.
+  /// Queries for drivers that were answered, that took more than one turn, and that were refused because too many were
+  /// running.
   public var searches: UInt64 = 0
   public var searchesContinued: UInt64 = 0
   public var searchesRefused: UInt64 = 0
 
-  /// Entries now, by `HubTable.rawValue`; worked out by `Hub.shownCounters` alone.
+  /// Present entries, by `HubTable.rawValue`; computed by `Hub.shownCounters` alone.
   public var tableEntries = [Int](repeating: 0, count: HubTable.allCases.count)
 
-  // Sizes now.
+  // Present sizes.
   /// Fixes in batches that wait for their turn or for the journal.
   public var fixesWaiting = 0
   public var drivers = 0
@@ -151,12 +149,12 @@ public struct HubCounters: Sendable, Equatable {
 }
 
 extension HubCounters {
-  /// Somebody has asked something about tokens, and has the answer.
+  /// Counts an answered question about tokens.
   mutating func count(_ entry: AuditEntry) {
     if let outcome = TokenOutcome(entry) { tokens[Int(outcome.rawValue)] += 1 }
   }
 
-  /// One request of a phone app was taken.
+  /// Counts a request of a phone app.
   mutating func count(_ phone: PhoneFormat, _ batch: Ack.Batch) {
     func add(_ count: Int, _ outcome: PhoneOutcome) {
       phoneFixes[Int(phone.rawValue)][Int(outcome.rawValue)] += UInt64(count)

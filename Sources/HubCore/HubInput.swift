@@ -1,10 +1,10 @@
-// What goes into the hub: values that a loop made from checked messages. The hub touches no socket and no clock.
+// Inputs of the hub: values that a loop made from checked messages. The hub has no sockets and no clock.
 public import HubBytes
 import HubGeo
 public import HubMessages
 
-/// A session as the hub knows it: which outlet, which slot there, and the slot's generation, so that a late input of a
-/// closed session is recognised.
+/// A session: its outlet, its slot there, and the slot's generation, by which a late input of a closed session is
+/// recognised.
 public struct SessionRef: Sendable, Hashable, BitwiseCopyable {
   public var outlet: UInt32
   public var slot: UInt32
@@ -16,12 +16,12 @@ public struct SessionRef: Sendable, Hashable, BitwiseCopyable {
     self.generation = generation
   }
 
-  /// Stands where no session has asked, and none is answered.
+  /// For inputs without a session, which are not answered.
   package static let nobody = SessionRef(outlet: .max, slot: 0, generation: 0)
   var isNobody: Bool { outlet == .max }
 }
 
-/// Who asks: decides what may be done to a trip.
+/// The identity of a request, which decides its rights on a trip.
 public struct Actor: Sendable, Equatable {
   public var role: Role
   public var id: Identifier
@@ -31,12 +31,12 @@ public struct Actor: Sendable, Equatable {
     self.id = id
   }
 
-  /// An identity as tables of the hub know it: with the hub's seed, by which nobody can choose to be another's.
+  /// A hash of the identity in tables of the hub; seeded, so that nobody can choose to collide with another.
   func hashValue(seed: UInt64) -> UInt64 { id.text.hashValue(seed: seed ^ UInt64(role.rawValue)) }
 }
 
-/// One `location_update` of a driver's session, with the message as it was read: a loop keeps one that each message is
-/// read into, so that it is copied once.
+/// One `location_update` of a driver's session. A loop reads each message into one that it keeps, so that it is copied
+/// once.
 public struct FixInput: Sendable, BitwiseCopyable {
   public var session: SessionRef
   public var received: Moment
@@ -55,7 +55,7 @@ public struct FixInput: Sendable, BitwiseCopyable {
     self.tripIsGranted = tripIsGranted
   }
 
-  /// Room for a message to be read into.
+  /// An empty one, to read a message into.
   public init() {
     session = SessionRef(outlet: 0, slot: 0, generation: 0)
     received = Moment(uptime: 0, timestamp: Timestamp(milliseconds: 0))
@@ -64,7 +64,7 @@ public struct FixInput: Sendable, BitwiseCopyable {
   }
 }
 
-/// One `location_batch`, from a session or over HTTP (then the answer goes to the connection that asked).
+/// One `location_batch`, from a session or over HTTP (then the answer goes to the requesting connection).
 public struct BatchInput: Sendable {
   public var session: SessionRef
   /// Set over HTTP, where no session of the driver exists.
@@ -74,9 +74,9 @@ public struct BatchInput: Sendable {
   public var received: Moment
   public var batch: LocationBatch
   public var tripIsGranted: Bool
-  /// Where the batch names no trip, its fixes are of the one that the driver is on, if it is on one alone.
+  /// Where the batch names no trip, its fixes belong to the driver's only active trip, if there is exactly one.
   public var takesCurrentTrip = false
-  /// Of which app it is, where it is in that app's own format.
+  /// The app of a request in its own format; else nil.
   public var phone: PhoneFormat?
 
   public init(
@@ -130,12 +130,12 @@ public struct TripChangeInput: Sendable {
   }
 }
 
-/// How far a session's credential opens a channel by itself. Who has part in a trip, and whether the trip is over, only
-/// the hub knows.
+/// How far a session's credential opens a channel by itself. The parties of a trip, and whether it has ended, only the
+/// hub knows.
 public enum ChannelGrant: UInt8, Sendable {
   /// A token names it, or the role may see all of its kind.
   case granted
-  /// A trip's, for a driver with development's word: while the trip has no other driver.
+  /// A trip's, for a driver with a token for development: while the trip has no other driver.
   case whileUnclaimed
   /// A trip's, for the trip's own driver and rider.
   case onlyForParties
@@ -158,82 +158,82 @@ public struct SubscribeInput: Sendable {
   }
 }
 
-/// What the hub is asked, over HTTP or the socket.
+/// A query over HTTP or the socket.
 public enum HubQuery: Sendable {
   case driver(Identifier)
-  /// `by`: whose share of the queries under way it is.
+  /// `by`: the identity whose share of running queries it counts for.
   case drivers(DriverSearch, Audience, by: Actor)
   /// A page of all drivers, for ops.
   case list(DriverListQuery)
 }
 
-/// For whom an answer is.
+/// The audience of an answer.
 public enum Audience: UInt8, Sendable, CaseIterable {
   case ops
   /// Riders: what `PublicAudience` shows.
   case everybody
 }
 
-/// The inputs of a turn from one outlet, in the order in which they came: fixes by themselves, the others among them.
+/// The inputs of a turn from one outlet, in order: fixes separately, the others among them.
 public typealias HubInputs = MixedList<FixInput, HubInput>
 
-/// Everything that can be asked of the hub. All but the frequent cases are `indirect`.
+/// All inputs of the hub. All but the frequent cases are `indirect`.
 public enum HubInput: Sendable {
   case fix(FixInput)
   indirect case batch(BatchInput)
   /// A driver wants to connect; answered by `.admitted` or `.conflict` before its upgrade is answered. `client` is the
-  /// same for connections with the same credential from the same address, and 0 where that is unknown.
+  /// same for connections with the same credential and address, and 0 where that is unknown.
   case driverConnecting(SessionRef, Identifier, client: UInt32 = 0)
   case driverDisconnected(SessionRef)
-  /// What a driver's credential says of its vehicle: behind what admits the driver, and with each refreshed token.
+  /// What a driver's credential states of its vehicle: after the driver's admission, and with each refreshed token.
   indirect case vehicle(Identifier, VehicleClaims)
-  /// An outlet has come back that heard nobody for a while: what its drivers sent meanwhile is still to be read.
+  /// An outlet has resumed after a stall: what its drivers sent meanwhile is still to be read.
   case loopStalled
-  /// `of`: whose it is where no session of that driver says it. `isKeyed`: the same again, by the id, changes nothing.
+  /// `of`: the driver, where no session of it sends this. `isKeyed`: a repetition with the same id changes nothing.
   indirect case driverStatus(
     SessionRef, MessageID, DriverStatusReport, of: Identifier? = nil, isKeyed: Bool = false)
   indirect case tripStatus(TripStatusInput)
   indirect case tripChange(TripChangeInput)
-  /// `by`: the driver whose session, or request, it is.
+  /// `by`: the driver of the session or request.
   indirect case offerDecline(SessionRef, MessageID, OfferDecline, by: Identifier)
-  /// Of another hub.
+  /// From another hub.
   indirect case offer(SessionRef, SentOffer)
-  /// `replyTo` is the message's id; over HTTP there is none.
+  /// `replyTo` is the message's id; nil over HTTP.
   indirect case trips(SessionRef, TripQuestion, replyTo: MessageID? = nil)
   indirect case subscribe(SubscribeInput)
   indirect case unsubscribe(SessionRef, MessageID, Channel)
-  /// An outlet dropped one subscription to a channel from its table; the hub counts them.
+  /// An outlet removed one subscription to a channel; the hub counts them.
   case released(outlet: UInt32, ChannelHandle)
-  /// A session begins to watch cells, or could not be sent what changed in them: it wants them whole.
+  /// A session begins to watch cells, or has fallen behind in them: it needs snapshots.
   indirect case areaSnapshots(SessionRef, [ChannelHandle])
-  /// A session watches a part of the map no longer. Its outlet knows which cells that are; this comes back in order.
+  /// A session stops watching a part of the map. Its outlet knows the cells; this is returned in order.
   indirect case leaveView(SessionRef, MessageID, Unsubscribe)
-  /// Asks for the name of a channel that the session is subscribed to, because its grants have changed, and whether it
-  /// has part in that channel's trip.
+  /// Asks, after a change of the session's grants, for the name of a subscribed channel and whether the session is a
+  /// party of its trip.
   indirect case name(SessionRef, Actor, ChannelHandle)
-  /// Of ops, over HTTP; answered by `.notified`.
+  /// From ops, over HTTP; answered by `.notified`.
   indirect case notify(SessionRef, NotificationPost)
-  /// Of ops, over HTTP.
+  /// From ops, over HTTP.
   indirect case fences(SessionRef, FenceQuestion)
-  /// About tokens, over HTTP, or of other hubs, which nothing is written down of; answered by `.credentials`.
+  /// Over HTTP, or from other hubs, without an audit entry; answered by `.credentials`.
   indirect case credentials(SessionRef, CredentialQuestion, AuditSource?)
-  /// Something about tokens that was refused before it came to the hub.
+  /// A request about tokens that was refused before it came to the hub.
   indirect case audit(AuditEntry)
-  /// `replyTo` is the message's id; over HTTP there is none.
+  /// `replyTo` is the message's id; nil over HTTP.
   indirect case query(SessionRef, HubQuery, replyTo: MessageID? = nil)
-  /// A driver's ping: its pong says what is stored, so it takes its turn behind the fixes that came before it.
-  /// `of`: as with `driverStatus`.
+  /// A driver's ping: its pong says what is stored, so it is handled behind the fixes that came before it. `of`: as
+  /// with `driverStatus`.
   indirect case ping(SessionRef, MessageID, Ping, of: Identifier? = nil)
-  /// What the hub's process has counted in the last second: state of the channel `stats`.
+  /// The figures of the hub's process for the last second, for the channel `stats`.
   indirect case figures(HubFigures)
-  /// The answer to a `HistoryLookup`: those of its times that were found.
+  /// The answer to a `HistoryLookup`: the times that were found.
   indirect case knownFixes(ticket: UInt64, [Int64])
-  /// What other hubs of the cluster have to say.
+  /// From other hubs of the cluster.
   indirect case cluster(ClusterInput)
 }
 
 extension HubInput {
-  /// A request as the hub that has the trip is asked.
+  /// A request as the input of the trip's hub.
   public init(_ request: TripRequest) {
     switch request {
     case .move(let input): self = .tripStatus(input)
@@ -253,7 +253,7 @@ extension HubInput {
     }
   }
 
-  /// A question as one hub is asked it.
+  /// A question as the input of one hub.
   public init(_ question: FleetQuestion) {
     let (session, actor, replyTo) = (question.session, question.actor, question.replyTo)
     switch question.request {

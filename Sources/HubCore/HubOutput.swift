@@ -1,27 +1,27 @@
-// What comes out of the hub: a list for each outlet, drained once a turn, in order.
+// Outputs of the hub: a list for each outlet, drained once a turn, in order.
 public import HubBytes
 import HubGeo
 public import HubMessages
 
-/// A channel as outlets know it: dense, reused only after every outlet has released it.
+/// A channel for outlets: a dense number, reused only after every outlet has released it.
 public struct ChannelHandle: Sendable, Hashable, BitwiseCopyable {
   public var index: UInt32
   public init(index: UInt32) { self.index = index }
 }
 
-/// What comes out of a turn for one outlet, in order: positions by themselves, with everything else among them.
+/// The output of a turn for one outlet, in order: positions separately, everything else among them.
 public typealias HubOutputs = MixedList<PositionDelivery, HubOutput>
 
-/// A position on its way to an outlet that has subscribers: nothing but bits, so that it is used where it lies.
+/// A position for an outlet with subscribers: trivial, so that it is used in place.
 public struct PositionDelivery: Sendable, BitwiseCopyable {
   public var channel: ChannelHandle
-  /// A newer one with the same key makes an unsent older one worthless; never 0.
+  /// A newer delivery with the same key replaces an unsent older one; never 0.
   public var conflationKey: UInt64
-  /// When the fix came in (uptime, ns): what latency is measured from.
+  /// When the fix arrived (uptime, ns), from which latency is measured.
   public var received: Int64
   public var position: PublishedPosition
 
-  /// One that says nothing.
+  /// An empty one.
   static var blank: PositionDelivery {
     guard let nowhere = Coordinate(latitude: 0, longitude: 0), let nobody = Identifier("-") else {
       preconditionFailure("both are right")
@@ -36,62 +36,62 @@ public struct PositionDelivery: Sendable, BitwiseCopyable {
           timestamp: time, age: 0, after: 0)))
   }
 
-  /// This position in the form that publications of all kinds have.
+  /// This position as a `Delivery`.
   public var delivery: Delivery {
     Delivery(
       channel: channel, conflationKey: conflationKey, received: received, publication: Publication(position))
   }
 }
 
-/// A publication on its way to an outlet that has subscribers.
+/// A publication for an outlet with subscribers.
 public struct Delivery: Sendable {
   public var channel: ChannelHandle
-  /// Not 0 for state: a newer delivery with the same key makes an unsent older one worthless.
+  /// Not 0 for state: a newer delivery with the same key replaces an unsent older one.
   public var conflationKey: UInt64
-  /// When the fix came in (uptime, ns), or 0: what latency is measured from.
+  /// When the fix arrived (uptime, ns), or 0; latency is measured from it.
   public var received: Int64
   public var publication: Publication
 }
 
-/// What an outlet is told. All but the frequent case are `indirect`, as in `HubInput`.
+/// Outputs for an outlet. All but the frequent case are `indirect`, as in `HubInput`.
 public enum HubOutput: Sendable {
   /// An event or an ETA; positions are `PositionDelivery` (but for `Hub.drain(_:)`, which gives all as these).
   case delivery(Delivery)
   /// Takes effect when the outlet drains it: what follows in this list is live. `missed` leads up to it: events in
-  /// order, and after them, where the subscriber was brought up to date, the newest position and ETA. A party may
-  /// follow its trip whatever its token names.
+  /// order, and then, for a subscriber that resumed, the newest position and ETA. A party may follow its trip whatever
+  /// its token names.
   indirect case subscribed(SessionRef, ChannelHandle, Subscribed, missed: [Publication], isParty: Bool)
-  /// The session watches these cells from now on: one subscriber of each more, also where it has it already.
+  /// The session watches these cells from now on: each has one subscriber more, even if the session had it already.
   indirect case watching(SessionRef, Subscribed, [ChannelHandle])
-  /// A cell as it stands, for one session that asked, in parts; what changes from now on follows.
+  /// A snapshot of a cell, in parts, for one session; changes follow.
   indirect case areaSnapshot(SessionRef, ChannelHandle, [Publication])
-  /// A trip is shared no more with the one who has this id: a subscription of that one ends.
+  /// A trip's share with this id has ended: its holder is unsubscribed.
   indirect case shareEnded(ChannelHandle, Channel, of: Identifier)
-  /// What changed in a cell. To be sent when `areaTickEnded` says that the tick's last cell has come.
+  /// Changes in a cell, to be sent at `areaTickEnded`.
   indirect case areaUpdate(ChannelHandle, Publication)
-  /// `due`: when the tick was to begin (uptime, ns).
+  /// `due`: when the tick was due (uptime, ns).
   case areaTickEnded(due: Int64)
   /// The answer to `HubInput.leaveView`.
   indirect case viewEnded(SessionRef, MessageID, Unsubscribe)
   indirect case subscriptionRefused(SessionRef, ErrorReply)
   indirect case unsubscribed(SessionRef, MessageID, ChannelHandle, Channel)
-  /// The channel is over for all subscribers of this outlet.
+  /// The channel has ended for all subscribers of this outlet.
   indirect case channelEnded(ChannelHandle, Channel, Unsubscribed.Reason)
-  /// The channel's trip has this driver now: who follows it by `ChannelGrant.whileUnclaimed` is let go.
+  /// The channel's trip has this driver now: followers by `ChannelGrant.whileUnclaimed` are unsubscribed.
   indirect case channelClaimed(ChannelHandle, Channel, by: Identifier)
   /// The answer to `HubInput.name`.
   indirect case named(SessionRef, ChannelHandle, Channel, isParty: Bool)
   indirect case reply(SessionRef, Reply)
-  /// The driver may connect, and is to send this often.
+  /// The driver may connect, with this sampling advice.
   case admitted(SessionRef, Connected.Sampling)
   /// Too many replacements of this driver's session: refused for this many seconds.
   case conflict(SessionRef, retryAfter: Double)
   /// The driver table is full.
   case full(SessionRef)
-  /// A newer session of the same driver took over. `isRepeated`: its client came again although it was told so before.
+  /// A newer session of the driver replaced this one. `isRepeated`: its client has reconnected after an earlier 4409.
   case replaced(SessionRef, isRepeated: Bool)
-  /// The answer to a query; nil for a driver that nobody knows. Who writes a list puts it in order
-  /// (`DriverListWriter`): that is not the hub's thread's work.
+  /// The answer to a query; nil for an unknown driver. The writer of a list sorts it (`DriverListWriter`), to save the
+  /// hub's thread.
   indirect case queryResult(SessionRef, QueryResult?, replyTo: MessageID?)
   /// The answer to a question about trips.
   indirect case trips(SessionRef, TripAnswer, replyTo: MessageID?)
@@ -101,18 +101,16 @@ public enum HubOutput: Sendable {
   indirect case fences(SessionRef, FenceAnswer)
   /// The answer to a question about tokens.
   indirect case credentials(SessionRef, CredentialAnswer)
-  /// Tokens are revoked from now on, or no more. All outlets are told, in the same order, and the one of who asked
-  /// before the answer.
+  /// Revocations changed. All outlets get the changes in the same order, the asking one before the answer.
   indirect case revoked(RevocationChange)
-  /// A followed channel has another owner, or its owner other numbers: how it stands, for all subscribers of this
-  /// outlet.
+  /// A followed channel has another owner, or its owner other numbers: its state, for all subscribers of this outlet.
   indirect case channelRestarted(ChannelHandle, Subscribed)
-  /// For the outlet of the cluster alone (`Hub.joinCluster`).
+  /// Only for the cluster's outlet (`Hub.joinCluster`).
   indirect case cluster(ClusterOutput)
 }
 
 extension MixedList where Common == PositionDelivery, Rare == HubOutput {
-  /// All of it, each copied.
+  /// All outputs as copies.
   var inOrder: [HubOutput] {
     var list: [HubOutput] = []
     var cursor = Cursor()
@@ -126,7 +124,7 @@ extension MixedList where Common == PositionDelivery, Rare == HubOutput {
   }
 }
 
-/// What has come out for each outlet.
+/// The outputs of each outlet.
 @safe
 struct OutletOutputs: ~Copyable {
   // All lists are initialised from `init` to `deinit`, and never move.
@@ -157,7 +155,7 @@ struct OutletOutputs: ~Copyable {
 }
 
 extension HubOutput {
-  /// What hubs have found together, in the form in which one hub answers such a question.
+  /// The merged answer of several hubs, in the form of one hub's answer.
   static func answer(_ answer: FleetAnswer, to question: FleetQuestion) -> HubOutput {
     let (session, replyTo) = (question.session, question.replyTo)
     return switch (answer, question.request) {

@@ -1,8 +1,8 @@
-// The hub's tables by name, for operators: how full each is, how much it may hold, and how often it was full. What one
-// party may take of a table is a limit of its own (`ShareLimit`): at it others notice nothing.
+// The hub's tables by name, for operators: entries, limit, and how often each was full. The share of one party has a
+// limit of its own (`ShareLimit`), at which others are not affected.
 public import HubMessages
 
-/// A table of the hub that has a limit as a whole (`HubLimits`).
+/// A table of the hub with a limit (`HubLimits`).
 public enum HubTable: UInt8, Sendable, CaseIterable {
   case drivers, trips, channels, events, eventContents, profiles, areas, guests, queries, tripLists, driverLists,
     routePoints
@@ -11,7 +11,7 @@ public enum HubTable: UInt8, Sendable, CaseIterable {
   case fixTimes, missedFixes, waitingFixes, waitingResumes
   case tokenFamilies, revocations
 
-  /// As the metrics have it.
+  /// The name in metrics.
   public var name: StaticString {
     switch self {
     case .drivers: "drivers"
@@ -42,12 +42,12 @@ public enum HubTable: UInt8, Sendable, CaseIterable {
   }
 }
 
-/// What one driver, rider, session or place may take of a table.
+/// The limit of one driver, rider, session or cell in a table.
 public enum ShareLimit: UInt8, Sendable, CaseIterable {
   case tripsPerDriver, tripsPerRider, queriesPerSession, queriesPerIdentity, offersPerIdentity
   case fencesPerCell, fencesPerDriver, pairsPerDriver, missedFixesPerDriver, tokenFamiliesPerSubject
 
-  /// As the metrics have it.
+  /// The name in metrics.
   public var name: StaticString {
     switch self {
     case .tripsPerDriver: "trips_per_driver"
@@ -64,7 +64,7 @@ public enum ShareLimit: UInt8, Sendable, CaseIterable {
   }
 }
 
-/// A number for each role: what one identity (`sub` and role) may have.
+/// A number for each role: the limit of one identity (`sub` and role).
 public struct RoleLimits: Sendable, Equatable {
   public var driver: Int
   public var rider: Int
@@ -93,23 +93,23 @@ public struct RoleLimits: Sendable, Equatable {
     }
   }
 
-  /// None is less than 1.
+  /// Each is at least 1.
   public var isValid: Bool { driver >= 1 && rider >= 1 && ops >= 1 }
 }
 
 extension Role {
-  /// How many entries of a table of `limit` the role may fill: a tenth of each is kept for ops, rounded down, so that
-  /// whoever else fills it does not lock out those who have to look into it.
+  /// The entries of a table of `limit` that a role may fill: a tenth is kept for ops, rounded down, so that others
+  /// cannot lock out those who have to inspect it.
   public func share(of limit: Int) -> Int { self == .ops ? limit : limit - limit / 10 }
 
-  /// What is said to who has as many queries under way as one of the role may.
+  /// The text of a refusal at the role's limit of running queries.
   public func queriesLimit(_ limits: RoleLimits) -> String {
     "one \(name) has at most \(limits[self]) queries under way, over all its sessions (max-queries-per-\(name))"
   }
 }
 
 extension HubLimits {
-  /// How many entries a table may have.
+  /// The limit of a table.
   public func capacity(of table: HubTable) -> Int {
     switch table {
     case .drivers: drivers

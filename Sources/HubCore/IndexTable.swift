@@ -1,7 +1,7 @@
-// From a key to the index of the record that holds it: open addressing with linear probing over 8-byte entries.
+// Maps keys to the indices of their records: open addressing with linear probing over 8-byte entries.
 //
-// The key itself stays in the record: a Dictionary<Identifier, UInt32> would hold each id (72 bytes) twice and hash it
-// with SipHash. Deletion moves later entries back (Knuth, TAOCP 3, 6.4, algorithm R), so there are no tombstones.
+// The key stays in the record: a Dictionary<Identifier, UInt32> would hold each id (72 bytes) twice and hash it with
+// SipHash. Deletion moves later entries back (Knuth, TAOCP 3, 6.4, algorithm R), so there are no tombstones.
 
 struct IndexTable {
   private struct Entry {
@@ -33,7 +33,7 @@ struct IndexTable {
     }
   }
 
-  /// Stores an index under a hash; the caller knows that the key is not there yet. Amortised O(1).
+  /// Stores an index under a hash. Precondition: the key is not stored yet. Amortised O(1).
   mutating func insert(hash: UInt64, index: Int) {
     if (count + 1) * 4 > entries.count * 3 { grow() }
     place(Entry(fingerprint: UInt32(truncatingIfNeeded: hash), index: UInt32(index)))

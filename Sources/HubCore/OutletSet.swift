@@ -1,4 +1,4 @@
-// Which outlets something goes to, as two words of bits: what is asked for each position that leaves the hub.
+// A set of outlets as two words of bits, used for each position that leaves the hub.
 
 /// A set of outlets by their numbers, which are below `OutletSet.capacity`. Each operation takes a few instructions.
 public struct OutletSet: Sendable, Equatable, BitwiseCopyable {

@@ -1,5 +1,5 @@
-// Records addressed by a dense index, in chunks that never move, with a free list. A generation per slot, bumped when
-// a record comes and when it goes, tells a stale reference from a live one; it is odd while the slot is in use.
+// Records with dense indices, in chunks that never move, with a free list. A generation per slot, incremented at
+// insertion and removal, distinguishes stale references; it is odd while the slot is in use.
 //
 // Access through `subscript` with a coroutine would cost a heap allocation where it is not inlined; `unsafeAddress`
 // hands out a pointer. Why it is right: slots below `endIndex` are initialised from their first `insert` until
@@ -28,7 +28,7 @@ struct Slab<Record>: ~Copyable {
     return unsafe table.pointer(index)
   }
 
-  /// Where a record lies, for reading it there; until the slab is changed.
+  /// A pointer to a record for reading, valid until the slab changes.
   @inline(__always)
   func address(of index: Int) -> UnsafePointer<Record> { unsafe UnsafePointer(pointer(index)) }
 
@@ -59,14 +59,14 @@ struct Slab<Record>: ~Copyable {
     free.append(UInt32(index))
   }
 
-  /// Whether a record is there, of an index below `endIndex`.
+  /// Whether an index below `endIndex` has a record.
   @inline(__always)
   func isInUse(_ index: Int) -> Bool { generations[index] & 1 == 1 }
 
   @inline(__always)
   func handle(of index: Int) -> Handle { Handle(index: UInt32(index), generation: generations[index]) }
 
-  /// The index of a handle's record; nil where it is gone.
+  /// The index of a handle's record; nil where it was removed.
   @inline(__always)
   func current(_ handle: Handle) -> Int? {
     let index = Int(handle.index)
@@ -74,7 +74,7 @@ struct Slab<Record>: ~Copyable {
   }
 }
 
-/// A record of a slab that may be gone by now.
+/// A reference to a record of a slab, which may have been removed.
 struct Handle: Equatable {
   var index: UInt32
   var generation: UInt32

@@ -1,8 +1,7 @@
-// Fix times (milliseconds) in ascending order: looked up where a fix comes again, where one was missed, and in the
-// journal.
+// Ascending fix times (milliseconds), searched for duplicates and missed fixes, and in the journal.
 
 extension [Int64] {
-  /// The first place whose value is not less, of values in ascending order. O(log n).
+  /// The first index whose value is not less, of ascending values. O(log n).
   @inline(__always)
   func lowerBound(_ value: Int64) -> Int {
     var low = 0

@@ -1,17 +1,17 @@
-// Questions of the hub that another thread answers: the hub asks, goes on, and is given the answer as an input. Each
+// Questions of the hub that another thread answers: the hub asks, continues, and gets the answer as an input. Each
 // question has a ticket, which its answer repeats.
 //
 //     hub's thread    end of a turn: a round of questions, if the round before is answered
 //     other thread    answers one after the other, and wakes the hub's thread for each
 //     hub's thread    beginning of a turn: the answers are handled before its inputs
 //
-// A round is one job of the other thread, so that what others ask of it gets its turn in between, and the mailbox has
-// room for each answer of a round: no answer is ever lost.
+// A round is one job of the other thread, so that other jobs get their turn in between, and the mailbox has room for
+// all answers of a round: no answer is lost.
 package import HubCore
 import HubMessages
 package import HubSystem
 
-/// The questions of one kind, from the hub's side. It belongs to whoever drives the hub.
+/// The questions of one kind, on the hub's side. Only the hub's driver uses it.
 package final class Consultation<Question: Sendable> {
   /// Questions of one round.
   private static var roundLimit: Int { 64 }
@@ -23,9 +23,9 @@ package final class Consultation<Question: Sendable> {
   private var unanswered = 0
   private var batch: [HubInput] = []
 
-  /// `collect` moves what the hub wants to know behind what waits. `consult` has a round answered on another thread, by
-  /// one input for each question; false where there is no room, and then it is tried again after another turn. `waker`
-  /// wakes a thread that takes a turn of the hub then.
+  /// `collect` appends the hub's questions. `consult` has a round answered on another thread, by one input for each
+  /// question; false where there is no room: it is tried again after another turn. `waker` wakes a thread that then
+  /// runs a turn of the hub.
   package init(
     waking waker: Waker, collect: @escaping (inout Hub, inout [Question]) -> Void,
     consult: @escaping ([Question], Mailbox<HubInput>) -> Bool
@@ -35,7 +35,7 @@ package final class Consultation<Question: Sendable> {
     answers = Mailbox(capacity: Self.roundLimit, waking: waker)
   }
 
-  /// Before a turn's inputs: what was answered goes into the hub.
+  /// Before a turn's inputs: hands the answers to the hub.
   func answer(_ hub: inout Hub, now: Moment) {
     guard unanswered > 0 else { return }
     answers.drain(into: &batch)
@@ -44,7 +44,7 @@ package final class Consultation<Question: Sendable> {
     batch.removeAll(keepingCapacity: true)
   }
 
-  /// After a turn: what the hub wants to know is asked.
+  /// After a turn: asks the hub's questions.
   func ask(_ hub: inout Hub) {
     collect(&hub, &waiting)
     guard unanswered == 0, !waiting.isEmpty else { return }

@@ -1,10 +1,9 @@
-// When the log tells of a disk that takes nothing: when it begins, each minute while it lasts, and at its end. A disk
-// on the brink of being full would be logged twice a second; so within a minute of a line, what begins anew is logged
-// once it has lasted for two seconds.
+// Logs a full disk: when it begins, each minute while it lasts, and at its end. A disk that keeps filling up would be
+// logged twice a second; so within a minute of a line, a new episode is logged once it has lasted for two seconds.
 import HubCore
 
 struct FullDiskWatch: Sendable {
-  /// What was refused for want of storage, and the fixes that could not be stored, since the hub's start.
+  /// Refusals for want of storage, and fixes that could not be stored, since the hub's start.
   struct Losses: Sendable, Equatable {
     var refused: UInt64
     var fixesNotStored: UInt64
@@ -23,7 +22,7 @@ struct FullDiskWatch: Sendable {
     }
   }
 
-  /// A line that is due; since when it lasts, and what it has cost.
+  /// A line to log: since when it lasts, and its losses.
   enum Line: Sendable, Equatable {
     case full(seconds: Int64, Losses)
     case writable(seconds: Int64, Losses)
@@ -32,18 +31,18 @@ struct FullDiskWatch: Sendable {
   private static let second: Int64 = 1_000_000_000
   /// Between two lines that the disk is full, in ns.
   private static let interval = 60 * second
-  /// How long it must last to be told of within that time, in ns.
+  /// How long a new episode must last to be logged within that time, in ns.
   private static let patience = 2 * second
 
   /// Since when the disk is full (uptime, ns); nil where it is not.
   private var since: Int64?
-  /// When it began, of what the log has told or will tell, and what had been lost before.
+  /// The beginning of the logged or pending episode, and the losses before it.
   private var began: (uptime: Int64, losses: Losses)?
   private var lastLine: Int64?
   /// The log says that the disk is full.
   private var isNotified = false
 
-  /// Whether there is something to look after, though the disk takes what comes.
+  /// Whether an episode is open, though the disk has room now.
   var isOpen: Bool { since != nil || isNotified }
 
   /// `losses` are those before this look and after it.
@@ -57,7 +56,7 @@ struct FullDiskWatch: Sendable {
       self.began = nil
       return .writable(seconds: (uptime - began.uptime) / Self.second, after - began.losses)
     }
-    // An episode that was too short to be told of is over after a minute.
+    // An episode that was too short to be logged is over after a minute.
     if since == nil, !isNotified, let known = began, uptime - known.uptime >= Self.interval { began = nil }
     if began == nil { began = (uptime, before) }
     if since == nil { since = uptime }

@@ -1,4 +1,4 @@
-// The hub's counters as other threads see them: a copy, made once a second, and when somebody asks for newer ones.
+// The hub's counters for other threads: a copy, made once a second, and on request.
 package import HubCore
 import HubSystem
 import Synchronization
@@ -6,24 +6,23 @@ import Synchronization
 package final class HubMetrics: Sendable {
   private struct State {
     var counters = HubCounters()
-    /// The newest question that they answer.
+    /// The newest request that they answer.
     var answered: UInt64 = 0
   }
 
   private let state = Locked(State())
-  /// Questions so far.
+  /// The number of requests.
   private let asked = Atomic<UInt64>(0)
 
   package init() {}
 
-  /// The newest question. What `store` says to be answered has to be read before the counters are.
+  /// The newest request. Read it before the counters that `store` marks as its answer.
   package var question: UInt64 { asked.load(ordering: .acquiring) }
 
-  /// Asks for counters that are newer than this moment; the caller wakes the threads whose they are. Returns the
-  /// question's number.
+  /// Requests counters newer than this moment; the caller wakes the threads concerned. Returns the request's number.
   package func ask() -> UInt64 { asked.add(1, ordering: .acquiringAndReleasing).newValue }
 
-  /// Whether the hub's counters are newer than a question.
+  /// Whether the hub's counters are newer than a request.
   package func isAnswered(_ question: UInt64) -> Bool { state.withLock { $0.answered >= question } }
 
   package func store(_ counters: HubCounters, answering question: UInt64) {

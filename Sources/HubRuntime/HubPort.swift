@@ -1,14 +1,14 @@
-// A loop's way to the hub and back: a plain call where there is one loop, whose thread the hub lives on; and where
-// there are several, by way of SharedHub. The loop's code is the same for both.
+// A loop's access to the hub: a plain call where there is one loop, on whose thread the hub runs, and SharedHub where
+// there are several. The loop's code is the same for both.
 import HubBytes
 package import HubCore
 package import HubMessages
 
 @safe
 package struct HubPort: ~Copyable {
-  /// Where there is one loop. Behind a pointer: an optional hub was copied whole to be asked for a number.
+  /// For a single loop. Behind a pointer: reading a number of an optional hub copied the hub.
   private let turn: UnsafeMutablePointer<HubTurn>?
-  /// Where there are several.
+  /// For several loops.
   private let shared: SharedHub?
   private let loop: Int
 
@@ -36,33 +36,33 @@ package struct HubPort: ~Copyable {
   /// The hub's counters, where there is one loop.
   package var counters: HubCounters? { unsafe turn?.pointee.counters }
 
-  /// Shows the hub to a test, between two turns.
+  /// Gives the hub to a test, between two turns.
   package func inspect(_ body: (inout Hub) -> Void) {
     unsafe turn?.pointee.inspect(body)
     shared?.inspect(body)
   }
 
-  /// When the hub wants its next turn from this loop (uptime, ns); 0 where it has more to do than one turn allows.
+  /// When the hub needs its next turn from this loop (uptime, ns); 0 where it has more to do than one turn allows.
   package var nextTurn: Int64 { unsafe turn?.pointee.nextTurn ?? shared?.nextTurn(of: loop) ?? .max }
 
   /// Whether other loops share the hub.
   package var isShared: Bool { shared != nil }
 
-  /// Has the other loops take a turn, and the first of them the hub.
+  /// Wakes the other loops for a turn, of which the first runs the hub.
   package func wakeOthers() { shared?.wakeOthers(than: loop) }
 
-  /// A turn is over and its output sent: other loops that sleep and have little to bring out are assisted.
+  /// A turn is over and its output sent: assists other loops that sleep and have little output.
   @inline(__always)
   package func assistOthers() { shared?.assistOthers(from: loop) }
 
-  /// Puts what other loops have left for this one into the empty `outputs`.
+  /// Moves what other loops left for this one into the empty `outputs`.
   package func collect(into outputs: inout HubOutputs) { shared?.collect(loop, into: &outputs) }
 
-  /// Hands a turn's inputs over, in order, and puts what has come out into the empty `outputs`.
+  /// Hands over a turn's inputs in order, and puts the output into the empty `outputs`.
   ///
-  /// False where another loop has the hub and the mailbox to it is full: `inputs` holds what did not fit. Then the
-  /// caller delivers what came out, so that the other never waits for this loop in turn, and tries again; meanwhile
-  /// this one reads no more.
+  /// False where another loop runs the hub and the mailbox to it is full: `inputs` has what did not fit. Then the
+  /// caller delivers the output, so that the other loop never waits for this one in turn, and tries again; meanwhile it
+  /// reads no more.
   package mutating func exchange(_ inputs: inout HubInputs, into outputs: inout HubOutputs, now: Moment) -> Bool {
     guard let turn = unsafe turn else { return shared?.exchange(loop, &inputs, into: &outputs, now: now) ?? true }
     unsafe turn.pointee.begin(now: now)

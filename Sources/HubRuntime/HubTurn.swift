@@ -1,16 +1,16 @@
-// One turn of the hub: the order of its steps, which is the same whoever drives it.
+// One turn of the hub: the order of its steps, the same for every driver of it.
 //
-//     begin    what waited for the disk and is stored by now leaves; what was found off this thread comes in
+//     begin    releases what is stored by now; takes the answers of other threads
 //     handle   the inputs, in order: fixes, moves of trips, subscriptions, questions
 //     end      what is due by the clock; then the turn's records go to the journal, and its questions to other threads
-//     drain    what has come out, for one outlet after the other
+//     drain    the output of one outlet after the other
 //
-// Records go to the journal behind all inputs of a turn, so that one write stores them all; what must not leave before
-// it is stored stays in the hub until a turn begins after the write.
+// Records go to the journal behind all inputs of a turn, so that one write stores them all; output that has to be
+// stored first stays in the hub until a turn begins after the write.
 import HubCore
 import HubMessages
 
-/// The hub with what takes part in each of its turns. It belongs to one thread at a time.
+/// The hub with all that takes part in its turns. It belongs to one thread at a time.
 struct HubTurn: ~Copyable {
   private var hub: Hub
   private let journal: JournalQueue?
@@ -37,16 +37,16 @@ struct HubTurn: ~Copyable {
     history?.ask(&hub)
   }
 
-  /// Swaps what has come out for an outlet with the empty `outputs`.
+  /// Swaps an outlet's output with the empty `outputs`.
   @inline(__always)
   mutating func drain(_ outlet: Int, into outputs: inout HubOutputs) { hub.drain(outlet, into: &outputs) }
 
-  /// Whether anything has come out for an outlet.
+  /// Whether an outlet has output.
   @inline(__always)
   mutating func hasOutput(for outlet: Int) -> Bool { hub.hasOutput(for: outlet) }
 
-  /// How many subscribers of an outlet what has come out is for; `limit` where it is that many or more, or where not
-  /// all of it is positions.
+  /// The number of subscribers of an outlet's output; `limit` where it is that many or more, or where not all of it is
+  /// positions.
   mutating func deliveryCount(for outlet: Int, below limit: Int) -> Int {
     hub.deliveryCount(for: outlet, below: limit)
   }
@@ -54,9 +54,9 @@ struct HubTurn: ~Copyable {
   /// When the next turn is due (uptime, ns); 0 for at once.
   var nextTurn: Int64 { mutating get { hub.hasMoreDue ? 0 : hub.nextAreaTick } }
 
-  /// Shows the hub to a test, between two turns.
+  /// Gives the hub to a test, between two turns.
   mutating func inspect(_ body: (inout Hub) -> Void) { body(&hub) }
 
-  /// The hub's counters as of now.
+  /// The hub's present counters.
   var counters: HubCounters { mutating get { hub.shownCounters() } }
 }

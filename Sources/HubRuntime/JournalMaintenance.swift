@@ -1,26 +1,26 @@
-// Maintains the journal while the hub runs, on a thread of its own that the hub's never waits for: a new snapshot when
-// enough has been written, indexes of the segments that are full, and the end of what is too old.
+// Maintains the journal while the hub runs, on a thread of its own: a new snapshot when enough was written, indexes of
+// full segments, and removal of old ones.
 //
-// What is durable is a function of the journal. So a snapshot is not taken from the hub, which would have to stand
-// still or to copy itself, but made from the one before it and the segments since, by a second hub that is read into as
-// at a start and let go of afterwards.
+// The durable state is a function of the journal. So a snapshot is not taken from the hub, which would have to pause or
+// to copy itself, but made from the one before it and the segments since, by a second hub that loads them as at a start
+// and is freed afterwards.
 import HubCore
 package import HubJournal
 import HubSystem
 
-/// What the maintenance has done.
+/// Counters of maintenance.
 package struct MaintenanceCounters: Sendable, Equatable {
   package var snapshots: UInt64 = 0
-  /// Time that they took, without that of a failure.
+  /// Time that they took, without failures.
   package var snapshotNanoseconds: UInt64 = 0
   package var segmentsDeleted: UInt64 = 0
   package var failures: UInt64 = 0
-  /// How much there is on the disk.
+  /// What is on the disk.
   package var segments = 0
   package var bytes = 0
 }
 
-/// What maintains a journal.
+/// Maintains a journal.
 package final class JournalMaintenance: Sendable {
   private let journal: JournalQueue
   private let configuration: JournalConfiguration
@@ -40,10 +40,10 @@ package final class JournalMaintenance: Sendable {
 
   private var limits: JournalLimits { configuration.limits }
 
-  /// Maintains it until the journal closes. `report` says what the start found.
+  /// Maintains it until the journal closes. `report` is that of the start.
   package func run(after report: RecoveryReport) {
     lowerThreadPriority()
-    // Where the newest snapshot stands, in bytes since the start.
+    // The position of the newest snapshot, in bytes since the start.
     var mark = -Int64(report.bytes)
     var broken = Set(report.brokenSnapshots)
     var isFailing = false
@@ -71,7 +71,7 @@ package final class JournalMaintenance: Sendable {
     guard isFirst else { return }
     log(
       .error, "journal_maintenance_failed",
-      ["error": "\(error)", "hint": "the hub goes on; a start reads more until this is mended, and it is tried again"])
+      ["error": "\(error)", "hint": "the hub continues; a start reads more until this is fixed, and it is tried again"])
   }
 
   // MARK: Snapshots
@@ -123,7 +123,7 @@ package final class JournalMaintenance: Sendable {
       try snapshot.finish()
       return bytes
     } catch {
-      // Half a snapshot is of no use, and on a full disk in the way.
+      // Half a snapshot is useless, and takes room on a full disk.
       try SnapshotWriter.removeUnfinished(files)
       throw error
     }
@@ -131,7 +131,7 @@ package final class JournalMaintenance: Sendable {
 
   // MARK: Indexes and retention
 
-  /// Indexes what is full, deletes what is too old; what is left.
+  /// Indexes full segments and deletes old ones; gives what is left.
   private func maintain(
     _ files: DiskFiles, _ broken: Set<String>, _ clock: inout RetentionClock?
   ) throws(JournalError) -> JournalInventory {
@@ -153,7 +153,7 @@ package final class JournalMaintenance: Sendable {
     return after
   }
 
-  /// The time to count ages from, in ms since 1970.
+  /// The time from which ages count, in ms since 1970.
   private func look(at clock: inout RetentionClock?, _ inventory: JournalInventory) -> Int64 {
     let reading = ClockReading.read()
     let (uptime, wall) = (reading.uptimeNanoseconds / 1_000_000, reading.unixMilliseconds)

@@ -1,6 +1,6 @@
-// The hub's journal in a running server: read before anyone is let in, then written by a thread of its own.
+// The hub's journal in a running server: read before anyone connects, then written by a thread of its own.
 //
-//     hub's thread   before a turn: what is stored by now leaves, and the log is told of a disk that takes nothing;
+//     hub's thread   before a turn: releases what is stored by now, and logs a full disk;
 //                    after it: its records go into the queue
 //     its own        writes the queue, group by group, and wakes the hub's thread when a group is stored
 package import HubBytes
@@ -10,19 +10,19 @@ import HubMessages
 package import HubSystem
 import Synchronization
 
-/// Where trips and their events are kept, and what becomes of damage.
+/// Where trips and their events are stored, and how damage is handled.
 public struct JournalConfiguration: Sendable {
   public var directory: String
-  /// Damage is moved aside, and the hub goes on from before it, in a new epoch. Else the hub does not start.
+  /// Damage is moved aside, and the hub continues from before it, in a new epoch. Else the hub does not start.
   public var acceptsLoss = false
   public var limits = JournalLimits()
-  /// How long what the hub itself does not need any more can still be read.
+  /// How long data is kept that the hub itself does not need any more.
   public var retention = RetentionRule()
 
   public init(directory: String) { self.directory = directory }
 }
 
-/// The queue to the journal's thread, from the hub's side.
+/// The queue to the journal's thread, on the hub's side.
 package final class JournalQueue: Sendable {
   package let commit: GroupCommit
   package let maintenance = Locked(MaintenanceCounters())
@@ -31,7 +31,7 @@ package final class JournalQueue: Sendable {
   private let limits: JournalLimits
   private let log: Log
   private let watch = Locked(FullDiskWatch())
-  /// The watch has something to tell of at the end. Beside it, so that a turn of a hub that stores need not ask.
+  /// The watch has an end to log. Kept apart, so that a hub with room on its disk need not ask.
   private let isWatching = Atomic(false)
 
   package init(limits: JournalLimits, log: Log) {
@@ -43,14 +43,14 @@ package final class JournalQueue: Sendable {
   /// Bytes of records that may wait to be handed over: with the largest one on top they still fit a group.
   package var recordLimit: Int { limits.groupBytes / 2 }
 
-  /// What waited for the disk, and need not any more, leaves.
+  /// Releases what waited for the disk.
   func release(_ hub: inout Hub, now: Moment) {
     let through = commit.durableThrough
     switch commit.currentCondition {
     case .good where !isWatching.load(ordering: .relaxed): hub.stored(through: through, condition: .good)
     case .good: release(&hub, through: through, condition: .good, isFull: false, now)
     case .full: release(&hub, through: through, condition: .unavailable, isFull: true, now)
-    case .stopped: hub.stored(through: through, condition: .unavailable)  // which the journal's thread has told of
+    case .stopped: hub.stored(through: through, condition: .unavailable)  // the journal's thread has logged it
     }
   }
 
@@ -78,9 +78,9 @@ package final class JournalQueue: Sendable {
 
   private func logFull(_ seconds: Int64, _ losses: FullDiskWatch.Losses) {
     let error = commit.counters.lastFull
-    var hint = "moves and batches get storage_full, positions go on; it is tried again twice a second"
+    var hint = "moves and batches get storage_full, positions continue; it is tried again twice a second"
     if case .gone = error {
-      hint = "moves and batches get storage_full, positions go on; put it back as it was, or restart the hub"
+      hint = "moves and batches get storage_full, positions continue; put it back as it was, or restart the hub"
     }
     log(
       .error, "journal_full",
@@ -90,8 +90,8 @@ package final class JournalQueue: Sendable {
       ])
   }
 
-  /// Hands the turn's records over: at once where somebody waits for them, and else in company with those of the turns
-  /// that follow. Where there is no room they stay with the hub, which then refuses further changes.
+  /// Hands over the turn's records: at once if something waits for them, else together with later turns'. Without room
+  /// they stay with the hub, which then refuses further changes.
   func submit(_ hub: inout Hub) {
     let awaited = hub.awaitedTicket
     unsafe hub.takeRecords { records, ticket in
@@ -101,7 +101,7 @@ package final class JournalQueue: Sendable {
   }
 }
 
-/// A hub on its way to the thread that will run it.
+/// A hub on its way to its thread.
 package final class HubBox {
   private var hub: Hub?
 
@@ -112,9 +112,9 @@ package final class HubBox {
   package func take() -> Hub { hub.take()! }
 }
 
-/// A journal's writer on its way to the thread that will run it.
+/// A journal's writer on its way to its thread.
 ///
-/// `@unchecked Sendable`: the thread that made it lets go of it before the other begins, which the compiler cannot see
+/// `@unchecked Sendable`: the thread that made it releases it before the other begins, which the compiler cannot see
 /// because the hub was read in the same call.
 package final class WriterBox: @unchecked Sendable {
   var writer: JournalWriter
@@ -128,7 +128,7 @@ package final class WriterBox: @unchecked Sendable {
 
 extension JournalConfiguration {
   /// Reads the journal into a hub that has not handled anything. `newEpoch` is the hub's epoch where the journal is
-  /// empty, or has lost something. `whileReading` is called between groups, for that may take long.
+  /// empty, or has lost something. `whileReading` is called between groups, as it may take long.
   package func recover(
     into hub: inout Hub, recordLimit: Int, newEpoch: InlineText, _ log: Log, whileReading: () -> Void = {}
   ) throws(JournalError) -> WriterBox {

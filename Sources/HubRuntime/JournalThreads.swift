@@ -1,4 +1,4 @@
-// The threads beside the loops that have to do with the journal: one writes it, one keeps it small, one reads its past.
+// The journal's threads beside the loops: one writes, one maintains, one reads the past.
 import HubJournal
 package import HubSystem
 
@@ -8,9 +8,9 @@ package final class JournalThreads: Sendable {
   private let writers: [Joinable]
   private let reader: Joinable
 
-  /// Starts all three. `onChange` is called when something is stored: it wakes a thread that takes a turn of the hub
-  /// then, and who reads the journal as it grows. Where a thread cannot be started the others end, and the journal
-  /// takes nothing.
+  /// Starts all three. `onChange` is called when something is stored: it wakes a thread that then runs a turn of the
+  /// hub, and readers that follow the journal. If a thread cannot be started the others end, and the journal takes
+  /// nothing.
   package init(
     _ journal: JournalQueue, _ writer: WriterBox, maintenance: JournalMaintenance, history: HistoryReader,
     _ configuration: JournalConfiguration, _ log: Log, onChange: @escaping @Sendable () -> Void
@@ -28,7 +28,7 @@ package final class JournalThreads: Sendable {
     }
   }
 
-  /// Stores what the last turns brought, and returns when all three have ended.
+  /// Stores the last turns' records, and returns when all three have ended.
   package func finish() {
     journal.commit.close()
     for thread in writers { thread.join() }
@@ -47,6 +47,6 @@ private func write(_ journal: JournalQueue, _ box: WriterBox, _ log: Log, _ onCh
   } catch {
     log(
       .error, "journal_stopped",
-      ["error": "\(error)", "hint": "positions go on, moves of trips are refused; restart the hub"])
+      ["error": "\(error)", "hint": "positions continue, moves of trips are refused; restart the hub"])
   }
 }

@@ -1,13 +1,13 @@
-// The end of a server: first a load balancer is given time to look elsewhere, then sessions are told to go.
+// The end of a server: readiness fails first, so that a load balancer looks elsewhere; then sessions are closed.
 import Synchronization
 
-/// Whether the server takes work, is about to stop, or is stopping. Written by the thread that was told to stop.
+/// Whether the server is serving, unready, or draining. Written by the thread that requests the stop.
 package final class Lifecycle: Sendable {
   package enum Phase {
     case serving
-    /// Readiness fails so that a load balancer looks elsewhere; sessions go on.
+    /// Readiness fails, so that a load balancer looks elsewhere; sessions stay.
     case unready
-    /// Sessions are told to go.
+    /// Sessions are closed.
     case draining
   }
 
@@ -16,38 +16,38 @@ package final class Lifecycle: Sendable {
   private let spreadOver: Atomic<Int64>
   private let loops = Atomic(0)
 
-  /// `delaySeconds`: between `requestStop` and the end of the sessions.
-  /// `spreadSeconds`: over which they are told to go.
+  /// `delaySeconds`: between `requestStop` and the first closes. `spreadSeconds`: the time over which sessions are
+  /// closed.
   package init(delaySeconds: Double, spreadSeconds: Double = 0) {
     delay = Atomic(Int64(delaySeconds * 1e9))
     spreadOver = Atomic(Int64(spreadSeconds * 1e9))
   }
 
-  /// For a stop that is asked for from now on.
+  /// For later calls of `requestStop`.
   package func setDrain(delaySeconds: Double, spreadSeconds: Double) {
     delay.store(Int64(delaySeconds * 1e9), ordering: .relaxed)
     spreadOver.store(Int64(spreadSeconds * 1e9), ordering: .relaxed)
   }
 
-  /// Nanoseconds over which sessions are told to go.
+  /// Nanoseconds over which sessions are closed.
   package var spread: Int64 { spreadOver.load(ordering: .relaxed) }
 
-  /// The first call counts.
+  /// Only the first call counts.
   package func requestStop(at uptime: Int64) {
     _ = stopRequested.compareExchange(expected: .max, desired: uptime, ordering: .relaxed)
   }
 
-  /// When sessions are told to go (uptime, ns), once that was asked for.
+  /// When sessions begin to be closed (uptime, ns), once requested.
   package var drainsAt: Int64 {
     let requested = stopRequested.load(ordering: .relaxed)
     return requested == .max ? .max : requested + delay.load(ordering: .relaxed)
   }
 
-  /// A loop that has sessions begins and ends.
+  /// A loop with sessions begins or ends.
   package func loopBegins() { loops.add(1, ordering: .relaxed) }
   package func loopEnds() { loops.subtract(1, ordering: .releasing) }
 
-  /// Whether sessions may be there.
+  /// Whether there may be sessions.
   package var hasLoops: Bool { loops.load(ordering: .acquiring) > 0 }
 
   package var isShuttingDown: Bool { stopRequested.load(ordering: .relaxed) != .max }

@@ -1,6 +1,5 @@
-// Log lines for machines and people alike, on standard error: `time=… level=… event=… key=value …` (logfmt), or an
-// object of JSON for collectors that want it. What is logged never contains a credential: targets are logged without
-// their query.
+// Log lines on standard error: `time=… level=… event=… key=value …` (logfmt), or a JSON object. Credentials are never
+// logged: targets appear without their query.
 import HubBytes
 import HubMessages
 import HubSystem
@@ -21,7 +20,7 @@ public enum LogLevel: UInt8, Sendable, CaseIterable, Comparable {
   public static func < (a: LogLevel, b: LogLevel) -> Bool { a.rawValue < b.rawValue }
 }
 
-/// How a line of the log is written.
+/// The form of log lines.
 public enum LogFormat: Sendable, CaseIterable {
   /// `time=2026-11-24T06:00:00.000Z level=info event=listening address=127.0.0.1:8080`
   case logfmt
@@ -50,7 +49,7 @@ public struct Log: Sendable {
     self.isSilent = isSilent
   }
 
-  /// Lines below it are not written. It is one for all copies of a log.
+  /// Lines below it are not written. Shared by all copies of a log.
   public var level: LogLevel { threshold.level }
 
   public func setLevel(_ level: LogLevel) { threshold.level = level }
@@ -66,7 +65,7 @@ public struct Log: Sendable {
     }
   }
 
-  /// Writes nothing: the log of a simulated world.
+  /// Writes nothing: for simulations.
   package static let silent = Log(level: .error, .logfmt, isSilent: true)
 
   public func callAsFunction(
@@ -118,7 +117,7 @@ public struct Log: Sendable {
     return line
   }
 
-  /// Plain where it is one word, quoted otherwise; control characters cannot forge a line.
+  /// Plain if it is one word, else quoted; control characters cannot forge a line.
   static func write(_ value: String, into line: inout ByteBuffer) {
     let isPlain =
       !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x3D && $0 != 0x5C }

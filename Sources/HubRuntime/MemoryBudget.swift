@@ -1,14 +1,14 @@
-// What answers of threads beside the hub take while they are made, wait and are sent: their readers may be slow.
+// The memory of other threads' answers while they are made, wait and are sent, perhaps to slow readers.
 import Synchronization
 
-/// Bytes that may be out at a time.
+/// A limit of bytes in use.
 package final class MemoryBudget: Sendable {
   private let limit: Int
   private let reserved = Atomic<Int>(0)
 
   package init(bytes: Int) { limit = bytes }
 
-  /// One alone always fits: what makes it long has a limit of its own.
+  /// A single one always fits: its length has a limit of its own.
   fileprivate func take(_ bytes: Int) -> Bool {
     let all = reserved.wrappingAdd(bytes, ordering: .relaxed).newValue
     if all <= limit || all == bytes { return true }
@@ -21,7 +21,7 @@ package final class MemoryBudget: Sendable {
   package var reservedBytes: Int { reserved.load(ordering: .relaxed) }
 }
 
-/// The memory that an answer takes, until it goes away.
+/// The memory of an answer, until it is freed.
 package final class MemoryReservation: Sendable {
   private let bytes: Int
   private let budget: MemoryBudget

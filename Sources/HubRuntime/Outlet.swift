@@ -1,5 +1,5 @@
-// Where the hub's output goes. What the hub publishes is addressed to outlets by number; today each is an event loop
-// with its sessions, and the hub does not know more of it than this: a mailbox, and how to have it emptied.
+// The receivers of the hub's output, addressed by number: event loops with their sessions, and other threads. The hub
+// knows only a mailbox, and how to have it emptied.
 import HubCore
 package import HubSystem
 import Synchronization
@@ -11,12 +11,12 @@ package final class Outlet: Sendable {
   package let waker: Waker
   private let runTurn: @Sendable () -> Void
   private let hasClosed = Atomic(false)
-  /// What finds no room in the mailbox is left out, so that who has the hub never waits.
+  /// Output without room in the mailbox is dropped, so that the hub never waits.
   let isLossy: Bool
   private let omissions = Atomic<UInt64>(0)
 
-  /// `capacity`: output that may wait. `assist` empties the mailbox on the calling thread if its own thread sleeps, and
-  /// wakes that thread otherwise; it must not wait for the hub.
+  /// `capacity`: the limit of waiting output. `assist` empties the mailbox on the calling thread if its own thread
+  /// sleeps, else wakes that thread; it must not wait for the hub.
   package init(capacity: Int, waker: Waker, assist: @escaping @Sendable () -> Void) {
     mailbox = MixedMailbox(capacity: capacity)
     self.waker = waker
@@ -24,8 +24,7 @@ package final class Outlet: Sendable {
     isLossy = false
   }
 
-  /// A receiver that looks into its mailbox by itself and is woken for nothing. `waker`: of a thread, for what concerns
-  /// all of them.
+  /// A receiver that polls its mailbox and is never woken. `waker`: of a thread, for what concerns all outlets.
   package init(lossyCapacity: Int, waker: Waker) {
     mailbox = MixedMailbox(capacity: lossyCapacity)
     self.waker = waker
@@ -37,11 +36,11 @@ package final class Outlet: Sendable {
     if count > 0 { omissions.wrappingAdd(UInt64(count), ordering: .relaxed) }
   }
 
-  /// What found no room.
+  /// Dropped outputs.
   package var leftOut: UInt64 { omissions.load(ordering: .relaxed) }
 
-  /// Has the mailbox emptied: on this thread where its own sleeps. For a little output, which takes less time to bring
-  /// out than a thread to wake.
+  /// Has the mailbox emptied, on this thread if its own sleeps. For a little output, which takes less time to send than
+  /// a thread to wake.
   func assist() { runTurn() }
 
   /// Nobody empties the mailbox any more.

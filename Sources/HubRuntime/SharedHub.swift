@@ -1,15 +1,14 @@
-// One hub for several loops, without a thread of its own: a turn of it runs on the thread of whichever loop has
-// something for it. A loop that finds it busy leaves its inputs and goes on; who is at it takes them too.
+// One hub for several loops, without a thread of its own: its turn runs on the thread of a loop that has input. A loop
+// that finds it busy leaves its inputs and continues; the loop that runs the hub takes them, too.
 //
 //     loop A   reads, parses → takes the hub: A's fixes → its own deliveries at once, B's into B's mailbox → B's
 //     deliveries
-//     loop B   reads, parses → the hub is taken: its fixes into its mailbox; A handles them before it lets go
+//     loop B   reads, parses → the hub is busy: its fixes into its mailbox; A handles them before it releases the hub
 //
-// Why not a thread for it, as there was: every message crossed to that thread and back, and each crossing is a wake-up,
-// a switch of threads and cold caches. Here a position whose driver and rider are on the same loop crosses nothing, and
-// another one once; and where that is little and the other loop sleeps, it is brought out on this thread, and nobody is
-// woken (EventLoop+Assists). It is still one hub: one thread at a time, one order of all events, and what it does is
-// the same code.
+// With a thread of its own, every message crossed to that thread and back, each time with a wake-up, a switch of
+// threads and cold caches. Here a position whose driver and rider are on the same loop crosses nothing, and another one
+// once; if there is little output and the other loop sleeps, it is sent on this thread, without a wake-up
+// (EventLoop+Assists). It is still one hub: one thread at a time, one order of all events, the same code.
 import HubBytes
 package import HubCore
 package import HubMessages
@@ -17,37 +16,37 @@ import HubSystem
 
 /// The hub that several loops share.
 ///
-/// `@unchecked Sendable`: what is behind `state` is touched only by the thread that holds `lock`, and each of
-/// `nextTurns` and `toAssist` only by its own loop's thread, which the compiler cannot see.
+/// `@unchecked Sendable`: only the thread that holds `lock` touches what is behind `state`, and only its own loop's
+/// thread each of `nextTurns` and `toAssist`, which the compiler cannot see.
 @safe
 package final class SharedHub: @unchecked Sendable {
-  /// Turns for the sake of others before a loop looks at its own sockets again.
+  /// Turns for other loops before a loop polls its own sockets again.
   private static let roundsInARow = 2
-  /// The loop that takes the hub whenever its thread is awake, once a second at least: for what is due by the clock,
-  /// and for what comes from other threads than the loops', which wake it: what is stored, what was looked up.
+  /// The loop that runs the hub whenever its thread is awake, at least once a second: for deadlines, and for other
+  /// threads that wake it, when something was stored or looked up.
   private static let host = 0
 
-  /// So many deliveries are worth waking loops for, which bring them out while this one goes on; as long as there are
-  /// fewer in a turn, for all others together, they are brought out for those that sleep.
+  /// With this many deliveries the loops are woken, and send them while this one continues; with fewer in a turn, for
+  /// all others together, they are sent for the loops that sleep.
   private static let manyDeliveries = 9
 
   private let lock = CombiningLock()
   private let state: UnsafeMutablePointer<SharedTurns>
   private let inboxes: [MixedMailbox<FixInput, HubInput>]
   private let outlets: [Outlet]
-  /// The loops that have left something in their inbox.
+  /// The loops with inputs in their inbox.
   private let posted = AtomicOutletSet()
-  /// When the hub wanted its next turn, as each loop has last seen it: who had it last has the right time. A loop's is
-  /// a cache line from the next one's.
+  /// The hub's next turn, as each loop last saw it: that of the loop that ran it last is right. Entries are a cache
+  /// line apart.
   private let nextTurns: UnsafeMutablePointer<Int64>
-  /// The outlets that each loop has put a little out for; touched only by that loop's turns.
+  /// The outlets for which each loop has a little output; touched only by that loop's turns.
   private let toAssist: UnsafeMutablePointer<OutletSet>
-  /// From one loop's to the next one's in both, in elements: a cache line at least.
+  /// The distance between two loops' entries, in elements: at least a cache line.
   private static let stride = 8
   private let lifecycle: Lifecycle
 
-  /// A hub for loops whose outlets are `outlets`, by number. `inboxCapacity`: inputs of a loop that may wait while
-  /// another has the hub. `journal` and `history` are nil where nothing is stored; answers wake the first loop.
+  /// A hub for loops with `outlets`, by number. `inboxCapacity`: the limit of a loop's inputs that wait while another
+  /// runs the hub. `journal` and `history` are nil where nothing is stored; answers wake the first loop.
   package init(
     _ hub: consuming Hub, outlets: [Outlet], inboxCapacity: Int, journal: JournalQueue? = nil,
     history: Consultation<HistoryLookup>? = nil, lifecycle: Lifecycle, metrics: HubMetrics, now: Moment
@@ -75,11 +74,10 @@ package final class SharedHub: @unchecked Sendable {
 
   func inspect(_ body: (inout Hub) -> Void) { unsafe state.pointee.turn.inspect(body) }
 
-  /// When this loop has to come back (uptime, ns); 0 for at once.
+  /// When this loop has to run the hub (uptime, ns); 0 for at once.
   func nextTurn(of loop: Int) -> Int64 { unsafe nextTurns[loop * SharedHub.stride] }
 
-  /// Hands a loop's inputs over, in order, and puts what has come out for it into the empty `outputs`; see
-  /// `HubPort.exchange`.
+  /// Hands over a loop's inputs in order, and puts its output into the empty `outputs`; see `HubPort.exchange`.
   func exchange(_ loop: Int, _ inputs: inout HubInputs, into outputs: inout HubOutputs, now: Moment) -> Bool {
     outlets[loop].mailbox.drain(into: &outputs)
     guard isWanted(by: loop, inputs, now) else { return true }
@@ -93,10 +91,10 @@ package final class SharedHub: @unchecked Sendable {
     return inputs.isEmpty
   }
 
-  /// What the other loops have left for this one, without a turn of the hub.
+  /// Takes what other loops left for this one, without a turn of the hub.
   func collect(_ loop: Int, into outputs: inout HubOutputs) { outlets[loop].mailbox.drain(into: &outputs) }
 
-  /// A loop's thread has ended: what it and others have left is done, for it may be the last one.
+  /// A loop's thread has ended: handles remaining inputs, since it may be the last one.
   package func finish(_ loop: Int, now: Moment) {
     outlets[loop].close()
     while !lock.tryLock() { pause(microseconds: 100) }
@@ -110,7 +108,7 @@ package final class SharedHub: @unchecked Sendable {
     for other in outlets.indices where other != loop { outlets[other].waker.wake() }
   }
 
-  /// A loop's turn is over: what it has put out for others that sleep is brought out.
+  /// A loop's turn is over: sends its output for others that sleep.
   @inline(__always)
   func assistOthers(from loop: Int) {
     if unsafe !toAssist[loop * SharedHub.stride].isEmpty { assistThem(from: loop) }
@@ -122,7 +120,7 @@ package final class SharedHub: @unchecked Sendable {
     while let other = sleeping.popFirst() { outlets[other].assist() }
   }
 
-  /// Most turns of a loop that only sends, or reads pongs, have nothing for the hub.
+  /// Most turns of a loop that only sends, or reads pongs, have no input for the hub.
   private func isWanted(by loop: Int, _ inputs: borrowing HubInputs, _ now: Moment) -> Bool {
     unsafe !inputs.isEmpty || loop == SharedHub.host || nextTurns[loop * SharedHub.stride] <= now.uptime
       || lifecycle.isShuttingDown
@@ -130,10 +128,9 @@ package final class SharedHub: @unchecked Sendable {
 
   // MARK: With the lock
 
-  /// Turns of the hub, until nobody has left anything or this loop has done enough of them.
+  /// Runs turns of the hub until no input is left, or this loop has done enough.
   private func take(_ loop: Int, _ inputs: inout HubInputs, into outputs: inout HubOutputs, now: Moment) {
-    // Another loop may have had the hub between the first look into this mailbox and now: that comes before what
-    // follows.
+    // Another loop may have run the hub between the first look into this mailbox and now: its output comes first.
     unsafe state.pointee.pickUp(outlets[loop].mailbox, into: &outputs)
     for _ in 0..<SharedHub.roundsInARow {
       run(loop, &inputs, into: &outputs, now: now)
@@ -160,13 +157,13 @@ package final class SharedHub: @unchecked Sendable {
   }
 }
 
-/// The hub's turn, and what it takes in and gives out: what belongs to who has the lock.
+/// The hub's turn with its input and output, for the holder of the lock.
 private struct SharedTurns: ~Copyable {
   fileprivate var turn: HubTurn
   private let metrics: HubMetrics
   private var batch = HubInputs()
   private var output = HubOutputs()
-  /// When the counters are shown next (uptime, ns), and the newest question for them that was answered.
+  /// When the counters are published next (uptime, ns), and the newest answered request for them.
   private var nextTick: Int64
   private var answered: UInt64 = 0
   /// Loops read the clock when they wake, so one that takes the hub later may have an earlier time.
@@ -204,7 +201,7 @@ private struct SharedTurns: ~Copyable {
     metrics.store(turn.counters, answering: question)
   }
 
-  /// What is in a mailbox, behind what is in `outputs`.
+  /// Appends a mailbox's content to `outputs`.
   mutating func pickUp(_ mailbox: MixedMailbox<PositionDelivery, HubOutput>, into outputs: inout HubOutputs) {
     if outputs.isEmpty { return mailbox.drain(into: &outputs) }
     mailbox.drain(into: &output)
@@ -212,7 +209,7 @@ private struct SharedTurns: ~Copyable {
     outputs.append(first: output.count, of: &output)
   }
 
-  /// What came out for the loop whose thread this is.
+  /// Gives out the output of this thread's loop.
   mutating func giveOut(to loop: Int, into outputs: inout HubOutputs) {
     guard turn.hasOutput(for: loop) else { return }
     if outputs.isEmpty { return turn.drain(loop, into: &outputs) }
@@ -220,9 +217,9 @@ private struct SharedTurns: ~Copyable {
     outputs.append(first: output.count, of: &output)
   }
 
-  /// What came out for another outlet. True where that is fewer deliveries than `room`, which they then take of it: its
-  /// thread is not woken for them. A lossy outlet goes without what it has no room for; another that is behind makes
-  /// who has the hub wait: the limit of its mailbox is what bounds the memory between them.
+  /// Posts another outlet's output. True where it has fewer deliveries than `room`, which is reduced by them: then its
+  /// thread is not woken for them. A lossy outlet drops what has no room; another that is behind makes the hub wait:
+  /// its mailbox bounds the memory.
   mutating func post(to outlet: Outlet, _ number: Int, unlessWithin room: inout Int) -> Bool {
     guard turn.hasOutput(for: number) else { return false }
     if outlet.isLossy {

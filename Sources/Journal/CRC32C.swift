@@ -1,16 +1,16 @@
 // CRC-32C (Castagnoli, RFC 3720 §12.1 and appendix B.4), eight bytes a step by eight tables ("slicing by 8", Kounavis
-// and Berry, 2005): what the journal tells a whole group from a broken one by. It finds every burst of up to 32 bits.
+// and Berry, 2005), to detect broken groups in the journal. It detects every burst of up to 32 bits.
 
-/// The tables, made once for the process; make one and keep it, so that a step need not ask whether they are there.
+/// The tables, made once for the process; keep a copy, so that a step need not check whether they exist.
 @safe
 package struct CRC32C: ~Copyable {
   /// The polynomial 0x1EDC6F41, bits reversed.
   private static let polynomial: UInt32 = 0x82F6_3B78
-  /// Written before anybody has it, and never again.
+  /// Written once, before it is shared.
   private nonisolated(unsafe) static let shared = unsafe makeTables()
 
-  // Eight tables of 256, one behind the other. A pointer instead of an array, because a step reads eight entries by
-  // bytes that cannot be out of range.
+  // Eight tables of 256 in sequence. A pointer instead of an array, because a step reads eight entries at indices that
+  // cannot be out of range.
   private let tables: UnsafePointer<UInt32>
 
   package init() { unsafe tables = unsafe Self.shared }
@@ -30,7 +30,7 @@ package struct CRC32C: ~Copyable {
     return unsafe UnsafePointer(tables)
   }
 
-  /// The sum of `bytes` behind those that `sum` is of. About 0.7 ns a byte.
+  /// The checksum of `bytes` behind those of `sum`. About 0.7 ns a byte.
   package func extend(_ sum: UInt32, _ bytes: UnsafeRawBufferPointer) -> UInt32 {
     var value = ~sum
     var index = 0

@@ -2,13 +2,13 @@
 import Glibc
 public import HubSystem
 
-/// A directory. Who writes a journal's segments has a lock on it that ends with the process; who reads beside, or keeps
-/// the files of the one that has the lock, needs none.
+/// A directory. The writer of a journal's segments has a lock on it that ends with the process; readers, and those that
+/// maintain files for the lock's holder, need none.
 public final class DiskFiles: JournalFiles {
   public let path: String
   private let directory: Descriptor
 
-  /// Opens a directory that is there, without a lock.
+  /// Opens an existing directory without a lock.
   public init(beside path: String) throws(JournalError) {
     self.path = path
     do throws(SystemError) {
@@ -36,11 +36,11 @@ public final class DiskFiles: JournalFiles {
     }
   }
 
-  /// Unlocked, not only closed: a child that was forked meanwhile has the lock, too, until it runs its program.
+  /// Unlocked, not only closed: a child forked meanwhile has the lock, too, until it runs its program.
   deinit { _ = flock(directory.raw, LOCK_UN) }
 
   public var isInPlace: Bool {
-    // Both looked at now: on some file systems a directory's number changes when it is first written to.
+    // Both are read now: on some file systems a directory's number changes when it is first written to.
     var there = stat()
     var here = stat()
     guard unsafe stat(path, &there) == 0, unsafe fstat(directory.raw, &here) == 0 else { return false }
@@ -74,7 +74,7 @@ public final class DiskFiles: JournalFiles {
   }
 
   public func names() throws(SystemError) -> [String] {
-    // A stream of its own: closedir closes the descriptor that it was given.
+    // A stream of its own: closedir closes the given descriptor.
     guard let stream = unsafe opendir(path) else { throw SystemError(call: "opendir", errno: errno) }
     defer { unsafe closedir(stream) }
     var names: [String] = []
@@ -100,7 +100,7 @@ public final class DiskFiles: JournalFiles {
 
   public func openForReading(_ name: String) throws(SystemError) -> (any ReadableJournalFile)? {
     do throws(SystemError) {
-      // O_NONBLOCK, for a FIFO's open waits for a writer; of a file it changes nothing.
+      // O_NONBLOCK, since opening a FIFO waits for a writer; it has no effect on files.
       return try unsafe ReadableDiskFile(
         Descriptor(openat(directory.raw, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC), from: "openat"))
     } catch {
@@ -136,7 +136,7 @@ private func status(of descriptor: borrowing Descriptor) throws(SystemError) -> 
   return status
 }
 
-/// Bytes of a file; throws where the descriptor is another thing, whose "size" means nothing.
+/// Bytes of a file; throws where the descriptor is no file, whose "size" means nothing.
 private func fileSize(of descriptor: borrowing Descriptor) throws(SystemError) -> Int {
   let status = try status(of: descriptor)
   switch status.st_mode & S_IFMT {

@@ -1,18 +1,18 @@
-// What maintenance wants of the journal's thread: to be woken when enough was written, and that a segment ends.
+// Requests of maintenance to the journal's thread: to be woken after enough writing, and to end a segment.
 import Glibc
 
 extension GroupCommit {
   public var isClosing: Bool { locked { $0.isClosing } }
 
-  /// Waits until `bytes` of records were stored in all, but no longer than so many seconds.
+  /// Waits until `bytes` of records were stored in all, at most `seconds`.
   public func waitUntilStored(bytes: UInt64, seconds: Double) {
     locked { $0.maintenanceBytes = bytes }
     unsafe maintenanceWaits(seconds: seconds) { unsafe $0.pointee.counters.bytes >= bytes }
     locked { $0.maintenanceBytes = .max }
   }
 
-  /// Has the writer begin a new segment with its next group, and waits until it will; the last group before that. Nil
-  /// where the writer does not come to it within so many seconds.
+  /// Makes the writer begin a new segment with its next group, and waits for that; gives the last group before. Nil
+  /// where it takes longer than `seconds`.
   public func sealSegment(seconds: Double) -> UInt64? {
     locked {
       $0.wantsSeal = true
@@ -26,7 +26,7 @@ extension GroupCommit {
     }
   }
 
-  /// Waits until `isDone`, or the end, or so many seconds.
+  /// Waits until `isDone`, or the end, at most `seconds`.
   private func maintenanceWaits(seconds: Double, _ isDone: (UnsafeMutablePointer<State>) -> Bool) {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }

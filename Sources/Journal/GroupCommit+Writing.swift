@@ -1,10 +1,10 @@
-// The journal's side of the queue: takes what is pending, and writes it group by group.
+// The writer's side of the queue: takes pending submissions, and writes them group by group.
 import Glibc
 import HubBytes
 import Synchronization
 
 extension GroupCommit {
-  /// What was taken from the queue and is not stored yet.
+  /// Submissions that were taken from the queue and are not stored yet.
   public struct PendingGroups {
     var batch = Batch()
     /// Bytes of it that are stored, and the first submission that is not.
@@ -23,24 +23,24 @@ extension GroupCommit {
     }
   }
 
-  /// What `writeGroup` did.
+  /// The result of `writeGroup`.
   public enum Progress: Equatable, Sendable {
     /// Nothing is pending.
     case idle
     case stored
-    /// There is no room on the disk, or the directory is gone; the same group is tried by the next call.
+    /// The disk is full, or the directory is gone; the next call tries the same group.
     case full(JournalError)
   }
 
-  /// What the journal's thread was woken for.
+  /// Why the journal's thread was woken.
   private enum Wake {
     case work
-    /// Nothing was written for a while: is the directory still there?
+    /// Nothing was written for a while: check whether the directory still exists.
     case look
     case end
   }
 
-  /// Writes groups until `close`; returns when everything was stored, or with the error after which nothing can be.
+  /// Writes groups until `close`; returns when everything is stored, or with a permanent error.
   ///
   /// `clock` gives ms since 1970. `onChange` is called each time that more is on stable storage or the condition
   /// changed.
@@ -82,8 +82,8 @@ extension GroupCommit {
     }
   }
 
-  /// Writes the next group of what is pending, and waits for nothing but the disk: what `run` does again and again, and
-  /// whoever has no thread for it. `groups` is the caller's, the same each time. After an error nothing can be stored.
+  /// Writes the next pending group and waits only for the disk: the step of `run`, also for callers without a thread
+  /// for it. `groups` is the caller's, the same each time. After an error nothing can be stored.
   public func writeGroup(
     _ groups: inout PendingGroups, _ writer: inout JournalWriter, created: Int64
   ) throws(JournalError) -> Progress {
@@ -102,7 +102,7 @@ extension GroupCommit {
       return .full(error)
     }
     durableGroups.store(writer.next - 1, ordering: .releasing)
-    // First what is stored, then maintenance, which is woken by what was counted.
+    // First what is stored, then maintenance, which the counters wake.
     durable.store(groups.batch.ends[last].ticket, ordering: .releasing)
     note(.good, storing: last - groups.first + 1, bytes: end - groups.written)
     groups.written = end
@@ -117,12 +117,12 @@ extension GroupCommit {
     if health.exchange(.full, ordering: .acquiringAndReleasing) != .full { locked { $0.counters.timesFull += 1 } }
   }
 
-  /// Looks whether what is written next would be found by a start; true where that has changed.
+  /// Checks whether a start would find what is written next; true where that has changed.
   private func lookAtPlace(_ writer: borrowing JournalWriter) -> Bool {
     let before = currentCondition
     do throws(JournalError) {
       try writer.checkPlace()
-      // Nothing is pending that there was no room for, so this is what it was for.
+      // Nothing pending lacks room, so this was the cause.
       if before == .full { health.store(.good, ordering: .releasing) }
     } catch {
       noteFull(error)
@@ -130,8 +130,8 @@ extension GroupCommit {
     return currentCondition != before
   }
 
-  /// Notes how much room the disk has, no more often than each `placeInterval`: on this thread, for on some disks even
-  /// that question waits.
+  /// Reads the free space of the disk, at most once each `placeInterval`: on this thread, since on some disks even that
+  /// waits.
   private func lookAtRoom(_ writer: borrowing JournalWriter, next: inout Int64) {
     guard Self.now() >= next else { return }
     let free = writer.freeBytes()
@@ -149,7 +149,7 @@ extension GroupCommit {
     }
   }
 
-  /// The last submission that still fits into one group with those from `first` on, which begin at `start`.
+  /// The last submission that fits into one group with those from `first` on, which begin at `start`.
   private func lastOfGroup(_ batch: Batch, from first: Int, at start: Int) -> Int {
     var last = first
     while last + 1 < batch.ends.count, batch.ends[last + 1].offset - start <= limits.groupBytes { last += 1 }
@@ -180,7 +180,7 @@ extension GroupCommit {
     }
   }
 
-  /// Waits for what is worth writing, for maintenance to ask, or until it is time to look at the directory.
+  /// Waits for submissions, a request of maintenance, or the time to check the directory.
   private func waitForWork() -> Wake {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }
@@ -205,7 +205,7 @@ extension GroupCommit {
     }
   }
 
-  /// The disk is full: waits a while. False when the hub goes down meanwhile.
+  /// The disk is full: waits a while. False when the hub stops meanwhile.
   private func waitForRoom() -> Bool {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }

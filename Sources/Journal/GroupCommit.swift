@@ -1,49 +1,49 @@
-// Between the hub's thread, which never waits for a disk, and the journal's, which does little else: what comes while a
-// group is being written goes into the next one, so that a busy disk makes larger groups and not longer queues (group
-// commit: DeWitt et al., 1984).
+// Between the hub's thread, which never waits for a disk, and the journal's thread: submissions that come while a group
+// is being written go into the next one, so that a busy disk makes larger groups and not longer queues (group commit:
+// DeWitt et al., 1984).
 //
-// The files: +Writing (the journal's thread), +Maintenance (the thread that maintains it).
+// The files: +Writing (the journal's thread), +Maintenance (the maintenance thread).
 import Glibc
 import HubSystem
 import Synchronization
 
 /// The queue to the journal's thread. One thread submits; one runs it.
 ///
-/// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and the pointers live as long as the object.
+/// `@unchecked Sendable`: `state` is used only while `mutex` is held, and the pointers live as long as the object.
 @safe
 public final class GroupCommit: @unchecked Sendable {
-  /// Whole submissions, one behind the other.
+  /// Complete submissions in sequence.
   struct Batch {
     var bytes: [UInt8] = []
-    /// Where each submission ends, and its ticket: a group holds whole submissions only.
+    /// Where each submission ends, and its ticket: a group has complete submissions only.
     var ends: [(offset: Int, ticket: UInt64)] = []
   }
 
   struct State {
     var pending = Batch()
     var isUrgent = false
-    /// When the oldest pending submission must be written at the latest (CLOCK_MONOTONIC, ns).
+    /// When the oldest pending submission must be written (CLOCK_MONOTONIC, ns).
     var deadline: Int64 = .max
     var isClosing = false
     var counters = JournalCounters()
-    /// Maintenance wants the newest segment to be full.
+    /// Maintenance requests the end of the newest segment.
     var wantsSeal = false
-    /// The last group of the segments that are full, once that was asked for.
+    /// The last group of full segments, if requested.
     var sealedThrough: UInt64?
-    /// Bytes of records at which maintenance wants to be woken.
+    /// Bytes of records at which maintenance is woken.
     var maintenanceBytes = UInt64.max
   }
 
   let limits: JournalLimits
-  /// How long a submission without hurry may wait for company, in ns.
+  /// How long a lazy submission may wait for others, in ns.
   private let lazyDelay: Int64
-  /// How long to wait before a full disk is tried again, in ns.
+  /// The delay before a full disk is tried again, in ns.
   let fullRetry: Int64
-  /// How often it is looked whether the directory is still there, while nothing is written, in ns.
+  /// How often the directory is checked while nothing is written, in ns.
   let placeInterval: Int64
   let mutex: UnsafeMutablePointer<pthread_mutex_t>
   let condition: UnsafeMutablePointer<pthread_cond_t>
-  /// What maintenance waits on.
+  /// The condition that maintenance waits on.
   let maintenanceCondition: UnsafeMutablePointer<pthread_cond_t>
   let state: UnsafeMutablePointer<State>
   let durable = Atomic<UInt64>(0)
@@ -70,7 +70,7 @@ public final class GroupCommit: @unchecked Sendable {
     unsafe pthread_mutex_init(mutex, nil)
     var attributes = pthread_condattr_t()
     unsafe pthread_condattr_init(&attributes)
-    unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)  // a wall clock that is set must not stop commits
+    unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)  // setting the wall clock must not stop commits
     unsafe pthread_cond_init(condition, &attributes)
     unsafe pthread_cond_init(maintenanceCondition, &attributes)
     unsafe pthread_condattr_destroy(&attributes)
@@ -100,8 +100,7 @@ public final class GroupCommit: @unchecked Sendable {
 
   public var currentCondition: JournalCondition { health.load(ordering: .acquiring) }
 
-  /// By how many ns the oldest records that wait are over the time by which they are to be written, at an uptime (ns);
-  /// 0 while the disk keeps up.
+  /// How many ns the oldest waiting records are overdue at an uptime (ns); 0 while the disk keeps up.
   public func lag(at uptime: Int64) -> Int64 { locked { max(0, uptime - min(uptime, $0.deadline)) } }
 
   public var counters: JournalCounters { locked { $0.counters } }
@@ -111,8 +110,8 @@ public final class GroupCommit: @unchecked Sendable {
     locked { !$0.isClosing && $0.pending.bytes.count + bytes <= limits.pendingBytes } && currentCondition != .stopped
   }
 
-  /// Hands records over, to be stored in order and all or none of them. `ticket` grows with each call; `isUrgent` says
-  /// that somebody waits. False, and nothing is taken, where there is no room or the journal has stopped.
+  /// Hands over records, to be stored in order and atomically. `ticket` grows with each call; `isUrgent`: something
+  /// waits for them. False, and nothing is taken, where there is no room or the journal has stopped.
   public func submit(_ records: UnsafeRawBufferPointer, ticket: UInt64, isUrgent: Bool) -> Bool {
     precondition(records.count <= limits.groupBytes, "one turn's records fit a group")
     guard currentCondition != .stopped else { return false }
@@ -128,8 +127,7 @@ public final class GroupCommit: @unchecked Sendable {
     }
   }
 
-  /// Somebody has come to wait for a submission that was in no hurry. Cheap, and nothing where it is being written
-  /// already.
+  /// Something waits for a lazy submission now. Cheap; does nothing where it is being written already.
   public func hurry(through ticket: UInt64) {
     locked { state in
       guard !state.isUrgent, let first = state.pending.ends.first, first.ticket <= ticket else { return }
@@ -138,7 +136,7 @@ public final class GroupCommit: @unchecked Sendable {
     }
   }
 
-  /// Has `run` store what is pending and return.
+  /// Makes `run` store what is pending and return.
   public func close() {
     locked {
       $0.isClosing = true
@@ -147,12 +145,12 @@ public final class GroupCommit: @unchecked Sendable {
     }
   }
 
-  /// Nothing was submitted that the journal has not taken.
+  /// All submissions were taken by the journal.
   public var isIdle: Bool { locked { $0.pending.ends.isEmpty } }
 
   // MARK: Waiting
 
-  /// With the mutex held. Wakes early for anything.
+  /// With the mutex held. May wake early.
   func wait(on condition: UnsafeMutablePointer<pthread_cond_t>, until deadline: Int64) {
     guard deadline != .max else {
       unsafe pthread_cond_wait(condition, mutex)

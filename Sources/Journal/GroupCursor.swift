@@ -1,21 +1,21 @@
-// Reads a segment group by group, in memory for one group and what is read ahead: for whoever looks into a journal
-// beside its writer, where a whole segment in memory would be too much, or the segment still grows.
+// Reads a segment group by group, with one group and a read-ahead in memory: for readers beside the writer, where a
+// complete segment would be too large, or still grows.
 import HubSystem
 
-/// A place in a segment, and the groups from there on.
+/// A position in a segment, and the groups from there on.
 @safe
 struct GroupCursor: ~Copyable {
   let file: any ReadableJournalFile
   private let maximum: Int
   private let crc = CRC32C()
-  /// Written in `fill` only; nobody outside keeps a pointer into it beyond the next call.
+  /// Written only in `fill`; callers keep no pointer into it beyond the next call.
   private var buffer: UnsafeMutableRawBufferPointer
-  /// What part of the file is in the buffer.
+  /// The part of the file in the buffer.
   private var start = 0
   private var filled = 0
   /// Where the next group begins.
   private(set) var offset = FileHeader.size
-  /// The next group's number; nil after `seek`, when any is right.
+  /// The next group's number; nil after `seek`, which accepts any.
   private(set) var number: UInt64?
 
   /// Begins at the group `first`, behind the header.
@@ -28,7 +28,7 @@ struct GroupCursor: ~Copyable {
 
   deinit { unsafe buffer.deallocate() }
 
-  /// The segment's header; nil where there is none that this program understands.
+  /// The segment's header; nil where it is missing or of an unknown version.
   mutating func header() throws(SystemError) -> FileHeader? {
     var bytes: [UInt8] = []
     let count = try file.read(at: 0, count: FileHeader.size, into: &bytes)
@@ -38,11 +38,11 @@ struct GroupCursor: ~Copyable {
     }
   }
 
-  /// The next whole group, whose payload is valid until the next call; nil where there is none, or none yet: then the
-  /// cursor stays where it is, and looks at the file anew when it is asked again.
+  /// The next complete group, whose payload is valid until the next call; nil where there is none yet: then the cursor
+  /// stays, and reads the file again at the next call.
   mutating func next() throws(SystemError) -> (header: GroupHeader, offset: Int, payload: UnsafeRawBufferPointer)? {
     guard let group = try unsafe wholeGroup() else {
-      filled = 0  // what is there may be taken back and written otherwise
+      filled = 0  // its content may be truncated and written differently
       return nil
     }
     let at = offset
@@ -66,7 +66,7 @@ struct GroupCursor: ~Copyable {
     unsafe UnsafeRawBufferPointer(rebasing: buffer[(offset - start)..<filled])
   }
 
-  /// Has `count` bytes from `offset` on in the buffer; false where the file has fewer.
+  /// Loads `count` bytes from `offset` on into the buffer; false where the file has fewer.
   private mutating func fill(_ count: Int) throws(SystemError) -> Bool {
     let isInside = offset >= start && offset + count <= start + filled
     if isInside { return true }
@@ -82,7 +82,7 @@ struct GroupCursor: ~Copyable {
 }
 
 extension ReadableJournalFile {
-  /// Puts up to `count` bytes from `offset` on in the place of what is in `bytes`; how many there were.
+  /// Replaces the content of `bytes` with up to `count` bytes from `offset` on; gives their number.
   func read(at offset: Int, count: Int, into bytes: inout [UInt8]) throws(SystemError) -> Int {
     var failure: SystemError?
     bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in

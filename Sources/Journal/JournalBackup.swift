@@ -1,13 +1,13 @@
-// A copy of a journal that can be started from, made beside the hub that writes it.
+// A copy of a journal that a hub can start from, made while another hub writes it.
 //
-// Nothing is locked and nobody waits. All files are opened first, the newest snapshot before the segments: what
-// retention deletes afterwards stays readable. Of each segment the groups are copied whose sums are right, of the
-// newest one up to its last whole group. So the copy holds everything that was stored when it began, and is what a
-// crash at some later moment would have left.
+// Nothing is locked and nothing waits. All files are opened first, the newest snapshot before the segments: those that
+// retention deletes afterwards stay readable. Of each segment the valid groups are copied, of the newest one up to its
+// last complete group. So the copy has everything that was stored when it began, and is what a crash at some later
+// moment would have left.
 import Glibc
 import HubSystem
 
-/// What was copied.
+/// The content of a copy.
 public struct JournalBackup: Sendable, Equatable {
   public var files = 0
   public var bytes = 0
@@ -19,12 +19,11 @@ public struct JournalBackup: Sendable, Equatable {
     var file: any ReadableJournalFile
   }
 
-  /// Copies the journal in `source` to a directory at `path`, which must not be there yet, and reads the copy back:
-  /// `check` says of each payload whether it makes sense. The copy is made under another name beside it and gets its
-  /// own when it is on stable storage, so that there is never half of one. O(bytes), with a segment in memory.
+  /// Copies the journal in `source` to a new directory at `path`, and reads the copy back: `check` validates each
+  /// payload. The copy is made under another name beside it and renamed when it is on stable storage, so that no
+  /// partial copy has the name. O(bytes), with a segment in memory.
   ///
-  /// Throws `damaged` where a group or a snapshot is not as it was written, or one is missing: a copy of that would not
-  /// start either.
+  /// Throws `damaged` where a group or a snapshot is broken or missing: such a copy would not start either.
   public static func make(
     of source: DiskFiles, at path: String, limits: JournalLimits, keys: @escaping RecordKeys,
     _ check: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
@@ -55,7 +54,7 @@ public struct JournalBackup: Sendable, Equatable {
     guard fsync(parent.raw) == 0 else { throw SystemError(call: "fsync", errno: errno) }
   }
 
-  /// What can't be removed stays, under a name that says what it is: the first error is the one to tell.
+  /// A directory that can't be removed stays, under a name that says what it is: the first error is reported.
   private static func remove(_ target: DiskFiles) {
     do throws(SystemError) {
       for name in try target.names() { try target.remove(name) }
@@ -65,7 +64,7 @@ public struct JournalBackup: Sendable, Equatable {
     _ = unsafe rmdir(target.path)
   }
 
-  /// Copies to an empty directory. What was copied when it throws is left to the caller.
+  /// Copies to an empty directory. After an error the partial copy is left to the caller.
   static func make(
     of source: any JournalFiles, in target: any JournalFiles, limits: JournalLimits
   ) throws(JournalError) -> JournalBackup {
@@ -76,7 +75,7 @@ public struct JournalBackup: Sendable, Equatable {
       let size = try inFile(snapshot.name.name) { () throws(SystemError) in try snapshot.file.size() }
       try backup.copy(snapshot, to: target, bytes: size)
     }
-    // Segments that the snapshot holds are history, of which the oldest may be gone.
+    // Segments covered by the snapshot are history, of which the oldest may be gone.
     next = min(next, segments.first?.name.first ?? next)
     for (index, segment) in segments.enumerated() {
       try backup.copy(segment, isLast: index + 1 == segments.count, next: &next, to: target, limits)
@@ -91,7 +90,7 @@ public struct JournalBackup: Sendable, Equatable {
 
   // MARK: Opening
 
-  /// How often the directory is looked at anew where files went that are needed.
+  /// How often the directory is read again when needed files have gone.
   private static let mostLooks = 100
 
   private static func open(
@@ -113,14 +112,14 @@ public struct JournalBackup: Sendable, Equatable {
           isOneGone = true
         }
       }
-      // Retention deletes the oldest, and never what the newest snapshot does not hold: there is a newer one now.
+      // Retention deletes the oldest, and only what the newest snapshot covers: there is a newer one now.
       if isOneGone, segments.first.map({ $0.name.first > (newest?.first ?? 0) + 1 }) ?? true { continue }
       return (snapshot, segments, names.contains(LossMark.name))
     }
     throw .system(SystemError(call: "openat", errno: ENOENT), file: source.path)
   }
 
-  /// The newest that is whole; nil without one. A newer one that is broken would keep a start from the copy.
+  /// The newest intact one; nil without one. A newer, broken one would prevent a start from the copy.
   private static func newestSnapshot(
     _ names: [SegmentName], _ source: any JournalFiles, _ limits: JournalLimits
   ) throws(JournalError) -> SegmentName? {
@@ -139,8 +138,8 @@ public struct JournalBackup: Sendable, Equatable {
     return file.map { Opened(name: name, file: $0) }
   }
 
-  /// Copies a segment's whole groups, which begin with `next`; afterwards that is the group behind them. Behind those
-  /// of the newest segment there may be one that is being written.
+  /// Copies a segment's complete groups, beginning with `next`, which is then the group behind them. In the newest
+  /// segment one may be incomplete behind these.
   private mutating func copy(
     _ segment: Opened, isLast: Bool, next: inout UInt64, to target: any JournalFiles, _ limits: JournalLimits
   ) throws(JournalError) {
@@ -158,7 +157,7 @@ public struct JournalBackup: Sendable, Equatable {
     }
     switch end {
     case .complete: try copy(segment, to: target, bytes: bytes.count)
-    case .torn(at: 0): break  // its header is being written: there is nothing in it
+    case .torn(at: 0): break  // its header is being written: it is empty
     case .torn(let offset): try copy(segment, to: target, bytes: offset)
     case .damaged(let damage): throw .damaged(damage)
     case .otherVersion(let version): throw .otherVersion(version, file: name.name)
@@ -173,7 +172,7 @@ public struct JournalBackup: Sendable, Equatable {
       while offset < bytes {
         part.removeAll(keepingCapacity: true)
         let count = try source.file.read(at: offset, count: min(1 << 20, bytes - offset), into: &part)
-        // It can't get shorter: only a crash's unfinished write is cut, at a start.
+        // It can't shrink: only a start truncates a crash's incomplete write.
         guard count > 0 else { throw SystemError(call: "pread", errno: ENODATA) }
         try unsafe part.withBytes { (bytes) throws(SystemError) in try unsafe copy.append(bytes) }
         offset += count

@@ -1,11 +1,11 @@
-// What a journal says of itself while it is written.
+// Counters of a journal's writer.
 public import HubBytes
 public import Synchronization
 
-/// How the journal is.
+/// The state of the journal.
 public enum JournalCondition: UInt8, Sendable, AtomicRepresentable {
   case good
-  /// No room on the disk, or the directory is gone; it is tried again, and goes on by itself.
+  /// The disk is full, or the directory is gone; it is tried again, and continues by itself.
   case full
   /// A write failed; nothing is stored any more before a restart.
   case stopped
@@ -14,7 +14,7 @@ public enum JournalCondition: UInt8, Sendable, AtomicRepresentable {
 /// What was written so far.
 public struct JournalCounters: Sendable, Equatable {
   public var groups: UInt64 = 0
-  /// Submissions that these groups held.
+  /// Submissions in these groups.
   public var submissions: UInt64 = 0
   public var bytes: UInt64 = 0
   /// Time spent in write and fdatasync.
@@ -22,8 +22,8 @@ public struct JournalCounters: Sendable, Equatable {
   /// How long each group took, write and fdatasync.
   public var commitTimes = LatencyHistogram()
   public var timesFull: UInt64 = 0
-  /// Bytes that are free on the journal's disk, some seconds old; nil while nobody knows.
+  /// Free bytes on the journal's disk, some seconds old; nil while unknown.
   public var freeBytes: UInt64?
-  /// Why nothing could be stored the last time.
+  /// The last reason why nothing could be stored.
   public var lastFull: JournalError?
 }

@@ -1,22 +1,22 @@
-// What can go wrong between the hub and its disk.
+// Errors of the journal.
 public import HubSystem
 
 public enum JournalError: Error, Equatable, CustomStringConvertible {
-  /// The kernel refused; `file` is what it was about.
+  /// A system error concerning `file`.
   case system(SystemError, file: String)
-  /// The disk, the share of it that the hub may use, or the file that it may write is full, by the kernel's word. What
-  /// was written of the group was taken back.
+  /// The disk, the hub's quota, or the limit of file sizes is reached, by the kernel's error. The partial group was
+  /// removed.
   case full(SystemError, file: String)
-  /// The path leads to this directory no longer, or the newest segment was deleted: what is written there would not be
-  /// found by the next start.
+  /// The path does not lead to this directory any more, or the newest segment was deleted: the next start would not
+  /// find what is written there.
   case gone(path: String)
-  /// A write or fdatasync failed earlier. The kernel may have dropped what it could not write and say "done" to the
-  /// next fdatasync (fsyncgate, 2018), so nothing is written any more before a restart has read what there is.
+  /// A write or fdatasync failed earlier. The kernel may have dropped unwritten data and report success at the next
+  /// fdatasync (fsyncgate, 2018), so nothing is written any more before a restart has read what there is.
   case stopped
-  /// Another process has the directory.
+  /// Another process has locked the directory.
   case locked(directory: String)
   case damaged(Damage)
-  /// The file is of another format than this program's: a newer or an older one wrote it.
+  /// The file has the format of a newer or an older program.
   case otherVersion(UInt32, file: String)
 
   public var description: String {
@@ -34,7 +34,7 @@ public enum JournalError: Error, Equatable, CustomStringConvertible {
     }
   }
 
-  /// Whether the journal goes on by itself when the trouble is over. `stopped` and the like end with a restart.
+  /// Whether the journal continues by itself when the cause is gone. `stopped` and others need a restart.
   var isPassing: Bool {
     switch self {
     case .full, .gone: true
@@ -43,25 +43,25 @@ public enum JournalError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// What `body` gives; an error of the kernel is about `file`.
+/// Runs `body`; a system error concerns `file`.
 func inFile<R>(_ file: String, _ body: () throws(SystemError) -> R) throws(JournalError) -> R {
   do throws(SystemError) { return try body() } catch { throw .system(error, file: file) }
 }
 
-/// A place where a journal is not what was once written.
+/// A position where a journal is not what was written.
 public struct Damage: Equatable, Sendable, CustomStringConvertible {
   public enum Kind: Equatable, Sendable {
-    /// A group is broken, and something valid stands behind it.
+    /// A group is broken, and something valid follows it.
     case group
-    /// A segment's header is broken, and something valid stands behind it.
+    /// A segment's header is broken, and something valid follows it.
     case header
     /// Groups are missing up to this one.
     case missing(through: UInt64)
-    /// A snapshot is not whole.
+    /// A snapshot is incomplete.
     case snapshot
-    /// The payload of a whole group makes no sense to its reader.
+    /// The payload of an intact group is invalid to its reader.
     case meaning(String)
-    /// No hub wrote a file like this one; the text says what it is.
+    /// No hub writes such a file; the text describes it.
     case foreign(String)
   }
 
@@ -69,7 +69,7 @@ public struct Damage: Equatable, Sendable, CustomStringConvertible {
   public var file: String
   /// Bytes from the file's start.
   public var offset: Int
-  /// The first group that is lost.
+  /// The first lost group.
   public var group: UInt64
 
   public var description: String {

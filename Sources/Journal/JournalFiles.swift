@@ -1,10 +1,9 @@
-// The few calls that a journal makes on a directory, so that tests can put a disk in their place that forgets, tears
-// and fills up.
+// A journal's calls on a directory, so that tests can simulate a disk that forgets, tears and fills up.
 public import HubSystem
 
-/// A directory with a journal in it. Used by one thread at a time.
+/// A directory with a journal in it. For one thread at a time.
 public protocol JournalFiles: AnyObject {
-  /// For messages.
+  /// The path, for messages.
   var path: String { get }
   /// Whether `path` still leads to this directory.
   var isInPlace: Bool { get }
@@ -12,26 +11,26 @@ public protocol JournalFiles: AnyObject {
   func freeBytes() -> UInt64?
   /// The names of all files.
   func names() throws(SystemError) -> [String]
-  /// What has this name; nil where nothing has.
+  /// The kind and size of a file of this name; nil where there is none.
   func about(_ name: String) throws(SystemError) -> JournalFileFacts?
-  /// A file's bytes, all in memory: for files whose size was looked at.
+  /// A file's bytes, all in memory: for files of known size.
   func read(_ name: String) throws(SystemError) -> [UInt8]
-  /// Opens a file that is there for reading at any place; nil where it isn't there (any more).
+  /// Opens an existing file for reading at any offset; nil where there is none (any more).
   func openForReading(_ name: String) throws(SystemError) -> (any ReadableJournalFile)?
-  /// Opens a file for appending, made empty if it isn't there.
+  /// Opens a file for appending, created if needed.
   func open(_ name: String) throws(SystemError) -> any JournalFile
-  /// Gives a file another name, replacing what has that name.
+  /// Renames a file, replacing another of the new name.
   func rename(_ name: String, to newName: String) throws(SystemError)
   func remove(_ name: String) throws(SystemError)
   /// Returns when names are on stable storage (fsync of the directory).
   func synchronize() throws(SystemError)
 }
 
-/// What stands under a name.
+/// What has a name.
 public struct JournalFileFacts: Sendable, Equatable {
   public enum Kind: Sendable, Equatable {
     case file
-    /// Something else, in words: "a directory".
+    /// Something else, described: "a directory".
     case other(String)
   }
 
@@ -45,13 +44,13 @@ public struct JournalFileFacts: Sendable, Equatable {
 }
 
 extension JournalFiles {
-  /// `names`, as the journal's error where they can't be read.
+  /// `names`, with the journal's error.
   func allNames() throws(JournalError) -> [String] {
     try inFile(path) { () throws(SystemError) in try names() }
   }
 
-  /// Why no hub can have written the file that has this name: it is no file, or larger than `limit` bytes. Nil where
-  /// one can have, or nothing has the name.
+  /// Why no hub can have written this file: it is no file, or larger than `limit` bytes. Nil where a hub can have, or
+  /// there is none.
   func oddity(of name: String, atMost limit: Int = .max) throws(SystemError) -> String? {
     guard let facts = try about(name) else { return nil }
     switch facts.kind {
@@ -69,16 +68,16 @@ public protocol JournalFile: AnyObject {
   var isLinked: Bool { get }
   /// Appends all of `bytes`. After an error a part of them may be there.
   func append(_ bytes: UnsafeRawBufferPointer) throws(SystemError)
-  /// Cuts the file to its first `size` bytes.
+  /// Truncates the file to its first `size` bytes.
   func truncate(to size: Int) throws(SystemError)
-  /// Returns when what was appended is on stable storage (fdatasync).
+  /// Returns when appended bytes are on stable storage (fdatasync).
   func synchronize() throws(SystemError)
 }
 
-/// A file of a journal that is read while it may still grow, or is deleted meanwhile: what is open stays readable.
+/// A file of a journal that is read while it may grow or be deleted: an open one stays readable.
 public protocol ReadableJournalFile: AnyObject {
-  /// Bytes in it now.
+  /// Its present size in bytes.
   func size() throws(SystemError) -> Int
-  /// Fills `buffer` from `offset` on as far as the file goes; how many bytes that were.
+  /// Fills `buffer` from `offset` on as far as the file goes; gives the number of bytes.
   func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int
 }

@@ -1,17 +1,17 @@
-// What lies on the disk (all numbers little-endian).
+// The format on disk (all numbers little-endian).
 //
 //     segment   20 digits of its first group's number, ".segment"
 //       header    32 bytes: magic 8, version 4, CRC-32C 4 (over the other 28), first group 8, created 8 (ms since 1970)
 //       groups    number 8, length 4, CRC-32C 4 (over number, length and payload), payload
-//     snapshot  20 digits of the last group it holds, ".snapshot"
+//     snapshot  20 digits of the last group that it covers, ".snapshot"
 //       header    32 bytes, likewise, with another magic
-//       groups    numbered from 1, whose payloads are the state in parts; the last one is empty: it is whole
+//       groups    numbered from 1, whose payloads are the state in parts; an empty one marks its end
 //     index     20 digits of a segment's first group, ".index": where which records are (SegmentIndex.swift)
 //
-// What a snapshot holds ends where a segment ends, so that a segment is either wholly in it or not at all.
+// A snapshot ends where a segment ends, so that it covers a segment entirely or not at all.
 //
-// Group N+1 is never written before the fdatasync of group N has returned. So a broken group with nothing valid behind
-// it is one whose write was cut (a torn tail), and one with a valid group behind it was whole once: that is damage.
+// Group N+1 is never written before the fdatasync of group N has returned. So a broken group without a valid one behind
+// it was cut off in writing (a torn tail), and one with a valid group behind it was intact once: that is damage.
 
 /// A file's first 32 bytes.
 struct FileHeader: Equatable {
@@ -19,7 +19,7 @@ struct FileHeader: Equatable {
   static let version: UInt32 = 6
 
   enum Kind: UInt64 {
-    /// "LHUBSEG\n", "LHUBSNP\n" and "LHUBID2\n" as they lie in memory.
+    /// "LHUBSEG\n", "LHUBSNP\n" and "LHUBID2\n" in memory order.
     case segment = 0x0A47_4553_4255_484C
     case snapshot = 0x0A50_4E53_4255_484C
     case index = 0x0A32_4449_4255_484C
@@ -34,7 +34,7 @@ struct FileHeader: Equatable {
   }
 
   var kind: Kind
-  /// The first group of a segment or of an index's segment, or the last group that a snapshot holds.
+  /// The first group of a segment or of an index's segment, or the last group that a snapshot covers.
   var group: UInt64
   /// Milliseconds since 1970.
   var created: Int64
@@ -70,7 +70,7 @@ struct FileHeader: Equatable {
   init(_ bytes: UnsafeRawBufferPointer, _ crc: borrowing CRC32C) throws(Fault) {
     guard bytes.count >= Self.size else { throw .short }
     guard let kind = unsafe Kind(rawValue: bytes.number(at: 0, UInt64.self)) else { throw .foreign }
-    // The version first: what else a newer program's header holds, it alone knows.
+    // The version first: only a newer program knows the rest of its header.
     let version = unsafe bytes.number(at: 8, UInt32.self)
     guard version == Self.version else { throw .version(version) }
     guard unsafe bytes.number(at: 12, UInt32.self) == Self.sum(Array(bytes[..<Self.size]), crc) else { throw .sum }
@@ -103,7 +103,7 @@ struct FileHeader: Equatable {
   }
 }
 
-/// What stands before a group's payload.
+/// The header of a group.
 struct GroupHeader {
   static let size = 16
 
@@ -117,7 +117,7 @@ struct GroupHeader {
     sum = unsafe bytes.number(at: offset + 12, UInt32.self)
   }
 
-  /// A whole group.
+  /// Encodes a complete group.
   static func encode(
     _ number: UInt64, _ payload: UnsafeRawBufferPointer, _ crc: borrowing CRC32C, into bytes: inout [UInt8]
   ) {
@@ -129,8 +129,7 @@ struct GroupHeader {
     unsafe bytes.append(contentsOf: payload)
   }
 
-  /// The payload of a whole, unbroken group at `offset`; nil where there is none. `maximum` bounds what is read for a
-  /// length that means nothing.
+  /// The payload of an intact group at `offset`; nil where there is none. `maximum` bounds the length that is accepted.
   static func payload(
     in bytes: UnsafeRawBufferPointer, at offset: Int, maximum: Int, _ crc: borrowing CRC32C
   ) -> (header: GroupHeader, payload: UnsafeRawBufferPointer)? {
@@ -149,7 +148,7 @@ extension [UInt8] {
     unsafe Swift.withUnsafeBytes(of: value.littleEndian) { unsafe append(contentsOf: $0) }
   }
 
-  /// The bytes, valid for the call only. (`withUnsafeBytes` forgets which error its body throws.)
+  /// The bytes, valid for the call only. (`withUnsafeBytes` loses its body's error type.)
   func withBytes<R, E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> R) throws(E) -> R {
     let bytes = unsafe span.bytes
     return try unsafe bytes.withUnsafeBytes(body)
@@ -157,7 +156,7 @@ extension [UInt8] {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The number at `offset`, which the caller has checked to lie within.
+  /// The number at `offset`. Precondition: it is within bounds.
   func number<Number: FixedWidthInteger & BitwiseCopyable>(at offset: Int, _: Number.Type) -> Number {
     unsafe Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: Number.self))
   }

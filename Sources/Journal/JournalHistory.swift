@@ -1,35 +1,35 @@
-// What the journal has of one trip or one driver, read beside its writer: oldest first, up to what is on the disk now.
+// The journal's records of one trip or one driver, read beside its writer, oldest first, up to the present.
 //
 //     full segment      its index (a file beside it, made here where it is missing or broken) → groups → records
-//     newest segment    an index in memory, which each question brings up to date
+//     newest segment    an index in memory, which each question updates
 //
-// Nothing is locked. A segment that retention deletes meanwhile is passed over; a group is given only when its sum is
+// Nothing is locked. A segment that retention deletes meanwhile is skipped; a group is given only when its checksum is
 // right.
 import HubSystem
 import Synchronization
 
-/// Names the records of a group's payload that have a key, with where they begin: a length of 4 bytes (of what follows,
-/// little-endian) stands there. A record may have several keys. Payloads that make no sense have no keys.
+/// Gives the keys of a group's records and their offsets, where a length of 4 bytes (of what follows, little-endian)
+/// is. A record may have several keys. Invalid payloads have no keys.
 public typealias RecordKeys =
   @Sendable (_ payload: UnsafeRawBufferPointer, _ note: (_ key: UInt64, _ offset: Int) -> Void) -> Void
 
-/// A journal's directory, open for reading. Used by one thread at a time; made and used while a hub writes there, by
-/// the hub's own process or another.
+/// A journal's directory, open for reading. For one thread at a time; may be used while a hub writes there, by the
+/// hub's own process or another.
 @safe
 public final class JournalHistory {
   private let files: any JournalFiles
   private let limits: JournalLimits
   private let keys: RecordKeys
   private let keepsIndexes: Bool
-  /// When segments began, by their first group: a header is read once.
+  /// When segments began, by their first group: each header is read once.
   private var created: [UInt64: Int64] = [:]
   private var newest: SegmentIndexer?
-  /// Times that there was no room for an index file.
+  /// Index files that had no room on the disk.
   public private(set) var indexesNotStored = 0
   private static let unfinishedNames = Atomic<UInt64>(0)
 
-  /// `keepsIndexes` writes index files for full segments, which only the process that has the journal's lock should do;
-  /// without, a full segment that has none is read as a whole for each question.
+  /// `keepsIndexes` writes index files for full segments, which only the process with the journal's lock should do;
+  /// without, a full segment that has none is read entirely for each question.
   public convenience init(
     directory: String, limits: JournalLimits, keepsIndexes: Bool = true, keys: @escaping RecordKeys
   ) throws(JournalError) {
@@ -43,13 +43,11 @@ public final class JournalHistory {
     unsafe self.keys = keys
   }
 
-  /// Gives each record with `key` to `body`, oldest first, from its length on and no byte more, until `body` says
-  /// false.
+  /// Gives each record with `key` to `body`, oldest first, from its length on, until `body` returns false.
   ///
-  /// `since` is in ms since 1970 by the hub's clock: segments that were wholly written before it are passed over, so
+  /// `since` is in ms since 1970 by the hub's clock: segments that were written entirely before it are skipped, so
   /// older records may come, and newer ones are never missing. Costs some 15 small reads for each segment since then,
-  /// and one for each record, or run of records that lie close together; in memory 256 KiB and the places of what was
-  /// found.
+  /// and one for each record, or run of adjacent records; memory is 256 KiB and the positions found.
   ///
   /// Throws `damaged` with the first damage that was met, after everything that can be read was given.
   public func forEachRecord(
@@ -67,10 +65,10 @@ public final class JournalHistory {
     if let damage { throw .damaged(damage) }
   }
 
-  /// Makes the index files that are missing or broken, but for the newest segment's, and while `goesOn`; how many.
-  public func indexFullSegments(while goesOn: () -> Bool = { true }) throws(JournalError) -> Int {
+  /// Makes the missing and broken index files but the newest segment's, while `shouldContinue`, and counts them.
+  public func indexFullSegments(while shouldContinue: () -> Bool = { true }) throws(JournalError) -> Int {
     var made = 0
-    for segment in try segments().dropLast() where goesOn() {
+    for segment in try segments().dropLast() where shouldContinue() {
       guard let file = try open(segment) else { continue }
       let isThere = try inFile(segment.name) { () throws(SystemError) in try openIndex(of: segment, file) != nil }
       guard !isThere, let indexer = try index(segment, file) else { continue }
@@ -117,13 +115,13 @@ public final class JournalHistory {
     guard let file = try open(segment) else { return nil }
     guard let indexer = try index(segment, file) else { return Found(entries: [], damage: segment.brokenHeader) }
     if keepsIndexes {
-      // A disk without room for it is no reason not to answer.
+      // A full disk must not prevent the answer.
       do throws(SystemError) { try store(indexer) } catch { indexesNotStored += 1 }
     }
     return Found(entries: indexer.entries.filter { $0.key == key }, damage: indexer.segment.damage)
   }
 
-  /// From the index file; nil where there is none that fits and is whole.
+  /// From the index file; nil without a valid one for this segment.
   private func storedEntries(_ key: UInt64, of segment: SegmentName) throws(JournalError) -> Found? {
     try inFile(segment.name) { () throws(SystemError) in
       guard let file = try files.openForReading(segment.name), var index = try openIndex(of: segment, file),
@@ -133,7 +131,7 @@ public final class JournalHistory {
     }
   }
 
-  /// From the index in memory, after what is new in the segment was read.
+  /// From the index in memory, after an update.
   private func newestEntries(_ key: UInt64, of segment: SegmentName) throws(JournalError) -> Found? {
     if newest?.segment.first != segment.first {
       newest = nil
@@ -155,7 +153,7 @@ public final class JournalHistory {
     guard let indexFile = try files.openForReading(SegmentIndex.name(segment.first)),
       let index = try OpenSegmentIndex.open(indexFile, first: segment.first)
     else { return nil }
-    // It fits when the segment begins and ends as it did: a segment is never changed between.
+    // It is valid when the segment begins and ends as it did: a segment is never changed in between.
     var cursor = GroupCursor(file, first: segment.first, limits: limits)
     guard try file.size() == index.segment.bytes, try cursor.header()?.created == index.segment.created else {
       return nil
@@ -168,7 +166,7 @@ public final class JournalHistory {
     return index
   }
 
-  /// Reads a full segment; nil where not even its header makes sense.
+  /// Reads a full segment; nil where its header is invalid.
   private func index(
     _ segment: SegmentName, _ file: any ReadableJournalFile
   ) throws(JournalError) -> SegmentIndexer? {
@@ -180,7 +178,8 @@ public final class JournalHistory {
     }
   }
 
-  /// Writes an index file: under a name of its own first, as two threads may do the same at once, with the same result.
+  /// Writes an index file: under a name of its own first, since two threads may do the same at once, with the same
+  /// result.
   private func store(_ indexer: SegmentIndexer) throws(SystemError) {
     let name = SegmentIndex.name(indexer.segment.first)
     let unfinished = "\(name)+\(Self.unfinishedNames.wrappingAdd(1, ordering: .relaxed).newValue)"
@@ -198,7 +197,7 @@ public final class JournalHistory {
 
   // MARK: Records
 
-  /// Gives the records at `entries`; false where `body` wants no more.
+  /// Gives the records at `entries`; false where `body` ends it.
   private func give(
     _ entries: [IndexEntry], of segment: SegmentName, _ damage: inout Damage?,
     _ body: (UnsafeRawBufferPointer) -> Bool

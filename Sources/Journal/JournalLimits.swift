@@ -2,28 +2,25 @@
 
 /// Sizes of what the journal writes and keeps.
 public struct JournalLimits: Sendable, Equatable {
-  /// A segment that has reached this is followed by a new one. Whole segments are what is deleted when it is old
-  /// enough.
+  /// The size at which a segment is followed by a new one. Segments are deleted as a whole.
   public var segmentBytes = 64 << 20
-  /// The payload of one group. More in one piece is never written.
+  /// The largest payload of a group.
   public var groupBytes = 16 << 20
-  /// What may wait for the disk: at this the hub takes no more that has to be stored.
+  /// Bytes that may wait for the disk: at this the hub refuses changes.
   public var pendingBytes = 64 << 20
-  /// Bytes of records after which a new snapshot is written while the hub runs; and at least as many as the last
-  /// snapshot has, so that snapshots cost no more than the records do. A start reads about twice as much behind the
-  /// snapshot at most.
+  /// Bytes of records after which a new snapshot is written while the hub runs; at least as many as the last snapshot
+  /// has, so that snapshots cost no more than records. A start reads about twice as much behind the snapshot at most.
   public var snapshotBytes = 64 << 20
-  /// Bytes of a snapshot that are written between two fdatasyncs: more at once would have the journal's own wait behind
-  /// it.
+  /// Bytes of a snapshot that are written between two fdatasyncs: more would delay the journal's own.
   public var snapshotSyncBytes = 8 << 20
-  /// Whole snapshots that are kept; where the newest is broken, a start reads the one before it, and the segments
+  /// Intact snapshots that are kept; where the newest is broken, a start reads the one before it, and the segments
   /// since.
   public var snapshots = 2
-  /// Seconds between two looks at what is too old, and before something is tried again that failed.
+  /// Seconds between two checks for old files, and before a failure is tried again.
   public var maintenanceSeconds = 60.0
 
-  /// Bytes of the largest segment that these limits allow: full, or with a single group that is larger. A larger file
-  /// is no segment, and is not read.
+  /// Bytes of the largest possible segment: full, or with a single group that is larger. A larger file is no segment,
+  /// and is not read.
   public var largestSegment: Int { max(segmentBytes, FileHeader.size + GroupHeader.size + groupBytes) }
 
   public init() {}
@@ -36,11 +33,11 @@ public struct JournalLimits: Sendable, Equatable {
   }
 }
 
-// What is read at once.
+// Sizes of reads.
 extension JournalLimits {
-  /// Bytes of a segment that is read group by group: fewer calls of the kernel for many small groups.
+  /// Bytes read ahead in a segment: fewer system calls for many small groups.
   static let readAhead = 256 * 1024
-  /// Up to so many bytes between two records are read with them: a page comes from the disk as a whole.
+  /// Gaps up to this size between two records are read with them: the disk reads full pages anyway.
   static let gapBetweenRecords = 4096
   /// Bytes of one read of several records.
   static let recordsTogether = 256 * 1024

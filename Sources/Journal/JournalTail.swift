@@ -1,24 +1,24 @@
-// Follows a journal beside its writer: group after group, from whatever group on, through segments that end, are
-// deleted meanwhile, or are damaged. Where a group lies is given with it, so that it can be read again by itself.
+// Follows a journal beside its writer: group after group, from any group on, across segments that end, are deleted
+// meanwhile, or are damaged. Each group comes with its position, to read it again.
 import HubSystem
 
-/// A group, and where it lies.
+/// The position of a group.
 public struct GroupPosition: Sendable, Hashable {
   public let number: UInt64
-  /// The first group of its segment, and where in the segment it begins.
+  /// The first group of its segment, and its offset in the segment.
   let segment: UInt64
   let offset: Int
 }
 
-/// A journal's directory, open for reading forwards. Used by one thread at a time.
+/// A journal's directory, open for reading forwards. For one thread at a time.
 public final class JournalTail {
   private let files: any JournalFiles
   private let limits: JournalLimits
   private var cursor: GroupCursor?
   private var segment: UInt64 = 0
-  /// The number of the group that is read next.
+  /// The number of the next group.
   public private(set) var next: UInt64
-  /// Groups that could not be read, for their segment was deleted or damaged.
+  /// Unreadable groups, of deleted or damaged segments.
   public private(set) var missedGroups: UInt64 = 0
 
   /// Begins at group `next`.
@@ -33,8 +33,8 @@ public final class JournalTail {
   }
 
   /// Gives the next group, or the first readable one behind it, to `body`, whose payload is valid for the call; false
-  /// where there is none up to group `last`. `last` must be on stable storage. Costs a read for some hundred small
-  /// groups; where it begins in the midst of a segment, once a walk over the segment's groups before.
+  /// where there is none up to group `last`, which must be on stable storage. Costs a read for some hundred small
+  /// groups; beginning within a segment costs a walk over its groups before.
   public func read(
     through last: UInt64, _ body: (GroupPosition, UnsafeRawBufferPointer) -> Void
   ) throws(JournalError) -> Bool {
@@ -57,15 +57,15 @@ public final class JournalTail {
     return false
   }
 
-  /// Goes to the group with this number.
+  /// Moves to the group with this number.
   public func seek(to number: UInt64) {
     guard number != next else { return }
     next = number
     cursor = nil
   }
 
-  /// The first group of the newest segment that was begun by `time` (ms since 1970), or of the oldest there is: what
-  /// was recorded at that time or later is not before it. 0 where there is none. Costs a small read for each segment.
+  /// The first group of the newest segment that was begun by `time` (ms since 1970), or of the oldest: nothing recorded
+  /// later is before it. 0 where there is none. Costs a small read for each segment.
   public func firstGroup(notAfter time: Int64) throws(JournalError) -> UInt64 {
     var first: UInt64?
     for segment in SegmentName.all(.segment, in: try files.allNames()) {
@@ -81,7 +81,7 @@ public final class JournalTail {
     return first ?? 0
   }
 
-  /// Gives the payload of a group that was read before, valid for the call; nil where it is there no more.
+  /// Gives the payload of a group that was read before, valid for the call; nil where it is gone.
   public func withGroup<R>(
     at place: GroupPosition, _ body: (UnsafeRawBufferPointer) -> R
   ) throws(JournalError) -> R? {

@@ -1,5 +1,5 @@
-// Appends groups to the newest segment: one write and one fdatasync each, and never one behind a group that is not
-// known to be on stable storage. Blocks; it belongs to the journal's own thread.
+// Appends groups to the newest segment: one write and one fdatasync each, and none behind a group that is not known to
+// be on stable storage. Blocks; only the journal's thread uses it.
 import Glibc
 import HubSystem
 
@@ -12,12 +12,12 @@ public struct JournalWriter: ~Copyable {
   private var segment: (any JournalFile)?
   private var segmentName = ""
   private var bytes: [UInt8] = []
-  /// A write failed in a way after which the kernel's word is worth nothing.
+  /// A write failed in a way after which the kernel's reports are unreliable.
   private var hasStopped = false
   /// A loss was accepted, and nothing was written since (LossMark.swift).
   private var hasLossMark: Bool
 
-  /// Goes on behind group `next - 1`, in `segment` where there is one that ends there.
+  /// Continues behind group `next - 1`, in `segment` if one ends there.
   init(
     files: any JournalFiles, limits: JournalLimits, next: UInt64, segment: String?, hasLossMark: Bool
   ) throws(JournalError) {
@@ -35,14 +35,14 @@ public struct JournalWriter: ~Copyable {
     }
   }
 
-  /// Has the next group begin a segment of its own: the newest one is full now, and is not written to again.
+  /// Begins a new segment with the next group: the newest one is full, and is not written again.
   public mutating func sealSegment() { segment = nil }
 
-  /// Writes one group and returns when it is on stable storage; its number. `created` is in ms since 1970, for a new
+  /// Writes one group and returns its number when it is on stable storage. `created` is in ms since 1970, for a new
   /// segment's header.
   ///
-  /// After `full` and `gone` the same payload may be given again, now or later: nothing of it is there. After any other
-  /// error the writer throws `stopped` for ever.
+  /// After `full` and `gone` the same payload may be tried again: nothing of it is stored. After any other error the
+  /// writer always throws `stopped`.
   public mutating func append(_ payload: UnsafeRawBufferPointer, created: Int64) throws(JournalError) -> UInt64 {
     guard !hasStopped else { throw .stopped }
     precondition(payload.count <= limits.groupBytes, "the caller makes no group over the limit")
@@ -57,14 +57,14 @@ public struct JournalWriter: ~Copyable {
     return number
   }
 
-  /// Throws `gone` where the next start would not find what is written. Looked at before each group, so that nothing is
-  /// acked that was gone when it came; two short calls beside an fdatasync.
+  /// Throws `gone` where the next start would not find what is written. Checked before each group, so that nothing is
+  /// acked that was gone by then; two short system calls beside an fdatasync.
   public func checkPlace() throws(JournalError) {
     guard files.isInPlace else { throw .gone(path: files.path) }
     guard segment?.isLinked ?? true else { throw .gone(path: "\(files.path)/\(segmentName)") }
   }
 
-  /// Bytes that are free on the disk; nil where it does not say.
+  /// Free bytes on the disk; nil where unknown.
   func freeBytes() -> UInt64? { files.freeBytes() }
 
   private mutating func removeLossMark() {
@@ -72,7 +72,7 @@ public struct JournalWriter: ~Copyable {
       try files.remove(LossMark.name)
       hasLossMark = false
     } catch {
-      return  // the next group tries again; a start before that begins another epoch, which harms nobody
+      return  // the next group tries again; an earlier start begins another epoch, which is harmless
     }
   }
 
@@ -88,7 +88,7 @@ public struct JournalWriter: ~Copyable {
     let file: any JournalFile
     do throws(SystemError) {
       file = try files.open(header.name)
-      // What an attempt without room may have left.
+      // Remains of an attempt without room.
       if file.size > 0 { try file.truncate(to: 0) }
     } catch {
       throw failure(error, takesBack: true)
@@ -113,7 +113,7 @@ public struct JournalWriter: ~Copyable {
     do throws(SystemError) {
       try file.synchronize()
     } catch {
-      // Never tried again: the pages that could not be written may have been dropped and counted as clean.
+      // Never retried: the kernel may have dropped unwritten pages and marked them as clean.
       throw failure(error, takesBack: false)
     }
   }
@@ -127,8 +127,8 @@ public struct JournalWriter: ~Copyable {
     }
   }
 
-  /// A full disk, quota or file (`ulimit -f`) is passing trouble where what was written could be taken back; everything
-  /// else is the end.
+  /// A full disk, quota or file (`ulimit -f`) is temporary if the partial write could be removed; everything else is
+  /// permanent.
   private mutating func failure(_ error: SystemError, takesBack: Bool) -> JournalError {
     if takesBack, [ENOSPC, EDQUOT, EFBIG].contains(error.errno) {
       return .full(error, file: "\(files.path)/\(segmentName)")

@@ -1,6 +1,6 @@
-// A file that says that something stored was given up. It is there before anything is moved aside, and until the first
-// group behind the loss is on stable storage: a hub that ends in between must not go on, at its next start, as if the
-// numbers that were given up had never been.
+// A file that marks the loss of stored records. It exists before anything is moved aside, and until the first group
+// behind the loss is on stable storage: a hub that ends in between must begin a new epoch at its next start, since the
+// lost numbers were used.
 import HubSystem
 
 enum LossMark {

@@ -1,15 +1,15 @@
-// Reads records of one segment by the places that an index has of them. A driver's records lie in many groups, each
-// among those of thousands of other drivers, so that reading whole groups reads hundreds of times as much as is wanted;
-// records that lie close together come with one call of the kernel.
+// Reads records of one segment by their positions in an index. A driver's records are in many groups, among those of
+// thousands of other drivers, so reading complete groups would read hundreds of times as much; adjacent records are
+// read with one system call.
 import HubSystem
 
 @safe
 struct RecordCursor: ~Copyable {
   private let file: any ReadableJournalFile
   private let crc = CRC32C()
-  /// Written in `read` only; nobody outside keeps a pointer into it beyond the next call.
+  /// Written only in `read`; callers keep no pointer into it beyond the next call.
   private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
-  /// What part of the file is in the buffer.
+  /// The part of the file in the buffer.
   private var window = 0..<0
 
   init(_ file: any ReadableJournalFile) { self.file = file }
@@ -17,7 +17,7 @@ struct RecordCursor: ~Copyable {
   deinit { unsafe buffer.deallocate() }
 
   /// The record at `entries[index]`, from its length on, valid until the next call; nil where the file has other bytes
-  /// there. `entries` ascend, and are asked for in order.
+  /// there. `entries` ascend, and are read in order.
   mutating func record(_ index: Int, of entries: [IndexEntry]) throws(SystemError) -> UnsafeRawBufferPointer? {
     let range = entries[index].range
     if range.lowerBound < window.lowerBound || range.upperBound > window.upperBound {
@@ -29,7 +29,7 @@ struct RecordCursor: ~Copyable {
     return unsafe crc(record) == entries[index].sum ? record : nil
   }
 
-  /// Where the last record ends that is to be read with the one at `index`.
+  /// The end of the last record that is read together with the one at `index`.
   private static func end(ofRunFrom index: Int, of entries: [IndexEntry]) -> Int {
     let start = entries[index].range.lowerBound
     var end = entries[index].range.upperBound

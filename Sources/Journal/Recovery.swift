@@ -1,55 +1,55 @@
-// What a directory holds when a hub starts: the newest whole snapshot, the groups behind it, and where to go on
+// Reads a directory at a hub's start: the newest intact snapshot and the groups behind it, and where to continue
 // writing.
 import HubSystem
 
-/// What a journal's reader says of a payload that it can't make sense of.
+/// A reader's fault of a payload.
 public struct InvalidPayload: Error, Equatable {
   public var text: String
   public init(_ text: String) { self.text = text }
 }
 
-/// What was found at a start, and done about it.
+/// What a start found and did.
 public struct RecoveryReport: Equatable, Sendable {
-  /// An unfinished write that was cut off.
+  /// An incomplete write that was cut off.
   public struct Tail: Equatable, Sendable {
     public var file: String
     public var offset: Int
     public var bytes: Int
   }
 
-  /// The last group that the snapshot holds; nil without one.
+  /// The last group that the snapshot covers; nil without one.
   public var snapshot: UInt64?
   /// Groups read behind the snapshot, and their bytes.
   public var groups = 0
   public var bytes = 0
-  /// Snapshots that are not whole and were passed over.
+  /// Broken snapshots that were skipped.
   public var brokenSnapshots: [String] = []
   public var tail: Tail?
-  /// What was given up, as was asked for.
+  /// What was given up, as requested.
   public var loss: Damage?
-  /// Something was given up, now or at a start after which nothing was written: what was promised of it is void.
+  /// Records were lost, now or at a start after which nothing was written: promises about them are void.
   public var startsAnew = false
 }
 
-/// A journal that was read, ready to go on.
+/// A journal that was read, ready to be written.
 public struct Recovered: ~Copyable {
   var writer: JournalWriter
   public let report: RecoveryReport
 
-  /// Ends it: what remains is to write.
+  /// Ends recovery and gives the writer.
   public consuming func takeWriter() -> JournalWriter { writer }
 }
 
-/// What becomes of damage.
+/// What happens with damage.
 public enum DamagePolicy: Sendable {
   /// It is thrown, and nothing is changed.
   case refuse
-  /// What is behind it is moved aside, to files whose names begin with `damaged-`; the journal goes on from before it.
+  /// What is behind it is moved aside, to files whose names begin with `damaged-`; the journal continues before it.
   case moveAside
 }
 
-/// Reads a journal's directory from the newest whole snapshot on. Segments that the snapshot holds are not looked at:
-/// damage in them is met by whoever reads them.
+/// Reads a journal's directory from the newest intact snapshot on. Segments covered by the snapshot are not read: their
+/// readers detect damage.
 public struct Recovery: ~Copyable {
   private let files: any JournalFiles
   private let limits: JournalLimits
@@ -63,8 +63,7 @@ public struct Recovery: ~Copyable {
   }
 
   /// Gives the snapshot's parts to `snapshot` and then each group behind it to `group`, in order; cuts off an
-  /// unfinished write, and deletes files that were never finished; returns the writer that goes on from there.
-  /// O(bytes).
+  /// incomplete write, and deletes unfinished files; returns the writer that continues from there. O(bytes).
   public consuming func run(
     damage policy: DamagePolicy, snapshot: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void,
     group: (UInt64, UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
@@ -87,7 +86,7 @@ public struct Recovery: ~Copyable {
       guard case .moveAside = policy else { throw .damaged(damage) }
       if report.loss == nil { _ = try moveAside(damage, in: nil, following: []) }
     }
-    // A header alone, torn: the file is used again, from its first byte.
+    // A torn header alone: the file is reused from its first byte.
     if let tail = report.tail, tail.offset == 0 { last = nil }
     try removeUnfinished()
     try synchronize(last?.name)
@@ -96,8 +95,8 @@ public struct Recovery: ~Copyable {
     return Recovered(writer: writer, report: report)
   }
 
-  /// Reads the newest snapshot and the groups behind it up to `last`, where a segment ends, and changes nothing: for a
-  /// reader beside the writer, which goes on behind it.
+  /// Reads the newest snapshot and the groups behind it up to `last`, where a segment ends, without changes: for a
+  /// reader beside the writer, which continues behind it.
   public consuming func read(
     through last: UInt64, snapshot: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void,
     group: (UInt64, UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
@@ -121,7 +120,7 @@ public struct Recovery: ~Copyable {
 
   // MARK: Snapshots
 
-  /// The group up to which the newest whole snapshot goes; 0 without one. Its parts were given to `body`.
+  /// The last group of the newest intact snapshot; 0 without one. Its parts were given to `body`.
   private mutating func readSnapshot(
     _ body: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> UInt64 {
@@ -144,8 +143,7 @@ public struct Recovery: ~Copyable {
     return 0
   }
 
-  /// A snapshot is given its name when it is whole: one that is broken and goes further than what can be read was
-  /// spoilt.
+  /// A snapshot gets its name when it is complete: a broken one that reaches beyond what can be read was damaged.
   private func brokenSnapshot(behind next: UInt64) -> Damage? {
     guard let name = report.brokenSnapshots.first, let group = FileHeader.group(ofName: name, .snapshot), group >= next
     else { return nil }
@@ -158,7 +156,7 @@ public struct Recovery: ~Copyable {
     SegmentName.all(kind, in: try files.allNames())
   }
 
-  /// Reads one segment; what is damaged in it, or missing before it.
+  /// Reads one segment; gives its damage, or what is missing before it.
   private mutating func read(
     _ segment: SegmentName, isLast: Bool, next: inout UInt64,
     _ body: (UInt64, UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
@@ -213,8 +211,8 @@ public struct Recovery: ~Copyable {
     }
   }
 
-  /// Returns when what was read is on stable storage. A hub that was killed may have left a group that was written and
-  /// not synchronised, or a segment whose name was not: people will be told of it now.
+  /// Returns when what was read is on stable storage. A killed hub may have left a group that was written and not
+  /// synced, or a segment whose name was not: it will be shown to clients now.
   private func synchronize(_ segment: String?) throws(JournalError) {
     try inFile(segment ?? files.path) { () throws(SystemError) in
       if let segment { try files.open(segment).synchronize() }
@@ -224,9 +222,9 @@ public struct Recovery: ~Copyable {
 
   // MARK: Loss that was accepted
 
-  /// Keeps a copy of the damaged segment, moves those behind it and broken snapshots, and cuts at the damage. Whatever
-  /// moment it is interrupted at, all bytes are still there under one name or the other. False when nothing of the
-  /// segment is left in use.
+  /// Keeps a copy of the damaged segment, moves those behind it and broken snapshots, and cuts at the damage. An
+  /// interruption at any moment leaves all bytes under one name or the other. False when nothing of the segment stays
+  /// in use.
   private mutating func moveAside(
     _ damage: Damage, in segment: String?, following: [String]
   ) throws(JournalError) -> Bool {

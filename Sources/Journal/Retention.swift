@@ -1,22 +1,22 @@
-// Which files of a journal are too old: decided from what there is, by a rule, and only of what a snapshot holds.
+// Selects old files of a journal by a rule, among those covered by a snapshot.
 import HubSystem
 
-/// How long what is in the journal can be read. The hub's own state does not need it: that is in the snapshots.
+/// How long the journal can be read. The hub's own state does not need it: that is in the snapshots.
 public struct RetentionRule: Sendable, Equatable {
   /// Segments whose newest group was written before this are deleted.
   public var milliseconds: Int64 = 30 * 24 * 3600 * 1000
-  /// The oldest segments are deleted until all files together have no more.
+  /// The oldest segments are deleted until all files together are within this.
   public var bytes = 64 << 30
 
   public init() {}
 }
 
-/// What a journal's directory holds. Files that are not a journal's, and those that were moved aside, are not in it.
+/// The files of a journal's directory, without other files and those moved aside.
 public struct JournalInventory: Sendable, Equatable {
   public struct Segment: Sendable, Equatable {
     public var name: String
     public var first: UInt64
-    /// When it was begun, in ms since 1970; nil where its header makes no sense.
+    /// When it was begun, in ms since 1970; nil where its header is invalid.
     public var created: Int64?
     public var bytes: Int
     /// Nil without an index.
@@ -25,7 +25,7 @@ public struct JournalInventory: Sendable, Equatable {
 
   public struct Snapshot: Sendable, Equatable {
     public var name: String
-    /// The last group it holds.
+    /// The last group that it covers.
     public var group: UInt64
     public var created: Int64?
     public var bytes: Int
@@ -39,8 +39,8 @@ public struct JournalInventory: Sendable, Equatable {
     segments.reduce(0) { $0 + $1.bytes + ($1.indexBytes ?? 0) } + snapshots.reduce(0) { $0 + $1.bytes }
   }
 
-  /// Looks at the directory, and reads the headers of what is in it. What goes meanwhile is left out. Throws `damaged`
-  /// where something has a segment's or a snapshot's name that no hub can have written.
+  /// Reads the directory and its files' headers. Files that are deleted meanwhile are left out. Throws `damaged` where
+  /// something with a segment's or a snapshot's name was not written by a hub.
   public init(_ files: any JournalFiles, limits: JournalLimits) throws(JournalError) {
     let names = try files.allNames()
     for file in SegmentName.all(.segment, in: names) {
@@ -59,8 +59,8 @@ public struct JournalInventory: Sendable, Equatable {
     }
   }
 
-  /// When the newest segment was begun of those whose times are believed, in ms since 1970. A snapshot has nothing to
-  /// add: a segment begins beside it.
+  /// When the newest segment with a plausible time was begun, in ms since 1970. A snapshot adds nothing: a segment
+  /// begins beside it.
   public var newestCreated: Int64? { RetentionClock.newestBelieved(segments.compactMap(\.created)) }
 
   init(segments: [Segment], snapshots: [Snapshot]) {
@@ -68,7 +68,7 @@ public struct JournalInventory: Sendable, Equatable {
     self.snapshots = snapshots
   }
 
-  /// Whether a directory has a segment or a snapshot: without either no hub ever wrote there, or what it wrote is gone.
+  /// Whether a directory has a segment or a snapshot: without either no hub ever wrote there, or the files are gone.
   public static func isThere(in files: any JournalFiles) throws(JournalError) -> Bool {
     try files.allNames().contains { name in
       [.segment, .snapshot].contains { FileHeader.group(ofName: name, $0) != nil }
@@ -92,24 +92,24 @@ public struct JournalInventory: Sendable, Equatable {
 
   // MARK: What goes
 
-  /// What is not needed any more: snapshots first, then segments, oldest first.
+  /// Files to delete: snapshots first, then segments, oldest first.
   struct Surplus: Equatable {
     var snapshots: [Snapshot] = []
     var segments: [Segment] = []
   }
 
-  /// `broken` names snapshots that don't count: they are known not to be whole. `now` is in ms since 1970.
+  /// `broken` names snapshots known to be broken, which don't count. `now` is in ms since 1970.
   ///
-  /// The newest segment always stays, and so does every one that has a group behind the oldest snapshot that is kept.
+  /// The newest segment always stays, and so does every one with a group behind the oldest kept snapshot.
   func surplus(_ rule: RetentionRule, keeping count: Int, broken: Set<String> = [], now: Int64) -> Surplus {
     let whole = snapshots.filter { !broken.contains($0.name) }
     guard let oldestKept = whole.suffix(count).first else { return Surplus() }
     var surplus = Surplus(snapshots: snapshots.filter { $0.group < oldestKept.group })
-    // A broken snapshot may be of any size, and what goes for it would be history that is good.
+    // A broken snapshot may have any size, and intact history must not be deleted for it.
     let uncounted = snapshots.filter { $0.group < oldestKept.group || broken.contains($0.name) }
     var left = bytes - uncounted.reduce(0) { $0 + $1.bytes }
     for (segment, next) in zip(segments, segments.dropFirst()) {
-      // Its last group is the one before the next segment's first, and was written before that was begun.
+      // Its last group precedes the next segment's first, and was written before that was begun.
       guard next.first <= oldestKept.group + 1 else { break }
       let isOld = next.created.map { $0 < now - rule.milliseconds } ?? false
       guard isOld || left > rule.bytes else { break }
@@ -119,7 +119,8 @@ public struct JournalInventory: Sendable, Equatable {
     return surplus
   }
 
-  /// Deletes what the rule says; how many segments. A power cut at any moment leaves a journal without a gap.
+  /// Deletes files by the rule; gives the number of segments. A power failure at any moment leaves a journal without a
+  /// gap.
   public func apply(
     _ rule: RetentionRule, limits: JournalLimits, broken: Set<String> = [], now: Int64, in files: any JournalFiles
   ) throws(JournalError) -> Int {
@@ -129,7 +130,7 @@ public struct JournalInventory: Sendable, Equatable {
       for segment in surplus.segments {
         if segment.indexBytes != nil { try files.remove(SegmentIndex.name(segment.first)) }
         try files.remove(segment.name)
-        // Before the next one goes: what comes back after a power cut is then the newest of what was deleted.
+        // Before the next one is deleted: what reappears after a power failure is then the newest of what was deleted.
         try files.synchronize()
       }
       if !surplus.snapshots.isEmpty { try files.synchronize() }

@@ -1,6 +1,5 @@
-// Where in a segment the records with a key are: a file beside each segment that is full, so that one trip's records
-// are found without reading all trips'. It is a cache: made from the segment, and made again where it is missing or
-// broken.
+// Where in a segment the records with a key are: a file beside each full segment, so that one trip's records are found
+// without reading all trips'. It is a cache: made from the segment, and made again where it is missing or broken.
 //
 //     header    32 bytes: magic, version, CRC-32C, the segment's first group, the segment's "created"
 //     about     40 bytes: bytes of the segment 8, bytes of its whole groups 8, the group behind them 8, where its last
@@ -9,11 +8,11 @@
 //               4, bytes of the record 4, their CRC-32C 4), sorted; zeros; CRC-32C 4 over the block's number (8 bytes)
 //               and all before it
 //
-// An entry has its record's own sum, taken when the group's was checked: so a record is read and believed without the
-// rest of its group, which is where most bytes of a driver's track would lie.
+// An entry has its record's own checksum, computed when the group's was checked: so a record can be validated without
+// the rest of its group, which has most of the bytes.
 //
-// Entries are in blocks with sums of their own so that a search reads and checks twelve blocks of a file of a million
-// entries, and not all of it. Nothing waits for it to be on stable storage: what a power cut tears, its sums refuse.
+// Entries are in blocks with checksums, so that a search reads and checks twelve blocks of a file of a million entries.
+// It is not synced: checksums detect what a power failure tears.
 import HubSystem
 
 /// A record with a key.
@@ -21,15 +20,15 @@ struct IndexEntry: Comparable, Sendable {
   static let size = 24
 
   var key: UInt64
-  /// Where its group begins, in bytes from the segment's start.
+  /// The offset of its group, in bytes from the segment's start.
   var group: UInt32
-  /// Where it begins in the group's payload, and its bytes, from its length on.
+  /// Its offset in the group's payload, and its bytes, from its length on.
   var record: UInt32
   var length: UInt32
   /// CRC-32C of these bytes.
   var sum: UInt32
 
-  /// Where it lies in the segment.
+  /// Its range in the segment.
   var range: Range<Int> {
     let start = Int(group) + GroupHeader.size + Int(record)
     return start..<start + Int(length)
@@ -40,15 +39,15 @@ struct IndexEntry: Comparable, Sendable {
   }
 }
 
-/// What of a segment an index was made from.
+/// The state of a segment when an index was made.
 struct IndexedSegment: Equatable, Sendable {
   var first: UInt64
   /// Milliseconds since 1970.
   var created: Int64
   var bytes = 0
-  /// Bytes up to the end of its last whole group. Fewer than `bytes` where it is damaged.
+  /// Bytes up to the end of its last complete group. Fewer than `bytes` where it is damaged.
   var wholeBytes = FileHeader.size
-  /// The number behind its last whole group.
+  /// The number behind its last complete group.
   var next: UInt64
   var lastGroup: UInt32 = 0
   var lastSum: UInt32 = 0
@@ -61,13 +60,13 @@ enum SegmentIndex {
 
   static func name(_ first: UInt64) -> String { FileHeader.name(.index, first) }
 
-  /// The name of an index that is being written, or was when its writer died.
+  /// The name of an unfinished index.
   static func isUnfinished(_ name: String) -> Bool {
     guard let range = name.firstIndex(of: ".").flatMap({ name[$0...].firstIndex(of: "+") }) else { return false }
     return FileHeader.group(ofName: String(name[..<range]), .index) != nil
   }
 
-  /// The whole file. `entries` are sorted.
+  /// The bytes of a file. `entries` are sorted.
   static func encoded(_ segment: IndexedSegment, _ entries: [IndexEntry], _ crc: borrowing CRC32C) -> [UInt8] {
     var bytes = FileHeader(kind: .index, group: segment.first, created: segment.created).encoded(crc)
     let blocks = (entries.count + entriesPerBlock - 1) / entriesPerBlock
@@ -103,7 +102,7 @@ enum SegmentIndex {
   }
 }
 
-/// An index file that is open and fits its segment.
+/// An open index file that belongs to its segment.
 struct OpenSegmentIndex: ~Copyable {
   let segment: IndexedSegment
   private let file: any ReadableJournalFile
@@ -119,7 +118,7 @@ struct OpenSegmentIndex: ~Copyable {
     self.count = count
   }
 
-  /// Nil where the file is no whole index of this version.
+  /// Nil where the file is no intact index of this version.
   static func open(_ file: any ReadableJournalFile, first: UInt64) throws(SystemError) -> OpenSegmentIndex? {
     let size = FileHeader.size + SegmentIndex.aboutSize
     var head: [UInt8] = []

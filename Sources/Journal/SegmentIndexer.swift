@@ -1,10 +1,10 @@
-// Makes a segment's index in memory, and goes on where the segment has grown.
+// Makes a segment's index in memory, and extends it as the segment grows.
 import HubSystem
 
-/// A segment's file, or another one of a journal, from its name.
+/// The name of a segment's file, or of another file of a journal.
 struct SegmentName: Equatable, Sendable {
   var name: String
-  /// Its first group, or what else stands in the name.
+  /// Its first group, or the other number in the name.
   var first: UInt64
 
   /// The files of a kind among a directory's, oldest first.
@@ -13,19 +13,19 @@ struct SegmentName: Equatable, Sendable {
       .sorted { $0.first < $1.first }
   }
 
-  /// What is said of a file that no hub can have written, before a byte of it is read.
+  /// The damage of a file that no hub can have written, found without reading it.
   func foreign(in files: any JournalFiles, atMost limit: Int = .max) throws(JournalError) -> Damage? {
     try inFile(name) { () throws(SystemError) in try files.oddity(of: name, atMost: limit) }.map {
       Damage(kind: .foreign($0), file: name, offset: 0, group: first)
     }
   }
 
-  /// What is said where not even the header makes sense.
+  /// The damage of an invalid header.
   var brokenHeader: Damage { Damage(kind: .header, file: name, offset: 0, group: first) }
 }
 
 extension IndexedSegment {
-  /// What is broken in a segment that is full.
+  /// The damage of a full segment.
   var damage: Damage? {
     guard wholeBytes < bytes else { return nil }
     return Damage(kind: .group, file: FileHeader.name(.segment, first), offset: wholeBytes, group: next)
@@ -34,12 +34,12 @@ extension IndexedSegment {
 
 final class SegmentIndexer {
   private(set) var segment: IndexedSegment
-  /// In the order in which they lie.
+  /// In file order.
   private(set) var entries: [IndexEntry] = []
   private var cursor: GroupCursor
   private let crc = CRC32C()
 
-  /// Nil where the header is not whole (yet).
+  /// Nil where the header is incomplete.
   init?(_ file: any ReadableJournalFile, _ name: SegmentName, limits: JournalLimits) throws(SystemError) {
     var cursor = GroupCursor(file, first: name.first, limits: limits)
     guard let header = try cursor.header(), header.kind == .segment, header.group == name.first else { return nil }
@@ -47,7 +47,7 @@ final class SegmentIndexer {
     self.cursor = cursor
   }
 
-  /// Takes in the groups that are there by now.
+  /// Adds the groups that have come since.
   func extend(_ keys: RecordKeys) throws(SystemError) {
     while let (header, offset, payload) = try unsafe cursor.next() {
       var last: IndexEntry?  // a record may have several keys
@@ -68,7 +68,7 @@ final class SegmentIndexer {
     segment.bytes = try cursor.file.size()
   }
 
-  /// Nil where no whole record is.
+  /// Nil without a complete record.
   private func entry(
     _ key: UInt64, of payload: UnsafeRawBufferPointer, at record: Int, group: Int
   ) -> IndexEntry? {

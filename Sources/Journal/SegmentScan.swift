@@ -1,16 +1,16 @@
-// One segment, from its first byte to the last that makes sense.
+// Scans one segment to its last valid byte.
 
 /// Where a segment's groups end, and why.
 enum SegmentEnd: Equatable {
-  /// Behind the last group is nothing.
+  /// Nothing follows the last group.
   case complete
-  /// A group was being written, or nothing but the header's beginning was: cut here.
+  /// A group was being written, or the header: cut here.
   case torn(at: Int)
   case damaged(Damage)
   case otherVersion(UInt32)
 }
 
-/// Walks through a segment's bytes.
+/// Scans a segment's bytes.
 struct SegmentScan: ~Copyable {
   private let crc: CRC32C
   private let limits: JournalLimits
@@ -20,11 +20,10 @@ struct SegmentScan: ~Copyable {
     self.limits = limits
   }
 
-  /// Gives each whole group to `body`, in order. `number` is the first group's, and afterwards that of the group to
-  /// come.
+  /// Gives each intact group to `body`, in order. `number` is the first group's, and afterwards that of the next group.
   ///
-  /// `isLast` says that no other segment follows: only the last one can have a torn tail, because the next is made when
-  /// all of this one is on stable storage.
+  /// `isLast`: no other segment follows. Only the last one can have a torn tail, because the next is made when all of
+  /// this one is on stable storage.
   func read<E: Error>(
     _ bytes: UnsafeRawBufferPointer, file: String, isLast: Bool, next number: inout UInt64,
     _ body: (UInt64, _ offset: Int, UnsafeRawBufferPointer) throws(E) -> Void
@@ -33,11 +32,10 @@ struct SegmentScan: ~Copyable {
       let header = try unsafe FileHeader(bytes, crc)
       guard header.kind == .segment, header.group == number else { throw .foreign }
     } catch {
-      // A file of a header's size holds nothing, in whatever version: its header was being written when the power
-      // failed.
+      // A file of a header's size is empty in any version: its header was being written at the power failure.
       let isBegun = isLast && bytes.count <= FileHeader.size
       if case .version(let version) = error, !isBegun { return .otherVersion(version) }
-      // Groups are only written behind a header that is on stable storage.
+      // Groups are only written behind a synced header.
       let isTorn = unsafe isLast && findGroup(in: bytes, from: FileHeader.size, after: number &- 1) == nil
       return isTorn ? .torn(at: 0) : .damaged(Damage(kind: .header, file: file, offset: 0, group: number))
     }
@@ -56,8 +54,8 @@ struct SegmentScan: ~Copyable {
     return .complete
   }
 
-  /// Where the next whole group begins that has a number above `after`, at whatever byte. Only numbers that can
-  /// have been reached are tried, so this costs about a nanosecond a byte.
+  /// The offset of the next intact group with a number above `after`, at any byte. Only numbers that can have been
+  /// reached are tried, so this costs about a nanosecond a byte.
   private func findGroup(in bytes: UnsafeRawBufferPointer, from start: Int, after: UInt64) -> Int? {
     guard bytes.count >= GroupHeader.size, start <= bytes.count - GroupHeader.size else { return nil }
     // As many groups as the bytes could hold.

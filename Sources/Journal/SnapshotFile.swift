@@ -1,18 +1,18 @@
-// A snapshot: the state after a group, in as many parts as its writer likes, so that a start need not read every group
-// since the beginning. It counts only when it is whole: its last group is empty and says so.
+// A snapshot: the state after a group, in any number of parts, so that a start need not read every group since the
+// beginning. It counts only when it is complete, which its last, empty group marks.
 import HubSystem
 
 enum SnapshotFile {
   static let unfinishedSuffix = ".new"
 
-  /// Whether a name is that of a snapshot that was never finished.
+  /// Whether a name is that of an unfinished snapshot.
   static func isUnfinished(_ name: String) -> Bool {
     name.hasSuffix(unfinishedSuffix)
       && FileHeader.group(ofName: String(name.dropLast(unfinishedSuffix.count)), .snapshot) != nil
   }
 
   enum Content {
-    /// The parts, one behind the other, where each lies among them, and in the file.
+    /// The parts in sequence, with their offsets among them and in the file.
     case whole(Parts)
     case broken
     case otherVersion(UInt32)
@@ -34,7 +34,7 @@ enum SnapshotFile {
     }
   }
 
-  /// Reads the snapshot of this name. What is no file at all, or is gone, is broken.
+  /// Reads the snapshot of this name. Anything but a file, or a missing one, counts as broken.
   static func read(
     _ name: SegmentName, in files: any JournalFiles, limits: JournalLimits
   ) throws(JournalError) -> Content {
@@ -46,8 +46,7 @@ enum SnapshotFile {
     }
   }
 
-  /// Reads a snapshot up to its end or the first broken part, and no further: how large the file says that it is costs
-  /// nothing.
+  /// Reads a snapshot up to its end or the first broken part: a wrong size in it costs nothing.
   static func read(
     _ file: any ReadableJournalFile, group: UInt64, limits: JournalLimits
   ) throws(SystemError) -> Content {
@@ -65,7 +64,7 @@ enum SnapshotFile {
     return .broken
   }
 
-  /// What a header says that is no snapshot's; nil for one that is.
+  /// Why a header is no snapshot's; nil for one that is.
   private static func headerFault(_ bytes: UnsafeRawBufferPointer, _ group: UInt64) -> Content? {
     do throws(FileHeader.Fault) {
       let header = try unsafe FileHeader(bytes, CRC32C())
@@ -114,7 +113,7 @@ public struct SnapshotWriter: ~Copyable {
     crc = sums
   }
 
-  /// Deletes what was never finished.
+  /// Deletes unfinished snapshots.
   public static func removeUnfinished(_ files: any JournalFiles) throws(JournalError) {
     try inFile(files.path) { () throws(SystemError) in
       for name in try files.names() where SnapshotFile.isUnfinished(name) { try files.remove(name) }
@@ -127,7 +126,7 @@ public struct SnapshotWriter: ~Copyable {
     try unsafe writeGroup(part)
   }
 
-  /// Makes it count: returns when it is whole, on stable storage, and has its name.
+  /// Completes it: returns when it is on stable storage, and has its name.
   public consuming func finish() throws(JournalError) {
     try unsafe writeGroup(UnsafeRawBufferPointer(start: nil, count: 0))
     do throws(SystemError) {

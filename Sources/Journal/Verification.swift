@@ -1,14 +1,14 @@
-// Reads every byte of a journal beside whoever writes it, and says what is not as it was written. Changes nothing.
+// Reads every byte of a journal, also beside its writer, and lists damage. Changes nothing.
 import Glibc
 import HubSystem
 
-/// What was found.
+/// The result.
 public struct Verification: Sendable, Equatable {
   /// Damage in segments and snapshots, in the order of the files.
   public var damages: [Damage] = []
-  /// Indexes that don't fit their segment, which are made again by themselves.
+  /// Indexes that don't belong to their segment, and are made again automatically.
   public var brokenIndexes: [String] = []
-  /// Bytes behind the last whole group of the newest segment: a write that is under way, or was cut by a crash.
+  /// Bytes behind the last intact group of the newest segment: a write in progress, or one cut off by a crash.
   public var unfinished: (file: String, offset: Int, bytes: Int)?
   public var segments = 0
   public var snapshots = 0
@@ -22,7 +22,7 @@ public struct Verification: Sendable, Equatable {
   }
 }
 
-/// Reads a journal from one end to the other.
+/// Reads a journal from end to end.
 @safe
 public struct Verifier {
   private let files: any JournalFiles
@@ -36,7 +36,7 @@ public struct Verifier {
     unsafe self.keys = keys
   }
 
-  /// `check` says of the payload of each group and each part of a snapshot whether it makes sense.
+  /// `check` validates the payload of each group and each part of a snapshot.
   public mutating func run(
     _ check: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> Verification {
@@ -45,7 +45,7 @@ public struct Verifier {
     var wholeSnapshots: [UInt64] = []
     for snapshot in snapshots where try unsafe readSnapshot(snapshot, check) { wholeSnapshots.append(snapshot.first) }
     let segments = SegmentName.all(.segment, in: names)
-    // The first group that must be there: behind the newest whole snapshot, or behind the segment before.
+    // The first group that must exist: behind the newest intact snapshot, or behind the segment before.
     var expected: UInt64? = 1
     for (index, segment) in segments.enumerated() {
       if let next = expected, segment.first > next,
@@ -59,7 +59,7 @@ public struct Verifier {
     return found
   }
 
-  /// True where it is whole.
+  /// True where it is intact.
   private mutating func readSnapshot(
     _ name: SegmentName, _ check: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> Bool {
@@ -88,7 +88,7 @@ public struct Verifier {
     }
   }
 
-  /// The number of the group behind it; nil where that is not known.
+  /// The number of the group behind it; nil where unknown.
   private mutating func readSegment(
     _ name: SegmentName, isLast: Bool, _ check: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> UInt64? {
@@ -128,7 +128,7 @@ public struct Verifier {
     }
   }
 
-  /// Makes the index that there should be, and compares.
+  /// Makes the index that should exist, and compares.
   private mutating func checkIndex(of segment: SegmentName) throws(JournalError) {
     let name = SegmentIndex.name(segment.first)
     guard let facts = try about(name), let right = try index(of: segment) else { return }
@@ -138,7 +138,7 @@ public struct Verifier {
     if stored != right { found.brokenIndexes.append(name) }
   }
 
-  /// The index that a segment should have; nil where its header makes no sense, or it is gone.
+  /// The correct index of a segment; nil where its header is invalid, or it is gone.
   private func index(of segment: SegmentName) throws(JournalError) -> [UInt8]? {
     try inFile(segment.name) { () throws(SystemError) -> [UInt8]? in
       guard let file = try files.openForReading(segment.name),
@@ -163,11 +163,10 @@ public struct Verifier {
   }
 }
 
-/// Reads all groups of a journal, oldest first, for whoever wants to have all of them: `body` says whether it wants
-/// more. Segments that were wholly written before `since` (ms since 1970) are passed over, and what goes meanwhile. Of
-/// a damaged segment the groups before the damage are given, and then those of the segments behind it, as where one is
-/// missing between two; at the end the first damage is thrown. A payload that makes no sense to `body` ends the
-/// reading.
+/// Reads all groups of a journal, oldest first, while `body` returns true. Segments that were written entirely before
+/// `since` (ms since 1970), and those deleted meanwhile, are skipped. Of a damaged segment the groups before the damage
+/// are given, and then those of the segments behind it, likewise where one is missing; at the end the first damage is
+/// thrown. A payload that is invalid to `body` ends the reading.
 public func forEachGroup(
   of files: any JournalFiles, limits: JournalLimits, since: Int64 = .min,
   _ body: (_ number: UInt64, _ payload: UnsafeRawBufferPointer) throws(InvalidPayload) -> Bool
@@ -175,7 +174,7 @@ public func forEachGroup(
   let segments = try JournalInventory(files, limits: limits).segments
   var damage: Damage?
   var invalid: Damage?
-  // The group that must come next; nil where that is not known, or deleted by retention while this reads.
+  // The next required group; nil where unknown, or deleted by retention meanwhile.
   var expected: UInt64?
   for (index, segment) in segments.enumerated() {
     let isLast = index + 1 == segments.count

@@ -1,7 +1,7 @@
-// One answer for one task that waits for it, from another thread.
+// One answer from another thread for one waiting task.
 import Synchronization
 
-/// Takes the first answer that is given; others are dropped.
+/// Keeps the first answer; others are dropped.
 final class Answer<Value: Sendable>: Sendable {
   typealias Outcome = Result<Value, HubError>
 
@@ -22,7 +22,7 @@ final class Answer<Value: Sendable>: Sendable {
     continuation?.resume(returning: outcome)
   }
 
-  /// Waits. Throws what was given, and `cancelled` where the task is; then `withdraw` says that nobody waits any more.
+  /// Waits. Throws the given error, or `cancelled` when the task is cancelled; then `withdraw` is called.
   func value(orWithdraw withdraw: @Sendable @escaping () -> Void = {}) async throws(HubError) -> Value {
     let outcome = await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in

@@ -1,9 +1,9 @@
-// The API in Apple's own types: URL and Date. Elsewhere this library does without Foundation.
+// The API in Apple's own types, URL and Date. Elsewhere this library does not use Foundation.
 #if canImport(Darwin)
   public import Foundation
 
   extension HubError: LocalizedError {
-    /// The `explanation`, so that `localizedDescription` says it, too.
+    /// The `explanation`, also for `localizedDescription`.
     public var errorDescription: String? { explanation }
   }
 

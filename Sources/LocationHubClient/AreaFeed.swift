@@ -1,19 +1,19 @@
-// The drivers around a place, as they move.
+// The drivers around a coordinate, live.
 import HubBytes
 import HubClientCore
 public import HubGeo
 import HubMessages
 import Synchronization
 
-/// A map that follows the drivers around a place.
+/// A live map of the drivers around a coordinate.
 ///
-/// Each element is the map as it is; a loop that is slow gets the newest. The hub is asked while somebody reads. A loop
-/// ends when the hub refuses the area, or the client is stopped: `failure` says which.
+/// Each element is the complete map; a slow loop gets the newest. The hub is asked while somebody reads. A loop ends
+/// when the hub refuses the area, or the client is stopped: `failure` has the reason.
 ///
 /// ```swift
 /// let area = hub.area(around: here, radius: 800)
 /// for await map in area { show(map.drivers) }
-/// if let failure = area.failure { tell(failure) }
+/// if let failure = area.failure { show(failure) }
 /// ```
 public final class AreaFeed: AsyncSequence, Sendable {
   public typealias Element = AreaMap
@@ -31,14 +31,14 @@ public final class AreaFeed: AsyncSequence, Sendable {
     channel = Mutex(.nearby(center, radiusMeters: radius))
   }
 
-  /// Why the loop that ended last has ended; nil where it left by itself, and while the next one reads.
+  /// Why the last loop ended; nil where it left by itself, and while another one reads.
   ///
-  /// `hub(_)` is the hub's refusal: of a radius that is too large for a rider, for instance. `badValue` is a radius
-  /// that is none, `stopped` the client's end, `full` too many feeds.
+  /// `hub(_)` is the hub's refusal, for instance of a radius that is too large for a rider. `badValue` is an invalid
+  /// radius, `stopped` the client's end, `full` too many feeds.
   public var failure: HubError? { end.withLock { $0 } }
 
-  /// Shows another part of the map, to all readers; `radius` in metres. The hub is asked at most as often as its rate
-  /// allows, for where the map is then. A radius that is not above 0 ends the loops.
+  /// Shows another part of the map to all readers; `radius` in metres. The hub is asked at most as often as its rate
+  /// allows, for the position at that time. A radius that is not above 0 ends the loops.
   public func move(to center: Coordinate, radius: Double) {
     let moved = Channel.nearby(center, radiusMeters: radius)
     channel.withLock { $0 = moved }
@@ -64,7 +64,7 @@ public final class AreaFeed: AsyncSequence, Sendable {
 
     /// The next map; nil at the end (`AreaFeed.failure`), and as soon as the task is cancelled.
     public mutating func next() async -> AreaMap? { await next(isolation: nil) }
-    /// The next map, for a loop that belongs to an actor; nil as `next()` is.
+    /// The next map, for a loop of an actor; nil like `next()`.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> AreaMap? {
       let map = await lease.reader.next(isolation: actor)
       if map == nil { feed.end.withLock { $0 = lease.reader.failure } }

@@ -1,16 +1,16 @@
-// The drivers of a part of the map, put together from what the hub says of its cells (protocol/areas.md).
+// The drivers of a part of the map, assembled from the hub's updates of cells (protocol/areas.md).
 import HubGeo
 public import HubMessages
 
-/// The drivers around a place.
+/// The drivers around a coordinate.
 public struct AreaMap: Sendable, Equatable {
-  /// A driver as riders see it: a pseudonym that changes from time to time, and a place to some 20 m.
+  /// A driver as riders see it: a pseudonym that changes from time to time, and a position to some 20 m.
   public typealias Driver = AreaUpdate.Driver
 
   private struct Cell: Equatable {
     var drivers: Set<DriverID> = []
     var more = 0
-    /// Drivers of the last updates that this map has no room for.
+    /// Drivers of the last updates beyond this map's limit.
     var unkept = 0
   }
 
@@ -22,8 +22,8 @@ public struct AreaMap: Sendable, Equatable {
 
   public init() {}
 
-  /// How many more there are in cells that are too crowded to be shown whole: by the hub's word, and beyond the 5,000
-  /// of a cell that this map keeps.
+  /// The number of further drivers in crowded cells: those that the hub counts, and those beyond the 5,000 of a cell
+  /// that this map keeps.
   public var more: Int {
     cells.values.reduce(0) { sum, cell in
       let (all, isOver) = sum.addingReportingOverflow(cell.more)
@@ -34,7 +34,7 @@ public struct AreaMap: Sendable, Equatable {
 
   func shows(_ cell: GeohashCell) -> Bool { cells[cell] != nil }
 
-  /// The map shows these cells from now on; what it knows of others is forgotten.
+  /// Sets the cells of the map; forgets the others.
   mutating func show(_ shown: [GeohashCell]) {
     let wanted = Set(shown.prefix(AreaMap.maximumCells))
     for (cell, content) in cells where !wanted.contains(cell) {
@@ -54,7 +54,7 @@ public struct AreaMap: Sendable, Equatable {
       cell.unkept = 0
     }
     var unkept = 0
-    // "Left" counts for those whom this cell showed last: by now another one may show them.
+    // A departure counts only for drivers that this cell showed last: another cell may show them by now.
     for driver in update.left where cell.drivers.remove(driver) != nil { drivers[driver] = nil }
     for driver in update.drivers {
       guard cell.drivers.count < AreaMap.driversPerCell || cell.drivers.contains(driver.driverID) else {
@@ -71,7 +71,7 @@ public struct AreaMap: Sendable, Equatable {
     cells[update.cell] = cell
   }
 
-  /// Takes a driver off the cell that it was in.
+  /// Removes a driver from its cell.
   private mutating func forget(_ driver: DriverID) {
     for cell in Array(cells.keys) where cells[cell]?.drivers.remove(driver) != nil { return }
   }

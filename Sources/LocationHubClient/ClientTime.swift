@@ -1,18 +1,18 @@
-// What of a phone's numbers a hub takes, and what of them means "unknown".
+// The numbers of a phone that a hub accepts, and those that mean "unknown".
 import HubMessages
 
 extension Timestamp {
   private static let taken = Timestamp.earliestFromClients...Timestamp.accepted.upperBound
 
-  /// Whether a client may say it: from the year 2000 to 9999. A phone that lost its clock says 1970.
+  /// Whether a hub accepts it from a client: from the year 2000 to 9999. A phone without its clock says 1970.
   var isTaken: Bool { Timestamp.taken.contains(self) }
 
-  /// The nearest time that a client may say.
+  /// The nearest accepted time.
   var nearestTaken: Timestamp { min(max(self, Timestamp.taken.lowerBound), Timestamp.taken.upperBound) }
 }
 
 extension Fix {
-  /// This fix without the numbers by which phones say "unknown": below 0 for what cannot be, and what is no number.
+  /// This fix without numbers that mean "unknown" on phones: negative ones for what can't be negative, and NaN.
   var withKnownNumbers: Fix {
     var fix = self
     fix.accuracy = Fix.known(accuracy)

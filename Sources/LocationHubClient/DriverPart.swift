@@ -1,13 +1,13 @@
-// The driver's side of a client: what is kept, when it goes out, and how often the phone should measure.
+// The driver's side of a client: what is kept, when it is sent, and how often the phone should measure.
 //
-// The session's own queue holds only what is on its way: this part feeds it from the files while a connection stands,
-// and takes all of it back when the connection ends. So there is one place that knows what the hub does not have yet.
+// The session's own queue holds only unconfirmed messages: this part fills it from the files while connected, and takes
+// all of it back when the connection ends. So there is one place for what the hub does not have yet.
 import HubClientCore
 import HubMessages
 
-/// It belongs to the client's thread.
+/// Used only on the client's thread.
 final class DriverPart {
-  /// What was handed to the session: done when the session's oldest message is a later one.
+  /// Entries handed to the session: confirmed when the session's oldest message is a later one.
   private struct OnItsWay {
     let message: UInt64
     let entry: UInt64
@@ -20,17 +20,17 @@ final class DriverPart {
   private var onItsWay: [OnItsWay] = []
   private var entriesOnTheirWay = 0
   private var refused: UInt64 = 0
-  /// Moves, likewise, for which nobody waited.
+  /// Refused moves of an earlier run, whose caller is gone.
   private var refusedMoves: UInt64 = 0
-  /// What the app said last, and when (uptime, ns).
+  /// The app's last fix, and when (uptime, ns).
   private var newest: (fix: Fix, trip: Identifier?, at: Int64)?
-  /// When what waits for a batch goes out, and when what is not synced is (uptimes, ns).
+  /// When the next batch is sent, and when the next sync is due (uptimes, ns).
   private var batchDue: Int64?
   private var syncDue: Int64?
   private var unsynced = 0
-  /// When what could not be read is tried again (uptime, ns).
+  /// When a failed read is tried again (uptime, ns).
   private var readDue: Int64?
-  /// The app has said that the driver takes no trips now.
+  /// The driver is unavailable, by the app's report.
   private var isUnavailable = false
 
   init(_ queue: FixQueue, backlog: LatestSource<Backlog>, sampling: SamplingDesk) {
@@ -44,7 +44,7 @@ final class DriverPart {
 
   // MARK: What the app says
 
-  /// A fix of a time that no hub takes is counted as refused.
+  /// Keeps a fix; one from a time that no hub accepts is counted as refused.
   func keep(_ fix: Fix, trip id: Identifier?, _ now: Moment) {
     guard fix.timestamp.isTaken else {
       refused += 1
@@ -56,21 +56,21 @@ final class DriverPart {
     newest = (fix, id, now.uptime)
   }
 
-  /// False where there is no room. A move is on the disk before it leaves.
+  /// Keeps a move; false at the limit. It is on disk before it is sent.
   func keep(_ report: TripStatusReport, as id: MessageID, _ now: Moment) -> Bool {
     guard queue.append(.move(report, id)) != nil else { return false }
     batchDue = now.uptime
     unsynced += DriverPart.fixesPerSync
     syncDue = now.uptime
     sampling.moved(report.tripID, to: report.status)
-    // Where the driver stands is said again without a trip that is over.
+    // Repeated positions do not name a trip that has ended.
     if report.status.isFinal, newest?.trip == report.tripID { newest?.trip = nil }
     return true
   }
 
   func said(_ status: DriverStatus) { isUnavailable = status == .unavailable }
 
-  /// Forgets all, on the disk as well.
+  /// Deletes all, on disk as well.
   func erase() {
     (unsynced, syncDue, batchDue, newest) = (0, nil, nil, nil)
     queue.erase()
@@ -81,15 +81,15 @@ final class DriverPart {
 
   func answered(_ batch: Ack.Batch) { refused += UInt64(batch.rejected.count) }
 
-  /// The hub has refused a message with these fixes for good. Those of a trip that is not this driver's are its history
-  /// all the same: they go out again, without the trip. Others are counted.
+  /// The hub has refused these fixes permanently. Those of a trip that is not this driver's are sent again without the
+  /// trip, as history. Others are counted.
   func refused(_ fixes: [Fix], of trip: Identifier?, _ code: ErrorCode, _ now: Moment) {
     guard trip != nil, code == .forbidden || code == .unknownTrip else {
       refused += UInt64(fixes.count)
       return
     }
     for fix in fixes { _ = queue.append(.fix(fix, trip: nil)) }
-    // On the disk before the entries that they came from are deleted.
+    // On disk before their original entries are deleted.
     queue.sync()
     if batchDue == nil { batchDue = now.uptime }
   }
@@ -99,7 +99,7 @@ final class DriverPart {
 
   // MARK: To the hub
 
-  /// The connection has ended: what was on its way goes out on the next one.
+  /// The connection has ended: unconfirmed entries are sent on the next one.
   func disconnected(_ session: ClientSession) {
     confirm(session)
     session.withdrawDurable()
@@ -108,7 +108,7 @@ final class DriverPart {
     queue.rewind()
   }
 
-  /// Whatever can be done now. Call it after everything that happens.
+  /// Does all that is possible now. Call it after every event.
   func settle(_ session: ClientSession, _ now: Moment) {
     confirm(session)
     giveUpHeld(session)
@@ -138,7 +138,7 @@ final class DriverPart {
     if queue.isEmpty { (unsynced, syncDue) = (0, nil) }
   }
 
-  /// What the hub fails at again and again goes where all else waits for it, and counts as refused.
+  /// A message that the hub fails at repeatedly, and that everything else waits for, counts as refused.
   private func giveUpHeld(_ session: ClientSession) {
     while entriesOnTheirWay >= DriverPart.maximumInFlight, case .fixes(let fixes, _)? = session.giveUpHeld() {
       refused += UInt64(fixes.count)
@@ -146,13 +146,13 @@ final class DriverPart {
     }
   }
 
-  /// When a phone that stands, and measures only when it moves, says again where it is (uptime, ns).
+  /// When a stationary phone that measures only on movement repeats its position (uptime, ns).
   private var repeatDue: Int64? {
     guard !isUnavailable, let newest, let silence = sampling.silenceSeconds else { return nil }
     return newest.at + nanoseconds(silence)
   }
 
-  /// The newest fix goes out as one of now, by itself, so that the driver does not count as gone.
+  /// Repeats the newest fix with the present time, so that the driver does not become stale.
   private func repeatIfDue(_ session: ClientSession, _ now: Moment) {
     guard session.maximumBatch != nil, let newest, let due = repeatDue, due <= now.uptime else { return }
     var fix = newest.fix
@@ -176,7 +176,7 @@ final class DriverPart {
     guard isDue || unsynced >= max(DriverPart.fixesPerSync, batch) else { return }
     let isDone = queue.sync()
     unsynced = 0
-    // What the disk did not take is tried again.
+    // Retries what the disk did not take.
     syncDue = isDone ? nil : now.uptime + nanoseconds(DriverPart.syncSeconds)
   }
 
@@ -195,7 +195,7 @@ final class DriverPart {
     if queue.unsent == 0 { batchDue = nil }
   }
 
-  /// Runs of fixes of one trip go as a batch, a single one by itself, as live as it is.
+  /// Sends runs of fixes of one trip as a batch, a single live one by itself.
   private func send(_ entries: [(number: UInt64, record: FixRecord)], _ session: ClientSession) {
     var run: [Fix] = []
     var runTrip: Identifier?
@@ -207,7 +207,7 @@ final class DriverPart {
       if run.count == 1 {
         isTaken = session.send(first, trip: runTrip)
       } else {
-        // "Oldest first" is the protocol's wish.
+        // The protocol asks for oldest first.
         let fixes = run.sorted { $0.timestamp < $1.timestamp }.map { Result<Fix, ErrorCode>.success($0) }
         isTaken = session.send(LocationBatch(tripID: runTrip, fixes: fixes)) != nil
       }
@@ -238,7 +238,7 @@ final class DriverPart {
     entriesOnTheirWay += fixes
   }
 
-  /// When `settle` has something to do (uptime, ns); nil for never.
+  /// When `settle` is due (uptime, ns); nil for never.
   func deadline(isOpen: Bool) -> Int64? {
     let mayFeed = isOpen && queue.readFailure == nil && entriesOnTheirWay < DriverPart.maximumInFlight
     return [mayFeed ? batchDue : nil, syncDue, isOpen ? repeatDue : nil, readDue].compactMap(\.self).min()

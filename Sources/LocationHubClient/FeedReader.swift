@@ -1,7 +1,7 @@
-// Between the engine's thread, which brings events, and one `for await` loop, which takes them when it likes.
+// Between the engine's thread, which appends events, and one `for await` loop, which reads them.
 //
-// States (positions, ETAs, maps) keep their place by the newest of their kind only; events wait in order, up to a
-// limit. What is taken first came first, so that a loop that keeps up sees everything as it happened.
+// A state (position, ETA, map) replaces an unread one of its kind; events wait in order, up to a limit. The order is
+// kept, so that a loop that keeps up sees everything as it happened.
 import Synchronization
 
 /// One reader's events. `slot` names the kind of a state; nil is an event that must not be missed.
@@ -16,7 +16,7 @@ final class FeedReader<Event: Sendable>: Sendable {
 
   private let state = Mutex(State())
 
-  /// Gives an event to the reader. False where too many wait: then all of them are gone, and the reader is to be told.
+  /// Appends an event. False at the limit: then all were dropped, and the reader has to be notified.
   @discardableResult
   func push(_ event: Event, slot: UInt8? = nil) -> Bool {
     let (continuation, fits): (CheckedContinuation<Event?, Never>?, Bool) = state.withLock { state in
@@ -44,7 +44,7 @@ final class FeedReader<Event: Sendable>: Sendable {
   /// Why the sequence has ended; nil while it has not, and where its reader has left.
   var failure: HubError? { state.withLock { $0.failure } }
 
-  /// What waits is still read; then the sequence ends.
+  /// Ends the sequence behind the unread events.
   func finish(_ failure: HubError? = nil) {
     let continuation = state.withLock { state in
       if !state.isFinished { state.failure = failure }
@@ -55,7 +55,7 @@ final class FeedReader<Event: Sendable>: Sendable {
     continuation?.resume(returning: nil)
   }
 
-  /// The reader is not interested any more: what waits is dropped.
+  /// The reader has left: drops unread events.
   func cancel() {
     state.withLock { state in
       state.waiting = []
@@ -64,8 +64,8 @@ final class FeedReader<Event: Sendable>: Sendable {
     finish()
   }
 
-  /// The next event; nil at the end, and as soon as the reader's task is cancelled. An actor's loop waits on its
-  /// actor, and wakes no other thread to wait there. (Swift resumes it by way of its pool all the same.)
+  /// The next event; nil at the end, and as soon as the reader's task is cancelled. An actor's loop waits on its actor,
+  /// and wakes no other thread to wait there. (Swift resumes it through its pool all the same.)
   func next(isolation actor: isolated (any Actor)? = #isolation) async -> Event? {
     await withTaskCancellationHandler {
       await withCheckedContinuation(isolation: actor) { continuation in
@@ -88,7 +88,7 @@ final class FeedReader<Event: Sendable>: Sendable {
   }
 }
 
-/// Keeps a reader for as long as its iterator lives, and then says so.
+/// Keeps a reader while its iterator lives, and then reports its end.
 final class FeedLease<Event: Sendable>: Sendable {
   let reader: FeedReader<Event>
   private let end: @Sendable () -> Void

@@ -1,24 +1,24 @@
-// Who reads what: the feeds of one client, and what the hub says for them.
+// The feeds of one client and their readers.
 //
-// A feed is subscribed to from its first reader to its last. All readers of a feed get all; one that comes later makes
-// the client ask again how things stand, and only the newcomer is told. A reader that is too slow gets a gap and a
-// snapshot, the others notice nothing.
+// A feed is subscribed from its first reader to its last. All readers of a feed get everything; for a later one the
+// client asks the hub again, and only the new reader gets the snapshot. A reader that is too slow gets a gap and a
+// snapshot, without effect on others.
 import HubBytes
 import HubClientCore
 import HubGeo
 import HubMessages
 
-/// It belongs to the client's thread.
+/// Used only on the client's thread.
 final class FeedTable {
-  /// A trip that is followed.
+  /// A followed trip.
   private struct TripEntry {
     var readers: [ObjectIdentifier: (reader: FeedReader<TripEvent>, wantsSnapshot: Bool)] = [:]
-    /// The hub has answered: what is not recovered from now on was missed.
+    /// The hub has answered: an unrecovered answer means missed events from now on.
     var hasBegun = false
     var isToBeAsked = true
   }
 
-  /// A part of the map that is shown.
+  /// A shown part of the map.
   private struct AreaEntry {
     var readers: [ObjectIdentifier: FeedReader<AreaMap>] = [:]
     var channel: Channel
@@ -59,7 +59,7 @@ final class FeedTable {
     if areas[view] == nil { areas[view] = AreaEntry(channel: channel) }
     isAnythingToBeAsked = true
     areas[view]?.readers[ObjectIdentifier(reader)] = reader
-    // Whoever comes later sees what the others see.
+    // A later reader begins with what the others see.
     if let map = areas[view]?.map, map.tick > 0 { reader.push(map, slot: 0) }
   }
 
@@ -71,7 +71,7 @@ final class FeedTable {
     session.hide(view)
   }
 
-  /// Shows another part of the map; nothing while nobody reads. Where there is no such part, the loops end.
+  /// Shows another part of the map, if anybody reads. An invalid one ends the loops.
   func move(_ view: InlineText, to channel: Channel, _ session: ClientSession) {
     guard areas[view] != nil, areas[view]?.channel != channel else { return }
     if let error = FeedTable.mistake(in: channel) {
@@ -83,13 +83,13 @@ final class FeedTable {
     isAnythingToBeAsked = true
   }
 
-  /// What is wrong with an area before any hub has seen it.
+  /// The fault of an area that no hub needs to see.
   private static func mistake(in channel: Channel) -> HubError? {
     guard case .nearby(_, let radius) = channel, !(radius > 0 && radius.isFinite) else { return nil }
     return HubError(.badValue, "the radius is \(radius) m: it must be above 0")
   }
 
-  /// Asks the hub for what it was not asked for yet.
+  /// Subscribes what is not subscribed yet.
   func settle(_ session: ClientSession) {
     guard isAnythingToBeAsked else { return }
     isAnythingToBeAsked = false
@@ -135,7 +135,7 @@ final class FeedTable {
     }
   }
 
-  /// The hub has refused something: a feed, where the session has it no more.
+  /// The hub has refused something: a feed, if the session does not have it any more.
   func refused(_ error: HubError, _ session: ClientSession) {
     for channel in Array(trips.keys) where trips[channel]?.isToBeAsked == false && !session.isSubscribed(channel) {
       end(channel, .refused(error))
@@ -153,7 +153,7 @@ final class FeedTable {
     case .tripUpdate(let update): push(.update(update), channel)
     case .notification(let notice): push(.notice(notice), channel)
     case .areaUpdate(let update):
-      // Nothing else holds a map while it is changed: it would be copied.
+      // No other reference exists during the change, else the map would be copied.
       for view in Array(areas.keys) where areas[view]?.map.shows(update.cell) == true {
         areas[view]?.map.apply(update)
         guard let entry = areas[view] else { continue }
@@ -173,7 +173,7 @@ final class FeedTable {
     }
   }
 
-  /// What a reader must not miss: where there is no room, it takes the place of all that waits, behind a gap.
+  /// Appends what a reader must not miss: without room, it replaces everything unread, behind a gap.
   private static func push(_ events: [TripEvent], to reader: FeedReader<TripEvent>) {
     for event in events where !reader.push(event) {
       reader.push(.gap)

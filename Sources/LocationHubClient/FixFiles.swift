@@ -1,8 +1,8 @@
-// The files of the driver's queue: what the queue asks of a file system, and the one of the system that it runs on.
+// The files of the driver's queue: what the queue needs of a file system, and the implementation for this system.
 //
-// They are the owner's alone (0700, 0600): where somebody was, second by second, is nobody else's business. On Apple
-// systems the folder has, besides, the data protection "complete until first user authentication", so that fixes can be
-// kept while the phone is locked, and goes into no backup.
+// They are readable by the owner alone (0700, 0600), since positions are personal data. On Apple systems the folder
+// also has the data protection "complete until first user authentication", so that fixes can be stored while the phone
+// is locked, and is excluded from backups.
 import HubClientCore
 
 #if canImport(Darwin)
@@ -20,11 +20,11 @@ struct FileFailure: Error, Equatable, CustomStringConvertible {
   /// For instance `write: No space left on device (28)`.
   var description: String { "\(call): \(systemText(errno)) (\(errno))" }
 
-  /// The file is not there (any more).
+  /// The file does not exist (any more).
   var isMissing: Bool { errno == ENOENT }
 
-  /// Whether the same may go well later: another client has the folder, the disk is full, the system is short of
-  /// something, or an iPhone was not unlocked since it was switched on.
+  /// Whether a later attempt may succeed: another client has the folder, the disk is full, the system is short of a
+  /// resource, or an iPhone was not unlocked since it was switched on.
   var isPassing: Bool {
     switch errno {
     case EWOULDBLOCK, ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EBUSY, EINTR: true
@@ -36,26 +36,26 @@ struct FileFailure: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// A folder with files that grow at their end. It belongs to the thread that uses it.
+/// A folder of append-only files, for one thread.
 protocol FixFiles: AnyObject {
   /// The names of all files.
   func names() throws(FileFailure) -> [String]
   func size(_ name: String) throws(FileFailure) -> Int
   /// Up to `count` bytes from `offset` on; fewer at the end.
   func read(_ name: String, from offset: Int, count: Int) throws(FileFailure) -> [UInt8]
-  /// Writes behind what is there; makes the file where there is none. After a failure a part may have been written.
+  /// Appends; creates the file where there is none. After a failure a part may have been written.
   func append(_ bytes: [UInt8], to name: String) throws(FileFailure)
-  /// Puts a file with this content in the place of another, which is there until then.
+  /// Replaces a file by one with this content, atomically.
   func replace(_ name: String, with bytes: [UInt8]) throws(FileFailure)
   func truncate(_ name: String, to size: Int) throws(FileFailure)
-  /// What was appended, and the file's name, are on the disk when this returns.
+  /// Returns when appended bytes and the file's name are on disk.
   func sync(_ name: String) throws(FileFailure)
   func remove(_ name: String) throws(FileFailure)
-  /// Removes all files, and the folder; once it has, nothing. What cannot be removed keeps nothing else.
+  /// Removes all files and the folder; afterwards does nothing. What cannot be removed does not stop the rest.
   func erase() throws(FileFailure)
-  /// Lets go of the folder: others may use it. Nothing of the above is called until it is locked again.
+  /// Releases the folder to others. Nothing of the above is called until it is locked again.
   func unlock()
-  /// Has the folder for this client alone; nothing where it has.
+  /// Locks the folder for this client; does nothing where it is locked.
   func lock() throws(FileFailure)
 }
 
@@ -67,14 +67,14 @@ extension FixFiles {
 /// A folder of this device.
 final class FolderFiles: FixFiles {
   private let path: String
-  /// The descriptor of the file that is locked; below 0 while the folder is not this client's.
+  /// The descriptor of the locked file; negative while the folder is not this client's.
   private var lockFile: Int32 = -1
   /// The file that was appended to last.
   private var open: (name: String, descriptor: Int32)?
-  /// The folder was given up: what lies there now is another client's.
+  /// The folder was released: its content is another client's now.
   private var isErased = false
 
-  /// Makes the folder where it is missing, and locks it: one queue belongs to one client at a time.
+  /// Creates the folder where it is missing, and locks it: a queue belongs to one client at a time.
   init(_ path: String) throws(FileFailure) {
     self.path = path
     try lock()
@@ -88,7 +88,7 @@ final class FolderFiles: FixFiles {
         try makeFolder()
         lockFile = try FolderFiles.check("open", systemOpen(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC))
         _ = try FolderFiles.check("flock", flock(lockFile, LOCK_EX | LOCK_NB))
-        // Whoever erased the folder between the two calls took this lock's name away.
+        // If somebody erased the folder between the two calls, this lock's name is gone.
       } while !isLockNamed
       try closeToOthers()
     } catch {
@@ -100,7 +100,7 @@ final class FolderFiles: FixFiles {
   func unlock() {
     forget()
     guard lockFile >= 0 else { return }
-    _ = flock(lockFile, LOCK_UN)  // a child that was forked meanwhile has it, too, until it runs its program
+    _ = flock(lockFile, LOCK_UN)  // a child forked meanwhile has it, too, until it runs its program
     close(lockFile)
     lockFile = -1
   }
@@ -111,7 +111,7 @@ final class FolderFiles: FixFiles {
     return ours.st_ino == named.st_ino && ours.st_dev == named.st_dev
   }
 
-  /// A folder that was there already is closed to others, too, unless it holds more than a queue.
+  /// Restricts an existing folder, unless it contains more than a queue.
   private func closeToOthers() throws(FileFailure) {
     var facts = stat()
     _ = try unsafe FolderFiles.check("stat", stat(path, &facts))
@@ -126,7 +126,7 @@ final class FolderFiles: FixFiles {
   private func makeFolder() throws(FileFailure) {
     var parent = path.startIndex
     while let slash = path[parent...].dropFirst().firstIndex(of: "/") {
-      // It is there, or the last step says why it cannot be made.
+      // It exists, or the last step gives the error.
       _ = unsafe mkdir(String(path[..<slash]), 0o700)
       parent = slash
     }
@@ -135,7 +135,7 @@ final class FolderFiles: FixFiles {
       do {
         try FileManager.default.setAttributes(
           [.protectionKey: FileProtectionType.completeUntilFirstUserAuthentication], ofItemAtPath: path)
-        // Where a driver was goes into no backup.
+        // Positions are excluded from backups.
         var folder = URL(filePath: path, directoryHint: .isDirectory)
         var values = URLResourceValues()
         values.isExcludedFromBackup = true
@@ -257,7 +257,7 @@ final class FolderFiles: FixFiles {
   }
 }
 
-/// Files in memory: what is unsent does not survive the program.
+/// Files in memory: unsent fixes do not survive the program.
 final class MemoryFiles: FixFiles {
   private var files: [String: [UInt8]] = [:]
 

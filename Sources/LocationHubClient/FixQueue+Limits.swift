@@ -1,8 +1,9 @@
-// What gives way when the driver's queue is full, and what is no driver's to send any more.
+// What is dropped when the driver's queue is full, and what does not belong to the driver.
 import HubMessages
 
 extension FixQueue {
-  /// The oldest fixes go. Those of a segment with moves that the disk does not let go stay, and the next ones' go.
+  /// Drops the oldest fixes. If a segment has moves that cannot be read, it stays, and the next one's fixes are
+  /// dropped.
   func makeRoom() {
     var index = 0
     while isOpen, index < segments.count - 1, fixes > FixQueue.maximumFixes || bytes > FixQueue.maximumBytes {
@@ -10,8 +11,8 @@ extension FixQueue {
     }
   }
 
-  /// The fixes of a segment go, and its moves, too, where it is not to keep them. False where moves are to stay and the
-  /// disk does not let them be read, or written: then all stays.
+  /// Drops the fixes of a segment, and its moves, too, unless they are to be kept. False, without a change, where moves
+  /// are to be kept and the disk fails.
   @discardableResult
   func giveUp(segment index: Int, keepingMoves: Bool = true) -> Bool {
     let segment = segments[index]
@@ -30,7 +31,7 @@ extension FixQueue {
     } catch {
       failure = error
       guard !hasMoves else { return false }
-      // Unread: these numbers were its fixes'.
+      // Unreadable: these numbers were its fixes'.
       let first = max(segment.first, arrived + 1)
       lost = Array((first..<max(first, segment.last + 1)).prefix(segment.fixes))
     }
@@ -47,7 +48,7 @@ extension FixQueue {
     return true
   }
 
-  /// The count outlives the app, if the disk takes it.
+  /// Stores the count, if the disk takes it.
   func markDropped() {
     guard let last = segments.last, last.bytes < FixQueue.segmentBytes + StoredRecord.headBytes else { return }
     do throws(FileFailure) { try write(StoredRecord.mark(arrived, dropped: dropped).bytes()) } catch {
@@ -57,13 +58,13 @@ extension FixQueue {
 
   private func noteGone(_ number: UInt64) { if number < cursor.number { goneOnTheirWay.append(number) } }
 
-  /// These fixes are gone.
+  /// These fixes are dropped.
   func lose(_ numbers: [UInt64]) {
     for number in numbers { noteGone(number) }
     lose(numbers.count)
   }
 
-  /// So many fixes give way.
+  /// So many fixes are dropped.
   private func lose(_ count: Int) {
     let (sum, isOver) = dropped.addingReportingOverflow(UInt64(count))
     dropped = isOver ? .max : sum
@@ -77,7 +78,7 @@ extension FixQueue {
     lose(1)
   }
 
-  /// What the disk has not taken goes, moves, too; fixes are counted.
+  /// Drops all that the disk has not taken, including moves; fixes are counted.
   func dropUnsaved() {
     let lost = unsaved.count { $0.record.isFix }
     for entry in unsaved where !entry.record.isFix { moves.removeAll { $0 == entry.number } }
@@ -85,6 +86,6 @@ extension FixQueue {
     lose(lost)
   }
 
-  /// What was on its way is not any more.
+  /// Unconfirmed entries are not on their way any more.
   func forgetOnTheirWay() { goneOnTheirWay = [] }
 }

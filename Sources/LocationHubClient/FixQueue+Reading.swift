@@ -1,22 +1,22 @@
-// Reading the queue: for sending, a piece at a time; at the start, all that is whole.
+// Reading the queue: in pieces for sending; at the start, all intact records.
 import HubMessages
 
 extension FixQueue {
-  /// What a segment holds.
+  /// The content of a segment.
   struct Content {
     var entries: [(UInt64, FixRecord)] = []
     var mark: UInt64 = 0
     var dropped: UInt64 = 0
-    /// Bytes that are no record, and where the last whole record ends.
+    /// Bytes outside records, and the end of the last intact record.
     var unreadable = 0
-    var wholeThrough = 0
+    var intactThrough = 0
   }
 
-  /// All whole records of a segment. What is none is passed over byte by byte, until the next one.
+  /// All intact records of a segment. Other bytes are skipped until the next one.
   static func records(in bytes: [UInt8]) -> Content {
     var content = Content()
     var offset = min(headBytes, bytes.count)
-    content.wholeThrough = offset
+    content.intactThrough = offset
     while offset < bytes.count {
       guard let (record, end) = StoredRecord.read(bytes, at: offset) else {
         content.unreadable += 1
@@ -30,27 +30,27 @@ extension FixQueue {
         content.dropped = max(content.dropped, dropped)
       }
       offset = end
-      content.wholeThrough = end
+      content.intactThrough = end
     }
     return content
   }
 
-  /// The next entry to be sent is the oldest that has not arrived.
+  /// Moves the cursor to the oldest unconfirmed entry.
   func rewind() {
     cursor = Cursor(number: arrived + 1, segment: 0, offset: 0)
     forgetOnTheirWay()
   }
 
-  /// What is numbered and cannot be read any more is not waited for.
+  /// Does not wait for numbered entries that cannot be read any more.
   func skipRest() { cursor.number = Swift.max(cursor.number, arrived + 1) + unsent }
 
-  /// All that a segment holds.
+  /// The content of a segment.
   func content(of segment: Segment) throws(FileFailure) -> Content {
     FixQueue.records(in: try files.read(segment.name, from: 0, count: segment.bytes))
   }
 
-  /// Up to `limit` entries from the cursor on, in order, and puts the cursor behind them. At what the disk does not let
-  /// it read it stops: `readFailure` says why, and the next call tries again.
+  /// Up to `limit` entries from the cursor on, in order; moves the cursor behind them. Stops where the disk cannot be
+  /// read: `readFailure` has the reason, and the next call tries again.
   func take(_ limit: Int) -> [(number: UInt64, record: FixRecord)] {
     var taken: [(number: UInt64, record: FixRecord)] = []
     readFailure = nil
@@ -63,7 +63,7 @@ extension FixQueue {
     return taken
   }
 
-  /// One piece of a segment; false where the disk has nothing (more).
+  /// One piece of a segment; false where the disk has no more.
   private func takeFromDisk(_ limit: Int, _ taken: inout [(number: UInt64, record: FixRecord)]) -> Bool {
     guard let segment = segments.first(where: { $0.last >= cursor.number }) else { return false }
     if cursor.segment != segment.first || cursor.offset < FixQueue.headBytes {
@@ -73,12 +73,12 @@ extension FixQueue {
     do throws(FileFailure) {
       var bytes = try files.read(segment.name, from: cursor.offset, count: FixQueue.readBytes)
       if StoredRecord.read(bytes, at: 0) == nil {
-        // A record longer than a piece (a move with its route), or one that is damaged.
+        // A record longer than a piece (a move with its route), or a damaged one.
         bytes = try files.read(segment.name, from: cursor.offset, count: segment.bytes)
       }
       return take(bytes, of: segment, limit, &taken)
     } catch {
-      // A file that is gone does not come back.
+      // A file that is gone does not return.
       if error.isMissing { return pass(segment) }
       readFailure = error
       return false
@@ -110,14 +110,14 @@ extension FixQueue {
     return true
   }
 
-  /// What cannot be read of a segment is not waited for; it is counted.
+  /// Skips what cannot be read of a segment, and counts it.
   private func pass(_ segment: Segment) -> Bool {
     cursor.number = max(cursor.number, segment.last + 1)
     countLost(of: segment)
     return true
   }
 
-  /// Counts and names what was written to a segment and is not in it any more, whatever has happened to its file since.
+  /// Counts and reports what was written to a segment and is not in it any more, whatever happened to its file.
   private func countLost(of segment: Segment) {
     guard let index = segments.firstIndex(where: { $0.first == segment.first }), segment.last > arrived else { return }
     let content: Content
@@ -131,12 +131,12 @@ extension FixQueue {
     let whole = Set(content.entries.map(\.0))
     let missing = (max(segment.first, arrived + 1)...segment.last).filter { !whole.contains($0) }
     let lostMoves = moves.filter(missing.contains)
-    // Some numbers never were in it: what gave way before the disk took it.
+    // Some numbers never were in it: dropped before the disk took them.
     let left = content.entries.count { $0.1.isFix }
     let lostFixes = missing.filter { !lostMoves.contains($0) }.prefix(max(0, segment.fixes - left))
     guard !lostMoves.isEmpty || !lostFixes.isEmpty else { return }
     segments[index].fixes = left
-    // Nothing is written into it any more.
+    // Nothing is appended to it any more.
     segments[index].bytes = max(segment.bytes, FixQueue.segmentBytes)
     moves.removeAll(where: lostMoves.contains)
     lose(Array(lostFixes))

@@ -1,4 +1,4 @@
-// What an earlier run of the app has left: found, and given to the driver that it belongs to.
+// Recovery of an earlier run's files, and their assignment to a driver.
 import HubMessages
 
 extension FixQueue {
@@ -8,8 +8,8 @@ extension FixQueue {
     let entries: [(UInt64, FixRecord)]
   }
 
-  /// Reads all files. What cannot be read is named in `damage`; an error is a folder that cannot be read, or a file
-  /// that cannot be read just now.
+  /// Reads all files. Unreadable parts are reported in `damage`; throws where the folder, or a file, cannot be read
+  /// just now.
   func recover() throws(FileFailure) {
     var reports: [String] = []
     var found: [Found] = []
@@ -49,7 +49,7 @@ extension FixQueue {
     do throws(FileFailure) { try files.remove(name) } catch { reports.append("\(name): \(error)") }
   }
 
-  /// One file; nil where it has no entry.
+  /// Reads one file; nil where it has no entry.
   private func read(
     _ name: String, _ first: UInt64, isLast: Bool, _ reports: inout [String]
   ) throws(FileFailure) -> Found? {
@@ -64,9 +64,9 @@ extension FixQueue {
     let head = SegmentHead(bytes)
     arrived = max(arrived, content.mark)
     dropped = max(dropped, content.dropped, head?.dropped ?? 0)
-    // What a cut left of the very last record is no damage, and is cut off.
-    let isTorn = isLast && StoredRecord.isCutOff(bytes, at: content.wholeThrough)
-    let damaged = content.unreadable - (isTorn ? bytes.count - content.wholeThrough : 0)
+    // A torn last record is no damage, and is cut off.
+    let isTorn = isLast && StoredRecord.isCutOff(bytes, at: content.intactThrough)
+    let damaged = content.unreadable - (isTorn ? bytes.count - content.intactThrough : 0)
     var isWhole = head != nil && damaged == 0
     guard let last = content.entries.map(\.0).max() else {
       if head == nil || damaged > 0 && content.mark == 0 { reports.append("\(name): nothing in it is whole") }
@@ -76,7 +76,7 @@ extension FixQueue {
     if head == nil { reports.append("\(name): its head is damaged: whose it is cannot be read") }
     if damaged > 0 { reports.append("\(name): \(damaged) bytes are unreadable") }
     if isTorn, isWhole {
-      do throws(FileFailure) { try files.truncate(name, to: content.wholeThrough) } catch {
+      do throws(FileFailure) { try files.truncate(name, to: content.intactThrough) } catch {
         reports.append("\(name): \(error)")
         isWhole = false
       }
@@ -84,8 +84,8 @@ extension FixQueue {
     return Found(
       segment: Segment(
         first: first, last: last,
-        // Nothing is written any more into a segment that has damage within.
-        bytes: isWhole ? content.wholeThrough : max(size, FixQueue.segmentBytes),
+        // Nothing is appended to a segment with damage in it.
+        bytes: isWhole ? content.intactThrough : max(size, FixQueue.segmentBytes),
         fixes: content.entries.count { $0.1.isFix },
         owner: head.map { Owner($0.owner) } ?? .unknown),
       entries: content.entries)
@@ -93,9 +93,9 @@ extension FixQueue {
 
   // MARK: Whose it is
 
-  /// A hub has said whose connection this is. What was kept for another driver, or for one whom damage has made
-  /// unknown, is not sent as this one's: it goes, counted, and `damage` names it. What was kept while no hub had said
-  /// anything is this driver's.
+  /// A hub has identified the driver of this connection. Entries of another driver, or of one that damage has made
+  /// unknown, are not sent as this one's: they are dropped, counted, and reported in `damage`. Entries kept before any
+  /// hub answered are this driver's.
   func belongs(to id: Identifier) {
     guard owner != id, !isErased else { return }
     let (fixesBefore, movesBefore) = (dropped, moves.count)
@@ -132,7 +132,7 @@ extension FixQueue {
 
   // MARK: Between two runs of one client
 
-  /// Writes what the disk takes, and lets go of the folder, which another client may use from now on.
+  /// Writes what the disk takes, and releases the folder to other clients.
   func close() {
     guard isOpen, !isErased else { return }
     sync()
@@ -140,8 +140,8 @@ extension FixQueue {
     isOpen = false
   }
 
-  /// Takes the folder again after `close`, and reads what lies there now. Gives why it cannot; then what comes is kept
-  /// in memory.
+  /// Locks the folder again after `close`, and reads its present content. Gives the error, if any; then new entries are
+  /// kept in memory.
   @discardableResult
   func reopen() -> FileFailure? {
     guard !isOpen, !isErased else { return nil }

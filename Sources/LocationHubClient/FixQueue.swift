@@ -1,24 +1,23 @@
-// The driver's queue: every fix and move from when the app hands it over until the hub has it, over the app's death.
+// The driver's queue: every fix and move until the hub has stored it, across the app's end.
 //
-// Segments of 64 KiB to which records are appended, each with a checksum; nothing is ever changed in place. An entry is
-// written when it comes, so that the app's death loses nothing, and synced in batches, so that the power's loss costs
-// one batch at most. What has arrived is a prefix: a mark says up to where, and a segment that lies before it is
-// deleted. Entries are sent from the files: what the hub is told is what was kept. What the disk does not let be read
-// stays, and all behind it waits.
+// Segments of 64 KiB to which records are appended, each with a checksum; nothing is changed in place. An entry is
+// written when it comes, so that the app's end loses nothing, and synced in batches, so that a power failure costs one
+// batch at most. Confirmed entries are a prefix: a mark gives its end, and a segment before it is deleted. Entries are
+// sent from the files, so the hub gets what was stored. Unreadable entries stay, and everything behind them waits.
 //
-// When the disk takes nothing (it is full), entries wait in memory, go out from there where the hub can be reached, and
+// When the disk takes nothing (it is full), entries wait in memory, are sent from there if the hub can be reached, and
 // are written as soon as the disk takes them again.
 
 import HubMessages
 
-/// The queue of one driver. It belongs to the thread that uses it.
+/// The queue of one driver, for one thread.
 final class FixQueue {
-  /// Whose the entries of a segment are.
+  /// The driver of a segment's entries.
   enum Owner: Equatable {
-    /// No hub has said so yet.
+    /// No hub has identified it yet.
     case nobody
     case driver(Identifier)
-    /// The segment said so once, and is damaged there.
+    /// The segment's head is damaged.
     case unknown
 
     init(_ id: Identifier?) { if let id { self = .driver(id) } else { self = .nobody } }
@@ -34,14 +33,14 @@ final class FixQueue {
     var fixes = 0
     var isSynced = true
     var owner = Owner.nobody
-    /// Its head says so.
+    /// Its head has the owner.
     var isOwnerStored = true
 
     var name: String { FixQueue.name(first) }
     func holds(_ number: UInt64) -> Bool { first <= number && number <= last }
   }
 
-  /// Where the next entry to be sent lies.
+  /// The position of the next entry to send.
   struct Cursor {
     var number: UInt64
     var segment: UInt64
@@ -52,33 +51,33 @@ final class FixQueue {
 
   let files: any FixFiles
   var segments: [Segment] = []
-  /// What the disk did not take.
+  /// Entries that the disk did not take.
   var unsaved: [(number: UInt64, record: FixRecord)] = []
   var cursor = Cursor(number: 0, segment: 0, offset: 0)
-  /// All entries up to this number have arrived.
+  /// All entries up to this number are confirmed.
   var arrived: UInt64 = 0
   var marked: UInt64 = 0
   var next: UInt64 = 1
-  /// Moves that have not arrived, by number.
+  /// Unconfirmed moves, by number.
   var moves: [UInt64] = []
 
-  /// Fixes that gave way at a limit, since the queue was made.
+  /// Fixes dropped at a limit, since the queue was made.
   var dropped: UInt64 = 0
-  /// What was found damaged, in words; nil for nothing.
+  /// A description of damage; nil for none.
   var damage: String?
-  /// Why the disk does not take what it should; nil while it does.
+  /// The present write error; nil without one.
   var failure: FileFailure?
-  /// Why the disk does not let what is next be read; nil while it does, or is to be asked again.
+  /// The present read error; nil without one, or when it is to be tried again.
   var readFailure: FileFailure?
-  /// Fixes that have not arrived.
+  /// Unconfirmed fixes.
   var fixes = 0
-  /// Whose the entries are that come now: the driver of this run's connections, once there was one.
+  /// The driver of new entries: that of this run's connections, once there was one.
   var owner: Identifier?
-  /// The folder is this queue's; see `close`.
+  /// The folder is locked by this queue; see `close`.
   var isOpen = true
   /// Nothing is kept any more.
   private(set) var isErased = false
-  /// Fixes that gave way while they were on their way: their arrival takes nothing off `fixes`.
+  /// Fixes that were dropped while unconfirmed: their confirmation is not subtracted from `fixes`.
   var goneOnTheirWay: [UInt64] = []
   /// A file without entries, which keeps `dropped` until there is a segment.
   var emptyFile: String?
@@ -90,11 +89,11 @@ final class FixQueue {
   }
 
   var bytes: Int { segments.reduce(0) { $0 + $1.bytes } }
-  /// Entries that have not arrived.
+  /// All entries are confirmed.
   var isEmpty: Bool { arrived + 1 == next }
   /// Entries behind the cursor.
   var unsent: UInt64 { next - max(cursor.number, arrived + 1) }
-  /// Moves behind the cursor.
+  /// Whether there are moves behind the cursor.
   var hasUnsentMoves: Bool { moves.last.map { $0 >= cursor.number } ?? false }
   var isSynced: Bool { segments.allSatisfy(\.isSynced) && unsaved.isEmpty }
 
@@ -105,8 +104,8 @@ final class FixQueue {
 
   // MARK: Keeping
 
-  /// Keeps an entry and gives its number; nil for a move that has no room, for a time that no hub takes, and for
-  /// anything after `erase`.
+  /// Keeps an entry and gives its number; nil for a move at the limit, for a time that no hub accepts, and for anything
+  /// after `erase`.
   func append(_ record: FixRecord) -> UInt64? {
     if !isOpen { reopen() }
     guard !isErased, record.time.isTaken else { return nil }
@@ -125,7 +124,7 @@ final class FixQueue {
     return number
   }
 
-  /// Writes what the disk has not yet.
+  /// Writes what is not on disk yet.
   private func save() {
     guard isOpen else { return }
     while let (number, record) = unsaved.first {
@@ -148,17 +147,17 @@ final class FixQueue {
     let owner = Owner(owner)
     if let last = segments.last, last.bytes < FixQueue.segmentBytes, last.owner == owner { return }
     let head = head()
-    // A name that is left of an attempt that failed begins anew.
+    // A file left by a failed attempt is replaced.
     try files.replace(FixQueue.name(number), with: head)
     segments.append(Segment(first: number, last: number - 1, bytes: head.count, isSynced: false, owner: owner))
     if let emptyFile, emptyFile != FixQueue.name(number) { try files.remove(emptyFile) }
     emptyFile = nil
   }
 
-  /// How a segment of this driver's begins now.
+  /// The head of this driver's segment as of now.
   private func head() -> [UInt8] { SegmentHead(dropped: dropped, owner: owner).bytes() }
 
-  /// Says in a segment's head that it is this driver's.
+  /// Writes this driver into a segment's head.
   private func storeOwner(of index: Int) throws(FileFailure) {
     let name = segments[index].name
     var bytes = try files.read(name, from: 0, count: FixQueue.maximumSegmentBytes)
@@ -168,7 +167,7 @@ final class FixQueue {
     segments[index].isSynced = false
   }
 
-  /// Appends to the last segment; where that fails, what was written of it is cut off again.
+  /// Appends to the last segment; after a failure the partial record is cut off.
   func write(_ bytes: [UInt8]) throws(FileFailure) {
     let segment = segments[segments.count - 1]
     do throws(FileFailure) {
@@ -184,7 +183,7 @@ final class FixQueue {
     segments[segments.count - 1].isSynced = false
   }
 
-  /// Has all that was kept on the disk before it returns; says whether it is.
+  /// Syncs all entries; gives whether they are on disk.
   @discardableResult
   func sync() -> Bool {
     guard isOpen else { return unsaved.isEmpty }
@@ -214,7 +213,7 @@ final class FixQueue {
 
   // MARK: Arriving
 
-  /// All entries up to `number` have arrived, so many fixes among them: segments that have no others are deleted.
+  /// All entries up to `number` are confirmed, including so many fixes: deletes segments without others.
   func release(through number: UInt64, fixes count: Int) {
     guard number > arrived else { return }
     arrived = min(number, next - 1)
@@ -226,12 +225,12 @@ final class FixQueue {
     fixes = isEmpty ? 0 : max(0, fixes - max(0, count - gone))
   }
 
-  /// Deletes the segments whose entries have all arrived. The last one keeps `dropped`, if need be.
+  /// Deletes the segments whose entries are all confirmed. The last one keeps `dropped`, if needed.
   func deleteArrived() {
     let done = segments.filter { $0.last <= arrived }
     segments.removeAll { $0.last <= arrived }
     for segment in done {
-      // A file that cannot be deleted is sent again by the next run, and nobody counts it twice.
+      // A file that cannot be deleted is sent again by the next run, where it is not counted twice.
       do throws(FileFailure) {
         if dropped > 0, segments.isEmpty, segment.first == done.last?.first {
           try files.replace(segment.name, with: head())
@@ -243,8 +242,8 @@ final class FixQueue {
     }
   }
 
-  /// When the oldest fix that has not arrived was measured; nil where none is left, or it cannot be read. Reads a
-  /// segment where that is another one than before.
+  /// When the oldest unconfirmed fix was measured; nil where none is left, or it cannot be read. Reads a segment when
+  /// that has changed.
   var oldest: Timestamp? {
     guard fixes > 0 else { return nil }
     if let oldestFix, oldestFix.number > arrived { return oldestFix.time }
@@ -268,7 +267,7 @@ final class FixQueue {
     return nil
   }
 
-  /// Removes the queue from the disk, and keeps nothing any more; `failure` is what that has left.
+  /// Deletes the queue on disk, and keeps nothing any more; `failure` is the error, if any.
   func erase() {
     isErased = true
     segments = []

@@ -1,16 +1,16 @@
-// What the driver's queue keeps, and how it lies on the disk.
+// The entries of the driver's queue and their form on disk.
 //
 //     length u32 · CRC-32 u32 · number u64 · kind u8 · content        (little-endian; the sum is of all behind it)
 //
-// The content of a fix or a move is the message as the binary subprotocol has it (protocol/binary.md), ids included:
-// one codec, tested by the protocol's own vectors. Its numbers are on the steps of that page (1e-7 degrees, 0.01 m/s).
+// The content of a fix or a move is the message of the binary subprotocol (protocol/binary.md), ids included: one
+// codec, tested by the protocol's vectors. Its numbers are on that page's steps (1e-7 degrees, 0.01 m/s).
 import HubBytes
 import HubMessages
 
 /// An entry of the driver's queue.
 enum FixRecord: Sendable, Equatable {
   case fix(Fix, trip: Identifier?)
-  /// A move of a trip, under the id that it has for ever: the hub tells by it that it comes again.
+  /// A move of a trip, under its permanent id, by which the hub recognises a repetition.
   case move(TripStatusReport, MessageID)
 
   var isFix: Bool { if case .fix = self { true } else { false } }
@@ -24,10 +24,10 @@ enum FixRecord: Sendable, Equatable {
   }
 }
 
-/// What lies in a segment.
+/// A record of a segment.
 enum StoredRecord: Equatable {
   case entry(UInt64, FixRecord)
-  /// All entries up to this number have arrived, and so many fixes gave way since the queue was made.
+  /// All entries up to this number are confirmed, and so many fixes were dropped since the queue was made.
   case mark(UInt64, dropped: UInt64)
 }
 
@@ -68,7 +68,7 @@ extension StoredRecord {
     return all.array()
   }
 
-  /// The record that begins at `offset`, and where the next one does; nil where there is no whole and sound one.
+  /// The record that begins at `offset`, and where the next one does; nil where it is incomplete or damaged.
   static func read(_ bytes: [UInt8], at offset: Int) -> (record: StoredRecord, end: Int)? {
     guard offset + headBytes <= bytes.count else { return nil }
     let length = Int(littleEndian(bytes, offset, 4))
@@ -87,7 +87,7 @@ extension StoredRecord {
     }
   }
 
-  /// Whether what begins at `offset` is the beginning of a record whose end is missing.
+  /// Whether a record without its end begins at `offset`.
   static func isCutOff(_ bytes: [UInt8], at offset: Int) -> Bool {
     guard offset + headBytes <= bytes.count else { return offset < bytes.count }
     let length = Int(littleEndian(bytes, offset, 4))
@@ -106,7 +106,7 @@ extension StoredRecord {
         return nil
       }
     } catch {
-      // Its sum is right and its content is not: another version of this library wrote it.
+      // Another version of this library wrote it: its checksum is right.
       return nil
     }
   }
@@ -116,20 +116,20 @@ private func littleEndian(_ bytes: [UInt8], _ offset: Int, _ count: Int) -> UInt
   bytes[offset..<offset + count].reversed().reduce(0) { $0 << 8 | UInt64($1) }
 }
 
-/// How a segment begins.
+/// The head of a segment.
 ///
 ///     "LHQ2" · CRC-32 u32 · dropped u64 · length u8 · owner, 64 bytes
 ///
 /// Little-endian; the sum is of all behind it.
-/// Whose the entries are is the head's to say, so that damage anywhere else leaves no doubt of it.
+/// The owner is in the head, so that damage elsewhere leaves no doubt of it.
 struct SegmentHead: Equatable {
   static let count = 81
   private static let magic = Array("LHQ2".utf8)
   private static let ownerBytes = 64
 
-  /// Fixes that gave way until the segment was begun.
+  /// Fixes that were dropped before the segment was begun.
   var dropped: UInt64
-  /// Whose its entries are; nil where no hub had said so.
+  /// The driver of its entries; nil where no hub had identified it.
   var owner: Identifier?
 
   func bytes() -> [UInt8] {

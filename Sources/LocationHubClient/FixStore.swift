@@ -1,4 +1,4 @@
-// Where a driver's queue lies.
+// Where a driver's queue is kept.
 public import HubMessages
 
 #if canImport(Darwin)
@@ -7,13 +7,12 @@ public import HubMessages
   import Glibc
 #endif
 
-/// The place of a driver's queue: fixes and moves of trips that the hub does not have yet.
+/// The store of a driver's queue: fixes and moves of trips that the hub does not have yet.
 ///
-/// A queue belongs to one driver and one running client, and says on the disk whose it is once a hub has greeted its
-/// driver. What a driver has left in it is never sent as another's: it goes, counted, when another one is greeted, and
-/// so does what is damaged so that nobody knows whose it is. It
-/// holds 20,000 fixes or 4 MiB, whatever comes first; beyond that the oldest fixes go, and are counted
-/// (`Backlog.dropped`). `DriverHub.stop(erasing: true)` deletes it.
+/// A queue belongs to one driver and one running client, and stores its driver's id once a hub has identified it.
+/// Entries of one driver are never sent as another's: they are dropped and counted when another one connects, and so
+/// are damaged ones of an unknown driver. It holds 20,000 fixes or 4 MiB, whichever comes first; beyond that the oldest
+/// fixes are dropped and counted (`Backlog.dropped`). `DriverHub.stop(erasing: true)` deletes it.
 public struct FixStore: Sendable {
   enum Place: Sendable {
     case folder(String)
@@ -23,7 +22,7 @@ public struct FixStore: Sendable {
 
   let place: Place
 
-  /// For messages.
+  /// The text in messages.
   var name: String {
     switch place {
     case .folder(let path): path
@@ -31,18 +30,18 @@ public struct FixStore: Sendable {
     }
   }
 
-  /// A folder for this queue alone; it is made, for the owner only, where it is missing.
+  /// A folder only for this queue; created, for the owner only, where it is missing.
   public static func folder(_ path: String) -> FixStore { FixStore(place: .folder(path)) }
 
-  /// Nothing survives the program: for tests, and for drivers that no one bills.
+  /// Nothing survives the program: for tests, and for drivers without billing.
   public static let memory = FixStore(place: .memory)
 
-  /// A folder of the app's own: in Application Support on Apple systems, where no backup takes it; elsewhere in
-  /// `$XDG_STATE_HOME` or `~/.local/state`. All drivers of this device that use it share it, one at a time: see
+  /// The app's own folder: in Application Support on Apple systems, excluded from backups; elsewhere in
+  /// `$XDG_STATE_HOME` or `~/.local/state`. All drivers of this device share it, one at a time: see
   /// `applicationSupport(for:)`.
   public static var applicationSupport: FixStore { .folder("\(home)/queue") }
 
-  /// A folder of the app's own for each driver: what one has left unsent goes out when the same one is back.
+  /// The app's own folder for each driver: unsent fixes of one are sent when the same one returns.
   public static func applicationSupport(for driver: DriverID) -> FixStore { .folder("\(home)/queues/driver-\(driver)") }
 
   private static var home: String {
@@ -79,29 +78,28 @@ extension HubError {
   }
 }
 
-/// What a driver's queue holds.
+/// The content of a driver's queue.
 public struct Backlog: Sendable, Equatable {
   /// Fixes that the hub does not have yet, as far as this client knows.
   public var fixes = 0
-  /// Moves of trips, likewise.
+  /// Moves of trips that the hub does not have yet, as far as this client knows.
   public var moves = 0
   /// Bytes on the disk.
   public var bytes = 0
-  /// Fixes that gave way since the queue was made: at a limit, because they were another driver's, or because their
-  /// file was damaged while the app ran. One that was on its way just then may have arrived.
+  /// Fixes dropped since the queue was made: at a limit, as another driver's, or because their file was damaged while
+  /// the app ran. One that was unconfirmed then may have arrived.
   public var dropped: UInt64 = 0
-  /// Fixes that were refused since the client was made: by the hub, for no vehicle can have been there, for instance,
-  /// or by the client itself, for the phone's clock was wrong by decades (before the year 2000). Those of a
-  /// trip that is another driver's are not among them: they go out again without the trip.
+  /// Fixes refused since the client was made: by the hub, for instance as impossible, or by the client itself, as from
+  /// before the year 2000. Those of another driver's trip are not counted: they are sent again without the trip.
   public var refused: UInt64 = 0
-  /// Moves of an earlier life of the app that the hub refused since the client was made: nobody waited for the answer.
+  /// Moves of an earlier run that the hub refused since the client was made; their caller is gone.
   public var refusedMoves: UInt64 = 0
-  /// What of the queue was damaged, when the client was made or since, or was another driver's, in words; all else is
+  /// A description of what was damaged, when the client was made or since, or was another driver's; everything else is
   /// sent.
   public var damage: String?
-  /// Why the disk does not take fixes now: they are kept in memory meanwhile, and lost with the program. Or why it does
-  /// not let them be read: they stay there, it is tried again every 10 s, and what came later waits behind them.
+  /// The present disk error. If fixes cannot be written, they are kept in memory and lost with the program. If they
+  /// cannot be read, they stay on disk, it is tried again every 10 s, and later ones wait behind them.
   public var diskFailure: String?
-  /// When the oldest of `fixes` was measured; nil where there is none, or the disk does not let it be read.
+  /// When the oldest of `fixes` was measured; nil where there is none, or it cannot be read.
   public var oldest: Timestamp?
 }

@@ -1,12 +1,11 @@
-// One client of a hub between its session, which speaks the protocol, and the app, which asks and listens: no thread,
-// no socket, no clock. What drives it (HubRunner.swift, or a test) tells it what happened and calls `settle` after
-// that.
+// One client of a hub between its session, which speaks the protocol, and the app: no thread, no socket, no clock. Its
+// driver (HubRunner.swift, or a test) reports events to it and then calls `settle`.
 import HubClientCore
 import HubMessages
 
-/// It belongs to the client's thread.
+/// Used only on the client's thread.
 final class HubEngine {
-  /// Has something done on the client's thread, soon.
+  /// Schedules work on the client's thread.
   typealias Post = @Sendable (@Sendable @escaping (HubEngine, Moment) -> Void) -> Void
 
   let session: ClientSession
@@ -20,18 +19,18 @@ final class HubEngine {
   private var sessionState = ClientSession.State.idle
   private var attempt = 0
   private var lastError: HubError?
-  /// `stop` was called, or the app has no token to give.
+  /// `stop` was called, or the app has no token.
   private var end: HubError?
-  /// `start` was called while a connection that was stopped closes: it begins when that is gone.
+  /// `start` was called while a stopped connection is closing: it begins when that is gone.
   private var beginsAgain = false
-  /// At the end the driver's queue is deleted.
+  /// The driver's queue is deleted at the end.
   private var isErasing = false
-  /// What the hub's clock said, and when (uptime, ns).
+  /// The hub's clock, and when it was read (uptime, ns).
   private var hubClock: (time: Timestamp, at: Int64)?
-  /// Who waits for the end.
+  /// Callers that wait for the end.
   private var whenEnded: [() -> Void] = []
 
-  /// Who waits for an answer, by an object of its own, so that it can be taken back.
+  /// The identity of a waiting caller, by which its question is withdrawn.
   typealias Asker = ObjectIdentifier
 
   private enum Request {
@@ -69,7 +68,7 @@ final class HubEngine {
     switch session.state {
     case .idle: begin(now)
     case .ended:
-      // By a `stop` of the same turn, which is not settled yet.
+      // By a `stop` in the same turn, which is not settled yet.
       settleEnd(now)
       begin(now)
     case .closing: beginsAgain = end != nil
@@ -79,15 +78,15 @@ final class HubEngine {
 
   private func begin(_ now: Moment) {
     (end, lastError, attempt, beginsAgain) = (nil, nil, 0, false)
-    // It was let go at the end before.
+    // It was released at the end before.
     if let failure = driver?.queue.reopen() {
       return connection.set(.stopped(HubError(failure, "its folder")))
     }
     session.start(now: now)
   }
 
-  /// Ends the connection. What is unsent is on the disk when this returns; `whenEnded` is called when the connection is
-  /// gone, too, and the driver's queue is closed, or erased.
+  /// Ends the connection. On return, unsent entries are on disk; `whenEnded` is called when the connection is gone, and
+  /// the driver's queue is closed or erased.
   func stop(_ now: Moment, erasing: Bool = false, whenEnded: @escaping () -> Void = {}) {
     (end, beginsAgain) = (.stopped, false)
     isErasing = isErasing || erasing
@@ -98,7 +97,7 @@ final class HubEngine {
     failAll(.stopped)
   }
 
-  /// Asks, and calls `answer` with what comes of it: once, on this thread.
+  /// Asks, and calls `answer` with the result: once, on this thread.
   func ask(_ query: QueryRequest, for asker: Asker? = nil, _ answer: @escaping (Result<QueryResult, HubError>) -> Void)
   {
     guard requests.count < HubEngine.maximumRequests, let id = session.send(query) else {
@@ -107,7 +106,7 @@ final class HubEngine {
     requests[id] = .result(asker, answer)
   }
 
-  /// Takes back what was asked for somebody who waits no more. A move stays: it is kept.
+  /// Withdraws the questions of a caller. A move stays: it is kept.
   func withdraw(_ asker: Asker) {
     guard let id = requests.first(where: { $0.value.isOf(asker) })?.key else { return }
     requests[id] = nil
@@ -125,7 +124,7 @@ final class HubEngine {
     send({ session.send(OfferDecline(tripID: trip)) }, asker, answer)
   }
 
-  /// What a rider says of its trip; it is kept while the client runs, until it is answered.
+  /// A rider's message about its trip; kept while the client runs, until it is answered.
   func request(
     _ report: TripStatusReport, for asker: Asker? = nil, _ answer: @escaping (Result<Void, HubError>) -> Void
   ) {
@@ -145,7 +144,7 @@ final class HubEngine {
     connection.set(.waiting(until: timestamp(of: until, now), lastError))
   }
 
-  /// Sends what the hub acknowledges, unless too much waits for that already.
+  /// Sends what the hub acknowledges, unless too much is waiting.
   private func send(
     _ message: () -> MessageID?, _ asker: Asker?, _ answer: @escaping (Result<Void, HubError>) -> Void
   ) {
@@ -155,7 +154,7 @@ final class HubEngine {
     requests[id] = .ack(asker, answer)
   }
 
-  /// Keeps a move until it is answered, over the app's death.
+  /// Keeps a move until it is answered, across the app's end.
   func move(_ report: TripStatusReport, _ now: Moment, _ answer: @escaping (Result<Void, HubError>) -> Void) {
     let id = session.makeMessageID()
     var report = report
@@ -169,16 +168,16 @@ final class HubEngine {
     }
   }
 
-  /// When a move happens that is made now: by the phone's clock, unless no hub takes that; then by the hub's, as far
-  /// as it has said.
+  /// The time of a move that is made now: by the phone's clock, unless no hub accepts that; then by the hub's, as far
+  /// as known.
   func timestamp(_ now: Moment) -> Timestamp {
     guard !now.timestamp.isTaken else { return now.timestamp }
     let hub = hubClock.map { $0.time + (now.uptime - $0.at) / 1_000_000 }
     return hub.flatMap { $0.isTaken ? $0 : nil } ?? now.timestamp.nearestTaken
   }
 
-  /// The trip that a move of this client's has led to: as the hub has it, or, where it cannot be asked any more, what
-  /// the move itself says. It has happened, whatever comes of the question.
+  /// The trip after a move of this client: as the hub has it or, if it cannot be asked any more, as the move itself
+  /// says. The move has happened in either case.
   func askMoved(_ report: TripStatusReport, for asker: Asker, _ answer: @escaping (Trip) -> Void) {
     let id = session.connected?.id
     ask(.trip(report.tripID), for: asker) { outcome in
@@ -191,7 +190,7 @@ final class HubEngine {
     }
   }
 
-  /// Ends whatever waits for the hub's answer, and all feeds. Moves are kept all the same.
+  /// Ends all unanswered questions and feeds. Moves are kept all the same.
   private func failAll(_ error: HubError) {
     let failed = requests
     requests = [:]
@@ -199,7 +198,7 @@ final class HubEngine {
     feeds.end(error)
     offers.end(error)
     session.withdrawRequests()
-    // A driver's are in its queue, and go out after the next start; a rider was told that they failed.
+    // A driver's are in its queue, and are sent after the next start; a rider was notified that they failed.
     if driver == nil { session.withdrawDurable() }
   }
 
@@ -223,7 +222,7 @@ final class HubEngine {
         feeds.published(publication, session)
       }
     case .reply(let reply): replied(reply, now)
-    // A newer hub's: the session has counted it where it is an event.
+    // From a newer hub: the session has counted it if it is an event.
     case .unknown: break
     }
   }
@@ -249,7 +248,7 @@ final class HubEngine {
     }
   }
 
-  /// The session sends again by itself what may come later, and then its question is open still.
+  /// The session repeats by itself what may succeed later; then the question stays open.
   private func refused(_ error: ErrorReply, _ now: Moment) {
     if let id = error.replyTo, let request = requests[id] {
       guard !session.isKept(id) else { return }
@@ -270,18 +269,18 @@ final class HubEngine {
     lastError = HubError(disconnection) ?? end ?? .stopped
   }
 
-  /// Time has come to what `deadline` said.
+  /// Handles a deadline.
   func timeReached(_ now: Moment) {
     if let need = tokens.retry(now) { fetch(need) }
   }
 
-  /// When `timeReached` wants to be called (uptime, ns).
+  /// When to call `timeReached` (uptime, ns).
   var deadline: Int64? {
     let isOpen = session.state == .open
     return [tokens.retryAt, driver?.deadline(isOpen: isOpen)].compactMap(\.self).min()
   }
 
-  /// Does what follows from whatever happened. Call it after every call of the above, and before the session's `flush`.
+  /// Handles the consequences of an event. Call it after each call of the above, and before the session's `flush`.
   func settle(_ now: Moment) {
     if let need = tokens.takeNeed() { fetch(need) }
     driver?.settle(session, now)
@@ -323,15 +322,15 @@ final class HubEngine {
 
   private func token(_ token: String, _ now: Moment) {
     tokens.came()
-    // Where the client was stopped meanwhile, it is the next start's.
+    // If the client was stopped meanwhile, it is for the next start.
     session.renew(token: token, now: now)
   }
 
   private func noToken(_ error: HubError, _ now: Moment) {
-    // Where the client was stopped meanwhile, the next start asks again.
+    // If the client was stopped meanwhile, the next start asks again.
     guard end == nil else { return tokens.came() }
     lastError = error
-    // A session that has a token goes on with it.
+    // A session with a token keeps it.
     guard error.retry != .never || !session.awaitsToken else {
       tokens.came()
       end = error
@@ -362,7 +361,7 @@ final class HubEngine {
     case .ended:
       let error = end ?? lastError ?? .stopped
       connection.set(.stopped(error))
-      // What was asked for since `start` is for the next connection.
+      // What was requested since `start` is for the next connection.
       if !beginsAgain { failAll(error) }
     }
   }

@@ -1,29 +1,29 @@
-// What can go wrong, in one type, with whether it helps to try again.
+// All errors in one type, with whether a retry helps.
 import HubClientCore
 public import HubMessages
 
-/// An error of the hub, of the way to it, or of how the client is used.
+/// An error of the hub, of the connection to it, or of how the client is used.
 public struct HubError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// What went wrong, for a program to decide by.
+  /// The kind of error.
   public enum Code: Sendable, Equatable {
     /// The hub's own code (protocol/README.md, "Error codes").
     case hub(ErrorCode)
-    /// The URL is none that a hub can be at.
+    /// The URL is not a hub's.
     case badURL
     /// A value is outside what the protocol allows.
     case badValue
-    /// There is no connection: no network, no answer, TLS refused, cut off.
+    /// There is no connection: no network, no answer, TLS refused, broken.
     case unreachable
-    /// The hub does not take the token, or the token source gave none.
+    /// The hub does not accept the token, or the token source gave none.
     case token
-    /// Too much waits: moves of trips in the driver's queue, questions for their answers, feeds that are read, or calls
-    /// of any kind for the client's thread.
+    /// A limit is reached: moves in the driver's queue, unanswered questions, readers of feeds, or calls for the
+    /// client's thread.
     case full
     /// The queue's files cannot be used.
     case storage
-    /// Another session of the same driver took over.
+    /// Another session of the driver took over.
     case replaced
-    /// What answers is no hub of this protocol, or it refused the connection for good.
+    /// The server is no hub of this protocol, or it refused the connection permanently.
     case refused
     /// `stop()` was called.
     case stopped
@@ -31,21 +31,21 @@ public struct HubError: Error, Sendable, Equatable, CustomStringConvertible {
     case cancelled
   }
 
-  /// Whether the same call, or the same connection, may do better later.
+  /// Whether the same call, or the same connection, may succeed later.
   public enum Retry: Sendable, Equatable {
     /// It would fail again.
     case never
-    /// After so many seconds, or when it suits, where it is nil.
+    /// After so many seconds; nil leaves the time to the caller.
     case later(after: Double?)
     /// With another token.
     case withNewToken
   }
 
-  /// What went wrong.
+  /// The kind of error.
   public let code: Code
-  /// Whether it helps to try again. What the client tries again by itself it says in `ConnectionState`.
+  /// Whether a retry helps. The client's own retries are in `ConnectionState`.
   public let retry: Retry
-  /// For the developer who reads it, in English; it may change.
+  /// For developers, in English; it may change.
   public let explanation: String
 
   /// An error of the app's own, for a `TokenSource` to throw: with `retry` as `.never` the client stops.

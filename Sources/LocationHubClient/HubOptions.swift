@@ -1,4 +1,4 @@
-// What rarely needs to be another than it is.
+// Options that rarely need a change.
 public import HubClientCore
 public import HubMessages
 import HubWebSocket
@@ -7,22 +7,22 @@ import HubWebSocket
   package import HubSystem
 #endif
 
-/// How a client speaks with its hub.
+/// Options of a client's connection.
 public struct HubOptions: Sendable {
-  /// How messages are written. `.binary` takes a seventh of JSON's bytes or fewer; a hub without it speaks JSON.
+  /// The form of messages. `.binary` takes a seventh of JSON's bytes or fewer; a hub without it uses JSON.
   public var codec = Subprotocol.binary
   /// Offers compression (RFC 7692) where the codec is JSON.
   public var compresses = false
   /// Times and sizes (ClientLimits.swift).
   public var limits = ClientLimits()
-  /// On Linux: certificates (PEM) that are trusted in place of the system's. On Apple systems App Transport Security
-  /// decides, and this is not looked at.
+  /// On Linux: trusted certificates (PEM) instead of the system's. On Apple systems App Transport Security decides, and
+  /// this is ignored.
   public var trustedCertificates: String?
-  /// Makes keys, masks, ids and jitter repeatable, for tests. Two clients with one seed must not meet at one hub.
+  /// Makes keys, masks, ids and jitter repeatable, for tests. Two clients with one seed must not use one hub.
   public var seed: UInt64?
   #if !canImport(Darwin)
-    /// What the client's thread has for a clock, for tests and measurements: it is read at the beginning of each turn,
-    /// before anything else, and its uptime must go on while the device sleeps.
+    /// The clock of the client's thread, for tests and measurements: read at the beginning of each turn, and its uptime
+    /// must advance while the device sleeps.
     package var clock: @Sendable () -> ClockReading = {
       ClockReading(uptimeNanoseconds: continuousUptime(), unixMilliseconds: Timestamp.now.milliseconds)
     }
@@ -39,7 +39,7 @@ public struct HubOptions: Sendable {
       var configuration = ClientConfiguration(url: url)
       configuration.codec = codec
       configuration.limits = limits
-      // All that may be on its way must fit: nothing of it may give way, for then it would count as arrived.
+      // All unconfirmed messages must fit: a dropped one would count as confirmed.
       configuration.limits.queuedMessages = max(limits.queuedMessages, HubEngine.queuedMessages)
       configuration.limits.queuedBytes = max(limits.queuedBytes, HubEngine.queuedBytes)
       configuration.seed = seed

@@ -1,20 +1,20 @@
-// What carries a client: a thread (or a queue) of its own, its clock, and a transport: connect, send, close, and what
-// comes back. There are two: this project's own sockets and TLS on Linux (LoopRunner.swift), URLSession on Apple
-// systems (URLSessionRunner.swift). Both carry bytes for a `ClientSession`, which speaks the protocol.
+// What runs a client: a thread (or a queue) of its own, its clock, and a transport. There are two: this project's own
+// sockets and TLS on Linux (LoopRunner.swift), URLSession on Apple systems (URLSessionRunner.swift). Both carry bytes
+// for a `ClientSession`, which speaks the protocol.
 import HubClientCore
 import HubMessages
 
-/// Runs one client. All calls may come from any thread.
+/// Runs one client. Thread-safe.
 protocol HubRunner: AnyObject, Sendable {
-  /// Has `work` done on the client's thread, soon, in order; false where too much waits, or the client has ended.
+  /// Runs `work` on the client's thread, in order; false at the limit, or when the client has ended.
   @discardableResult
   func submit(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool
-  /// Submits what must not be lost, and of which there is never much: taken also where `submit` takes nothing.
+  /// Submits what must not be lost, of which there is little: also accepted where `submit` is full.
   @discardableResult
   func submitRequired(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool
-  /// Sends a request beside the socket; `answer` is called once, on any thread.
+  /// Sends a request outside the socket; `answer` is called once, on any thread.
   func send(_ request: SideRequest, _ answer: @Sendable @escaping (Result<SideAnswer, HubError>) -> Void)
-  /// The client's last word: its thread ends when the connection has.
+  /// Ends the client: its thread ends with the connection.
   func end()
 }
 
@@ -26,12 +26,12 @@ extension HubRunner {
       await Task.yield()
     }
     do throws(HubError) { try await ended.value() } catch {
-      // The task was cancelled: it ends all the same, and nobody waits.
+      // The task was cancelled: the client ends all the same, without a waiter.
     }
   }
 }
 
-/// A client's life: it goes on for as long as a hub, a feed or a loop that reads one holds this.
+/// A client's lifetime: it lasts while a hub, a feed or a loop that reads one holds this.
 final class ClientLife: Sendable {
   private let runner: any HubRunner
 
@@ -45,9 +45,8 @@ final class ClientLife: Sendable {
   @discardableResult
   func submitRequired(_ work: @Sendable @escaping (HubEngine, Moment) -> Void) -> Bool { runner.submitRequired(work) }
 
-  /// A new reader of a feed, which `add` puts into its table, and `remove` out of it when nobody reads any more. Where
-  /// the client's thread is too far behind to take another one, its sequence ends at once, with the last event that the
-  /// feed has for that.
+  /// A new reader of a feed, which `add` puts into its table, and `remove` takes out when it is done. If the client's
+  /// thread is too far behind, its sequence ends at once, with the feed's last event for that.
   func read<Event>(
     lastWhereFarBehind last: Event? = nil,
     adding add: @Sendable @escaping (HubEngine, FeedReader<Event>) -> Void,
@@ -65,8 +64,8 @@ final class ClientLife: Sendable {
 
   func stop(erasing: Bool = false) async { await runner.stop(erasing: erasing) }
 
-  /// Has `work` ask the engine something, for somebody whom it names by the answer, and waits for what it gives. A task
-  /// that is cancelled takes its question back: nobody waits for it any more.
+  /// Runs `work`, which asks the engine something, and waits for the answer. Cancelling the task withdraws the
+  /// question.
   func ask<Value: Sendable>(
     _ work: @Sendable @escaping (HubEngine, Moment, Answer<Value>) -> Void
   ) async throws(HubError) -> Value {
@@ -84,9 +83,9 @@ final class ClientLife: Sendable {
   }
 }
 
-/// A runner for the system that this is.
+/// The runner of this system.
 ///
-/// `driver` goes over to the runner's thread: nobody else may keep it.
+/// `driver` moves to the runner's thread: nothing else may keep it.
 func makeRunner(
   _ configuration: ClientConfiguration, _ options: HubOptions, _ tokens: TokenSource,
   _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?

@@ -1,15 +1,14 @@
-// A value that changes, for any number of readers: each gets the present value first, then the newest whenever it is
-// another one.
+// A changing value, for any number of readers: each gets the present value first, then the newest after each change.
 import Synchronization
 
-/// A sequence of a value's states. It never fails, and ends when its client is gone.
+/// A sequence of a value's states. It never fails, and ends with its client.
 public struct Latest<Value: Sendable & Equatable>: AsyncSequence, Sendable {
   public typealias Element = Value
   public typealias Failure = Never
 
   let source: LatestSource<Value>
 
-  /// The value now.
+  /// The present value.
   public var current: Value { source.current }
 
   public func makeAsyncIterator() -> Iterator { Iterator(lease: source.read()) }
@@ -25,7 +24,7 @@ public struct Latest<Value: Sendable & Equatable>: AsyncSequence, Sendable {
   }
 }
 
-/// What a `Latest` reads from.
+/// The source of a `Latest`.
 final class LatestSource<Value: Sendable & Equatable>: Sendable {
   private struct State {
     var value: Value
@@ -40,7 +39,7 @@ final class LatestSource<Value: Sendable & Equatable>: Sendable {
 
   var current: Value { state.withLock { $0.value } }
 
-  /// Says a new value; nothing where it is the same.
+  /// Sets the value; does nothing where it is equal.
   func set(_ value: Value) {
     let readers = state.withLock { state -> [FeedReader<Value>] in
       guard state.value != value else { return [] }
@@ -53,7 +52,7 @@ final class LatestSource<Value: Sendable & Equatable>: Sendable {
   func read() -> FeedLease<Value> {
     let reader = FeedReader<Value>()
     let key = ObjectIdentifier(reader)
-    // Within the lock, so that no newer value comes before it.
+    // Within the lock, so that no newer value comes first.
     state.withLock { state in
       state.readers[key] = reader
       _ = reader.push(state.value, slot: 0)

@@ -1,9 +1,9 @@
-// The client of a location hub: `DriverHub` for a driver's phone, `RiderHub` for whoever follows drivers.
+// The client of a location hub: `DriverHub` for a driver's phone, `RiderHub` for those who follow drivers.
 //
-// One import is enough. The types that the API names (`Fix`, `Coordinate`, `TripStatus`, `MarkerInterpolator`, …) are
-// the hub's own, of modules that come with this one: what a client says and what a hub reads is one and the same code.
-// They are exported one by one, for the others have names that an app has, too (`Notification`, `Channel`).
-// On Linux it runs on this project's own sockets and TLS, on Apple systems on URLSession (HubRunner.swift).
+// One import is enough. The types of the API (`Fix`, `Coordinate`, `TripStatus`, `MarkerInterpolator`, …) are the hub's
+// own, of modules that come with this one: client and hub share the code. They are exported one by one, since others
+// have names that an app may use, too (`Notification`, `Channel`). On Linux it uses this project's own sockets and TLS,
+// on Apple systems URLSession (HubRunner.swift).
 import HubBytes
 public import HubMessages
 
@@ -35,19 +35,19 @@ public import HubMessages
 @_exported public import enum HubMessages.TripTarget
 @_exported public import struct HubMessages.TripUpdate
 
-/// The id of a trip, a driver or a fence: 1–64 of `A-Z a-z 0-9 . _ -`. `TripID("T1")` is nil for anything else; a
-/// literal that is no id ends the program.
+/// The id of a trip, a driver or a fence: 1–64 of `A-Z a-z 0-9 . _ -`. `TripID("T1")` is nil for anything else; an
+/// invalid literal ends the program.
 public typealias TripID = Identifier
-/// The id of a driver; likewise.
+/// The id of a driver: like `TripID`.
 public typealias DriverID = Identifier
 
-/// A trip as it stands (`RiderHub.trip(_:)` follows one).
+/// The state of a trip (`RiderHub.trip(_:)` follows one).
 public typealias Trip = TripReport
 /// A published position of a driver: filtered by the hub, at most 7 decimals of a degree.
 public typealias Position = DriverLocation
-/// When a trip's driver arrives.
+/// The estimated arrival of a trip's driver.
 public typealias ETA = ETAUpdate
-/// Something a person should be told.
+/// A notification for people.
 public typealias Notice = HubMessages.Notification
 /// How often the hub wants fixes: seconds between them, and metres to move before another one is worth sending.
 public typealias Sampling = Connected.Sampling
@@ -55,8 +55,8 @@ public typealias Sampling = Connected.Sampling
 public typealias NearbyDriver = DriverReport
 
 extension OfferCriteria {
-  /// Drivers to look for at once, when a trip is booked (`RiderHub.request`): of this type of vehicle, nil for any, and
-  /// with all of these tags. Nil where a text has not 1–64 bytes, or there are more than 8 tags.
+  /// Drivers to look for when a trip is booked (`RiderHub.request`): with this type of vehicle, nil for any, and all of
+  /// these tags. Nil where a text does not have 1–64 bytes, or there are more than 8 tags.
   public init?(vehicleType: String?, tags: [String] = []) {
     self.init()
     let texts = (vehicleType.map { [$0] } ?? []) + tags
@@ -68,7 +68,7 @@ extension OfferCriteria {
 }
 
 extension Identifier: ExpressibleByStringLiteral {
-  /// An id that stands in the source, and ends the program if it is none; what is read goes by `Identifier(_:)`.
+  /// An id literal, which ends the program if it is invalid; use `Identifier(_:)` for data.
   public init(stringLiteral text: String) {
     guard let id = Identifier(text) else { preconditionFailure("\(text) is no id: 1-64 of A-Z a-z 0-9 . _ -") }
     self = id

@@ -1,4 +1,4 @@
-// A request beside the socket, on Linux: on a connection and a thread of its own, for there are few.
+// A request outside the socket, on Linux: on a connection and a thread of its own, since there are few.
 #if !canImport(Darwin)
   import HubBytes
   import HubClientCore
@@ -96,7 +96,7 @@
 
     func closed(_ id: ConnectionID, _ cause: CloseCause) {
       guard id == connection else { return }
-      // What was heard may have been done: only an address that nobody answers at gives way to the next.
+      // A request that was sent may have been handled: only an address that does not answer is followed by the next.
       if case .connectFailed = cause { connect("\(cause)") } else { end("the connection ended: \(cause)") }
     }
 

@@ -1,7 +1,7 @@
 // A client on Linux: one thread with an event loop, on which this project's own WebSocket, TCP and TLS run.
 //
-// A thread for each client, since an app has one client, and a program with thousands uses `ClientLoop`, which this is
-// made with: there one thread serves them all, and nothing is handed from thread to thread.
+// One thread for each client, since an app has one; a program with thousands uses `ClientLoop`, on which this is built:
+// there one thread serves them all.
 #if !canImport(Darwin)
   import HubClientCore
   import HubClientLoop
@@ -38,7 +38,7 @@
     }
   }
 
-  /// Starts the client's thread. A function by itself, so that nothing of the caller's goes with it.
+  /// Starts the client's thread. A separate function, so that it captures nothing of the caller.
   private func startClient(
     _ configuration: ClientConfiguration, _ trust: TLSClient, _ tokens: TokenDesk,
     _ connection: LatestSource<ConnectionState>, _ clock: @Sendable @escaping () -> ClockReading,

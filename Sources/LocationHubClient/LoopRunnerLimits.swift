@@ -1,13 +1,12 @@
-// What a client on Linux takes of memory: it has one connection.
+// Limits of a client on Linux, which has one connection.
 #if !canImport(Darwin)
   import HubTransport
 
   extension LoopRunner {
-    /// Calls that wait for the client's thread. At it `send` says `full`, and what waits for an answer fails
-    /// with `full`.
+    /// Calls that wait for the client's thread. At it `send` gives `full`, and calls with an answer fail with `full`.
     static let maximumWork = 16_384
-    /// What must not be lost has this much room more: an end for each reader of a feed, waiting or in the tables, a
-    /// token, starts and stops. At it `stop` waits for room.
+    /// Further room for what must not be lost: an end for each reader of a feed, waiting or in the tables, a token,
+    /// starts and stops. At it `stop` waits for room.
     static let maximumRequiredWork = 32_768
 
     static var loopLimits: EventLoopLimits {

@@ -1,22 +1,22 @@
-// Between a `ClientSession`, which speaks WebSocket in bytes (RFC 6455), and a transport that takes and gives whole
-// messages, as URLSession does: the far end of the session's connection, as far as bytes go.
+// Between a `ClientSession`, which speaks WebSocket in bytes (RFC 6455), and a transport of complete messages, such as
+// URLSession: the far end of the session's byte stream.
 //
-// So there is one session for both kinds of transport, and this translation, of some microseconds a message, is tested
-// where there is no URLSession. It has no I/O.
+// So both kinds of transport use one session, and this translation, of some microseconds a message, is tested where
+// there is no URLSession. It has no I/O.
 import HubBytes
 import HubHTTP
 import HubMessages
 import HubWebSocket
 
-/// What the session wants of the transport.
+/// An action of the transport.
 enum BridgeAction: Equatable {
-  /// Open a WebSocket: the subprotocols in their order, and the value of Authorization.
+  /// Open a WebSocket: the subprotocols in order, and the value of Authorization.
   case open(subprotocols: [String], authorization: String?)
   case text(String)
   case binary([UInt8])
   /// Close with this code.
   case close(UInt16)
-  /// No hub takes such a request: act as if this one had refused it with HTTP 431.
+  /// No hub accepts such a request: act as if it had been refused with HTTP 431.
   case refuse
 }
 
@@ -29,7 +29,7 @@ final class MessageBridge {
 
   // MARK: From the session
 
-  /// Takes what the session has written, and says what the transport is to do.
+  /// Takes what the session has written, and gives the transport's actions.
   func take(_ bytes: borrowing ByteBuffer) -> [BridgeAction] {
     guard !bytes.isEmpty else { return [] }
     guard request != nil else { return readRequest(bytes).map { [$0] } ?? [] }
@@ -44,7 +44,7 @@ final class MessageBridge {
           case .message(.text, let payload, isCompressed: _):
             unsafe actions.append(.text(String(decoding: payload, as: UTF8.self)))
           case .message(.binary, let payload, isCompressed: _): unsafe actions.append(.binary([UInt8](payload)))
-          // The transport answers the hub's pings by itself: the session is never asked.
+          // The transport answers the hub's pings by itself; the session never sees them.
           case .ping, .pong: break
           case .close(let code, reason: _): actions.append(.close(code?.rawValue ?? 1000))
           }
@@ -74,7 +74,7 @@ final class MessageBridge {
 
   // MARK: To the session
 
-  /// The transport has opened the WebSocket: the 101 that the session waits for.
+  /// The transport has opened the WebSocket: gives the 101 that the session waits for.
   func opened(subprotocol: String?) -> [UInt8] {
     guard let request else { preconditionFailure("nothing was asked for") }
     let chosen = Subprotocol.allCases.filter { "\($0.name)" == subprotocol }.map(\.name)

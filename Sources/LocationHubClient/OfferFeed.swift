@@ -2,24 +2,24 @@
 import HubClientCore
 public import HubMessages
 
-/// What a driver is told of a trip to decide by; `expires` is when the offer ends, by the hub's clock.
+/// The terms of an offered trip; `expires` is when the offer ends, by the hub's clock.
 public typealias OfferTerms = HubMessages.Offer.Terms
-/// Why an offer holds no more.
+/// Why an offer was withdrawn.
 public typealias OfferWithdrawal = HubMessages.Offer.Withdrawal
 
-/// What happens about offers. Each comes once, in order.
+/// An event about offers. Each comes once, in order.
 public enum OfferEvent: Sendable, Equatable {
-  /// The trip is the driver's by `DriverHub.accept(_:)` before the offer's end, unless another is faster.
+  /// The driver may accept the trip (`DriverHub.accept(_:)`) until the offer ends, unless another driver is faster.
   case offered(TripID, OfferTerms)
-  /// An offer has ended, by whatever but the driver's own `accept`.
+  /// An offer has ended otherwise than by the driver's own `accept`.
   case withdrawn(TripID, OfferWithdrawal)
-  /// Events were missed: an offer that came before may have ended. `accept` says.
+  /// Events were missed: an earlier offer may have ended, which `accept` would show.
   case gap
-  /// The last event: the hub refused the offers, or ended them, the client was stopped, or too many loops read them.
+  /// The last event: the hub refused or ended the offers, the client was stopped, or too many loops read them.
   case ended(HubError)
 }
 
-/// The offers to a driver, over all breaks of the connection, until the client is stopped or the hub refuses them.
+/// The offers to a driver, over broken connections, until the client is stopped or the hub refuses them.
 ///
 /// The hub is asked while somebody reads: leaving the loop, or cancelling its task, ends that. Any number of loops may
 /// read; each gets everything.
@@ -43,20 +43,20 @@ public struct OfferFeed: AsyncSequence, Sendable {
 
     /// The next event; nil behind `ended`, and as soon as the task is cancelled.
     public mutating func next() async -> OfferEvent? { await lease.reader.next() }
-    /// The next event, for a loop that belongs to an actor; nil as `next()` is.
+    /// The next event, for a loop of an actor; nil like `next()`.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> OfferEvent? {
       await lease.reader.next(isolation: actor)
     }
   }
 }
 
-/// Who reads the offers of one client. It belongs to the client's thread.
+/// The readers of one client's offers. Used only on the client's thread.
 final class OfferDesk {
   private var readers: [ObjectIdentifier: FeedReader<OfferEvent>] = [:]
-  /// The driver's own, as the hub's greeting names it.
+  /// The driver's own channel, once `connected` has named the driver.
   private var channel: Channel?
   private var isAsked = false
-  /// The hub has answered: what is not recovered from now on was missed.
+  /// The hub has answered: an unrecovered answer means missed events from now on.
   private var hasBegun = false
 
   func add(_ reader: FeedReader<OfferEvent>) {
@@ -70,10 +70,10 @@ final class OfferDesk {
     session.unsubscribe(channel)
   }
 
-  /// The hub has said whose connection it is.
+  /// The hub has named the connection's driver.
   func opened(as id: DriverID) { channel = .driver(id) }
 
-  /// Asks the hub for what it was not asked for yet; the session asks again by itself after each break.
+  /// Subscribes if needed; the session subscribes again by itself after each break.
   func settle(_ session: ClientSession) {
     guard !isAsked, !readers.isEmpty, let channel else { return }
     isAsked = session.subscribe(channel, isEventsOnly: true)
@@ -97,26 +97,26 @@ final class OfferDesk {
     for reader in readers.values where !reader.push(event) { reader.push(.gap) }
   }
 
-  /// The hub has refused something: the offers, where the session has them no more.
+  /// The hub has refused something: the offers, if the session is not subscribed any more.
   func refused(_ error: HubError, _ session: ClientSession) {
     guard isAsked, let channel, !session.isSubscribed(channel) else { return }
     end(error)
   }
 
-  /// The hub has ended a subscription by itself.
+  /// The hub has ended a subscription.
   func unsubscribed(_ answer: Unsubscribed) {
     guard isAsked, answer.channel == channel, answer.reason != .asked else { return }
     end(HubError(.refused, "the hub has ended the offers: \(answer.reason.name)"))
   }
 
-  /// The client, or what it reads, has ended.
+  /// The client, or its subscription, has ended.
   func end(_ error: HubError) {
     for reader in readers.values { OfferDesk.end(reader, error) }
     readers = [:]
     (isAsked, hasBegun) = (false, false)
   }
 
-  /// What a reader must not miss: where there is no room, it takes the place of all that waits, behind a gap.
+  /// Appends what a reader must not miss: without room, it replaces everything unread, behind a gap.
   private static func end(_ reader: FeedReader<OfferEvent>, _ error: HubError) {
     if !reader.push(.ended(error)) {
       reader.push(.gap)

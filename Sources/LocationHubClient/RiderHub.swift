@@ -1,13 +1,13 @@
-// Riders, and whoever else follows drivers.
+// Riders and other followers of drivers.
 import HubBytes
 import HubClientCore
 public import HubGeo
 public import HubMessages
 import Synchronization
 
-/// A rider's connection to a hub: books trips, follows them as they happen, shows the drivers around, asks.
+/// A rider's connection to a hub: books trips, follows them live, shows and searches the drivers around.
 ///
-/// Make one when the rider signs in, and keep it. All calls may come from any thread.
+/// Make one when the rider signs in, and keep it. Thread-safe.
 ///
 /// ```swift
 /// let hub = try RiderHub("wss://hub.example/v1/ws", tokens: TokenSource { _ in try await api.hubToken() })
@@ -22,40 +22,40 @@ public final class RiderHub: Sendable {
   private let connectionSource = LatestSource<ConnectionState>(.idle)
   private let views = Atomic<UInt64>(0)
 
-  /// Nothing connects before `start()`. Throws `badURL`.
+  /// Does not connect before `start()`. Throws `badURL`.
   public init(_ url: String, tokens: TokenSource, options: HubOptions = HubOptions()) throws(HubError) {
     let configuration = try options.configuration(url, tokens)
     runner = try makeRunner(configuration, options, tokens, connectionSource, driver: nil)
   }
 
-  /// Connects, now and after every break. Nothing where it has started.
+  /// Connects, now and whenever the connection breaks. No effect if started.
   public func start() { runner.submitRequired { engine, now in engine.start(now) } }
 
-  /// Ends the connection. Feeds end, and questions fail with `stopped`; `start()` goes on.
+  /// Ends the connection. Feeds end, and questions fail with `stopped`; `start()` connects again.
   public func stop() async { await runner.stop() }
 
-  /// Says that the device has another network, or one again (`NWPathMonitor`), so that the client tries at once.
+  /// Call when the device has another network, or one again (`NWPathMonitor`): the client tries at once.
   ///
-  /// A wait for the next attempt ends within a second, unless the hub has asked for it; a connection that stands is cut
-  /// off where the hub does not answer within 5 s. Without it all that takes up to 30 and 75 s.
+  /// A wait for the next attempt ends within a second, unless the hub has requested it; an existing connection is
+  /// closed if the hub does not answer within 5 s. Without this call that takes up to 30 and 75 s.
   public func networkChanged() { runner.submit { engine, now in engine.networkChanged(now) } }
 
-  /// What happens on a trip; see `TripFeed`.
+  /// A trip's events; see `TripFeed`.
   public func trip(_ id: TripID) -> TripFeed { TripFeed(id: id, runner: runner) }
 
   // MARK: This rider's trips
 
-  /// Books a trip, which is this rider's then. It waits for the connection and until the hub has stored it.
+  /// Books a trip for this rider. Waits for the connection and until the hub has stored it.
   ///
-  /// Booking the same trip again, also in another run of the app, changes nothing where the trip goes on. A task that
-  /// is cancelled takes it back unless it has left: then the trip may be booked.
+  /// Booking the same trip again, also after a restart of the app, changes nothing while the trip is active. Cancelling
+  /// the task withdraws the request unless it was sent: then the trip may be booked.
   ///
   /// - Parameters:
-  ///   - trip: an id that no trip has yet: of the app's back end, or a UUID.
+  /// - trip: a new id, from the app's back end, or a UUID.
   ///   - pickup: where the rider waits.
   ///   - dropoff: where the trip goes, where that is known.
-  ///   - criteria: the hub looks for a driver at once, who fits this; nil leaves that to the back end.
-  /// - Throws: `hub(.invalidTransition)` where the trip is there and another one, or over; `hub(.forbidden)` where the
+  /// - criteria: the hub looks at once for a driver who fits; nil leaves that to the back end.
+  /// - Throws: `hub(.invalidTransition)` where another trip has the id, or it has ended; `hub(.forbidden)` where the
   ///   token does not allow it; `hub(.rateLimited)` where this rider has too many.
   public func request(
     _ trip: TripID, from pickup: Coordinate, to dropoff: Coordinate? = nil, offering criteria: OfferCriteria? = nil
@@ -65,16 +65,16 @@ public final class RiderHub: Sendable {
     }
   }
 
-  /// Cancels a trip of this rider's that has not started. It waits as `request` does.
+  /// Cancels a trip of this rider's that has not started. Waits like `request`.
   ///
-  /// - Throws: `hub(.forbidden)` once the trip has started; `hub(.invalidTransition)` where it is over.
+  /// - Throws: `hub(.forbidden)` once the trip has started; `hub(.invalidTransition)` where it has ended.
   public func cancel(_ trip: TripID) async throws(HubError) {
     try await move(trip, to: .cancelled) { _ in
       // It has no more than its state.
     }
   }
 
-  /// Changes where a trip of this rider's begins or goes to; what is nil stays. It waits as `request` does.
+  /// Changes the pickup, dropoff or route of this rider's trip; nil leaves it unchanged. Waits like `request`.
   ///
   /// - Throws: `hub(.invalidTransition)` from the arrival at the destination on.
   public func change(
@@ -101,15 +101,15 @@ public final class RiderHub: Sendable {
 
   // MARK: Maps and questions
 
-  /// The drivers within a radius in metres, as they move; see `AreaFeed`. A hub shows riders up to 5 km.
+  /// A live map of the drivers within a radius in metres; see `AreaFeed`. A hub shows riders up to 5 km.
   public func area(around center: Coordinate, radius: Double) -> AreaFeed {
     AreaFeed(runner, number: views.add(1, ordering: .relaxed).newValue, around: center, radius: radius)
   }
 
-  /// The drivers around a place, nearest first. It waits for the connection and the hub's answer.
+  /// The drivers around a coordinate, nearest first. Waits for the connection and the hub's answer.
   ///
   /// - Parameters:
-  ///   - center: the place.
+  /// - center: the coordinate.
   ///   - radius: metres.
   ///   - limit: 1…1,000.
   public func nearby(
@@ -125,7 +125,7 @@ public final class RiderHub: Sendable {
     return list.drivers
   }
 
-  /// A trip as it stands. It waits for the connection and the hub's answer.
+  /// The state of a trip. Waits for the connection and the hub's answer.
   public func getTrip(_ id: TripID) async throws(HubError) -> Trip {
     guard case .trip(let trip) = try await ask(.trip(id)) else {
       throw .anotherAnswer
@@ -133,14 +133,14 @@ public final class RiderHub: Sendable {
     return trip
   }
 
-  /// Makes a link by which others follow a trip, its rider's or a control room's.
+  /// Makes a link by which others follow a trip; for its rider or a control room.
   ///
-  /// The client has to have been connected: the link is made with its token. The hub has to be one that signs
-  /// (`--token-sign-key`), else `hub(.notFound)` is thrown.
+  /// The client must have been connected, since its token is used, and the hub must sign links (`--token-sign-key`),
+  /// else this throws `hub(.notFound)`.
   ///
   /// - Parameters:
   ///   - trip: a trip that has not ended.
-  ///   - until: when the link ends before its trip does.
+  /// - until: the link's end, if before its trip's.
   public func share(_ trip: TripID, until: Timestamp? = nil) async throws(HubError) -> Share {
     let request: SideRequest = try await runner.ask { engine, _, answer in
       answer.give(Result { () throws(HubError) in try SideRequest(sharing: trip, until: until, engine.session) })
@@ -148,11 +148,11 @@ public final class RiderHub: Sendable {
     return try Share(try await runner.send(request), until: until)
   }
 
-  /// Takes a link back: whoever follows the trip by it hears no more of it.
+  /// Revokes a link: its holders do not get the trip any more.
   ///
   /// - Parameters:
   ///   - share: `Share.id`.
-  ///   - trip: the trip that was shared.
+  /// - trip: the shared trip.
   /// - Throws: `hub(.notFound)` where the trip has no such link (any more).
   public func revoke(_ share: Identifier, of trip: TripID) async throws(HubError) {
     let request: SideRequest = try await runner.ask { engine, _, answer in
@@ -162,11 +162,11 @@ public final class RiderHub: Sendable {
     guard answer.status == 204 else { throw answer.refusal }
   }
 
-  /// Waits for the connection, and asks again after a break.
+  /// Waits for the connection, and repeats the question after a break.
   private func ask(_ query: QueryRequest) async throws(HubError) -> QueryResult {
     try await runner.ask { engine, _, answer in engine.ask(query, for: ObjectIdentifier(answer)) { answer.give($0) } }
   }
 
-  /// How the connection is; the present state first.
+  /// The connection's state; the present one first.
   public var connection: ConnectionStates { Latest(source: connectionSource) }
 }

@@ -1,14 +1,13 @@
-// How often this driver's fixes are wanted: by the phone, the trip and the hub's advice, of which the policy makes one
-// wish. The app's calls ask it on their own threads, before anything is queued, and the client's thread sizes batches
-// by it.
+// How often this driver's fixes are wanted: the policy's result from the phone, the trip and the hub's advice. The
+// app's calls read it on their own threads, before anything is queued; the client's thread sizes batches by it.
 import HubClientCore
 import HubMessages
 import Synchronization
 
-/// What to ask of the phone's location service, the present wish first. A reader that is slow gets the newest.
+/// Settings for the phone's location service, the present ones first. A slow reader gets the newest.
 public typealias SamplingAdvice = Latest<LocationWish>
 
-/// The wish as it is, and what was sent last.
+/// The present settings, and the last fix sent.
 final class SamplingDesk: Sendable {
   private struct State: Sendable {
     var gate = SamplingGate()
@@ -19,7 +18,7 @@ final class SamplingDesk: Sendable {
     var speed: Double?
   }
 
-  /// What the phone is to be asked for; `samplingAdvice` reads it.
+  /// The settings for the phone; `samplingAdvice` reads it.
   let wish: LatestSource<LocationWish>
   private let policy: PowerPolicy
   private let state = Mutex(State())
@@ -57,12 +56,12 @@ final class SamplingDesk: Sendable {
     }
   }
 
-  /// Whether to send a fix: as often as is wished. The first of a trip always is: it is what others wait for.
+  /// Whether to send a fix by the present interval. The first fix of a trip always is sent.
   func takes(_ fix: Fix, trip: Identifier?) -> Bool {
     state.withLock { state in
       if trip != state.trip?.id {
         state.gate.reset()
-        // Whoever names a trip in fixes is on it, until the app says how it goes on.
+        // A driver whose fixes name a trip is on it, until the app reports its status.
         state.trip = trip.map { ($0, .accepted) }
       }
       state.speed = fix.speed ?? state.speed
@@ -72,8 +71,8 @@ final class SamplingDesk: Sendable {
     }
   }
 
-  /// After how many seconds without a fix the hub is told that the driver is where it was: the phone measures nothing
-  /// while it stands, because only a distance is to wake it. Nil where it moves, or measures by time.
+  /// Seconds without a fix after which the position is repeated, since a stationary phone with a distance filter
+  /// measures nothing. Nil where it moves, or measures by time.
   var silenceSeconds: Double? {
     state.withLock { state in
       let wished = wish(state)

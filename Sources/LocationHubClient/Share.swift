@@ -1,23 +1,23 @@
-// Links by which others follow a trip. They are made and taken back over HTTP, by the hub of the WebSocket's URL and
-// with its token (protocol/http.md, "POST /v1/trips/{id}/shares").
+// Links by which others follow a trip. They are made and revoked over HTTP, at the WebSocket's hub with its token
+// (protocol/http.md, "POST /v1/trips/{id}/shares").
 import HubBytes
 import HubClientCore
 public import HubMessages
 
-/// A link by which whoever has it follows one trip, until the trip ends, or the link does.
+/// A link whose holders follow one trip, until the trip or the link ends.
 public struct Share: Sendable, Equatable {
-  /// By which the link is taken back: `RiderHub.revoke(_:of:)`.
+  /// Identifies the link for `RiderHub.revoke(_:of:)`.
   public let id: Identifier
-  /// A page that shows the trip. The token is its fragment, which browsers keep to themselves.
+  /// A page that shows the trip. The token is in its fragment, which browsers do not send.
   public let url: String
-  /// For a `RiderHub` of its own, in place of the page. It speaks JSON: `HubOptions.codec` is `.json`.
+  /// A token for a `RiderHub`, instead of the page. It needs JSON: `HubOptions.codec` is `.json`.
   public let token: String
-  /// When it ends before its trip does.
+  /// Its end, if before its trip's.
   public let expires: Timestamp?
 }
 
 extension SideRequest {
-  /// For a share of a trip.
+  /// Makes a share of a trip.
   init(sharing trip: TripID, until: Timestamp?, _ session: ClientSession) throws(HubError) {
     var body = ByteBuffer()
     body.append("{")
@@ -26,7 +26,7 @@ extension SideRequest {
     try self.init("POST", "/trips/\(trip)/shares", body: body.array(), session)
   }
 
-  /// For the end of a share.
+  /// Ends a share.
   init(revoking share: Identifier, of trip: TripID, _ session: ClientSession) throws(HubError) {
     try self.init("DELETE", "/trips/\(trip)/shares/\(share)", session)
   }

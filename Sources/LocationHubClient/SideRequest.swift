@@ -1,10 +1,10 @@
-// A request beside the socket, for what a hub takes over HTTP alone: to the hub of the WebSocket's URL, with its token.
+// A request outside the socket, for what a hub offers over HTTP alone: to the WebSocket's hub, with its token.
 import HubBytes
 import HubClientCore
 import HubHTTP
 import HubMessages
 
-/// A request beside the socket.
+/// A request outside the socket.
 struct SideRequest: Sendable {
   let hub: HubURL
   let method: StaticString
@@ -13,14 +13,14 @@ struct SideRequest: Sendable {
   let authorization: String?
   /// JSON; empty for none.
   let body: [UInt8]
-  /// Until the answer has to be there.
+  /// The timeout.
   let seconds: Double
 
-  /// In the form of HTTP/1.1, on a connection that ends with the answer.
+  /// As HTTP/1.1, on a connection that ends with the answer.
   var bytes: [UInt8] {
     var request = ByteBuffer()
     request.append(utf8: "\(method) \(target) HTTP/1.1\r\nHost: \(hub.authority)\r\nConnection: close\r\n")
-    // A token is the app's word: it ends no line.
+    // The app's token must not contain a line end.
     if let authorization { OutgoingField("Authorization", authorization).write(into: &request) }
     if !body.isEmpty { request.append(utf8: "Content-Type: application/json\r\n") }
     request.append(utf8: "Content-Length: \(body.count)\r\n\r\n")
@@ -30,7 +30,7 @@ struct SideRequest: Sendable {
 }
 
 extension SideRequest {
-  /// Of a client that has a token already, or needs none. `path` goes on behind `/v1`.
+  /// For a client that has a token, or needs none. `path` follows `/v1`.
   init(
     _ method: StaticString, _ path: String, body: [UInt8] = [], _ session: ClientSession
   ) throws(HubError) {
@@ -51,7 +51,7 @@ extension SideRequest {
   }
 }
 
-/// What came back.
+/// The answer.
 struct SideAnswer: Sendable {
   let status: Int
   let body: [UInt8]
@@ -59,12 +59,12 @@ struct SideAnswer: Sendable {
   /// The members of a JSON object; none where it is no such.
   var members: [String: JSONValue] { JSONValue(parsing: body)?.members ?? [:] }
 
-  /// Why it was refused.
+  /// The refusal as an error.
   var refusal: HubError {
     let error = members["error"]?.members ?? [:]
     let text = error["message"]?.string ?? "HTTP \(status)"
     guard let name = error["code"]?.string, let code = ErrorCode.allCases.first(where: { "\($0.name)" == name }) else {
-      // Not the hub's words, but those of something before it.
+      // Not from the hub, but from a proxy before it.
       return HubError(.unreachable, text, retry: status >= 500 ? .later(after: nil) : .never)
     }
     return HubError(ErrorReply(code: code, message: text, replyTo: nil))

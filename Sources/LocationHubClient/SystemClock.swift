@@ -1,4 +1,4 @@
-// Times of this device, as the API has them, and what Apple's types make of them.
+// Times of this device, and conversions of Apple's types.
 public import HubClientCore
 public import HubMessages
 
@@ -10,10 +10,10 @@ public import HubMessages
   import HubSystem
 #endif
 
-/// Nanoseconds that go on while the device sleeps (CLOCK_BOOTTIME on Linux, `mach_continuous_time` on Apple systems).
+/// Nanoseconds, including the device's sleep (CLOCK_BOOTTIME on Linux, `mach_continuous_time` on Apple systems).
 ///
-/// A clock that stands still meanwhile, as most uptimes do, would take a connection for alive after an hour in which
-/// nothing was heard, and an hour's old place for a new one.
+/// With a clock that stops during sleep, as most uptimes do, a connection would seem alive after an hour of silence,
+/// and an hour-old position new.
 func continuousUptime() -> Int64 {
   let (seconds, attoseconds) = (ContinuousClock.now - clockStart).components
   return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
@@ -33,7 +33,7 @@ extension Timestamp {
 }
 
 extension MarkerInterpolator {
-  /// Takes a position as it comes.
+  /// Takes a position when it comes.
   public mutating func push(_ position: Position) { take(position, at: continuousUptime()) }
 
   /// Where to draw the driver now; nil before the first position.
@@ -50,21 +50,21 @@ extension MarkerInterpolator {
   }
 
   extension HubGeo.Coordinate {
-    /// A place of Core Location's; nil where it is none.
+    /// A coordinate of Core Location's; nil where it is invalid.
     public init?(_ coordinate: CLLocationCoordinate2D) {
       self.init(latitude: coordinate.latitude, longitude: coordinate.longitude)
     }
   }
 
   extension CLLocationCoordinate2D {
-    /// A place of the hub's, for a map.
+    /// A coordinate of the hub's, for a map.
     public init(_ coordinate: HubGeo.Coordinate) {
       self.init(latitude: coordinate.latitude, longitude: coordinate.longitude)
     }
   }
 
   extension Fix {
-    /// What Core Location has measured; nil for a place that is none, which `DriverHub.send(_:trip:)` leaves out.
+    /// A measurement of Core Location's; nil for an invalid coordinate, which `DriverHub.send(_:trip:)` skips.
     public init?(_ location: CLLocation) {
       guard let coordinate = HubGeo.Coordinate(location.coordinate) else { return nil }
       func known(_ value: Double) -> Double? { value >= 0 ? value : nil }

@@ -1,13 +1,13 @@
-// One question for a token at a time, between the session that needs it and the app that gives it.
+// At most one request for a token at a time, between the session and the app.
 import HubClientCore
 import HubMessages
 import Synchronization
 
-/// What the session asks of, and the engine answers. Only the client's thread uses it, but the session wants its source
-/// to be Sendable.
+/// Passes the session's requests to the engine. Used only on the client's thread, but the session requires a Sendable
+/// source.
 final class TokenDesk: Sendable {
   private struct State {
-    /// What the session asked last and has no answer to.
+    /// The session's last unanswered request.
     var need: TokenNeed?
     var isNew = false
     var isUnderWay = false
@@ -21,7 +21,7 @@ final class TokenDesk: Sendable {
 
   init(_ source: TokenSource) { self.source = source }
 
-  /// The session's question. The answer comes by `ClientSession.renew`.
+  /// The session's request. The answer comes through `ClientSession.renew`.
   func ask(_ need: TokenNeed) -> TokenAnswer {
     state.withLock { state in
       state.need = need
@@ -30,7 +30,7 @@ final class TokenDesk: Sendable {
     return .later
   }
 
-  /// What the app is to be asked now: nothing while it is at work on the last question, whose answer is as good.
+  /// The request for the app; nil while it works on the last one, whose answer will do.
   func takeNeed() -> TokenNeed? {
     state.withLock { state in
       guard let need = state.need, state.isNew else { return nil }
@@ -45,7 +45,7 @@ final class TokenDesk: Sendable {
     state.withLock { $0 = State() }
   }
 
-  /// Nobody needs a token any more. What the app is at work on is the answer to the next question, if there is one.
+  /// No token is needed any more. The app's pending answer is for the next request, if there is one.
   func withdraw() {
     state.withLock { state in
       let isUnderWay = state.isUnderWay
@@ -68,14 +68,14 @@ final class TokenDesk: Sendable {
 
   var retryAt: Int64? { state.withLock { $0.retryAt } }
 
-  /// The app is asked again now, where that waits.
+  /// Asks the app again at once, if that waits.
   func hurry(_ now: Moment) {
     state.withLock { state in
       if state.retryAt != nil { state.retryAt = now.uptime }
     }
   }
 
-  /// What is to be asked again, if its time has come.
+  /// The request to repeat, if it is due.
   func retry(_ now: Moment) -> TokenNeed? {
     state.withLock { state in
       guard let due = state.retryAt, due <= now.uptime, let need = state.need else { return nil }

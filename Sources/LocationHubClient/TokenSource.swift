@@ -1,20 +1,20 @@
-// Where tokens come from: the app's back end signs them, for the app knows nothing that a hub would believe.
+// The source of tokens: the app's back end, which signs them.
 public import HubClientCore
 public import HubMessages
 
 /// Gives the client its tokens.
 ///
-/// It is asked before the first connection (`.first`), some time before a token ends (`.expiring`: 60 s, or a fifth of
-/// its life where that is less), and when the hub has refused one (`.refused`). It is asked once at a time. While it
-/// works, a session that stands goes on. When it throws, it is asked again after a delay that grows from 1 s to 30 s;
-/// when it throws a `HubError` whose `retry` is `.never`, the client stops (`ConnectionState.stopped`): nobody is
-/// signed in. `start()` asks again; a client that was stopped does not.
+/// It is called before the first connection (`.first`), some time before a token ends (`.expiring`: 60 s, or a fifth of
+/// its lifetime where that is less), and when the hub has refused one (`.refused`); one call at a time. Meanwhile an
+/// open session continues. When it throws, it is called again after a delay that grows from 1 s to 30 s; when it throws
+/// a `HubError` whose `retry` is `.never`, the client stops (`ConnectionState.stopped`): nobody is signed in. `start()`
+/// calls it again; a stopped client does not.
 public struct TokenSource: Sendable {
   let fetch: @Sendable (TokenNeed) async throws -> String
-  /// Development credentials in place of tokens.
+  /// Development credentials instead of tokens.
   let development: (role: Role, id: Identifier)?
 
-  /// Asks the app for tokens. `fetch` runs in a task of its own and may take as long as it likes.
+  /// Calls the app for tokens. `fetch` runs in a task of its own without a timeout.
   public init(_ fetch: @Sendable @escaping (TokenNeed) async throws -> String) {
     self.fetch = fetch
     development = nil
@@ -25,7 +25,7 @@ public struct TokenSource: Sendable {
     self.development = development
   }
 
-  /// One token, until it ends; then the client stops.
+  /// One token until its end; then the client stops.
   public static func fixed(_ token: String) -> TokenSource {
     TokenSource { need in
       guard need == .first else { throw HubError(.token, "the token has ended, and there is no other") }

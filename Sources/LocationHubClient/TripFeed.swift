@@ -1,14 +1,14 @@
-// One trip as it happens.
+// One trip, live.
 import HubClientCore
 public import HubMessages
 
-/// How a trip stands: when a feed begins, and after a gap.
+/// The state of a trip: at the beginning of a feed, and after a gap.
 public struct TripSnapshot: Sendable, Equatable {
   /// Nil where the trip has not begun.
   public var trip: TripState?
   /// The driver's newest position; nil before the first.
   public var position: Position?
-  /// Nil where the hub has made none: the trip has no place to go to, or no position yet.
+  /// Nil where the hub has made none: the trip has no target, or no position yet.
   public var eta: ETA?
 
   /// For tests and previews of an app.
@@ -19,17 +19,17 @@ public struct TripSnapshot: Sendable, Equatable {
   }
 }
 
-/// What happens on a trip.
+/// An event of a trip.
 public enum TripEvent: Sendable, Equatable {
-  /// How things stand; it replaces all that came before.
+  /// The present state; it replaces everything before.
   case snapshot(TripSnapshot)
-  /// Where the driver is. A loop that is slow gets the newest, and not those between.
+  /// The driver's position. A slow loop gets only the newest.
   case position(Position)
-  /// When the driver arrives; the newest, likewise.
+  /// The estimated arrival; a slow loop gets only the newest.
   case eta(ETA)
-  /// A move of the trip, or a change of where it goes. Each comes once, in order.
+  /// A move of the trip, or a change of its coordinates or route. Each comes once, in order.
   case update(TripUpdate)
-  /// Something the rider should be told. Likewise.
+  /// A notification for the rider. Each comes once, in order.
   case notice(Notice)
   /// Updates or notices were missed: the hub does not have them any more, or this loop left 256 of them unread. A
   /// snapshot follows.
@@ -39,18 +39,18 @@ public enum TripEvent: Sendable, Equatable {
 
   /// Why a feed has ended.
   public enum EndReason: Sendable, Equatable {
-    /// The trip is over; its channel closes some minutes after that.
+    /// The trip has ended; its channel closes some minutes later.
     case tripEnded
     /// A new token does not name the trip.
     case grantEnded
-    /// What gave access was taken away: the trip is another driver's now.
+    /// Access was revoked: the trip is another driver's now.
     case revoked
     /// The hub refused the trip, the client was stopped, or too many feeds are read (`HubError.Code.full`).
     case refused(HubError)
   }
 }
 
-/// What happens on a trip, over all breaks of the connection, until the trip ends.
+/// A trip's events, over broken connections, until the trip ends.
 ///
 /// The hub is asked for the trip while somebody reads: leaving the loop, or cancelling its task, ends that. Any number
 /// of loops may read one trip; each gets everything.
@@ -72,13 +72,13 @@ public struct TripFeed: AsyncSequence, Sendable {
       })
   }
 
-  /// One loop's place in the feed. The trip is followed until the last one of it is gone.
+  /// One loop's position in the feed. The trip is followed until its last copy is gone.
   public struct Iterator: AsyncIteratorProtocol {
     let lease: FeedLease<TripEvent>
 
     /// The next event; nil behind `ended`, and as soon as the task is cancelled.
     public mutating func next() async -> TripEvent? { await lease.reader.next() }
-    /// The next event, for a loop that belongs to an actor; nil as `next()` is.
+    /// The next event, for a loop of an actor; nil like `next()`.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> TripEvent? {
       await lease.reader.next(isolation: actor)
     }

@@ -1,9 +1,9 @@
-// A client on Apple systems: a serial queue, and URLSession's WebSocket, which knows the phone's proxies, its
-// certificates and the way from Wi-Fi to the mobile network.
+// A client on Apple systems: a serial queue, and URLSession's WebSocket, which handles proxies, certificates and
+// changes from Wi-Fi to the mobile network.
 //
-// UNTESTED THERE: this project is built and tested on Linux. AppleTransportTests type-checks this file, and all else
-// that is for Apple systems, against swift-corelibs-foundation, whose URLSession has the same interface and no
-// WebSockets. What it is made of (the session, the bridge, the engine, the queue on disk) is tested.
+// UNTESTED THERE: this project is built and tested on Linux. AppleTransportTests type-checks this and other files for
+// Apple systems against swift-corelibs-foundation, whose URLSession has the same interface without WebSockets. Its
+// parts (the session, the bridge, the engine, the queue on disk) are tested.
 #if canImport(Darwin)
   import Dispatch
   import Foundation
@@ -15,7 +15,7 @@
     import FoundationNetworking
   #endif
 
-  /// `@unchecked Sendable`: all of its state is touched on `queue` alone.
+  /// `@unchecked Sendable`: all of its state is used only on `queue`.
   final class URLSessionRunner: NSObject, HubRunner, URLSessionWebSocketDelegate, @unchecked Sendable {
     typealias Work = @Sendable (HubEngine, Moment) -> Void
 
@@ -27,7 +27,7 @@
     private var task: URLSessionWebSocketTask?
     private var bridge: MessageBridge?
     private var timer: Task<Void, Never>?
-    /// Messages that URLSession has not sent yet; more wait in the session's queue.
+    /// Messages that URLSession has not sent; more wait in the session's queue.
     private var unsent = 0
     private var isEnding = false
 
@@ -36,7 +36,7 @@
       driver: sending DriverPart?
     ) {
       var configuration = configuration
-      // URLSession does not say how it compresses.
+      // URLSession does not expose compression.
       configuration.compression = nil
       session = ClientSession(configuration)
       super.init()
@@ -58,7 +58,7 @@
       return true
     }
 
-    /// A queue of the system has no limit: what fits, `submit` takes as well.
+    /// A system queue has no limit, so this is `submit`.
     @discardableResult
     func submitRequired(_ work: @escaping Work) -> Bool { submit(work) }
 
@@ -155,7 +155,7 @@
       guard let task else { return }
       unsent += 1
       task.send(message) { [weak self] _ in
-        // An error ends the task, which says so by itself.
+        // An error ends the task, which reports it.
         self?.queue.async { [weak self] in
           guard let self, self.task === task else { return }
           unsent -= 1
@@ -197,7 +197,7 @@
     private func refused(status: Int, retryAfter: String?) {
       guard let bridge else { return }
       received(bridge.refused(status: status, retryAfter: retryAfter))
-      // The session may have seen to it already.
+      // The session may have handled it already.
       if self.bridge === bridge { ended(nil) }
     }
 
@@ -214,7 +214,7 @@
       timer?.cancel()
       guard let due = [session.deadline, engine?.deadline].compactMap({ $0 }).min() else { return }
       let wait = Duration.nanoseconds(max(0, due - now.uptime))
-      // What becomes due while the phone sleeps is done when it wakes.
+      // Work that was due while the phone slept is done when it wakes.
       timer = Task { [weak self] in
         do { try await Task.sleep(for: wait, clock: .continuous) } catch {
           return  // cancelled: another timer is set

@@ -1,7 +1,7 @@
-// What a client on Apple systems hands to the system at once.
+// Limits of what a client on Apple systems hands to the system at once.
 #if canImport(Darwin)
   extension URLSessionRunner {
-    /// Messages handed to URLSession that it has not sent. At it the session's own queue, which has limits, fills up.
+    /// Unsent messages in URLSession. At it the session's own queue fills, which has limits.
     static let maximumUnsent = 16
   }
 #endif

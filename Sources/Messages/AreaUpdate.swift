@@ -1,10 +1,11 @@
-// What moves in a part of the map: one message a tick for each cell of a geohash grid (protocol/areas.md).
+// Drivers in a part of the map: one message a tick for each cell of a geohash grid (protocol/areas.md).
 public import HubBytes
 public import HubGeo
 
-/// What happened in one cell since the tick before, or all that is in it. State: latest wins, nothing is numbered.
+/// The changes in one cell since the tick before, or a snapshot. State: the latest replaces earlier ones, without
+/// numbers.
 public struct AreaUpdate: Sendable, Equatable {
-  /// A driver as those who watch an area see it.
+  /// A driver as watchers of an area see it.
   public struct Driver: Sendable, Equatable {
     /// Riders get a pseudonym, which changes from time to time.
     public var driverID: Identifier
@@ -17,7 +18,7 @@ public struct AreaUpdate: Sendable, Equatable {
     public var status: DriverStatus
     /// Whose clock `timestamp` is by.
     public var timeSource = TimeSource.fix
-    /// Of the fix. Riders get the whole second of the tick, the same for all drivers of an update.
+    /// The fix's time. Riders get the second of the tick, the same for all drivers of an update.
     public var timestamp: Timestamp
 
     public init(
@@ -34,15 +35,15 @@ public struct AreaUpdate: Sendable, Equatable {
     }
   }
 
-  /// What ops are shown of a driver besides.
+  /// Further members for ops.
   public struct Details: Sendable, Equatable {
-    /// The trip that its newest position named, while that goes on.
+    /// The active trip that its newest position named.
     public var tripID: Identifier?
-    /// The radius in metres that holds the truth with 68 %.
+    /// The radius in metres within which the true position is with 68 %.
     public var accuracy: Double
     public var confidence: Confidence
     public var vehicleType: InlineText?
-    /// False for a driver that is offline and was where it is shown when it was heard of last.
+    /// False for an offline driver, shown at its last position.
     public var isOnline = true
     /// When its last trip ended (ms since 1970; 0 for none): for other hubs of a cluster, in no message.
     public var lastTripEnded: Int64 = 0
@@ -58,14 +59,14 @@ public struct AreaUpdate: Sendable, Equatable {
   public var cell: GeohashCell
   /// Grows by one a second; all cells tick together.
   public var tick: UInt64
-  /// True where `drivers` is all that there is; else it is what moved or came.
+  /// True for a snapshot; else `drivers` are those that moved or entered.
   public var isFull: Bool
   public var drivers: [Driver]
-  /// As many as `drivers`, in their order, for ops; none for riders.
+  /// For ops, as many as `drivers`, in their order; none for riders.
   public var details: [Details] = []
-  /// Who was in the cell and is not any more. Counts only for those whom the cell showed last.
+  /// Drivers that have left the cell. Valid only for drivers that the cell showed last.
   public var left: [Identifier]
-  /// How many drivers there are besides, where the cell has more than it shows.
+  /// The number of further drivers, beyond those that the cell shows.
   public var more: Int?
 
   public init(
@@ -81,7 +82,7 @@ public struct AreaUpdate: Sendable, Equatable {
 }
 
 extension AreaUpdate {
-  /// Puts `drivers` and `left` in the order of the drivers' ids. O(n log n).
+  /// Sorts `drivers` and `left` by the drivers' ids. O(n log n).
   public mutating func sortByName() {
     drivers.sort { $0.driverID.isBefore($1.driverID) }
     left.sort { $0.isBefore($1) }

@@ -3,9 +3,8 @@ public import HubBytes
 import HubGeo
 
 extension Channel {
-  /// Reads a channel's name, strictly: nil where the prefix is unknown, an id is none, a geohash has other than 3–8
-  /// characters of its alphabet, or a place or radius is out of range. O(length), no allocation for what a client
-  /// sends.
+  /// Reads a channel's name, strictly: nil where the prefix is unknown, an id is invalid, a geohash has other than 3–8
+  /// characters of its alphabet, or a coordinate or radius is out of range. O(length), no allocation for valid lengths.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     if unsafe bytes.elementsEqual("fleet".utf8) {
       self = .fleet
@@ -51,7 +50,7 @@ extension Channel {
     }
   }
 
-  /// What would be right instead of a name that is no channel's.
+  /// The correct form, for a name that is no channel's.
   static func expectation(of bytes: UnsafeRawBufferPointer) -> StaticString {
     guard let colon = unsafe bytes.firstIndex(of: UInt8(ascii: ":")) else { return anyName }
     let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...])
@@ -82,7 +81,7 @@ extension Channel {
     }
   }
 
-  /// What would be right instead of a name that is no channel's.
+  /// The correct form, for a name that is no channel's.
   public static func expectation(of name: String) -> StaticString {
     var name = name
     return name.withUTF8 { unsafe expectation(of: UnsafeRawBufferPointer($0)) }
@@ -108,8 +107,7 @@ extension Channel {
     return .nearby(place, radiusMeters: radius)
   }
 
-  /// Exactly three decimal numbers with commas between them; nil for anything else. No allocation: of a quarter of a
-  /// million commas it looks at the first two.
+  /// Exactly three decimal numbers separated by commas, else nil. No allocation; stops after the third comma.
   private static func nearbyNumbers(_ bytes: UnsafeRawBufferPointer) -> (Double, Double, Double)? {
     guard let first = unsafe bytes.firstIndex(of: UInt8(ascii: ",")),
       let second = unsafe bytes[(first + 1)...].firstIndex(of: UInt8(ascii: ",")),

@@ -1,4 +1,4 @@
-// What one can subscribe to.
+// Channels of subscriptions.
 import HubBytes
 public import HubGeo
 
@@ -18,11 +18,11 @@ public enum Channel: Sendable, Hashable, BitwiseCopyable {
   case box(BoundingBox)
   /// `counts:<west>,<south>,<east>,<north>`: how many drivers are in the cells of a box, for ops.
   case counts(BoundingBox)
-  /// `counts:<geohash>/<precision>`: the same of one block, whose cells have two characters more.
+  /// `counts:<geohash>/<precision>`: likewise for one block, whose cells have two characters more.
   case countsBlock(GeohashCell)
   /// `fleet`: all drivers, for ops.
   case fleet
-  /// `raw:<driverId>`: the driver's fixes as they were measured, for ops.
+  /// `raw:<driverId>`: the driver's raw fixes, for ops.
   case raw(Identifier)
   /// `trips`: the trip_update of all trips, for ops.
   case trips
@@ -32,7 +32,7 @@ public enum Channel: Sendable, Hashable, BitwiseCopyable {
   /// Characters of an area's geohash, and of a view's cells: cells from 156 km down to 38 m.
   public static let areaPrecisions = 3...8
 
-  /// What is told of are blocks of counted cells.
+  /// Whether it is about blocks of counted cells.
   public var isOfCounts: Bool {
     switch self {
     case .counts, .countsBlock: true

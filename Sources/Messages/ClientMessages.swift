@@ -1,11 +1,11 @@
-// What a client says to the hub, after it was read and checked.
+// Clients' messages after reading and checking.
 public import HubBytes
 public import HubGeo
 
 /// A message from a client, with its envelope.
 public struct ClientEnvelope: Sendable, Equatable {
   public var messageID: MessageID
-  /// The sender's clock when it sent.
+  /// The sender's clock at sending.
   public var timestamp: Timestamp
   public var message: ClientMessage
 
@@ -19,7 +19,7 @@ public struct ClientEnvelope: Sendable, Equatable {
 /// A `location_update` with its envelope.
 public struct UpdateEnvelope: Sendable, Equatable, BitwiseCopyable {
   public var messageID: MessageID
-  /// The sender's clock when it sent.
+  /// The sender's clock at sending.
   public var timestamp: Timestamp
   public var update: LocationUpdate
 
@@ -29,7 +29,7 @@ public struct UpdateEnvelope: Sendable, Equatable, BitwiseCopyable {
     self.update = update
   }
 
-  /// Room for a message to be read into: it says nothing yet.
+  /// An empty one, to read a message into.
   public init() {
     let nowhere = Coordinate(clampingLatitude: 0, wrappingLongitude: 0)
     self.init(
@@ -38,7 +38,7 @@ public struct UpdateEnvelope: Sendable, Equatable, BitwiseCopyable {
   }
 }
 
-/// Every message type a client may send. All but the frequent one are `indirect`, so that it alone makes the size.
+/// All messages of clients. All but the frequent one are `indirect`, so that it alone makes the size.
 public enum ClientMessage: Sendable, Equatable {
   case locationUpdate(LocationUpdate)
   indirect case locationBatch(LocationBatch)
@@ -63,7 +63,7 @@ public struct LocationUpdate: Sendable, Equatable, BitwiseCopyable {
   }
 }
 
-/// 1–500 fixes, oldest first. A fix that could not be read keeps its place with the reason, so that the rest counts.
+/// 1–500 fixes, oldest first. An invalid fix keeps its index with the reason, so that the rest is accepted.
 public struct LocationBatch: Sendable, Equatable {
   public var tripID: Identifier?
   public var fixes: [Result<Fix, ErrorCode>]
@@ -77,7 +77,7 @@ public struct LocationBatch: Sendable, Equatable {
 public struct DriverStatusReport: Sendable, Equatable {
   /// Never `onTrip`.
   public var status: DriverStatus
-  /// Nil for what was said before; an empty list of tags takes them all away.
+  /// Nil leaves the earlier value; an empty list of tags removes all.
   public var vehicleType: InlineText?
   public var tags: [InlineText]?
 
@@ -93,15 +93,15 @@ public struct TripStatusReport: Sendable, Equatable {
   public var status: TripStatus
   public var timestamp: Timestamp
   public var location: Coordinate?
-  /// The state the sender believes the trip is in; the move is refused when it is another.
+  /// The status that the sender expects; the move is refused if the trip has another.
   public var expectedStatus: TripStatus?
-  // The following only with `requested`.
+  // Only with `requested`.
   public var pickup: Coordinate?
   public var dropoff: Coordinate?
   public var driverID: Identifier?
   public var riderID: Identifier?
   public var route: Route?
-  /// The hub looks for a driver at once.
+  /// The hub begins to look for a driver at once.
   public var offer: OfferCriteria?
 
   public init(
@@ -122,12 +122,12 @@ public struct TripStatusReport: Sendable, Equatable {
   }
 }
 
-/// What is to be another on a trip that is known; nil for what stays as it is. One of the three at least.
+/// Changes of an existing trip; nil for unchanged. At least one of the three.
 public struct TripChange: Sendable, Equatable {
   public var tripID: Identifier
   public var pickup: Coordinate?
   public var dropoff: Coordinate?
-  /// The way from the new pickup to the new dropoff.
+  /// The route from the new pickup to the new dropoff.
   public var route: Route?
 
   public init(tripID: Identifier, pickup: Coordinate? = nil, dropoff: Coordinate? = nil, route: Route? = nil) {
@@ -137,15 +137,15 @@ public struct TripChange: Sendable, Equatable {
     self.route = route
   }
 
-  /// It asks for nothing, which is no change.
+  /// It has no change.
   public var isEmpty: Bool { pickup == nil && dropoff == nil && route == nil }
 }
 
-/// From which event on a subscriber wants to be brought up to date.
+/// The event from which a subscriber resumes.
 public struct ResumePoint: Sendable, Equatable {
   /// The last sequence that the client saw on the channel.
   public var since: UInt64
-  /// The epoch that the sequence belongs to: the history in which it was given out.
+  /// The epoch of the sequence: the history of numbers that it belongs to.
   public var epoch: InlineText
 
   public init(since: UInt64, epoch: InlineText) {
@@ -157,11 +157,11 @@ public struct ResumePoint: Sendable, Equatable {
 public struct Subscribe: Sendable, Equatable {
   public var channel: Channel
   public var resume: ResumePoint?
-  /// Names the part of the map that a client shows: subscribing again with the same one moves it. 1–64 bytes.
+  /// The client's name of its view of the map: subscribing again with the same one moves it. 1–64 bytes.
   public var viewID: InlineText?
   /// Characters of the geohashes of a view's cells, within `Channel.areaPrecisions`; nil leaves it to the hub.
   public var precision: Int?
-  /// Events come, states do not: no positions, no ETAs.
+  /// Only events: no positions, no ETAs.
   public var isEventsOnly: Bool
 
   public init(
@@ -177,7 +177,7 @@ public struct Subscribe: Sendable, Equatable {
 }
 
 extension Subscribe {
-  /// Throws where cells have no such size.
+  /// Throws for a size of cells that does not exist.
   static func precision(_ characters: Int) throws(ValidationError) -> Int {
     guard Channel.areaPrecisions.contains(characters) else {
       throw ValidationError(.precision, "expected a whole number from 3 to 8")
@@ -186,7 +186,7 @@ extension Subscribe {
   }
 }
 
-/// Which subscription is to end.
+/// The subscription to end.
 public enum Unsubscribe: Sendable, Equatable {
   case channel(Channel)
   case view(InlineText)
@@ -194,13 +194,13 @@ public enum Unsubscribe: Sendable, Equatable {
 
 /// A new token for the session that sends it, for the same `sub` and role.
 public struct Refresh: Sendable, Equatable {
-  /// 1–8,192 bytes; whether it is a token is not looked at here.
+  /// 1–8,192 bytes, not checked here.
   public var token: String
 
   public init(token: String) { self.token = token }
 }
 
-/// A ping; its payload is echoed in the pong, so it keeps the JSON text as it came.
+/// A ping; its payload is echoed in the pong, so its JSON text is kept unchanged.
 public struct Ping: Sendable, Equatable {
   /// The members of the payload object without its braces, or nil when the payload is not an object or is empty.
   /// Members that the pong sets itself (replyTo, serverTime, storedThrough) are left out.

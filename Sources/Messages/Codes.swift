@@ -1,6 +1,5 @@
-// Every code that crosses the wire, in one place: what it means, with which HTTP status it goes, and whether a client
-// sends again or connects again. The tables in protocol/ are made from these (`make docs`), and this project's client
-// decides by them.
+// All codes of the protocol: meaning, HTTP status, and whether a client sends again or reconnects. The tables in
+// protocol/ are made from these (`make docs`), and this project's client uses them.
 
 // MARK: Errors
 
@@ -15,7 +14,7 @@ public enum ErrorCode: UInt8, Sendable, CaseIterable, Error {
   case invalidTransition
   case notFound
 
-  /// Whether a client should send a refused message, or request, again.
+  /// Whether a client should repeat a refused message or request.
   public enum Retry: String, Sendable {
     case never = "no"
     /// The message itself is at fault.
@@ -25,7 +24,7 @@ public enum ErrorCode: UInt8, Sendable, CaseIterable, Error {
     case withNewToken = "with a new credential"
   }
 
-  /// The row of this code. `status` is what it has over HTTP unless the fault is of HTTP itself (`HTTPRefusal`).
+  /// The row of this code. `status` is the HTTP status unless the fault is in HTTP itself (`HTTPRefusal`).
   public var facts: (name: StaticString, status: UInt16, retry: Retry, meaning: StaticString) {
     switch self {
     case .badJSON: ("bad_json", 400, .changed, "not JSON, or not UTF-8")
@@ -52,20 +51,20 @@ public enum ErrorCode: UInt8, Sendable, CaseIterable, Error {
 
   public var name: StaticString { facts.name }
 
-  /// More than 10 such in 60 s close the session with 4400.
+  /// Whether it counts as a violation: more than 10 in 60 s close the session with 4400.
   public var isBadMessage: Bool { facts.retry == .changed }
 }
 
 // MARK: Connections
 
-/// Whether a client connects again by itself, and when.
+/// Whether and when a client reconnects by itself.
 public enum Reconnect: String, Sendable {
   case never = "no"
   case afterFix = "no: fix the client"
   case withNewToken = "with a new credential"
-  /// After the usual delay, which grows.
+  /// After the usual, growing delay.
   case backOff = "yes"
-  /// So that not all clients come at once.
+  /// Spread, so that not all clients come at once.
   case spread = "yes, after a first delay at random in 0–5 s"
   case afterPause = "after 60 s"
 }
@@ -79,7 +78,7 @@ public enum CloseReason: UInt16, Sendable, CaseIterable {
   case unsupportedData = 1003
   case invalidPayload = 1007
   case messageTooBig = 1009
-  /// Not of RFC 6455 but of the registry that it founded (§11.7, registered by A. Popov in 2012).
+  /// Not in RFC 6455 but in its registry (§11.7, registered by A. Popov in 2012).
   case tryAgainLater = 1013
   case tooManyBadMessages = 4400
   case tokenExpired = 4401
@@ -88,7 +87,7 @@ public enum CloseReason: UInt16, Sendable, CaseIterable {
   case slowConsumer = 4413
   case overRate = 4429
 
-  /// The row of this code. `text` is the close frame's reason, where the hub has nothing more exact to say.
+  /// The row of this code. `text` is the close frame's reason, unless the hub has a more exact one.
   public var facts: (text: StaticString, reconnect: Reconnect, meaning: StaticString) {
     switch self {
     case .normal: ("normal", .never, "the end; or [replaced](connecting.md), for a client that came again after a 4409")
@@ -110,11 +109,11 @@ public enum CloseReason: UInt16, Sendable, CaseIterable {
   public var text: StaticString { facts.text }
 }
 
-/// A status with which the hub refuses a request over HTTP, with the codes that its body may have.
+/// A status of a refused HTTP request, with the codes that its body may have.
 public struct HTTPRefusal: Sendable {
   public var status: UInt16
   public var codes: [ErrorCode]
-  /// What a client does whose upgrade it refuses; a `Retry-After` says when at the earliest.
+  /// What a client does after a refused upgrade; a `Retry-After` gives the earliest time.
   public var reconnect = Reconnect.never
   public var meaning: String
 

@@ -1,10 +1,10 @@
-// An id in 17 bytes instead of 65, for where a hundred thousand of them are kept: by sessions, drivers and trips.
+// An id in 17 bytes instead of 65, for sessions, drivers and trips, of which there are many.
 public import HubBytes
 
-/// An identifier that takes more than two words only where it is long.
+/// An identifier that needs more than two words only where it is long.
 @frozen
 public enum CompactIdentifier: Sendable {
-  /// Up to 16 bytes, the unused ones zero, as they lie in memory. No identifier has a zero byte.
+  /// Up to 16 bytes in memory order, the unused ones zero. No identifier has a zero byte.
   case short(InlineArray<2, UInt64>)
   /// A longer one in an array of its words, which takes 80 bytes for a UUID.
   case long([UInt64])
@@ -35,7 +35,7 @@ public enum CompactIdentifier: Sendable {
     return Identifier(checked: text)
   }
 
-  /// Whether it is this one, compared where both lie.
+  /// Whether they are equal, compared in place.
   @inlinable @inline(__always)
   public func matches(_ identifier: Identifier) -> Bool {
     switch self {

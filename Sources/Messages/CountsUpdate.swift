@@ -1,10 +1,10 @@
-// How many drivers of each status there are in the cells of a part of the map (protocol/faces.md, "counts").
+// The number of drivers of each status in the cells of a part of the map (protocol/faces.md, "counts").
 //
-// What is told of is a block: a geohash cell of two characters fewer than the cells that are counted, of which it has
-// 1,024. A block is told of once for all whose view touches it.
+// The unit is a block: a geohash cell of two characters fewer than the counted cells, of which it has 1,024. A block is
+// published once for all views that touch it.
 public import HubGeo
 
-/// The counts of the cells of one block that changed, or of all that are not empty. State: latest wins.
+/// The changed counts of the cells of one block, or all that are not zero. State: the latest replaces earlier ones.
 public struct CountsUpdate: Sendable, Equatable {
   /// How many drivers of each status are in a cell.
   public struct Cell: Sendable, Equatable {
@@ -21,7 +21,7 @@ public struct CountsUpdate: Sendable, Equatable {
   public var block: GeohashCell
   /// Grows by one a second, together with that of areas.
   public var tick: UInt64
-  /// True where what is not among `cells` is empty; else it is as it was.
+  /// True where cells that are not listed are empty; else they are unchanged.
   public var isFull: Bool
   public var cells: [Cell]
 

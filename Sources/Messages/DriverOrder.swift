@@ -1,20 +1,19 @@
-// The drivers of an answer, the nearest first.
+// Sorts the drivers of an answer, nearest first.
 //
-// A report has 280 bytes and a reference: to sort a thousand of them took a millisecond, nearly all of it for moving
-// them about. So their keys are put in order, in a heap: made in O(n), 10 µs for a thousand, and each driver costs
-// O(log n) when its turn comes. An answer that is written in pieces is put in order in pieces, too. Williams,
-// "Algorithm 232: Heapsort", CACM 7 (1964).
+// A report has 280 bytes and a reference: sorting a thousand took a millisecond, nearly all of it for moving them. So
+// their keys are sorted in a heap: built in O(n), 10 µs for a thousand, and O(log n) for each driver when its turn
+// comes, also where an answer is written in pieces. Williams, "Algorithm 232: Heapsort", CACM 7 (1964).
 
 import HubBytes
 
-/// Gives the indices of drivers in a list, the nearest first, of equal distances the smaller id.
+/// Gives the indices of drivers in a list, nearest first, of equal distances the smaller id.
 struct DriverOrder {
   private struct Key {
     var distance: Double
     var index: Int32
   }
 
-  /// The first is the next; each is before those at twice its index and one and two more.
+  /// A binary heap: the first is the next, and each is before its children at 2i + 1 and 2i + 2.
   private var heap: [Key]
 
   init(_ drivers: [DriverReport]) {
@@ -22,7 +21,7 @@ struct DriverOrder {
     for index in stride(from: heap.count / 2 - 1, through: 0, by: -1) { sink(heap[index], from: index, drivers) }
   }
 
-  /// The index of the next one, which there must be. Pass the same drivers each time.
+  /// The index of the next driver. Preconditions: there is one, and `drivers` is the same at each call.
   mutating func next(_ drivers: [DriverReport]) -> Int {
     let next = heap[0]
     let last = heap.removeLast()
@@ -30,7 +29,7 @@ struct DriverOrder {
     return Int(next.index)
   }
 
-  /// Puts a key at an index, or below it, behind those that are before it.
+  /// Inserts a key at an index, or below it where smaller ones are.
   private mutating func sink(_ key: Key, from index: Int, _ drivers: [DriverReport]) {
     var index = index
     while true {
@@ -52,7 +51,7 @@ struct DriverOrder {
 }
 
 extension Identifier {
-  /// By their characters; what another one begins with is before it.
+  /// Lexicographic by bytes.
   func isBefore(_ other: Identifier) -> Bool {
     for word in 0..<InlineText.capacity / 8 {
       // What is behind the end is 0, which no character is.
@@ -64,7 +63,7 @@ extension Identifier {
 }
 
 extension DriverList {
-  /// Puts the nearest first, of equal distances the smaller id.
+  /// Sorts nearest first, of equal distances the smaller id first.
   public mutating func sort() {
     var order = DriverOrder(drivers)
     drivers = drivers.indices.map { _ in drivers[order.next(drivers)] }

@@ -1,7 +1,7 @@
-// When a trip's driver will be where it is going to: state, the newest says all.
+// The estimated arrival of a trip's driver at its target: state, the latest replaces earlier ones.
 import HubBytes
 
-/// Where a trip's driver is going to.
+/// The target of a trip's driver.
 public enum TripTarget: UInt8, Sendable, CaseIterable {
   case pickup, dropoff
 
@@ -13,11 +13,11 @@ public enum TripTarget: UInt8, Sendable, CaseIterable {
   }
 }
 
-/// What an ETA was reckoned by.
+/// The basis of an ETA.
 public enum ETABasis: UInt8, Sendable, CaseIterable {
   /// Along the trip's route.
   case route
-  /// As the crow flies, and so much more as drivers around here have to go.
+  /// Great-circle distance times the area's circuity.
   case direct
 
   public var name: StaticString {

@@ -1,15 +1,15 @@
-// Fences: places on the map, or distances between drivers, of which the hub tells who comes and who goes. What they
-// mean is in protocol/fences.md; a fence that is made has passed all checks that need no look into the hub's tables.
+// Fences: areas on the map, or distances between drivers, whose crossings the hub publishes. protocol/fences.md
+// describes them; a fence value has passed all checks that do not depend on the hub's tables.
 public import HubBytes
 public import HubGeo
 
-/// What ops drew, and what is to be told of it.
+/// A fence of ops: its shape, and what is published.
 public struct Fence: Sendable, Equatable {
   /// The kinds, by their names in JSON.
   public enum Kind: UInt8, Sendable, CaseIterable {
-    /// A place.
+    /// An area.
     case area
-    /// A place that drivers are warned of.
+    /// An area that drivers are warned of.
     case hazard
     /// Two drivers near each other.
     case roaming
@@ -23,15 +23,15 @@ public struct Fence: Sendable, Equatable {
     }
   }
 
-  /// What it is, and where.
+  /// The shape.
   public enum Shape: Sendable, Equatable {
     case area(FenceArea)
     case hazard(FenceArea)
-    /// Wherever a driver that the fence is for, and one of these others, are within so many metres.
+    /// A driver of the fence and one of `others` are within so many metres, anywhere.
     case roaming(meters: Double, others: FenceFilter)
   }
 
-  /// Seconds of a stay after which `fence_dwell` may be asked for.
+  /// The range of seconds for `fence_dwell`.
   public static let dwellSeconds = 1.0...86_400
   /// Metres per second.
   public static let speedLimits = 0.5...90.0
@@ -40,9 +40,9 @@ public struct Fence: Sendable, Equatable {
   /// For people.
   public var title: InlineText?
   public var shape: Shape
-  /// The drivers that it is for.
+  /// The drivers it applies to.
   public var drivers: FenceFilter
-  /// Seconds after which a stay is told of.
+  /// Seconds after which a stay is reported.
   public var dwell: Double?
   /// Metres per second.
   public var speedLimit: Double?
@@ -67,7 +67,7 @@ public struct Fence: Sendable, Equatable {
     }
   }
 
-  /// The place that it is; nil of a roaming fence.
+  /// The area; nil of a roaming fence.
   public var area: FenceArea? {
     switch shape {
     case .area(let area), .hazard(let area): area
@@ -77,7 +77,7 @@ public struct Fence: Sendable, Equatable {
 
   public var isRoaming: Bool { kind == .roaming }
 
-  /// Positions that it is drawn with: what its memory grows with.
+  /// Vertices of its shape, with which its memory grows.
   public var positionCount: Int {
     switch area {
     case .circle, nil: 1
@@ -87,11 +87,11 @@ public struct Fence: Sendable, Equatable {
   }
 }
 
-/// A place on the map; its borders belong to it.
+/// An area on the map, including its borders.
 public enum FenceArea: Sendable, Equatable {
   case circle(Circle)
   case polygons(MultiPolygon)
-  /// The route is as it came, for who asks.
+  /// The route as it was put, for reports.
   case corridor(Corridor, Route)
 
   public func contains(_ place: Coordinate, _ direction: UnitVector) -> Bool {
@@ -111,7 +111,7 @@ public enum FenceArea: Sendable, Equatable {
     }
   }
 
-  /// How large it is, in metres: a radius, half a corridor's width, or the radius of a circle of the polygons' area.
+  /// A measure of size in metres: a radius, half a corridor's width, or the radius of a circle of the polygons' area.
   public var sizeMeters: Double {
     switch self {
     case .circle(let circle): circle.radiusMeters
@@ -129,7 +129,7 @@ public enum FenceArea: Sendable, Equatable {
   }
 }
 
-/// Which drivers; nil and empty for any.
+/// A set of drivers; nil and empty for any.
 public struct FenceFilter: Sendable, Equatable {
   public var status: DriverStatus?
   public var vehicleType: InlineText?
@@ -145,12 +145,12 @@ public struct FenceFilter: Sendable, Equatable {
   public var isEmpty: Bool { status == nil && vehicleType == nil && tags.isEmpty }
 }
 
-/// A fence as it is shown.
+/// A fence in answers.
 public struct FenceReport: Sendable, Equatable {
   public var fence: Fence
   /// When it was last put, by the hub's wall clock.
   public var updated: Timestamp
-  /// Drivers, or pairs of drivers, that are in it.
+  /// Drivers, or pairs of drivers, in it.
   public var inside: Int
 
   public init(fence: Fence, updated: Timestamp, inside: Int) {
@@ -160,15 +160,15 @@ public struct FenceReport: Sendable, Equatable {
   }
 }
 
-/// What a notification says of a fence, beside the driver.
+/// The fence members of a notification.
 public struct FenceNotice: Sendable, Equatable {
-  /// Why a driver is no longer in a fence though no position shows it outside.
+  /// Why a stay ended without a position outside.
   public enum Reason: UInt8, Sendable, CaseIterable {
-    /// The fence is for other drivers.
+    /// The fence no longer applies to the driver.
     case filter
     /// One of a pair has gone offline.
     case offline
-    /// The driver was away for so long that the hub has forgotten it.
+    /// The hub has forgotten the driver after a long absence.
     case forgotten
 
     public var name: StaticString {
@@ -185,9 +185,9 @@ public struct FenceNotice: Sendable, Equatable {
   public var otherID: Identifier?
   /// Metres between the two.
   public var distance: Double?
-  /// Of the position that decided; where none did, the hub's wall clock.
+  /// The time of the deciding position or, without one, of the hub's wall clock.
   public var timestamp: Timestamp
-  /// That position's place.
+  /// That position's coordinate.
   public var location: Coordinate?
   /// Seconds since the enter, with exit and dwell.
   public var duration: Double?

@@ -1,7 +1,7 @@
 // What a driver's phone measured.
 public import HubGeo
 
-/// Where a fix came from, as the phone says.
+/// The source of a fix, as the phone reports it.
 public enum FixSource: UInt8, Sendable, CaseIterable, BitwiseCopyable { case gps, wifi, cellular, fused, cached }
 
 /// One measured position. Optional values are absent where the phone sent none, null, or a negative number for
@@ -10,7 +10,7 @@ public struct Fix: Sendable, Equatable, BitwiseCopyable {
   public var coordinate: Coordinate
   /// When the phone measured it, by the phone's clock.
   public var timestamp: Timestamp
-  /// Horizontal accuracy: the radius in metres that holds the truth with 68 %.
+  /// Horizontal accuracy: the radius in metres within which the true position is with 68 %.
   public var accuracy: Double?
   /// Degrees clockwise from true north, 0 ≤ heading < 360.
   public var heading: Double?

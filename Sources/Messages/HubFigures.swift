@@ -1,13 +1,12 @@
-// What a hub says of itself, each second.
+// A hub's own figures, each second.
 
-/// The hub's own figures of one second. Which there are, the hub decides (protocol/faces.md): to what is between the
-/// hub and who reads them they are a text.
+/// The figures of one second. The hub defines them (protocol/faces.md); in between they are text.
 public struct HubFigures: Sendable, Equatable {
   /// When the second ended, by the hub's clock.
   public var timestamp: Timestamp
-  /// The other members, but for the channel, as JSON without the braces.
+  /// The other members without the channel, as JSON without the braces.
   public var members: String
-  /// How many deliveries took how long, from the shortest; by which hubs add their figures up. Nobody is sent that.
+  /// A histogram of latencies, ascending, by which hubs merge their figures. Not sent.
   public var times: [Time]
 
   public struct Time: Sendable, Equatable {

@@ -1,4 +1,4 @@
-// Ids as the protocol defines them, checked once where they enter and a type of their own after that.
+// Ids of the protocol, checked once on entry.
 public import HubBytes
 
 /// The id of a driver, rider, trip or fence: 1–64 of `A-Z a-z 0-9 . _ -`.
@@ -18,7 +18,7 @@ public struct Identifier: Sendable, Hashable, BitwiseCopyable {
     self.text = text
   }
 
-  /// The text of an identifier, which was checked when that was made.
+  /// An identifier of a checked text.
   @inlinable public init(checked text: InlineText) { self.text = text }
 
   /// Nil when the length or a character is not allowed.
@@ -28,7 +28,7 @@ public struct Identifier: Sendable, Hashable, BitwiseCopyable {
     self = made
   }
 
-  /// Whether an id may be so: eight characters at a time.
+  /// Whether the text is a valid id: eight characters at a time.
   @inlinable @inline(__always)
   static func allows(_ text: InlineText) -> Bool {
     var left = text.count
@@ -46,8 +46,8 @@ public struct Identifier: Sendable, Hashable, BitwiseCopyable {
   /// The top bit of each byte.
   @inlinable @inline(__always) static var tops: UInt64 { 0x8080_8080_8080_8080 }
 
-  /// The top bits of those bytes that are a character of ids: of the sums one is carried into a top bit where the byte
-  /// is at least the first of a range, the other where it is beyond the last. What is not ASCII is none of them.
+  /// The top bits of those bytes that are allowed in ids: of two sums one carries into the top bit where the byte is at
+  /// least the first of a range, the other where it is beyond the last. Non-ASCII bytes are not allowed.
   @inlinable @inline(__always)
   static func allowed(_ word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101
@@ -68,7 +68,7 @@ extension Identifier: CustomStringConvertible {
   public var description: String { text.description }
 }
 
-/// The id that a sender gave to its message: any text of 1–64 bytes. An answer carries it as `replyTo`.
+/// The id that a sender gave to its message: any text of 1–64 bytes. An answer has it as `replyTo`.
 public struct MessageID: Sendable, Hashable, BitwiseCopyable {
   public let text: InlineText
 

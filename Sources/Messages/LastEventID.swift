@@ -1,17 +1,17 @@
-// What stands in a stream's `id:` lines and comes back as `Last-Event-ID` (HTML standard, "Server-sent events"): for
-// each channel, in the order of the request's parameters, the epoch and the number of the newest event that was sent,
-// `epoch:sequence`, with commas between them. A channel about which nothing was said yet has nothing there.
+// The `id:` of a stream, which is returned as `Last-Event-ID` (HTML standard, "Server-sent events"): for each channel,
+// in the order of the request's parameters, the epoch and the number of the newest event sent, `epoch:sequence`,
+// separated by commas. It is empty for a channel without an event yet.
 public import HubBytes
 
-/// The newest events that a client has of each channel of its stream.
+/// The newest events that a client has of its stream's channels.
 public struct LastEventID: Equatable {
-  /// One for each channel; nil where nothing was said of it.
+  /// One for each channel; nil without an event yet.
   public var points: [ResumePoint?]
 
   public init(points: [ResumePoint?]) { self.points = points }
 
-  /// Reads one; nil where it is none, or not one of so many channels. O(length), which is that of a request's head at
-  /// most.
+  /// Reads one; nil where it is invalid, or has another number of channels. O(length), at most that of a request's
+  /// head.
   public init?(_ text: some Collection<UInt8>, channels: Int) {
     var points: [ResumePoint?] = []
     for part in text.split(separator: UInt8(ascii: ","), maxSplits: channels, omittingEmptySubsequences: false) {

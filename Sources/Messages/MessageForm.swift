@@ -1,4 +1,4 @@
-// How the messages of one connection are written: what its subprotocol and `time` say.
+// The form of one connection's messages, by its subprotocol and `time`.
 
 /// The form of a connection's messages, both ways.
 public enum MessageForm: Sendable, Hashable {
@@ -8,7 +8,7 @@ public enum MessageForm: Sendable, Hashable {
   case binary
 }
 
-/// The subprotocols, as they are asked for and agreed on (RFC 6455 §1.9).
+/// The subprotocols, for negotiation (RFC 6455 §1.9).
 public enum Subprotocol: UInt8, Sendable, CaseIterable {
   case json, binary
 

@@ -1,4 +1,4 @@
-// Every limit that a message is held to, in one place, with what happens at it.
+// All limits of messages, with what happens at each.
 
 /// What a reader accepts at most. RFC 8259 §9 lets a parser set limits on size, depth and range.
 enum MessageLimits {
@@ -9,26 +9,26 @@ enum MessageLimits {
   static let serverBytes = 2 * bytes
   /// Arrays and objects within one another; beyond: `too_large`. It bounds the parser's recursion.
   static let depth = 32
-  /// Members of one object; beyond: `too_large`. Among so many the same name is looked for (NameSorter).
+  /// Members of one object; beyond: `too_large`. Duplicate names are searched among so many (NameSorter).
   static let members = 128
-  /// Members of one object of a message from the hub: a pong has the ping's members and three of its own.
+  /// Members of one object of the hub's messages: a pong has the ping's members and three of its own.
   static let serverMembers = members + 8
-  /// Values and member names of one message; beyond: `too_large`. A batch of 500 fixes in the nested form with all its
+  /// Values and member names of one message; beyond: `too_large`. A batch of 500 fixes in the nested form with all
   /// members has 22,000. It bounds the tape: 24 bytes a token.
   static let tokens = 65_000
   /// Values and member names of one message from the hub.
   static let serverTokens = tokens + 100
-  /// Bytes of a `location_update` that is read without the tape; longer ones go over it. All members at their longest
-  /// are under 1 KiB.
+  /// Bytes of a `location_update` that is read without the tape; longer ones use it. All members at their longest are
+  /// under 1 KiB.
   static let plainBytes = 4096
   /// Bytes of `epoch` (protocol/subscriptions.md, "Resuming").
   static let epochBytes = 32
 
-  /// Channels that a client's reader of binary messages knows by their numbers; beyond: `too_large`, and the message is
-  /// passed over. A session has far fewer subscriptions.
+  /// Channel numbers that a client's reader of binary messages knows; beyond: `too_large`, and the message is ignored.
+  /// A session has far fewer subscriptions.
   static let channelHandles = 65_536
 
-  // What the writers reserve for what has a bound, once for all of its pieces.
+  // What writers reserve for bounded messages, once for all their parts.
 
   /// Bytes of a timestamp in its longest format, with quotation marks.
   static let timestampBytes = 26
@@ -39,13 +39,13 @@ enum MessageLimits {
   static let positionBytes = 365 + channelNameBytes + 2 * 64 + 6 * 32 + 2 * 20 + 2 * timestampBytes
   /// Bytes of one driver in an area_update: under 140 of names and punctuation, an id, four numbers and a timestamp.
   static let areaDriverBytes = 140 + 64 + 4 * 32 + timestampBytes
-  /// Bytes of what ops are shown of it besides, but for its vehicle type: under 60 of names, an id and a number.
+  /// Bytes of its further members for ops, without its vehicle type: under 60 of names, an id and a number.
   static let areaDetailBytes = 60 + 64 + 32
   /// Bytes of an eta_update with its envelope: under 250 of names, words and punctuation, the channel's name, an id of
   /// 64, two numbers of at most 32, two of 20, and two timestamps.
   static let etaBytes = 250 + channelNameBytes + 64 + 2 * 32 + 2 * 20 + 2 * timestampBytes
 
-  // The same for binary messages (protocol/binary.md).
+  // Likewise for binary messages (protocol/binary.md).
 
   /// Bytes of an id: its length and 64.
   static let binaryIDBytes = 1 + 64
@@ -56,14 +56,14 @@ enum MessageLimits {
   static let binaryETABytes = 1 + 5 + 1 + binaryIDBytes + 4 + 4 * 10
   /// Bytes of one driver in an area_update: flags, an id, a heading and four numbers of at most 10.
   static let binaryAreaDriverBytes = 1 + binaryIDBytes + 2 + 4 * 10
-  /// Bytes of what ops are shown of it besides: flags, a number of at most 10, an id and a vehicle type.
+  /// Bytes of its further members for ops: flags, a number of at most 10, an id and a vehicle type.
   static let binaryAreaDetailBytes = 1 + 10 + 2 * binaryIDBytes
   /// Bytes of a location_update: its flags, the message's id, a trip's, a place, a time, and seven numbers of at most
   /// 10.
   static let binaryUpdateBytes = 2 + 2 * (2 + 64) + 8 + 6 + 7 * 10
 }
 
-// What the protocol lays down for a message's members; no operator changes it.
+// Fixed by the protocol for a message's members; no operator changes it.
 
 extension LocationBatch {
   /// Fixes of one batch; beyond: `too_large`.
@@ -75,12 +75,12 @@ extension DriverStatusReport {
 }
 
 extension Refresh {
-  /// Bytes of a token that is read: as many as the head of a request may have, in which the first one came.
+  /// Bytes of a token: as many as fit the head of a request.
   public static let maximumBytes = 8 * 1024
 }
 
 extension Ping {
-  /// Bytes of `members` at most: what is sent back is written, and compressed, at the hub's cost.
+  /// Bytes of `members`, which the hub has to write and compress again.
   public static let maximumBytes = 4096
 }
 
@@ -96,19 +96,19 @@ extension Fence {
   public static let maximumWidthMeters = 20_000.0
   /// Metres between two drivers. Past it: `bad_message`.
   public static let maximumRoamingMeters = 1_000.0
-  /// Places that a corridor leads by, as many as a polygon's positions. Past it: `too_large`.
+  /// Positions of a corridor, as many as of a polygon. Past it: `too_large`.
   public static let maximumPlaces = DriverSearch.maximumPositions
 }
 
 extension DriverSearch {
-  /// Hits where nobody says how many, and at most.
+  /// The default and the limit of hits.
   public static let defaultLimit = 100
   public static let maximumLimit = 1000
-  /// Metres. Who asks for more has mistaken a unit, or wants the nearest, which need no radius.
+  /// Metres. A larger radius is a mistaken unit, or means the nearest, which need no radius.
   public static let maximumRadiusMeters = 1_000_000.0
-  /// Metres: half the Earth's circumference, as far as the nearest are looked for without a radius.
+  /// Metres: half the Earth's circumference, the reach of a search without a radius.
   public static let everywhereMeters = 20_038_000.0
-  /// Positions of all rings of a GeoJSON polygon.
+  /// Positions of all rings of a polygon.
   public static let maximumPositions = 1000
 }
 
@@ -117,20 +117,19 @@ extension NotificationPost {
   public static let maximumTitleBytes = 256
   public static let maximumBodyBytes = 4096
   public static let maximumDataBytes = 4096
-  /// Objects and arrays within one another in `data`; beyond: `too_large`.
+  /// Nested objects and arrays in `data`; beyond: `too_large`.
   public static let maximumDataDepth = 8
 }
 
 extension AreaUpdate {
-  /// How many drivers one update may list, full or not. Of more there are several updates, so that each fits what waits
-  /// for a reader.
+  /// Drivers of one update, full or not. More are split into several updates, so that each fits an outbox.
   public static let maximumDrivers = 1000
-  /// Bytes of a driver with all that ops are shown, in JSON: more than most have.
+  /// Bytes of a driver with all members for ops, in JSON: more than usual.
   public static let usualDriverBytes = 256
 }
 
 extension CountsUpdate {
-  /// Bytes of a cell in JSON: more than most have.
+  /// Bytes of a cell in JSON: more than usual.
   public static let usualCellBytes = 96
 }
 
@@ -141,7 +140,7 @@ extension OfferCriteria {
   /// Drivers asked at a time. Past it: `bad_message`.
   public static let defaultAtOnce = 1
   public static let maximumAtOnce = 16
-  /// Seconds that a driver has. Outside: `bad_message`.
+  /// Seconds that a driver has to answer. Outside: `bad_message`.
   public static let defaultSeconds = 15
   public static let secondsRange = 5...120
   /// Drivers asked in all, for one trip. Past it: `bad_message`.

@@ -1,4 +1,4 @@
-// Offers: what the nearest drivers that fit are asked, and what is asked for (protocol/offers.md).
+// Offers of trips to the nearest fitting drivers, and their criteria (protocol/offers.md).
 public import HubBytes
 public import HubGeo
 
@@ -6,13 +6,13 @@ public import HubGeo
 /// body of `POST /v1/trips/{id}/offers`.
 public struct OfferCriteria: Sendable, Equatable {
   public var vehicleType: InlineText?
-  /// A driver has all of these.
+  /// A driver must have all of these.
   public var tags: [InlineText] = []
   /// Metres round the pickup.
   public var radiusMeters = OfferCriteria.defaultRadiusMeters
   /// Drivers that are asked at a time.
   public var atOnce = OfferCriteria.defaultAtOnce
-  /// Seconds that each has.
+  /// Seconds that each driver has to answer.
   public var seconds = OfferCriteria.defaultSeconds
   /// Drivers that are asked in all.
   public var limit = OfferCriteria.defaultLimit
@@ -20,7 +20,7 @@ public struct OfferCriteria: Sendable, Equatable {
   public init() {}
 }
 
-/// A trip that is offered to a driver, or is no more: an event on the driver's channel.
+/// An offer of a trip to a driver, or its withdrawal: an event on the driver's channel.
 public struct Offer: Sendable, Equatable {
   public var tripID: Identifier
   public var state: State
@@ -31,13 +31,13 @@ public struct Offer: Sendable, Equatable {
     case withdrawn(Withdrawal)
   }
 
-  /// What a driver is told of a trip to decide by.
+  /// The terms of a trip for the driver's decision.
   public struct Terms: Sendable, Equatable {
     public var pickup: Coordinate
     public var dropoff: Coordinate?
-    /// Whole metres from the driver's position to the pickup, as the crow flies.
+    /// Great-circle metres (rounded to 1 m) from the driver's position to the pickup.
     public var distance: Double
-    /// Whole seconds until the driver would be there.
+    /// Seconds until the driver would be there, rounded.
     public var eta: Double
     /// By the hub's wall clock.
     public var expires: Timestamp
@@ -51,17 +51,17 @@ public struct Offer: Sendable, Equatable {
     }
   }
 
-  /// Why an offer holds no more. Each that is made ends by one of these, or by its driver's `accepted`.
+  /// Why an offer was withdrawn. Every offer ends by one of these, or by its driver's `accepted`.
   public enum Withdrawal: UInt8, Sendable, CaseIterable {
-    /// Another driver has the trip.
+    /// Another driver has accepted.
     case taken
     case cancelled
-    /// The driver's time has passed.
+    /// The driver's time to answer is over.
     case expired
     case declined
-    /// The driver went offline, said that it is not available, or is on another trip.
+    /// The driver went offline, became unavailable, or is on another trip.
     case unavailable
-    /// Who has asked for the offers has ended them.
+    /// The offers were ended by their owner.
     case stopped
 
     public var name: StaticString {
@@ -91,14 +91,14 @@ public struct Offer: Sendable, Equatable {
   }
 }
 
-/// A driver does not want the trip that it is offered.
+/// A driver declines an offered trip.
 public struct OfferDecline: Sendable, Equatable {
   public var tripID: Identifier
 
   public init(tripID: Identifier) { self.tripID = tripID }
 }
 
-/// The offers of a trip as they stand: the body of `GET /v1/trips/{id}/offers`.
+/// The state of a trip's offers: the body of `GET /v1/trips/{id}/offers`.
 public struct OffersReport: Sendable, Equatable {
   /// How a search for a driver ends.
   public enum End: UInt8, Sendable, CaseIterable {
@@ -146,7 +146,7 @@ public struct OffersReport: Sendable, Equatable {
   public var tripID: Identifier
   public var criteria: OfferCriteria
   public var began: Timestamp
-  /// Nil while it goes on.
+  /// Nil while it is running.
   public var end: End?
   /// In the order in which they were asked.
   public var asked: [Asked]

@@ -1,12 +1,12 @@
-// What the hub says to all subscribers of a channel: states (positions, ETAs, areas) and numbered events. What it
-// answers to one session is in Replies.swift.
+// Messages to all subscribers of a channel: states (positions, ETAs, areas) and numbered events. Replies to one session
+// are in Replies.swift.
 import HubBytes
 public import HubGeo
 
-/// A message to the subscribers of one channel: a self-contained value that needs no look into the hub's tables.
+/// A message to the subscribers of one channel: a self-contained value, independent of the hub's tables.
 public struct Publication: Sendable, Equatable {
   public var channel: Channel
-  /// Counts all publications since the hub's process began; written as the envelope's `messageId`.
+  /// Numbers all publications since the hub's process began; written as the envelope's `messageId`.
   public var number: UInt64
   /// The hub's wall clock when it was published; the envelope's `timestamp`.
   public var timestamp: Timestamp
@@ -32,7 +32,7 @@ public struct Publication: Sendable, Equatable {
   }
 }
 
-/// A publication that is a position: the one frequent kind, and nothing but bits.
+/// A publication that is a position: the one frequent kind, and trivial.
 public struct PublishedPosition: Sendable, Equatable, BitwiseCopyable {
   public var channel: Channel
   public var number: UInt64
@@ -56,8 +56,9 @@ extension Publication {
   }
 }
 
-/// A published position: filtered, state, latest wins. Its numbers are rounded where it is made (coordinates to 1e-7°,
-/// speed and accuracy to 0.01, heading to 0.01°, age to 0.001), so that what is written is exactly what it holds.
+/// A published position: filtered; state, the latest replaces earlier ones. Its numbers are rounded when it is made
+/// (coordinates to 1e-7°, speed and accuracy to 0.01, heading to 0.01°, age to 0.001), so that what is written is
+/// exact.
 public struct DriverLocation: Sendable, Equatable, BitwiseCopyable {
   public var driverID: Identifier
   public var tripID: Identifier?
@@ -66,18 +67,18 @@ public struct DriverLocation: Sendable, Equatable, BitwiseCopyable {
   public var heading: Double?
   /// Metres per second.
   public var speed: Double?
-  /// The radius in metres that holds the truth with 68 %.
+  /// The radius in metres within which the true position is with 68 %.
   public var accuracy: Double
   public var confidence: Confidence
   /// Whose clock `timestamp` is by.
   public var timeSource = TimeSource.fix
-  /// Of the fix, unchanged, where `timeSource` is `.fix`. Rises strictly from one position of a driver to the next.
+  /// The fix's time, unchanged, where `timeSource` is `.fix`. Strictly ascending for a driver.
   public var timestamp: Timestamp
   /// Seconds from fix to publication, by the session's estimated clock.
   public var age: Double
   /// The channel's newest event sequence when this was published.
   public var after: UInt64
-  /// What the driver is doing; on `fleet` only.
+  /// The driver's status; on `fleet` only.
   public var status: DriverStatus?
 
   @inlinable @inline(__always)
@@ -100,7 +101,7 @@ public struct DriverLocation: Sendable, Equatable, BitwiseCopyable {
   }
 }
 
-/// A trip's move, or a change of where it goes: an event.
+/// A trip's move, or a change of its coordinates or route: an event.
 public struct TripUpdate: Sendable, Equatable {
   public var tripID: Identifier
   public var status: TripStatus
@@ -111,16 +112,16 @@ public struct TripUpdate: Sendable, Equatable {
   /// When it happened, by the sender's clock.
   public var timestamp: Timestamp
   public var location: Coordinate?
-  // What has changed, of a change; on `trips` the places as they are.
+  // Of a change, the changed members; on `trips` the present coordinates.
   public var pickup: Coordinate?
   public var dropoff: Coordinate?
-  /// Encoded polyline, as it came.
+  /// Encoded polyline, unchanged.
   public var route: String?
-  /// Of a trip that has ended.
+  /// Of an ended trip.
   public var summary: TripSummary?
   public var sequence: UInt64
 
-  /// It tells of a change, not of a move.
+  /// It is a change, not a move.
   public var isChange: Bool { pickup != nil || dropoff != nil || route != nil }
 
   public init(
@@ -142,22 +143,21 @@ public struct TripUpdate: Sendable, Equatable {
   }
 }
 
-/// What a trip came to.
+/// The figures of an ended trip.
 public struct TripSummary: Sendable, Equatable {
-  /// Metres that its driver went from `trip_started` to `arrived_destination`, along the published positions that named
-  /// the trip.
+  /// Metres from `trip_started` to `arrived_destination`, along the published positions that named the trip.
   public var distance: Double
-  /// Metres that its driver went before `trip_started`, likewise.
+  /// Metres before `trip_started`.
   public var approach: Double
-  /// `distance` and `approach` together: the length of the driven track, in metres.
+  /// `distance` and `approach` together, in metres.
   public var track: Double
   /// Seconds from `trip_started` to `arrived_destination`, or to the end of a trip that never arrived.
   public var duration: Double
-  /// Seconds that the driver stood still from `arrived_pickup` on.
+  /// Seconds that the driver was stationary from `arrived_pickup` on.
   public var waiting: Double
   /// Positions that named the trip.
   public var fixes: UInt64
-  /// Pauses between them that were too long, and how many seconds those make together.
+  /// Longer pauses between them, and their total in seconds.
   public var gaps: UInt64
   public var gapDuration: Double
 
@@ -176,7 +176,7 @@ public struct TripSummary: Sendable, Equatable {
   }
 }
 
-/// Something a person should be told: an event.
+/// Something to notify people of: an event.
 public struct Notification: Sendable, Equatable {
   public enum Kind: UInt8, Sendable, CaseIterable {
     case driverArriving, driverArrived, offRoute, driverOffline, driverOnline, fenceEnter, fenceExit, fenceDwell
@@ -200,10 +200,10 @@ public struct Notification: Sendable, Equatable {
     }
   }
 
-  /// How far it still was, where it is about a driver on its way.
+  /// The rest of the way, where it is about a driver on its way.
   public struct Leg: Sendable, Equatable {
     public var target: TripTarget
-    /// Whole metres and seconds.
+    /// Rounded to metres and seconds.
     public var distance: Double
     public var eta: Double
 
@@ -217,14 +217,14 @@ public struct Notification: Sendable, Equatable {
   public var kind: Kind
   public var title: String
   public var body: String
-  /// Written as `data: {"driverId": …, "target": …, "distance": …, "eta": …}`, as far as they are there.
+  /// Written as `data: {"driverId": …, "target": …, "distance": …, "eta": …}`, without absent ones.
   public var driverID: Identifier?
   public var leg: Leg?
   /// Further members of `data`, where there is no leg.
   public var fence: FenceNotice?
-  /// Further members of `data` as JSON, without the braces: of a notification that a back end has posted.
+  /// Further members of `data` of a posted notification, as JSON without the braces.
   public var content: String?
-  /// The id by which the same post is known when it comes again. It is not published.
+  /// The id by which a repeated post is recognised. Not published.
   public var messageID: MessageID?
   public var sequence: UInt64
 
@@ -250,7 +250,7 @@ public struct NotificationPost: Sendable, Equatable {
   public var kind: Notification.Kind
   public var title: String
   public var body: String
-  /// Of `data`: the driver that it is about, and its other members as JSON.
+  /// Of `data`: the driver concerned, and the other members as JSON.
   public var driverID: Identifier?
   public var content: String?
   public var messageID: MessageID?

@@ -1,8 +1,8 @@
-// Questions about drivers, and their answers: the same over the socket (`query`, `result`) and over HTTP.
+// Queries for drivers and their answers: the same over the socket (`query`, `result`) and HTTP.
 public import HubBytes
 public import HubGeo
 
-/// What a `query` asks.
+/// A `query`.
 public enum QueryRequest: Sendable, Equatable {
   /// `nearby` and `within`.
   case drivers(DriverSearch)
@@ -10,15 +10,15 @@ public enum QueryRequest: Sendable, Equatable {
   case trip(Identifier)
 }
 
-/// Which drivers are wanted.
+/// The criteria of a search.
 public struct DriverSearch: Sendable, Equatable {
   public enum Area: Sendable, Equatable {
-    /// Nearest first; nil for as far as the asker may look.
+    /// Nearest first; nil for the asker's maximum.
     case nearby(Coordinate, radiusMeters: Double?)
     case box(BoundingBox)
     case polygons(MultiPolygon)
 
-    /// Positions that polygons are drawn with: what its memory grows with.
+    /// Positions of polygons, with which its memory grows.
     public var positionCount: Int {
       guard case .polygons(let polygons) = self else { return 0 }
       return polygons.positions.reduce(0) { $0 + $1.reduce(0) { $0 + $1.count } }
@@ -37,15 +37,15 @@ public struct DriverSearch: Sendable, Equatable {
   }
 }
 
-/// What is asked of a driver beside its place; nil and empty for anything.
+/// Criteria besides the position; nil and empty for any.
 public struct DriverFilter: Sendable, Equatable {
   public var status: DriverStatus?
   public var vehicleType: InlineText?
   /// All of these, up to 8.
   public var tags: [InlineText]
-  /// Seconds: how old the position may be.
+  /// The largest age of the position in seconds.
   public var maxAge: Double?
-  /// Also drivers that are stale.
+  /// Also stale drivers.
   public var includesStale: Bool
 
   public init(
@@ -70,11 +70,11 @@ public enum QueryResult: Sendable, Equatable {
 /// What `nearby` and `within` found, nearest first.
 public struct DriverList: Sendable, Equatable {
   public var drivers: [DriverReport]
-  /// How many others are there; only for `within`, and only where there are.
+  /// The number of further ones; only for `within`, and only where there are any.
   public var more: Int
-  /// Of a page: where the next one begins; nil where there is none.
+  /// Of a page: the cursor of the next; nil at the end.
   public var cursor: String?
-  /// Of a page: where the hub has its drivers, by which hubs put their pages together. Nobody is sent that.
+  /// Of a page: the drivers' indices at the hub, by which hubs merge pages. Not sent.
   public var places: [Int]?
 
   public init(drivers: [DriverReport], more: Int = 0, cursor: String? = nil, places: [Int]? = nil) {
@@ -85,22 +85,21 @@ public struct DriverList: Sendable, Equatable {
   }
 }
 
-/// A driver as queries show it. Its numbers are rounded where it is made, so that what is written is what it holds.
+/// A driver in answers. Its numbers are rounded when it is made, so that what is written is exact.
 public struct DriverReport: Sendable, Equatable {
-  /// To riders a pseudonym.
+  /// For riders a pseudonym.
   public var driverID: Identifier
   public var status: DriverStatus
-  /// What the driver said of its vehicle.
+  /// The vehicle as the driver reported it.
   public var vehicleType: InlineText?
   public var tags: [InlineText] = []
   /// The published position; nil before the first accepted fix.
   public var position: Place?
-  /// Where it should be now, by its speed, heading and turn; nil where it is not known to move.
+  /// The extrapolated coordinate, by its speed, heading and turn; nil where it is not known to move.
   public var predicted: Coordinate?
-  /// Metres from the point asked for, or from the middle of the area, measured to the position.
+  /// Metres from the requested point, or from the middle of the area, to the position.
   public var distance: Double?
-  /// Nil in a list, but for a page of all drivers, which says of each how far its position is to be trusted and its
-  /// trip, too.
+  /// Nil in a list, except in a page of all drivers, which also has each position's confidence and the trip.
   public var isOnline: Bool?
   public var confidence: Confidence?
   public var tripID: Identifier?
@@ -109,7 +108,7 @@ public struct DriverReport: Sendable, Equatable {
     public var coordinate: Coordinate
     public var heading: Double?
     public var speed: Double?
-    /// Nil to riders, as the time of the fix.
+    /// Nil for riders, like the time of the fix.
     public var accuracy: Double?
     /// Seconds since the fix.
     public var age: Double

@@ -1,16 +1,16 @@
-// A fix as a driver's phone measured it, and what the hub made of it: for whoever asks why a driver is shown where it
-// is shown (protocol/faces.md, "raw").
+// A fix as the phone measured it, with the hub's verdict: to find out why a driver is shown at a position
+// (protocol/faces.md, "raw").
 public import HubGeo
 
-/// A measured fix with the hub's verdict. State: none is numbered or kept, and a slow subscriber misses some. Its
-/// numbers are rounded where it is made, as a position's are.
+/// A measured fix with the hub's verdict. State: not numbered or kept, and slow subscribers miss some. Its numbers are
+/// rounded when it is made, like a position's.
 public struct RawFix: Sendable, Equatable {
   public enum Verdict: UInt8, Sendable, CaseIterable {
     /// It was published.
     case accepted
-    /// It was published, but where the track leads: its own place was not believed.
+    /// It was published at the track's position: its own coordinate was rejected.
     case absorbed
-    /// It is older than the newest: it is in the track, and was never published live.
+    /// It is older than the newest: part of the track, never published live.
     case history
     case duplicate
     /// It waits for the next fix to confirm it.
@@ -31,7 +31,7 @@ public struct RawFix: Sendable, Equatable {
 
   public var driverID: Identifier
   public var coordinate: Coordinate
-  /// Metres, as the phone says.
+  /// Metres, as the phone reported.
   public var accuracy: Double?
   /// By the phone's clock.
   public var timestamp: Timestamp
@@ -41,9 +41,9 @@ public struct RawFix: Sendable, Equatable {
   /// Metres per second.
   public var speed: Double?
   public var verdict: Verdict
-  /// Why it was refused: what its sender is told.
+  /// Why it was refused, as in the answer to its sender.
   public var reason: ErrorCode?
-  /// Metres from the place that was published of it.
+  /// Metres from its published position.
   public var offset: Double?
 
   public init(driverID: Identifier, coordinate: Coordinate, timestamp: Timestamp, verdict: Verdict) {

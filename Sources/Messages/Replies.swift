@@ -1,15 +1,15 @@
-// What the hub answers to one session.
+// Messages to one session.
 public import HubBytes
 public import HubGeo
 
-/// What one session is told, as the answer to a message or because of a change that concerns it alone.
+/// An answer to a message, or a change that concerns one session alone.
 public enum Reply: Sendable, Equatable {
   case connected(Connected)
   case subscribed(Subscribed)
   case unsubscribed(Unsubscribed)
   case ack(Ack)
   case pong(Pong)
-  /// Answers nothing: it comes when it changes.
+  /// Unsolicited: sent when it changes.
   case sampling(SamplingAdvice)
   case error(ErrorReply)
   indirect case result(ResultReply)
@@ -63,12 +63,12 @@ public struct Connected: Sendable, Equatable {
   }
 }
 
-/// How a trip stands.
+/// The state of a trip.
 public struct TripState: Sendable, Equatable {
   public var tripID: Identifier
   public var status: TripStatus
   public var driverID: Identifier?
-  /// When the last move happened, by the clock of who sent it.
+  /// When the last move happened, by its sender's clock.
   public var timestamp: Timestamp
 
   public init(tripID: Identifier, status: TripStatus, driverID: Identifier?, timestamp: Timestamp) {
@@ -80,7 +80,7 @@ public struct TripState: Sendable, Equatable {
 }
 
 public struct Subscribed: Sendable, Equatable {
-  /// A trip, position and ETA as they stand.
+  /// A trip, position and ETA in their present state.
   public struct Snapshot: Sendable, Equatable {
     public var trip: TripState?
     public var position: DriverLocation?
@@ -94,20 +94,20 @@ public struct Subscribed: Sendable, Equatable {
 
   public var replyTo: MessageID
   public var channel: Channel
-  /// Of an area or nearby: the name that the client gave the subscription, and the cells that it gets updates of.
+  /// Of an area or nearby: the client's name of its view, and the cells that it gets updates of.
   public var viewID: InlineText?
   public var cells: [GeohashCell]?
   /// The channel's newest event sequence; the events in `missed` lead up to it.
   public var sequence: UInt64
   public var epoch: InlineText
-  /// True when a resume point was given and everything since then follows.
+  /// True when a resume point was given and all events since then follow.
   public var recovered: Bool
   public var snapshot: Snapshot?
-  /// Nothing more will come on the channel; not on the wire, where `unsubscribed` follows.
+  /// Nothing more will come on the channel; not on the wire, since `unsubscribed` follows.
   public var isOver = false
-  /// The subscriber wants no states; not on the wire, for it has said so itself.
+  /// The subscriber wants no states; not on the wire, since it has asked for that.
   public var isEventsOnly = false
-  /// Of `stats`: the seconds before, the oldest first.
+  /// Of `stats`: the seconds before, oldest first.
   public var history: [HubFigures]?
 
   public init(
@@ -136,7 +136,7 @@ public struct Unsubscribed: Sendable, Equatable {
     }
   }
 
-  /// The `unsubscribe` it answers, where it answers one.
+  /// The answered `unsubscribe`, if any.
   public var replyTo: MessageID?
   public var channel: Channel
   public var reason: Reason
@@ -148,13 +148,13 @@ public struct Unsubscribed: Sendable, Equatable {
   }
 }
 
-/// What an `ack` is for, and since when.
+/// What an `ack` answers, and since when.
 public struct AckOrigin: Sendable {
   /// The message's type.
   public enum Kind: UInt8, Sendable, CaseIterable {
     case driverStatus, locationBatch, tripStatus, tripChange
 
-    /// As in the message.
+    /// The type's name in messages.
     public var name: StaticString {
       switch self {
       case .driverStatus: "driver_status"
@@ -166,7 +166,7 @@ public struct AckOrigin: Sendable {
   }
 
   public var kind: Kind
-  /// When the hub began with it (uptime, ns).
+  /// When the hub began to handle it (uptime, ns).
   public var since: Int64
 
   public init(_ kind: Kind, since: Int64) {
@@ -198,9 +198,9 @@ public struct Ack: Sendable, Equatable {
 
   public var replyTo: MessageID
   public var batch: Batch?
-  /// The trip as it stands, where `requested` asked for one that was there already.
+  /// The trip's state, where `requested` asked for an existing trip.
   public var trip: TripState?
-  /// For the hub's own figures: it is not sent, and no part of what is equal.
+  /// For the hub's own figures: not sent, and ignored by `==`.
   public var origin: AckOrigin?
 
   public init(replyTo: MessageID, batch: Batch? = nil, trip: TripState? = nil, origin: AckOrigin? = nil) {
@@ -232,14 +232,14 @@ public struct Pong: Sendable, Equatable {
 
 public struct ErrorReply: Error, Equatable {
   public var code: ErrorCode
-  /// For the developer who reads it: what was wrong, where, and what would be right.
+  /// For developers: what was wrong, where, and what would be right.
   public var message: String
   public var replyTo: MessageID?
   /// Seconds.
   public var retryAfter: Double?
-  /// Written as `details: {"status": …}`: the state that a trip is in, with `invalid_transition`.
+  /// Written as `details: {"status": …}`: the trip's status, with `invalid_transition`.
   public var status: TripStatus?
-  /// The sender itself has all that one may have: over HTTP that is 429, where a full hub is 503. Not written.
+  /// The sender has reached its own limit: over HTTP 429, where a full hub is 503. Not written.
   public var isOwnLimit = false
 
   public init(

@@ -1,21 +1,21 @@
-// The way that a trip is to take from its pickup to its dropoff, checked where it enters.
+// The route of a trip from its pickup to its dropoff, checked on entry.
 public import HubGeo
 
-/// Two places or more, in the order in which they are passed.
+/// Two or more coordinates, in order.
 ///
-/// Kept as what routers send and what is smallest: Google's encoded polyline, precision 5. An edge between two places
-/// is straight in degrees, as in GeoJSON (RFC 7946 §3.1.1), and goes the short way round.
+/// Kept as Google's encoded polyline, precision 5, which routers send and which is the smallest. An edge between two
+/// coordinates is straight in degrees, as in GeoJSON (RFC 7946 §3.1.1), and takes the short way round.
 public struct Route: Sendable, Equatable {
   public enum Fault: Error, Equatable {
     case notAPolyline(PolylineError)
-    /// Fewer than two places.
+    /// Fewer than two coordinates.
     case tooShort
     case tooManyPoints
   }
 
   /// Encoded, precision 5.
   public let polyline: String
-  /// How many places.
+  /// The number of coordinates.
   public let count: Int
 
   /// Checks an encoded polyline of precision 5. O(its length).
@@ -32,7 +32,7 @@ public struct Route: Sendable, Equatable {
     count = points.count
   }
 
-  /// The route by these places, each rounded to 5 decimals (1.1 m).
+  /// The route through these coordinates, each rounded to 5 decimals (1.1 m).
   public init(points: [Coordinate]) throws(Fault) {
     guard points.count >= 2 else { throw .tooShort }
     guard points.count <= Route.maximumPoints else { throw .tooManyPoints }
@@ -40,7 +40,7 @@ public struct Route: Sendable, Equatable {
     count = points.count
   }
 
-  /// Its places. O(the length of the polyline).
+  /// Its coordinates. O(the length of the polyline).
   public var points: [Coordinate] {
     do throws(PolylineError) {
       return try Polyline.decode(polyline, limit: Route.maximumPoints)

@@ -1,6 +1,6 @@
-// How often a driver should send: the hub's advice, and why it is that.
+// The hub's advice how often a driver should send, and its reason.
 
-/// The hub's advice to one driver, from now on. Nothing enforces it.
+/// The hub's advice to one driver. It is not enforced.
 public struct SamplingAdvice: Sendable, Equatable {
   /// Seconds between fixes.
   public var interval: Double
@@ -15,7 +15,7 @@ public struct SamplingAdvice: Sendable, Equatable {
   }
 }
 
-/// What an interval follows from.
+/// The reason of an interval.
 public enum SamplingReason: UInt8, Sendable, CaseIterable {
   /// On a trip, by speed: over 50 km/h, over 20 km/h, slower.
   case tripFast, tripMedium, tripSlow

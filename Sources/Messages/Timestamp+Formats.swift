@@ -1,13 +1,13 @@
-// The three ways in which a timestamp is written on the wire (`time=` of the URL), read and written.
+// The three formats of timestamps on the wire (`time=` of the URL), read and written.
 public import HubBytes
 
 extension Timestamp {
   /// Reads a date and time by RFC 3339 §5.6: any offset, any number of digits of a second, rounded to milliseconds.
   ///
-  /// A leap second (`:60`, RFC 3339 §5.7: only as the last second of a month, UTC) is the second that follows it, for
-  /// Unix time has none.
+  /// A leap second (`:60`, RFC 3339 §5.7: only as the last second of a month, UTC) is read as the second after it,
+  /// since Unix time has none.
   ///
-  /// - Returns: nil where the text is none, where the calendar has no such day, or outside `accepted`. No allocation.
+  /// - Returns: nil for an invalid text, a date that does not exist, or a time outside `accepted`. No allocation.
   public init?(rfc3339 bytes: UnsafeRawBufferPointer) {
     guard let milliseconds = unsafe Timestamp.milliseconds(rfc3339: bytes) else { return nil }
     let made = Timestamp(milliseconds: milliseconds)
@@ -15,7 +15,7 @@ extension Timestamp {
     self = made
   }
 
-  /// Milliseconds since 1970 of a date and time by RFC 3339 in any year from 0 on; nil where the text is none.
+  /// Milliseconds since 1970 of a date and time by RFC 3339 in any year from 0 on; nil for an invalid text.
   static func milliseconds(rfc3339 bytes: UnsafeRawBufferPointer) -> Int64? {
     // full-date "T" partial-time: 2025-11-21T10:15:30
     guard bytes.count >= 20, unsafe bytes[4] == UInt8(ascii: "-"), unsafe bytes[7] == UInt8(ascii: "-"),
@@ -50,7 +50,7 @@ extension Timestamp {
     case .apple: milliseconds = number * 1000 + Double(TimeFormat.appleEpochMilliseconds)
     case .rfc3339: return nil
     }
-    // Rounded to the nearest: no accepted time is negative, so adding a half and cutting off does it. NaN fails too.
+    // Rounded to the nearest: no accepted time is negative, so adding a half and truncating does it. NaN fails, too.
     let range = Timestamp.accepted
     guard milliseconds >= Double(range.lowerBound.milliseconds) - 0.5,
       milliseconds < Double(range.upperBound.milliseconds) + 0.5
@@ -58,7 +58,7 @@ extension Timestamp {
     self.init(milliseconds: Int64(milliseconds + 0.5))
   }
 
-  /// time-secfrac, in milliseconds (1000 where it rounds up to the next second); 0 where there is none.
+  /// time-secfrac, in milliseconds (1000 where it rounds up to the next second); 0 where it is absent.
   private static func fraction(_ bytes: UnsafeRawBufferPointer, _ i: inout Int) -> Int? {
     guard i < bytes.count, unsafe bytes[i] == UInt8(ascii: ".") else { return 0 }
     let start = i + 1
@@ -72,7 +72,7 @@ extension Timestamp {
       case 1: milliseconds += digit * 10
       case 2: milliseconds += digit
       case 3: milliseconds += digit >= 5 ? 1 : 0
-      default: break  // too small to count
+      default: break  // too small to matter
       }
       i += 1
     }
@@ -96,7 +96,7 @@ extension Timestamp {
   }
 }
 
-/// The value of the two decimal digits at `i`. The caller has checked that they are there.
+/// The value of the two decimal digits at `i`. Precondition: they are digits.
 private func twoDigits(_ bytes: UnsafeRawBufferPointer, _ i: Int) -> Int? {
   let tens = unsafe bytes[i] &- UInt8(ascii: "0")
   let ones = unsafe bytes[i + 1] &- UInt8(ascii: "0")

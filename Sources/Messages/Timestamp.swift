@@ -1,4 +1,4 @@
-// Times on the wire and in the hub. Nothing in this module reads a clock: whoever calls passes the time in.
+// Times on the wire and in the hub. This module reads no clock: callers pass the time in.
 
 /// A point in time: whole milliseconds since 1970-01-01T00:00:00Z (Unix time, no leap seconds).
 public struct Timestamp: Sendable, Hashable, Comparable, BitwiseCopyable {
@@ -14,7 +14,7 @@ public struct Timestamp: Sendable, Hashable, Comparable, BitwiseCopyable {
     return Timestamp(milliseconds: milliseconds - (rest < 0 ? rest + 1000 : rest))
   }
 
-  /// Stays within what 64 bits hold.
+  /// Saturates at the limits of 64 bits.
   @inlinable public static func + (time: Timestamp, milliseconds: Int64) -> Timestamp {
     let (sum, overflow) = time.milliseconds.addingReportingOverflow(milliseconds)
     return Timestamp(milliseconds: overflow ? (milliseconds < 0 ? .min : .max) : sum)
@@ -29,8 +29,8 @@ public struct Timestamp: Sendable, Hashable, Comparable, BitwiseCopyable {
   public static let accepted = Timestamp(milliseconds: 0)...Timestamp(milliseconds: 253_402_300_799_999)
   /// 2000-01-01T00:00:00Z: the earliest time that a client may name for a fix, for sending one, or for a trip's move.
   ///
-  /// Seconds since 2001 or since 1970 that are read as milliseconds since 1970 are times of January 1970. So this tells
-  /// a client that has forgotten the `time=` option.
+  /// Seconds since 2001 or 1970, misread as milliseconds since 1970, are times of January 1970. So this detects a
+  /// client without the `time=` option.
   public static let earliestFromClients = Timestamp(milliseconds: 946_684_800_000)
 }
 

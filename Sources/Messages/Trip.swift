@@ -1,9 +1,9 @@
-// The words for a trip that client, hub and codec share. The table of moves is HubCore's.
+// Terms of trips for client, hub and codec. The table of moves is in HubCore.
 
-/// Who a session acts for.
+/// The role of a session.
 public enum Role: UInt8, Sendable, CaseIterable { case driver, rider, ops }
 
-/// The states of a trip, in their order; `cancelled` is outside the order.
+/// The statuses of a trip, in order; `cancelled` is outside the order.
 public enum TripStatus: UInt8, Sendable, CaseIterable {
   case requested, accepted, driverEnRoute, arrivedPickup, tripStarted, arrivedDestination, completed, cancelled
 
@@ -20,23 +20,23 @@ public enum TripStatus: UInt8, Sendable, CaseIterable {
     }
   }
 
-  /// True for the states that no move leaves.
+  /// Whether no move leaves the status.
   public var isFinal: Bool { self == .completed || self == .cancelled }
 }
 
-/// What a driver is doing. `onTrip` is derived from the driver's trips and never sent by the driver.
+/// A driver's status. `onTrip` is derived from the driver's trips and never sent by the driver.
 public enum DriverStatus: UInt8, Sendable, CaseIterable, BitwiseCopyable {
   case available, unavailable, background, onTrip
 }
 
-/// How far a published position is to be trusted.
+/// The reliability of a published position.
 public enum Confidence: UInt8, Sendable, CaseIterable, BitwiseCopyable { case high, medium, low }
 
-/// Whose clock the `timestamp` of a published position is by.
+/// The clock of a published position's `timestamp`.
 public enum TimeSource: UInt8, Sendable, CaseIterable, BitwiseCopyable {
-  /// The phone's: it is the fix's own time, unchanged. Not written.
+  /// The phone's: the fix's own time, unchanged. Not written.
   case fix
-  /// The hub's: the driver's clock was set back, and its fixes have not caught up with what was published before
+  /// The hub's: the driver's clock was set back, and its fixes are still behind what was published before
   /// (protocol/tracking.md, "A clock that was ahead").
   case hub
 

@@ -1,10 +1,10 @@
-// A trip as queries show it: the same over the socket (`query` of kind `trip`, `result`) and over HTTP.
+// A trip in queries: the same over the socket (`query` of kind `trip`, `result`) and HTTP.
 public import HubGeo
 
 public struct TripReport: Sendable, Equatable {
   public var tripID: Identifier
   public var status: TripStatus
-  /// When the last move happened, by the clock of who sent it.
+  /// When the last move happened, by its sender's clock.
   public var timestamp: Timestamp
   /// When it began, was last moved, and ended, by the hub's wall clock.
   public var created: Timestamp
@@ -14,7 +14,7 @@ public struct TripReport: Sendable, Equatable {
   public var riderID: Identifier?
   public var pickup: Coordinate?
   public var dropoff: Coordinate?
-  /// Encoded polyline, as it came; nil in a list.
+  /// Encoded polyline, unchanged; nil in a list.
   public var route: String?
   /// Of a trip that has ended.
   public var summary: TripSummary?

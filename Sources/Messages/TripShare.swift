@@ -1,12 +1,12 @@
-// A link by which somebody follows a trip: what is kept of it, and what its holder sees.
+// A link to follow a trip: its data, and what its holder sees.
 public import HubBytes
 
-/// One share of a trip. Its holder is known by `holder`, a rider's id that is nobody's else.
+/// One share of a trip. Its holder has the unique rider id `holder`.
 public struct TripShare: Sendable, Equatable {
   public var id: Identifier
   /// By the hub's wall clock.
   public var created: Timestamp
-  /// When it ends before its trip does.
+  /// Its end, if before its trip's.
   public var expires: Timestamp?
 
   public init(id: Identifier, created: Timestamp, expires: Timestamp?) {
@@ -15,12 +15,12 @@ public struct TripShare: Sendable, Equatable {
     self.expires = expires
   }
 
-  /// What the ids of holders begin with.
+  /// The beginning of holders' ids.
   public static let prefix = "share-"
-  /// Characters with which the ids of all shares begin that one maker has made.
+  /// The number of leading characters that the ids of all shares of one maker have in common.
   public static let makerLength = 8
 
-  /// The id of whoever has the link: `sub` of its token. A share's own id is 20 characters long.
+  /// The id of the link's holder: `sub` of its token. A share's own id has 20 characters.
   public var holder: Identifier { Identifier(TripShare.prefix + "\(id)") ?? id }
 
   /// Whether an id is that of a share's holder.
@@ -29,12 +29,11 @@ public struct TripShare: Sendable, Equatable {
   }
 }
 
-/// What stands in the place of a driver's id for whoever has a share: no two drivers can be told apart by it, nor can
-/// two trips of one driver be found to be the same one's.
+/// Replaces drivers' ids for holders of shares, so that neither drivers nor two trips of one driver can be recognised.
 private let anyDriver = Identifier("driver")!
 
 extension Publication {
-  /// As the holder of a share may see it: nobody's id is in it, and nothing of fences or what a back end has posted.
+  /// The publication for holders of shares: without ids, fences and posted notifications.
   public var withoutIDs: Publication {
     var hidden = self
     switch body {
@@ -45,7 +44,7 @@ extension Publication {
       if update.driverID != nil { update.driverID = anyDriver }
       hidden.body = .tripUpdate(update)
     case .notification(let made): hidden.body = .notification(made.withoutIDs)
-    // Offers are told on drivers' channels alone, which no share opens.
+    // Offers are published only on drivers' channels, which no share opens.
     case .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats, .offer: break
     }
     return hidden
@@ -53,7 +52,7 @@ extension Publication {
 }
 
 extension Notification {
-  /// What is not of the ride itself is told only by its number, without which there would be a gap.
+  /// Notifications outside the ride keep only their number, to avoid a gap.
   fileprivate var withoutIDs: Notification {
     switch kind {
     case .driverArriving, .driverArrived, .offRoute, .driverOffline, .driverOnline, .unserved:
@@ -69,7 +68,7 @@ extension Notification {
 }
 
 extension Subscribed {
-  /// As the holder of a share may see it.
+  /// The answer for holders of shares.
   public var withoutIDs: Subscribed {
     var hidden = self
     if hidden.snapshot?.trip?.driverID != nil { hidden.snapshot?.trip?.driverID = anyDriver }
@@ -79,7 +78,7 @@ extension Subscribed {
 }
 
 extension TripReport {
-  /// As the holder of a share may see it.
+  /// The report for holders of shares.
   public var withoutIDs: TripReport {
     var hidden = self
     if hidden.driverID != nil { hidden.driverID = anyDriver }

@@ -1,7 +1,7 @@
-// What a driver's credential says of its vehicle.
+// Vehicle claims of a driver's credential.
 public import HubBytes
 
-/// A vehicle type and tags that hold whatever the driver says of itself; nil for what is left to the driver.
+/// A vehicle type and tags that override the driver's reports; nil leaves them to the driver.
 public struct VehicleClaims: Sendable, Equatable {
   public var vehicleType: InlineText?
   /// An empty list: the driver has no tags.

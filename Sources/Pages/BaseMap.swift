@@ -1,4 +1,4 @@
-// What the pages draw below the drivers, as `GET /v1/about` says it.
+// The base map of the pages, as `GET /v1/about` describes it.
 public import HubGeo
 public import HubTiles
 
@@ -15,7 +15,7 @@ public struct PageConfiguration: Sendable {
 }
 
 public struct BaseMap: Sendable {
-  /// What is shown first; nil where nobody knows.
+  /// The initial view, if known.
   public var box: BoundingBox?
   public var streets: Streets?
   public var tiles: MapTiles?

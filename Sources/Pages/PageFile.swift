@@ -28,7 +28,7 @@ public struct PageFile: Sendable {
 
 /// The files of `web/`.
 public enum Pages {
-  /// Their names, in order. Routes are made of these: who asks for no page has none compressed.
+  /// Their names, in order, for the routes. Nothing is compressed until a page is requested.
   public static let names: [String] = EmbeddedPages.all.map { "\($0.name)" }.sorted()
 
   /// By name. All are made at the first use.

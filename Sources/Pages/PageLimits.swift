@@ -1,4 +1,4 @@
-// Limits of what is made for the pages when the hub starts. They bound an operator's own files, nobody from outside.
+// Limits of an operator's own files for the pages, read when the hub starts.
 
 enum PageLimits {
   /// Streets that are served as one file: 7,000 are some 50 KB compressed. More are served in tiles.

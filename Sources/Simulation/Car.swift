@@ -1,15 +1,15 @@
-// A car on the streets of a city: how it speeds up, slows down for turns and lights, and finds its way.
+// A car on the streets of a city: its speed, and its route.
 //
-// The speed is the largest from which it can still be where it must be slow: v ≤ √(u² + 2 b s) for a speed u in s
-// metres at a comfortable deceleration b. The way is found crossing by crossing, by who is nearest to the target, with
-// some chance in it: no search, and drivers who do not all take the same street.
+// The speed is the largest from which it can still brake: v ≤ √(u² + 2 b s) for a speed u in s metres at a comfortable
+// deceleration b. At each crossing it takes the street nearest to the target, with some randomness: no search, and
+// drivers do not all take the same street.
 import Glibc  // atan2: a pure function
 import HubGeo
 
 /// The state of one car. Metres, seconds, metres per second.
 struct Car: Sendable {
   private(set) var speed = 0.0
-  /// True from when it came to its target until it is aimed at another.
+  /// True from its arrival at the target until it gets another.
   private(set) var isAtTarget = false
   /// The street it is on, from one crossing to the next, and how far along it is.
   private(set) var from: City.Crossing
@@ -23,7 +23,7 @@ struct Car: Sendable {
   private var next: City.Crossing
   private var cornerSpeed = 0.0
   private var target: City.Crossing
-  /// The way that it was told to take: first where it goes next. Empty where it finds its way.
+  /// The route to follow, in order. Empty where the car finds its own.
   private var path: ArraySlice<City.Crossing> = []
   private var crossingsPassed = 0
   /// The part of the limit that this driver keeps to.
@@ -92,7 +92,7 @@ extension Car {
       speed = 0
       isAtTarget = true
     } else if along >= length {
-      // Who was too fast to stop goes round and comes back.
+      // It was too fast to stop, and turns round.
       if to == target, !stopping { isAtTarget = true }
       pass(in: city, &random)
     }
@@ -169,7 +169,7 @@ extension Car {
     return found
   }
 
-  /// The neighbour of `to` that leads on best. Back the way it came only where there is no other.
+  /// The best neighbour of `to` to continue to. The way back only where there is no other.
   private func chooseNext(in city: City, _ random: inout SplitMix64) -> City.Crossing {
     let goal = city.places[Int(target)]
     var best = from

@@ -44,7 +44,7 @@ extension City {
     return Crossing(best)
   }
 
-  /// A crossing by chance, as a place where a trip begins or ends.
+  /// A random crossing, where a trip begins or ends.
   public func anyPlace(_ random: inout SplitMix64) -> Coordinate {
     for _ in 0..<64 {
       let crossing = random.below(places.count)

@@ -8,11 +8,11 @@ public import HubGeo
 /// A street network, immutable and shared by all drivers. The same seed gives the same city. About 100 bytes a
 /// crossing.
 public final class City: Sendable {
-  /// A crossing of streets, by its place in the city's tables.
+  /// A crossing of streets, by its index in the city's tables.
   typealias Crossing = Int32
 
   public let center: Coordinate
-  /// Everything lies within this distance of the centre.
+  /// All crossings are within this distance of the centre.
   public let radiusMeters: Double
 
   /// Crossings to a side of the square.
@@ -22,7 +22,7 @@ public final class City: Sendable {
   /// Up to `City.neighbourSlots` crossings beside each, −1 where there are fewer, and the speed limits of the ways.
   let neighbours: [Crossing]
   let limits: [Float]
-  /// Seconds of a whole cycle of the lights at each crossing, 0 where there are none, and where in it they begin.
+  /// The cycle of the lights at each crossing, in seconds, 0 without lights, and its phase.
   let lightCycles: [Float]
   let lightOffsets: [Float]
 
@@ -78,7 +78,7 @@ public final class City: Sendable {
     return SIMD2(east * metersPerLongitude, (coordinate.latitude - center.latitude) * metersPerLatitude)
   }
 
-  /// Whether who comes in `direction` may drive into a crossing at `seconds`. East–west and north–south take turns.
+  /// Whether a car driving in `direction` may enter a crossing at `seconds`. East–west and north–south take turns.
   func isGreen(_ crossing: Crossing, direction: SIMD2<Double>, at seconds: Double) -> Bool {
     let cycle = Double(lightCycles[Int(crossing)])
     guard cycle > 0 else { return true }

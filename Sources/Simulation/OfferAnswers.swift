@@ -1,10 +1,10 @@
-// What a driver answers to the trips that a hub offers it. It has chance of its own: the drive is the same without it.
+// A driver's answers to offered trips. It has its own random numbers: the drive is the same without it.
 
 /// A driver's temper: most offers are accepted after some seconds, some are declined, some are not even seen.
 public struct OfferAnswers: Sendable {
   public enum Answer: Sendable, Equatable {
     case accept, decline
-    /// The phone lies in the bag.
+    /// The driver does not look at the phone.
     case silence
   }
 

@@ -1,9 +1,9 @@
-// What a phone makes of the truth: the errors of satellite navigation in a city.
+// A phone's receiver: the errors of satellite navigation in a city.
 //
 // A position error has a slow part (reflections and the atmosphere: a Gauss–Markov process of some tens of seconds) and
-// a white part; both grow and shrink together with the surroundings, and the stated accuracy follows them, so that it
-// is honest: 68 % of the fixes lie within it, but for the outliers. Speed and bearing come from Doppler shifts and have
-// small white errors. Parkinson, Spilker: GPS: Theory and Applications I (1996), ch. 11, for the sizes.
+// a white part; both vary with the surroundings, and so does the stated accuracy: 68 % of the fixes are within it,
+// except outliers. Speed and bearing are from Doppler shifts and have small white errors. Parkinson, Spilker: GPS:
+// Theory and Applications I (1996), ch. 11, for the sizes.
 import Glibc  // exponential: a pure function
 import HubGeo
 import HubMessages

@@ -1,5 +1,5 @@
 // When a driver works: breaks with the app open or in the background, and times without a connection, so that a map
-// shows more than drivers who are free or on a trip. It has chance of its own: the drive is the same without it.
+// shows all states. It has its own random numbers: the drive is the same without it.
 
 /// A driver's day, by the seconds of its simulation.
 public struct Shift: Sendable {
@@ -23,13 +23,13 @@ public struct Shift: Sendable {
     ends = random.uniform(10, 600)
   }
 
-  /// The part that begins, at most one; nil where it stays as it is. Who is on a trip ends it before the break.
+  /// The part that begins, if any. A trip is ended before the break.
   public mutating func step(to seconds: Double, isOnTrip: Bool) -> Part? {
     guard seconds >= ends, part != .working || !isOnTrip else { return nil }
     if part == .working {
       let chance = random.unit()
       part = chance < 0.5 ? .unavailable : chance < 0.75 ? .background : .offline
-      // Longer than it takes the hub to say that a driver is offline (60 s).
+      // Longer than the hub's timeout for offline (60 s).
       ends = seconds + (part == .offline ? random.uniform(75, 150) : random.uniform(40, 180))
     } else {
       part = .working

@@ -16,7 +16,7 @@ public struct SimulatedDriver: Sendable {
     public let heading: Double
   }
 
-  /// What came of a step.
+  /// The result of a step.
   public struct Step: Sendable {
     /// At the last tick.
     public let truth: Truth
@@ -55,8 +55,8 @@ public struct SimulatedDriver: Sendable {
   /// Of the trips, this part is cancelled on the way to the pickup.
   static let cancelledPart = 0.04
 
-  /// A driver at a crossing of its own, at time 0, which is `start` by the clock of its fixes. `fixInterval` is in
-  /// seconds and becomes a whole number of ticks. O(1).
+  /// A driver at its own crossing, at time 0, which is `start` on the clock of its fixes. `fixInterval` is in seconds,
+  /// rounded to whole ticks. O(1).
   public init(index: Int, city: City, seed: UInt64, start: Timestamp, fixInterval: Double = 1) {
     self.index = index
     self.city = city
@@ -73,8 +73,8 @@ public struct SimulatedDriver: Sendable {
   /// Seconds of the simulation since its start.
   public var seconds: Double { Double(tick) * SimulatedDriver.tickSeconds }
 
-  /// Drives on to the last tick that is not after `seconds`; a time that has passed changes nothing. Meant to be called
-  /// about once for each fix interval: of several fixes that fall due, only the newest is kept.
+  /// Drives on to the last tick that is not after `seconds`; an earlier time changes nothing. To be called about once
+  /// for each fix interval: of several due fixes only the newest is kept.
   public mutating func step(to seconds: Double) -> Step {
     var fix: Fix?
     var fixTruth: Truth?
@@ -145,8 +145,8 @@ extension SimulatedDriver {
     }
   }
 
-  /// Takes a trip that somebody else has requested, and drives to the crossings nearest to its places. Gives the move
-  /// by which it is accepted; nil where the driver has a trip. O(crossings).
+  /// Accepts a requested trip, and drives to the crossings nearest to its pickup and dropoff. Gives the state change to
+  /// send; nil where the driver has a trip. O(crossings).
   public mutating func accept(pickup: Coordinate, dropoff: Coordinate) -> TripMove? {
     guard trip == nil else { return nil }
     self.pickup = city.crossing(nearest: pickup)
@@ -159,7 +159,7 @@ extension SimulatedDriver {
     return moves.first
   }
 
-  /// Another driver has the trip that it has accepted: it goes on without one.
+  /// Another driver got the trip that this one accepted: it continues without one.
   public mutating func giveUp() {
     trip = nil
     duty = .cruising(until: seconds + random.uniform(20, 180))

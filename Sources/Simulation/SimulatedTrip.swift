@@ -27,7 +27,7 @@ extension SimulatedDriver {
 
 /// What a driver does between two decisions. Durations are in seconds of the simulation.
 enum Duty: Sendable, Equatable {
-  /// Driving about; at `until` a trip comes in.
+  /// Driving about until a trip is requested, at `until`.
   case cruising(until: Double)
   /// A trip was requested; it is accepted, and driven to, a few seconds later.
   case deciding(until: Double)

@@ -10,7 +10,7 @@ public struct SplitMix64: RandomNumberGenerator, Sendable {
 
   public init(seed: UInt64) { state = seed }
 
-  /// A generator of its own for each (seed, index, purpose): none depends on how many others there are.
+  /// An independent generator for each (seed, index, purpose).
   public init(seed: UInt64, index: Int, purpose: UInt64) {
     var mixer = SplitMix64(seed: seed)
     var other = SplitMix64(seed: mixer.next() ^ UInt64(bitPattern: Int64(index)) &* 0xD6E8_FEB8_6659_FD93)

@@ -7,7 +7,7 @@
 public import HubGeo
 public import HubMessages
 
-/// Reads and writes traces. Works on bytes; who has a file reads it.
+/// Reads and writes traces, as bytes.
 public enum TraceFile {
   /// The fixes of a trace, in the order of its rows. O(bytes); this is for tools, not for the hub's hot path.
   public static func fixes(_ bytes: [UInt8]) throws(TraceError) -> [Fix] {

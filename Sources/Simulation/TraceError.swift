@@ -1,4 +1,4 @@
-// What can be wrong with a trace file, with the line, so that a person can mend it.
+// The errors of a trace file, with the line.
 
 /// A fault in a CSV trace. Lines count from 1; the header is a line.
 public enum TraceError: Error, Sendable, Equatable {

@@ -1,5 +1,5 @@
-// The two clocks a server needs, read together once a turn: time that only goes forward, for timers and intervals,
-// and the wall clock, for what is shown to others. A turn sees one value of each, so its events agree with each other.
+// The two clocks a server needs, read once a turn: the monotonic clock for timers and intervals, and the wall clock for
+// timestamps. A turn sees one value of each, so its events agree with each other.
 
 import Glibc
 
@@ -7,7 +7,7 @@ import Glibc
 public struct ClockReading: Sendable, Hashable {
   /// CLOCK_MONOTONIC in nanoseconds: never goes back, has no relation to the date.
   public var uptimeNanoseconds: Int64
-  /// CLOCK_REALTIME in milliseconds since 1970: may jump when somebody sets the clock.
+  /// CLOCK_REALTIME in milliseconds since 1970: may jump when it is set.
   public var unixMilliseconds: Int64
 
   public init(uptimeNanoseconds: Int64, unixMilliseconds: Int64) {

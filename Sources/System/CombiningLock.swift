@@ -1,36 +1,36 @@
-// A lock for which nobody waits: who finds it taken leaves the work to whoever has it.
+// A lock that nobody waits for: a thread that finds it taken leaves the work to the holder.
 //
 // It is the lock of flat combining (Hendler, Incze, Shavit, Tzafrir: Flat Combining and the Synchronization-Parallelism
-// Tradeoff, SPAA 2010). What is to be done is left somewhere before; the holder looks there once more before it lets
-// go, if somebody came meanwhile.
+// Tradeoff, SPAA 2010). Work is queued elsewhere first; a holder that was called meanwhile looks at the queue again
+// before it unlocks.
 import Synchronization
 
-/// Who works on something that several threads have work for: one at a time.
+/// Lets one thread at a time work on something that several threads have work for.
 ///
 /// What a thread did before `lockOrDelegate` is visible to the holder after the `unlock` that gave false, and to the
 /// next holder.
 public final class CombiningLock: Sendable {
   private static let free: UInt8 = 0
   private static let held: UInt8 = 1
-  /// Held, and somebody came meanwhile.
+  /// Held, and called by another thread.
   private static let wanted: UInt8 = 2
 
   private let state = Atomic<UInt8>(CombiningLock.free)
 
   public init() {}
 
-  /// Takes the lock if nobody has it.
+  /// Takes the lock if it is free.
   public func tryLock() -> Bool {
     state.compareExchange(
       expected: CombiningLock.free, desired: CombiningLock.held, ordering: .acquiringAndReleasing
     ).exchanged
   }
 
-  /// Takes the lock; or, false, has its holder look once more at what there is to do.
+  /// Takes the lock; or, false, has its holder look once more for work.
   public func lockOrDelegate() -> Bool {
     var seen = state.load(ordering: .relaxed)
     while true {
-      // Where it is wanted already this is a store all the same: what this thread has left must become visible.
+      // A store even where it is wanted already: this thread's work must become visible.
       let next = seen == CombiningLock.free ? CombiningLock.held : CombiningLock.wanted
       let (exchanged, original) = state.compareExchange(
         expected: seen, desired: next, ordering: .acquiringAndReleasing)
@@ -39,7 +39,7 @@ public final class CombiningLock: Sendable {
     }
   }
 
-  /// Lets go. False where somebody came meanwhile: the caller has it still, and must look at what they left.
+  /// Unlocks. False where another thread called: the caller still holds the lock, and must look for work again.
   public func unlock() -> Bool {
     if state.compareExchange(
       expected: CombiningLock.held, desired: CombiningLock.free, ordering: .acquiringAndReleasing
@@ -50,6 +50,6 @@ public final class CombiningLock: Sendable {
     return false
   }
 
-  /// Lets go, whoever came: the caller sees to it that somebody takes it again.
+  /// Unlocks even if another thread called: the caller sees to it that the lock is taken again.
   public func unlockAnyway() { _ = state.exchange(CombiningLock.free, ordering: .acquiringAndReleasing) }
 }

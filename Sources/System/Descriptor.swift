@@ -1,13 +1,13 @@
-// The owner of one file descriptor. Not copyable, so it is closed exactly once, by the compiler's proof.
+// The owner of a file descriptor.
 
 import CHubLinux
 import Glibc
 
-/// Owns a file descriptor and closes it when it goes.
+/// Owns one file descriptor. Not copyable, so it is closed exactly once.
 public struct Descriptor: ~Copyable, Sendable {
   public let raw: Int32
 
-  /// Takes over `raw`; a negative value is the failure of `call`, whose `errno` is still untouched.
+  /// Takes over `raw`; a negative value is the failure of `call`, with its `errno`.
   public init(_ raw: Int32, from call: StaticString) throws(SystemError) {
     guard raw >= 0 else { throw SystemError(call) }
     self.raw = raw
@@ -21,14 +21,14 @@ public struct Descriptor: ~Copyable, Sendable {
     _ = close(raw)
   }
 
-  /// Sleeps until there is something to read, `nanoseconds` passed, or a signal came: whoever needs to know looks.
+  /// Sleeps until the descriptor is readable, `nanoseconds` passed, or a signal came.
   package func sleepUntilReadable(nanoseconds: Int64) {
     var watched = pollfd(fd: raw, events: Int16(POLLIN), revents: 0)
     var time = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
     _ = unsafe ppoll(&watched, 1, &time, nil)
   }
 
-  /// Hands the number to another owner, who has to close it.
+  /// Hands the number to another owner, which has to close it.
   package consuming func release() -> Int32 {
     let number = raw
     discard self

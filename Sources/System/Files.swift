@@ -1,4 +1,4 @@
-// Files of a disk: read whole (configuration and traces), or at any place.
+// Reads files: all of one (configuration and traces), or a part.
 
 import Glibc
 
@@ -23,23 +23,23 @@ public func readFile(_ path: String) throws(SystemError) -> [UInt8] {
   return bytes
 }
 
-/// Whether a folder is there by this name.
+/// Whether there is a folder of this name.
 public func isFolder(_ path: String) -> Bool {
   var facts = stat()
   return unsafe stat(path, &facts) == 0 && facts.st_mode & S_IFMT == S_IFDIR
 }
 
-/// An open file of a disk, read at any place. Each read may wait for the disk.
+/// An open regular file, read at any offset. Each read may wait for the disk.
 public final class StoredFile: Sendable {
   private let descriptor: Descriptor
-  /// Bytes that it had when it was opened.
+  /// Size in bytes when it was opened.
   public let size: Int
   /// When it was written last (seconds since 1970).
   public let modified: Int
 
-  /// Throws where there is none, and for what is no regular file.
+  /// Throws where it is missing or no regular file.
   public init(_ path: String) throws(SystemError) {
-    // O_NONBLOCK, for a FIFO's open waits for a writer; of a file it changes nothing.
+    // O_NONBLOCK: opening a FIFO waits for a writer otherwise. It has no effect on a file.
     descriptor = try unsafe Descriptor(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), from: "open")
     var facts = stat()
     guard unsafe fstat(descriptor.raw, &facts) == 0 else { throw SystemError("fstat") }
@@ -49,7 +49,7 @@ public final class StoredFile: Sendable {
     (size, modified) = (Int(facts.st_size), facts.st_mtim.tv_sec)
   }
 
-  /// The bytes from `offset` on: `count`, or fewer where it ends before.
+  /// `count` bytes from `offset` on, or fewer at the end of the file.
   public func read(at offset: Int, count: Int) throws(SystemError) -> [UInt8] {
     var failure: SystemError?
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
@@ -65,7 +65,7 @@ public final class StoredFile: Sendable {
 }
 
 extension Descriptor {
-  /// Fills the buffer with the bytes of a file from `offset` on; gives how many there are.
+  /// Reads from `offset` on into the buffer; gives the number of bytes.
   package borrowing func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int {
     var count = 0
     while count < buffer.count {

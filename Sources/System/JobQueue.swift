@@ -1,9 +1,8 @@
-// A bounded queue to a thread that may block: where a mailbox wakes an event loop, this one has its thread wait for
-// work.
+// A bounded queue to a thread that may block: the thread waits for work here, where a mailbox wakes an event loop.
 
 import Glibc
 
-/// Jobs from any threads, taken one by one, in order, by one thread.
+/// Jobs from any threads, taken in order by one thread.
 ///
 /// `@unchecked Sendable`: `state` is touched only while `mutex` is held, and all three pointers live as long as the
 /// object.
@@ -15,7 +14,7 @@ public final class JobQueue<Job: Sendable>: @unchecked Sendable {
     var head = 0
     var isClosed = false
 
-    /// The first job of those that wait.
+    /// The first waiting job.
     mutating func take(compactingAt capacity: Int) -> Job {
       let job = jobs[head]
       head += 1
@@ -30,7 +29,7 @@ public final class JobQueue<Job: Sendable>: @unchecked Sendable {
     }
   }
 
-  /// Jobs that may wait. At it a job is refused: the caller decides what that means.
+  /// The most jobs that may wait; more are refused.
   public let capacity: Int
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let condition: UnsafeMutablePointer<pthread_cond_t>
@@ -69,12 +68,12 @@ public final class JobQueue<Job: Sendable>: @unchecked Sendable {
     }
   }
 
-  /// Takes the next job, and waits where there is none; nil once the queue is closed. What waits then is never taken.
+  /// Takes the next job, waiting for one; nil once the queue is closed. Jobs left then are never taken.
   public func next() -> Job? {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }
-    // By the pointer, and not by `locked`: an `inout` state may count as unchanged while this waits, so that the
-    // optimiser looks at it only once and a job that comes meanwhile is never seen.
+    // By the pointer, not by `locked`: the optimiser may read an `inout` state only once, and never see a job that is
+    // appended during the wait.
     while unsafe state.pointee.head == state.pointee.jobs.count {
       if unsafe state.pointee.isClosed { return nil }
       unsafe pthread_cond_wait(condition, mutex)
@@ -82,7 +81,7 @@ public final class JobQueue<Job: Sendable>: @unchecked Sendable {
     return unsafe state.pointee.isClosed ? nil : state.pointee.take(compactingAt: capacity)
   }
 
-  /// Ends the taking: for good.
+  /// Closes the queue: no more jobs are taken.
   public func close() {
     locked {
       $0.isClosed = true

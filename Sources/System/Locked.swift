@@ -1,20 +1,20 @@
-// A value behind a pthread mutex, for the places where two threads meet by design.
+// A value behind a pthread mutex.
 //
-// Why not Synchronization's Mutex: the thread sanitizer cannot see into its slow path (`_lockSlow` lies in the library,
-// which is not instrumented), so under contention it reports races that are none, and a tool that cries wolf finds no
-// wolf; the sanitizer knows pthread mutexes. And Mutex spins up to 1,000 pauses before it sleeps (swiftlang/swift
-// issue 88440), which on a machine with fewer cores than threads is time taken from the holder of the lock.
+// Why not Synchronization's Mutex: the thread sanitizer cannot see into its slow path (`_lockSlow` is in the library,
+// which is not instrumented), and reports false races under contention; it knows pthread mutexes. And Mutex spins up to
+// 1,000 pauses before it sleeps (swiftlang/swift issue 88440), which takes time from the lock's holder on a machine
+// with fewer cores than threads.
 
 public import Glibc
 
-/// A value that only one thread at a time can get at.
+/// A value that one thread at a time can access.
 ///
 /// `@unchecked Sendable`, because the compiler does not know that `value` is touched only while `mutex` is held:
 /// `withLock` is the only code that touches it, and only what is Sendable goes in.
 @safe
 public final class Locked<Value: ~Copyable & Sendable>: @unchecked Sendable {
-  // On the heap, because a pthread_mutex_t must not move after pthread_mutex_init. The value too: the mutex keeps
-  // others out already, so the run-time check of accesses to a class's properties would only cost.
+  // On the heap, because a pthread_mutex_t must not move after pthread_mutex_init. The value too: a class's property
+  // would cost a run-time exclusivity check that the mutex makes unnecessary.
   @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
   @usableFromInline let value: UnsafeMutablePointer<Value>
 
@@ -37,7 +37,7 @@ public final class Locked<Value: ~Copyable & Sendable>: @unchecked Sendable {
     unsafe value.deallocate()
   }
 
-  /// Calls `body` with the value while no other thread can. `body` must not call it again: that would wait for ever.
+  /// Calls `body` with the value while no other thread can. `body` must not call it again: that deadlocks.
   @inlinable
   public func withLock<R: ~Copyable>(_ body: (inout Value) -> R) -> R {
     unsafe pthread_mutex_lock(mutex)

@@ -1,16 +1,15 @@
-// A queue into a loop's thread. Producers append, the consumer takes everything at once by swapping two arrays: the
-// lock is held for a few instructions, and memory is reused. Where a turn's whole batch goes over at once:
-// MixedMailbox.swift. Inlinable, because a generic that is not specialised in the caller's module costs ten times as
-// much.
+// A queue to a loop's thread. Producers append, the consumer takes everything at once by swapping two arrays: the lock
+// is held for a few instructions, and memory is reused. For a turn's batch see MixedMailbox.swift. Inlinable, because
+// an unspecialised generic costs ten times as much.
 
 /// A bounded queue from any threads to one consumer, in order for each producer.
 public final class Mailbox<Message: Sendable>: Sendable {
   @usableFromInline let waiting: Locked<[Message]>
   @usableFromInline let waker: Waker?
-  /// Messages that may wait. At it one more is refused: the producer decides what that means.
+  /// The most messages that may wait; more are refused.
   public let capacity: Int
 
-  /// A mailbox that wakes `waker` (the consumer's loop) for each message; with nil nobody is woken.
+  /// Each message wakes `waker`, the consumer's loop, if any.
   @inlinable public init(capacity: Int, waking waker: Waker?) {
     precondition(capacity > 0)
     self.capacity = capacity
@@ -29,12 +28,12 @@ public final class Mailbox<Message: Sendable>: Sendable {
     return fits
   }
 
-  /// Puts everything that waits into `batch`, which must be empty and whose memory the queue uses from then on.
+  /// Moves all messages into `batch`, which must be empty and whose memory the queue uses from then on.
   @inlinable public func drain(into batch: inout [Message]) {
     precondition(batch.isEmpty, "messages of the last batch would be lost")
     waiting.withLock { queue in swap(&queue, &batch) }
   }
 
-  /// How many messages wait now; another thread may change it at any moment.
+  /// The number of waiting messages; another thread may change it at any moment.
   @inlinable public var count: Int { waiting.withLock { $0.count } }
 }

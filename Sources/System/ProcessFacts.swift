@@ -1,4 +1,4 @@
-// What the kernel knows of this process and metrics want to show, and the limit of open files.
+// What the kernel knows of this process, for metrics, and the limit of open files.
 
 import CHubLinux
 import Glibc
@@ -17,7 +17,7 @@ public enum ProcessFacts {
   /// Processor time of the calling thread, user and system, in nanoseconds.
   public static func threadCPUTimeNanoseconds() -> Int64 { ClockReading.nanoseconds(of: CLOCK_THREAD_CPUTIME_ID) }
 
-  /// How many descriptors this process may have open now, and how far it may raise that by itself.
+  /// The current limit of open descriptors, and the one that this process may raise it to.
   public static func openFileLimit() throws(SystemError) -> (current: Int, maximum: Int) {
     var limit = rlimit()
     guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
@@ -26,22 +26,21 @@ public enum ProcessFacts {
     return (Int(clamping: limit.rlim_cur), Int(clamping: limit.rlim_max))
   }
 
-  /// Descriptors that this process may have open now; 0 where the kernel does not say.
+  /// Open descriptors of this process; 0 where the kernel does not report it.
   public static var openFiles: Int {
     var limit = rlimit()
     guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// Descriptors that this process has open; nil where the kernel does not say without a list of them (before Linux
-  /// 6.2, proc_pid_fd(5)).
+  /// Open descriptors of this process; nil where the kernel gives no count (before Linux 6.2, proc_pid_fd(5)).
   public static func openDescriptors() -> Int? {
     var facts = stat()
     guard unsafe stat("/proc/self/fd", &facts) == 0, facts.st_size > 0 else { return nil }
     return Int(facts.st_size)
   }
 
-  /// Raises the limit of open files to `wanted`, or as far as it may; never lowers it. Returns what it is then.
+  /// Raises the limit of open files to `wanted`, or as far as allowed; never lowers it. Gives the limit then.
   public static func raiseOpenFileLimit(to wanted: Int = .max) throws(SystemError) -> Int {
     let (current, maximum) = try openFileLimit()
     let target = min(wanted, maximum)
@@ -50,12 +49,11 @@ public enum ProcessFacts {
     return target
   }
 
-  /// Makes the table of open files as large as for `count` of them, at once.
+  /// Grows the table of open files to `count` entries at once.
   ///
-  /// The kernel doubles it when it is full, and where threads share it, whoever opens the file then waits until no
-  /// processor can be looking at the old one (`synchronize_rcu` in fs/file.c): 16 ms measured for the thousandth
-  /// connection, in which its loop served nobody. Before there are other threads it takes microseconds. Costs 8 bytes
-  /// of the kernel's a file.
+  /// The kernel doubles it when it is full, and where threads share it, the open call waits for `synchronize_rcu`
+  /// (fs/file.c): 16 ms measured for the thousandth connection, in which its loop served nobody. Before other threads
+  /// start it takes microseconds. Costs 8 bytes of the kernel's per file.
   public static func makeRoomForOpenFiles(_ count: Int) throws(SystemError) {
     let file = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw SystemError("open") }
@@ -72,19 +70,18 @@ public enum ProcessFacts {
     }
   }
 
-  /// Has the allocator give large blocks back to the system as soon as they are freed, for the rest of the process.
+  /// Has the allocator return large blocks to the system when they are freed, from now on.
   ///
   /// glibc lets a freed block of up to 32 MiB raise the size from which blocks get pages of their own (mallopt(3),
-  /// M_MMAP_THRESHOLD): after some hundred half messages had come and gone, a hub of 17 MiB kept 16 MiB more for good;
-  /// with this, 2. It costs a system call and fresh pages for each block over 64 KiB, of which the way of a fix has
-  /// none.
+  /// M_MMAP_THRESHOLD): after some hundred incomplete messages a hub of 17 MiB kept 16 MiB more; with this, 2. It costs
+  /// a system call and fresh pages for each block over 64 KiB; ingesting fixes allocates none.
   public static func giveMemoryBack() {
-    // A refusal means that the allocator is another one.
+    // It is refused by other allocators only.
     _ = mallopt(M_MMAP_THRESHOLD, 64 * 1024)
     _ = mallopt(M_TRIM_THRESHOLD, 128 * 1024)
   }
 
-  /// Has the allocator give back what is free now: after a piece of work that needed much for once.
+  /// Has the allocator return its free memory now, after work that needed much of it.
   public static func trimMemory() { _ = malloc_trim(0) }
 
   /// The variables of the environment. To be read before another thread may change them (environ(7)).

@@ -1,14 +1,13 @@
-// What a service manager such as systemd is told, and what it hands over: sd_notify(3) and sd_listen_fds(3), spoken
-// without their library. Both are a few bytes: a datagram for each notice, and three variables of the environment.
+// Notices to a service manager such as systemd, and the sockets it passes: sd_notify(3) and sd_listen_fds(3), without
+// their library. A notice is one datagram; the sockets are described by three variables of the environment.
 import Glibc
 import Synchronization
 
-/// The manager that this process was started by, where it wants to be told how things stand. What it does not take is
-/// lost: nothing waits for it.
+/// The service manager that started this process, if it wants notices. A notice that it does not take is lost.
 public final class ServiceManager: Sendable {
   private let socket: Descriptor
   private let path: [UInt8]
-  /// Nanoseconds between two signs of life; nil where none are wanted.
+  /// The interval of watchdog notices, in nanoseconds; nil where none are wanted.
   private let watchdogInterval: Int64?
   private let lastSign = Atomic<Int64>(.min)
   private let lastExtension = Atomic<Int64>(.min)
@@ -22,26 +21,26 @@ public final class ServiceManager: Sendable {
     let type = Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
     socket = try Descriptor(Glibc.socket(AF_UNIX, type, 0), from: "socket")
     let isMine = environment["WATCHDOG_PID"].map { $0 == "\(pid ?? getpid())" } ?? true
-    // Twice as often as is asked for, as sd_watchdog_enabled(3) says.
+    // Twice as often as asked for, as sd_watchdog_enabled(3) advises.
     watchdogInterval = isMine ? environment["WATCHDOG_USEC"].flatMap { Int64($0) }.map { $0 * 1000 / 2 } : nil
   }
 
-  /// It serves. `status` is shown to people.
+  /// The hub serves. `status` is shown to people.
   public func ready(_ status: String) { send("READY=1\nSTATUS=\(status)") }
 
-  /// It begins to end.
+  /// The hub begins to stop.
   public func stopping() { send("STOPPING=1\nSTATUS=draining") }
 
-  /// It reads its settings again at this uptime (ns); `ready` ends that.
+  /// The hub reads its settings again (uptime, ns); `ready` ends that.
   public func reloading(at uptime: Int64) { send("RELOADING=1\nMONOTONIC_USEC=\(uptime / 1000)") }
 
-  /// A sign of life, where one is due (uptime, ns). To be called at least once a second.
+  /// A watchdog notice, if one is due (uptime, ns). To be called at least once a second.
   public func alive(at uptime: Int64) {
     guard let watchdogInterval, isDue(lastSign, every: watchdogInterval, at: uptime) else { return }
     send("WATCHDOG=1")
   }
 
-  /// A start that takes long goes on: once in five seconds that is told, for half a minute more.
+  /// A long start continues: every five seconds, asks for half a minute more.
   public func extendStart(at uptime: Int64) {
     if isDue(lastExtension, every: 5_000_000_000, at: uptime) { send("EXTEND_TIMEOUT_USEC=30000000") }
   }
@@ -68,8 +67,8 @@ public final class ServiceManager: Sendable {
     }
   }
 
-  /// The descriptors that the manager hands over, by name (`LISTEN_FDS`, `LISTEN_FDNAMES`), in their order; none where
-  /// they are for another process (`LISTEN_PID`). One without a name is called `unknown`.
+  /// The descriptors that the manager passes, by name (`LISTEN_FDS`, `LISTEN_FDNAMES`), in order; none where they are
+  /// for another process (`LISTEN_PID`). One without a name is called `unknown`.
   public static func inherited(
     environment: [String: String], pid: Int32? = nil
   ) -> [(name: String, descriptor: Int32)] {

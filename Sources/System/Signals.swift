@@ -1,17 +1,17 @@
-// Signals as readable descriptors, by signalfd(2): no handler that may call next to nothing, no flag to poll.
+// Signals as readable descriptors, by signalfd(2), instead of handlers.
 
 import CHubLinux
 import Glibc
 
 /// Blocks signals in the calling thread and in the threads that it starts from then on. Call it in `main` before any
-/// thread exists: a signal that some thread does not block is delivered there, the ordinary way, and not to the loop.
+/// thread exists: a signal is delivered the ordinary way to a thread that does not block it.
 public func blockSignals(_ signals: [Int32]) throws(SystemError) {
   var set = SignalWatch.set(of: signals)
   let number = unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
   guard number == 0 else { throw SystemError(call: "pthread_sigmask", errno: number) }
 }
 
-/// Has signals do nothing, for the whole process.
+/// Ignores signals in the whole process.
 public func ignoreSignals(_ signals: [Int32]) throws(SystemError) {
   var action = sigaction()
   unsafe action.__sigaction_handler.sa_handler = SIG_IGN

@@ -1,5 +1,5 @@
-// Standard output and error, written whole and at once: Swift's print buffers, so that a line announcing a port would
-// reach a pipe only when the process ends.
+// Standard output and error, unbuffered: Swift's print buffers, and a line that announces a port would reach a pipe
+// only at the process's end.
 
 import Glibc
 
@@ -8,7 +8,7 @@ public enum StandardStream: Int32, Sendable {
   case output = 1
   case error = 2
 
-  /// Writes all bytes; false when the reader has gone or the disk is full.
+  /// Writes all bytes; false when the reader is closed or the disk is full.
   @discardableResult
   public func write(_ bytes: UnsafeRawBufferPointer) -> Bool {
     var rest = unsafe bytes
@@ -31,6 +31,6 @@ public enum StandardStream: Int32, Sendable {
     return text.withUTF8 { unsafe write(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Whether a person looks at it.
+  /// Whether it is a terminal.
   public var isTerminal: Bool { isatty(rawValue) == 1 }
 }

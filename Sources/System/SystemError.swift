@@ -1,5 +1,4 @@
-// What is thrown when the kernel says no. The call's name stays with the number, because EINVAL alone tells nobody
-// anything.
+// A failed system call, with its name: EINVAL alone does not say which.
 
 import Glibc
 
@@ -15,13 +14,13 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     self.errno = errno
   }
 
-  /// Must be made before anything else touches `errno`, that is: at once after the failed call.
+  /// Must be made at once after the failed call, before anything changes `errno`.
   package init(_ call: StaticString) { self.init(call: call, errno: Glibc.errno) }
 
   /// For instance `bind: Address already in use (98)`.
   public var description: String { "\(call): \(SystemError.text(errno)) (\(errno))" }
 
-  /// The C library's words for an error number.
+  /// The C library's text for an error number.
   public static func text(_ number: Int32) -> String {
     // strerror_r writes into our memory; strerror shares one buffer between threads.
     unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in

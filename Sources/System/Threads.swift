@@ -1,9 +1,9 @@
-// Plain threads. A loop runs on one for the life of the process, so neither Dispatch nor a Swift task's pool fits.
+// Plain threads: a loop runs on one for the life of the process, so neither Dispatch nor a Swift task's pool fits.
 
 import CHubLinux
 import Glibc
 
-/// A started thread; join it to wait for its end. Not joined, it goes on by itself.
+/// A started thread; join it to wait for its end. It runs on if it is not joined.
 public struct ThreadHandle: ~Copyable, Sendable {
   private let thread: pthread_t
 
@@ -22,8 +22,8 @@ public struct ThreadHandle: ~Copyable, Sendable {
   }
 }
 
-/// Starts a thread that runs `body`. Of `name` the first 15 bytes show in top and gdb. What `body` captures goes over
-/// to the thread: `sending` has the compiler see to it that nobody else keeps it.
+/// Starts a thread that runs `body`. The first 15 bytes of `name` show in top and gdb. What `body` captures is sent to
+/// the thread.
 public func startThread(
   name: String, _ body: sending @escaping () -> Void
 ) throws(SystemError) -> ThreadHandle {
@@ -60,27 +60,26 @@ private final class ThreadBody {
   }
 }
 
-/// Lets the calling thread sleep. For waiting on another thread where there is nothing to be woken by; not for loops.
+/// Lets the calling thread sleep, where it can only poll another thread's state; not for loops.
 public func pause(microseconds: Int) {
   var time = timespec(tv_sec: microseconds / 1_000_000, tv_nsec: microseconds % 1_000_000 * 1000)
-  // Interrupted by a signal it returns early, and the caller looks again.
+  // A signal ends it early, and the caller looks again.
   _ = unsafe nanosleep(&time, nil)
 }
 
-/// Lets others go before the calling thread from now on: for work that nobody waits for. On Linux a priority belongs to
-/// a thread (setpriority(2)).
+/// Lowers the calling thread's priority (setpriority(2), per thread on Linux): for background work.
 public func lowerThreadPriority() {
-  // A refusal only means that it goes on as it was.
+  // If it is refused, the priority stays.
   _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 10)
 }
 
-/// A thread that any other may wait for, and that is waited for at most once.
+/// A thread that is joined at most once, from any thread.
 public final class Joinable: Sendable {
   private let handle: Locked<ThreadHandle?>
 
   public init(_ handle: consuming ThreadHandle) { self.handle = Locked(consume handle) }
 
-  /// Waits until the thread has ended; returns at once if that was waited for before.
+  /// Waits until the thread has ended; returns at once after the first call.
   public func join() {
     let taken = handle.withLock { $0.take() }
     if let taken { taken.join() }

@@ -1,5 +1,5 @@
-// How another thread wakes a loop. A loop that is busy looks at the flag before it sleeps anyway, so waking costs a
-// system call only when the loop really sleeps.
+// How another thread wakes a loop. A busy loop looks at the flag before it sleeps, so waking costs a system call only
+// when the loop really sleeps.
 
 import CHubLinux
 import Glibc
@@ -8,7 +8,7 @@ import Synchronization
 /// Wakes one event loop from any thread.
 ///
 /// What happened before `wake` is visible to the loop in the `woken` call that follows. No wake-up is lost; several
-/// before the loop looks become one.
+/// before that call become one.
 public final class Waker: Sendable {
   // The loop is awake and nobody called; asleep or about to be; called since it last looked.
   private static let awake: UInt8 = 0
@@ -31,8 +31,8 @@ public final class Waker: Sendable {
     if state.exchange(Waker.called, ordering: .sequentiallyConsistent) == Waker.asleep { signal() }
   }
 
-  /// Takes the place of a loop that sleeps: true, and for all others it is awake. Where it is awake already it is
-  /// called, and looks before it sleeps: false.
+  /// Takes the role of a sleeping loop: true, and it counts as awake. A loop that is awake is called as by `wake`:
+  /// false.
   package func claim() -> Bool {
     while true {
       let (exchanged, seen) = state.compareExchange(
@@ -51,17 +51,17 @@ public final class Waker: Sendable {
     _ = unsafe write(event.raw, &one, MemoryLayout<UInt64>.size)
   }
 
-  /// Sleeps for so many nanoseconds, or until somebody calls.
+  /// Sleeps for `nanoseconds`, or until it is called.
   package func sleep(nanoseconds: Int64) { event.sleepUntilReadable(nanoseconds: nanoseconds) }
 
-  /// Announces the loop's sleep; false when somebody called meanwhile, so that it must not sleep.
+  /// Announces the loop's sleep; false when it was called meanwhile, so that it must not sleep.
   package func mayFallAsleep() -> Bool {
     state.compareExchange(
       expected: Waker.awake, desired: Waker.asleep, ordering: .sequentiallyConsistent
     ).exchanged
   }
 
-  /// Announces that the loop is awake; true when somebody called since the last time.
+  /// Announces that the loop is awake; true when it was called since the last time.
   package func awaken() -> Bool {
     state.exchange(Waker.awake, ordering: .sequentiallyConsistent) == Waker.called
   }
@@ -69,7 +69,7 @@ public final class Waker: Sendable {
   /// Makes the descriptor unreadable again.
   package func reset() {
     var count: UInt64 = 0
-    // EAGAIN: it was not readable, which is what is wanted.
+    // EAGAIN: it was not readable.
     _ = unsafe read(event.raw, &count, MemoryLayout<UInt64>.size)
   }
 }

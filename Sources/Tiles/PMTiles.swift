@@ -1,7 +1,6 @@
-// PMTiles, version 3 (github.com/protomaps/PMTiles, spec/v3/spec.md): the images of a map in one file. A header says
-// where its parts are; a directory says where each image is, by its number; where there are many, the first directory
-// has others, its leaves. All of it is read without I/O: whoever has the file gives its bytes
-// (PMTilesArchive.swift).
+// PMTiles, version 3 (github.com/protomaps/PMTiles, spec/v3/spec.md): a map's images in one file. A header has the
+// offsets of its parts; a directory has each image's offset, by its number; a large root directory refers to others,
+// its leaves. Parsed here without I/O; PMTilesArchive.swift reads the file.
 import HubGeo
 public import HubSystem
 
@@ -12,7 +11,7 @@ public enum MapTileError: Error, Equatable, CustomStringConvertible {
   /// The page draws images, and these are something else.
   case notImages(String)
   case compression(String)
-  /// A part of it is not as the format says.
+  /// A part of the file is malformed.
   case damaged(String)
   /// A folder without a folder of a zoom.
   case noZooms
@@ -36,7 +35,7 @@ public struct MapTile: Sendable, Equatable {
   public let x: Int
   public let y: Int
 
-  /// Of more than 26 the sum of all numbers would not fit what other programs have for it.
+  /// Above 26 the sum of all numbers exceeds what other programs use for it.
   static let zooms = 0...26
 
   /// Nil where the world has no such tile.
@@ -45,7 +44,7 @@ public struct MapTile: Sendable, Equatable {
     (self.zoom, self.x, self.y) = (zoom, x, y)
   }
 
-  /// Its place on a Hilbert curve over its zoom, behind all tiles of smaller zooms. O(zoom).
+  /// Its index on the Hilbert curve of its zoom, after all tiles of smaller zooms. O(zoom).
   var number: UInt64 {
     var (x, y, place) = (x, y, 0)
     for level in (0..<zoom).reversed() {
@@ -102,7 +101,7 @@ struct PMTilesHeader: Sendable {
     case 4: throw .compression("directories are in Zstandard")
     default: throw .compression("directories are compressed in a way that it does not name")
     }
-    // Images are compressed already; some writers say that they do not know.
+    // Images are compressed by their format; some writers give an unknown compression.
     guard bytes[98] <= 1 else { throw .compression("images are compressed once more") }
     type = try PMTilesHeader.type(bytes[99])
     let (first, last) = (Int(bytes[100]), Int(bytes[101]))

@@ -17,7 +17,7 @@ extension StoredFile: TileBytes {}
 struct PMTilesArchive: Sendable {
   let header: PMTilesHeader
   let root: PMTilesDirectory
-  /// As its metadata has it, without markup.
+  /// From its metadata, without markup.
   let attribution: String?
   private let file: any TileBytes
 
@@ -57,7 +57,7 @@ struct PMTilesArchive: Sendable {
     try PMTilesDirectory(text(range, of: file, header, "a directory"))
   }
 
-  /// What lies there, when it is no longer compressed.
+  /// The bytes there, decompressed.
   private static func text(
     _ range: Range<UInt64>, of file: any TileBytes, _ header: PMTilesHeader, _ name: String
   ) throws(MapTileError) -> [UInt8] {
@@ -106,7 +106,7 @@ private func plain(html: String) -> String {
   return String(text.prefix(TileLimits.attributionCharacters))
 }
 
-/// What stands between `&` and `;`, of those that attributions have.
+/// The character references between `&` and `;` that attributions use.
 private func entity(_ name: Substring) -> Character? {
   if name.hasPrefix("#") {
     let isHex = name.hasPrefix("#x") || name.hasPrefix("#X")

@@ -22,12 +22,12 @@ public struct TilePack: Sendable {
 
   fileprivate let form: Form
   public let zooms: ClosedRange<Int>
-  /// What is in it; nil where it does not say that.
+  /// The area that it covers, if it states one.
   let box: BoundingBox?
-  /// Whose images they are, for people; nil where it does not say that.
+  /// The attribution for people, if any.
   public let attribution: String?
 
-  /// What is in it, where that is no more than a city and what is round it: of a country nobody sees who drives.
+  /// The area that it covers, if it is at most a city and its surroundings: a whole country is no view.
   public var cityBox: BoundingBox? {
     box.flatMap { box in
       (0...TileLimits.cityDegrees).contains(box.east - box.west) && box.north - box.south <= TileLimits.cityDegrees
@@ -59,7 +59,7 @@ public struct TilePack: Sendable {
   }
 }
 
-/// Reads images, on a thread of its own.
+/// Reads images on its own thread.
 public struct TileReader {
   private static let suffixes: [(String, StaticString)] = [
     ("png", "image/png"), ("jpg", "image/jpeg"), ("jpeg", "image/jpeg"), ("webp", "image/webp"), ("avif", "image/avif"),

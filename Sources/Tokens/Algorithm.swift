@@ -1,4 +1,4 @@
-// The signatures that are known, by their names in RFC 7518 §3.1 and RFC 8037 §3.1. `none` is not among them.
+// The supported signatures, by their names in RFC 7518 §3.1 and RFC 8037 §3.1; `none` is not supported.
 
 /// How a token is signed. A key is for exactly one of these (RFC 8725 §3.1).
 public enum Algorithm: String, Sendable, CaseIterable {

@@ -1,4 +1,4 @@
-// What a token says, after it was checked (RFC 7519 §4, and the hub's own claims: protocol/tokens.md).
+// A verified token's claims (RFC 7519 §4, and the hub's own: protocol/tokens.md).
 package import HubBytes
 public import HubMessages
 
@@ -9,7 +9,7 @@ public struct Claims: Sendable, Equatable {
   public var role: Role
   /// `exp`, to the millisecond; nil where the token does not expire.
   public var expires: Timestamp?
-  /// Nil where the token has no `trips`, `channels`, `limits`, `vehicleType`, `tags`, `jti` and `tier`.
+  /// Nil where the token has none of `trips`, `channels`, `limits`, `vehicleType`, `tags`, `jti` and `tier`.
   public var grants: Grants?
 
   public init(subject: Identifier, role: Role, expires: Timestamp? = nil, grants: Grants? = nil) {
@@ -21,7 +21,7 @@ public struct Claims: Sendable, Equatable {
 }
 
 extension Claims {
-  /// Reads the claims; that they were signed, and hold now and here, is the verifier's business.
+  /// Reads the claims; the verifier checks signature and times.
   package init(members: [String: JSONValue]) throws(TokenError) {
     guard let sub = present(members, "sub") else { throw .missing(.sub) }
     guard let subject = sub.string.flatMap({ Identifier($0) }) else { throw .invalid(.sub) }
@@ -36,7 +36,7 @@ extension Claims {
   static func date(
     _ members: [String: JSONValue], _ name: String, _ claim: TokenError.Claim
   ) throws(TokenError) -> Timestamp? {
-    guard let value = members[name] else { return nil }  // null is no date: it must not mean "for ever"
+    guard let value = members[name] else { return nil }  // null must not mean "never expires"
     // Up to the year 9999, so that no arithmetic on it can overflow.
     guard let seconds = value.number, (0...253_402_300_799).contains(seconds) else { throw .invalid(claim) }
     return Timestamp(milliseconds: Int64((seconds * 1000).rounded(.down)))

@@ -1,5 +1,5 @@
-// The few forms of DER (X.690 §8, §10) that make a key of the numbers in a JSON Web Key, so that OpenSSL reads it like
-// any other key. Written by hand: the parameter builder of OpenSSL 3 keeps pointers to what it is given.
+// The few forms of DER (X.690 §8, §10) that make a key of a JSON Web Key's numbers, so that OpenSSL reads it like any
+// other. Written by hand: the parameter builder of OpenSSL 3 keeps pointers to its arguments.
 
 enum DER {
   /// Object identifiers, with tag and length: RFC 8017 §A.1, RFC 5480 §2.1.1.
@@ -8,7 +8,7 @@ enum DER {
   static let prime256v1: [UInt8] = [0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]
   static let null: [UInt8] = [0x05, 0x00]
 
-  /// A number of no sign, from its bytes, the highest first.
+  /// An unsigned number from its bytes, big-endian.
   static func integer(_ bytes: [UInt8]) -> [UInt8] {
     var digits = Array(bytes.drop { $0 == 0 })
     if digits.first.map({ $0 >= 0x80 }) ?? true { digits.insert(0, at: 0) }  // the first bit would be a minus
@@ -17,7 +17,7 @@ enum DER {
 
   static func octetString(_ bytes: [UInt8]) -> [UInt8] { value(0x04, bytes) }
 
-  /// Whole bytes: no bit is left over.
+  /// A bit string of whole bytes.
   static func bitString(_ bytes: [UInt8]) -> [UInt8] { value(0x03, [0] + bytes) }
 
   static func sequence(_ parts: [[UInt8]]) -> [UInt8] { value(0x30, Array(parts.joined())) }

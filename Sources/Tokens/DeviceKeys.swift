@@ -1,18 +1,18 @@
-// Keys of phones whose app can hold no token that ends: a secret for each, of which the hub knows the SHA-256 alone.
+// Keys of phones whose app cannot renew tokens: a secret for each, of which the hub knows the SHA-256 only.
 //
-// A secret has 160 bits of randomness (`locationhub device add`), so that a plain hash is enough: there is nothing to
-// guess, and who reads the file cannot send with it.
+// A secret has 160 bits of randomness (`locationhub device add`), so that a plain hash is enough: it cannot be guessed,
+// and the file does not reveal it.
 public import HubMessages
 
 public struct DeviceKeys: Sendable {
   /// By the SHA-256 of the secret.
   private let drivers: [[UInt8]: Identifier]
 
-  /// None is known.
+  /// No keys.
   public init() { drivers = [:] }
 
   /// Reads a file of lines `driverId SHA-256`, the hash in 64 hexadecimal digits. Empty lines and lines that begin with
-  /// `#` do not count; a driver may have several keys.
+  /// `#` are skipped; a driver may have several keys.
   public init(parsing file: [UInt8]) throws(KeyError) {
     var drivers: [[UInt8]: Identifier] = [:]
     for (index, line) in file.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
@@ -29,7 +29,7 @@ public struct DeviceKeys: Sendable {
 
   public var count: Int { drivers.count }
 
-  /// Whose secret it is; nil for nobody's. O(length).
+  /// The driver with this secret, if any. O(length).
   public func driver(of secret: some Collection<UInt8>) -> Identifier? {
     guard !drivers.isEmpty, secret.count <= DeviceKeys.maximumSecretBytes else { return nil }
     return drivers[DeviceKeys.hash(secret)]

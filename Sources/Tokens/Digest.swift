@@ -1,4 +1,4 @@
-// The hash of bytes that nobody can find others for (FIPS 180-4).
+// SHA-256 (FIPS 180-4).
 import CHubOpenSSL
 
 package enum Digest {

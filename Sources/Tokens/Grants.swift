@@ -1,12 +1,12 @@
-// What a token grants beyond its role: kept in one object, so that a session whose token lists nothing pays one word.
+// What a token grants beyond its role. In one object, so that a session whose token lists nothing pays one word.
 public import HubBytes
 public import HubMessages
 
-/// An id, or all ids with a beginning: `T1`, `zone7-*`, `*`.
+/// An id, or a prefix of ids: `T1`, `zone7-*`, `*`.
 public struct NamePattern: Sendable, Equatable {
-  /// The id, or what ids begin with.
+  /// The id or the prefix.
   public let text: InlineText
-  /// Whether anything may follow.
+  /// Whether it is a prefix.
   public let isPrefix: Bool
 
   /// Nil where the text without a `*` at its end is no id; `*` alone matches all.
@@ -18,7 +18,7 @@ public struct NamePattern: Sendable, Equatable {
     self.isPrefix = isPrefix
   }
 
-  /// O(length), no allocation: it is asked for each fix that names a trip.
+  /// O(length), no allocation: called for each fix that names a trip.
   public func matches(_ id: Identifier) -> Bool {
     guard isPrefix else { return id.text == text }
     guard id.text.count >= text.count else { return false }
@@ -27,14 +27,14 @@ public struct NamePattern: Sendable, Equatable {
     }
   }
 
-  /// As a claim has it.
+  /// As it is written in a claim.
   public var description: String { "\(text)" + (isPrefix ? "*" : "") }
 }
 
-/// A channel, or all of a kind whose id has a beginning: `trip:T1`, `trip:zone7-*`, `driver:*`.
+/// A channel, or a kind of channel with a prefix of ids: `trip:T1`, `trip:zone7-*`, `driver:*`.
 public struct ChannelPattern: Sendable, Equatable {
-  /// The kinds that can be granted. Areas and places are for riders and ops, and the channel `fleet` is for ops,
-  /// whatever a token says: `fleet` opens the feed of all vehicles over HTTP.
+  /// The kinds that can be granted. Areas and places are open to riders and ops, and the channel `fleet` to ops,
+  /// without a grant: `fleet` opens the feed of all vehicles over HTTP.
   public enum Kind: String, Sendable, CaseIterable {
     case trip, driver, fence, fleet
   }
@@ -42,7 +42,7 @@ public struct ChannelPattern: Sendable, Equatable {
   public let kind: Kind
   public let name: NamePattern
 
-  /// Nil where the text is not `fleet`, and not `trip:`, `driver:` or `fence:` and a pattern of an id.
+  /// Nil where the text is neither `fleet` nor `trip:`, `driver:` or `fence:` and a pattern of an id.
   public init?(_ pattern: String) {
     if pattern == Kind.fleet.rawValue, let all = NamePattern("*") {
       (kind, name) = (.fleet, all)
@@ -63,15 +63,15 @@ public struct ChannelPattern: Sendable, Equatable {
     }
   }
 
-  /// As a claim has it.
+  /// As it is written in a claim.
   public var description: String { kind == .fleet ? kind.rawValue : "\(kind.rawValue):\(name.description)" }
 }
 
-/// A session's own limits, in place of the hub's.
+/// A session's own limits, instead of the hub's.
 public struct SessionLimits: Sendable, Equatable {
   /// Units of work a second, on average; 0 for no limit. 0–10⁶. A short message is one.
   public var rate: Double?
-  /// Units that may come at once. 1–10⁶.
+  /// The burst, in units of work. 1–10⁶.
   public var burst: Double?
 
   public static let rates: ClosedRange<Double> = 0...1_000_000
@@ -87,14 +87,14 @@ public struct SessionLimits: Sendable, Equatable {
 public final class Grants: Sendable {
   /// The trips that a rider may see, and that a driver is entitled to.
   public let trips: [NamePattern]
-  /// Channels that may be seen beside those of the role.
+  /// Channels that may be subscribed to beside those of the role.
   public let channels: [ChannelPattern]
   public let limits: SessionLimits?
   /// `vehicleType` and `tags` of a driver; nil where the token has neither.
   public let vehicle: VehicleClaims?
   /// `jti`: the name by which the token can be revoked.
   public let tokenID: InlineText?
-  /// `tier`: which of the operator's limits hold, where the token has none of its own.
+  /// `tier`: the operator's limits that hold where the token has none of its own.
   public let tier: InlineText?
 
   public init(
@@ -109,12 +109,12 @@ public final class Grants: Sendable {
     self.tier = tier
   }
 
-  /// These grants with another `jti`.
+  /// A copy with another `jti`.
   public func named(_ tokenID: InlineText) -> Grants {
     Grants(trips: trips, channels: channels, limits: limits, vehicle: vehicle, tokenID: tokenID, tier: tier)
   }
 
-  /// These grants with other limits of the session.
+  /// A copy with other limits of the session.
   public func limited(to limits: SessionLimits) -> Grants {
     Grants(trips: trips, channels: channels, limits: limits, vehicle: vehicle, tokenID: tokenID, tier: tier)
   }
@@ -137,8 +137,7 @@ public final class Grants: Sendable {
 }
 
 extension Grants? {
-  /// Whether both open the same channels and name the same trips, whatever else their tokens say: a renewed token has
-  /// another `jti`.
+  /// Whether both open the same channels and name the same trips. A renewed token differs in its `jti`.
   public func opensSame(as other: Grants?) -> Bool {
     (self?.trips ?? []) == (other?.trips ?? []) && (self?.channels ?? []) == (other?.channels ?? [])
   }

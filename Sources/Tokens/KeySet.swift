@@ -1,18 +1,17 @@
-// The keys that a hub checks tokens with, and how a file holds them: PEM blocks, a JSON Web Key Set (RFC 7517 §5), one
-// JSON Web Key, or the bytes of a secret. What a file is follows from how it begins.
+// The keys that a hub checks tokens with, and their file formats: PEM blocks, a JSON Web Key Set (RFC 7517 §5), one
+// JSON Web Key, or the bytes of a secret. The first bytes decide which it is.
 import HubBytes
 
-/// Some keys. Immutable; reloading makes a new one.
+/// Some keys. Immutable; a reload makes a new set.
 public struct KeySet: Sendable {
   public let keys: [SigningKey]
 
   public init(keys: [SigningKey]) { self.keys = keys }
 
-  /// The keys that a token may be signed with, by its `kid` and `alg`. The header only chooses: what a key is for
-  /// follows from the key (RFC 8725 §3.1).
+  /// The keys that a token may be signed with, by its `kid` and `alg`. The key decides its algorithm, not the header
+  /// (RFC 8725 §3.1).
   ///
-  /// A token that names a key means those of that name, and where none has it, those without a name: a PEM file has no
-  /// place for one.
+  /// A `kid` selects the keys of that name; where there are none, those without a name, as PEM files have no names.
   func candidates(keyID: String?, algorithm: Algorithm) throws(TokenError) -> [SigningKey] {
     var named = keys
     if let keyID {
@@ -40,7 +39,7 @@ extension KeySet {
     }
   }
 
-  /// The bytes of a secret, without the end of line that an editor or `openssl rand -base64` puts behind it.
+  /// The bytes of a secret without a line end, which editors and `openssl rand -base64` append.
   private static func withoutLineEnd(_ bytes: [UInt8]) -> [UInt8] {
     var bytes = bytes
     if bytes.last == 0x0A { bytes.removeLast() }
@@ -89,7 +88,7 @@ extension KeySet {
     var keys: [SigningKey] = []
     for (index, element) in list.enumerated() {
       guard let key = element.members else { throw .badKey(index + 1) }
-      // RFC 7517 §4.2: a key for encryption is no business of a verifier.
+      // RFC 7517 §4.2: a verifier skips keys for encryption.
       if key["use"] != nil, key["use"]?.string != "sig" { continue }
       let made = try SigningKey.jsonWebKey(key, number: index + 1)
       if made.keyID != nil, keys.contains(where: { $0.keyID == made.keyID && $0.algorithm == made.algorithm }) {
@@ -131,7 +130,7 @@ extension SigningKey {
       made = try ed25519(x: try part("x"), d: try part(ifPresent: "d"), keyID: keyID, number: number)
     default: throw .unsupportedKey(number)
     }
-    // RFC 7517 §4.4: where the key says what it is for, that must be what it can do.
+    // RFC 7517 §4.4: a key's `alg`, where it has one, must fit its type.
     guard key["alg"] == nil || key["alg"]?.string == made.algorithm.rawValue else { throw .unsupportedKey(number) }
     return made
   }

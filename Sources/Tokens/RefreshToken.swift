@@ -1,14 +1,14 @@
-// Refresh tokens: what gives new tokens when it is shown, once. It is signed, as a token is, and opens nothing: it has
-// no `role`, and its `typ` says what it is (RFC 8725 §3.11).
+// Refresh tokens, each of which is exchanged for new tokens once. One is signed as an access token is, but has no
+// `role`, and its `typ` says what it is (RFC 8725 §3.11).
 public import HubBytes
 public import HubMessages
 
-/// What a refresh token says.
+/// The claims of a refresh token.
 public struct RefreshToken: Sendable, Equatable {
   public let subject: Identifier
-  /// The `jti` of all tokens that come out of one another.
+  /// The `jti` of all tokens that descend from one exchange.
   public let family: InlineText
-  /// Of the tokens of its family, counted from 1.
+  /// Its number in the family, from 1.
   public let serial: UInt64
   public let expires: Timestamp
   /// The claim `tier` of its family's access tokens.
@@ -42,8 +42,8 @@ public struct RefreshToken: Sendable, Equatable {
     return try key.signed(header: header.array(), payload: payload.array())
   }
 
-  /// Reads one that is signed by `key` and by no other, whatever its header says, and holds at `now`. Whether it was
-  /// used before, the hub knows.
+  /// Reads one that is signed by this `key`, whatever its header says, and valid at `now`. The hub checks whether it
+  /// was used before.
   ///
   /// - Complexity: O(length), and one signature.
   public init(checking token: [UInt8], by key: SigningKey, now: Timestamp) throws(TokenError) {

@@ -1,15 +1,16 @@
-// Tokens that no longer count although they are signed and not expired.
+// Revoked tokens.
+
 public import HubBytes
 public import HubMessages
 
-/// The `jti` and the `sub` of revoked tokens. A `sub` revokes all its tokens, those to come included.
+/// The `jti` and the `sub` of revoked tokens. A `sub` revokes all its tokens, those of the future included.
 public struct RevocationList: Sendable {
   private let ids: Set<InlineText>
 
-  /// None is revoked.
+  /// No revocations.
   public init() { ids = [] }
 
-  /// Reads a file of ids, one a line. Empty lines and lines that begin with `#` do not count; ids have 1–64 bytes.
+  /// Reads a file of ids, one a line. Empty lines and lines that begin with `#` are skipped; ids have 1–64 bytes.
   public init(parsing file: [UInt8]) throws(KeyError) {
     var ids: Set<InlineText> = []
     for (index, line) in file.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {

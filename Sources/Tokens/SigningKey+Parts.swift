@@ -1,9 +1,9 @@
-// Keys from what files hold: PEM blocks, secrets, and the parts of a JSON Web Key (RFC 7518 §6, RFC 8037 §2).
+// Keys from files: PEM blocks, secrets, and the members of a JSON Web Key (RFC 7518 §6, RFC 8037 §2).
 import CHubOpenSSL
 import HubBytes
 
 extension SigningKey {
-  /// Bits that an RSA key must have (RFC 7518 §3.3), and bytes that a secret must have (§3.2).
+  /// The least bits of an RSA key (RFC 7518 §3.3), and bytes of a secret (§3.2).
   static let minimumRSABits: Int32 = 2048
   static let minimumSecretBytes = 32
 
@@ -32,8 +32,7 @@ extension SigningKey {
     return try unsafe adopt(read, keyID: nil, isPrivate: isPrivate, number: number)
   }
 
-  /// RSA by its numbers, big-endian (RFC 7518 §6.3). `rest` is d, p, q, dp, dq and qi; with all six of them it can
-  /// sign.
+  /// RSA by its numbers, big-endian (RFC 7518 §6.3). `rest` is d, p, q, dp, dq and qi, which signing needs.
   static func rsa(n: [UInt8], e: [UInt8], rest: [[UInt8]], keyID: String?, number: Int) throws(KeyError) -> SigningKey {
     let isPrivate = rest.count == 6
     let der: [UInt8]
@@ -86,8 +85,7 @@ extension SigningKey {
     return unsafe key
   }
 
-  /// Takes over a key of any kind: which algorithm it is for follows from what it is, and from nothing that a token
-  /// says.
+  /// Takes over a key of any kind. Its type decides the algorithm, not a token's header.
   private static func adopt(
     _ key: OpaquePointer, keyID: String?, isPrivate: Bool, number: Int
   ) throws(KeyError) -> SigningKey {
@@ -116,8 +114,8 @@ extension SigningKey {
     return String(decoding: name.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self) == "prime256v1"
   }
 
-  /// Whether a "secret" is the text or the DER of a key. Were it taken for a secret, whoever has the public key could
-  /// sign with it (RFC 8725 §2.1).
+  /// Whether a "secret" is the text or the DER of a key. Taken for a secret, a public key would let anybody sign (RFC
+  /// 8725 §2.1).
   private static func isKeyText(_ bytes: [UInt8]) -> Bool {
     if bytes.firstRange(of: Array("-----BEGIN".utf8)) != nil { return true }
     if JSONValue(parsing: bytes)?.members?["kty"] != nil { return true }

@@ -1,21 +1,21 @@
-// One key of OpenSSL's, and the two things that are done with it. All four algorithms go the same way through EVP, HMAC
-// as well, so that there is one place where a signature is made and one where it is checked.
+// One key of OpenSSL's, which signs and verifies. All four algorithms, HMAC included, use EVP, so that there is one
+// path for each.
 //
-// This file and SigningKey+Parts.swift are the module's unsafe island: what OpenSSL hands out is freed where it was
-// made, and pointers into arrays live for the call only.
+// This file and SigningKey+Parts.swift are the module's unsafe code: OpenSSL's objects are freed in the function that
+// made them, and pointers into arrays live for the call only.
 import CHubOpenSSL
 
 /// A key for one algorithm. Immutable; used from any thread.
 @safe
 public final class SigningKey: Sendable {
   public let algorithm: Algorithm
-  /// `kid`: the name by which tokens choose the key; nil where it has none.
+  /// `kid`: the name by which tokens select the key, if it has one.
   public let keyID: String?
-  /// Whether it can sign, or only check.
+  /// Whether it can sign, and not only verify.
   public let isPrivate: Bool
 
-  // OpenSSL counts references to a key under a lock, and only reads it otherwise: since 1.1.0 one key may be used on
-  // several threads at once (openssl-threads(7)). It is never changed after init and freed once.
+  // OpenSSL locks a key's reference count, and otherwise only reads it: since 1.1.0 a key may be used on several
+  // threads at once (openssl-threads(7)). It is not changed after init, and freed once.
   nonisolated(unsafe) private let key: OpaquePointer
 
   /// Takes over the key.
@@ -30,11 +30,11 @@ public final class SigningKey: Sendable {
 
   /// RFC 7515 §5.2 step 8: whether `signature` is this key's over `input`. 2 µs (HS256) to 100 µs (ES256, EdDSA).
   package func verifies(_ signature: [UInt8], of input: ArraySlice<UInt8>) -> Bool {
-    defer { ERR_clear_error() }  // the queue belongs to the thread; who asks it next must find only its own
+    defer { ERR_clear_error() }  // the queue is the thread's: leave no errors to the next call
     switch algorithm {
     case .hs256:
       guard let expected = digest(of: input) else { return false }
-      // Constant time, so that answers don't tell how much of a guess was right.
+      // Constant time, so that the time does not reveal how much of a guess was right.
       return unsafe signature.count == expected.count && CRYPTO_memcmp(signature, expected, expected.count) == 0
     case .rs256, .edDSA:
       return checks(signature, of: input)
@@ -53,7 +53,7 @@ public final class SigningKey: Sendable {
     return raw
   }
 
-  /// What the algorithm hashes with; Ed25519 has its hash inside (RFC 8032 §5.1).
+  /// The algorithm's hash; Ed25519 has its own (RFC 8032 §5.1).
   private var hash: OpaquePointer? {
     switch algorithm {
     case .hs256, .rs256, .es256: unsafe EVP_sha256()
@@ -70,7 +70,7 @@ public final class SigningKey: Sendable {
     }
   }
 
-  /// The signature, or the code of HMAC, as OpenSSL makes it.
+  /// The signature or HMAC in OpenSSL's form.
   private func digest(of input: ArraySlice<UInt8>) -> [UInt8]? {
     guard let context = unsafe EVP_MD_CTX_new() else { return nil }
     defer { unsafe EVP_MD_CTX_free(context) }

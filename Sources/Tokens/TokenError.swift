@@ -1,5 +1,5 @@
-// Why a token is refused, and why a file of keys is. No case holds a byte of a token or of a key, so that none can get
-// into an answer or a log.
+// Why a token or a file of keys is refused. No case holds bytes of a token or of a key, so that none can get into an
+// answer or a log.
 
 /// Why a token is not accepted.
 public enum TokenError: Error, Equatable, Sendable {
@@ -15,21 +15,21 @@ public enum TokenError: Error, Equatable, Sendable {
   case criticalHeader
   /// No key has the token's `kid`.
   case unknownKey
-  /// The keys that the token may mean are for other algorithms (RFC 8725 §3.1).
+  /// The selected keys are for other algorithms (RFC 8725 §3.1).
   case algorithmDoesNotFitKey
   case badSignature
   /// RFC 7519 §4.1.1, §4.1.3, §4.1.5, §4.1.4.
   case wrongIssuer, wrongAudience, notYetValid, expired
-  /// A claim that must be there is not.
+  /// A required claim is missing.
   case missing(Claim)
   /// A claim has the wrong type, or a value out of its range.
   case invalid(Claim)
   /// Its `jti` or its `sub` is revoked.
   case revoked
-  /// Its `tier` is none of the hub's.
+  /// Its `tier` is not configured.
   case unknownTier
 
-  /// The claims that can be at fault.
+  /// The claims that can be missing or invalid.
   public enum Claim: String, Sendable {
     case sub, role, trips, channels, limits, vehicleType, tags, exp, nbf, jti, tier
   }
@@ -60,9 +60,9 @@ extension TokenError: CustomStringConvertible {
   }
 }
 
-/// Why a file of keys, or of revoked tokens, cannot be used.
+/// Why a file of keys or of revoked tokens cannot be used.
 public enum KeyError: Error, Equatable, Sendable {
-  /// Nothing in it.
+  /// The file is empty.
   case empty
   case tooManyKeys(limit: Int)
   /// A PEM block that OpenSSL can't read, or that is encrypted, counted from 1.
@@ -75,7 +75,7 @@ public enum KeyError: Error, Equatable, Sendable {
   case unsupportedKey(Int)
   /// RSA under 2048 bits (RFC 7518 §3.3) or a secret under 256 (§3.2).
   case tooShort(Int)
-  /// A secret that is in truth somebody's public key, or another key's text: whoever knows it could sign.
+  /// A secret that is the text of a key: anybody who knows it could sign.
   case secretIsAKey(Int)
   /// Two keys of the set have the same `kid` and algorithm.
   case duplicateKeyID(Int)

@@ -1,29 +1,29 @@
-// The limits of tokens and of the files of keys. They are part of what a token is (protocol/tokens.md): no operator
-// changes them.
+// The limits of tokens and of the files of keys. They are part of the token format (protocol/tokens.md), and not
+// configurable.
 
 extension TokenVerifier {
-  /// The longest token that is looked at: the whole of a request's head has 8 KiB.
+  /// The longest token that is read: a request's whole head has 8 KiB.
   public static let maximumBytes = 8 * 1024
 }
 
 extension Grants {
-  /// Entries of `trips` and of `channels`: each is compared with for every fix that names a trip.
+  /// Entries of `trips` and of `channels`: each is compared for every fix that names a trip.
   public static let maximumEntries = 256
 }
 
 extension SessionLimits {
-  /// Named tiers of limits that an operator may have.
+  /// The operator's named tiers of limits.
   public static let maximumTiers = 16
 }
 
 extension KeySet {
-  /// Keys of a set: all that fit are tried where a token names none.
+  /// Keys of a set: all that fit are tried for a token without a `kid`.
   public static let maximumKeys = 64
 }
 
 extension DeviceKeys {
   /// Keys of phones; each is some 150 bytes of memory.
   public static let maximumKeys = 200_000
-  /// Bytes of a secret that are looked at.
+  /// The longest secret that is read, in bytes.
   public static let maximumSecretBytes = 256
 }

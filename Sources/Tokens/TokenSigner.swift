@@ -1,8 +1,8 @@
-// Making a token, for `locationhub token` and for tests.
+// Signs tokens, for `locationhub token` and for tests.
 import HubBytes
 public import HubMessages
 
-/// What a token is to say.
+/// The claims of a token to be signed.
 public struct TokenRequest: Sendable {
   public var claims: Claims
   public var issuer: String?
@@ -16,7 +16,7 @@ public struct TokenRequest: Sendable {
 extension SigningKey {
   /// A token in compact form (RFC 7515 §7.1), signed with this key.
   ///
-  /// - Parameter keyID: goes into the header as `kid`; the key's own where it is nil.
+  /// - Parameter keyID: the header's `kid`; nil for the key's own.
   /// - Throws: `.cannotSign` for a public key.
   public func token(_ request: TokenRequest, keyID: String? = nil) throws(KeyError) -> [UInt8] {
     var header = ByteBuffer(capacity: 64)
@@ -27,8 +27,7 @@ extension SigningKey {
     return try signed(header: header.array(), payload: request.payload())
   }
 
-  /// Any header and payload, signed (RFC 7515 §5.1): for tests of what is refused, and for claims that are not the
-  /// hub's.
+  /// Any header and payload, signed (RFC 7515 §5.1): for tests of refusals, and for claims that are not the hub's.
   public func signed(header: [UInt8], payload: [UInt8]) throws(KeyError) -> [UInt8] {
     let input = Base64.url.encode(header) + [UInt8(ascii: ".")] + Base64.url.encode(payload)
     return input + [UInt8(ascii: ".")] + Base64.url.encode(try sign(input))

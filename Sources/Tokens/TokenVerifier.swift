@@ -1,13 +1,13 @@
-// Whether a token holds: RFC 7515 §5.2 and RFC 7519 §7.2, in their order, each check with its section, and the advice
-// of RFC 8725. Pure: the time is a parameter, and nothing is read but the token and the keys.
+// Verifies tokens: RFC 7515 §5.2 and RFC 7519 §7.2, in their order, with the advice of RFC 8725. Pure: the time is a
+// parameter.
 import HubBytes
 public import HubMessages
 
-/// What tokens must say beside being signed.
+/// What a token must claim beside being signed.
 public struct TokenPolicy: Sendable, Equatable {
-  /// `iss` must be this, where it is set.
+  /// The required `iss`, if any.
   public var issuer: String?
-  /// `aud` must be this or name it among others, where it is set.
+  /// The required `aud`, alone or among others, if any.
   public var audience: String?
   /// How far the clocks of issuer and hub may be apart, for `exp` and `nbf` (RFC 7519 §4.1.4).
   public var leewaySeconds: Int64 = 30
@@ -28,12 +28,11 @@ public struct TokenVerifier: Sendable {
     self.policy = policy
   }
 
-  /// The claims of a token in compact form that is signed by one of the keys and holds at `now`.
+  /// The claims of a token in compact form that is signed by one of the keys and valid at `now`.
   ///
-  /// - Throws: the first reason why it does not. Claims are looked at only behind the signature, so that errors tell
-  ///   nothing to one who cannot sign.
-  /// - Complexity: O(length), and a signature for each key that the token may mean: about 5 µs for HS256, 30 to 150 µs
-  ///   for the others.
+  /// - Throws: the first reason for a refusal. Claims are read only after the signature is verified, so that errors
+  ///   reveal nothing to an attacker who cannot sign.
+  /// - Complexity: O(length), and a signature for each selected key: about 5 µs for HS256, 30 to 150 µs for the others.
   public func verify(_ token: some Collection<UInt8>, now: Timestamp) throws(TokenError) -> Claims {
     guard token.count <= TokenVerifier.maximumBytes else { throw .tooLong }
     let token = Array(token)
@@ -43,7 +42,7 @@ public struct TokenVerifier: Sendable {
     else { throw .notCompact }  // RFC 7515 §7.1, §5.2 steps 1, 2, 7
 
     let candidates = try candidates(header)
-    let input = token[..<parts[1].endIndex]  // RFC 7515 §5.2 step 8: as it came, not encoded again
+    let input = token[..<parts[1].endIndex]  // RFC 7515 §5.2 step 8: as received
     guard candidates.contains(where: { $0.verifies(signature, of: input) }) else { throw .badSignature }
 
     guard let members = JSONValue(parsing: payload)?.members else { throw .badClaims }  // RFC 7519 §7.2 step 10
@@ -51,15 +50,15 @@ public struct TokenVerifier: Sendable {
     return try Claims(members: members)
   }
 
-  /// The keys that may have signed, by the header: RFC 7515 §5.2 steps 3 to 5.
+  /// The keys that may have signed, selected by the header: RFC 7515 §5.2 steps 3 to 5.
   private func candidates(_ bytes: [UInt8]) throws(TokenError) -> [SigningKey] {
     guard let header = JSONValue(parsing: bytes)?.members, let name = header["alg"]?.string else { throw .badHeader }
-    // RFC 7515 §4.1.11: what must be understood isn't. `b64` (RFC 7797) is only allowed with `crit`, and refused by it.
+    // RFC 7515 §4.1.11: no critical extension is known. `b64` (RFC 7797) requires `crit`, so it is refused too.
     guard header["crit"] == nil else { throw .criticalHeader }
     guard let algorithm = Algorithm(rawValue: name) else { throw .unsupportedAlgorithm }
     let keyID = header["kid"]?.string
     guard header["kid"] == nil || keyID != nil else { throw .badHeader }  // RFC 7515 §4.1.4
-    // Keys that a token brings along or points to (jwk, jku, x5c, x5u) are never looked at (RFC 8725 §3.10).
+    // Keys in or referred to by a token (jwk, jku, x5c, x5u) are ignored (RFC 8725 §3.10).
     return try keys.candidates(keyID: keyID, algorithm: algorithm)
   }
 
@@ -78,7 +77,7 @@ public struct TokenVerifier: Sendable {
     }
   }
 
-  /// RFC 7515 §5.3: code point by code point, which Swift's `==` for text is not.
+  /// RFC 7515 §5.3: compared by code points, which Swift's `==` for text does not.
   private func says(_ value: JSONValue?, _ text: String) -> Bool {
     value?.string.map { $0.utf8.elementsEqual(text.utf8) } ?? false
   }

@@ -1,5 +1,5 @@
-// What the loop knows of one connection, and the slab in which these structs live: chunks that never move, so a
-// connection costs no object, growth copies nothing, and a pointer to a slot is good for as long as the loop.
+// The loop's state of one connection, and the slab of these structs: chunks that never move, so a connection costs no
+// object, growth copies nothing, and a pointer to a slot is valid as long as the loop.
 
 import Glibc
 import HubBytes
@@ -8,13 +8,13 @@ import HubBytes
 struct Connection {
   enum State: UInt8 {
     case free
-    /// An outgoing connection whose outcome, that of its TLS handshake included, is not known yet; counts as blocked.
+    /// An outgoing connection with an unknown outcome, its TLS handshake included; counts as blocked.
     case connecting
     case open
-    /// `close` was called: what is pending goes out, what comes in is thrown away.
+    /// `close` was called: pending output is sent, input is discarded.
     case closing
     /// All is sent and SHUT_WR done: waits for the peer's FIN, because closing a socket with unread bytes resets the
-    /// connection (RFC 1122 §4.2.2.13, RFC 2525 §2.17) and may destroy at the peer what we sent last.
+    /// connection (RFC 1122 §4.2.2.13, RFC 2525 §2.17) and may destroy the last bytes at the peer.
     case lingering
     /// Ended, its descriptor closed; `closed` is still to be called.
     case doomed
@@ -24,7 +24,7 @@ struct Connection {
     let rawValue: UInt8
     static let isDirty = Flags(rawValue: 1)
     static let isReadingPaused = Flags(rawValue: 2)
-    /// The kernel said that there is room again.
+    /// The kernel reported that there is room again.
     static let isWritable = Flags(rawValue: 4)
     static let hasOverflowed = Flags(rawValue: 8)
     /// The peer sent FIN while we were closing.
@@ -34,7 +34,7 @@ struct Connection {
   }
 
   var descriptor: Int32 = -1
-  /// Grows with each connection that has the slot; never 0.
+  /// Incremented with each connection of the slot; never 0.
   var generation: UInt32 = 1
   /// Unsent bytes; nil unless the connection is blocked.
   var outbox: Outbox?
@@ -45,21 +45,21 @@ struct Connection {
   var cause = CloseCause.closedByUs
   var state = State.free
   var flags: Flags = []
-  /// What epoll watches for: bits of `Interest`.
+  /// The events that epoll watches: bits of `Interest`.
   var interest: Interest = []
 
-  /// The next free slot, while this one is free: it stands where a connection has its first send, and `noSlot` is −1.
+  /// The next free slot, while this one is free: shares storage with the first send, and `noSlot` is −1.
   var nextFree: UInt32 {
     get { UInt32(bitPattern: firstSegment) }
     set { firstSegment = Int32(bitPattern: newValue) }
   }
 }
 
-/// All connections of a loop. Slots are handed out lowest first after a start, then the last freed one first.
+/// All connections of a loop. Slots are allocated lowest first after a start, then the last freed one first.
 struct ConnectionSlab: ~Copyable {
   static let noSlot = UInt32.max
 
-  // All its places are initialised when it grows and deinitialised in deinit; pointers to them stay good.
+  // All its slots are initialised when it grows and deinitialised in deinit; pointers to them stay valid.
   private var table = ChunkTable<Connection>()
   private var firstFree = ConnectionSlab.noSlot
   private(set) var slotCount: UInt32 = 0
@@ -77,7 +77,7 @@ struct ConnectionSlab: ~Copyable {
     return unsafe table.pointer(Int(slot))
   }
 
-  /// The connection that `id` names, or nil when it is gone or about to be.
+  /// The connection of `id`, or nil when it is gone or doomed.
   @inline(__always)
   func live(_ id: ConnectionID) -> UnsafeMutablePointer<Connection>? {
     guard id.slot < slotCount else { return nil }
@@ -89,7 +89,7 @@ struct ConnectionSlab: ~Copyable {
     }
   }
 
-  /// Takes a free slot for `descriptor`, which belongs to the slab from now on.
+  /// Allocates a slot for `descriptor`, which the slab owns from now on.
   mutating func insert(descriptor: Int32, state: Connection.State) -> ConnectionID {
     if firstFree == ConnectionSlab.noSlot { grow() }
     let slot = firstFree

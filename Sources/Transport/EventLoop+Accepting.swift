@@ -1,16 +1,16 @@
-// Listeners and outgoing connections: where connections come from.
+// Listeners and outgoing connections.
 
 import CHubLinux
 import Glibc
 public import HubSystem
 
 extension EventLoop {
-  /// Listens on `address` and returns it with the real port (port 0: the kernel chooses).
+  /// Listens on `address` and returns it with the actual port (port 0: the kernel chooses).
   ///
   /// `reusePort` lets several loops (and processes of the same user, see `PortLock`) listen on one address; the kernel
-  /// spreads connections over them. `::` takes IPv4 too. Several calls listen on several addresses: `acceptedOn` tells
-  /// which. `isPaced` is false for a listener that `acceptsPerSecond` does not hold up. With `tls` its connections
-  /// speak TLS: `accepted` comes before the handshake, `received` has what was opened.
+  /// spreads connections over them. `::` accepts IPv4 too. Several calls listen on several addresses: `acceptedOn`
+  /// gives the index. `isPaced` is false for a listener without `acceptsPerSecond`. With `tls` its connections use TLS:
+  /// `accepted` comes before the handshake, `received` has plaintext.
   public func listen(
     _ address: SocketAddress, reusePort: Bool = false, backlog: Int32 = 4096, isPaced: Bool = true,
     tls: TLSServer? = nil
@@ -20,7 +20,7 @@ extension EventLoop {
     return bound
   }
 
-  /// Takes connections from a socket that another process has opened, likewise.
+  /// Listens on a socket that another process has opened; otherwise as above.
   public func listen(
     on inherited: InheritedListener, isPaced: Bool = true, tls: TLSServer? = nil
   ) throws(SystemError) {
@@ -28,7 +28,7 @@ extension EventLoop {
   }
 
   private func watch(listener socket: Int32, isPaced: Bool, tls: TLSServer?) throws(SystemError) {
-    // Now, so that limits that are too small for it are found at the start.
+    // At once, so that limits that are too small for it are found at the start.
     if tls != nil { _ = unsafe self.tls.buffers(limits) }
     do throws(SystemError) {
       try poller.add(socket, token: Token.listeners + UInt64(listeners.count), .readable)
@@ -39,19 +39,19 @@ extension EventLoop {
     listeners.append(Listener(descriptor: socket, tls: tls, isWatched: true, isPaced: isPaced))
   }
 
-  /// Closes all listeners; connections stay. Those that wait in the kernel's backlog are reset by it.
+  /// Closes all listeners; connections stay. This resets connections in the kernel's backlog.
   public func stopListening() {
     for listener in listeners { sockets.close(listener.descriptor) }
     listeners.removeAll()
     acceptRetryAt = nil
   }
 
-  /// Begins a connection; `connected` or `closed` gives the outcome, never before this returns. Sends are allowed
-  /// at once and wait for it. `local` chooses the source address (port 0: any). With `tls` the connection speaks TLS
-  /// with that peer, and stands when the handshake is done.
+  /// Begins a connection; `connected` or `closed` gives the outcome, never before this returns. Sends are allowed at
+  /// once and wait for it. `local` chooses the source address (port 0: any). With `tls` the connection uses TLS with
+  /// that peer, and is connected when the handshake is done.
   ///
-  /// Throws only where no socket could be made: no descriptors, `maximumConnections` reached (EMFILE), or `local` not
-  /// an address of this machine.
+  /// Throws only where no socket could be made: no descriptors, `maximumConnections` reached (EMFILE), or `local` is no
+  /// address of this machine.
   public func connect(
     _ address: SocketAddress, from local: SocketAddress? = nil, tls peer: TLSPeer? = nil
   ) throws(SystemError) -> ConnectionID {
@@ -105,7 +105,7 @@ extension EventLoop {
     }
   }
 
-  /// Puts a socket into the slab and epoll; closes it when epoll has no room.
+  /// Adds a socket to the slab and epoll; closes it when epoll has no room.
   private func adopt(
     _ descriptor: Int32, state: Connection.State, interest: Interest
   ) throws(SystemError) -> ConnectionID {
@@ -124,7 +124,7 @@ extension EventLoop {
 
   // MARK: Pace
 
-  /// Whether `acceptsPerSecond` allows another one: a bucket that a second fills (RFC 3290 §A.1).
+  /// Whether `acceptsPerSecond` allows another one: a bucket that fills in a second (RFC 3290 §A.1).
   private func mayAccept() -> Bool {
     guard limits.acceptsPerSecond > 0 else { return true }
     let rate = Double(limits.acceptsPerSecond)
@@ -134,13 +134,13 @@ extension EventLoop {
     return acceptPace >= 0.999_999  // sums of fractions
   }
 
-  /// The listeners rest until the bucket has something; newcomers wait in the backlog, which costs this loop nothing.
+  /// The listeners pause until the bucket has room; new connections wait in the backlog.
   private func waitForPace() {
     counters.acceptWaits += 1
     for index in listeners.indices where listeners[index].isWatched && listeners[index].isPaced {
       setWatched(index, false)
     }
-    // Not for each single connection: a hundredth of a second's at once.
+    // Not for each connection: a hundredth of a second's at once.
     let wait = max(10_000_000, Int64((1 - acceptPace) / Double(limits.acceptsPerSecond) * 1e9))
     acceptRetryAt = now.uptimeNanoseconds + wait
   }
@@ -148,7 +148,7 @@ extension EventLoop {
   // MARK: Shortage
 
   /// Out of descriptors or memory, a level-triggered listener would be reported in each turn and the loop spin. So it
-  /// is not watched for a while; newcomers wait in the backlog.
+  /// is not watched for a while; new connections wait in the backlog.
   private func pauseAccepting() {
     counters.acceptPauses += 1
     for index in listeners.indices where listeners[index].isWatched { setWatched(index, false) }
@@ -166,7 +166,7 @@ extension EventLoop {
       try poller.modify(listeners[index].descriptor, token: Token.listeners + UInt64(index), interest)
       listeners[index].isWatched = isWatched
     } catch {
-      // The kernel lacks memory: nothing changed. Ask again later rather than never.
+      // The kernel lacks memory: nothing changed. Try again later.
       counters.acceptErrors += 1
       acceptRetryAt = now.uptimeNanoseconds + Int64(limits.acceptRetryMilliseconds) * 1_000_000
     }

@@ -1,24 +1,24 @@
-// A turn of a loop that sleeps, on the thread of another that has something for it.
+// A turn of a sleeping loop, run on the thread of another loop that has output for it.
 //
-// To wake a thread for one message takes two calls of the kernel, a switch of threads and a return from epoll_wait: it
-// made two loops a quarter dearer than one (loadtest/NOTES.md). So who has only a little for a loop that sleeps runs a
-// turn of it: no look at its sockets, its timers and who called, only its end (`turnEnding`, the flush, `turnEnded`).
-// Its own thread sleeps on; if it wakes meanwhile, it waits for the end of that turn, and what an assist leaves to do
-// wakes it.
+// Waking a thread for one message takes two system calls, a thread switch and a return from epoll_wait: it made two
+// loops a quarter more expensive than one (loadtest/NOTES.md). So a loop with a little output for a sleeping one runs a
+// turn of that: without its sockets, timers and wake-ups, only its end (`turnEnding`, the flush, `turnEnded`). Its own
+// thread sleeps on; if it wakes meanwhile, it waits for the end of that turn, and is woken for work that an assist
+// leaves.
 //
 //     own thread   turn … falls asleep, unlocks ─────── epoll_wait ─────── locks, turn …
 //     assistant                                 locks, turn, unlocks
 //
-// One lock decides whose turn it is. A loop that nobody assists has none.
+// One lock decides whose turn it is. A loop without assistants has none.
 import Glibc
 public import HubSystem
 
-/// A loop as other threads may use it.
+/// A loop for other threads.
 ///
-/// `@unchecked Sendable`: the loop is touched only by who holds its lock, which the compiler cannot see.
+/// `@unchecked Sendable`: only the holder of its lock uses the loop, which the compiler cannot see.
 public final class LoopAssistant: @unchecked Sendable {
   private let loop: EventLoop
-  /// The loop's.
+  /// The loop's waker.
   public let waker: Waker
 
   fileprivate init(_ loop: EventLoop) {
@@ -26,13 +26,13 @@ public final class LoopAssistant: @unchecked Sendable {
     waker = loop.waker
   }
 
-  /// Has the loop end a turn soon, as after `Waker.wake`; where it sleeps, on this thread before this returns, without
-  /// `woken`. For work that takes less time than a thread to wake. The caller may be within a turn of its own loop.
+  /// Makes the loop end a turn soon, as after `Waker.wake`; if it sleeps, on this thread before this returns, without
+  /// `woken`. For work that takes less time than waking a thread. The caller may be within a turn of its own loop.
   public func assist() { loop.beAssisted() }
 }
 
 extension EventLoop {
-  /// Makes the loop one that others may assist. Before `run`, once; costs two operations of a lock for each sleep.
+  /// Allows others to assist the loop. Call once before `run`; costs two operations of a lock for each sleep.
   public func allowAssists() -> LoopAssistant {
     unsafe precondition(state.pointee.turnLock == nil && !state.pointee.isRunning)
     let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -43,7 +43,7 @@ extension EventLoop {
     return LoopAssistant(self)
   }
 
-  /// This turn is run by an assistant, who must not wait for anything that other loops do.
+  /// An assistant runs this turn, and must not wait for other loops.
   public var isAssisted: Bool { unsafe state.pointee.isAssisted }
 
   func lockTurns() { if let lock = unsafe state.pointee.turnLock { unsafe pthread_mutex_lock(lock) } }
@@ -59,10 +59,10 @@ extension EventLoop {
 
   /// On the assistant's thread.
   fileprivate func beAssisted() {
-    // Awake: it looks before it sleeps.
+    // Awake: it checks before it sleeps.
     guard waker.claim() else { return }
-    // Taken: its thread has just woken by itself, or the assistant before has not yet left. For all others it is awake
-    // already.
+    // Locked: its thread has just woken by itself, or another assistant has not left yet. For others it counts as
+    // awake.
     guard let lock = unsafe state.pointee.turnLock, unsafe pthread_mutex_trylock(lock) == 0 else {
       return waker.signal()
     }
@@ -73,7 +73,7 @@ extension EventLoop {
     takeAssistedTurn()
     unsafe state.pointee.isAssisted = false
     counters.assists += 1
-    // What cannot wait until its thread wakes by itself, and who called meanwhile, is for that thread.
+    // Work that cannot wait until its thread wakes, and wake-ups meanwhile, are for that thread.
     let isDueEarlier = unsafe timeToSleep(atMost: -1) == 0 || state.pointee.wakesAt < wakesAt
     unsafe state.pointee.wakesAt = wakesAt
     if isStopping || isDueEarlier || !waker.mayFallAsleep() { waker.signal() }

@@ -1,4 +1,4 @@
-// Ending connections: in order, or at once. Every way ends in `doom`, which closes the descriptor and notes the
+// Ending connections, in order or at once. Every path ends in `doom`, which closes the descriptor and notes the
 // callback; the slot is freed when that is delivered.
 
 import CHubLinux
@@ -6,12 +6,11 @@ import Glibc
 import HubSystem
 
 extension EventLoop {
-  /// Closes in order: sends what is pending, says goodbye where there is TLS, says FIN, waits for the peer's FIN, then
-  /// closes; what still comes from the peer is thrown away. Sends after this do nothing. `closed` comes when all is
-  /// done.
+  /// Closes in order: sends pending output, close_notify with TLS, and FIN, waits for the peer's FIN, then closes;
+  /// further input is discarded. Later sends do nothing. `closed` comes when all is done.
   ///
-  /// All of it takes at most `closeMilliseconds`, or until the time given to `setTimer` after this call; then the
-  /// connection is cut off. `timerFired` is not called any more.
+  /// It takes at most `closeMilliseconds`, or until the time given to `setTimer` after this call; then the connection
+  /// is aborted. `timerFired` is not called any more.
   public func close(_ id: ConnectionID) {
     guard let connection = unsafe slab.live(id) else { return }
     switch unsafe connection.pointee.state {
@@ -27,14 +26,14 @@ extension EventLoop {
     }
   }
 
-  /// Closes at once, without what is pending here; what the kernel has goes out still, unless `reset`: then the peer
-  /// gets RST and the kernel throws its part away, too.
+  /// Closes at once, without pending output here; the kernel still sends its part, unless `reset`: then the peer gets
+  /// RST and the kernel discards its part, too.
   public func abort(_ id: ConnectionID, reset: Bool = false) {
     guard let connection = unsafe slab.live(id) else { return }
     unsafe doom(id, connection, .closedByUs, reset: reset)
   }
 
-  /// All is sent: says so to the peer, and waits for its end, unless that came already.
+  /// All is sent: sends FIN, and waits for the peer's, unless that has come.
   func finishSending(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
     if unsafe connection.pointee.flags.contains(.isTLS), unsafe !hasSaidGoodbye(id, connection) { return }
     guard unsafe !connection.pointee.flags.contains(.peerHasFinished),
@@ -47,7 +46,7 @@ extension EventLoop {
     unsafe watch(id, connection)
   }
 
-  /// Ends a connection. The descriptor is closed now, since descriptors are what may be short; the callback waits.
+  /// Ends a connection. The descriptor is closed now, since descriptors may be short; the callback waits.
   func doom(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ cause: CloseCause, reset: Bool = false
   ) {

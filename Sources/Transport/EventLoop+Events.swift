@@ -1,11 +1,11 @@
-// What is done about each descriptor that epoll reports, and reading.
+// Handling of descriptors that epoll reports, and reading.
 
 import CHubLinux
 import Glibc
 import HubBytes
 import HubSystem
 
-/// What epoll gives back for a descriptor: a connection's slot and generation, or one of the loop's own.
+/// The tokens of epoll: a connection's slot and generation, or one of the loop's own.
 enum Token {
   static let waker: UInt64 = 0xFFFF_FFFF_0000_0001
   static let signals: UInt64 = 0xFFFF_FFFF_0000_0002
@@ -41,7 +41,7 @@ extension EventLoop {
     case .open:
       if readiness.isWritable { unsafe noteWritable(id.slot, connection) }
       if unsafe connection.pointee.flags.contains(.isReadingPaused) {
-        // Nothing may be delivered now, and a broken connection would be reported without end.
+        // Nothing may be delivered now, and a broken connection would be reported endlessly.
         if readiness.isBroken { unsafe doom(id, connection, brokenCause(connection)) }
       } else if readiness.isReadable || readiness.isBroken {
         if unsafe connection.pointee.flags.contains(.isTLS) {
@@ -58,8 +58,7 @@ extension EventLoop {
     }
   }
 
-  /// Bytes come in this order: what is unread first, then the end or the error. So one read tells the truth about a
-  /// connection that is broken, too.
+  /// Reads unread bytes first, then the end or the error: so a read gives the truth about a broken connection, too.
   @inline(__always)
   private func read(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ delegate: (any EventLoopDelegate)?
@@ -75,7 +74,7 @@ extension EventLoop {
     }
   }
 
-  /// While closing, nobody wants what the peer still says; but unread bytes would make the kernel reset the connection.
+  /// Discards input while closing; unread bytes would make the kernel reset the connection.
   private func readAndDiscard(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ readiness: Readiness
   ) {
@@ -143,7 +142,7 @@ extension EventLoop {
     number == ECONNRESET || number == EPIPE ? .peerReset : .failed(errno: number)
   }
 
-  /// Tells epoll what to watch this connection for, if that changed.
+  /// Updates the events that epoll watches, if changed.
   func watch(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
     var wanted: Interest = []
     let flags = unsafe connection.pointee.flags
@@ -171,7 +170,7 @@ extension EventLoop {
     }
   }
 
-  /// Leaves what the peer sends in the kernel, whose window closes then; its end is noticed only when reading again.
+  /// Leaves input in the kernel, whose window closes then; the peer's end is noticed only when reading resumes.
   public func pauseReading(_ id: ConnectionID) {
     guard let connection = unsafe slab.live(id) else { return }
     unsafe connection.pointee.flags.insert(.isReadingPaused)

@@ -1,5 +1,5 @@
 // Sending: a send notes a range of the arena; the flush at the end of the turn writes each connection's ranges with one
-// call. Whoever is blocked gets its bytes copied into an outbox, where newer state replaces older.
+// call. Bytes of a blocked connection are copied into an outbox, where newer state replaces older.
 
 import CHubLinux
 import Glibc
@@ -8,11 +8,11 @@ import HubBytes
 extension EventLoop {
   /// Sends a range of `arena` to a connection, in order, at the end of this turn. Some 10 ns; no system call, no copy.
   ///
-  /// One send is one frame: it is replaced, dropped or sent as a whole. With `conflationKey` 0 it is never dropped
-  /// short of an overflow. With another key it replaces an unsent older frame of this key when the connection is
-  /// blocked, and only then. Does nothing for a connection that is closing or gone, and for an empty range.
+  /// One send is one frame: it is replaced, dropped or sent as a whole. With `conflationKey` 0 it is dropped only by an
+  /// overflow. With another key it replaces an unsent older frame of this key when the connection is blocked. Does
+  /// nothing for a connection that is closing or gone, and for an empty range.
   public func send(_ range: Range<Int>, to id: ConnectionID, conflationKey: UInt64 = 0) {
-    // Before anything is looked at: it may end this connection, or overflow it.
+    // First, since it may end this connection, or overflow it.
     if segments.count >= limits.segmentsPerTurn { flush() }
     guard let connection = unsafe slab.live(id), !range.isEmpty else { return }
     switch unsafe connection.pointee.state {
@@ -36,24 +36,23 @@ extension EventLoop {
     unsafe connection.pointee.lastSegment = index
   }
 
-  /// Writes what was sent so far and empties the arena: for an owner that has very much to say in one turn. Ranges that
-  /// were taken before are void. Makes no callback.
+  /// Writes what was sent so far and empties the arena: for an owner with much output in one turn. Earlier ranges
+  /// become invalid. Makes no callback.
   public func flushEarly() {
     flush()
     arena.removeAll(keepingAtMost: limits.arenaKeepBytes)
   }
 
-  /// Whether the kernel takes no more for this connection, so that sends wait in its outbox. Also while connecting.
+  /// Whether the kernel's buffer for this connection is full, so that sends wait in its outbox. Also while connecting.
   public func isBlocked(_ id: ConnectionID) -> Bool {
     guard let connection = unsafe slab.live(id) else { return false }
     return unsafe connection.pointee.outbox != nil || connection.pointee.state == .connecting
   }
 
-  /// Bytes in the outbox of a blocked connection; what was sent in this turn is not in it yet.
+  /// Bytes in the outbox of a blocked connection; this turn's sends are not in it yet.
   public func pendingBytes(_ id: ConnectionID) -> Int { unsafe slab.live(id)?.pointee.outbox?.liveBytes ?? 0 }
 
-  /// Forgets what is unsent, but for the rest of a frame that is partly on the wire, and lets an overflowed connection
-  /// be sent to again.
+  /// Drops unsent frames, except for the rest of a partly sent one, and lets an overflowed connection be sent to again.
   public func dropPending(_ id: ConnectionID) {
     guard let connection = unsafe slab.live(id) else { return }
     var index = unsafe connection.pointee.firstSegment
@@ -81,13 +80,13 @@ extension EventLoop {
     dirty.append(slot)
   }
 
-  /// Writes what this turn has for each connection. Makes no callback, only notices.
+  /// Writes this turn's output of each connection. Makes no callback, only notices.
   func flush() {
     guard !dirty.isEmpty else { return }
     for place in 0..<dirty.count {
       let slot = dirty[place]
       let connection = unsafe slab.pointer(slot)
-      // The slot may have been freed since, and may be another connection's that is not dirty.
+      // The slot may have been freed since, and reused by a connection without output.
       guard unsafe connection.pointee.flags.contains(.isDirty) else { continue }
       unsafe connection.pointee.flags.remove(.isDirty)
       unsafe flush(ConnectionID(slot: slot, generation: connection.pointee.generation), connection)
@@ -134,7 +133,7 @@ extension EventLoop {
       case .moved(let count):
         noteWritten(count)
         advance(&index, &skip, by: count)
-        // A short write means that the buffer is full; asking again would only say so.
+        // A short write means that the buffer is full; another call would only confirm that.
         if count < asked {
           unsafe stash(id, connection, from: index, skipping: skip)
           return
@@ -180,7 +179,7 @@ extension EventLoop {
     return gathered
   }
 
-  /// Moves on over `count` sent bytes: to the segment that is not wholly sent, and how much of it is.
+  /// Advances over `count` sent bytes: to the first segment that is not entirely sent, and the offset in it.
   func advance(_ index: inout Int32, _ skip: inout Int, by count: Int) {
     var left = count + skip
     while index >= 0 {
@@ -220,7 +219,7 @@ extension EventLoop {
     unsafe unblock(id, connection)
   }
 
-  /// Copies what cannot be sent now into the outbox. The first `skip` bytes of the first segment are on the wire.
+  /// Copies unsent bytes into the outbox. The first `skip` bytes of the first segment are on the wire.
   func stash(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, from first: Int32, skipping skip: Int = 0
   ) {
@@ -241,7 +240,7 @@ extension EventLoop {
         } else if isFull {
           counters.dropped += 1
         } else {
-          // What finds nothing unsent is taken however large it is: it could as well have begun to leave.
+          // A frame that finds nothing unsent is accepted at any size: it could as well have begun to leave.
           switch unsafe outbox.append(
             frame, key: segment.key, limit: outbox.isEmpty ? max(limit, before + room) : limit)
           {
@@ -259,7 +258,7 @@ extension EventLoop {
     if isFull { unsafe overflow(id, connection, together: limit < limits.outboxBytesPerConnection) }
   }
 
-  /// `together` where it was the limit of all connections that was reached.
+  /// `together`: the limit of all connections was reached.
   private func overflow(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, together: Bool) {
     guard unsafe !connection.pointee.flags.contains(.hasOverflowed) else { return }
     unsafe connection.pointee.flags.insert(.hasOverflowed)
@@ -287,7 +286,7 @@ extension EventLoop {
     if unsafe connection.pointee.state == .open { note(id, in: &drainedNotices) }
   }
 
-  /// Gives the outbox back; a few are kept for the next that block.
+  /// Frees the outbox; a few are kept for reuse.
   func releaseOutbox(_ connection: UnsafeMutablePointer<Connection>) {
     guard let outbox = unsafe connection.pointee.outbox else { return }
     unsafe connection.pointee.outbox = nil

@@ -1,10 +1,9 @@
-// TLS between the sockets and the loop: what is different for a connection that has it. The others pay one look at a
-// flag for each read and each flush.
+// TLS between the sockets and the loop. Connections without it pay one check of a flag for each read and each flush.
 //
-// Reading: one recv, all records opened, one `received`. Writing: what a turn has for a connection goes into records of
+// Reading: one recv, all records opened, one `received`. Writing: a turn's output of a connection goes into records of
 // up to 16 KiB, each with one send. A record is sealed only when nothing waits before it, so at most one of them is
-// ever out of reach of conflation; until the kernel has taken it (and while the handshake lasts) the connection is
-// blocked like any other whose kernel buffer is full, with an outbox.
+// beyond conflation; until the kernel has taken it (and during the handshake) the connection is blocked like any other
+// with a full kernel buffer, with an outbox.
 
 import CHubLinux
 import Glibc
@@ -23,16 +22,14 @@ extension EventLoop {
     unsafe slab.pointer(id.slot).pointee.flags.insert(.isTLS)
   }
 
-  /// The certificate that a connection's peer has shown, and that was verified; nil where there is none. Reading it
-  /// takes some microseconds.
+  /// The verified certificate of a connection's peer; nil where there is none. Reading it takes some microseconds.
   public func peerCertificate(_ id: ConnectionID) -> PeerCertificate? {
     guard let connection = unsafe slab.live(id), unsafe connection.pointee.flags.contains(.isTLS) else { return nil }
     return unsafe tls.pointer(id.slot).pointee.peerCertificate
   }
 
-  /// Goes over to TLS on a connection of ours that is open, as protocols do whose servers speak in plain text first.
-  /// `connected` comes again when the handshake is done; what is sent before then waits for it, and what has come in
-  /// plain text must not be believed any more.
+  /// Starts TLS on an open outgoing connection, for protocols that begin in plain text. `connected` comes again when
+  /// the handshake is done; sends before then wait for it, and earlier plain-text input must not be trusted any more.
   ///
   /// - Precondition: everything that was sent has left.
   public func beginTLS(_ id: ConnectionID, _ peer: TLSPeer) {
@@ -43,7 +40,7 @@ extension EventLoop {
     unsafe startHandshake(id, connection)
   }
 
-  /// A client's TCP stands: its handshake begins. `connected` comes when that is done.
+  /// A client's TCP is connected: begins its handshake. `connected` comes when that is done.
   func startHandshake(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
     let stream = unsafe tls.pointer(id.slot)
     if let failure = unsafe stream.pointee.start() { return unsafe doom(id, connection, .tlsFailed(failure)) }
@@ -53,7 +50,7 @@ extension EventLoop {
 
   // MARK: Reading
 
-  /// A handshake costs a hundred times what a message does. Past the limit of a turn the bytes stay in the kernel,
+  /// A handshake costs a hundred times as much as a message. Past the limit of a turn the bytes stay in the kernel,
   /// which reports them again in the next.
   private func mayShakeHands() -> Bool {
     if tls.handshakeTurn != counters.turns {
@@ -82,15 +79,15 @@ extension EventLoop {
       unsafe opened(id, connection, stream, delegate)
     case .ended:
       let failure: TLSFailure = unsafe stream.pointee.isSecured ? .truncated : .handshakeCut
-      // A peer that never said a word just closed.
+      // A peer that never sent anything just closed.
       unsafe doom(id, connection, stream.pointee.hasBegun ? .tlsFailed(failure) : .peerClosed)
     case .wouldBlock: break
     case .failed(let number): unsafe doom(id, connection, cause(of: number))
     }
   }
 
-  /// Opens what was read, and tells what comes of it. What is to be sent for it leaves before the first callback,
-  /// because a callback may write to other connections by way of the same buffers.
+  /// Opens what was read, and delivers the result. The resulting output leaves before the first callback, because a
+  /// callback may write to other connections through the same buffers.
   private func opened(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ stream: UnsafeMutablePointer<TLSStream>,
     _ delegate: (any EventLoopDelegate)?
@@ -111,7 +108,7 @@ extension EventLoop {
     }
     guard let connection = unsafe slab.live(id) else { return }
     if let broken { return unsafe doom(id, connection, broken) }
-    // While closing, the rest still goes out to a peer that has finished, as it does over plain TCP.
+    // While closing, the rest is still sent to a peer that has finished, as over plain TCP.
     guard end == .closed, unsafe connection.pointee.state == .open else { return }
     if unsafe tls.pointer(id.slot).pointee.sealGoodbye() { _ = unsafe emit(id, connection, tls.pointer(id.slot)) }
     unsafe doom(id, connection, .peerClosed)
@@ -128,8 +125,8 @@ extension EventLoop {
 
   // MARK: Writing
 
-  /// Sends what OpenSSL wrote; what the kernel does not take waits in the stream, and blocks the connection. Gives the
-  /// cause of a connection that is beyond use. The stream may be gone afterwards: see its last line.
+  /// Sends OpenSSL's output; what the kernel does not take waits in the stream, and blocks the connection. Gives the
+  /// cause where the connection is unusable. The stream may be gone afterwards: see its last line.
   private func emit(
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, _ stream: UnsafeMutablePointer<TLSStream>
   ) -> CloseCause? {
@@ -162,7 +159,7 @@ extension EventLoop {
     return nil
   }
 
-  /// Sends the records that wait; true when none is left. Dooms the connection where that fails.
+  /// Sends waiting records; true when none is left. Dooms the connection where that fails.
   func sendUnsentRecords(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) -> Bool {
     let stream = unsafe tls.pointer(id.slot)
     let count = unsafe stream.pointee.unsent.count
@@ -184,7 +181,7 @@ extension EventLoop {
     }
   }
 
-  /// The like of `writeSegments`.
+  /// `writeSegments` for TLS.
   func sealSegments(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, from first: Int32) {
     let stream = unsafe tls.pointer(id.slot)
     guard unsafe stream.pointee.isSecured else { return unsafe stash(id, connection, from: first) }
@@ -207,11 +204,11 @@ extension EventLoop {
     unsafe stash(id, connection, from: index, skipping: skip)
   }
 
-  /// The like of `writeOutbox`.
+  /// `writeOutbox` for TLS.
   func sealOutbox(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
     guard let outbox = unsafe connection.pointee.outbox, unsafe sendUnsentRecords(id, connection) else { return }
     let stream = unsafe tls.pointer(id.slot)
-    // Before the handshake is done the kernel's room is of no use.
+    // Before the handshake is done room in the kernel is useless.
     guard unsafe stream.pointee.isSecured else { return unsafe watch(id, connection) }
     let buffers = unsafe tls.buffers(limits)
     while !outbox.isEmpty {
@@ -231,14 +228,14 @@ extension EventLoop {
     unsafe unblock(id, connection)
   }
 
-  /// Whether records wait for the kernel: then the connection stays blocked though its outbox may be empty.
+  /// Whether records wait for the kernel: then the connection stays blocked even if its outbox is empty.
   @inline(__always)
   func hasUnsentRecords(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) -> Bool {
     unsafe connection.pointee.flags.contains(.isTLS) && !tls.pointer(id.slot).pointee.unsent.isEmpty
   }
 
-  /// Whether there would be something to do if the kernel took more: nothing of an outbox can be sealed before the
-  /// handshake is done, and epoll would report the room again and again.
+  /// Whether room in the kernel would be of use: an outbox can't be sealed before the handshake is done, and epoll
+  /// would report the room again and again.
   func waitsForRoom(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) -> Bool {
     guard unsafe connection.pointee.flags.contains(.isTLS) else { return unsafe connection.pointee.outbox != nil }
     let stream = unsafe tls.pointer(id.slot)
@@ -247,7 +244,7 @@ extension EventLoop {
 
   // MARK: The end
 
-  /// Says goodbye before FIN; false while it waits for the kernel, and then `finishSending` comes again.
+  /// Sends close_notify before FIN; false while it waits for the kernel, and then `finishSending` is called again.
   func hasSaidGoodbye(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) -> Bool {
     let stream = unsafe tls.pointer(id.slot)
     guard unsafe stream.pointee.sealGoodbye() else { return true }
@@ -255,15 +252,15 @@ extension EventLoop {
       unsafe doom(id, connection, cause)
       return false
     }
-    // Who calls this has seen that nothing else waits.
+    // The caller has checked that nothing else waits.
     return unsafe connection.pointee.outbox == nil
   }
 
-  /// The connection is over: its stream goes.
+  /// The connection has ended: removes its stream.
   func dropStream(_ id: ConnectionID, _ cause: CloseCause) {
     let stream = unsafe tls.pointer(id.slot)
     if unsafe stream.pointee.isHandshaking { counters.tlsHandshakesFailed += 1 }
-    // Being cut off without a goodbye is what phones do.
+    // Phones often end connections without close_notify.
     if case .tlsFailed(let failure) = cause, unsafe stream.pointee.isSecured, failure != .truncated {
       counters.tlsFailures += 1
     }

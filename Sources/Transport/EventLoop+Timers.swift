@@ -21,7 +21,7 @@ extension EventLoop {
   /// a millisecond later.
   public func setLoopTimer(at uptimeNanoseconds: Int64?) { loopTimerAt = uptimeNanoseconds }
 
-  /// Some wait for the next turn.
+  /// Timers are left for the next turn.
   var hasDueTimers: Bool { nextDueTimer < dueTimers.count }
 
   func fireTimers(_ delegate: (any EventLoopDelegate)?) {
@@ -32,7 +32,7 @@ extension EventLoop {
     while room > 0, nextDueTimer < dueTimers.count {
       let id = dueTimers[nextDueTimer]
       nextDueTimer += 1
-      // A callback before this one may have ended the connection, or set its timer anew.
+      // An earlier callback may have ended the connection, or set its timer again.
       guard let connection = unsafe slab.live(id), wheel.takeDue(id.slot, in: slab) else { continue }
       room -= 1
       switch unsafe connection.pointee.state {

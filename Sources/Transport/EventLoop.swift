@@ -1,18 +1,18 @@
 // One thread's event loop over epoll: connections, timers, listeners, and the output of a turn.
 //
-// The idea (redis has it too): read all sockets that are ready, let the owner handle what came, then write to each
-// connection that got something with one call. What goes to many connections lies once in the arena of the turn; a
-// connection holds 24 bytes for each send, and bytes are copied only where the kernel takes no more.
+// As in redis: read all ready sockets, let the owner handle the input, then write to each connection with one call.
+// Output for many connections is in the turn's arena once; a connection holds 24 bytes for each send, and bytes are
+// copied only where the kernel takes no more.
 //
-// The files: EventLoop+Events (sockets that are ready), +Accepting, +Sending (send and flush), +Closing, +Timers,
-// +Assists (turns on another thread); LoopState holds what is hot.
+// The files: EventLoop+Events (ready sockets), +Accepting, +Sending (send and flush), +Closing, +Timers, +Assists
+// (turns on another thread); LoopState holds the hot state.
 
 import CHubLinux
 import Glibc
 import HubBytes
 public import HubSystem
 
-/// An event loop. It belongs to the thread that uses it: it is not Sendable, and only its `waker` may go elsewhere.
+/// An event loop, for the thread that runs it: not Sendable, except for its `waker`.
 @safe
 public final class EventLoop {
   /// One send: a range of the arena, the key, and the connection's next one.
@@ -26,7 +26,7 @@ public final class EventLoop {
   /// A listening socket; not watched while descriptors are short.
   struct Listener {
     let descriptor: Int32
-    /// Its connections speak TLS.
+    /// Set where its connections use TLS.
     let tls: TLSServer?
     var isWatched: Bool
     let isPaced: Bool
@@ -36,33 +36,33 @@ public final class EventLoop {
   let sockets: SocketCalls
   /// Wakes this loop from any thread.
   public let waker: Waker
-  /// What is hot: see LoopState.swift.
+  /// The hot state: see LoopState.swift.
   @usableFromInline let state: UnsafeMutablePointer<LoopState>
   /// Nil for the system's.
   private let clock: (() -> ClockReading)?
-  /// Asked instead of the closure, which is retained to be looked at.
+  /// Checked instead of the closure, which would be retained.
   private let hasOwnClock: Bool
   let readBuffer: UnsafeMutableRawBufferPointer
   let pieces: UnsafeMutableBufferPointer<iovec>
 
   var spareOutboxes: [Outbox] = []
 
-  /// Of the timers that are due, the first that has not fired.
+  /// The index of the first due timer that has not fired.
   var nextDueTimer = 0
 
   var listeners: [Listener] = []
-  /// While `accepted` is called: on which listener, in the order of the calls of `listen`, from 0.
+  /// While `accepted` is called: the listener's index, in the order of the calls of `listen`.
   public internal(set) var acceptedOn = 0
-  /// What the bucket of accepts holds, and when (uptime, ns).
+  /// The content of the bucket of accepts, and when (uptime, ns).
   var acceptPace: Double
   var acceptPaceAt: Int64
   var signals: SignalWatch?
   private(set) var isStopping = false
-  /// What epoll has reported, and how much of it is handled.
+  /// The number of epoll's reports, and how many are handled.
   private var reportCount = 0
   private var nextReport = 0
 
-  /// A loop with its own epoll instance. `clock` is for tests that drive time by hand.
+  /// A loop with its own epoll instance. `clock` is for tests that drive time manually.
   ///
   /// Throws when the kernel has no descriptor left for it.
   public convenience init(
@@ -111,10 +111,10 @@ public final class EventLoop {
     unsafe pieces.deallocate()
   }
 
-  /// How many turns there were: a stamp for what is cached for one turn, ranges of the arena above all.
+  /// The number of turns: a stamp for data that is valid for one turn, such as ranges of the arena.
   public var turn: UInt64 { counters.turns }
 
-  /// Turns until `stop` is called, for the delegate that there is now.
+  /// Runs turns until `stop`, for the present delegate.
   public func run() {
     isStopping = false
     let delegate = delegate
@@ -126,20 +126,20 @@ public final class EventLoop {
     unlockTurns()
   }
 
-  /// Lets `run` return after the present turn. From another thread: wake the loop, and call it in `woken`.
+  /// Makes `run` return after the present turn. From another thread: wake the loop, and call it in `woken`.
   public func stop() { isStopping = true }
 
-  /// One turn: sleeps until something is ready, a timer is due, the waker is called or `timeoutMilliseconds` passed
-  /// (negative: no such limit; 0: does not sleep), then handles everything that is.
+  /// One turn: sleeps until something is ready, a timer is due, the waker is called or `timeoutMilliseconds` have
+  /// passed (negative: no limit; 0: does not sleep), then handles everything that is ready.
   public func runTurn(timeoutMilliseconds: Int32 = -1) {
-    // Time may have passed since the turn before: its last reading says nothing of this one's sleep.
+    // Time may have passed since the last turn: its reading is too old for this one's sleep.
     unsafe state.pointee.latestUptime = now.uptimeNanoseconds
     takeTurn(delegate, timeoutMilliseconds: timeoutMilliseconds)
   }
 
-  /// The delegate is retained by who calls: for all turns of `run` once.
+  /// The caller retains the delegate: once for all turns of `run`.
   private func takeTurn(_ delegate: (any EventLoopDelegate)?, timeoutMilliseconds: Int32) {
-    // What the turn before left comes first, without another look at the sockets.
+    // What the last turn left comes first, without polling the sockets.
     let looks = !hasUnhandledReports
     if looks {
       var timeout = timeToSleep(atMost: timeoutMilliseconds)
@@ -155,7 +155,7 @@ public final class EventLoop {
     callBack(delegate, isCalled: isCalled)
   }
 
-  /// Leaves the turns to the assistants, and pauses if the loop is under load. How long to wait for the sockets then.
+  /// Lets assistants run turns meanwhile, and pauses if the loop is under load. Gives how long to wait for the sockets.
   @inline(__always)
   private func fallAsleep(milliseconds: Int32) -> Int32 {
     var (pause, left): (Int64, Int64) = (0, 0)
@@ -177,14 +177,14 @@ public final class EventLoop {
     counters.turns += 1
   }
 
-  /// A turn on an assistant's thread: brings out what others have left. Sockets, timers and who called are for the
-  /// loop's own.
+  /// A turn on an assistant's thread: sends the output of others. Sockets, timers and wake-ups are for the loop's own
+  /// thread.
   func takeAssistedTurn() {
     beginTurn()
     callBack(delegate)
   }
 
-  /// The turn's callbacks. A function of its own, whose parameter is one strong reference for all of them: a variable
+  /// The turn's callbacks. A separate function, whose parameter is one strong reference for all of them: a variable
   /// would be retained for each.
   @inline(never)
   private func callBack(_ delegate: (any EventLoopDelegate)?, isCalled: Bool) {
@@ -205,8 +205,8 @@ public final class EventLoop {
     delegate?.turnEnded()
   }
 
-  /// Handles what is ready, as much as one turn has room for. A report that waits may become stale, as any may within a
-  /// turn: `handle` looks.
+  /// Handles what is ready, within one turn's limits. A waiting report may become stale, like any within a turn:
+  /// `handle` checks.
   private func handleReports(_ delegate: (any EventLoopDelegate)?) {
     let before = unsafe state.pointee.counters.bytesRead
     unsafe state.pointee.spentBytes = 0
@@ -222,8 +222,8 @@ public final class EventLoop {
     if next < count { unsafe state.pointee.counters.turnsCut += 1 }
   }
 
-  /// The monotonic clock as it is at this moment of a turn, in nanoseconds. The sleep that follows is reckoned from the
-  /// newest reading, so that a turn which asks at its end costs no reading more.
+  /// The monotonic clock at this moment of a turn, in nanoseconds. The following sleep is computed from the newest
+  /// reading, so that a reading at a turn's end costs nothing extra.
   public func readUptime() -> Int64 {
     let uptime = hasOwnClock ? readClock().uptimeNanoseconds : ClockReading.uptime()
     unsafe state.pointee.latestUptime = uptime
@@ -236,24 +236,24 @@ public final class EventLoop {
     return ClockReading.read()
   }
 
-  /// Whether some of the sockets that were ready are left to the next turn, which follows without another look at all.
+  /// Whether ready sockets are left to the next turn, which follows without polling.
   public var hasUnhandledReports: Bool { nextReport < reportCount }
 
-  /// What was read is more work than its size shows, as much as so many bytes more: compressed data, for instance. The
-  /// others that are ready wait for the next turn if it is much.
+  /// Counts work beyond the size of the input, in bytes: compressed data, for instance. After much of it other ready
+  /// sockets wait for the next turn.
   public func spend(bytes: Int) { unsafe state.pointee.spentBytes += bytes }
 
   /// Sleeps until something is ready or `uptimeNanoseconds`, to within some ten microseconds, where `runTurn` rounds up
-  /// to milliseconds. For load generators, which are late by what they oversleep; a turn follows with a timeout of 0,
-  /// and a waker's call is seen only then.
+  /// to milliseconds. For load generators, whose timing depends on it; a turn follows with a timeout of 0, in which a
+  /// waker's call is seen.
   public func sleepPrecisely(until uptimeNanoseconds: Int64) {
     let left = uptimeNanoseconds - readUptime()
     let isIdle = unsafe dirty.isEmpty && !state.pointee.hasNotices && !hasUnhandledReports && !hasDueTimers
     if left > 0, isIdle { poller.sleep(nanoseconds: left) }
   }
 
-  /// Flushes and delivers what comes of it until both are done. A delegate that sends in answer to `drained` for ever
-  /// does not hold up the loop: after some rounds the rest is left to the next turn, and the arena is kept until then.
+  /// Flushes and delivers callbacks until both are done. A delegate that always sends in `drained` does not hold up the
+  /// loop: after some rounds the rest is left to the next turn, and the arena is kept until then.
   private func reconcile(_ delegate: (any EventLoopDelegate)?) {
     var rounds = 0
     repeat {
@@ -267,8 +267,8 @@ public final class EventLoop {
     }
   }
 
-  /// Calls back what was noted during operations, as far as it is still true. What the callbacks note in their turn
-  /// waits for the next call, so that two sides that keep failing cannot hold up the loop.
+  /// Makes the callbacks noted during operations, if they still apply. Those that they cause wait for the next call, so
+  /// that two sides that keep failing cannot hold up the loop.
   @inline(__always)
   private func deliverNotices(_ delegate: (any EventLoopDelegate)?) {
     if unsafe state.pointee.hasNotices { deliverAllNotices(delegate) }
@@ -328,7 +328,7 @@ public final class EventLoop {
     if let acceptRetryAt { next = min(next, acceptRetryAt) }
     unsafe state.pointee.wakesAt = next
     if next == .max { return timeout }
-    // What the turn took counts; who has looked at the clock at its end has seen that.
+    // Includes the time of the turn; a reading at its end has that.
     let latest = unsafe state.pointee.latestUptime
     let reckoned = latest > now.uptimeNanoseconds ? latest : readUptime()
     // Rounded up: a sleep that ends just before the time would be followed by a second one.
@@ -337,7 +337,7 @@ public final class EventLoop {
     return timeout < 0 ? milliseconds : min(timeout, milliseconds)
   }
 
-  /// Has a callback made when no operation is under way.
+  /// Notes a callback to be made outside operations.
   func note(_ id: ConnectionID, in list: inout [ConnectionID]) {
     list.append(id)
     unsafe state.pointee.hasNotices = true

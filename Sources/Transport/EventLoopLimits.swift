@@ -1,92 +1,90 @@
-// Every limit of a loop, in one place, with what happens at it. Nothing a peer does makes a loop use more than these.
+// All limits of a loop, with what happens at each. No peer can make a loop use more than these.
 
-/// How much one event loop may hold and do.
+/// Limits of one event loop.
 public struct EventLoopLimits: Sendable, Hashable {
-  /// What an unsent frame counts for beside its bytes: its entry, and its place in the table of keys.
+  /// The cost of an unsent frame besides its bytes: its entry, and its key.
   public static let frameOverheadBytes = 64
 
-  /// Open connections, accepted and outgoing. At it a newcomer is accepted and closed at once (counted as
-  /// `refused`), so that its client fails fast and tries elsewhere instead of waiting in the kernel's backlog;
-  /// `connect` throws EMFILE.
+  /// Open connections, accepted and outgoing. At it a new one is accepted and closed at once (counted as `refused`), so
+  /// that its client fails fast and tries elsewhere instead of waiting in the kernel's backlog; `connect` throws
+  /// EMFILE.
   public var maximumConnections = 100_000
 
   /// Bytes read from one socket in one turn, and the size of the loop's only read buffer. 64 KiB holds some 300 fixes
-  /// and fits the second-level cache; more would only let a busy peer hold up the others.
+  /// and fits the second-level cache; more would only let a busy peer delay others.
   public var readBufferBytes = 64 * 1024
 
-  /// Bytes read from all sockets in one turn, and what the owner says is as much work (`spend`); the last read may go
-  /// beyond. What is ready besides comes first in the next turn: what was read so far goes out before it.
+  /// Bytes read from all sockets in one turn, and other work (`spend`); the last read may exceed it. Other ready
+  /// sockets come first in the next turn, after the output so far.
   public var readBytesPerTurn = 1 << 30
 
   /// Ready sockets handled in one turn; the others are first in the next one.
   public var eventsPerTurn = 1024
 
-  /// Microseconds for which a loop under load lets its sockets gather before it looks at them again (TurnPace.swift);
-  /// 0 for never. A loop with little to do never waits.
+  /// Microseconds for which a loop under load lets its sockets gather before it polls them again (TurnPace.swift); 0
+  /// for never. A loop with little to do never waits.
   public var turnPaceMicroseconds = 0
 
-  /// Sockets that were ready in a second, from which on a loop is under load, and above which it still is; over so many
+  /// Ready sockets in a second, from which on a loop is under load, and above which it stays so; over so many
   /// nanoseconds, or the sleep that is longer.
   static let pacedFrom = 4000.0
   static let pacedAbove = 2000.0
   static let paceWindow: Int64 = 10_000_000
-  /// A turn that took longer than so many pauses is followed by none.
+  /// No pause follows a turn that took longer than so many pauses.
   static let backlogPaces: Int64 = 2
 
   /// Timers of connections that fire in one turn; the others do in the next ones. Sessions that came together are
-  /// silent together: a ping to each of thousands would be a turn of many milliseconds.
+  /// silent together: a ping to each of thousands would make a turn of many milliseconds.
   public var timersPerTurn = 16
 
-  /// Connections accepted from one listener in one turn, so that a flood of newcomers does not hold up those who are
-  /// there. The rest waits in the kernel's backlog.
+  /// Connections accepted from one listener in one turn, so that a flood of new ones does not delay existing ones. The
+  /// rest waits in the kernel's backlog.
   public var acceptsPerTurn = 128
 
-  /// Connections accepted in a second, and at once after a quiet second; 0 for any number. At it the listeners rest for
-  /// at least 10 ms, and newcomers wait in the kernel's backlog (counted as `acceptWaits`): nobody is turned away, and
-  /// those who are there keep the processor.
+  /// Connections accepted in a second, and at once after a quiet second; 0 for any number. At it the listeners pause
+  /// for at least 10 ms, and new connections wait in the kernel's backlog (counted as `acceptWaits`): none is refused,
+  /// and existing ones keep the processor.
   public var acceptsPerSecond = 0
 
-  /// Unsent bytes that the loop keeps for one blocked connection, counting `frameOverheadBytes` beside each
-  /// frame; the memory behind them may be up to four times that (see Outbox.swift). A frame that finds nothing unsent
-  /// may be larger. Past it the frame is dropped,
-  /// `overflowed` is called once, and sends are dropped until `dropPending`.
+  /// Unsent bytes that the loop keeps for one blocked connection, counting `frameOverheadBytes` for each frame; their
+  /// memory may be up to four times that (see Outbox.swift). A frame that finds nothing unsent may be larger. Past it
+  /// the frame is dropped, `overflowed` is called once, and sends are dropped until `dropPending`.
   public var outboxBytesPerConnection = 1024 * 1024
 
-  /// Unsent bytes that the loop keeps for all its blocked connections together, counted likewise; the connection that
-  /// would pass it overflows.
+  /// Unsent bytes that the loop keeps for all its blocked connections, counted likewise; the connection that would
+  /// exceed it overflows.
   public var outboxBytesTotal = 256 * 1024 * 1024
 
-  /// Sends queued until they are written without waiting for the end of the turn: 24 bytes each.
+  /// Queued sends at which they are written without waiting for the end of the turn: 24 bytes each.
   public var segmentsPerTurn = 128 * 1024
 
-  /// Memory of the arena that is kept from turn to turn; a larger turn gives the rest back.
+  /// Memory of the arena that is kept between turns; a larger turn frees the rest.
   public var arenaKeepBytes = 1024 * 1024
 
-  /// Bytes that the kernel may hold unsent for a connection before it counts as blocked (TCP_NOTSENT_LOWAT, tcp(7)).
-  /// What waits in the kernel cannot be replaced by something newer; what waits here can. 0 leaves it to the kernel
-  /// (megabytes).
+  /// Unsent bytes in the kernel at which a connection counts as blocked (TCP_NOTSENT_LOWAT, tcp(7)). What waits in the
+  /// kernel cannot be replaced by something newer; what waits here can. 0 leaves it to the kernel (megabytes).
   public var kernelUnsentBytes: Int32 = 64 * 1024
 
   /// SO_SNDBUF of each connection; 0 lets the kernel tune it.
   public var kernelSendBufferBytes: Int32 = 0
 
   /// Steps of TLS handshakes in one turn, each up to a millisecond of RSA. The next connection's bytes stay in the
-  /// kernel until the next turn (counted as `tlsHandshakesDeferred`), so that newcomers do not hold up those who are
-  /// there.
+  /// kernel until the next turn (counted as `tlsHandshakesDeferred`), so that new connections do not delay existing
+  /// ones.
   public var tlsHandshakesPerTurn = 16
 
-  /// TLS key updates (RFC 8446 §4.6.3) of one connection without data between them. Past it the connection ends: nobody
-  /// needs that many, and each costs a derivation of keys and an answer.
+  /// TLS key updates (RFC 8446 §4.6.3) of one connection without data in between. Past it the connection ends: each
+  /// costs a derivation of keys and an answer, and no honest peer needs so many.
   public var tlsKeyUpdates = 32
 
-  /// Bytes of TLS records that wait for the kernel: one record, and answers to what a peer makes TLS answer. Past it
-  /// the connection ends.
+  /// Bytes of TLS records that wait for the kernel: one record, and TLS's answers to a peer. Past it the connection
+  /// ends.
   public var tlsUnsentBytes = 64 * 1024
 
-  /// How long `close` may take, from the call to the peer's own close, before the connection is cut off.
+  /// How long `close` may take, from the call to the peer's own close, before the connection is aborted.
   public var closeMilliseconds = 5000
 
-  /// How long no listener is asked for connections after the process or system ran out of descriptors or memory.
+  /// How long all listeners pause after the process or system ran out of descriptors or memory.
   public var acceptRetryMilliseconds = 200
 
   public init() {}
@@ -106,8 +104,7 @@ public struct EventLoopLimits: Sendable, Hashable {
 }
 
 extension EventLoopLimits {
-  /// Bytes of the certificates that a client shows, and how many may lead from its own to an authority. Past either its
-  /// handshake fails.
+  /// Bytes of a client's certificates, and the length of its chain to an authority. Past either its handshake fails.
   static let clientChainBytes = 16 * 1024
   static let clientChainLength: Int32 = 4
 }

@@ -1,14 +1,14 @@
-// A socket that listens already: the service manager opened it and keeps it over restarts, so that a newcomer waits in
-// its queue while no hub runs, and is not refused.
+// A listening socket from the service manager, which keeps it over restarts, so that new connections wait in its queue
+// while no hub runs, and are not refused.
 import Glibc
 public import HubSystem
 
-/// A listening socket of another process's making.
+/// A listening socket that another process made.
 public struct InheritedListener: Sendable {
   public let address: SocketAddress
   private let descriptor: Int32
 
-  /// Throws for what is no listening stream socket of an IP address.
+  /// Throws unless it is a listening stream socket of an IP address.
   public init(_ descriptor: Int32) throws(SystemError) {
     var value: Int32 = 0
     var size = socklen_t(MemoryLayout<Int32>.size)
@@ -20,7 +20,7 @@ public struct InheritedListener: Sendable {
     self.descriptor = descriptor
   }
 
-  /// A descriptor of its own for a loop, which does not wait in `accept`. Several loops take from one queue.
+  /// A duplicate for a loop, non-blocking. Several loops accept from one queue.
   func duplicate() throws(SystemError) -> Descriptor {
     let copy = try Descriptor(fcntl(descriptor, F_DUPFD_CLOEXEC, 3), from: "fcntl")
     let flags = fcntl(copy.raw, F_GETFL)
@@ -28,6 +28,6 @@ public struct InheritedListener: Sendable {
     return copy
   }
 
-  /// Loops have their own by now; the manager's stays open there. Once.
+  /// Closes it after loops have duplicates; the manager's stays open. Once.
   public func close() { _ = Glibc.close(descriptor) }
 }

@@ -1,40 +1,41 @@
-// What every send and every event touches, in memory of its own instead of in properties of the class. Swift checks
-// accesses to a class's properties while running (swift_beginAccess): measured over 1,000 connections, that made a send
-// cost 65 ns instead of 9, and setting a timer 100 instead of 6.
+// The state that every send and every event uses, in memory of its own instead of in properties of the class. Swift
+// checks accesses to a class's properties at run time (swift_beginAccess): measured over 1,000 connections, that made a
+// send cost 65 ns instead of 9, and setting a timer 100 instead of 6.
 //
 // Why it is right without these checks: a loop belongs to one thread, and no callback is made while one of these parts
 // is being changed (callbacks come from the turn's own functions, between complete operations; `Recorder` in the tests
-// watches for it). The accessors of different parts touch different memory. The arena alone is lent to the
-// owner, for the length of one statement of its own; `send` within that statement would read it while it is being
-// changed, so don't write into the arena and send in one expression.
+// checks that). The accessors of different parts use different memory. Only the arena is lent to the owner, for one
+// statement; `send` within that statement would read it while it is being changed, so don't write into the arena and
+// send in one expression.
 
 import Glibc
 public import HubBytes
 public import HubSystem
 
-/// The parts of a loop that are hot.
+/// The hot parts of a loop.
 @usableFromInline
 @safe
 struct LoopState: ~Copyable {
   @usableFromInline var now: ClockReading
-  /// The newest reading of the monotonic clock; later than `now` where somebody has looked since.
+  /// The newest reading of the monotonic clock, `now` or later.
   var latestUptime: Int64
   /// Not retained: see `EventLoop.delegate`.
   unowned var delegate: (any EventLoopDelegate)?
   var poller: Poller
   var pace: TurnPace
-  /// Of a loop that others may assist (EventLoop+Assists): held by who runs its turns, and by nobody while it sleeps.
+  /// For a loop with assistants (EventLoop+Assists): held by the thread that runs its turns, and by none while it
+  /// sleeps.
   var turnLock: UnsafeMutablePointer<pthread_mutex_t>?
   /// `run` has begun and not ended.
   var isRunning = false
   /// Another thread runs this turn.
   var isAssisted = false
-  /// When the present sleep ends by itself (uptime, ns).
+  /// When the present sleep times out (uptime, ns).
   var wakesAt = Int64.max
   var loopTimerAt: Int64?
   var acceptRetryAt: Int64?
-  // Notices that wait until no operation is under way, so that no callback comes from within a send or close.
-  /// There are some: asked four times a turn.
+  // Notices that wait for the end of operations, so that no callback comes from within a send or close.
+  /// There are some: checked four times a turn.
   var hasNotices = false
   var doomedNotices: [ConnectionID] = []
   var drainedNotices: [ConnectionID] = []
@@ -47,16 +48,16 @@ struct LoopState: ~Copyable {
   var segments = TurnList<EventLoop.Segment>()
   /// Slots with something to flush.
   var dirty = TurnList<UInt32>()
-  /// Connections whose timers this turn has found to be due.
+  /// Connections whose timers are due in this turn.
   var dueTimers = TurnList<ConnectionID>()
   var counters = EventLoopCounters()
-  /// Work of this turn that is not in the bytes read (`EventLoop.spend`).
+  /// Work of this turn besides the bytes read (`EventLoop.spend`).
   var spentBytes = 0
 }
 
 extension EventLoop {
   /// The outgoing bytes of this turn. Append a frame, then `send` its range to any number of connections. Ranges are
-  /// good until `turnEnded`, before which the arena is emptied.
+  /// valid until `turnEnded`, before which the arena is emptied.
   @inlinable public var arena: ByteBuffer {
     _read { yield unsafe state.pointee.arena }
     _modify { yield unsafe &state.pointee.arena }
@@ -68,7 +69,7 @@ extension EventLoop {
     set { unsafe state.pointee.now = newValue }
   }
 
-  /// What the loop did since it began.
+  /// The loop's counters.
   public internal(set) var counters: EventLoopCounters {
     _read { yield unsafe state.pointee.counters }
     _modify { yield unsafe &state.pointee.counters }
@@ -86,7 +87,7 @@ extension EventLoop {
     _modify { yield unsafe &state.pointee.wheel }
   }
 
-  /// Who is told what happens. Not retained, and must outlive the last turn: `unowned`, because a weak reference would
+  /// The receiver of callbacks. Not retained, and must outlive the last turn: `unowned`, because a weak reference would
   /// slow down every retain of an object that is retained for each event.
   public var delegate: (any EventLoopDelegate)? {
     get { unsafe state.pointee.delegate }

@@ -1,15 +1,15 @@
-// Host names to addresses: getaddrinfo(3) blocks for as long as it likes, so it is called on a thread of its own, and
-// the answer comes back by the loop's waker.
+// Host names to addresses: getaddrinfo(3) blocks without a time limit, so it runs on a thread of its own, and the
+// answer comes back through the loop's waker.
 import CHubLinux
 import Glibc
 import HubBytes
 package import HubSystem
 
-/// Looks up the hosts of one loop's clients, one after the other. The thread begins with the first name.
+/// Looks up the hosts of one loop's clients, one after the other. The thread starts with the first name.
 package final class NameResolver {
   package struct Question: Sendable {
     package let client: Int
-    /// Which of the client's lookups it is: an answer to an earlier one is dropped.
+    /// The number of the client's look-up: an answer to an earlier one is dropped.
     package let attempt: UInt64
     let host: String
     let port: UInt16
@@ -33,23 +33,23 @@ package final class NameResolver {
   private let answers: Mailbox<Answer>
   private var isRunning = false
 
-  /// At `capacity` questions that wait one more is refused.
+  /// With `capacity` waiting questions one more is refused.
   package init(capacity: Int, waking waker: Waker) {
     questions = JobQueue(capacity: capacity)
     answers = Mailbox(capacity: capacity, waking: waker)
   }
 
-  /// What waits is not looked up any more; the thread ends when its present lookup has.
+  /// Waiting names are not looked up any more; the thread ends after its present look-up.
   deinit { questions.close() }
 
-  /// Asks; false where too many wait, or there is no thread to be had.
+  /// Asks; false at the limit, or without a thread.
   package func ask(_ question: Question) -> Bool {
     if !isRunning {
       let (questions, answers) = (questions, answers)
       do throws(SystemError) {
         _ = try startThread(name: "hub-names") {
           while let question = questions.next() {
-            // A full mailbox means that as many answers wait unread: then this one is not waited for any more.
+            // A full mailbox means that as many answers are unread: then this one is dropped.
             _ = answers.append(Answer(question: question, result: NameResolver.look(up: question)))
           }
         }
@@ -67,7 +67,7 @@ package final class NameResolver {
     return batch
   }
 
-  /// All addresses, in the order that RFC 6724 wants them tried.
+  /// All addresses, in the order of RFC 6724.
   private static func look(up question: Question) -> Result<[SocketAddress], LookupError> {
     var hints = unsafe addrinfo()
     unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)

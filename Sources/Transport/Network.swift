@@ -1,17 +1,17 @@
-// The network as a loop needs it, for a world without one: tests drive whole servers over a network of their own, where
-// they choose what arrives, when, in which pieces, and what fails. A real server has none: then SocketCalls and Poller
-// ask the kernel, after one look at a flag.
+// The network of a loop for simulations: tests drive whole servers over a network of their own, which decides what
+// arrives, when, in which pieces, and what fails. A real server has none: SocketCalls and Poller use the kernel, after
+// one check of a flag.
 
 import CHubLinux
 package import HubSystem
 
-/// A network without a kernel. Its sockets have numbers of its own, from 0 on, and behave as non-blocking sockets do.
+/// A network without a kernel. Its sockets have its own numbers, from 0 on, and behave like non-blocking sockets.
 ///
-/// All calls come on the thread of the loop that has the socket.
+/// All calls come on the thread of the socket's loop.
 package protocol Network: AnyObject {
-  /// A listening socket, and the address that it got.
+  /// A listening socket, and its address.
   func listen(_ address: SocketAddress) throws(SystemError) -> (socket: Int32, SocketAddress)
-  /// The next connection that waits at a listener.
+  /// The next waiting connection of a listener.
   func accept(_ listener: Int32) -> Accepted
   /// An outgoing connection under way, and the errno of one that failed at once; 0 for none.
   func connect(to address: SocketAddress) throws(SystemError) -> (descriptor: Int32, errno: Int32)
@@ -21,19 +21,19 @@ package protocol Network: AnyObject {
   func receive(_ socket: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Transfer
   /// One write of at least one byte.
   func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Transfer
-  /// No more bytes will come from here (FIN). False when the peer is gone already.
+  /// Sends no more bytes (FIN). False when the peer is gone already.
   func finish(_ socket: Int32) -> Bool
-  /// Ends the socket and its watch; with `reset` the peer gets RST, and what is unsent is thrown away.
+  /// Ends the socket and its watch; with `reset` the peer gets RST, and unsent bytes are discarded.
   func close(_ socket: Int32, reset: Bool)
-  /// What to report the socket for from now on, and by which token.
+  /// Sets the events to report the socket for, and its token.
   func watch(_ socket: Int32, token: UInt64, for interest: Interest) throws(SystemError)
-  /// What the watched sockets are ready for now, `limit` of them at most; told again as long as it is so.
+  /// What watched sockets are ready for, `limit` of them at most; reported as long as it applies.
   func ready(limit: Int) -> [Readiness]
 }
 
-/// What to watch a descriptor for. Errors and hang-ups are always reported. EPOLLRDHUP is left out on purpose: a peer's
-/// FIN makes the socket readable, the read after the last bytes returns 0, and while reading is paused nothing may be
-/// done about it anyway.
+/// The events to watch a descriptor for. Errors and hang-ups are always reported. EPOLLRDHUP is left out on purpose: a
+/// peer's FIN makes the socket readable, the read after the last bytes returns 0, and while reading is paused nothing
+/// may be done about it anyway.
 package struct Interest: OptionSet, Sendable {
   package let rawValue: UInt8
   package static let readable = Interest(rawValue: 1)
@@ -62,25 +62,25 @@ extension Readiness {
   }
 }
 
-/// What one read or write on a non-blocking socket came to.
+/// The result of a read or write on a non-blocking socket.
 package enum Transfer {
   /// At least one byte was moved.
   case moved(Int)
-  /// The peer sent FIN, and everything before was read. Reads only.
+  /// The peer sent FIN, and everything before was read. Only for reads.
   case ended
   /// Nothing can be moved now.
   case wouldBlock
-  /// The connection is beyond use.
+  /// The connection is unusable.
   case failed(errno: Int32)
 }
 
-/// What one accept came to.
+/// The result of an accept.
 package enum Accepted {
   case connection(Int32, SocketAddress)
-  /// Nobody is waiting.
+  /// None is waiting.
   case none
-  /// This newcomer was lost on the way (accept(2), "Error handling"); the next may be fine.
+  /// This connection was lost before the accept (accept(2), "Error handling"); the next may be fine.
   case lost
-  /// No descriptors or memory: asking again at once would spin.
+  /// No descriptors or memory: an immediate retry would spin.
   case exhausted
 }

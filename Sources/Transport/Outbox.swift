@@ -1,10 +1,10 @@
-// What a blocked connection has still to send. Only here are outgoing bytes copied: a connection that keeps up is
-// written to from the loop's arena and has no outbox.
+// The unsent bytes of a blocked connection. Only here are outgoing bytes copied: a connection that keeps up is written
+// from the loop's arena and has no outbox.
 //
-// Frames lie one behind the other in one buffer. A newer frame with the same conflation key takes the older one out and
-// goes to the end, so a slow reader gets the newest state and never waits behind old ones. The gaps are closed when
-// they are larger than what is left, which makes it O(1) a byte, and the buffer at most twice what is unsent (its
-// memory up to four times, since that doubles).
+// Frames are in sequence in one buffer. A newer frame with the same conflation key removes the older one and goes to
+// the end, so a slow reader gets the newest state and never waits behind old ones. The gaps are closed when they are
+// larger than the rest, which makes it O(1) a byte, and the buffer at most twice the unsent bytes (its memory up to
+// four times, since that doubles).
 
 import CHubLinux
 import HubBytes
@@ -26,9 +26,9 @@ final class Outbox {
 
   private var buffer = ByteBuffer()
   private var entries: [Entry] = []
-  /// The first entry that is not wholly sent; those before it are dead.
+  /// The first entry that is not entirely sent; those before it are dead.
   private var head = 0
-  /// The index of the one entry of each key that may still be replaced.
+  /// The index of each key's entry that may still be replaced.
   private var newest: [UInt64: Int] = [:]
   private(set) var liveBytes = 0
   private(set) var liveCount = 0
@@ -36,13 +36,13 @@ final class Outbox {
   init() {}
 
   var isEmpty: Bool { liveCount == 0 }
-  /// Bytes in memory, replaced frames that were not cleared away yet included.
+  /// Bytes in memory, including replaced frames that were not removed yet.
   var bufferedBytes: Int { buffer.count }
-  /// What it counts for in limits.
+  /// Its cost towards limits.
   var cost: Int { liveBytes + liveCount * EventLoopLimits.frameOverheadBytes }
 
-  /// Appends a frame, and takes out the unsent older one of the same `key` (unless 0). Refuses it, the older one being
-  /// gone nonetheless, when it would make `cost` more than `limit`.
+  /// Appends a frame, and removes the unsent older one of the same `key` (unless 0). Refuses it, with the older one
+  /// removed nonetheless, when `cost` would exceed `limit`.
   func append(_ bytes: UnsafeRawBufferPointer, key: UInt64, limit: Int) -> Outcome {
     var outcome = Outcome.stored
     if key != 0, let older = newest[key] {
@@ -59,7 +59,7 @@ final class Outbox {
     return outcome
   }
 
-  /// Appends the rest of a frame whose first bytes are on the wire: it has to follow whatever happens, so no limit.
+  /// Appends the rest of a partly sent frame, which has to follow in any case: without a limit.
   func appendRest(_ bytes: UnsafeRawBufferPointer) {
     precondition(isEmpty, "only the first frame can be partly sent")
     unsafe store(bytes, key: 0, hasBegun: true)
@@ -79,10 +79,10 @@ final class Outbox {
     liveCount -= 1
   }
 
-  /// Points `pieces` to the first unsent bytes, as few pieces as may be, and calls `body` with how many pieces and
-  /// bytes; `body` returns how many of these bytes were sent.
+  /// Points `pieces` to the first unsent bytes, in as few pieces as possible, and calls `body` with the numbers of
+  /// pieces and bytes; `body` returns how many of these bytes were sent.
   func send(_ pieces: UnsafeMutableBufferPointer<iovec>, _ body: (Int, Int) -> Transfer) -> (Transfer, asked: Int) {
-    // The pointers are used in `body` only, and the buffer does not change before it returns.
+    // The pointers are used only in `body`, and the buffer does not change before it returns.
     let (transfer, asked) = unsafe buffer.withBytes { bytes in
       var gathered = unsafe Gathering(pieces)
       var index = head
@@ -97,7 +97,7 @@ final class Outbox {
     return (transfer, asked)
   }
 
-  /// Forgets the first `count` unsent bytes.
+  /// Removes the first `count` unsent bytes.
   private func consume(_ count: Int) {
     var left = count
     while head < entries.count {
@@ -131,7 +131,7 @@ final class Outbox {
     if key != 0, newest[key] == index { newest[key] = nil }
   }
 
-  /// Forgets all frames but the rest of one that is partly on the wire. Returns how many it forgot.
+  /// Drops all frames except the rest of a partly sent one. Returns how many were dropped.
   func dropUnbegun() -> Int {
     let all = liveCount
     for index in head..<entries.count where entries[index].isLive && !entries[index].hasBegun { kill(index) }
@@ -140,7 +140,7 @@ final class Outbox {
     return all - liveCount
   }
 
-  /// Empties it for another connection, and gives back memory beyond a small rest.
+  /// Empties it for another connection, and frees memory beyond a small rest.
   func clear() {
     buffer.removeAll(keepingAtMost: Outbox.spareBytes)
     entries.removeAll(keepingCapacity: entries.capacity <= 256)
@@ -155,7 +155,7 @@ final class Outbox {
     guard dead > max(liveBytes, 4096) || entries.count - liveCount > liveCount + 64 else { return }
     var to = 0
     var count = 0
-    // Downwards in place: what moves goes to where only dead or moved bytes are, since offsets grow along the entries.
+    // Downwards in place: the target has only dead or moved bytes, since offsets ascend with the entries.
     unsafe buffer.withMutableBytes { bytes in
       for index in head..<entries.count where entries[index].isLive {
         var entry = entries[index]
@@ -174,7 +174,7 @@ final class Outbox {
   }
 }
 
-/// Collects memory for one sendmsg; neighbours become one piece.
+/// Collects memory for one sendmsg; adjacent ranges become one piece.
 @safe
 struct Gathering {
   private let pieces: UnsafeMutableBufferPointer<iovec>
@@ -194,7 +194,7 @@ struct Gathering {
       }
     }
     guard unsafe count < pieces.count else { return false }
-    // sendmsg reads through this pointer only; that iovec is mutable is for recvmsg's sake.
+    // sendmsg only reads through this pointer; iovec is mutable for recvmsg.
     unsafe pieces[count] = iovec(iov_base: UnsafeMutableRawPointer(mutating: start), iov_len: length)
     count += 1
     bytes += length

@@ -1,16 +1,16 @@
 // epoll(7), level triggered: what was not read or accepted in this turn is reported again in the next, so no readiness
-// is ever lost and nothing has to be remembered. Edge triggering measured no faster (loadtest notes of the design).
+// is lost and nothing has to be remembered. Edge triggering measured no faster.
 
 import CHubLinux
 import Glibc
 import HubSystem
 
-/// An epoll instance and the memory into which it reports.
+/// An epoll instance and the memory of its reports.
 @safe
 struct Poller: ~Copyable {
   private let epoll: Descriptor
   private let reports: UnsafeMutableBufferPointer<epoll_event>
-  /// Asked in place of epoll, where there is one; `isSimulated` says so without a retain.
+  /// Used instead of epoll, if set; `isSimulated` says so without a retain.
   private let network: (any Network)?
   private let isSimulated: Bool
 
@@ -27,7 +27,7 @@ struct Poller: ~Copyable {
     unsafe reports.deallocate()
   }
 
-  /// Watches a descriptor; closing it ends that by itself.
+  /// Watches a descriptor; closing it ends that.
   func add(_ descriptor: Int32, token: UInt64, _ interest: Interest) throws(SystemError) {
     try control(EPOLL_CTL_ADD, descriptor, token: token, interest)
   }
@@ -46,14 +46,14 @@ struct Poller: ~Copyable {
     guard unsafe epoll_ctl(epoll.raw, operation, descriptor, &event) == 0 else { throw SystemError("epoll_ctl") }
   }
 
-  /// Sleeps until something is ready or `milliseconds` passed (negative: without end), and returns how many
-  /// descriptors are; `readiness` gives them. A signal ends the sleep with 0.
+  /// Sleeps until something is ready or `milliseconds` have passed (negative: no limit), and returns the number of
+  /// ready descriptors, which `readiness` gives. A signal ends the sleep with 0.
   @inline(__always)
   func wait(milliseconds: Int32) -> Int {
     if isSimulated, let network { return unsafe take(network.ready(limit: reports.count), milliseconds) }
     let count = unsafe epoll_wait(epoll.raw, reports.baseAddress!, Int32(reports.count), milliseconds)
     if count >= 0 { return Int(count) }
-    // The others (EBADF, EFAULT, EINVAL) would mean that we broke our own descriptor or memory.
+    // The others (EBADF, EFAULT, EINVAL) would mean a bug of our own.
     precondition(errno == EINTR, "epoll_wait failed on the loop's own descriptor")
     return 0
   }
@@ -61,7 +61,7 @@ struct Poller: ~Copyable {
   private func take(_ ready: [Readiness], _ milliseconds: Int32) -> Int {
     precondition(milliseconds == 0, "a loop over a simulated network never sleeps: its turns have a timeout of 0")
     for (place, readiness) in ready.enumerated() {
-      // Not member by member: with the thread sanitizer Swift 6.3.1 makes code of it that LLVM refuses.
+      // Not member by member: the thread sanitizer of Swift 6.3.1 makes code of it that LLVM refuses.
       var event = unsafe epoll_event()
       unsafe event.events = readiness.events
       unsafe event.data.u64 = readiness.token
@@ -70,11 +70,12 @@ struct Poller: ~Copyable {
     return ready.count
   }
 
-  /// Sleeps until something is ready or `nanoseconds` passed, and reports nothing: the next `wait` does. epoll_wait(2)
-  /// counts in milliseconds; an epoll instance is itself a descriptor that can be polled to the nanosecond.
+  /// Sleeps until something is ready or `nanoseconds` have passed, and reports nothing: the next `wait` does.
+  /// epoll_wait(2) counts in milliseconds; an epoll instance is itself a descriptor that can be polled to the
+  /// nanosecond.
   func sleep(nanoseconds: Int64) { epoll.sleepUntilReadable(nanoseconds: nanoseconds) }
 
-  /// What `wait` reported at `index`.
+  /// The report of `wait` at `index`.
   func readiness(_ index: Int) -> Readiness {
     unsafe Readiness(token: reports[index].data.u64, events: reports[index].events)
   }

@@ -1,23 +1,22 @@
-// One hub for a port. Loops listen with SO_REUSEPORT, and with it the kernel would let a second hub of the same user
-// listen on the same port, too, and take half of the connections unseen. So before listening a hub takes a lock and
+// One hub for a port. Loops listen with SO_REUSEPORT, with which the kernel would let a second hub of the same user
+// listen on the same port, too, and take half of the connections unnoticed. So before listening a hub takes a lock and
 // probes the port.
 //
 // The probe is a bind without SO_REUSEPORT: it fails when anybody listens there, with or without the option, on this
 // address or on a wildcard that includes it (inet_csk_bind_conflict in the kernel). The lock is an abstract Unix socket
-// (unix(7)) named after address and port, which closes the gap between the probe and listening, and goes with the
-// process however it ends. A wildcard's lock and a specific address's have different names, so each first takes its
-// own and then looks for the other's in /proc/net/unix: two that begin at once see each other, and at least one gives
-// way.
+// (unix(7)) named after address and port, which closes the gap between the probe and listening, and ends with the
+// process. A wildcard's lock and a specific address's have different names, so each hub first takes its own and then
+// looks for the other's in /proc/net/unix: of two that begin at once each sees the other, and at least one gives up.
 
 import CHubLinux
 import Glibc
 public import HubSystem
 
-/// Why a port could not be had.
+/// Why a port is not available.
 public enum PortLockError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// Another hub (or this one, a second time) holds the port, on this address or on one that overlaps.
+  /// Another hub (or this one, a second time) holds the port, on this address or on an overlapping one.
   case heldByAnotherHub(SocketAddress)
-  /// Somebody else listens there.
+  /// Another program listens there.
   case taken(SocketAddress)
   /// The kernel refused otherwise, for instance EACCES for a port below 1024 or EADDRNOTAVAIL.
   case system(SystemError)
@@ -31,13 +30,13 @@ public enum PortLockError: Error, Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// The right to listen on an address and port, held until it goes. Keep it as long as anything listens there.
+/// The right to listen on an address and port, until it is deinitialised. Keep it as long as anything listens there.
 public struct PortLock: ~Copyable, Sendable {
-  /// The locked address; its port is the real one where 0 was asked for.
+  /// The locked address, with the actual port where 0 was requested.
   public let address: SocketAddress
   private let lock: Descriptor
 
-  /// Takes the lock of `address` and finds out that nobody listens there.
+  /// Locks `address` and checks that nobody listens there.
   ///
   /// Port 0 asks the kernel for a free port. Take the lock first, then let each loop listen on `address` with
   /// `reusePort: true`.
@@ -47,14 +46,14 @@ public struct PortLock: ~Copyable, Sendable {
     lock = Descriptor(owning: socket)
   }
 
-  /// The lock first, then the probe: nobody who follows the rules comes between probe and listening.
+  /// The lock first, then the probe: no other hub comes between probe and listening.
   private static func take(_ address: SocketAddress) throws(PortLockError) -> (SocketAddress, Int32) {
     let lock = try claim(address)
     _ = try probe(address)
     return (address, lock.release())
   }
 
-  /// A port that the kernel chose may be gone before it is locked; then it is asked for another.
+  /// A port that the kernel chose may be taken before it is locked; then another is requested.
   private static func takeAnyPort(_ address: SocketAddress) throws(PortLockError) -> (SocketAddress, Int32) {
     var attempts = 0
     while true {
@@ -92,12 +91,12 @@ public struct PortLock: ~Copyable, Sendable {
     return socket
   }
 
-  /// Whether the lock `name` is for an address that `address` cannot be listened on beside.
+  /// Whether the lock `name` is for an address that conflicts with `address`.
   private static func overlaps(_ address: SocketAddress, _ name: String) -> Bool {
     guard name.hasPrefix("\(prefix)\(address.port)/") else { return false }
     let host = String(name.dropFirst("\(prefix)\(address.port)/".count))
     guard let other = SocketAddress(host: host, port: address.port) else { return false }
-    // `::` takes IPv4 as well, 0.0.0.0 does not take IPv6.
+    // `::` accepts IPv4 as well, 0.0.0.0 does not accept IPv6.
     if address.isWildcard && (address.isIPv6 || !other.isIPv6) { return true }
     if other.isWildcard && (other.isIPv6 || !address.isIPv6) { return true }
     return address.host == other.host
@@ -116,7 +115,7 @@ public struct PortLock: ~Copyable, Sendable {
       unsafe UnsafeMutableRawBufferPointer(rebasing: path[1...]).copyBytes(from: bytes)
     }
     let length = socklen_t(MemoryLayout<sa_family_t>.size + 1 + bytes.count)
-    // The C idiom: every sockaddr begins with its family, and the length says how much counts.
+    // The C idiom: every sockaddr begins with its family, and the length gives its size.
     let outcome = unsafe withUnsafePointer(to: &address) {
       unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe bind(socket.raw, $0, length) }
     }

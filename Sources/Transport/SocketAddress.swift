@@ -1,11 +1,11 @@
 // An IPv4 or IPv6 address with a port, as a plain value. Numeric addresses only: resolving names blocks for seconds,
-// and is done on a thread of its own (NameResolver.swift). An IPv4 peer of a dual-stack listener
-// (::ffff:a.b.c.d, RFC 4291 §2.5.5.2) is turned into the IPv4 address it is, so limits by address see one host once.
+// and is done on a thread of its own (NameResolver.swift). An IPv4 peer of a dual-stack listener (::ffff:a.b.c.d, RFC
+// 4291 §2.5.5.2) becomes its IPv4 address, so that limits by address see one host once.
 
 import CHubLinux
 public import Glibc
 
-/// Where a TCP socket is, or where it should go.
+/// The address of a TCP socket.
 public struct SocketAddress: Sendable, Hashable {
   /// The address in network order: all 128 bits of IPv6, or IPv4 in the last 32 bits of `low`.
   let high: UInt64
@@ -51,7 +51,7 @@ public struct SocketAddress: Sendable, Hashable {
     SocketAddress(high: high, low: low, isIPv6: isIPv6, port: port)
   }
 
-  /// What getaddrinfo(3) has found; nil for a family that is not IP.
+  /// The result of getaddrinfo(3); nil for a family that is not IP.
   public init?(_ info: addrinfo, port: UInt16) {
     guard let name = unsafe info.ai_addr else { return nil }
     switch unsafe info.ai_family {
@@ -98,9 +98,9 @@ public struct SocketAddress: Sendable, Hashable {
   /// 0.0.0.0 or `::`.
   public var isWildcard: Bool { high == 0 && low == 0 }
 
-  /// What to count by in limits for each peer: the IPv4 address, or the /64 of an IPv6 address, since one subscriber
-  /// line usually has a whole /64 and could take a new address for each connection. Ports are left out.
-  /// The two families cannot meet: IPv4 keys lie in ::/8, which is reserved (RFC 4291 §2.4).
+  /// The key of limits by peer: the IPv4 address, or the /64 of an IPv6 address, since one subscriber line usually has
+  /// a whole /64 and could use a new address for each connection. Without the port. The two families cannot collide:
+  /// IPv4 keys are in ::/8, which is reserved (RFC 4291 §2.4).
   public var limitKey: UInt64 { isIPv6 ? high : 0xFFFF << 32 | low }
 
   /// The address without its port, for instance `127.0.0.1` or `::1`.
@@ -125,7 +125,7 @@ extension SocketAddress: CustomStringConvertible {
 }
 
 // The kernel's form. The rebinding below is the C idiom: sockaddr_storage is as large and as strictly aligned as every
-// sockaddr, and the first field tells which one it is.
+// sockaddr, and the first field gives the kind.
 extension SocketAddress {
   var family: Int32 { isIPv6 ? AF_INET6 : AF_INET }
 
@@ -138,7 +138,7 @@ extension SocketAddress {
     return address
   }
 
-  /// Calls `body` with this address as the kernel wants it.
+  /// Calls `body` with this address in the kernel's form.
   func withSockaddr<R>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
     if isIPv6 {
       var six = sockaddr_in6()
@@ -162,8 +162,8 @@ extension SocketAddress {
     }
   }
 
-  /// Has `fill` (accept4, getsockname) write an address, and reads it. Nil for a family that is not IP;
-  /// `fill` returns what the call returned.
+  /// Makes `fill` (accept4, getsockname) write an address, and reads it. Nil for a family that is not IP; `fill`
+  /// returns the call's result.
   static func reading(
     _ fill: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
   ) -> (result: Int32, address: SocketAddress?) {

@@ -1,5 +1,5 @@
-// The socket calls of the loop, each in one place and with errno turned into a value. TLS sits between `receive` and
-// `send` below and the loop (EventLoop+TLS.swift), and nowhere else.
+// The loop's socket calls, each in one place and with errno as a value. TLS is between `receive` and `send` below and
+// the loop (EventLoop+TLS.swift), and nowhere else.
 
 import CHubLinux
 import Glibc
@@ -8,7 +8,7 @@ import HubSystem
 /// A loop's sockets: the kernel's, or those of a simulated network.
 struct SocketCalls {
   private let network: (any Network)?
-  /// Asked instead of `network`, which is retained to be looked at.
+  /// Checked instead of `network`, which would be retained.
   private let isSimulated: Bool
 
   init(_ network: (any Network)?) {
@@ -19,7 +19,7 @@ struct SocketCalls {
   private static let socketType = Int32(SOCK_STREAM.rawValue)
   private static let flags = Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
 
-  /// A bound and listening socket, and its address with the real port. Options that accepted sockets inherit on Linux
+  /// A bound and listening socket, and its address with the actual port. Options that accepted sockets inherit on Linux
   /// (TCP_NODELAY, TCP_NOTSENT_LOWAT, SO_SNDBUF) are set here, which saves these calls for each connection.
   func listener(
     _ address: SocketAddress, reusePort: Bool, backlog: Int32, limits: EventLoopLimits
@@ -32,7 +32,7 @@ struct SocketCalls {
     return (socket.release(), bound)
   }
 
-  /// A listener that another process has opened, for this loop. Its queue is as long as that process made it.
+  /// A listener that another process has opened, for this loop. That process chose the length of its queue.
   func listener(_ socket: consuming Descriptor, limits: EventLoopLimits) throws(SystemError) -> Int32 {
     try Self.setStreamOptions(socket.raw, limits)
     return socket.release()
@@ -43,13 +43,13 @@ struct SocketCalls {
     let socket = try Descriptor(Glibc.socket(address.family, socketType | flags, 0), from: "socket")
     try set(socket.raw, SOL_SOCKET, SO_REUSEADDR, 1)
     if reusePort { try set(socket.raw, SOL_SOCKET, SO_REUSEPORT, 1) }
-    // `::` takes IPv4 too, whatever net.ipv6.bindv6only says.
+    // `::` accepts IPv4 too, whatever net.ipv6.bindv6only says.
     if address.isIPv6 { try set(socket.raw, Int32(IPPROTO_IPV6), IPV6_V6ONLY, address.isWildcard ? 0 : 1) }
     guard unsafe address.withSockaddr({ unsafe bind(socket.raw, $0, $1) }) == 0 else { throw SystemError("bind") }
     return socket
   }
 
-  /// An outgoing socket, its connection under way, and the errno of a connection that failed at once.
+  /// A connecting socket, and the errno where it failed at once.
   func connecting(
     to address: SocketAddress, from local: SocketAddress?, limits: EventLoopLimits
   ) throws(SystemError) -> (descriptor: Int32, errno: Int32) {
@@ -69,11 +69,11 @@ struct SocketCalls {
 
   // linux/in.h; glibc has it in a header that the importer does not read.
   private static let ipBindAddressNoPort: Int32 = 24
-  // linux/tcp.h, likewise.
+  // From linux/tcp.h.
   private static let tcpNotSentLowWater: Int32 = 25
 
   private static func setStreamOptions(_ socket: Int32, _ limits: EventLoopLimits) throws(SystemError) {
-    // The loop writes once a turn, all it has: Nagle's algorithm could only delay that.
+    // The loop writes all its output once a turn: Nagle's algorithm could only delay that.
     try set(socket, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
     if limits.kernelUnsentBytes > 0 {
       try set(socket, Int32(IPPROTO_TCP), tcpNotSentLowWater, limits.kernelUnsentBytes)
@@ -173,7 +173,8 @@ struct SocketCalls {
     }
   }
 
-  /// What a write that failed with `number` came to. ENOBUFS and ENOMEM pass; EPOLLOUT comes when there is room again.
+  /// The result of a write that failed with `number`. ENOBUFS and ENOMEM are temporary; EPOLLOUT comes when there is
+  /// room again.
   private static func unsent(_ number: Int32) -> Transfer {
     switch number {
     case EAGAIN, ENOBUFS, ENOMEM: .wouldBlock
@@ -181,18 +182,18 @@ struct SocketCalls {
     }
   }
 
-  /// Says that no more bytes will come (FIN), and keeps the other direction. False when the peer is gone already.
+  /// Sends FIN, and keeps the other direction. False when the peer is gone already.
   func finish(_ socket: Int32) -> Bool {
     if isSimulated, let network { return network.finish(socket) }
     return shutdown(socket, Int32(SHUT_WR)) == 0
   }
 
-  /// Closes the socket; `reset` throws away what the kernel has not sent and cuts the peer off with RST.
+  /// Closes the socket; `reset` discards the kernel's unsent bytes and sends RST.
   func close(_ socket: Int32, reset: Bool = false) {
     if isSimulated, let network { return network.close(socket, reset: reset) }
     if reset {
       var option = linger(l_onoff: 1, l_linger: 0)
-      // A refusal means that the connection is gone already, which is what was wanted.
+      // An error means that the connection is gone already, as wanted.
       _ = unsafe setsockopt(socket, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
     }
     _ = Glibc.close(socket)

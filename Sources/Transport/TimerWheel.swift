@@ -1,16 +1,16 @@
 // One timer for each connection in a hashed timing wheel (Varghese and Lauck, 1987, scheme 6): setting, moving and
 // unsetting cost O(1) and no memory beyond 16 bytes in the connection itself.
 //
-// A heartbeat is pushed back by each message and almost never fires. So moving a timer to a later time only stores the
-// new deadline; the wheel finds out when it comes to the old place, and puts the connection where it belongs then.
+// A heartbeat is pushed back by each message and almost never fires. Moving a timer to a later time only stores the new
+// deadline; when the wheel reaches the old bucket, it moves the connection to the right one.
 
 import HubBytes
 
-/// A connection's place in the wheel.
+/// A connection's position in the wheel.
 struct TimerLink {
   /// The tick at which to fire; 0 when unset.
   var deadline: UInt32 = 0
-  /// The tick whose bucket the connection hangs in, never later than `deadline` while that is set; 0 when in none.
+  /// The tick of the bucket that holds the connection, never later than `deadline` while that is set; 0 when in none.
   var queued: UInt32 = 0
   var next = ConnectionSlab.noSlot
   var previous = ConnectionSlab.noSlot
@@ -27,8 +27,7 @@ struct TimerWheel {
   /// The last tick whose bucket was emptied. Starts at 1, so that 0 can mean "none".
   private var current: UInt32 = 1
   private var heads = [UInt32](repeating: ConnectionSlab.noSlot, count: Int(bucketCount))
-  /// No connection hangs in a bucket of an earlier tick; `.max` where none hangs in any. Too early at most, where a
-  /// timer was unset: then it is found when that tick has come.
+  /// No earlier bucket holds a connection; `.max` where all are empty. May be too early where a timer was unset.
   private var earliest = UInt32.max
   /// A bit for each bucket that is not empty, to find the next one without walking.
   private var occupied = [UInt64](repeating: 0, count: Int(bucketCount) / 64)
@@ -82,7 +81,7 @@ struct TimerWheel {
     if earliest <= now { earliest = firstOccupied() }
   }
 
-  /// Whether a connection that `advance` called due still is: nobody has set or unset its timer since. Unsets it.
+  /// Unsets the timer of a connection that `advance` reported due; false if it was set or unset since.
   mutating func takeDue(_ slot: UInt32, in slab: borrowing ConnectionSlab) -> Bool {
     let timer = unsafe slab.pointer(slot).pointee.timer
     guard timer.deadline != 0, timer.queued == 0, timer.deadline <= current else { return false }
@@ -140,7 +139,7 @@ struct TimerWheel {
 
   private mutating func link(_ slot: UInt32, in slab: borrowing ConnectionSlab) {
     let connection = unsafe slab.pointer(slot)
-    // Farther than a round: hang it at the end of this round, and look again then.
+    // More than a round away: the last bucket of this round, to be looked at again then.
     let queued = unsafe min(connection.pointee.timer.deadline, current + TimerWheel.bucketCount - 1)
     let bucket = Int(queued % TimerWheel.bucketCount)
     let head = heads[bucket]

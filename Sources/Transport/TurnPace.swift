@@ -1,17 +1,15 @@
-// When a loop under load looks at its sockets: not at the first byte of each, but after they have had a while to
-// gather.
+// When a loop under load polls its sockets: not at the first byte of each, but after a pause in which they gather
+// input.
 //
-// Of what a message costs a hub, 85 % is the kernel's, and a third of that goes into falling asleep and being woken: at
-// 9,000 messages a second a loop sleeps before nearly each of them. Network cards had the same trouble with interrupts,
-// and moderate them: under load they wait some microseconds, so that one interrupt serves many packets. So does a loop:
-// if its sockets were ready often of late, it pauses before it looks at them again, and its next turn handles what came
-// meanwhile. It sleeps in the pause, and costs nothing. Figures, with the pace and without, stand in loadtest/NOTES.md.
+// Of a message's cost, 85 % is the kernel's, a third of that for sleeping and waking: at 9,000 messages a second a loop
+// sleeps before nearly each of them. Network cards moderate interrupts for the same reason. So does a loop: if its
+// sockets were ready often in the last window, it sleeps for a pause before it polls again, and its next turn handles
+// what arrived meanwhile. Measurements are in loadtest/NOTES.md.
 //
-// Who has little to do is woken at once: a pause would only make one message later. After a turn that took longer than
-// two pauses there is a backlog, and sockets have gathered enough meanwhile. What is not a socket does not wait either:
-// a call by the waker (a commit that is done, another loop's messages) ends the pause, a timer that is due shortens it,
-// and a loop with work left does not sleep at all. To its assistants a loop that pauses is one that sleeps
-// (EventLoop+Assists).
+// A loop with little load is woken at once: a pause would only delay a message. After a turn longer than two pauses
+// there is a backlog, so there is no pause either. Other work does not wait: a call by the waker (a finished commit,
+// another loop's messages) ends the pause, a due timer shortens it, and a loop with work left does not sleep at all. To
+// its assistants a pausing loop is a sleeping one (EventLoop+Assists).
 
 /// Whether a loop is under load, and how long it pauses because of that.
 struct TurnPace {
@@ -26,7 +24,7 @@ struct TurnPace {
     windowBegan = now
   }
 
-  /// A look at the sockets has found so many ready (uptime, ns).
+  /// A poll found this many sockets ready (uptime, ns).
   @inline(__always)
   mutating func count(_ ready: Int, at now: Int64) {
     reports &+= ready
@@ -42,7 +40,7 @@ struct TurnPace {
     windowBegan = now
   }
 
-  /// How long a loop pauses that would sleep for so long, after a turn that took `worked` (ns); 0 for not at all.
+  /// Nanoseconds to pause instead of sleeping for `sleep`, after a turn that took `worked`; 0 for none.
   func pause(before sleep: Int64, after worked: Int64) -> Int64 {
     isOn && worked <= EventLoopLimits.backlogPaces * longest ? max(0, min(longest, sleep)) : 0
   }

@@ -5,17 +5,17 @@ public import HubHTTP
 
 /// Why a response does not open a WebSocket. RFC 6455 §4.1: the client must fail the connection.
 public enum HandshakeError: Error, Equatable, Sendable {
-  /// A status other than 101; the head has what the server says about it, such as Retry-After. Item 1.
+  /// A status other than 101; fields such as Retry-After are in the head. Item 1.
   case refused(Status)
   /// No `Upgrade: websocket`. Item 2.
   case upgradeMissing
   /// No `Connection: Upgrade`. Item 3.
   case connectionMissing
-  /// `Sec-WebSocket-Accept` is missing, repeated or not what the key leads to. Item 4.
+  /// `Sec-WebSocket-Accept` is missing, repeated or wrong. Item 4.
   case acceptMismatch
-  /// An extension or parameters of it that were not asked for, or that can't be. Item 5; RFC 7692 §5.2.
+  /// An extension or parameter that was not offered, or that is invalid. Item 5; RFC 7692 §5.2.
   case unexpectedExtension
-  /// A subprotocol that was not asked for, or more than one. Item 6.
+  /// A subprotocol that was not offered, or more than one. Item 6.
   case unexpectedSubprotocol
 }
 
@@ -25,8 +25,8 @@ public struct ClientHandshake: Sendable {
   private let subprotocols: [String]
   private let compression: DeflateParameters?
 
-  /// `nonce`: 16 bytes drawn at random for this connection. `subprotocols` in order of preference, each a token.
-  /// `compression`: the offer of permessage-deflate, if any; what came of it is in `agreedCompression`.
+  /// `nonce`: 16 random bytes for this connection. `subprotocols` in order of preference, each a token. `compression`:
+  /// the offer of permessage-deflate, if any; `agreedCompression` has the result.
   public init(nonce: (UInt64, UInt64), subprotocols: [String] = [], compression: DeflateParameters? = nil) {
     precondition(subprotocols.allSatisfy { !$0.isEmpty && $0.utf8.allSatisfy(ASCII.isTokenByte) })
     key = HandshakeKey(nonce: nonce)
@@ -34,9 +34,9 @@ public struct ClientHandshake: Sendable {
     self.compression = compression
   }
 
-  /// Writes the request. `host` is the URI's authority, with the port unless it is the scheme's own; `target` its path
-  /// and query, percent-encoded, beginning with `/`. Control bytes and spaces in them would change the request, so they
-  /// are a programmer's error. `fields` are added as they are: Authorization, User-Agent.
+  /// Writes the request. `host` is the URI's authority, with the port unless it is the scheme's default; `target` its
+  /// path and query, percent-encoded, beginning with `/`. Control bytes and spaces in them are a programmer's error.
+  /// `fields` are added unchanged: Authorization, User-Agent.
   public func writeRequest(
     host: String, target: String, fields: [OutgoingField] = [], into buffer: inout ByteBuffer
   ) {
@@ -58,8 +58,7 @@ public struct ClientHandshake: Sendable {
     buffer.append("\r\n")
   }
 
-  /// Checks the response and gives the chosen subprotocol, by its place in the list; nil when the server chose none.
-  /// What came behind the head are frames.
+  /// Checks the response and gives the chosen subprotocol by its index in the list, if any. Frames follow the head.
   public func check(_ response: ResponseHead) throws(HandshakeError) -> Int? {
     guard response.status == .switchingProtocols else { throw .refused(response.status) }  // item 1
     let fields = response.fields
@@ -80,7 +79,7 @@ public struct ClientHandshake: Sendable {
     }
   }
 
-  /// What a response says about compression; nil for none. RFC 6455 §4.1 item 5; RFC 7692 §5.2.
+  /// The compression that a response agrees to, if any. RFC 6455 §4.1 item 5; RFC 7692 §5.2.
   public func agreedCompression(_ response: ResponseHead) throws(HandshakeError) -> DeflateParameters? {
     guard let elements = ExtensionListParser.parse(response.fields) else { throw .unexpectedExtension }
     guard let element = elements.first else { return nil }

@@ -1,5 +1,5 @@
-// One WebSocket as its client sees it (RFC 6455), from the request to the last Close frame: bytes in, events out, and
-// bytes to send. No socket, no clock; what a message means is for whoever drives it.
+// A client's side of one WebSocket (RFC 6455), from the request to the last Close frame: bytes in, events out, and
+// bytes to send. It has no socket and no clock.
 //
 //     var socket = ClientSocket(ClientHandshake(nonce: …))
 //     socket.writeRequest(host: …, target: …, into: &output)      // TCP stands
@@ -9,13 +9,13 @@
 public import HubBytes
 public import HubHTTP
 
-/// How much a client's socket reads at once.
+/// The read limits of a client's socket.
 public struct ClientSocketLimits: Sendable, Equatable {
-  /// Bytes of the head of the handshake's answer. Past it: `.notHTTP`.
+  /// Bytes of the head of the handshake's answer; beyond it: `.notHTTP`.
   public var headBytes: Int
   public var frames: FrameLimits
   public var inflate: InflateLimits
-  /// Pings that came at once and are answered; of more, the newest (RFC 6455 §5.5.3).
+  /// Pings of one read that are answered; of more, the newest (RFC 6455 §5.5.3).
   public var pongs: Int
 
   public init(headBytes: Int, frames: FrameLimits, inflate: InflateLimits, pongs: Int) {
@@ -27,30 +27,30 @@ public struct ClientSocketLimits: Sendable, Equatable {
   }
 }
 
-/// What came from the server. A payload is valid until the next call of `next`.
+/// An event from the server. A payload is valid until the next call of `next`.
 @safe
 public enum ClientSocketEvent {
-  /// The handshake is done; `subprotocol` is the server's choice, by its place in the client's list.
+  /// The handshake is done; `subprotocol` is the index of the server's choice in the client's list.
   case opened(subprotocol: Int?)
-  /// A whole message, inflated; text is valid UTF-8.
+  /// A complete message, inflated; text is valid UTF-8.
   case message(MessageKind, UnsafeRawBufferPointer)
   /// The server's Close frame: the last event. The server ends TCP (RFC 6455 §7.1.1).
   case close(CloseCode?)
 }
 
-/// Why a socket is of no use any more.
+/// Why a socket failed.
 public enum ClientSocketError: Error {
-  /// What answered does not speak HTTP. Cut TCP off.
+  /// The answer is not HTTP. Abort TCP.
   case notHTTP(HTTPError)
-  /// The answer does not open the WebSocket; `body` is what came behind its head so far. Cut TCP off.
+  /// The answer does not open the WebSocket; `body` is what was received of its body. Abort TCP.
   indirect case handshake(HandshakeError, ResponseHead, body: [UInt8])
   /// The server broke the protocol (RFC 6455 §7.1.7). End TCP when the control frames are written.
   case frame(FrameError)
 }
 
-/// The client's end of one WebSocket.
+/// A client's side of one WebSocket.
 public struct ClientSocket: ~Copyable {
-  /// A handshake under way. On the heap, so that a socket that stands does not pay for it.
+  /// A handshake under way. On the heap, so that an open socket does not pay for it.
   private final class Upgrade {
     let handshake: ClientHandshake
     var parser = ResponseParser()
@@ -62,23 +62,23 @@ public struct ClientSocket: ~Copyable {
   private enum State {
     case handshaking(Upgrade, isRequested: Bool)
     case open
-    /// What comes is dropped.
+    /// Input is dropped.
     case failed
   }
 
   private var state: State
   private var frames = FrameReader(role: .client)
   private var closing = CloseHandshake(role: .client)
-  /// A Close frame to be written: its code, which an empty one has not.
+  /// A Close frame to be written, with its code unless it is empty.
   private var closeToSend: CloseCode??
   private var pongsToSend: [[UInt8]] = []
-  /// Before the handshake's end the one to be shared; then what this socket compresses with, if anything.
+  /// Before the handshake's end the shared one; then the one that this socket uses, if any.
   private var compression: MessageCompression?
-  /// Bytes that the last message which `next` gave was compressed to; 0 where it was not compressed.
+  /// The compressed size of the last message, in bytes; 0 where it was not compressed.
   public private(set) var compressedBytes = 0
 
-  /// `sharing`: what compresses for this socket where no contexts are kept; one serves any number of sockets of a
-  /// thread. Without it, and where contexts are kept, a socket that agrees to compression has its own.
+  /// `sharing`: the compression to use where no contexts are kept, shared by a thread's sockets. Without it, and where
+  /// contexts are kept, a socket that agrees to compression has its own.
   public init(_ handshake: ClientHandshake, sharing: MessageCompression? = nil) {
     state = .handshaking(Upgrade(handshake), isRequested: false)
     compression = sharing
@@ -103,7 +103,7 @@ public struct ClientSocket: ~Copyable {
   /// Whether messages are compressed.
   public var isCompressed: Bool { frames.allowsCompression }
 
-  /// Bytes of the answer; false while it is incomplete. What stands behind its head begins at `offset`.
+  /// Reads the answer; false while it is incomplete. What follows its head begins at `offset`.
   private mutating func readAnswer(
     _ upgrade: Upgrade, _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int, _ limits: ClientSocketLimits
   ) throws(ClientSocketError) -> ClientSocketEvent? {
@@ -141,8 +141,8 @@ public struct ClientSocket: ~Copyable {
 
   // MARK: Reading
 
-  /// Takes what came from `buffer`, beginning at `offset`, up to the next event; nil when all is consumed. The buffer
-  /// is written to where it is unmasked, and may be reused. After an error, and after `.close`, input is dropped.
+  /// Reads `buffer` from `offset` on, up to the next event; nil when all is consumed. The buffer is unmasked in place,
+  /// and may be reused. After an error, and after `.close`, input is dropped.
   public mutating func next(
     in buffer: UnsafeMutableRawBufferPointer, at offset: inout Int, limits: ClientSocketLimits
   ) throws(ClientSocketError) -> ClientSocketEvent? {
@@ -201,8 +201,8 @@ public struct ClientSocket: ~Copyable {
   /// Whether `writeControlFrames` has something to write.
   public var hasControlFrames: Bool { closeToSend != nil || !pongsToSend.isEmpty }
 
-  /// Completes the message whose payload is all that stands behind `payload`, where `FrameWriter.begin(as: .client,
-  /// in:)` said it begins: compressed where that was agreed on and, without contexts, it has `compressedBytes` or more.
+  /// Completes the message whose payload begins at `payload` (`FrameWriter.begin(as: .client, in:)`): compressed where
+  /// that was agreed on and, without contexts, if it has `compressedBytes` or more.
   public mutating func finish(
     _ kind: MessageKind, payloadAt payload: Int, compressedBytes: Int, mask: MaskKey, in buffer: inout ByteBuffer
   ) {
@@ -210,7 +210,7 @@ public struct ClientSocket: ~Copyable {
       compression?.compress(payloadAt: payload, minimumBytes: compressedBytes, in: &buffer) ?? false
     let start = FrameWriter.finish(
       kind == .text ? .text : .binary, payloadAt: payload, isCompressed: isCompressed, mask: mask, in: &buffer)
-    // The header was shorter than its room. Closing up keeps all frames of a flush one run of bytes.
+    // The header is shorter than its room. The gap is closed, so that a flush is one run of bytes.
     let room = payload - FrameWriter.maximumClientHeader
     let length = buffer.count - start
     unsafe buffer.withMutableBytes { bytes in

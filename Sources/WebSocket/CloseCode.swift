@@ -1,6 +1,6 @@
 // Close codes: which exist, and which may be sent (RFC 6455 §7.4, and the IANA registry for 1012–1014).
 
-/// The reason code of a Close frame. Any 16-bit number; `isValidOnWire` says whether a peer may send it.
+/// The status code of a Close frame. Any 16-bit number; `isValidOnWire` is whether it may be sent.
 public struct CloseCode: Sendable, Hashable {
   public let rawValue: UInt16
 
@@ -21,8 +21,8 @@ public struct CloseCode: Sendable, Hashable {
   public static let serviceRestart = CloseCode(1012)
   public static let tryAgainLater = CloseCode(1013)
 
-  /// Whether the code may stand in a Close frame: 1000–1003 and 1007–1014 are defined, 3000–3999 are registered by
-  /// libraries and 4000–4999 are private. RFC 6455 §7.4.1, §7.4.2.
+  /// Whether the code may be sent: 1000–1003 and 1007–1014 are defined, 3000–3999 registered by libraries, and
+  /// 4000–4999 private. RFC 6455 §7.4.1, §7.4.2.
   @inlinable public var isValidOnWire: Bool {
     switch rawValue {
     case 1000...1003, 1007...1014, 3000...4999: return true

@@ -1,9 +1,9 @@
-// What a peer can get wrong in frames, and the one close code that each is answered with.
+// A peer's errors in frames, each with its close code.
 
-/// A frame or message that breaks RFC 6455, or one of our limits. The connection has failed (RFC 6455 §7.1.7): send a
-/// Close frame with `closeCode` and read nothing more.
+/// A frame or message that breaks RFC 6455 or a limit. The connection has failed (RFC 6455 §7.1.7): send a Close frame
+/// with `closeCode` and read nothing more.
 public enum FrameError: Error, Equatable, Sendable {
-  /// RSV bits that no extension gave a meaning. RFC 6455 §5.2.
+  /// RSV bits without an agreed extension. RFC 6455 §5.2.
   case reservedBits(UInt8)
   /// RFC 6455 §5.2.
   case reservedOpcode(UInt8)
@@ -19,27 +19,26 @@ public enum FrameError: Error, Equatable, Sendable {
   case lengthNotMinimal(UInt64)
   /// The most significant bit of a 64-bit length is set. RFC 6455 §5.2.
   case lengthOutOfRange
-  /// A continuation where no message was begun. RFC 6455 §5.4.
+  /// A continuation without a message. RFC 6455 §5.4.
   case unexpectedContinuation
   /// A new message inside a fragmented one. RFC 6455 §5.4.
   case expectedContinuation
-  /// `bytes` would have been reached with the frame whose header was just read.
+  /// The frame whose header was just read would make the message `bytes` long.
   case messageTooLarge(bytes: UInt64, limit: Int)
   case tooManyFragments(limit: Int)
   /// In a text message (RFC 6455 §8.1) or in the reason of a Close frame (§5.5.1).
   case invalidUTF8
   /// A Close frame with half a code. RFC 6455 §5.5.1.
   case closeFrameOfOneByte
-  /// A compressed message that is no deflate data, or ends inside a block. RFC 7692 §7.2.2 names no code; 1007, for the
-  /// payload is not what it says it is.
+  /// A compressed message that is malformed or truncated. RFC 7692 §7.2.2 names no code; 1007 is for a payload that
+  /// does not match its type.
   case invalidDeflate
-  /// A compressed message that would become more than `ratio` times its size.
+  /// A compressed message that would exceed `ratio` times its size.
   case inflatesTooMuch(ratio: Int)
   /// RFC 6455 §7.4.
   case invalidCloseCode(UInt16)
 
-  /// What the Close frame says beside its code: what is wrong, or which limit was passed and how much it allows. It
-  /// has at most 123 bytes, as many as fit (RFC 6455 §5.5).
+  /// The reason in the Close frame: the error, or the exceeded limit. At most 123 bytes (RFC 6455 §5.5).
   public var closeReason: String {
     switch self {
     case .messageTooLarge(_, let limit): "a message may have up to \(limit) bytes"
@@ -60,7 +59,7 @@ public enum FrameError: Error, Equatable, Sendable {
     }
   }
 
-  /// The code of the Close frame that answers it. RFC 6455 §7.4.1.
+  /// The code of the Close frame in answer. RFC 6455 §7.4.1.
   public var closeCode: CloseCode {
     switch self {
     case .reservedBits, .reservedOpcode, .fragmentedControlFrame, .controlFrameTooLong, .unmaskedFrame, .maskedFrame,

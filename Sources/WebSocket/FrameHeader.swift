@@ -8,7 +8,7 @@
 //     |N|V|V|V|       |S|             |   then the key when M is set  |
 //     +-+-+-+-+-------+-+-------------+-------------------------------+
 
-/// Which end of the connection this is. A server's frames are plain, a client's are masked (RFC 6455 §5.1).
+/// The role of this end. A server's frames are unmasked, a client's are masked (RFC 6455 §5.1).
 public enum Role: UInt8, Sendable {
   case server, client
 }
@@ -25,7 +25,7 @@ public enum Opcode: UInt8, Sendable {
   @inlinable public var isControl: Bool { rawValue & 0x8 != 0 }
 }
 
-/// A frame's header as it was read.
+/// A parsed frame header.
 struct FrameHeader {
   /// 2 bytes, 8 of length, 4 of key.
   static let maximumLength = 14
@@ -39,18 +39,18 @@ struct FrameHeader {
   var length: Int
 }
 
-/// What a header must fit to, besides RFC 6455 itself.
+/// What a header must fit, besides RFC 6455 itself.
 struct FrameContext {
   var role: Role
   var allowsCompression: Bool
-  /// Bytes and frames of the message that is under way; nil when none is.
+  /// Bytes and frames of the incomplete message, if any.
   var message: (bytes: Int, fragments: Int)?
   var limits: FrameLimits
 }
 
 extension FrameHeader {
-  /// Reads the header at the start of `bytes`, which may be fewer than it needs: then nil. Every rule is applied as
-  /// soon as its bits are there, so a peer that breaks one hears of it without having to send the rest.
+  /// Reads the header at the start of `bytes`; nil while it is incomplete. Every rule is applied as soon as its bits
+  /// are there, so that a violation is answered without the rest.
   static func parse(_ bytes: UnsafeRawBufferPointer, _ context: FrameContext) throws(FrameError) -> FrameHeader? {
     guard bytes.count > 0 else { return nil }
     let first = unsafe bytes[0]
@@ -86,7 +86,7 @@ extension FrameHeader {
       payloadLength: Int(length), length: end)
   }
 
-  /// All that the first byte tells.
+  /// Checks the first byte.
   private static func checkFirst(_ first: UInt8, _ context: FrameContext) throws(FrameError) -> Opcode {
     guard let opcode = Opcode(rawValue: first & 0x0F) else { throw .reservedOpcode(first & 0x0F) }  // RFC 6455 §5.2
     let reserved = first & 0x70

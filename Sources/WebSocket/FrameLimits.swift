@@ -1,8 +1,8 @@
-// What a peer may make a frame reader keep and do.
+// Limits of a frame reader.
 
 /// The bounds of one message.
 public struct FrameLimits: Sendable, Equatable {
-  /// Bytes of a message, over all its fragments. Enforced from the frame's header, before anything is kept.
+  /// Bytes of a message, over all its fragments. Enforced at the frame's header, before anything is buffered.
   public var messageBytes: Int
   /// Frames of a message. Bounds the work of a message whose fragments are empty.
   public var fragments: Int

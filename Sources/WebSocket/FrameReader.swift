@@ -1,17 +1,16 @@
 // Frames in, messages out (RFC 6455 §5 and §8.1), for either end.
 //
-// The common case is a whole message in one frame in one read: it is unmasked in place and handed out as a range of the
-// caller's buffer, without a copy or an allocation. Only when something is cut (a header, a payload, a fragmented
-// message) does the connection get a box on the heap to keep it in, and it gives the box back when it is done. An
-// idle connection is 16 bytes here.
+// Usually a complete message is one frame in one read: it is unmasked in place and delivered as a range of the caller's
+// buffer, without a copy or an allocation. Only an incomplete header, payload or fragmented message is kept, in a box
+// on the heap that is freed when it is complete. An idle connection is 16 bytes here.
 //
-// Everything that is given is consumed, so the read buffer can be one for all connections of a loop.
+// All input is consumed, so a loop's connections can share one read buffer.
 import HubBytes
 
-/// What came from the peer. Payloads are unmasked, and valid until the next call of `next`.
+/// An event from the peer. Payloads are unmasked, and valid until the next call of `next`.
 @safe
 public enum FrameEvent {
-  /// A whole message. Text is valid UTF-8 unless it is compressed: then whoever inflates it checks.
+  /// A complete message. Text is valid UTF-8 unless it is compressed: then it is checked when inflated.
   case message(MessageKind, UnsafeRawBufferPointer, isCompressed: Bool)
   /// To be answered with a pong of the same payload (RFC 6455 §5.5.2), at most 125 bytes.
   case ping(UnsafeRawBufferPointer)
@@ -28,10 +27,10 @@ public enum MessageKind: UInt8, Sendable {
 public struct FrameReader: ~Copyable {
   @usableFromInline
   enum State {
-    /// At the start of a frame, with no message under way.
+    /// At the start of a frame, with no incomplete message.
     case idle
     case cut(PartialInput)
-    /// After a Close frame or an error. What comes is dropped (RFC 6455 §1.4, §7.1.7).
+    /// After a Close frame or an error. Input is dropped (RFC 6455 §1.4, §7.1.7).
     case finished
   }
 
@@ -40,13 +39,13 @@ public struct FrameReader: ~Copyable {
   /// Whether permessage-deflate was negotiated.
   public let allowsCompression: Bool
 
-  /// `role` is this end's. `allowsCompression` says that permessage-deflate was negotiated, so RSV1 may be set.
+  /// `role` is this end's. `allowsCompression`: permessage-deflate was negotiated, so RSV1 may be set.
   public init(role: Role, allowsCompression: Bool = false) {
     self.role = role
     self.allowsCompression = allowsCompression
   }
 
-  /// Whether nothing is kept: no frame or message is incomplete.
+  /// Whether no frame or message is incomplete.
   @inlinable public var isIdle: Bool {
     switch state {
     case .idle, .finished: return true
@@ -62,11 +61,11 @@ public struct FrameReader: ~Copyable {
     }
   }
 
-  /// Takes frames from `buffer`, beginning at `offset`, up to the next event.
+  /// Reads frames from `buffer`, from `offset` on, up to the next event.
   ///
-  /// Nil means that all is consumed; what is incomplete was kept, and the buffer may be reused. `buffer` is written to
-  /// where it is unmasked. After an error, and after `.close`, input is consumed and dropped. Costs about 25 ns and
-  /// 0.05 ns a byte of ASCII; allocates only where a frame or message is incomplete.
+  /// Nil once all is consumed; incomplete input is kept, and the buffer may be reused. `buffer` is unmasked in place.
+  /// After an error, and after `.close`, input is dropped. Costs about 25 ns and 0.05 ns a byte of ASCII; allocates
+  /// only where a frame or message is incomplete.
   public mutating func next(
     in buffer: UnsafeMutableRawBufferPointer, at offset: inout Int, limits: FrameLimits
   ) throws(FrameError) -> FrameEvent? {
@@ -97,8 +96,8 @@ public struct FrameReader: ~Copyable {
     }
   }
 
-  /// Takes a client's message that is one uncompressed frame of up to 65,535 bytes and all there, as nearly every one
-  /// is: its header is one word. Nil for any other frame and for whatever is at fault, of which nothing is taken.
+  /// Reads a client's complete message of one uncompressed frame of up to 65,535 bytes, the common case: its header is
+  /// one word. Nil for any other frame and for invalid ones, of which nothing is consumed.
   @inline(__always)
   private func plainMessage(
     _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int, _ limits: FrameLimits
@@ -143,7 +142,7 @@ public struct FrameReader: ~Copyable {
     return try unsafe readPayload(of: header, buffer, &offset, keptIn: partial)
   }
 
-  /// Goes on where the last buffer ended.
+  /// Continues where the last buffer ended.
   private mutating func resume(
     _ partial: PartialInput, _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int, _ limits: FrameLimits
   ) throws(FrameError) -> FrameEvent? {
@@ -169,8 +168,8 @@ public struct FrameReader: ~Copyable {
     }
   }
 
-  /// Reads the payload of a frame whose header is complete: in place when it is all there and nothing has to be put in
-  /// front of it, else into the box.
+  /// Reads the payload of a frame whose header is complete: in place when it is complete and nothing precedes it, else
+  /// into the box.
   private mutating func readPayload(
     of header: FrameHeader, _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int, keptIn partial: PartialInput?
   ) throws(FrameError) -> FrameEvent? {
@@ -182,7 +181,7 @@ public struct FrameReader: ~Copyable {
       state = .cut(partial)
       return try unsafe partial.take(header, 0, buffer, &offset)
     }
-    // A message under way stays in its box while a control frame passes; a box that only held a header is given back.
+    // An incomplete message stays in its box during a control frame; a box that held only a header is freed.
     if let partial, !partial.hasMessage { state = .idle }
     let payload = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[offset..<(offset + header.payloadLength)])
     offset += header.payloadLength
@@ -198,14 +197,14 @@ public struct FrameReader: ~Copyable {
 }
 
 extension FrameHeader {
-  /// Unmasks the part of the payload that begins `received` bytes into it. True when it is ASCII.
+  /// Unmasks the part of the payload that begins at its byte `received`. True when it is ASCII.
   func unmask(_ bytes: UnsafeMutableRawBufferPointer, from received: Int) -> Bool {
     if let mask { return unsafe applyMask(mask.advanced(by: received), to: bytes) }
     return unsafe opcode == .text || opcode == .continuation
       ? HubWebSocket.isASCII(UnsafeRawBufferPointer(bytes)) : false
   }
 
-  /// The event of an unfragmented message or a control frame that is complete.
+  /// The event of a complete unfragmented message or control frame.
   func event(_ payload: UnsafeRawBufferPointer, isASCII: Bool) throws(FrameError) -> FrameEvent {
     switch opcode {
     case .ping: return unsafe .ping(payload)
@@ -220,7 +219,7 @@ extension FrameHeader {
     }
   }
 
-  /// RFC 6455 §5.5.1: nothing, or a code of two bytes and a reason in UTF-8.
+  /// RFC 6455 §5.5.1: empty, or a code of two bytes and a reason in UTF-8.
   static func closeEvent(_ payload: UnsafeRawBufferPointer) throws(FrameError) -> FrameEvent {
     guard payload.count > 0 else { return unsafe .close(nil, reason: payload) }
     guard payload.count > 1 else { throw .closeFrameOfOneByte }

@@ -1,8 +1,7 @@
-// Frames out (RFC 6455 §5.2, §5.6), into a ByteBuffer.
+// Writes frames (RFC 6455 §5.2, §5.6) into a ByteBuffer.
 //
-// A payload is encoded straight to its place: room for the longest header is left in front of it, and the header is
-// written right-aligned before the payload when its length is known. So a frame costs no copy, and it begins a few
-// bytes behind where its room began:
+// A payload is encoded in place: room for the longest header is left before it, and the header is written right-aligned
+// when the length is known. So a frame costs no copy, and begins a few bytes behind the start of its room:
 //
 //     let payload = FrameWriter.begin(as: .server, in: &buffer)
 //     … append the payload …
@@ -19,7 +18,7 @@ public enum FrameWriter {
   /// RFC 6455 §5.5.
   public static let maximumControlPayload = 125
 
-  /// Leaves room for a header behind what is in `buffer`; gives where the payload begins.
+  /// Leaves room for a header at the end of `buffer`; gives the start of the payload.
   @inlinable @inline(__always)
   public static func begin(as role: Role, in buffer: inout ByteBuffer) -> Int {
     let room = role == .server ? maximumServerHeader : maximumClientHeader
@@ -30,8 +29,8 @@ public enum FrameWriter {
     return buffer.count
   }
 
-  /// Completes the frame whose payload is all that stands behind `payload`, and gives where the frame begins: 2 to 14
-  /// bytes before it. Pass a `mask` exactly if `begin` was told `.client`; it is applied in place.
+  /// Completes the frame whose payload is `payload..<buffer.count`, and gives the start of the frame, 2 to 14 bytes
+  /// before. A client, as given to `begin`, must pass a `mask`, a server must not; it is applied in place.
   @inlinable @inline(__always)
   public static func finish(
     _ opcode: Opcode, payloadAt payload: Int, isFinal: Bool = true, isCompressed: Bool = false, mask: MaskKey? = nil,
@@ -50,7 +49,7 @@ public enum FrameWriter {
     }
   }
 
-  /// Where the payload lies in a server's frame that lies at `frame`.
+  /// The range of the payload in a server's frame.
   public static func serverPayload(of frame: Range<Int>) -> Range<Int> {
     let header = frame.count < 126 + 2 ? 2 : frame.count <= Int(UInt16.max) + 4 ? 4 : maximumServerHeader
     return frame.lowerBound + header..<frame.upperBound
@@ -72,8 +71,8 @@ public enum FrameWriter {
     }
   }
 
-  /// Appends a Close frame: empty without a code, else the code and as much of the reason as fits into 123 bytes and
-  /// ends with a whole character (RFC 6455 §5.5.1). The code must be one that may be sent.
+  /// Appends a Close frame: empty without a code, else the code and as many whole characters of the reason as fit into
+  /// 123 bytes (RFC 6455 §5.5.1). The code must be one that may be sent.
   public static func writeClose(
     _ code: CloseCode?, reason: String = "", mask: MaskKey? = nil, into buffer: inout ByteBuffer
   ) {

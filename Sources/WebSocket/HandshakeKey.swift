@@ -2,21 +2,21 @@
 
 import HubBytes
 
-/// The nonce of a handshake as it is in `Sec-WebSocket-Key`: 24 characters for 16 bytes.
+/// The nonce of a handshake as in `Sec-WebSocket-Key`: 24 characters for 16 bytes.
 public struct HandshakeKey: Sendable {
   static let length = 24
   static let nonceLength = 16
 
   private var characters = InlineArray<24, UInt8>(repeating: 0)
 
-  /// A client's key. The 16 bytes are to be drawn at random for each connection (RFC 6455 §4.1).
+  /// A client's key. The 16 bytes must be random for each connection (RFC 6455 §4.1).
   public init(nonce: (UInt64, UInt64)) {
     let bytes = unsafe withUnsafeBytes(of: nonce) { unsafe Base64.padded.encode($0) }
     for index in 0..<HandshakeKey.length { characters[index] = bytes[index] }
   }
 
   /// Nil unless it decodes to 16 bytes (RFC 6455 §4.2.1 item 5): 22 characters of base64 and two of padding. The four
-  /// bits behind the 16 bytes are not looked at; RFC 4648 §3.5 leaves that open.
+  /// unused bits are ignored; RFC 4648 §3.5 allows both.
   public init?(_ value: ArraySlice<UInt8>) {
     guard value.count == HandshakeKey.length else { return nil }
     let start = value.startIndex
@@ -51,7 +51,7 @@ public struct HandshakeKey: Sendable {
 public struct HandshakeAccept: Sendable {
   fileprivate var characters = InlineArray<28, UInt8>(repeating: 0)
 
-  /// Whether a header has exactly this value (RFC 6455 §4.1 response item 4).
+  /// Whether a header has this value (RFC 6455 §4.1 response item 4).
   public func matches(_ value: ArraySlice<UInt8>) -> Bool {
     unsafe withUnsafeBytes(of: characters) { unsafe value.elementsEqual($0) }
   }

@@ -1,9 +1,8 @@
-// What a connection keeps while a frame or a message is incomplete: the slow path of FrameReader.
+// An incomplete frame or message: the slow path of FrameReader.
 //
-// Payload is unmasked in the read buffer and appended here as it comes, each byte once, so a large message in many
-// reads costs linear time. A control frame that interrupts a message is put behind the message's bytes and cut off
-// again when it was handed out. Nothing is reserved on the word of a header beyond 1 KiB: a peer that announces 16 MiB
-// and sends none has cost that.
+// Payload is unmasked in the read buffer and appended here, each byte once, so a large message in many reads costs
+// linear time. A control frame that interrupts a message is appended to its bytes and removed after its delivery. At
+// most 1 KiB is reserved for an announced length: a peer that announces 16 MiB and sends nothing has cost that.
 
 import HubBytes
 
@@ -12,14 +11,14 @@ import HubBytes
 final class PartialInput {
   enum Position {
     case betweenFrames
-    /// So many bytes of a header are kept.
+    /// `kept` bytes of a header are buffered.
     case header(kept: Int)
     case payload(FrameHeader, received: Int)
-    /// An event that points into `assembly` is with the caller; of the bytes there, so many belong to what goes on.
+    /// The caller has an event that points into `assembly`; the first `keeping` bytes there belong to the message.
     case delivered(keeping: Int)
   }
 
-  /// A message of which at least one frame has begun.
+  /// An incomplete message of at least one frame.
   private struct Message {
     var kind: MessageKind
     var isCompressed: Bool
@@ -37,12 +36,12 @@ final class PartialInput {
 
   var hasMessage: Bool { message != nil }
 
-  /// Bytes and frames of the message so far. Asked between frames, where `assembly` holds the message only.
+  /// Bytes and frames of the message so far. Called between frames, where `assembly` holds the message only.
   var messageSize: (bytes: Int, fragments: Int)? {
     message.map { (assembly.count, $0.fragments) }
   }
 
-  /// Lets go of what the last event pointed to. True when the box has nothing more to keep.
+  /// Releases the bytes of the last event. True when the box is empty.
   func forgetDelivered() -> Bool {
     guard case .delivered(let keeping) = position else { return false }
     assembly.truncate(to: keeping)
@@ -50,7 +49,7 @@ final class PartialInput {
     return message == nil || isFinished
   }
 
-  /// Keeps as much of `input` as a header can have, and says how much that was.
+  /// Buffers as much of `input` as a header can have, and gives that length.
   @discardableResult func keepHeader(_ input: UnsafeRawBufferPointer) -> Int {
     var kept = 0
     if case .header(let before) = position { kept = before }
@@ -67,7 +66,7 @@ final class PartialInput {
     }
   }
 
-  /// Enters a frame. The header has passed all checks, so the opcode fits to `message`.
+  /// Begins a frame. The header is checked, so the opcode fits `message`.
   func begin(_ header: FrameHeader) {
     switch header.opcode {
     case .text: message = Message(kind: .text, isCompressed: header.isCompressed, fragments: 1)
@@ -79,7 +78,7 @@ final class PartialInput {
     position = .payload(header, received: 0)
   }
 
-  /// Takes what is there of the payload, of which `received` bytes came before; an event when that completes one.
+  /// Takes the payload in the input, of which `received` bytes preceded; an event when it is complete.
   func take(
     _ header: FrameHeader, _ received: Int, _ buffer: UnsafeMutableRawBufferPointer, _ offset: inout Int
   ) throws(FrameError) -> FrameEvent? {
@@ -96,7 +95,7 @@ final class PartialInput {
     return try header.opcode.isControl ? finishControlFrame(header) : finishDataFrame(header)
   }
 
-  /// RFC 6455 §8.1, at the first byte that is wrong.
+  /// RFC 6455 §8.1: fails at the first invalid byte.
   private func checkText(_ piece: UnsafeRawBufferPointer, _ isASCII: Bool) throws(FrameError) {
     guard let message, message.kind == .text, !message.isCompressed else { return }
     if isASCII, message.text.isComplete { return }
@@ -123,8 +122,8 @@ final class PartialInput {
     return unsafe .message(message.kind, bytes(from: 0), isCompressed: message.isCompressed)
   }
 
-  /// A view of the assembled bytes that outlives the call. It stays right because the buffer's memory is on the heap
-  /// and is neither moved nor freed before `forgetDelivered`, which only the next call of `FrameReader.next` comes to.
+  /// A view of the assembled bytes that outlives the call: the buffer's memory is not moved or freed before
+  /// `forgetDelivered`, which only the next call of `FrameReader.next` makes.
   private func bytes(from start: Int) -> UnsafeRawBufferPointer {
     unsafe assembly.withBytes { unsafe UnsafeRawBufferPointer(rebasing: $0[start...]) }
   }

@@ -1,8 +1,7 @@
-// SHA-1 (RFC 3174 §6.1), which the handshake asks for and nothing else: it proves that a WebSocket server answered and
-// protects nothing.
+// SHA-1 (RFC 3174 §6.1), for the handshake only, where it protects nothing.
 //
-// Why not OpenSSL's: its one-shot function looks the algorithm up by name and brings up the whole library for that,
-// which a hub without tokens and TLS needs for nothing else (loadtest/NOTES.md, "What a session takes").
+// Why not OpenSSL's: its one-shot function looks the algorithm up by name and initialises the whole library, which a
+// hub without tokens and TLS does not need (loadtest/NOTES.md, "What a session takes").
 import HubBytes
 
 /// The digest of one message.
@@ -13,7 +12,7 @@ enum SHA1 {
   static func digest(of message: Span<UInt8>) -> InlineArray<5, UInt32> {
     var state: State = (0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0)
     var words = InlineArray<80, UInt32>(repeating: 0)
-    // Behind the message one bit, zeros, and its length in bits as the last eight bytes of a block (§4).
+    // The message is followed by one bit, zeros, and its length in bits as the last eight bytes of a block (§4).
     let blocks = (message.count + 9 + 63) / 64
     for block in 0..<blocks {
       for pair in 0..<8 {
@@ -31,7 +30,7 @@ enum SHA1 {
     return [state.a, state.b, state.c, state.d, state.e]
   }
 
-  /// Takes in a block, which is in the first sixteen words (§6.1, steps a to e; the functions and constants of §5).
+  /// Adds the block in the first sixteen words (§6.1, steps a to e; the functions and constants of §5).
   private static func add(_ words: inout InlineArray<80, UInt32>, to state: inout State) {
     for t in 16..<80 { words[t] = rotated(words[t - 3] ^ words[t - 8] ^ words[t - 14] ^ words[t - 16], by: 1) }
     var s = state

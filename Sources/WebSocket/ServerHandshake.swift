@@ -1,29 +1,29 @@
-// The opening handshake of a server (RFC 6455 §4.2): a checked request in, a decision out.
+// The opening handshake of a server (RFC 6455 §4.2).
 //
-// Whether the path exists and the credential is good is decided by whoever asks; this is about the protocol only.
+// The caller checks the path and the credential.
 
 public import HubBytes
 public import HubHTTP
 
-/// Why a request cannot become a WebSocket.
+/// Why a request is refused as a WebSocket.
 public enum UpgradeRefusal: Error, Equatable, Sendable {
   /// Not GET. RFC 6455 §4.2.1 item 1.
   case methodNotAllowed
   /// HTTP/1.0, which has no Upgrade. RFC 6455 §4.2.1 item 1; RFC 9110 §7.8.
   case versionTooOld
-  /// A request with a body: what follows the head would be read as frames by one side and as a body by the other.
+  /// A request with a body: what follows the head is ambiguous between frames and body.
   case hasBody
   /// No `Upgrade: websocket`. RFC 6455 §4.2.1 item 3.
   case upgradeMissing
   /// No `Connection: Upgrade`. RFC 6455 §4.2.1 item 4.
   case connectionMissing
-  /// No key, more than one (RFC 6455 §11.3.1), or one that is not 16 bytes in base64. RFC 6455 §4.2.1 item 5.
+  /// No key, repeated keys (RFC 6455 §11.3.1), or not 16 bytes in base64. RFC 6455 §4.2.1 item 5.
   case malformedKey
-  /// No version, or more than one. RFC 6455 §4.2.1 item 6, §11.3.5.
+  /// No version, or repeated ones. RFC 6455 §4.2.1 item 6, §11.3.5.
   case malformedVersion
-  /// Another version than 13. RFC 6455 §4.2.2 item 4.
+  /// A version other than 13. RFC 6455 §4.2.2 item 4.
   case unsupportedVersion
-  /// Sec-WebSocket-Extensions does not fit its grammar. RFC 6455 §9.1.
+  /// Sec-WebSocket-Extensions is malformed. RFC 6455 §9.1.
   case malformedExtensions
 
   public var status: Status {
@@ -35,13 +35,13 @@ public enum UpgradeRefusal: Error, Equatable, Sendable {
     }
   }
 
-  /// The answer, with the fields that its status asks for. The connection may be kept if the request had no body.
+  /// The response, with the fields that its status requires. The connection may be kept if the request had no body.
   public var response: Response {
     switch self {
     case .methodNotAllowed:
       return Response(status, fields: [OutgoingField("Allow", "GET")])  // RFC 9110 §15.5.6
     case .upgradeMissing, .unsupportedVersion:
-      // RFC 9110 §15.5.22 wants Upgrade, RFC 6455 §4.2.2 item 4 the versions.
+      // RFC 9110 §15.5.22 requires Upgrade, RFC 6455 §4.2.2 item 4 the versions.
       return Response(
         status, fields: [OutgoingField("Upgrade", "websocket"), OutgoingField("Sec-WebSocket-Version", "13")])
     case .versionTooOld, .hasBody, .connectionMissing, .malformedKey, .malformedVersion, .malformedExtensions:
@@ -52,25 +52,24 @@ public enum UpgradeRefusal: Error, Equatable, Sendable {
 
 /// A request that may become a WebSocket.
 public struct ServerHandshake: Sendable {
-  /// The version that this module speaks.
+  /// The supported version.
   public static let version: StaticString = "13"
 
   private let accept: HandshakeAccept
-  /// The chosen one of the supported subprotocols, by its place in the list; nil when the client asked for none of
-  /// them. It is then told of none, and decides itself whether it goes on (RFC 6455 §4.1).
+  /// The index of the chosen subprotocol in the supported ones; nil when the client offered none of them. It then gets
+  /// none, and decides whether to continue (RFC 6455 §4.1).
   public let subprotocol: Int?
-  /// Whether the client asked for any subprotocol.
+  /// Whether the client offered any subprotocol.
   public let offersSubprotocols: Bool
-  /// What was agreed on about compression; nil for none.
+  /// The agreed compression, if any.
   public private(set) var compression: DeflateParameters?
 
   /// Checks a request for everything in RFC 6455 §4.2.1 but its target and Origin (item 7, optional).
   ///
-  /// `subprotocols` are those this server speaks; of those that the client asks for the first in the client's order is
-  /// chosen (RFC 6455 §4.1 item 10: "ordered by preference"). Their names are compared as they are, case and all.
+  /// `subprotocols` are the supported ones; the first in the client's order is chosen (RFC 6455 §4.1 item 10: "ordered
+  /// by preference"). Names are compared case-sensitively.
   ///
-  /// `compression`: what is taken of the client's offers of permessage-deflate; nil for none. Other extensions are not
-  /// known here and so declined.
+  /// `compression`: the policy for offers of permessage-deflate; nil for none. Other extensions are declined.
   public init(
     _ request: RequestHead, subprotocols: [StaticString], compression: DeflatePolicy? = nil
   ) throws(UpgradeRefusal) {
@@ -93,7 +92,7 @@ public struct ServerHandshake: Sendable {
     subprotocol = ServerHandshake.choose(from: offered, subprotocols)
   }
 
-  /// Declines the client's offers of compression: it then goes on uncompressed (RFC 6455 §9.1).
+  /// Declines compression: the client continues without it (RFC 6455 §9.1).
   public mutating func declineCompression() { compression = nil }
 
   /// Writes the response that opens the WebSocket (RFC 6455 §4.2.2 item 5). `subprotocols` is the list given to `init`.

@@ -1,8 +1,8 @@
-// UTF-8 validation that takes its bytes in pieces (RFC 3629 §4; Unicode 15 table 3-7) and fails at the first byte that
-// cannot belong to any valid text, as RFC 6455 §8.1 and the Autobahn cases 6.4 want it.
+// Incremental UTF-8 validation (RFC 3629 §4; Unicode 15 table 3-7) that fails at the first invalid byte, as RFC 6455
+// §8.1 and the Autobahn cases 6.4 require.
 //
-// All that is special about UTF-8 is in the second byte: which range it must be in depends on the first (no overlong
-// forms, no surrogates, nothing above U+10FFFF). So the state is how many bytes are due and the range of the next.
+// The range of the second byte depends on the first (no overlong forms, no surrogates, nothing above U+10FFFF). So the
+// state is the number of missing bytes and the range of the next.
 
 /// The state between pieces of a text: three bytes.
 public struct UTF8Validator: Sendable, Equatable {
@@ -14,14 +14,14 @@ public struct UTF8Validator: Sendable, Equatable {
 
   public init() {}
 
-  /// Whether the text may end here: no sequence is open.
+  /// Whether the text may end here: no sequence is incomplete.
   public var isComplete: Bool { due == 0 }
 
-  /// Takes more of the text. False at the first byte that makes it invalid; the validator is of no use after that.
-  /// Costs 0.1 ns a byte in ASCII, 1–2 ns elsewhere.
+  /// Validates more of the text. False at the first invalid byte; do not use the validator after that. Costs 0.1 ns a
+  /// byte in ASCII, 1–2 ns elsewhere.
   public mutating func consume(_ bytes: UnsafeRawBufferPointer) -> Bool {
     var position = 0
-    // What the last piece left open.
+    // The rest of the last piece's sequence.
     while due > 0, position < bytes.count {
       guard unsafe step(bytes[position]) else { return false }
       position += 1
@@ -48,8 +48,8 @@ public struct UTF8Validator: Sendable, Equatable {
     return true
   }
 
-  /// The length of the sequence of more than one byte at the top of `word`; 0 when there is no valid one. RFC 3629 §4:
-  /// the rules of `begin` and `step` for a sequence that is there as a whole.
+  /// The length of the valid multi-byte sequence at the top of `word`; 0 without one. RFC 3629 §4: the rules of `begin`
+  /// and `step` for a complete sequence.
   private static func sequenceLength(_ word: UInt32) -> Int {
     let second = word >> 16 & 0xFF
     switch word >> 24 {
@@ -68,7 +68,7 @@ public struct UTF8Validator: Sendable, Equatable {
     }
   }
 
-  /// One byte that is not in the middle of ASCII: the first of a sequence, or one that is due.
+  /// One byte: the first of a sequence, or a continuation.
   private mutating func step(_ byte: UInt8) -> Bool {
     guard due > 0 else { return byte < 0x80 || begin(byte) }
     guard byte >= lowest, byte <= highest else { return false }
@@ -78,7 +78,7 @@ public struct UTF8Validator: Sendable, Equatable {
     return true
   }
 
-  /// The first byte of a sequence of more than one. RFC 3629 §4.
+  /// The first byte of a multi-byte sequence. RFC 3629 §4.
   private mutating func begin(_ byte: UInt8) -> Bool {
     switch byte {
     case 0xC2...0xDF: due = 1  // C0 and C1 would be overlong

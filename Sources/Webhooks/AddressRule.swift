@@ -1,10 +1,10 @@
-// Where a webhook may go. Whoever can set a URL could otherwise have the hub ask what only machines inside can reach:
-// its own admin port, a cloud's metadata service at 169.254.169.254 (CWE-918). What counts is the address that is
-// connected to, after the name was looked up: a name can change its address between two look-ups.
+// The addresses that a webhook may connect to. Otherwise anybody who can set a URL could make the hub request internal
+// services: its own admin port, a cloud's metadata service at 169.254.169.254 (CWE-918). The address of the connection
+// is checked, after the look-up, since a name can change its address between two look-ups.
 public import HubTransport
 
 public struct AddressRule: Sendable, Equatable {
-  /// Addresses inside that may be connected to all the same, and over plain HTTP.
+  /// Internal addresses that are allowed all the same, also over plain HTTP.
   public let allowed: [AddressBlock]
 
   public init(allowed: [AddressBlock] = []) { self.allowed = allowed }
@@ -15,7 +15,7 @@ public struct AddressRule: Sendable, Equatable {
     return isSecure && Self.isPublic(address)
   }
 
-  /// Whether the address is reachable from everywhere, by IANA's registries of special-purpose addresses (RFC 6890).
+  /// Whether the address is public, by IANA's registries of special-purpose addresses (RFC 6890).
   static func isPublic(_ address: SocketAddress) -> Bool {
     if special.contains(where: { $0.contains(address) }) { return false }
     return !address.isIPv6 || globalUnicast.contains(address)
@@ -26,14 +26,14 @@ public struct AddressRule: Sendable, Equatable {
     return block
   }
 
-  /// RFC 4291 §2.4: all that is in use of global unicast.
+  /// RFC 4291 §2.4: the part of global unicast in use.
   private static let globalUnicast = block("2000::/3")
 
   private static let special = [
     "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
     "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
     "224.0.0.0/4", "240.0.0.0/4",
-    // Protocol assignments with Teredo, documentation, and 6to4, in which an IPv4 address is hidden.
+    // Protocol assignments with Teredo, documentation, and 6to4, which contains an IPv4 address.
     "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
   ].map(block)
 }

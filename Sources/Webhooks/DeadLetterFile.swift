@@ -1,8 +1,8 @@
-// Events that were given up, on the disk beside the progress of their webhook or stream: a line each, for people.
+// Events that were given up, on disk beside the progress of their webhook or stream: a line each, for people.
 //
 //     TIME ID CHANNEL REASON
 //
-// When the file is full it takes the place of the one before, so that the newest are there and the disk is not filled.
+// A full file replaces the one before, so that the newest are kept in a bounded size.
 import HubBytes
 import HubJournal
 import HubMessages
@@ -20,10 +20,10 @@ final class DeadLetterFile {
 
   static func file(_ name: String) -> String { name + ".dead" }
 
-  /// The older one first.
+  /// Oldest first.
   static func files(_ name: String) -> [String] { [file(name) + ".old", file(name)] }
 
-  /// `channel`: what the event was published on. What is no text of a line in `reason` is left out.
+  /// `channel`: the event's. Control characters in `reason` are dropped.
   func append(id: String, channel: String, reason: String, at time: Timestamp) throws(SystemError) {
     if let facts = try files.about(name), facts.bytes >= Self.maximumBytes { try files.rename(name, to: name + ".old") }
     var line = ByteBuffer()
@@ -35,7 +35,7 @@ final class DeadLetterFile {
     try file.synchronize()
   }
 
-  /// The lines that are there, the oldest first.
+  /// The stored lines, oldest first.
   static func lines(_ files: any JournalFiles, _ name: String) throws(SystemError) -> [Substring] {
     var lines: [Substring] = []
     for file in Self.files(name) where try files.about(file) != nil {

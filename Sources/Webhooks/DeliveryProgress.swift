@@ -1,21 +1,21 @@
-// What is stored of a webhook's way through the journal, so that a restart goes on where it ended.
+// The stored progress of a webhook through the journal, from which a restart continues.
 public import HubMessages
 
-/// How far a webhook or stream is. Its size is bounded by `DeliveryQueue.maximumLanes`.
+/// The progress of a webhook or stream. Its size is bounded by `DeliveryQueue.maximumLanes`.
 public struct DeliveryProgress: Sendable, Equatable {
-  /// All events before this place are delivered, given up, or in a lane.
+  /// All events before this position are delivered, given up, or in a lane.
   public var cursor: JournalPosition
-  /// Channels that are behind the cursor, in no order. Of a stream: channels that are before it, for the event at the
-  /// cursor was refused when these had been sent.
+  /// Channels behind the cursor, unordered. Of a stream: channels ahead of it, whose events were sent before the event
+  /// at the cursor was refused.
   public var lanes: [Lane]
   public var isEnabled: Bool
 
-  /// Such a channel.
+  /// A channel with its own position.
   public struct Lane: Sendable, Equatable {
     public var channel: Channel
-    /// All of the channel's events before this place are delivered or given up.
+    /// All of the channel's events before this position are delivered or given up.
     public var place: JournalPosition
-    /// Failures of the event at this place.
+    /// Failures of the event at this position.
     public var failures: Int
     /// When that event was first tried.
     public var firstTry: Timestamp?
@@ -28,7 +28,8 @@ public struct DeliveryProgress: Sendable, Equatable {
     }
   }
 
-  /// Has an event delivered again, and what is behind it on its channel. What is behind the cursor comes anyway.
+  /// Sets an event back, to be delivered again with those behind it on its channel. Events behind the cursor come
+  /// anyway.
   mutating func setBack(_ event: PendingEvent) {
     guard event.place < cursor else { return }
     let lane = Lane(channel: event.channel, place: event.place, failures: 0, firstTry: nil)
@@ -36,7 +37,7 @@ public struct DeliveryProgress: Sendable, Equatable {
     if lanes[index].place >= event.place { lanes[index] = lane }
   }
 
-  /// The lanes that have changed since `old`; nil for those that are there no more.
+  /// The lanes that have changed since `old`; nil for removed ones.
   func changedLanes(since old: DeliveryProgress) -> [(Channel, Lane?)] {
     guard lanes != old.lanes else { return [] }
     let before = Dictionary(uniqueKeysWithValues: old.lanes.map { ($0.channel, $0) })
@@ -45,7 +46,7 @@ public struct DeliveryProgress: Sendable, Equatable {
       + old.lanes.filter { !now.contains($0.channel) }.map { ($0.channel, nil) }
   }
 
-  /// A new webhook's, which delivers what is recorded from `cursor` on.
+  /// For a new webhook, which delivers what is recorded from `cursor` on.
   public init(cursor: JournalPosition, lanes: [Lane] = [], isEnabled: Bool = true) {
     self.cursor = cursor
     self.lanes = lanes

@@ -1,19 +1,19 @@
-// One webhook's way through the journal, as a state machine: which event is sent when, and what follows from the
+// One webhook's progress through the journal, as a state machine: which event is sent when, and the consequences of the
 // answer. It does no I/O and reads no clock.
 //
-// The journal is the queue. A cursor goes over it once. The event that it finds opens a lane for its channel; later
-// events of that channel are passed over, and looked up in the journal when the lane's event is through. So events of a
-// channel arrive in order, one at a time, and a channel that fails keeps no other one waiting. Memory has one place for
-// each channel that is behind, and never an event's content.
+// The journal is the queue. A cursor passes over it once. An event at the cursor opens a lane for its channel; later
+// events of that channel are skipped, and looked up in the journal when the lane's event is done. So events of a
+// channel arrive in order, one at a time, and a failing channel does not delay others. Memory has a position for each
+// channel behind the cursor, and no event's content.
 //
-// After ten failures in a row the receiver is taken to be down: one request at a time probes it, by the schedule of
-// RetrySchedule. Each success doubles what may be under way, each failure halves it, as TCP's slow start and
-// multiplicative decrease do (RFC 5681 §3.1): a receiver that comes back is not met by all that has gathered.
+// After ten consecutive failures the receiver counts as down: one request at a time probes it, by RetrySchedule. Each
+// success doubles the concurrency, each failure halves it, like TCP's slow start and multiplicative decrease (RFC 5681
+// §3.1): a receiver that returns is not flooded by the backlog.
 public import HubMessages
 
 /// Decides for one webhook. Each call costs O(lanes) at most, of which there are `maximumLanes`.
 public struct DeliveryQueue: Sendable {
-  /// What its owner is to do next.
+  /// The next action of its owner.
   public enum Step: Sendable, Equatable {
     /// Send this event; then call `answered`.
     case deliver(PendingEvent)
@@ -21,7 +21,7 @@ public struct DeliveryQueue: Sendable {
     case scan(from: JournalPosition)
     /// Look for the first event of this channel in this range; then call `found`.
     case look(for: Channel, in: Range<JournalPosition>)
-    /// Nothing to do before this uptime in nanoseconds, or an answer, or a new event (`journalGrew`).
+    /// Nothing to do before this uptime (ns), an answer, or a new event (`journalGrew`).
     case wait(until: Int64)
     /// Nothing to do before an answer or a new event.
     case idle
@@ -29,7 +29,7 @@ public struct DeliveryQueue: Sendable {
 
   private struct Lane {
     var state: State
-    /// Where the channel's first event that is not through stands, or where the search for it begins.
+    /// The position of the channel's first unfinished event, or where the search for it begins.
     var place: JournalPosition
     var failures = 0
     var firstTry: Timestamp?
@@ -39,9 +39,9 @@ public struct DeliveryQueue: Sendable {
     enum State {
       case due(at: Int64)
       case underWay
-      /// The next event is to be looked up.
+      /// The next event has to be looked up.
       case unknown
-      /// It is being looked up, in places before this one.
+      /// It is being looked up, before this position.
       case asked(through: JournalPosition)
     }
   }
@@ -52,18 +52,18 @@ public struct DeliveryQueue: Sendable {
   /// See `DeliveryProgress.cursor`.
   public private(set) var cursor: JournalPosition
   public private(set) var underWay = 0
-  /// How many requests may be under way now: 1 to the rule's `concurrency`.
+  /// The present limit of concurrent requests: 1 to the rule's `concurrency`.
   public private(set) var allowance = 1
   private var rule: WebhookRule
   private var lanes: [Channel: Lane] = [:]
   private var scan = Scan.possible
   private var failuresInRow = 0
-  /// Failures of requests that were sent alone, to find out whether the receiver is back.
+  /// Failed requests that were sent alone, to probe the receiver.
   private var failedProbes = 0
-  /// No request goes out before this uptime.
+  /// No request is sent before this uptime.
   private var heldUntil = Int64.min
 
-  /// Goes on from what was stored. What was under way then is sent again.
+  /// Continues from stored progress. Unanswered events are sent again.
   public init(_ rule: WebhookRule, from progress: DeliveryProgress) {
     self.rule = rule
     cursor = progress.cursor
@@ -75,10 +75,10 @@ public struct DeliveryQueue: Sendable {
 
   /// Channels that are behind the cursor.
   public var laneCount: Int { lanes.count }
-  /// Whether one request at a time goes out, for the receiver seems to be down.
+  /// Whether one request at a time is sent, since the receiver seems to be down.
   public var isProbing: Bool { failuresInRow >= Self.failuresBeforeProbing }
 
-  /// What is to be stored now.
+  /// The progress to store.
   public var progress: DeliveryProgress {
     DeliveryProgress(
       cursor: cursor,
@@ -88,14 +88,14 @@ public struct DeliveryQueue: Sendable {
       isEnabled: isEnabled)
   }
 
-  /// What is to be stored of a channel now; nil where it is not behind the cursor.
+  /// A channel's progress to store; nil where it is not behind the cursor.
   public func lane(of channel: Channel) -> DeliveryProgress.Lane? {
     lanes[channel].map { .init(channel: channel, place: $0.place, failures: $0.failures, firstTry: $0.firstTry) }
   }
 
   // MARK: What to do
 
-  /// What is to be done next; it counts as begun. Call it again until it says `wait` or `idle`. `mayLook`: not after a
+  /// The next action, which counts as begun. Call it again until it gives `wait` or `idle`. `mayLook`: false after a
   /// look that was put off in this turn.
   public mutating func step(_ now: Moment, mayLook: Bool = true) -> Step {
     guard isEnabled else { return .idle }
@@ -129,7 +129,7 @@ public struct DeliveryQueue: Sendable {
     return .deliver(PendingEvent(place: lane.place, channel: channel))
   }
 
-  /// The lane that waits since longest; of several, the one whose event is oldest.
+  /// The lane that has waited longest; of several, the one with the oldest event.
   private func earliestDue() -> (channel: Channel, time: Int64)? {
     var earliest: (channel: Channel, time: Int64, place: JournalPosition)?
     for (channel, lane) in lanes {
@@ -142,8 +142,8 @@ public struct DeliveryQueue: Sendable {
 
   // MARK: What the journal says
 
-  /// The answer to `scan`: the first event, or none before the journal's end, and the place up to which was looked.
-  /// - Precondition: a scan is under way, and an event stands between the cursor and `end`.
+  /// The answer to `scan`: the first event, or none before the journal's end, and the position up to which it looked.
+  /// - Precondition: a scan is running, and any event is between the cursor and `end`.
   public mutating func scanned(_ event: PendingEvent?, through end: JournalPosition, _ now: Moment) {
     precondition(scan == .underWay && end >= cursor)
     scan = event == nil ? .atEnd : .possible
@@ -157,13 +157,13 @@ public struct DeliveryQueue: Sendable {
     }
   }
 
-  /// There may be events behind the end that the last scan found.
+  /// There may be events beyond the last scan's end.
   public mutating func journalGrew() {
     if scan == .atEnd { scan = .possible }
   }
 
-  /// The answer to `look`: where the channel's first event in the range stands; nil where there is none.
-  /// - Precondition: such a look is under way.
+  /// The answer to `look`: the position of the channel's first event in the range; nil where there is none.
+  /// - Precondition: such a look is running.
   public mutating func found(_ place: JournalPosition?, for channel: Channel, _ now: Moment) {
     guard var lane = lanes[channel], case .asked(let end) = lane.state else {
       preconditionFailure("nobody asked for \(channel)")
@@ -171,7 +171,7 @@ public struct DeliveryQueue: Sendable {
     guard let place else {
       lane.place = end
       lanes[channel] = lane
-      return goOn(channel, behind: end)
+      return resume(channel, behind: end)
     }
     precondition(place >= lane.place && place < end)
     if place != lane.place { (lane.failures, lane.firstTry) = (0, nil) }
@@ -181,8 +181,8 @@ public struct DeliveryQueue: Sendable {
     lanes[channel] = lane
   }
 
-  /// The answer to `look` where it is not known yet: it is asked for again.
-  /// - Precondition: such a look is under way.
+  /// The answer to `look` where it is not known yet: it is asked again.
+  /// - Precondition: such a look is running.
   public mutating func putOff(_ channel: Channel) {
     guard let lane = lanes[channel], case .asked = lane.state else {
       preconditionFailure("nobody asked for \(channel)")
@@ -191,8 +191,8 @@ public struct DeliveryQueue: Sendable {
     lanes[channel]?.hasMore = true
   }
 
-  /// The channel is through up to `place`: its next event is looked up, or the lane closed.
-  private mutating func goOn(_ channel: Channel, behind place: JournalPosition) {
+  /// The channel's events before `place` are done: looks up its next event, or closes the lane.
+  private mutating func resume(_ channel: Channel, behind place: JournalPosition) {
     guard let lane = lanes[channel], lane.hasMore else {
       lanes[channel] = nil
       return
@@ -200,21 +200,21 @@ public struct DeliveryQueue: Sendable {
     lanes[channel] = Lane(state: .unknown, place: place)
   }
 
-  /// The answer to `deliver` where the journal does not have the event any more: its channel goes on behind it.
-  /// - Precondition: it is under way.
+  /// The answer to `deliver` where the journal does not have the event any more: its channel continues behind it.
+  /// - Precondition: it is being delivered.
   public mutating func lost(_ channel: Channel) {
     guard let lane = lanes[channel], case .underWay = lane.state else {
       preconditionFailure("nothing is under way on \(channel)")
     }
     underWay -= 1
-    goOn(channel, behind: lane.place.next)
+    resume(channel, behind: lane.place.next)
   }
 
   // MARK: What the receiver says
 
-  /// The answer to `deliver`. 2xx is success; everything else is a failure, redirects too. `unit` is chance: uniform,
-  /// 0 ≤ unit < 1.
-  /// - Precondition: a request for this channel is under way.
+  /// The answer to `deliver`. 2xx is success; everything else is a failure, including redirects. `unit` is random:
+  /// uniform, 0 ≤ unit < 1.
+  /// - Precondition: a request for this channel is unanswered.
   public mutating func answered(
     _ channel: Channel, _ reply: WebhookReply, _ now: Moment, unit: Double
   ) -> DeliveryOutcome {
@@ -225,7 +225,7 @@ public struct DeliveryQueue: Sendable {
     switch reply {
     case .status(200..<300, _):
       succeeded()
-      goOn(channel, behind: lane.place.next)
+      resume(channel, behind: lane.place.next)
       return .delivered
     case .status(410, _):  // Standard Webhooks: "the sender should disable the endpoint"
       isEnabled = false
@@ -248,7 +248,7 @@ public struct DeliveryQueue: Sendable {
     allowance = isProbing ? 1 : max(1, allowance / 2)
     hold(retryAfter, now, unit)
     if let first = lane.firstTry, now.timestamp.seconds(since: first) >= rule.giveUpAfterSeconds {
-      goOn(channel, behind: lane.place.next)
+      resume(channel, behind: lane.place.next)
       return .dead
     }
     let delay = RetrySchedule.delay(afterFailures: lane.failures + 1, retryAfterSeconds: retryAfter, unit: unit)
@@ -257,8 +257,8 @@ public struct DeliveryQueue: Sendable {
     return .retry(at: now.uptime + delay)
   }
 
-  /// Keeps all requests back where the receiver asked for it or seems to be down. Requests that were under way together
-  /// when it went down count as one probe, or a single outage would lead to the longest delay at once.
+  /// Delays all requests if the receiver asks for it or seems to be down. Requests that were unanswered together when
+  /// it went down count as one probe, or a single outage would lead to the longest delay at once.
   private mutating func hold(_ retryAfter: Double?, _ now: Moment, _ unit: Double) {
     heldUntil = max(heldUntil, now.uptime + Int64(RetrySchedule.wait(retryAfter) * 1e9))
     guard isProbing, underWay == 0 else { return }
@@ -267,7 +267,7 @@ public struct DeliveryQueue: Sendable {
     heldUntil = max(heldUntil, now.uptime + delay)
   }
 
-  /// Sends again after a 410, or after its owner stopped it, and does not wait for what was due later.
+  /// Enables it after a 410, or after its owner stopped it, without waiting for later retries.
   public mutating func enable(_ now: Moment) {
     isEnabled = true
     (failuresInRow, failedProbes, heldUntil, allowance) = (0, 0, .min, 1)
@@ -276,6 +276,6 @@ public struct DeliveryQueue: Sendable {
     }
   }
 
-  /// Nothing more is sent; what is under way may still be answered.
+  /// Stops sending; unanswered requests may still be answered.
   public mutating func disable() { isEnabled = false }
 }

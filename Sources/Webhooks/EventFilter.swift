@@ -2,9 +2,9 @@
 import HubMessages
 public import HubTokens
 
-/// The channels and kinds that a webhook is for.
+/// The channels and kinds of a webhook.
 public struct EventFilter: Sendable, Equatable {
-  /// A part of the channels.
+  /// A set of channels.
   public enum Channels: Sendable, Equatable, CustomStringConvertible {
     /// `*`: those of trips, drivers and fences, each event as often as it was published on one of them.
     case all
@@ -24,7 +24,7 @@ public struct EventFilter: Sendable, Equatable {
       }
     }
 
-    /// As `init` reads it.
+    /// In the form that `init` reads.
     public var description: String {
       switch self {
       case .all: "*"
@@ -46,7 +46,7 @@ public struct EventFilter: Sendable, Equatable {
   /// Values of `type`: `trip.update`, `notification.fence_enter` and so on; empty for all.
   public let types: Set<String>
 
-  /// Nil without a channel, or with a type that no event has.
+  /// Nil without a channel, or with an unknown type.
   public init?(channels: [Channels], types: Set<String> = []) {
     guard !channels.isEmpty, types.isSubset(of: Self.allTypes) else { return nil }
     self.channels = channels

@@ -1,14 +1,14 @@
-// What the queue of one webhook asks of the journal: the next event behind the cursor, and the next one of a channel
-// that is behind it.
+// Reads the journal for the queue of one webhook: the next event behind the cursor, and the next one of a channel
+// before it.
 //
-// The cursor's way is one reading forwards. Events that are passed over, for their channel is busy, are remembered by
-// their places, as many as `rememberedEvents`; beyond that, and after a restart, the journal is read once more for all
-// channels that are behind. That may be days of journal, so it goes on turn by turn, beside the cursor's way.
+// The cursor's scan reads forwards once. Events that are skipped because their channel is busy are remembered by their
+// positions, up to `rememberedEvents`; beyond that, and after a restart, the journal is read again for all channels
+// behind the cursor. That may be days of journal, so it continues turn by turn, beside the scan.
 import HubCore
 import HubJournal
 import HubMessages
 
-/// Where an event lies, and when it was published.
+/// The position of an event, and when it was published.
 struct EventPosition: Sendable, Equatable {
   var place: JournalPosition
   var group: GroupPosition
@@ -16,18 +16,18 @@ struct EventPosition: Sendable, Equatable {
 }
 
 final class EventReader {
-  /// What a look behind the cursor came to.
+  /// The result of a scan behind the cursor.
   enum Scan {
     case event(Channel, EventPosition)
-    /// None before this place, where the journal ends for now, or the budget did.
+    /// None before this position, where the journal ends for now, or the budget did.
     case none(through: JournalPosition, isAtEnd: Bool)
   }
 
-  /// What a look for an event before the cursor came to.
+  /// The result of a look for an event before the cursor.
   enum Look: Equatable {
     case event(EventPosition)
     case none
-    /// Not known yet: it goes on where it ended when it is asked for in another turn.
+    /// Not known yet: it continues when asked again in another turn.
     case notYet
   }
 
@@ -39,21 +39,21 @@ final class EventReader {
 
   private let filter: EventFilter
   private let ahead: JournalTail
-  /// For events that were passed over.
+  /// For skipped events.
   private let behind: JournalTail
   /// Events of the group that was read last.
   private var found: ArraySlice<(channel: Channel, position: EventPosition)> = []
   private var passed: [Channel: Passed] = [:]
   private(set) var remembered = 0
-  /// The reading once more that is under way: from where on events of a channel are wanted.
+  /// The repeated reading in progress: from where on events of a channel are wanted.
   private var recalled: [Channel: JournalPosition]?
   private let turnBytes: Int
-  /// What may be read of the journal in this turn, of what is ahead and of what is behind.
+  /// The bytes that may be read in this turn, ahead of the cursor and behind it.
   private var bytesAhead = 0
   private var bytesBehind = 0
 
-  /// Begins at `cursor`. Both tails are of one journal and this reader's own. It reads `turnBytes` in a turn, or a
-  /// group more, of what is ahead, and as many of what is behind.
+  /// Begins at `cursor`. Both tails are of one journal and used only here. It reads `turnBytes` in a turn, or a group
+  /// more, ahead of the cursor, and as many behind it.
   init(
     _ filter: EventFilter, ahead: JournalTail, behind: JournalTail, cursor: JournalPosition, turnBytes: Int = scanBytes
   ) {
@@ -65,7 +65,7 @@ final class EventReader {
     beginTurn()
   }
 
-  /// Others had their turn.
+  /// Renews the budget in a new turn.
   func beginTurn() { (bytesAhead, bytesBehind) = (turnBytes, turnBytes) }
 
   /// `scan` reads nothing more in this turn.
@@ -93,7 +93,7 @@ final class EventReader {
 
   private var end: JournalPosition { JournalPosition(group: ahead.next, record: 0) }
 
-  /// Notes an event that `scan` gave: `opensLane` where its channel was not behind the cursor.
+  /// Notes an event of `scan`: `opensLane` where its channel was not behind the cursor.
   func note(_ channel: Channel, _ position: EventPosition, opensLane: Bool) {
     if opensLane {
       recalled?[channel] = nil
@@ -118,7 +118,7 @@ final class EventReader {
         passed[channel] = nil
         return .none
       }
-      // One that is under way need not be for this channel: then another one follows.
+      // A running one need not be for this channel: then another one follows.
       guard try recall(lanes, before: range.upperBound) else { return .notYet }
     }
   }
@@ -131,8 +131,8 @@ final class EventReader {
     return nil
   }
 
-  /// Reads what is between the lanes and the cursor once more, for all channels of which not everything is known, or
-  /// goes on with that. Each gets one event at least. False where the turn's bytes end before the cursor.
+  /// Reads again between the lanes and the cursor, for all channels with unknown events, or continues that. Each gets
+  /// at least one event. False where the turn's bytes end before the cursor.
   private func recall(_ lanes: [DeliveryProgress.Lane], before cursor: JournalPosition) throws(JournalError) -> Bool {
     if recalled == nil { beginRecall(lanes) }
     // The cursor's own group is read last, at once: what comes behind the cursor is for `note`.
@@ -183,7 +183,7 @@ final class EventReader {
     }
   }
 
-  /// The event itself; nil where the journal does not have it any more.
+  /// The event; nil where the journal does not have it any more.
   func event(at position: EventPosition) throws(JournalError) -> Publication? {
     let found = try unsafe behind.withGroup(at: position.group) { payload in
       unsafe StoredEvents.event(in: payload, at: Int(position.place.record))

@@ -1,7 +1,7 @@
-// Where an event stands in the journal, and the id that follows from it.
+// An event's position in the journal, and its id derived from it.
 public import HubMessages
 
-/// The place of one record: its group's number, and where in the group it begins.
+/// The position of one record: its group's number, and its offset in the group.
 public struct JournalPosition: Sendable, Hashable, Comparable {
   public var group: UInt64
   /// Bytes from the start of the group's payload.
@@ -12,7 +12,7 @@ public struct JournalPosition: Sendable, Hashable, Comparable {
     self.record = record
   }
 
-  /// The place that a `webhook-id` names; nil where the text is none.
+  /// The position in a `webhook-id`; nil for an invalid text.
   public init?(webhookID text: String) {
     let words = text.split(separator: "_", omittingEmptySubsequences: false)
     guard words.count == 4, words[0] == "evt", let group = UInt64(words[2]), let record = UInt32(words[3]) else {
@@ -23,11 +23,11 @@ public struct JournalPosition: Sendable, Hashable, Comparable {
 
   public static func < (a: JournalPosition, b: JournalPosition) -> Bool { (a.group, a.record) < (b.group, b.record) }
 
-  /// The first place behind this one. A group need not have a record there.
+  /// The first position behind this one, where there may be no record.
   public var next: JournalPosition { JournalPosition(group: group, record: record + 1) }
 }
 
-/// An event that a webhook is to deliver. What it says stays in the journal until it is sent.
+/// An event to deliver. Its content stays in the journal until it is sent.
 public struct PendingEvent: Sendable, Hashable {
   public var place: JournalPosition
   public var channel: Channel
@@ -37,9 +37,8 @@ public struct PendingEvent: Sendable, Hashable {
     self.channel = channel
   }
 
-  /// `webhook-id`: the same for each try and after a restart, for it says where the event stands. `epoch` tells
-  /// journals apart, whose groups all count from 1. There is no full stop in it, for it is a part of what is signed,
-  /// and the parts are separated by full stops.
+  /// `webhook-id`: constant over retries and restarts, since it is the event's position. `epoch` distinguishes
+  /// journals, whose groups all count from 1. It has no full stop, which separates the parts that are signed.
   /// - Precondition: `epoch` has neither full stop nor underscore.
   public func webhookID(epoch: String) -> String {
     precondition(!epoch.utf8.contains { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "_") })

@@ -1,24 +1,23 @@
-// How far a webhook is, on the disk: a file of lines beside the journal, each with its sum, of which a turn appends
-// one. A kill -9 loses nothing of it; it is brought to stable storage once a second.
+// A webhook's progress on disk: a file of lines beside the journal, each with its checksum; a turn appends one. It
+// survives a kill -9 entirely; it is synced once a second.
 //
 //     SUM locationhub-webhook 1 EPOCH         the first line: the epoch of the ids
 //     SUM GROUP RECORD on|off [+CHANNEL GROUP RECORD FAILURES FIRST-TRY]… [-CHANNEL]…
 //
-// A line has the cursor, whether the webhook is enabled, and those channels behind the cursor that have changed. What
-// is torn at the end is not read. When the lines have grown enough, the state is written to a new file that takes the
-// place of this one.
+// A line has the cursor, whether the webhook is enabled, and changed channels behind the cursor. A torn end is ignored.
+// When the lines have grown enough, the state is written to a new file that replaces this one.
 import HubJournal
 import HubMessages
 import HubSystem
 
 final class ProgressFile {
-  /// Of its name.
+  /// The suffix of its name.
   static let suffix = ".progress"
   private static let header = "locationhub-webhook 1"
   private let files: any JournalFiles
   private let name: String
   private var file: (any JournalFile)?
-  /// Tells ids of this journal from those of others.
+  /// Distinguishes ids of this journal from others'.
   let epoch: String
   private var size = 0
   private var nextRewrite = 0
@@ -29,8 +28,8 @@ final class ProgressFile {
     self.epoch = epoch
   }
 
-  /// Goes on with what is stored under `name`, or begins with `start` where there is nothing that can be read, or
-  /// `startsAnew`. `epoch` is for a file that begins. What an operator has asked for is done at once.
+  /// Continues what is stored under `name`, or begins with `start` where nothing readable is stored, or `startsAnew`.
+  /// `epoch` is for a new file. An operator's pending request is carried out at once.
   static func open(
     _ files: any JournalFiles, _ name: String, epoch: String, startsAnew: Bool, from start: DeliveryProgress,
     _ request: WebhookRequest?
@@ -38,7 +37,7 @@ final class ProgressFile {
     let stored = try files.about(name) == nil ? nil : parse(String(decoding: try files.read(name), as: UTF8.self))
     var progress = stored?.progress ?? start
     if startsAnew {
-      // What was given up of the journal has numbers that are used again.
+      // Numbers of a lost part of the journal are reused.
       progress.cursor = min(progress.cursor, start.cursor)
       progress.lanes.removeAll { $0.place >= start.cursor }
     }
@@ -58,8 +57,7 @@ final class ProgressFile {
     return (file, progress)
   }
 
-  /// Appends what has changed: the channels' lanes, nil for those that are through. False where it is time to
-  /// `rewrite`.
+  /// Appends changes: the channels' lanes, nil for finished ones. False where it is time to `rewrite`.
   func append(
     cursor: JournalPosition, isEnabled: Bool, _ lanes: [(Channel, DeliveryProgress.Lane?)]
   ) throws(SystemError) -> Bool {
@@ -69,14 +67,14 @@ final class ProgressFile {
     do throws(SystemError) {
       try write(bytes, to: file)
     } catch {
-      self.file = nil  // a part of the line may be there, behind which nothing would be read
+      self.file = nil  // a partial line may be there, which ends the reading
       throw error
     }
     size += bytes.count
     return true
   }
 
-  /// Writes the whole state to a new file.
+  /// Writes the complete state to a new file.
   func rewrite(_ progress: DeliveryProgress) throws(SystemError) {
     file = nil
     let text =
@@ -125,7 +123,7 @@ final class ProgressFile {
     return String(unsafe bytes.withUnsafeBytes { unsafe CRC32C()($0) }, radix: 16)
   }
 
-  /// Nil where not even the first two lines make sense.
+  /// Nil where the first two lines are invalid.
   static func parse(_ text: String) -> (epoch: String, progress: DeliveryProgress)? {
     var epoch: String?
     var progress: DeliveryProgress?
@@ -144,7 +142,7 @@ final class ProgressFile {
     return (epoch, progress)
   }
 
-  /// Puts a line's changes into force; false where it is none.
+  /// Applies a line's changes; false where it is invalid.
   private static func apply(_ line: Substring, to progress: inout DeliveryProgress?) -> Bool {
     var words = line.split(separator: " ")[...]
     guard let cursor = place(&words), let state = words.popFirst() else { return false }

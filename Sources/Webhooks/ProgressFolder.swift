@@ -1,15 +1,15 @@
-// The folder beside a journal in which webhooks and streams store how far they are.
+// The folder beside a journal in which webhooks and streams store their progress.
 public import HubJournal
 public import HubRuntime
 import HubSystem
 
-/// Where webhooks and streams read and store.
+/// The journal and the folder of webhooks and streams.
 public struct WebhookSource: Sendable {
   let journal: JournalConfiguration
   let commit: GroupCommit
-  /// For the ids of a progress that begins: digits and letters.
+  /// For the ids of new progress: digits and letters.
   let epoch: String
-  /// A part of the journal was given up at this start.
+  /// A part of the journal was lost at this start.
   let startsAnew: Bool
 
   public init(journal: JournalConfiguration, commit: GroupCommit, epoch: String, startsAnew: Bool) {
@@ -31,8 +31,8 @@ final class ProgressFolder {
     files = try DiskFiles(path: source.journal.directory + "/" + WebhookRequest.folder)
   }
 
-  /// The progress of the webhook or stream of this name; one that begins does so behind group `newest`. `request` is
-  /// done, or what an operator has left. `isFirst`: the hub has just started.
+  /// The progress of the webhook or stream of this name; a new one begins behind group `newest`. Carries out `request`,
+  /// or one that an operator has left. `isFirst`: the hub has just started.
   func open(
     _ name: String, _ newest: UInt64, isFirst: Bool, _ request: WebhookRequest? = nil
   ) throws(JournalError) -> (file: ProgressFile, progress: DeliveryProgress) {
@@ -56,12 +56,12 @@ final class ProgressFolder {
 
   func deadLetters(_ name: String) -> DeadLetterFile { DeadLetterFile(files, name) }
 
-  /// The lines of dead letters, the oldest first.
+  /// The lines of dead letters, oldest first.
   func deadLetterLines(_ name: String) throws(SystemError) -> [Substring] { try DeadLetterFile.lines(files, name) }
 
   // MARK: Webhooks that were set over HTTP
 
-  /// Those that are stored; what can't be read is logged and left alone.
+  /// The stored definitions; unreadable ones are logged and left alone.
   func definitions() throws(JournalError) -> [String: WebhookDefinition] {
     var found: [String: WebhookDefinition] = [:]
     do throws(SystemError) {
@@ -79,18 +79,18 @@ final class ProgressFolder {
     return found
   }
 
-  /// Returns when it is on stable storage.
+  /// Returns once it is stored.
   func store(_ definition: WebhookDefinition) throws(SystemError) {
     try files.replace(definition.name + WebhookDefinition.suffix, by: definition.file)
   }
 
-  /// Removes the definition of a webhook that was set over HTTP: when this returns, it does not come back.
+  /// Removes the definition of a webhook that was set over HTTP: on return, it will not reappear.
   func forget(_ name: String) throws(SystemError) {
     try files.remove(name + WebhookDefinition.suffix)
     try files.synchronize()
   }
 
-  /// Removes what else is stored of it. What a crash leaves is without use until a new one of this name goes on there.
+  /// Removes its other files. What a crash leaves is unused until a new one of this name continues with it.
   func remove(_ name: String) throws(SystemError) {
     for file in [name + ProgressFile.suffix, WebhookRequest.file(name)] + DeadLetterFile.files(name)
     where try files.about(file) != nil {

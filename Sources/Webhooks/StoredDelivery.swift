@@ -1,4 +1,4 @@
-// How far the webhooks and streams of a hub are, from the files beside its journal: for operators, also while it runs.
+// The progress of a hub's webhooks and streams, from the files beside its journal: for operators, also while it runs.
 public import HubJournal
 import HubSystem
 
@@ -6,14 +6,14 @@ public struct StoredDelivery: Sendable, Equatable {
   public let name: String
   /// False after a 410.
   public let isEnabled: Bool
-  /// All events before this place are delivered or given up, but for channels that are behind.
+  /// All events before this position are delivered or given up, except on channels behind the cursor.
   public let place: JournalPosition
-  /// Channels of a webhook that are behind.
+  /// The number of a webhook's channels behind the cursor.
   public let channelsBehind: Int
   /// Lines of dead letters that are kept.
   public let deadLetters: Int
 
-  /// Those of the hub whose journal is in `directory`, by name.
+  /// Those of the hub with the journal in `directory`, by name.
   public static func all(journal directory: String) throws(JournalError) -> [StoredDelivery] {
     let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
     do throws(SystemError) {
@@ -35,7 +35,7 @@ public struct StoredDelivery: Sendable, Equatable {
     }
   }
 
-  /// The lines of dead letters of a webhook or stream, the oldest first: time, id, channel, reason.
+  /// The lines of dead letters of a webhook or stream, oldest first: time, id, channel, reason.
   public static func deadLetters(of name: String, journal directory: String) throws(JournalError) -> [String] {
     let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
     do throws(SystemError) { return try DeadLetterFile.lines(files, name).map(String.init) } catch {

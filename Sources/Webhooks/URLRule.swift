@@ -1,6 +1,6 @@
-// Which receivers may be set over HTTP, by the operator's word (`--webhook-allow`): who may call the hub as ops need
-// not be who may have it call others (CWE-918). Compared are the parts of the URL, for `https://hooks.example` is the
-// beginning of `https://hooks.example.evil.test/` as well.
+// The receivers that may be set over HTTP, as the operator allows (`--webhook-allow`): a credential of ops alone must
+// not make the hub send requests elsewhere (CWE-918). The parts of the URL are compared, since `https://hooks.example`
+// is also the beginning of `https://hooks.example.evil.test/`.
 public import HubTransport
 
 public struct URLRule: Sendable, Equatable {
@@ -11,7 +11,7 @@ public struct URLRule: Sendable, Equatable {
   }
 
   private var prefixes: [Prefix] = []
-  /// Addresses inside that may be connected to, and over plain HTTP.
+  /// Internal addresses that may be connected to, also over plain HTTP.
   public private(set) var addresses: [AddressBlock] = []
 
   /// Nothing is allowed.
@@ -19,7 +19,7 @@ public struct URLRule: Sendable, Equatable {
 
   public var isEmpty: Bool { prefixes.isEmpty }
 
-  /// Allows what begins with a URL, or an address or block of addresses inside. False where the text is neither. A URL
+  /// Allows URLs that begin with a URL, or an internal address or block of addresses. False for any other text. A URL
   /// with a numeric address allows that address as well.
   public mutating func allow(_ text: String) -> Bool {
     if text == "https://" {
@@ -34,7 +34,7 @@ public struct URLRule: Sendable, Equatable {
     return true
   }
 
-  /// Whether a webhook may be set to this URL. Where it connects to is looked at besides, by `addresses`.
+  /// Whether a webhook may be set to this URL. The address of its connection is checked as well, by `addresses`.
   public func allows(_ url: WebhookURL) -> Bool {
     prefixes.contains { prefix in
       switch prefix {
@@ -48,8 +48,8 @@ public struct URLRule: Sendable, Equatable {
 }
 
 extension String {
-  /// Whether a path begins with another, in whole segments. One with `.` or `..` in it is only below `/`, because its
-  /// receiver may resolve it to another path.
+  /// Whether a path begins with another, in complete segments. One with `.` or `..` in it is only below `/`, because
+  /// its receiver may resolve it to another path.
   fileprivate func isBelow(_ path: String) -> Bool {
     if path == "/" { return true }
     guard hasPrefix(path) else { return false }

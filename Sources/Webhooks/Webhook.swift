@@ -1,4 +1,4 @@
-// One webhook at work: its queue, its reader of the journal, what it stores, and its tries under way.
+// One running webhook: its queue, its reader of the journal, its stored progress, and its current tries.
 import HubJournal
 import HubMessages
 import HubRuntime
@@ -7,10 +7,10 @@ import HubTransport
 
 /// One try to deliver an event.
 final class Attempt {
-  /// What it carries.
+  /// Its content.
   enum Subject {
     case event(on: Channel)
-    /// A test message, sent because an operator wants to see what the receiver answers.
+    /// A test message for an operator, who gets the receiver's answer.
     case test(@Sendable (WebhookAnswer) -> Void)
   }
 
@@ -20,11 +20,11 @@ final class Attempt {
   /// Uptime in nanoseconds.
   let began: Int64
   var untried: [SocketAddress] = []
-  /// The one that it connects to, or is connected to, and when that began (uptime, ns).
+  /// The address that it connects or is connected to, and when that began (uptime, ns).
   var address: SocketAddress?
   var dialled = Int64.min
   var connection = ConnectionID.none
-  /// The connection had another request before: where it ends without a word, that need not be this one's fault.
+  /// The connection was used before: its end without an answer need not be this request's fault.
   var isOnUsedConnection = false
 
   init(_ subject: Subject, id: String, request: [UInt8], began: Int64) {
@@ -44,33 +44,32 @@ final class Webhook {
   private let file: ProgressFile
   let deadLetters: DeadLetterFile
   var figures: WebhookFigures
-  /// The events that the channels behind the cursor are at.
+  /// The present events of the channels behind the cursor.
   private var current: [Channel: EventPosition] = [:]
   private var changed: Set<Channel> = []
   private var storedCursor: JournalPosition
   private var isStored = true
   private var isSynchronized = true
   private var missedGroups: UInt64 = 0
-  /// What is not delivered again by a replay.
+  /// Events that a replay skips.
   private var skipped: Skipped?
   /// Tries by connection; those that wait for an address have none yet.
   var attempts: [Attempt] = []
-  /// Connections that have nothing to do, the newest last.
+  /// Idle connections, the newest last.
   var idle: [ConnectionID] = []
   var addresses: [SocketAddress] = []
   var addressOrder = AddressOrder()
-  /// Until when the addresses are used (uptime, ns); the look-up that is under way, by its number.
+  /// Until when the addresses are used (uptime, ns); the running look-up, by its number.
   var addressesUntil = Int64.min
   var lookup: UInt64?
   let peer: TLSPeer?
-  /// When it is to be looked at next (uptime, ns).
+  /// When it is due next (uptime, ns).
   var nextStep = Int64.min
 
-  /// The cursor was set back to a time, and perhaps further: what was delivered before, and published earlier, is
-  /// passed over.
+  /// The cursor was set back to a time, or before it: events that were delivered, and published earlier, are skipped.
   struct Skipped {
     private let before: Timestamp
-    /// Up to where all was delivered before the cursor was set back, and of channels that were behind.
+    /// The cursor and the channels' positions before it was set back.
     let cursor: JournalPosition
     private let lanes: [Channel: JournalPosition]
 
@@ -86,7 +85,7 @@ final class Webhook {
     }
   }
 
-  /// `figures`: of the webhook of this name before its settings were read again.
+  /// `figures`: of the webhook of this name before the reload.
   init(
     _ endpoint: WebhookEndpoint, _ file: ProgressFile, _ progress: DeliveryProgress, _ reader: EventReader,
     _ deadLetters: DeadLetterFile, figures: WebhookFigures?, skipping: Skipped? = nil
@@ -104,7 +103,7 @@ final class Webhook {
 
   // MARK: The journal
 
-  /// Looks for the next event behind the cursor.
+  /// Scans for the next event behind the cursor.
   func scan(through last: UInt64, _ now: Moment) throws(JournalError) {
     let found = try reader.scan(from: queue.cursor, through: last)
     let missed = reader.missedGroups - missedGroups
@@ -143,7 +142,7 @@ final class Webhook {
     return true
   }
 
-  /// The event that a channel is at; nil where the journal has it no more.
+  /// A channel's present event; nil where the journal does not have it any more.
   func event(on channel: Channel) throws(JournalError) -> Publication? {
     guard let position = current[channel] else { return nil }
     return try reader.event(at: position)
@@ -177,7 +176,7 @@ final class Webhook {
 
   // MARK: What is stored
 
-  /// Stores what has changed. Where the disk does not take it, `synchronize` writes all anew.
+  /// Stores changes. If the disk fails, `synchronize` writes everything again.
   func store() throws(SystemError) {
     guard isStored, !changed.isEmpty else { return }
     let lanes = changed.map { ($0, queue.lane(of: $0)) }
@@ -194,7 +193,7 @@ final class Webhook {
     (isStored, isSynchronized, storedCursor) = (true, true, queue.cursor)
   }
 
-  /// Brings all to stable storage, also a cursor that went on without an event.
+  /// Syncs everything, also a cursor that moved without an event.
   func synchronize() throws(SystemError) {
     guard isStored else { return try rewrite() }
     try store()
@@ -207,7 +206,7 @@ final class Webhook {
     isSynchronized = true
   }
 
-  /// The figures as they are now.
+  /// The present figures.
   func currentFigures(_ now: Moment) -> WebhookFigures {
     figures.underWay = queue.underWay
     figures.lanes = queue.laneCount

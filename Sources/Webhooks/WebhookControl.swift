@@ -1,9 +1,9 @@
-// What the threads of a hub say to that of its webhooks, and what it shows of itself.
+// Communication of a hub's threads with the webhooks' thread, and its figures.
 import HubBytes
 public import HubSystem
 import Synchronization
 
-/// What a webhook has done, and how it stands.
+/// A webhook's counters and state.
 public struct WebhookFigures: Sendable, Equatable {
   public let name: String
   public var delivered: UInt64 = 0
@@ -12,15 +12,15 @@ public struct WebhookFigures: Sendable, Equatable {
   public var dead: UInt64 = 0
   /// Events, or where these can't be counted groups of the journal, that retention deleted before they were delivered.
   public var lost: UInt64 = 0
-  /// From the begin of a try to its answer or failure, in nanoseconds, all together.
+  /// The total time of tries, from beginning to answer or failure, in nanoseconds.
   public var nanoseconds: UInt64 = 0
   public var underWay = 0
-  /// Channels that are behind.
+  /// Channels behind the cursor.
   public var lanes = 0
-  /// Milliseconds since the oldest undelivered event that is known was published; 0 for none.
+  /// Milliseconds since the oldest known undelivered event was published; 0 for none.
   public var oldestMilliseconds: Int64 = 0
   public var isEnabled = true
-  /// One request at a time goes out, for the receiver seems to be down.
+  /// One request at a time is sent, since the receiver seems to be down.
   public var isProbing = false
   /// Times that its progress could not be stored.
   public var notStored: UInt64 = 0
@@ -28,34 +28,34 @@ public struct WebhookFigures: Sendable, Equatable {
   init(name: String) { self.name = name }
 }
 
-/// What a stream has done, and how it stands.
+/// A stream's counters and state.
 public struct StreamFigures: Sendable, Equatable {
   public let name: String
   public var stored: UInt64 = 0
-  /// Of these, what the server had before.
+  /// Those that the server had before.
   public var repeats: UInt64 = 0
   public var refused: UInt64 = 0
   /// Events that were given up.
   public var dead: UInt64 = 0
   /// Groups of the journal that retention deleted before they were sent.
   public var lost: UInt64 = 0
-  /// Connections that ended or could not be made.
+  /// Connections that ended or failed.
   public var failures: UInt64 = 0
   public var underWay = 0
-  /// Milliseconds since the oldest event that is not stored was published; 0 for none.
+  /// Milliseconds since the oldest unstored event was published; 0 for none.
   public var oldestMilliseconds: Int64 = 0
-  /// Its server takes events, as far as is known.
+  /// Its server accepts events, as far as known.
   public var isUp = false
   public var isEnabled = true
   public var notStored: UInt64 = 0
-  /// Nil where the stream has none.
+  /// Nil for a stream without positions.
   public var positionsSent: UInt64?
-  /// Positions that a newer one took the place of, or that the server did not take.
+  /// Positions that a newer one replaced, or that the server refused.
   public var positionsLeftOut: UInt64 = 0
 
   init(name: String) { self.name = name }
 
-  /// Counts what the server says. Of positions it refuses no more than it was sent (`StreamSink`).
+  /// Counts an event of the server. It refuses no more positions than it was sent (`StreamSink`).
   mutating func count(_ event: SinkEvent) {
     switch event {
     case .stored(let places, let repeated):
@@ -68,7 +68,7 @@ public struct StreamFigures: Sendable, Equatable {
   }
 }
 
-/// All that a hub delivers by itself.
+/// All webhooks and streams of a hub.
 public struct Deliveries: Sendable {
   public var webhooks: [WebhookEndpoint]
   public var streams: [StreamEndpoint]
@@ -81,7 +81,7 @@ public struct Deliveries: Sendable {
   public var isEmpty: Bool { webhooks.isEmpty && streams.isEmpty }
 }
 
-/// What a hub and the thread of its webhooks share.
+/// State shared by a hub and its webhooks' thread.
 public final class WebhookControl: Sendable {
   struct Asked: Sendable {
     let question: WebhookQuestion
@@ -101,15 +101,15 @@ public final class WebhookControl: Sendable {
 
   public init() {}
 
-  /// The thread begins, which `waker` wakes.
+  /// The thread has begun; `waker` wakes it.
   public func begin(waking waker: Waker) { state.withLock { $0.waker = waker } }
 
-  /// Something is delivered, or it is not known yet: the thread is to be woken when something is stored.
+  /// There are deliveries, or it is not known yet: the thread has to be woken when something is stored.
   public var isActive: Bool { active.load(ordering: .acquiring) }
 
   func setActive(_ isActive: Bool) { active.store(isActive, ordering: .releasing) }
 
-  /// Has others served from now on. Those whose name stays go on where they are.
+  /// Replaces the deliveries. Those whose name stays continue.
   public func replace(_ deliveries: Deliveries) {
     let waker = state.withLock { state in
       state.deliveries = deliveries
@@ -118,8 +118,7 @@ public final class WebhookControl: Sendable {
     waker?.wake()
   }
 
-  /// Asks the thread, which calls `answer` once; false, and nothing happens, where too many questions wait, or there is
-  /// no thread.
+  /// Asks the thread, which calls `answer` once; false at the limit of questions, or without a thread.
   public func ask(_ question: WebhookQuestion, _ answer: @escaping @Sendable (WebhookAnswer) -> Void) -> Bool {
     let waker = state.withLock { state -> Waker? in
       guard state.waker != nil, state.questions.count < Self.maximumQuestions else { return nil }

@@ -1,6 +1,5 @@
 // A webhook that was set over HTTP. It is stored in the folder of the webhooks' progress, a file each, not in the
-// journal: exports and backups of the journal then have no secret in them, and who is to sign and send reads it by
-// itself.
+// journal, so that exports and backups of the journal contain no secrets.
 package import HubBytes
 import HubMessages
 import HubSystem
@@ -9,21 +8,21 @@ import HubTokens
 public struct WebhookDefinition: Sendable, Equatable {
   struct Secret: Sendable, Equatable {
     var secret: WebhookSecret
-    /// When it signs no more; nil for the present one.
+    /// When it stops signing; nil for the present one.
     var until: Timestamp?
   }
 
   public let name: String
   let url: WebhookURL
-  /// The URL as it was given, with its query.
+  /// The given URL with its query.
   private let urlText: String
   let filter: EventFilter
   let rule: WebhookRule
-  /// The newest first.
+  /// Newest first.
   var secrets: [Secret] = []
 
-  /// Reads the members `url`, `channels`, `types?`, `concurrency?` and `giveUpAfter?` (seconds). Members of other names
-  /// are passed over.
+  /// Reads the members `url`, `channels`, `types?`, `concurrency?` and `giveUpAfter?` (seconds). Other members are
+  /// ignored.
   package init(name: String, members: [String: JSONValue]) throws(WebhookFault) {
     guard WebhookEndpoint.isName(name) else { throw .bad("a webhook's name is 1-32 of a-z 0-9 - _") }
     self.name = name
@@ -76,10 +75,10 @@ public struct WebhookDefinition: Sendable, Equatable {
     return true
   }
 
-  /// Forgets those whose time is over.
+  /// Drops expired secrets.
   mutating func dropOldSecrets(_ now: Timestamp) { secrets.removeAll { $0.until.map { $0 <= now } ?? false } }
 
-  /// As it is delivered to. `rule` says where it may go, and `tls` whom to trust there.
+  /// The endpoint for delivery. `rule` has the allowed addresses, and `tls` the trust.
   func endpoint(_ allowed: URLRule) throws(KeyError) -> WebhookEndpoint {
     WebhookEndpoint(
       name: name, url: url, filter: filter, rule: rule, signer: try WebhookSigner(secrets: secrets.map(\.secret)),
@@ -90,7 +89,7 @@ public struct WebhookDefinition: Sendable, Equatable {
 
   static let suffix = ".webhook"
 
-  /// Reads what `text` has written; nil where it is nothing of that.
+  /// Reads the file that `text` makes; nil for any other.
   init?(name: String, file: [UInt8]) {
     guard let members = JSONValue(parsing: file)?.members, let stored = members["secrets"]?.elements else { return nil }
     do throws(WebhookFault) { try self.init(name: name, members: members) } catch { return nil }
@@ -123,12 +122,12 @@ public struct WebhookDefinition: Sendable, Equatable {
 /// Why a question about webhooks is refused.
 public enum WebhookFault: Error, Sendable, Equatable {
   case bad(String)
-  /// By the operator's settings, or because they alone set this webhook.
+  /// By the operator's settings, or because this webhook is in the operator's file.
   case forbidden(String)
   case unknown(String)
   case full(String)
-  /// Now; later it may be answered.
+  /// At present; it may be asked again.
   case busy(String)
-  /// The disk or the journal does not do it.
+  /// A failure of the disk or the journal.
   case failed(String)
 }

@@ -1,4 +1,4 @@
-// One webhook, as the operator has set it.
+// The operator's settings of one webhook.
 public import HubTransport
 
 public struct WebhookEndpoint: Sendable {
@@ -9,7 +9,7 @@ public struct WebhookEndpoint: Sendable {
   public let rule: WebhookRule
   public let signer: WebhookSigner
   public let addresses: AddressRule
-  /// Whom to trust on `https`.
+  /// The trust of `https`.
   public let tls: TLSClient
 
   public init(

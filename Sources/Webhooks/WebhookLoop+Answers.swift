@@ -1,4 +1,4 @@
-// What comes of requests: an answer, silence, or a connection that ends.
+// The outcome of requests: an answer, a timeout, or a connection that ends.
 import HubHTTP
 import HubMessages
 import HubRuntime
@@ -53,7 +53,7 @@ extension WebhookLoop {
     connect(attempt, webhook, now)
   }
 
-  /// The connection waits for the next request.
+  /// The connection becomes idle.
   private func rest(_ id: ConnectionID, _ webhook: Webhook) {
     links[id]?.idleUntil = now.uptime + Self.idleTime
     webhook.idle.append(id)
@@ -71,7 +71,7 @@ extension WebhookLoop {
     if let attempt = link.attempt { finish(attempt, link.webhook, .none, reason, now) }
   }
 
-  /// A try is over.
+  /// A try is done.
   func finish(_ attempt: Attempt, _ webhook: Webhook, _ reply: WebhookReply, _ reason: String, _ now: Moment) {
     webhook.attempts.removeAll { $0 === attempt }
     if reply == .none, let address = attempt.address { webhook.addressOrder.note(failed: address) }
@@ -117,8 +117,7 @@ extension WebhookLoop {
 
   // MARK: Time
 
-  /// Ends tries that had no answer in time, and connections with nothing to do, and goes on to the next address where
-  /// one gives no connection.
+  /// Ends tries without an answer in time, and idle connections, and tries the next address where one does not connect.
   func expire(_ now: Moment) {
     for webhook in webhooks {
       for attempt in webhook.attempts where attempt.began + Self.answerTime <= now.uptime {
@@ -136,13 +135,13 @@ extension WebhookLoop {
     }
   }
 
-  /// When a try goes on to the next address; nil where it is connected, or has no other.
+  /// When a try's next address is tried; nil where it is connected, or has no other.
   private func connectDeadline(_ attempt: Attempt) -> Int64? {
     guard !attempt.untried.isEmpty, let link = links[attempt.connection], !link.isConnected else { return nil }
     return attempt.dialled + AddressOrder.connectTime
   }
 
-  /// When `expire` has something to do next (uptime, ns).
+  /// When `expire` is due next (uptime, ns).
   var nextDeadline: Int64 {
     var next = links.values.lazy.map(\.idleUntil).min() ?? .max
     for attempt in webhooks.lazy.flatMap(\.attempts) {

@@ -1,6 +1,6 @@
-// What ops ask and set over HTTP (protocol/webhooks.md): each question is answered in a turn of this thread, and what
-// it changes is on stable storage before. Webhooks of the operator's file are looked at, replayed and tested likewise,
-// but only the file changes them.
+// Questions and settings of ops over HTTP (protocol/webhooks.md): each is answered in a turn of this thread, after its
+// change is stored. Webhooks of the operator's file can be inspected, replayed and tested likewise, but only the file
+// changes them.
 import HubBytes
 import HubJournal
 import HubMessages
@@ -9,7 +9,7 @@ import HubSystem
 import HubTokens
 
 extension WebhookLoop {
-  /// Answers what is asked, once it is known how far the journal is.
+  /// Answers questions, once the journal's end is known.
   func answerQuestions(_ now: Moment) {
     guard durable != nil, !hasNewDeliveries else { return }
     for asked in control.takeQuestions() {
@@ -18,11 +18,11 @@ extension WebhookLoop {
       } catch {
         asked.answer(.refused(error))
       }
-      nextSync = .min  // the figures have the change
+      nextSync = .min  // includes the change in the figures
     }
   }
 
-  /// Nil where the receiver's word comes first.
+  /// Nil where the receiver's answer comes first.
   private func answer(_ asked: WebhookControl.Asked, _ now: Moment) throws(WebhookFault) -> WebhookAnswer? {
     switch asked.question {
     case .list: return .list(reports(now))
@@ -71,7 +71,7 @@ extension WebhookLoop {
       figures: figures)
   }
 
-  /// Of one that is not served.
+  /// For one that is not served.
   private func report(of definition: WebhookDefinition) -> WebhookReport {
     WebhookReport(
       name: definition.name, isOfHTTP: true, url: "\(definition.url)",
@@ -88,7 +88,7 @@ extension WebhookLoop {
     return webhook
   }
 
-  /// Of one that was set over HTTP.
+  /// For one that was set over HTTP.
   private func definition(_ name: String) throws(WebhookFault) -> WebhookDefinition {
     if let found = definitions[name] { return found }
     guard webhooks.contains(where: { $0.endpoint.name == name }) else { throw .unknown("this hub has no such webhook") }
@@ -131,13 +131,13 @@ extension WebhookLoop {
     return .webhook(try report(definition.name, now), secret: secret)
   }
 
-  /// Those that were set over HTTP and are not served.
+  /// Those set over HTTP that are not allowed any more.
   private var notAllowedCount: Int {
     definitions.keys.count { name in !webhooks.contains { $0.endpoint.name == name } }
   }
 
   private func delete(_ name: String) throws(WebhookFault) {
-    // Where the disk refuses this, it is still there, and goes on.
+    // If the disk fails, it stays and continues.
     do throws(SystemError) { try folder?.forget(name) } catch { throw .failed("cannot remove it: \(error)") }
     if let index = webhooks.firstIndex(where: { $0.endpoint.name == name }) { end(webhooks.remove(at: index)) }
     definitions[name] = nil
@@ -179,7 +179,7 @@ extension WebhookLoop {
     _ webhook: Webhook, _ request: WebhookRequest, since: Timestamp? = nil, _ now: Moment
   ) throws(WebhookFault) {
     do throws(JournalError) { try open(webhook.endpoint, request, since: since) } catch {
-      throw .failed("cannot go on from there: \(error)")
+      throw .failed("cannot continue from there: \(error)")
     }
     log(.info, "webhook_request", ["webhook": webhook.endpoint.name, "request": "\(request)"])
   }

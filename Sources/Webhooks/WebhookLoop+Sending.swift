@@ -1,5 +1,5 @@
-// From an event to bytes on a connection: the request (Standard Webhooks), the address of its receiver, and a
-// connection that has nothing to do, or a new one.
+// From an event to bytes on a connection: the request (Standard Webhooks), the address of its receiver, and an idle
+// connection or a new one.
 import HubBytes
 import HubJournal
 import HubMessages
@@ -21,7 +21,7 @@ extension WebhookLoop {
     begin(.event(on: event.channel), webhook.id(of: event), body.array(), webhook, now)
   }
 
-  /// Sends a body that was made.
+  /// Sends a finished body.
   func begin(_ subject: Attempt.Subject, _ id: String, _ body: [UInt8], _ webhook: Webhook, _ now: Moment) {
     let request: [UInt8]
     do throws(KeyError) {
@@ -53,7 +53,7 @@ extension WebhookLoop {
     return Array(head.utf8) + body
   }
 
-  /// Sends over a connection that has nothing to do, or makes a new one.
+  /// Sends over an idle connection, or makes a new one.
   func send(_ attempt: Attempt, _ webhook: Webhook, _ now: Moment) {
     while let id = webhook.idle.popLast() {
       guard links[id] != nil else { continue }
@@ -80,7 +80,7 @@ extension WebhookLoop {
     loop.send(start..<loop.arena.count, to: attempt.connection)
   }
 
-  /// Connects to the first address that a webhook may go to.
+  /// Connects to the first allowed address.
   func connect(_ attempt: Attempt, _ webhook: Webhook, _ now: Moment) {
     attempt.isOnUsedConnection = false
     var reason = "no address"
@@ -116,7 +116,7 @@ extension WebhookLoop {
     }
   }
 
-  /// Takes what the resolver has found.
+  /// Takes the resolver's results.
   func takeAddresses(_ now: Moment) {
     for answer in names.takeAnswers() {
       if answer.question.client == StreamSet.resolverClient {

@@ -1,7 +1,7 @@
-// The thread of the webhooks: an event loop with the connections to their receivers. It reads the journal behind what
-// is stored, so the hub and its loops know nothing of it and never wait for it.
+// The webhooks' thread: an event loop with the connections to their receivers. It reads the stored part of the journal,
+// so the hub and its loops know nothing of it and never wait for it.
 //
-// The files: +Sending (addresses, connections, requests), +Answers (what came of them), +Questions (what ops ask).
+// The files: +Sending (addresses, connections, requests), +Answers (outcomes), +Questions (of ops).
 import HubBytes
 import HubJournal
 import HubMessages
@@ -21,7 +21,7 @@ public final class WebhookLoop: EventLoopDelegate {
   let chance: () -> Double
   let names: NameResolver
   var webhooks: [Webhook] = []
-  /// What came on connections, by connection.
+  /// The state of each connection.
   var links: [ConnectionID: Link] = [:]
   var lookups: UInt64 = 0
   private(set) var durable: UInt64?
@@ -29,22 +29,22 @@ public final class WebhookLoop: EventLoopDelegate {
   var nextSync = Int64.min
   /// Nil while there is nothing to deliver, and nothing may be set over HTTP.
   private(set) var folder: ProgressFolder?
-  /// Where webhooks that are set over HTTP may go, and those that are set.
+  /// The addresses allowed for webhooks that are set over HTTP, and these webhooks.
   let allowed: URLRule
   var definitions: [String: WebhookDefinition] = [:]
   let streams: StreamSet
-  /// The settings of the start are not in force yet.
+  /// The settings of the start have not been applied yet.
   private var isFirst = true
 
-  /// A connection, whose it is, and what it waits for.
+  /// A connection with its webhook and what it waits for.
   struct Link {
     let webhook: Webhook
     var attempt: Attempt?
     var response = ReplyReader()
-    /// Another request went over it before.
+    /// It was used before.
     var isUsed = false
     var isConnected = false
-    /// When it ends for having nothing to do (uptime, ns).
+    /// When it is closed as idle (uptime, ns).
     var idleUntil = Int64.max
   }
 
@@ -104,13 +104,13 @@ public final class WebhookLoop: EventLoopDelegate {
     loop.setLoopTimer(at: next)
   }
 
-  /// Nothing is delivered.
+  /// There is nothing to deliver.
   private var isIdle: Bool { webhooks.isEmpty && streams.isEmpty }
 
-  /// Settings that are not in force yet.
+  /// New settings have not been applied yet.
   var hasNewDeliveries: Bool { wanted != nil }
 
-  /// What is under way is sent again by the next start.
+  /// Stops; unanswered events are sent again by the next start.
   private func stop() {
     for webhook in webhooks { store(webhook) { (webhook) throws(SystemError) in try webhook.synchronize() } }
     streams.synchronize()
@@ -128,7 +128,7 @@ public final class WebhookLoop: EventLoopDelegate {
     }
   }
 
-  /// Notices that the journal has grown, and puts new settings into force once the journal's end is known.
+  /// Notices that the journal has grown, and applies new settings once the journal's end is known.
   private func lookAtJournal() {
     guard let newest = source.commit.durableGroup else { return }
     if newest != durable {
@@ -142,15 +142,15 @@ public final class WebhookLoop: EventLoopDelegate {
       wanted = nil
       configure(deliveries, newest)
     }
-    // Before the journal's end is looked at again: of what is stored from then on the thread hears.
+    // Before reading the journal's end: later changes wake the thread.
     guard isIdle == control.isActive else { return }
     control.setActive(!isIdle)
     loop.waker.wake()
   }
 
-  /// Decides and begins what is to be done for a webhook.
+  /// Carries out the actions of a webhook.
   private func pump(_ webhook: Webhook, _ now: Moment) {
-    // Where the turn ends before the steps do, there is another one at once.
+    // If the turn ends before the steps do, another one follows at once.
     webhook.nextStep = now.uptime
     webhook.reader.beginTurn()
     var mayLook = true
@@ -198,7 +198,7 @@ public final class WebhookLoop: EventLoopDelegate {
 
   // MARK: Settings
 
-  /// Serves these from now on, each from where it is. What is under way is sent again.
+  /// Replaces the webhooks; each continues, and unanswered events are sent again.
   private func configure(_ deliveries: Deliveries, _ newest: UInt64) {
     var figures: [String: WebhookFigures] = [:]
     for webhook in webhooks {
@@ -231,7 +231,7 @@ public final class WebhookLoop: EventLoopDelegate {
     }
   }
 
-  /// Serves a webhook that was set over HTTP from now on; one whose URL is not allowed is not served.
+  /// Serves a webhook that was set over HTTP; one whose URL is not allowed is not served.
   func open(_ definition: WebhookDefinition, _ request: WebhookRequest?, _ now: Moment) throws(JournalError) {
     guard allowed.allows(definition.url), webhooks.count < WebhookEndpoint.maximumCount else {
       return log(
@@ -245,8 +245,8 @@ public final class WebhookLoop: EventLoopDelegate {
     try open(endpoint, request, since: nil)
   }
 
-  /// Serves a webhook from now on, in place of the one of this name that was served, from where that is; what was under
-  /// way is sent again. `since`: what was published before is passed over, where it was delivered.
+  /// Serves a webhook, continuing the one of this name; unanswered events are sent again. `since`: delivered events
+  /// that were published earlier are skipped.
   func open(_ endpoint: WebhookEndpoint, _ request: WebhookRequest?, since: Timestamp?) throws(JournalError) {
     guard let folder, let durable else { return }
     var figures: WebhookFigures?
@@ -261,7 +261,7 @@ public final class WebhookLoop: EventLoopDelegate {
     webhooks.append(try make(endpoint, folder, durable, figures, request, skipping: skipped))
   }
 
-  /// Secrets that were replaced sign no more.
+  /// Replaced secrets stop signing.
   private func endOldSecrets(_ now: Moment) {
     for var definition in definitions.values {
       let count = definition.secrets.count

@@ -1,23 +1,23 @@
-// What ops ask about webhooks over HTTP, and what the thread of the webhooks answers.
+// Questions of ops about webhooks over HTTP, and the answers of the webhooks' thread.
 public import HubMessages
 
 public enum WebhookQuestion: Sendable {
   case list
   case show(String)
-  /// Sets a webhook, or another in its place, which goes on where that was, and delivers again after a 410.
+  /// Sets a webhook, or replaces one, continuing its progress, and enables it after a 410.
   case put(WebhookDefinition)
   case delete(String)
-  /// The newest dead letters, so many at most.
+  /// The newest dead letters, up to `limit`.
   case dead(String, limit: Int)
   case enable(String)
   case replay(String, WebhookReplay)
-  /// Sends an event of type `test` at once, whatever waits; the answer comes with the receiver's.
+  /// Sends an event of type `test` at once; the answer comes with the receiver's.
   case test(String)
-  /// Another secret; the one before signs as well for a day.
+  /// Makes another secret; the one before signs as well for a day.
   case rotateSecret(String)
 }
 
-/// Which events are delivered once more.
+/// The events to deliver again.
 public enum WebhookReplay: Sendable, Equatable {
   /// This one and all behind it.
   case from(JournalPosition)
@@ -27,19 +27,19 @@ public enum WebhookReplay: Sendable, Equatable {
   case events([JournalPosition])
 }
 
-/// A webhook, as operators see it.
+/// A webhook for operators.
 public struct WebhookReport: Sendable, Equatable {
   public enum State: String, Sendable {
-    /// It delivers; it asks its receiver with one request at a time; it is off after a 410.
+    /// It delivers; it probes its receiver with one request at a time; it is off after a 410.
     case on, probing, off
-    /// `--webhook-allow` does not have its URL any more.
+    /// Its URL is not in `--webhook-allow` any more.
     case notAllowed = "not_allowed"
   }
 
   public var name: String
   /// It was set over HTTP, not in the operator's file.
   public var isOfHTTP: Bool
-  /// Without path and query, in which there may be a secret.
+  /// Without path and query, which may contain a secret.
   public var url: String
   public var channels: [String]
   public var types: [String]
@@ -58,7 +58,7 @@ public struct DeadLetter: Sendable, Equatable {
   public var channel: String
   public var reason: String
 
-  /// A line of `DeadLetterFile`; nil where it is none.
+  /// A line of `DeadLetterFile`; nil for an invalid one.
   init?(_ line: Substring) {
     let words = line.split(separator: " ", maxSplits: 3, omittingEmptySubsequences: false)
     guard words.count >= 3, var time = Optional(String(words[0])),
@@ -72,12 +72,12 @@ public struct DeadLetter: Sendable, Equatable {
 
 public enum WebhookAnswer: Sendable {
   case list([WebhookReport])
-  /// `secret`: of one that is new.
+  /// `secret`: of a new one.
   case webhook(WebhookReport, secret: String?)
-  /// The newest first.
+  /// Newest first.
   case dead([DeadLetter])
   case deleted
-  /// `status` is the receiver's; nil, and `reason` says why, where it gave none.
+  /// `status` is the receiver's; nil without one: then `reason` says why.
   case tested(status: Int?, reason: String, milliseconds: Double)
   /// The one before signs until then.
   case secret(String, previousUntil: Timestamp)

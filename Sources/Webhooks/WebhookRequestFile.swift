@@ -1,10 +1,10 @@
-// What an operator asks of a webhook: a small file beside its progress, which `locationhub webhooks` writes, and which
-// the hub reads at its start and on SIGHUP, and removes when it is done.
+// An operator's request for a webhook: a small file beside its progress, which `locationhub webhooks` writes, and the
+// hub reads at its start and on SIGHUP, and removes when done.
 public import HubJournal
 import HubSystem
 
 public enum WebhookRequest: Sendable, Equatable {
-  /// Deliver again, after a 410.
+  /// Enable it, after a 410.
   case enable
   /// Deliver this event and all behind it again.
   case replay(from: JournalPosition)
@@ -14,7 +14,7 @@ public enum WebhookRequest: Sendable, Equatable {
   /// The folder beside a journal's files.
   public static let folder = "webhooks"
 
-  /// Nil where the text is none.
+  /// Nil for an invalid text.
   public init?(_ text: String) {
     let words = text.split { $0 == " " || $0 == "\n" }
     if words == ["enable"] {
@@ -29,8 +29,8 @@ public enum WebhookRequest: Sendable, Equatable {
 
   static func file(_ name: String) -> String { name + ".request" }
 
-  /// Leaves a request for the webhook `name` of the hub whose journal is in `directory`. `text` is one that `init`
-  /// takes.
+  /// Leaves a request for the webhook `name` of the hub with the journal in `directory`. `text` is one that `init`
+  /// reads.
   public static func leave(_ text: String, for name: String, journal directory: String) throws(JournalError) {
     let files = try DiskFiles(beside: directory + "/" + folder)
     do throws(SystemError) { try files.replace(Self.file(name), by: Array(text.utf8)) } catch {
@@ -40,7 +40,7 @@ public enum WebhookRequest: Sendable, Equatable {
 }
 
 extension JournalFiles {
-  /// Has a file hold these bytes, on stable storage, or leaves it as it was.
+  /// Replaces a file's content, atomically and synced.
   func replace(_ name: String, by bytes: [UInt8]) throws(SystemError) {
     let file = try open(name + ".new")
     try file.truncate(to: 0)

@@ -1,10 +1,10 @@
-// How a webhook delivers, as its owner set it.
+// A webhook's delivery settings.
 
 /// A webhook's settings for its queue.
 public struct WebhookRule: Sendable, Equatable {
-  /// Requests under way at once.
+  /// Concurrent requests.
   public let concurrency: Int
-  /// Seconds from an event's first try after which it is a dead letter.
+  /// Seconds from an event's first try after which it becomes a dead letter.
   public let giveUpAfterSeconds: Double
 
   /// Nil where `concurrency` is not 1 to `maximumConcurrency`, or the time is not above 0 and finite.
@@ -16,21 +16,21 @@ public struct WebhookRule: Sendable, Equatable {
   }
 }
 
-/// What a request came to.
+/// The outcome of a request.
 public enum WebhookReply: Sendable, Equatable {
   /// An answer with this status; `retryAfterSeconds` is its Retry-After.
   case status(Int, retryAfterSeconds: Double? = nil)
-  /// There was none: no address, no connection, no trust, or silence.
+  /// No answer: no address, no connection, no trust, or a timeout.
   case none
 }
 
-/// What follows from a reply.
+/// The consequence of a reply.
 public enum DeliveryOutcome: Sendable, Equatable {
   case delivered
-  /// It is tried again at this uptime in nanoseconds, or later where other events must wait as well.
+  /// It is retried at this uptime (ns), or later if other events must wait as well.
   case retry(at: Int64)
-  /// It is given up. Its channel goes on with the next event.
+  /// It is given up. Its channel continues with the next event.
   case dead
-  /// The receiver said 410: nothing more is sent until the webhook is enabled.
+  /// The receiver answered 410: nothing more is sent until the webhook is enabled.
   case disabled
 }

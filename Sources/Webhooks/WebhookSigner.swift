@@ -9,20 +9,20 @@ public import HubTokens
 public struct WebhookSecret: Sendable, Equatable {
   public let bytes: [UInt8]
 
-  /// Nil where there are not as many bytes as `byteRange` says.
+  /// Nil where the number of bytes is outside `byteRange`.
   public init?(bytes: [UInt8]) {
     guard Self.byteRange.contains(bytes.count) else { return nil }
     self.bytes = bytes
   }
 
-  /// Reads `whsec_…`, or the base64 alone. Nil where it is none.
+  /// Reads `whsec_…`, or the base64 alone. Nil for an invalid text.
   public init?(_ text: String) {
     let digits = text.hasPrefix(Self.prefix) ? text.dropFirst(Self.prefix.count) : text[...]
     guard let bytes = Base64.padded.decode(digits.utf8) else { return nil }
     self.init(bytes: bytes)
   }
 
-  /// What its owner gives to the receiver.
+  /// The text for the receiver.
   public var text: String { Self.prefix + String(decoding: Base64.padded.encode(bytes), as: UTF8.self) }
 
   private static let prefix = "whsec_"

@@ -6,18 +6,17 @@ public struct WebhookURL: Sendable, Equatable, CustomStringConvertible {
   /// A name in lower case, or a numeric address without brackets.
   public let host: String
   public let port: UInt16
-  /// Path and query as they are sent.
+  /// Path and query as sent.
   public let target: String
 
-  /// Nil where the text is no such URL. Credentials (`user@`) and fragments are refused, for they would be left out
-  /// silently.
+  /// Nil for any other text. Credentials (`user@`) and fragments are refused, since they would be dropped silently.
   public init?(_ text: String) {
     let isSecure = text.hasPrefix("https://")
     guard isSecure || text.hasPrefix("http://") else { return nil }
     self.init(rest: text.dropFirst(isSecure ? 8 : 7), isSecure: isSecure, defaultPort: isSecure ? 443 : 80)
   }
 
-  /// What stands behind `scheme://`.
+  /// The part behind `scheme://`.
   init?(rest: Substring, isSecure: Bool, defaultPort: UInt16) {
     guard rest.utf8.count <= 2048,
       rest.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x23 && $0 != 0x22 && $0 != 0x5C })
@@ -52,15 +51,15 @@ public struct WebhookURL: Sendable, Equatable, CustomStringConvertible {
     return text.lowercased()
   }
 
-  /// Host and port for the field `Host`: without the port where it is the scheme's (RFC 9110 §7.2).
+  /// Host and port for the field `Host`: without the scheme's default port (RFC 9110 §7.2).
   public var authority: String {
     let name = host.contains(":") ? "[\(host)]" : host
     return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
   }
 
-  /// The address that the URL itself has; nil for a name. `localhost` is looked up like any name.
+  /// The URL's numeric address; nil for a name. `localhost` is looked up like any name.
   var address: SocketAddress? { host == "localhost" ? nil : SocketAddress(host: host, port: port) }
 
-  /// Without path and query, in which there may be a secret: it is in the path with some chat services.
+  /// Without path and query, which may contain a secret: some chat services have it in the path.
   public var description: String { "\(isSecure ? "https" : "http")://\(authority)" }
 }

@@ -1,4 +1,4 @@
-// What the pages draw below the drivers: streets of a file, tiles, or the streets of a simulated city.
+// The map below the drivers on the pages: streets of a file, tiles, or the streets of a simulated city.
 import HubCommandLine
 import HubGateway
 import HubGeo
@@ -7,7 +7,7 @@ import HubPages
 import HubSimulation
 import HubTiles
 
-/// What `serve` and `demo` are told of the map.
+/// The options of `serve` and `demo` for the map.
 struct MapOptions: Sendable {
   var streets: String?
   var tiles: Tiles?
@@ -18,7 +18,7 @@ struct MapOptions: Sendable {
     /// A PMTiles file, or a folder.
     case here(String)
 
-    /// Nil for a URL that is none of tiles.
+    /// Nil for a URL without tiles.
     init?(_ text: String) {
       if text.contains("://") {
         guard let tiles = MapTiles(url: text) else { return nil }
@@ -29,7 +29,7 @@ struct MapOptions: Sendable {
     }
   }
 
-  /// The map of these options, with its streets read and made ready.
+  /// The map of these options, with its streets read.
   func read() throws(CommandError) -> BaseMap {
     var map = BaseMap()
     map.attribution = attribution
@@ -78,7 +78,7 @@ struct MapOptions: Sendable {
 }
 
 extension BaseMap {
-  /// The map of a simulated city: nobody's streets, which nobody has to be named for.
+  /// The map of a simulated city, which needs no attribution.
   init(of city: City) throws(CommandError) {
     self.init()
     let streets = city.ways.map { Street(Street.Kind(rawValue: $0.rank) ?? .residential, $0.ends) }

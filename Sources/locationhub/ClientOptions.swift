@@ -1,5 +1,4 @@
-// What the verbs that are clients of a hub have in common: where it is, who asks, and what happens while it can't be
-// reached.
+// What the client verbs have in common: the hub's URL, credentials, and what happens while it can't be reached.
 import Glibc
 import HubClientLoop
 import HubCommandLine
@@ -59,13 +58,13 @@ struct ClientOptions {
     return clients
   }
 
-  /// Fails where there are not so many tokens as the program has clients.
+  /// Fails with fewer tokens than clients.
   func checkTokens(for clients: Int) throws(CommandError) {
     guard token == nil || clients == 1 else { throw .usage("--token is for one driver: for more give --token-file") }
     if let tokenFile { _ = try tokenFile.read(atLeast: clients) }
   }
 
-  /// For a client of this role and id, the program's `number`th. A token, or a credential that the URL has, wins over
+  /// For the program's `number`th client, with this role and id. A token, or a credential in the URL, wins over
   /// development credentials.
   func configuration(_ role: HubMessages.Role, _ id: Identifier, number: Int = 0) throws(CommandError)
     -> ClientConfiguration
@@ -105,7 +104,7 @@ extension Arguments {
   }
 }
 
-/// Follows the connections of one program, says on standard error what goes wrong, and knows when to give up.
+/// Follows the connections of one program, writes errors to standard error, and decides when to give up.
 struct ConnectionReport {
   private let timeout: Int64
   private var isQuiet = false
@@ -126,13 +125,13 @@ struct ConnectionReport {
     wasOpen = true
   }
 
-  /// What a program that ends is told where there never was a connection: what it was asked for, it has not done.
+  /// The error at the end of a program that never had a connection, and so has not done its work.
   func neverConnected(_ url: HubURL) -> CommandError? {
     if wasOpen { return nil }
     return .failed("there never was a connection to \(url)\(lastCause.map { ": \($0)" } ?? ""). Is the hub running?")
   }
 
-  /// What ends the program, or nil when it goes on trying.
+  /// The error that ends the program; nil while it keeps trying.
   mutating func closed(_ disconnection: Disconnection, _ url: HubURL, now: Int64) -> CommandError? {
     lastCause = disconnection.cause
     losses += 1
@@ -177,14 +176,14 @@ func fixed(_ value: Double, _ places: Int) -> String {
   return (scaled < 0 ? "-" : "") + padded.dropLast(places) + "." + padded.suffix(places)
 }
 
-/// Lets a loop's clients say goodbye: closes all, and runs the loop until their connections are gone, at most 3 s.
+/// Closes all of a loop's clients, and runs the loop until their connections are gone, at most 3 s.
 func finish(_ clients: ClientLoop) {
   clients.closeAll()
   let end = clients.now.uptime + 3_000_000_000
   while clients.connections > 0, clients.now.uptime < end { clients.runTurn(timeoutMilliseconds: 100) }
 }
 
-/// Runs `body`; what the system refuses becomes an error of the command.
+/// Runs `body`; a system error becomes an error of the command.
 func system<R: ~Copyable>(_ body: () throws(SystemError) -> R) throws(CommandError) -> R {
   do throws(SystemError) { return try body() } catch { throw .failed("\(error)") }
 }

@@ -1,12 +1,12 @@
-// `--token-file`: tokens that an operator, or a job, replaces while the program runs.
+// `--token-file`: tokens that are replaced while the program runs.
 import HubClientLoop
 import HubCommandLine
 
-/// A file with a token a line, for each client of the program one, in their order.
+/// A file with a token a line, one for each client of the program, in order.
 struct TokenFile: Sendable {
   let path: String
 
-  /// The tokens that are in it now; at least so many.
+  /// The present tokens; throws with fewer than `count`.
   func read(atLeast count: Int = 1) throws(CommandError) -> [String] {
     let lines = try readText(path).split(whereSeparator: \.isNewline)
     let tokens = lines.map { $0.filter { !$0.isWhitespace } }.filter { !$0.isEmpty }
@@ -16,7 +16,7 @@ struct TokenFile: Sendable {
     return tokens
   }
 
-  /// The token of a client, counted from 0, as the file has it now.
+  /// The present token of a client, counted from 0.
   func token(_ client: Int) -> TokenAnswer {
     do throws(CommandError) {
       return .token(try read(atLeast: client + 1)[client])

@@ -1,10 +1,10 @@
-// The file of `serve --cluster`: `name = value` lines that say who this hub is among others, and where their engine is.
+// The file of `serve --cluster`: `name = value` lines with this hub's identity in the cluster, and the engine.
 import HubBackplane
 import HubCluster
 import HubCommandLine
 import HubTransport
 
-/// What such a file says.
+/// The content of such a file.
 struct ClusterFile: Sendable {
   private var name: String?
   private var advertise: String?
@@ -83,7 +83,7 @@ struct ClusterFile: Sendable {
       identity: ClusterIdentity(name: name, address: advertise, version: Verbs.version, keys: keys), engine: engine)
   }
 
-  /// What is wrong though it is well formed.
+  /// Checks values that are well-formed.
   private func checkValues(_ given: inout Arguments) {
     if let name, !ClusterIdentity.isName(name) {
       refuse("name", "must be 1-32 letters, digits, -, _ and ., not \(name)", &given)
@@ -130,7 +130,7 @@ struct ClusterFile: Sendable {
     return text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
   }
 
-  /// What is in a file that a setting names; where it cannot be read the setting is at fault.
+  /// The content of a file that a setting names; an unreadable file is a fault of the setting.
   private func read<Content>(
     _ file: String, _ setting: String, _ given: inout Arguments, _ read: (String) throws(CommandError) -> Content
   ) -> Content? {

@@ -1,5 +1,5 @@
-// `cluster`: what the engine of several hubs knows: who is a member, and whose a trip or a driver is. It asks the
-// ledger alone and changes nothing, so it works beside hubs that hang.
+// `cluster`: the engine's records of members and of owners of trips and drivers. It reads only the ledger and changes
+// nothing, so it works beside hubs that hang.
 import HubBackplane
 import HubCluster
 import HubCommandLine
@@ -67,9 +67,9 @@ enum ClusterStatus {
   }
 }
 
-/// Puts some questions to a ledger, on an event loop of its own, and waits for the answers.
+/// Asks a ledger some questions, on an event loop of its own, and waits for the answers.
 private final class LedgerAsker: EventLoopDelegate {
-  /// For everything together, in ns.
+  /// The timeout of everything together, in ns.
   private static let patience: Int64 = 5_000_000_000
   private let loop: EventLoop
   private let links: RedisLinks

@@ -1,10 +1,10 @@
-// `demo`: a hub, a city of drivers and their riders, in one process and over real WebSockets, with figures that move.
+// `demo`: a hub, a city of drivers and their riders, in one process over real WebSockets, with live figures.
 //
 // Two threads beside the hub's: the drivers' loop, and the riders' loop, which is the main thread and shows the
 // figures. A position's latency is measured from the driver's send to the rider's receipt, by one clock.
 //
-// Riders are clients of a ClientLoop as the drivers are (Fleet.swift says why): with a RiderHub, and a thread, for each
-// of hundreds the latency would be that of the machine's scheduler.
+// Riders are clients of a ClientLoop like the drivers (see Fleet.swift): with a RiderHub, and so a thread, for each of
+// hundreds, the latency would be that of the machine's scheduler.
 import Glibc
 import HubBytes
 import HubClientLoop
@@ -18,7 +18,7 @@ import HubSystem
 import HubTokens
 import HubTransport
 
-/// Without `--drivers`.
+/// The default of `--drivers`.
 private let demoDrivers = 200
 
 let demo = Verb(
@@ -41,7 +41,7 @@ private func runDemo(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let fleetOptions = try FleetOptions(arguments, drivers: demoDrivers)
   try system { () throws(SystemError) in
     try blockSignals([SIGINT, SIGTERM, SIGPIPE])
-    try ignoreSignals([SIGXFSZ, SIGUSR1, SIGUSR2])  // a hub is in it, and `serve` survives them too
+    try ignoreSignals([SIGXFSZ, SIGUSR1, SIGUSR2])  // as in `serve`, since it contains a hub
   }
   // Two clients for each driver here, and the hub's ends of them.
   try raiseOpenFileLimit(for: fleetOptions.drivers * 4)
@@ -64,7 +64,7 @@ private func runDemo(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   return try demo.run()
 }
 
-/// The hub of the demo; nil where there is another one to use.
+/// The hub of the demo; nil where an existing one is used.
 private func startHub(
   _ arguments: Arguments, _ fleet: FleetOptions, journal directory: String?
 ) throws(CommandError) -> Server? {
@@ -88,7 +88,7 @@ private func startHub(
   }
 }
 
-/// Trips of the demo may be shared: with a key that nobody else has, and that ends with it.
+/// Lets trips of the demo be shared, with a key of its own that ends with it.
 private func signShares(_ configuration: inout ServerConfiguration) throws(CommandError) {
   var random = SystemRandomNumberGenerator()
   let secret = (0..<4).map { _ in String(random.next() | 1 << 63, radix: 16) }.joined()
@@ -101,12 +101,12 @@ private func signShares(_ configuration: inout ServerConfiguration) throws(Comma
   }
 }
 
-/// The riders' side, the figures, and the end of it all.
+/// The riders' side, the figures, and the end of the program.
 private final class Demo: ClientLoopDelegate {
   /// Long enough that most drivers are on a trip when the demo begins.
   static let headSeconds = 240.0
 
-  /// Two places that drivers come to and leave. They grow with the city: each has some of 200 drivers inside.
+  /// Two areas that drivers enter and leave. They grow with the city: each has some of 200 drivers inside.
   static func places(at center: Coordinate, radiusMeters: Double) -> [Fence] {
     let market = center.destination(bearingDegrees: 230, distanceMeters: 0.5 * radiusMeters)
     let places = [("central-station", "Central station", center), ("market", "Market", market)]
@@ -195,14 +195,14 @@ private final class Demo: ClientLoopDelegate {
     case .etaUpdate(let update): figures.note(update)
     case .tripUpdate(let update):
       figures.events += 1
-      // The ride is over; the rider puts the phone away.
+      // The ride is over; the rider disconnects.
       if update.status.isFinal { clients.unsubscribe(client, from: publication.channel) }
     case .notification, .offer: figures.events += 1
     case .areaUpdate, .rawFix, .countsUpdate, .stats: break
     }
   }
 
-  /// Trips begin: their riders follow them.
+  /// Trips have begun: their riders follow them.
   func woken() {
     board.drainNews(into: &news)
     for item in news { clients.subscribe(ClientID(index: item.driver), to: .trip(item.trip)) }
@@ -232,7 +232,7 @@ private final class Demo: ClientLoopDelegate {
   }
 }
 
-/// Starts the drivers' loop on a thread of its own. A function by itself, so that nothing of this thread goes with it.
+/// Starts the drivers' loop on a thread of its own. A separate function, so that it captures nothing of this thread.
 private func startDrivers(_ plan: FleetPlan, _ board: DemoBoard) throws(SystemError) -> ThreadHandle {
   let loop = try ClientLoop()
   board.driversWaker = loop.loop.waker

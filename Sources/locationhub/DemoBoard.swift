@@ -1,17 +1,17 @@
-// What the demo's two threads tell each other, and the figures that they make together.
+// What the demo's two threads exchange, and their common figures.
 import HubBytes
 import HubGateway
 import HubMessages
 import HubSystem
 import Synchronization
 
-/// A trip began, and its rider should follow it.
+/// A trip that has begun, for its rider to follow.
 struct TripNews: Sendable {
   var driver: Int
   var trip: Identifier
 }
 
-/// How the drivers' side stands.
+/// Figures of the drivers' side.
 struct DriverFigures: Sendable {
   var open = 0
   var count = 0
@@ -21,7 +21,7 @@ struct DriverFigures: Sendable {
   var tripsEnded: UInt64 = 0
 }
 
-/// The place between the threads. Locks are held for a few loads and stores.
+/// State shared by the threads. Locks are held for a few loads and stores.
 final class DemoBoard: Sendable {
   /// When a driver's newest fix was sent.
   private struct Send {
@@ -66,12 +66,12 @@ final class DemoBoard: Sendable {
   func store(_ figures: DriverFigures) { drivers.withLock { $0 = figures } }
   var figures: DriverFigures { drivers.withLock { $0 } }
 
-  /// A rider that is not told follows no trip: the mailbox has room for more trips than a demo has.
+  /// The mailbox has room for more trips than a demo has; a rider without the message would follow no trip.
   func post(_ item: TripNews) { _ = news.append(item) }
   func drainNews(into list: inout [TripNews]) { news.drain(into: &list) }
 }
 
-/// Counts of the riders' side, and how they are shown.
+/// Counts of the riders' side, and their text.
 struct DemoFigures {
   var positions: UInt64 = 0
   var events: UInt64 = 0
@@ -85,7 +85,7 @@ struct DemoFigures {
 
   mutating func note(_ update: ETAUpdate) { etas += 1 }
 
-  /// What the last second was like; begins the next one.
+  /// The text of the last second; begins the next one.
   mutating func second(
     _ board: DemoBoard, riders: Int, of count: Int, seconds: Double, _ server: Server?
   ) -> (block: String, line: String) {
@@ -125,7 +125,7 @@ struct DemoFigures {
       """
   }
 
-  /// What a hub in this process dropped or replaced by something newer, it knows; of another we know what it refused.
+  /// For a hub in this process, what it dropped or replaced; for another, what it refused.
   private static func lost(_ server: Server?, errors: UInt64) -> String {
     guard let statistics = server?.statistics else { return "refused \(errors)" }
     return "refused \(errors)   dropped \(statistics.dropped + statistics.conflated)"
@@ -138,7 +138,7 @@ struct DemoFigures {
       + "max \(milliseconds(latency.maximum)) ms"
   }
 
-  /// Resident, of the whole process: hub, drivers and riders.
+  /// Resident memory of the process: hub, drivers and riders.
   private static var memory: String {
     ProcessFacts.residentBytes().map { "\(fixed(Double($0) / 1_048_576, 1)) MB" } ?? "unknown"
   }

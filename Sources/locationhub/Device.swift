@@ -1,4 +1,4 @@
-// `device`: a key for a phone whose app can hold no token that ends, and what to type into each app.
+// `device`: a key for a phone whose app cannot renew tokens, and what to enter in each app.
 import HubBytes
 import HubCommandLine
 import HubMessages
@@ -32,14 +32,14 @@ private func runDevice(_ arguments: Arguments) throws(CommandError) -> ExitCode 
   return .ok
 }
 
-/// What is printed of a new key.
+/// The output for a new key.
 struct DeviceSetup {
   let driver: Identifier
   let key: String
-  /// Of the hub, without a slash at the end.
+  /// The hub's URL, without a slash at the end.
   let url: String
 
-  /// 160 bits of the system's randomness, as 32 of 0-9 a-z but for i l o u: nothing of it is mistaken when it is typed.
+  /// 160 random bits as 32 of 0-9 a-z without i l o u, to avoid mistakes in typing.
   static func randomKey() -> String {
     var random = SystemRandomNumberGenerator()
     let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz")
@@ -63,7 +63,7 @@ struct DeviceSetup {
     """
   }
 
-  /// OwnTracks' own form of it (owntracks.org/booklet/features/remoteconfig).
+  /// OwnTracks' configuration (owntracks.org/booklet/features/remoteconfig).
   private var ownTracksConfiguration: String {
     let json =
       #"{"_type":"configuration","mode":3,"url":"\#(url)/v1/owntracks","auth":true,"username":"\#(driver)","#

@@ -36,7 +36,7 @@ private func runFilter(_ arguments: Arguments) throws(CommandError) -> ExitCode 
   var tracker = RecordedTracker()
   for index in stride(from: 0, to: fixes.count, by: every) {
     tracker.follow(fixes[index]) { rows.add($0) }
-    // A reader that has gone, as `head` does, is an end like any other.
+    // A reader that closes the pipe, such as `head`, ends the program without an error.
     guard rows.flush(over: 1 << 16) else { return .ok }
   }
   rows.end(at: fixes.map(\.timestamp).max())
@@ -58,7 +58,7 @@ private func step(_ text: String) throws(CommandError) -> Int64 {
   return Int64(milliseconds)
 }
 
-/// The rows that are printed: positions, and between them, where it was asked for, predictions.
+/// The printed rows: positions and, if requested, extrapolated ones between them.
 private struct FilterRows: ~Copyable {
   let extrapolation: Int64?
   let showsAccuracy: Bool
@@ -77,7 +77,7 @@ private struct FilterRows: ~Copyable {
     last = position
   }
 
-  /// Goes on predicting until the end of the trace, where the last position is not of its last fix.
+  /// Extrapolates until the end of the trace, if the last position is older than its last fix.
   mutating func end(at time: Timestamp?) {
     guard let time else { return }
     predict(until: Timestamp(milliseconds: time.milliseconds + 1))
@@ -90,7 +90,7 @@ private struct FilterRows: ~Copyable {
     return unsafe output.withBytes { unsafe StandardStream.output.write($0) }
   }
 
-  /// Where the driver is taken to be each step after the last position, as long as a prediction reaches.
+  /// The extrapolated position at each step after the last one, up to the limit of extrapolation.
   private mutating func predict(until end: Timestamp) {
     guard let extrapolation, let last else { return }
     let reach = last.timestamp.milliseconds + Int64(Position.longestPrediction * 1000)
@@ -118,19 +118,19 @@ func readTrace(_ path: String) throws(CommandError) -> [Fix] {
   return fixes
 }
 
-/// A tracker whose clock is the recording's: as much time passes between two fixes as when they were measured, so that
-/// nothing counts as a leap because it is read fast.
+/// A tracker on the recording's clock: time passes as when the fixes were measured, so that reading fast makes no
+/// leaps.
 struct RecordedTracker {
   private var tracker = Tracker()
   private var first: Int64?
   private var uptime: Int64 = 0
 
-  /// Calls `publish` with each position that comes of the fix: none, one, or two.
+  /// Calls `publish` with each position of the fix: none, one, or two.
   mutating func follow(_ fix: Fix, _ publish: (Position) -> Void) {
     let milliseconds = fix.timestamp.milliseconds
     let start = first ?? milliseconds
     first = start
-    // A clock never goes back, whatever a recording says.
+    // The clock never goes back, even if a recording does.
     let (nanoseconds, overflow) = (milliseconds - start).multipliedReportingOverflow(by: 1_000_000)
     uptime = max(uptime, overflow ? .max : nanoseconds)
     switch tracker.update(fix, receivedAt: uptime) {

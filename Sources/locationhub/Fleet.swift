@@ -1,7 +1,7 @@
-// Simulated drivers as clients of a hub: each drives by itself, on one loop.
+// Simulated drivers as clients of a hub, on one loop.
 //
-// Each driver's clock begins at its own moment, spread over one interval, so that fixes leave evenly and not all on the
-// same tick. A fix has the timestamp of the moment when it was due: what the loop is late by counts as latency.
+// Each driver's clock begins at its own time, spread over one interval, so that fixes leave evenly. A fix has the
+// timestamp at which it was due: delays of the loop count as latency.
 //
 // By ClientLoop and not by DriverHub, which at 1 Hz takes a thread, 184 KB and 0.03-0.05 % of a core for each driver:
 // these take 8 KB and 0.003 % on one thread (2,000 drivers: 33 MB and 7 % of a core, not 370 MB and most of one).
@@ -12,17 +12,17 @@ import HubMessages
 import HubSimulation
 import HubTransport
 
-/// What a fleet tells who runs it; on the loop's thread.
+/// The owner of a fleet, called on the loop's thread.
 protocol FleetObserver: AnyObject {
   func opened(_ driver: Int)
   func closed(_ driver: Int, _ disconnection: Disconnection)
-  /// A driver's trip has a new status, which is on its way to the hub.
+  /// A driver's trip has a new status, which is being sent.
   func moved(_ driver: Int, _ trip: Identifier, _ status: TripStatus)
-  /// A fix is on its way.
+  /// A fix is being sent.
   func sent(_ driver: Int, _ fix: Fix)
   /// Once a second.
   func second()
-  /// Somebody woke the loop.
+  /// The loop was woken.
   func woken()
 }
 
@@ -51,7 +51,7 @@ struct FleetOptions {
   var seed: UInt64
   var center: Coordinate
   var radius: Double
-  /// Drivers follow the hub's advice on sampling.
+  /// Drivers follow the hub's sampling advice.
   var isAdaptive: Bool
   var prefix: String
 
@@ -75,17 +75,17 @@ struct FleetOptions {
 }
 
 extension FleetOptions {
-  /// The city of these options, made anew: the same each time.
+  /// The city of these options, the same each time.
   var city: City { City(seed: seed, center: center, radiusMeters: radius) }
 }
 
-/// A fleet before it drives: checked, and free to go to another thread.
+/// A checked fleet before its start, which may be sent to another thread.
 struct FleetPlan: Sendable {
   let options: FleetOptions
-  /// Drivers serve trips; each names its rider where there are riders.
+  /// Drivers serve trips; each names its rider if there are riders.
   let hasTrips: Bool
   let riders: [Identifier]
-  /// Seconds of driving that come before the start, so that trips are under way.
+  /// Seconds of driving before the start, so that trips are under way.
   let head: Double
   fileprivate let drivers: [(id: Identifier, configuration: ClientConfiguration)]
 
@@ -117,15 +117,15 @@ final class Fleet: ClientLoopDelegate {
     var shift: Shift
     var trip: Identifier?
     var answers: OfferAnswers
-    /// A trip that it is offered, and what it will say when.
+    /// An offered trip, with the driver's future answer.
     var offer: PendingOffer?
-    /// The message by which it accepts such a trip, until the hub has answered.
+    /// The message that accepts such a trip, until the hub has answered.
     var accepting: MessageID?
     var isOpen = false
-    /// It was connected once: from then on fixes are kept over a break.
+    /// It was connected: from now on fixes are kept while it is not.
     var wasOpen = false
     var hasEnded = false
-    /// It went offline by itself, and comes back.
+    /// It went offline by itself, and will return.
     var isAway = false
   }
 
@@ -162,7 +162,7 @@ final class Fleet: ClientLoopDelegate {
 
   /// Lets all connect, a thousand a second, and drive.
   func start() {
-    // The simulation's phones measure on its ticks.
+    // The simulated phones measure on its ticks.
     let ticks = max(1, (1 / options.rate / SimulatedDriver.tickSeconds).rounded())
     let interval = ticks * SimulatedDriver.tickSeconds
     let city = options.city
@@ -189,21 +189,21 @@ final class Fleet: ClientLoopDelegate {
     clients.scheduleTick(at: nextSecond)
   }
 
-  /// What was driven before the start: of the trip that is under way, the hub is told each move.
+  /// Simulates the driving before the start: sends each move of the present trip to the hub.
   private func catchUp(_ index: Int) {
     let step = members[index].simulated.step(to: Double(clients.now.uptime - members[index].start) / 1e9)
     guard let current = members[index].simulated.trip else { return }
     for move in step.moves where move.trip.number == current.number { send(move, index) }
   }
 
-  /// The driver's first tick after a time; whether there is a fix on it the simulation decides.
+  /// The driver's first tick after a time; the simulation decides whether it has a fix.
   private func nextDue(_ index: Int, after uptime: Int64) -> Int64 {
     let tick = Int64(SimulatedDriver.tickSeconds * 1e9)
     let passed = uptime - members[index].start
     return members[index].start + (max(0, passed) / tick + 1) * tick
   }
 
-  /// Nobody sends any more: what is handed to a client that says goodbye never leaves.
+  /// Stops sending: messages to a client that is closing never leave.
   func end() { isOver = true }
 
   func due(_ client: ClientID) {
@@ -287,10 +287,10 @@ final class Fleet: ClientLoopDelegate {
     waitForTrips(index)
   }
 
-  /// Every fifth driver has only the trips that it is offered.
+  /// Every fifth driver has only offered trips.
   private func hasOwnTrips(_ index: Int) -> Bool { !plan.hasTrips || index % 5 != 4 }
 
-  /// Whether a trip of its own may come in.
+  /// Whether it waits for a trip of its own.
   private func waitForTrips(_ index: Int) {
     let isFree = members[index].shift.part == .working && members[index].offer == nil
     members[index].simulated.takesTrips = isFree && hasOwnTrips(index)
@@ -314,7 +314,7 @@ final class Fleet: ClientLoopDelegate {
     observer?.moved(index, offer.trip, .accepted)
   }
 
-  /// The hub has answered what accepts an offered trip.
+  /// The hub has answered the acceptance of an offered trip.
   private func accepted(_ isTaken: Bool, _ index: Int) {
     members[index].accepting = nil
     if isTaken { return }
@@ -323,7 +323,7 @@ final class Fleet: ClientLoopDelegate {
     members[index].simulated.giveUp()
   }
 
-  /// Nil for a way that has no length.
+  /// Nil for a route without length.
   private func route(of trip: SimulatedTrip) -> Route? {
     do throws(Route.Fault) { return try Route(points: trip.route) } catch { return nil }
   }
@@ -343,7 +343,7 @@ final class Fleet: ClientLoopDelegate {
       if case .offer(let offer) = publication.body { received(offer, client.index) }
     case .reply(.error(let error)):
       if let id = error.replyTo, members[client.index].accepting == id {
-        accepted(false, client.index)  // somebody was faster
+        accepted(false, client.index)  // another driver was faster
       } else {
         errors += 1
       }

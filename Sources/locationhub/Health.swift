@@ -1,7 +1,7 @@
-// `health`: whether a hub lives, or takes clients, as an exit code: for images that have neither a shell nor curl.
+// `health`: whether a hub is alive or ready, as an exit code, for images without a shell or curl.
 //
-// It asks as a load balancer does, /healthz or /readyz in one HTTP/1.1 request, on an event loop of its own. One time
-// limit holds for looking the name up, connecting, TLS and the answer together.
+// Like a load balancer it requests /healthz or /readyz over HTTP/1.1, on an event loop of its own. One timeout covers
+// name look-up, connecting, TLS and the answer.
 import HubBytes
 import HubClientLoop
 import HubCommandLine
@@ -35,7 +35,7 @@ private func runHealth(_ arguments: Arguments) throws(CommandError) -> ExitCode 
   return .ok
 }
 
-/// A hub's address as people write it for HTTP, with another path; it is read by the rules of a WebSocket's.
+/// A hub's HTTP URL with another path, parsed by the rules of a WebSocket's.
 private func healthURL(_ text: String, path: String) throws(CommandError) -> HubURL {
   let scheme = text.prefix { $0 != ":" }.lowercased()
   let rest = text.dropFirst(scheme.count + 3).drop { $0 != "/" && $0 != "?" }
@@ -50,12 +50,12 @@ private func healthURL(_ text: String, path: String) throws(CommandError) -> Hub
   }
 }
 
-/// `ws` reads `http` again.
+/// The URL with `http` instead of `ws`.
 private func httpText(_ url: HubURL) -> String { "http" + "\(url)".dropFirst(2) }
 
-/// One request to a hub, and what is wrong with the answer.
+/// One request to a hub, and the fault of its answer.
 private final class HealthCheck: EventLoopDelegate {
-  /// Of the answer, whose body is some words. Past them it counts as a wrong one.
+  /// Of the answer, whose body is short. A longer one counts as wrong.
   private static let limits = HTTPLimits(bodyBytes: 8192)
 
   private let loop: EventLoop
@@ -65,7 +65,7 @@ private final class HealthCheck: EventLoopDelegate {
   private let seconds: Double
   private var untried: [SocketAddress] = []
   private var answer = ByteBuffer()
-  /// Set when it is over; empty where all is well.
+  /// Set at the end; empty for success.
   private var reason: String?
 
   init(_ url: HubURL, _ trust: TLSClient, seconds: Double) throws(SystemError) {
@@ -77,7 +77,7 @@ private final class HealthCheck: EventLoopDelegate {
     loop.delegate = self
   }
 
-  /// Asks and waits. Nil where the hub answers with 200.
+  /// Requests and waits. Nil where the hub answers with 200.
   func failure() -> String? {
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds + Int64(seconds * 1e9))
     if let address = url.address {
@@ -101,7 +101,7 @@ private final class HealthCheck: EventLoopDelegate {
     }
   }
 
-  /// Tries the next address; where there is none, `failure` of the last one is the reason.
+  /// Tries the next address; without one, `failure` of the last one is the reason.
   private func connectNext(_ failure: String) {
     guard !untried.isEmpty else { return end(failure) }
     do throws(SystemError) { _ = try loop.connect(untried.removeFirst(), tls: tls) } catch { connectNext("\(error)") }
@@ -123,7 +123,7 @@ private final class HealthCheck: EventLoopDelegate {
   func closed(_ id: ConnectionID, _ cause: CloseCause) {
     switch cause {
     case .connectFailed(let errno): connectNext("\(SystemError.text(errno)). Is the hub running?")
-    // The answer has its own length: whether there was a goodbye behind it is nothing to its truth.
+    // The answer has its own length: a missing close_notify does not matter.
     case .peerClosed, .peerReset, .failed, .closedByUs, .tlsFailed(.truncated): end(judge())
     case .tlsFailed(let failure): end("\(failure)")
     }
@@ -133,7 +133,7 @@ private final class HealthCheck: EventLoopDelegate {
 
   func loopTimerFired() { end("no answer within \(seconds) s") }
 
-  /// What is wrong with the answer; empty for nothing.
+  /// The fault of the answer; empty for none.
   private func judge() -> String {
     var parser = ResponseParser()
     do throws(HTTPError) {

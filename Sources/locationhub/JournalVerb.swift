@@ -1,5 +1,5 @@
-// `journal`: looks into the directory where a hub keeps what is durable, or copies it, beside the hub or without one.
-// Changes nothing there.
+// `journal`: inspects or copies the directory of a hub's durable state, beside the hub or without one. Changes nothing
+// there.
 import Glibc
 import HubBytes
 import HubCommandLine
@@ -13,7 +13,7 @@ let journal = Verb(
   summary: """
     Looks into a hub's journal, also while the hub runs; changes nothing.
     inspect: what is there: files, groups, bytes, times, the epoch.
-    verify: reads every byte, and tells where something is not as it was written; exit code 1 then.
+    verify: reads every byte, and lists what is not as it was written; exit code 1 then.
     export: every record of the segments as a line of JSON, oldest first (protocol/journal.md).
     backup: copies what is stored to TARGET, a new directory, and reads it back: serve --data TARGET starts from it.
     """,
@@ -61,7 +61,7 @@ private func time(_ text: String) throws(CommandError) -> Timestamp {
   return time
 }
 
-/// What a payload says; a record in it that can't be read is the payload's fault.
+/// The result of reading a payload; an unreadable record is the payload's fault.
 private func asPayload<Value>(_ read: () throws(RecordError) -> Value) throws(InvalidPayload) -> Value {
   do throws(RecordError) { return try read() } catch { throw InvalidPayload("\(error)") }
 }
@@ -86,7 +86,7 @@ private func inspect(_ files: DiskFiles) throws(JournalError) -> ExitCode {
       return true
     }
   } catch {
-    damage = "\(error)\n"  // what there is besides is shown all the same
+    damage = "\(error)\n"  // the rest is shown all the same
   }
   for (index, segment) in inventory.segments.enumerated() {
     let next = index + 1 < inventory.segments.count ? inventory.segments[index + 1].first : last + 1
@@ -99,7 +99,7 @@ private func inspect(_ files: DiskFiles) throws(JournalError) -> ExitCode {
   return damage.isEmpty ? .ok : .failed
 }
 
-/// As the newest whole snapshot has it.
+/// The epoch of the newest complete snapshot.
 private func newestSnapshotEpoch(_ files: DiskFiles) throws(JournalError) -> String? {
   var epoch: String?
   _ = try unsafe Recovery(files: files, limits: JournalLimits()).read(through: 0) { (part) throws(InvalidPayload) in
@@ -152,7 +152,7 @@ private func export(_ files: DiskFiles, since: Timestamp?, isAudit: Bool) throws
   var hasReader = true
   func flush(over limit: Int) {
     guard output.count > limit else { return }
-    // A reader that has gone, as `head` does, is an end like any other.
+    // A reader that closes the pipe, such as `head`, ends the program without an error.
     hasReader = unsafe output.withBytes { unsafe StandardStream.output.write($0) }
     output.removeAll(keepingAtMost: 1 << 20)
   }
@@ -176,7 +176,8 @@ private func export(_ files: DiskFiles, since: Timestamp?, isAudit: Bool) throws
 // MARK: - backup
 
 private func backup(_ files: DiskFiles, to target: String) throws(JournalError) -> ExitCode {
-  // A limit on the size of files (ulimit -f) is a full disk: the half copy goes, and the error is told.
+  // A limit on the size of files (ulimit -f) counts as a full disk: the partial copy is removed, and the error
+  // reported.
   do throws(SystemError) { try ignoreSignals([SIGXFSZ]) } catch { throw .system(error, file: target) }
   let backup = try unsafe JournalBackup.make(
     of: files, at: target, limits: JournalLimits(), keys: recordKeys, check)

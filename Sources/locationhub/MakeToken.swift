@@ -37,7 +37,7 @@ private func runMakeToken(_ arguments: Arguments) throws(CommandError) -> ExitCo
   var request = TokenRequest(claims: try claims(arguments, now))
   request.issuer = arguments.string("issuer")
   request.audience = arguments.string("audience")
-  // Whole seconds, as most readers expect.
+  // Full seconds, as most readers expect.
   request.issuedAt = Timestamp(milliseconds: now.milliseconds / 1000 * 1000)
   let key = try signingKey(arguments)
   let token: [UInt8]
@@ -122,7 +122,7 @@ private func vehicle(_ arguments: Arguments) throws(CommandError) -> VehicleClai
   return vehicle.isEmpty ? nil : vehicle
 }
 
-/// The one private key that `--key`, `--kid` and `--alg` mean.
+/// The private key selected by `--key`, `--kid` and `--alg`.
 private func signingKey(_ arguments: Arguments) throws(CommandError) -> SigningKey {
   let file = try required(arguments, "key")
   var keys = try readKeys(file).keys

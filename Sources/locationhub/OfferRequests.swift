@@ -1,10 +1,10 @@
-// Trips of the demo that no driver has asked for: riders request them, and the hub offers them to the drivers near by.
+// Trips of the demo that riders request, and that the hub offers to the drivers near by.
 import HubGeo
 import HubMessages
 import HubSimulation
 
 struct OfferRequests {
-  /// A second's chance that some rider requests a trip: about every tenth second.
+  /// The chance of a request in each second: about every tenth second.
   private static let chance = 0.1
 
   private var random: SplitMix64
@@ -16,7 +16,7 @@ struct OfferRequests {
     random = SplitMix64(seed: options.seed, index: 0, purpose: 0x0FFE3)
   }
 
-  /// Called once a second: the trip that a rider requests, with `offer`; nil mostly.
+  /// Called once a second: the trip that a rider requests, with `offer`; mostly nil.
   mutating func next(riders: [Identifier], at time: Timestamp) -> (rider: Int, status: TripStatusReport)? {
     guard !riders.isEmpty, random.chance(OfferRequests.chance) else { return nil }
     let rider = random.below(riders.count)

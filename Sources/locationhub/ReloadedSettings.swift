@@ -1,16 +1,16 @@
-// SIGHUP and the file of settings: what of it can change while the hub runs does, and what can't is named.
+// SIGHUP and the settings file: applies what can change while the hub runs, and logs what can't.
 //
-// A file with any fault changes nothing: the hub goes on with what it has, and says why. What was given on the command
-// line or in the environment still wins over the file.
+// A file with any fault changes nothing: the hub continues with its settings, and logs why. Values of the command line
+// and the environment still win over the file.
 import HubCommandLine
 import HubGateway
 import HubRuntime
 
 struct ReloadedSettings {
   private let arguments: Arguments
-  /// What holds for settings that need a restart.
+  /// The values of settings that need a restart.
   private let atStart: ServeOptions
-  /// What holds for the others.
+  /// The values of the others.
   private(set) var current: ServeOptions
 
   init(_ arguments: Arguments, _ options: ServeOptions) {
@@ -18,7 +18,7 @@ struct ReloadedSettings {
     (atStart, current) = (options, options)
   }
 
-  /// Reads all again that a start reads, where there is a file of settings.
+  /// Reads all that a start reads, if there is a settings file.
   mutating func reload(_ server: Server) {
     guard arguments.isGiven("config") || atStart.given?.isGiven("config") == true else { return }
     let new: ServeOptions
@@ -40,7 +40,7 @@ struct ReloadedSettings {
 }
 
 extension ServeOptions {
-  /// Which settings were given otherwise than in `before`, in the order of the table.
+  /// The settings whose values differ from those in `before`, in the order of the table.
   func changes(since before: ServeOptions) -> [Setting<ServeOptions>] {
     ServeOptions.settings.filter { setting in
       (given?.strings(setting.name) ?? []) != (before.given?.strings(setting.name) ?? [])

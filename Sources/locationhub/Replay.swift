@@ -1,8 +1,8 @@
 // `replay`: recorded drives, sent as live.
 //
-// By ClientLoop and not by DriverHub, which sends of what a phone measures only what the hub advises, in numbers as its
-// queue rounds them, and hears by a heartbeat that they are stored: here every fix goes out as it was recorded, at any
-// pace, and the end is when the hub, asked for it, has stored the last one.
+// By ClientLoop and not by DriverHub, which sends only as often as advised, rounds numbers as its queue does, and
+// learns by a heartbeat that they are stored: here every fix is sent as recorded, at any pace, and the program ends
+// when the hub, asked for it, has stored the last one.
 import Glibc
 import HubClientLoop
 import HubCommandLine
@@ -50,7 +50,7 @@ private func runReplay(_ arguments: Arguments) throws(CommandError) -> ExitCode 
   return try replayer.run(routes)
 }
 
-/// One trace and whose it is.
+/// One trace and its driver.
 struct ReplayRoute {
   var path: String
   var driver: Identifier
@@ -59,7 +59,7 @@ struct ReplayRoute {
 }
 
 extension Identifier {
-  /// The id so many places on: the number at its end grows, or begins at 2. Nil where that is too long.
+  /// The id of the nth driver: the number at its end is incremented, or begins at 2. Nil where that is too long.
   func counted(up places: Int) -> Identifier? {
     guard places > 0 else { return self }
     let name = description
@@ -71,14 +71,14 @@ extension Identifier {
 }
 
 private final class Replayer: ClientLoopDelegate {
-  /// One driver on its way.
+  /// One driver under way.
   private struct Run {
     let route: ReplayRoute
     var next = 0
     /// When the first fix was sent (uptime, ns), and how long after it the next one is due (ns).
     var start: Int64?
     var offset: Int64 = 0
-    /// Pongs in a row that confirmed nothing more.
+    /// Consecutive pongs without new confirmations.
     var idlePongs = 0
     var isDone = false
     var unconfirmed = 0
@@ -86,10 +86,10 @@ private final class Replayer: ClientLoopDelegate {
     var lastRefusal: String?
     var seconds = 0.0
 
-    /// The longest pause that is kept, in seconds of the recording. One wrong timestamp must not stop a replay.
+    /// The longest pause that is kept, in seconds of the recording, so that one wrong timestamp does not stop a replay.
     static let longestPause = 600.0
 
-    /// On to the next fix, which is due as long after this one as it was recorded, divided by the speed.
+    /// Advances to the next fix, due after the recorded interval divided by the speed.
     mutating func advance(speed: Double) {
       let this = route.fixes[next]
       next += 1
@@ -99,9 +99,9 @@ private final class Replayer: ClientLoopDelegate {
     }
   }
 
-  /// What may wait in a client's queue before the next fix is read from the trace.
+  /// The limit of a client's queue before the next fix is read from the trace.
   private static let backlog = 64
-  /// After so many pongs that confirm nothing more, what is left will not be: the hub holds it back.
+  /// After so many pongs without confirmations the rest will not be stored: the hub holds it back.
   private static let idlePongs = 5
   private static let pingInterval: Int64 = 200_000_000
 
@@ -132,7 +132,7 @@ private final class Replayer: ClientLoopDelegate {
     finish(clients)
     for index in runs.indices where runs[index].start != nil { StandardStream.output.write(summary(index) + "\n") }
     if let failure { throw failure }
-    // Ended by a signal, it has not done what it was asked for.
+    // Ended by a signal, its work is incomplete.
     return isComplete ? .ok : .failed
   }
 
@@ -177,7 +177,7 @@ private final class Replayer: ClientLoopDelegate {
 
   // MARK: The end
 
-  /// Everything is sent, or about to be: asks what is stored until that is all.
+  /// Everything is sent, or about to be: asks what is stored until it is all.
   private func confirm(_ client: ClientID) {
     let index = client.index
     let session = clients.session(client)

@@ -10,14 +10,14 @@ import HubTransport
 let serve = Verb(
   name: "serve", operands: "",
   summary: """
-    Runs the hub until SIGTERM or SIGINT, then tells sessions to go and ends.
+    Runs the hub until SIGTERM or SIGINT, then closes all sessions and ends.
     That takes up to 5 s after --drain-delay and --drain-spread.
     Prints "listening on http://HOST:PORT …" (https with --tls-cert) on standard output when it is ready.
     On SIGHUP it reads again the files of --tls-cert, --tls-key, --client-ca, --token-keys, --revoked, --device-keys and
-    --webhooks; sessions go on, but for revoked ones. It reads --config again, too, and says which settings have
+    --webhooks; sessions continue, but for revoked ones. It reads --config again, too, and says which settings have
     changed, and which need a restart.
     What is not given is taken from the environment (LHUB_MAX_DRIVERS for --max-drivers), then from the --config file.
-    A service manager may hand over the sockets (LISTEN_FDS, named http and admin) and is told how things stand
+    A service manager may hand over the sockets (LISTEN_FDS, named http and admin) and gets its state
     (NOTIFY_SOCKET, WATCHDOG_USEC).
     SIGUSR1 and SIGUSR2 are logged and ignored; a limit on the size of files (ulimit -f) is to it a full disk.
     """,
@@ -32,14 +32,14 @@ private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   do throws(SystemError) {
     configuration.serviceManager = try ServiceManager(environment: ProcessFacts.environment)
   } catch {
-    throw .failed("cannot tell the service manager (NOTIFY_SOCKET): \(error)")
+    throw .failed("cannot notify the service manager (NOTIFY_SOCKET): \(error)")
   }
   try takeInherited(into: &configuration)
   let signals = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2]
   do throws(SystemError) {
     try blockSignals(signals)
-    // A file that may not grow further (ulimit -f) is a full disk to the journal, and a log that nobody reads any more
-    // is lost: the write itself says so.
+    // A file that may not grow further (ulimit -f) is a full disk to the journal, and log lines without a reader are
+    // lost: the write itself reports both.
     try ignoreSignals([SIGXFSZ, SIGPIPE])
   } catch {
     throw .failed("\(error)")
@@ -77,7 +77,7 @@ private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   return .ok
 }
 
-/// The sockets that a service manager hands over: `admin` by its name, and one other.
+/// The sockets from a service manager: `admin` by its name, and one other.
 private func takeInherited(into configuration: inout ServerConfiguration) throws(CommandError) {
   for (name, descriptor) in ServiceManager.inherited(environment: ProcessFacts.environment) {
     let listener: InheritedListener
@@ -94,7 +94,7 @@ private func takeInherited(into configuration: inout ServerConfiguration) throws
   }
 }
 
-/// Returns when a signal asks for the end.
+/// Returns when a signal requests the end.
 private func waitForEnd(of server: Server, _ signals: [Int32], reload: () -> Void) {
   while true {
     switch waitForSignal(signals) {
@@ -106,7 +106,7 @@ private func waitForEnd(of server: Server, _ signals: [Int32], reload: () -> Voi
   }
 }
 
-/// What is said when it is ready.
+/// The message when it is ready.
 private func announce(_ server: Server, _ configuration: ServerConfiguration) {
   var line = "listening on \(server.urls), "
   line += configuration.loops == 1 ? "1 loop" : "\(configuration.loops) loops"
@@ -116,7 +116,7 @@ private func announce(_ server: Server, _ configuration: ServerConfiguration) {
   StandardStream.output.write(line + "\n")
 }
 
-/// SIGHUP: reads the files again that may change while it runs.
+/// SIGHUP: reloads the files that may change while it runs.
 private func reload(_ server: Server, _ options: ServeOptions) {
   if let files = options.tlsFiles, let tls = options.server.tls { files.reload(tls, server) }
   if options.tokenKeys != nil || options.deviceKeys != nil { options.reloadTokens(server) }
@@ -129,7 +129,7 @@ private func reload(_ server: Server, _ options: ServeOptions) {
   }
 }
 
-/// The whole of a text file.
+/// The content of a text file.
 func readText(_ path: String) throws(CommandError) -> String {
   String(decoding: try readBytes(path), as: UTF8.self)
 }

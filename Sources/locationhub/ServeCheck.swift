@@ -1,10 +1,10 @@
-// `serve --check`: what a start would take, without one. Nothing is bound, nothing is written, no secret is shown:
-// settings name files, and what is in these is not printed.
+// `serve --check`: the settings of a start, without one. It binds and writes nothing and shows no secrets: settings
+// name files, whose content is not printed.
 import HubCommandLine
 import HubSystem
 
-/// Prints each setting with its value and where that comes from. All faults end it at once, with the exit code for a
-/// wrong use also where a file cannot be read: the same settings would fail again.
+/// Prints each setting with its value and source. With any fault it ends at once with the exit code of wrong usage,
+/// also for an unreadable file, since the same settings would fail again.
 func checkSettings(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let options: ServeOptions
   do throws(CommandError) { options = try ServeOptions(arguments) } catch { throw .usage("\(error)") }

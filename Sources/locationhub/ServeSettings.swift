@@ -1,6 +1,6 @@
-// The settings of `serve`: one row each, from which come its options, the lines of a settings file, the variables of
-// the environment, the help, the checks and the table in deploy/README.md (`make docs`). Defaults stand in
-// `ServerConfiguration`, `Limits` and `HubLimits`; what bounds nobody from outside has no row.
+// The settings of `serve`: a row each, from which options, settings file, environment variables, help, checks and the
+// table in deploy/README.md are made (`make docs`). Defaults are in `ServerConfiguration`, `Limits` and `HubLimits`;
+// limits that do not concern clients have no row.
 import HubBytes
 import HubCommandLine
 import HubCore
@@ -14,9 +14,9 @@ import HubTokens
 import HubTransport
 import HubWebhooks
 
-/// What `serve` is told.
+/// The options of `serve`.
 struct ServeOptions: Sendable {
-  /// What was given, and where.
+  /// The given values, and their sources.
   private(set) var given: Arguments?
   var server = ServerConfiguration()
   var loops: Int?
@@ -29,7 +29,7 @@ struct ServeOptions: Sendable {
   var tokenIssuer: String?
   var tokenAudience: String?
   var revoked: String?
-  /// Of sessions, by the name that a token gives.
+  /// Limits of sessions, by the name in a token.
   var tiers: [InlineText: SessionLimits] = [:]
   var pseudonymKey: String?
   var journal = JournalConfiguration(directory: "./data")
@@ -39,7 +39,7 @@ struct ServeOptions: Sendable {
   var map = MapOptions()
   var cluster: String?
   var webhooks: String?
-  /// The files of TLS; nil where the hub is to speak plain HTTP.
+  /// The files of TLS; nil for plain HTTP.
   private(set) var tlsFiles: TLSFiles?
 
   static let settings: [Setting<ServeOptions>] =
@@ -139,18 +139,18 @@ struct ServeOptions: Sendable {
       past: #"close 4408 after 2.5 times as long (`closes_total{code="4408"}`)"#),
     Setting("compression", \.server.compression, .onOff, "on|off", "compress for clients that offer it"),
     Setting(
-      "sampling", "SECONDS", "how often drivers are told to send", mustBe: "a number from 0.1 to 3600",
+      "sampling", "SECONDS", "the interval at which drivers are advised to send", mustBe: "a number from 0.1 to 3600",
       write: { _ in "by trip, speed, who follows" },
       read: { options, text in
         ValueKind.number(seconds).read(text).map { options.server.sampling = .fixed(seconds: $0) } != nil
       }),
     Setting(
       "drain-delay", \.server.drainDelay, .number(0...300), "SECONDS",
-      "fail readiness this long before sessions are told to go"
+      "fail readiness this long before sessions are closed"
     ).live,
     Setting(
       "drain-spread", \.server.drainSpread, .number(0...600), "SECONDS",
-      "then tell sessions to go evenly over this time; 0: all at once"
+      "then close sessions evenly over this time; 0: all at once"
     ).live,
     Setting(
       "log-level", \.server.logLevel, .choice(LogLevel.allCases.map { ("\($0.name)", $0) }), "LEVEL",
@@ -161,7 +161,7 @@ struct ServeOptions: Sendable {
       "key=value words, or an object of JSON a line: logfmt or json"),
   ]
 
-  /// What bounds newcomers.
+  /// Limits of new connections.
   private static let newcomers: [Setting<Limits>] = [
     Setting(
       "max-connections", \.connectionsPerLoop, .whole(counts), "N", "connections of one loop",
@@ -247,7 +247,7 @@ struct ServeOptions: Sendable {
       past: "`rate_limited`; 429" + hits("trips_per_rider")),
   ]
 
-  /// What one identity (`sub` and role) may have, over all loops, sockets and requests.
+  /// Limits of one identity (`sub` and role), over all loops, sockets and requests.
   private static let identities: [Setting<Limits>] =
     perRole(
       "sessions", \.sessionsPerIdentity, Role.allCases, "sessions of one %, replaced ones that are closing included",
@@ -278,7 +278,7 @@ struct ServeOptions: Sendable {
 }
 
 extension ServeOptions {
-  /// The options of the command line: those of the table, and the file of settings.
+  /// The options of the command line: those of the table, and the settings file.
   static var options: [Option] {
     let plain = ServeOptions()
     return settings.map { $0.option(plain) } + [
@@ -287,7 +287,7 @@ extension ServeOptions {
     ]
   }
 
-  /// The command line wins over the environment, and that over the file. Reads every file that a start reads, but for
+  /// The command line wins over the environment, and that over the file. Reads every file that a start reads, except
   /// the journal. Throws all faults at once.
   init(_ arguments: Arguments, environment: [String: String] = ProcessFacts.environment) throws(CommandError) {
     self.init()
@@ -297,7 +297,7 @@ extension ServeOptions {
       do throws(CommandError) {
         given.merge(configuration: try readText(file), file: file, except: ["config", "check"])
       } catch {
-        // What it would have said is not known: whatever else is found would be a guess.
+        // Its settings are unknown: further faults would be guesses.
         given.faults.add(error)
         try given.faults.check()
       }
@@ -328,7 +328,7 @@ extension ServeOptions {
     try faults.check()
   }
 
-  /// Who is let in, and where.
+  /// Checks access and addresses.
   private func checkAccess(_ faults: inout Faults) {
     if tokenKeys == nil, tokenSignKey == nil, deviceKeys == nil, server.clientCertificates.isEmpty,
       !server.allowsDevelopmentCredentials
@@ -341,7 +341,7 @@ extension ServeOptions {
     do throws(ServerError) { _ = try server.listeningAddress() } catch { faults.add(.usage("\(error)")) }
   }
 
-  /// What follows from what was given, and from what was not.
+  /// Derives values from what was given and what was not.
   private mutating func complete(_ given: Arguments, _ faults: inout Faults) {
     server.loops = loops ?? min(64, ProcessFacts.processors)
     if let adminHost {
@@ -364,7 +364,7 @@ extension ServeOptions {
     if hasNoPages, let name = ["streets", "tiles", "attribution"].first(where: { given.isGiven($0) }) {
       faults.add(.usage("--\(name) is about the pages that --no-pages does without: give one of them"))
     }
-    // A limit by address that is given holds for loopback addresses too.
+    // A given limit by address also applies to loopback addresses.
     server.limits.countsLoopbackConnections = given.isGiven("max-per-address")
     server.limits.countsLoopbackRequests = given.isGiven("request-rate")
     if !given.isGiven("request-burst") { raise(\.requestBurst, to: server.limits.requestRate) }
@@ -377,7 +377,7 @@ extension ServeOptions {
     server.limits[keyPath: path] = max(server.limits[keyPath: path], least)
   }
 
-  /// Values that do not go together, whether they were given or are defaults.
+  /// Checks values that contradict each other, given or by default.
   private func checkRelations(_ faults: inout Faults) {
     let limits = server.limits
     let message = ("max-message", limits.messageBytes)

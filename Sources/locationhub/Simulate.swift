@@ -8,7 +8,7 @@ import HubSimulation
 import HubSystem
 import HubTransport
 
-/// Without `--drivers`.
+/// The default of `--drivers`.
 private let simulatedDrivers = 100
 
 let simulate = Verb(
@@ -47,7 +47,7 @@ func raiseOpenFileLimit(for connections: Int) throws(CommandError) {
   }
 }
 
-/// Runs a fleet and says once a second how it stands.
+/// Runs a fleet and prints its state once a second.
 private final class Simulator: FleetObserver {
   private let clients: ClientLoop
   private let options: ClientOptions
@@ -83,12 +83,12 @@ private final class Simulator: FleetObserver {
     if fleet.openCount == 1 { report.opened(options.url) }
   }
 
-  /// Only when nobody is connected is the hub away; single drivers come and go.
+  /// The hub counts as unreachable only when no driver is connected; single drivers disconnect and return.
   func closed(_ driver: Int, _ disconnection: Disconnection) {
     guard fleet.openCount == 0, disconnection.cause != .closedByUs else { return }
     let now = clients.now.uptime
     if case .retry = disconnection.next {
-      // Said once a second at most, not for each driver.
+      // Printed at most once a second, not for each driver.
       guard now - lastSaid >= 1_000_000_000 else { return }
       lastSaid = now
       display.end()

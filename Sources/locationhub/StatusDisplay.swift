@@ -1,4 +1,4 @@
-// A line, or a block of lines, that tells how things stand: refreshed in place for a person, appended for a log.
+// A status of one or more lines: refreshed in place on a terminal, appended in a log.
 import Glibc
 import HubSystem
 
@@ -12,13 +12,13 @@ struct StatusDisplay {
   @discardableResult
   mutating func show(_ text: String, short: String? = nil) -> Bool {
     guard isTerminal else { return stream.write((short ?? text) + "\n") }
-    // ECMA-48: CUU, cursor up; ED, erase below. Lines longer than the terminal would not be counted right, so they are
-    // kept short by who calls.
+    // ECMA-48: CUU, cursor up; ED, erase below. Lines longer than the terminal would be counted wrongly, so callers
+    // keep them short.
     let back = shown > 0 ? "\u{1B}[\(shown)A\r\u{1B}[J" : ""
     shown = text.utf8.count { $0 == UInt8(ascii: "\n") } + 1
     return stream.write(back + text + "\n")
   }
 
-  /// What is shown stays.
+  /// Leaves the shown lines in place.
   mutating func end() { shown = 0 }
 }

@@ -35,12 +35,12 @@ extension [String] {
   }
 }
 
-/// What `--tls-cert`, `--tls-key` and `--client-ca` name.
+/// The files of `--tls-cert`, `--tls-key` and `--client-ca`.
 struct TLSFiles {
   private let pairs: [(certificate: String, key: String)]
   private let authorities: String?
 
-  /// Nil where the hub is to speak plain HTTP. `hasClientIdentities`: `--client-cert` was given.
+  /// Nil for plain HTTP. `hasClientIdentities`: `--client-cert` was given.
   init?(
     certificates: [String], keys: [String], authorities: String?, hasClientIdentities: Bool
   ) throws(CommandError) {
@@ -79,7 +79,7 @@ struct TLSFiles {
     }
   }
 
-  /// Reads the files again. Ones that can't be used change nothing: the hub goes on with what it has, and says so.
+  /// Reloads the files. Invalid ones change nothing: the hub continues with its present ones, and logs that.
   func reload(_ tls: TLSServer, _ server: Server) {
     do throws(CommandError) {
       try replace(tls)

@@ -1,5 +1,5 @@
-// The settings of tokens, and the files that `serve` checks them with: read at the start, and again on SIGHUP. And the
-// key of riders' names for drivers, which is read at the start alone.
+// The settings of tokens, and the files to check them with: read at the start, and again on SIGHUP. And the key of
+// drivers' pseudonyms, which is read only at the start.
 import HubBytes
 import HubCommandLine
 import HubCore
@@ -29,7 +29,7 @@ extension ServeOptions {
     Setting("revoked", \.revoked, .text, "FILE", "refuse tokens whose jti or sub is a line of this file"),
     Setting(
       "grant-grace", \.server.timings.tripGrace, .number(0...3600), "SECONDS",
-      "an ended trip's positions go on so long, then nobody else sees it"),
+      "an ended trip's positions continue so long, then nobody else sees it"),
     Setting(
       "device-interval", \.server.timings.deviceInterval, .number(1...86_400), "SECONDS",
       "how seldom phone apps may send that post in their own formats, before their driver is offline"),
@@ -38,7 +38,7 @@ extension ServeOptions {
       otherwise: "the journal's"),
   ]
 
-  /// What `--token-keys` and the options beside it say; nil where no tokens are taken.
+  /// The values of `--token-keys` and related options; nil where no tokens are accepted.
   func tokenAccess() throws(CommandError) -> TokenAccess? {
     let signer = server.tokenSigner.map { [$0] } ?? []
     guard tokenKeys != nil || deviceKeys != nil || !signer.isEmpty else {
@@ -63,7 +63,7 @@ extension ServeOptions {
     return access
   }
 
-  /// False where it is none, or one too many.
+  /// False for an invalid one, or one too many.
   private mutating func addTier(_ text: String) -> Bool {
     let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2, let name = InlineText(String(parts[0])), !name.isEmpty else { return false }
@@ -90,7 +90,7 @@ extension ServeOptions {
     return key
   }
 
-  /// What riders' names for drivers are made with; nil for a new key.
+  /// The key of drivers' pseudonyms; nil for a new one.
   func readPseudonymKey() throws(CommandError) -> SipKey? {
     guard let file = pseudonymKey else { return nil }
     let text = try readText(file).filter { !$0.isWhitespace }
@@ -100,7 +100,7 @@ extension ServeOptions {
     return key
   }
 
-  /// Reads the files again. One that can't be used changes nothing: the hub goes on with what it has, and says so.
+  /// Reloads the files. An invalid one changes nothing: the hub continues with its present one, and logs that.
   func reloadTokens(_ server: Server) {
     do throws(CommandError) {
       if let access = try tokenAccess() { server.replaceTokens(access) }

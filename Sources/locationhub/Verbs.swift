@@ -5,7 +5,7 @@ import HubSystem
 import HubTransport
 
 enum Verbs {
-  /// The release that this becomes; CHANGELOG.md says what is in it.
+  /// The release in progress; CHANGELOG.md lists its content.
   static var version: String {
     "\(Release.name) (commit \(Build.commit), Swift \(Build.compiler), \(TLSLibrary.version))"
   }
@@ -20,10 +20,10 @@ enum Verbs {
       let summary = verb.summary.prefix { $0 != "\n" }
       text += "  " + verb.name + String(repeating: " ", count: max(2, 12 - verb.name.count)) + summary + "\n"
     }
-    return text + "\nlocationhub VERB --help tells the options of one, locationhub --version the release.\n"
+    return text + "\nlocationhub VERB --help shows its options, locationhub --version the release.\n"
   }
 
-  /// Runs what the words of a command line ask for.
+  /// Runs the verb of a command line.
   static func run(_ words: [String]) throws(CommandError) -> ExitCode {
     guard let name = words.first else { throw .usage("no verb given\n\n" + overview) }
     if ["--version", "version"].contains(name) {

@@ -1,7 +1,7 @@
-// `watch`: what is published on channels, as it comes.
+// `watch`: prints what is published on channels.
 //
-// By ClientLoop and not by RiderHub, whose feeds are of trips and areas and give a slow reader the newest position
-// only: here any channel is shown, with every message, and as JSON the hub's own bytes.
+// By ClientLoop and not by RiderHub, whose feeds are of trips and areas and give a slow reader only the newest
+// position: here any channel is shown, with every message, and as JSON the hub's own bytes.
 import Glibc
 import HubBytes
 import HubClientLoop
@@ -82,7 +82,7 @@ enum WatchFormat: String, CaseIterable {
   }()
 }
 
-/// One client that prints.
+/// A client that prints.
 private final class Watcher: ClientLoopDelegate {
   private let clients: ClientLoop
   private let options: ClientOptions
@@ -92,7 +92,7 @@ private final class Watcher: ClientLoopDelegate {
   private var report: ConnectionReport
   private var failure: CommandError?
   private var endsAt: Int64?
-  /// The text of the message that is being read, for `json`.
+  /// The text of the present message, for `json`.
   private var text = ByteBuffer()
   private var line = ByteBuffer()
   private var subscriptions = 0
@@ -142,7 +142,7 @@ private final class Watcher: ClientLoopDelegate {
     clients.scheduleTick(at: min(now + 250_000_000, endsAt ?? .max))
   }
 
-  /// JSON is shown as it came.
+  /// JSON is printed as received.
   func receivedRaw(_ client: ClientID, _ message: UnsafeRawBufferPointer) -> Bool {
     guard format == .json, clients.session(client).form != .binary else { return false }
     text.removeAll()
@@ -150,7 +150,7 @@ private final class Watcher: ClientLoopDelegate {
     return false
   }
 
-  /// What came in one piece with the last line that was asked for is not shown.
+  /// Messages in one piece with the last requested line are not printed.
   func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope) {
     if hasEnded { return }
     if format == .json, clients.session(client).form == .binary { writeText(envelope) }
@@ -163,7 +163,7 @@ private final class Watcher: ClientLoopDelegate {
 
   // MARK: Printing
 
-  /// A binary message as JSON would have it.
+  /// A binary message as JSON.
   private func writeText(_ envelope: borrowing ServerEnvelope) {
     text.removeAll()
     switch envelope.message {
@@ -190,7 +190,7 @@ private final class Watcher: ClientLoopDelegate {
     countLine()
   }
 
-  /// What concerns this session: shown where a person or a program wants all, and where it is an error.
+  /// Messages to this session: printed where everything is, and errors always.
   private func print(_ reply: Reply) {
     switch reply {
     case .connected, .ack, .pong, .sampling, .result: return
@@ -201,7 +201,7 @@ private final class Watcher: ClientLoopDelegate {
       leave()
     case .error(let error):
       ConnectionReport.say("the hub says \(error.code.name): \(error.message)")
-      // The client asks again by itself after the others.
+      // The client asks again by itself.
       let retry = error.code.facts.retry
       if retry != .later, retry != .once {
         failure = failure ?? .failed("the hub refused a subscription")
@@ -211,7 +211,7 @@ private final class Watcher: ClientLoopDelegate {
     if format == .json { printText() }
   }
 
-  /// A channel is over: with the last one, so is the program.
+  /// A channel has ended; after the last one the program ends.
   private func leave() {
     subscriptions -= 1
     if subscriptions <= 0 { end() }
@@ -226,7 +226,7 @@ private final class Watcher: ClientLoopDelegate {
     line.removeAll()
     line.append(utf8: text)
     line.append(UInt8(ascii: "\n"))
-    // A reader that has gone, as `head` does, is an end like any other.
+    // A reader that closes the pipe, such as `head`, ends the program without an error.
     if unsafe !line.withBytes({ unsafe StandardStream.output.write($0) }) { end() }
   }
 

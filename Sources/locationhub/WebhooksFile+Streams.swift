@@ -1,4 +1,4 @@
-// Sections of the file of `serve --webhooks` that have `stream = …` in place of `url = …` (protocol/streams.md).
+// Sections of the file of `serve --webhooks` with `stream = …` instead of `url = …` (protocol/streams.md).
 import HubCommandLine
 import HubTransport
 import HubWebhooks
@@ -26,7 +26,7 @@ extension WebhooksFile {
       "max-length", \.maximumLength, .whole(1000...1_000_000_000), "N", "entries that a Redis stream keeps, roughly"),
   ]
 
-  /// The settings that each kind of stream has, beside those that all have.
+  /// The settings of each kind of stream, without the common ones.
   private static func names(_ kind: StreamURL.Kind) -> Set<String> {
     switch kind {
     case .nats: ["user", "password-file", "token-file", "prefix", "ca"]
@@ -35,7 +35,7 @@ extension WebhooksFile {
     }
   }
 
-  /// `given`: the names of the settings that the section has.
+  /// `given`: the names of the section's settings.
   func streamEndpoint(
     _ name: String, _ url: StreamURL, _ place: String, _ given: [String]
   ) throws(CommandError) -> StreamEndpoint {

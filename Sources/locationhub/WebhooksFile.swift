@@ -1,5 +1,5 @@
-// The file of `serve --webhooks`: a line `[NAME]` begins each webhook, and `name = value` lines follow that say where
-// it goes and what it delivers (protocol/webhooks.md, and protocol/streams.md for streams, which stand among them).
+// The file of `serve --webhooks`: a line `[NAME]` begins each webhook, followed by `name = value` lines with its URL
+// and events (protocol/webhooks.md; protocol/streams.md for streams).
 import HubCommandLine
 import HubGateway
 import HubRuntime
@@ -7,7 +7,7 @@ import HubTokens
 import HubTransport
 import HubWebhooks
 
-/// What such a file says of one webhook or stream.
+/// One section: a webhook or stream.
 struct WebhooksFile: Sendable {
   private var url: WebhookURL?
   var stream: StreamURL?
@@ -86,8 +86,7 @@ struct WebhooksFile: Sendable {
     return deliveries
   }
 
-  /// The text of each webhook, with the other lines left empty, so that lines keep their numbers in what is said of
-  /// them.
+  /// The text of each webhook, with the other lines empty, so that faults have the right line numbers.
   private static func sections(of text: String, _ path: String) throws(CommandError) -> [(name: String, text: String)] {
     var sections: [(name: String, text: String)] = []
     var empty = ""
@@ -132,7 +131,7 @@ struct WebhooksFile: Sendable {
     let secrets = try readText(secretFile).split(whereSeparator: \.isWhitespace).map { WebhookSecret(String($0)) }
     let key = try signKey.map { (file) throws(CommandError) in try readKeys(file).keys.first } ?? nil
     do throws(KeyError) {
-      // One that is none makes the count wrong, and so the signer.
+      // An invalid one changes the count, and so the signer.
       let good = secrets.compactMap { $0 }
       return try WebhookSigner(secrets: good.count == secrets.count ? good : [], key: key)
     } catch {
@@ -152,8 +151,8 @@ struct WebhooksFile: Sendable {
 }
 
 extension ServeOptions {
-  /// Reads the file again, where one is set now, or was `before`. One that can't be used changes nothing: the hub goes
-  /// on with what it has, and says so.
+  /// Reloads the file, where one is set now, or was `before`. An invalid one changes nothing: the hub continues with
+  /// its present webhooks, and logs that.
   func reloadWebhooks(_ server: Server, before: String?) {
     guard webhooks != nil || before != nil else { return }
     do throws(CommandError) {

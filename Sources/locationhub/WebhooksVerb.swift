@@ -1,5 +1,5 @@
-// `webhooks`: how far a hub's webhooks and streams are, and what they gave up; and asks a hub to deliver again, by a
-// small file beside its journal that it reads at its start and on SIGHUP.
+// `webhooks`: the progress of a hub's webhooks and streams and their failed events; and asks a hub to deliver again, by
+// a small file beside its journal that it reads at its start and on SIGHUP.
 import HubCommandLine
 import HubJournal
 import HubSystem

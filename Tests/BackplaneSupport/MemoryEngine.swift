@@ -36,7 +36,7 @@ public final class MemoryEngine {
   }
 
   public var faults = EngineFaults()
-  /// Is told what the ledger was asked, renewals aside, and what it answered.
+  /// Called with the ledger's requests, except renewals, and its answers.
   public var trace: ((String) -> Void)?
   /// Pairs of members whose frames do not pass, as `a>b`; or those of one lane, as `a>b control`.
   public var cuts: Set<String> = []

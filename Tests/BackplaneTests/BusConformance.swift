@@ -24,7 +24,7 @@ extension Carrying {
       _ = frames(at: a)
       return !a.isUp
     }
-    #expect(!a.send([1], to: "b", lane: .control), "who does not reach the engine is told so")
+    #expect(!a.send([1], to: "b", lane: .control), "who does not reach the engine gets false")
   }
 
   private func frames(at bus: Member) -> [Lane: [[UInt8]]] {

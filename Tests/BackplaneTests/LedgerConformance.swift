@@ -54,7 +54,7 @@ extension Answering {
     #expect(try answer(.renew(b, leaseMilliseconds: 60_000)) == .renewed)
     #expect(try answer(.renew(a, leaseMilliseconds: 60_000)) == .renewed)
     #expect(try answer(.members) == .members([a, b]))
-    // A later process of the same name goes before; the earlier one is told so, and cannot end the later.
+    // A later process of the same name goes before; the earlier one gets an error, and cannot end the later.
     b.incarnation = 9
     #expect(try answer(.renew(b, leaseMilliseconds: 60_000)) == .renewed)
     b.incarnation = 6
@@ -156,7 +156,7 @@ private struct InMemory: Answering {
   @Test("The ledger in memory keeps what a ledger promises")
   func ledger() throws { try InMemory().checkAll() }
 
-  @Test("The bus in memory delivers in order, and loses, doubles, delays and cuts as it is told to")
+  @Test("The bus in memory delivers in order, and loses, doubles, delays and cuts as the test sets")
   func bus() {
     let engine = MemoryEngine(seed: 3)
     let (a, b) = (MemoryBus(engine, member: "a"), MemoryBus(engine, member: "b"))

@@ -57,7 +57,7 @@ private func bulk(_ text: String) -> RESPValue { .bulk(Array(text.utf8)) }
     }
   }
 
-  @Test("Pipelined replies are told in order, and a reader says whether one is incomplete")
+  @Test("Pipelined replies are delivered in order, and a reader says whether one is incomplete")
   func pipelined() throws {
     let all = RESPTests.vectors.map(\.0).joined()
     #expect(try read(all) == RESPTests.vectors.flatMap(\.1))

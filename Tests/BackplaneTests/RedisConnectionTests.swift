@@ -133,7 +133,7 @@ private final class Bench {
     #expect(bench.takeEvents() == [.reply(ticket: 11, .error("NOSCRIPT again"))])
   }
 
-  @Test("A listening connection tells messages apart from replies, and takes no commands")
+  @Test("A listening connection distinguishes messages from replies, and takes no commands")
   func listening() {
     let bench = Bench(RedisRole(channels: ["a", "b"]))
     bench.connecting()

@@ -73,7 +73,7 @@ private let advice = Connected.Sampling(interval: 4, minDistance: 10)
     #expect(first && second && !third)
   }
 
-  @Test("a client follows the advice when it is told to, as it changes, and sends the first fix of a trip at once")
+  @Test("a client follows the advice where configured, as it changes, and sends the first fix of a trip at once")
   func client() throws {
     let stage = try Stage { $0.followsSampling = true }
     try stage.open(rate: 0)
@@ -91,7 +91,7 @@ private let advice = Connected.Sampling(interval: 4, minDistance: 10)
     #expect(isSent && !isNext)
   }
 
-  @Test("a client that was not told to sends everything")
+  @Test("a client that does not follow advice sends everything")
   func unconditional() throws {
     let stage = try Stage()
     try stage.open(rate: 0)

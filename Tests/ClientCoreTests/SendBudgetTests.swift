@@ -136,11 +136,11 @@ import Testing
     return .trip(report)
   }
 
-  /// Seconds until the client sends another message after what it was told, at one unit a second.
-  private func wait(_ stage: Stage, _ told: () throws -> Void) throws -> Double {
+  /// Seconds until the client sends another message after an error or greeting, at one unit a second.
+  private func wait(_ stage: Stage, _ received: () throws -> Void) throws -> Double {
     stage.session.send(.trip(Identifier("T1")!))
     try stage.flush()
-    try told()
+    try received()
     // A bucket of four: three are left of it.
     for _ in 0..<4 { stage.session.send(.trip(Identifier("T2")!)) }
     let (begin, count) = (stage.now.uptime, stage.messages.count)

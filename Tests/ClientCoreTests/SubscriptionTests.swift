@@ -57,7 +57,7 @@ import Testing
     #expect(stage.sequences == [4, 5, 6, 7, 8])
   }
 
-  @Test("A position's after tells of a missing event, and the position is delivered all the same")
+  @Test("A position's after reveals a missing event, and the position is delivered all the same")
   func after() throws {
     let stage = try subscribed(sequence: 3)
     stage.advance(seconds: 5)

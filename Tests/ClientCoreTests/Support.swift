@@ -38,7 +38,7 @@ final class Stage {
 
   func advance(seconds: Double) { uptime += Int64(seconds * 1e9) }
 
-  /// Moves time to the session's deadline and tells it.
+  /// Moves time to the session's deadline and calls it.
   func reachDeadline() throws {
     uptime = max(uptime, try #require(session.deadline))
     session.timeReached(now)

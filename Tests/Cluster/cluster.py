@@ -44,13 +44,13 @@ def wait_until(condition, seconds, what):
 
 
 class Relay:
-    """A way to a port on this machine that can be cut, as a network is: what is sent there gets lost, and nobody is told.
+    """A way to a port on this machine that can be cut, as a network is: what is sent there gets lost, without an error.
 
-    Or so that both sides are told, and no connection can be made (`cut(is_told=True)`).
+    Or so that both sides get an error, and no connection can be made (`cut(has_error=True)`).
     """
 
     def __init__(self, target):
-        self.target, self.is_cut, self.is_told, self.links = target, False, False, set()
+        self.target, self.is_cut, self.has_error, self.links = target, False, False, set()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -63,7 +63,7 @@ class Relay:
                 return
             self.links.add(near)
             if self.is_cut:
-                if self.is_told:
+                if self.has_error:
                     self.drop(near)
                 continue
             try:
@@ -97,9 +97,9 @@ class Relay:
                 pass
             link.close()
 
-    def cut(self, is_told=False):
-        self.is_cut, self.is_told = True, is_told
-        if is_told:
+    def cut(self, has_error=False):
+        self.is_cut, self.has_error = True, has_error
+        if has_error:
             self.drop(*list(self.links))
 
     def mend(self):

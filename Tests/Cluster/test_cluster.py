@@ -392,7 +392,7 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         print(f"  a hub killed: its drivers were gone from others' maps after {waited:.1f} s")
         for client in [*maps.values(), *riders.values(), counters, moved, free]:
             await client.close()
-        # Nobody watches: nothing is told.
+        # Nobody watches: nothing is sent.
         for name in NAMES[:2]:
             await eventually(lambda: hubs[name].figure("cluster_cells_watched") == 0, 5, f"{name} is not watched")
         before = [hubs[name].figure("cluster_area_drivers_out_total") for name in NAMES[:2]]
@@ -846,7 +846,7 @@ class OfferTests(unittest.IsolatedAsyncioTestCase):
         self.assertGreater(silent, 14)
         self.assertEqual(first.offers[2:], [("t2", "made"), ("t2", "expired")])
         await asyncio.sleep(1)
-        self.assertEqual(second.offers, [], "who has accepted is told of no end")
+        self.assertEqual(second.offers, [], "an accepting driver gets no end")
         self.assertEqual(first.faults + second.faults + third.faults, [])
 
 

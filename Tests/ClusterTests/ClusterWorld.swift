@@ -47,7 +47,7 @@ final class Follower {
   var rawFixes: [RawFix] = []
   var figures: [HubFigures] = []
   var offers: [Offer] = []
-  /// Events since it was told that it may have missed something, and how often it was.
+  /// Events since its last notice of a gap, and how often it was.
   var log: [Publication] = []
   var beginnings = 0
   var refusals: [ErrorReply] = []
@@ -145,7 +145,7 @@ final class Member {
   var begun: [SessionRef] = []
   /// Answers to questions about tokens.
   var credentials: [(session: SessionRef, answer: CredentialAnswer)] = []
-  /// What its loops were told is revoked.
+  /// The revocations that its loops received.
   var revoked: [RevokedName] = []
   var notices: [ClusterNotice] = []
 

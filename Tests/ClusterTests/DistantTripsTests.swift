@@ -75,7 +75,7 @@ import Testing
     world.run(seconds: 0.5)
     #expect(statesOut(10..<16) >= 6)
     #expect(riders.allSatisfy { $0.positions.count >= 6 && $0.faults == [] && $0.gaps == 0 })
-    // Who comes while the last one leaves is told of what follows.
+    // Who comes while the last one leaves gets what follows.
     for wait in 0..<6 {
       for rider in riders { world["b"].leave(rider) }
       for _ in 0..<wait { world.step() }
@@ -100,7 +100,7 @@ import Testing
     world["b"].followers.append(rider)
     world.run(seconds: 0.5)
     #expect(rider.refusals.map(\.code) == [.forbidden])
-    #expect(world["b"].node.node.following.isFollowedWhole(.trip(id("t1"))) == false)
+    #expect(world["b"].node.node.following.isFollowedInFull(.trip(id("t1"))) == false)
     for peer in world["b"].node.node.context.peers { peer.wantsRestart = true }
     world.run(seconds: 2)
     let before = world["a"].node.node.counters.statesOut

@@ -42,7 +42,7 @@ private final class FullLedger: Ledger {
     #expect(engine.origin(of: "\(address)", reason: "closed") == "f:3: bus")
   }
 
-  @Test("Nodes of the bus that a hub does not hear it tells to others, at once and for as long as that is so")
+  @Test("A hub reports nodes of the bus that it does not hear to the others, at once and for as long as that is so")
   func unheard() {
     let world = ClusterWorld()
     world["b"].bus.unheard = 0b10
@@ -61,7 +61,7 @@ private final class FullLedger: Ledger {
     #expect(world["a"].bus.noted == [:], "it hears all of them again")
   }
 
-  @Test("Why the ledger cannot be used is told from the start: once, and again where the reason is another one")
+  @Test("Why the ledger cannot be used is reported from the start: once, and again for another reason")
   func reasons() {
     var now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_700_000_000_000))
     let identity = ClusterIdentity(name: "a", address: "127.0.0.1:1", version: "test", keys: testKeys)
@@ -80,13 +80,13 @@ private final class FullLedger: Ledger {
     #expect(node.takeNotices() == [.ledgerUp("n", warnings: []), down("it is a replica")])
   }
 
-  @Test("What a full ledger refuses is counted, and told once a second at most")
+  @Test("What a full ledger refuses is counted, and reported once a second at most")
   func refusals() {
     var now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: 1_700_000_000_000))
     let identity = ClusterIdentity(name: "a", address: "127.0.0.1:1", version: "test", keys: testKeys)
     var node = ClusterNode(identity, outlet: 1, now: now)
     let (ledger, bus) = (FullLedger(), MemoryBus(MemoryEngine(seed: 1), member: "a"))
-    var told = 0
+    var reported = 0
     for _ in 0..<30 {
       var events: [LedgerEvent] = []
       ledger.takeEvents(into: &events)
@@ -95,11 +95,11 @@ private final class FullLedger: Ledger {
       for _ in 0..<10 { node.context.questions.append((.owner(key: "t:1"), .nothing)) }
       node.turn()
       node.flush(bus, ledger)
-      told += node.takeNotices().count { if case .ledgerRefused = $0 { true } else { false } }
+      reported += node.takeNotices().count { if case .ledgerRefused = $0 { true } else { false } }
       now.uptime += 100_000_000
     }
     #expect(node.counters.ledgerRefused >= 290)
-    #expect(told == 3)
+    #expect(reported == 3)
   }
 
   @Test("A hub whose name a later process has does not count as reaching the others, and says so")

@@ -193,7 +193,7 @@ import Testing
     #expect(late.point == rider.point && late.faults == [] && late.doubles == 0 && late.answers.count == 1)
   }
 
-  @Test("Where the last who follows leaves while another's answer is on its way, that one is told of what follows")
+  @Test("Where the last who follows leaves while another's answer is on its way, that one gets what follows")
   func lastLeaves() {
     let world = ClusterWorld(["a", "b"])
     world.connect("d1", at: "a", slot: 1)

@@ -47,13 +47,13 @@ private final class Phones {
     world[session.hub].inputs.append(.driverDisconnected(world.session(session.slot)))
   }
 
-  /// A phone that is told that it was replaced stays away; its socket is closed.
+  /// A phone that was replaced stays away; its socket is closed.
   func step() {
     world.step()
     for member in world.members {
       let known = seen[member.name]?.replaced ?? 0
       for session in member.replaced[known...] {
-        if let told = open[member.name]?[session.slot] { close(told) }
+        if let received = open[member.name]?[session.slot] { close(received) }
       }
       seen[member.name] = (member.admitted.count, member.replaced.count)
     }
@@ -234,7 +234,7 @@ private final class Phones {
     #expect(world["a"].replaced.isEmpty)
   }
 
-  @Test("A claim that had no answer is told to the hubs that are there, and pushes nothing out that is said again")
+  @Test("A claim without an answer is reported to the hubs that are members, and pushes out nothing that is repeated")
   func doubtful() {
     var limits = ClusterLimits()
     limits.endedRights = 4

@@ -132,7 +132,7 @@ import Testing
     #expect(riders.allSatisfy { $0.positions.count == 4 && $0.faults == [] })
   }
 
-  @Test("More drivers than are told again to who has missed it move during a cut: all have one home")
+  @Test("More drivers than are sent again to a hub that missed them move during a cut: all have one home")
   func manyMoves() {
     var limits = ClusterLimits()
     limits.endedRights = 4

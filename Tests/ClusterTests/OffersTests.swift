@@ -1,4 +1,4 @@
-// Offers of one hub's trips to drivers of others: the hub that has the trip decides, the driver's tells the driver.
+// Offers of one hub's trips to drivers of others: the hub that has the trip decides, the driver's notifies the driver.
 import HubBackplane
 import HubBackplaneSupport
 import HubBytes
@@ -45,7 +45,7 @@ import Testing
     world.offer("t2", at: "c")
     world.run(seconds: 20)
     #expect(drivers.map { $0.heard.first } == ["made", "made", "made"], "who is on a trip is asked for no other")
-    #expect(drivers[0].heard == ["made"], "who has accepted is told of no end")
+    #expect(drivers[0].heard == ["made"], "an accepting driver gets no end")
     world.ask("t1", .cancelled, at: "b", slot: 9)
     world.run(seconds: 1)
     #expect(world.status(of: "d1", at: "b") == .available)
@@ -53,7 +53,7 @@ import Testing
       world["a"].hub.hub.counters.offers.reduce(0, +) == 1 && world["b"].hub.hub.counters.offers.reduce(0, +) == 0)
   }
 
-  @Test("Several at a time: the first to accept has it, the others are told, and a second `accepted` is refused")
+  @Test("Several at a time: the first to accept has it, the others are notified, and a second `accepted` is refused")
   func taken() {
     let (world, drivers) = town(["b", "c", "a", "b"])
     world.offer("t1", atOnce: 3, at: "a")

@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test("A hub that starts anew, and one that was cut off, are told what they have missed")
+  @Test("A hub that starts anew, and one that was cut off, get what they have missed")
   func later() {
     let world = ClusterWorld()
     world.revoke(subject, until: nil, at: "a")

@@ -185,7 +185,7 @@ import Testing
     }
   }
 
-  @Test("A share whose end was stored by a hub that died before it could tell the others is over when that is back")
+  @Test("A share whose end was stored by a hub that died before it reported it is over when that is back")
   func killedOwner() {
     let world = ClusterWorld(hasJournals: true)
     let holders = shared(world)

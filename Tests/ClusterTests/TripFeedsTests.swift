@@ -14,7 +14,7 @@ import Testing
 final class TripsWorld {
   let world: ClusterWorld
   var watchers: [Follower] = []
-  /// Of each watcher, when it was last told that it may have missed something.
+  /// Of each watcher, the time of its last notice of a gap.
   private var begun: [(beginnings: Int, at: Int64)] = []
   private var moves: [(trip: Identifier, status: TripStatus, at: Int64)] = []
   /// Trips that go on: where, with which driver, and how far they are.
@@ -97,7 +97,7 @@ final class TripsWorld {
     }
   }
 
-  /// What is wrong, once it is quiet: of everything that happened after a watcher was last told that it may have missed
+  /// What is wrong, once it is quiet: of everything that happened after a watcher's last notice that it may have missed
   /// something, it has each move once, in the order of each trip; and all watchers have the same numbers.
   func faults() -> [String] {
     var faults: [String] = []
@@ -163,7 +163,7 @@ final class TripsWorld {
     #expect(trips.watchers.allSatisfy { $0.gaps == 0 && $0.doubles == 0 })
   }
 
-  @Test("Where nobody has asked for it, no trip of another hub is told of; the last who leaves ends what it cost")
+  @Test("Where nobody has asked for it, no trip of another hub is sent; the last who leaves ends what it cost")
   func interest() {
     let trips = TripsWorld(ClusterWorld())
     let world = trips.world

@@ -24,7 +24,7 @@ import Testing
     return world
   }
 
-  @Test("A hub that watches as many cells of another as it may is told of no further one until it lets go of some")
+  @Test("A hub that watches as many cells of another as it may gets no further one until it lets go of some")
   func cellsPerPeer() {
     var limits = ClusterLimits()
     limits.cellsPerPeer = 1
@@ -40,7 +40,7 @@ import Testing
     #expect(map.drivers.count == 3)
   }
 
-  @Test("What is told of areas and waits past its limit is dropped, and comes when the bus takes it")
+  @Test("Areas' updates that wait past their limit are dropped, and come when the bus takes it")
   func waitingAreaBytes() {
     var limits = ClusterLimits()
     (limits.waitingAreaBytes, limits.driversPerRecord, limits.frameBytes) = (2000, 7, 200)

@@ -201,7 +201,7 @@ private final class Town {
     }
     #expect(town.maps.count { !$0.expected.drivers.isEmpty || !$0.expected.counts.isEmpty } >= 4)
     #expect(town.many.members.allSatisfy { $0.node.node.counters.framesMissed == 0 })
-    // Nobody watches: nothing is told any more.
+    // Nobody watches: nothing is sent any more.
     town.run(seconds: 0.1)
     for name in Town.names { for map in town.many[name].maps { town.many[name].inputs += map.leave() } }
     town.run(seconds: 2)

@@ -75,7 +75,7 @@ class TestPublications(unittest.TestCase):
         self.assertEqual(seen, wanted)
 
     def drive(self, hub):
-        """A trip begins, its driver sends a fix on it, and is told something."""
+        """A trip begins, its driver sends a fix on it, and gets a notification."""
         place, now = {"latitude": 48.1371, "longitude": 11.5754}, int(time.time() * 1000)
         trip = {"tripId": "T", "driverId": "driver-12", "pickup": {"latitude": 48.15, "longitude": 11.6}}
         note = {"channel": "driver:driver-12", "kind": "message", "title": "a", "body": "b", "data": {"gate": 4}}

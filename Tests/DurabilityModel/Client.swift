@@ -42,7 +42,7 @@ struct Client {
   var isOpen = false
   var views: [View]
   var kept: [Kept] = []
-  /// How each trip stands, as far as this client was told.
+  /// How each trip stands, as far as this client knows.
   var known: [TripStatus?]
 
   // Of drivers: places in the world's list of fixes.
@@ -52,7 +52,7 @@ struct Client {
   var unconfirmed: [Int] = []
   /// The ping that was sent last, and how many of `unconfirmed` were sent before it.
   var ping: (message: MessageID, fixes: Int)?
-  /// Trips that are offered to it, as far as it was told.
+  /// Trips that are offered to it, as far as it knows.
   var offers: [Int] = []
   var clockOffset: Int64 = 0
   var lastFixTime: Int64 = 0
@@ -85,7 +85,7 @@ struct Client {
 
   // MARK: Subscriptions
 
-  /// What may be told to a client that asks for a channel.
+  /// What a client that subscribes to a channel may receive.
   struct Terms {
     /// Events are forgotten at a limit, or because a day has passed.
     var forgets: Bool
@@ -125,7 +125,7 @@ struct Client {
   mutating func locate(_ position: DriverLocation, _ topic: Int) throws(Violation) {
     guard views[topic].phase == .on else { throw Violation(text: "a position on a channel that is not subscribed to") }
     let last = views[topic].last
-    // What was missed comes first; a snapshot is told before it.
+    // What was missed comes first; a snapshot precedes it.
     guard position.after == last, last >= views[topic].recoversThrough else {
       throw Violation(text: "a position after event \(position.after), seen \(last), topic \(topic)")
     }

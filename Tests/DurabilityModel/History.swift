@@ -17,7 +17,7 @@ public struct HistoryFailure: Error, CustomStringConvertible {
   }
 }
 
-/// What happened, written down only where somebody will read it: words cost more than what they tell of.
+/// What happened, written down only where somebody will read it: text costs more than the events.
 struct Diary {
   let isKept: Bool
   private(set) var lines: [String] = []

@@ -103,7 +103,7 @@ struct Ledger {
     }
   }
 
-  /// Somebody was told that a trip stands like this, right behind event `sequence`.
+  /// A client received this state of a trip, right behind event `sequence`.
   mutating func see(_ status: TripStatus, behind sequence: UInt64, topic: Int, epoch: InlineText) {
     standings.append(Standing(epoch: place(of: epoch), topic: topic, sequence: sequence, status: status))
   }

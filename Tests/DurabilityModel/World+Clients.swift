@@ -61,7 +61,7 @@ extension World {
       compression: number >= World.drivers ? compression : nil)
   }
 
-  /// A client lets go of its connection, which the hub is told of.
+  /// A client closes its connection, and the hub notices.
   mutating func hangUp(_ number: Int) {
     clients[number].link?.drop(losing: false, reset: oneIn(2))
     clients[number].lose()

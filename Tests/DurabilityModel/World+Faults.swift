@@ -105,7 +105,7 @@ extension World {
     if theme == .damage, oneIn(3) { spoil() }
   }
 
-  /// A byte of something that was stored changes, where that can be told from a write that was cut.
+  /// A byte of something that was stored changes, where that can be distinguished from a write that was cut.
   private mutating func spoil() {
     guard let name = disk.files.keys.filter({ !$0.hasPrefix("damaged-") }).sorted().randomElement(using: &random),
       let content = disk.files[name]

@@ -175,7 +175,7 @@ extension World {
     guard let through = pong.storedThrough else { return }
     let sent = clients[number].unconfirmed.prefix(ping.fixes)
     let later = clients[number].unconfirmed.dropFirst(ping.fixes)
-    // Where the disk was full, a phone that sends the same times in several batches may be told too much.
+    // Where the disk was full, a phone that sends the same times in several batches may be confirmed too much.
     for fix in sent where fixes[fix].timestamp <= through && reach[.full] + reach[.gone] == 0 {
       ledger.promise(number, fixes[fix].timestamp)
     }

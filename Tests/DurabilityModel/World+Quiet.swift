@@ -112,7 +112,7 @@ extension World {
     }
   }
 
-  /// What an auditor is told: the answer, and the events that follow it.
+  /// What an auditor receives: the answer, and the events that follow it.
   private mutating func listen(_ link: Link) throws(Violation) -> (Subscribed?, [Publication]) {
     var answer: Subscribed?
     var list: [Publication] = []
@@ -124,7 +124,7 @@ extension World {
         case .message(.reply(.subscribed(let found))): answer = found
         case .message(.publication(let publication)): if publication.sequence != nil { list.append(publication) }
         case .message(.reply): break
-        case .message(.unknown), .closed, .refused: throw Violation(text: "an auditor is told \(heard)")
+        case .message(.unknown), .closed, .refused: throw Violation(text: "an auditor received \(heard)")
         }
       }
     }

@@ -5,7 +5,7 @@ import HubMessages
 
 @testable import HubDurabilityModel
 
-/// A move of a trip as its event tells of it. No other has its time.
+/// A move of a trip as in its event. No other has its time.
 struct PhoneMove: Equatable {
   let trip: Identifier
   let status: TripStatus

@@ -49,7 +49,7 @@ extension EndToEnd.Access {
     #expect(try hub.request(own.text).status == 101)
   }
 
-  @Test("a browser is told what its page may send and read")
+  @Test("a browser gets what its page may send and read")
   func cors() throws {
     let hub = try TestHub { _ = $0.origins.allow("https://app.example") }
     let preflight = try hub.request(

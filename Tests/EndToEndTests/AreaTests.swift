@@ -1,5 +1,5 @@
 import Foundation
-// Live areas over real sockets: what a rider's map and an operator's map are told.
+// Live areas over real sockets: what a rider's map and an operator's map are sent.
 import HubGateway
 import HubMessages
 import Testing
@@ -46,8 +46,8 @@ extension EndToEnd.Areas {
     #expect(Set(shown[0].keys) == ["driverId", "latitude", "longitude", "status", "timestamp"])
     try fix(driver, 1)
     let moved = try rider.receive("area_update")
-    let told = try #require(drivers(moved).first?["timestamp"] as? Int)
-    #expect(told % 1000 == 0 && told != 1_763_680_001_000, "the tick's second, not the fix's time")
+    let received = try #require(drivers(moved).first?["timestamp"] as? Int)
+    #expect(received % 1000 == 0 && received != 1_763_680_001_000, "the tick's second, not the fix's time")
     #expect(moved.payload["full"] as? Bool == false && drivers(moved).first?["driverId"] as? String == name)
     // Not free any more: the rider's map loses it, and an operator's shows it by its own name.
     let ops = try hub.ops()

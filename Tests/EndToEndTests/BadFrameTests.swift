@@ -9,7 +9,7 @@ extension EndToEnd {
 }
 
 extension EndToEnd.BadFrames {
-  @Test("a broken frame is told as soon as its first bytes are there, and nothing behind it counts")
+  @Test("a broken frame is answered as soon as its first bytes are there, and nothing behind it counts")
   func earlyAndLast() throws {
     let hub = try TestHub()
     let peer = try hub.rider("bad")

@@ -1,4 +1,4 @@
-// Sessions that speak locationhub.v1.binary, beside such that speak JSON: they are told the same.
+// Sessions that speak locationhub.v1.binary, beside such that speak JSON: they are sent the same.
 import Foundation
 import HubClientLoop
 import HubGeo
@@ -121,7 +121,7 @@ extension EndToEnd.Binary {
     ]
   }
 
-  @Test("a follower from the start is told the ids once they repeat, and who comes later with subscribed")
+  @Test("a follower from the start gets the ids once they repeat, and who comes later with subscribed")
   func names() throws {
     let hub = try TestHub()
     let driver = try hub.join(.driver, "driver-12", isBinary: true)

@@ -35,7 +35,7 @@ extension EndToEnd.Compression {
     return metrics
   }
 
-  @Test("clients of the library compress where they were told to offer it, and nothing else changes")
+  @Test("clients of the library compress where they are configured to offer it, and nothing else changes")
   func clientLibrary() throws {
     let without = try drive(nil, contexts: 10)
     #expect(without["compressed_sessions_opened_total"] == 0 && without["inflates_total"] == 0)

@@ -141,7 +141,7 @@ extension EndToEnd.Compression {
     #expect(try peer.receive("connected").compressed == nil)
   }
 
-  // MARK: Contexts that are kept, where the hub was told to
+  // MARK: Contexts that are kept, where the hub is configured to
 
   @Test("as many sessions as the hub may keep contexts for have them, and get positions for a few bytes")
   func contexts() throws {

@@ -127,7 +127,7 @@ extension EndToEnd.Credentials {
     #expect(try connection.readResponse().status == 401)
   }
 
-  @Test("a client that waits for leave to send its refresh token is told to go on")
+  @Test("a client that waits for leave to send its refresh token gets 100 Continue")
   func expect() throws {
     let hub = try hub()
     let (_, token) = try begin(hub, #"{"sub":"r1","role":"rider"}"#)

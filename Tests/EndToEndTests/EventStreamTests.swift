@@ -101,7 +101,7 @@ extension EndToEnd.EventStreams {
     #expect(try final.receive("trip_update").message.string("status") == "completed")
   }
 
-  @Test("a stream whose trip is over ends, and who comes back is told that nothing can come")
+  @Test("a stream whose trip is over ends, and a client that comes back gets that nothing can come")
   func over() throws {
     let hub = try TestHub { $0.timings.tripGrace = 0.05 }
     let rider = "role=rider&id=r1"

@@ -12,7 +12,7 @@ extension EndToEnd.Expectations {
     "POST \(target) HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: \(length)\r\n\(more)\r\n"
   }
 
-  @Test("who waits with a body that is wanted is told to send it", arguments: loopCounts)
+  @Test("a client that waits with a body that is wanted gets 100 Continue", arguments: loopCounts)
   func wanted(loops: Int) throws {
     let hub = try TestHub(loops: loops)
     let connection = try hub.connect()

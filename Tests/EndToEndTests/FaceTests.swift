@@ -16,7 +16,7 @@ extension EndToEnd.Faces {
     #expect(try peer.skip(to: "ack").replyTo == id)
   }
 
-  @Test("all trips are told to ops, in JSON and in binary, and recovered after a break", arguments: loopCounts)
+  @Test("all trips are sent to ops, in JSON and in binary, and recovered after a break", arguments: loopCounts)
   func trips(loops: Int) throws {
     let hub = try TestHub(loops: loops)
     let ops = [try hub.ops(), try hub.join(.ops, "o2", isBinary: true)]
@@ -33,9 +33,9 @@ extension EndToEnd.Faces {
     let own = try rider.subscribe("trip:T1")
     #expect(own.integer("sequence") == 1)
     try rider.send("trip_status", ["tripId": "T1", "status": "cancelled", "timestamp": 1_763_680_000_000])
-    let told = try rider.receive("trip_update")
+    let received = try rider.receive("trip_update")
     _ = try rider.receive("ack")
-    #expect(told.payload["riderId"] == nil && told.payload["pickup"] == nil, "a rider's event is as it was")
+    #expect(received.payload["riderId"] == nil && received.payload["pickup"] == nil, "a rider's event is as it was")
     let epoch = try #require(answers[0].string("epoch"))
     let late = try hub.ops("o3")
     #expect(try late.subscribe("trips", since: sequence, epoch: epoch).payload["recovered"] as? Bool == true)

@@ -44,7 +44,7 @@ extension EndToEnd.FullDisks {
     try hub.waitForError("event=journal_full")
     _ = try peer.send("trip_status", request(trip), id: message)
     #expect(try peer.receive("error").code == "storage_full")
-    // Who asks for what is not stored is told so, too; others go on.
+    // A request for what is not stored gets the error, too; others continue.
     _ = try peer.send("subscribe", ["channel": "trip:\(trip)"])
     #expect(try peer.receive("error").code == "storage_full")
     _ = try peer.send("subscribe", ["channel": "trip:T0"])

@@ -24,7 +24,7 @@ private final class TokenList: Sendable {
 }
 
 extension EndToEnd.Grants {
-  private func tell(_ peer: Peer, _ trip: String, _ status: String, _ more: [String: Any] = [:]) throws {
+  private func post(_ peer: Peer, _ trip: String, _ status: String, _ more: [String: Any] = [:]) throws {
     var payload: [String: Any] = ["tripId": trip, "status": status, "timestamp": 1_763_680_000_000]
     payload.merge(more) { $1 }
     let id = try peer.send("trip_status", payload)
@@ -45,7 +45,7 @@ extension EndToEnd.Grants {
     let stranger = try hub.join(hub.token(.rider, "r3", trips: ["T2"]))
     let driver = try hub.join(hub.token(.driver, "D1"))
     #expect(try own.answer(toSubscribing: "trip:T1") == "forbidden", "nobody has asked for it yet")
-    try tell(ops, "T1", "requested", ["driverId": "D1", "riderId": "r1"])
+    try post(ops, "T1", "requested", ["driverId": "D1", "riderId": "r1"])
     let epoch = try #require(try own.subscribe("trip:T1").string("epoch"))
     for peer in [friend, driver] { #expect(try peer.answer(toSubscribing: "trip:T1") == "subscribed") }
     #expect(try stranger.answer(toSubscribing: "trip:T1") == "forbidden")
@@ -56,7 +56,7 @@ extension EndToEnd.Grants {
     #expect(try own.receive("ack").replyTo != nil)
     #expect(try own.settle().isEmpty)
 
-    try tell(ops, "T1", "cancelled")
+    try post(ops, "T1", "cancelled")
     for peer in [own, friend, driver] {
       #expect(try peer.skip(to: "trip_update").string("status") == "cancelled")
       let end = try peer.receive("unsubscribed")
@@ -174,8 +174,8 @@ extension EndToEnd.Grants {
     let rider = try Peer(port: hub.port, query: "role=rider&id=r1")
     _ = try rider.receive("connected")
     #expect(try rider.answer(toSubscribing: "trip:T1") == "subscribed")
-    try tell(rider, "T1", "requested")
-    try tell(rider, "T1", "cancelled")
+    try post(rider, "T1", "requested")
+    try post(rider, "T1", "cancelled")
     #expect(try rider.skip(to: "unsubscribed").string("reason") == "trip_ended")
     let friend = try Peer(port: hub.port, query: "role=rider&id=r2")
     _ = try friend.receive("connected")

@@ -45,7 +45,7 @@ extension EndToEnd.HeartbeatAndDrain {
     try hub.metrics { $0.closes(4408) == 0 }
   }
 
-  @Test("draining tells every session 1001, answers what was said before, and ends", arguments: loopCounts)
+  @Test("draining closes every session with 1001, answers what was said before, and ends", arguments: loopCounts)
   func drain(loops: Int) throws {
     let hub = try TestHub(loops: loops)
     let peers = try (0..<20).map { try hub.rider("r\($0)") }
@@ -117,9 +117,9 @@ extension EndToEnd.HeartbeatAndDrain {
       try witness.check()
       #expect(try newcomer.receiveClose().code == 1001)
       #expect(try rider.receiveClose().code == 1001)
-      let told = uptime() - start
-      #expect(told > 1.4)
-      return told
+      let received = uptime() - start
+      #expect(received > 1.4)
+      return received
     }
     #expect(isPunctual, "at the end of the delay, not at the next full second")
   }

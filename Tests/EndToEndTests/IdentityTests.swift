@@ -1,4 +1,4 @@
-// What one identity may hold, with sockets: sessions, cells of areas, queries, trips. And that who is refused is told
+// What one identity may hold, with sockets: sessions, cells of areas, queries, trips. And that a refusal has its
 // the limit, and others notice nothing.
 //
 //     sessionsPerIdentity, areasPerIdentity, queriesPerIdentity, tripsPerRider      here

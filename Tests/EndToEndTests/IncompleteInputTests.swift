@@ -68,7 +68,7 @@ extension EndToEnd.IncompleteInput {
   // MARK: Pings
 
   @Test(
-    "a flood of WebSocket pings or pongs is slowed, told and closed as one of messages is", arguments: [UInt8(9), 10])
+    "a flood of WebSocket pings or pongs is slowed, warned and closed as one of messages is", arguments: [UInt8(9), 10])
   func pings(opcode: UInt8) throws {
     let hub = try TestHub {
       $0.limits.sessionRate = 10

@@ -67,7 +67,7 @@ extension EndToEnd.Journals {
     #expect(outcome.status == 0 && !outcome.errors.contains("snapshot=none"), "\(outcome.errors)")
   }
 
-  @Test("a snapshot that cannot be made is told once and counted, and the hub goes on")
+  @Test("a snapshot that cannot be made is reported once and counted, and the hub continues")
   func keepingFails() throws {
     let directory = try JournalDirectory()
     let hub = try HubProcess.serve(["--data", directory.path, "--session-rate", "0", "--snapshot-every", "8K"])
@@ -91,7 +91,7 @@ extension EndToEnd.Journals {
     #expect(outcome.errors.matches(of: /event=journal_maintenance_failed/).count == 1)
   }
 
-  @Test("journal inspect, verify and export tell what is there, and what is damaged; export may lose its reader")
+  @Test("journal inspect, verify and export list what is there, and what is damaged; export may lose its reader")
   func verbs() throws {
     let directory = try JournalDirectory()
     let hub = try HubProcess.serve(["--data", directory.path, "--session-rate", "0", "--snapshot-every", "2K"])
@@ -124,7 +124,7 @@ extension EndToEnd.Journals {
     }
     #expect(kinds.isSuperset(of: ["epoch", "trip", "event"]))
     #expect(statuses.count == trips + 50)
-    // A change may have more than one record; each tells how the trip is then.
+    // A change may have more than one record; each has the trip's state then.
     for (trip, list) in statuses {
       #expect(Set(list) == ["requested", "accepted"], "\(trip)")
       #expect(list.first == "requested" && list.last == "accepted", "\(trip)")

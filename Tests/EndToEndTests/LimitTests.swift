@@ -23,7 +23,7 @@ extension EndToEnd {
 extension EndToEnd.LimitsReached {
   // MARK: Rate
 
-  @Test("over the rate reading pauses, then the session is told, then it is closed with 4429", arguments: loopCounts)
+  @Test("over the rate reading pauses, then the session is warned, then it is closed with 4429", arguments: loopCounts)
   func rate(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
       $0.limits.sessionRate = 10
@@ -197,7 +197,7 @@ extension EndToEnd.LimitsReached {
     let hub = try TestHub(loops: loops) { $0.limits.closingSeconds = 0.2 }
     let first = try hub.driver("d1")
     let second = try hub.driver("d1")
-    // The first is told 4409 and neither answers nor closes.
+    // The first gets 4409 and neither answers nor closes.
     try hub.metrics { $0.closes(4409) == 1 && $0["connections"] == 2 }
     #expect(try first.receiveClose().code == 4409)
     #expect(try second.settle().isEmpty)
@@ -390,7 +390,7 @@ extension EndToEnd.LimitsReached {
     try first.send("location_batch", batch)
     let again = try first.receive("ack")
     #expect(again.integer("duplicates") == 3)
-    #expect(again.integer("accepted") == 3, "history: they came before, but that cannot be told any more")
+    #expect(again.integer("accepted") == 3, "history: they came before, but that is not known any more")
     let second = try hub.driver("d2")
     try second.send("location_batch", batch)
     _ = try second.receive("ack")

@@ -12,7 +12,7 @@ extension EndToEnd {
 extension EndToEnd.Motion {
   // MARK: Sampling
 
-  @Test("a driver is told to send every 2 s while somebody follows its trip", arguments: loopCounts)
+  @Test("a driver is advised to send every 2 s while somebody follows its trip", arguments: loopCounts)
   func demand(loops: Int) throws {
     let hub = try TestHub(loops: loops) { $0.sampling = SamplingRules() }
     let driver = try Peer(port: hub.port, query: "role=driver&id=d1")
@@ -35,7 +35,7 @@ extension EndToEnd.Motion {
     }
   }
 
-  @Test("a driver that goes to the background is told so, after its ack", arguments: loopCounts)
+  @Test("a driver that goes to the background is advised so, after its ack", arguments: loopCounts)
   func background(loops: Int) throws {
     let hub = try TestHub(loops: loops) { $0.sampling = SamplingRules() }
     let driver = try hub.driver("d1")
@@ -161,7 +161,7 @@ extension EndToEnd.Motion {
   }
 
   @Test(
-    "simulated drivers send as often as the hub says, when they are told to", .enabled(if: HubProcess.executable != nil)
+    "simulated drivers send as often as the hub advises, where configured", .enabled(if: HubProcess.executable != nil)
   )
   func adaptive() throws {
     let hub = try HubProcess.serve(port: 0, ["--sampling", "100"])

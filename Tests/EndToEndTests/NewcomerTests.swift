@@ -72,7 +72,7 @@ extension EndToEnd.Newcomers {
 
   // MARK: By address
 
-  @Test("an address with too many connections is told 429, others come in", arguments: loopCounts)
+  @Test("an address with too many connections gets 429, others come in", arguments: loopCounts)
   func perAddress(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
       $0.adminPort = 0
@@ -91,7 +91,7 @@ extension EndToEnd.Newcomers {
     try fourth.waitForEnd()
     fourth.close()
     try hub.metrics { $0["connections"] == 4 }  // three, and who asks
-    // Those that only wait to be told are bounded themselves.
+    // Those that only wait for their refusal are bounded themselves.
     let waiting = try (0..<2).map { _ in try connect() }
     try hub.metrics { $0.hits("connections_per_address") >= 3 }
     let cut = try connect()

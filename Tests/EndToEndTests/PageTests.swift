@@ -1,4 +1,4 @@
-// The pages, and what they are told before they have a credential.
+// The pages, and what they get before they have a credential.
 import Foundation
 import HubGateway
 import HubPages

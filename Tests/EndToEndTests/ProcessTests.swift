@@ -205,7 +205,7 @@ extension EndToEnd.Processes {
     #expect(try hub.outcome().errors.contains("event=accept_paused"))
   }
 
-  @Test("SIGTERM and SIGINT drain: sessions are told 1001, exit code 0 within 5 s", arguments: [SIGTERM, SIGINT])
+  @Test("SIGTERM and SIGINT drain: sessions get 1001, exit code 0 within 5 s", arguments: [SIGTERM, SIGINT])
   func signals(signal: Int32) throws {
     let isPunctual = try isWithin(5) {
       let hub = try HubProcess.serve()

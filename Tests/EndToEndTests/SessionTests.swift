@@ -10,7 +10,7 @@ extension EndToEnd {
 }
 
 extension EndToEnd.Sessions {
-  @Test("a driver's second session replaces the first, which is told with 4409", arguments: loopCounts)
+  @Test("a driver's second session replaces the first, which is closed with 4409", arguments: loopCounts)
   func replacement(loops: Int) throws {
     let hub = try TestHub(loops: loops)
     let rider = try hub.rider("r1")

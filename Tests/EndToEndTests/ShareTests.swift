@@ -70,7 +70,7 @@ extension EndToEnd.Shares {
     let trip = try send(hub, "GET", "/v1/trips/T1", token)
     #expect(trip.status == 200 && trip.json["driverId"] as? String == "driver" && trip.json["riderId"] == nil)
     #expect(trip.json["pickup"] != nil && trip.json["dropoff"] != nil)
-    // What is not of the ride is told only by its number.
+    // What is not of the ride is revealed only by its number.
     let ops = try hub.token(.ops, "o1")
     let post = #"{"channel":"trip:T1","kind":"message","title":"Gate","body":"D1 is at gate 4","data":{"at":"gate"}}"#
     #expect(try send(hub, "POST", "/v1/notifications", ops, post).status == 201)
@@ -79,11 +79,11 @@ extension EndToEnd.Shares {
     try driver.sendFix(2, trip: "T1")
     var last = update.integer("sequence")
     for _ in 0..<2 {
-      let told = try holder.skip(to: "notification")
-      #expect(told.string("kind") == "message" && told.string("title") == "Hidden")
-      #expect(!["D1", "gate", "Gate", "Depot", "secret"].contains { told.text.contains($0) })
-      #expect(told.integer("sequence") == last.map { $0 + 1 })
-      last = told.integer("sequence")
+      let received = try holder.skip(to: "notification")
+      #expect(received.string("kind") == "message" && received.string("title") == "Hidden")
+      #expect(!["D1", "gate", "Gate", "Depot", "secret"].contains { received.text.contains($0) })
+      #expect(received.integer("sequence") == last.map { $0 + 1 })
+      last = received.integer("sequence")
     }
     // Others go on as before.
     let rider = try hub.join(hub.token(.rider, "r1"))

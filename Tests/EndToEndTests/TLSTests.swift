@@ -88,10 +88,10 @@ extension EndToEnd.TLS {
     }
     #expect(try refusal(configuration(hub.port, "ops", "a"), trusting: other.pem).contains("issuer"))
     #expect(try refusal(configuration(hub.port, "ops", "a", host: "127.0.0.1")).contains("mismatch"))
-    var told = ""
+    var reason = ""
     let deadline = Deadline()
-    while !told.contains("expired"), !deadline.isOver { told = try refusal(configuration(hub.port, "ops", "a")) }
-    #expect(told.contains("expired"))
+    while !reason.contains("expired"), !deadline.isOver { reason = try refusal(configuration(hub.port, "ops", "a")) }
+    #expect(reason.contains("expired"))
   }
 
   @Test("a client that comes again resumes its session")

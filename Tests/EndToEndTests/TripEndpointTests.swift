@@ -12,7 +12,7 @@ extension EndToEnd {
 extension EndToEnd.TripEndpoints {
   private var ops: String { "role=ops&id=o1" }
 
-  @Test("a trip that ops ask for is made, told of, and shown to its own people", arguments: loopCounts)
+  @Test("a trip that ops ask for is made, published, and shown to its own people", arguments: loopCounts)
   func request(loops: Int) throws {
     let hub = try TestHub(loops: loops)
     let rider = try hub.rider("r1")
@@ -39,7 +39,7 @@ extension EndToEnd.TripEndpoints {
     #expect(try rider.settle().isEmpty)
   }
 
-  @Test("a trip is changed over HTTP and over the socket, and who follows it is told what", arguments: loopCounts)
+  @Test("a trip is changed over HTTP and over the socket, and its followers get what", arguments: loopCounts)
   func change(loops: Int) throws {
     let hub = try TestHub(loops: loops)
     let rider = try hub.rider("r1")

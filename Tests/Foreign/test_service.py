@@ -1,4 +1,4 @@
-"""The hub under a service manager: what it is handed over, what it tells, and a restart without one refused newcomer.
+"""The hub under a service manager: what it is handed over, its notices, and a restart without one refused newcomer.
 
 The manager here is what systemd is to a hub: it opens the sockets, names them, and listens on a datagram socket.
 """
@@ -58,7 +58,7 @@ class Manager:
             lines = self.notices.recv(4096).decode().split("\n")
             if wanted in lines:
                 return lines
-        raise AssertionError(f"{wanted} was not told")
+        raise AssertionError(f"{wanted} was not reported")
 
     def get(self, path, port=None):
         with urllib.request.urlopen(f"http://127.0.0.1:{port or self.port}{path}", timeout=30) as answer:

@@ -130,7 +130,7 @@ class RedisServer(ServerProcess):
 
 
 class Collector:
-    """Takes batches over HTTP whose signature is right, and answers as it is told."""
+    """Takes batches over HTTP whose signature is right, and answers as the test sets."""
 
     def __init__(self, test, answer=lambda: 204):
         self.secret, self.answer, self.batches, self.positions = os.urandom(32), answer, [], []

@@ -94,7 +94,7 @@ class SignatureTests(unittest.TestCase):
 
 
 class Receiver:
-    """Takes webhooks, verifies each, and answers as it is told."""
+    """Takes webhooks, verifies each, and answers as the test sets."""
 
     def __init__(self, secret, answer=lambda event: 204, tls=None):
         self.webhook = standardwebhooks.Webhook(secret)

@@ -27,8 +27,7 @@ private func fuzzClient(_ message: UnsafeRawBufferPointer, hasTrip: Bool) {
   }
   guard let again else { preconditionFailure("what was written is not read") }
   precondition(again.messageID == read.messageID && again.timestamp == read.timestamp)
-  // What cannot be told exactly in steps (more than 2^50 of them) is the largest that can: compared when written once
-  // more.
+  // Numbers of more than 2^50 steps become the largest that is exact: compared when written once more.
   var third = ByteBuffer()
   BinaryWriter.write(
     again.message, messageID: again.messageID, timestamp: again.timestamp, tripBefore: tripBefore, into: &third)

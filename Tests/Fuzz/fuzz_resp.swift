@@ -5,7 +5,7 @@
 //
 // Input: one byte that says at how many places the rest is cut, the places, then what the engine sends. Checked beyond
 // not crashing: cuts change neither the replies nor the error; a connection answers each command at most once, in the
-// order of the commands, tells of none twice, and is of no use after it has said that it is lost.
+// order of the commands, reports none twice, and is unusable once it reported its loss.
 
 import HubBackplane
 import HubBytes

@@ -26,7 +26,7 @@ private final class Shared {
     Shared(AddressTable(idleLimit: idle, rate: AddressTable.Rate(perSecond: rate, burst: burst)))
   }
 
-  @Test("an address is told what it may ask for at once, and when that is all again")
+  @Test("an address gets its burst, and when that is refilled")
   func allowance() {
     let table = table()
     #expect(table.allowance(7, now: 0) == ["20", "20", "0"])
@@ -52,7 +52,7 @@ private final class Shared {
     #expect(table.count == 0, "who never came cannot leave")
   }
 
-  @Test("requests over the rate are told how long to wait, and cost nothing themselves")
+  @Test("requests over the rate get Retry-After, and cost nothing themselves")
   func rate() throws {
     let table = table()
     for _ in 0..<20 { #expect(table.charge(7, now: 0) == nil) }

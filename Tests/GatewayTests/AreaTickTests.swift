@@ -1,5 +1,4 @@
-// Who watches areas is told of a tick over several turns, so that nobody else's positions wait for all of them. Clocks
-// are moved by hand, and turns made one by one.
+// A tick is sent to the watchers of areas over several turns, so that other positions need not wait for all of them.
 import HubSystem
 import HubTransport
 import Testing
@@ -15,7 +14,7 @@ private final class Stage {
   private(set) var watchers: [HandDrivenPeer] = []
   private var messages = 0
 
-  /// Each turn tells one session: what it is sent is a turn's share by itself.
+  /// Each turn sends to one session: what it is sent is a turn's share by itself.
   init() throws {
     hub = try HandDrivenHub(clock: clock) {
       $0.allowsDevelopmentCredentials = true
@@ -82,7 +81,7 @@ private final class Stage {
 }
 
 @Suite struct AreaTickTests {
-  @Test("a turn tells some sessions of a tick, and positions pass between the turns")
+  @Test("a turn sends a tick to some sessions, and positions pass between the turns")
   func shares() throws {
     let stage = try Stage()
     let rider = try HandDrivenPeer(stage.hub, role: "ops", id: "follower")
@@ -90,17 +89,17 @@ private final class Stage {
     rider.turn()
     stage.move(to: 52.501)
     stage.tick()
-    var told: [Int] = []
-    while told.last != 2 {
-      told.append(stage.turn().count { $0 == 2 })
-      try #require(told.count < 20)
+    var received: [Int] = []
+    while received.last != 2 {
+      received.append(stage.turn().count { $0 == 2 })
+      try #require(received.count < 20)
     }
-    #expect(told.elementsEqual(told.sorted()) && told.contains(1), "one after the other: \(told)")
+    #expect(received.elementsEqual(received.sorted()) && received.contains(1), "one after the other: \(received)")
     let before = rider.messages.count
     stage.sendFix(at: 52.502)
     let next = stage.turn().count { $0 == 2 }
     rider.ownTurn()
-    #expect(next == 3, "one more was told")
+    #expect(next == 3, "one more was sent to")
     #expect(rider.messages.count > before, "the position did not wait for the others")
     stage.settle()
     #expect(stage.turn() == [2, 2, 2, 2, 2])
@@ -114,13 +113,13 @@ private final class Stage {
     stage.tick()
     while stage.turn().count(where: { $0 == 2 }) == 0 {}
     stage.watch(newcomer)
-    var told = 0
+    var received = 0
     while Stage.updates(newcomer).isEmpty {
-      #expect(told < Stage.watchers, "it waits no longer than for the last one")
-      told = stage.turn().count { $0 == 2 }
+      #expect(received < Stage.watchers, "it waits no longer than for the last one")
+      received = stage.turn().count { $0 == 2 }
       newcomer.ownTurn()
     }
-    #expect(told == Stage.watchers)
+    #expect(received == Stage.watchers)
     stage.settle()
     newcomer.ownTurn()
     let updates = Stage.updates(newcomer)
@@ -128,7 +127,7 @@ private final class Stage {
     #expect(updates[0].contains(#""latitude":52.5009"#), "where the filter has it after the move")
   }
 
-  @Test("a tick that ends before all were told of the one before goes out behind it, to everybody")
+  @Test("a tick that ends before the one before was sent to all goes out behind it, to everybody")
   func late() throws {
     let stage = try Stage()
     stage.begin()

@@ -77,7 +77,7 @@ import Testing
       return
     }
     guard case .giveUp(try trip("T1")) = back.takeStep(), case .subscribe = back.takeStep() else {
-      Issue.record("it is told of the first, and follows the second")
+      Issue.record("it receives the first, and follows the second")
       return
     }
     let full = try stream("e1:4,e1:2")

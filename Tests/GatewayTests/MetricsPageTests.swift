@@ -156,7 +156,7 @@ import Testing
     #expect(tables.count == HubTable.allCases.count + 7 && tables.allSatisfy { $0.value > 0 })
   }
 
-  @Test("what the operator is told of the process: start, certificate, reloads, drain, release")
+  @Test("the process's metrics: start, certificate, reloads, drain, release")
   func process() throws {
     var reading = MetricsReading(loops: [LoopCounters()], hub: HubCounters(), tables: bounds, residentBytes: 4096)
     (reading.started, reading.certificateEnd, reading.commit) = (1_795_520_407_910, 1_798_112_407, "0123456789ab")

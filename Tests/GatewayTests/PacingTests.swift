@@ -37,10 +37,10 @@ import Testing
     #expect(!pacing.isPaused && !pacing.isInDebt)
   }
 
-  @Test("who stays over its rate is told once, and closed with 4429")
+  @Test("who stays over its rate is warned once, and closed with 4429")
   func overRate() {
     var pacing = Pacing(rate, now: seconds(0))
-    var told: [Double] = []
+    var received: [Double] = []
     pacing.charge(10_000, rate, now: seconds(0))
     pacing.beginPause(now: seconds(0))
     for second in 1...100 {
@@ -48,9 +48,9 @@ import Testing
       switch pacing.check(rate, limits, now: seconds(time)) {
       case .proceed: Issue.record("it is still over its rate")
       case .pause: break
-      case .warn: told.append(time)
+      case .warn: received.append(time)
       case .close(let reason):
-        #expect(reason == .overRate && time == 60 && told == [5])
+        #expect(reason == .overRate && time == 60 && received == [5])
         return
       }
     }

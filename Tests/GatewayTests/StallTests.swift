@@ -82,7 +82,7 @@ import Testing
     #expect(peer.pings == 2 && peer.closeCode == nil)
   }
 
-  @Test("over the rate: told after so many seconds, closed after so many more", arguments: [false, true])
+  @Test("over the rate: warned after so many seconds, closed after so many more", arguments: [false, true])
   func rate(isSuspended: Bool) throws {
     let (clock, hub, peer) = try stage(rate: 1)
     peer.send((0..<300).flatMap { _ in HandDrivenPeer.frame(HandDrivenPeer.ping("")) })
@@ -97,7 +97,7 @@ import Testing
       #expect(warnings == 0)
       pass(2, clock, peer)
     }
-    #expect(warnings == 1 && peer.closeCode == nil, "told before it is closed, however late")
+    #expect(warnings == 1 && peer.closeCode == nil, "warned before it is closed, however late")
     pass(53, clock, peer)
     #expect(warnings == 1 && peer.closeCode == nil)
     pass(4, clock, peer)

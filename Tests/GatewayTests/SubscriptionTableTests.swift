@@ -53,9 +53,9 @@ import Testing
       let channel = Int.random(in: 0..<9, using: &random)
       switch Int.random(in: 0..<20, using: &random) {
       case 0:
-        var told: [Int] = []
-        while let channel = table.removeAny(of: &sessions[session]) { told.append(Int(channel.index)) }
-        #expect(told.count == model[session].count && Set(told) == model[session], "seed \(seed)")
+        var received: [Int] = []
+        while let channel = table.removeAny(of: &sessions[session]) { received.append(Int(channel.index)) }
+        #expect(received.count == model[session].count && Set(received) == model[session], "seed \(seed)")
         model[session] = []
       case 1..<12:
         let isNew = table.add(

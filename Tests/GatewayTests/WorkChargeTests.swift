@@ -131,7 +131,7 @@ import Testing
   }
 
   @Test(
-    "A message dearer than a full bucket is taken, and who then says nothing is not told anything, however long it owes"
+    "A message dearer than a full bucket is taken, and a client in debt that sends nothing is not warned"
   )
   func debt() throws {
     let (clock, hub, peer) = try stage(burst: 5, rate: 1)
@@ -150,7 +150,7 @@ import Testing
     #expect(hub.counters.ratePauses == 0)
   }
 
-  @Test("What comes from a session in debt waits until it is level, and after five seconds it is told so")
+  @Test("What comes from a session in debt waits until it is level, and after five seconds it is warned")
   func inDebt() throws {
     let (clock, hub, peer) = try stage(burst: 5, rate: 1)
     peer.send(HandDrivenPeer.frame(batch(500)))

@@ -68,7 +68,7 @@ final class AreaWatcher {
         guard case .areaUpdate(let update) = publication.body else { continue }
         #expect(
           !pending.contains { $0.channel == handle && $0.update.drivers.count < AreaUpdate.maximumDrivers },
-          "a tick tells once of a cell, unless it is large")
+          "a tick sends a cell once, unless it is large")
         #expect(Set(update.drivers.map(\.driverID)).count == update.drivers.count, "and once of a driver")
         pending.append((handle, update))
       case .areaTickEnded: endTick()

@@ -1,5 +1,5 @@
-// A driver's clock that was ahead, was believed, and is set right: told from a backlog, and followed after a minute
-// without going back in time.
+// A driver's clock that was ahead, was believed, and is set right: distinguished from a backlog, and followed after a
+// minute without going back in time.
 import HubGeo
 import HubMessages
 import HubTestSupport

@@ -12,7 +12,7 @@ extension DurableBench {
     AuditSource(action, by: actor.map { Actor(role: .ops, id: id($0)) }, from: InlineText("192.0.2.1")!)
   }
 
-  /// What is answered to a question, once it is stored, and what other outlets were told before.
+  /// What is answered to a question, once it is stored, and what other outlets were sent before.
   func ask(
     _ question: CredentialQuestion, _ action: AuditAction = .issueTokens, stores: Bool = true
   ) -> (answer: CredentialAnswer?, changes: [RevocationChange]) {

@@ -134,21 +134,21 @@ import Testing
   }
 
   @Test("all outlets hear of what is revoked, before the one who asked is answered")
-  func told() throws {
+  func received() throws {
     let bench = try DurableBench(loops: 2)
     bench.begin("f1")
     bench.turn([
       .credentials(DurableBench.asker, .end(of: id("R1")), bench.source(.endTokens))
     ])
-    var told: [RevocationChange] = []
+    var received: [RevocationChange] = []
     for output in bench.store() {
       switch output {
-      case .revoked(let change): told.append(change)
-      case .credentials(_, .ended(1, _)): #expect(told.count == 1, "of the first outlet's list")
+      case .revoked(let change): received.append(change)
+      case .credentials(_, .ended(1, _)): #expect(received.count == 1, "of the first outlet's list")
       case _: Issue.record("\(output)")
       }
     }
-    #expect(told.count == 2 && told.allSatisfy { $0.number == 1 && $0.added.map(\.name) == [name("f1")] })
+    #expect(received.count == 2 && received.allSatisfy { $0.number == 1 && $0.added.map(\.name) == [name("f1")] })
   }
 
   @Test("one sub has 16 families: a further one ends the one that was refreshed least recently")

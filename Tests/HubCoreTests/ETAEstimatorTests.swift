@@ -14,43 +14,43 @@ import Testing
     Moment(uptime: Int64(seconds * 1e9), timestamp: .test(seconds))
   }
 
-  /// Told at 0: 100 s or more to go.
-  private func told(arrival: Double) -> PublishedETA {
+  /// Published at 0: 100 s or more to go.
+  private func published(arrival: Double) -> PublishedETA {
     PublishedETA(target: .pickup, basis: .direct, meters: 1000, arrival: .test(arrival), publishedAt: 0)
   }
 
-  private func isOutdated(_ told: PublishedETA, by arrival: Double, at seconds: Double) -> Bool {
-    told.isOutdated(by: .test(arrival), target: .pickup, basis: .direct, at: moment(seconds), rules: rules)
+  private func isOutdated(_ published: PublishedETA, by arrival: Double, at seconds: Double) -> Bool {
+    published.isOutdated(by: .test(arrival), target: .pickup, basis: .direct, at: moment(seconds), rules: rules)
   }
 
   @Test(
     "a reader who is off by more than 4 % of what is left is put right, either way, and one who is off by less is not")
   func part() {
-    let told = told(arrival: 1000)
+    let published = published(arrival: 1000)
     for (arrival, isNews) in [(1041.0, false), (1042, true), (962, false), (961, true), (1000, false)] {
-      #expect(isOutdated(told, by: arrival, at: 5) == isNews, "\(arrival)")
+      #expect(isOutdated(published, by: arrival, at: 5) == isNews, "\(arrival)")
     }
-    for seconds in stride(from: 5.0, to: 900, by: 5) { #expect(!isOutdated(told, by: 1004, at: seconds)) }
+    for seconds in stride(from: 5.0, to: 900, by: 5) { #expect(!isOutdated(published, by: 1004, at: seconds)) }
   }
 
   @Test("4 s are never too much, and 60 s always")
   func bounds4And60() {
-    let near = told(arrival: 100)
+    let near = published(arrival: 100)
     #expect(!isOutdated(near, by: 104, at: 20) && isOutdated(near, by: 104.001, at: 20))
     #expect(!isOutdated(near, by: 96, at: 20) && isOutdated(near, by: 95.999, at: 20))
     #expect(isOutdated(near, by: 131, at: 130), "it should be there by now")
-    let far = told(arrival: 10_000)
+    let far = published(arrival: 10_000)
     #expect(!isOutdated(far, by: 10_060, at: 5) && isOutdated(far, by: 10_060.001, at: 5))
   }
 
   @Test("nothing is news within 5 s; then another target or basis is, whatever the time")
   func interval() {
-    let told = told(arrival: 100)
-    #expect(!isOutdated(told, by: 500, at: 4.999) && isOutdated(told, by: 500, at: 5))
+    let published = published(arrival: 100)
+    #expect(!isOutdated(published, by: 500, at: 4.999) && isOutdated(published, by: 500, at: 5))
     let now = moment(5)
-    #expect(told.isOutdated(by: .test(100), target: .dropoff, basis: .direct, at: now, rules: rules))
-    #expect(told.isOutdated(by: .test(100), target: .pickup, basis: .route, at: now, rules: rules))
-    #expect(!told.isOutdated(by: .test(100), target: .dropoff, basis: .route, at: moment(4.9), rules: rules))
+    #expect(published.isOutdated(by: .test(100), target: .dropoff, basis: .direct, at: now, rules: rules))
+    #expect(published.isOutdated(by: .test(100), target: .pickup, basis: .route, at: now, rules: rules))
+    #expect(!published.isOutdated(by: .test(100), target: .dropoff, basis: .route, at: moment(4.9), rules: rules))
   }
 
   @Test("an area's factor begins at the prior and comes to what its legs say; others know nothing of it")
@@ -82,7 +82,7 @@ import Testing
     #expect(table.factor(at: here) < 2.5)
   }
 
-  @Test("the table has a fixed size, and its factors stay between 1 and 3, whatever it is told")
+  @Test("the table has a fixed size, and its factors stay between 1 and 3, whatever its input")
   func bounds() {
     var table = CircuityTable()
     var random = SplitMix64(seed: 8)

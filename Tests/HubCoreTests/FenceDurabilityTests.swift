@@ -55,7 +55,7 @@ import Testing
     return next
   }
 
-  @Test("A fence is answered, and its events are told, when they are stored and not before")
+  @Test("A fence is answered, and its events are published, when they are stored and not before")
   func waiting() throws {
     let bench = try DurableBench()
     bench.store()
@@ -85,10 +85,10 @@ import Testing
     #expect(stand(next, driver, at: center).events(on: .fence(id("F"))).isEmpty)
     let third = try reborn(next, after: [bench])
     _ = follow(third, .fence(id("F")))
-    #expect(stand(third, connect(third), at: center).events(on: .fence(id("F"))).isEmpty, "a dwell is told once")
+    #expect(stand(third, connect(third), at: center).events(on: .fence(id("F"))).isEmpty, "a dwell is published once")
   }
 
-  @Test("An exit that happened while the hub was dead is told with the first position")
+  @Test("An exit that happened while the hub was dead is published with the first position")
   func killAndLeave() throws {
     let bench = try DurableBench()
     bench.turn([.put(circle("F", center, 300))])

@@ -26,13 +26,13 @@ import Testing
     #expect(bench.hub.counters.hits(.fencesPerDriver) > 0)
     // The small one is left, and there is room for the last of the large ones.
     let later = bench.drive(driver, from: center, to: center.moved(0, 300)).events(on: bench.driver("D"))
-    let told = (out + later).filter { $0.kind == .fenceEnter }.compactMap(\.fence?.fenceID)
-    #expect(Set(told) == [id("A"), id("B"), id("C")] || !told.contains(id("A")))
+    let received = (out + later).filter { $0.kind == .fenceEnter }.compactMap(\.fence?.fenceID)
+    #expect(Set(received) == [id("A"), id("B"), id("C")] || !received.contains(id("A")))
     let stays = bench.hub.fences.stays.count
     #expect(stays == 2)
   }
 
-  @Test("The table of stays is full: the next driver is told of when there is room")
+  @Test("The table of stays is full: the next driver is published when there is room")
   func stays() {
     let bench = bench { $0.fenceStays = 1 }
     let (a, b) = (bench.connect("A"), bench.connect("B", slot: 1))

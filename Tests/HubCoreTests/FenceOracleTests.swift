@@ -82,19 +82,19 @@ import Testing
       let noisy = places[driver].moved(.random(in: 0..<360, using: &random), .random(in: 0...6, using: &random))
       let accuracy = step % 97 == 0 ? 80.0 : 6
       let turn = bench.turn(bench.fix(sessions[driver], at: noisy, accuracy: accuracy, speed: 15))
-      let told = turn.notifications.map { ($0.kind == .fenceEnter ? "+" : "-") + "\($0.fence!.fenceID)" }
+      let received = turn.notifications.map { ($0.kind == .fenceEnter ? "+" : "-") + "\($0.fence!.fenceID)" }
       let found = bench.hub.drivers.find(id("D\(driver)"))
       let index = try #require(found)
       let newest = bench.hub.drivers[index].position
       let position = try #require(newest)
       let due = position.timestamp.milliseconds == bench.clock ? oracles[driver].look(position) : []
-      events += told.count
-      let sorted = told.filter { $0.hasPrefix("-") }.sorted() + told.filter { $0.hasPrefix("+") }.sorted()
-      let firstEnter = told.firstIndex(where: { $0.hasPrefix("+") }) ?? .max
-      let lastExit = told.lastIndex(where: { $0.hasPrefix("-") }) ?? -1
+      events += received.count
+      let sorted = received.filter { $0.hasPrefix("-") }.sorted() + received.filter { $0.hasPrefix("+") }.sorted()
+      let firstEnter = received.firstIndex(where: { $0.hasPrefix("+") }) ?? .max
+      let lastExit = received.lastIndex(where: { $0.hasPrefix("-") }) ?? -1
       guard firstEnter > lastExit, sorted == due else {
         wrong += 1
-        Issue.record("step \(step), driver \(driver): told \(told), due \(due)")
+        Issue.record("step \(step), driver \(driver): published \(received), due \(due)")
         continue
       }
     }

@@ -1,4 +1,4 @@
-// What is told of a driver and a fence, and who is told.
+// Events of a driver and a fence, and their receivers.
 import HubGeo
 import HubMessages
 import HubTestSupport
@@ -10,7 +10,7 @@ import Testing
   let center = at(48.137, 11.575)
 
   @Test(
-    "A driver that drives through a fence enters and leaves it once, as the fence, the driver and its trip are told")
+    "A driver that drives through a fence enters and leaves it once, on the fence's, driver's and trip's channels")
   func through() throws {
     let bench = HubBench()
     let driver = bench.connect("D")
@@ -36,7 +36,7 @@ import Testing
     #expect(exit.reason == nil)
   }
 
-  @Test("What is told may be recovered with since, on the fence's channel too")
+  @Test("Events may be recovered with since, on the fence's channel too")
   func resume() throws {
     let bench = HubBench()
     let driver = bench.connect("D")
@@ -85,7 +85,7 @@ import Testing
     #expect(enter.events(on: bench.channel("F")).kinds == ["fence_enter"])
   }
 
-  @Test("A long stay is told of once, when it has become long")
+  @Test("A long stay is published once, when it has become long")
   func dwell() throws {
     let bench = HubBench()
     let driver = bench.connect("D")
@@ -102,7 +102,7 @@ import Testing
     #expect(bench.stand(driver, at: center, seconds: 70).events(on: bench.channel("F")).kinds == ["fence_dwell"])
   }
 
-  @Test("A fence for some drivers tells of these only, and lets go who is no longer one of them")
+  @Test("A fence for some drivers publishes these only, and lets go who is no longer one of them")
   func filtered() throws {
     let bench = HubBench()
     let (van, bus) = (bench.connect("V"), bench.connect("B", slot: 1))
@@ -141,7 +141,7 @@ import Testing
     #expect(bench.stand(back, at: center, seconds: 2).events(on: bench.channel("F")).kinds == ["fence_enter"])
   }
 
-  @Test("Deleting a fence tells its followers so and makes no exits; a new one of its name begins empty")
+  @Test("Deleting a fence notifies its followers and makes no exits; a new one of its name begins empty")
   func deleted() throws {
     let bench = HubBench()
     let driver = bench.connect("D")
@@ -177,7 +177,7 @@ import Testing
     #expect(bench.stand(driver, at: center, seconds: 3).events(on: bench.channel("F")).kinds == ["fence_exit"])
   }
 
-  @Test("A hazard warns the driver when it comes into it, and the fence is told of as any other")
+  @Test("A hazard warns the driver when it comes into it, and the fence is published as any other")
   func hazard() {
     let bench = HubBench()
     let driver = bench.connect("D")
@@ -188,7 +188,7 @@ import Testing
     #expect(out.events(on: bench.driver("D")).kinds == ["fence_enter", "hazard"])
   }
 
-  @Test("Who is too fast is told once, and again only after it was slower for a while")
+  @Test("Speeding is published once, and again only after it was slower for a while")
   func speeding() throws {
     let bench = HubBench()
     let driver = bench.connect("D")
@@ -203,9 +203,9 @@ import Testing
       }
     }
     #expect(drive(400, 8).isEmpty)
-    let told = drive(1000, 12)
-    #expect(told.count == 1)
-    let notice = try #require(told.first?.fence)
+    let received = drive(1000, 12)
+    #expect(received.count == 1)
+    let notice = try #require(received.first?.fence)
     let speed = try #require(notice.speed)
     #expect(notice.speedLimit == 8.5 && (8.5...13).contains(speed))
     #expect(drive(150, 5).isEmpty)

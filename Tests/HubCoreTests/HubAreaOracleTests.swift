@@ -142,7 +142,7 @@ import Testing
     #expect(most > 100, "\(most)")
   }
 
-  @Test("A crowd is looked at and named over as many turns as its drivers need, and its update is told once")
+  @Test("A crowd is looked at and named over as many turns as its drivers need, and its update is sent once")
   func slices() {
     var limits = HubLimits.roomy
     limits.areaDriversPerTurn = 16
@@ -162,7 +162,7 @@ import Testing
     #expect(watcher.updates.count == 2 && watcher.updates.last?.drivers.count == 300)
   }
 
-  @Test("Where more than a thousand leave a cell at once it is told as a whole")
+  @Test("Where more than a thousand leave a cell at once it is sent as a snapshot")
   func exodus() {
     var limits = HubLimits.roomy
     limits.drivers = 1200

@@ -1,4 +1,4 @@
-// Live areas: what those who watch a part of the map are told, against what the hub knows.
+// Live areas: what watchers of a part of the map are sent, against the hub's state.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -112,9 +112,9 @@ import Testing
     #expect(rider.map.drivers.isEmpty && rider.updates.last?.left.count == 1)
     let late = bench.map(.ops, .area(GeohashCell(at(52.52, 13.405), precision: 4)), slot: 102)
     #expect(late.updates.last?.details.map(\.isOnline) == [false], "whoever begins to watch sees it, too")
-    let told = ops.updates.count
+    let received = ops.updates.count
     pass(3500)
-    #expect(ops.updates.count == told && ops.map.drivers.count == 1)
+    #expect(ops.updates.count == received && ops.map.drivers.count == 1)
     pass(15)
     #expect(ops.updates.last?.left == [id("D1")] && ops.map.drivers.isEmpty)
     // Back, and gone again: an hour from its last fix.

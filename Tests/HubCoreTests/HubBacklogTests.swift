@@ -106,12 +106,12 @@ extension HubLimits {
     outputs += bench.turn(.driverDisconnected(session)).all
     while bench.hub.hasMoreDue { outputs += bench.turn().all }
     let turn = Turn(loops: [outputs])
-    let told = turn.deliveries.compactMap { delivery -> Int64? in
+    let received = turn.deliveries.compactMap { delivery -> Int64? in
       guard delivery.publication.channel == bench.trip("t") else { return nil }
       guard case .driverLocation(let location) = delivery.publication.body else { return 1 }
       return location.timestamp.milliseconds - clock
     }
-    #expect(told == [-2000, -1000, 0, 1], "the batch, the live fix, the move")
+    #expect(received == [-2000, -1000, 0, 1], "the batch, the live fix, the move")
     #expect(turn.acks.count == 8 && turn.replies.contains { if case .pong = $0 { true } else { false } })
     let driver = bench.hub.drivers.find(id("d"))
     #expect(driver.map { bench.hub.drivers[$0].waiting } == 0)

@@ -74,7 +74,7 @@ struct Turn {
   var replaced: [SessionRef] {
     all.compactMap { if case .replaced(let session, _) = $0 { session } else { nil } }
   }
-  /// Sessions that are closed with 1000: their client was told before.
+  /// Sessions that are closed with 1000: their client was notified before.
   var replacedAgain: [SessionRef] {
     all.compactMap { if case .replaced(let session, true) = $0 { session } else { nil } }
   }

@@ -12,7 +12,7 @@ import Testing
     bench.fix(session, milliseconds: bench.clock + ahead, sent: bench.clock + ahead + 20)
   }
 
-  @Test("its app is told with each fix, its followers see times that go on, and the age is that of the fix")
+  @Test("its app is notified with each fix, its followers see times that continue, and the age is that of the fix")
   func followed() throws {
     let bench = HubBench()
     let session = bench.connect("d")
@@ -50,7 +50,7 @@ import Testing
     #expect(snapshot.answer.snapshot?.position?.timestamp == times.last)
   }
 
-  @Test("queries, and ops who watch an area, are told whose clock it is")
+  @Test("queries, and ops who watch an area, get whose clock it is")
   func shown() throws {
     let bench = HubBench()
     let session = bench.connect("d")
@@ -123,7 +123,7 @@ import Testing
     #expect(bench.tick(seconds: 4).notifications.map(\.kind) == [.driverOffline])
   }
 
-  @Test("stays in fences go on: a long one is told when it is due, speeding again after a minute, and how long it was")
+  @Test("stays in fences continue: a long one is published when due, speeding again after a minute, and its length")
   func stays() throws {
     let bench = HubBench()
     let session = bench.connect("d")
@@ -259,7 +259,7 @@ import Testing
     #expect(long.map(\.kind) == [.fenceDwell] && long.first?.fence?.duration == 200)
   }
 
-  @Test("a driver whose clock was set back while it was offline is online after a restart, and that is told once")
+  @Test("a driver whose clock was set back while it was offline is online after a restart, and that is published once")
   func backOnlineRestarted() throws {
     let first = try DurableBench(startsEpoch: true)
     first.watch(.driver(id("D")))

@@ -39,7 +39,7 @@ import Testing
     #expect(bench.hub.counters.replacements == 4)
   }
 
-  @Test("a client that connects again has 2 s before its older session is told; in the meantime that takes no fixes")
+  @Test("a client that connects again has 2 s before its older session is closed; in the meantime that takes no fixes")
   func takeover() {
     let bench = HubBench(loops: 2)
     let old = bench.connect("d", slot: 4, client: 7)
@@ -52,9 +52,9 @@ import Testing
     #expect(bench.hub.counters.fixesOrphaned == 2 && bench.hub.drivers[0].status == .available)
     #expect(bench.turn(bench.fix(new)).errors.isEmpty && bench.hub.counters.fixesAccepted == 1)
     #expect(bench.pass(seconds: 1.9).replaced.isEmpty)
-    let told = bench.pass(seconds: 1.1)
-    #expect(told.replaced == [old] && told.replacedAgain.isEmpty)
-    #expect(bench.turn(bench.fix(old)).all.isEmpty, "it was told")
+    let received = bench.pass(seconds: 1.1)
+    #expect(received.replaced == [old] && received.replacedAgain.isEmpty)
+    #expect(bench.turn(bench.fix(old)).all.isEmpty, "it was closed")
     bench.turn(.driverDisconnected(old))
     #expect(bench.turn(bench.fix(new)).errors.isEmpty)
   }
@@ -68,7 +68,7 @@ import Testing
       bench.turn(.driverDisconnected(closesNewer ? new : old))
       #expect(bench.turn(bench.fix(closesNewer ? old : new)).errors.isEmpty)
       #expect(bench.hub.counters.fixesAccepted == 1)
-      #expect(bench.tick(seconds: 5).replaced.isEmpty, "nobody is left to be told")
+      #expect(bench.tick(seconds: 5).replaced.isEmpty, "no session is left to be closed")
       bench.turn(.driverDisconnected(closesNewer ? old : new))
       #expect(bench.hub.drivers[0].session == nil)
     }
@@ -85,15 +85,15 @@ import Testing
     #expect(Set(replaced) == Set(0...8).union([12]), "all but those that another client replaced at once")
   }
 
-  @Test("a client that comes again within 60 s of a 4409 is told with 1000 from then on; later with 4409 again")
+  @Test("a client that comes again within 60 s of a 4409 is closed with 1000 from then on; later with 4409 again")
   func comesAgain() {
     let bench = HubBench()
     _ = bench.connect("d", slot: 0, client: 7)
     for (slot, pause) in [(1, 30), (2, 50), (3, 30), (4, 70)] {
       _ = bench.connect("d", slot: UInt32(slot), client: 7)
-      let told = bench.tick(seconds: 4)
-      #expect(told.replaced.map(\.slot) == [UInt32(slot - 1)])
-      #expect(told.replacedAgain.isEmpty == (slot == 1), "\(slot)")
+      let received = bench.tick(seconds: 4)
+      #expect(received.replaced.map(\.slot) == [UInt32(slot - 1)])
+      #expect(received.replacedAgain.isEmpty == (slot == 1), "\(slot)")
       bench.tick(seconds: pause)
     }
     #expect(bench.hub.drivers.sessions.overlapCount == 0)
@@ -123,7 +123,7 @@ import Testing
     #expect(bench.hub.drivers[bench.hub.drivers.find(id("d2"))!].position != nil)
   }
 
-  @Test("at the limit of drivers a newcomer is told that the hub is full, and a known driver still connects")
+  @Test("at the limit of drivers a newcomer gets the error that the hub is full, and a known driver still connects")
   func full() {
     var limits = HubLimits.roomy
     limits.drivers = 2

@@ -140,7 +140,7 @@ final class DurableBench {
 }
 
 @Suite struct HubDurabilityTests {
-  @Test("The channel of all trips counts on over a restart: no event of it is without a number, told or not")
+  @Test("The channel of all trips counts on over a restart: no event of it is without a number, sent or not")
   func allTrips() throws {
     let bench = try DurableBench()
     bench.turn([bench.move(.ops, "o", "before", .requested)])

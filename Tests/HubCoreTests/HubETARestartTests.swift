@@ -1,4 +1,4 @@
-// What a trip's people were told over the hub's own death: not again, and the summary goes on where it was.
+// Notifications of a trip over a restart: none is repeated, and the summary continues.
 import HubGeo
 import HubMessages
 import HubTestSupport
@@ -76,7 +76,7 @@ import Testing
         == Estimate.longestMeters)
   }
 
-  @Test("after a restart nobody is told again that the driver is near or off the route, and all is counted on")
+  @Test("after a restart near and off the route are not sent again, and all is counted on")
   func restart() throws {
     let first = try DurableBench()
     first.turn([.driverConnecting(session, id("D")), first.subscribe("T"), try request(first)])
@@ -104,7 +104,7 @@ import Testing
     #expect(third.hub.trips[0].progress.notices == [.pickupNear, .dropoffNear])
   }
 
-  @Test("while nothing can be stored nobody is told, and everybody is when there is room again")
+  @Test("while nothing can be stored nothing is sent, and all is when there is room again")
   func full() throws {
     let bench = try DurableBench()
     bench.turn([.driverConnecting(session, id("D")), bench.subscribe("T"), try request(bench)])

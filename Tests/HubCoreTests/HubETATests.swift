@@ -1,4 +1,4 @@
-// What the people of a trip are told of its driver's way: drives with a known truth, through the hub.
+// ETAs and notices of a trip: drives with a known truth, through the hub.
 import HubGeo
 import HubMessages
 import HubTestSupport
@@ -36,11 +36,11 @@ import Testing
       $0 + abs($1.0.east - $1.1.east) + abs($1.0.north - $1.1.north)
     }
     for (from, to) in zip(points, points.dropFirst()) { trip.drive(from: from, to: to, speed: 10, interval: interval) }
-    let told = trip.etas.filter { $0.update.target == .dropoff && $0.second > start + 1 }
-    #expect(told.allSatisfy { $0.update.basis == .route })
-    let arrival = try #require(told.last).update.arrivalTime
+    let received = trip.etas.filter { $0.update.target == .dropoff && $0.second > start + 1 }
+    #expect(received.allSatisfy { $0.update.basis == .route })
+    let arrival = try #require(received.last).update.arrivalTime
     #expect(abs(arrival.seconds(since: trip.bench.now.timestamp)) < 6, "\(arrival)")
-    for (second, update) in told where second > start + 120 {
+    for (second, update) in received where second > start + 120 {
       let truth = length / 10 - (second - start)
       #expect(abs(update.eta - truth) < max(truth * 0.05, 5), "\(update.eta) for \(truth)")
       #expect(abs(update.distance - truth * 10) < 60)
@@ -98,7 +98,7 @@ import Testing
     trip.stand((20, 0), seconds: 40)
     let arrived = trip.kinds(.driverArrived)
     #expect(arrived.count == 1 && arrived[0] - before <= 6)
-    // Out and in again: told already.
+    // Out and in again: sent already.
     trip.drive(from: (20, 0), to: (600, 0), speed: 10)
     trip.drive(from: (600, 0), to: (0, 0), speed: 10)
     trip.stand((0, 0), seconds: 30)
@@ -151,7 +151,7 @@ import Testing
     #expect(abs((trip.kinds(.driverArrived).first ?? 0) - 185) < 3)
   }
 
-  @Test("off the route people are told once for each leaving, and the ETA is direct until the driver is back")
+  @Test("off the route is notified once for each leaving, and the ETA is direct until the driver is back")
   func offRoute() throws {
     let trip = try TripBench(dropoff: (9000, 0), route: [(0, 0), (9000, 0)])
     trip.fix((0, 0), speed: 0)

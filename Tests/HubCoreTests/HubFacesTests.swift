@@ -1,4 +1,4 @@
-// What a control room's map is told beyond areas: all trips, and fixes as they were measured.
+// What a control room's map is sent beyond areas: all trips, and fixes as they were measured.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -172,15 +172,15 @@ import Testing
     var expected = CountsUpdate.Cell(cell)
     (expected.available, expected.onTrip, expected.unavailable) = (1, 1, 1)
     #expect(counter.cells == [cell: expected] && counter.updates.last?.isFull == false)
-    // All drive away: the cell is empty, which is told once.
+    // All drive away: the cell is empty, which is sent once.
     for _ in 0..<40 {
       bench.advance(seconds: 60)
       tick(bench, &counter, drivers.map { bench.fix($0, at: there, accuracy: 3, milliseconds: bench.clock + 1000) })
     }
     #expect(counter.cells[cell] == CountsUpdate.Cell(cell), "zeros")
     #expect(counter.cells.values.reduce(0) { $0 + $1.available + $1.onTrip + $1.unavailable } == 3)
-    let told = counter.updates.filter { $0.cells.contains { $0.cell == cell } }.count
-    #expect(told <= 5)
+    let received = counter.updates.filter { $0.cells.contains { $0.cell == cell } }.count
+    #expect(received <= 5)
   }
 
   @Test("Counts agree with a count of all drivers, whoever watches, and are made once for all who do")

@@ -47,7 +47,7 @@ import Testing
     #expect(bench.turn(input).deliveries.first?.received == came)
   }
 
-  @Test("history, duplicates and refused fixes are not published; the sender is told only of the refused")
+  @Test("history, duplicates and refused fixes are not published; the sender gets errors for the refused only")
   func notPublished() {
     let bench = HubBench()
     bench.turn(bench.subscribe(bench.driver("d")))

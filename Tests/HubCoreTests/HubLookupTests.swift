@@ -127,7 +127,7 @@ extension DurableBench {
     #expect(bench.storedThrough() == base + 2000)
   }
 
-  @Test("Without room when the answer comes the sender is told to send again, and the driver's next batch goes on")
+  @Test("Without room for the answer the sender is asked to send again, and the driver's next batch is accepted")
   func full() throws {
     let bench = try DurableBench(lookingUp: [])
     bench.connect()

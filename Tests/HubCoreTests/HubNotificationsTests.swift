@@ -16,21 +16,21 @@ import Testing
     outputs.compactMap { if case .notified(_, let answer) = $0 { answer } else { nil } }
   }
 
-  private func tell(_ bench: HubBench, _ post: NotificationPost) throws -> (turn: Turn, answer: NotificationAnswer) {
+  private func send(_ bench: HubBench, _ post: NotificationPost) throws -> (turn: Turn, answer: NotificationAnswer) {
     let turn = bench.turn(.notify(bench.session(slot: 9), post))
     return (turn, try #require(answers(turn.all).first))
   }
 
   @Test("a notification goes to a trip's, a driver's and a fence's followers, with its number, and is recoverable")
-  func told() throws {
+  func received() throws {
     let bench = HubBench()
     bench.turn(bench.move(.rider, "r", "t", .requested), bench.subscribe(bench.trip("t")))
     _ = bench.connect("d")
-    let (turn, answer) = try tell(bench, post(bench.trip("t")))
+    let (turn, answer) = try send(bench, post(bench.trip("t")))
     guard case .published(bench.trip("t"), sequence: 2, isNew: true) = answer else { throw Wrong() }
-    let told = try #require(turn.notifications.first)
-    #expect(told.kind == .message && told.title == "t" && told.content == #""gate":4"# && told.sequence == 2)
-    guard case .published(_, sequence: 1, isNew: true) = try tell(bench, post(bench.driver("d"))).answer else {
+    let notice = try #require(turn.notifications.first)
+    #expect(notice.kind == .message && notice.title == "t" && notice.content == #""gate":4"# && notice.sequence == 2)
+    guard case .published(_, sequence: 1, isNew: true) = try send(bench, post(bench.driver("d"))).answer else {
       throw Wrong()
     }
     let missed = bench.turn(bench.subscribe(bench.trip("t"), since: 1)).subscribed.first?.missed
@@ -50,7 +50,7 @@ import Testing
       (.fleet, .unknownChannel), (bench.trip("over"), .invalidTransition),
     ]
     for (channel, code) in rows {
-      guard case .refused(let error) = try tell(bench, post(channel)).answer else { throw Wrong() }
+      guard case .refused(let error) = try send(bench, post(channel)).answer else { throw Wrong() }
       #expect(error.code == code, "\(channel)")
     }
     #expect(bench.hub.counters.notificationsPosted == 0)
@@ -90,8 +90,8 @@ import Testing
     let bench = HubBench(limits: limits)
     bench.turn(bench.move(.rider, "r", "t", .requested))
     let long = String(repeating: "x", count: 60)
-    guard case .published = try tell(bench, post(bench.trip("t"), long)).answer else { throw Wrong() }
-    guard case .refused(let error) = try tell(bench, post(bench.trip("t"), long)).answer else { throw Wrong() }
+    guard case .published = try send(bench, post(bench.trip("t"), long)).answer else { throw Wrong() }
+    guard case .refused(let error) = try send(bench, post(bench.trip("t"), long)).answer else { throw Wrong() }
     #expect(error.code == .storageFull && error.retryAfter == 60 && bench.hub.counters.hits(.eventContents) == 1)
   }
 

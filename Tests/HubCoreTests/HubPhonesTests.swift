@@ -39,8 +39,8 @@ import Testing
     let bench = HubBench(timings: timings)
     bench.turn(bench.subscribe(bench.driver("d")), bench.subscribe(bench.driver("e")))
     bench.turn(post(bench, "d"), post(bench, "e", phone: nil))
-    let told = bench.tick(seconds: 8990).notifications
-    #expect(told.map(\.kind) == [.driverOffline] && told.first?.driverID == id("e"))
+    let reported = bench.tick(seconds: 8990).notifications
+    #expect(reported.map(\.kind) == [.driverOffline] && reported.first?.driverID == id("e"))
     #expect(bench.tick(seconds: 70).notifications.map(\.driverID) == [id("d")])
   }
 

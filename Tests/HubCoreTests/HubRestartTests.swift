@@ -162,7 +162,7 @@ extension DurableBench {
     #expect(abs(try #require(snapshot.position?.age) - (known.position?.age ?? 0) - 20) < 0.01)
     #expect(snapshot.eta?.arrivalTime == eta.arrivalTime && snapshot.eta?.basis == eta.basis)
     #expect(snapshot.eta?.distance == eta.distance && snapshot.eta?.eta == eta.eta - 20)
-    // A move of the trip before its driver is back is told with the position that is known.
+    // A move of the trip before its driver is back is sent with the position that is known.
     let moved = Turn(loops: [second.turn([second.move(.driver, "D", "T", .accepted)]), second.store()])
     #expect(moved.moves.count == 1)
     let leg = second.hub.trips[0].leg
@@ -191,8 +191,8 @@ extension DurableBench {
     second.watch(.driver(id("D")))
     second.watch(.trip(id("T")), slot: 82)
     #expect(second.tick(59).isEmpty)
-    let told = second.tick(4)
-    #expect(told.map(\.kind) == [.driverOffline, .driverOffline], "on its channel, and its trip's")
+    let reported = second.tick(4)
+    #expect(reported.map(\.kind) == [.driverOffline, .driverOffline], "on its channel, and its trip's")
     #expect(second.report()?.isOnline == false && second.found(around).isEmpty)
     #expect(second.found(around, stale: true).map(\.driverID) == [id("D")])
     let third = try DurableBench(
@@ -257,7 +257,7 @@ extension DurableBench {
     #expect(bench.report()?.isOnline == false)
     bench.store(condition: .good)
     bench.connect()
-    #expect(bench.tick(1, [bench.fix(bench.clock, trip: nil)]).isEmpty, "nobody was told that it was offline")
+    #expect(bench.tick(1, [bench.fix(bench.clock, trip: nil)]).isEmpty, "nobody was notified that it was offline")
     bench.turn([.driverDisconnected(DurableBench.session)])
     #expect(bench.tick(70).map(\.kind) == [.driverOffline])
     bench.store(condition: .unavailable)
@@ -294,9 +294,9 @@ extension DurableBench {
   func posts() throws {
     let first = try DurableBench()
     first.watch(.driver(id("H")))
-    var told: [HubMessages.Notification] = []
-    for _ in 0..<3 { told += first.tick(72, [first.post()]) }
-    #expect(told.map(\.kind) == [.driverOffline, .driverOnline], "after its first message nothing is known")
+    var reported: [HubMessages.Notification] = []
+    for _ in 0..<3 { reported += first.tick(72, [first.post()]) }
+    #expect(reported.map(\.kind) == [.driverOffline, .driverOnline], "after its first message nothing is known")
     for _ in 0..<10 { #expect(first.tick(72, [first.post()]).isEmpty) }
     #expect(first.tick(106).isEmpty, "2.5 × 72 s from the last message, 72 s ago")
     #expect(first.tick(4).map(\.kind) == [.driverOffline])
@@ -350,7 +350,7 @@ extension DurableBench {
 
   // MARK: Pseudonyms
 
-  @Test("riders know a driver by the same name after a restart, so that its place does not tell it")
+  @Test("riders know a driver by the same name after a restart, so that its position does not reveal it")
   func pseudonyms() throws {
     let first = try DurableBench()
     first.turn([first.move(.ops, "o", "T", .requested), first.move(.driver, "D", "T", .accepted)])

@@ -1,4 +1,4 @@
-// Sampling in the hub: who is told, when somebody follows, and how long a driver may then be silent.
+// Sampling in the hub: who is sent advice, when somebody follows, and how long a driver may then be silent.
 import HubGeo
 import HubMessages
 import HubTestSupport
@@ -15,12 +15,12 @@ private final class Road {
 
   init() { session = bench.connect("d") }
 
-  /// What the driver was told since the last look.
-  var told: [SamplingAdvice] {
+  /// The advice sent to the driver since the last look.
+  var received: [SamplingAdvice] {
     defer { heard = [] }
     return heard
   }
-  var reasons: [SamplingReason] { told.map(\.reason) }
+  var reasons: [SamplingReason] { received.map(\.reason) }
 
   @discardableResult
   func turn(_ inputs: HubInput...) -> Turn {
@@ -44,16 +44,16 @@ private final class Road {
 
 @Suite struct HubSamplingTests {
   @Test("a driver hears at its start what the tree says, and from then on what changes")
-  func tells() {
+  func notifies() {
     let road = Road()
     road.drive(kmh: 70, seconds: 30)
-    #expect(road.told.isEmpty, "30 s, as it was told when it came")
+    #expect(road.received.isEmpty, "30 s, as it was sent at the start")
     road.drive(kmh: 70, seconds: 1, trip: "t")
-    #expect(road.told == [SamplingAdvice(interval: 2, minDistance: 10, reason: .tripFast)])
+    #expect(road.received == [SamplingAdvice(interval: 2, minDistance: 10, reason: .tripFast)])
     road.drive(kmh: 30, seconds: 30, trip: "t")
     #expect(road.reasons == [.tripMedium])
     road.turn(road.bench.move(.ops, "o", "t", .cancelled))
-    #expect(road.told == [SamplingAdvice(interval: 30, minDistance: 0, reason: .moving)])
+    #expect(road.received == [SamplingAdvice(interval: 30, minDistance: 0, reason: .moving)])
     road.drive(kmh: 0, seconds: 60)
     #expect(road.reasons == [.standing])
     road.turn(.driverStatus(road.session, message("s"), DriverStatusReport(status: .background)))
@@ -84,14 +84,14 @@ private final class Road {
     #expect(road.reasons == [.tripMedium])
     road.turn(bench.subscribe(.fleet, loop: 1))
     road.drive(kmh: 30, seconds: 5, trip: "t")
-    #expect(road.told.isEmpty)
+    #expect(road.received.isEmpty)
     let rider = road.turn(bench.subscribe(bench.trip("t"), loop: 1))
-    #expect(road.told == [SamplingAdvice(interval: 2, minDistance: 10, reason: .watched)])
+    #expect(road.received == [SamplingAdvice(interval: 2, minDistance: 10, reason: .watched)])
     road.turn(bench.subscribe(bench.driver("d"), loop: 1))
-    #expect(road.told.isEmpty, "one more changes nothing")
+    #expect(road.received.isEmpty, "one more changes nothing")
     road.turn(.released(outlet: 1, rider.subscribed[0].handle))
     road.drive(kmh: 30, seconds: 60, trip: "t")
-    #expect(road.told.isEmpty, "the other is still there")
+    #expect(road.received.isEmpty, "the other is still there")
   }
 
   @Test("a while after the last one has gone it is the tree again")
@@ -103,7 +103,7 @@ private final class Road {
     road.drive(kmh: 60, seconds: 5)
     road.turn(.released(outlet: 1, ops.subscribed[0].handle))
     road.drive(kmh: 60, seconds: 20)
-    #expect(road.told.isEmpty)
+    #expect(road.received.isEmpty)
     road.drive(kmh: 60, seconds: 1)
     #expect(road.reasons == [.moving])
   }
@@ -113,7 +113,7 @@ private final class Road {
     let road = Road()
     let bench = road.bench
     road.turn(bench.subscribe(bench.trip("t"), loop: 1))
-    #expect(road.told.isEmpty)
+    #expect(road.received.isEmpty)
     road.drive(kmh: 10, seconds: 1, trip: "t")
     #expect(road.reasons.last == .watched)
   }
@@ -135,7 +135,7 @@ private final class Road {
     #expect(road.reasons == [.watched])
   }
 
-  @Test("a driver without a session is told nothing")
+  @Test("a driver without a session is sent nothing")
   func noSession() {
     let bench = HubBench(sampling: SamplingRules())
     bench.turn(bench.subscribe(bench.driver("d")))
@@ -168,8 +168,8 @@ private final class Road {
       let road = Road()
       road.drive(kmh: kmh, seconds: 60)
       road.turn(.driverStatus(road.session, message("s"), DriverStatusReport(status: status)))
-      let told = 0.4 * Double(expected)
-      #expect(road.bench.hub.drivers[0].samplingInterval == Float(told))
+      let received = 0.4 * Double(expected)
+      #expect(road.bench.hub.drivers[0].samplingInterval == Float(received))
       // Who follows the fleet has no notifications: the counter says it.
       var seconds = 0
       while road.bench.hub.counters.driversOnline == 1, seconds < 1000 {
@@ -193,7 +193,7 @@ private final class Road {
     #expect(road.bench.hub.counters.driversOnline == 0)
   }
 
-  @Test("who is told a shorter interval after a long silence is not offline at once, but 60 s after that")
+  @Test("a driver that is sent a shorter interval after a long silence is not offline at once, but 60 s after that")
   func shortened() {
     let road = Road()
     road.drive(kmh: 0, seconds: 60)

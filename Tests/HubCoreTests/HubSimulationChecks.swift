@@ -68,7 +68,7 @@ extension Simulation {
     }
   }
 
-  /// Tells the loops whose trips the publications were of, for what they check when they look at these.
+  /// Gives the loops the owners of the publications' trips, for their checks.
   private func noteParties(_ tally: Tally) {
     for (number, topic) in tally.onTrips {
       let parties = model.trip(ofTopic: topic)?.parties
@@ -80,7 +80,7 @@ extension Simulation {
     }
   }
 
-  /// Loops are told whose a trip is now, and no more than that.
+  /// Loops get a trip's present owner only.
   private func judgeClaims(_ tally: Tally) throws(SimulationFailure) {
     for case .channelClaimed(_, let channel, let driver) in tally.others {
       let topic = Cast.topicOfChannel[channel] ?? Cast.fleet
@@ -207,7 +207,7 @@ extension Simulation {
     }
     model.handles[topic] = handle
     if model.subscribers[topic][loop] > 0, model.sequences[topic][loop] != answer.sequence {
-      throw fail("\(answer.channel) at \(answer.sequence), loop \(loop) was told of \(model.sequences[topic][loop])")
+      throw fail("\(answer.channel) at \(answer.sequence), loop \(loop) was sent \(model.sequences[topic][loop])")
     }
     model.subscribers[topic][loop] += 1
     model.sequences[topic][loop] = answer.sequence
@@ -280,7 +280,7 @@ extension Simulation {
     }
     guard Double(hub.drivers[index].samplingInterval) == advice.interval, hub.drivers[index].samplingAdvised == uptime
     else {
-      throw fail("driver \(driver) was told \(advice.interval) s, not \(hub.drivers[index].samplingInterval)")
+      throw fail("driver \(driver) was sent \(advice.interval) s, not \(hub.drivers[index].samplingInterval)")
     }
   }
 

@@ -1,5 +1,5 @@
-// Fences in the simulated world: ops put and delete them where the drivers are, and whatever happens, who is told to be
-// in one is in the hub's list, once.
+// Fences in the simulated world: ops put and delete them where the drivers are. A driver published as inside is in the
+// hub's list, once.
 import HubGeo
 import HubMessages
 import HubTestSupport
@@ -83,7 +83,7 @@ extension Simulation {
         }
       }
       guard inside.count == hub.fences.table[fence].inside else {
-        throw fail("\(inside.count) were told to be in \(id), \(hub.fences.table[fence].inside) are")
+        throw fail("\(inside.count) were published as in \(id), \(hub.fences.table[fence].inside) are")
       }
     }
   }

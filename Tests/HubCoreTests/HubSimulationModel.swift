@@ -53,7 +53,7 @@ struct SimulationModel {
 
   var sessions = [SessionRef?](repeating: nil, count: Cast.drivers)
   var trips = [Trip?](repeating: nil, count: Cast.trips)
-  /// By topic and loop, as the hub has been told.
+  /// By topic and loop, as the hub has been notified.
   var subscribers: [[Int]]
   /// By topic and loop: the newest sequence that was handed to that loop.
   var sequences: [[UInt64]]

@@ -28,9 +28,9 @@ extension Simulation {
       guard let index = hub.drivers.find(driver), !hub.drivers[index].isStale else { continue }
       online += 1
       let heard = max(hub.drivers[index].lastFix, hub.drivers[index].samplingAdvised)
-      let told = 2.5 * Double(hub.drivers[index].samplingInterval)
+      let advised = 2.5 * Double(hub.drivers[index].samplingInterval)
       let sent = min(2.5 * Double(hub.drivers[index].sendingInterval), 900)
-      let silence = Int64((2 + max(60, told, sent)) * 1e9)
+      let silence = Int64((2 + max(60, advised, sent)) * 1e9)
       if uptime >= heard + silence { throw fail("\(driver) is silent and still online") }
     }
     if online != hub.counters.driversOnline { throw fail("\(hub.counters.driversOnline) online, counted \(online)") }

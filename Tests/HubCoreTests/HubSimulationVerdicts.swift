@@ -129,7 +129,7 @@ extension Simulation {
     for output in tally.others {
       switch output {
       case .admitted(let admitted, _) where admitted == session:
-        if replaced != model.sessions[driver] { throw fail("the older session was not told") }
+        if replaced != model.sessions[driver] { throw fail("the older session was not closed") }
         model.sessions[driver] = session
         return
       case .conflict(_, let wait) where model.sessions[driver] != nil && wait > 0 && wait <= 30: return

@@ -27,7 +27,7 @@ import Testing
     #expect(full.codes == [.storageFull] && full.errors.first?.replyTo == message("first"))
     #expect(full.errors.first?.retryAfter != nil && full.acks.isEmpty && full.moves.isEmpty)
     #expect(bench.hub.counters.refusedForStorage == 1)
-    // Told once, and not again while it lasts.
+    // Sent once, and not again while it lasts.
     #expect(Turn(loops: [bench.store(0, condition: .unavailable)]).replies.isEmpty)
     #expect(Turn(loops: [bench.turn([move])]).codes == [.storageFull])
     // There is room: the record that waited is stored. Its event leaves, and no ack for what was refused.
@@ -47,7 +47,7 @@ import Testing
     #expect(turn.acks.map(\.replyTo) == [message("a")] && turn.errors.map(\.replyTo) == [message("b")])
   }
 
-  @Test("A refusal that tells of a state which is not stored says storage_full instead")
+  @Test("A refusal that would reveal a state which is not stored says storage_full instead")
   func wrongMove() throws {
     let bench = try makeBench()
     bench.turn([bench.move(.ops, "o", "T", .requested)])

@@ -100,7 +100,7 @@ import Testing
     let session = bench.connect("d")
     let turn = bench.turn(.unsubscribe(bench.session(slot: 1), message("u"), bench.driver("d")), bench.fix(session))
     guard case .unsubscribed(_, message("u"), handle, bench.driver("d")) = turn.all[0] else {
-      Issue.record("expected the loop to be told, got \(turn.all[0])")
+      Issue.record("expected the loop to be notified, got \(turn.all[0])")
       return
     }
     #expect(turn.positions.count == 1)

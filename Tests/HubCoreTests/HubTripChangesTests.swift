@@ -1,5 +1,4 @@
-// Changes of a trip's pickup, dropoff and route: who may make them, what is told of them, and what the driver's way
-// becomes.
+// Changes of a trip's pickup, dropoff and route: who may make them, what is published, and the driver's new way.
 import HubGeo
 import HubMessages
 import HubTestSupport
@@ -10,8 +9,8 @@ import Testing
 @Suite struct HubTripChangesTests {
   private let route = Route.through(at(48.1, 11.5), at(48.2, 11.5))
 
-  @Test("a change is acked, told once on the trip's and its driver's channel with what changed, and shown from then on")
-  func told() {
+  @Test("a change is acked, sent once on the trip's and its driver's channel with what changed, and shown from then on")
+  func received() {
     let bench = HubBench()
     bench.turn(bench.subscribe(bench.trip("t")), bench.subscribe(bench.driver("d")))
     _ = bench.connect("d")
@@ -82,7 +81,7 @@ import Testing
     #expect(bench.hub.trips[0].route == nil)
   }
 
-  @Test("the new ETA comes at once; on a new route progress starts anew; near and there are told again of a new place")
+  @Test("the new ETA comes at once; on a new route progress starts anew; near and there are sent again of a new place")
   func guided() throws {
     let trip = try TripBench(dropoff: (4000, 0), route: [(0, 0), (4000, 0)])
     trip.fix((0, 0), speed: 0)
@@ -100,7 +99,7 @@ import Testing
     #expect(direct.etas.first?.basis == .direct)
   }
 
-  @Test("a trip that began by a fix can be told where it goes, and has an ETA from then on")
+  @Test("a trip that began by a fix can get its dropoff, and has an ETA from then on")
   func begunByFix() {
     let bench = HubBench()
     let session = bench.connect("d")

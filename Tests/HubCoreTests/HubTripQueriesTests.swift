@@ -105,7 +105,7 @@ extension HubBench {
     #expect(bench.turn(bench.show("t", .rider, "x", .onlyForParties)).refusal == .forbidden)
     #expect(bench.turn(bench.show("t", .driver, "x", .onlyForParties)).refusal == .forbidden)
     #expect(bench.turn(bench.show("t", .driver, "x", .whileUnclaimed)).refusal == .forbidden)
-    // Whether there is such a trip is told only to who could see it.
+    // Whether there is such a trip is revealed only to those who could see it.
     #expect(bench.turn(bench.show("none", .rider, "x", .onlyForParties)).refusal == .forbidden)
     #expect(bench.turn(bench.show("none")).refusal == .unknownTrip)
     // After the end, and the grace: its own people only.
@@ -205,7 +205,7 @@ extension HubBench {
     #expect(third.hub.trips.newestNumber == 3)
   }
 
-  @Test("a trip is shown, and an answer given, only when what it tells of is stored")
+  @Test("a trip is shown, and an answer given, only when its content is stored")
   func waits() throws {
     let durable = try DurableBench()
     let bench = HubBench()
@@ -225,7 +225,7 @@ extension HubBench {
     _ = ask(bench.request("t"))
     #expect(Turn(loops: [durable.store()]).trip?.tripID == id("t"))
     #expect(ask(bench.request("u")).results.isEmpty)
-    // Who waits for the disk is told at once; what it asked for is stored later all the same.
+    // Who waits for the disk is answered at once; what it asked for is stored later all the same.
     let full = Turn(loops: [durable.store(0, condition: .unavailable)])
     #expect(full.refusal == .storageFull && full.results.count == 1)
     let list = bench.list(TripListQuery(limit: 10))

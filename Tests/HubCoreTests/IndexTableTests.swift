@@ -50,7 +50,7 @@ import Testing
     compareWithDictionary(seed: 12, keys: 60) { UInt64($0 % 7) << 20 | 0xF_FFF0 | UInt64(13 + $0 % 3) }
   }
 
-  @Test("tells keys apart by the caller's comparison when their whole hashes are equal")
+  @Test("distinguishes keys by the caller's comparison when their whole hashes are equal")
   func comparesKeys() {
     var table = IndexTable()
     for index in 0..<40 { table.insert(hash: 7, index: index) }

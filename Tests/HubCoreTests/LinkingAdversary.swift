@@ -112,7 +112,7 @@ struct Trait: Sendable {
       }
     }
     let mean = Trait.mean(differences.flatMap { $0 })
-    // What is the same for all to within the noise of arithmetic tells nothing.
+    // What is the same for all to within the noise of arithmetic reveals nothing.
     return differences.map { $0.map { mean > 1e-6 ? $0 / mean : 0 } }
   }
 }
@@ -120,7 +120,7 @@ struct Trait: Sendable {
 enum LinkingAdversary {
   /// How many of the drivers are linked, by each trait and by all together.
   ///
-  /// - Parameter driver: who bears a name, which the adversary is told only to count.
+  /// - Parameter driver: who bears a name, which the adversary uses only to count.
   static func linked(
     _ old: Sightings, _ new: Sightings, random: inout SplitMix64, driver: (Identifier) -> Int?
   ) -> [String: Int] {

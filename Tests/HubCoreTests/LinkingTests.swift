@@ -1,4 +1,4 @@
-// Whether riders can tell who became whom when drivers' names change: two crowds of 40, and an adversary that uses
+// Whether riders can infer who became whom when drivers' names change: two crowds of 40, and an adversary that uses
 // every field that it is shown (LinkingAdversary.swift). The same adversary on what ops see, with ids that it may not
 // use, shows that it would find a link where there is one.
 import HubBytes

@@ -47,7 +47,7 @@ import Testing
     #expect(bench.accept("D1", "T").codes == [.forbidden])
   }
 
-  @Test("Several are asked at once: the first has the trip, the others are told so")
+  @Test("Several are asked at once: the first has the trip, the others are notified")
   func atOnce() {
     let bench = HubBench()
     bench.drivers(5)

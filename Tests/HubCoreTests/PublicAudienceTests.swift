@@ -66,7 +66,7 @@ import Testing
     #expect(seen.count == 800, "no two alike")
   }
 
-  @Test("a pseudonym is an id of 14 characters that tells all 64 bits")
+  @Test("a pseudonym is an id of 14 characters that encodes all 64 bits")
   func names() {
     #expect(PublicAudience.name(0).description == "p0000000000000")
     #expect(PublicAudience.name(.max).description == "pgzzzzzzzzzzzz")

@@ -13,7 +13,7 @@ private struct Bench {
   var rules = SamplingRules()
   var uptime: Int64 = 0
 
-  /// The reason told, if any.
+  /// The reason sent, if any.
   mutating func decide(
     _ status: DriverStatus = .onTrip, kmh: Double? = nil, isWatched: Bool = false, after seconds: Int64 = 0
   ) -> SamplingReason? {
@@ -50,7 +50,7 @@ private struct Bench {
     }
   }
 
-  @Test("a shorter interval is told at once, a longer one only after it has been right for 20 s")
+  @Test("a shorter interval is sent at once, a longer one only after it has been right for 20 s")
   func hold() {
     var bench = Bench()
     #expect(bench.decide(kmh: 60) == .tripFast)
@@ -74,15 +74,15 @@ private struct Bench {
   func border(kmh: Double) {
     var bench = Bench()
     _ = bench.decide(kmh: kmh + 0.5)
-    let told = bench.policy.reason
+    let received = bench.policy.reason
     for step in 0..<100 { #expect(bench.decide(kmh: step % 2 == 0 ? kmh - 1.9 : kmh + 0.5, after: 10) == nil) }
     #expect(bench.decide(kmh: kmh * 0.89, after: 10) == nil)
     #expect(bench.decide(kmh: kmh * 0.89, after: 20) != nil, "a tenth below, it is another band")
-    #expect(bench.policy.reason != told)
+    #expect(bench.policy.reason != received)
   }
 
   @Test(
-    "no two longer intervals are told within 20 s, whatever the speeds, and a told one always differs",
+    "no two longer intervals are sent within 20 s, whatever the speeds, and a sent one always differs",
     arguments: 0..<8 as Range<UInt64>)
   func noFlapping(seed: UInt64) {
     var random = SplitMix64(seed: seed)
@@ -93,9 +93,9 @@ private struct Bench {
     for _ in 0..<5000 {
       kmh = min(130, max(0, kmh + Double.random(in: -15...15, using: &random)))
       let isWatched = Int.random(in: 0..<50, using: &random) == 0
-      let told = bench.decide(kmh: kmh, isWatched: isWatched, after: Int64.random(in: 1...5, using: &random))
-      guard let told else { continue }
-      let new = bench.rules.interval(told)
+      let received = bench.decide(kmh: kmh, isWatched: isWatched, after: Int64.random(in: 1...5, using: &random))
+      guard let received else { continue }
+      let new = bench.rules.interval(received)
       #expect(new != interval)
       if new > interval {
         #expect(bench.uptime - lengthened >= 20 * second)
@@ -105,7 +105,7 @@ private struct Bench {
     }
   }
 
-  @Test("what a driver does is no noise: the end of a trip and going to the background are told at once")
+  @Test("what a driver does is no noise: the end of a trip and going to the background are sent at once")
   func situations() {
     var bench = Bench()
     _ = bench.decide(.onTrip, kmh: 60)
@@ -135,7 +135,7 @@ private struct Bench {
     #expect(bench.decide(.onTrip, after: 60) == nil)
   }
 
-  @Test("a session is told what is right at its start, without waiting")
+  @Test("a session is sent its interval at its start, without waiting")
   func begins() {
     var bench = Bench()
     _ = bench.decide(.onTrip, kmh: 60)
@@ -143,7 +143,7 @@ private struct Bench {
     #expect(bench.policy.begin(.background, isWatched: true, rules: bench.rules) == .watched)
   }
 
-  @Test("with a fixed interval nothing is ever told")
+  @Test("with a fixed interval nothing is ever sent")
   func fixed() {
     var bench = Bench()
     bench.rules = .fixed(seconds: 4)

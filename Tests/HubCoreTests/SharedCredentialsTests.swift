@@ -40,7 +40,7 @@ import Testing
     for (line, status) in zip(lines, [200, 200, 401]) { #expect(line.hasSuffix("\"status\":\(status)}")) }
   }
 
-  @Test("what a peer tells again changes nothing, and what ends here after that is told to all")
+  @Test("what a peer sends again changes nothing, and what ends here after that is sent to all")
   func toldAgain() throws {
     let bench = try DurableBench(loops: 2)
     bench.hub.joinCluster(outlet: 1)

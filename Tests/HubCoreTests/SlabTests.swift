@@ -1,4 +1,4 @@
-// Records by dense index, and the generations that tell a stale reference from a live one.
+// Records by dense index, and the generations that distinguish a stale reference from a live one.
 import HubTestSupport
 import Testing
 

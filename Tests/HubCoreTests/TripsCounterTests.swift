@@ -1,5 +1,5 @@
-// The hub that counts the events of all hubs' trips, over its own death: no number is given out twice, and whoever was
-// told of one that is gone hears that something may be missing.
+// The hub that counts the events of all hubs' trips, over its own death: no number is given out twice, and a
+// client that was sent one that is lost gets a notice of a gap.
 import HubBytes
 import HubMessages
 import HubTestSupport
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test("While the disk takes nothing others' events do not pile up: a number is left out, which tells of it")
+  @Test("While the disk takes nothing others' events do not pile up: a number is left out, which reveals it")
   func unstored() throws {
     let bench = try bench(counts: true)
     let first = try subscribe(bench).answer.sequence

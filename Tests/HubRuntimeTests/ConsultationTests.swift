@@ -6,7 +6,7 @@ import Testing
 
 @testable import HubRuntime
 
-/// Answers nothing until it is told to.
+/// Answers nothing until the test says so.
 private final class Consultant {
   var hasRoom = true
   var rounds: [[UInt64]] = []

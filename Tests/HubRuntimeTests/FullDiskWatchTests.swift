@@ -11,7 +11,7 @@ import Testing
 
   private func seconds(_ count: Int64) -> Int64 { 7_000_000_000 + count * 1_000_000_000 }
 
-  @Test("A full disk is told of at once, each minute while it lasts, and at its end with what it has cost")
+  @Test("A full disk is reported at once, each minute while it lasts, and at its end with what it has cost")
   func episode() {
     var watch = FullDiskWatch()
     let start = losses(4, 100)
@@ -29,7 +29,7 @@ import Testing
     #expect(watch.look(isFull: false, before: start, after: start, uptime: seconds(76)) == nil)
   }
 
-  @Test("A short time that was not told of is not counted to one that begins much later")
+  @Test("A short time that was not reported is not counted to one that begins much later")
   func longAgo() {
     var watch = FullDiskWatch()
     func look(_ isFull: Bool, _ second: Int64, _ refused: UInt64) -> FullDiskWatch.Line? {
@@ -41,7 +41,7 @@ import Testing
     #expect(look(false, 3602, 9) == .writable(seconds: 2, losses(4)))
   }
 
-  @Test("A disk on the brink is told of once a minute, unless it stays full for two seconds")
+  @Test("A disk on the brink is reported once a minute, unless it stays full for two seconds")
   func brink() {
     var watch = FullDiskWatch()
     var lines = 0
@@ -53,14 +53,14 @@ import Testing
       if line != nil { lines += 1 }
     }
     #expect(lines == 20, "ten times that it is full, and that it is not")
-    // It stays full: told of after two seconds, with all since it was told of last.
+    // It stays full: reported after two seconds, with all since the last report.
     let now: Int64 = 1_000_000_000 + 1200 * 500_000_000
-    var told: [FullDiskWatch.Line] = []
+    var reported: [FullDiskWatch.Line] = []
     for second in 0..<4 as Range<Int64> {
       let line = watch.look(
         isFull: true, before: losses(2000), after: losses(2000), uptime: now + second * 1_000_000_000)
-      if let line { told.append(line) }
+      if let line { reported.append(line) }
     }
-    #expect(told.count == 1)
+    #expect(reported.count == 1)
   }
 }

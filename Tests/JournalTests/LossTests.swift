@@ -50,7 +50,7 @@ import Testing
     #expect(try !bench.open().report.startsAnew)
   }
 
-  @Test("What a killed hub wrote and did not synchronise is on stable storage before anybody is told of it")
+  @Test("What a killed hub wrote and did not synchronise is on stable storage before it is published")
   func killedBeforeSync() throws {
     for call in 0..<12 {
       let bench = Bench()
@@ -62,10 +62,10 @@ import Testing
         }
       }
       bench.disk.revive()
-      let told = try bench.open { writer in _ = try writer.append([9]) }
+      let stored = try bench.open { writer in _ = try writer.append([9]) }
       bench.disk.cutPower(&random)
       let after = try bench.open()
-      #expect(after.groups == told.groups.merging([told.next: [9]]) { $1 }, "killed at call \(call)")
+      #expect(after.groups == stored.groups.merging([stored.next: [9]]) { $1 }, "killed at call \(call)")
     }
   }
 

@@ -106,7 +106,7 @@ extension Bench {
     #expect(bench.disk.syncs == 6)
   }
 
-  @Test("Damage in a segment that a snapshot holds does not stop a start, and verify tells its place")
+  @Test("Damage in a segment that a snapshot holds does not stop a start, and verify reports its position")
   func oldDamage() throws {
     var bench = Bench()
     bench.limits.segmentBytes = 200
@@ -123,7 +123,7 @@ extension Bench {
     #expect(try bench.state() == state)
     let damage = Damage(kind: .group, file: names[0], offset: FileHeader.size, group: 1)
     #expect(try bench.verify().damages == [damage])
-    // A broken snapshot is told, too; the start then needs the segments.
+    // A broken snapshot is reported, too; the start then needs the segments.
     let snapshot = FileHeader.name(.snapshot, 20)
     bench.disk.files[snapshot]!.bytes[40] ^= 1
     #expect(try bench.verify().damages.map(\.kind).contains(.snapshot))

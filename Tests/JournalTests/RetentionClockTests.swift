@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test("A clock that is 40 days ahead for a while changes nothing, and is told of once")
+  @Test("A clock that is 40 days ahead for a while changes nothing, and is reported once")
   func leap() {
     var machine = Machine()
     #expect(machine.look(after: 60_000) == (0, .nothing))
@@ -39,7 +39,7 @@ import Testing
     machine.error = 0
     for _ in 0..<3000 { #expect(machine.look(after: 60_000) == (0, .nothing)) }
     machine.error = Self.day
-    #expect(machine.look(after: 60_000) == (0, .leapt(milliseconds: Self.day)), "another leap is told of again")
+    #expect(machine.look(after: 60_000) == (0, .leapt(milliseconds: Self.day)), "another leap is reported again")
   }
 
   @Test("A clock that was set right is believed when it has held for a day")

@@ -26,7 +26,7 @@ import Testing
     #expect(GrowthLine(.index, runs([(10, 2)])) == nil && GrowthLine(.channels, runs([(10, 2), (20, 2)])) == nil)
   }
 
-  @Test("what the samples cannot tell apart from the threshold is open, too")
+  @Test("what the samples cannot distinguish from the threshold is open, too")
   func samples() throws {
     let verdicts = try [50.0, 50_000].map { samples in
       var runs = runs([(10, 2), (1000, 2.1)])
@@ -36,7 +36,7 @@ import Testing
     #expect(verdicts == [.open, .met])
   }
 
-  @Test("a process's time is told apart by samples, as far as this program may")
+  @Test("a process's time is split by samples, as far as this program may")
   func sampler() throws {
     #expect(ModeSampler(pid: pid_t.max) == nil, "there is no such process")
     guard let sampler = ModeSampler(pid: getpid()) else {
@@ -55,7 +55,7 @@ import Testing
     #expect(time.system == Double(kernel) / Double(ModeSampler.frequency))
   }
 
-  @Test("what few ticks cannot tell apart from the threshold is open", arguments: [1e9, 1e5])
+  @Test("what few ticks cannot distinguish from the threshold is open", arguments: [1e9, 1e5])
   func ticks(positions: Double) throws {
     // 1e5 positions of 2 µs are 50 ticks: each end is known to 14 %.
     let verdicts = try [2.1, 2.5, 9].map { last in
@@ -84,7 +84,7 @@ import Testing
     #expect(second.status == 503 && second.end == bytes.count && HTTPAnswer(bytes, from: bytes.count) == nil)
   }
 
-  @Test("drivers are told over HTTP and channels followed before the load begins, by several threads")
+  @Test("drivers are sent over HTTP and channels followed before the load begins, by several threads")
   func there() throws {
     var scenario = Scenario()
     (scenario.drivers, scenario.ridersPerTrip, scenario.rate) = (4, 1, 10)

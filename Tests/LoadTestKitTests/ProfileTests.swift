@@ -103,7 +103,7 @@ import Testing
     #expect(figures[.ackMax] == Double(count))
   }
 
-  @Test("memory is told for each session from a thousand on")
+  @Test("memory is reported per session from a thousand on")
   func memory() {
     for (idle, storm) in [(999, 0), (999, 1), (1000, 0)] {
       var scenario = Scenario()
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test("user space is told from the kernel by 50 ticks of CPU or more, or by samples", arguments: [false, true])
+  @Test("user space is split from the kernel by 50 ticks of CPU or more, or by samples", arguments: [false, true])
   func split(isSampled: Bool) {
     let page = { (count: Int) in
       MetricsPage(parsing: "locationhub_positions_out_total \(count)\nlocationhub_area_updates_out_total \(count)")

@@ -39,7 +39,7 @@ import Testing
     #expect(lines.line(late, at: 9 * second).hasPrefix("trip: waiting whether anything else comes"))
   }
 
-  @Test("the highest latency is that of the whole second, also where a thread has told several times within it")
+  @Test("the highest latency is that of the whole second, also where a thread has reported several times within it")
   func worst() {
     var board = LoadRun.Board(progress: [Progress(), Progress()])
     board.progress[0].update(progress(1, worst: 700))

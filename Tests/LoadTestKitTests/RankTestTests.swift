@@ -82,7 +82,7 @@ import Testing
     #expect(verdict(small, .cpuPerFix) == .same)
   }
 
-  @Test("three runs of each cannot tell, however far apart")
+  @Test("three runs of each decide nothing, however far apart")
   func few() {
     let comparison = Comparison(runs([1, 1, 1]), runs([9, 9, 9], hub: "b", from: 5), names: ("a", "b"))
     #expect(verdict(comparison, .cpuPerFix) == .tooFew && !comparison.hasWorse)

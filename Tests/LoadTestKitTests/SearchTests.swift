@@ -1,4 +1,4 @@
-// The search for the highest rate, against hubs that carry what they are told to.
+// The search for the highest rate, against hubs of a given capacity.
 import Testing
 
 @testable import HubLoadTestKit

@@ -23,7 +23,7 @@ import Testing
     #expect(seen == [1, 2, 20, 11, 3])
   }
 
-  @Test("At 256 unread events all go, and the reader is to be told")
+  @Test("At 256 unread events all go, and the reader is to be notified")
   func overflow() async {
     let reader = FeedReader<Int>()
     for number in 0..<256 { #expect(reader.push(number)) }

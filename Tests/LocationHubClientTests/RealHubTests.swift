@@ -49,7 +49,7 @@ import Testing
     FileManager.default.temporaryDirectory.appending(path: "queue-\(UUID().uuidString)").path
   }
 
-  @Test("a rider sees a trip from its first fix to its end, and the driver is told what the hub decided")
+  @Test("a rider sees a trip from its first fix to its end, and the driver gets the hub's decisions")
   func trip() async throws {
     let hub = try TestHub { $0.timings.tripGrace = 0.05 }
     let (driver, rider) = (try driver(hub.port), try rider(hub.port))

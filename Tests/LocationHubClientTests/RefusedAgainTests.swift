@@ -47,7 +47,7 @@ import Testing
     client.turn()
     let live = try fixes(client)
     #expect(live.count == 1 && live[0].type == "location_update")
-    // A pong that tells of later fixes does not tell of these.
+    // A pong that confirms later fixes does not confirm these.
     var again: Written = []
     for _ in 0..<30 where again.isEmpty {
       client.pass(seconds: 5)

@@ -92,7 +92,7 @@ import Testing
     for client in [friend, stranger, rider] { await client.stop() }
   }
 
-  @Test("who may not, may not yet, or asks a hub that cannot, is told so")
+  @Test("who may not, may not yet, or asks a hub that cannot, gets an error")
   func refused() async throws {
     let hub = try await hub()
     let stranger = try await live(hub, .fixed(token("r2")))

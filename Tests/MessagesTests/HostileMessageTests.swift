@@ -53,7 +53,7 @@ import Testing
 #endif
 
 @Suite struct DuplicateNameTests {
-  /// Names that are hard to tell apart, and some that are spelled with escapes: the name, and how it may stand in a
+  /// Names that are hard to distinguish, and some that are spelled with escapes: the name, and how it may stand in a
   /// message.
   private static func name(_ random: inout SplitMix64) -> (name: String, spelled: String) {
     let stem = ["", "x", "timesta", "abcdef", "abcdefgh", String(repeating: "q", count: 23), "\u{0}", "é", "🚗"]

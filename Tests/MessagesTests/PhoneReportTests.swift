@@ -223,7 +223,7 @@ import Testing
     ])
   func overlandIgnored(body: String) throws { #expect(try read(.overland, body).fixes.isEmpty) }
 
-  @Test("Overland: one feature at fault leaves the others as they are, and several phones are told apart")
+  @Test("Overland: one feature at fault leaves the others as they are, and several phones are distinguished")
   func overlandMixed() throws {
     let good = #""timestamp":"2025-11-20T23:06:40Z","device_id":"#
     let report = try read(

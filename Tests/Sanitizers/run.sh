@@ -6,7 +6,7 @@
 #
 # Arguments: the sanitizer (address, thread), and which tests: all where none are named.
 #
-# HUB_TESTS=brief makes the longest random tests a tenth as long; HUB_SANITIZER tells tests which one there is, for what
+# HUB_TESTS=brief makes the longest random tests a tenth as long; HUB_SANITIZER is the sanitizer's name, for tests that
 # cannot hold under it: memory that was freed stays in the address sanitizer's quarantine.
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,5 +1,5 @@
 // A network without a kernel, for one event loop: what it sends and what it is sent arrives when a test says so, in the
-// pieces that the test chooses, or not at all; and accepting, connecting and watching fail when they are told to.
+// pieces that the test chooses, or not at all; and accepting, connecting and watching fail when the test says so.
 import Glibc
 package import HubSystem
 package import HubTransport

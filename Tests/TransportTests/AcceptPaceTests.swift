@@ -34,7 +34,7 @@ import Testing
     #expect(pair.server.counters.refused == 0 && pair.server.counters.acceptErrors == 0)
   }
 
-  @Test func `does not hold up a listener that is not paced, and tells the two apart`() throws {
+  @Test func `does not hold up a listener that is not paced, and distinguishes the two`() throws {
     let clock = HandClock()
     let pair = try pair(clock, perSecond: 1)
     var listeners: [Int] = []

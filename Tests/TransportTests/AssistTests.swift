@@ -8,7 +8,7 @@ import Testing
 
 /// A loop that a thread of its own runs, and others assist.
 private final class AssistedLoop {
-  /// What the loop's delegate sees and is told, from any thread.
+  /// What the loop's delegate is called with, from any thread.
   struct Notes {
     /// For the end of any turn.
     var posted: [Int] = []

@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func `a refused connect is told by closed, once, and never from within connect`() throws {
+  @Test func `a refused connect is reported by closed, once, and never from within connect`() throws {
     let pair = try Pair()
     pair.server.stopListening()
     pair.atClient.isInOperation = true
@@ -99,7 +99,7 @@ import Testing
     #expect(pair.atClient.closed[client] == .closedByUs)
   }
 
-  @Test func `a reset is told as one`() throws {
+  @Test func `a reset is reported as one`() throws {
     let pair = try Pair()
     let (client, server) = try pair.connect()
     pair.client.abort(client, reset: true)

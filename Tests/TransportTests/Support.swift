@@ -143,7 +143,7 @@ final class Pair {
   }
 }
 
-/// Time that moves when told to.
+/// Time that the test advances.
 final class HandClock {
   var reading = ClockReading(uptimeNanoseconds: 1_000_000_000, unixMilliseconds: 1_763_680_000_000)
 

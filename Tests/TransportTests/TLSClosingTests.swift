@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test func `a peer that has finished is told goodbye, and what came before is delivered`() throws {
+  @Test func `a peer that has finished gets a close_notify, and what came before is delivered`() throws {
     let pair = try Pair(tls: makeServer())
     let client = try HeldConnection(pair, TLSPeer(makeClient(), name: "localhost"))
     client.shakeHands()
@@ -38,7 +38,7 @@ import Testing
     #expect(client.causeAtServer == .peerClosed)
   }
 
-  @Test func `an end of TCP without a goodbye is told as one, and a torn record is not delivered`() throws {
+  @Test func `an end of TCP without a close_notify is reported as one, and a torn record is not delivered`() throws {
     let pair = try Pair(tls: makeServer())
     for keep in [0, 3, 5, 20] {
       let client = try HeldConnection(pair, TLSPeer(makeClient(), name: "localhost"))
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func `a connection that is cut off is told as such, whatever the handshake had come to`() throws {
+  @Test func `a connection that is cut off is reported as such, whatever the handshake had come to`() throws {
     let pair = try Pair(tls: makeServer())
     let peer = TLSPeer(try makeClient(), name: "localhost")
     let (atClient, atServer) = try pair.connect(peer)

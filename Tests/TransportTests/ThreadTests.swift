@@ -244,7 +244,7 @@ extension Numbers {
     #expect(lock.tryLock())
   }
 
-  @Test func `who comes while it is held is told no, and the holder that somebody came`() {
+  @Test func `who comes while it is held gets false, and the holder that somebody came`() {
     let lock = CombiningLock()
     #expect(lock.tryLock() && !lock.tryLock())
     #expect(lock.unlock())

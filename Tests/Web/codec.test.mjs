@@ -153,5 +153,5 @@ test('a session in binary writes what it says in binary, a fix by its number and
   const [first, second] = socket.sent;
   assert.equal(first[0], 0b1100_0000);
   assert.equal(second[0], 0b1010_0000);
-  assert.equal(first.length - second.length, 7, 'its id is not told again');
+  assert.equal(first.length - second.length, 7, 'its id is not sent again');
 });

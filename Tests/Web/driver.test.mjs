@@ -165,7 +165,7 @@ for (const [code, retry, after] of [['rate_limited', 'later', 'again'], ['storag
   });
 }
 
-test('a fix that is refused is told by `error`, and is not sent again', async () => {
+test('a fix that is refused is reported by `error`, and is not sent again', async () => {
   const world = await driving(), { hub, socket, fix } = world;
   hub.send(fix(0));
   await socket.say('error', { code: 'implausible_location', message: 'no',

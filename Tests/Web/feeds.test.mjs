@@ -63,8 +63,8 @@ test('events come once and in order: what is doubled is dropped, what comes too 
 });
 
 test('a driver hears what it is offered and what of it holds no more, once and in order, and answers', async () => {
-  const world = await following(hub => hub.offers('D1')), { socket, feed } = world, told = [];
-  for (const type of ['offer', 'withdrawn']) feed.on(type, event => told.push([type, event.tripId, event.reason]));
+  const world = await following(hub => hub.offers('D1')), { socket, feed } = world, received = [];
+  for (const type of ['offer', 'withdrawn']) feed.on(type, event => received.push([type, event.tripId, event.reason]));
   const place = { latitude: 48, longitude: 11 };
   const offer = (tripId, sequence) => socket.say('offer',
     { channel: 'driver:D1', tripId, pickup: place, distance: 850, eta: 138, expiresAt: 9, sequence });
@@ -72,7 +72,7 @@ test('a driver hears what it is offered and what of it holds no more, once and i
   await socket.say('offer_withdrawn', { channel: 'driver:D1', tripId: 'T1', reason: 'taken', sequence: 5 });
   await socket.say('offer_withdrawn', { channel: 'driver:D1', tripId: 'T1', reason: 'new_word', sequence: 6 });
   await offer('T2', 7);
-  assert.deepEqual(told, [['offer', 'T1', undefined], ['withdrawn', 'T1', 'taken'],
+  assert.deepEqual(received, [['offer', 'T1', undefined], ['withdrawn', 'T1', 'taken'],
     ['withdrawn', 'T1', 'new_word'], ['offer', 'T2', undefined]]);
   feed.decline('T2');
   feed.accept('T3');
@@ -307,7 +307,7 @@ test('after a break a view is asked for anew, and shows what is there then', asy
   assert.equal(has(), 'B');
 });
 
-test('a second view of the same cells shows what the first one knows: the hub tells them once', async () => {
+test('a second view of the same cells shows what the first one knows: the hub sends them once', async () => {
   const { socket, hub, has } = await watching();
   await socket.say('area_update', cell('a1', ['A'], { full: true }));
   const second = hub.view('a1');
@@ -349,7 +349,7 @@ test('boxes and counts: what is asked for, and what a page keeps of what comes',
   await socket.subscribed(socket.last('subscribe'), { blocks: ['u283'] });
   assert.deepEqual([...counts.cells.keys()], ['u283aa']);
 
-  // Of a block that the session has already the hub tells only what changes; cells of another size are not in it.
+  // Of a block that the session has already the hub sends only what changes; cells of another size are not in it.
   const wide = world.hub.counts(box), narrow = world.hub.counts(box);
   await world.clock.pass(0);
   const [third, fourth] = socket.of('subscribe').slice(-2);

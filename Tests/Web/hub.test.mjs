@@ -106,15 +106,15 @@ for (const codec of ['json', 'binary']) {
     feed.on('update', ({ sequence }) => seen.push(sequence));
     feed.on('notice', ({ sequence }) => seen.push(sequence));
     feed.on('lost', () => lost.push('lost'));
-    let sent = 0, told = 0;
+    let sent = 0, notified = 0;
     const drive = () => {
       const fix = { latitude: 48 + sent * 1e-4, longitude: 11, accuracy: 5, speed: 11.1, heading: 0,
         timestamp: begin + sent * 1000 };
       assert.equal(driver.send(fix, { trip: 'T1' }), 'queued');
       sent++;
     };
-    const tell = async () => {
-      const notice = { channel: 'trip:T1', kind: 'message', title: 'n', body: 'n', messageId: `m${++told}` };
+    const notify = async () => {
+      const notice = { channel: 'trip:T1', kind: 'message', title: 'n', body: 'n', messageId: `m${++notified}` };
       const post = () => fetch(`${hub.http}/v1/notifications?role=ops&id=O1`,
         { method: 'POST', body: JSON.stringify(notice) }).then(({ ok }) => ok, () => false);
       await until('the notification', post);
@@ -124,7 +124,7 @@ for (const codec of ['json', 'binary']) {
     for (let round = 0; round < 2; round++) {
       for (let n = 0; n < 5; n++) {
         drive();
-        await tell();
+        await notify();
       }
       await moved;
       moved = driver.move('T1', ['driver_en_route', 'arrived_pickup'][round]);
@@ -134,12 +134,12 @@ for (const codec of ['json', 'binary']) {
       await until('the break to be seen', () => !isLive(driver) && !isLive(ops));
       const before = Date.now();
       await hub.start();
-      await tell();
+      await notify();
       await until('both again', () => isLive(driver) && isLive(ops));
       assert.ok(Date.now() - before < 12_000, 'back-off and 2 s');
     }
     assert.equal((await moved).status, 'arrived_pickup');
-    await until('all events', () => seen.length === 4 + told);
+    await until('all events', () => seen.length === 4 + notified);
     assert.deepEqual(seen, seen.map((_, index) => index + 1));
     assert.deepEqual(lost, []);
     const times = await until('all fixes', async () => {

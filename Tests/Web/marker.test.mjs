@@ -79,7 +79,7 @@ test('the age counts from the fix, with the time that the position was on its wa
   assert.ok(Math.abs(meters(marker.at(5300), at(0, 12))) < 0.05, '15 m/s for 0.8 s');
 });
 
-test('without `age` it is told from the times; without `received` a position came now', () => {
+test('without `age` it is computed from the times; without `received` a position came now', () => {
   const marker = new Marker();
   marker.push({ latitude: 48, longitude: 11, timestamp: 10_000, published: 12_000 });
   assert.deepEqual(marker.at(13_000), { latitude: 48, longitude: 11, age: 3, predicted: false });

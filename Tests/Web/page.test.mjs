@@ -53,7 +53,7 @@ function throughBlocks(meters) {
   return [x, y, (heading * 180 / Math.PI + 360) % 360];
 }
 
-/** Drives north, or where `course` leads, a fix each second, until it is told otherwise. */
+/** Drives north, or where `course` leads, a fix each second, until the test changes it. */
 class Driver {
   #timer; #meters = 0; #drove = Date.now();
   constructor(hub, id, { at = [0, 0], status = 'available', trip, credential, isMoving = true, noise = 0,
@@ -822,7 +822,7 @@ test('kill -9 and back; a driver that is gone stays, as offline', { skip, timeou
     const seen = (await rows(page)).map(text => text.split(' ')[0]);
     return seen.length === new Set(seen).size && ['taxi-1', 'taxi-2', 'taxi-3', 'van-4'].every(id => seen.includes(id));
   }, 30);
-  await until('it is told of', async () => /Offline/.test(await row(page, 'van-5')), 70);
+  await until('it is shown', async () => /Offline/.test(await row(page, 'van-5')), 70);
   await until('counts', async () => (await chips(page)).at(-1) === 1);
   await page.screenshot('offline');
   // What Chromium itself says of a socket that broke.

@@ -215,7 +215,7 @@ private func message(_ number: Int, _ random: inout SplitMix64) -> [UInt8] {
     #expect(try pair.send(noise).bytes == 200 + 8)
   }
 
-  @Test("Told to use a window that zlib has not, a client sends everything uncompressed") func smallestWindow() throws {
+  @Test("With an agreed window that zlib has not, a client sends uncompressed") func smallestWindow() throws {
     // RFC 7692 §7.1.2.2 allows 8 bits; §6 allows every message to be uncompressed.
     let offer = parameters { $0.clientMaxWindowBits = .unspecified }
     let pair = try Pair(offer: offer, policy: Self.keeping)

@@ -35,7 +35,7 @@ import Testing
     #expect(starting.transportEnded() == .normal)
   }
 
-  @Test("A peer that breaks the protocol is told why, once") func failure() {
+  @Test("A peer that breaks the protocol gets the reason, once") func failure() {
     var closing = CloseHandshake(role: .server)
     #expect(closing.failed(.invalidUTF8) == .sendCloseThenDisconnect(.invalidPayload))
     #expect(closing.failed(.invalidUTF8) == .nothing)

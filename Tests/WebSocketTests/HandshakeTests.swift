@@ -63,7 +63,7 @@ import Testing
     #expect(try refusal(fields) == nil)
   }
 
-  @Test("A client that asks for no known subprotocol is told of none") func subprotocols() throws {
+  @Test("A client that asks for no known subprotocol gets none") func subprotocols() throws {
     let none = try ServerHandshake(try request(Self.fields), subprotocols: Self.protocols)
     #expect(none.subprotocol == nil)
     #expect(!none.offersSubprotocols)

@@ -27,7 +27,7 @@ import Testing
       && Dictionary(grouping: a.lanes, by: \.channel) == Dictionary(grouping: b.lanes, by: \.channel)
   }
 
-  @Test("Changes are read back as they were written, and a new file begins where it is told to")
+  @Test("Changes are read back as they were written, and a new file begins at the given position")
   func changes() throws {
     let disk = SimulatedDisk()
     let opened = try open(disk, epoch: "e1")

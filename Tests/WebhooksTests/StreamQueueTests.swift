@@ -168,7 +168,7 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
         underWay += queue.takeDue(now)
         switch Int.random(in: 0..<10, using: &random) {
         case 0:
-          // Some of what was sent has arrived, in order, and nobody was told.
+          // Some of what was sent has arrived, in order, without an acknowledgement.
           for message in underWay.prefix(Int.random(in: 0...underWay.count, using: &random)) {
             if !server.contains(message) { server.append(message) }
           }

@@ -8,7 +8,7 @@
 //
 // One run has all phases, so that they are compared on the same machine in the same minutes: 1,000 good sessions under
 // load alone, then with the attackers, then alone again. Exit code 1 where a good session lost anything, where p99 grew
-// by half or more of what it was before, or where memory did not return. What it is afterwards tells how much of a
+// by half or more of what it was before, or where memory did not return. What it is afterwards shows how much of a
 // difference is chance.
 import Glibc
 import HubBytes

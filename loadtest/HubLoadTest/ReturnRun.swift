@@ -1,5 +1,5 @@
-// hub-loadtest return: many clients of the library, each with a thread of its own, lose a hub that is killed or told to
-// go, and is there again at once. When does each come back?
+// hub-loadtest return: many clients of the library, each with a thread of its own, lose a hub that is killed or drained
+// and restarted at once. When does each come back?
 //
 // The peak of arrivals in any second is held against 1.5 times their mean from the first to the last, and the first
 // delay that each has drawn is looked at. `ClientCoreTests` holds the same for 10,000 state machines by hand; this is
@@ -34,7 +34,7 @@ struct ReturnRun {
     let port = hub.address.port
     let riders = try connect(port)
     var isGood = true
-    for (name, isKilled) in [("killed, no close code", true), ("told to go, 1001", false)] {
+    for (name, isKilled) in [("killed, no close code", true), ("drained, 1001", false)] {
       // Only an end of a connection that stood is a first one (ClientLimits.stableSeconds).
       usleep(11_000_000)
       let before = try arrivals(of: riders)

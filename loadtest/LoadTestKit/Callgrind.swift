@@ -27,7 +27,7 @@ package struct CallgrindProfile: Sendable, Equatable {
         if line.hasPrefix("cfn=") { called = name }
       } else if line.hasPrefix("calls=") {
         guard let count = Double(line.dropFirst(6).prefix { $0 != " " }) else { return nil }
-        // A recursion is told apart by 'N behind the name.
+        // A recursion is recognised by 'N behind the name.
         if CallgrindProfile.allocators.contains(called.prefix { $0 != "'" }) { allocations += count }
       } else if line.hasPrefix("totals:") {
         guard let count = Double(line.dropFirst(7).trimmed.prefix { $0 != " " }) else { return nil }

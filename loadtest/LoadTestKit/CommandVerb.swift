@@ -110,7 +110,7 @@ package struct CommandVerb: Sendable {
 
   package static let comeBack = CommandVerb(
     name: "return", operands: "",
-    about: "How evenly clients of the library come back to a hub that was killed, and to one that told them to go.",
+    about: "How evenly clients of the library come back to a hub that was killed, and to one that drained.",
     options: [Option("clients", "N", "each with a thread of its own (100 to 100000; 4000)"), executable])
 
   package static let all = [

@@ -75,7 +75,7 @@ extension Generator {
     } else if tick < peer.pointee.tick {
       counts.outOfOrder += 1
     }
-    // What has happened since is told with the same tick's number, if it is not told of yet.
+    // What has happened since is sent with the same tick's number, if it is not sent yet.
     peer.pointee.tick = max(peer.pointee.tick, isWhole ? tick - 1 : tick)
     guard let schedule, schedule.window.contains(loop.now.uptimeNanoseconds) else { return }
     counts.spread.record(nanoseconds: max(0, ClockReading.read().unixMilliseconds - Int64(sent)) * 1_000_000)

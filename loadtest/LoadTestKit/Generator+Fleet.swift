@@ -5,20 +5,20 @@ import HubCommandLine
 import HubTransport
 
 extension Generator {
-  /// Connections of a share over which fixes are told, and how many requests of each are under way.
+  /// Connections of a share over which fixes are sent, and how many requests of each are under way.
   static let fleetConnections = 16
   private static let fleetRequests = 64
 
   // MARK: Drivers in the index
 
-  /// Tells the next drivers that are this connection's.
+  /// Sends the next drivers that are this connection's.
   func tellFleet(_ peer: PeerPointer) {
     let step = Generator.fleetConnections * share.count
     let start = loop.arena.count
-    while peer.pointee.awaited < Generator.fleetRequests, peer.pointee.told < scenario.fleet {
-      let number = peer.pointee.told
+    while peer.pointee.awaited < Generator.fleetRequests, peer.pointee.registered < scenario.fleet {
+      let number = peer.pointee.registered
       appendRequest(number)
-      peer.pointee.told += step
+      peer.pointee.registered += step
       peer.pointee.awaited += 1
     }
     if loop.arena.count > start { loop.send(start..<loop.arena.count, to: peer.pointee.id) }

@@ -122,7 +122,7 @@ package final class Generator: EventLoopDelegate {
     for local in 0..<share.size(of: scenario.watchers) { _ = add(.watcher, share.number(local)) }
     if scenario.fleet > 0 {
       for local in 0..<Generator.fleetConnections {
-        add(.fleet, share.number(local)).pointee.told = share.number(local)
+        add(.fleet, share.number(local)).pointee.registered = share.number(local)
       }
     }
     storm = (0..<share.size(of: scenario.storm)).map { add(.storm, share.number($0)) }

@@ -78,7 +78,7 @@ package struct GrowthRun {
 
   package init(options: RunOptions) {
     self.options = options
-    // A million drivers are told to the hub one by one.
+    // A million drivers are sent to the hub one by one.
     self.options.connectSeconds = 300
     self.options.samplesModes = true
   }

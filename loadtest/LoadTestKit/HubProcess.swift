@@ -1,4 +1,4 @@
-// The hub under test: a process of its own that this program starts, on cores of its own where it is told so, or one
+// The hub under test: a process of its own that this program starts, on cores of its own if asked for, or one
 // that runs already. One that was started here never outlives this program, whatever ends that, and is waited for in
 // bounds.
 import CHubLoadTest
@@ -144,7 +144,7 @@ package struct ProcessorTime: Sendable {
 
   package var all: Double { exact ?? user + system }
 
-  /// Tells user from system by samples.
+  /// Distinguishes user from system time by samples.
   mutating func split(_ sampler: ModeSampler) {
     let second = Double(ModeSampler.frequency)
     (user, system) = (Double(sampler.user) / second, Double(sampler.kernel) / second)

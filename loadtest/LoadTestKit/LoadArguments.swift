@@ -63,7 +63,7 @@ package struct LoadArguments: Sendable {
 
   static let options = settings.map { $0.option(LoadArguments(Scenario(), RunOptions(executable: ""))) }
 
-  /// The hubs that are started in turn. Where there are two, results tell them apart by their names: their paths may be
+  /// The hubs that are started in turn. Where there are two, results use their names: their paths may be
   /// the same, which shows what differs by chance.
   package var hubs: [(name: String, executable: String)] {
     guard let against else { return [(run.executable, run.executable)] }

@@ -42,7 +42,7 @@ extension LoadRun {
     if scenario.mostSessions < LoadRun.fewestForMemory { figures[.bytesUnderLoad] = nil }
   }
 
-  /// Sessions below which memory is not told for each.
+  /// Sessions below which memory is not reported for each.
   static let fewestForMemory = 1000
 
   /// Percentiles 50, 90, 99 and 99.9, as far as there are names for them and values enough: p99 of fewer than a hundred

@@ -37,7 +37,7 @@ extension LoadRun {
       if board.withLock({ isTrue($0) }) { return }
       let now = ClockReading.read().uptimeNanoseconds
       guard now < end else { throw .failed(.failed("gave up waiting until \(what)")) }
-      tell(board, &course, now)
+      report(board, &course, now)
       pause(microseconds: 2000)
     }
   }
@@ -52,7 +52,7 @@ extension LoadRun {
       let now = ClockReading.read().uptimeNanoseconds
       if now >= time || isDone { return }
       sampler?.collect()
-      tell(board, &course, now)
+      report(board, &course, now)
       pause(microseconds: Int(min(20_000, max(1, (time - now) / 1000))))
     }
   }
@@ -91,7 +91,7 @@ extension LoadRun {
     course.lines.begin(phase, at: ClockReading.read().uptimeNanoseconds, board.withLock { $0.takeProgress() })
   }
 
-  private func tell(_ board: Locked<Board>, _ course: inout Course, _ now: Int64) {
+  private func report(_ board: Locked<Board>, _ course: inout Course, _ now: Int64) {
     guard let progress = options.progress, course.lines.isDue(now) else { return }
     progress(course.lines.line(board.withLock { $0.takeProgress() }, at: now))
   }

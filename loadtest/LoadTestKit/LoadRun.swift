@@ -10,7 +10,7 @@ import HubSystem
 import HubTransport
 
 package struct LoadRun {
-  /// What the threads and the one who started them tell each other.
+  /// What the threads and their starter share.
   struct Board: Sendable {
     var standing = 0
     var schedule: Schedule?
@@ -145,7 +145,7 @@ package struct LoadRun {
     var course = Course(lines: ProgressLines(name: scenario.name))
     let board = Locked(Board(progress: Array(repeating: Progress(), count: threadCount)))
     defer {
-      // The hub sees all sessions end before it is told to stop: else it would close some of them, or none.
+      // The hub sees all sessions end before it is stopped: else it would close some of them, or none.
       board.withLock { $0.isOver = true }
       for thread in course.threads { thread.join() }
     }
@@ -265,7 +265,7 @@ package struct LoadRun {
     } catch {
       throw .failed("no event loop: \(error)")
     }
-    /// Tells how far it is; false where the run is over.
+    /// Reports its progress; false where the run is over.
     let report = { () -> Bool in
       let progress = generator.takeProgress()
       return board.withLock { board in

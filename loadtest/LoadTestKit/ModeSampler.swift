@@ -1,7 +1,7 @@
 // Which part of a process's CPU time is spent in user space, by sampling it some 4,000 times in each second that it
 // runs.
 //
-// The kernel itself tells the two apart by its clock's ticks, 250 a second on most machines: of a run of ten seconds in
+// The kernel itself splits the two by its clock's ticks, 250 a second on most machines: of a run of ten seconds in
 // which a hub takes 3 µs of 18,000 messages a second in user space, that is 135 ticks, known to 9 %. A sample takes
 // some µs of the one who is sampled, so only what needs it asks for it.
 //

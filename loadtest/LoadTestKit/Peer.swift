@@ -46,7 +46,7 @@ struct Peer: ~Copyable {
   let kind: PeerKind
   /// Among those of its kind in all threads; of a rider, its driver's. It is in the session's id.
   let number: Int
-  /// Tells the riders of one driver apart.
+  /// Distinguishes the riders of one driver.
   let place: Int
   var id = ConnectionID.none
   var isUpgraded = false
@@ -71,11 +71,11 @@ struct Peer: ~Copyable {
   /// Of a slow session: the newest fix of each driver, and when it reads again.
   var lastNumbers: [Int32] = []
   var readsAt: Int64 = 0
-  /// Of a watcher: the newest tick it was told of since it subscribed.
+  /// Of a watcher: the newest tick it received since it subscribed.
   var tick = -1
   /// Answers that are still to come before it is ready; of a connection of the fleet, the driver who is next.
   var awaited = 0
-  var told = 0
+  var registered = 0
 
   init(_ kind: PeerKind, _ number: Int, place: Int = 0) {
     self.kind = kind

@@ -41,7 +41,7 @@ struct ProgressLines {
 
   private let name: String
   private var phase = Phase.connecting
-  /// What the line before has told, or what there was when the phase began.
+  /// What the line before reported, or what there was when the phase began.
   private var last = Progress()
   private var nextAt: Int64
   private static let interval: Int64 = 1_000_000_000

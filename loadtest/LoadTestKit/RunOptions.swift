@@ -28,7 +28,7 @@ package struct RunOptions: Sendable {
   package var stopSeconds = HubProcess.patience
   /// What ends a run before its time.
   package var interruption = Interruption.process
-  /// Tells user space from the kernel by samples instead of the kernel's ticks, where this program may.
+  /// Distinguishes user space from the kernel by samples instead of the kernel's ticks, where this program may.
   package var samplesModes = false
   /// Called about once a second.
   package var progress: (@Sendable (String) -> Void)?

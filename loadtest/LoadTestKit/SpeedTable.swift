@@ -29,7 +29,7 @@ package struct SpeedTable {
     delivered, nothing gave way to something newer, the load itself was not the limit, and p99 is at most 20 ms (50 ms in the \
     faster fan-out, 500 ms in the reconnect storm). Where 10,000 read the same message (wide fan-out and the cells) the last of \
     them waits for the writes to all others, and where memory is measured nothing is timed: p99 has no bound there. Fixes \
-    come 0.3 % more slowly than said, or each tick of the kernel's clock, by which it tells user time from its own, would \
+    come 0.3 % more slowly than said, or each tick of the kernel's clock, by which it splits user time from its own, would \
     meet the same place of a message's way. The thresholds against uWebSockets need it beside the hub in the same minutes and \
     are not judged here; what it took elsewhere is in brackets. Memory of a connection is what one more takes, of 10,000 \
     instead of 2,000: what the hub takes once for its first ones is not in it, as it is where all is divided by all of them.

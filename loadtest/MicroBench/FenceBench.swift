@@ -98,7 +98,7 @@ struct FenceBench: ~Copyable {
     turn()
   }
 
-  /// What fences cost most fixes: each is timed by itself, in both cities in turn, and the one in the middle is told.
+  /// What fences cost most fixes: each is timed by itself, in both cities in turn, and the median is reported.
   static func printMedians(fixes: Int) {
     var bare = FenceBench(fences: 0)
     var fenced = FenceBench(fences: 10_000)

@@ -2,7 +2,7 @@
 // drivers.
 //
 // A turn's time is the CPU time of its thread, so that other work on the machine counts little. Each query is asked
-// several times, and the round with the shortest longest turn is told: what is left of chance only ever adds.
+// several times, and the round with the shortest longest turn is reported: what is left of chance only ever adds.
 
 import Glibc
 import HubBytes

@@ -204,7 +204,7 @@ final class Crowd: ClientLoopDelegate {
   }
 
   private func witness(_ trips: [Identifier]) {
-    // The numbers' epoch, as riders were told.
+    // The numbers' epoch, as riders got it.
     guard let epoch = pairs.compactMap({ loop.session($0.rider).resumePoint(of: .trip($0.trip))?.epoch }).first,
       let client = makeWitness()
     else { return }

@@ -1,19 +1,19 @@
-// What each client address has open and how much it asks for: shared by all loops, since one client's connections land
-// on any of them. It is locked when a connection comes and goes and for an HTTP request, never for a message.
+// Open connections and request rate of each client address: shared by all loops, since one client's connections are on
+// any of them. It is locked when a connection opens or closes and for an HTTP request, never for a message.
 //
-// It is bounded itself: an address with connections costs an entry that these connections pay for, and of the others
-// the table keeps only so many, and only until their bucket is full again.
+// It is bounded: an address with connections costs an entry that these connections pay for; of the others the table
+// keeps a limited number, until their bucket is full again.
 import HubHTTP
 import HubTransport
 import Synchronization
 
-/// What an address may ask for, in units of work.
+/// The rest of an address's rate, in units of work.
 struct RequestAllowance {
   var limit: Int
   var left: Int
   var secondsUntilFull: Int
 
-  /// As clients are told, so that they need not find out by being refused (draft-ietf-httpapi-ratelimit-headers-03).
+  /// The fields that inform clients before they are refused (draft-ietf-httpapi-ratelimit-headers-03).
   var fields: [OutgoingField] {
     [
       OutgoingField("RateLimit-Limit", "\(limit)"), OutgoingField("RateLimit-Remaining", "\(left)"),
@@ -29,14 +29,14 @@ struct AddressTable: Sendable {
     var bucket: TokenBucket
   }
 
-  /// How much one address may ask for.
+  /// The rate of one address.
   struct Rate: Sendable {
     var perSecond: Double
     var burst: Double
   }
 
   private var entries: [UInt64: Entry] = [:]
-  /// Entries without connections that are kept at most.
+  /// The limit of entries without connections.
   private let idleLimit: Int
   private let rate: Rate
   /// Entries with connections.
@@ -49,7 +49,7 @@ struct AddressTable: Sendable {
 
   var count: Int { entries.count }
 
-  /// A connection comes; gives how many the address has now.
+  /// Adds a connection; gives the address's number of connections.
   mutating func enter(_ key: UInt64, now: Int64) -> Int {
     let connections = withEntry(key, now) { entry in
       entry.connections += 1
@@ -60,7 +60,7 @@ struct AddressTable: Sendable {
     return connections
   }
 
-  /// It goes.
+  /// Removes a connection.
   mutating func leave(_ key: UInt64, now: Int64) {
     guard let index = entries.index(forKey: key), entries.values[index].connections > 0 else { return }
     entries.values[index].connections -= 1
@@ -70,8 +70,8 @@ struct AddressTable: Sendable {
     sweep(now)
   }
 
-  /// A request of so many units of work comes; nil when it is within the rate, and the nanoseconds to wait otherwise.
-  /// What is more than a full bucket is within it when the bucket is full.
+  /// Charges a request of so many units; nil when it is within the rate, else the nanoseconds to wait. More than a full
+  /// bucket is within the rate when the bucket is full.
   mutating func charge(_ key: UInt64, _ units: Double = 1, now: Int64) -> Int64? {
     guard rate.perSecond > 0 else { return nil }
     let rate = rate
@@ -83,7 +83,7 @@ struct AddressTable: Sendable {
     return wait == 0 ? nil : wait
   }
 
-  /// A request that was within the rate turned out to be more work: the address owes it.
+  /// Charges an accepted request for more work.
   mutating func chargeMore(_ key: UInt64, _ units: Double, now: Int64) {
     guard rate.perSecond > 0 else { return }
     let rate = rate
@@ -91,7 +91,7 @@ struct AddressTable: Sendable {
     sweep(now)
   }
 
-  /// What the address may ask for at once, and in how many seconds that is all that any may.
+  /// The rest of the address's rate, and the seconds until it is full.
   mutating func allowance(_ key: UInt64, now: Int64) -> RequestAllowance {
     let rate = rate
     let left = withEntry(key, now) { $0.bucket.level(rate: rate.perSecond, burst: rate.burst, now: now) }
@@ -109,8 +109,8 @@ struct AddressTable: Sendable {
       && (rate.perSecond == 0 || entry.bucket.isFull(rate: rate.perSecond, burst: rate.burst, now: now))
   }
 
-  /// Past the limit those whose bucket is full are forgotten, and if that does not help, all that have no connection:
-  /// they get a new bucket. So a sweep of n entries comes once for at least n / 2 new ones.
+  /// Above the limit, removes entries with a full bucket and, if that does not suffice, all without a connection, which
+  /// get a new bucket. So a sweep of n entries comes once for at least n / 2 new ones.
   private mutating func sweep(_ now: Int64) {
     guard entries.count - active > idleLimit else { return }
     entries = entries.filter { _, entry in

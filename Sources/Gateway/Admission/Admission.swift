@@ -1,18 +1,18 @@
-// Who comes in at one loop: connections by address, and sessions. What all loops count together is in Admissions, what
-// is asked of a request in HTTPContext.
+// Admission at one loop: connections by address, and sessions. Counts of all loops are in Admissions, checks of
+// requests in HTTPContext.
 import HubCore
 import HubHTTP
 import HubMessages
 import HubTransport
 
-/// What one loop has let in.
+/// What one loop has admitted.
 struct Admission {
-  /// What becomes of a new connection.
+  /// The outcome for a new connection.
   enum Verdict {
     case admitted
-    /// Its address has too many: it is let in to be told so.
+    /// Its address has too many: it is admitted to get a refusal.
     case isOverLimit
-    /// Many of those hang about: it is cut off.
+    /// Too many of those are open: it is closed.
     case cutOff
   }
 
@@ -27,7 +27,7 @@ struct Admission {
     trustedProxies = configuration.trustedProxies
   }
 
-  /// New settings: who is in stays.
+  /// Takes new settings; existing connections stay.
   mutating func take(_ configuration: ServerConfiguration) {
     limits = configuration.limits
     trustedProxies = configuration.trustedProxies
@@ -37,7 +37,7 @@ struct Admission {
 
   /// `isAdmin`: it came to the admin port.
   func peer(_ address: SocketAddress, isAdmin: Bool) -> HTTPPeer {
-    // A trusted proxy is believed when it says who the client is.
+    // A trusted proxy states who the client is.
     HTTPPeer(address: address, isAdmin: isAdmin, isProxy: trustedProxies.contains { $0.contains(address) })
   }
 
@@ -49,7 +49,7 @@ struct Admission {
     return count > limits.connectionsPerAddress + limits.refusalsPerAddress ? .cutOff : .isOverLimit
   }
 
-  /// The connection is gone.
+  /// Counts a closed connection.
   mutating func leave(_ slot: Int, now: Int64) {
     let key = countedAddresses[slot]
     guard key != 0 else { return }
@@ -57,7 +57,7 @@ struct Admission {
     admissions.leave(key, now: now)
   }
 
-  /// Counts a connection for an address; gives how many that has now, 0 where nobody counts.
+  /// Counts a connection for an address; gives that address's number, 0 where it has no limit.
   private mutating func count(_ slot: Int, for address: SocketAddress, now: Int64) -> Int {
     guard limits.connectionsPerAddress > 0,
       let key = address.countedKey(onLoopback: limits.countsLoopbackConnections)
@@ -69,7 +69,7 @@ struct Admission {
 
   // MARK: Sessions
 
-  /// Takes room for a session: in total, for its identity, and for the client's address where a proxy speaks for it.
+  /// Reserves room for a session: in total, for its identity, and for the client's address behind a proxy.
   mutating func beginSession(
     _ slot: Int, from peer: HTTPPeer, _ request: HTTPRequest, _ credential: Credential, now: Int64
   ) throws(Refusal) {
@@ -85,7 +85,7 @@ struct Admission {
     }
     let role = credential.role
     let most = credential.isShare ? limits.sessionsPerSharer : limits.sessionsPerIdentity[role]
-    // The hub is asked about a driver's newcomer: it says whether the driver replaces its session too often (409).
+    // For a driver the hub decides, which knows whether its sessions are replaced too often (409).
     let limit = most + (role == .driver ? 1 : 0)
     let outcome = admissions.sessionBegins(role, IdentityKey(credential), limit: limit)
     if outcome != .admitted, peer.isProxy { leave(slot, now: now) }
@@ -109,20 +109,20 @@ struct Admission {
     }
   }
 
-  /// Gives back what `beginSession` took, for a driver that the hub did not admit.
+  /// Releases what `beginSession` reserved, for a driver that the hub did not admit.
   mutating func dismissSession(_ slot: Int, from peer: HTTPPeer, _ credential: Credential, now: Int64) {
     endSession(of: credential, cells: 0)
     if peer.isProxy { leave(slot, now: now) }
   }
 
-  /// A session that was admitted is over; it watched so many cells.
+  /// Releases an admitted session that watched so many cells.
   func endSession(of credential: Credential, cells: Int) {
     admissions.sessionEnded(IdentityKey(credential), cells: cells)
   }
 }
 
-/// By which address each connection of a loop is counted; 0 where it is not. Beside the sessions' table, for where no
-/// limit holds (loopback, by default) it has no entry at all.
+/// The address by which each connection of a loop is counted; 0 where it is not. Apart from the sessions' table, since
+/// it is empty where no limit applies (loopback, by default).
 private struct CountedAddresses {
   private var keys: [UInt64] = []
 

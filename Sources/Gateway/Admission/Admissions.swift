@@ -1,17 +1,16 @@
-// What all loops of a server count together: sessions, connections and requests by address, sessions and watched cells
-// by identity, bytes of input that is not complete. Each number has its limit in Limits.swift; the loop that reaches it
-// tells the peer.
+// Counts of all loops of a server: sessions, connections and requests by address, sessions and watched cells by
+// identity, bytes of incomplete input. Each has its limit in Limits.swift; the loop that reaches it notifies the peer.
 import HubCore
 import HubMessages
 import HubSystem
 import Synchronization
 
-/// What becomes of an upgrade at the limits of sessions.
+/// The outcome of an upgrade at the limits of sessions.
 enum SessionAdmission {
   case admitted
-  /// The hub has no room for one more.
+  /// The hub is at its limit.
   case full
-  /// The identity has as many as it may.
+  /// The identity is at its limit.
   case identityFull
 }
 
@@ -19,7 +18,7 @@ final class Admissions: Sendable {
   private let addresses: Locked<AddressTable>
   private let openSessions = Atomic<Int>(0)
   private let incompleteBytes = Atomic<Int>(0)
-  /// Sessions in total; nobody knows it better than `Server`, which knows the limit of open files.
+  /// The limit of sessions in total; `Server` derives it from the limit of open files.
   let sessionLimit: Int
   private let incompleteLimit: Int
   private let identities = Identities()
@@ -39,22 +38,22 @@ final class Admissions: Sendable {
 
   // MARK: Addresses
 
-  /// A connection of the address comes; gives how many it has now.
+  /// Adds a connection of the address; gives its number of connections.
   func enter(_ key: UInt64, now: Int64) -> Int { addresses.withLock { $0.enter(key, now: now) } }
 
   func leave(_ key: UInt64, now: Int64) { addresses.withLock { $0.leave(key, now: now) } }
 
-  /// A request of the address, of so many units of work; the nanoseconds that it should wait where it is over the rate.
+  /// Charges a request of so many units to the address; gives the nanoseconds to wait where it is over the rate.
   func charge(_ key: UInt64, _ units: Int, now: Int64) -> Int64? {
     addresses.withLock { $0.charge(key, Double(units), now: now) }
   }
 
-  /// More work that a request of the address has brought.
+  /// Charges more work of a request to the address.
   func chargeMore(_ key: UInt64, _ units: Int, now: Int64) {
     addresses.withLock { $0.chargeMore(key, Double(units), now: now) }
   }
 
-  /// What an address may still ask for.
+  /// The rest of an address's rate.
   func allowance(_ key: UInt64, now: Int64) -> RequestAllowance {
     addresses.withLock { $0.allowance(key, now: now) }
   }
@@ -64,7 +63,7 @@ final class Admissions: Sendable {
 
   // MARK: Sessions
 
-  /// Room for one more session, which `sessionEnded` gives back where it was admitted.
+  /// Reserves room for a session; `sessionEnded` releases it if it was admitted.
   func sessionBegins(_ role: HubMessages.Role, _ identity: IdentityKey, limit: Int) -> SessionAdmission {
     guard openSessions.add(1, ordering: .relaxed).newValue <= role.share(of: sessionLimit) else {
       openSessions.subtract(1, ordering: .relaxed)
@@ -75,7 +74,7 @@ final class Admissions: Sendable {
     return .identityFull
   }
 
-  /// `cells`: what the session watched.
+  /// `cells`: the number that the session watched.
   func sessionEnded(_ identity: IdentityKey, cells: Int) {
     openSessions.subtract(1, ordering: .relaxed)
     identities.end(identity, cells: cells)
@@ -91,13 +90,12 @@ final class Admissions: Sendable {
     return counts
   }
 
-  /// A session watches so many cells more (or fewer); false, and nothing has changed, where its identity may not.
+  /// Counts so many more (or fewer) watched cells; false, without a change, above the identity's limit.
   func watches(_ role: HubMessages.Role, _ identity: IdentityKey, more: Int) -> Bool {
     identities.watch(identity, more: more, limit: areasPerIdentity[role])
   }
 
-  /// Somebody asks for the journal's past; false where its identity has as many questions under way as it may. Where
-  /// true, `answered` follows.
+  /// Begins a question to the journal; false at the identity's limit. Where true, `answered` follows.
   func asks(_ role: HubMessages.Role, _ identity: IdentityKey) -> Bool {
     identities.ask(identity, limit: queriesPerIdentity[role])
   }
@@ -110,7 +108,7 @@ final class Admissions: Sendable {
 
   // MARK: Incomplete input
 
-  /// Notes that a connection keeps so many bytes more (or fewer); false where that passes the limit of all together.
+  /// Counts so many more (or fewer) kept bytes of a connection; false above the limit of all together.
   func keeps(_ more: Int) -> Bool {
     let all = incompleteBytes.add(more, ordering: .relaxed).newValue
     return more <= 0 || all <= incompleteLimit

@@ -1,4 +1,4 @@
-// Whom clients' certificates stand for (`--client-cert`): back ends that have a certificate of their own need no token.
+// Identities of clients' certificates (`--client-cert`): a back end with a certificate needs no token.
 import HubCore
 import HubHTTP
 import HubMessages
@@ -7,7 +7,7 @@ import HubTransport
 
 /// Identities by the names in certificates.
 public struct ClientCertificates: Sendable {
-  /// What one may be written as, behind "must be".
+  /// The allowed forms, behind "must be".
   public static let words = "DNS:name, URI:uri or email:address, then = role, id, as DNS:api.example = ops, dispatch"
 
   private var identities: [String: (role: Role, id: Identifier)] = [:]
@@ -16,9 +16,9 @@ public struct ClientCertificates: Sendable {
 
   public var isEmpty: Bool { identities.isEmpty }
 
-  /// Adds a row, `name = role, id`; false where it is none, or its name has another identity already.
+  /// Adds a row, `name = role, id`; false where it is invalid, or its name has another identity already.
   public mutating func add(_ text: String) -> Bool {
-    // A URI may have the sign in it, an identity not.
+    // A URI may contain the sign, an identity may not.
     guard let sign = text.lastIndex(of: "=") else { return false }
     let parts = text[text.index(after: sign)...].split(separator: ",", omittingEmptySubsequences: false).map(trimmed)
     guard let name = ClientCertificates.name(trimmed(text[..<sign])), parts.count == 2,
@@ -28,7 +28,7 @@ public struct ClientCertificates: Sendable {
     return true
   }
 
-  /// As `PeerCertificate` has it; nil for no name of a kind that it has.
+  /// The name as `PeerCertificate` has it; nil for another kind of name.
   private static func name(_ text: String) -> String? {
     for kind in ["DNS:", "URI:", "email:"] where text.hasPrefix(kind) && text.count > kind.count {
       return kind == "DNS:" ? kind + text.dropFirst(kind.count).lowercased() : text
@@ -36,7 +36,7 @@ public struct ClientCertificates: Sendable {
     return nil
   }
 
-  /// Who a certificate's owner is: by the first of its names that has an identity.
+  /// The identity of a certificate: that of the first of its names that has one.
   func credential(of certificate: PeerCertificate, now: Timestamp) throws(CredentialError) -> Credential {
     let end = Timestamp(milliseconds: certificate.notAfter &* 1000)
     guard now < end else { throw CredentialError(text: "the client certificate's time is over") }

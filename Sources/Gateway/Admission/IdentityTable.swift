@@ -1,21 +1,21 @@
-// What each identity (`sub` and role) has open: shared by all loops, since one rider's sessions land on any of them. It
+// What each identity (`sub` and role) has open: shared by all loops, since one rider's sessions are on any of them. It
 // is locked when a session begins and ends, and when a view of the map changes; never for a position.
 //
-// It is bounded itself: only who has a session, or waits for an answer, has an entry, and no entry outlives the last
-// one. What identities hold in the hub's own tables (queries, trips) the hub counts, which sees them come and go.
+// It is bounded: only identities with a session or an awaited answer have an entry. What identities hold in the hub's
+// own tables (queries, trips) the hub counts.
 import HubBytes
 import HubCore
 import HubMessages
 import HubSystem
 import Synchronization
 
-/// An identity as the table knows it: a hash with a key of this process, by which nobody can choose to be another's.
-/// Two of a million share one once in 37 million runs.
+/// A hash of an identity with a key of this process, so that nobody can choose to collide with another. Two of a
+/// million collide once in 37 million runs.
 struct IdentityKey: Hashable, Sendable {
   let hash: UInt64
 
   init(_ role: HubMessages.Role, _ id: Identifier) {
-    // Seeded for each process, and SipHash: what a dictionary keeps hostile keys apart with.
+    // Seeded for each process, and SipHash: as a dictionary protects itself from hostile keys.
     var hasher = Hasher()
     hasher.combine(role.rawValue)
     hasher.combine(id.text.count)
@@ -23,8 +23,8 @@ struct IdentityKey: Hashable, Sendable {
     hash = UInt64(bitPattern: Int64(hasher.finalize()))
   }
 
-  /// The holders of all shares that one maker has made are one identity, whatever has become of the shares: one rider
-  /// could otherwise be as many as it likes.
+  /// All holders of one maker's shares are one identity, also of ended shares; else one rider could be as many as it
+  /// likes.
   init(_ credential: Credential) {
     let length = TripShare.prefix.utf8.count + TripShare.makerLength
     let maker = credential.isShare ? Identifier(String(credential.id.description.prefix(length))) : nil
@@ -46,10 +46,10 @@ struct IdentityTable: Sendable {
 
   var count: Int { entries.count }
 
-  /// How many sessions an identity has open.
+  /// The number of an identity's open sessions.
   func sessions(of key: IdentityKey) -> Int { Int(entries[key]?.sessions ?? 0) }
 
-  /// A session begins, where the identity has fewer than `limit`; false where it has not.
+  /// Begins a session; false at the identity's `limit`.
   mutating func begin(_ key: IdentityKey, limit: Int) -> Bool {
     let sessions = entries[key]?.sessions ?? 0
     guard sessions < limit else { return false }
@@ -57,7 +57,7 @@ struct IdentityTable: Sendable {
     return true
   }
 
-  /// A session ends that watched so many cells.
+  /// Ends a session that watched so many cells.
   mutating func end(_ key: IdentityKey, cells: Int) {
     guard var entry = entries[key] else { preconditionFailure("a session ended that never began") }
     entry.sessions -= 1
@@ -65,7 +65,7 @@ struct IdentityTable: Sendable {
     entries[key] = entry.isEmpty ? nil : entry
   }
 
-  /// A question begins, where the identity has fewer than `limit` under way; false where it has not.
+  /// Begins a question; false at the identity's `limit`.
   mutating func ask(_ key: IdentityKey, limit: Int) -> Bool {
     var entry = entries[key] ?? Entry()
     guard entry.questions < limit else { return false }
@@ -74,15 +74,14 @@ struct IdentityTable: Sendable {
     return true
   }
 
-  /// A question was answered.
+  /// Ends a question.
   mutating func answered(_ key: IdentityKey) {
     guard var entry = entries[key], entry.questions > 0 else { preconditionFailure("an answer to no question") }
     entry.questions -= 1
     entries[key] = entry.isEmpty ? nil : entry
   }
 
-  /// A session watches so many cells more, or fewer; false, and nothing has changed, where that is more than `limit` of
-  /// the identity together.
+  /// Counts so many more, or fewer, watched cells; false, without a change, above the identity's `limit`.
   mutating func watch(_ key: IdentityKey, more: Int, limit: Int) -> Bool {
     guard var entry = entries[key] else { preconditionFailure("who watches has a session") }
     let cells = Int(entry.cells) + more
@@ -93,7 +92,7 @@ struct IdentityTable: Sendable {
   }
 }
 
-/// The tables of all identities, a part of them behind each lock: growing one copies it, and nobody waits for all.
+/// The tables of all identities, a part of them behind each lock: growing one copies it and blocks only its part.
 final class Identities: Sendable {
   private static let parts = 64
 

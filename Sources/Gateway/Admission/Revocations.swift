@@ -1,28 +1,28 @@
-// The tokens that back ends have revoked (`POST /v1/revocations`), and those of ended families, as all loops see them.
-// The hub keeps them; each loop hears of a change in its turn, and the first to hear of it puts it in here, so that
-// none takes a token that another has seen revoked.
+// Revoked tokens (`POST /v1/revocations`), and those of ended families, for all loops. The hub keeps them; each loop
+// gets a change in its turn, and the first one applies it here, so that no loop accepts a token that another has seen
+// revoked.
 import HubBytes
 import HubCore
 import HubMessages
 import HubSystem
 import Synchronization
 
-/// A table that all loops share. It is locked where a credential is checked, never for a message.
+/// Shared by all loops. Locked where a credential is checked, never for a message.
 public final class Revocations: Sendable {
   private struct State {
-    /// The number of the newest change that is in it.
+    /// The number of the newest applied change.
     var applied: UInt64 = 0
-    /// When it ends; `.max` for never (ms since 1970).
+    /// The end (ms since 1970); `.max` for never.
     var ends: [RevokedName: Int64] = [:]
   }
 
   private let state = Locked(State())
-  /// Whether there are any: most hubs have none.
+  /// Whether there are none, as in most hubs.
   private let isEmpty = Atomic<Bool>(true)
 
   public init() {}
 
-  /// All that there are when a hub starts.
+  /// Takes all revocations at a hub's start.
   func begin(with all: [Revocation]) {
     state.withLock { state in
       for revocation in all { state.ends[revocation.name] = revocation.until?.milliseconds ?? .max }
@@ -30,7 +30,7 @@ public final class Revocations: Sendable {
     }
   }
 
-  /// Each loop brings each change, in order; the first one counts.
+  /// Applies a change. Each loop calls it for each change, in order; the first call counts.
   func apply(_ change: RevocationChange) {
     state.withLock { state in
       guard change.number > state.applied else { return }

@@ -1,5 +1,4 @@
-// The keys, the policy and the revocation list that a server goes by. Whoever reads the files again makes a new value,
-// which loops pick up (Server/Board.swift).
+// The keys, policy and revocation list of a server. A reload makes a new value, which loops take (Server/Board.swift).
 public import HubBytes
 import HubMessages
 public import HubTokens
@@ -7,13 +6,13 @@ public import HubTokens
 /// What decides whether a token is accepted. Immutable.
 public struct TokenAccess: Sendable {
   public let verifier: TokenVerifier
-  /// What checking a token counts for beside the request, in units (`WorkUnits`): a public key's signature takes up to
-  /// 150 µs.
+  /// The cost of checking a token beside the request, in units (`WorkUnits`): a public key's signature takes up to 150
+  /// µs.
   let unitsOfCheck: Int
   public var revoked: RevocationList
-  /// What back ends have revoked; the same as long as the server runs.
+  /// What back ends have revoked; the same object while the server runs.
   public internal(set) var stored = Revocations()
-  /// Limits of sessions by the name that a token's `tier` gives.
+  /// Limits of sessions by a token's `tier`.
   public var tiers: [InlineText: SessionLimits] = [:]
   /// Keys of phones (protocol/phones.md).
   public var devices = DeviceKeys()
@@ -24,7 +23,7 @@ public struct TokenAccess: Sendable {
     self.revoked = revoked
   }
 
-  /// The token's claims, if it holds at `now` and is not revoked.
+  /// The token's claims, if it is valid at `now` and not revoked.
   func check(_ token: some Collection<UInt8>, now: Timestamp) throws(TokenError) -> Claims {
     var claims = try verifier.verify(token, now: now)
     guard !hasRevoked(claims.subject, claims.grants?.tokenID, now: now) else { throw .revoked }
@@ -35,14 +34,14 @@ public struct TokenAccess: Sendable {
     return claims
   }
 
-  /// Why a refresh token, which holds by itself, gives nothing now; nil where it does. What back ends have revoked, the
-  /// hub looks at.
+  /// Why a refresh token, valid by itself, is refused now; nil where it is not. The hub checks what back ends have
+  /// revoked.
   func fault(of token: RefreshToken) -> TokenError? {
     if revoked.contains(subject: token.subject, tokenID: token.family) { return .revoked }
     return token.tier.map { tiers[$0] == nil } == true ? .unknownTier : nil
   }
 
-  /// Whether a token was revoked, by the file or by a back end. O(1).
+  /// Whether a token was revoked, by the file or a back end. O(1).
   func hasRevoked(_ subject: Identifier, _ tokenID: InlineText?, now: Timestamp) -> Bool {
     revoked.contains(subject: subject, tokenID: tokenID)
       || stored.contains(subject: subject, tokenID: tokenID, now: now)

@@ -1,58 +1,58 @@
-// A stream of events (`GET /v1/events`), as a state machine without I/O: which of its channels it may follow, which it
-// still has to subscribe to, and up to where its client has seen each.
+// A stream of events (`GET /v1/events`), as a state machine without I/O: its channels, which of them are subscribed to,
+// and how far its client has seen each.
 //
-// A refusal must be a status, so each channel is looked at before the stream begins: it is subscribed to and let go
-// again, which costs the hub one look more for each channel. Then the stream begins, and the channels are subscribed to
-// one after the other, each when what was missed on the one before has left: the backlogs of 16 channels together would
-// not fit an outbox.
+// A refusal must be a status, so each channel is checked before the stream begins: it is subscribed to and
+// unsubscribed, which costs the hub one more request for each channel. Then the stream begins, and the channels are
+// subscribed to one after the other, each when what was missed on the one before has left: the backlogs of 16 channels
+// together would not fit an outbox.
 import HubBytes
 import HubCore
 import HubMessages
 import HubTransport
 
 final class EventStream {
-  /// What the hub says when a channel is looked at.
+  /// The hub's answer to the check of a channel.
   enum Look {
     case subscribed(Subscribed)
     case refused(ErrorReply)
   }
 
-  /// What comes of having looked at all channels.
+  /// The outcome of checking all channels.
   enum Verdict {
     case begin
     case refuse(ErrorReply)
-    /// The client has seen everything that there was, and no more can come.
+    /// The client has seen everything, and nothing more can come.
     case nothingLeft
   }
 
-  /// What is to be done next.
+  /// The next step.
   enum Step {
     case subscribe(SubscribeInput)
-    /// The client, which followed the channel before, is told that it may not any more.
+    /// The client, which followed the channel before, may not any more and is notified.
     case giveUp(Channel)
   }
 
   fileprivate struct Followed {
     let name: Channel
-    /// Nil where the credential does not open the channel (any more).
+    /// Nil where the credential does not open the channel.
     let input: SubscribeInput?
-    /// Up to where the client has seen the channel; nil while neither it nor the hub has said.
+    /// How far the client has seen the channel; nil until it or the hub says so.
     var seen: ResumePoint?
     var look: Look?
     var handle: ChannelHandle?
   }
 
   private var channels: [Followed]
-  /// By what its client's address is charged for what it missed; 0 where it is not.
+  /// The key by which what it missed is charged to its address; 0 for none.
   var rateKey: UInt64 = 0
-  /// The client has been here before.
+  /// The client resumes.
   private let isResumed: Bool
-  /// The next channel to be subscribed to.
+  /// The index of the next channel to subscribe to.
   private var next = 0
-  /// The hub has been asked for a channel and has not answered.
+  /// The hub's answer for a channel is awaited.
   private var awaitsAnswer = false
 
-  /// `inputs`: for each channel, in the order of the parameters, or nil where it is not open to the client.
+  /// `inputs`: for each channel, in the order of the parameters, or nil where the client may not follow it.
   ///
   /// - Precondition: the messages' ids are those of `messageID(of:)`.
   init(_ channels: [(name: Channel, input: SubscribeInput?)], _ lastEventID: LastEventID?) {
@@ -62,7 +62,7 @@ final class EventStream {
     }
   }
 
-  /// The id by which the hub is asked for a channel: its place among the parameters, from 1.
+  /// The id of the request for a channel: its number among the parameters, from 1.
   static func messageID(of index: Int) -> MessageID {
     MessageID("\(index + 1)")!  // a few digits
   }
@@ -73,7 +73,7 @@ final class EventStream {
 
   // MARK: Looking
 
-  /// What the hub is asked to look at the channels.
+  /// The requests that check the channels.
   var looks: [HubInput] {
     channels.compactMap { channel in
       guard var input = channel.input else { return nil }
@@ -82,7 +82,7 @@ final class EventStream {
     }
   }
 
-  /// The hub has answered one; gives what comes of it once all are answered.
+  /// Takes the hub's answer to one; gives the outcome once all are answered.
   func looked(_ look: Look) -> Verdict? {
     let messageID =
       switch look {
@@ -105,10 +105,10 @@ final class EventStream {
 
   // MARK: Following
 
-  /// There are channels that it has not subscribed to, or not been answered for.
+  /// Channels are left to subscribe to, or to be answered.
   var isAsking: Bool { awaitsAnswer || next < channels.count }
 
-  /// What is to be done next; nil while the hub's answer is awaited, and when nothing is left to do.
+  /// The next step; nil while an answer is awaited, and at the end.
   func takeStep() -> Step? {
     guard !awaitsAnswer, next < channels.count else { return nil }
     defer { next += 1 }
@@ -119,7 +119,7 @@ final class EventStream {
     return .subscribe(input)
   }
 
-  /// The hub has answered, and what follows on the channel is live. `handle`: nil for a part of the map.
+  /// The hub has answered, and the channel is live. `handle`: nil for a part of the map.
   func subscribed(_ answer: Subscribed, to handle: ChannelHandle?) {
     awaitsAnswer = false
     guard let index = index(of: answer.replyTo) else { return }
@@ -127,28 +127,28 @@ final class EventStream {
     if !answer.recovered { channels[index].seen = ResumePoint(since: answer.sequence, epoch: answer.epoch) }
   }
 
-  /// An event of a channel goes out.
+  /// An event of a channel is sent.
   func sending(_ sequence: UInt64, of handle: ChannelHandle) {
     guard let index = channels.firstIndex(where: { $0.handle == handle }) else { return }
     channels[index].seen?.since = sequence
   }
 
-  /// What the client sends back to be brought up to date.
+  /// The id from which the client resumes.
   var lastEventID: LastEventID { LastEventID(points: channels.map(\.seen)) }
 }
 
 extension EventStream.Followed {
-  /// The hub says that the credential does not open it, or its trip is over.
+  /// The credential does not open it, or its trip is over.
   var isForbidden: Bool { if case .refused = look { true } else { false } }
 
-  /// Nothing that the client has not seen is there, and nothing more will come.
+  /// The client has seen everything, and nothing more will come.
   var isOver: Bool {
     guard case .subscribed(let answer) = look else { return true }
     return answer.isOver && seen == ResumePoint(since: answer.sequence, epoch: answer.epoch)
   }
 }
 
-/// The streams of one loop, by their connections' slots.
+/// The streams of one loop, by slot.
 struct OpenStreams {
   private var streams: [UInt32: EventStream] = [:]
   private var ended: [ConnectionID] = []
@@ -160,10 +160,10 @@ struct OpenStreams {
 
   subscript(connection: ConnectionID) -> EventStream? { streams[connection.slot] }
 
-  /// A stream's last channel is over.
+  /// A stream's last channel has ended.
   mutating func end(_ connection: ConnectionID) { ended.append(connection) }
 
-  /// One of those whose last channel is over; nil where there are no more.
+  /// The next stream whose last channel has ended; nil where there is none.
   @inline(__always)
   mutating func nextEnded() -> ConnectionID? { ended.popLast() }
 }

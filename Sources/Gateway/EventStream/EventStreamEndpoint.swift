@@ -1,5 +1,4 @@
-// `GET /v1/events`: from a request to a stream of events (HTML standard, "Server-sent events") whose channels the hub
-// is asked about.
+// `GET /v1/events`: from a request to a stream of events (HTML standard, "Server-sent events").
 import HubBytes
 import HubCore
 import HubHTTP
@@ -7,7 +6,7 @@ import HubMessages
 import HubRuntime
 
 enum EventStreamEndpoint {
-  /// The head of a stream. `X-Accel-Buffering` tells nginx to pass each message on as it comes.
+  /// The head of a stream. `X-Accel-Buffering` makes nginx pass each message on at once.
   static let head = Response(
     .ok,
     fields: [
@@ -31,13 +30,13 @@ enum EventStreamEndpoint {
       let request = Subscribe(channel: name, isEventsOnly: isEventsOnly)
       channels.append((name, try input(request, index, caller, call.context, isResumed: last != nil)))
     }
-    call.request.charge(units: names.count - 1)  // each is a subscription that the hub begins, and ends
+    call.request.charge(units: names.count - 1)  // each is a subscription that the hub begins and ends
     let stream = EventStream(channels, last)
     if case .nothingLeft = stream.verdict { return .respond(Response(.noContent)) }
     return .ask(stream.looks, .channels(stream))
   }
 
-  /// What a request comes to whose channels have all been looked at.
+  /// The outcome of a request whose channels were all checked.
   static func outcome(_ verdict: EventStream.Verdict, of stream: EventStream) -> Result<Outcome, Refusal> {
     switch verdict {
     case .begin: .success(.stream(stream))
@@ -61,7 +60,7 @@ enum EventStreamEndpoint {
     return channels
   }
 
-  /// The header's before the query's: a browser that opens its stream again sends the header with the old query.
+  /// The header's before the query's: a browser that reopens its stream sends the header with the old query.
   private static func lastEventID(_ call: HTTPCall, channels: Int) throws(Refusal) -> LastEventID? {
     let text: [UInt8]?
     switch call.request.head.fields.single("last-event-id") {
@@ -76,8 +75,8 @@ enum EventStreamEndpoint {
     return last
   }
 
-  /// What asks the hub for a channel. Nil where the credential does not open it to a client that has followed it
-  /// before: it may have, then.
+  /// The request for a channel. Nil where the credential does not open it to a client that has followed it before, when
+  /// it may have.
   private static func input(
     _ request: Subscribe, _ index: Int, _ caller: Credential, _ context: HTTPContext, isResumed: Bool
   ) throws(Refusal) -> SubscribeInput? {
@@ -96,8 +95,8 @@ enum EventStreamEndpoint {
 }
 
 extension EventStream {
-  /// After how many milliseconds its client is to come again: spread, so that those of a hub that ends do not come at
-  /// once. `seed`: another for each stream.
+  /// The client's delay before it reconnects, in milliseconds: spread, so that clients of a hub that ends do not return
+  /// at once. `seed`: different for each stream.
   static func retryMilliseconds(seed: UInt64) -> UInt64 {
     let range = Limits.streamRetrySeconds
     let seconds = range.lowerBound + Mix64.unit(Mix64.mix(seed)) * (range.upperBound - range.lowerBound)

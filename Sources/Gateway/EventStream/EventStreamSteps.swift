@@ -1,5 +1,5 @@
-// What an open stream of events does beside other sessions: it begins with a head, subscribes to one channel after the
-// other, sends comments, and says why it ends.
+// What an open stream of events does that other sessions do not: it sends a head, subscribes to one channel after the
+// other, sends comments, and states why it ends.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -9,8 +9,8 @@ import HubTransport
 import HubWebSocket
 
 extension FanOut {
-  /// Subscribes a stream to the next of its channels, once what there is to send has left. True where nothing is left
-  /// to follow: the stream is over.
+  /// Subscribes a stream to its next channel, once all pending output has left. True where nothing is left to follow:
+  /// the stream is over.
   mutating func advance(_ session: inout Session, asking inputs: inout HubInputs) -> Bool {
     guard session.phase == .open, let stream = session.stream, !loop.isBlocked(session.connection) else { return false }
     while let step = stream.takeStep() {
@@ -20,7 +20,7 @@ extension FanOut {
         inputs.append(.subscribe(input))
         return false
       case .giveUp(let channel):
-        // A short message, which always fits.
+        // Always fits: a short message.
         let reply = Unsubscribed(replyTo: nil, channel: channel, reason: .grantEnded)
         _ = send(.unsubscribed(reply), to: session.recipient)
       }
@@ -30,7 +30,7 @@ extension FanOut {
 }
 
 extension HTTPService {
-  /// Answers with the head of a stream, and with when its client is to come again should the stream break.
+  /// Sends the head of a stream, and the delay before its client reconnects if the stream breaks.
   func sendStreamHead(to request: HTTPRequest, _ exchange: Exchange, _ counters: inout LoopCounters) {
     counters.count(status: Status.ok.code)
     let seed = UInt64(bitPattern: loop.now.uptimeNanoseconds) ^ UInt64(exchange.connection.slot) &* Mix64.golden
@@ -46,8 +46,7 @@ extension HTTPService {
 }
 
 extension CloseReason {
-  /// What a stream is told before it ends; nil where the client finds out by a status when it comes again, or has been
-  /// told.
+  /// The last message of a stream; nil where the client gets a status when it reconnects, or was notified.
   var lastWords: ErrorReply? {
     switch self {
     case .goingAway: ErrorReply(code: .shuttingDown, message: "\(text)")
@@ -60,14 +59,14 @@ extension CloseReason {
 }
 
 extension ControlFrames {
-  /// Ends a stream: what was sent before goes out first, but for who was too slow for it.
+  /// Ends a stream after its pending output, or at once for a client that was too slow for that.
   func end(stream connection: ConnectionID, _ code: CloseCode) {
     if code.rawValue == CloseReason.slowConsumer.rawValue { loop.dropPending(connection) }
     loop.close(connection)
     loop.setTimer(connection, at: loop.now.uptimeNanoseconds + nanoseconds(limits.closingSeconds))
   }
 
-  /// The timer of an open stream has fired: a comment, by which the peer and proxies between see that it is there.
+  /// The timer of an open stream: sends a comment, which shows the peer and proxies that it is alive.
   func streamTimerFired(_ session: inout Session, now: Moment) -> TimerOutcome {
     if session.open.rights.isExpired(now.timestamp) { return .close(.tokenExpired) }
     if !loop.isBlocked(session.connection) { loop.send(to: session.connection) { $0.append(":\n\n") } }

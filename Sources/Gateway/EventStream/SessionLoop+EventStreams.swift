@@ -1,5 +1,5 @@
-// Streams of events on a loop: from a request whose channels were looked at to a session, its comments, and its end.
-// What becomes of its channels, EventStream.swift says; its messages are fan-out's, as those of all sessions.
+// Streams of events on a loop: from a checked request to a session, its comments, and its end. EventStream.swift
+// decides about its channels; its messages go through the fan-out like those of all sessions.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -11,7 +11,7 @@ import HubWebSocket
 extension SessionLoop {
   // MARK: From a request to a stream
 
-  /// The hub has answered for a channel of a stream that is to begin; nothing where the request is gone.
+  /// Takes the hub's answer for a channel of a future stream; ignored where the request is gone.
   mutating func looked(_ session: SessionRef, _ look: EventStream.Look) {
     guard let (request, awaited, exchange) = sessions.waitingRequest(of: session),
       case .channels(let stream) = awaited, let verdict = stream.looked(look)
@@ -38,13 +38,13 @@ extension SessionLoop {
 
   // MARK: An open stream
 
-  /// Subscribes a stream to the next of its channels; any other session is left as it is.
+  /// Subscribes a stream to its next channel; does nothing for other sessions.
   mutating func advanceStream(_ slot: Int) {
     if fanOut.advance(&sessions[slot], asking: &inputs) { close(slot, .normal) }
   }
 
-  /// The hub has answered for a channel of an open stream, which is live now, or was refused: then the client comes
-  /// again and is told so by a status. `wasMuch`: what it had missed leaves before the next channel's turn.
+  /// A channel of an open stream is live, or was refused: then the client reconnects and gets a status. `wasMuch`: what
+  /// it missed leaves before the next channel.
   mutating func followed(_ slot: Int, wasMuch: Bool, _ refusal: MessageRefusal?) {
     if refusal != nil { return close(slot, .tryAgainLater) }
     if wasMuch { loop.setTimer(sessions[slot].connection, at: now.uptime) } else { advanceStream(slot) }

@@ -1,28 +1,27 @@
-// Areas on a loop: which cells a session watches under which name, what of a tick has come, and whole cells for those
-// who begin or have fallen behind.
+// Areas on a loop: the cells of each session's views, a tick's updates so far, and snapshots for sessions that begin or
+// have fallen behind.
 import HubBytes
 import HubCore
 import HubMessages
 
-/// What a loop keeps of areas.
+/// A loop's state of areas.
 struct AreaDeliveries {
   /// A part of the map that a session watches.
   struct View {
-    /// The client's name for it; nil where it gave none, and then its channel is its name.
+    /// The client's name for it; nil where the channel is its name.
     var id: InlineText?
     var channel: Channel
     var cells: [ChannelHandle]
   }
 
-  /// Each session's views, by its slot in the table of sessions; none of sessions behind the end.
+  /// Each session's views, by its slot; sessions beyond the end have none.
   private var views: [[View]] = []
-  /// The updates of a tick that is not all there yet, and whole cells that came meanwhile: they are newer than what it
-  /// brings.
+  /// The updates of an incomplete tick, and snapshots that came meanwhile, which are newer than those.
   private var gathering = AreaTick()
   /// The tick whose updates go to sessions.
   private var publishing: AreaTick?
   var encoded = EncodedCells()
-  /// About how much was sent since all was written last.
+  /// About how many bytes were sent since the last write.
   var unwrittenBytes = 0
 
   // MARK: Views
@@ -31,7 +30,7 @@ struct AreaDeliveries {
 
   func hasViews(_ slot: Int) -> Bool { !views(of: slot).isEmpty }
 
-  /// Cells of all views of a session, counted for each.
+  /// Cells of all views of a session, counted for each view.
   func cellCount(_ slot: Int) -> Int { views(of: slot).reduce(0) { $0 + $1.cells.count } }
 
   /// The cells of the view that a session's new one replaces.
@@ -39,7 +38,7 @@ struct AreaDeliveries {
     views(of: slot).first { $0.isReplaced(by: view) }?.cells ?? []
   }
 
-  /// The cells that a session leaves with its new view: those that no view of it has then.
+  /// The cells that a session leaves with its new view: those in none of its views then.
   func cellsLeft(_ slot: Int, by new: View) -> [ChannelHandle] {
     let kept = views(of: slot).filter { !$0.isReplaced(by: new) } + [new]
     return cells(slot, ofViewBefore: new).filter { cell in !kept.contains { $0.cells.contains(cell) } }
@@ -54,7 +53,7 @@ struct AreaDeliveries {
     }
   }
 
-  /// Takes a view away; nil where the session has none of that name.
+  /// Removes a view; nil where the session has none of that name.
   mutating func remove(_ slot: Int, _ name: Unsubscribe) -> View? {
     let index = views(of: slot).firstIndex { view in
       switch name {
@@ -77,7 +76,7 @@ struct AreaDeliveries {
 
   mutating func add(_ channel: ChannelHandle, _ publication: Publication) { gathering.add(channel, publication) }
 
-  /// True where a whole cell has to wait for the end of a tick.
+  /// True where a snapshot has to wait for the end of a tick.
   mutating func putOff(_ snapshot: AreaTick.Snapshot) -> Bool {
     if !gathering.updates.isEmpty {
       gathering.snapshots.append(snapshot)
@@ -89,7 +88,7 @@ struct AreaDeliveries {
     return true
   }
 
-  /// The tick is all there, and due to whoever watches anything: `due` (uptime, ns) is when it ended.
+  /// The tick is complete and goes to all watchers: `due` (uptime, ns) is when it ended.
   mutating func beginPublishing(due: Int64) {
     precondition(publishing == nil, "the tick before is to be published first")
     if gathering.updates.isEmpty { return }
@@ -102,7 +101,7 @@ struct AreaDeliveries {
 
   var isPublishing: Bool { publishing != nil }
 
-  /// The tick that is being published; whoever takes it puts it back, unless it was the last of it.
+  /// Takes the tick that is being published; the caller puts it back unless it is done.
   mutating func takePublishing() -> AreaTick? {
     defer { publishing = nil }
     return publishing
@@ -111,26 +110,26 @@ struct AreaDeliveries {
   mutating func putBack(_ tick: AreaTick) { publishing = tick }
 }
 
-/// What changed in cells since the tick before, and to whom that has not been sent yet.
+/// The changes in cells since the last tick, and the sessions that have not got them.
 struct AreaTick {
-  /// A whole cell on its way to a session.
+  /// A snapshot of a cell for a session.
   typealias Snapshot = (session: SessionRef, channel: ChannelHandle, parts: [Publication])
 
   private(set) var updates: [(channel: ChannelHandle, publication: Publication)] = []
-  /// About how many bytes each update has in JSON, where it is only for ops; else 0.
+  /// About how many bytes each update has in JSON, if it is only for ops; else 0.
   private(set) var bytesForOps: [Int] = []
-  /// The updates of each channel, which follow one another.
+  /// The updates of each channel, which are adjacent.
   private var ranges: [UInt32: Range<Int>] = [:]
-  /// Whole cells that go out behind it.
+  /// Snapshots to send behind it.
   var snapshots: [Snapshot] = []
-  /// Of sessions, the last one first: in order, so that the memory of who is next lies beside that of who was.
+  /// The sessions' slots, the next one last: in order, for locality.
   var slots: [Int] = []
   var due: Int64 = 0
-  /// What one session is due, in the order of the updates.
+  /// One session's updates, in order.
   private(set) var news: [(updates: Range<Int>, subscriber: Subscriber)] = []
-  /// By update: where it lies in the arena already.
+  /// By update: its place in the arena, if it is encoded.
   private var frames: [EncodedFrames] = []
-  /// The updates that have any frame.
+  /// The updates with any frame.
   private var framed: [Int] = []
 
   fileprivate mutating func add(_ channel: ChannelHandle, _ publication: Publication) {
@@ -140,13 +139,13 @@ struct AreaTick {
     ranges[channel.index] = first..<updates.count
   }
 
-  /// All updates are there: they go to these sessions.
+  /// All updates are there, for these sessions.
   fileprivate mutating func begin(_ sessions: [Int]) {
     slots = sessions
     frames = Array(repeating: EncodedFrames(), count: updates.count)
   }
 
-  /// Looks up what a session is due: the updates of its cells, but of those of which it waits for the whole.
+  /// Collects a session's updates: those of its cells, except cells whose snapshot it waits for.
   mutating func gatherNews(of session: SessionSubscriptions, in subscriptions: borrowing SubscriptionTable) {
     news.removeAll(keepingCapacity: true)
     subscriptions.forEach(of: session) { channel, subscriber in
@@ -163,7 +162,7 @@ struct AreaTick {
     framed.append(update)
   }
 
-  /// The arena has been written, and is empty.
+  /// The arena was written and is empty.
   mutating func forgetFrames() {
     for update in framed { frames[update] = EncodedFrames() }
     framed.removeAll(keepingCapacity: true)
@@ -176,8 +175,7 @@ extension AreaDeliveries.View {
   }
 }
 
-/// Whole cells and changes as they were encoded in this second: a map that opens on ten thousand phones is encoded
-/// once.
+/// Snapshots and changes as encoded in this second, so that a map that opens on ten thousand phones is encoded once.
 struct EncodedCells {
   private struct Key: Hashable {
     var number: UInt64
@@ -205,7 +203,7 @@ struct EncodedCells {
 }
 
 extension Publication {
-  /// About how many bytes it has in JSON, where it is only for ops; else 0.
+  /// About how many bytes it has in JSON, if it is only for ops; else 0.
   var usualBytesForOps: Int {
     switch body {
     case .areaUpdate(let update): update.details.count * AreaUpdate.usualDriverBytes

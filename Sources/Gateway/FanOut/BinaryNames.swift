@@ -1,37 +1,37 @@
-// Binary sessions (protocol/binary.md): what a loop and they have agreed on, so that frequent messages need not say it.
+// Binary sessions (protocol/binary.md): the names agreed with them, which frequent messages leave out.
 //
-// A position is encoded once for all binary subscribers of its channel on this loop, and any of them may miss it: a
-// newer one takes its place in a full outbox. So what positions leave out (ids, the lag of the driver's clock) is the
-// loop's own agreement on the channel: whoever subscribes gets it with `subscribed`, and all are notified when it
-// changes, by `names`, which nothing takes the place of. An outbox puts a newer position behind all that was there
-// before, so each position is read with the agreement that it was written by.
+// A position is encoded once for all binary subscribers of its channel on this loop, and any of them may miss it, since
+// a newer one replaces it in a full outbox. So what positions leave out (ids, the lag of the driver's clock) is the
+// loop's own agreement on the channel: a subscriber gets it with `subscribed`, and changes are sent in `names`, which
+// is never replaced. An outbox puts a newer position behind all earlier messages, so each position is read with the
+// agreement that it was written by.
 import HubCore
 import HubMessages
 
 /// What positions leave out for the binary subscribers of a loop, by channel.
 struct BinaryNames {
-  /// What the positions of a channel leave out.
+  /// The names that a channel's positions leave out.
   private struct Agreement {
     var names = ImpliedNames()
-    /// What the last positions said otherwise, and how many of them in a row.
+    /// Other names in the last positions, and how many of them in a row.
     var other = ImpliedNames()
     var repeats = 0
   }
 
-  /// Positions in a row that say the same before it is agreed on. A driver who changes its trip with every fix costs
-  /// the followers bytes, but no message that could not be dropped.
+  /// Positions in a row with the same names before they are agreed on. A driver who changes its trip with every fix
+  /// costs followers bytes, but no message that can't be dropped.
   static let repeatsBeforeNaming = 4
 
   private static let none = UInt32.max
-  /// By channel: where its agreement is.
+  /// By channel: the index of its agreement.
   private var entryOfChannel: [UInt32] = []
   private var agreements: [Agreement] = []
   private var free: [UInt32] = []
 
-  /// True while nothing is agreed on.
+  /// True while there is no agreement.
   var isEmpty: Bool { agreements.count == free.count }
 
-  /// Somebody subscribes: positions of a trip and of a driver have names in common; those of the fleet do not.
+  /// A subscription: positions of a trip and of a driver have names in common; those of the fleet do not.
   mutating func open(_ channel: ChannelHandle, _ name: Channel) {
     switch name {
     case .trip, .driver: break
@@ -52,7 +52,7 @@ struct BinaryNames {
     }
   }
 
-  /// The last subscriber has gone.
+  /// The last subscriber has left.
   mutating func forget(_ channel: ChannelHandle) {
     guard let entry = entry(of: channel) else { return }
     entryOfChannel[Int(channel.index)] = Self.none
@@ -63,7 +63,7 @@ struct BinaryNames {
     entry(of: channel).map { agreements[$0].names } ?? ImpliedNames()
   }
 
-  /// Looks at a position that is to be written; gives the new names where they are to be said before it.
+  /// Checks a position before it is written; gives new names if they are to be sent before it.
   mutating func follow(
     _ location: borrowing DriverLocation, publishedAt time: Timestamp, on channel: ChannelHandle
   ) -> ImpliedNames? {

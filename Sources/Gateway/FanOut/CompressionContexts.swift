@@ -1,28 +1,27 @@
 // permessage-deflate (RFC 7692) for the sessions of one loop: one compressor and one decompressor for all of them.
 //
-// Every session that compresses was told `server_no_context_takeover` and `client_no_context_takeover`. So no message
-// depends on another: a publication is compressed once and the same bytes go to all, and a session that compresses
-// costs no byte more than one that does not. What it gives away is the repetition between messages.
+// Compressed sessions negotiate `server_no_context_takeover` and `client_no_context_takeover`. So no message depends on
+// another: a publication is compressed once for all, and a compressed session needs no more memory than others. The
+// price is the redundancy between messages.
 //
-// Operators who would rather have that, for few sessions on slow links, let some keep contexts
-// (`Limits.compressionContexts`). Such a session has a compressor and a decompressor of its own, and each publication
-// is compressed for it alone. What its compressor has seen must reach the peer, in order, or nothing behind it can be
-// read; so a frame that was made with a context never gives way to a newer one, and while the socket takes no more,
-// positions go out uncompressed and do give way (RFC 7692 §6 leaves it to the sender which messages are compressed).
+// Operators with few sessions on slow links may let some keep contexts (`Limits.compressionContexts`). Such a session
+// has a compressor and a decompressor of its own, and each publication is compressed for it alone. The peer must get
+// all of a compressor's output, in order. So a frame made with a context is never replaced by a newer one, and while
+// the socket is full, positions are sent uncompressed and can be replaced (RFC 7692 §6 lets the sender choose).
 import HubBytes
 import HubWebSocket
 
 extension DeflatePolicy {
-  /// What one compressor can do for all.
+  /// The capabilities of the shared compressor.
   fileprivate static let shared = DeflatePolicy(
     keepsContexts: false, windowBits: MessageCompression.windowBits...MessageCompression.windowBits)
-  /// What a session's own can do: all that zlib can.
+  /// Those of a session's own: all of zlib.
   fileprivate static let own = DeflatePolicy(keepsContexts: true, windowBits: Deflater.smallestWindowBits...15)
 }
 
-/// What is counted of compression.
+/// Counters of compression.
 struct CompressionCounters {
-  /// Sessions that have deflate contexts of their own now.
+  /// Sessions with deflate contexts of their own.
   var contexts = 0
   /// Messages that were compressed (a publication once for all subscribers), their bytes before and after.
   var deflates: UInt64 = 0
@@ -33,9 +32,9 @@ struct CompressionCounters {
   var inflatedBytes: UInt64 = 0
 }
 
-/// What the sessions of one loop compress with.
+/// The compressors of one loop.
 struct CompressionContexts {
-  /// Made with the first session that needs it.
+  /// Created with the first session that needs it.
   private lazy var shared = MessageCompression(
     for: .withoutContexts, as: .server, keepingInflated: keptBytes)
   /// By slot, of the sessions that have their own.
@@ -46,8 +45,7 @@ struct CompressionContexts {
   private let maximumContexts: Int
   private let inflateLimits: InflateLimits
 
-  /// The shared one keeps room for the largest message, as far as a loop keeps memory at all. A buffer grows by
-  /// doubling.
+  /// The shared one keeps room for the largest message, within what a loop keeps at all. A buffer grows by doubling.
   init(_ limits: Limits) {
     keptBytes = min(2 * limits.messageBytes, limits.arenaKeepBytes)
     minimumBytes = limits.compressedBytes
@@ -56,15 +54,15 @@ struct CompressionContexts {
       messageBytes: limits.messageBytes, ratio: limits.inflateRatio, freeBytes: limits.inflateFreeBytes)
   }
 
-  /// What is taken of a newcomer's offers.
+  /// What is accepted of a new session's offers.
   var policy: DeflatePolicy { counters.contexts < maximumContexts ? .own : .shared }
 
-  /// What a session compresses with if not with the shared one.
+  /// A session's own compressor; nil for the shared one.
   @inline(__always) subscript(slot: Int) -> MessageCompression? {
     counters.contexts > 0 && slot < own.count ? own[slot] : nil
   }
 
-  /// A session opens with what was agreed on; true where it shares the compressor of all.
+  /// A session opens with the negotiated parameters; true where it uses the shared compressor.
   mutating func open(_ slot: Int, _ agreed: DeflateParameters) -> Bool {
     if shared.serves(agreed) { return true }
     while own.count <= slot { own.append(nil) }
@@ -82,14 +80,13 @@ struct CompressionContexts {
 
   // MARK: Out
 
-  /// Compresses the text message that lies in the arena at `payload`, into a frame behind all that is there; nil where
-  /// that would not be smaller.
+  /// Compresses the text message in the arena at `payload` into a frame at the end; nil where it would not be smaller.
   mutating func deflate(_ payload: Range<Int>, _ carrier: Carrier, in arena: inout ByteBuffer) -> Range<Int>? {
     guard payload.count >= minimumBytes else { return nil }
     return deflate(payload, carrier, in: &arena, with: shared)
   }
 
-  /// With a session's own context, which sees short messages too.
+  /// Uses the session's own context, also for short messages.
   mutating func deflate(
     _ payload: Range<Int>, _ carrier: Carrier, in arena: inout ByteBuffer, with compression: MessageCompression
   ) -> Range<Int>? {
@@ -104,13 +101,12 @@ struct CompressionContexts {
     return start..<arena.count
   }
 
-  /// Compresses what stands behind `start` in the arena, in place, as a part of a message that is made in several, with
-  /// what all sessions share.
+  /// Compresses in place what is behind `start` in the arena, a part of a message, with the shared compressor.
   mutating func compress(partAt start: Int, isLast: Bool, in arena: inout ByteBuffer) {
     shared.compress(partAt: start, isLast: isLast, in: &arena)
   }
 
-  /// Counts a message that was compressed.
+  /// Counts a compressed message.
   mutating func count(bytesIn: Int, bytesOut: Int) {
     counters.deflates += 1
     counters.deflatedBytesIn += UInt64(bytesIn)
@@ -119,7 +115,7 @@ struct CompressionContexts {
 
   // MARK: In
 
-  /// The message of a session's compressed payload, valid until the next one.
+  /// Decompresses a session's payload; the result is valid until the next call.
   mutating func inflate(
     _ slot: Int, _ payload: UnsafeRawBufferPointer, _ kind: MessageKind
   ) throws(FrameError) -> UnsafeRawBufferPointer {

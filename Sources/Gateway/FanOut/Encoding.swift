@@ -1,16 +1,16 @@
-// The forms in which messages leave: a table, and where the frame of each form lies once a message was encoded.
+// A table of the forms of messages, and where the frame of each form is once a message was encoded.
 import HubBytes
 import HubMessages
 import HubWebSocket
 
-/// What a message travels in.
+/// What carries a message.
 enum Carrier: UInt8, CaseIterable {
   /// A frame of its own (RFC 6455 §5.6).
   case webSocket
   /// An event of a stream (HTML standard, "Server-sent events"): one `data` line, as JSON has no line ends.
   case eventStream
 
-  /// As the metrics have it.
+  /// The name in metrics.
   var name: StaticString {
     switch self {
     case .webSocket: "websocket"
@@ -21,7 +21,7 @@ enum Carrier: UInt8, CaseIterable {
   private static let data: StaticString = "data: "
   private static let end: StaticString = "\n\n"
 
-  /// Leaves room in front of a message; gives where the message is to begin.
+  /// Leaves room in front of a message; gives the index where it begins.
   @inline(__always)
   func begin(in arena: inout ByteBuffer) -> Int {
     switch self {
@@ -32,7 +32,7 @@ enum Carrier: UInt8, CaseIterable {
     }
   }
 
-  /// Completes the message that was begun at `payload` and ends with the arena; gives where all of it lies.
+  /// Completes the message from `payload` to the arena's end; gives its range with the front.
   @inline(__always)
   func finish(_ form: MessageForm, payloadAt payload: Int, isCompressed: Bool = false, in arena: inout ByteBuffer)
     -> Range<Int>
@@ -47,7 +47,7 @@ enum Carrier: UInt8, CaseIterable {
     }
   }
 
-  /// Where the message lies within what `finish` gave.
+  /// The range of the message within that of `finish`.
   func payload(of frame: Range<Int>) -> Range<Int> {
     switch self {
     case .webSocket: FrameWriter.serverPayload(of: frame)
@@ -56,7 +56,7 @@ enum Carrier: UInt8, CaseIterable {
     }
   }
 
-  /// Appends a message that was compressed as RFC 7692 has it; gives where all of it lies.
+  /// Appends a message that is compressed by RFC 7692; gives its range.
   func append(compressed message: UnsafeRawBufferPointer, to arena: inout ByteBuffer) -> Range<Int> {
     let start = arena.count
     switch self {
@@ -68,7 +68,7 @@ enum Carrier: UInt8, CaseIterable {
 }
 
 extension MessageForm {
-  /// RFC 6455 §5.6: text is UTF-8, all else binary.
+  /// RFC 6455 §5.6: text is UTF-8; all else is binary.
   fileprivate var opcode: Opcode {
     switch self {
     case .json: .text
@@ -77,18 +77,18 @@ extension MessageForm {
   }
 }
 
-/// The form in which a session gets what it is sent: a row of the table. A message is encoded once for each in use.
+/// The form of a session's messages: a row of the table. A message is encoded once for each form in use.
 struct Encoding: Hashable, BitwiseCopyable {
   struct Row: Hashable {
     var carrier = Carrier.webSocket
     var form: MessageForm
-    /// Compressed with what all sessions share, out of what the row without it has.
+    /// Compressed with the shared compressor, from the row without it.
     var isCompressed = false
-    /// For the holders of shares: without anybody's id.
+    /// For the holders of shares: without ids.
     var hidesIDs = false
   }
 
-  /// All encodings. A further one is a row here, and what writes its form or carrier where that is new.
+  /// All encodings. A new one is a row here, and a writer of its form or carrier where that is new.
   static let table: [Row] =
     TimeFormat.allCases.map { Row(form: .json($0)) } + [Row(form: .binary)]
     + TimeFormat.allCases.map { Row(form: .json($0), isCompressed: true) }
@@ -121,9 +121,9 @@ struct Encoding: Hashable, BitwiseCopyable {
   }
 }
 
-/// Where the frame of each encoding lies in the arena, once a message was encoded.
+/// The ranges of a message's encodings in the arena.
 struct EncodedFrames {
-  /// By the encoding's index: offsets of the arena, which are within 32 bits. Empty where there is none yet.
+  /// By the encoding's index: offsets in the arena, which are within 32 bits. Empty where it is not encoded.
   private var frames = InlineArray<12, Range<UInt32>>(repeating: 0..<0)
 
   subscript(encoding: Encoding) -> Range<Int>? {

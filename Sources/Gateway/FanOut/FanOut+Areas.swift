@@ -1,26 +1,26 @@
-// Areas: which cells sessions watch, what changed in them, and whole cells for those who begin or have fallen behind.
+// Areas: the cells that sessions watch, changes in them, and snapshots for sessions that begin or have fallen behind.
 import HubBytes
 import HubCore
 import HubMessages
 import HubTransport
 
 extension FanOut {
-  /// What changed in a cell; it goes out when the tick is all there.
+  /// Takes the changes in a cell, which are sent when the tick is complete.
   mutating func add(areaUpdate publication: Publication, of channel: ChannelHandle) { areas.add(channel, publication) }
 
-  /// Cells of all views of a session, counted for each.
+  /// Cells of all views of a session, counted for each view.
   func cellCount(_ slot: Int) -> Int { areas.cellCount(slot) }
 
   enum Watching {
     case refused(MessageRefusal)
-    /// So many cells that it did not watch before.
+    /// The number of cells that it did not watch before.
     case watches(new: Int)
   }
 
-  /// The session watches these cells, instead of those that the view had before. The hub has counted all of them as
-  /// subscribed to.
+  /// The session watches these cells instead of those of the view before. The hub has counted all of them as
+  /// subscribed.
   mutating func watching(
-    _ session: inout Session, _ answer: Subscribed, _ cells: [ChannelHandle], telling inputs: inout HubInputs
+    _ session: inout Session, _ answer: Subscribed, _ cells: [ChannelHandle], queuing inputs: inout HubInputs
   ) -> Watching {
     let (rights, recipient) = (session.open.rights, session.recipient)
     let view = AreaDeliveries.View(id: answer.viewID, channel: answer.channel, cells: cells)
@@ -56,14 +56,14 @@ extension FanOut {
     return .watches(new: answer.channel.isOfCounts ? new.count * WorkUnits.cells : new.count)
   }
 
-  /// Cells that the hub has counted and nobody watches.
+  /// Releases cells that the hub has counted and nobody watches.
   mutating func release(_ cells: [ChannelHandle], _ inputs: inout HubInputs) {
     for cell in cells { release(cell, &inputs) }
   }
 
-  /// The session ends a view, as it has asked for.
+  /// Ends a view at the session's request.
   mutating func viewEnded(
-    _ session: inout Session, _ messageID: MessageID, _ name: Unsubscribe, telling inputs: inout HubInputs
+    _ session: inout Session, _ messageID: MessageID, _ name: Unsubscribe, queuing inputs: inout HubInputs
   ) -> MessageRefusal? {
     let slot = session.recipient.slot
     let channel: Channel
@@ -82,8 +82,8 @@ extension FanOut {
     return nil
   }
 
-  /// A tick is all there: from this turn on sessions are sent its updates. Those are late by how long after `due`
-  /// (uptime, ns) the last of them got its own.
+  /// A tick is complete: from this turn on sessions get its updates. Their latency counts from `due` (uptime, ns) to
+  /// the last session.
   mutating func endAreaTick(in sessions: borrowing SessionTable, due: Int64) {
     while areas.isPublishing {  // a loop with so many watchers that a second was not enough
       continueAreaTick(in: sessions)
@@ -92,11 +92,11 @@ extension FanOut {
     areas.beginPublishing(due: due)
   }
 
-  /// Sends the next sessions the updates of a tick, each with one write, and behind the last one the whole cells
-  /// that have waited.
+  /// Sends the next sessions the updates of a tick, each with one write, and behind the last one the snapshots that
+  /// have waited.
   ///
-  /// One turn has a share of it (`Limits.areaBytesPerTurn`): two hundred maps at once would hold up everybody's
-  /// positions for 8 ms in each second.
+  /// One turn sends a share of it (`Limits.areaBytesPerTurn`): two hundred maps at once would delay positions by 8 ms
+  /// in each second.
   mutating func continueAreaTick(in sessions: borrowing SessionTable) {
     guard var tick = areas.takePublishing() else { return }
     var share = limits.areaBytesPerTurn
@@ -110,16 +110,16 @@ extension FanOut {
     for snapshot in tick.snapshots { send(snapshot, in: sessions) }
   }
 
-  /// Sends one session what changed in its cells; gives how many bytes that was, with what a write costs.
+  /// Sends one session the changes in its cells; gives the bytes sent, with the cost of a write.
   private mutating func sendUpdates(_ session: SessionSubscriptions, of tick: inout AreaTick) -> Int {
     tick.gatherNews(of: session, in: subscriptions)
     areas.unwrittenBytes = 0
-    if tick.news.isEmpty { return limits.areaBytesPerWrite / 64 }  // a look, and no write
+    if tick.news.isEmpty { return limits.areaBytesPerWrite / 64 }  // a check without a write
     var bytes = limits.areaBytesPerWrite
     for (updates, subscriber) in tick.news {
       for update in updates {
         if makeRoom(for: tick.bytesForOps[update]) { tick.forgetFrames() }
-        // What it has not read yet is enough: the newest state follows when it has.
+        // Its outbox has unread data: the newest state follows when that is read.
         guard !loop.isBlocked(subscriber.connection) else {
           subscriptions.setBehind(subscriber.node, true)
           counted.areaUpdatesSkipped += 1
@@ -145,12 +145,12 @@ extension FanOut {
     return frame
   }
 
-  /// A whole cell, for a session that has asked for it; within a tick it waits for the end of that.
+  /// Sends a snapshot to a session that asked for it, within a tick at its end.
   mutating func deliver(_ snapshot: AreaTick.Snapshot, in sessions: borrowing SessionTable) {
     if !areas.putOff(snapshot) { send(snapshot, in: sessions) }
   }
 
-  /// Not to a session that has to read what waits first: it asks again then.
+  /// Not to a session with unread data: it asks again later.
   private mutating func send(_ snapshot: AreaTick.Snapshot, in sessions: borrowing SessionTable) {
     guard let slot = sessions.openSlot(of: snapshot.session),
       let subscriber = subscriptions.subscriber(of: snapshot.channel, sessions[slot].open.subscriptions),
@@ -158,7 +158,7 @@ extension FanOut {
     else { return }
     for part in snapshot.parts {
       _ = makeRoom(for: part.usualBytesForOps)
-      // What is missing follows with the whole cell.
+      // What is missing follows with the snapshot.
       guard !loop.isBlocked(subscriber.connection) else { return }
       send(cellFrame(part, on: snapshot.channel, subscriber.encoding), to: subscriber.connection)
       counted.publicationsOut += 1
@@ -167,9 +167,9 @@ extension FanOut {
     counted.areaSnapshotsOut += 1
   }
 
-  /// Before an update for ops is encoded: writes what was sent so far, if that and this might be more than an outbox
-  /// takes of who does not read. So who is too slow for a large map is seen to be blocked, and misses updates, before
-  /// it has to be let go. All that one rider is shown is less. True where it wrote: the arena is empty then.
+  /// Before an update for ops is encoded: writes what was sent so far, if both might exceed the outbox of a slow
+  /// reader. So a session that is too slow for a large map is blocked, and misses updates, before it has to be closed.
+  /// Riders' cells are smaller. True where it wrote: the arena is empty then.
   private mutating func makeRoom(for bytes: Int) -> Bool {
     if bytes == 0 { return false }
     let writes = areas.unwrittenBytes > 0 && areas.unwrittenBytes + bytes > limits.outboxBytesPerSession * 3 / 4
@@ -181,7 +181,7 @@ extension FanOut {
     return writes
   }
 
-  /// What changed in a cell, or a whole one, in the arena: encoded once in a second.
+  /// The frame of a cell's changes or snapshot in the arena: encoded once in a second.
   private mutating func cellFrame(
     _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding
   ) -> Range<Int> {
@@ -197,7 +197,7 @@ extension FanOut {
     return frame
   }
 
-  /// The session has read everything: asks for the cells whose changes it missed.
+  /// The session has read everything: requests snapshots of the cells whose changes it missed.
   func catchUp(_ connection: ConnectionID, _ session: SessionSubscriptions, asking inputs: inout HubInputs) {
     guard areas.hasViews(Int(connection.slot)) else { return }
     var missed: [ChannelHandle] = []

@@ -1,5 +1,5 @@
-// What comes out of the hub, on its way to sockets: encoded once for each form in use (JSON by time format, binary,
-// compressed), the same bytes for all subscribers of the channel on this loop.
+// The hub's output on its way to sockets: encoded once for each form in use (JSON by time format, binary, compressed),
+// the same bytes for all subscribers of the channel on this loop.
 import HubBytes
 import HubCore
 import HubMessages
@@ -7,25 +7,25 @@ import HubSystem
 import HubTransport
 import HubWebSocket
 
-/// The subscriptions of one loop, and all that is sent to its sessions.
+/// The subscriptions of one loop, and everything sent to its sessions.
 struct FanOut: ~Copyable {
   let loop: EventLoop
   let number: UInt32
   let limits: Limits
   let admissions: Admissions
-  /// For how long positions may be held back (ns); 0 for not at all.
+  /// How long positions may be held back (ns); 0 for not at all.
   private let flushInterval: Int64
   var subscriptions = SubscriptionTable()
   private var encoder: MessageEncoder
   private var held = HeldPositions()
   var areas = AreaDeliveries()
-  /// Of the sessions that are streams of events.
+  /// Sessions that are streams of events.
   var streams = OpenStreams()
-  /// When each delivery of this turn came in as a fix (uptime, ns): its latency is known once the turn is flushed.
+  /// When the fix of each delivery of this turn arrived (uptime, ns), to compute its latency once the turn is flushed.
   private var turnReceived = TurnList<Int64>()
   var counted = FanOutCounters()
 
-  /// `number`: the loop's, by which the hub knows it.
+  /// `number`: the loop's number in the hub.
   init(
     _ loop: EventLoop, number: UInt32, _ limits: Limits, _ admissions: Admissions, flushIntervalMilliseconds: Int
   ) {
@@ -45,8 +45,8 @@ struct FanOut: ~Copyable {
     return all
   }
 
-  /// When there is something to go on with (uptime, ns; 0 for at once): positions that are held back, or a tick that
-  /// not all were told of. Nil while there is nothing.
+  /// When to continue (uptime, ns; 0 for at once) with held positions or an unfinished tick. Nil while there is
+  /// neither.
   var deadline: Int64? { areas.isPublishing ? 0 : held.deadline }
 
   // MARK: Publications
@@ -60,7 +60,7 @@ struct FanOut: ~Copyable {
     if flushInterval > 0, delivery.conflationKey != 0 { hold(delivery) } else { fanOut(delivery) }
   }
 
-  /// One position to every subscriber: one encode for each form in use, then a range for each connection.
+  /// Sends a position to every subscriber: one encode for each form in use, then a range for each connection.
   @inline(__always)
   private mutating func fanOut(_ delivery: UnsafePointer<PositionDelivery>) {
     let subscribers = unsafe subscriptions.subscribers(of: delivery.pointee.channel)
@@ -81,7 +81,7 @@ struct FanOut: ~Copyable {
     unsafe turnReceived.append(delivery.pointee.received)
   }
 
-  /// A publication of any kind to every subscriber.
+  /// Sends a publication of any kind to every subscriber.
   private mutating func fanOut(_ delivery: borrowing Delivery) {
     let subscribers = subscriptions.subscribers(of: delivery.channel)
     guard !subscribers.isEmpty else { return }
@@ -104,7 +104,7 @@ struct FanOut: ~Copyable {
     if delivery.received != 0 { turnReceived.append(delivery.received) }
   }
 
-  /// The first subscriber of a form: encodes for it. Before a position, new names are said to all binary subscribers.
+  /// Encodes for the first subscriber of a form. Before a position, new names are sent to all binary subscribers.
   mutating func encode(
     _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding,
     _ encoded: inout EncodedFrames
@@ -124,17 +124,17 @@ struct FanOut: ~Copyable {
     if held.put(delivery) { counted.conflatedByInterval += 1 }
   }
 
-  /// Sends what was held back, if it is due by `now` (uptime, ns), and tells some more sessions of a tick.
+  /// Sends held positions that are due by `now` (uptime, ns), and continues an unfinished tick.
   @inline(__always)
-  mutating func goOn(to now: Int64, in sessions: borrowing SessionTable) {
+  mutating func advance(to now: Int64, in sessions: borrowing SessionTable) {
     if let deadline = held.deadline, now >= deadline { for delivery in held.takeAll() { fanOut(delivery) } }
     if areas.isPublishing { continueAreaTick(in: sessions) }
   }
 
-  /// Something that came, or was due, at a time (uptime, ns) is among the turn's output.
+  /// Notes that the turn's output has something that arrived, or was due, at a time (uptime, ns).
   mutating func noteReceived(at time: Int64) { turnReceived.append(time) }
 
-  /// The turn's output was written: the latency of what it brought out is known.
+  /// Notes the latency of the turn's output, which was written.
   @inline(__always)
   mutating func turnFlushed() {
     if turnReceived.isEmpty { return }
@@ -150,7 +150,7 @@ struct FanOut: ~Copyable {
     if loop.arena.count > limits.arenaFlushBytes { loop.flushEarly() }
   }
 
-  /// Sends the frame that lies at a range of the arena, compressed with the session's own context where it has one.
+  /// Sends the frame at a range of the arena, compressed with the session's own context if it has one.
   @inline(__always)
   mutating func send(_ frame: Range<Int>, to connection: ConnectionID, conflationKey: UInt64 = 0) {
     guard let own = encoder.compression[Int(connection.slot)] else {
@@ -163,8 +163,7 @@ struct FanOut: ~Copyable {
     }
   }
 
-  /// False, and nothing is sent, where it is a result that is too large. `channel`: with `subscribed`, whose messages
-  /// follow.
+  /// False, and nothing is sent, for a result that is too large. `channel`: with `subscribed`, whose messages follow.
   @discardableResult
   mutating func send(_ reply: Reply, to recipient: Recipient, naming channel: ChannelHandle? = nil) -> Bool {
     guard let frame = encoder.encode(reply, recipient.encoding, naming: channel) else { return false }
@@ -173,8 +172,7 @@ struct FanOut: ~Copyable {
     return true
   }
 
-  /// Sends a list that was written over several turns, as one that is written at once; false, and nothing is sent,
-  /// where it is too large.
+  /// Sends a list that was written over several turns; false, and nothing is sent, where it is too large.
   mutating func send(_ reply: DriverListReply, _ replyTo: MessageID, to recipient: Recipient) -> Bool {
     guard let frame = encoder.encode(reply, replyTo, recipient.encoding) else { return false }
     send(frame, to: recipient.connection)
@@ -182,28 +180,28 @@ struct FanOut: ~Copyable {
     return true
   }
 
-  /// Compresses what stands behind `start` in the arena, in place, as a part of a message that is made in several.
+  /// Compresses in place what is behind `start` in the arena, a part of a message.
   mutating func compress(partAt start: Int, isLast: Bool) { encoder.compress(partAt: start, isLast: isLast) }
 
   // MARK: Sessions
 
-  /// What is taken of a newcomer's offers to compress.
+  /// What is accepted of a new session's offers of compression.
   var compressionPolicy: DeflatePolicy { encoder.compression.policy }
 
-  /// A session opens: in which form it gets its messages.
+  /// A session opens, with the form of its messages.
   mutating func open(_ slot: Int, _ form: MessageForm, _ agreed: DeflateParameters?) -> Encoding {
     encoder.open(slot, form, agreed)
   }
 
   /// A session has ended.
-  mutating func close(_ slot: Int, _ session: inout SessionSubscriptions, telling inputs: inout HubInputs) {
+  mutating func close(_ slot: Int, _ session: inout SessionSubscriptions, queuing inputs: inout HubInputs) {
     areas.removeAll(slot)
     streams.close(slot)
     while let channel = subscriptions.removeAny(of: &session) { release(channel, &inputs) }
     encoder.compression.close(slot)
   }
 
-  /// The message of a session's compressed payload, valid until the next one.
+  /// Decompresses a session's payload; the result is valid until the next call.
   mutating func inflate(
     _ slot: Int, _ payload: UnsafeRawBufferPointer, _ kind: MessageKind
   ) throws(FrameError) -> UnsafeRawBufferPointer {
@@ -219,8 +217,8 @@ struct FanOut: ~Copyable {
 
   // MARK: Subscriptions
 
-  /// The session's rights have changed. Loops know channels by number: the hub says their names, and then it is looked
-  /// whether they are still granted (`named`).
+  /// Checks the subscriptions of a session whose rights have changed. Loops know channels by number: the hub gives
+  /// their names, and `named` checks the rights.
   func review(_ session: inout Session, asking inputs: inout HubInputs) {
     let (reference, actor) = (reference(session.connection), session.open.rights.credential.actor)
     subscriptions.forEach(of: session.open.subscriptions) { channel, _ in
@@ -228,16 +226,16 @@ struct FanOut: ~Copyable {
     }
   }
 
-  /// From here on the session gets what is published on the channel; first how things stand, and what it missed. Gives
-  /// why not, where it may not.
+  /// Subscribes the session: it gets a snapshot, or what it missed, and then live publications. Gives the refusal, if
+  /// any.
   mutating func subscribed(
     _ session: inout Session, to channel: ChannelHandle, _ answer: Subscribed, missed: [Publication], isParty: Bool,
-    telling inputs: inout HubInputs
+    queuing inputs: inout HubInputs
   ) -> MessageRefusal? {
-    // What is held of the channel is older than what a new subscriber gets first. It is for those who are there
-    // already: where nobody is, the handle may have been another channel's when it was published.
+    // Held positions of the channel are older than the new subscriber's snapshot, so they are only for earlier
+    // subscribers. Without any, the handle may have been another channel's.
     for delivery in held.take(of: channel) { fanOut(delivery) }
-    // The token may have been swapped while the hub was asked.
+    // The token may have been replaced meanwhile.
     guard session.open.rights.mayKeep(answer.channel, isParty: isParty) else {
       release(channel, &inputs)
       return MessageRefusal(
@@ -247,7 +245,7 @@ struct FanOut: ~Copyable {
     let isNew = subscriptions.add(
       recipient.connection, encoding: recipient.encoding, to: channel, isEventsOnly: answer.isEventsOnly,
       of: &session.open.subscriptions)
-    // It had subscribed before and now asks what it missed: one subscription, counted once.
+    // It was subscribed and now asks for what it missed: one subscription, counted once.
     if !isNew { inputs.append(.released(outlet: number, channel)) }
     encoder.opened(channel, answer.channel, recipient.encoding)
     let before = loop.arena.count
@@ -257,8 +255,7 @@ struct FanOut: ~Copyable {
     }
     send(.subscribed(answer), to: recipient, naming: channel)
     for publication in missed {
-      // Beyond what is free it goes out uncompressed: compressing takes ten times as long as writing, and nobody else
-      // is served meanwhile.
+      // Beyond what is free it is sent uncompressed: compressing takes ten times as long as writing and delays others.
       let isLong = loop.arena.count - before > WorkUnits.freeAnswerBytes
       var encoded = EncodedFrames()
       let encoding = isLong ? recipient.encoding.uncompressed : recipient.encoding
@@ -273,8 +270,7 @@ struct FanOut: ~Copyable {
     return nil
   }
 
-  /// A channel's numbers are another owner's from now on: all subscribers are told how it stands, as one is that has
-  /// just subscribed.
+  /// A channel's numbers come from another owner: all subscribers get its present state, as a new subscriber does.
   mutating func restarted(_ channel: ChannelHandle, _ answer: Subscribed, in sessions: borrowing SessionTable) {
     for delivery in held.take(of: channel) { fanOut(delivery) }
     for subscriber in subscriptions.subscribers(of: channel) {
@@ -282,18 +278,18 @@ struct FanOut: ~Copyable {
     }
   }
 
-  /// The session leaves a channel, as it has asked for.
+  /// Unsubscribes the session at its request.
   mutating func unsubscribed(
-    _ session: inout Session, from channel: ChannelHandle, _ answer: Unsubscribed, telling inputs: inout HubInputs
+    _ session: inout Session, from channel: ChannelHandle, _ answer: Unsubscribed, queuing inputs: inout HubInputs
   ) {
     _ = remove(channel, &session.open.subscriptions, &inputs)
     send(.unsubscribed(answer), to: session.recipient)
   }
 
-  /// Takes a session's subscription away and says why; nothing where it has none.
+  /// Ends a session's subscription and sends the reason; does nothing where it has none.
   mutating func end(
     _ session: inout Session, _ channel: ChannelHandle, _ name: Channel, _ reason: Unsubscribed.Reason,
-    telling inputs: inout HubInputs
+    queuing inputs: inout HubInputs
   ) {
     guard remove(channel, &session.open.subscriptions, &inputs) else { return }
     counted.subscriptionsEnded[Int(reason.rawValue)] += 1
@@ -301,37 +297,37 @@ struct FanOut: ~Copyable {
     if session.stream?.isAsking == false, session.open.subscriptions.count == 0 { streams.end(session.connection) }
   }
 
-  /// The hub has said a channel's name: the session's subscription ends if its rights do not have it any more.
+  /// The hub has given a channel's name: ends the session's subscription if its rights do not include it any more.
   mutating func named(
-    _ session: inout Session, _ channel: ChannelHandle, _ name: Channel, isParty: Bool, telling inputs: inout HubInputs
+    _ session: inout Session, _ channel: ChannelHandle, _ name: Channel, isParty: Bool, queuing inputs: inout HubInputs
   ) {
     if session.open.rights.mayKeep(name, isParty: isParty) { return }
-    end(&session, channel, name, .grantEnded, telling: &inputs)
+    end(&session, channel, name, .grantEnded, queuing: &inputs)
   }
 
-  /// A trip has a driver now. Other drivers that followed it by development's word alone are let go; what a token names
-  /// stays open.
+  /// A trip has a driver now: unsubscribes other drivers that followed it by a development credential; what a token
+  /// names stays.
   mutating func claimed(
     _ channel: ChannelHandle, _ name: Channel, by driver: Identifier, in sessions: inout SessionTable,
-    telling inputs: inout HubInputs
+    queuing inputs: inout HubInputs
   ) {
     end(
       channel, name, .revoked, in: &sessions,
-      where: { $0.id != driver && $0.credential.grant(for: name) == .whileUnclaimed }, telling: &inputs)
+      where: { $0.id != driver && $0.credential.grant(for: name) == .whileUnclaimed }, queuing: &inputs)
   }
 
-  /// The channel is over for those of its subscribers of whom `isConcerned` holds.
+  /// Ends the subscriptions to a channel of those for whom `isConcerned` is true.
   mutating func end(
     _ channel: ChannelHandle, _ name: Channel, _ reason: Unsubscribed.Reason, in sessions: inout SessionTable,
-    where isConcerned: (SessionRights) -> Bool = { _ in true }, telling inputs: inout HubInputs
+    where isConcerned: (SessionRights) -> Bool = { _ in true }, queuing inputs: inout HubInputs
   ) {
     for subscriber in subscriptions.subscribers(of: channel) {
       let slot = Int(subscriber.connection.slot)
-      if isConcerned(sessions[slot].open.rights) { end(&sessions[slot], channel, name, reason, telling: &inputs) }
+      if isConcerned(sessions[slot].open.rights) { end(&sessions[slot], channel, name, reason, queuing: &inputs) }
     }
   }
 
-  /// Takes a session's subscription away; false when it has none.
+  /// Removes a session's subscription; false when it has none.
   mutating func remove(
     _ channel: ChannelHandle, _ session: inout SessionSubscriptions, _ inputs: inout HubInputs
   ) -> Bool {
@@ -355,8 +351,8 @@ struct FanOut: ~Copyable {
 // MARK: Streams
 
 extension FanOut {
-  /// The line before an event on a stream that says where its client is then. It belongs to one stream alone, as each
-  /// follows other channels: the message behind it is shared. Neither ever gives way to anything newer.
+  /// Sends the line before a stream's event with the client's position in all channels. It is for one stream alone,
+  /// since each follows other channels; the message behind it is shared. Neither is ever replaced.
   mutating func sendID(_ sequence: UInt64, of channel: ChannelHandle, to connection: ConnectionID) {
     guard let stream = streams[connection] else { return }
     stream.sending(sequence, of: channel)
@@ -369,7 +365,7 @@ extension FanOut {
 }
 
 extension Publication {
-  /// Of an event; state has none.
+  /// The number of an event; state has none.
   fileprivate var sequence: UInt64? {
     switch body {
     case .tripUpdate(let update): update.sequence

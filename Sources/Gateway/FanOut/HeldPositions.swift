@@ -1,4 +1,4 @@
-// Positions that are held back for the flush interval, so that only each driver's newest goes out.
+// Positions held back for the flush interval, so that only each driver's newest is sent.
 import HubCore
 
 /// Positions that wait for the flush interval, the newest of each channel and driver.
@@ -17,7 +17,7 @@ struct HeldPositions {
   /// The last index of each channel.
   private var lastOfChannel: [UInt32: Int] = [:]
 
-  /// True when it took the place of an older one.
+  /// True when it replaced an older one.
   mutating func put(_ delivery: Delivery) -> Bool {
     if let index = indexes[delivery.conflationKey] {
       entries[index].delivery = delivery
@@ -38,7 +38,7 @@ struct HeldPositions {
     return entries.compactMap(\.delivery)
   }
 
-  /// Takes what is held of one channel, in no particular order. O(1) for each.
+  /// Takes the held positions of one channel, unordered. O(1) for each.
   mutating func take(of channel: ChannelHandle) -> [Delivery] {
     guard var index = lastOfChannel.removeValue(forKey: channel.index) else { return [] }
     var taken: [Delivery] = []

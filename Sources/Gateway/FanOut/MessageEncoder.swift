@@ -6,17 +6,17 @@ import HubSystem
 import HubTransport
 import HubWebSocket
 
-/// Writes publications and replies, and knows what forms have in common for all who read them: the names that binary
-/// positions leave out, and the compressors.
+/// Writes publications and replies, and has the state that readers of a form share: names that binary positions leave
+/// out, and compressors.
 struct MessageEncoder {
   private let loop: EventLoop
   private let rows = Encoding.table
   private let largestAnswer: Int
   private var names = BinaryNames()
   var compression: CompressionContexts
-  /// Publications that were encoded: what all that were sent would cost without sharing.
+  /// Publications that were encoded.
   private(set) var encodes: UInt64 = 0
-  /// What was sent over all subscribers of this loop gets a number for its envelope.
+  /// The number of replies of this loop, for their envelopes.
   private var replyNumber: UInt64 = 0
 
   init(_ loop: EventLoop, _ limits: Limits) {
@@ -47,7 +47,7 @@ struct MessageEncoder {
   }
 
   /// A publication for the first subscriber of an encoding. The compressed form is made of the plain one, which is
-  /// encoded for that if need be.
+  /// encoded if needed.
   mutating func encode(
     _ publication: borrowing Publication, on channel: ChannelHandle, _ encoding: Encoding,
     _ encoded: inout EncodedFrames
@@ -83,7 +83,7 @@ struct MessageEncoder {
 
   func isBinary(_ encoding: Encoding) -> Bool { rows[Int(encoding.index)].form == .binary }
 
-  /// What is to be said to all binary subscribers of the channel before a publication is.
+  /// The names to send to all binary subscribers of the channel before a publication.
   mutating func announcement(before publication: borrowing Publication, on channel: ChannelHandle) -> Range<Int>? {
     guard case .driverLocation(let location) = publication.body,
       let new = names.follow(location, publishedAt: publication.timestamp, on: channel)
@@ -98,7 +98,7 @@ struct MessageEncoder {
     if isBinary(encoding) { names.open(channel, name) }
   }
 
-  /// Nobody is subscribed to a channel any more.
+  /// A channel has no subscriber any more.
   mutating func released(_ channel: ChannelHandle) {
     if !names.isEmpty { names.forget(channel) }
   }
@@ -112,7 +112,7 @@ struct MessageEncoder {
 
   private var now: Timestamp { Timestamp(milliseconds: loop.now.unixMilliseconds) }
 
-  /// A reply; nil where it is a result that is too large. `channel`: with `subscribed`, whose messages follow.
+  /// A reply; nil for a result that is too large. `channel`: with `subscribed`, whose messages follow.
   mutating func encode(_ reply: Reply, _ encoding: Encoding, naming channel: ChannelHandle?) -> Range<Int>? {
     let row = rows[Int(encoding.index)]
     let number = nextReplyNumber()
@@ -128,7 +128,7 @@ struct MessageEncoder {
     }
     let plain = row.carrier.finish(row.form, payloadAt: payload, in: &loop.arena)
     if case .result = reply, plain.count > largestAnswer { return nil }
-    // Ten minutes of figures: to compress them takes as long as the work of a turn.
+    // Ten minutes of figures: compressing them takes as long as a turn.
     if case .subscribed = reply, plain.count > WorkUnits.freeAnswerBytes { return plain }
     guard row.isCompressed else { return plain }
     return compression.deflate(payload..<plain.upperBound, row.carrier, in: &loop.arena) ?? plain
@@ -163,7 +163,7 @@ struct MessageEncoder {
 
   // MARK: Compression
 
-  /// The session that opens in a slot, and what it gets its messages in.
+  /// A session opens in a slot, with the form of its messages.
   mutating func open(_ slot: Int, _ form: MessageForm, _ agreed: DeflateParameters?) -> Encoding {
     let isShared = if let agreed { compression.open(slot, agreed) } else { false }
     return Encoding(Encoding.Row(form: form, isCompressed: isShared))
@@ -174,7 +174,7 @@ struct MessageEncoder {
     compression.deflate(Carrier.webSocket.payload(of: frame), .webSocket, in: &loop.arena, with: own)
   }
 
-  /// Compresses what stands behind `start`, in place, as a part of a message that is made in several.
+  /// Compresses in place what is behind `start`, a part of a message.
   mutating func compress(partAt start: Int, isLast: Bool) {
     compression.compress(partAt: start, isLast: isLast, in: &loop.arena)
   }

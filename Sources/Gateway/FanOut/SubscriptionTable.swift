@@ -1,12 +1,12 @@
-// Which connections of one loop listen to which channel.
+// Which connections of one loop are subscribed to which channel.
 //
-// A channel's subscribers lie in one array, so that fan-out runs through memory in order; each knows its node, and each
-// node its index in that array, so that leaving is O(1) however many there are (the last one moves into the gap).
+// A channel's subscribers are in one array, so that fan-out reads memory in order; each has its node, and each node its
+// index in that array, so that removal is O(1) (the last one moves into the gap).
 import HubCore
 import HubMessages
 import HubTransport
 
-/// A session as fan-out knows it.
+/// A session for the fan-out.
 struct Recipient {
   let connection: ConnectionID
   let encoding: Encoding
@@ -18,32 +18,32 @@ struct Subscriber {
   var connection: ConnectionID
   var node: UInt32
   var encoding: Encoding
-  /// Of a cell, whose changes come by ticks (`AreaTick`).
+  /// Of a cell, whose changes are sent by ticks (`AreaTick`).
   var isOfCell = false
-  /// Of a cell: it could not be sent all that changed, or has just begun, and waits for the whole cell.
+  /// Of a cell: it missed changes, or has just begun, and waits for a snapshot.
   var isBehind = false
-  /// It gets events alone.
+  /// It gets only events.
   var isEventsOnly = false
 }
 
-/// What one session is subscribed to.
+/// The subscriptions of one session.
 struct SessionSubscriptions {
   fileprivate static let none = UInt32.max
 
   /// Head of the session's list in the table.
   fileprivate var first = SessionSubscriptions.none
-  /// Those in the list.
+  /// The number of nodes in the list.
   fileprivate var open: UInt16 = 0
-  /// Those that the hub has not answered yet.
+  /// Requests that the hub has not answered yet.
   private(set) var unanswered: UInt16 = 0
 
   /// All of them.
   var count: Int { Int(open) + Int(unanswered) }
 
-  /// The hub is asked for one more.
+  /// Counts a request.
   mutating func ask() { unanswered += 1 }
 
-  /// It has answered.
+  /// Counts an answer.
   mutating func answered() { unanswered -= 1 }
 }
 
@@ -51,7 +51,7 @@ struct SubscriptionTable {
   /// One subscription of one session; a session's nodes are a list.
   private struct Node {
     var channel: UInt32
-    /// Where the subscriber stands in its channel's array.
+    /// The subscriber's index in its channel's array.
     var index: UInt32
     /// The session's next node, or the next free one.
     var next: UInt32
@@ -69,8 +69,8 @@ struct SubscriptionTable {
     return index < channels.count ? channels[index] : []
   }
 
-  /// Adds a subscription to the session's; false when it is there already. Then `isEventsOnly` replaces what was asked
-  /// for before. One to a cell waits for the whole cell first.
+  /// Adds a subscription to the session's; false when it exists already, where `isEventsOnly` replaces the earlier
+  /// value. A subscription to a cell waits for a snapshot first.
   mutating func add(
     _ connection: ConnectionID, encoding: Encoding, to channel: ChannelHandle, isOfCell: Bool = false,
     isEventsOnly: Bool = false, of session: inout SessionSubscriptions
@@ -125,12 +125,12 @@ struct SubscriptionTable {
     return channels[Int(channel.index)][Int(nodes[Int(node)].index)]
   }
 
-  /// A subscription has fallen behind, or has not any more.
+  /// Marks a subscription as behind, or not.
   mutating func setBehind(_ node: UInt32, _ isBehind: Bool) {
     channels[Int(nodes[Int(node)].channel)][Int(nodes[Int(node)].index)].isBehind = isBehind
   }
 
-  /// The channels of a session, in no order.
+  /// The channels of a session, unordered.
   func forEach(of session: SessionSubscriptions, _ body: (ChannelHandle, Subscriber) -> Void) {
     var node = session.first
     while node != SessionSubscriptions.none {
@@ -149,7 +149,7 @@ struct SubscriptionTable {
     return nil
   }
 
-  /// Takes the node's subscriber out of its channel and frees the node.
+  /// Removes the node's subscriber from its channel and frees the node.
   private mutating func detach(_ node: UInt32) {
     let channel = Int(nodes[Int(node)].channel)
     let index = Int(nodes[Int(node)].index)
@@ -158,7 +158,7 @@ struct SubscriptionTable {
       channels[channel][index] = last
       nodes[Int(last.node)].index = UInt32(index)
     }
-    if channels[channel].isEmpty { channels[channel] = [] }  // gives the memory back
+    if channels[channel].isEmpty { channels[channel] = [] }  // frees the memory
     nodes[Int(node)].next = firstFree
     firstFree = node
     count -= 1

@@ -1,9 +1,8 @@
-// Under which names the hub may be asked for what needs no secret: development credentials, and metrics without any.
+// The host names under which the hub serves what needs no secret: development credentials, and metrics without any.
 //
-// A browser sends no `Origin` with a GET to a page's own origin. A page of http://evil.example:8080 whose name is made
-// to point at 127.0.0.1 after it was loaded (DNS rebinding) therefore looks like any program of this machine, but for
-// one thing: its requests say `Host: evil.example:8080`, and no page can change that (the Fetch standard forbids to set
-// `Host`).
+// A browser sends no `Origin` with a GET to a page's own origin. So a page of http://evil.example:8080 whose name is
+// made to point at 127.0.0.1 after it was loaded (DNS rebinding) looks like any program of this machine, except that
+// its requests say `Host: evil.example:8080`, which no page can change (the Fetch standard forbids to set `Host`).
 import HubHTTP
 import HubTransport
 
@@ -24,7 +23,7 @@ public struct AllowedHosts: Sendable, Equatable {
   ///
   /// - Parameter own: a further host that is allowed, for a listener that has an address of its own.
   func allows(_ fields: HeaderFields, own: String? = nil) -> Bool {
-    // Without Host (HTTP/1.0) nobody can tell under which name the hub was asked.
+    // Without Host (HTTP/1.0) the name that was used is unknown.
     guard case .value(let value) = fields.single("host"),
       let host = AllowedHosts.host(of: String(decoding: value, as: UTF8.self))
     else { return false }
@@ -32,15 +31,15 @@ public struct AllowedHosts: Sendable, Equatable {
     return list.contains(host) || own.flatMap(AllowedHosts.host(named:)) == host
   }
 
-  /// A name or a numeric address without a port, as `host(of:)` writes it.
+  /// A name or a numeric address without a port, in the form of `host(of:)`.
   private static func host(named text: String) -> String? {
     if SocketAddress(host: text, port: 0)?.isIPv6 == true, text.first != "[" { return host(of: "[\(text)]") }
-    // With a port already there, a second one is none.
+    // With a port already there, a second one is invalid.
     return host(of: "\(text):1")
   }
 
   /// The host of an authority (RFC 3986 §3.2.2) in lower case, without its port and without the brackets of an IPv6
-  /// address; nil for what is none.
+  /// address; nil where it is invalid.
   static func host(of authority: String) -> String? {
     let lower = authority.lowercased()
     if lower.first == "[" {
@@ -54,7 +53,7 @@ public struct AllowedHosts: Sendable, Equatable {
     return isName && !name.isEmpty && isPort(lower[name.endIndex...]) ? String(name) : nil
   }
 
-  /// Nothing, or a colon and digits.
+  /// Empty, or a colon and digits.
   private static func isPort(_ text: Substring) -> Bool {
     text.isEmpty || text.first == ":" && text.dropFirst().utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
   }

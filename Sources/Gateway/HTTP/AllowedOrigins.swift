@@ -1,18 +1,18 @@
 // Which web pages may use the hub (RFC 6454, RFC 6455 §10.2, and the CORS protocol of the Fetch standard).
 //
-// A browser sends along, in `Origin`, whose page makes a request, and no page can lie there. Programs that are no
-// browser send none, and need none: what they may do is up to their credential alone.
+// A browser sends the page's origin in `Origin`, which no page can forge. Other programs need none: their rights depend
+// on their credential alone.
 //
-// A page of the hub's own origin counts as allowed, as with other WebSocket servers, but only where the hub is named by
-// its address or as localhost: any name can be made to point here by whoever owns it (DNS rebinding), and a page under
-// such a name would be of "the same origin" too.
+// A page of the hub's own origin is allowed, as with other WebSocket servers, but only where the hub is named by its
+// address or as localhost: anybody can make a name point here (DNS rebinding), and a page under such a name would be of
+// the same origin, too.
 import HubHTTP
 import HubTransport
 
 /// The origins of `--allow-origin`.
 public struct AllowedOrigins: Sendable, Equatable {
   private var list: [String] = []
-  /// `*` was given: every page may.
+  /// `*` was given: all pages.
   private(set) var areAll = false
 
   public init() {}
@@ -20,8 +20,8 @@ public struct AllowedOrigins: Sendable, Equatable {
   /// Whether there is any beside the hub's own.
   var isEmpty: Bool { list.isEmpty && !areAll }
 
-  /// Adds `scheme://host[:port]` or `*`. False for anything else, a path behind it and `null` included: any page can
-  /// have the origin `null`, so whoever wants that wants `*`.
+  /// Adds `scheme://host[:port]` or `*`. False for anything else, including a path and `null`: any page can have the
+  /// origin `null`, so allowing it means `*`.
   public mutating func allow(_ text: String) -> Bool {
     if text == "*" {
       areAll = true
@@ -33,7 +33,7 @@ public struct AllowedOrigins: Sendable, Equatable {
   }
 
   enum Verdict: Equatable {
-    /// No browser asks.
+    /// No browser.
     case noOrigin
     /// As it was sent.
     case allowed(String)
@@ -64,14 +64,14 @@ public struct AllowedOrigins: Sendable, Equatable {
     return SocketAddress(host: host, port: 0) != nil
   }
 
-  /// RFC 6454 §6.2: in lower case, and without the scheme's own port. Nil for what is no origin.
+  /// RFC 6454 §6.2: in lower case, without the scheme's default port. Nil where it is invalid.
   private static func normal(_ text: String) -> String? {
     let lower = text.lowercased()
     guard let mark = lower.utf8.firstIndex(of: 0x3A), lower[mark...].hasPrefix("://") else { return nil }
     let scheme = lower[..<mark]
     var authority = lower[mark...].dropFirst(3)
     let isScheme = scheme.utf8.allSatisfy { ASCII.isTokenByte($0) } && scheme.first?.isLetter == true
-    // RFC 3986 §3.2.2, without what no origin has: user information, lists, and the end of the authority.
+    // RFC 3986 §3.2.2, without what no origin has: user information, lists, and the authority's end.
     let isAuthority = authority.utf8.allSatisfy {
       $0 > 0x20 && $0 < 0x7F && !"/?#@*,\\\"<>".utf8.contains($0)
     }

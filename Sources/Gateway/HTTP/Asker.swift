@@ -1,16 +1,16 @@
-// Questions that come over the socket and over HTTP alike: who has asked, whether it may, and how it is put to the hub.
+// Questions over the socket and HTTP: who asks, with which rights, and the hub's input for it.
 import HubCore
 import HubMessages
 
-/// Who has asked, and to what the answer goes.
+/// The asking identity, and where the answer goes.
 struct Asker {
-  /// A session, or the connection of a request.
+  /// A session, or a request's connection.
   let session: SessionRef
   let credential: Credential
-  /// The message that asked; nil for a request.
+  /// The id of the asking message; nil for a request.
   let replyTo: MessageID?
 
-  /// The question as the hub takes it; throws where the asker may not put it.
+  /// The hub's input for the question; throws where the asker has no right to it.
   func input(for question: QueryRequest, maximumLimit: Int) throws(ErrorReply) -> HubInput {
     if credential.isShare, case .drivers = question { throw refusal("a share opens its trip, and nothing else") }
     switch question {

@@ -1,18 +1,18 @@
-// Where a request comes from: the socket's peer, or, where that is a proxy that the operator trusts
-// (`--trusted-proxy`), what the proxy says in X-Forwarded-For. A de-facto standard, described at
+// The client's address of a request: the socket's peer or, behind a proxy that the operator trusts (`--trusted-proxy`),
+// the one in X-Forwarded-For. A de-facto standard, described at
 // developer.mozilla.org/docs/Web/HTTP/Reference/Headers/X-Forwarded-For: each proxy appends the address that it was
-// connected from, so that from the right every address is as good as the proxy's word, up to the first that is no
-// trusted proxy's. What stands to the left of that one, the client may have made up.
+// connected from. So from the right every address is trustworthy up to the first one that is no trusted proxy's; the
+// client may have made up the rest.
 import HubHTTP
 import HubTransport
 
 /// The address that a request counts for.
 struct ClientAddress: Equatable {
   var address: SocketAddress
-  /// False where a proxy stands between that did not say, or was not believed, for whom.
+  /// False where a proxy in between did not state the client, or is not trusted.
   var isKnown: Bool
 
-  /// `trusted` are the proxies that are believed. Costs nothing but the lookup where the peer is not one of them.
+  /// `trusted` are the trusted proxies. Costs only the look-up where the peer is none of them.
   init(of fields: HeaderFields, peer: SocketAddress, trusted: [AddressBlock]) {
     guard trusted.contains(where: { $0.contains(peer) }) else {
       self.init(address: peer, isKnown: !ClientAddress.wasForwarded(fields))
@@ -21,7 +21,7 @@ struct ClientAddress: Equatable {
     var client: SocketAddress?
     for element in fields.elements("x-forwarded-for").reversed() {
       guard let address = SocketAddress(forwarded: element) else {
-        client = nil  // malformed: none of it is believed
+        client = nil  // malformed: ignored
         break
       }
       client = address
@@ -35,10 +35,10 @@ struct ClientAddress: Equatable {
     self.isKnown = isKnown
   }
 
-  /// Whether the request came from this machine, and not only from a proxy on it.
+  /// Whether the request came from this machine, not only through a proxy on it.
   var isThisMachine: Bool { isKnown && address.isLoopback }
 
-  /// The marks that proxies leave (RFC 7239 §4, RFC 9110 §7.6.3, and usage).
+  /// The fields that proxies add (RFC 7239 §4, RFC 9110 §7.6.3, and usage).
   static func wasForwarded(_ fields: HeaderFields) -> Bool {
     fields["forwarded"] != nil || fields["via"] != nil || fields["x-real-ip"] != nil
       || fields.hasName(startingWith: "x-forwarded-")
@@ -46,7 +46,7 @@ struct ClientAddress: Equatable {
 }
 
 extension SocketAddress {
-  /// What the address is counted by; nil where a limit does not hold for it. Never 0, which means "not counted".
+  /// The key by which the address is counted; nil where it has no limit. Never 0, which means "not counted".
   func countedKey(onLoopback: Bool) -> UInt64? {
     // ::1 has 0. Nothing else can have 1: ::/8 is reserved (RFC 4291 §2.4).
     onLoopback || !isLoopback ? max(1, limitKey) : nil
@@ -54,7 +54,7 @@ extension SocketAddress {
 
   /// An element of X-Forwarded-For: an address, which some proxies write with its port, and IPv6 then in brackets.
   init?(forwarded element: ArraySlice<UInt8>) {
-    // No name, `localhost` above all, and none of the obfuscated identifiers of RFC 7239 §6.3.
+    // No names, especially not `localhost`, and none of the obfuscated identifiers of RFC 7239 §6.3.
     guard element.count <= 64, element.allSatisfy({ ASCII.hexValue($0) != nil || "[]:.".utf8.contains($0) }) else {
       return nil
     }

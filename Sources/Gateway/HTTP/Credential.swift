@@ -1,31 +1,31 @@
-// Who a peer is and what it may see: by a token (`Authorization: Bearer`, `access_token=`, or a subprotocol that is
-// offered), else by its certificate, else with `--dev-auth` by what its query says.
+// The identity and rights of a peer: by a token (`Authorization: Bearer`, `access_token=`, or a subprotocol that is
+// offered), else by its certificate, else with `--dev-auth` by its query.
 import HubCore
 import HubHTTP
 import HubMessages
 import HubTokens
 import HubTransport
 
-/// A peer's identity, after it was checked.
+/// A peer's identity, after its check.
 struct Credential: Sendable, Equatable {
-  /// What it rests on.
+  /// The source of its rights.
   enum Authority: Sendable, Equatable {
-    /// Development: whoever it is names every trip.
+    /// Development: every trip.
     case development
-    /// A token with these lists; nil where it has none. A device's key and a certificate are like a token without.
+    /// A token with these lists; nil for none, as for a device's key and a certificate.
     case token(Grants?)
   }
 
   var role: Role
   var id: Identifier
   var authority = Authority.development
-  /// When the token's, or the certificate's, time is over; nil for never.
+  /// When the token or certificate expires; nil for never.
   var expires: Timestamp?
 
-  /// As the hub knows it.
+  /// The identity for the hub.
   var actor: Actor { Actor(role: role, id: id) }
 
-  /// Whether the credential's `trips` have the trip: a driver may then drive it, and a rider request it.
+  /// Whether the credential's `trips` include the trip: then a driver may drive it, and a rider request it.
   func names(trip: Identifier) -> Bool {
     switch authority {
     case .development: true
@@ -33,22 +33,22 @@ struct Credential: Sendable, Equatable {
     }
   }
 
-  /// What a driver's token says of its vehicle, for the hub; nil where it says nothing.
+  /// A driver's vehicle claims as an input of the hub; nil without any.
   var vehicleInput: HubInput? {
     guard role == .driver, case .token(let grants) = authority, let vehicle = grants?.vehicle else { return nil }
     return .vehicle(id, vehicle)
   }
 
-  /// Whether it may read all vehicles: ops may, and a token whose `channels` have `fleet`.
+  /// Whether it may read all vehicles: ops, and a token whose `channels` include `fleet`.
   var opensVehicleFeed: Bool {
     if case .token(let grants?) = authority, grants.opensVehicleFeed { return true }
     return role == .ops
   }
 
-  /// Whether it is that of whoever has a link to a trip, and may see that and nothing else.
+  /// Whether it belongs to the holder of a share, who may see that trip alone.
   var isShare: Bool { role == .rider && TripShare.isHolder(id) }
 
-  /// Whether it opens a trip's channel, or one beside those of its role.
+  /// Whether it opens a trip's channel, or another that its role does not open by itself.
   private func opens(_ channel: Channel) -> Bool {
     switch authority {
     case .development: if case .trip = channel { true } else { false }
@@ -56,9 +56,9 @@ struct Credential: Sendable, Equatable {
     }
   }
 
-  /// How far it opens a channel, nil for not at all. A rider: trips that its credential names, and its own. A driver:
-  /// its own channel, and likewise. Ops: all. Areas and places are open to every rider, and what is about the whole
-  /// fleet to ops only, whatever a token says.
+  /// Its rights on a channel; nil for none. A rider has trips that its credential names, and its own. A driver has its
+  /// own channel and such trips. Ops have all. Areas and places are open to every rider, and the fleet's channels only
+  /// to ops, whatever a token says.
   func grant(for channel: Channel) -> ChannelGrant? {
     if isShare { if case .trip = channel, opens(channel) { return .granted } else { return nil } }
     return switch (role, channel) {
@@ -82,12 +82,12 @@ extension Credential {
   }
 }
 
-/// By what credentials are checked now.
+/// The present rules for checking credentials.
 struct CredentialCheck {
   let access: TokenAccess?
-  /// Counts the values of `access`.
+  /// Identifies the value of `access`.
   let generation: UInt64
-  /// Under which names the hub takes development credentials; nil where it takes none.
+  /// Host names under which development credentials are accepted; nil where they are not.
   let developmentHosts: AllowedHosts?
   let certificates: ClientCertificates
   let now: Timestamp
@@ -100,8 +100,7 @@ struct CredentialCheck {
     self.now = now
   }
 
-  /// A token decides where one is given and taken, then the certificate that the peer has shown, and the query's `role`
-  /// and `id` otherwise.
+  /// A token decides where one is given and accepted, then the peer's certificate, then the query's `role` and `id`.
   func credential(of head: RequestHead, _ certificate: PeerCertificate?) throws(CredentialError) -> Credential {
     if let access, let token = try Credential.token(of: head) {
       do throws(TokenError) { return Credential(try access.check(token, now: now)) } catch {
@@ -118,7 +117,7 @@ struct CredentialCheck {
   private func credential(
     of certificate: PeerCertificate, _ head: RequestHead
   ) throws(CredentialError) -> Credential {
-    // It is the proxy's own, and would make everybody who comes through it the proxy.
+    // This certificate is the proxy's own and says nothing about its clients.
     guard !ClientAddress.wasForwarded(head.fields) else {
       throw CredentialError(text: "a client certificate does not stand for requests that come through a proxy")
     }
@@ -130,7 +129,7 @@ struct CredentialCheck {
   }
 }
 
-/// Why no credential was accepted; the text goes to the peer with HTTP 401.
+/// Why no credential was accepted; the text is sent to the peer with HTTP 401.
 struct CredentialError: Error, Equatable {
   var code = ErrorCode.unauthorized
   var text: String
@@ -143,17 +142,17 @@ extension CredentialError {
     self.init(code: error == .expired ? .tokenExpired : .unauthorized, text: error.description, isToken: true)
   }
 
-  /// Which hosts `AllowedHosts` has, for those who are told that theirs is not one of them.
+  /// A description of the hosts of `AllowedHosts`, for refusals.
   static let hosts = "Host is a loopback address, localhost, or a name that the operator gave with --allow-host"
 
-  /// RFC 9110 §11.6.1: a 401 says what would be accepted.
+  /// RFC 9110 §11.6.1: a 401 names what would be accepted.
   var challenge: OutgoingField {
     OutgoingField("WWW-Authenticate", isToken ? "Bearer error=\"invalid_token\"" : "Bearer")
   }
 }
 
 extension Query {
-  /// The decoded value of a parameter; nil where it is absent or not well encoded.
+  /// The decoded value of a parameter; nil where it is absent or badly encoded.
   func text(_ name: StaticString) -> String? {
     do throws(HTTPError) { return try string(name) } catch { return nil }
   }
@@ -168,7 +167,7 @@ extension Credential {
     } catch {
       throw CredentialError(text: "access_token is not well encoded")
     }
-    // RFC 6750 §2: one token, in one way. Of two, who reads the request elsewhere may take the other one.
+    // RFC 6750 §2: one token, in one way. With two, another reader of the request may use the other one.
     if case .repeated = request.query.fault(knowing: ["access_token"], passingOthers: true) {
       throw CredentialError(text: "give access_token once")
     }
@@ -179,7 +178,7 @@ extension Credential {
     case .repeated: throw CredentialError(text: "send Authorization once")  // RFC 9110 §5.3: it is no list
     case .value(let value):
       guard inQuery == nil, offered == nil else { throw CredentialError(text: once) }
-      // RFC 9110 §11.1: the scheme is written in any case.
+      // RFC 9110 §11.1: the scheme is case-insensitive.
       let scheme = value.prefix { $0 != 0x20 }
       guard String(decoding: scheme, as: UTF8.self).lowercased() == "bearer" else {
         throw CredentialError(text: "Authorization must be Bearer <token>")
@@ -191,19 +190,19 @@ extension Credential {
   private static let once = "give the token in Authorization, in the query or as a subprotocol, in one of them only"
   private static let tokenProtocol = "access_token."
 
-  /// The token that a browser offers as a subprotocol: it can set no header of an upgrade, and an address stands in
-  /// proxies' logs. A token's characters are those of a subprotocol (RFC 7515 §7.1, RFC 6455 §4.1). The hub never
-  /// chooses it, for it chooses among its own.
+  /// The token that a browser offers as a subprotocol, since it can set no header of an upgrade, and URLs are logged by
+  /// proxies. A token's characters are allowed in a subprotocol (RFC 7515 §7.1, RFC 6455 §4.1). The hub never selects
+  /// it.
   private static func offeredToken(of request: RequestHead) throws(CredentialError) -> [UInt8]? {
     let offered = request.fields.elements("sec-websocket-protocol").filter { $0.starts(with: tokenProtocol.utf8) }
     guard offered.count <= 1 else { throw CredentialError(text: "offer access_token.<token> once") }
     return offered.first.map { Array($0.dropFirst(tokenProtocol.utf8.count)) }
   }
 
-  /// Development's credential: only for programs of this machine and for pages that it serves. A proxy makes everybody
-  /// look like one of these, and so does a web page whose name is made to point here (AllowedHosts.swift).
+  /// The development credential: only for programs of this machine and pages that it serves. Requests through a proxy
+  /// look like these, and so do those of a web page whose name is made to point here (AllowedHosts.swift).
   ///
-  /// - Parameter hosts: under which names the hub takes development credentials; nil where it takes none.
+  /// - Parameter hosts: host names under which development credentials are accepted; nil where they are not.
   fileprivate init(development request: RequestHead, _ hosts: AllowedHosts?) throws(CredentialError) {
     if let hosts {
       guard !ClientAddress.wasForwarded(request.fields) else {

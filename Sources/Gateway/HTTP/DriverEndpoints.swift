@@ -1,4 +1,4 @@
-// What drivers without a socket send, and what is asked about drivers, as by a `query` over the socket.
+// Requests of drivers without a socket, and queries about drivers as with `query` over the socket.
 import HubBytes
 import HubCore
 import HubGeo
@@ -6,7 +6,7 @@ import HubHTTP
 import HubMessages
 
 enum DriverEndpoints {
-  static let messageID = MessageID("http")!  // four letters that ids may have
+  static let messageID = MessageID("http")!  // a valid id
 
   /// `POST /v1/locations`: a fix or a batch.
   static func locate(_ call: HTTPCall) throws(Refusal) -> Outcome {
@@ -44,7 +44,7 @@ enum DriverEndpoints {
     }
   }
 
-  /// `PUT /v1/drivers/{id}/status`, by the driver or for it. Answered with the driver, when that is on stable storage.
+  /// `PUT /v1/drivers/{id}/status`, by the driver or for it. Answered with the driver, once stored.
   static func setStatus(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let (id, caller) = (try call.id(of: "driver"), try call.caller())
     guard caller.role == .ops || caller.role == .driver && caller.id == id else {
@@ -91,7 +91,7 @@ enum DriverEndpoints {
 extension DriverListQuery {
   static let defaultLimit = 100
 
-  /// `search` (how ids begin), `status` (one or several with commas), `limit`, `cursor`.
+  /// `search` (the beginning of ids), `status` (one or several with commas), `limit`, `cursor`.
   init(_ query: Query, maximumLimit: Int) throws(Refusal) {
     self.init(limit: try query.pageLimit(maximumLimit) ?? min(DriverListQuery.defaultLimit, maximumLimit))
     if let text = try query.parameter("search"), !text.isEmpty {
@@ -111,12 +111,12 @@ extension DriverListQuery {
       }
     }
     if let text = try query.parameter("cursor") {
-      guard goesOn(from: text) else { throw Refusal(.badMessage, "cursor must be what it was in an answer") }
+      guard resumes(from: text) else { throw Refusal(.badMessage, "cursor must be what it was in an answer") }
     }
   }
 
-  /// Goes on where a page ended with this cursor; false for what is none.
-  mutating func goesOn(from cursor: String) -> Bool {
+  /// Continues where a page ended with this cursor; false where it is invalid.
+  mutating func resumes(from cursor: String) -> Bool {
     guard let place = ListCursor(cursor, of: .drivers), place.number <= UInt64(UInt32.max) else { return false }
     (from, lastHub) = (Int(place.number), place.hub)
     return true

@@ -1,5 +1,5 @@
 // The HTTP side of a connection, until it becomes a WebSocket or ends: bytes in, requests out, one at a time and in
-// order (RFC 9112 §9.3.2), and what the one that is being answered waits for. It knows nothing of sockets and hub.
+// order (RFC 9112 §9.3.2), and what the present answer waits for. It knows nothing of sockets and the hub.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -8,38 +8,38 @@ import HubRuntime
 import HubTransport
 import HubWebSocket
 
-/// A trip that the hub is asked for.
+/// A trip to be shown.
 struct PendingTrip {
   let id: Identifier
-  /// Whether trips that the hub has forgotten may be shown, too: they have no people of their own any more.
+  /// Whether forgotten trips may be shown, too, which have no parties any more.
   let showsForgotten: Bool
   /// Nil for the trip itself.
   let track: TrackRequest?
-  /// It is shown because it was moved, which stands whether or not it can be shown here.
+  /// Shown after a move, which is valid whether or not the trip can be shown.
   var isMoved = false
 }
 
 /// What a request waits for, with what its answer needs.
 enum Awaited {
-  /// The hub's word.
+  /// The hub's answer.
   case hub
-  /// A trip of the hub, to be shown, or its track; one that the hub has forgotten may be in the journal.
+  /// A trip of the hub, or its track; one that the hub has forgotten may be in the journal.
   case trip(PendingTrip)
-  /// A page of fences, each with the whole of its shape.
-  case wholeFences
-  /// Trips of the hub, and what is missing to a whole page out of the journal where a query is given.
+  /// A page of fences with their full shapes.
+  case fullFences
+  /// Trips of the hub; with a query, the rest of a page comes from the journal.
   case trips(inJournal: TripListQuery?)
   /// The reader of the journal.
   case history
   /// The counters of all loops.
   case metrics
-  /// The hub's word on each channel of a stream.
+  /// The hub's answer on each channel of a stream.
   case channels(EventStream)
-  /// The trip as it stands after a move.
+  /// The trip after a move.
   case move(of: Identifier)
-  /// A driver as it stands after its status was set.
+  /// A driver after its status was set.
   case statusSet(of: Identifier)
-  /// What a phone app is to be told.
+  /// The answer for a phone app.
   case phone(PhoneFormat)
   /// The reply to a message that was posted.
   case message(MessageID)
@@ -50,15 +50,15 @@ enum Awaited {
 final class Exchange {
   enum State {
     case reading(Reading)
-    /// As many requests were handled as one turn may: reading goes on in a later one.
+    /// The turn's limit of requests is reached: reading continues in a later one.
     case stalled(Reading)
-    /// Nothing further is read until the answer is there.
+    /// Nothing further is read until the answer.
     case waiting(HTTPRequest, for: Awaited)
-    /// A long answer goes out piece by piece, each when the peer has taken the one before.
+    /// A long answer is sent piece by piece, each when the peer has taken the one before.
     case sending(LongBody)
-    /// A driver's upgrade waits for the hub's word.
+    /// A driver's upgrade waits for the hub's answer.
     case admitting(HTTPRequest, Upgrade)
-    /// The connection became a WebSocket, or it ends.
+    /// The connection became a WebSocket, or is ending.
     case over
   }
 
@@ -69,23 +69,23 @@ final class Exchange {
 
   struct LongBody {
     var rest: ArraySlice<UInt8>
-    /// The room that it takes, where it is the journal's.
+    /// The memory that it takes, where it is the journal's.
     let room: MemoryReservation?
     let keepsConnection: Bool
-    /// Where its pieces are compressed, and sent as chunks.
+    /// Set where its pieces are compressed and sent as chunks.
     var compression: Gzip.Progress?
   }
 
   var state = State.reading(.head(RequestParser()))
   /// Bytes that were not handled yet.
   var input = ByteBuffer()
-  /// When the connection is closed unless a request is complete, or its answer taken, by then (uptime, ns).
+  /// When the connection is closed unless a request is complete, or its answer taken (uptime, ns).
   var deadline: Int64
   let connection: ConnectionID
   var peer: HTTPPeer
-  /// The peer's address has too many connections: this one is here only to be told.
+  /// The peer's address has too many connections: this one only gets a refusal.
   var isOverAddressLimit = false
-  /// The turn in which requests were handled last, how many, and the bytes of their answers.
+  /// The turn in which requests were last handled, their number, and the bytes of their answers.
   private var turn: UInt64 = 0
   var handled = 0
   var answeredBytes = 0
@@ -99,20 +99,20 @@ final class Exchange {
 
   var slot: Int { Int(connection.slot) }
 
-  /// Nothing was read that has not been answered.
+  /// All that was read is answered.
   var isIdle: Bool { if case .reading(.head) = state { input.isEmpty } else { false } }
 
   /// The request whose answer is due.
   var waiting: HTTPRequest? { if case .waiting(let request, _) = state { request } else { nil } }
 
-  /// An answer is due, or on its way.
+  /// An answer is due, or being sent.
   var isAnswering: Bool { if case .sending = state { true } else { waiting != nil } }
 
-  /// Whether a drain ends it at once: it had an answer, and asks for nothing. One that is new was let in by this server
-  /// and has its answer from it.
+  /// Whether a drain ends it at once: it had an answer and no request is open. A new connection was admitted by this
+  /// server and gets its answer from it.
   var mayBeDismissed: Bool { hasAnswered && !isAnswering }
 
-  /// It goes on when the peer has read the answers, in a later turn.
+  /// It continues in a later turn, when the peer has read the answers.
   var isStalled: Bool {
     switch state {
     case .stalled, .sending: true
@@ -120,10 +120,10 @@ final class Exchange {
     }
   }
 
-  /// The upgrade that the hub is asked about.
+  /// The upgrade that the hub was asked about.
   var upgrade: Upgrade? { if case .admitting(_, let upgrade) = state { upgrade } else { nil } }
 
-  /// Bytes that are kept of requests that are not complete.
+  /// Bytes kept of incomplete requests.
   var keptBytes: Int {
     switch state {
     case .reading(.body(let request, _)), .stalled(.body(let request, _)): input.count + request.body.count
@@ -133,7 +133,7 @@ final class Exchange {
 
   // MARK: Reading
 
-  /// The next head; nil while it is not complete, or a body is being read.
+  /// The next head; nil while it is incomplete, or a body is being read.
   func readHead(limits: HTTPLimits) throws(HTTPError) -> RequestHead? {
     guard case .reading(.head(var parser)) = state else { return nil }
     let parsed = try unsafe input.withBytes { (bytes) throws(HTTPError) in
@@ -145,12 +145,12 @@ final class Exchange {
     return head
   }
 
-  /// Reads the request's body from now on.
+  /// Begins to read the request's body.
   func beginBody(of request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) {
     state = .reading(.body(request, try BodyReader(request.head.framing, limits: limits)))
   }
 
-  /// The request whose body is being read, once all of it is there.
+  /// The request whose body is complete.
   func readBody() throws(HTTPError) -> HTTPRequest? {
     guard case .reading(.body(let request, var reader)) = state else { return nil }
     let progress = try unsafe input.withBytes { (bytes) throws(HTTPError) in
@@ -161,7 +161,7 @@ final class Exchange {
     return progress.isComplete ? request : nil
   }
 
-  /// Gives up what came of a request that is not complete; false where an answer is due.
+  /// Drops an incomplete request; false where an answer is due.
   func dropInput() -> Bool {
     switch state {
     case .reading, .stalled:
@@ -172,20 +172,20 @@ final class Exchange {
     }
   }
 
-  /// It is the turn of a thread that reads files, and not the peer's, until so late (uptime, ns).
+  /// Waits for a thread that reads files, not for the peer, until `deadline` (uptime, ns).
   func awaitReader(_ request: HTTPRequest, until deadline: Int64) {
     state = .waiting(request, for: .history)
     self.deadline = deadline
   }
 
-  /// Who should have answered has not: a thread that reads files, or the hub.
+  /// The refusal after a timeout of a thread that reads files, or of the hub.
   func waitedTooLong(_ limits: Limits) -> Refusal {
     if case .waiting(_, for: .history) = state { .notReadInTime(limits) } else { .notStoredInTime(limits) }
   }
 
   // MARK: Answering
 
-  /// Writes the answer, a long one as far as its first piece: it is made whole, but an outbox would not take it so.
+  /// Writes the answer; of a long one only the first piece: it is complete, but would not fit an outbox.
   ///
   /// - Parameter request: nil where it could not be read.
   func write(
@@ -209,7 +209,7 @@ final class Exchange {
   /// Whether a long answer is being compressed.
   var isCompressing: Bool { if case .sending(let body) = state { body.compression != nil } else { false } }
 
-  /// Writes the next piece of a long answer. `gzip`: for one that is compressed.
+  /// Writes the next piece of a long answer. `gzip`: for a compressed one.
   func writePiece(atMost count: Int, _ gzip: Gzip?, into buffer: inout ByteBuffer) {
     guard case .sending(var body) = state else { return }
     let piece = body.rest.prefix(count)
@@ -232,20 +232,20 @@ final class Exchange {
 
   // MARK: Turns
 
-  /// A long answer waits for its next piece by itself.
+  /// Defers reading; a long answer defers its next piece by itself.
   func stall() { if case .reading(let reading) = state { state = .stalled(reading) } }
 
   func resume() { if case .stalled(let reading) = state { state = .reading(reading) } }
 
   /// Whether another request may be handled in this turn. Some answers are long (1,000 drivers: 250 KiB), so their
-  /// bytes count too: what one turn makes for a peer that reads nothing stays within its outbox.
+  /// bytes count, too: what one turn writes for a peer that reads nothing stays within its outbox.
   func mayAdvance(in turn: UInt64, _ limits: borrowing Limits) -> Bool {
     enter(turn: turn)
     guard handled < limits.requestsPerTurn else { return false }
     return answeredBytes < limits.answerBytesPerTurn
   }
 
-  /// Counts for a turn from here on.
+  /// Begins to count for a turn.
   func enter(turn: UInt64) {
     guard turn != self.turn else { return }
     self.turn = turn

@@ -4,16 +4,16 @@ import HubHTTP
 import HubMessages
 
 enum FenceEndpoints {
-  /// The newest first, with `limit` and `cursor`.
+  /// Newest first, with `limit` and `cursor`.
   static func list(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let page = try FenceListParameters(call.query, maximumLimit: call.context.limits.fencesPerPage)
     return .ask(
-      [.fences(call.context.session, .list(below: page.below, limit: page.limit))], page.isWhole ? .wholeFences : .hub)
+      [.fences(call.context.session, .list(below: page.below, limit: page.limit))], page.isWhole ? .fullFences : .hub)
   }
 
   static func show(_ call: HTTPCall) throws(Refusal) -> Outcome { ask(.show(try call.id(of: "fence")), call) }
 
-  /// Answered, like `delete`, when it is on stable storage.
+  /// Answered, like `delete`, once it is stored.
   static func put(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let id = try call.id(of: "fence")
     let fence = try unsafe call.read { (reader, bytes) throws(MessageError) in
@@ -41,7 +41,7 @@ enum FenceEndpoints {
         })
     case .list(let reports, let next):
       let cursor = next.map { FenceListParameters.cursor($0) }
-      let isWhole = if case .wholeFences = awaited { true } else { false }
+      let isWhole = if case .fullFences = awaited { true } else { false }
       let response = Response.json(capacity: 64 + reports.count * 256) {
         JSONWriter.write(reports, isWhole: isWhole, next: cursor, time: time, into: &$0)
       }
@@ -62,7 +62,7 @@ struct FenceListParameters: Equatable {
 
   var below = UInt64.max
   var limit: Int
-  /// With polygons and corridors, not only the boxes around them.
+  /// With polygons and corridors, not only their bounding boxes.
   var isWhole = false
 
   /// `limit`, `cursor` and `shape`.
@@ -79,6 +79,6 @@ struct FenceListParameters: Equatable {
     below = number
   }
 
-  /// Where a list goes on. To clients it is a word without meaning.
+  /// The cursor of a list. To clients it is opaque.
   static func cursor(_ number: UInt64) -> String { "f" + String(number, radix: 36) }
 }

@@ -1,5 +1,5 @@
-// What handlers may look at beside the request. Nothing in it changes while one request is handled, and nothing of it
-// is the loop's: a handler gives an outcome, which the loop applies.
+// What handlers may read beside the request. It is constant while a request is handled, and not part of the loop: a
+// handler gives an outcome, which the loop applies.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -18,7 +18,7 @@ final class HTTPSettings {
   let reader: MessageReader
   private let connectionsPerLoop: Int
   let headLimits: HTTPLimits
-  /// For a request whose body is not wanted: a small one is read and dropped, to keep the connection.
+  /// For unwanted bodies: a small one is read and dropped, to keep the connection.
   let unwantedBodyLimits: HTTPLimits
   /// What each page is sent with.
   let pageFields: [OutgoingField]
@@ -39,22 +39,22 @@ final class HTTPSettings {
     pageFields = PageFields.all(configuration.pages)
   }
 
-  /// Takes those that are new while the server runs; false where there are none.
+  /// Takes new settings while the server runs; false where there are none.
   func pickUp() -> Bool {
     guard current.pickUp() else { return false }
     configuration = current.value
     return true
   }
 
-  /// Trips and fixes are stored, so what the hub has forgotten can be asked for.
+  /// Trips and fixes are stored, so forgotten ones can be requested.
   var hasHistory: Bool { shared.history != nil }
 
-  /// The counters of all loops and the hub, as they are now.
+  /// The present counters of all loops and the hub.
   func metricsPage() -> Response {
     Response(.ok, contentType: "text/plain; version=0.0.4; charset=utf-8", body: Metric.page(metrics()))
   }
 
-  /// What the page, and the channel `stats`, are made from.
+  /// The data of the metrics page and the channel `stats`.
   func metrics() -> MetricsReading {
     let (limits, admissions) = (configuration.limits, shared.admissions)
     return MetricsReading(
@@ -78,10 +78,10 @@ final class HTTPSettings {
     }
   }
 
-  /// What a browser must be told before its page may read an answer, unless the answer says so itself.
+  /// The fields that let a browser's page read an answer, unless the answer has its own.
   func corsFields(_ origin: AllowedOrigins.Verdict, for response: Response) -> [OutgoingField] {
-    // Also where no origin was sent: a cache may not give that answer to a page (Fetch standard, "CORS protocol and
-    // HTTP caches").
+    // Also without an origin: a cache may not give that answer to a page (Fetch standard, "CORS protocol and HTTP
+    // caches").
     let vary = configuration.origins.isEmpty ? [] : [OutgoingField("Vary", "Origin")]
     guard case .allowed(let origin) = origin,
       !response.fields.contains(where: { "\($0.name)" == PageFields.forAllOrigins.name.description })
@@ -99,24 +99,24 @@ final class HTTPSettings {
 struct HTTPContext {
   let settings: HTTPSettings
   let now: Moment
-  /// The connection, as the hub knows it.
+  /// The connection, as the hub's session.
   let session: SessionRef
   let phase: Lifecycle.Phase
   let credentials: CredentialCheck
-  /// What is taken of an upgrade's offers of compression; nil for none.
+  /// What is accepted of an upgrade's offers of compression; nil for none.
   let compression: DeflatePolicy?
 
   var configuration: ServerConfiguration { settings.configuration }
   var limits: Limits { settings.configuration.limits }
 
-  /// What ended by this time the hub has forgotten.
+  /// The hub has forgotten trips that ended by this time.
   var forgottenBy: Timestamp {
     Timestamp(milliseconds: now.timestamp.milliseconds - Int64(configuration.timings.retention * 1000))
   }
 
   // MARK: Who may come in
 
-  /// What is looked at before the request itself: how much its address asks for, and which web page it is of.
+  /// Checks before the request itself: its address's rate, and its web page.
   func admit(
     _ request: HTTPRequest, isOverAddressLimit: Bool, isForAllOrigins: @autoclosure () -> Bool
   ) throws(Refusal) {
@@ -137,7 +137,7 @@ struct HTTPContext {
     request.rateKey = key
     let units = WorkUnits.of(bytes: request.body.count)
     guard let wait = settings.shared.admissions.charge(key, units, now: now.uptime) else { return }
-    // To ask on costs a new connection. A proxy's is shared by others, who are within their rate.
+    // Further requests need a new connection. A proxy's is shared by others, who are within their rate.
     throw Refusal(
       .rateLimited,
       "more than \(limits.requestRate) requests a second of one address, large bodies counted as many",
@@ -145,8 +145,8 @@ struct HTTPContext {
       counting: { $0.count(.requestRate) })
   }
 
-  /// The metrics may be seen without a credential on the admin port, or from this machine where there is no admin port,
-  /// both only under an allowed host; or by ops.
+  /// The metrics are open without a credential on the admin port, or from this machine where there is no admin port,
+  /// both only under an allowed host; and to ops.
   func admitOperator(_ request: HTTPRequest) throws(Refusal) {
     let isAdmin = request.peer.isAdmin
     let client = ClientAddress(
@@ -165,7 +165,7 @@ struct HTTPContext {
 }
 
 extension Refusal {
-  /// The address has all the connections that it may.
+  /// The address has reached its limit of connections.
   static func tooManyConnections(
     _ limits: Limits, endsConnection: Bool = false,
     counting: @escaping @Sendable (inout LoopCounters) -> Void = { _ in }
@@ -183,18 +183,18 @@ extension Refusal {
     }
   }
 
-  /// There is no room for what a request has sent so far.
+  /// No room for an incomplete request.
   static func tooManyIncomplete(_ limits: Limits) -> Refusal {
     Refusal(.rateLimited, "this hub has too many incomplete requests", retryAfter: Int(limits.retryAfterSeconds))
   }
 
-  /// A thread that reads files did not answer in time, most likely because the disk is slow.
+  /// A thread that reads files did not answer in time, most likely because of a slow disk.
   static func notReadInTime(_ limits: Limits) -> Refusal {
     Refusal(
       .rateLimited, "it could not be read in time", retryAfter: Int(limits.retryAfterSeconds), endsConnection: true)
   }
 
-  /// The hub did not answer in time, most likely because the disk is slow.
+  /// The hub did not answer in time, most likely because of a slow disk.
   static func notStoredInTime(_ limits: Limits) -> Refusal {
     Refusal(
       .storageFull,

@@ -1,12 +1,11 @@
-// What the times of requests are told apart by in the metrics: families of endpoints, of which there are fewer than of
-// paths.
+// Families of endpoints, by which metrics group the times of requests; there are fewer than paths.
 
 /// A family of endpoints.
 enum HTTPFamily: UInt8, CaseIterable {
   case locations, phones, messages, drivers, trips, tracks, fences, notifications, sessions, webhooks, operators, pages,
     tokens, revocations, gtfsRealtime, other
 
-  /// That of a path between its slashes: what follows `/v1/` names it, but for a trip's track.
+  /// The family of a path's segments, named by the one behind `/v1/`, except for a trip's track.
   init(path: [String]) {
     if path.first != "v1" || path == ["v1", "about"] {
       self = .pages
@@ -17,6 +16,6 @@ enum HTTPFamily: UInt8, CaseIterable {
     }
   }
 
-  /// As the label says it.
+  /// The label in metrics.
   var name: String { self == .gtfsRealtime ? "gtfs-realtime" : "\(self)" }
 }

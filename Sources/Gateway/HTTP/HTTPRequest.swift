@@ -1,4 +1,4 @@
-// A request while it is read and answered: what it asks, who makes it, and what it has cost.
+// A request while it is read and answered, its caller, and its cost.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -6,54 +6,54 @@ import HubMessages
 import HubTokens
 import HubTransport
 
-/// Where a connection comes from.
+/// The peer of a connection.
 struct HTTPPeer {
-  /// Whom the socket goes to.
+  /// The address of the socket's peer.
   let address: SocketAddress
-  /// It came in by the admin port.
+  /// It came through the admin port.
   let isAdmin: Bool
-  /// The peer is a proxy that is believed: who the client is, each request says.
+  /// The peer is a trusted proxy: each request states its client.
   let isProxy: Bool
-  /// What it has shown; nil where it was not asked.
+  /// Its certificate; nil where none was requested.
   var certificate: PeerCertificate?
 }
 
 final class HTTPRequest {
   let head: RequestHead
   let peer: HTTPPeer
-  /// Whether the web page that asks may: by its origin.
+  /// Whether its web page may make the request, by its origin.
   let origin: AllowedOrigins.Verdict
   /// Its path, decoded.
   let path: Result<[String], HTTPError>
-  /// As far as it was read; empty again once the request was handled.
+  /// Read so far; empty again once the request was handled.
   var body = ByteBuffer()
-  /// Whether the connection goes on behind the answer.
+  /// Whether the connection stays open after the answer.
   var keepsConnection: Bool
-  /// How the body, and the answer's, write timestamps.
+  /// How the body and the answer write timestamps.
   var time = TimeFormat.unixMilliseconds
-  /// When all of it had come (uptime, ns).
+  /// When it was complete (uptime, ns).
   var completed: Int64 = 0
-  /// What its time counts for; nil for none.
+  /// The family in which its time is counted; nil for none.
   var family: HTTPFamily? = .other
-  /// What its refusal is written down as (HubCore/Credentials/Audit.swift); nil for nothing.
+  /// The action of its refusal in the audit trail (HubCore/Credentials/Audit.swift); nil for none.
   var audit: AuditAction?
-  /// Its endpoint is one of phone apps.
+  /// Its endpoint is for phone apps.
   var isOfPhone = false
-  /// Set where the body is one message: whatever is said to it is a reply, with the message's id where that was read.
+  /// Set where the body is one message: every answer is a reply, with the message's id if that could be read.
   var postedMessage: PostedMessage?
-  /// By what the request's address is charged; 0 where it is not.
+  /// The key by which the request is charged to its address; 0 for none.
   var rateKey: UInt64 = 0
-  /// The credential, once it was looked at, and by which keys.
+  /// The credential, once checked, and the keys' generation.
   private var checked: (credential: Result<Credential, CredentialError>, generation: UInt64)?
   private var work = Work()
 
-  /// What looking at a request has cost beyond its bytes.
+  /// The cost of a request beyond its bytes.
   struct Work {
-    /// Units for what its body holds.
+    /// Units for the content of its body.
     var units = 0
-    /// Units of what is done for it in a later turn, which counts them itself.
+    /// Units of work in a later turn, which counts them itself.
     var unitsLater = 0
-    /// Credentials that were checked, and the units of it.
+    /// Checked credentials, and their units.
     var credentialChecks: UInt64 = 0
     var checkUnits = 0
   }
@@ -66,10 +66,10 @@ final class HTTPRequest {
     keepsConnection = head.keepsAlive
   }
 
-  // MARK: Who asks
+  // MARK: The asker
 
-  /// The credential. It is checked once, when it is first asked for: before a large body is taken, and again behind
-  /// that only where the keys have changed, or it was revoked, meanwhile.
+  /// The credential. It is checked once, when first needed: before a large body is read, and again after it only where
+  /// the keys have changed, or it was revoked, meanwhile.
   func credential(by check: CredentialCheck) throws(CredentialError) -> Credential {
     if let checked, checked.generation == check.generation {
       let credential = try checked.credential.get()
@@ -89,12 +89,12 @@ final class HTTPRequest {
     do throws(CredentialError) { return try credential(by: check) } catch { throw Refusal(error) }
   }
 
-  /// Who has made the request; nil before its credential was looked at.
+  /// The caller; nil before the credential was checked.
   var caller: Credential? { if case .success(let credential) = checked?.credential { credential } else { nil } }
 
-  /// Who gets what the hub says, on the request's connection.
+  /// The asker, on the request's connection.
   ///
-  /// - Precondition: a handler has asked who makes the request.
+  /// - Precondition: a handler has checked the credential.
   func asker(_ connection: SessionRef) -> Asker { Asker(session: connection, credential: caller!, replyTo: nil) }
 
   /// The address that the request counts for.
@@ -102,13 +102,13 @@ final class HTTPRequest {
     peer.isProxy ? ClientAddress(of: head.fields, peer: peer.address, trusted: trusted).address : peer.address
   }
 
-  /// The CORS protocol's question before a request that a page may not send unasked (Fetch standard, "CORS-preflight").
+  /// A preflight of the CORS protocol (Fetch standard, "CORS-preflight").
   var isPreflight: Bool {
     guard head.method == .options, case .allowed = origin else { return false }
     return head.fields["access-control-request-method"] != nil
   }
 
-  /// Who does it, and from where.
+  /// The caller and its address for the audit trail.
   func auditSource(_ action: AuditAction, trusted: [AddressBlock]) -> AuditSource {
     AuditSource(
       action, by: caller?.actor, from: InlineText(clientAddress(trusted: trusted).host) ?? InlineText())
@@ -116,19 +116,19 @@ final class HTTPRequest {
 
   // MARK: What it costs
 
-  /// Charges the request for what was found in its body, beyond what its bytes are charged for.
+  /// Charges the request for the content of its body, beyond its bytes.
   func charge(fixes: Int = 0, positions: Int = 0) {
     work.units +=
       WorkUnits.of(bytes: body.count, fixes: fixes, positions: positions) - WorkUnits.of(bytes: body.count)
   }
 
-  /// Charges the request for so much more work.
+  /// Charges the request for more work.
   func charge(units: Int) { work.units += units }
 
   /// Charges the request's address for work of a later turn.
   func charge(unitsLater units: Int) { work.unitsLater += units }
 
-  /// What came on top since the last call.
+  /// The work since the last call.
   func takeWork() -> Work {
     defer { work = Work() }
     return work

@@ -1,4 +1,4 @@
-// One endpoint of HTTP: its path, and what may be done there. The table of all is Routes.swift.
+// One endpoint of HTTP: its path and methods. The table of all is Routes.swift.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -6,36 +6,36 @@ import HubMessages
 import HubRuntime
 import HubTiles
 
-/// What comes of a request.
+/// The outcome of a request.
 enum Outcome {
-  /// `room`: what the journal's reader has taken for it.
+  /// `room`: the memory that the journal's reader has reserved for it.
   case respond(Response, room: MemoryReservation? = nil)
-  /// The hub is asked, and what it says becomes the answer (HubAnswer.swift).
+  /// Asks the hub, whose output becomes the answer (HubAnswer.swift).
   case ask([HubInput], Awaited = .hub)
-  /// A question that may come over the socket as well (Asker.swift).
+  /// A question that the socket has as well (Asker.swift).
   case query(QueryRequest, Awaited = .hub)
-  /// The reader of the journal is asked, or the thread of the webhooks.
+  /// Asks the journal's reader, or the webhooks' thread.
   case consult(BesideQuestion)
-  /// The thread that reads images of the map is asked, by anybody: an image in a page brings no credential.
+  /// Asks the thread that reads images of the map, without a credential, since images in a page have none.
   case image(MapTile)
   case upgrade(Upgrade)
-  /// Events are sent from now on, of channels that the hub was asked about.
+  /// Begins a stream of channels that were checked with the hub.
   case stream(EventStream)
-  /// The counters of all loops are the answer.
+  /// Answers with the counters of all loops.
   case metrics
 }
 
-/// A request that is complete, for its handler.
+/// A complete request, for its handler.
 struct HTTPCall {
   let request: HTTPRequest
-  /// What the path has where the route has `{id}`.
+  /// The path's values of `{id}`.
   let parameters: [String]
   let context: HTTPContext
 
   var time: TimeFormat { request.time }
   var query: Query { request.head.query }
 
-  /// The caller's credential; checked already, unless the endpoint is open.
+  /// The caller's credential, already checked unless the endpoint is open.
   func caller() throws(Refusal) -> Credential { try request.caller(by: context.credentials) }
 
   /// The path's parameter as an id of a driver, trip or fence.
@@ -46,7 +46,7 @@ struct HTTPCall {
     return id
   }
 
-  /// The header `Idempotency-Key`, by which a repeated request is known; nil where there is none.
+  /// The header `Idempotency-Key`, by which a repetition is recognised; nil where there is none.
   func idempotencyKey() throws(Refusal) -> MessageID? {
     let words: StaticString = "Idempotency-Key is one text of 1–64 bytes"
     switch request.head.fields.single("idempotency-key") {
@@ -60,7 +60,7 @@ struct HTTPCall {
     }
   }
 
-  /// The body as a JSON object, for claims and the like, of which two readers must not come to think differently.
+  /// The body as a JSON object, for claims and the like, which must be unambiguous between readers.
   func object(atMost bytes: Int) throws(Refusal) -> [String: JSONValue] {
     guard request.body.count <= bytes else { throw Refusal(.tooLarge, "the body has more than \(bytes) bytes") }
     guard let members = JSONValue(parsing: request.body.array())?.members else {
@@ -69,7 +69,7 @@ struct HTTPCall {
     return members
   }
 
-  /// Who does what an audited endpoint is for, and from where; nil for an endpoint that is not audited.
+  /// The caller and its address; nil for an endpoint that is not audited.
   var auditSource: AuditSource? {
     request.audit.map { request.auditSource($0, trusted: context.configuration.trustedProxies) }
   }
@@ -94,23 +94,23 @@ struct HTTPRoute: Sendable {
 
   /// Who may make a request.
   enum Access: Sendable {
-    /// Everybody; the handler looks for itself who asks, and at the query.
+    /// Everybody; the handler checks the caller and the query itself.
     case open
-    /// Who has a credential; what of it is for whom, the handler or the hub says.
+    /// Callers with a credential; the handler or the hub checks further rights.
     case known
-    /// Who has a credential of this role; others are told what stands there.
+    /// Callers with this role; others get the text.
     case only(HubMessages.Role, otherwise: StaticString)
   }
 
-  /// What is done at a method. That of `GET` is done for `HEAD`, too, unless it is a stream.
+  /// The handler of a method. That of `GET` also serves `HEAD`, unless it is a stream.
   struct Action: Sendable {
     let method: Method
     let access: Access
-    /// The parameters that a query may have.
+    /// The allowed parameters of the query.
     let parameters: [StaticString]
-    /// From this one on they may come several times.
+    /// From this index on they may be repeated.
     let firstRepeatable: Int
-    /// As what its requests are written down.
+    /// The action in the audit trail.
     var audit: AuditAction?
     let handler: Handler
 
@@ -125,7 +125,7 @@ struct HTTPRoute: Sendable {
         handler: handler)
     }
 
-    /// Whether a body is read at its full size.
+    /// Whether the full body is read.
     var takesBody: Bool {
       switch method {
       case .post, .put, .patch: true
@@ -134,26 +134,26 @@ struct HTTPRoute: Sendable {
     }
   }
 
-  /// What each query may have.
+  /// Parameters that every query may have.
   static let commonParameters: [StaticString] = ["time", "access_token", "role", "id"]
 
-  /// Between its slashes, with `{id}` for what may be anything.
+  /// Its segments, with `{id}` for any value.
   let path: [String]
-  /// The admin port has it.
+  /// It is on the admin port.
   let isForOperators: Bool
   /// Pages of all origins may read it.
   let isForAllOrigins: Bool
-  /// For phone apps: their way to bring a credential is taken, too, and their parameters are their own.
+  /// For phone apps: their kind of credential is accepted, too, and their parameters are their own.
   let isForPhones: Bool
-  /// The handler looks at the method itself.
+  /// The handler checks the method itself.
   private let takesAnyMethod: Bool
-  /// Its answer has no end, and so no head alone.
+  /// Its answer has no end, so `HEAD` is not served.
   private let isStream: Bool
   private let actions: [Action]
   /// The `Allow` field of a 405 (RFC 9110 §10.2.1).
   let allowedMethods: String
-  /// What the times of its requests count for; nil for what has no answer of its own: a socket's and a stream's time is
-  /// not a request's. Found once: it takes a comparison with each family's name.
+  /// The family in which its requests' times are counted; nil for a socket and a stream. Computed once, since it
+  /// compares with each family's name.
   let family: HTTPFamily?
 
   init(
@@ -177,7 +177,7 @@ struct HTTPRoute: Sendable {
       }
   }
 
-  /// What stands in the path where the route has `{id}`; nil where it is another's path.
+  /// The path's values of `{id}`; nil where it does not match.
   func match(_ segments: [String]) -> [String]? {
     guard segments.count == path.count else { return nil }
     var values: [String] = []

@@ -1,6 +1,5 @@
-// One loop's HTTP, from bytes to what a request comes to, and from a response to the socket: how far each connection
-// may go in a turn, what it is charged, and the time that it has. What a request comes to, SessionLoop+HTTP carries
-// out.
+// One loop's HTTP, from bytes to an outcome, and from a response to the socket: how far each connection may go in a
+// turn, what it is charged, and its timeouts. SessionLoop+HTTP carries out the outcome.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -13,12 +12,12 @@ import HubWebSocket
 struct HTTPService {
   let loop: EventLoop
   let settings: HTTPSettings
-  /// Level 1: of the bytes that level 6 takes off our JSON it takes off nine tenths, in a third of the time.
+  /// Level 1: nine tenths of what level 6 saves of our JSON, in a third of the time.
   private let gzip = Gzip(level: 1)
 
-  /// What reading came to.
+  /// The result of reading.
   enum Step {
-    /// Bytes are missing, an answer has to be waited for, or others have to have their turn.
+    /// Bytes are missing, an answer is awaited, or others have their turn.
     case wait
     case handled(HTTPRequest, Result<Outcome, Refusal>)
     /// The bytes are no request.
@@ -35,7 +34,7 @@ struct HTTPService {
 
   // MARK: Requests
 
-  /// What handlers may look at.
+  /// The context for handlers.
   func context(
     _ session: SessionRef, _ access: Current<TokenAccess?>, _ compression: @autoclosure () -> DeflatePolicy, now: Moment
   ) -> HTTPContext {
@@ -46,8 +45,8 @@ struct HTTPService {
       compression: configuration.compression ? compression() : nil)
   }
 
-  /// Takes in what was read; false, and it ends, where it can't: only a peer that sends while an answer is due can get
-  /// there.
+  /// Takes bytes; false, ending the connection, at the limit, which only a peer reaches that sends while an answer is
+  /// due.
   func take(_ bytes: UnsafeRawBufferPointer, _ exchange: Exchange) -> Bool {
     let room = limits.requestHeadBytes + limits.readBufferBytes + limits.requestBodyBytes
     guard exchange.input.count + bytes.count <= room else {
@@ -58,11 +57,11 @@ struct HTTPService {
     return true
   }
 
-  /// Handles the next request that is complete.
+  /// Handles the next complete request.
   func next(
     _ exchange: Exchange, _ context: HTTPContext, _ budget: inout TurnBudget, _ counters: inout LoopCounters
   ) -> Step {
-    // Before the first bytes of a request come, the handshake is done.
+    // The handshake is done before the first bytes of a request.
     if !settings.configuration.clientCertificates.isEmpty, exchange.peer.certificate == nil, !exchange.isIdle {
       exchange.peer.certificate = loop.peerCertificate(exchange.connection)
     }
@@ -105,11 +104,11 @@ struct HTTPService {
       return try Routes.outcome(of: request, context)
     }
     charge(request, &budget, &counters)
-    request.body.removeAll(keepingAtMost: 0)  // who waits for an answer keeps no body
+    request.body.removeAll(keepingAtMost: 0)  // no body is kept while an answer is awaited
     return outcome
   }
 
-  /// Counts what looking at a request has cost.
+  /// Charges a request's work.
   private func charge(_ request: HTTPRequest, _ budget: inout TurnBudget, _ counters: inout LoopCounters) {
     let work = request.takeWork()
     counters.credentialChecks += work.credentialChecks
@@ -120,9 +119,9 @@ struct HTTPService {
 
   // MARK: Responses
 
-  /// `request`: nil where it could not be read.
+  /// Refuses a request, nil where it could not be read.
   ///
-  /// Gives what is to be written down of it.
+  /// Gives the entry for the audit trail.
   func refuse(
     _ refusal: Refusal, to request: HTTPRequest?, _ exchange: Exchange, _ budget: inout TurnBudget,
     _ counters: inout LoopCounters
@@ -137,7 +136,7 @@ struct HTTPService {
     return AuditEntry(source, about: nil, status: Int(response.status.code))
   }
 
-  /// `request`: nil where it could not be read. `room`: what the journal's reader has taken for the answer.
+  /// Answers a request, nil where it could not be read. `room`: memory that the journal's reader has reserved.
   func respond(
     _ response: Response, to request: HTTPRequest?, _ exchange: Exchange, room: MemoryReservation? = nil,
     _ budget: inout TurnBudget, _ counters: inout LoopCounters
@@ -154,7 +153,7 @@ struct HTTPService {
       response.fields += settings.shared.admissions.allowance(request.rateKey, now: now).fields
     }
     let compression = compression(of: &response, to: request, &budget)
-    exchange.enter(turn: loop.turn)  // the hub's answer may come in another one than the request
+    exchange.enter(turn: loop.turn)  // the hub's answer may come in a later turn
     send(exchange, &budget) {
       exchange.write(
         response, to: request, keepsConnection: request?.keepsConnection == true && isServing, room: room,
@@ -162,15 +161,15 @@ struct HTTPService {
     }
   }
 
-  /// Compresses a response for who takes that; nil where it is not compressed, or short enough to be compressed at
-  /// once. A long one goes out in pieces, each in a turn of its own: all of 287 KB took 1.1 ms, in which nobody else's
-  /// positions would leave, a piece of 16 KiB 0.04 ms.
+  /// How to compress a response; nil where it is not compressed, or short enough to be compressed at once. A long one
+  /// is sent in pieces, each in a turn of its own: all of 287 KB took 1.1 ms, which delays others' positions, a piece
+  /// of 16 KiB 0.04 ms.
   private func compression(
     of response: inout Response, to request: HTTPRequest?, _ budget: inout TurnBudget
   ) -> Gzip? {
     guard let request, response.body.count > limits.gzipFreeBytes, !response.isCoded else { return nil }
     response.fields.append(OutgoingField("Vary", "Accept-Encoding"))
-    // Pieces are chunks, which HTTP/1.0 has not (RFC 9112 §6.1).
+    // Pieces are chunks, which HTTP/1.0 does not have (RFC 9112 §6.1).
     let isShort = response.body.count <= limits.compressedPieceBytes
     guard request.head.fields.acceptGzip, request.head.method != .head, isShort || request.head.version == .http11
     else { return nil }
@@ -190,7 +189,7 @@ struct HTTPService {
     return nil
   }
 
-  /// Goes on, a turn later, with the next piece of a long answer, or with reading.
+  /// Continues, a turn later, with the next piece of a long answer, or with reading.
   func resume(_ exchange: Exchange, _ budget: inout TurnBudget) {
     exchange.resume()
     guard case .sending = exchange.state else { return }
@@ -199,7 +198,7 @@ struct HTTPService {
     send(exchange, &budget) { exchange.writePiece(atMost: pieceBytes, gzip, into: &$0) }
   }
 
-  /// To compress a piece is twice the work of reading as many bytes.
+  /// Compressing a piece is twice the work of reading as many bytes.
   private func pieceBytes(of exchange: Exchange, _ budget: inout TurnBudget) -> Int {
     guard exchange.isCompressing else { return limits.answerPieceBytes }
     budget.spend(bytes: 2 * limits.compressedPieceBytes)
@@ -219,14 +218,14 @@ struct HTTPService {
 
   // MARK: Time
 
-  /// Gives the connection the time that it has for the next request, or the next piece.
+  /// Restarts the timeout for the next request or piece.
   private func extend(_ exchange: Exchange) {
     exchange.deadline = now + nanoseconds(limits.keepAliveSeconds)
     loop.setTimer(exchange.connection, at: exchange.deadline)
   }
 
-  /// The connection's timer has fired. Gives the request that has waited for its answer for too long; who has kept
-  /// the hub waiting is cut off.
+  /// Handles the connection's timeout: gives the request whose answer is overdue, or closes a connection whose peer was
+  /// too slow.
   func timerFired(_ exchange: Exchange, _ counters: inout LoopCounters) -> HTTPRequest? {
     let id = exchange.connection
     guard now >= exchange.deadline else {
@@ -234,7 +233,7 @@ struct HTTPService {
       return nil
     }
     switch exchange.state {
-    // After a stall of the loop these have not waited too long: they wait for nobody but the loops.
+    // After a stall of the loop these are not overdue: they wait only for loops.
     case .waiting(_, for: .metrics),
       .stalled where !loop.isBlocked(id), .sending where !loop.isBlocked(id):
       extend(exchange)
@@ -248,7 +247,7 @@ struct HTTPService {
 }
 
 extension EventLoop {
-  /// Sends what is written at the arena's end; gives how many bytes it is.
+  /// Sends what was written at the arena's end; gives its size.
   @discardableResult
   func send(to connection: ConnectionID, _ write: (inout ByteBuffer) -> Void) -> Int {
     let start = arena.count
@@ -259,6 +258,6 @@ extension EventLoop {
 }
 
 extension Response {
-  /// Whether its body was compressed beforehand, if that is of use: then it has a tag for each form.
+  /// Whether a precompressed body exists: then each form has a tag.
   fileprivate var isCoded: Bool { fields.contains { "\($0.name)" == "ETag" } }
 }

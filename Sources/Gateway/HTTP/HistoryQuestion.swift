@@ -1,5 +1,5 @@
-// What threads beside the hub are asked for a request: that of the journal's reader for tracks and for trips that the
-// hub has forgotten, that of the webhooks for these.
+// Questions of requests to other threads: to the journal's reader for tracks and forgotten trips, and to the webhooks'
+// thread.
 import HubBytes
 import HubCore
 import HubGeo
@@ -8,7 +8,7 @@ import HubMessages
 import HubRuntime
 import HubWebhooks
 
-/// How a track is wanted.
+/// The form of a track.
 struct TrackRequest: Sendable, Equatable {
   var format: TrackFormat
   var source = TrackSource.filtered
@@ -25,7 +25,7 @@ enum BesideQuestion: Sendable {
 enum HistoryQuestion: Sendable {
   /// A trip that the hub has forgotten, or its track.
   case forgotten(Identifier, TrackRequest?, TimeFormat)
-  /// The track of a trip that the hub knows.
+  /// The track of a known trip.
   case track(TripReport, TrackRequest, TimeFormat)
   /// A page of trips that ended by a time, behind those that the hub knows.
   case trips(TripListQuery, endedBy: Timestamp, behind: [TripReport], TimeFormat)
@@ -63,7 +63,7 @@ enum HistoryQuestion: Sendable {
 }
 
 extension HistoryAccess {
-  /// A trip's track in the form that was asked for.
+  /// A trip's track in the requested form.
   fileprivate func response(
     _ trip: TripReport, _ request: TrackRequest, _ time: TimeFormat, _ limits: Limits
   ) throws(HistoryError) -> Response {
@@ -90,12 +90,12 @@ extension Refusal {
     }
   }
 
-  /// Too many images wait for the disk, or too many were not read yet by who has asked for them.
+  /// Too many images wait for the disk, or the asker has not read too many.
   static let mapIsBusy = Refusal(
     .rateLimited, "this hub reads its map for many others now", retryAfter: 1,
     counting: { $0.count(.tileQuestions) })
 
-  /// Too many questions wait for the reader, or too many of its answers were not read yet.
+  /// Too many questions wait for the reader, or too many of its answers are unread.
   static let journalIsBusy = Refusal(
     .rateLimited, "this hub reads its journal for many others now", retryAfter: 1)
 }

@@ -1,4 +1,4 @@
-// What the hub says to who has asked it something, as the answer to a request or to a session's message.
+// The hub's answer to a request or a session's message.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -6,19 +6,19 @@ import HubMessages
 import HubRuntime
 
 enum HubAnswer {
-  /// What was made of it over several turns, or by the reader of the journal, which has taken room for it.
+  /// The result of several turns, or of the journal's reader, which has reserved memory for it.
   case made(Result<Response, Refusal>, room: MemoryReservation? = nil)
   case ack(Ack)
   case pong(Pong)
   case refused(ErrorReply)
-  /// Nil for a driver that nobody knows.
+  /// Nil for an unknown driver.
   case query(QueryResult?)
   case trips(TripAnswer)
   case fences(FenceAnswer)
   case credentials(CredentialAnswer)
   case notification(NotificationAnswer)
 
-  /// A reply to a session that stands for a request; nil for one that answers none.
+  /// A reply to the session of a request; nil for other outputs.
   init?(_ reply: Reply) {
     switch reply {
     case .ack(let ack): self = .ack(ack)
@@ -31,14 +31,14 @@ enum HubAnswer {
   static let tooLarge = "the answer would be too large: ask for fewer drivers with limit"
   private static let unknownDriver = "this hub knows no such driver"
 
-  /// Tokens that are signed for it.
+  /// The number of tokens to be signed.
   var signatures: Int {
     if case .credentials(.family) = self { return 2 }
     if case .trips(.shared) = self { return 1 }
     return 0
   }
 
-  /// What becomes of the request that waits for it.
+  /// The outcome of the waiting request.
   func outcome(
     for request: HTTPRequest, _ awaited: Awaited, _ context: HTTPContext
   ) throws(Refusal) -> Outcome {
@@ -51,7 +51,7 @@ enum HubAnswer {
       case .move(let trip):
         return .query(.trip(trip), .trip(PendingTrip(id: trip, showsForgotten: false, track: nil, isMoved: true)))
       case .statusSet(let driver): return .query(.driver(driver))
-      case .hub, .trip, .wholeFences, .trips, .history, .metrics, .channels, .message, .vehicles:
+      case .hub, .trip, .fullFences, .trips, .history, .metrics, .channels, .message, .vehicles:
         return .respond(DriverEndpoints.answer(ack.batch))
       }
     case .pong: throw Refusal(.internalError, "an answer to what was not asked")
@@ -98,13 +98,13 @@ enum HubAnswer {
     return .respond(response)
   }
 
-  /// As the holder of a share may see it.
+  /// The answer for the holder of a share.
   var withoutIDs: HubAnswer {
     if case .trips(.trip(let report, let isNew)) = self { return .trips(.trip(report.withoutIDs, isNew: isNew)) }
     return self
   }
 
-  /// The reply to a session that asked by this message; nil for what only requests ask.
+  /// The reply to a session's message; nil for what only requests ask.
   func reply(to messageID: MessageID) -> Reply? {
     switch self {
     case .query(let result?): .result(ResultReply(replyTo: messageID, result: result))

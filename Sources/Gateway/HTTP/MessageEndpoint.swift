@@ -1,12 +1,12 @@
-// `POST /v1/messages`: one message as it would be sent over a socket, for clients that have none. It is answered with
-// the reply's envelope, by the same rules as a session's message (MessageRules.swift).
+// `POST /v1/messages`: one message as over a socket, for clients without one. The answer is the reply's envelope, by
+// the rules of sessions' messages (MessageRules.swift).
 import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
 import HubRuntime
 
-/// What the reply to a posted message needs.
+/// The state for the reply to a posted message.
 struct PostedMessage {
   /// Nil where it could not be read.
   var id: MessageID?

@@ -1,10 +1,10 @@
-// `POST /v1/notifications`: back ends and ops tell whoever follows a trip, a driver or a fence something.
+// `POST /v1/notifications`: back ends and ops notify the followers of a trip, a driver or a fence.
 import HubCore
 import HubHTTP
 import HubMessages
 
 enum NotificationEndpoint {
-  /// Answered when the notification is on stable storage.
+  /// Answered once the notification is stored.
   static func post(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let post = try unsafe call.read { (reader, bytes) throws(MessageError) in try unsafe reader.readNotification(bytes)
     }

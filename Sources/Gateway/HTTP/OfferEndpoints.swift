@@ -1,4 +1,4 @@
-// The offers of a trip: ops, and back ends as such, have the hub look for a driver, see whom it has asked, and end it.
+// The offers of a trip: ops and back ends have the hub look for a driver, see which were asked, and end the search.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -7,7 +7,7 @@ import HubMessages
 enum OfferEndpoints {
   static func show(_ call: HTTPCall) throws(Refusal) -> Outcome { try ask(.show, call) }
 
-  /// Answered, like `stop`, when it is on stable storage. A request without a body asks with the usual criteria.
+  /// Answered, like `stop`, once it is stored. A request without a body uses the default criteria.
   static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let key = try call.idempotencyKey()
     guard !call.request.body.isEmpty else { return try ask(.begin(OfferCriteria(), key: key), call) }

@@ -1,6 +1,5 @@
-// What a person sees of a hub: the pages, the client in JavaScript, what the pages are told before they have a
-// credential, and the streets or images that they draw. None of it needs a credential, for none of it says where
-// anybody is; all that does comes by the socket and the endpoints beside it, which ask for one.
+// The hub's pages, the JavaScript client, the settings of pages, and streets or images for their map. They need no
+// credential, since none has positions; positions come from the socket and other endpoints, which need one.
 import HubBytes
 import HubGeo
 import HubHTTP
@@ -23,7 +22,7 @@ enum PageEndpoints {
       HTTPRoute("/\(name)", isForAllOrigins: clientFiles.contains(name), page(name))
     }
 
-  /// The client's: a page of any origin may have it from a hub, which says nothing of what that page may ask the hub.
+  /// The client's files: pages of any origin may load them, which gives them no rights at the hub.
   private static let clientFiles: Set<String> = [
     "hub.js", "hub-areas.js", "hub-binary.js", "hub-http.js", "hub-store.js", "hub.d.ts",
   ]
@@ -41,15 +40,15 @@ enum PageEndpoints {
     }
   }
 
-  /// What is said of the pages; throws where there are none.
+  /// The configuration of the pages; throws where there are none.
   private static func pages(_ call: HTTPCall) throws(Refusal) -> PageConfiguration {
     guard let pages = call.context.configuration.pages else { throw Refusal(.notFound, "there is no such endpoint") }
     return pages
   }
 
-  /// The file, compressed for who takes that, or 304 for who has it (RFC 9110 §13.1.2). The two forms have a tag each
-  /// (§8.8.3.3). `no-cache`: a browser asks each time whether it is still the same, so that no page meets a hub of
-  /// another release.
+  /// The file, compressed if the client accepts it, or 304 if the client has it (RFC 9110 §13.1.2). Each form has a tag
+  /// (§8.8.3.3). `no-cache`: a browser always checks whether it is current, so that no page meets a hub of another
+  /// release.
   private static func response(_ file: PageFile, to call: HTTPCall, _ fields: [OutgoingField]) -> Response {
     let plain = "\"\(file.tag)\""
     let gzip = "\"\(file.tag)-gz\""
@@ -74,7 +73,7 @@ enum PageEndpoints {
     return try streets(call, tile: StreetTile(x: x, y: y))
   }
 
-  /// A tile in which there are no streets is an empty one, not an error: a page asks for all that it shows.
+  /// A tile without streets is empty, not an error: a page requests all that it shows.
   private static func streets(_ call: HTTPCall, tile: StreetTile?) throws(Refusal) -> Outcome {
     guard let streets = try pages(call).map.streets else { throw Refusal(.notFound, "this hub has no streets") }
     guard let file = streets.file(tile) else {
@@ -94,8 +93,8 @@ enum PageEndpoints {
     return .image(tile)
   }
 
-  /// On the thread that reads them. Where there is no image the map is empty, which is no error: a page asks for all
-  /// that it shows. Nor is one that cannot be read the asker's fault, or worth a line in the log for each who asks.
+  /// Runs on the thread that reads them. A missing image is an empty map, not an error: a page requests all that it
+  /// shows. One that cannot be read is not the asker's fault, and is logged once a minute.
   static func response(_ tile: MapTile, from desk: inout TileDesk, to asked: HeaderFields, _ log: Log) -> Response {
     let common = [PageFields.forOwnPages, OutgoingField("X-Content-Type-Options", "nosniff")]
     let cached = common + [OutgoingField("Cache-Control", "max-age=3600")]
@@ -107,8 +106,8 @@ enum PageEndpoints {
       return Response(.ok, contentType: image.type, body: image.bytes, fields: fields)
     } catch {
       let now = ClockReading.uptime()
-      if desk.complained.map({ now - $0 > nanoseconds(Limits.tileComplaintSeconds) }) ?? true {
-        desk.complained = now
+      if desk.warned.map({ now - $0 > nanoseconds(Limits.tileWarningSeconds) }) ?? true {
+        desk.warned = now
         log(.error, "tile_unreadable", ["tile": "\(tile.zoom)/\(tile.x)/\(tile.y)", "error": "\(error)"])
       }
       return Response(.noContent, fields: common)

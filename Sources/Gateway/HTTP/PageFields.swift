@@ -1,4 +1,4 @@
-// The fields that the hub's pages, and the files of its client in JavaScript, are sent with.
+// The header fields of the hub's pages and of its JavaScript client.
 import HubHTTP
 import HubPages
 
@@ -6,12 +6,12 @@ enum PageFields {
   /// Lets pages of all origins read an answer (Fetch standard, "CORS protocol").
   static let forAllOrigins = OutgoingField("Access-Control-Allow-Origin", "*")
 
-  /// Keeps pages of other origins from showing it, who would not say their own when they ask for an image (Fetch
-  /// standard, "Cross-Origin-Resource-Policy").
+  /// Keeps pages of other origins from showing it; they send no origin when they request an image (Fetch standard,
+  /// "Cross-Origin-Resource-Policy").
   static let forOwnPages = OutgoingField("Cross-Origin-Resource-Policy", "same-origin")
 
-  /// What each page is sent with: it may run the hub's own scripts and styles, talk to the hub, and have images of the
-  /// hub and of who has the map's tiles. `require-trusted-types-for`: no text becomes markup.
+  /// The fields of each page: it may run the hub's own scripts and styles, connect to the hub, and show images of the
+  /// hub and of the map's tile server. `require-trusted-types-for`: no text becomes markup.
   static func all(_ pages: PageConfiguration?) -> [OutgoingField] {
     let tiles = pages?.map.tiles?.origin.map { " \($0)" } ?? ""
     return [

@@ -1,10 +1,9 @@
-// Answers that are under way over several turns of a loop: lists of many drivers that are being written, pages of
-// metrics that wait for other loops' counters, and questions to the reader of the journal. Each kind has its limit.
+// Answers that take several turns of a loop: lists of many drivers that are written, pages of metrics that wait for
+// other loops' counters, and questions to the journal's reader. Each kind has its limit.
 //
-// 1,000 drivers with 8 tags each are 750 KB of JSON: half a millisecond to a whole one to write, and two to four to
-// compress. Those under way have their turn one after the other, a part of what a turn may write each
-// (`Limits.reportsPerTurn`), so that a long one holds up a short one no longer than a turn or two. What is short and
-// finds nothing under way goes out at once.
+// 1,000 drivers with 8 tags each are 750 KB of JSON: 0.5 to 1 ms to write, and two to four to compress. Unfinished
+// lists take turns, each writing a part of a turn's limit (`Limits.reportsPerTurn`), so that a long one delays a short
+// one by a turn or two. A short one is sent at once if none is unfinished.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -16,21 +15,21 @@ import HubTokens
 import HubTransport
 import HubWebhooks
 
-/// A list of drivers that is being written, as the answer to a request, or to a message, which goes out whole when it
-/// is done, and what else the session is sent meanwhile before it.
+/// A list of drivers while it is written. The answer to a message is sent when it is complete; other messages of the
+/// session may come before it.
 final class DriverListReply {
   let asker: Asker
   let form: MessageForm
   fileprivate let identity: IdentityKey
-  /// `body` is compressed, with what all sessions share. (One that has a context compresses the whole message when it
-  /// is sent: what else is sent to it comes before.)
+  /// `body` is compressed with the shared compressor. (A session with its own context compresses the whole message when
+  /// it is sent, since other messages may come before.)
   let isCompressed: Bool
   private var writer: DriverListWriter
-  /// What is written of it: a response's body, or what stands between the ends of a message.
+  /// What is written so far: a response's body, or the middle of a message.
   private(set) var body: [UInt8] = []
-  /// Bytes of the same before compression.
+  /// Its bytes before compression.
   private(set) var plainBytes = 0
-  /// How many parts there are, if all have as many drivers as the first.
+  /// The expected number of parts, if all have as many drivers as the first.
   private var parts = 1.0
 
   init(_ list: DriverList, to asker: Asker, _ form: MessageForm, isCompressed: Bool) {
@@ -41,19 +40,19 @@ final class DriverListReply {
     writer = DriverListWriter(list, form: form)
   }
 
-  /// All is written, or more than may be.
+  /// All is written, or more than the limit.
   fileprivate func isDone(limit: Int) -> Bool { writer.isDone || plainBytes > limit }
 
   fileprivate var left: Int { writer.left }
 
-  /// The answer to a request, once it is done.
+  /// The answer to a request, when it is complete.
   func response(largest: Int) -> Result<Response, Refusal> {
     if body.count > largest { return .failure(Refusal(.tooLarge, HubAnswer.tooLarge)) }
     return .success(Response(.ok, contentType: "application/json", body: body))
   }
 
-  /// Writes so many drivers more at the arena's end, which all that is written passes by: its memory is there and warm.
-  /// Gives how many it were. `keepPart` takes it from there, compressed meanwhile where it is to be.
+  /// Writes so many more drivers at the arena's end, memory that is in cache. Gives their number. `keepPart` moves them
+  /// from there, after compression if any.
   fileprivate func writePart(atMost drivers: Int, into arena: inout ByteBuffer) -> Int {
     let start = arena.count
     let all = writer.left
@@ -63,10 +62,10 @@ final class DriverListReply {
     return written
   }
 
-  /// Moves what lies in the arena from `start` to the answer.
+  /// Moves the arena's bytes from `start` to the answer.
   fileprivate func keepPart(from start: Int, in arena: inout ByteBuffer, largest: Int) {
     if body.isEmpty {
-      // All will most likely be as long as these: else what is there is copied again and again as it grows.
+      // All parts will most likely be as long as this: without reserving, the answer would be copied as it grows.
       body.reserveCapacity(min(Int(Double(arena.count - start) * parts) + 1024, largest + 1024))
       if asker.replyTo == nil { body.append(UInt8(ascii: "{")) }
     }
@@ -76,36 +75,36 @@ final class DriverListReply {
   }
 }
 
-/// What a thread beside the hub has for a request that waits.
+/// The answer of another thread to a waiting request.
 struct BesideAnswer: Sendable {
   let session: SessionRef
-  /// Who has asked; nil for an image of the map.
+  /// Who asked; nil for an image of the map.
   fileprivate let identity: IdentityKey?
   var result = Result<Response, Refusal>.failure(.journalIsBusy)
   var room: MemoryReservation?
 }
 
 struct PendingReplies {
-  /// A page of metrics that waits for the counters of others.
+  /// A page of metrics that waits for others' counters.
   private struct AwaitedCounters {
     let session: SessionRef
     let question: UInt64
-    /// When it is answered with what there is (uptime, ns).
+    /// When it is answered without the missing ones (uptime, ns).
     let deadline: Int64
   }
 
-  /// Between two looks whether the others have published their counters (ns).
+  /// Between two checks whether the others have published their counters (ns).
   private static let metricsPause: Int64 = 1_000_000
 
   private let limits: Limits
   private var lists: [DriverListReply] = []
-  /// The turn in which drivers were written last, and how many.
+  /// The turn in which drivers were last written, and their number.
   private var turn: UInt64 = 0
   private var written = 0
   private var pages: [AwaitedCounters] = []
-  /// When they are looked at next (uptime, ns).
+  /// The next check (uptime, ns).
   private(set) var nextMetricsLook = Int64.max
-  /// Answers whose tokens are still to be signed. Each is that of a request that waits.
+  /// Answers of waiting requests whose tokens are still to be signed.
   private var unsigned: ArraySlice<(session: SessionRef, answer: HubAnswer)> = []
   /// Questions for the hub's next turn: each answer is as much work as one turn may have.
   private var postponed: [HubInput] = []
@@ -142,8 +141,7 @@ struct PendingReplies {
   /// Lists that are being written, and questions to the journal's past.
   var counts: (replies: Int, questions: Int) { (lists.count, historyQuestions) }
 
-  /// Throws where a further query may not be put: a client that asks faster than its answers are written would pile
-  /// them up.
+  /// Throws at the limit: a client that asks faster than its answers are written would pile them up.
   func admitQuery(_ asker: Asker, _ counters: inout LoopCounters) throws(ErrorReply) {
     if lists.isEmpty { return }
     let (role, identity) = (asker.credential.role, IdentityKey(asker.credential))
@@ -164,10 +162,10 @@ struct PendingReplies {
     throw refusal
   }
 
-  /// What a driver counts: to compress it takes some three times as long as to write it.
+  /// The weight of a driver: compressing takes some three times as long as writing.
   private static func weight(isCompressed: Bool) -> Int { isCompressed ? 4 : 1 }
 
-  /// How many drivers may still be written in a turn.
+  /// The number of drivers that may still be written in a turn.
   private func room(in turn: UInt64) -> Int {
     self.turn == turn ? limits.reportsPerTurn - written : limits.reportsPerTurn
   }
@@ -178,7 +176,7 @@ struct PendingReplies {
     written += drivers
   }
 
-  /// Whether a list is short enough for this turn, and none is before it. Then it counts as written.
+  /// Whether a list fits this turn and none is before it. Then it counts as written.
   mutating func mayWriteAtOnce(_ list: DriverList, isCompressed: Bool, in turn: UInt64) -> Bool {
     let cost = max(1, list.drivers.count) * PendingReplies.weight(isCompressed: isCompressed)
     guard lists.isEmpty, cost <= room(in: turn) else { return false }
@@ -188,8 +186,8 @@ struct PendingReplies {
 
   mutating func append(_ reply: DriverListReply) { lists.append(reply) }
 
-  /// The list whose turn it is, and what it may spend; nil where there is none, or the turn's share is gone. All that
-  /// were there before have had a part when the first has its next one.
+  /// The next list and its budget; nil where there is none, or the turn's budget is used up. All lists get a part in
+  /// turn.
   mutating func next(in turn: UInt64) -> (reply: DriverListReply, share: Int)? {
     let room = room(in: turn)
     guard room > 0, !lists.isEmpty else { return nil }
@@ -197,7 +195,7 @@ struct PendingReplies {
     return (reply, lists.isEmpty ? room : min(room, max(1, limits.reportsPerTurn / 4)))
   }
 
-  /// Writes a part of a list; false where it has to have its turn again.
+  /// Writes a part of a list; false where more is left.
   mutating func write(
     _ reply: DriverListReply, share: Int, _ loop: EventLoop, _ fanOut: inout FanOut, _ counters: inout LoopCounters
   ) -> Bool {
@@ -215,9 +213,8 @@ struct PendingReplies {
 
   // MARK: Signatures
 
-  /// Whether the tokens of an answer, if it has any, may be signed in this turn; where they may not, it comes again by
-  /// `nextUnsigned`. A hundred refreshes are stored, and so answered, at once, and a signature of RSA takes most of a
-  /// millisecond.
+  /// Whether an answer's tokens may be signed in this turn; if not, `nextUnsigned` returns it later. A hundred
+  /// refreshes are stored, and so answered, at once, and an RSA signature takes almost a millisecond.
   mutating func maySign(
     _ answer: HubAnswer, of session: SessionRef, by signer: SigningKey?, _ budget: inout TurnBudget
   ) -> Bool {
@@ -230,19 +227,19 @@ struct PendingReplies {
     return true
   }
 
-  /// An answer that waits to be signed: the oldest.
+  /// The oldest answer that waits to be signed.
   mutating func nextUnsigned() -> (session: SessionRef, answer: HubAnswer)? { unsigned.popFirst() }
 
   // MARK: Metrics
 
-  /// A request waits for the counters of all loops.
+  /// A request begins to wait for the counters of all loops.
   mutating func awaitCounters(_ session: SessionRef, question: UInt64, now: Int64) {
     let deadline = now + nanoseconds(limits.metricsSeconds)
     pages.append(AwaitedCounters(session: session, question: question, deadline: deadline))
     nextMetricsLook = now + PendingReplies.metricsPause
   }
 
-  /// The pages of those for whom everybody has published its counters, or whose time is over.
+  /// The pages for which all counters are there, or whose time is over.
   private mutating func takePages(
     _ settings: HTTPSettings, _ counters: inout LoopCounters, now: Int64
   ) -> [(session: SessionRef, answer: HubAnswer)] {
@@ -260,7 +257,7 @@ struct PendingReplies {
 
   // MARK: Threads beside the hub
 
-  /// Puts a question to the reader of the journal, or to the thread of the webhooks. Its answer comes by `takeAnswers`.
+  /// Puts a question to the journal's reader or the webhooks' thread, answered through `takeAnswers`.
   mutating func consult(
     _ question: BesideQuestion, for asker: Asker, _ shared: SharedState, _ counters: inout LoopCounters
   ) throws(Refusal) {
@@ -282,7 +279,7 @@ struct PendingReplies {
     historyQuestions += 1
   }
 
-  /// Asks for an image. Its address pays for it by its rate of requests, and each connection has one under way.
+  /// Requests an image. It is charged to its address, and each connection has one at a time.
   mutating func ask(
     for tile: MapTile, as fields: HeaderFields, by session: SessionRef, _ shared: SharedState
   ) throws(Refusal) {
@@ -299,7 +296,7 @@ struct PendingReplies {
     tileQuestions += 1
   }
 
-  /// False where the thread takes no more. There is room for its answer: a loop asks no more than its mailbox holds.
+  /// False at the thread's limit. There is room for its answer: a loop asks no more than its mailbox holds.
   private func put(_ question: BesideQuestion, for role: Role, _ answer: BesideAnswer, _ shared: SharedState) -> Bool {
     let (limits, found) = (limits, found)
     switch question {
@@ -323,12 +320,12 @@ struct PendingReplies {
     }
   }
 
-  /// Whether `takeAnswers` may have something. Asked each turn.
+  /// Whether `takeAnswers` may have something. Called each turn.
   func expectsAnswers(now: Int64) -> Bool {
     historyQuestions + tileQuestions > 0 || now >= nextMetricsLook || !unsigned.isEmpty
   }
 
-  /// Takes what threads beside the hub have found, and the pages of metrics that are due.
+  /// Takes the answers of other threads, and the pages of metrics that are due.
   mutating func takeAnswers(
     _ settings: HTTPSettings, _ counters: inout LoopCounters, now: Int64
   ) -> [(session: SessionRef, answer: HubAnswer)] {

@@ -1,6 +1,6 @@
-// Phone apps that exist already (protocol/phones.md): what they send becomes a batch of fixes, which goes the way of
-// `POST /v1/locations`. Whatever can be read is answered as each app wants it once it is stored, also what is refused
-// as implausible or ignored: these apps send again what is not, and what they gathered behind it waits for ever.
+// Phone apps with formats of their own (protocol/phones.md): their requests become batches of fixes, as with `POST
+// /v1/locations`. Every readable request is answered as the app expects once it is stored, also with fixes refused as
+// implausible or ignored: these apps repeat the rest, and everything behind it waits.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -43,7 +43,7 @@ enum PhoneEndpoints {
     return .ask([.batch(input)] + (caller.vehicleInput.map { [$0] } ?? []), .phone(report.format))
   }
 
-  /// What each app takes for "it is there": another answer makes it send the same again.
+  /// The answer that each app takes for success; with any other it sends the same again.
   static func success(_ format: PhoneFormat) -> Response {
     switch format {
     case .ownTracks: .json { $0.append("[]") }

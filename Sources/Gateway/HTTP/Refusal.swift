@@ -1,4 +1,4 @@
-// Why a request is refused, whatever refused it: handlers throw it, and one place writes and counts it.
+// Why a request is refused, from any layer: handlers throw it, and one function writes and counts it.
 import HubBytes
 import HubHTTP
 import HubMessages
@@ -7,20 +7,20 @@ import HubWebSocket
 struct Refusal: Error {
   var status: Status
   var code: ErrorCode
-  /// For the developer who reads it.
+  /// A text for developers.
   var message: String
   /// Seconds.
   var retryAfter: Int?
   /// Further fields of the answer.
   var fields: [OutgoingField]
-  /// The connection ends behind the answer.
+  /// The connection ends after the answer.
   var endsConnection: Bool
-  /// The state that a trip is in, with `invalid_transition`.
+  /// The trip's status, with `invalid_transition`.
   var tripStatus: TripStatus?
-  /// Counts what is counted beside the code.
+  /// Counts it in further counters.
   var counting: @Sendable (inout LoopCounters) -> Void
 
-  /// The status is the code's own where none is given.
+  /// The status is the code's own by default.
   init(
     _ code: ErrorCode, _ message: String, status: Status? = nil, retryAfter: Int? = nil, fields: [OutgoingField] = [],
     endsConnection: Bool = false, counting: @escaping @Sendable (inout LoopCounters) -> Void = { _ in }
@@ -34,7 +34,7 @@ struct Refusal: Error {
     self.counting = counting
   }
 
-  /// Counts it by its code, and what it is counted as beside that.
+  /// Counts it by its code, and in further counters.
   func count(in counters: inout LoopCounters) {
     counters.errors[Int(code.rawValue)] += 1
     counting(&counters)
@@ -47,7 +47,7 @@ struct Refusal: Error {
 }
 
 extension Refusal {
-  /// What the hub refuses, or a question that the asker may not put.
+  /// A refusal of the hub, or of a question without the right to it.
   init(_ error: ErrorReply) {
     self.init(
       error.code, error.message, status: error.isOwnLimit ? .tooManyRequests : nil,
@@ -59,7 +59,7 @@ extension Refusal {
 
   init(_ error: HTTPError) { self.init(error.code, error.explanation, status: error.status) }
 
-  /// RFC 9110 §11.6.1: a 401 says what would be accepted.
+  /// RFC 9110 §11.6.1: a 401 names what would be accepted.
   init(_ error: CredentialError) {
     self.init(error.code, error.text, status: .unauthorized, fields: [error.challenge])
   }
@@ -70,12 +70,12 @@ extension Refusal {
 }
 
 extension ErrorCode {
-  /// The status that goes with the code.
+  /// The code's status.
   var status: Status { Status(facts.status) }
 }
 
 extension Response {
-  /// A response whose body is what `write` appends.
+  /// A response whose body `write` appends.
   static func json(
     _ status: Status = .ok, fields: [OutgoingField] = [], capacity: Int = 512, _ write: (inout ByteBuffer) -> Void
   ) -> Response {
@@ -97,7 +97,7 @@ extension HTTPError {
     status == .contentTooLarge || status == .headerFieldsTooLarge || status == .uriTooLong ? .tooLarge : .badMessage
   }
 
-  /// For the developer who reads it.
+  /// A text for developers.
   fileprivate var explanation: String {
     switch self {
     case .bareCarriageReturn: "a CR that no LF follows (RFC 9112 §2.2)"
@@ -130,7 +130,7 @@ extension HTTPError {
 }
 
 extension UpgradeRefusal {
-  /// For the developer who reads it.
+  /// A text for developers.
   fileprivate var explanation: String {
     switch self {
     case .methodNotAllowed: "a WebSocket is opened with GET"

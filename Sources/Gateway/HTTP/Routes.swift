@@ -1,8 +1,8 @@
-// Every endpoint of HTTP. A further one is a row here and its handler; what it needs from the hub is a case of
-// `HubInput`, and how the hub's word becomes the answer stands in HubAnswer.swift.
+// All endpoints of HTTP. A new one is a row here and its handler; what it needs from the hub is a case of `HubInput`,
+// whose answer is in HubAnswer.swift.
 //
-// Path matching, `Allow`, the query's parameters, which bodies are read at full size, who may ask and the CORS
-// preflight all follow from the row.
+// Path matching, `Allow`, the query's parameters, the size of bodies, rights and the CORS preflight all follow from the
+// row.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -12,7 +12,7 @@ import HubRuntime
 enum Routes {
   private static let filter: [StaticString] = ["limit", "status", "vehicleType", "tags", "maxAge", "stale"]
 
-  /// Where two match, the first counts.
+  /// The first match counts.
   static let all: [HTTPRoute] =
     [
       HTTPRoute("/v1/ws", takesAnyMethod: true, .on(.get, for: .open, UpgradeEndpoint.upgrade)),
@@ -105,7 +105,7 @@ enum Routes {
     .ops, otherwise: "only ops may have trips offered; a rider's trip_status has offer")
   private static let fenceAccess = HTTPRoute.Access.only(.ops, otherwise: "only ops may see and change fences")
 
-  /// `format`: the one that the path's suffix names; nil for what `Accept` says.
+  /// `format`: that of the path's suffix; nil for `Accept`.
   private static func track(_ format: TrackFormat?) -> HTTPRoute {
     HTTPRoute(
       "/v1/trips/{id}/track" + (format.map { ".\($0.rawValue)" } ?? ""),
@@ -114,7 +114,7 @@ enum Routes {
 
   private static func readiness(_ call: HTTPCall) throws(Refusal) -> Outcome {
     guard call.context.phase == .serving else { throw Refusal(.shuttingDown, "the hub is shutting down") }
-    // A load balancer asks so, to leave a hub alone that is cut off, as long as there is another (protocol/cluster.md).
+    // For load balancers, which then avoid an isolated hub while there is another (protocol/cluster.md).
     if call.query.text("engine") != nil, call.context.settings.shared.metrics.isWithoutEngine {
       throw Refusal(.internalError, "the hub does not reach the cluster's engine", status: .serviceUnavailable)
     }
@@ -128,16 +128,16 @@ enum Routes {
 
   // MARK: From bytes to an outcome
 
-  /// What reading came to.
+  /// The result of reading.
   enum Progress {
     case incomplete
-    /// Its head is there: the body is to be begun with these limits. `isHeldBack` where the client waits for leave to
-    /// send it (RFC 9110 §10.1.1).
+    /// The head is complete: begin the body with these limits. `isHeldBack` where the client expects 100-continue (RFC
+    /// 9110 §10.1.1).
     case head(HTTPRequest, HTTPLimits, isHeldBack: Bool)
     case complete(HTTPRequest)
   }
 
-  /// Reads a connection's next request, one step at a time.
+  /// Reads a connection's next request, step by step.
   static func read(_ exchange: Exchange, _ context: HTTPContext) throws(HTTPError) -> Progress {
     let settings = context.settings
     guard let head = try exchange.readHead(limits: settings.headLimits) else {
@@ -152,14 +152,14 @@ enum Routes {
     let isWanted = wantsBody(of: request, context)
     let isHeldBack = head.expectsContinue && exchange.input.isEmpty
     if isHeldBack, !isWanted, !isOpen(request) {
-      // It has its answer without the body, which is not read if it comes all the same.
+      // Answered without the body, which is not read if it comes all the same.
       request.keepsConnection = false
       return .complete(request)
     }
     return .head(request, isWanted ? settings.headLimits : settings.unwantedBodyLimits, isHeldBack: isHeldBack)
   }
 
-  /// Whether a small body is taken of everybody: the credential is in it.
+  /// Whether a small body is accepted from everybody, since it has the credential.
   private static func isOpen(_ request: HTTPRequest) -> Bool {
     guard request.head.framing != .none, case .success(let path) = request.path,
       let action = find(path)?.route.action(for: request.head.method), action.takesBody, case .open = action.access
@@ -167,8 +167,8 @@ enum Routes {
     return true
   }
 
-  /// Whether a body is read at its full size: for an endpoint that takes one, from someone who may use it. 20,000
-  /// strangers may not make the hub keep 256 KiB of each.
+  /// Whether the full body is read: for an endpoint with one, from a caller with the right to it. Else 20,000 strangers
+  /// could make the hub keep 256 KiB of each.
   static func wantsBody(of request: HTTPRequest, _ context: HTTPContext) -> Bool {
     guard request.head.framing != .none, case .success(let path) = request.path,
       find(path)?.route.action(for: request.head.method)?.takesBody == true
@@ -177,7 +177,7 @@ enum Routes {
     return true
   }
 
-  /// Has a request handled that is complete.
+  /// Handles a complete request.
   static func outcome(of request: HTTPRequest, _ context: HTTPContext) throws(Refusal) -> Outcome {
     let path: [String]
     do throws(HTTPError) { path = try request.path.get() } catch { throw Refusal(error) }
@@ -201,7 +201,7 @@ enum Routes {
     return try action.handler(call)
   }
 
-  /// The credential, and what all queries have.
+  /// Checks the credential and the parameters of all queries.
   @discardableResult
   private static func admit(_ call: HTTPCall, _ action: HTTPRoute.Action) throws(Refusal) -> Credential {
     let caller = try call.caller()

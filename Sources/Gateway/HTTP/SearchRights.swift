@@ -1,14 +1,14 @@
-// Who may look for which drivers: ops for all; riders for free ones around them, as PublicAudience shows them; drivers
-// for none. The same over the socket and over HTTP.
+// Who may search for which drivers: ops for all; riders for free ones around them, as PublicAudience shows them;
+// drivers for none. The same over the socket and HTTP.
 import HubCore
 import HubGeo
 import HubMessages
 
 extension DriverSearch {
-  /// Of riders, where a limit of theirs is passed.
+  /// The refusal at a limit of riders.
   private static let reach = "a rider may look \(Int(PublicAudience.maximumRadiusMeters)) metres around a point"
 
-  /// The audience that the answer is for; throws where the role may not look so.
+  /// The audience of the answer; throws where the role has no right to it.
   func audience(for role: Role, maximumLimit: Int) throws(ErrorReply) -> Audience {
     if let limit, limit > maximumLimit {
       throw ErrorReply(code: .badMessage, message: "limit must be a whole number from 1 to \(maximumLimit)")
@@ -37,7 +37,7 @@ extension DriverSearch {
     }
   }
 
-  /// The corners are a box's points farthest from its middle, where it is as small as this.
+  /// For a box this small, its corners are farthest from its middle.
   private func checkReach(of box: BoundingBox) throws(ErrorReply) {
     let middle = box.center
     for latitude in [box.south, box.north] {

@@ -1,5 +1,5 @@
-// HTTP on the same port: what comes of requests is brought to the hub, to the reader of the journal and to the socket.
-// Who may ask what, and what is asked, stands beside this file: handlers give an outcome, which is applied here.
+// HTTP on the same port: applies the outcomes of requests to the hub, the journal's reader and the socket. Handlers and
+// rights are in the other files.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -14,12 +14,12 @@ extension SessionLoop {
 
   // MARK: Requests
 
-  /// Bytes of a connection that speaks HTTP, or of a driver's that waits for its upgrade.
+  /// Bytes of an HTTP connection, or of a driver's that waits for its upgrade.
   mutating func receivedHTTP(_ slot: Int, _ bytes: UnsafeRawBufferPointer) {
     if let exchange = sessions[slot].exchange, unsafe http.take(bytes, exchange) { advance(exchange) }
   }
 
-  /// Handles what is complete, until an answer has to be waited for, or others have to have their turn.
+  /// Handles complete requests until an answer is awaited, or others have their turn.
   private mutating func advance(_ exchange: Exchange) {
     while true {
       switch http.next(exchange, context(exchange), &budget, &counters) {
@@ -59,14 +59,14 @@ extension SessionLoop {
     } catch { refuse(error, to: request, exchange) }
   }
 
-  /// What a request waited for is there.
+  /// The awaited answer has come.
   mutating func finish(_ outcome: Result<Outcome, Refusal>, to request: HTTPRequest, _ exchange: Exchange) {
     apply(outcome, to: request, exchange)
     advance(exchange)
     reconcileInput(exchange.slot)
   }
 
-  /// The answer to a request, if it still waits.
+  /// Answers a request, if it still waits.
   mutating func answerRequest(of session: SessionRef, _ answer: HubAnswer) {
     guard let (request, awaited, exchange) = sessions.waitingRequest(of: session) else { return }
     let context = context(exchange)
@@ -74,7 +74,7 @@ extension SessionLoop {
     finish(Result { () throws(Refusal) in try answer.outcome(for: request, awaited, context) }, to: request, exchange)
   }
 
-  /// Where there are several loops, each is woken to publish its counters, and the request waits for that.
+  /// Wakes the other loops to publish their counters; the request waits for that.
   private mutating func beginMetrics(_ request: HTTPRequest, _ exchange: Exchange) {
     let question = hub.isShared ? shared.metrics.hub.ask() : 0
     report.publish(allCounters, hub.counters)
@@ -86,13 +86,13 @@ extension SessionLoop {
 
   // MARK: Responses
 
-  /// `request`: nil where it could not be read.
+  /// Refuses a request, nil where it could not be read.
   mutating func refuse(_ refusal: Refusal, to request: HTTPRequest?, _ exchange: Exchange) {
     if let entry = http.refuse(refusal, to: request, exchange, &budget, &counters) { inputs.append(.audit(entry)) }
     sessions[exchange.slot].answered()
   }
 
-  /// A turn later: goes on with what waited. The socket is read again only where nothing is left to wait.
+  /// Continues in a later turn. The socket is read again only where nothing is left to wait for.
   mutating func resume(_ exchange: Exchange) {
     http.resume(exchange, &budget)
     sessions[exchange.slot].answered()

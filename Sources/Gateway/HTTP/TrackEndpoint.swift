@@ -1,11 +1,11 @@
-// `GET /v1/trips/{id}/track`, with `.geojson`, `.gpx` or `.csv` or by `Accept`: the hub is asked first, who may see it
-// and what it knows, and then the reader of the journal.
+// `GET /v1/trips/{id}/track`, with `.geojson`, `.gpx` or `.csv` or by `Accept`: the hub decides about the right and
+// gives what it knows; then the journal is read.
 import HubHTTP
 import HubMessages
 import HubRuntime
 
 enum TrackEndpoint {
-  /// For who may subscribe to the trip. `suffix`: what the path says.
+  /// For those who may subscribe to the trip. `suffix`: that of the path.
   static func show(_ call: HTTPCall, _ suffix: TrackFormat?) throws(Refusal) -> Outcome {
     guard try !call.caller().isShare else {
       throw Refusal(.forbidden, "a share opens its trip, not the track before it")

@@ -1,12 +1,12 @@
-// The trip endpoints: a trip is begun, changed, shown; the list is first what the hub knows, and then, for who asks for
-// times long past, what only the journal has.
+// The trip endpoints: begin, change, show, list. A list has first what the hub knows, and then, for times long past,
+// what only the journal has.
 import HubCore
 import HubHTTP
 import HubMessages
 import HubTokens
 
 enum TripEndpoints {
-  /// Answered when the trip is on stable storage.
+  /// Answered once the trip is stored.
   static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let actor = try call.caller().actor
     let id = try call.idempotencyKey().map { Identifier(ofTripAskedBy: actor, key: $0) } ?? .random()
@@ -17,7 +17,7 @@ enum TripEndpoints {
     return .ask([.trips(call.context.session, .begin(report, by: actor))])
   }
 
-  /// A move by the caller, as with `trip_status`. Answered with the trip, when the move is on stable storage.
+  /// A move by the caller, as with `trip_status`. Answered with the trip, once stored.
   static func move(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let (id, caller, key) = (try call.id(of: "trip"), try call.caller(), try call.idempotencyKey())
     let move = try unsafe call.read { (reader, bytes) throws(MessageError) in
@@ -33,7 +33,7 @@ enum TripEndpoints {
     return .ask([.tripStatus(input)], .move(of: id))
   }
 
-  /// For who may change it, as with `trip_change`. Answered when the change is on stable storage.
+  /// For those who may change it, as with `trip_change`. Answered once the change is stored.
   static func change(_ call: HTTPCall) throws(Refusal) -> Outcome {
     let id = try call.id(of: "trip")
     let change = try unsafe call.read { (reader, bytes) throws(MessageError) in
@@ -43,7 +43,7 @@ enum TripEndpoints {
     return .ask([.trips(call.context.session, .change(change, try call.caller().actor))])
   }
 
-  /// For who may subscribe to it.
+  /// For those who may subscribe to it.
   static func show(_ call: HTTPCall) throws(Refusal) -> Outcome { try show(call, track: nil) }
 
   static func show(_ call: HTTPCall, track: TrackRequest?) throws(Refusal) -> Outcome {
@@ -74,7 +74,7 @@ enum TripEndpoints {
       return .consult(.history(.track(report, track, request.time)))
     case (.trip(let report, let isNew), _):
       return .respond(Response(report, time: request.time, isNew: isNew))
-    // Another hub has the trip, and has moved it; what it is like now has not come in time.
+    // The trip's hub has moved it, but its new state has not come in time.
     case (.refused, .trip(let pending)) where pending.isMoved: return .respond(Response(.noContent))
     case (.refused(let error), .trip(let pending)) where pending.showsForgotten && error.code == .unknownTrip:
       return .consult(.history(.forgotten(pending.id, pending.track, request.time)))
@@ -115,18 +115,18 @@ extension Response {
 }
 
 extension Identifier {
-  /// 100 bits as 20 of 0-9 a-z but for i l o u: the first characters stand for bits of `start`, the others are random.
+  /// 100 bits as 20 of 0-9 a-z without i l o u: the first characters are bits of `start`, the others are random.
   static func random(beginning start: UInt64 = 0, characters: Int = 0) -> Identifier {
     var random = SystemRandomNumberGenerator()
     let (high, low) = (random.next(), random.next())
     return Identifier { $0 < characters ? start : $0 < 10 ? high : low }
   }
 
-  /// The id of a trip that somebody asks for with an `Idempotency-Key`: whoever is asked the same again, another hub of
-  /// a cluster too, means the same trip. 100 bits of a SHA-256.
+  /// The id of a trip requested with an `Idempotency-Key`: any hub of a cluster derives the same one for the same
+  /// request. 100 bits of a SHA-256.
   init(ofTripAskedBy actor: Actor, key: MessageID) { self.init(digestOf: "\(actor.role.name) \(actor.id) \(key)") }
 
-  /// The id of a family of tokens that is asked for with a key: with one key of one client it is the same each time.
+  /// The id of a family of tokens requested with a key: the same for each repetition by one client.
   init(ofTokensAskedBy actor: Actor, key: MessageID) {
     self.init(digestOf: "tokens \(actor.role.name) \(actor.id) \(key)")
   }
@@ -141,17 +141,17 @@ extension Identifier {
   private init(word: (_ index: Int) -> UInt64) {
     let alphabet = Array("0123456789abcdefghjkmnpqrstvwxyz".utf8)
     let text = (0..<20).map { alphabet[Int(word($0) >> UInt64($0 % 10 * 5) & 31)] }
-    self = unsafe text.withUnsafeBytes { unsafe Identifier($0)! }  // 20 characters that ids may have
+    self = unsafe text.withUnsafeBytes { unsafe Identifier($0)! }  // a valid id
   }
 }
 
 extension MessageID {
-  /// Of a driver's status with an `Idempotency-Key`, which is its sender's own.
+  /// For a driver's status with an `Idempotency-Key`, which belongs to its sender.
   init(ofStatusSetBy actor: Actor, key: MessageID) {
     let digest = Identifier(digestOf: "status \(actor.role.name) \(actor.id) \(key)")
     self = MessageID("\(digest)")!  // 20 characters
   }
 
-  /// Of a message that its sender gave no id: nobody can repeat it.
+  /// For a message without an id, which nobody can repeat.
   static func random() -> MessageID { MessageID("\(Identifier.random())")! }  // 20 characters
 }

@@ -4,11 +4,11 @@ import HubCore
 import HubHTTP
 import HubMessages
 
-/// Where a list of trips goes on. To clients it is a word without meaning.
+/// Where a list of trips continues. To clients it is opaque.
 enum TripCursor: Equatable {
-  /// With trips that the hub knows, or all hubs of a cluster.
+  /// With known trips, of the hub or all hubs of a cluster.
   case known(ListCursor)
-  /// With such that it has forgotten and that have smaller numbers.
+  /// With forgotten ones, with smaller numbers.
   case forgotten(below: UInt64)
 
   init?(_ text: String) {
@@ -33,7 +33,7 @@ struct TripListParameters: Equatable {
   static let defaultLimit = 100
 
   var query: TripListQuery
-  /// It goes on with what the hub has forgotten.
+  /// It continues with forgotten trips.
   var isOfHistory = false
 
   /// `status` (one or several with commas), `driver`, `since` (a time as `time=` says), `limit`, `cursor`.

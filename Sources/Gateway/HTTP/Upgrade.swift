@@ -4,16 +4,16 @@ import HubCore
 import HubMessages
 import HubWebSocket
 
-/// What an upgrade will be answered with.
+/// The answer to an upgrade.
 struct Upgrade {
   var handshake: ServerHandshake
   var credential: Credential
   var form: MessageForm
-  /// Names who connects, by the token (development's credentials say no more than the id) and the address; never 0
+  /// Identifies the client by its token (by the id with a development credential) and address; never 0
   /// (`HubInput.driverConnecting`).
   var client: UInt32
 
-  /// What the session gets first. `rate`: units of work a second.
+  /// The first message of the session. `rate`: units of work a second.
   func connected(
     _ sessionID: InlineText, rate: Double, _ sampling: Connected.Sampling?, _ configuration: ServerConfiguration,
     now: Timestamp
@@ -28,6 +28,6 @@ struct Upgrade {
 }
 
 extension SessionRef {
-  /// In logs and support cases: loop, slot and generation.
+  /// The session's name in logs: loop, slot and generation.
   var name: InlineText { InlineText("s\(outlet)-\(slot)-\(generation)") ?? InlineText() }
 }

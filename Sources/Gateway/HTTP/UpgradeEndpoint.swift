@@ -1,5 +1,5 @@
-// `GET /v1/ws`: from a request to what a session needs. Whether there is room for it, and for drivers what the hub says
-// of it, comes behind that.
+// `GET /v1/ws`: from a request to the parameters of a session. Whether there is room, and for drivers the hub's
+// decision, is checked after that.
 import HubHTTP
 import HubMessages
 import HubRuntime
@@ -30,11 +30,11 @@ enum UpgradeEndpoint {
       throw Refusal(.badMessage, TimeFormat.queryHelp)
     }
     let isBinary = handshake.subprotocol == Int(Subprotocol.binary.rawValue)
-    // Its messages are short, and have little in them that repeats.
+    // Its messages are short, with little redundancy.
     if isBinary { handshake.declineCompression() }
     let caller = try call.caller()
     if caller.isShare {
-      // What is hidden from it is hidden in one form.
+      // Ids are hidden in one form only.
       guard !isBinary, time == .unixMilliseconds else {
         throw Refusal(.badMessage, "a share's session is in JSON, with time=unix_ms")
       }

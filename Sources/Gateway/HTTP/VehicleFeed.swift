@@ -95,7 +95,7 @@ enum VehicleFeedEndpoint {
   private static func ask(_ feed: VehicleFeed, from cursor: String?, _ context: HTTPContext) -> Outcome {
     let states = Set(DriverListQuery.State.allCases).subtracting([.offline])
     var page = DriverListQuery(states: states, limit: context.limits.vehiclesPerTurn)
-    if let cursor { _ = page.goesOn(from: cursor) }
+    if let cursor { _ = page.resumes(from: cursor) }
     return .ask([.query(context.session, .list(page), replyTo: nil)], .vehicles(feed))
   }
 

@@ -1,5 +1,5 @@
-// The endpoints of webhooks: ops see how far they are and what was given up, have events delivered again, and set
-// webhooks where the operator allows it (`--webhook-allow`). The thread of the webhooks answers; the hub is not asked.
+// The endpoints of webhooks: ops see their progress and failed events, have events delivered again, and set webhooks
+// where the operator allows it (`--webhook-allow`). The webhooks' thread answers, without the hub.
 import HubBytes
 import HubHTTP
 import HubMessages
@@ -10,7 +10,7 @@ enum WebhookEndpoints {
 
   static func show(_ call: HTTPCall) throws(Refusal) -> Outcome { try ask(.show(try name(call)), call) }
 
-  /// Answered, like all that change something, when it is on stable storage.
+  /// Answered, like all changes, once it is stored.
   static func put(_ call: HTTPCall) throws(Refusal) -> Outcome {
     guard !call.context.configuration.webhookReceivers.isEmpty else {
       throw Refusal(.forbidden, "this hub's webhooks are set by its operator alone (--webhook-allow)")
@@ -121,7 +121,7 @@ enum WebhookEndpoints {
     }
   }
 
-  /// A secret is in it (RFC 9111 §5.2.2.5).
+  /// The answer contains a secret (RFC 9111 §5.2.2.5).
   private static let noStore = OutgoingField("Cache-Control", "no-store")
 
   private static func write(_ report: WebhookReport, secret: String?, into body: inout ByteBuffer) {
@@ -170,6 +170,6 @@ extension Refusal {
     }
   }
 
-  /// As many questions wait for the thread of the webhooks as may.
+  /// The limit of questions to the webhooks' thread is reached.
   static let webhooksAreBusy = Refusal(.rateLimited, "this hub's webhooks are asked by many others now", retryAfter: 1)
 }

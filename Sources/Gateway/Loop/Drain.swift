@@ -1,34 +1,34 @@
-// How one loop ends: sessions are closed, all at once or spread over a time, and the loop stops when they have gone, or
-// when their time is over.
+// How one loop ends: sessions are closed, all at once or spread over a time, and the loop stops when they are gone, or
+// when the time is over.
 //
-// Spread, because clients that are told to go together come back together: a hub with 10,000 of them would give the
-// next one 10,000 handshakes in a second.
+// Spread, because clients that are closed together reconnect together: a hub with 10,000 of them would cause 10,000
+// handshakes in a second at the next one.
 import HubRuntime
 
 /// A loop's part of a drain.
 struct Drain {
-  /// What a loop is to do now.
+  /// What the loop does now.
   enum Step: Equatable {
-    /// To serve; and where an end is known, to look again then (uptime, ns).
+    /// Serves; and before a known end, checks again then (uptime, ns).
     case serve(until: Int64?)
-    /// To take no more connections, and to close the sessions in these slots.
+    /// Accepts no more connections, and closes the sessions in these slots.
     case dismiss(Range<Int>)
-    /// To wait for those who have not gone, or whose turn has not come.
+    /// Waits for sessions that are closing, or are not due yet.
     case wait
     case stop
   }
 
   private let seconds: Double
-  /// When the first sessions were told to go (uptime, ns); nil before the drain.
+  /// When the first sessions were closed (uptime, ns); nil before the drain.
   private var began: Int64?
-  /// Slots below this were told.
-  private var told = 0
+  /// Slots below this were closed.
+  private var notified = 0
 
   init(seconds: Double) { self.seconds = seconds }
 
   var isDraining: Bool { began != nil }
 
-  /// `slots`: all that sessions may be in.
+  /// `slots`: the number of slots.
   mutating func step(_ lifecycle: Lifecycle, _ slots: Int, connections: Int, now: Int64) -> Step {
     switch lifecycle.phase(at: now) {
     case .serving: return .serve(until: nil)
@@ -39,8 +39,8 @@ struct Drain {
     began = start
     let spread = lifecycle.spread
     let share = now < start + spread ? Double(now - start) / Double(spread) : 1
-    let due = told..<max(told, Int(Double(slots) * share))
-    told = due.upperBound
+    let due = notified..<max(notified, Int(Double(slots) * share))
+    notified = due.upperBound
     if isFirst || !due.isEmpty { return .dismiss(due) }
     return connections == 0 || now >= start + spread + nanoseconds(seconds) ? .stop : .wait
   }

@@ -1,15 +1,15 @@
-// The seconds of one loop: when it looks after itself next, whether it stalled, and whether somebody has set the clock.
+// One loop's seconds: its next tick, stalls, and changes of the wall clock.
 import HubMessages
 import HubSystem
 
 /// Seconds as nanoseconds.
 func nanoseconds(_ seconds: Double) -> Int64 { Int64(seconds * 1e9) }
 
-/// What one loop keeps of time.
+/// One loop's clock state.
 struct LoopClock {
-  /// When the loop looks after itself (uptime, ns): once a second, or earlier where it is told to.
+  /// When the loop's next tick is due (uptime, ns): once a second, or earlier on request.
   private(set) var nextTick: Int64
-  /// What the wall clock says beyond the uptime, in milliseconds, as of the last tick.
+  /// The wall clock minus the uptime, in milliseconds, as of the last tick.
   private var wallClockOffset: Int64
 
   init(_ reading: ClockReading) {
@@ -17,23 +17,23 @@ struct LoopClock {
     wallClockOffset = reading.wallClockOffset
   }
 
-  /// The next tick comes a second after this one.
+  /// Sets the next tick to a second after this one.
   mutating func ticked(now: Int64) { nextTick = now + 1_000_000_000 }
 
-  /// The next tick comes by then.
+  /// Sets the next tick to this time at the latest.
   mutating func tick(by uptime: Int64) { nextTick = min(nextTick, uptime) }
 
-  /// For how long this loop did not turn, though it was due to: its machine was suspended, or had no time for it (ns; 0
-  /// for less than a second).
+  /// For how long this loop did not turn though a tick was due: its machine was suspended or overloaded (ns; 0 for less
+  /// than a second).
   func stall(now: Int64, isFirstTurn: Bool) -> Int64 {
     let late = now - nextTick
     return late > 1_000_000_000 && !isFirstTurn ? late : 0
   }
 
-  /// The stall is taken note of.
+  /// The stall is handled.
   mutating func excuseStall(now: Int64) { nextTick = now }
 
-  /// True where somebody has set the wall clock since this was asked last.
+  /// True where the wall clock was set since the last call.
   mutating func wallClockWasSet(_ reading: ClockReading) -> Bool {
     let offset = reading.wallClockOffset
     guard abs(offset - wallClockOffset) > 100 else { return false }
@@ -49,6 +49,6 @@ extension Moment {
 }
 
 extension ClockReading {
-  /// Milliseconds; grows as the wall clock is set forward, or runs faster.
+  /// Milliseconds; grows when the wall clock is set forward, or runs faster.
   fileprivate var wallClockOffset: Int64 { unixMilliseconds - uptimeNanoseconds / 1_000_000 }
 }

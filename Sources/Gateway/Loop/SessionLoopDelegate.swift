@@ -1,15 +1,14 @@
-// The object that an event loop calls: hands each call on to the loop's sessions.
+// The object that an event loop calls: passes each call to the loop's sessions.
 import HubCore
 import HubTransport
 
 @safe
 final class SessionLoopDelegate: EventLoopDelegate {
-  // Behind a pointer, because every use of a class's stored variable is checked for exclusive access while the program
-  // runs. What that would find can't be: the loop makes one call after the other, and none from within what it is asked
-  // to do.
+  // Behind a pointer, because each use of a class's stored property is checked for exclusive access at run time.
+  // Exclusivity holds: the loop makes one call after the other, and none from within another.
   let sessions: UnsafeMutablePointer<SessionLoop>
 
-  /// What the loop has counted so far.
+  /// The loop's counters.
   var counters: LoopCounters { unsafe sessions.pointee.allCounters }
 
   init(_ sessions: consuming SessionLoop) {

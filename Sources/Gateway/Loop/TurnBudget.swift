@@ -1,13 +1,13 @@
-// What one loop does from one look at its sockets to the next, and who waits for the next.
+// The work of one loop between two polls of its sockets, and the connections that wait for the next.
 //
-// Without it a peer decides how much this loop holds for it in one turn: hundreds of pipelined requests, or a resume of
-// every trip of the day in one piece, whose answers would pass the outbox's limit and end the session each time anew.
+// Without it a peer decides how much memory a turn takes: hundreds of pipelined requests, or a resume of every trip of
+// the day, whose answers would exceed the outbox's limit and end the session each time.
 import HubMessages
 import HubSystem
 import HubTransport
 
-/// Work towards `Limits.unitsPerPoll` and requests towards `Limits.requestsPerPoll`, done and not yet made up for; and
-/// the connections that have to wait because of it, or had to for their peer to read.
+/// Spent towards `Limits.unitsPerPoll` and `Limits.requestsPerPoll`; and the connections that wait because of that, or
+/// for their peer to read.
 struct TurnBudget {
   private let loop: EventLoop
   private let admissions: Admissions
@@ -18,7 +18,7 @@ struct TurnBudget {
   private let requestsPerPoll: Int
   private let resumedPerTurn: Int
   private let unansweredSubscriptions: Int
-  /// Of sessions whose token says nothing of it.
+  /// For sessions whose token has no rate.
   let usualRate: Pacing.Rate
   private var waiting: [ConnectionID] = []
 
@@ -32,19 +32,19 @@ struct TurnBudget {
     resumedPerTurn = limits.resumedPerTurn
   }
 
-  /// Reading a message or request of so many bytes, or writing such an answer. A short one counts nothing: that is what
-  /// everybody sends all the time. A unit's worth of bytes would be too much to be free, for many send it at once.
+  /// Counts reading a message or request of so many bytes, or writing such an answer. Short ones are free, since
+  /// everybody sends them; a unit's worth of bytes would be too much to be free, since many send it at once.
   @inline(__always)
   mutating func spend(bytes: Int) { if bytes > Limits.freeBytesPerMessage { work += bytes } }
 
-  /// Work beyond that of reading the bytes.
+  /// Counts work beyond that of reading the bytes.
   @inline(__always)
   mutating func spend(units: Int) { work += units * WorkUnits.bytes }
 
-  /// A request, or a piece of a long answer, which is as much work.
+  /// Counts a request, or a piece of a long answer, which is as much work.
   mutating func spendRequest() { requests += 1 }
 
-  /// As much more work may be done as the limits of a look allow.
+  /// Renews the budget for the next poll.
   mutating func renew() {
     work = max(0, work - workPerPoll)
     requests = max(0, requests - requestsPerPoll)
@@ -59,7 +59,7 @@ struct TurnBudget {
     session.charge(cost, usualRate, now: loop.now.uptimeNanoseconds)
   }
 
-  /// Charges a session for what a message held beyond what its size, in bytes, was charged for.
+  /// Charges a session for a message's content beyond its size in bytes.
   mutating func charge(_ session: inout Session, more units: Int, than bytes: Int) {
     let more = units - WorkUnits.of(bytes: bytes)
     guard more > 0 else { return }
@@ -67,8 +67,8 @@ struct TurnBudget {
     charge(&session, Double(more))
   }
 
-  /// Counts an answer that took so many bytes of the arena: its text, and once more as far as it was compressed. A
-  /// rider is charged for it (`WorkUnits.ofAnswer`), a full bucket at most.
+  /// Charges an answer of so many bytes of the arena: its text, and once more what was compressed. A rider is charged
+  /// for it (`WorkUnits.ofAnswer`), up to a full bucket.
   mutating func chargeAnswer(_ session: inout Session, bytes: Int) {
     spend(bytes: bytes)
     let units = WorkUnits.ofAnswer(bytes: bytes)
@@ -76,11 +76,11 @@ struct TurnBudget {
     guard let stream = session.stream else {
       return charge(&session, min(Double(units), session.open.rights.rate(usualRate).burst))
     }
-    // A stream has no rate of its own, and may come again at once: its client's address has.
+    // A stream has no rate of its own and may reconnect at once: its client's address is charged.
     if stream.rateKey != 0 { admissions.chargeMore(stream.rateKey, units, now: loop.now.uptimeNanoseconds) }
   }
 
-  /// Charges a session for cells that its view begins: to each belong a look-up and a whole cell.
+  /// Charges a session for new cells of its view: a look-up and a snapshot each.
   mutating func chargeCells(_ session: inout Session, new count: Int) {
     let units = WorkUnits.of(newCells: count)
     guard units > 0 else { return }
@@ -92,13 +92,13 @@ struct TurnBudget {
 
   var isAnyoneWaiting: Bool { !waiting.isEmpty }
 
-  /// The connection goes on with the next turn, which follows at once.
+  /// The connection continues in the next turn, which follows at once.
   mutating func wait(_ connection: ConnectionID) {
     waiting.append(connection)
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
   }
 
-  /// Enough was answered in this turn. A long answer waits for its next piece by itself.
+  /// The turn's answers are used up. A long answer waits for its next piece by itself.
   mutating func stall(_ exchange: Exchange) {
     exchange.stall()
     loop.pauseReading(exchange.connection)
@@ -111,16 +111,16 @@ struct TurnBudget {
     return waiting
   }
 
-  /// Whether another of them may go on in this turn, where so many did.
+  /// Whether another of them may continue in this turn, after so many.
   func mayResume(after resumed: Int) -> Bool { hasRoomForRequest && resumed < resumedPerTurn }
 
-  /// Those whose turn did not come: first in the next turn, before those that had theirs in this one.
+  /// Puts those back that had no turn: they come first in the next one.
   mutating func putBack(_ connections: ArraySlice<ConnectionID>) { waiting.insert(contentsOf: connections, at: 0) }
 
   // MARK: Sessions whose input waits
 
-  /// Why what was read from `offset` on has to wait; nil where it has not. It is kept then, and the socket not read
-  /// further: 64 KiB may hold 7,000 pings, which others would wait for.
+  /// Why input from `offset` on has to wait; nil where it has not. It is kept then, and the socket not read: 64 KiB may
+  /// hold 7,000 pings, which would delay others.
   @inline(__always)
   mutating func wait(
     _ session: inout Session, _ bytes: UnsafeMutableRawBufferPointer, from offset: Int, of held: HeldInput?,
@@ -145,18 +145,18 @@ struct TurnBudget {
     return wait
   }
 
-  /// A subscription was answered: the session goes on once all of them are and its reader has kept up.
+  /// A subscription was answered: the session continues once all of them are, and its outbox is read.
   mutating func answered(_ session: inout Session) {
     session.open.subscriptions.answered()
     if session.isHolding, session.open.subscriptions.unanswered == 0 { wait(session.connection) }
   }
 
-  /// The session is level with its rate again: what waits goes on with the next turn, else its socket is read.
+  /// The session is within its rate again: waiting input continues in the next turn, else its socket is read.
   mutating func resume(_ session: inout Session) {
     if session.isHolding { wait(session.connection) } else { readAgain(session) }
   }
 
-  /// Reads from a session's socket again, unless something else keeps it from that: most of those who flood have more.
+  /// Reads from a session's socket again, unless something else prevents it: most flooding clients have more.
   func readAgain(_ session: borrowing Session) {
     if session.mayRead { loop.resumeReading(session.connection) }
   }

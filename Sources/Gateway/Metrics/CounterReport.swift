@@ -1,4 +1,4 @@
-// What one loop publishes of what it counts: copies for the metrics board, and, of the first loop, the figures of all.
+// A loop's publication of its counters: copies for the metrics board and, from the first loop, the figures of all.
 import HubCore
 import HubMessages
 import HubRuntime
@@ -6,7 +6,7 @@ import HubRuntime
 struct CounterReport {
   private let board: MetricsBoard
   private let loop: Int
-  /// The newest question for counters that this loop has answered.
+  /// The newest request for counters that this loop has answered.
   private var answered: UInt64 = 0
   private var meter = FiguresMeter()
 
@@ -15,17 +15,17 @@ struct CounterReport {
     self.loop = loop
   }
 
-  /// Somebody waits for this loop's counters.
+  /// This loop's counters are requested.
   var isAsked: Bool { board.hub.question != answered }
 
-  /// Publishes this loop's counters, and the hub's where this loop has just run it.
+  /// Publishes this loop's counters, and the hub's if this loop has just run it.
   mutating func publish(_ counters: LoopCounters, _ hub: HubCounters?) {
     answered = board.hub.question
     board.store(counters, loop: loop, answering: answered)
     if let hub { board.hub.store(hub, answering: answered) }
   }
 
-  /// What the channel `stats` says of the time since the last call.
+  /// The figures for the channel `stats` since the last call.
   mutating func figures(_ reading: MetricsReading, now: Moment) -> HubFigures {
     meter.figures(reading, uptime: now.uptime, at: now.timestamp)
   }

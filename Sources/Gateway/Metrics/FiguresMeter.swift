@@ -1,5 +1,5 @@
-// What the channel `stats` says each second: differences of what is counted anyway, and how things stand. Nothing is
-// counted for it on the way of a message.
+// The figures of the channel `stats` for each second: differences of existing counters, and present sizes. Messages are
+// not counted separately for it.
 import HubBytes
 import HubCore
 import HubJournal
@@ -7,7 +7,7 @@ import HubMessages
 import HubRuntime
 import HubTransport
 
-/// Makes a second's figures of two readings of the counters.
+/// Computes a second's figures from two readings of the counters.
 struct FiguresMeter {
   private var fixes: UInt64 = 0
   private var deliveries: UInt64 = 0
@@ -15,7 +15,8 @@ struct FiguresMeter {
   private var dropped: [(String, UInt64)] = []
   private var errors: [(String, UInt64)] = []
 
-  /// The figures since the last call. 3,000 buckets of times are gone through: some 10 µs; fewer where nothing was
+  /// The figures since the last call. Goes through 3,000 buckets of times: some 10 µs; fewer where nothing was
+  /// delivered.
   /// delivered.
   mutating func figures(_ reading: MetricsReading, uptime: Int64, at timestamp: Timestamp) -> HubFigures {
     let (fixesNow, deliveriesNow, latencyNow) = (
@@ -51,7 +52,7 @@ struct FiguresMeter {
       times: times.map { HubFigures.Time(microseconds: $0.microseconds, count: $0.count) })
   }
 
-  /// What was counted since, without those of which nothing was.
+  /// The increase of each count, without zeros.
   private static func more(_ counts: [(String, UInt64)], than before: [(String, UInt64)]) -> [(String, UInt64)] {
     counts.enumerated().map { index, count in
       (count.0, count.1 &- (before.indices.contains(index) ? before[index].1 : 0))

@@ -1,13 +1,13 @@
 // Limits whose hits a loop counts.
 import HubWebSocket
 
-/// Limits whose hits are counted by name: the close code or the status that a peer gets may stand for several.
+/// Limits whose hits are counted by name: the same close code or status may stand for several.
 enum LimitHit: UInt8, CaseIterable {
   case sessions, sessionsPerIdentity, areasPerIdentity, queriesPerIdentity
   case connectionsPerAddress, requestRate, incompleteBytes
   case messageBytes, fragments, inflateRatio, messageTime, metricsTime, subscriptions, tileQuestions
 
-  /// As the metrics have it.
+  /// The name in metrics.
   var name: StaticString {
     switch self {
     case .sessions: "sessions"
@@ -29,7 +29,7 @@ enum LimitHit: UInt8, CaseIterable {
 }
 
 extension LimitHit {
-  /// The limit that a frame or message passed; nil where it broke a rule.
+  /// The limit that a frame or message exceeded; nil where it broke a rule.
   init?(_ error: FrameError) {
     switch error {
     case .messageTooLarge: self = .messageBytes

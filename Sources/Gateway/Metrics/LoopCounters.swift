@@ -1,17 +1,16 @@
-// What one loop counts. Plain integers of the loop's own thread; a copy goes to the metrics board once a second, and
-// when it is asked for.
+// One loop's counters: plain integers of its thread; a copy goes to the metrics board once a second, and on request.
 import HubBytes
 import HubMessages
 import HubTransport
 
 struct LoopCounters: Sendable {
-  // Now.
+  // Present ones.
   var connections = 0
   /// Open sessions by `Role.rawValue`.
   var sessions = [Int](repeating: 0, count: Role.allCases.count)
   /// Open sessions by `Carrier.rawValue`.
   var sessionsByCarrier = [Int](repeating: 0, count: Carrier.allCases.count)
-  /// Answers that are being written, and questions to the journal's past.
+  /// Unfinished answers, and questions to the journal's past.
   var pendingReplies = 0
   var historyQuestions = 0
 
@@ -21,29 +20,29 @@ struct LoopCounters: Sendable {
   var requests: UInt64 = 0
   var badRequests: UInt64 = 0
   var requestTimeouts: UInt64 = 0
-  /// Requests that the journal's reader had no room for.
+  /// Requests that the journal's reader refused for want of room.
   var historyRefused: UInt64 = 0
-  /// Requests for which the journal's reader had no room at all, and queries for whose answers there was none.
+  /// Refusals because the journal's queue was full, and because unsent answers filled its memory.
   var historyFull: UInt64 = 0
   var answersFull: UInt64 = 0
-  /// Credentials of requests that were looked at.
+  /// Credentials of requests that were checked.
   var credentialChecks: UInt64 = 0
   var originsRefused: UInt64 = 0
-  /// How often the loop did not turn for more than a second.
+  /// Times that the loop did not turn for more than a second.
   var stalls: UInt64 = 0
   /// By `LimitHit.rawValue`.
   private(set) var limitHits = [UInt64](repeating: 0, count: LimitHit.allCases.count)
   var messagesIn: UInt64 = 0
-  /// Answers that were written over several turns, and queries refused because too many were.
+  /// Answers written over several turns, and queries refused because too many were unfinished.
   var answersContinued: UInt64 = 0
   var queriesRefused: UInt64 = 0
-  /// Open sessions that speak binary.
+  /// Open binary sessions.
   var binarySessions = 0
-  /// Sessions that agreed to compression.
+  /// Sessions that negotiated compression.
   var compressedSessionsOpened: UInt64 = 0
   var protocolErrors: UInt64 = 0
   var ratePauses: UInt64 = 0
-  /// Times that a session waited because others had used up the work there is room for (`Limits.unitsPerPoll`).
+  /// Times that a session waited because a turn's work was used up (`Limits.unitsPerPoll`).
   var turnWaits: UInt64 = 0
   var closesReceived: UInt64 = 0
   /// `error` messages and HTTP error bodies by `ErrorCode.rawValue`.
@@ -71,7 +70,7 @@ struct LoopCounters: Sendable {
     if form == .binary { binarySessions -= 1 }
   }
 
-  /// These, and what the parts of the loop count themselves.
+  /// These with the counters of the loop's parts.
   func with(
     _ transport: EventLoopCounters, _ fanOut: FanOutCounters, pending: (replies: Int, questions: Int)
   ) -> LoopCounters {

@@ -1,5 +1,4 @@
-// What one loop writes to the log: what it was short of in the last second, once, however often that happened; a stall;
-// and, for who looks for the cause of one client's trouble, sessions.
+// One loop's log lines: shortages of the last second, once each; stalls; and, for debugging, sessions.
 import HubBytes
 import HubMessages
 import HubRuntime
@@ -31,12 +30,12 @@ struct LoopLog {
     log(.debug, "session_closed", ["session": "\(session)", "code": "\(code.rawValue)", "reason": reason])
   }
 
-  /// The loop did not turn for so long (ns).
+  /// The loop did not turn for this time (ns).
   func stalled(_ time: Int64) {
     log(.warning, "loop_stalled", ["seconds": "\(Double(time / 1_000_000) / 1000)", "loop": "\(loop)"])
   }
 
-  /// Says which shortages have come since the last call.
+  /// Logs the shortages since the last call.
   mutating func shortages(_ now: EventLoopCounters, _ limits: EventLoopLimits, _ counters: LoopCounters) {
     let addressHits = counters.hits(.connectionsPerAddress) + counters.hits(.requestRate)
     if addressHits > lastAddressHits {

@@ -1,4 +1,4 @@
-// The metrics of a hub among others.
+// The metrics of a hub in a cluster.
 import HubCluster
 
 extension Metric {
@@ -23,9 +23,9 @@ extension Metric {
       "Events, answers and areas for other hubs that the bus has not taken."),
     ofCluster("cluster_waiting_resumes", { $0.waitingResumes }, "Channels that other hubs are to be asked for again."),
     ofCluster("cluster_waiting_cells", { $0.waitingCells }, "Cells that other hubs are to be asked for again."),
-    ofCluster("cluster_ended_rights", { $0.endedRights }, "Ends of rights that a hub is told again if it missed any."),
+    ofCluster("cluster_ended_rights", { $0.endedRights }, "Ends of rights that are resent to a hub that missed any."),
     ofCluster(
-      "cluster_revocation_receivers", { $0.revocationReceivers }, "Hubs that are still to be told all revocations."),
+      "cluster_revocation_receivers", { $0.revocationReceivers }, "Hubs that all revocations are still to be sent to."),
     ofCluster("cluster_lag_milliseconds", { $0.lag }, "How long ago the member was heard that is silent for longest."),
     ofCluster("cluster_waiting_states", { $0.waitingStates }, "Positions and ETAs that the bus has not taken."),
     ofCluster("cluster_frames_out_total", { $0.framesOut }, "Frames sent to other hubs."),
@@ -48,8 +48,8 @@ extension Metric {
     ofCluster("cluster_cells_asked", { $0.cellsAsked }, "Cells of the map that other hubs are asked for."),
     ofCluster("cluster_cells_watched", { $0.cellsWatched }, "Cells that others watch here, counted for each hub."),
     ofCluster("cluster_cells_refused_total", { $0.cellsRefused }, "Cells for which another hub found no room here."),
-    ofCluster("cluster_area_drivers_out_total", { $0.areaDriversOut }, "Drivers in cells, told to other hubs."),
-    ofCluster("cluster_area_drivers_in_total", { $0.areaDriversIn }, "Drivers in cells, told by other hubs."),
+    ofCluster("cluster_area_drivers_out_total", { $0.areaDriversOut }, "Drivers in cells, sent to other hubs."),
+    ofCluster("cluster_area_drivers_in_total", { $0.areaDriversIn }, "Drivers in cells, received from other hubs."),
     ofCluster(
       "cluster_forwarded_total", { $0.forwarded },
       "Moves and changes of trips, and questions about tokens made by a hub, that went to the hub that has them."),

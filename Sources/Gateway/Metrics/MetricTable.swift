@@ -1,4 +1,4 @@
-// All metrics, in the order of the page: one row each, from which come the page and the table in deploy/README.md
+// All metrics, in the order of the page: a row each, from which the page and the table in deploy/README.md are made
 // (`make docs`).
 import HubBytes
 import HubCore
@@ -91,7 +91,7 @@ extension Metric {
 
   private static let problems: [Metric] = [
     Metric("dropped_total", by: "reason", "What was not delivered, by reason.", read: \.dropped),
-    Metric("errors_total", by: "code", "Errors told to clients, by code.", read: \.errors),
+    Metric("errors_total", by: "code", "Errors sent to clients, by code.", read: \.errors),
     Metric("closes_total", by: "code", "Sessions closed by the hub, by close code.") { $0.merged(\.closesSent) },
     Metric("http_responses_total", by: "status", "HTTP responses by status.") { $0.merged(\.responses) },
     Metric("protocol_errors_total", loops: \.protocolErrors, "Broken WebSocket frames."),
@@ -112,7 +112,7 @@ extension Metric {
     Metric("accept_waits_total", loops: \.transport.acceptWaits, "Times accepting waited for its rate."),
     Metric("limit_hits_total", by: "limit", "Times that somebody was refused or sent away, by limit.") { reading in
       let together = reading.sum(\.transport.overflowedTogether)
-      // The hub counts queries under way, a loop the answers that it writes.
+      // The hub counts running queries, a loop the answers that it writes.
       let ofLoops = LimitHit.allCases.map { limit in
         let ofHub = limit == .queriesPerIdentity ? reading.hub.hits(ShareLimit.queriesPerIdentity) : 0
         return ("\(limit.name)", reading.sum { $0.hits(limit) } + ofHub)
@@ -313,7 +313,7 @@ extension Metric {
     Metric("build_info", by: "version", and: "commit", "1, with what runs in its labels.") {
       [(Release.name, $0.commit, 1 as UInt64)]
     },
-    Metric("draining", "1 since it was told to stop.") { $0.isDraining ? 1 as UInt64 : 0 },
+    Metric("draining", "1 while it is stopping.") { $0.isDraining ? 1 as UInt64 : 0 },
     Metric("reload_successful", by: "what", "1 where what was read last could be used, at the start or on SIGHUP.") {
       $0.reloads.map { ("\($0.what)", $0.isSuccessful ? 1 as UInt64 : 0) }
     },

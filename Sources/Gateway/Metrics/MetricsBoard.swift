@@ -1,5 +1,4 @@
-// Where each thread hangs a copy of its counters, for whoever asks: once a second, and when one of them asks for new
-// ones.
+// Where each thread publishes a copy of its counters: once a second, and when new ones are requested.
 public import HubBytes
 import HubCluster
 public import HubCore
@@ -10,14 +9,14 @@ import HubTransport
 final class MetricsBoard: Sendable {
   private struct State {
     var loops: [LoopCounters]
-    /// The newest question that each loop's counters answer.
+    /// The newest request that each loop's counters answer.
     var answered: [UInt64]
   }
 
   private let state: Locked<State>
-  /// The hub's, and the numbers of the questions.
+  /// The hub's counters, and the numbers of the requests.
   let hub = HubMetrics()
-  /// Those of a cluster's thread; nil for a hub by itself.
+  /// Those of a cluster's thread; nil for a single hub.
   let cluster: Locked<ClusterCounters?>
 
   init(loops: Int, isInCluster: Bool = false) {
@@ -27,7 +26,7 @@ final class MetricsBoard: Sendable {
         loops: Array(repeating: LoopCounters(), count: loops), answered: Array(repeating: 0, count: loops)))
   }
 
-  /// Whether all counters are newer than a question.
+  /// Whether all counters are newer than a request.
   func isAnswered(_ question: UInt64) -> Bool {
     hub.isAnswered(question) && state.withLock { $0.answered.allSatisfy { $0 >= question } }
   }
@@ -39,13 +38,13 @@ final class MetricsBoard: Sendable {
     }
   }
 
-  /// Whether this hub is one of several, and what happens at others does not come here.
+  /// Whether this hub of a cluster has no engine, so that other hubs' events do not reach it.
   var isWithoutEngine: Bool { cluster.withLock { $0.map { !$0.reachesOthers } ?? false } }
 
   var loops: [LoopCounters] { state.withLock { $0.loops } }
 }
 
-/// How a running server stands, summed over its loops; at most a second old.
+/// A running server's state, summed over its loops; at most a second old.
 public struct ServerStatistics: Sendable {
   public var connections = 0
   public var sessions = 0

@@ -1,5 +1,4 @@
-// The metrics page: Prometheus' text format, version 0.0.4. What is on it stands in the table of metrics
-// (MetricTable.swift).
+// The metrics page in Prometheus' text format, version 0.0.4. Its rows are in MetricTable.swift.
 import HubBytes
 import HubCluster
 import HubCore
@@ -8,14 +7,14 @@ import HubRuntime
 import HubTransport
 import HubWebhooks
 
-/// What a page of metrics is made from.
+/// The data of a page of metrics.
 struct MetricsReading {
   var loops: [LoopCounters]
   var hub: HubCounters
-  /// Nil where nothing is stored; the page then has nothing of it.
+  /// Nil where nothing is stored; the page then leaves it out.
   var journal: JournalQueue?
   var history: HistoryReader?
-  /// Nil for a hub by itself.
+  /// Nil for a single hub.
   var cluster: ClusterCounters?
   /// Nil for a hub without webhooks.
   var webhooks: [WebhookFigures]?
@@ -25,27 +24,27 @@ struct MetricsReading {
   var residentBytes: Int
   /// CPU time of the process.
   var cpuNanoseconds: Int64 = 0
-  /// Input that is not complete, beyond what each peer has free.
+  /// Incomplete input beyond what each peer has free.
   var incompleteBytes = 0
   /// When the server was started (ms since 1970).
   var started: Int64 = 0
   var commit = "unknown"
-  /// It was told to stop.
+  /// It is stopping.
   var isDraining = false
-  /// What was read again: what, whether it could be used, and when the newest was read (ms since 1970).
+  /// Reloads: of what, whether the newest was successful, and when the last successful one was (ms since 1970).
   var reloads: [(what: StaticString, isSuccessful: Bool, timestamp: Int64)] = []
   /// When the certificate ends (s since 1970); nil without TLS.
   var certificateEnd: Int64?
-  /// Descriptors that the process may have.
+  /// The process's limit of descriptors.
   var openFileLimit = 0
   var openDescriptors: Int?
 
-  /// Of all loops together.
+  /// The sum over all loops.
   func sum<Number: BinaryInteger>(_ value: (LoopCounters) -> Number) -> Number {
     loops.reduce(0) { $0 + value($1) }
   }
 
-  /// Counts by number, of all loops together, in the numbers' order.
+  /// Counts by number, summed over all loops, in the numbers' order.
   func merged(_ counts: (LoopCounters) -> [UInt16: UInt64]) -> [(String, UInt64)] {
     var all: [UInt16: UInt64] = [:]
     for loop in loops { all.merge(counts(loop), uniquingKeysWith: +) }
@@ -80,7 +79,7 @@ struct MetricsReading {
 
 /// A family of the page: one row of the table.
 struct Metric: Sendable {
-  /// A line: what stands behind the family's name, the label's value where there is a label, the value.
+  /// A line: the suffix of the family's name, the label's value if there is one, and the value.
   typealias Sample = (suffix: String, label: String?, value: Value)
 
   enum Value {
@@ -88,21 +87,21 @@ struct Metric: Sendable {
     case seconds(Double)
   }
 
-  /// Behind `locationhub_`, but for what all programs have, which begins with `process_`. Counters end with `_total`,
-  /// those of time with `_seconds_total`.
+  /// The name behind `locationhub_`, or for standard metrics one that begins with `process_`. Counters end with
+  /// `_total`, those of time with `_seconds_total`.
   let name: String
-  /// The name of the label that tells the samples apart.
+  /// The label that distinguishes the samples.
   var label: String?
   /// Its samples are cumulative counts of durations.
   var isHistogram = false
   let help: String
-  /// Nil where this server has no such thing.
+  /// Nil where this server has none.
   let samples: @Sendable (MetricsReading) -> [Sample]?
 
-  /// The whole name.
+  /// The full name.
   var family: String { name.hasPrefix("process_") ? name : "locationhub_" + name }
 
-  /// As Prometheus has it.
+  /// Prometheus' type.
   var kind: String { isHistogram ? "histogram" : name.hasSuffix("_total") ? "counter" : "gauge" }
 
   private func write(_ sample: Sample, into page: inout ByteBuffer) {
@@ -139,14 +138,14 @@ extension Metric {
     }
   }
 
-  /// What loops count, all together.
+  /// A sum over loops' counters.
   init<Number: BinaryInteger & SendableMetatype>(
     _ name: String, loops path: any KeyPath<LoopCounters, Number> & Sendable, _ help: String
   ) {
     self.init(name, help) { reading in reading.sum { $0[keyPath: path] } }
   }
 
-  /// What the hub counts; `stored`: only where something is stored.
+  /// A counter of the hub; `stored`: only where something is stored.
   init<Number: BinaryInteger & SendableMetatype>(
     _ name: String, hub path: any KeyPath<HubCounters, Number> & Sendable, stored: Bool = false,
     _ help: String
@@ -154,7 +153,7 @@ extension Metric {
     self.init(name, help) { stored && $0.journal == nil ? nil : $0.hub[keyPath: path] }
   }
 
-  /// Several numbers that a label tells apart.
+  /// Several numbers by a label.
   init(
     _ name: String, by label: String, _ help: String,
     read: @escaping @Sendable (MetricsReading) -> [(String, UInt64)]
@@ -162,7 +161,7 @@ extension Metric {
     self.init(name: name, label: label, help: help) { read($0).map { ("", $0.0, .count($0.1)) } }
   }
 
-  /// Several numbers that two labels tell apart.
+  /// Several numbers by two labels.
   init(
     _ name: String, by first: String, and second: String, _ help: String,
     read: @escaping @Sendable (MetricsReading) -> [(String, String, UInt64)]
@@ -187,7 +186,7 @@ extension Metric {
     }
   }
 
-  /// Times that a label tells apart, counted by loops in the order of the label's values.
+  /// Times by a label, counted by loops in the order of the label's values.
   init(
     _ name: String, by label: String, _ values: [String], _ help: String,
     loops path: any KeyPath<LoopCounters, [BoundedTimes]> & Sendable

@@ -1,5 +1,5 @@
-// The tables of a server, for operators: how much is in each, how much may be, and how often one was full. What has a
-// limit for one session, address or identity is among the `limit_hits_total` instead: others do not notice it.
+// The tables of a server, for operators: entries, limit, and how often each was full. Limits of one session, address or
+// identity are among the `limit_hits_total` instead, since others are not affected.
 import HubCore
 import HubTransport
 
@@ -8,11 +8,11 @@ struct TableFigures {
   var name: StaticString
   var entries: Int
   var capacity: Int
-  /// Times that something was refused, or not kept, because it was full.
+  /// Refusals, or entries not kept, because it was full.
   var hits: UInt64
 }
 
-/// What the tables of a server are bounded by, and what of them the counters do not say.
+/// The bounds of a server's tables, and sizes that no counter has.
 struct TableBounds {
   var limits: Limits
   var loops: Int
@@ -40,7 +40,7 @@ struct TableBounds {
       TableFigures(
         name: "sessions", entries: counters.reduce(0) { $0 + $1.sessions.reduce(0, +) }, capacity: sessions,
         hits: counters.reduce(0) { $0 + $1.hits(.sessions) }),
-      // Who has a session has an entry, and each connection may have an address of its own: these two have room.
+      // These two have room: sessions have an entry each, and each connection may have an address of its own.
       TableFigures(name: "identities", entries: identities, capacity: sessions, hits: 0),
       TableFigures(
         name: "addresses", entries: addresses, capacity: connections + limits.idleAddresses, hits: 0),

@@ -1,9 +1,9 @@
-// How a running server's loops come to see new settings and keys: whoever has a new value puts it on a board and wakes
-// them, and each picks it up. Nothing is locked on the way of a message: a loop works with the value that it has.
+// How running loops get new settings and keys: a new value is put on a board, the loops are woken, and each takes it.
+// Messages take no lock: a loop works with the value that it has.
 import HubSystem
 import Synchronization
 
-/// Where loops look for the newest value.
+/// The newest value, for loops.
 final class Board<Value: Sendable>: Sendable {
   private let value: Locked<Value>
   /// Counts the values, so that a loop sees without the lock that it has the newest.
@@ -21,7 +21,7 @@ final class Board<Value: Sendable>: Sendable {
   }
 }
 
-/// The value that a loop works with.
+/// A loop's present value.
 struct Current<Value: Sendable> {
   private let board: Board<Value>
   private(set) var generation: UInt64
@@ -29,7 +29,7 @@ struct Current<Value: Sendable> {
 
   init(_ board: Board<Value>) {
     self.board = board
-    generation = board.generation  // before the value: at worst it is picked up twice
+    generation = board.generation  // before the value: at worst it is taken twice
     value = board.current
   }
 

@@ -1,19 +1,19 @@
-// A server without threads, sockets or a clock: whoever has it turns its loops by hand, over networks of its own. So a
-// simulated world runs sessions, admission, fan-out, resume and heartbeat as they are, in thousands of histories.
+// A server without threads, sockets or a clock: its owner turns its loops by hand, over simulated networks, to run
+// sessions, admission, fan-out, resume and heartbeat in thousands of simulated histories.
 package import HubCore
 import HubMessages
 package import HubRuntime
 package import HubSystem
 package import HubTransport
 
-/// A hub with its loops, all of them turned on one thread. It logs nothing, and its journal is written by its owner.
+/// A hub with its loops, all turned on one thread. It logs nothing, and its owner writes its journal.
 package final class EmbeddedServer {
   private let shared: SharedState
   private let loops: [EventLoop]
   private let sessions: [SessionLoopDelegate]
 
-  /// Serves `hub`, as `configuration` says, with a loop for each of `networks`. `clock` is asked for the time of each
-  /// turn; `history` makes what answers the hub's questions to its journal.
+  /// Serves `hub` with `configuration` and a loop for each of `networks`. `clock` gives the time of each turn;
+  /// `history` makes the answers to the hub's questions to its journal.
   ///
   /// Throws when the kernel has no descriptor left: each loop has two.
   package init(
@@ -55,15 +55,15 @@ package final class EmbeddedServer {
   /// The queue to the journal, which its owner writes; nil where nothing is stored.
   package var journal: JournalQueue? { shared.journal }
 
-  /// One turn of a loop: what has arrived is handled, and what comes of it is sent.
+  /// Runs one turn of a loop: handles input and sends the output.
   package func turn(_ loop: Int) { loops[loop].runTurn(timeoutMilliseconds: 0) }
 
-  /// Whether a loop has left something of what had arrived to its next turn.
+  /// Whether a loop left input to its next turn.
   package func hasUnhandledInput(_ loop: Int) -> Bool { loops[loop].hasUnhandledReports }
 
-  /// What a loop's sockets came to so far.
+  /// The counters of a loop's sockets.
   package func counters(_ loop: Int) -> EventLoopCounters { loops[loop].counters }
 
-  /// Shows the hub to its owner, between two turns.
+  /// Gives the hub to its owner, between two turns.
   package func inspect(_ body: (inout Hub) -> Void) { unsafe sessions[0].sessions.pointee.hub.inspect(body) }
 }

@@ -1,10 +1,10 @@
-// What a hub draws anew each time its process starts.
+// Values that a hub draws at random at each start of its process.
 import HubBytes
 import HubCore
 import HubMessages
 import HubSystem
 
-/// What makes one run of a hub differ from the next.
+/// The random values of one run.
 struct Incarnation: Sendable {
   let epoch: InlineText
   let seed: UInt64

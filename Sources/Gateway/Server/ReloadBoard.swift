@@ -1,11 +1,11 @@
-// What was read again while the server ran, and whether it could be used: for the metrics.
+// Reloads of a running server and their outcomes, for metrics.
 import HubSystem
 
-/// What a running server may read again.
+/// What a running server can reload.
 public enum Reloadable: UInt8, CaseIterable, Sendable {
   case tls, tokens, settings, webhooks
 
-  /// As the metrics have it.
+  /// The name in metrics.
   var name: StaticString {
     switch self {
     case .tls: "tls"
@@ -16,11 +16,11 @@ public enum Reloadable: UInt8, CaseIterable, Sendable {
   }
 }
 
-/// The newest outcome of each. What was read at the start is good, else there would be no server.
+/// The newest outcome of each. At the start all are good, else there would be no server.
 final class ReloadBoard: Sendable {
   struct Outcome {
     var isSuccessful = true
-    /// When it was read with success the last time (ms since 1970); nil since the start.
+    /// When it was last reloaded with success (ms since 1970); nil since the start.
     var timestamp: Int64?
   }
 

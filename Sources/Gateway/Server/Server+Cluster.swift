@@ -1,4 +1,4 @@
-// The thread of the other hubs: one more outlet of the hub, behind those of its loops. Without a cluster there is none.
+// The cluster's thread: one more outlet of the hub, behind those of its loops. A single hub has none.
 import HubCluster
 import HubCore
 import HubRuntime
@@ -11,14 +11,14 @@ extension ServerConfiguration {
   /// The hub's outlets: its loops, one for all other hubs, and one for streams that have positions.
   var outlets: Int { loops + (cluster == nil ? 0 : 1) + (hasPositionStreams ? 1 : 0) }
 
-  /// This hub's name among others; nil for a hub by itself.
+  /// This hub's name in the cluster; nil for a single hub.
   var hubName: String? { cluster?.identity.name }
 
   var hasPositionStreams: Bool { journal != nil && deliveries.streams.contains(where: \.hasPositions) }
 }
 
 extension Server {
-  /// The cluster's loop, whose outlet is appended; nil for a hub by itself.
+  /// The cluster's loop, whose outlet is appended; nil for a single hub.
   static func makeClusterLoop(
     _ configuration: ServerConfiguration, _ outlets: inout [Outlet], _ threads: inout Threads
   ) throws(SystemError) -> LoopBox? {
@@ -53,7 +53,7 @@ extension Server {
 }
 
 extension TokenKeyProof {
-  /// A key that cannot sign is as none: it has signed nothing that others must accept.
+  /// A key that cannot sign counts as none: it has signed nothing that others must accept.
   fileprivate init(_ key: SigningKey) {
     do throws(KeyError) {
       self.init(signature: try key.sign(TokenKeyProof.words)) { key.verifies($0, of: TokenKeyProof.words[...]) }

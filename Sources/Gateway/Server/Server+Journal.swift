@@ -16,10 +16,10 @@ extension Server {
     }
   }
 
-  /// What can be done about it.
+  /// Advice about an error.
   static func hint(_ error: JournalError) -> String {
     switch error {
-    case .damaged: "; --accept-loss goes on from before it and keeps the damaged files aside"
+    case .damaged: "; --accept-loss continues from before it and keeps the damaged files aside"
     case .locked: "; give this hub a --data of its own, or --no-journal"
     case .system: "; give a directory that the hub may write to with --data, or --no-journal to store nothing"
     case .otherVersion: "; use the program that wrote it, or give this hub another --data"

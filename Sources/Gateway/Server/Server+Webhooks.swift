@@ -1,4 +1,4 @@
-// The thread of webhooks and streams, beside the loops: it reads the journal, and nobody waits for it.
+// The thread of webhooks and streams, beside the loops: it reads the journal, and nothing waits for it.
 import HubCore
 import HubJournal
 import HubMessages
@@ -9,7 +9,7 @@ import HubTransport
 public import HubWebhooks
 
 extension Server {
-  /// Starts the thread, which sleeps while there is neither; nil, and nothing happens, for a hub without a journal.
+  /// Starts the thread, which sleeps while there is neither; does nothing and gives nil for a hub without a journal.
   static func startWebhooks(
     _ configuration: ServerConfiguration, _ shared: SharedState, _ writer: WriterBox?, epoch: String,
     _ threads: inout Threads
@@ -34,7 +34,7 @@ extension Server {
     return box.loop.waker
   }
 
-  /// Serves these from now on, and does what operators have left for them. Those whose name stays go on where they are.
+  /// Replaces webhooks and streams, and applies what operators left for them. Those whose name stays continue.
   ///
   /// - Precondition: the server was started with a journal.
   public func replaceDeliveries(_ deliveries: Deliveries) {

@@ -1,4 +1,4 @@
-// A running hub: its port, its threads, and its end.
+// A running hub: its port and its threads, until it ends.
 import HubBytes
 import HubCore
 import HubJournal
@@ -9,25 +9,25 @@ import HubTokens
 public import HubTransport
 import HubWebhooks
 
-/// A hub that serves until it is told to drain.
+/// A hub that serves until it is drained.
 public final class Server: Sendable {
-  /// Where it listens, with the real port.
+  /// The address that it listens on, with the actual port.
   public let address: SocketAddress
   private let isSecure: Bool
-  /// Where operators find it, with the real port; nil where there is no admin port.
+  /// The operators' address, with the actual port; nil where there is no admin port.
   public let adminAddress: SocketAddress?
   let shared: SharedState
   let threads: Threads
   /// Nil where a service manager holds the port.
   private let lock: PortLock?
-  /// Nil where nothing is stored; they end when all others have.
+  /// Nil where nothing is stored; they end after all others.
   private let journalThreads: JournalThreads?
 
   /// The loops' threads.
   struct Threads: Sendable {
     var wakers: [Waker] = []
     var joinables: [Joinable] = []
-    /// For streams that have positions.
+    /// For streams with positions.
     var positions: PositionSource?
   }
 
@@ -44,7 +44,7 @@ public final class Server: Sendable {
     self.journalThreads = journalThreads
   }
 
-  /// Starts listening and returns; the work is done on threads of its own.
+  /// Starts listening and returns; the work is done on other threads.
   public static func start(_ configuration: ServerConfiguration) throws(ServerError) -> Server {
     configuration.limits.validate()
     let wanted = try configuration.listeningAddress()
@@ -93,7 +93,7 @@ public final class Server: Sendable {
     }
   }
 
-  /// Each connection is a descriptor: says so where the system allows fewer than the limits promise.
+  /// Each connection is a descriptor: logs where the system allows fewer than the limits need.
   private static func raiseOpenFileLimit(_ configuration: ServerConfiguration, _ log: Log) -> Int {
     do throws(SystemError) {
       let limit = try ProcessFacts.raiseOpenFileLimit()
@@ -107,11 +107,11 @@ public final class Server: Sendable {
       return limit
     } catch {
       log(.warning, "open_file_limit", ["error": "\(error)"])
-      return 1024  // what every Linux gives
+      return 1024  // the default of Linux
     }
   }
 
-  /// Without the room the limit holds all the same; a connection that has to wait for it is served later.
+  /// Without the room the limit still applies; a connection that has to wait for it is served later.
   private static func makeRoomForOpenFiles(_ count: Int, _ log: Log) {
     do throws(SystemError) {
       try ProcessFacts.makeRoomForOpenFiles(count)
@@ -150,7 +150,7 @@ public final class Server: Sendable {
         }
       }
     } catch {
-      shared.lifecycle.requestStop(at: 0)  // lets go what has started
+      shared.lifecycle.requestStop(at: 0)  // ends what has started
       shared.journal?.commit.close()
       shared.tiles?.close()
       for waker in threads.wakers { waker.wake() }
@@ -176,8 +176,8 @@ public final class Server: Sendable {
     return loop
   }
 
-  /// The first loop has the admin port besides. Neither the pace of accepts nor limits by address hold there, so that
-  /// operators get in when nobody else does.
+  /// The first loop has the admin port, too. No pace of accepts and no limit by address applies there, so that
+  /// operators always get in.
   private static func listenForOperators(
     _ loop: EventLoop, _ configuration: ServerConfiguration
   ) throws(SystemError) -> SocketAddress? {
@@ -191,7 +191,7 @@ public final class Server: Sendable {
     return try loop.listen(address, isPaced: false)
   }
 
-  /// One loop, with the hub on its thread.
+  /// Starts the only loop, with the hub on its thread.
   private static func startOnlyLoop(
     on address: SocketAddress, _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits,
     _ shared: SharedState, _ hub: sending HubBox, _ threads: inout Threads
@@ -211,7 +211,7 @@ public final class Server: Sendable {
     return adminAddress
   }
 
-  /// Several loops, and a hub that they share.
+  /// Starts several loops, which share a hub.
   private static func startLoops(
     on address: SocketAddress, _ configuration: ServerConfiguration, _ loopLimits: EventLoopLimits,
     _ shared: SharedState, _ hub: sending HubBox, _ threads: inout Threads
@@ -243,7 +243,7 @@ public final class Server: Sendable {
             configuration: configuration, adminListener: box.adminListener), on: box.loop)
         sharedHub.finish(index, now: now())
         shared.lifecycle.loopEnds()
-        waker?.wake()  // the cluster's, if there is one: it stays until sessions have gone
+        waker?.wake()  // the cluster's, if there is one: it stays until sessions have ended
       }
       threads.joinables.append(Joinable(thread))
     }
@@ -264,7 +264,7 @@ public final class Server: Sendable {
 
   // MARK: While it runs
 
-  /// Where it is, for people: its HTTP and its WebSocket URL.
+  /// Its HTTP and its WebSocket URL, for people.
   public var urls: String {
     let suffix = isSecure ? "s" : ""
     return "http\(suffix)://\(address) (WebSocket: ws\(suffix)://\(address)/v1/ws)"
@@ -272,8 +272,9 @@ public final class Server: Sendable {
 
   public var statistics: ServerStatistics { ServerStatistics(shared.metrics) }
 
-  /// New keys and a new list of revoked tokens. Sessions go on, but for those whose token is on the list: they end with
-  /// 4401. A key that is gone admits nobody any more; whom it admitted stays until its token expires or is revoked.
+  /// Replaces the keys and the list of revoked tokens. Sessions stay, except for those whose token is on the list: they
+  /// end with 4401. A removed key admits nobody any more; sessions that it admitted stay until their token expires or
+  /// is revoked.
   ///
   /// - Precondition: the server was started with tokens.
   public func replaceTokens(_ access: TokenAccess) {
@@ -286,8 +287,8 @@ public final class Server: Sendable {
       .info, "tokens_reloaded", ["keys": "\(access.verifier.keys.keys.count)", "revoked": "\(access.revoked.count)"])
   }
 
-  /// Puts those settings of `configuration` in force that may change while a server runs; all others stay. Sessions go
-  /// on, also where there are more than a new limit allows.
+  /// Applies those settings of `configuration` that may change while a server runs. Sessions stay, even above a new
+  /// limit.
   public func apply(_ configuration: ServerConfiguration) {
     shared.settings.replace(shared.settings.current.taking(live: configuration))
     shared.log.setLevel(configuration.logLevel)
@@ -296,15 +297,15 @@ public final class Server: Sendable {
     for waker in threads.wakers { waker.wake() }
   }
 
-  /// Has the metrics say whether what was read again could be used.
+  /// Notes the outcome of a reload for the metrics.
   public func noteReload(_ what: Reloadable, isSuccessful: Bool) {
     shared.reloads.note(what, isSuccessful: isSuccessful, at: ClockReading.read().unixMilliseconds)
   }
 
-  /// For what the operator should know.
+  /// For the operator.
   public var log: Log { shared.log }
 
-  /// Begins to stop: readiness fails; after the drain delay no connection is accepted and sessions are told to go.
+  /// Begins to stop: readiness fails; after the drain delay no connection is accepted and sessions are closed.
   public func drain() {
     shared.log(.info, "draining")
     shared.lifecycle.requestStop(at: ClockReading.read().uptimeNanoseconds)
@@ -321,14 +322,14 @@ public final class Server: Sendable {
 }
 
 extension Outlet {
-  /// A loop's outlet, of which `capacity` elements may wait. Once for each loop, before it runs.
+  /// A loop's outlet, with room for `capacity` elements. Once for each loop, before it runs.
   convenience init(to loop: EventLoop, capacity: Int) {
     let assistant = loop.allowAssists()
     self.init(capacity: capacity, waker: loop.waker) { assistant.assist() }
   }
 }
 
-/// A loop on its way to the thread that will run it.
+/// A loop on its way to its thread.
 ///
 /// `@unchecked Sendable`: the thread that made it does not touch it once the other has begun, which the compiler cannot
 /// see because it is in an array meanwhile.

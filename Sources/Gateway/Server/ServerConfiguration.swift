@@ -1,4 +1,4 @@
-// What an operator decides.
+// The settings of a server.
 public import HubCluster
 public import HubCore
 public import HubMessages
@@ -14,78 +14,79 @@ public struct ServerConfiguration: Sendable {
   public var host = "127.0.0.1"
   /// 0 picks a free port.
   public var port: UInt16 = 8080
-  /// The socket that it listens on in place of `host` and `port`, where a service manager hands one over; and the one
-  /// for operators, in place of `adminHost` and `adminPort`.
+  /// The socket to listen on instead of `host` and `port`, from a service manager; and the operators' one, instead of
+  /// `adminHost` and `adminPort`.
   public var inherited: InheritedListener?
   public var inheritedAdmin: InheritedListener?
-  /// Is told that the hub is alive; nil where nobody wants to know.
+  /// Gets notifications that the hub is alive; nil for none.
   public var serviceManager: ServiceManager?
   /// A second port, for operators: /healthz, /readyz and /metrics, without a credential. 0 picks a free one. Where it
-  /// is set, metrics on the first port are for ops' credentials only.
+  /// is set, metrics on the first port need a credential of ops.
   public var adminPort: UInt16?
   /// Numeric address of that port.
   public var adminHost = "127.0.0.1"
-  /// Web pages that may use the hub, beside its own.
+  /// Origins of web pages that may use the hub, beside its own.
   public var origins = AllowedOrigins()
-  /// Where clients reach it, such as `https://hub.example`, without a slash at the end; nil where nobody has said so.
-  /// Its pages have that origin.
+  /// The URL for clients, such as `https://hub.example`, without a slash at the end; nil if unknown. Its pages have
+  /// that origin.
   public private(set) var publicURL: String?
-  /// What its pages show; nil for no pages.
+  /// The configuration of its pages; nil for no pages.
   public var pages: PageConfiguration? = PageConfiguration()
-  /// Names under which the hub takes development credentials and shows metrics without a credential, beside loopback.
+  /// Host names under which the hub accepts development credentials and shows metrics without a credential, beside
+  /// loopback.
   public var hosts = AllowedHosts()
-  /// Proxies whose X-Forwarded-For is believed.
+  /// Proxies whose X-Forwarded-For is trusted.
   public var trustedProxies: [AddressBlock] = []
   /// Event loops, 1–64. With one, the hub runs on the loop's thread; with more, on its own.
   public var loops = 1
-  /// Speaks TLS with this certificate, which its owner may replace while the server runs; nil for plain HTTP.
+  /// The certificate of TLS, which its owner may replace while the server runs; nil for plain HTTP.
   public var tls: TLSServer?
-  /// Whether everybody may read GTFS-realtime's vehicle positions, and not ops alone.
+  /// Whether GTFS-realtime's vehicle positions are open to everybody, not only to ops.
   public var isVehicleFeedPublic = false
-  /// Who clients are by the certificates that `tls` asks them for.
+  /// Identities of clients' certificates, which `tls` requests.
   public var clientCertificates = ClientCertificates()
-  /// Takes `?role=…&id=…` for a credential. Refused on any address but loopback.
+  /// Accepts `?role=…&id=…` as a credential. Refused on any address but loopback.
   public var allowsDevelopmentCredentials = false
-  /// Takes tokens that hold by these keys; nil for none.
+  /// Accepts tokens by these keys; nil for none.
   public var tokens: TokenAccess?
-  /// Signs the tokens of shares, which `tokens` take; nil for no shares.
+  /// Signs the tokens of shares, which `tokens` accept; nil for no shares.
   public var tokenSigner: SigningKey?
   /// Milliseconds for which positions may be held back so that only each driver's newest is sent; 0 for none.
   public var flushIntervalMilliseconds = 0
-  /// Seconds in which a client should be heard at least once.
+  /// The longest silence expected of a client, in seconds.
   public var heartbeatInterval = 30.0
-  /// Agrees to permessage-deflate with clients that offer it (RFC 7692).
+  /// Accepts permessage-deflate (RFC 7692).
   public var compression = true
-  /// Seconds between failing readiness and telling sessions to go.
+  /// Seconds between failing readiness and closing sessions.
   public var drainDelay = 0.0
-  /// Seconds over which sessions are told to go, evenly.
+  /// Seconds over which sessions are closed, evenly.
   public var drainSpread = 0.0
-  /// Seconds that a drain may take in all, after the delay and what it is spread over.
+  /// Seconds for all of a drain, after the delay and the spread.
   public var drainSeconds = 4.0
-  /// Where trips and events are stored; nil for nowhere.
+  /// Where trips and events are stored; nil for no journal.
   public var journal: JournalConfiguration?
-  /// How often drivers are told to send.
+  /// The sampling intervals of drivers.
   public var sampling = SamplingRules()
-  /// What drivers' pseudonyms for riders are made with; nil for a new key with each start.
+  /// The key of drivers' pseudonyms; nil for a new one with each start.
   public var pseudonymKey: SipKey?
-  /// The other hubs that this one shares its fleet with; nil for a hub by itself.
+  /// The cluster of the hub; nil for a single hub.
   public var cluster: ClusterConfiguration?
   /// Where events are delivered; needs a journal.
   public var deliveries = Deliveries()
-  /// Which receivers may be set over HTTP; none by default.
+  /// The URLs that may be set as webhooks over HTTP; none by default.
   public var webhookReceivers = URLRule()
   /// Fences that are put at the start, before anybody is connected.
   public var fences: [Fence] = []
   public var limits = Limits()
   public var timings = HubTimings()
-  /// The commit that it was built of, for the metrics.
+  /// The commit that it was built from, for the metrics.
   public var commit = "unknown"
   public var logLevel = LogLevel.info
   public var logFormat = LogFormat.logfmt
 
   public init() {}
 
-  /// Where it listens, if that and what is served there go together. Binds nothing.
+  /// The address to listen on; throws where the settings contradict each other. Binds nothing.
   public func listeningAddress() throws(ServerError) -> SocketAddress {
     guard (1...64).contains(loops) else { throw .badLoopCount(loops) }
     guard let address = inherited?.address ?? SocketAddress(host: host, port: port) else { throw .badAddress(host) }
@@ -96,11 +97,11 @@ public struct ServerConfiguration: Sendable {
     return address
   }
 
-  /// These settings, with those of `other` that may change while a server runs.
+  /// These settings with those of `other` that may change while a server runs.
   func taking(live other: ServerConfiguration) -> ServerConfiguration {
     var taken = self
     (taken.origins, taken.hosts, taken.trustedProxies) = (other.origins, other.hosts, other.trustedProxies)
-    // Its pages keep their origin, for `publicURL` stays.
+    // Its pages keep their origin, since `publicURL` stays.
     if let publicURL { _ = taken.origins.allow(publicURL) }
     (taken.drainDelay, taken.drainSpread) = (other.drainDelay, other.drainSpread)
     taken.limits.connectionsPerAddress = other.limits.connectionsPerAddress
@@ -110,7 +111,7 @@ public struct ServerConfiguration: Sendable {
     return taken
   }
 
-  /// Sets `publicURL`, whose origin may use the hub from then on. False for what is not `http` or `https` and a host.
+  /// Sets `publicURL`, whose origin may then use the hub. False unless it is `http` or `https` and a host.
   public mutating func setPublicURL(_ text: String) -> Bool {
     let url = text.hasSuffix("/") ? String(text.dropLast()) : text
     guard url.hasPrefix("https://") || url.hasPrefix("http://"), origins.allow(url) else { return false }

@@ -1,4 +1,4 @@
-// The little that threads of one server share: whether it is going, its metrics, its log.
+// The state that threads of one server share: lifecycle, metrics, log.
 import HubPages
 import HubRuntime
 import HubSystem
@@ -8,21 +8,21 @@ final class SharedState: Sendable {
   let lifecycle: Lifecycle
   let metrics: MetricsBoard
   let log: Log
-  /// Nil where no tokens are taken.
+  /// Nil where no tokens are accepted.
   let access: Board<TokenAccess?>
-  /// What of it may change while the server runs is replaced.
+  /// Settings that may change while the server runs are replaced in it.
   let settings: Board<ServerConfiguration>
   /// Nil where nothing is stored.
   let journal: JournalQueue?
   let history: HistoryReader?
-  /// Nil where the hub has no images of the map.
+  /// Nil where the hub has no images of a map.
   let tiles: TileThread?
   /// Nil for a hub without a journal.
   let webhooks: WebhookControl?
   let admissions: Admissions
   let reloads = ReloadBoard()
   let serviceManager: ServiceManager?
-  /// When it was made (ms since 1970).
+  /// When it was started (ms since 1970).
   let started = ClockReading.read().unixMilliseconds
 
   /// `sessionLimit`: sessions of all loops together.

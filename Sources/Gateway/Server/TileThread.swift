@@ -3,11 +3,11 @@ import HubRuntime
 import HubSystem
 import HubTiles
 
-/// For the thread's own use.
+/// The thread's own state.
 struct TileDesk {
   var reader: TileReader
-  /// When it last said in the log that an image cannot be read (uptime, ns); nil where it never did.
-  var complained: Int64?
+  /// When it last logged that an image cannot be read (uptime, ns); nil for never.
+  var warned: Int64?
 }
 
 final class TileThread: Sendable {
@@ -16,7 +16,7 @@ final class TileThread: Sendable {
 
   private let pack: TilePack
   private let questions: JobQueue<Question>
-  /// Of images on their way.
+  /// Memory of unsent images.
   let memory: MemoryBudget
 
   init(_ pack: TilePack, _ limits: Limits) {
@@ -25,10 +25,10 @@ final class TileThread: Sendable {
     memory = MemoryBudget(bytes: limits.tileBytes)
   }
 
-  /// False where too many wait already.
+  /// False at the limit of waiting questions.
   func ask(_ question: @escaping Question) -> Bool { questions.append(question) }
 
-  /// Begins to read. Nobody waits for its end, after `close`: a disk that hangs would have the hub hang as well.
+  /// Starts the thread. `close` does not wait for its end, since a hanging disk would hang the hub as well.
   func start() throws(SystemError) {
     _ = try startThread(name: "tiles") { [self] in
       var desk = TileDesk(reader: TileReader(pack))
@@ -36,6 +36,6 @@ final class TileThread: Sendable {
     }
   }
 
-  /// What waits is not begun.
+  /// Waiting questions are dropped.
   func close() { questions.close() }
 }

@@ -1,19 +1,19 @@
-// Pings, pongs and Close frames of a loop's sessions (RFC 6455 §5.5), and the one timer of each: its token's end, its
-// rate, its heartbeat, the time that it has for its part of a close.
+// Pings, pongs and Close frames of a loop's sessions (RFC 6455 §5.5), and the one timer of each, for expiry of its
+// token, rate, heartbeat and the closing handshake.
 import HubMessages
 import HubSystem
 import HubTransport
 import HubWebSocket
 
 struct ControlFrames {
-  /// What is to be done when the timer of an open session fires.
+  /// What to do when the timer of an open session fires.
   enum TimerOutcome {
     case nothing
-    /// It is within its rate again: what waits goes on.
+    /// It is within its rate again: waiting input continues.
     case resume
-    /// It is to be told that it is over its rate for long, and its timer to be looked at again.
+    /// Warns that it has been over its rate for long; the timer is set again.
     case warn(Pacing.Rate)
-    /// `at`: the limit that it reached.
+    /// `at`: the limit that was reached.
     case close(CloseReason, at: LimitHit? = nil)
   }
 
@@ -41,7 +41,7 @@ struct ControlFrames {
     loop.send(to: connection) { FrameWriter.writeClose(code, into: &$0) }
   }
 
-  /// Sends a Close frame; the peer has a few seconds to answer it.
+  /// Sends a Close frame; the peer has a few seconds to answer.
   func close(_ connection: ConnectionID, _ code: CloseCode, _ reason: String) {
     if code.rawValue == CloseReason.slowConsumer.rawValue { loop.dropPending(connection) }
     loop.resumeReading(connection)
@@ -51,11 +51,11 @@ struct ControlFrames {
 
   // MARK: The timer
 
-  /// The timer of an open session has fired. `isOverdue`: a message of it has been under way for too long.
+  /// Handles the timer of an open session. `isOverdue`: one of its messages has been incomplete for too long.
   ///
-  /// One silent interval: a WebSocket ping. One and a half without an answer: the session is over. Where the hub itself
-  /// stalled (a machine that is suspended, or moved to another host) all its sessions have been silent; none of them is
-  /// closed that was not asked.
+  /// After one silent interval: a WebSocket ping. After one and a half without an answer: the session ends. After a
+  /// stall of the hub itself (a suspended or migrated machine) all its sessions seem silent; each gets a ping before it
+  /// is closed.
   func timerFired(_ session: inout Session, isOverdue: Bool, now: Moment) -> TimerOutcome {
     if session.stream != nil { return streamTimerFired(&session, now: now) }
     if session.open.rights.isExpired(now.timestamp) { return .close(.tokenExpired) }
@@ -68,7 +68,7 @@ struct ControlFrames {
       case .warn: return .warn(rate)
       case .close(let reason): return .close(reason)
       case .proceed:
-        session.lastHeard = now.uptime  // it could not be heard meanwhile
+        session.lastHeard = now.uptime  // it was not read meanwhile
         outcome = .resume
       }
     } else if session.wasPinged {

@@ -1,16 +1,17 @@
-// What peers have begun to send and not finished: frames, fragments, heads, bodies, and what waits behind them. One
-// connection may keep a message of 256 KiB; that 20,000 do at once is what this file prevents.
+// Incomplete input of peers: frames, fragments, heads, bodies, and what waits behind them. One connection may keep a
+// message of 256 KiB; this file keeps 20,000 from doing so at once.
 //
-// The first KiB is free, so that an ordinary message that two reads cut in two costs nothing here and never fails.
-// Bytes beyond count against one limit of the whole process; who would pass it is sent away. And a message must be
+// The first KiB is free, so that an ordinary message split between two reads costs nothing and never fails. Further
+// bytes count towards one limit of the process; a connection that exceeds it is closed. And a message must be complete
+// within a time, however steadily its bytes trickle in.
 // complete in a time, however diligently its bytes trickle in.
 import HubTransport
 
-/// What the connections of one loop keep beyond what is free.
+/// The bytes that the connections of one loop keep beyond what is free.
 struct IncompleteInputs {
   private struct Entry {
     var bytes: Int
-    /// Since when, without a message that was completed (uptime, ns).
+    /// Since when no message was completed (uptime, ns).
     var since: Int64
   }
 
@@ -26,8 +27,7 @@ struct IncompleteInputs {
     self.admissions = admissions
   }
 
-  /// Brings the count of a connection's bytes up to date, when something was read; false where there is no room for
-  /// them. The common case is three comparisons.
+  /// Updates the count of a connection's bytes after a read; false where there is no room. Usually three comparisons.
   @inline(__always)
   mutating func reconcile(_ session: inout Session, now: Int64) -> Bool {
     let bytes = session.keptBytes
@@ -43,22 +43,22 @@ struct IncompleteInputs {
     return admissions.keeps(bytes - (before?.bytes ?? 0))
   }
 
-  /// The connection is gone, or what it kept is.
+  /// The connection, or its kept input, is gone.
   mutating func forget(_ session: inout Session) {
     guard session.keepsInput, let before = entries.removeValue(forKey: Int(session.connection.slot)) else { return }
     session.keepsInput = false
     _ = admissions.keeps(-before.bytes)
   }
 
-  /// A message was completed: the next one has the whole time.
+  /// A message was completed: the next one has the full time.
   mutating func completed(_ slot: Int, now: Int64) { entries[slot]?.since = now }
 
-  /// So much of the time that messages have been under way (ns) is not theirs.
+  /// Excuses so much time (ns) of incomplete messages.
   mutating func excuse(_ time: Int64, now: Int64) {
     for (slot, entry) in entries { entries[slot]?.since = min(now, entry.since + time) }
   }
 
-  /// Whether a connection's message has been under way for too long.
+  /// Whether a connection's message has been incomplete for too long.
   func isOverdue(_ session: borrowing Session, now: Int64) -> Bool {
     guard session.keepsInput, let since = entries[Int(session.connection.slot)]?.since else { return false }
     return now - since >= timeLimit

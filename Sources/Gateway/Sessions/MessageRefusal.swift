@@ -1,8 +1,8 @@
-// Why what a message asks for is not done.
+// Refusals of messages.
 import HubCore
 import HubMessages
 
-/// What a session is told in place of what it asked for.
+/// The answer to a message that is refused.
 struct MessageRefusal: Error {
   let error: ErrorReply
   /// The limit that was reached, which is counted.
@@ -18,12 +18,12 @@ struct MessageRefusal: Error {
 }
 
 extension MessageRefusal {
-  /// A warning: a session that goes on at more than its rate, in units of work a second, will be closed.
+  /// A warning: a session that continues above its rate, in units of work a second, will be closed.
   static func overRate(_ units: Double) -> MessageRefusal {
     MessageRefusal(.rateLimited, "more than \(units) units of work a second", replyTo: nil, retryAfter: 1)
   }
 
-  /// A session has all the subscriptions that it may.
+  /// A session is at its limit of subscriptions.
   static func tooManyCells(_ limits: borrowing Limits, replyTo messageID: MessageID?) -> MessageRefusal {
     MessageRefusal(
       .rateLimited,
@@ -31,7 +31,7 @@ extension MessageRefusal {
       replyTo: messageID, retryAfter: 1, at: .subscriptions)
   }
 
-  /// An identity watches all the cells that it may.
+  /// An identity is at its limit of watched cells.
   static func tooManyCells(of role: Role, _ limits: borrowing Limits, replyTo messageID: MessageID?) -> MessageRefusal {
     MessageRefusal(
       .rateLimited,

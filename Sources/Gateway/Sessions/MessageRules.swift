@@ -1,13 +1,13 @@
-// What a client's message asks for: an input of the hub, an answer, or a refusal, by who its session is. Values in,
-// values out.
+// Decides about a client's message by its session's rights: an input of the hub, an answer, or a refusal. A pure
+// function of values.
 import HubCore
 import HubGeo
 import HubMessages
 
-/// What is to be done about a message.
+/// The decision about a message.
 enum MessageOutcome {
   case ask(HubInput)
-  /// Asks for a subscription, which counts as one from now on.
+  /// Requests a subscription, which counts from now on.
   case subscribe(SubscribeInput)
   case reply(Reply)
   case query(QueryRequest)
@@ -21,20 +21,20 @@ struct MessageRules {
   let rights: SessionRights
   let envelope: ClientEnvelope
   let now: Moment
-  /// Subscriptions that the session has, and may have.
+  /// The session's subscriptions, and their limit.
   let subscriptions: Int
   let maximumSubscriptions: Int
-  /// Metres around a place that ops may watch.
+  /// The largest radius that ops may watch, in metres.
   let areaRadiusMeters: Double
-  /// It came with a request: no session of its driver speaks for it.
+  /// It came by HTTP, not from a session of its driver.
   var isPosted = false
 
   private var messageID: MessageID { envelope.messageID }
 
-  /// What becomes of a message that is no live fix.
+  /// The outcome of a message that is no live fix.
   var outcome: MessageOutcome {
     switch envelope.message {
-    // Of a driver's session it is an input of its own.
+    // A driver's session sends it as an input of its own.
     case .locationUpdate where !isPosted: .refuse(Self.roleRefusal(of: messageID))
     case .locationUpdate(let update):
       ofDriver { input(of: LocationBatch(tripID: update.tripID, fixes: [.success(update.fix)])) }
@@ -61,7 +61,7 @@ struct MessageRules {
       case .trip, .driver, .fence, .fleet, .trips, .raw, .stats: .ask(.unsubscribe(session, messageID, channel))
       }
     case .ping(let ping):
-      // A driver's pong says what is stored, which the hub knows.
+      // A driver's pong has what is stored, which the hub knows.
       if rights.role == .driver {
         .ask(.ping(session, messageID, ping, of: postedBy))
       } else {
@@ -86,7 +86,7 @@ struct MessageRules {
     rights.role == .driver ? .ask(input()) : .refuse(Self.roleRefusal(of: messageID))
   }
 
-  /// What everybody else is told who sends a driver's message.
+  /// The refusal of a driver's message from another role.
   static func roleRefusal(of messageID: MessageID) -> MessageRefusal {
     MessageRefusal(.forbidden, "only a driver's session sends this", replyTo: messageID)
   }
@@ -113,7 +113,7 @@ struct MessageRules {
       SubscribeInput(session: session, actor: credential.actor, messageID: messageID, request: request, grant: grant))
   }
 
-  /// Why the size of cells may not be asked for; nil where it may, or is not.
+  /// Why the size of cells may not be chosen; nil where it may, or is not.
   private func precisionFault(_ request: Subscribe) -> (code: ErrorCode, text: String)? {
     if request.precision == nil { return nil }
     if rights.role != .ops { return (.forbidden, "a \(rights.role.name) may not choose the size of cells") }
@@ -124,7 +124,8 @@ struct MessageRules {
     }
   }
 
-  /// Why a role may not watch such an area; nil where it may. What only ops may is forbidden to others, as in queries.
+  /// Why a role may not watch an area; nil where it may. What is reserved for ops is forbidden to others, as in
+  /// queries.
   private func areaFault(_ channel: Channel) -> (code: ErrorCode, text: String)? {
     let isOps = rights.role == .ops
     switch channel {
@@ -142,7 +143,7 @@ struct MessageRules {
 }
 
 extension MessageRules {
-  /// Of a message that came with a request.
+  /// For a message that came by HTTP.
   init(_ context: HTTPContext, _ rights: SessionRights, _ envelope: ClientEnvelope) {
     self.init(
       session: context.session, rights: rights, envelope: envelope, now: context.now, subscriptions: 0,

@@ -1,7 +1,7 @@
-// Binary drivers name their trip once; their further fixes are read as being about the same one (protocol/binary.md).
+// Binary drivers name their trip once; their further fixes belong to the same one (protocol/binary.md).
 import HubMessages
 
-/// The trip that the fixes of each binary session named last, by slot.
+/// The trip that each binary session's fixes named last, by slot.
 struct NamedTrips {
   /// An object, since few of a loop's slots are binary drivers'.
   private final class Name {

@@ -1,11 +1,11 @@
-// How much one session may ask for, and what becomes of one that asks for more: what it has sent waits, then it is
-// told, then it ends. Who breaks the rules of messages is counted beside it.
+// The rate of one session, and what happens above it: input waits, then the session is warned, then closed. Violations
+// of the message rules are counted here, too.
 import HubBytes
 import HubMessages
 
-/// A session's pace: what it has left to spend, what it owes, and what waits because of that.
+/// A session's pace: its budget, its debt, and the input that waits because of it.
 struct Pacing {
-  /// Units of work (`WorkUnits`) a second, on average (0 for no limit), and that may come at once.
+  /// Units of work (`WorkUnits`) a second, on average (0 for no limit), and at once.
   struct Rate {
     let units: Double
     let burst: Double
@@ -15,51 +15,51 @@ struct Pacing {
       self.burst = burst
     }
 
-    /// That of sessions whose token says nothing of it.
+    /// The rate of sessions whose token has none.
     init(_ limits: borrowing Limits) { self.init(units: limits.sessionRate, burst: limits.sessionBurst) }
   }
 
-  /// What is to be done with a session.
+  /// The decision about a session.
   enum Outcome {
     /// It is within its rate.
     case proceed
-    /// It is not: what comes waits until then (uptime, ns), when it is looked at again.
+    /// It is over its rate: input waits until then (uptime, ns), when it is checked again.
     case pause(until: Int64)
-    /// It is to be told that it has been over its rate for long, and looked at again.
+    /// Warn that it has been over its rate for long, and check again.
     case warn
     case close(CloseReason)
   }
 
   private var bucket: TokenBucket
-  /// Nil while there are none, and nothing was ever held.
+  /// Nil until there are violations or held input.
   private var violations: Violations?
-  /// The session has spent more than it had, and was not seen to be level since.
+  /// The session has overdrawn its budget and was not seen level since.
   private(set) var isInDebt = false
-  /// Reading has stopped, and what came waits, because the session was in debt when it came.
+  /// Reading has stopped, and input waits, because it came while the session was in debt.
   private(set) var isPaused = false
 
   init(_ rate: Rate, now: Int64) { bucket = TokenBucket(burst: rate.burst, now: now) }
 
   // MARK: The rate
 
-  /// Charges for work. What has been read is done, so the session may owe some of it then: that alone is within its
-  /// rate. What comes before it is level again is not.
+  /// Charges for work. What was read is handled, so the budget may be overdrawn; that alone is within the rate. Input
+  /// before the budget is level again is not.
   @inline(__always)
   mutating func charge(_ cost: Double, _ rate: Rate, now: Int64) {
     guard rate.units > 0 else { return }
     if !bucket.charge(cost, rate: rate.units, burst: rate.burst, now: now) { isInDebt = true }
   }
 
-  /// Whether what comes now has to wait: a session that was in debt still is.
+  /// Whether input has to wait: a session that was in debt still is.
   mutating func isOver(_ rate: Rate, now: Int64) -> Bool {
     isInDebt = wait(rate, now) > 0
     return isInDebt
   }
 
-  /// Something came from a session in debt: it waits, and nothing more is read, until the session is level.
+  /// Input came from a session in debt: it waits, and nothing more is read, until the session is level.
   mutating func beginPause(now: Int64) {
     let violations = ownViolations()
-    // A pause soon after the last one belongs to the same excess.
+    // A pause soon after the last one belongs to the same violation.
     if now - violations.resumedAt > nanoseconds(1) {
       violations.overRateSince = now
       violations.wasWarnedOfRate = false
@@ -67,14 +67,14 @@ struct Pacing {
     isPaused = true
   }
 
-  /// Looks at a paused session.
+  /// Checks a paused session.
   mutating func check(_ rate: Rate, _ limits: borrowing Limits, now: Int64) -> Outcome {
     let violations = ownViolations()
     let over = now - violations.overRateSince
     if violations.wasWarnedOfRate, over >= nanoseconds(limits.rateCloseSeconds) { return .close(.overRate) }
     if over >= nanoseconds(limits.rateWarningSeconds), !violations.wasWarnedOfRate {
       violations.wasWarnedOfRate = true
-      violations.overRateSince = now - nanoseconds(limits.rateWarningSeconds)  // however late it is told
+      violations.overRateSince = now - nanoseconds(limits.rateWarningSeconds)  // however late the warning is
       return .warn
     }
     guard wait(rate, now) == 0 else { return .pause(until: nextCheck(rate, limits, now: now)) }
@@ -84,9 +84,9 @@ struct Pacing {
     return .proceed
   }
 
-  /// When a paused session is to be looked at (uptime, ns).
+  /// When a paused session is to be checked (uptime, ns).
   mutating func nextCheck(_ rate: Rate, _ limits: borrowing Limits, now: Int64) -> Int64 {
-    // Far over the rate the bucket is level again only after the session should have been told, or closed.
+    // Far over the rate the bucket is level only after the session is due to be warned, or closed.
     let violations = ownViolations()
     let patience = violations.wasWarnedOfRate ? limits.rateCloseSeconds : limits.rateWarningSeconds
     return min(now + wait(rate, now), violations.overRateSince + nanoseconds(patience))
@@ -98,7 +98,7 @@ struct Pacing {
 
   // MARK: Violations
 
-  /// A message was at fault: too many within a window of time end the session.
+  /// Counts a bad message: too many within a window of time end the session.
   mutating func countBadMessage(_ limits: borrowing Limits, now: Int64) -> Outcome {
     let violations = ownViolations()
     if now - violations.badMessagesSince > nanoseconds(limits.badMessageWindowSeconds) {
@@ -109,7 +109,7 @@ struct Pacing {
     return violations.badMessages > limits.badMessages ? .close(.tooManyBadMessages) : .proceed
   }
 
-  /// Made when they are first needed.
+  /// Created when first needed.
   private mutating func ownViolations() -> Violations {
     if let violations { return violations }
     let new = Violations()
@@ -122,7 +122,8 @@ struct Pacing {
   var isHolding: Bool { violations?.held != nil }
   var heldBytes: Int { violations?.held?.bytes.count ?? 0 }
 
-  /// `rest` is what was read and is to wait. It is copied, unless it lies `taken` bytes on in what has waited before.
+  /// Holds `rest`, which was read and has to wait. It is copied, unless it is in the held input already, `taken` bytes
+  /// from its start.
   mutating func hold(_ rest: UnsafeRawBufferPointer, taken: Int, of waiting: HeldInput?) {
     let violations = ownViolations()
     if let waiting {
@@ -134,18 +135,17 @@ struct Pacing {
     }
   }
 
-  /// More came, behind what waits.
+  /// Appends to the held input.
   mutating func append(_ bytes: UnsafeRawBufferPointer) { unsafe violations?.held?.bytes.append(bytes) }
 
-  /// What waits, to be gone on with.
+  /// Takes the held input to continue with it.
   mutating func takeHeld() -> HeldInput? {
     defer { violations?.held = nil }
     return violations?.held
   }
 }
 
-/// Messages at fault, messages beyond the rate, and what waits because of that. Most sessions never have any, so they
-/// don't carry the room for it.
+/// Bad messages, time over the rate, and held input. Most sessions never have any, so it is allocated separately.
 private final class Violations {
   var held: HeldInput?
   var badMessages = 0
@@ -159,7 +159,7 @@ private final class Violations {
 /// Frames that were read and wait.
 final class HeldInput {
   var bytes = ByteBuffer()
-  /// So many of them are done with. They stay until all are: a session over its rate takes up one message at a time,
-  /// and what lies behind it is not moved for each.
+  /// So many bytes of them are handled. They stay until all are: a session over its rate handles one message at a time,
+  /// without moving the rest for each.
   fileprivate(set) var done = 0
 }

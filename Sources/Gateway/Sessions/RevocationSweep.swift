@@ -1,14 +1,13 @@
-// Ends the sessions whose token was revoked. Tokens are revoked by what they say (`sub`, `jti`), so all sessions of the
-// loop are looked at, which takes 10 ms for 100,000: some in each step, with a pause between two. However many
-// revocations come, that is a few percent of the loop's time, and each of them is through within half a second. No
-// token is taken in meanwhile that was revoked before.
+// Ends the sessions whose token was revoked. Tokens are revoked by `sub` or `jti`, so all sessions of the loop are
+// checked, which takes 10 ms for 100,000: in steps, with pauses. However many revocations come, that is a few percent
+// of the loop's time, and each is complete within half a second. No revoked token is accepted meanwhile.
 import HubCore
 import HubMessages
 import HubTokens
 
 struct RevocationSweep {
   private let slotsPerStep: Int
-  /// Where the next step begins; at the table's end the sweep is over.
+  /// The first slot of the next step; at the table's end the sweep is over.
   private var next = 0
   /// Something was revoked since the sweep began.
   private var isAgain = false
@@ -17,13 +16,13 @@ struct RevocationSweep {
 
   init(slotsPerStep: Int = Limits.sessionsPerSweep) { self.slotsPerStep = slotsPerStep }
 
-  /// From now on no token is taken that the change revokes, and the sessions of those that were are looked for.
+  /// Refuses the revoked tokens from now on, and begins to look for their sessions.
   mutating func apply(_ change: RevocationChange, to access: TokenAccess?, now: Int64) {
     access?.stored.apply(change)
     if !change.added.isEmpty { begin(now: now) }
   }
 
-  /// Something was revoked by now.
+  /// Something was revoked.
   mutating func begin(now: Int64) {
     guard nextStep == .max else {
       isAgain = true
@@ -32,8 +31,7 @@ struct RevocationSweep {
     (next, nextStep) = (0, now)
   }
 
-  /// Where a step is due: the slots of a part of the sessions, of those whose token counts no more. O(a step's
-  /// sessions).
+  /// Where a step is due: the slots of some sessions whose token is revoked. O(sessions of a step).
   mutating func step(_ sessions: borrowing SessionTable, by access: TokenAccess?, now: Moment) -> [Int] {
     guard now.uptime >= nextStep else { return [] }
     let end = min(sessions.endIndex, next + max(slotsPerStep, sessions.endIndex / Limits.sweepSteps))

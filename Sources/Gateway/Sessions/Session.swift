@@ -1,11 +1,10 @@
-// One connection as the gateway sees it: first HTTP, then perhaps a WebSocket session.
+// One connection of the gateway: first HTTP, then perhaps a WebSocket session.
 //
-// All of it lies in one struct of the loop's table, so that an idle session costs its bytes and nothing on the heap;
-// what only some connections need, or only for some of the time (a request that is still coming, a token), is an
-// object.
+// All of it is one struct of the loop's table, so that an idle session has nothing on the heap; what only some
+// connections need, or some of the time (a request in progress, a token), is an object.
 //
-// An enum with the open session in one of its cases would say the same, but Swift has no access in place to a case's
-// data: each use would move the session out and back in. An optional has it.
+// An enum with the open session in a case would be clearer, but Swift cannot access a case's data in place: each use
+// would move the session out and in. An optional can.
 import HubCore
 import HubMessages
 import HubTransport
@@ -17,15 +16,15 @@ struct Session: ~Copyable {
     case free
     /// Speaks HTTP.
     case http
-    /// A driver's upgrade waits for the hub's word.
+    /// A driver's upgrade waits for the hub's answer.
     case admitting
-    /// A session, by a WebSocket or a stream of events.
+    /// A session over a WebSocket or a stream of events.
     case open
-    /// A close frame was sent; what comes is dropped until the peer's.
+    /// A close frame was sent; input is dropped until the peer's.
     case closing
   }
 
-  /// What the connection is where it is no open session.
+  /// The state of a connection without an open session.
   private enum Other {
     case free
     case http(Exchange)
@@ -34,22 +33,22 @@ struct Session: ~Copyable {
     case closing
   }
 
-  // In this order they take the fewest bytes.
+  // Ordered to take the fewest bytes.
   private(set) var connection = ConnectionID.none
   /// When the last bytes came from the peer (uptime, ns).
   var lastHeard: Int64 = 0
   private var other = Other.free
-  /// What cuts the bytes of an open or a closing session into frames.
+  /// Splits the bytes of an open or closing session into frames.
   var frames = FrameReader(role: .server)
-  /// A ping was sent since the peer was last heard.
+  /// A ping was sent since the last input.
   var wasPinged = false
-  /// Its unfinished input is counted: see IncompleteInputs.
+  /// Its incomplete input is counted: see IncompleteInputs.
   var keepsInput = false
   private var socket: OpenSession?
 
   init() {}
 
-  /// A connection that was accepted.
+  /// An accepted connection.
   init(_ connection: ConnectionID, _ exchange: Exchange, now: Int64) {
     self.connection = connection
     lastHeard = now
@@ -67,7 +66,7 @@ struct Session: ~Copyable {
     }
   }
 
-  /// The request that is not complete, or is being answered; nil behind an upgrade.
+  /// The request in progress; nil after an upgrade.
   var exchange: Exchange? {
     switch other {
     case .http(let exchange): exchange
@@ -75,12 +74,12 @@ struct Session: ~Copyable {
     }
   }
 
-  /// Of an open session that is a stream of events, which sends nothing by its connection.
+  /// Of an open session that is a stream of events, whose client sends nothing.
   var stream: EventStream? {
     @inline(__always) get { if case .stream(let stream) = other { stream } else { nil } }
   }
 
-  /// The session, in place. From `beginSession` to `beginClosing`: nobody may ask for it in another phase.
+  /// The session, in place. Precondition: between `beginSession` and `beginClosing`.
   var open: OpenSession {
     @inline(__always) _read {
       switch socket {
@@ -93,14 +92,14 @@ struct Session: ~Copyable {
 
   var isHolding: Bool { socket != nil && open.pacing.isHolding }
 
-  /// Its input waits for a turn of its own.
+  /// Its input waits for a later turn.
   var isWaiting: Bool { isHolding || exchange?.isStalled == true }
 
   /// Of a session that is open or being admitted.
   var credential: Credential? { socket != nil ? open.rights.credential : exchange?.upgrade?.credential }
 
-  /// Who has asked, and in which form the answer goes: the session for a message, else the request that waits. Nil
-  /// where nobody waits any more.
+  /// Who asked, and the form of the answer: the session for a message, else the waiting request. Nil where neither
+  /// waits any more.
   func asker(_ session: SessionRef, replyTo: MessageID?) -> (asker: Asker, form: MessageForm, isCompressed: Bool)? {
     if let replyTo {
       guard phase == .open else { return nil }
@@ -111,7 +110,7 @@ struct Session: ~Copyable {
     return (request.asker(session), .json(request.time), false)
   }
 
-  /// A feed of all vehicles takes a list of drivers as it is.
+  /// A feed of all vehicles takes an unwritten list of drivers.
   var awaitsVehicles: Bool {
     if case .waiting(_, for: .vehicles) = exchange?.state { true } else { false }
   }
@@ -133,18 +132,18 @@ struct Session: ~Copyable {
     socket = consume session
   }
 
-  /// The session, or HTTP, is over; the peer has some time to say so too.
+  /// The session, or HTTP, is over; the peer has some time to close, too.
   mutating func beginClosing() {
     socket = nil
     other = .closing
   }
 
-  /// An answer was handed over, or a piece of it: HTTP is over where it was the last.
+  /// An answer, or a piece of it, was handed over: after the last one HTTP is over.
   mutating func answered() { if case .over = exchange?.state { beginClosing() } }
 
   // MARK: Heartbeat
 
-  /// Something came from the peer.
+  /// Notes input from the peer.
   @inline(__always)
   mutating func hear(now: Int64) {
     lastHeard = now
@@ -153,7 +152,7 @@ struct Session: ~Copyable {
 
   // MARK: Input that is kept
 
-  /// Bytes of what has begun to come, and of what waits.
+  /// Bytes of incomplete and of held input.
   @inline(__always)
   var keptBytes: Int {
     var bytes = frames.bufferedBytes
@@ -166,12 +165,12 @@ struct Session: ~Copyable {
   }
 }
 
-/// A session, by a WebSocket or a stream of events.
+/// A session over a WebSocket or a stream of events.
 struct OpenSession: ~Copyable {
   var rights: SessionRights
-  /// The form of its messages, both ways.
+  /// The form of its messages, in both directions.
   let form: MessageForm
-  /// How its messages leave: in that form, compressed or not.
+  /// The form of outgoing messages, compressed or not.
   let encoding: Encoding
   var subscriptions = SessionSubscriptions()
   var pacing: Pacing

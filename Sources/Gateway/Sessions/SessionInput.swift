@@ -1,4 +1,4 @@
-// Input of a session that has to wait: for its rate, for the next turn, for the answers to what it asked before.
+// Input of a session that has to wait: for its rate, for the next turn, for unanswered subscriptions.
 import HubMessages
 import HubTransport
 
@@ -6,15 +6,15 @@ extension Session {
   enum Wait {
     /// The session is over its rate.
     case rate
-    /// Enough was done in this turn. A crowd of sessions may each send dear messages within its rate, in the same
-    /// moment; positions come in and leave between them.
+    /// The turn's work is used up. Many sessions may each send expensive messages within their rates at the same time;
+    /// positions must be handled in between.
     case turn
-    /// Enough subscriptions are under way.
+    /// The limit of unanswered subscriptions is reached.
     case answers
   }
 
-  /// Why what came has to wait; nil where it has not, and for a session that is over. `isBehindMessage`: a message was
-  /// handled before it.
+  /// Why input has to wait; nil where it has not, and for an ended session. `isBehindMessage`: a message was handled
+  /// before it.
   @inline(__always)
   mutating func mustWait(
     isBehindMessage: Bool, hasUnits: Bool, _ usual: Pacing.Rate, maximumUnanswered: Int, now: Int64
@@ -31,8 +31,7 @@ extension Session {
     return open.pacing.isOver(rate, now: now)
   }
 
-  /// Keeps what was read and has to wait: it lies `taken` bytes on in what has waited before, if that is where it comes
-  /// from.
+  /// Holds input that has to wait; if it is held input already, it is `taken` bytes from its start.
   mutating func hold(
     _ rest: UnsafeRawBufferPointer, taken: Int, of waiting: HeldInput?, for wait: Wait, now: Int64
   ) {
@@ -40,7 +39,7 @@ extension Session {
     unsafe open.pacing.hold(rest, taken: taken, of: waiting)
   }
 
-  /// What waits, where nothing keeps it any more.
+  /// Takes the held input, where nothing holds it any more.
   mutating func takeHeld() -> HeldInput? {
     guard isHolding, open.subscriptions.unanswered == 0, !open.pacing.isPaused else { return nil }
     return open.pacing.takeHeld()

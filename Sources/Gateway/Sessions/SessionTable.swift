@@ -3,10 +3,10 @@ import HubBytes
 import HubCore
 import HubTransport
 
-/// The sessions of one loop, by connection slot: in chunks that never move, so that a table of 100,000 grows without
-/// copying and without leaving a hole of its old size.
+/// The sessions of one loop, by connection slot, in chunks that never move: a table of 100,000 grows without copying
+/// and without leaving a hole of its old size.
 struct SessionTable: ~Copyable {
-  // All its places are initialised when it grows, until `deinit`.
+  // All its slots are initialised when it grows, until `deinit`.
   private var table = ChunkTable<Session>()
 
   init() {}
@@ -17,23 +17,22 @@ struct SessionTable: ~Copyable {
 
   func isCurrent(_ id: ConnectionID) -> Bool { Int(id.slot) < endIndex && self[Int(id.slot)].connection == id }
 
-  /// The slot of the connection that the hub's answer is for, unless it has gone.
+  /// The slot of the hub's answer, unless that connection has ended.
   func slot(of session: SessionRef) -> Int? {
     isCurrent(ConnectionID(slot: session.slot, generation: session.generation)) ? Int(session.slot) : nil
   }
 
-  /// The slot of the open session that the hub's answer is for; nil where it has gone or is closing: one that is
-  /// closing gave its subscriptions back already.
+  /// The slot of the open session of the hub's answer; nil where it has ended or is closing, and so has released its
+  /// subscriptions.
   func openSlot(of session: SessionRef) -> Int? { slot(of: session).flatMap { self[$0].phase == .open ? $0 : nil } }
 
-  /// The slot of the session whose message, or of the connection whose request, waits for an answer; nil where nobody
-  /// does any more.
+  /// The slot of the session or the waiting request of an asker; nil where neither waits any more.
   func slot(of asker: Asker) -> Int? {
     if asker.replyTo != nil { return openSlot(of: asker.session) }
     return slot(of: asker.session).flatMap { self[$0].exchange?.waiting != nil ? $0 : nil }
   }
 
-  /// The request that waits for an answer of the hub, and for which; nil where it does no more.
+  /// The request that waits for an answer of the hub, and for which; nil where it does not.
   func waitingRequest(of session: SessionRef) -> (request: HTTPRequest, awaited: Awaited, exchange: Exchange)? {
     guard let exchange = slot(of: session).flatMap({ self[$0].exchange }),
       case .waiting(let request, let awaited) = exchange.state
@@ -41,7 +40,7 @@ struct SessionTable: ~Copyable {
     return (request, awaited, exchange)
   }
 
-  /// One more than the largest slot that may be asked for.
+  /// One more than the largest valid slot.
   var endIndex: Int { table.capacity }
 
   mutating func makeRoom(for slot: Int) {

@@ -1,5 +1,5 @@
-// How much a session may ask for: a token bucket (RFC 3290 §A.1 for the principle) that may go below zero, because
-// what has been read is handled; reading then stops until it is level again.
+// A session's rate: a token bucket (see RFC 3290 §A.1) that may be overdrawn, because what was read is handled; reading
+// then stops until it is level again.
 
 /// Tokens of one session, refilled by time.
 struct TokenBucket {
@@ -19,14 +19,13 @@ struct TokenBucket {
     return tokens >= 0
   }
 
-  /// Nanoseconds until the bucket is level again; 0 when it is.
+  /// Nanoseconds until the bucket is level; 0 when it is.
   mutating func wait(rate: Double, burst: Double, now: Int64) -> Int64 {
     refill(rate: rate, burst: burst, now: now)
     return tokens >= 0 ? 0 : TokenBucket.nanoseconds(Double(-tokens), rate)
   }
 
-  /// Takes `cost` tokens if they are there, or if the bucket is full: for work that is refused otherwise, and then not
-  /// done.
+  /// Takes `cost` tokens if they are there, or if the bucket is full: for work that is otherwise refused.
   mutating func chargeIfLevel(_ cost: Double, rate: Double, burst: Double, now: Int64) -> Bool {
     refill(rate: rate, burst: burst, now: now)
     guard tokens >= Float(min(cost, burst)) else { return false }
@@ -34,20 +33,20 @@ struct TokenBucket {
     return true
   }
 
-  /// Nanoseconds until that many tokens are there, or the bucket is full; 0 when that is so.
+  /// Nanoseconds until that many tokens are there, or the bucket is full; 0 when so.
   mutating func wait(toHave count: Double, rate: Double, burst: Double, now: Int64) -> Int64 {
     refill(rate: rate, burst: burst, now: now)
     let count = min(count, burst)
     return tokens >= Float(count) ? 0 : TokenBucket.nanoseconds(count - Double(tokens), rate)
   }
 
-  /// Whether nothing was taken that has not come back.
+  /// Whether the bucket is full.
   mutating func isFull(rate: Double, burst: Double, now: Int64) -> Bool {
     refill(rate: rate, burst: burst, now: now)
     return tokens >= Float(burst)
   }
 
-  /// How many tokens there are; fewer than none where it is overdrawn.
+  /// The number of tokens; negative where it is overdrawn.
   mutating func level(rate: Double, burst: Double, now: Int64) -> Double {
     refill(rate: rate, burst: burst, now: now)
     return Double(tokens)
@@ -61,7 +60,7 @@ struct TokenBucket {
     tokens = min(Float(burst), tokens + Float(Double(passed) / 1000 * rate))
   }
 
-  /// The time that so many tokens take, a day at most: a token may grant a rate of next to nothing.
+  /// The time that so many tokens take, at most a day: a token may grant a tiny rate.
   private static func nanoseconds(_ tokens: Double, _ rate: Double) -> Int64 {
     Int64(min(tokens / rate, 86_400) * 1e9) + 1_000_000
   }

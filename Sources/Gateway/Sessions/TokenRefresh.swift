@@ -1,16 +1,16 @@
-// A session's new token in place of the one that it was opened with.
+// A session's new token.
 import HubCore
 import HubMessages
 import HubTokens
 
-/// What a new token brings.
+/// The result of a new token.
 struct TokenRefresh {
   let credential: Credential
   let rights: SessionRights
-  /// Whether channels may be closed to the session now that the old token opened.
+  /// Whether the old token opened channels that the new one may not.
   let isReviewNeeded: Bool
 
-  /// Checks a token against the session's present one: it must be for the same `sub` and role.
+  /// Checks a token against the session's present one: `sub` and role must be the same.
   fileprivate init(
     _ request: Refresh, of present: SessionRights, _ access: TokenAccess?, now: Timestamp
   ) throws(CredentialError) {
@@ -33,14 +33,14 @@ struct TokenRefresh {
 }
 
 extension Session {
-  /// It is open, and its token was revoked. `access`: nil where the hub takes no tokens.
+  /// It is open, and its token was revoked. `access`: nil where the hub accepts no tokens.
   func isRevoked(by access: TokenAccess?, now: Timestamp) -> Bool {
     phase == .open && open.rights.credential.isRevoked(by: access, now: now)
   }
 }
 
 extension OpenSession {
-  /// Swaps the token in place. `access`: nil where the hub takes no tokens.
+  /// Replaces the token. `access`: nil where the hub accepts no tokens.
   mutating func refresh(
     _ request: Refresh, _ access: TokenAccess?, now: Timestamp
   ) throws(CredentialError) -> TokenRefresh {

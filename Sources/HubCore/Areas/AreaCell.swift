@@ -1,11 +1,11 @@
-// One cell that is watched: who is in it, and what the next tick tells.
+// A watched cell: its drivers, and what the next tick publishes.
 //
-// A cell has its drivers in the order of a rank that stays the same, of which it shows the first: so whom a crowded
-// cell shows changes only as drivers come and go.
+// A cell orders its drivers by a rank that does not change and shows the first of them. So the drivers that a crowded
+// cell shows change only when drivers enter or leave it.
 import HubGeo
 import HubMessages
 
-/// Whom a cell is for, and so what is told of it.
+/// The audience of a cell, which decides what is published of it.
 enum AreaAudience: UInt8, CaseIterable {
   /// All drivers, as they are.
   case ops
@@ -19,14 +19,14 @@ enum AreaAudience: UInt8, CaseIterable {
 
 /// One cell that is watched by an audience.
 struct AreaCell {
-  /// Whose places are looked through for those that were there before, one after the other.
+  /// The source in which drivers that were in the cell before anybody watched are being looked up; one after the other.
   enum FillSource {
     case online, offline, guests
   }
 
   struct Departure {
     var driver: UInt32
-    /// The name that it was shown under.
+    /// The name under which it was shown.
     var name: Identifier
   }
 
@@ -36,20 +36,20 @@ struct AreaCell {
   var channel: Int
   /// By rank, then by driver.
   var members = AreaMembers()
-  /// What the next tick tells.
+  /// What the next tick publishes.
   var changed: [UInt32] = []
   var left: [Departure] = []
   var counts = BlockCounts()
   var isTouched = false
-  /// While the drivers that were there before anybody watched are still being looked up: the next key of the index, or
-  /// `allFound`.
+  /// The next key of the index while the drivers that were there before anybody watched are still looked up; `allFound`
+  /// when only inserting them is left.
   var fillKey: UInt64?
   private(set) var fillsFrom = FillSource.online
-  /// Sessions that wait for the whole cell, and their channel.
+  /// Sessions that wait for a snapshot of the cell, and their channel.
   var waiting: [(session: SessionRef, channel: ChannelHandle)] = []
-  /// The whole cell, made when it was asked for first, until a tick changes it. In parts, as it is sent.
+  /// The snapshot, in the parts that are sent: made at the first request, kept until a tick changes the cell.
   var full: [Publication]?
-  /// Nobody watches any more: its members are still being let go.
+  /// Nobody watches any more; its members are still being removed.
   var isOver = false
 
   init(cell: GeohashCell, audience: AreaAudience, channel: Int) {
@@ -59,13 +59,13 @@ struct AreaCell {
     fillKey = cell.firstKey
   }
 
-  /// Beyond all keys: those in the cell are found, and only to be put into it.
+  /// Beyond all keys: all drivers in the cell are found and only have to be inserted.
   static let allFound = UInt64.max
-  /// Who left, up to here. Of more, as when a network fails, the cell is told as a whole: then its size has a limit
-  /// too.
+  /// Departures that are listed. With more, as when a network fails, a snapshot is published instead, which limits the
+  /// size.
   static let publishedDepartures = AreaUpdate.maximumDrivers
 
-  /// How many drivers it shows at most.
+  /// The number of drivers that it shows at most.
   static func shownLimit(_ audience: AreaAudience) -> Int {
     switch audience {
     case .everybody: 100
@@ -75,8 +75,8 @@ struct AreaCell {
     }
   }
 
-  /// Some that were there have been found; `next` is where to go on, nil where a source has no more.
-  mutating func goOnFilling(at next: UInt64?, hasGuests: Bool) {
+  /// Some earlier drivers have been found; `next` is the key to continue from, nil where the source has no more.
+  mutating func continueFilling(at next: UInt64?, hasGuests: Bool) {
     fillKey = next ?? cell.firstKey
     if next != nil { return }
     if fillsFrom == .online, audience != .everybody {
@@ -88,27 +88,26 @@ struct AreaCell {
     }
   }
 
-  /// The middle of a field that a member of this cell is shown in. Precondition: the cell is riders', so that it has
-  /// the bits of the field's number that a member leaves out.
+  /// The centre of a field in which a member of this cell is shown. Precondition: it is a cell for riders, whose number
+  /// has the bits that members leave out.
   func middle(ofField low: UInt32) -> Coordinate {
     PublicGrid.middle(of: PublicGrid.field(key: cell.firstKey) & ~0xFFFF_FFFF | UInt64(low))
   }
 
   var shownCount: Int { min(members.count, AreaCell.shownLimit(audience)) }
 
-  /// A driver that is counted has moved, or counts as something else.
+  /// A counted driver has moved to another cell or changed its status.
   mutating func recount(from before: UInt32, to field: UInt32) {
     counts.remove(before)
-    counts.add(field, tells: true)
+    counts.add(field, publishes: true)
   }
 
-  /// One that was shown is not any more. One too many says that there were others.
+  /// A driver that was shown is not shown any more. One entry beyond the limit says that there were others.
   mutating func noteDeparture(_ departure: Departure) {
     if left.count <= AreaCell.publishedDepartures { left.append(departure) }
   }
 
-  /// Of those that are shown one moved, or came. Once a tick is enough; whoever has no room is told of when it gets
-  /// some.
+  /// A shown driver moved or arrived. Noted once a tick; a driver beyond the limit is noted when it moves up.
   mutating func noteChange(at slot: AreaMembers.Slot, tick: UInt32) {
     guard members.isAmongFirst(AreaCell.shownLimit(audience), slot), members.note(slot, tick: tick) else { return }
     changed.append(members[slot].driver)
@@ -116,7 +115,7 @@ struct AreaCell {
 }
 
 extension GeohashCell {
-  /// The Morton keys of the places in it (see `GridPoint.mortonCode`).
+  /// The range of Morton keys (`GridPoint.mortonCode`) of coordinates in the cell.
   var firstKey: UInt64 { bits << UInt64(60 - 5 * precision) }
   var lastKey: UInt64 { firstKey | ((1 << UInt64(60 - 5 * precision)) - 1) }
 

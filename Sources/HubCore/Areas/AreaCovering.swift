@@ -1,14 +1,14 @@
-// Which cells an area channel stands for: one, or those of a circle or box, in the size that fits it or is asked for.
+// The cells that an area channel covers: one, or those of a circle or box, in a size that fits or that is requested.
 import HubGeo
 import HubMessages
 
 enum AreaCovering {
-  /// Cells that a view is covered with at most, unless no smaller ones are few enough: then it is covered with up to
-  /// `HubLimits.cellsPerView` of the largest.
+  /// The target for cells of a view. A view that needs more at this size gets up to `HubLimits.cellsPerView` of the
+  /// largest.
   private static let usualCells = 16
 
-  /// The cells that a session asks for, and as whom it sees them; nil where there are too many. `isPeer`: another hub
-  /// asks, for all drivers of this one.
+  /// The cells of a request and their audience; nil where there are too many. `isPeer`: another hub asks for this hub's
+  /// drivers.
   static func watched(by role: Role, _ request: Subscribe, isPeer: Bool) -> (AreaAudience, [GeohashCell])? {
     let (audience, cells): (AreaAudience, [GeohashCell]?) =
       if isPeer {
@@ -23,7 +23,7 @@ enum AreaCovering {
     return cells.map { (audience, $0) }
   }
 
-  /// Characters of an area's geohash that an audience may ask for.
+  /// The range of geohash characters that an audience may ask for.
   static func precisions(_ audience: Audience) -> ClosedRange<Int> {
     switch audience {
     case .everybody: 5...8
@@ -36,7 +36,7 @@ enum AreaCovering {
     case circle(Coordinate, radiusMeters: Double)
     case box(BoundingBox)
 
-    /// Nil where there are more than so many.
+    /// Nil above `limit`.
     func cells(_ precision: Int, atMost limit: Int) -> [GeohashCell]? {
       do throws(CoveringError) {
         switch self {
@@ -57,7 +57,7 @@ enum AreaCovering {
     }
   }
 
-  /// What who asked is told where there are too many.
+  /// The text of the error where there are too many cells.
   static func refusal(of request: Subscribe) -> String {
     let (mostCells, mostBlocks) = (HubLimits.cellsPerView, HubLimits.blocksPerView)
     if case .counts = request.channel {
@@ -74,12 +74,11 @@ enum AreaCovering {
     return "so near to a pole the circle touches more than \(mostCells) cells: take a smaller radius"
   }
 
-  /// The cells; nil where there are too many, or the channel is no area. `precision`: of all cells, where that is asked
-  /// for.
+  /// The cells; nil where there are too many, or the channel is no area. `precision`: the requested one, for all cells.
   ///
-  /// A circle gets the smallest cells of which 16 or fewer touch it: of 1 km some 11 of 1.2 by 0.6 km, of 5 km some 9
-  /// of 5 by 5 km. That keeps what is sent beyond the circle within some two and a half times its area. A box gets the
-  /// same; and what ops watch, however long and narrow, gets no cells larger than four times its own area.
+  /// A circle gets the smallest cells of which at most 16 touch it: for 1 km some 11 of 1.2 by 0.6 km, for 5 km some 9
+  /// of 5 by 5 km. So what is sent stays within some 2.5 times its area. A box is covered likewise; cells for ops are
+  /// at most four times as large as the box, however narrow it is.
   static func cells(of channel: Channel, precision: Int? = nil, _ audience: Audience) -> [GeohashCell]? {
     let view: View
     switch channel {
@@ -101,7 +100,7 @@ enum AreaCovering {
   // MARK: Counts
 
   /// The blocks whose cells are counted for a view; nil where there are too many. Without a `precision` the cells are
-  /// the smallest of which 256 or fewer touch the box, and of three characters where no smaller ones are so few.
+  /// the smallest of which at most 256 touch the box, or have three characters.
   static func blocks(of channel: Channel, precision: Int?) -> [GeohashCell]? {
     if case .countsBlock(let block) = channel { return [block] }
     guard case .counts(let box) = channel else { return nil }
@@ -118,7 +117,7 @@ enum AreaCovering {
     return narrowed(cells, cells[0].precision, view, precisions).flatMap { blocks($0[0].precision) }
   }
 
-  /// Smaller cells, where these are too large for what is watched.
+  /// Smaller cells, where these are too large for the view.
   private static func narrowed(
     _ chosen: [GeohashCell], _ precision: Int, _ view: View, _ precisions: ClosedRange<Int>
   ) -> [GeohashCell]? {

@@ -1,29 +1,28 @@
-// The drivers of a cell, by rank: a list that stays cheap to change when a whole city is in it.
+// The drivers of a cell, ordered by rank, in a list that is cheap to change when a city is in it.
 //
-// An operator may watch a cell of 156 by 156 km. In one sorted array of 100,000 drivers each that comes or goes would
-// move 800 KB on average, 40 µs and more; so the list is cut into pieces of some hundreds. Where somebody stands
-// matters only for those in front, who are shown, and they are in the first few pieces.
+// An operator may watch a cell of 156 by 156 km. In one sorted array of 100,000 drivers each insertion would move 800
+// KB on average, 40 µs and more, so the list is cut into pieces of some hundreds. The index of a member matters only
+// for those at the front, which are shown; they are in the first few pieces.
 
 struct AreaMembers {
   struct Member: Equatable {
     var rank: UInt32
     var driver: UInt32
-    /// The tick that it was last told to have changed in, its low 32 bits.
+    /// The low 32 bits of the tick in which its last change was published.
     var changed: UInt32
-    /// In a riders' cell: the low 32 bits of the number of the field (`PublicGrid`) that it is shown in. A riders' cell
-    /// has the bits above them. In an operators' cell: 0. Where drivers are counted: as what, and in which cell
-    /// (`BlockCounts.field`).
+    /// In a cell for riders: the low 32 bits of the number of the field (`PublicGrid`) that shows it; the cell has the
+    /// others. In a cell for operators: 0. In a block of counts: its cell and status (`BlockCounts.field`).
     var field: UInt32
   }
 
-  /// Where somebody stands, or would; until the next insertion or removal.
+  /// The slot of a member, or of one to be inserted. Valid until the next insertion or removal.
   struct Slot: Equatable {
     fileprivate var piece: Int
     fileprivate var offset: Int
   }
 
-  /// A piece that becomes longer than this is halved; two neighbours that are together not longer than half of it
-  /// become one. So 5,000 members are in some 40 pieces at most.
+  /// A longer piece is halved; two neighbours that together have half of it are merged. So 5,000 members are in at most
+  /// 40 pieces.
   static let pieceLimit = 512
 
   /// No piece is empty.
@@ -60,7 +59,7 @@ struct AreaMembers {
     return (Slot(piece: piece, offset: low), isThere)
   }
 
-  /// Whether fewer than `limit` stand before it. O(limit / 256).
+  /// Whether fewer than `limit` members come before it. O(limit / 256).
   func isAmongFirst(_ limit: Int, _ slot: Slot) -> Bool {
     if limit > count { return true }
     var before = slot.offset
@@ -74,7 +73,7 @@ struct AreaMembers {
 
   subscript(slot: Slot) -> Member { pieces[slot.piece][slot.offset] }
 
-  /// The one with so many before it; nil where there are not so many. O(index / 256).
+  /// The slot at an index; nil beyond the end. O(index / 256).
   func slot(at index: Int) -> Slot? {
     var rest = index
     for (piece, members) in pieces.enumerated() {
@@ -94,21 +93,21 @@ struct AreaMembers {
 
   // MARK: Changing
 
-  /// Says that it changed in a tick; false where that is known.
+  /// Notes a change in a tick; false where it is noted already.
   mutating func note(_ slot: Slot, tick: UInt32) -> Bool {
     guard pieces[slot.piece][slot.offset].changed != tick else { return false }
     pieces[slot.piece][slot.offset].changed = tick
     return true
   }
 
-  /// Takes a member to another field; false where it is there already.
+  /// Moves a member to another field; false where it is there already.
   mutating func move(_ slot: Slot, to field: UInt32) -> Bool {
     guard pieces[slot.piece][slot.offset].field != field else { return false }
     pieces[slot.piece][slot.offset].field = field
     return true
   }
 
-  /// Puts a member where `find` said that it is not yet.
+  /// Inserts a member at the slot that `find` gave.
   mutating func insert(_ member: Member, at slot: Slot) {
     count += 1
     guard !pieces.isEmpty else { return pieces.append([member]) }

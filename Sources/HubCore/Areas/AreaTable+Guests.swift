@@ -1,29 +1,28 @@
-// Drivers of other hubs in the cells that are watched here: they are in the same cells as this hub's own, by numbers of
-// their own, so that whoever watches sees one fleet.
+// Drivers of other hubs in cells that are watched here. They are in the same cells as this hub's own drivers, under
+// numbers of their own, so that watchers see one fleet.
 //
-//     another hub's tick → guests take what it tells → noted → this hub's next tick looks at them as at its own
+//     another hub's tick → guests are updated → noted → this hub's next tick looks at them as at its own
 //
-// This hub tells others of its own drivers by cells that are watched for them (`AreaAudience.peers`), and has no guests
-// in these.
+// This hub publishes its own drivers to other hubs through cells with the audience `peers`, which have no guests.
 import HubBytes
 import HubGeo
 import HubMessages
 
 extension UInt32 {
-  /// The guest's place in its table; nil for the number of a driver of this hub.
+  /// The guest's index in its table; nil for a driver of this hub.
   fileprivate var guest: Int? { self & Guests.bit != 0 ? Int(self & ~Guests.bit) : nil }
 }
 
-/// A driver as a tick looks at it: one of this hub's, or a guest.
+/// A driver in a tick: one of this hub's, or a guest.
 struct AreaDriver {
   let number: UInt32
   let id: Identifier
-  /// Which of a crowd are shown: the same ones from tick to tick.
+  /// Decides which drivers of a crowded cell are shown; constant from tick to tick.
   let rank: UInt32
   let status: DriverStatus
   let isOnline: Bool
   var lastTripEnded: Int64
-  /// Morton keys of its place: for who watches here, and for other hubs; nil where it is not shown to them.
+  /// Morton keys of its position: for watchers here and for other hubs; nil where it is hidden from them.
   var key: UInt64?
   var ownKey: UInt64?
 
@@ -38,16 +37,16 @@ extension AreaTable {
   /// False where the table of guests is full.
   mutating func take(_ input: ClusterInput, _ drivers: inout Drivers) -> Bool {
     defer { boundSweeps(&drivers) }
-    if case .area(let update, let peer, let endsWhole) = input {
-      return take(update, from: peer, endsWhole: endsWhole, &drivers)
+    if case .area(let update, let peer, let endsSnapshot) = input {
+      return take(update, from: peer, endsSnapshot: endsSnapshot, &drivers)
     }
-    // Where that hub's drivers are is not known any more.
+    // That hub's drivers are not known any more.
     if case .areasLost(let peer) = input, !guests.isEmpty { guests.endAll(of: peer) }
     return true
   }
 
   private mutating func take(
-    _ update: AreaUpdate, from peer: UInt32, endsWhole: Bool, _ drivers: inout Drivers
+    _ update: AreaUpdate, from peer: UInt32, endsSnapshot: Bool, _ drivers: inout Drivers
   ) -> Bool {
     if update.isFull { guests.begin(update.cell, of: peer) }
     var isTaken = true
@@ -56,10 +55,10 @@ extension AreaTable {
     }
     for id in update.left {
       guard let guest = guests.find(id), guests[guest].peer == peer else { continue }
-      // Where it is elsewhere by now it is in another cell of that hub.
+      // It has moved to another cell of that hub.
       if update.cell.contains(key: GridPoint(guests[guest].seen.coordinate).mortonCode) { drop(guest, &drivers) }
     }
-    if endsWhole { guests.end(update.cell, of: peer) }
+    if endsSnapshot { guests.end(update.cell, of: peer) }
     return isTaken
   }
 
@@ -78,7 +77,7 @@ extension AreaTable {
     return true
   }
 
-  /// Past their limit the oldest sweep is done at once.
+  /// Above their limit the oldest sweep is finished at once.
   private mutating func boundSweeps(_ drivers: inout Drivers) {
     while guests.sweeps.count > HubLimits.guestSweeps {
       var budget = guests.count + 1
@@ -92,7 +91,7 @@ extension AreaTable {
     note(guest: guest, &drivers)
   }
 
-  /// The next tick looks at it, and at this hub's own driver of that id.
+  /// Notes the guest, and this hub's own driver of that id, for the next tick.
   private mutating func note(guest: Int, _ drivers: inout Drivers) {
     if let own = drivers.find(guests[guest].seen.driverID) { note(own, &drivers[areaOf: own]) }
     guard !guests[guest].area.isNoted else { return }
@@ -100,19 +99,18 @@ extension AreaTable {
       guests[guest].area.isNoted = true
       noted.append(UInt32(guest) | Guests.bit)
     } else if guests[guest].isGone {
-      guests.remove(guest)  // there is no cell that it could be in
+      guests.remove(guest)  // no cell can hold it
     }
   }
 
-  /// Lets guests go that nobody tells of any more, or nobody watches.
+  /// Removes guests that no hub publishes or nobody watches any more.
   mutating func sweepGuests(_ drivers: inout Drivers, _ budget: inout Int) {
     while budget > 0, let swept = guests.nextSwept(interest, &budget) {
       for guest in swept { drop(Int(guest), &drivers) }
     }
   }
 
-  /// A guest that is gone has been taken out of its cells. It may be looked at twice in a tick, when names change: the
-  /// second time it is not there any more.
+  /// Frees a guest that left its cells. A tick in which names change may look at it twice: the second time it is gone.
   mutating func endLooking(at number: UInt32) {
     guard let guest = number.guest, guests.isGone(guest) else { return }
     precondition(guests[guest].area.first == DriverArea.none, "who is gone is in no cell")
@@ -148,7 +146,7 @@ extension AreaTable {
     return found
   }
 
-  /// Whether another hub knows a driver of this hub better: it has its session, or has heard of it later.
+  /// Whether another hub's state of a driver is newer: it has the session, or a later update.
   private func isGuestNewer(than driver: Int, _ drivers: borrowing Drivers) -> Bool {
     guard let guest = guests.find(drivers[driver].id), guests.isPresent(guest) else { return false }
     guard drivers.isPresent(driver, at: uptime), let position = drivers[driver].position else { return true }
@@ -157,14 +155,14 @@ extension AreaTable {
     return guests[guest].seen.timestamp > position.published
   }
 
-  /// The other one of two that are the same driver: this hub's own, or the guest.
+  /// The other record of the same driver: this hub's own, or the guest.
   func twin(of driver: AreaDriver, _ drivers: borrowing Drivers) -> UInt32? {
     if guests.isEmpty { return nil }
     if driver.number.guest != nil { return drivers.find(driver.id).map { UInt32($0) } }
     return guests.find(driver.id).map { UInt32($0) | Guests.bit }
   }
 
-  /// What areas keep of a driver.
+  /// What areas keep for a driver.
   @inline(__always)
   func area(of number: UInt32, _ drivers: borrowing Drivers) -> DriverArea {
     if let guest = number.guest { guests[guest].area } else { drivers[areaOf: Int(number)] }
@@ -180,7 +178,7 @@ extension AreaTable {
     if let guest = number.guest { guests[guest].hash.areaRank } else { drivers[Int(number)].areaRank }
   }
 
-  /// The name that an audience knows a driver by.
+  /// The id under which an audience sees the driver.
   @inline(__always)
   func areaName(_ number: UInt32, _ audience: AreaAudience, _ drivers: borrowing Drivers) -> Identifier {
     switch audience {
@@ -190,7 +188,7 @@ extension AreaTable {
     }
   }
 
-  /// What ops, or riders by the place of its field, see of a guest; nil for a driver of this hub.
+  /// A guest as ops see it, or as riders do with the centre of its field; nil for a driver of this hub.
   func shownGuest(_ number: UInt32) -> (seen: AreaUpdate.Driver, details: AreaUpdate.Details)? {
     guard let guest = number.guest else { return nil }
     var details = guests[guest].details
@@ -198,7 +196,7 @@ extension AreaTable {
     return (guests[guest].seen, details)
   }
 
-  /// How many numbers there are in all, of drivers and of guests, and which is at a place among them.
+  /// The number of all drivers and guests, and the number at an index.
   func numberCount(_ drivers: borrowing Drivers) -> Int { drivers.endIndex + guests.endIndex }
 
   func number(at place: Int, _ drivers: borrowing Drivers) -> UInt32 {
@@ -207,7 +205,7 @@ extension AreaTable {
 }
 
 extension UInt64 {
-  /// Of a driver's hash: which of a crowd are shown, the same ones from tick to tick.
+  /// A hash of the driver's id, which decides which drivers of a crowded cell are shown.
   @inline(__always)
   fileprivate var areaRank: UInt32 { UInt32(truncatingIfNeeded: self &* Mix64.golden >> 32) }
 }

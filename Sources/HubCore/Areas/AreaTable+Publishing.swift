@@ -1,22 +1,21 @@
-// What is told of areas: at each tick one publication for each cell that changed, and a cell as a whole for those who
-// begin to watch it or have fallen behind.
+// Publishing of areas: at each tick one publication for each cell that changed, and snapshots for sessions that begin
+// to watch or have fallen behind.
 //
-// Both are put together over as many turns as their drivers take (AreaUpdateBuilder). Between two turns a fix may come,
-// a cell may lose its last watcher, its record may be another's. What holds nevertheless:
+// Both are built over as many turns as their drivers take (AreaUpdateBuilder). Between two turns a fix may come, a cell
+// may lose its last watcher, and its record may be reused. These invariants hold:
 //
-// - A tick's publications are of one state: who is in which cell changes only while a tick looks at drivers, and it
-//   tells of cells when it has looked at all. The outlets send them when the last one is there.
-// - Whoever moves or changes meanwhile is noted and told of with the next tick, wherever an update had it.
-// - A whole cell is told with what it had before a tick, and then the tick's changes follow; or with all of a tick's
-//   changes. One that was begun before a tick changed the cell and is not done when the publishing begins is begun
-//   anew.
+// - A tick's publications are of one state: members of cells change only while a tick looks at drivers, and it
+//   publishes after it has looked at all. Outlets send them when the last one is there.
+// - A driver that changes meanwhile is noted for the next tick, whatever this one published of it.
+// - A snapshot has the state before a tick, whose changes follow, or all of the tick's changes. A snapshot that is
+//   unfinished when a tick that changed its cell begins to publish is started again.
 import HubGeo
 import HubMessages
 
 extension AreaTable {
   // MARK: Ticks
 
-  /// Tells of the cells that changed, and behind the last one that it was the last.
+  /// Publishes the cells that changed, and then the tick's end.
   mutating func publish(
     _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ now: Moment,
     _ budget: inout Int
@@ -38,14 +37,14 @@ extension AreaTable {
     }
   }
 
-  /// The tick's last update is published: the outlets that got one may send.
+  /// The tick's last update is published: outlets that got one may send.
   private mutating func endPublishing(_ channels: inout Channels) {
     while let outlet = publishedTo.popFirst() { channels.emit(.areaTickEnded(due: tickDue), to: UInt32(outlet)) }
   }
 
   // MARK: Whole cells
 
-  /// A session begins to watch, or has fallen behind: it gets a cell as it is, now or when that is put together.
+  /// A session begins to watch, or has fallen behind: it gets the cell's snapshot, now or when that is built.
   mutating func show(_ channel: ChannelHandle, to session: SessionRef, _ channels: inout Channels) {
     guard let cell = channels.area(Int(channel.index)) else { return }  // the session has left it meanwhile
     if let full = cells[cell].full {
@@ -55,7 +54,7 @@ extension AreaTable {
     }
   }
 
-  /// Puts whole cells together, and tells those who wait for them.
+  /// Builds snapshots and sends them to the sessions that wait.
   mutating func publishSnapshots(
     _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ now: Moment,
     _ budget: inout Int
@@ -75,7 +74,7 @@ extension AreaTable {
 
   // MARK: Names
 
-  /// Names drivers of an update, as many as there is budget for; true when all are.
+  /// Adds drivers to an update, as many as the budget allows; true when all are added.
   private func name(
     _ builder: inout AreaUpdateBuilder, _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ budget: inout Int
   ) -> Bool {
@@ -91,7 +90,7 @@ extension AreaTable {
           builder.add(shown, details(driver, drivers, trips, in: cell))
         }
       case .departure(let departure):
-        // Who has come back within the tick, under the same name, is among the others.
+        // A driver that came back within the tick under the same name is among the others.
         if shownSlot(departure.driver, drivers, cell) != nil,
           areaName(departure.driver, cells[cell].audience, drivers) == departure.name
         {
@@ -103,7 +102,7 @@ extension AreaTable {
     return builder.isDone
   }
 
-  /// Where a driver stands among the members of a cell; nil where the cell does not show it.
+  /// The slot of a driver among a cell's members; nil where the cell does not show it.
   @inline(__always)
   private func shownSlot(_ driver: UInt32, _ drivers: borrowing Drivers, _ cell: Int) -> AreaMembers.Slot? {
     let (slot, isThere) = cells[cell].members.find(rank: rank(of: driver, drivers), driver: driver)
@@ -111,7 +110,7 @@ extension AreaTable {
     return isThere && cells[cell].members.isAmongFirst(limit, slot) ? slot : nil
   }
 
-  /// A driver of a cell as its audience sees it; nil where the audience may not any more, which the next tick tells.
+  /// A driver as the cell's audience sees it; nil where it is hidden by now, which the next tick publishes.
   ///
   /// Ops see the newest position. Riders see the field in which the last tick found the driver, and that tick's second.
   @inline(__always)
@@ -137,7 +136,7 @@ extension AreaTable {
     }
   }
 
-  /// What ops are shown of it besides, and other hubs.
+  /// The further members that ops and other hubs get.
   private func details(
     _ number: UInt32, _ drivers: borrowing Drivers, _ trips: borrowing Trips, in cell: Int
   ) -> AreaUpdate.Details? {
@@ -155,7 +154,7 @@ extension AreaTable {
     return details
   }
 
-  /// What was put together, in updates of as many drivers as one may list. All that follow the first add to it.
+  /// The result, in updates of at most `maximumDrivers`; each continues the one before it.
   private func publications(
     _ builder: AreaUpdateBuilder, tick: UInt64, _ channels: inout Channels, _ now: Moment
   ) -> [Publication] {
@@ -171,21 +170,21 @@ extension AreaTable {
       more: rest > 0 ? rest : nil)
     update.details = builder.details
     if channels.isInCluster { update.keepArrived() }
-    // The order in which a cell keeps its drivers stays the same when they change names.
+    // A cell's order does not change with the drivers' names.
     if cells[index].audience == .everybody { update.sortByName() }
     return update.parts.map { channels.publication(.areaUpdate($0), on: .area(cell), at: now.timestamp) }
   }
 }
 
 extension AreaUpdate {
-  /// Of a driver that was another hub's a moment ago, or is from now on, one has left and the other has come.
+  /// Where a driver has just changed between hubs, one record has left and the other arrived: only the arrival counts.
   fileprivate mutating func keepArrived() {
     if left.isEmpty || drivers.isEmpty { return }
     let arrived = Set(drivers.lazy.map(\.driverID))
     left.removeAll { arrived.contains($0) }
   }
 
-  /// Itself, or updates of as many drivers as one may list: the first says whether it is all and who left.
+  /// The update itself, or parts of at most `maximumDrivers`: the first has `isFull` and the departures.
   fileprivate var parts: [AreaUpdate] {
     guard drivers.count > AreaUpdate.maximumDrivers else { return [self] }
     return stride(from: 0, to: drivers.count, by: AreaUpdate.maximumDrivers).map { start in

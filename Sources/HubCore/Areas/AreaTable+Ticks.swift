@@ -1,30 +1,28 @@
-// What a tick does: it looks at each driver of whom something changed, puts it into the cells that it is in now, and
-// tells of each cell that changed.
+// A tick: it looks at each driver that changed, moves it to its present cells, and publishes each cell that changed.
 //
 //     a fix, a status, a trip's end → note(driver)                once a tick for each driver
-//     a tick begins → look at each noted driver                   which cells it is in, left, came into
+//     a tick begins → look at each noted driver                   which cells it is in, left, entered
 //                   → one publication for each cell that changed   for all watchers on all outlets
 //
-// A driver is looked at once a tick, for all cells at a time: so a move between two cells is in the same tick of both.
-// The work is done in slices, since a hub's turn is short and a city is large; the outlets send what a tick brought
-// when all of it is there (AreaTable+Publishing.swift). Who begins to watch, or was too slow, asks for the whole cell,
-// and gets what has changed since from then on.
+// A driver is looked at once a tick for all cells, so a move between two cells is in the same tick of both. The work is
+// done in slices, since a hub's turn is short and a city is large; outlets send a tick when all of it is there
+// (AreaTable+Publishing.swift). A session that begins to watch, or was too slow, gets a snapshot and then the changes.
 import HubBytes
 import HubGeo
 import HubMessages
 
-/// What areas are given with each turn.
+/// What areas need in each turn.
 struct AreaContext {
   let audience: PublicAudience
   let now: Moment
-  /// Drivers that the turn may look at, name or let go of.
+  /// Drivers that the turn may look at, name or remove.
   let budget: Int
 }
 
 extension AreaTable {
   static var tickNanoseconds: Int64 { 1_000_000_000 }
 
-  /// Something about a driver has changed that those who watch areas see: its place, its status, its presence.
+  /// Notes a change that watchers of areas see: position, status or presence.
   @inline(__always)
   mutating func note(_ driver: Int, _ area: inout DriverArea) {
     guard hasWatchers, !area.isNoted else { return }
@@ -34,15 +32,15 @@ extension AreaTable {
 
   // MARK: Ticks
 
-  /// Does the next slice of what is to be done, and publishes what comes of it; true where there is more. For where a
-  /// tick is due at some time: `nextTick` is not `.max`.
+  /// Does the next slice of the work and publishes the results; true where more is left. Call it when `nextTick` is not
+  /// `.max`.
   mutating func advance(
     _ drivers: inout Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ context: AreaContext
   ) -> Bool {
     let now = context.now
     uptime = now.uptime
     if phase == .resting, now.uptime >= nextTick { beginTick(at: now) }
-    // A part is for those who begin to watch: they are served even where ticks take all the time that there is.
+    // Part of the time is for new watchers, however long ticks take.
     var share = max(1, context.budget / 4)
     var budget = context.budget - share
     show(&drivers, trips, &channels, context, &share)
@@ -65,12 +63,12 @@ extension AreaTable {
     if PublicAudience.hour(of: second) != hour, precisions(.everybody) != 0 { renamed = 0 }
   }
 
-  /// A new hour: looks at every driver that riders see, so that all have their new names in the same tick, also those
-  /// from whom nothing came. True when that is done.
+  /// At a new hour: looks at every driver that riders see, so that all change names in the same tick, with or without a
+  /// new fix. True when done.
   private mutating func rename(_ drivers: inout Drivers, _ context: AreaContext, _ budget: inout Int) -> Bool {
     let count = numberCount(drivers)
     while budget > 0, let first = renamed {
-      // To see that nobody watches a driver takes a fraction of what it takes to look at one.
+      // Seeing that nobody watches a driver costs a fraction of looking at it.
       let end = min(first + 8, count)
       budget -= 1
       for place in first..<end {
@@ -90,7 +88,7 @@ extension AreaTable {
     audience.pseudonym(of: driver.id, lastTripEnded: driver.lastTripEnded, at: second)
   }
 
-  /// What the members of a cell know of a driver there: the field that riders see it in, or as what it is counted.
+  /// What a cell's member records of a driver: the field that shows it to riders, or its cell and status for counts.
   @inline(__always)
   private func field(_ key: UInt64, _ driver: borrowing AreaDriver, in cell: Int) -> UInt32 {
     switch cells[cell].audience {
@@ -101,15 +99,14 @@ extension AreaTable {
     }
   }
 
-  /// Which cells a driver is in, after what has changed since it was looked at last. Gives what that costs of the
-  /// turn's budget: most are in one cell or two.
+  /// Updates which cells a driver is in. Gives the cost in units of the turn's budget: mostly one or two cells.
   private mutating func look(at number: UInt32, _ drivers: inout Drivers, _ context: AreaContext) -> Int {
     var area = area(of: number, drivers)
     area.isNoted = false
     setArea(area, of: number, &drivers)
     let driver = areaDriver(number, drivers)
     var cost = place(driver, &drivers, context)
-    // Which of the two is shown may have changed.
+    // Which of the two records is shown may have changed.
     if let twin = twin(of: driver, drivers) {
       cost += place(areaDriver(twin, drivers), &drivers, context)
     }
@@ -122,7 +119,7 @@ extension AreaTable {
     let before = area
     if driver.isAvailable, precisions(.everybody) != 0 { area.pseudonym = pseudonym(driver, context.audience) }
     let isRenamed = area.pseudonym != before.pseudonym
-    // A rounded place is in the same cell as the place itself.
+    // A rounded position is in the same cell as the exact one.
     var count = keepOrLeave(
       driver, &area, isAvailable: driver.isAvailable && !isRenamed, PublicAudience.name(before.pseudonym))
     if let key = driver.key {
@@ -135,7 +132,7 @@ extension AreaTable {
     return 1 + count / 3
   }
 
-  /// Goes through the cells that the driver was in, where riders knew it by `name`; gives how many these are.
+  /// Goes through the cells that the driver was in, known to riders by `name`; gives their number.
   private mutating func keepOrLeave(
     _ driver: borrowing AreaDriver, _ area: inout DriverArea, isAvailable: Bool, _ name: @autoclosure () -> Identifier
   ) -> Int {
@@ -150,7 +147,7 @@ extension AreaTable {
         cells[cell].cell.contains(key: key)
       {
         let slot = cells[cell].members.find(rank: driver.rank, driver: driver.number).slot
-        // Riders are not told of a fix that shows them nothing new: when it came would tell one driver from another.
+        // Riders get no update for a fix that shows nothing new: its time would distinguish the driver.
         let (before, field) = (cells[cell].members[slot].field, field(key, driver, in: cell))
         let isMoved = cells[cell].members.move(slot, to: field)
         guard isMoved || audience == .ops || audience == .peers else { continue }
@@ -165,7 +162,7 @@ extension AreaTable {
     return count
   }
 
-  /// Puts the driver into the watched cells at a key that it is not in yet; gives how many are watched there.
+  /// Inserts the driver into the watched cells at a key; gives their number.
   private mutating func join(
     _ driver: borrowing AreaDriver, _ area: inout DriverArea, _ drivers: inout Drivers, key: UInt64,
     _ audience: AreaAudience
@@ -178,7 +175,7 @@ extension AreaTable {
       guard let cell = GeohashCell(bits: key >> UInt64(60 - 5 * precision), precision: precision),
         let found = find(cell, audience)
       else { continue }
-      join(driver, &area, drivers, found, key: key, tells: true)
+      join(driver, &area, drivers, found, key: key, publishes: true)
       count += 1
     }
     return count
@@ -186,11 +183,12 @@ extension AreaTable {
 
   private mutating func join(
     _ driver: borrowing AreaDriver, _ area: inout DriverArea, _ drivers: borrowing Drivers, _ cell: Int, key: UInt64,
-    tells: Bool
+    publishes: Bool
   ) {
     guard !isMember(of: cell, first: area.first) else { return }
     let displaced = join(
-      driver.number, rank: driver.rank, field: field(key, driver, in: cell), cell, first: &area.first, tells: tells)
+      driver.number, rank: driver.rank, field: field(key, driver, in: cell), cell, first: &area.first,
+      publishes: publishes)
     guard let displaced else { return }
     let name = areaName(displaced, cells[cell].audience, drivers)
     cells[cell].noteDeparture(.init(driver: displaced, name: name))
@@ -198,8 +196,7 @@ extension AreaTable {
 
   // MARK: Cells that begin and end
 
-  /// Works for those who wait for whole cells: looks up who is in one that nobody watched before, and names all of
-  /// them.
+  /// Works on snapshots: looks up the drivers of newly watched cells and names them.
   private mutating func show(
     _ drivers: inout Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ context: AreaContext,
     _ budget: inout Int
@@ -208,7 +205,7 @@ extension AreaTable {
     publishSnapshots(drivers, trips, &channels, context.now, &budget)
   }
 
-  /// Looks up who is in a cell that nobody watched before.
+  /// Looks up the drivers of a newly watched cell.
   private mutating func fill(_ drivers: inout Drivers, _ context: AreaContext, _ budget: inout Int) {
     while budget > 0, let first = filling.first {
       let cell = Int(first)
@@ -229,12 +226,12 @@ extension AreaTable {
         case .offline: drivers.staleIndex.drivers(from: key, through: through, limit: budget, into: &found)
         case .guests: guests.numbers(from: key, through: through, limit: budget, into: &found)
         }
-      cells[cell].goOnFilling(at: next, hasGuests: !guests.isEmpty)
+      cells[cell].continueFilling(at: next, hasGuests: !guests.isEmpty)
       budget -= 4 + found.count / 4
     }
   }
 
-  /// One that was found there a turn ago may have gone, or joined with a tick.
+  /// A driver that was found a turn ago may have left, or have been inserted by a tick.
   private mutating func fill(_ cell: Int, with number: UInt32, _ drivers: inout Drivers, _ context: AreaContext) {
     let driver = areaDriver(number, drivers)
     let audience = cells[cell].audience
@@ -242,14 +239,14 @@ extension AreaTable {
     var area = area(of: number, drivers)
     if audience == .everybody {
       guard driver.isAvailable else { return }
-      // Where riders see it already, they do by the name that it has.
+      // Riders who see it already know it by this name.
       if !isShown(to: .everybody, first: area.first) { area.pseudonym = pseudonym(driver, context.audience) }
     }
-    join(driver, &area, drivers, cell, key: key, tells: false)
+    join(driver, &area, drivers, cell, key: key, publishes: false)
     setArea(area, of: number, &drivers)
   }
 
-  /// Lets go of the drivers of cells that nobody watches any more.
+  /// Removes the drivers of cells that nobody watches any more.
   private mutating func letGo(_ drivers: inout Drivers, _ budget: inout Int) {
     while budget > 0, let last = ending.last {
       let cell = Int(last)

@@ -1,13 +1,12 @@
-// Which cell is published of next: those that a tick has changed, and those that somebody waits for as a whole.
+// Which cell is published next: those that a tick changed, and those whose snapshot is requested.
 //
-// What was begun in a turn and is not done is kept here, and goes on in the next one if its cell is still watched.
+// Unfinished work is kept here and continued in the next turn if its cell is still watched.
 import HubMessages
 
 extension AreaTable {
   // MARK: Ticks
 
-  /// What the next cell has to tell, or what is left of what was begun; nil behind the last one, and then the tick is
-  /// over.
+  /// The next cell to publish, or an unfinished one; nil behind the last one, which ends the tick.
   mutating func takeNextToPublish() -> AreaUpdateBuilder? {
     if let begun = publishing {
       publishing = nil
@@ -16,13 +15,13 @@ extension AreaTable {
     while published < touched.count {
       let area = Int(touched[published])
       published += 1
-      // The record may have ended meanwhile, and be another cell's.
+      // The record may have been freed, and reused by another cell.
       guard cells[area].isTouched else { continue }
       cells[area].isTouched = false
       let (changed, left) = (cells[area].changed, cells[area].left)
       cells[area].changed = []
       cells[area].left = []
-      // Nobody has seen anything of a cell that is still being filled.
+      // No session has the snapshot of a cell that is still being filled.
       guard !cells[area].isOver, cells[area].fillKey == nil else { continue }
       if cells[area].audience == .counts { return counts(area, isFull: false) }
       if left.count > AreaCell.publishedDepartures { return whole(area) }
@@ -34,7 +33,7 @@ extension AreaTable {
     return nil
   }
 
-  /// It has something to tell at this tick; what it was as a whole is not so any more.
+  /// Marks a cell for publishing at this tick; its kept snapshot is out of date.
   mutating func touch(_ index: Int) {
     guard !cells[index].isTouched else { return }
     cells[index].isTouched = true
@@ -44,7 +43,7 @@ extension AreaTable {
 
   // MARK: Whole cells
 
-  /// Whether cells are still to be filled or to be published as a whole.
+  /// Whether cells are still to be filled, or snapshots to be published.
   var isAskedFor: Bool { !filling.isEmpty || answered < asked.count }
 
   /// Whether the cell that had this record still has it, and watchers.
@@ -58,7 +57,7 @@ extension AreaTable {
     cells[cell].waiting.append((session, channel))
   }
 
-  /// All who were there before anybody watched are in the first of the cells that were being filled.
+  /// The first cell that is being filled has all its earlier drivers.
   mutating func endFilling(_ cell: Int) {
     filling.removeFirst()
     cells[cell].fillKey = nil
@@ -83,7 +82,7 @@ extension AreaTable {
       cells.handle(of: cell), isFull: true, drivers: drivers, departures: [], atMost: drivers.count)
   }
 
-  /// The next whole cell that sessions wait for, or what was begun of it; nil where nobody waits for one.
+  /// The next snapshot that sessions wait for, or an unfinished one; nil where none is requested.
   mutating func takeNextAsked() -> AreaUpdateBuilder? {
     while answered < asked.count {
       let cell = asked[answered]
@@ -100,7 +99,7 @@ extension AreaTable {
     return nil
   }
 
-  /// The cell that was taken last is put together: who waits for it. It is kept for others until a tick changes it.
+  /// The cell taken last is built: gives the sessions that wait. Keeps the snapshot until a tick changes the cell.
   mutating func answer(_ cell: Int, _ full: [Publication]) -> [(session: SessionRef, channel: ChannelHandle)] {
     answered += 1
     if !cells[cell].isTouched { cells[cell].full = full }

@@ -1,14 +1,13 @@
-// The cells that somebody watches, and who is in each: what a tick has to tell is gathered here while fixes are looked
-// at.
+// The watched cells and their drivers, where the changes of a tick are collected while fixes are handled.
 //
-// A driver knows the cells that it is in by a list of nodes, one for each: moving within a cell finds nothing to
-// change, and leaving one takes it out of there without a search through others.
+// A driver has a list of nodes, one for each of its cells: a move within a cell changes nothing, and leaving a cell
+// needs no search through other drivers.
 import HubBytes
 import HubGeo
 import HubMessages
 
 struct AreaTable: ~Copyable {
-  /// A driver is in a cell; a driver's nodes are a list.
+  /// One node says that a driver is in a cell; a driver's nodes are a list.
   struct Node {
     var cell: UInt32
     /// The driver's next node.
@@ -16,7 +15,7 @@ struct AreaTable: ~Copyable {
   }
 
   private let seed: UInt64
-  /// Drivers of other hubs, and which cells those are asked for.
+  /// Drivers of other hubs, and the cells that those hubs are asked for.
   var guests: Guests
   var interest = AreaInterest()
   var cells = Slab<AreaCell>()
@@ -27,44 +26,44 @@ struct AreaTable: ~Copyable {
   /// Bit p: cells of precision p are watched.
   private var precisions = [UInt16](repeating: 0, count: AreaAudience.allCases.count)
 
-  /// What is being done for the present tick.
+  /// The phase of the present tick.
   enum Phase {
     case resting, looking, publishing
   }
 
   private(set) var phase = Phase.resting
-  /// Drivers of whom something changed since the tick began, and those that are being looked at for it.
+  /// Drivers that changed since the tick began, and those that it looks at.
   var noted: [UInt32] = []
   private var looking: [UInt32] = []
   private var lookedAt = 0
-  /// Cells that have something to tell at this tick, and how many have published it.
+  /// Cells that this tick publishes, and how many are published.
   var touched: [UInt32] = []
   var published = 0
   /// The update of a tick whose drivers are being named.
   var publishing: AreaUpdateBuilder?
   /// Outlets that got an update of this tick.
   var publishedTo = OutletSet()
-  /// Cells whose drivers are being looked up, and drivers that were found for the first of them.
+  /// Cells whose drivers are looked up, and the drivers that were found for the first of them.
   var filling: [UInt32] = []
   var found: [UInt32] = []
-  /// Cells that sessions wait for, how many of these have been answered, and the next one while it is put together.
+  /// Cells that sessions wait for, how many of these are answered, and the next snapshot while it is built.
   var asked: [Handle] = []
   var answered = 0
   var showing: AreaUpdateBuilder?
-  /// Cells that are over.
+  /// Cells that nobody watches any more.
   var ending: [UInt32] = []
   /// The number of the present tick and of the last one that was published; when the next one begins (uptime, ns).
   private(set) var tick: UInt64 = 0
   private(set) var publishedTick: UInt64 = 0
-  /// The whole second, by the hub's wall clock, in which the present tick began: the only time that riders are shown,
-  /// and the time that decides what drivers are called.
+  /// The second of the hub's wall clock in which the present tick began: the only time that riders are shown, and the
+  /// time that decides pseudonyms.
   var second = Timestamp(milliseconds: 0)
-  /// While a tick gives all drivers new names: how many of the hub's drivers have been gone through for that.
+  /// While a tick renames all drivers: how many of the hub's drivers are done.
   var renamed: Int?
   private(set) var nextTick = Int64.max
-  /// Of the present turn.
+  /// The uptime of the present turn, in ns.
   var uptime: Int64 = 0
-  /// When the tick that is under way was to begin (uptime, ns).
+  /// When the current tick was due (uptime, ns).
   private(set) var tickDue: Int64 = 0
 
   init(seed: UInt64, guests limit: Int) {
@@ -72,12 +71,12 @@ struct AreaTable: ~Copyable {
     guests = Guests(limit: limit, seed: seed)
   }
 
-  /// Whether anybody watches anything, or there is something to be cleared away.
+  /// Whether anybody watches, or there is something to clean up.
   var isActive: Bool { cells.count > 0 }
   var count: Int { cells.count }
   var guestCount: Int { guests.count }
   var watchedCount: Int { cells.count - ending.count }
-  /// Asked for each fix.
+  /// Read for each fix.
   private(set) var hasWatchers = false
 
   func precisions(_ audience: AreaAudience) -> UInt16 { precisions[Int(audience.rawValue)] }
@@ -88,7 +87,7 @@ struct AreaTable: ~Copyable {
     indices.find(hash: hash(cell, audience)) { cells[$0].cell == cell && cells[$0].audience == audience }
   }
 
-  /// Answers a session that wants to watch an area, or the cells near a place; refuses what names none.
+  /// Answers a session that wants to watch an area, or the cells near a coordinate; refuses an empty one.
   mutating func watch(
     _ input: SubscribeInput, limit: Int, _ channels: inout Channels, counting counters: inout HubCounters,
     at now: Moment
@@ -112,8 +111,8 @@ struct AreaTable: ~Copyable {
     channels.emit(.watching(input.session, answer, handles), to: input.session.outlet)
   }
 
-  /// Subscribes an outlet to some cells for an audience, and gives their channels. Nil at the limit of areas, `limit`,
-  /// or of channels: then all is as it was.
+  /// Subscribes an outlet to cells for an audience and gives their channels. Nil at the `limit` of areas or channels;
+  /// then nothing has changed.
   mutating func watch(
     _ wanted: [GeohashCell], _ audience: AreaAudience, _ role: Role, limit: Int, outlet: UInt32,
     _ channels: inout Channels,
@@ -140,11 +139,13 @@ struct AreaTable: ~Copyable {
     guard count < role.share(of: limit), let channel = channels.insert(area: audience.channel(of: cell), for: role)
     else { return nil }
     channels.setArea(channel, insert(cell, audience, channel: channel, at: now))
-    if channels.isInCluster, audience != .peers, let asked = interest.add(cell) { channels.tell(.watched(asked)) }
+    if channels.isInCluster, audience != .peers, let asked = interest.add(cell) {
+      channels.sendToCluster(.watched(asked))
+    }
     return channel
   }
 
-  /// A cell that was not watched is, from now on.
+  /// A cell becomes watched.
   private mutating func insert(_ cell: GeohashCell, _ audience: AreaAudience, channel: Int, at now: Moment) -> Int {
     if nextTick == .max {
       nextTick = now.uptime + Self.tickNanoseconds
@@ -157,12 +158,12 @@ struct AreaTable: ~Copyable {
     return index
   }
 
-  /// Nobody watches it any more. Its drivers are let go bit by bit.
+  /// The last watcher has left. The cell's drivers are removed in slices.
   mutating func end(_ index: Int, _ channels: inout Channels) {
     let (cell, audience) = (cells[index].cell, cells[index].audience)
     if channels.isInCluster, audience != .peers, let asked = interest.remove(cell) {
       guests.sweep(asked)
-      channels.tell(.unwatched(asked))
+      channels.sendToCluster(.unwatched(asked))
     }
     indices.remove(hash: hash(cell, audience), index: index)
     count(cell, audience, by: -1)
@@ -176,7 +177,7 @@ struct AreaTable: ~Copyable {
     ending.append(UInt32(index))
   }
 
-  /// The record goes, when its last driver was let go.
+  /// Frees the record when its last driver is removed.
   mutating func remove(_ index: Int) {
     var tombstone = AreaCell(cell: cells[index].cell, audience: cells[index].audience, channel: -1)
     tombstone.isOver = true
@@ -192,7 +193,7 @@ struct AreaTable: ~Copyable {
   }
 
   private func hash(_ cell: GeohashCell, _ audience: AreaAudience) -> UInt64 {
-    // The seed keeps peers from choosing cells that collide.
+    // The seed keeps clients from choosing cells that collide.
     Mix64.mix(cell.bits &* 16 &+ UInt64(cell.precision) &* 4 &+ UInt64(audience.rawValue) ^ seed)
   }
 
@@ -211,22 +212,22 @@ struct AreaTable: ~Copyable {
     phase = .looking
     tickDue = nextTick
     nextTick += Self.tickNanoseconds
-    // A hub that slept does not catch up.
+    // A hub that was suspended does not make up for missed ticks.
     if nextTick <= uptime { nextTick = uptime + Self.tickNanoseconds }
   }
 
-  /// Ticks end where nobody watches and nothing is left to be done.
+  /// Stops the ticks when nobody watches and no work is left.
   mutating func restIfIdle() {
     if !isActive, phase == .resting, noted.isEmpty, guests.sweeps.isEmpty { nextTick = .max }
   }
 
-  /// The next driver to be looked at; nil behind the last one, and then the cells are to be published.
+  /// The next driver to look at; nil behind the last one, when the cells are to be published.
   mutating func nextToLookAt() -> UInt32? {
     guard lookedAt < looking.count else {
       looking.removeAll(keepingCapacity: true)
       published = 0
       phase = .publishing
-      // A whole cell from here on has all that this tick changes: the outlets send it behind the tick.
+      // From here on a snapshot has all that this tick changes; outlets send it behind the tick.
       if let begun = showing, cells[Int(begun.area.index)].isTouched { showing = nil }
       return nil
     }
@@ -259,28 +260,28 @@ struct AreaTable: ~Copyable {
     return false
   }
 
-  /// Puts a driver into a cell that it is not in, and a node in front of its list `first`. `tells` is false for who was
-  /// there before anybody watched. Gives the driver that was shown until now and has no room any more.
+  /// Inserts a driver into a cell, and a node in front of its list `first`. `publishes`: false for a driver that was
+  /// there before anybody watched. Gives the driver that is no longer shown because of it.
   mutating func join(
-    _ driver: UInt32, rank: UInt32, field: UInt32, _ cell: Int, first: inout UInt32, tells: Bool
+    _ driver: UInt32, rank: UInt32, field: UInt32, _ cell: Int, first: inout UInt32, publishes: Bool
   ) -> UInt32? {
     let stamp = UInt32(truncatingIfNeeded: tick)
     let limit = AreaCell.shownLimit(cells[cell].audience)
     let slot = cells[cell].members.find(rank: rank, driver: driver).slot
     cells[cell].members.insert(.init(rank: rank, driver: driver, changed: stamp &- 1, field: field), at: slot)
     first = UInt32(nodes.insert(Node(cell: UInt32(cell), next: first)))
-    if cells[cell].audience == .counts { cells[cell].counts.add(field, tells: tells) }
-    guard tells else { return nil }
+    if cells[cell].audience == .counts { cells[cell].counts.add(field, publishes: publishes) }
+    guard publishes else { return nil }
     touch(cell)
-    // Inserting may have cut the piece that it is in.
+    // The insertion may have split its piece.
     let (there, _) = cells[cell].members.find(rank: rank, driver: driver)
     guard cells[cell].members.isAmongFirst(limit, there) else { return nil }
     cells[cell].noteChange(at: there, tick: stamp)
     return cells[cell].members.slot(at: limit).map { cells[cell].members[$0].driver }
   }
 
-  /// Takes a driver out of a cell's members; the node is the caller's. Where it was shown, the first that had no room
-  /// is from now on.
+  /// Removes a driver from a cell's members, but not its node. Where it was shown, the next one behind the limit is
+  /// shown now.
   mutating func leave(_ driver: UInt32, rank: UInt32, _ cell: Int, name: Identifier) {
     let (slot, isThere) = cells[cell].members.find(rank: rank, driver: driver)
     precondition(isThere, "a node names a cell that the driver is not in")
@@ -296,7 +297,7 @@ struct AreaTable: ~Copyable {
     }
   }
 
-  /// Takes the node of a cell out of a driver's list.
+  /// Removes the node of a cell from a driver's list.
   mutating func unlink(_ cell: Int, first: inout UInt32) {
     var before = DriverArea.none
     var node = first

@@ -1,24 +1,24 @@
-// One update of a cell while it is put together: whom it is about, and how many of them have been named.
+// An update of a cell while it is built: its drivers, and how many of them have been named.
 //
-// To name a driver takes its record, which is rarely in cache: half a microsecond. A cell shows operators up to 1,000,
-// so that one update would hold the hub's thread for longer than a turn may last. Whom it is about is therefore written
-// down at once, as numbers, and they are named over as many turns as it takes, each as it is when its turn comes.
+// Naming a driver reads its record, which is rarely in cache: 0.5 µs. A cell shows operators up to 1,000, so one update
+// could hold the hub's thread for longer than a turn may last. So the drivers' numbers are collected at once, and the
+// drivers are named over as many turns as it takes, each in its state at that time.
 import HubMessages
 
 struct AreaUpdateBuilder {
-  /// The cell's record, which may be another cell's by the time of the next turn.
+  /// The cell's record, which may be reused by the next turn.
   let area: Handle
   let isFull: Bool
-  /// Who is told of where the cell still shows it.
+  /// Drivers to publish where the cell still shows them.
   let drivers: [UInt32]
-  /// Who was shown, and is told of where the cell shows it no more by that name.
+  /// Drivers that were shown, to be published as departed where the cell no longer shows them by that name.
   let departures: [AreaCell.Departure]
-  /// How many of all these were looked at, the drivers first.
+  /// How many of both were looked at, drivers first.
   private(set) var position = 0
   private(set) var named: [AreaUpdate.Driver] = []
   private(set) var details: [AreaUpdate.Details] = []
   private(set) var left: [Identifier] = []
-  /// Of a block: its cells.
+  /// The cells of a block.
   var counts: [CountsUpdate.Cell] = []
 
   init(_ area: Handle, isFull: Bool, drivers: [UInt32], departures: [AreaCell.Departure], atMost limit: Int) {
@@ -36,7 +36,7 @@ struct AreaUpdateBuilder {
     case departure(AreaCell.Departure)
   }
 
-  /// The next one to be looked at; nil behind the last.
+  /// The next driver to look at; nil behind the last.
   mutating func next() -> Step? {
     if isDone { return nil }
     position += 1

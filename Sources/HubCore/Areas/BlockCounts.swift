@@ -1,13 +1,13 @@
 // How many drivers of each status are in the cells of a block, and which of these changed since the last tick.
 //
-// A block is kept as a watched cell is, with all its drivers as members; each member has the number of its cell within
-// the block and what it counts as, so that a driver that moves takes itself from the one cell and adds itself to the
-// other. What a tick costs is the cells that changed, whoever and however many watch.
+// A block is kept like a watched cell, with all its drivers as members. Each member has the number of its cell within
+// the block and its status, so a driver that moves is subtracted from one cell and added to another. A tick costs as
+// much as the cells that changed, whatever the number of drivers and watchers.
 import HubGeo
 import HubMessages
 
 struct BlockCounts {
-  /// What a driver counts as.
+  /// The statuses that are counted.
   enum Standing: UInt32, CaseIterable {
     case available, onTrip, unavailable, background, offline
 
@@ -27,7 +27,7 @@ struct BlockCounts {
 
   private typealias Counts = InlineArray<5, UInt32>
 
-  /// By the cell's number within the block; empty cells have none.
+  /// By the cell's number within the block; empty cells have no entry.
   private var counts: [UInt16: Counts] = [:]
   private var changed: Set<UInt16> = []
 
@@ -35,32 +35,32 @@ struct BlockCounts {
 
   private static let standingBits: UInt32 = 3
 
-  /// What a member of a block of `precision` characters has, at the Morton key of its place: its cell's number, and
-  /// what it counts as in the lowest bits.
+  /// The value of a member of a block of `precision` characters at a Morton key: its cell's number, and in the lowest
+  /// bits its status.
   static func field(_ key: UInt64, precision: Int, _ standing: Standing) -> UInt32 {
     let depth = UInt64(5 * CountsUpdate.depth)
     let cell = key >> (60 - UInt64(5 * precision) - depth) & (1 << depth - 1)
     return UInt32(truncatingIfNeeded: cell) << standingBits | standing.rawValue
   }
 
-  /// A driver comes; `tells` is false for who was there before anybody watched.
-  mutating func add(_ field: UInt32, tells: Bool) { count(field, by: 1, tells: tells) }
+  /// Counts a driver; `publishes`: false for one that was there before anybody watched.
+  mutating func add(_ field: UInt32, publishes: Bool) { count(field, by: 1, publishes: publishes) }
 
-  mutating func remove(_ field: UInt32) { count(field, by: -1, tells: true) }
+  mutating func remove(_ field: UInt32) { count(field, by: -1, publishes: true) }
 
-  private mutating func count(_ field: UInt32, by step: Int, tells: Bool) {
+  private mutating func count(_ field: UInt32, by step: Int, publishes: Bool) {
     let cell = UInt16(truncatingIfNeeded: field >> BlockCounts.standingBits)
     let standing = Int(field & (1 << BlockCounts.standingBits - 1))
     var all = counts[cell] ?? Counts(repeating: 0)
     all[standing] = UInt32(Int(all[standing]) + step)
     let isEmpty = Standing.allCases.allSatisfy { all[Int($0.rawValue)] == 0 }
     counts[cell] = isEmpty ? nil : all
-    if tells { changed.insert(cell) }
+    if publishes { changed.insert(cell) }
   }
 
   // MARK: Updates
 
-  /// The cells that changed since this was asked last, in order; those that are empty by now have zeros.
+  /// The cells that changed since the last call, in order; empty ones with zeros.
   mutating func takeChanged(of block: GeohashCell) -> [CountsUpdate.Cell] {
     defer { changed = [] }
     return changed.sorted().compactMap { cell($0, of: block) }

@@ -1,4 +1,4 @@
-// What areas keep of each driver, in the driver's record: where it lies a tick finds it with the position.
+// What areas keep for each driver. It is in the driver's record, beside the position that a tick reads.
 
 struct DriverArea {
   /// No node.
@@ -6,8 +6,8 @@ struct DriverArea {
 
   /// The first node of the watched cells that the driver is in (`AreaTable.Node`).
   var first = DriverArea.none
-  /// It is to be looked at with the next tick.
+  /// The next tick looks at it.
   var isNoted = false
-  /// What riders know it by.
+  /// The pseudonym that riders see.
   var pseudonym: UInt64 = 0
 }

@@ -1,9 +1,7 @@
-// Drivers of other hubs of the cluster, as far as somebody here watches where they are: what areas show of a driver,
-// and nothing else.
+// Drivers of other hubs of the cluster in cells that are watched here: only what areas show of a driver.
 //
-// Each hub tells of its own drivers, of each all that is shown, whenever something of it changes. A driver may be told
-// of by two hubs for a moment, when it has changed from one to the other: then the newer word counts, and what the
-// other one says of its leaving does not.
+// Each hub publishes its own drivers, with all that is shown, whenever something changes. Two hubs may publish a driver
+// for a moment after it changed between them: then the newer state counts, and the older hub's departure is ignored.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -13,29 +11,29 @@ struct Guest {
   var seen: AreaUpdate.Driver
   var details: AreaUpdate.Details
   let hash: UInt64
-  /// The hub that told of it last, and when, by the table's clock.
+  /// The hub that updated it last, and when, by the table's clock.
   var peer: UInt32
   var stamp: UInt32
-  /// The next tick takes it out.
+  /// The next tick removes it.
   var isGone = false
   var area = DriverArea()
 }
 
 struct Guests: ~Copyable {
-  /// Set in the numbers by which areas know guests, so that they are no driver's of this hub.
+  /// Set in the numbers of guests in areas, which so differ from those of this hub's drivers.
   static var bit: UInt32 { 1 << 31 }
 
   private let seed: UInt64
   private let limit: Int
   private var slab = Slab<Guest>()
   private var ids = IndexTable()
-  /// Where guests are; who is gone is not in it.
+  /// The positions of guests, without those that are gone.
   private(set) var index: DriverIndex
-  /// Counts what was told as a whole.
+  /// Counts snapshots.
   private var clock: UInt32 = 0
-  /// The clock at the beginning of what each hub is telling as a whole, by cell.
+  /// The clock at the beginning of each hub's unfinished snapshots, by cell.
   private var begun: [Whole: UInt32] = [:]
-  /// Parts of the map that are gone through for guests that are to go.
+  /// Parts of the map in which guests to be removed are searched.
   private(set) var sweeps: [GuestSweep] = []
 
   private struct Whole: Hashable {
@@ -62,10 +60,10 @@ struct Guests: ~Copyable {
     isEmpty ? nil : ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].seen.driverID == id }
   }
 
-  /// Whether a number is of a guest that is there.
+  /// Whether a number belongs to a present guest.
   func isPresent(_ guest: Int) -> Bool { slab.isInUse(guest) && !slab[guest].isGone }
 
-  /// As `DriverIndex.drivers(from:through:limit:into:)`, by the numbers that areas know them by.
+  /// Finds guests as `DriverIndex.drivers(from:through:limit:into:)` does, by their numbers in areas.
   func numbers(from first: UInt64, through last: UInt64, limit: Int, into found: inout [UInt32]) -> UInt64? {
     let start = found.count
     let next = index.drivers(from: first, through: last, limit: limit, into: &found)
@@ -73,7 +71,7 @@ struct Guests: ~Copyable {
     return next
   }
 
-  /// Whether a number is of a guest that the next tick takes out.
+  /// Whether the next tick removes a guest.
   func isGone(_ guest: Int) -> Bool { slab.isInUse(guest) && slab[guest].isGone }
 
   // MARK: What hubs say
@@ -88,7 +86,7 @@ struct Guests: ~Copyable {
     return guest
   }
 
-  /// Another hub's word of a guest; false where that is older than what is known.
+  /// Takes another hub's update of a guest; false where a newer state is known.
   mutating func take(
     _ seen: AreaUpdate.Driver, _ details: AreaUpdate.Details, of guest: Int, from peer: UInt32
   ) -> Bool {
@@ -99,7 +97,7 @@ struct Guests: ~Copyable {
     }
     slab[guest].seen = seen
     slab[guest].details = details
-    // A hub where it comes to knows of no trip that ended elsewhere.
+    // The hub of its new session knows no trip that ended elsewhere.
     slab[guest].details.lastTripEnded = max(details.lastTripEnded, known.details.lastTripEnded)
     slab[guest].peer = peer
     slab[guest].stamp = clock
@@ -108,7 +106,7 @@ struct Guests: ~Copyable {
     return true
   }
 
-  /// It is to be shown no more; its record stays until a tick has taken it out of its cells.
+  /// Hides a guest; its record stays until a tick has removed it from its cells.
   mutating func end(_ guest: Int) {
     slab[guest].isGone = true
     index.remove(UInt32(guest))
@@ -123,19 +121,19 @@ struct Guests: ~Copyable {
 
   // MARK: What is to go
 
-  /// A hub begins to tell what is in a cell.
+  /// A hub begins a snapshot of a cell.
   mutating func begin(_ cell: GeohashCell, of peer: UInt32) {
     clock &+= 1
     begun[Whole(peer: peer, cell: cell)] = clock
   }
 
-  /// It has told all: who was not among it is gone.
+  /// The snapshot is complete: guests that were not in it are gone.
   mutating func end(_ cell: GeohashCell, of peer: UInt32) {
     guard let start = begun.removeValue(forKey: Whole(peer: peer, cell: cell)) else { return }
     sweeps.append(GuestSweep(cell.firstKey...cell.lastKey, .untold(by: peer, since: start)))
   }
 
-  /// Nothing that a hub has told is so any more.
+  /// Forgets the drivers of a hub.
   mutating func endAll(of peer: UInt32) {
     begun = begun.filter { $0.key.peer != peer }
     clock &+= 1
@@ -148,8 +146,7 @@ struct Guests: ~Copyable {
     if !isEmpty { sweeps.append(GuestSweep(cell.firstKey...cell.lastKey, .unwatched)) }
   }
 
-  /// The next guests that a sweep has found and that are to go; nil where nothing is swept. Takes what it costs from
-  /// the budget.
+  /// The next guests that a sweep removes; nil where no sweep is left. Subtracts its cost from the budget.
   mutating func nextSwept(_ interest: borrowing AreaInterest, _ budget: inout Int) -> [UInt32]? {
     guard let sweep = sweeps.first else { return nil }
     var found: [UInt32] = []
@@ -165,10 +162,10 @@ struct Guests: ~Copyable {
   }
 }
 
-/// A part of the map that is gone through for guests that are to go.
+/// A part of the map in which guests to be removed are searched.
 struct GuestSweep {
   enum Reason {
-    /// A hub has told all, and not them since the table's clock stood there.
+    /// A hub's snapshot is complete, and has not had them since the table's clock was `since`.
     case untold(by: UInt32, since: UInt32)
     case unwatched
   }
@@ -183,16 +180,16 @@ struct GuestSweep {
   }
 }
 
-/// The cells that other hubs are asked for: those that are watched here, the small ones rounded up, so that a map that
-/// moves a little asks nobody.
+/// The cells that other hubs are asked for: the watched ones, small ones rounded up, so that a map that moves a little
+/// asks for nothing new.
 struct AreaInterest {
   private static var finest: Int { ClusterOutput.finestWatched }
 
   private var counts: [GeohashCell: Int] = [:]
-  /// How many there are of each precision.
+  /// The number of cells of each precision.
   private var lengths = [Int](repeating: 0, count: finest + 1)
 
-  /// A cell is watched from now on. Gives what is to be asked for, where nobody did before.
+  /// Adds a watched cell. Gives the cell to ask for, where it is new.
   mutating func add(_ cell: GeohashCell) -> GeohashCell? {
     let asked = cell.prefix(AreaInterest.finest)
     counts[asked, default: 0] += 1
@@ -201,7 +198,7 @@ struct AreaInterest {
     return asked
   }
 
-  /// A cell is watched no more. Gives what need not be asked for any more.
+  /// Removes a watched cell. Gives the cell that is no longer asked for.
   mutating func remove(_ cell: GeohashCell) -> GeohashCell? {
     let asked = cell.prefix(AreaInterest.finest)
     guard let count = counts[asked] else { return nil }
@@ -211,7 +208,7 @@ struct AreaInterest {
     return asked
   }
 
-  /// Whether the place of a Morton key is asked for.
+  /// Whether the coordinate of a Morton key is asked for.
   func covers(_ key: UInt64) -> Bool {
     for precision in 1...AreaInterest.finest where lengths[precision] > 0 {
       if let cell = GeohashCell(bits: key >> UInt64(60 - 5 * precision), precision: precision), counts[cell] != nil {
@@ -223,7 +220,7 @@ struct AreaInterest {
 }
 
 extension GeohashCell {
-  /// The cell of at most so many characters that this one is in.
+  /// The cell of at most so many characters that contains this one.
   fileprivate func prefix(_ characters: Int) -> GeohashCell {
     let shift = UInt64(5 * max(0, precision - characters))
     return GeohashCell(bits: bits >> shift, precision: min(precision, characters)) ?? self

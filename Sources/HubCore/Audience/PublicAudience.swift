@@ -1,33 +1,32 @@
-// What everybody may see of a driver who is free: that one is about there. Not who, and not the same one for long.
+// What the public may see of a free driver: an approximate position, under a pseudonym that changes.
 //
 // Three rules (protocol/queries.md, "What riders see"), pure functions of the key, the driver and the time, so that all
-// who show drivers to the public show the same:
+// views show the same:
 // - A pseudonym stands for the id: a keyed hash of the id, of the hour, and of when the driver's last trip ended. It is
-//   the same for all riders. Hours are those of the clock for all drivers, so that everybody changes names at once: a
-//   driver that changed alone would be the one old name that leaves and the one new name that comes.
-// - A place is rounded to the middle of a field of some 20 by 20 m; distances are measured from there, and what is
-//   within a radius or an area is decided by it: else a rider who asks again and again with other radii would find the
-//   place.
-// - What would tell a driver from others under another name is not shown. Heading and speed go on over a change of
-//   names, so riders get neither; nor do they get the time of a fix, whose milliseconds a phone repeats with every fix.
-//   An age is rounded down to steps that are as long as the time between two fixes of a driver that stands.
+//   the same for all riders. All drivers change at full hours: one that changed alone could be linked, as the one old
+//   name that leaves and the one new name that appears.
+// - A position is rounded to the middle of a field of some 20 by 20 m. Distances are measured from there, and it
+//   decides what is within a radius or an area; else repeated queries with other radii would locate the driver.
+// - What would identify a driver across a change of names is not shown: no heading, no speed, and no time of a fix,
+//   whose milliseconds a phone repeats. An age is rounded down to steps as long as the sampling interval of a
+//   stationary driver.
 import HubBytes
 import HubGeo
 import HubMessages
 
 /// How drivers are shown to riders.
 public struct PublicAudience: Sendable {
-  /// Seconds: ages are rounded down to multiples of this, which is the sampling interval of a driver that stands. With
-  /// shorter steps, an age would tell when in its interval a driver sends.
+  /// Seconds: ages are rounded down to multiples of this, the sampling interval of a stationary driver. With shorter
+  /// steps an age would show when in its interval a driver sends.
   static let ageStep = 120.0
-  /// Names last this long, in milliseconds.
+  /// How long pseudonyms last, in milliseconds.
   private static let nameMilliseconds: Int64 = 3_600_000
 
   private let key: SipKey
 
   public init(key: SipKey) { self.key = key }
 
-  /// The driver's pseudonym, as a number: 64 bits that nobody can foretell.
+  /// The driver's pseudonym, as a number: 64 bits that cannot be predicted without the key.
   ///
   /// - Parameter lastTripEnded: when the driver's last trip ended, in milliseconds since 1970; 0 for none.
   /// - Complexity: two hashes, some 80 ns.
@@ -39,11 +38,11 @@ public struct PublicAudience: Sendable {
     return hash.finished(rest: 2, count: 1)
   }
 
-  /// The hour that names belong to, counted from 1970.
+  /// The hour that pseudonyms belong to, counted from 1970.
   static func hour(of time: Timestamp) -> Int64 { time.milliseconds / nameMilliseconds }
 
-  /// What orders drivers at equal distances in one search: another number for each search, so that which of a crowd a
-  /// limit lets through says nothing about who they are.
+  /// Orders drivers at equal distances within one search. It differs from search to search, so the choice at a limit
+  /// does not identify a driver.
   func tieBreak(search number: UInt64, at uptime: Int64) -> UInt64 {
     var hash = SipHash(key)
     hash.combine(number)
@@ -72,20 +71,20 @@ public struct PublicAudience: Sendable {
 
 /// Fields of some 20 by 20 m all over the Earth.
 ///
-/// They are halves of geohash cells of 8 characters, so that a place and the middle of its field are in the same cell
-/// of any size: an area shows a driver in the cell that it is in. Rows are 19.1 m high. A field is 14–19 m wide up to
-/// 41° of latitude and 14–29 m up to 60°; beyond, meridians come closer than cells can follow.
+/// They are halves of geohash cells of 8 characters, so a position and the middle of its field are in the same cell of
+/// any size. Rows are 19.1 m high. A field is 14–19 m wide up to 41° of latitude and 14–29 m up to 60°; beyond,
+/// meridians come closer than cells can follow.
 enum PublicGrid {
-  /// The latitude from which a field is as wide as its cell of 8 characters.
+  /// The latitude (degrees) from which a field is as wide as its cell of 8 characters.
   private static let wideFrom = 41.4
-  /// Metres from a place to the middle of its field, at most: half a field's diagonal, and rounding to 7 decimals.
+  /// Metres from a coordinate to the middle of its field, at most: half a field's diagonal, and rounding to 7 decimals.
   static let displacementMeters = 18.0
 
-  /// Bits of a field's number: those of a cell of 8 characters, and the half of it.
+  /// Bits of a field's number: those of a cell of 8 characters, and one for its half.
   private static let bits: UInt64 = 41
 
-  /// The number of the field that a place is in, from the place's Morton key: the first 41 bits, the last one 0 where
-  /// fields are as wide as cells.
+  /// The number of the field of a coordinate, from its Morton key: the first 41 bits, the last one 0 where fields are
+  /// as wide as cells.
   static func field(key: UInt64) -> UInt64 {
     let field = key >> (60 - bits)
     return isWide(cell(field)) ? field & ~1 : field
@@ -100,7 +99,7 @@ enum PublicGrid {
     return Coordinate(clampingLatitude: middle.latitude, wrappingLongitude: middle.longitude + step).published
   }
 
-  /// The middle of the field that a place is in, to 7 decimals: the same for all places of the field.
+  /// The middle of the field of a coordinate, to 7 decimals.
   static func snapped(_ coordinate: Coordinate) -> Coordinate {
     middle(of: field(key: GridPoint(coordinate).mortonCode))
   }

@@ -1,8 +1,8 @@
-// SipHash-2-4: a keyed hash that nobody can compute, or turn round, who has not the key.
+// SipHash-2-4: a keyed hash that cannot be computed or inverted without the key.
 //
-// J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012; the tests have its vectors. It
-// and not HMAC-SHA256 because HubCore links no library, its input is a few words, and 64 bits are what a pseudonym
-// needs: with a million drivers two share one within an hour once in 37 million hours.
+// J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012; the tests have its vectors. It is
+// used instead of HMAC-SHA256 because HubCore links no library, its input is a few words, and 64 bits suffice for a
+// pseudonym: with a million drivers two share one within an hour once in 37 million hours.
 
 /// A secret of 128 bits.
 public struct SipKey: Sendable, Equatable {

@@ -1,24 +1,24 @@
-// The second lane: what is much work and can wait, so that a thousand drivers who come out of a tunnel, or a thousand
-// riders who come back at once, delay nobody's live positions.
+// The second lane: large work that can wait, so that a thousand drivers who leave a tunnel, or a thousand riders who
+// reconnect at once, do not delay live positions.
 //
-// The rule. A turn handles its live inputs first. Batches and resumes are paid for with credit, counted in fixes: each
-// live input earns a third of one, each turn a few for what it costs by itself, up to a limit; a turn in which nobody
-// else wanted anything gives all of it. What there is credit for is handled at once, in its place; the rest waits here,
-// oldest first. So while live work comes the second lane takes at most a quarter of the time, and where there is little
-// of both nothing waits. It is counted and not measured, so that a run can be repeated.
+// A turn handles its live inputs first. Batches and resumes are paid for with credit, counted in fixes: each live input
+// earns a third of one, each turn a fixed amount, up to a limit; a turn without other inputs gives unlimited credit.
+// What the credit covers is handled at once, in order; the rest waits here, oldest first. So under live load the second
+// lane takes at most a quarter of the time, and without load nothing waits. Credit is counted, not measured, so that a
+// run can be repeated.
 //
-// What a driver sends keeps its order: what comes behind a batch that waits, waits behind it (Hub+Batches.swift).
+// A driver's messages keep their order: those behind a waiting batch wait, too (Hub+Batches.swift).
 
-/// Inputs that wait for their turn, oldest first, and the credit for them.
+/// Inputs that wait, oldest first, and their credit.
 struct Backlog {
-  /// An input, and the driver whose it was when it came: its session may be gone by now, and its fixes are still true.
+  /// An input, and the driver it came from: its session may have ended, and its fixes are still valid.
   struct Entry {
     var input: HubInput
     var driver: Handle?
     var cost: Int
   }
 
-  /// What a turn earns by itself: with its system calls it costs as much as some 50 fixes.
+  /// Credit for a turn itself, which with its system calls costs as much as some 50 fixes.
   static let creditOfTurn = 16
 
   private var batches = FirstInFirstOut<Entry>()
@@ -33,7 +33,7 @@ struct Backlog {
   var isEmpty: Bool { batches.isEmpty && resumes.isEmpty }
   var hasBatches: Bool { !batches.isEmpty }
   var hasResumes: Bool { !resumes.isEmpty }
-  /// Resumes, and other subscriptions, that wait.
+  /// Resumes and other subscriptions that wait.
   var waitingResumes: Int { resumes.count }
 
   @inline(__always)
@@ -48,11 +48,11 @@ struct Backlog {
 
   mutating func append(resume entry: Entry) { resumes.append(entry) }
 
-  /// All live inputs of the turn were handled.
+  /// All live inputs of the turn are handled.
   mutating func endLive() { credit = min(credit + live / 3 + Backlog.creditOfTurn, HubLimits.backlogCredit) }
 
-  /// The oldest entry of either kind, in turns, if there is credit for it, or nobody else wanted anything in this turn
-  /// and none was given yet.
+  /// The oldest entry of either kind, in turns, if the credit covers it, or if this turn had no other input and gave
+  /// none yet.
   mutating func next(isFirst: Bool) -> Entry? {
     guard credit > 0 || (live == 0 && isFirst) else { return nil }
     isResumesTurn = !isResumesTurn
@@ -63,7 +63,7 @@ struct Backlog {
     return entry
   }
 
-  /// The turn is over.
+  /// Ends the turn.
   mutating func endTurn() {
     if live == 0, isEmpty { credit = HubLimits.backlogCredit }
     live = 0
@@ -94,7 +94,7 @@ extension HubInput {
   }
 }
 
-/// A queue in an array, whose front is given back in large pieces.
+/// A queue in an array, whose front is freed in large pieces.
 struct FirstInFirstOut<Element> {
   private var elements: [Element?] = []
   private var head = 0

@@ -1,13 +1,12 @@
-// Batches with fixes that are older than what memory can vouch for. Whether such a fix came before stands in the
-// journal, and the journal is read by another thread: the hub asks, goes on, and handles those fixes when the answer
-// comes.
+// Batches with fixes that are older than memory reaches. Whether such a fix is a duplicate is in the journal, which
+// another thread reads: the hub asks, continues, and handles those fixes when the answer comes.
 //
 //     batch → its newer fixes are handled; the older ones wait here      hub's thread
-//     all that was recorded before is stored → `takeLookups`             whoever drives the hub
+//     all that was recorded before is stored → `takeLookups`             the hub's caller
 //     read the driver's records                                          a reader's thread
 //     `HubInput.knownFixes` → the older fixes are handled, and the ack   hub's thread
 //
-// Two lookups of one driver are never under way at once: the second asks for what the first one's batch has brought.
+// A driver has one lookup at a time: the next one must see what the batch before it recorded.
 public import HubMessages
 
 /// A question for the journal: at which of `times` does the driver have a fix in it? Answered by
@@ -21,8 +20,8 @@ public struct HistoryLookup: Sendable {
   /// The key of the driver's fixes in an index.
   public var key: UInt64 { DurableKeys.fixes(ofDriver: driverID) }
 
-  /// No fix that is asked for came before this, by the hub's clock (ms since 1970), unless the phone's clock was a day
-  /// ahead: such a fix is taken again, and whoever reads the track sees it once.
+  /// The hub's time (ms since 1970) before which none of these fixes came, unless the phone's clock was a day ahead:
+  /// such a fix is accepted again, and readers of the track see it once.
   public var since: Int64 { times[0] - 86_400_000 }
 }
 
@@ -41,9 +40,9 @@ struct PartialBatch {
 /// The batches that wait, and what is asked for them.
 struct HistoryLookups {
   private var batches: [UInt64: PartialBatch] = [:]
-  /// Tickets of each driver's batches, oldest first; the first one's lookup is under way.
+  /// Tickets of each driver's batches, oldest first; the lookup of the first is running.
   private var ofDriver: [UInt32: [UInt64]] = [:]
-  /// To be asked when records up to `storage` are stored.
+  /// Questions to ask when records up to `storage` are stored.
   private var waiting = FirstInFirstOut<(storage: UInt64, ticket: UInt64)>()
   private var lastTicket: UInt64 = 0
   private(set) var fixes = 0
@@ -59,7 +58,7 @@ struct HistoryLookups {
     if ofDriver[batch.driver.index]?.count == 1 { waiting.append((storage, lastTicket)) }
   }
 
-  /// The questions whose time has come.
+  /// The questions whose records are stored.
   mutating func take(storedThrough: UInt64, into lookups: inout [HistoryLookup]) {
     while let first = waiting.first, first.storage <= storedThrough, let next = waiting.next() {
       guard let batch = batches[next.ticket] else { continue }
@@ -74,8 +73,7 @@ struct HistoryLookups {
   /// Whether a question waits for records to be stored.
   var waitsForStorage: Bool { !waiting.isEmpty }
 
-  /// Gives up the batches whose questions wait for records behind `storedThrough`, and those of the same drivers behind
-  /// them.
+  /// Removes the batches whose questions wait for records behind `storedThrough`, and later ones of the same drivers.
   mutating func takeUnstored(storedThrough: UInt64) -> [PartialBatch] {
     var taken: [PartialBatch] = []
     var due = FirstInFirstOut<(storage: UInt64, ticket: UInt64)>()
@@ -93,14 +91,14 @@ struct HistoryLookups {
     return taken
   }
 
-  /// The batch of an answer, which is over with it; the driver's next one is asked for.
+  /// Removes the answered batch and starts the driver's next lookup.
   mutating func finish(_ ticket: UInt64) -> PartialBatch? {
     guard let batch = batches.removeValue(forKey: ticket) else { return nil }
     fixes -= batch.input.batch.fixes.count
     return batch
   }
 
-  /// The driver's batch was handled, and its records have tickets up to `storage`.
+  /// The driver's batch was handled; its records have tickets up to `storage`.
   mutating func resume(driver: UInt32, storage: UInt64) {
     ofDriver[driver]?.removeFirst()
     if let next = ofDriver[driver]?.first {

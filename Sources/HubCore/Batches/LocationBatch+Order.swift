@@ -2,8 +2,8 @@
 import HubMessages
 
 extension LocationBatch {
-  /// The indices of the fixes, by time. "Oldest first" is what the protocol asks for; where a phone does otherwise, its
-  /// newest fix must not make history of those behind it.
+  /// The indices of the fixes, by time. The protocol asks for "oldest first"; where a phone does otherwise, its newest
+  /// fix must not make those behind it history.
   var indicesByTime: [Int] {
     var entries: [(time: Int64, index: Int)] = []
     entries.reserveCapacity(fixes.count)

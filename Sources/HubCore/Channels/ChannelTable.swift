@@ -1,25 +1,24 @@
-// Channels: who listens (how many on which outlet), how many events there were, and the newest of them for recovery.
+// Channels: subscribers (how many on which outlet), the number of events, and the newest events for recovery.
 //
-// A channel exists while it has a subscriber or an event. The hub hands a publication once to each outlet that has
-// subscribers; which sessions those are only the outlet knows.
+// A channel exists while it has a subscriber or an event. The hub gives a publication once to each outlet with
+// subscribers; only the outlet knows the sessions.
 import HubBytes
 import HubGeo
 import HubMessages
 
-/// One channel's record: 144 bytes, the small members where the name leaves room.
+/// One channel's record: 144 bytes, the small members in the padding of the name.
 struct ChannelRecord {
   var name: Channel
-  /// Events may still come or be asked for: the record outlives its subscribers.
+  /// Events may still come or be requested: the record outlives its subscribers.
   var isKept = false
-  /// Its publications come from another hub; and the hub itself wants them, with or without subscribers.
+  /// Its publications come from another hub. `isWanted`: the hub itself wants them, with or without subscribers.
   var isFollowed = false
   var isWanted = false
-  /// Of a cell that is watched: its index in the area table, which finds it; −1 for all others.
+  /// The index in the area table of a watched cell; −1 for other channels.
   var area: Int32 = -1
-  /// The number of the newest event; before the first, where the numbers start (see `ChannelTable.highestSequence`).
+  /// The number of the newest event; before the first, the starting number (see `ChannelTable.highestSequence`).
   var sequence: UInt64
-  /// The journal's number of the newest event, and the newest sequence before the first event that may not be stored
-  /// yet.
+  /// The journal's number of the newest event, and the sequence before the first event that may be unstored.
   var eventTicket: UInt64 = 0
   var storedSequence: UInt64 = 0
   /// The outlets with at least one subscriber.
@@ -29,7 +28,7 @@ struct ChannelRecord {
   var subscribers: UInt32 = 0
   /// Bytes of what its kept events hold (see `ChannelTable.contentBytes`).
   var contentBytes: UInt32 = 0
-  /// The driver's session that subscribed last: a driver that listens to its own channel follows nobody.
+  /// The driver's session that subscribed last: a driver that listens to its own channel is no follower.
   var driverListener: SessionRef?
 
   init(name: Channel, sequence: UInt64) {
@@ -50,9 +49,8 @@ struct ChannelTable: ~Copyable {
   private(set) var contentBytes = 0
   /// The channel of each kept event, oldest first, to find the oldest of all.
   private var eventOrder = EventOrder()
-  /// No channel that is gone had a number above this. New channels count on from here: within an epoch no channel gives
-  /// out a number twice, or a client that comes back to a channel that was made anew would be told that it missed
-  /// nothing.
+  /// No removed channel had a higher number. New channels start from here, so that no channel repeats a number within
+  /// an epoch; else a client that resumes on a recreated channel would not learn that it missed events.
   private(set) var highestSequence: UInt64 = 0
 
   init(limits: HubLimits, seed: UInt64, outletCount: Int) {
@@ -76,8 +74,7 @@ struct ChannelTable: ~Copyable {
     names.find(hash: hash(name)) { slab[$0].name == name }
   }
 
-  /// The channel's index, made if it isn't there; nil at the limit of who wants it. The hub's own events are worth as
-  /// much as what ops want.
+  /// The channel's index, created if needed; nil at the role's limit. The hub's own events have the limit of ops.
   mutating func findOrInsert(_ name: Channel, for role: Role = .ops) -> Int? {
     let hash = hash(name)
     if let found = names.find(hash: hash, where: { slab[$0].name == name }) { return found }
@@ -88,8 +85,8 @@ struct ChannelTable: ~Copyable {
     return index
   }
 
-  /// A channel for a cell of the area table, which knows where it is: it is not found by its name, for a cell may have
-  /// one channel for each audience. Nil at the limit.
+  /// Adds a channel for a cell of the area table, which keeps its index: a cell may have a channel for each audience,
+  /// so it is not found by name. Nil at the limit.
   mutating func insert(area name: Channel, for role: Role) -> Int? {
     guard slab.count < role.share(of: limits.channels) else { return nil }
     let index = slab.insert(ChannelRecord(name: name, sequence: 0))
@@ -99,7 +96,7 @@ struct ChannelTable: ~Copyable {
 
   mutating func setArea(_ index: Int, _ area: Int) { slab[index].area = Int32(area) }
 
-  /// The index in the area table; nil for what is no area's channel, or not any more.
+  /// The index in the area table; nil for other channels, or one that has ended.
   func area(_ index: Int) -> Int? {
     index < slab.endIndex && slab.isInUse(index) && slab[index].area >= 0 ? Int(slab[index].area) : nil
   }
@@ -110,10 +107,10 @@ struct ChannelTable: ~Copyable {
     slab[index].outlets.insert(outlet)
   }
 
-  /// A driver's session is among the subscribers, or is not any more.
+  /// A driver's session has subscribed, or has unsubscribed.
   mutating func setDriverListener(_ index: Int, _ session: SessionRef?) { slab[index].driverListener = session }
 
-  /// Whether anybody but this session is subscribed. A session that is gone but for its release still counts.
+  /// Whether any other session is subscribed. A session that ended but is not released still counts.
   @inline(__always)
   func hasListener(_ index: Int, besides session: SessionRef?) -> Bool {
     let subscribers = slab[index].subscribers
@@ -126,7 +123,7 @@ struct ChannelTable: ~Copyable {
   mutating func setFollowed(_ index: Int, _ isFollowed: Bool) { slab[index].isFollowed = isFollowed }
   func isFollowed(_ index: Int) -> Bool { slab[index].isFollowed }
 
-  /// Keeps the record while the hub wants it. True when it went at once.
+  /// Keeps the record while the hub wants it. True when it was removed at once.
   mutating func setWanted(_ index: Int, _ isWanted: Bool) -> Bool {
     slab[index].isWanted = isWanted
     return removeIfUnused(index)
@@ -134,7 +131,7 @@ struct ChannelTable: ~Copyable {
 
   func isWanted(_ index: Int) -> Bool { slab[index].isWanted }
 
-  /// One subscriber less; true when the channel went with it.
+  /// Removes a subscriber; true when the channel was removed, too.
   mutating func removeSubscriber(_ index: Int, outlet: Int) -> Bool {
     let entry = index * outletCount + outlet
     precondition(slab.isInUse(index) && counts[entry] > 0, "an outlet released a subscription that it did not have")
@@ -144,8 +141,8 @@ struct ChannelTable: ~Copyable {
     return removeIfUnused(index)
   }
 
-  /// Keeps the record while its trip or driver is known; without it the record goes with its last subscriber.
-  /// True when it went at once.
+  /// Keeps the record while its trip or driver is known; without it the record goes with its last subscriber. True when
+  /// it was removed at once.
   mutating func setKept(_ index: Int, _ kept: Bool) -> Bool {
     slab[index].isKept = kept
     if !kept {
@@ -169,12 +166,12 @@ struct ChannelTable: ~Copyable {
 
   // MARK: Events
 
-  /// The newest event that everyone may know of, where everything up to a journal's number is stored.
+  /// The newest event that is stored, where everything up to a journal's number is.
   @inline(__always) func sequence(_ index: Int, storedThrough ticket: UInt64) -> UInt64 {
     slab[index].eventTicket <= ticket ? slab[index].sequence : slab[index].storedSequence
   }
 
-  /// The number that the channel's next event will have, which will be stored with the journal's number `ticket`.
+  /// The number of the channel's next event, which is stored with the journal's number `ticket`.
   mutating func nextSequence(_ index: Int, ticket: UInt64, storedThrough: UInt64) -> UInt64 {
     if slab[index].eventTicket <= storedThrough { slab[index].storedSequence = slab[index].sequence }
     slab[index].eventTicket = ticket
@@ -182,8 +179,8 @@ struct ChannelTable: ~Copyable {
     return slab[index].sequence
   }
 
-  /// Keeps an event for recovery, forgetting the oldest where a limit is reached. O(`eventsPerChannel`) there for each
-  /// that is forgotten, else O(1).
+  /// Keeps an event for recovery and drops the oldest at a limit: O(`eventsPerChannel`) for each that is dropped, else
+  /// O(1).
   mutating func keep(_ event: Publication, _ index: Int) {
     if slab[index].events.count == limits.eventsPerChannel { forgetOldestEvent(index) }
     if eventOrder.count == limits.events { forgetOldestEvent(eventOrder.channelOfOldest) }
@@ -203,13 +200,13 @@ struct ChannelTable: ~Copyable {
     slab[index].contentBytes -= event.contentBytes
   }
 
-  /// Gives a number to no event, and keeps none before: whoever has an older one has missed something.
+  /// Skips a number and drops all kept events, so that resuming clients learn that they missed something.
   mutating func skip(_ index: Int) {
     while !slab[index].events.isEmpty { forgetOldestEvent(index) }
     slab[index].sequence += 1
   }
 
-  /// The events after `since`, or nil when not all of them are kept or `since` is ahead of the channel.
+  /// The events after `since`; nil when some are not kept or `since` is ahead of the channel.
   func events(_ index: Int, since: UInt64) -> [Publication]? {
     let sequence = slab[index].sequence
     guard since <= sequence else { return nil }
@@ -226,7 +223,7 @@ struct ChannelTable: ~Copyable {
     return nil
   }
 
-  /// That the channel counts from here is stored with the journal's number `ticket`.
+  /// The start of the channel's numbers is stored with the journal's number `ticket`.
   mutating func begin(_ index: Int, ticket: UInt64) {
     slab[index].isKept = true
     slab[index].eventTicket = ticket
@@ -246,7 +243,7 @@ struct ChannelTable: ~Copyable {
 
   mutating func restore(highestSequence number: UInt64) { highestSequence = max(highestSequence, number) }
 
-  /// A channel whose events are kept, before they come; none before is kept. False at the limit of channels.
+  /// Restores a channel before its kept events. False at the limit of channels.
   mutating func restore(_ name: Channel, sequence: UInt64) -> Bool {
     guard let index = findOrInsert(name) else { return false }
     slab[index].isKept = true
@@ -255,7 +252,7 @@ struct ChannelTable: ~Copyable {
     return true
   }
 
-  /// An event with the number that it has. False at the limit of channels, and for what is no event.
+  /// Restores an event with its number. False at the limit of channels, and for other publications.
   mutating func restore(_ event: Publication) -> Bool {
     let number: UInt64
     switch event.body {
@@ -266,9 +263,9 @@ struct ChannelTable: ~Copyable {
     }
     guard number > 0, let index = findOrInsert(event.channel) else { return false }
     slab[index].isKept = true
-    // All up to a number were reserved, and what had the others is not known (Channels+Trips.swift).
+    // All up to a number were reserved; what had the others is not known (Channels+Trips.swift).
     if event.channel == .trips, number <= slab[index].sequence { return true }
-    // What is kept has no gaps.
+    // Kept events have no gaps.
     if number != slab[index].sequence + 1 { while !slab[index].events.isEmpty { forgetOldestEvent(index) } }
     slab[index].sequence = number
     keep(event, index)
@@ -286,7 +283,7 @@ struct ChannelTable: ~Copyable {
     }
   }
 
-  /// Every kept event, in the order in which they came.
+  /// Every kept event, oldest first.
   func forEachEvent<E: Error>(_ body: (Publication) throws(E) -> Void) throws(E) {
     var written: [Int: Int] = [:]
     var node = eventOrder.first
@@ -319,11 +316,11 @@ struct ChannelTable: ~Copyable {
 }
 
 extension Channels {
-  /// What went with a channel's last subscriber.
+  /// What was removed with a channel's last subscriber.
   enum Release {
     case nothing
     case channel(Channel)
-    /// A cell that was watched, by its index in the area table.
+    /// A watched cell, by its index in the area table.
     case area(Int)
   }
 }

@@ -1,4 +1,4 @@
-// The channels of cells that are watched: the area table knows where they are.
+// The channels of watched cells, whose indices the area table keeps.
 import HubMessages
 
 extension Channels {
@@ -9,7 +9,7 @@ extension Channels {
 
   mutating func addSubscriber(_ channel: Int, outlet: Int) { table.addSubscriber(channel, outlet: outlet) }
 
-  /// A cell's update for the outlets that watch it. Gives these.
+  /// Publishes a cell's update to the outlets that watch it, and gives these.
   mutating func publish(areaUpdate update: Publication, on channel: ChannelHandle) -> OutletSet {
     let outlets = table.outlets(Int(channel.index))
     count(deliveries: outlets.count)

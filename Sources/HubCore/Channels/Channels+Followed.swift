@@ -1,22 +1,22 @@
-// Channels of other hubs: what their owners publish, for the sessions of this hub that follow them.
+// Channels of other hubs: relays what their owners publish to the sessions of this hub.
 //
-// A channel of a trip or a driver has one owner, which numbers its events. Elsewhere it is followed: the cluster brings
-// the owner's publications, with the owner's numbers and epoch, and they are given to the sessions as they are. So a
-// session does not notice where the owner is. What this hub shows of a followed channel always came from its owner.
+// A trip's or driver's channel has one owner, which numbers its events. Other hubs follow it: the cluster brings the
+// owner's publications, with the owner's numbers and epoch, and sessions get them unchanged. So a session does not
+// notice where the owner is, and what this hub shows of a followed channel always came from its owner.
 import HubMessages
 
 extension Channels {
   var isInCluster: Bool { clusterOutlet != nil }
-  /// The key of the next fix as it was measured.
+  /// The conflation key of the next raw fix.
   var unreadKey: UInt32 { UInt32(publicationNumber % HubLimits.unreadRawFixes) + 1 }
 
   /// Whether sessions of this hub are subscribed.
   func isWatched(_ name: Channel) -> Bool { table.find(name).map { !outletsOfSessions($0).isEmpty } ?? false }
 
-  /// Whether what all hubs have together is answered here at once.
+  /// Whether this hub answers for all hubs of a cluster-wide channel.
   func isHere(_ name: Channel) -> Bool { !isInCluster || (name == .trips ? countsTrips : isWatched(name)) }
 
-  /// Whether a channel is this hub's own: its trip or driver is here, or it is of a kind that every hub has itself.
+  /// Whether this hub owns a channel: its trip or driver is here, or every hub has one of its own.
   func isHere(_ name: Channel, _ drivers: borrowing Drivers, _ trips: borrowing Trips) -> Bool {
     switch name {
     case .trip(let id): trips.find(id) != nil
@@ -26,14 +26,14 @@ extension Channels {
     }
   }
 
-  /// Outlets with a subscriber, without that of the other hubs.
+  /// Outlets with a subscribed session: all but the cluster's.
   func outletsOfSessions(_ channel: Int) -> OutletSet {
     var outlets = table.outlets(channel)
     if let clusterOutlet { outlets.remove(Int(clusterOutlet)) }
     return outlets
   }
 
-  /// Outlets to which this hub's own events go: where another one has the channel, sessions have them from there.
+  /// Outlets for this hub's own events: on a followed channel sessions get the owner's instead.
   func outletsOfOwn(_ channel: Int) -> OutletSet {
     guard table.isFollowed(channel), let clusterOutlet else { return table.outlets(channel) }
     var own = OutletSet()
@@ -41,37 +41,36 @@ extension Channels {
     return own
   }
 
-  /// Tells the other hubs' outlet, where there are other hubs.
-  mutating func tell(_ output: ClusterOutput) {
+  /// Sends to the outlet of the other hubs, if there is one.
+  mutating func sendToCluster(_ output: ClusterOutput) {
     if let clusterOutlet { emit(.cluster(output), to: clusterOutlet) }
   }
 
-  /// Has the cluster look for the owner of a channel that is not here. False for the trips that another hub asks for:
-  /// every hub has its own.
+  /// Has the cluster look for the owner of a channel that is not here. False for all trips' channel on behalf of
+  /// another hub: every hub has its own.
   mutating func looksElsewhere(_ input: SubscribeInput) -> Bool {
     let isOfHub = input.session.outlet == clusterOutlet
     if isOfHub, input.request.channel == .trips { return false }
-    tell(isOfHub ? .notHere(input.session) : .subscribe(input))
+    sendToCluster(isOfHub ? .notHere(input.session) : .subscribe(input))
     return true
   }
 
-  /// Puts a question to all hubs of the cluster. False where this one answers it alone: what it is about is here, or
-  /// another hub asks.
+  /// Asks all hubs of the cluster. False where this hub answers alone: the subject is here, or another hub asks.
   mutating func gathers(_ question: FleetQuestion, isHere: Bool = false) -> Bool {
     guard let clusterOutlet, !isHere, question.session.outlet != clusterOutlet else { return false }
-    tell(.ask(question))
+    sendToCluster(.ask(question))
     return true
   }
 
-  /// Has the cluster look for the hub that has a trip, or a driver, which is not here. False for what this hub handles:
-  /// what comes from another one is for this.
+  /// Has the cluster look for the hub of a trip or a driver that is not here. False for a request of another hub, which
+  /// this one handles.
   mutating func forwards(_ request: TripRequest) -> Bool {
     guard let clusterOutlet, request.session.outlet != clusterOutlet else { return false }
-    tell(.tripRequest(request))
+    sendToCluster(.tripRequest(request))
     return true
   }
 
-  /// Tells the hub of a driver or a trip that is not here of an offer, once that is stored.
+  /// Sends an offer to the hub of a driver or a trip that is not here, once it is stored.
   mutating func send(_ offer: SentOffer, _ storage: inout HubStorage, counting counters: inout HubCounters) {
     guard let clusterOutlet else { return }
     let output = HubOutput.cluster(.tripRequest(.offer(.nobody, offer)))
@@ -82,12 +81,12 @@ extension Channels {
   /// one answers it alone.
   mutating func gathers(_ request: CredentialRequest, isHere: Bool) -> Bool {
     guard let clusterOutlet, !isHere, request.session.outlet != clusterOutlet else { return false }
-    tell(.credentials(request))
+    sendToCluster(.credentials(request))
     return true
   }
 
-  /// Answers a question about tokens. New tokens of another hub's family do not wait for this one's disk: they are
-  /// stored there, and asked for later the question would count as a second use.
+  /// Answers a question about tokens. New tokens of another hub's family do not wait for this hub's disk: they are
+  /// stored there, and a delayed repetition would count as a second use.
   mutating func answer(
     _ session: SessionRef, _ answer: CredentialAnswer, isOfOthers: Bool, _ storage: inout HubStorage,
     counting counters: inout HubCounters
@@ -97,8 +96,8 @@ extension Channels {
     emitStored(output, to: session.outlet, &storage, counting: &counters)
   }
 
-  /// Tells all who check tokens what has changed of the revocations.
-  mutating func tell(
+  /// Publishes a change of the revocations to all outlets, once it is stored.
+  mutating func publishRevocations(
     _ change: RevocationChange?, _ storage: inout HubStorage, counting counters: inout HubCounters
   ) {
     guard let change else { return }
@@ -111,7 +110,7 @@ extension Channels {
     return channel
   }
 
-  /// To the sessions that follow a channel of another hub.
+  /// Emits to the sessions that follow another hub's channel.
   mutating func emit(onFollowed name: Channel, _ output: (ChannelHandle) -> HubOutput) {
     guard let channel = followed(name) else { return }
     emit(output(ChannelHandle(index: UInt32(channel))), toSessionsOf: channel)
@@ -122,30 +121,30 @@ extension Channels {
     while let outlet = outlets.popFirst() { emit(output, to: UInt32(outlet)) }
   }
 
-  // MARK: Who has the channel
+  // MARK: Owners
 
-  /// Sessions that are subscribed here to what is at another hub follow it there from now on.
+  /// Makes this hub's sessions follow another hub's channel.
   mutating func followElsewhere(_ name: Channel) {
     guard isInCluster, let channel = table.find(name), !table.isFollowed(channel),
       !outletsOfSessions(channel).isEmpty
     else { return }
     table.setFollowed(channel, true)
-    tellFollow(channel)
+    sendFollow(channel)
   }
 
-  private mutating func tellFollow(_ channel: Int, eventsOnly: Bool = false) {
+  private mutating func sendFollow(_ channel: Int, eventsOnly: Bool = false) {
     let point = ResumePoint(since: table.sequence(channel), epoch: epoch)
-    tell(.follow(table.name(channel), point, eventsOnly: eventsOnly))
+    sendToCluster(.follow(table.name(channel), point, eventsOnly: eventsOnly))
   }
 
-  /// The hub itself follows a channel of another hub from now on, whoever else does: of a trip, whose positions and
-  /// ETAs come from this hub's driver, the moves alone. False at the limit of channels.
+  /// Makes the hub itself follow another hub's channel; of a trip, whose positions and ETAs this hub's driver makes,
+  /// only the moves. False at the limit of channels.
   mutating func want(_ name: Channel) -> Bool {
     guard let channel = table.findOrInsert(name) else { return false }
     _ = table.setWanted(channel, true)
     table.setFollowed(channel, true)
-    // Also where sessions follow it: how things stand is answered once more.
-    tellFollow(channel, eventsOnly: wantsEventsOnly(channel))
+    // Also where sessions follow it: the answer repeats the present state.
+    sendFollow(channel, eventsOnly: wantsEventsOnly(channel))
     return true
   }
 
@@ -155,39 +154,38 @@ extension Channels {
     return outletsOfSessions(channel).isEmpty
   }
 
-  /// A session of an outlet does not follow a channel of another hub any more; the hub itself may.
+  /// A session of an outlet unsubscribed from another hub's channel; the hub itself may still follow it.
   mutating func lowerInterest(_ channel: Int, after outlet: UInt32) {
-    if outlet != clusterOutlet, wantsEventsOnly(channel) { tellFollow(channel, eventsOnly: true) }
+    if outlet != clusterOutlet, wantsEventsOnly(channel) { sendFollow(channel, eventsOnly: true) }
   }
 
-  /// The hub itself does not follow it any more; nor do sessions, where it `isHere` from now on.
+  /// The hub itself stops following; so do sessions, where the channel `isHere` from now on.
   mutating func unwant(_ name: Channel, isHere: Bool = false) {
     guard let channel = table.find(name), table.isWanted(channel) else { return }
     if isHere || table.outlets(channel).isEmpty {
       table.setFollowed(channel, false)
-      tell(.unfollowed(name))
+      sendToCluster(.unfollowed(name))
     }
     _ = table.setWanted(channel, false)
   }
 
-  /// A driver is at another hub: those of other hubs who follow it here look for it there, and so do this hub's
-  /// sessions.
+  /// A driver has moved to another hub: followers here, of this hub and of others, look for it there.
   mutating func move(driver id: Identifier) {
     for name in [Channel.driver(id), .raw(id)] {
-      tellMoved(name)
+      sendMoved(name)
       followElsewhere(name)
     }
   }
 
-  /// Those of other hubs who follow a channel here look for its owner anew.
-  mutating func tellMoved(_ name: Channel) {
+  /// Other hubs' followers of a channel look for its owner again.
+  mutating func sendMoved(_ name: Channel) {
     guard let clusterOutlet, let channel = table.find(name), table.outlets(channel).contains(Int(clusterOutlet)) else {
       return
     }
-    tell(.moved(ChannelHandle(index: UInt32(channel)), name))
+    sendToCluster(.moved(ChannelHandle(index: UInt32(channel)), name))
   }
 
-  /// The numbers of a channel that was followed are this hub's from now on.
+  /// This hub takes over the numbers of a channel that it followed.
   private mutating func takeOver(_ name: Channel, _ snapshot: Subscribed.Snapshot?) {
     guard let channel = followed(name) else { return }
     table.setFollowed(channel, false)
@@ -195,11 +193,11 @@ extension Channels {
       replyTo: ClusterOutput.unasked, channel: name, sequence: table.sequence(channel), epoch: epoch, recovered: false,
       snapshot: snapshot)
     emit(.channelRestarted(ChannelHandle(index: UInt32(channel)), answer), toSubscribersOf: channel)
-    tell(.unfollowed(name))
+    sendToCluster(.unfollowed(name))
     _ = table.setWanted(channel, false)
   }
 
-  /// Publishes a position of a driver or a trip of which the other is at another hub, on one channel.
+  /// Publishes a position on one channel, where driver and trip are at two hubs.
   mutating func publish(
     _ location: DriverLocation, of driver: Int, on channel: Int?, received: Int64, at time: Timestamp,
     storedThrough ticket: UInt64
@@ -214,7 +212,7 @@ extension Channels {
     emit(.delivery(delivery), toSubscribersOf: channel)
   }
 
-  /// Publishes a position of a driver whose trip is at another hub, on its own and the fleet's channel.
+  /// Publishes a position of a driver whose trip is at another hub on the driver's and the fleet's channel.
   mutating func publish(
     _ location: DriverLocation, of driver: Int, _ drivers: borrowing Drivers, received: Int64, at time: Timestamp,
     storedThrough ticket: UInt64
@@ -228,17 +226,17 @@ extension Channels {
 
   // MARK: What the owner says
 
-  /// The owner has let a session in. False at the limit of channels.
+  /// The owner has accepted a session. False at the limit of channels.
   mutating func follow(
     _ input: SubscribeInput, _ answer: Subscribed, _ missed: [Publication], isParty: Bool
   ) -> Bool {
     guard let channel = open(answer.channel, for: input.actor.role) else {
-      tell(.unfollowed(answer.channel))
+      sendToCluster(.unfollowed(answer.channel))
       return false
     }
-    // The last one may have left while this answer was on its way.
+    // The last subscriber may have left before this answer came.
     if !table.isFollowed(channel) || wantsEventsOnly(channel) {
-      tell(.followed(answer.channel, ResumePoint(since: answer.sequence, epoch: answer.epoch)))
+      sendToCluster(.followed(answer.channel, ResumePoint(since: answer.sequence, epoch: answer.epoch)))
     }
     table.setFollowed(channel, true)
     table.addSubscriber(channel, outlet: Int(input.session.outlet))
@@ -249,7 +247,7 @@ extension Channels {
     return true
   }
 
-  /// What the sessions have missed, or, where that is not known, the channel as it stands.
+  /// Sends what sessions have missed or, where that is not known, a snapshot.
   mutating func resume(_ answer: Subscribed, _ missed: [Publication]) {
     guard let channel = followed(answer.channel) else { return }
     let handle = ChannelHandle(index: UInt32(channel))
@@ -266,7 +264,7 @@ extension Channels {
   mutating func arrive(_ id: Identifier, _ arrival: UInt16, _ snapshot: Subscribed.Snapshot?) {
     takeOver(.driver(id), snapshot)
     takeOver(.raw(id), nil)
-    tell(.owned(.driver(id), takes: true, arrival: arrival))
+    sendToCluster(.owned(.driver(id), takes: true, arrival: arrival))
   }
 
   mutating func relay(
@@ -281,13 +279,13 @@ extension Channels {
     if let channel = followed(publication.channel) { relay(publication, on: channel) }
   }
 
-  /// A driver of another hub, for the sessions that follow the whole fleet.
+  /// Publishes another hub's driver to the sessions that follow the whole fleet.
   private mutating func relay(toFleet location: DriverLocation, _ time: Timestamp) {
     guard let fleet else { return }
     var location = location
     location.after = table.sequence(fleet)
     let made = publication(.driverLocation(location), on: .fleet, at: time)
-    // No driver of this hub has such a key, and no other channel.
+    // No driver of this hub has such a key, and no other channel either.
     let key = 1 << 63 | table.hash(.driver(location.driverID)) >> 1
     let delivery = Delivery(
       channel: ChannelHandle(index: UInt32(fleet)), conflationKey: key, received: 0, publication: made)
@@ -295,8 +293,8 @@ extension Channels {
     emit(.delivery(delivery), toSessionsOf: fleet)
   }
 
-  /// Gives subscribers what the channel's owner has published. Events keep their numbers; of positions and ETAs a newer
-  /// one makes an older one worthless, as where they come from.
+  /// Relays an owner's publication to subscribers. Events keep their numbers; a newer position or ETA replaces an older
+  /// one, as at the owner.
   private mutating func relay(_ publication: Publication, on channel: Int) {
     let key: UInt32 =
       switch publication.body {

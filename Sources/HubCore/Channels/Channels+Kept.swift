@@ -1,8 +1,8 @@
-// What is kept of channels: whether there is room for more, and how it is stored and read back.
+// Kept events: whether there is room for more, and how they are stored and restored.
 import HubMessages
 
 extension Channels {
-  /// Makes the change that a record of channels tells of; false where there is no room, and where it makes no sense.
+  /// Applies a record of channels; false where there is no room, and where it is invalid.
   mutating func load(_ record: DurableRecord) -> Bool {
     switch record {
     case .event(let event): return restore(event)
@@ -20,7 +20,7 @@ extension Channels {
     return true
   }
 
-  /// What is stored of channels, in an order in which it can be restored: their names, then the events of all.
+  /// What is stored of channels, in an order that can be restored: names, then the events of all.
   func forEachRecord<E: Error>(_ body: (DurableRecord) throws(E) -> Void) throws(E) {
     let reserved = tripsThrough ?? 0
     try table.forEachKept { (name, sequence) throws(E) in
@@ -33,10 +33,10 @@ extension Channels {
 
   func keptNames() -> [Channel] { table.keptNames() }
 
-  /// Whether kept events have room for so many bytes more of routes and texts.
+  /// Whether kept events have room for `bytes` more of routes and texts.
   func hasRoom(forContent bytes: Int, below limit: Int) -> Bool { bytes == 0 || table.contentBytes + bytes <= limit }
 
-  /// Whether kept events have room for the route of a change: on the trip's channel, the driver's, and that of all
+  /// Whether kept events have room for a change's route on three channels: the trip's, the driver's and that of all
   /// trips.
   func hasRoom(forRouteOf change: TripChange, below limit: Int) -> Bool {
     let bytes = change.route?.polyline.utf8.count ?? 0

@@ -1,8 +1,8 @@
-// The channels of a hub and what leaves it: publications and answers, to one list for each outlet.
+// The channels of a hub and its output: publications and answers, in one list for each outlet.
 //
-// What is durable writes a record first, into the storage (Durability/HubStorage.swift) that the caller passes, and
-// whatever tells of it waits until the record is on stable storage. Positions wait for nothing. Who asks for a channel
-// whose newest event is not stored yet is answered when it is, so that nobody is shown what a crash could undo.
+// A durable change first writes a record into the storage (Durability/HubStorage.swift) that the caller passes, and its
+// publications and answers wait until the record is on stable storage. Positions do not wait. A subscription to a
+// channel whose newest event is not stored waits for it, so that no session sees what a crash could undo.
 import HubBytes
 import HubMessages
 
@@ -15,9 +15,9 @@ struct Channels: ~Copyable {
   private(set) var fleet: Int?
   /// The channel of all trips' events, once somebody has subscribed to it.
   private(set) var trips: Int?
-  /// Where hubs are several and this one counts the trips of all: the number up to which it may (Channels+Trips.swift).
+  /// In a cluster, where this hub numbers the trips of all: the number up to which it may (Channels+Trips.swift).
   var tripsThrough: UInt64?
-  /// The outlet that stands for the other hubs; nil where there are none.
+  /// The outlet of the other hubs; nil where there are none.
   private(set) var clusterOutlet: UInt32?
   /// Names the history that sequences belong to.
   private(set) var epoch: InlineText
@@ -58,7 +58,7 @@ struct Channels: ~Copyable {
   /// The index in the area table of a cell that is watched; nil for what is no area's channel, or not any more.
   func area(_ channel: Int) -> Int? { table.area(channel) }
 
-  /// Whether anybody but this session is subscribed, or one that is gone but for its release.
+  /// Whether any other session is subscribed, or one that ended but is not released.
   @inline(__always)
   func hasListener(_ channel: Int, besides session: SessionRef?) -> Bool {
     table.hasListener(channel, besides: session)
@@ -78,28 +78,27 @@ struct Channels: ~Copyable {
     while let outlet = outlets.popFirst() { emit(output, to: UInt32(outlet)) }
   }
 
-  /// Outlets let go who follows the channel's trip by a share, as `holder`.
+  /// Outlets end subscriptions to the channel's trip through a share of `holder`.
   mutating func endShare(of holder: Identifier, on channel: Int) {
     emit(.shareEnded(ChannelHandle(index: UInt32(channel)), name(channel), of: holder), toSubscribersOf: channel)
   }
 
-  /// The channel's trip has a driver now: outlets let go who followed it because it had none.
+  /// The channel's trip has a driver now: outlets end subscriptions that required that it had none.
   ///
-  /// This leaves at once and does not wait for the journal, because the driver's positions do not wait either. A crash
-  /// that undoes it takes nothing from anybody: whoever was let go may subscribe again.
+  /// This does not wait for the journal, since the driver's positions do not wait either. If a crash undoes it, whoever
+  /// was unsubscribed may subscribe again.
   mutating func claim(_ channel: Int, by driver: Identifier) {
     emit(.channelClaimed(ChannelHandle(index: UInt32(channel)), name(channel), by: driver), toSubscribersOf: channel)
   }
 
-  /// The channel's trip is over: outlets let go who follows it, once everything done so far is stored.
+  /// The channel's trip has ended: outlets unsubscribe its followers, once everything so far is stored.
   mutating func endTrip(_ channel: Int, _ storage: inout HubStorage, counting counters: inout HubCounters) {
     emitStored(
       .channelEnded(ChannelHandle(index: UInt32(channel)), name(channel), .tripEnded),
       toSubscribersOf: channel, &storage, counting: &counters)
   }
 
-  /// Hands over what has come out for an outlet and takes the emptied list of the turn before, so that its memory is
-  /// used again.
+  /// Hands over an outlet's output and takes the emptied list of the turn before, to reuse its memory.
   mutating func drain(_ outlet: Int, into list: inout HubOutputs) {
     swap(&outputs[outlet], &list)
     outputs[outlet].removeAll()
@@ -107,7 +106,7 @@ struct Channels: ~Copyable {
 
   mutating func hasOutput(for outlet: Int) -> Bool { !outputs[outlet].isEmpty }
 
-  /// See `Hub.deliveryCount`.
+  /// The number of deliveries; see `Hub.deliveryCount`.
   mutating func deliveryCount(for outlet: Int, below limit: Int) -> Int {
     guard outputs[outlet].rareCount == 0, outputs[outlet].count < limit else { return limit }
     var count = 0
@@ -120,8 +119,8 @@ struct Channels: ~Copyable {
 
   // MARK: State
 
-  /// Publishes a driver's position on its trip's, its own and the fleet's channel, where somebody listens. It has no
-  /// number, is not kept, and a newer one with the same key makes it worthless. `moment`: the fix's uptime; now's time.
+  /// Publishes a driver's position on its trip's, its own and the fleet's channel, if subscribed: unnumbered, not kept,
+  /// replaced by a newer one with the same key. `moment`: the fix's uptime and the present time.
   @inline(__always)
   mutating func publish(
     _ position: Position, of driver: Int, _ drivers: borrowing Drivers, on trip: Int?, _ trips: borrowing Trips,
@@ -136,7 +135,7 @@ struct Channels: ~Copyable {
     if let fleet { put(position, of: driver, drivers, trip, trips, on: fleet, drivers[driver].status, moment, ticket) }
   }
 
-  /// Makes the 345 bytes of a delivery where they are to lie, for each outlet with a subscriber of the channel.
+  /// Builds the 345 bytes of a delivery in place, for each outlet with a subscriber of the channel.
   @inline(__always) private mutating func put(
     _ position: Position, of driver: Int, _ drivers: borrowing Drivers, _ trip: Int?, _ trips: borrowing Trips,
     on channel: Int, _ status: DriverStatus?, _ moment: Moment, _ ticket: UInt64
@@ -160,7 +159,7 @@ struct Channels: ~Copyable {
     }
   }
 
-  /// Publishes a trip's ETA: state too, of which a channel has one.
+  /// Publishes a trip's ETA: conflated state, one for a channel.
   mutating func publish(_ eta: ETAUpdate, on channel: Int, storedThrough ticket: UInt64, at time: Timestamp) {
     if table.outlets(channel).isEmpty { return }
     var eta = eta
@@ -168,12 +167,12 @@ struct Channels: ~Copyable {
     publish(.etaUpdate(eta), on: channel, key: UInt32.max, at: time)
   }
 
-  /// Publishes a driver's fix as it was measured: of those that a subscriber has not read yet so many are kept.
+  /// Publishes a driver's fix as measured; a limited number of unread ones is kept for each subscriber.
   mutating func publish(_ fix: RawFix, on channel: Int, at time: Timestamp) {
     publish(.rawFix(fix), on: channel, key: unreadKey, at: time)
   }
 
-  /// Publishes state that is no position; a newer one with the same key makes it worthless.
+  /// Publishes state that is no position; a newer one with the same key replaces it.
   private mutating func publish(_ body: Publication.Body, on channel: Int, key: UInt32, at time: Timestamp) {
     let delivery = Delivery(
       channel: ChannelHandle(index: UInt32(channel)), conflationKey: UInt64(channel) << 32 | UInt64(key), received: 0,
@@ -182,7 +181,7 @@ struct Channels: ~Copyable {
     emit(.delivery(delivery), toSubscribersOf: channel)
   }
 
-  /// Publishes the hub's own figures: state, of which a channel has one.
+  /// Publishes the hub's own figures: conflated state, one for a channel.
   mutating func publish(_ figures: HubFigures, on channel: Int, at time: Timestamp) {
     publish(.stats(figures), on: channel, key: UInt32.max, at: time)
   }
@@ -195,8 +194,8 @@ struct Channels: ~Copyable {
 
   // MARK: Events
 
-  /// Publishes an event on a channel: numbered, kept for recovery, never dropped, shown when it is stored. `body` gets
-  /// its number. `isOthers`: it happened at another hub, whose journal has it.
+  /// Publishes an event on a channel: numbered, kept for recovery, never dropped, sent when stored. `body` gets its
+  /// number. `isOthers`: it happened at another hub, whose journal has it.
   mutating func publish(
     eventOn channel: Int, at time: Timestamp, isOthers: Bool = false, _ storage: inout HubStorage,
     counting counters: inout HubCounters, _ body: (UInt64) -> Publication.Body
@@ -216,7 +215,7 @@ struct Channels: ~Copyable {
     }
   }
 
-  /// The channel that is `known`, or else the one of this name, kept for its events; nil at the limit of channels.
+  /// The channel `known`, or the one of this name, kept for its events; nil at the limit of channels.
   mutating func forEvents(_ known: Int?, _ name: Channel, counting counters: inout HubCounters) -> Int? {
     guard let channel = known ?? table.findOrInsert(name) else {
       counters.count(full: .channels)
@@ -226,7 +225,7 @@ struct Channels: ~Copyable {
     return channel
   }
 
-  /// The channel's events are no longer kept.
+  /// Stops keeping the channel's events.
   mutating func forgetEvents(of channel: Int, _ storage: inout HubStorage) {
     if storage.isOn, table.isKept(channel) {
       storage.write(.channelForgotten(table.name(channel)))
@@ -237,14 +236,14 @@ struct Channels: ~Copyable {
 
   // MARK: Subscribers
 
-  /// The channel of a name, made if it isn't there; nil at the limit of the role.
+  /// The channel of a name, created if needed; nil at the role's limit.
   mutating func open(_ name: Channel, for role: Role) -> Int? {
     let channel = table.findOrInsert(name, for: role)
     if name == .fleet { fleet = channel }
     return channel
   }
 
-  /// One subscriber more. Gives the events that it missed since `resume`; nil where not all of them are kept.
+  /// Adds a subscriber. Gives the events that it missed since `resume`; nil where some are not kept.
   mutating func subscribe(
     _ session: SessionRef, to channel: Int, isDriver: Bool, resume: ResumePoint?
   ) -> [Publication]? {
@@ -254,9 +253,9 @@ struct Channels: ~Copyable {
     return table.events(channel, since: resume.since)
   }
 
-  /// Answers a subscriber with the channel as it stands, or who comes back with what it missed: the events first, in
-  /// order, and then where things are now. The answer travels in the same list as publications, so that the outlet sees
-  /// nothing twice and misses nothing between the two. Gives how much was missed.
+  /// Answers a subscriber with a snapshot, or with the events that it missed and then the present state. The answer is
+  /// in the same list as publications, so that the outlet sees none twice and misses none in between. Gives how much
+  /// was missed.
   mutating func answer(
     _ input: SubscribeInput, _ channel: Int, _ known: Subscribed.Snapshot?, missed events: [Publication]?,
     history: [HubFigures]?, isParty: Bool, isOver: Bool, at time: Timestamp
@@ -283,7 +282,7 @@ struct Channels: ~Copyable {
     return missed?.count ?? 0
   }
 
-  /// A session wants to hear no more of a channel: its outlet gives the subscription back when it has drained this.
+  /// Ends a session's subscription: its outlet releases it when it has drained this.
   mutating func unsubscribe(_ session: SessionRef, _ messageID: MessageID, _ channel: Channel) {
     guard let index = table.find(channel) else {
       let answer = Reply.unsubscribed(Unsubscribed(replyTo: messageID, channel: channel, reason: .asked))
@@ -293,19 +292,19 @@ struct Channels: ~Copyable {
     emit(.unsubscribed(session, messageID, ChannelHandle(index: UInt32(index)), channel), to: session.outlet)
   }
 
-  /// One subscriber less.
+  /// Removes a subscriber.
   mutating func release(_ handle: ChannelHandle, of outlet: UInt32) -> Release {
     let index = Int(handle.index)
     let (name, area, wasFollowed) = (table.name(index), table.area(index), table.isFollowed(index))
     let isGone = table.removeSubscriber(index, outlet: Int(outlet))
-    // Its own events may be kept beyond its last subscriber, and nobody is here any more who follows it elsewhere.
+    // Its own events may outlive its last subscriber; nobody here follows it elsewhere any more.
     if wasFollowed, isGone || outletsOfSessions(index).isEmpty && !table.isWanted(index) {
       if !isGone { table.setFollowed(index, false) }
-      tell(.unfollowed(name))
+      sendToCluster(.unfollowed(name))
     } else if wasFollowed {
       lowerInterest(index, after: outlet)
     } else if isGone, outlet != clusterOutlet, name.hasOwner {
-      tell(.unfollowed(name))  // it may have been waited for
+      sendToCluster(.unfollowed(name))  // it may have been waited for
     }
     guard isGone else { return .nothing }
     if name == .fleet { fleet = nil }
@@ -314,16 +313,16 @@ struct Channels: ~Copyable {
 
   // MARK: Storing
 
-  /// Another history of the numbers begins.
+  /// Begins another history of the numbers.
   mutating func begin(epoch new: InlineText) { epoch = new }
 
-  /// Restores an event with the number that it has; false where there is no room, and for what is no event.
+  /// Restores an event with its number; false where there is no room, and for other publications.
   mutating func restore(_ event: Publication) -> Bool {
     publicationNumber = max(publicationNumber, event.number)
     return table.restore(event)
   }
 
-  /// Positions had numbers too, and theirs are not stored: further ones begin far beyond.
+  /// Positions had numbers, too, which are not stored: new ones begin far beyond.
   mutating func finishRestoring() {
     if publicationNumber > 0 { publicationNumber += 1 << 32 }
     trips = table.find(.trips)
@@ -334,7 +333,7 @@ struct Channels: ~Copyable {
 
   // MARK: Waiting for storage
 
-  /// An output that leaves when everything done so far is stored. Where that cannot be now, an answer is refused.
+  /// Emits an output when everything so far is stored. Where storage fails, an answer is refused.
   mutating func emitStored(
     _ output: HubOutput, to outlet: UInt32, _ storage: inout HubStorage, counting counters: inout HubCounters
   ) {
@@ -354,32 +353,32 @@ struct Channels: ~Copyable {
     while let outlet = outlets.popFirst() { emitStored(output, to: UInt32(outlet), &storage, counting: &counters) }
   }
 
-  /// Tells whom `output` was for that it cannot be stored now.
+  /// Refuses a waiting output that cannot be stored.
   mutating func refuse(waiting output: HubOutput, to outlet: UInt32, counting counters: inout HubCounters) {
     guard let refusal = output.refusedForStorage else { return }
     counters.refusedForStorage += 1
     emit(refusal, to: outlet)
   }
 
-  /// Puts an input about a channel off until the channel's events are stored; false where they are, and nothing waits
-  /// that came before it.
+  /// Defers an input about a channel until the channel's events are stored; false where they are, and no earlier input
+  /// waits.
   func waits(_ input: HubInput, for channel: Channel, _ storage: inout HubStorage) -> Bool {
     guard storage.isOn, storage.condition == .good else { return false }
-    // Not before those that came earlier; they are being handled again, in order, while they are released.
+    // Not before earlier ones, which are handled again in order when they are released.
     let isBehindOthers = storage.parked > 0 && !storage.isReleasing && table.find(channel) != nil
     guard isBehindOthers || isUnstored(channel, storage) else { return false }
     storage.park(input)
     return true
   }
 
-  /// Whether a channel's newest event is not stored yet. A new channel counts on from the numbers of those that are
-  /// gone: that they are must be stored, or a hub that comes back gives these numbers to other events.
+  /// Whether a channel's newest event is not stored. A new channel starts from the numbers of removed ones: their
+  /// removal must be stored, or a restarted hub would reuse these numbers.
   func isUnstored(_ channel: Channel, _ storage: borrowing HubStorage) -> Bool {
     guard let index = table.find(channel) else { return storage.forgottenTicket > storage.storedThrough }
     return table.eventTicket(index) > storage.storedThrough
   }
 
-  /// Whether who asks for the channel would have to wait for the disk, and the disk takes nothing.
+  /// Whether a subscription would wait for the disk while the disk is full.
   func cannotStore(_ channel: Channel, _ storage: borrowing HubStorage) -> Bool {
     switch storage.condition {
     case .good: false
@@ -387,8 +386,8 @@ struct Channels: ~Copyable {
     }
   }
 
-  /// Emits what may leave now that further records are stored, and gives the inputs that waited for them. Events come
-  /// first: who asked between two of them is shown both as missed, and must not get the second live as well.
+  /// Emits what may leave after further records are stored, and gives the inputs that waited. Events come first: a
+  /// session that subscribed between two events gets both as missed and must not get the second live as well.
   mutating func release(from storage: inout HubStorage) -> [HubInput] {
     var parked: [HubInput] = []
     while let next = storage.release() {

@@ -1,8 +1,8 @@
-// The kept events of all channels in the order in which they came, so that the oldest of all is found at once.
+// The kept events of all channels, oldest first, to find the oldest of all at once.
 //
-// A doubly linked list over one array: a channel that drops an event of its own, or goes with all of them, takes its
-// nodes out in O(1). A queue would hold such events until they reach its head, count them against the limit, and so
-// let one busy channel push out the events of all others.
+// A doubly linked list in one array: a channel that drops an event, or all of them, removes their nodes in O(1). A
+// queue would hold such events until they reach its head and count them against the limit, so that one busy channel
+// could push out the events of all others.
 
 struct EventOrder: ~Copyable {
   struct Node {
@@ -19,10 +19,10 @@ struct EventOrder: ~Copyable {
 
   var count: Int { nodes.count }
 
-  /// The channel that has the oldest event of all; there must be one. It is also the oldest that this channel keeps.
+  /// The channel of the oldest event; there must be one. It is also that channel's oldest.
   var channelOfOldest: Int { Int(nodes[Int(oldest)].channel) }
 
-  /// For a walk from the oldest event to the newest.
+  /// Where a walk from oldest to newest starts.
   var first: UInt32 { oldest }
 
   /// The channel of an event, and the next one's node; nil behind the newest.
@@ -30,7 +30,7 @@ struct EventOrder: ~Copyable {
     node == EventOrder.none ? nil : (Int(nodes[Int(node)].channel), nodes[Int(node)].newer)
   }
 
-  /// Puts the newest event, which is this channel's, behind all others, and gives its node. O(1).
+  /// Appends a channel's newest event and gives its node. O(1).
   mutating func append(channel: Int) -> UInt32 {
     let node = UInt32(nodes.insert(Node(channel: UInt32(channel), older: newest, newer: EventOrder.none)))
     if newest == EventOrder.none { oldest = node } else { nodes[Int(newest)].newer = node }
@@ -38,7 +38,7 @@ struct EventOrder: ~Copyable {
     return node
   }
 
-  /// Takes an event out, wherever it stands; its node must be in use. O(1).
+  /// Removes an event; its node must be in use. O(1).
   mutating func remove(_ node: UInt32) {
     let (older, newer) = (nodes[Int(node)].older, nodes[Int(node)].newer)
     if older == EventOrder.none { oldest = newer } else { nodes[Int(older)].newer = newer }

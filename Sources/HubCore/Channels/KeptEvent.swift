@@ -1,9 +1,9 @@
-// An event that is kept for recovery, as the journal's record of it.
+// An event kept for recovery, as the journal's record of it.
 //
-// As a value a `trip_update` takes 800 bytes: a publication has room for what any body may hold, and an update for four
-// ids of 64 bytes. Its record has some 80. Each trip keeps one for its channel and one for its driver's, which was half
-// of what a trip cost (loadtest/NOTES.md, "A driver with a trip, and its rider"). It is read again only where somebody
-// comes back and has missed it.
+// As a value a `trip_update` takes 800 bytes: a publication has room for any body, and an update for four ids of 64
+// bytes. Its record has some 80. Each trip keeps one for its channel and one for its driver's, which was half of a
+// trip's memory (loadtest/NOTES.md, "A driver with a trip, and its rider"). It is read only when a client resumes and
+// has missed it.
 import HubBytes
 import HubMessages
 

@@ -1,21 +1,20 @@
-// What a hub and the outlet that stands for the other hubs of its cluster tell each other. Without a cluster there is
-// no such outlet, and none of this is sent.
+// Messages between a hub and the outlet of the other hubs of its cluster. A hub without a cluster has no such outlet.
 public import HubGeo
 public import HubMessages
 
-/// What only the hub that has a trip, or a driver, can do.
+/// A request that only the hub of a trip or a driver can handle.
 public enum TripRequest: Sendable {
   case move(TripStatusInput)
   case change(TripChangeInput)
-  /// A move over HTTP, where the answer is the trip as it is then.
+  /// A move over HTTP, whose answer is the trip in its new state.
   case begin(SessionRef, TripStatusReport, by: Actor)
   case alter(SessionRef, TripChange, by: Actor)
   case decline(SessionRef, MessageID, OfferDecline, by: Identifier)
-  /// A driver's status, from no session of that driver.
+  /// A driver's status, not from one of its own sessions.
   case status(SessionRef, MessageID, DriverStatusReport, of: Identifier, isKeyed: Bool)
   case offers(SessionRef, Identifier, OffersQuestion, by: Actor)
   case shares(SessionRef, Identifier, TripShareQuestion, by: Actor)
-  /// Of one hub, for another.
+  /// From one hub to another.
   case offer(SessionRef, SentOffer)
   case notify(SessionRef, NotificationPost)
 
@@ -70,7 +69,7 @@ public enum TripRequest: Sendable {
     }
   }
 
-  /// That of the message; 0 over HTTP, where there is none.
+  /// The message's id; 0 for a request over HTTP.
   public var messageID: MessageID {
     switch self {
     case .move(let input): input.messageID
@@ -106,7 +105,7 @@ public enum TripRequest: Sendable {
     }
   }
 
-  /// What a trip is asked for with; nil for what changes one that is there.
+  /// The report of a trip that a request may begin; nil for a change of an existing one.
   public var beginning: TripStatusReport? {
     let report: TripStatusReport
     switch self {
@@ -118,7 +117,7 @@ public enum TripRequest: Sendable {
   }
 }
 
-/// What sessions of a hub watch of what all hubs have together.
+/// Which cluster-wide channels have subscribers at a hub.
 public struct WatchedFeeds: Sendable, Equatable {
   public var stats: Bool
   public var fleet: Bool
@@ -126,7 +125,7 @@ public struct WatchedFeeds: Sendable, Equatable {
   public init(stats: Bool = false, fleet: Bool = false) { (self.stats, self.fleet) = (stats, fleet) }
 }
 
-/// A question about families of tokens, which are each at the hub that made it.
+/// A question about families of tokens; each family is at the hub that made it.
 public struct CredentialRequest: Sendable {
   public var session: SessionRef
   public var question: CredentialQuestion
@@ -139,84 +138,83 @@ public struct CredentialRequest: Sendable {
   }
 }
 
-/// What the hub tells its cluster.
+/// From the hub to its cluster.
 public enum ClusterOutput: Sendable {
-  /// What `replyTo` of a `subscribed` says where nobody has asked: a channel has another owner, or other numbers.
+  /// The `replyTo` of an unsolicited `subscribed`: a channel has another owner, or other numbers.
   package static let unasked = MessageID(number: 0)
-  /// Cells of more characters than this (4.9 by 4.9 km) are watched as the one around them.
+  /// Cells of more characters than this (4.9 by 4.9 km) are watched through the larger cell.
   package static var finestWatched: Int { 5 }
 
   /// A session wants a channel whose trip or driver is not here. Answered by `ClusterInput.subscribeHere`, `.followed`
   /// or `.refused`.
   case subscribe(SubscribeInput)
-  /// A trip that is not here is to be moved or changed. Answered by `ClusterInput.tripRequestHere` or `.replied`.
+  /// A request for a trip that is not here. Answered by `ClusterInput.tripRequestHere` or `.replied`.
   case tripRequest(TripRequest)
-  /// All hubs are asked. Answered by `ClusterInput.answered`.
+  /// A question to all hubs. Answered by `ClusterInput.answered`.
   case ask(FleetQuestion)
-  /// The hub that has a family is asked, or all are. Answered by `ClusterInput.credentials`.
+  /// A question to the hub of a family, or to all. Answered by `ClusterInput.credentials`.
   case credentials(CredentialRequest)
-  /// Somebody of another hub wants a channel whose trip or driver is not here.
+  /// Another hub's session wants a channel whose trip or driver is not here.
   case notHere(SessionRef)
   /// A trip, or a driver, is here from now on. `takes`: a session of the driver has begun, so that it is nowhere else.
   /// `arrival`: how often one has, which an answer (`ClusterInput.driverElsewhere`) names; it wraps.
-  /// With `.trips` the hub counts the events of all hubs' trips, and is to be told of those.
+  /// With `.trips` the hub counts the events of all hubs' trips, which are to be sent to it.
   case owned(Channel, takes: Bool, arrival: UInt16 = 0)
   /// This hub has forgotten a trip or a driver.
   case released(Channel)
-  /// This hub wants a channel from its owner, all events after this point; with `eventsOnly` no positions and ETAs.
+  /// Follows a channel at its owner: all events after this point; with `eventsOnly` no positions and ETAs.
   case follow(Channel, ResumePoint, eventsOnly: Bool)
-  /// The first session that follows the channel elsewhere was let in, with an answer that says this.
+  /// The first session that follows the channel elsewhere was accepted, at this point.
   case followed(Channel, ResumePoint)
   /// No session of this hub is subscribed to the channel any more, whether or not it was followed.
   case unfollowed(Channel)
-  /// The driver, or who counts all trips' events, is another hub now: those of other hubs who follow it here look for
-  /// it there.
+  /// A driver's hub, or the hub that numbers all trips' events, has changed: followers from other hubs look for it
+  /// again.
   case moved(ChannelHandle, Channel)
-  /// Sessions of this hub watch what is in a cell, or in a part of it, or none does any more. The cell has at most
-  /// `finestWatched` characters.
+  /// Sessions of this hub begin to watch in a cell of at most `finestWatched` characters, or none does any more.
   case watched(GeohashCell)
   case unwatched(GeohashCell)
-  /// A second is over: what the hub has counted in it. Answered by `ClusterInput.figures`.
+  /// The hub's figures of the last second. Answered by `ClusterInput.figures`.
   case second(HubFigures, watched: WatchedFeeds)
 }
 
-/// What the cluster tells the hub.
+/// From the cluster to the hub.
 public enum ClusterInput: Sendable {
-  /// Nobody has the channel's trip or driver: the session is subscribed here, to what may begin.
+  /// No hub has the channel's trip or driver: the session is subscribed here, where it may begin.
   case subscribeHere(SubscribeInput)
-  /// No other hub has the trip: it is moved, or begun, here.
+  /// No other hub has the trip: the request is handled here.
   case tripRequestHere(TripRequest)
-  /// What the hub that has the trip or driver has answered, or that none can be reached.
+  /// The answer of the trip's or driver's hub, or that none can be reached.
   case replied(SessionRef, HubOutput)
-  /// What the hubs that were asked know together.
+  /// The merged answer of the hubs that were asked.
   case answered(FleetQuestion, FleetAnswer)
-  /// What the hubs that were asked have answered; nil where this one is to answer, since none else could.
+  /// The answer of other hubs; nil where this hub has to answer, since no other can.
   case credentials(CredentialRequest, CredentialAnswer?)
-  /// The channel's owner has answered a session: what follows on the channel is relayed.
+  /// The channel's owner has answered a session; further publications are relayed.
   case followed(SubscribeInput, Subscribed, missed: [Publication], isParty: Bool)
   case refused(SubscribeInput, ErrorReply)
-  /// No hub has the trip or driver of a channel that is followed, or the ledger cannot be asked.
+  /// No hub has a followed channel's trip or driver, or the ledger cannot be reached.
   case unowned(Channel)
   /// The owner of a followed channel has answered again, after a gap or as a new owner. `missed` leads up to the answer
   /// where that is `recovered`.
   case resumed(Subscribed, missed: [Publication])
-  /// What the owner of a followed channel has published; or, where this hub counts them, an event of another's trip.
+  /// A publication of a followed channel's owner; or, where this hub numbers them, an event of another hub's trip.
   case relayed(Publication)
-  /// The owner's trip is over, or a followed channel cannot be followed any more.
+  /// The owner's trip has ended, or the channel cannot be followed any more.
   case ended(Channel, Unsubscribed.Reason)
   case shareEnded(Channel, of: Identifier)
   case claimed(Channel, by: Identifier)
-  /// Another hub has the channel's trip or driver, for which somebody waited or which nobody seemed to have.
+  /// Another hub has a channel's trip or driver, which sessions waited for or no hub seemed to have.
   case begunElsewhere(Channel)
   /// A session of the driver has begun at another hub: its session here ends, if none has begun since that `arrival`.
   case driverElsewhere(Identifier, arrival: UInt16)
   /// This hub counts the events of all hubs' trips from now on, also anew where some may be missing; or another one
   /// does.
   case countTrips(Bool)
-  /// What another hub, of this number, tells of its drivers in a cell. `endsWhole`: with this it has told all.
-  case area(AreaUpdate, from: UInt32, endsWhole: Bool)
-  /// Where another hub's drivers are is not known any more.
+  /// Drivers of the hub `from` in a cell. `endsSnapshot`: the last part of a snapshot.
+  case area(AreaUpdate, from: UInt32, endsSnapshot: Bool)
+  /// Another hub's drivers are not known any more.
   case areasLost(of: UInt32)
-  /// What hubs have counted together in the last second; or, with `isHistory`, in those before.
+  /// Figures of all hubs for the last second; with `isHistory`, for those before.
   case figures([HubFigures], isHistory: Bool)
 }

@@ -1,18 +1,18 @@
 // Trips of other hubs that drivers of this one are on.
 //
-// A trip stays at the hub where it began, and its driver may come to another one. Then each of the two follows what the
-// other has, as their riders do:
+// A trip stays at the hub where it began, and its driver may connect to another one. Then each of the two hubs follows
+// the other's channel, as riders do:
 //
 //     the driver's hub   a fix names a trip that is not here → follows `trip:` → learns whether there is such a trip,
 //                        and whether it keeps the driver busy; the driver's positions name it
 //     the trip's hub     the trip's driver is elsewhere → follows `driver:` → positions that name the trip are the
 //                        trip's: its figures, its ETA, and what is published on `trip:` (Hub.drive)
 //
-// So nothing is sent that no rider could be sent, and what is lost on the way is made whole in the same way.
+// So nothing is sent that no rider could be sent, and losses are repaired in the same way.
 import HubMessages
 
 struct DistantTrips {
-  /// What is known of a trip that is not here.
+  /// What is known of another hub's trip.
   enum Finding {
     /// Another hub has it.
     case elsewhere(TripStatus, driver: Identifier?)
@@ -20,7 +20,7 @@ struct DistantTrips {
     case nowhere
     case over
 
-    /// Nil for what tells of no move.
+    /// Nil for publications that are no moves.
     init?(_ publication: Publication) {
       guard case .tripUpdate(let update) = publication.body else { return nil }
       self = .elsewhere(update.status, driver: update.driverID)
@@ -30,7 +30,7 @@ struct DistantTrips {
   /// A fix that may begin a trip.
   struct Beginning {
     let trip: Identifier
-    /// The session's token names it.
+    /// The session's token grants it.
     let isGranted: Bool
     let time: Timestamp
   }
@@ -49,16 +49,16 @@ struct DistantTrips {
     var state = State.asked
     /// The newest fix named it.
     var isCurrent = true
-    /// It is this driver's, which is busy with it.
+    /// The trip has this driver, who is busy with it.
     var isBusy = false
     /// When that was asked (uptime, ns).
     let since: Int64
   }
 
-  /// A driver may name another trip, or have one looked for anew, after this time (ns).
+  /// Nanoseconds before a driver may name another trip, or have one looked up again.
   private static let patience: Int64 = 1_000_000_000
 
-  /// A trip's figures are recorded with each of its fixes where its driver is here, and else once in so many positions.
+  /// Positions between two records of a trip's figures where its driver is elsewhere; else each fix makes one.
   private static let positionsPerRecord: UInt64 = 16
 
   /// By the driver's index: at most one each.
@@ -81,16 +81,16 @@ struct DistantTrips {
     return naming.fix
   }
 
-  /// Whether it is not known yet where the trip is that the driver's newest fixes named.
+  /// Whether the trip that the driver's newest fixes named is still being looked up.
   func isLooking(by driver: Int) -> Bool {
     if let naming = namings[driver] { naming.isCurrent && naming.state == .asked } else { false }
   }
 
-  /// A fix of the driver has come that may name another trip, or none.
+  /// Notes a fix that may name another trip, or none.
   mutating func noteFix(of driver: Int) { namings[driver]?.isCurrent = false }
 
-  /// A fix names a trip that is not here: true where no hub has it, so that it may begin here. Else it is looked for,
-  /// if that was not asked already.
+  /// Handles a fix that names a trip that is not here: true where no hub has it, so that it may begin here. Else looks
+  /// it up, once.
   mutating func mayBegin(
     _ fix: Beginning, by driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Moment
   ) -> Bool {
@@ -107,7 +107,7 @@ struct DistantTrips {
     return false
   }
 
-  /// Takes in what has become known of a trip. Gives the drivers that have named it.
+  /// Takes news of a trip. Gives the drivers that have named it.
   mutating func take(
     _ finding: Finding, of name: Channel, _ drivers: inout Drivers, _ channels: inout Channels, at now: Timestamp
   ) -> [Int] {
@@ -117,7 +117,7 @@ struct DistantTrips {
       case .elsewhere(let status, let owner):
         namings[driver]?.state = .elsewhere
         setBusy(driver, status.occupiesDriver && owner == drivers[driver].id, &drivers, at: now)
-      // What another hub had is not begun here because its hub cannot be asked.
+      // A known trip of another hub does not begin here because its hub cannot be reached.
       case .nowhere: if namings[driver]?.state == .asked { namings[driver]?.state = .nowhere }
       // Who goes on naming it need not have it looked for each time.
       case .over:
@@ -141,7 +141,7 @@ struct DistantTrips {
     for driver in namers[trip] ?? [] { forget(driver, &drivers, &channels, isHere: true, at: now) }
   }
 
-  /// The driver is not here any more, or names another trip.
+  /// The driver has left this hub, or names another trip.
   mutating func forget(
     _ driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, isHere: Bool = false, at now: Timestamp
   ) {
@@ -169,7 +169,7 @@ struct DistantTrips {
 }
 
 extension Trips {
-  /// A trip that has begun after its first fix was published: that is its first position. Nil for a fix of a batch.
+  /// Makes a fix that was published before its trip began the trip's first position. Nil for a fix of a batch.
   mutating func begin(
     _ trip: Int, with fix: DistantTrips.Beginning, _ driver: Int, _ drivers: inout Drivers, at now: Moment
   ) -> Position? {
@@ -179,8 +179,8 @@ extension Trips {
     return position
   }
 
-  /// A position of a trip's driver, who is at another hub: the trip's figures, and where the driver is. Nil where the
-  /// trip is over, another driver's, or has had a newer one.
+  /// Takes a position of a trip's driver at another hub: updates the trip's figures and gives the driver's position.
+  /// Nil where the trip has ended, has another driver or a newer position.
   mutating func drive(
     _ location: DriverLocation, _ drivers: inout Drivers, at now: Moment
   ) -> (trip: Int, driver: Int, position: Position)? {

@@ -1,4 +1,4 @@
-// Questions to all hubs of a cluster, and what they answer together.
+// Questions to all hubs of a cluster, and the merged answers.
 import HubBytes
 public import HubMessages
 
@@ -9,14 +9,14 @@ extension Actor {
 
 /// What hubs are asked together.
 public enum FleetRequest: Sendable {
-  /// Drivers that are looked for, a driver or a trip that is not here.
+  /// A search for drivers, or for one driver or trip that is not here.
   case query(QueryRequest)
   /// A page of the drivers, or of the trips, of all hubs.
   case drivers(DriverListQuery)
   case trips(TripListQuery)
 }
 
-/// A question that any hub may have the answer to, or a part of it.
+/// A question that any hub may answer, wholly or in part.
 public struct FleetQuestion: Sendable {
   public var session: SessionRef
   /// The message that asked; nil for a request.
@@ -24,7 +24,7 @@ public struct FleetQuestion: Sendable {
   public var request: FleetRequest
   public var actor: Actor
   public var audience: Audience
-  /// How far the credential opens a trip.
+  /// The credential's rights on the trip.
   public var grant: ChannelGrant
 
   public init(
@@ -49,7 +49,7 @@ public struct FleetQuestion: Sendable {
     }
   }
 
-  /// For offers, which take the answer themselves.
+  /// A search for offers, which handle the answer themselves.
   init(_ search: DriverSearch, for offers: Handle, of trip: Identifier) {
     var session = SessionRef.nobody
     (session.slot, session.generation) = (offers.index, offers.generation)
@@ -75,7 +75,7 @@ public struct FleetQuestion: Sendable {
       session: session, replyTo: replyTo, request: request, actor: actor, audience: .ops, grant: .granted)
   }
 
-  /// The question as a hub of this name is asked it: a list goes on there from that hub's own place.
+  /// The question for one hub, with that hub's own position in a list.
   public func asked(of hub: String) -> FleetQuestion {
     var own = self
     switch request {
@@ -87,9 +87,9 @@ public struct FleetQuestion: Sendable {
   }
 }
 
-/// What hubs answer together.
+/// The merged answer.
 public enum FleetAnswer: Sendable {
-  /// Nil where none knows the driver.
+  /// Nil where no hub knows the driver.
   case result(QueryResult?)
   case trips(TripPage)
   case refused(ErrorReply)

@@ -1,8 +1,7 @@
-// Where a page of a list ends. To clients it is a word without meaning, to be given back for the next page.
+// The end of a page of a list. To clients it is opaque, to be passed for the next page.
 //
-// Each hub has numbers of its own for what it lists. Over several hubs the order is that of the numbers, and of the
-// hubs' names where two have the same one: so a cursor is a number and a name, whatever the number of hubs, and hubs
-// that come and go between two pages do not move it.
+// Each hub numbers what it lists. In a cluster the order is by number, then by the hub's name; so a cursor is a number
+// and a name, and hubs that join or leave between two pages do not move it.
 import HubMessages
 
 public struct ListCursor: Sendable, Equatable {
@@ -11,10 +10,9 @@ public struct ListCursor: Sendable, Equatable {
     case trips = "t"
   }
 
-  /// Of a driver's record, or a trip's number.
+  /// The number of a driver's record, or of a trip.
   public var number: UInt64
-  /// The hub whose number that is: what has it was the last one that was shown. Nil where a hub is alone: its drivers
-  /// go on with the number, and its trips below it.
+  /// The hub of the last listed entry. Nil for a single hub, where drivers continue from the number and trips below it.
   public var hub: String?
 
   public init(_ number: UInt64, hub: String? = nil) { (self.number, self.hub) = (number, hub) }
@@ -38,7 +36,7 @@ public struct ListCursor: Sendable, Equatable {
 }
 
 extension DriverListQuery {
-  /// As a hub of this name is asked: behind what was shown.
+  /// The query for a hub of this name: behind what was listed.
   func asked(of hub: String) -> DriverListQuery {
     var own = self
     own.lastHub = nil
@@ -48,7 +46,7 @@ extension DriverListQuery {
 }
 
 extension TripListQuery {
-  /// As a hub of this name is asked: below what was shown.
+  /// The query for a hub of this name: below what was listed.
   func asked(of hub: String) -> TripListQuery {
     var own = self
     own.lastHub = nil

@@ -1,4 +1,4 @@
-// What hubs of a cluster ask each other beside messages of the protocol, in the form that values have in the journal.
+// Requests between hubs that are no messages of the protocol, in the journal's binary form.
 package import HubBytes
 package import HubMessages
 
@@ -119,7 +119,7 @@ extension TripAnswer {
 }
 
 extension RecordReader {
-  /// What `body` reads of bytes that have nothing else; nil where they have not that.
+  /// The value that `body` reads, if it uses all bytes; else nil.
   fileprivate static func values<Value>(
     _ bytes: ArraySlice<UInt8>, _ body: (inout RecordReader) throws(RecordError) -> Value
   ) -> Value? {

@@ -1,8 +1,8 @@
-// Families of tokens as hubs of a cluster tell each other of them: as they stand in the journal.
+// Families of tokens between hubs of a cluster, in the journal's binary form.
 package import HubBytes
 
 extension TokenFamily {
-  /// As another hub is told of it.
+  /// Appends the family for another hub.
   package func append(to bytes: inout ByteBuffer) { RecordWriter.write(.tokenFamily(self), into: &bytes) }
 
   /// Nil for what `append` did not write.

@@ -1,14 +1,14 @@
-// Who did what about credentials, when, from where and with what outcome: entries of the journal, which nobody but
-// `journal export --audit` reads.
+// The audit trail of credentials: who did what, when, from where and with what outcome. Only `journal export --audit`
+// reads it.
 public import HubBytes
 import HubMessages
 
-/// What is written down.
+/// What is recorded.
 public enum AuditAction: UInt8, Sendable, CaseIterable {
   case issueTokens = 1
   case refreshTokens, listTokens, endTokens, revoke, listRevocations, unrevoke
 
-  /// As `journal export` has it.
+  /// The name in `journal export`.
   public var name: StaticString {
     switch self {
     case .issueTokens: "issue_tokens"
@@ -22,7 +22,7 @@ public enum AuditAction: UInt8, Sendable, CaseIterable {
   }
 }
 
-/// Who does something, and from where.
+/// Who acts, and from where.
 public struct AuditSource: Sendable, Equatable {
   public var action: AuditAction
   /// Nil where no credential was accepted.
@@ -40,7 +40,7 @@ public struct AuditSource: Sendable, Equatable {
 /// One entry. It never holds a token.
 public struct AuditEntry: Sendable, Equatable {
   public var source: AuditSource
-  /// Whose tokens, or which: a `sub` or a `jti`; nil where the request did not come to that.
+  /// The `sub` or `jti` concerned; nil where the request had none yet.
   public var target: InlineText?
   /// The status of the answer.
   public var status: Int
@@ -57,14 +57,14 @@ struct DurableAudit: Equatable {
   var entry: AuditEntry
   /// By the hub's wall clock.
   var time: Timestamp
-  /// Entries between the one before and this that there was no room for (`AuditTrail`).
+  /// Entries that were left out before this one (`AuditTrail`).
   var leftOut: UInt64
 }
 
-/// Bounds what is written: so many entries a second of one identity, and of one address where there is none. A stranger
-/// may have any number of addresses, so all strangers together have a bound, too.
+/// Limits entries a second for each identity, or address where there is none. A stranger may have many addresses, so
+/// all strangers together have a limit, too.
 struct AuditTrail {
-  /// An identity, or an address, which has no role. Compared whole: nobody can choose a name that uses up another's.
+  /// An identity, or an address, which has no role. Compared in full, so that nobody can use up the limit of another.
   private struct Key: Hashable {
     let role: UInt8?
     let text: InlineText
@@ -72,13 +72,13 @@ struct AuditTrail {
 
   private var second: Int64 = .min
   private var counts: [Key: Int] = [:]
-  /// Entries of this second about nobody: of whom no credential was accepted.
+  /// This second's entries without an accepted credential.
   private var strangers = 0
-  /// Since the last one that was written.
+  /// Entries left out since the last one that was written.
   private var leftOut: UInt64 = 0
 
-  /// The entry as it is to be written; nil where nothing can be stored, where this identity or address has enough of
-  /// this second, or more of them came in it than are looked at. O(1).
+  /// The entry to write; nil where nothing can be stored, or at the limit of the identity, the address or the second.
+  /// O(1).
   mutating func admit(_ entry: AuditEntry, isStorable: Bool = true, at now: Moment) -> DurableAudit? {
     let second = now.uptime / 1_000_000_000
     if second != self.second {

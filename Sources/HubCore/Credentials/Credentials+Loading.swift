@@ -1,10 +1,10 @@
-// What is kept of tokens, read back from the journal and written into snapshots.
+// Tokens read back from the journal and written into snapshots.
 import HubMessages
 
 extension Credentials {
-  // That a family's time was over is not recorded: those that are read back are looked at when all are there. What has
-  // no room then, because the limit is lower now, ends: who has it asks for new tokens. A revocation always has room:
-  // without it what was ended would begin again.
+  // The end of a family's time is not recorded, so families are checked when all are loaded. Those beyond a lowered
+  // limit end; their clients ask for new tokens. Revocations are always kept: without them ended tokens would be valid
+  // again.
 
   mutating func load(_ record: DurableRecord) {
     switch record {
@@ -20,7 +20,7 @@ extension Credentials {
       if let index = revocationOfName[revocation.name] { remove(revocation: index) }
       _ = place(revocation)
     case .unrevoked(let name): if let index = revocationOfName[name] { remove(revocation: index) }
-    case .audit: break  // for who reads the journal
+    case .audit: break  // for readers of the journal
     case .epoch, .trip, .tripForgotten, .eta, .event, .channel, .channelForgotten, .highestSequence, .fixes, .driver,
       .driverOffline, .driverForgotten, .highestTripNumber, .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded,
       .offers, .offersForgotten:
@@ -28,8 +28,8 @@ extension Credentials {
     }
   }
 
-  /// Ends the reading. Where the end of a rotation's grace is not recorded, its answer may have been lost with the hub
-  /// before: the grace begins anew.
+  /// Ends loading. Where the end of a rotation's grace is not recorded, its answer may have been lost in the crash: the
+  /// grace begins again.
   mutating func finishLoading(at start: Moment, _ deadlines: inout Deadlines) {
     let known = (0..<families.endIndex).filter { families.isInUse($0) }
     let ended = known.filter { families[$0].refreshEnds <= start.timestamp }
@@ -51,7 +51,7 @@ extension Credentials {
     change = RevocationChange(number: change.number)
   }
 
-  /// All that is stored, in an order in which it can be read back.
+  /// All that is stored, in an order that can be read back.
   func forEachRecord<E: Error>(_ body: (DurableRecord) throws(E) -> Void) throws(E) {
     for index in 0..<families.endIndex where families.isInUse(index) {
       let family = families[index]

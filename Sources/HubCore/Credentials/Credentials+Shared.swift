@@ -1,13 +1,12 @@
-// What the hubs of a cluster have together about tokens. A family of refresh tokens is of the hub that made it, which
-// alone says what was used: others ask it. Revocations each hub keeps all in its own journal, and what two hubs know of
-// a token is brought together by one rule: it is revoked until the later of the ends that it was given. So it does not
-// matter in which order hubs hear of what, nor how often, and a hub that was away brings nothing back that others have
-// forgotten; but nothing is taken back before its end either.
+// Tokens in a cluster. A family of refresh tokens belongs to the hub that made it, which alone knows the used ones:
+// others ask it. Each hub keeps all revocations in its own journal, and two hubs' states of a token are merged by one
+// rule: it is revoked until the later of the two ends. So the order and number of messages do not matter, and a hub
+// that was away does not restore what others have dropped; but no revocation ends early either.
 import HubMessages
 
 extension Credentials {
-  /// Gives how the first one is kept. Of peers it takes twice as many as of its own back ends, and also where nothing
-  /// can be stored now: a token that was revoked elsewhere is refused all the same.
+  /// Gives the state of the first one. Peers have twice the limit of own back ends, also where nothing can be stored: a
+  /// token that was revoked elsewhere is refused all the same.
   mutating func extend(
     _ all: [Revocation], isOfPeers: Bool, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines,
     _ counters: inout HubCounters
@@ -33,14 +32,14 @@ extension Credentials {
       guard case .families(let subject) = revocation.name else { continue }
       if endFamilies(of: subject, by: revocation, at: now, &storage, &deadlines) > 0 { endsAny = true }
     }
-    change.isOfPeers = isOfPeers && !endsAny  // those of its families a hub tells itself
+    change.isOfPeers = isOfPeers && !endsAny  // a hub announces those of its own families itself
     guard let first = all.first, let index = revocationOfName[first.name] else { return .ended(0) }
     return .revoked(revocations[index].revocation, isNew: isNew)
   }
 }
 
 extension Credentials {
-  /// All that there are, for who begins to check tokens.
+  /// All revocations, for a component that begins to check tokens.
   func allRevocations() -> [Revocation] {
     (0..<revocations.endIndex).filter { revocations.isInUse($0) }.map { revocations[$0].revocation }
   }
@@ -56,7 +55,7 @@ extension Credentials {
     return .revocations(found, next: hasMore ? index : nil)
   }
 
-  /// Those that back ends asked for.
+  /// Revocations that back ends asked for.
   var revocationsOfBackEnds: Int { revocations.count - endedFamilies - endedElsewhere }
 
   private func hasRoom(for revocation: Revocation, isOfPeers: Bool) -> Bool {
@@ -66,7 +65,7 @@ extension Credentials {
     }
   }
 
-  /// Whether this hub answers a question by itself, without those of its cluster.
+  /// Whether this hub answers a question without its cluster.
   func knows(_ question: CredentialQuestion) -> Bool {
     switch question {
     case .refresh(let family, _, _): familyOfID[family] != nil
@@ -76,7 +75,7 @@ extension Credentials {
     }
   }
 
-  /// Answers a question, or writes down how other hubs have answered it.
+  /// Answers a question, or records the other hubs' answer.
   mutating func answer(
     _ request: CredentialRequest, _ found: CredentialAnswer?, at now: Moment, _ storage: inout HubStorage,
     _ deadlines: inout Deadlines, counting counters: inout HubCounters
@@ -86,7 +85,7 @@ extension Credentials {
     }
     var answer = found
     if case .end(let subject) = request.question, case .ended(_, isComplete: false) = found {
-      // The hubs that did not answer hear of it when they are back, from any that knows it.
+      // Hubs that did not answer get it when they are back, from any hub that knows it.
       let end = Revocation(endOfFamiliesOf: subject, at: now.timestamp)
       let kept = self.answer(
         .extend([end], isOfPeers: false), nil, at: now, &storage, &deadlines, counting: &counters)

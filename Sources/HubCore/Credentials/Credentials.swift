@@ -1,5 +1,5 @@
-// Tokens that the hub makes, and tokens that are revoked. Each method decides and changes what is kept here, and writes
-// the records of it; its caller shows nothing of it before they are stored.
+// Tokens that the hub makes, and revocations. Each method decides, changes the state here and writes its records; the
+// caller publishes nothing before they are stored.
 import HubBytes
 import HubMessages
 
@@ -10,11 +10,11 @@ struct Credentials: ~Copyable {
   private var familiesOfSubject: [Identifier: [Int]] = [:]
   private(set) var revocations = Slab<KeptRevocation>()
   private(set) var revocationOfName: [RevokedName: Int] = [:]
-  /// Those of ended families: of this hub, and of others.
+  /// Revocations of ended families, of this hub and others.
   private(set) var endedFamilies = 0
   private(set) var endedElsewhere = 0
   private var trail = AuditTrail()
-  /// What has changed of the revocations since it was taken last.
+  /// Changes of the revocations since the last `takeChange`.
   var change = RevocationChange(number: 1)
 
   init(limits: HubLimits) { self.limits = limits }
@@ -24,10 +24,10 @@ struct Credentials: ~Copyable {
     counters.set(.revocations, revocations.count - endedFamilies)
   }
 
-  /// What has changed since the last call; nil for nothing.
+  /// The changes since the last call; nil for none.
   mutating func takeChange() -> RevocationChange? {
     if change.added.isEmpty, change.removed.isEmpty {
-      change.isOfPeers = false  // what a peer said was known: the next change is another's
+      change.isOfPeers = false  // a peer's revocation was known: the next change is another one's
       return nil
     }
     defer { change = RevocationChange(number: change.number + 1) }
@@ -36,8 +36,8 @@ struct Credentials: ~Copyable {
 
   // MARK: Questions
 
-  /// Decides, and writes down what and who asked. Where nothing can be stored it is refused: nobody may be left with
-  /// tokens that the hub forgets, or without those that it counts as used.
+  /// Decides, and records the question for the audit. Where nothing can be stored it is refused, so that no client gets
+  /// tokens that the hub forgets, or loses those that it counts as used.
   mutating func answer(
     _ question: CredentialQuestion, _ source: AuditSource?, at now: Moment, _ storage: inout HubStorage,
     _ deadlines: inout Deadlines, counting counters: inout HubCounters
@@ -93,7 +93,7 @@ struct Credentials: ~Copyable {
     }
   }
 
-  /// Writes down what was refused before it came here, too.
+  /// Records a request that was refused earlier.
   mutating func write(
     _ entry: AuditEntry, at now: Moment, _ storage: inout HubStorage, _ counters: inout HubCounters
   ) {
@@ -115,7 +115,7 @@ struct Credentials: ~Copyable {
       throw ErrorReply(code: .forbidden, message: "tokens of this sub, or of this Idempotency-Key, are revoked")
     }
     if let known = familyOfID[family.id] { return .family(try repeated(families[known], by: family), isNew: false) }
-    // A family that ends leaves a revocation for a while, which has its place already.
+    // A family that ends leaves a revocation for a while, whose room is reserved.
     guard families.count + endedFamilies < limits.tokenFamilies else {
       counters.count(full: .tokenFamilies)
       throw ErrorReply(
@@ -133,8 +133,8 @@ struct Credentials: ~Copyable {
     return .family(family, isNew: true)
   }
 
-  /// The family of tokens that are asked for once more, with the same key: the answer was lost. Once they were
-  /// refreshed it was not, and whoever has them would share them.
+  /// The family of a repeated request with the same key, whose answer was lost. After a refresh it was not lost, and a
+  /// repetition would share the tokens.
   private func repeated(_ known: TokenFamily, by family: TokenFamily) throws(ErrorReply) -> TokenFamily {
     guard known.subject == family.subject, known.role == family.role, known.claims == family.claims else {
       throw ErrorReply(
@@ -160,7 +160,7 @@ struct Credentials: ~Copyable {
     if serial + 1 == newest {
       let ticket = families[index].ticket
       if ticket > storage.storedThrough || ticket > 0 && storage.unanswered.contains(ticket) {
-        // Nobody has the answer yet.
+        // The answer has not been sent.
         beginGrace(of: index, at: now, &deadlines)
         if ticket <= storage.storedThrough { families[index].ticket = 0 }
       }
@@ -185,13 +185,13 @@ struct Credentials: ~Copyable {
     families[index].lastAccessEnds = max(families[index].lastAccessEnds, families[index].accessEnds)
   }
 
-  /// The answer to the token before could not be given yet: its grace begins when it can.
+  /// The answer to the previous token was delayed: its grace begins when it is sent.
   private mutating func extendGrace(of id: InlineText, at now: Moment, _ storage: borrowing HubStorage) {
     guard let index = familyOfID[id], families[index].ticket > storage.storedThrough else { return }
     families[index].graceEnds = now.uptime + HubLimits.refreshGrace
   }
 
-  /// The family ends, and the access tokens that were made of it.
+  /// Ends the family and its access tokens.
   private mutating func end(
     _ index: Int, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines
   ) {
@@ -207,7 +207,7 @@ struct Credentials: ~Copyable {
     insert(revocation, at: now, &deadlines)
   }
 
-  /// Ends families of a `sub`: all, or those that a revocation is about. Gives how many.
+  /// Ends families of a `sub`: all, or those that a revocation covers. Gives their number.
   mutating func endFamilies(
     of id: Identifier, by end: Revocation? = nil, at now: Moment, _ storage: inout HubStorage, _ due: inout Deadlines
   ) -> Int {
@@ -262,7 +262,7 @@ struct Credentials: ~Copyable {
     return .revoked(revocation, isNew: true)
   }
 
-  /// In its place, so that however often an end is changed one deadline looks at it.
+  /// Replaced in place, so that a repeatedly changed end has one deadline.
   mutating func replace(
     _ index: Int, by revocation: Revocation, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines
   ) {
@@ -280,8 +280,7 @@ struct Credentials: ~Copyable {
     hold(index, at: now, &deadlines)
   }
 
-  /// Keeps it for as long as its time lasts from now on by the uptime, those of ended families as long as a token of
-  /// theirs may live.
+  /// Keeps it for its remaining time in uptime, and those of ended families for an access token's lifetime.
   mutating func hold(
     _ index: Int, at now: Moment, atLeast least: Int64 = 0, _ deadlines: inout Deadlines
   ) {
@@ -325,8 +324,8 @@ struct Credentials: ~Copyable {
 
   // MARK: Time
 
-  /// For a while from now on the token before the newest is answered as that was. That this is over is recorded: so
-  /// after a restart the token of an answer that may have been lost with the hub is told from one used long ago.
+  /// Begins the grace in which the previous token gets the newest one's answer. Its end is recorded: so after a restart
+  /// a token whose answer may have been lost is distinguished from one used long ago.
   mutating func beginGrace(of index: Int, at now: Moment, _ deadlines: inout Deadlines) {
     families[index].graceEnds = now.uptime + HubLimits.refreshGrace
     guard !families[index].hasGrace else { return }
@@ -334,7 +333,7 @@ struct Credentials: ~Copyable {
     deadlines.arm(.tokenGrace, families.handle(of: index), at: families[index].graceEnds)
   }
 
-  /// Looks at a family or a revocation whose time has come.
+  /// Checks a family or a revocation at its deadline.
   mutating func check(
     _ entry: Deadlines.Entry, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines
   ) {
@@ -347,7 +346,7 @@ struct Credentials: ~Copyable {
     }
   }
 
-  /// The grace of a family's token before the newest may be over.
+  /// Checks whether the grace of a family's previous token is over.
   private mutating func checkGrace(
     _ handle: Handle, at now: Moment, _ storage: inout HubStorage, _ deadlines: inout Deadlines
   ) {
@@ -362,7 +361,7 @@ struct Credentials: ~Copyable {
     storage.write(.tokensSettled(families[index].id))
   }
 
-  /// A family's time may be over.
+  /// Checks whether a family has expired.
   private mutating func checkFamily(_ handle: Handle, at now: Moment, _ deadlines: inout Deadlines) {
     guard let index = families.current(handle) else { return }
     let ends = families[index].refreshEnds
@@ -370,7 +369,7 @@ struct Credentials: ~Copyable {
     deadlines.arm(.tokenFamily, handle, at: now.look(at: ends))
   }
 
-  /// A revocation's time may be over: by both clocks.
+  /// Checks whether a revocation has expired by both clocks.
   private mutating func checkRevocation(_ handle: Handle, at now: Moment, _ deadlines: inout Deadlines) {
     guard let index = revocations.current(handle) else { return }
     revocations[index].isArmed = false
@@ -384,8 +383,8 @@ struct Credentials: ~Copyable {
 }
 
 extension Moment {
-  /// When something is looked at that ends at `time` by the wall clock (uptime, ns): in an hour at the latest, so that
-  /// what has gone before its end leaves its deadline no longer than that.
+  /// The uptime (ns) of the check of something that ends at `time` by the wall clock: within an hour, so that what is
+  /// removed early leaves its deadline no longer than that.
   func look(at time: Timestamp) -> Int64 {
     let ahead = min(max(0, time.milliseconds - timestamp.milliseconds), HubLimits.longestLookMilliseconds)
     return uptime + ahead * 1_000_000

@@ -1,13 +1,11 @@
-// What refresh tokens are known by, what can be asked about them and about revoked tokens, and what is answered.
+// Families of refresh tokens, and questions and answers about them and about revocations.
 public import HubBytes
 public import HubMessages
 
-/// The refresh tokens that came out of one `POST /v1/tokens`, one after the other: each is used once and gives the
-/// next. One that is used again was stolen, or its thief's was used before: then all of the family end (RFC 9700
-/// §4.14.2).
+/// The refresh tokens of one `POST /v1/tokens`, one after the other: each is used once and gives the next. A second use
+/// shows theft: then the whole family ends (RFC 9700 §4.14.2).
 ///
-/// A token is signed and says its family and its serial number, so the hub keeps no token: the family is all there is
-/// of the newest and of those before it.
+/// A token is signed and has its family and serial number, so the hub keeps the family and no tokens.
 public struct TokenFamily: Sendable, Equatable {
   /// The `jti` of all its access tokens.
   public let id: InlineText
@@ -17,26 +15,25 @@ public struct TokenFamily: Sendable, Equatable {
   public let claims: [UInt8]
   /// By the hub's wall clock, as `rotated`.
   public let created: Timestamp
-  /// Of the newest refresh token, counted from 1.
+  /// The serial number of the newest refresh token, from 1.
   public internal(set) var serial: UInt64 = 1
-  /// When the newest tokens were made: what they say of their time counts from it.
+  /// When the newest tokens were made; their lifetimes count from it.
   public internal(set) var rotated: Timestamp
-  /// Until then (uptime, ns) the refresh token before is answered as the newest was: its answer may have been lost.
+  /// Until this uptime (ns) the previous refresh token gets the newest one's answer, which may have been lost.
   var graceEnds = Int64.min
-  /// That this time is over is not recorded: a deadline looks at it.
+  /// The end of the grace is not recorded; a deadline checks it.
   var hasGrace = false
-  /// When the last of its access tokens ends, whatever the clock has done since.
+  /// When the last of its access tokens ends, whatever the clock did since.
   var lastAccessEnds: Timestamp
   /// The record of the newest rotation (`HubStorage.ticket`).
   var ticket: UInt64 = 0
 
-  /// The id of a family that a hub makes, from a random word without a dot. In a cluster it begins with the name of
-  /// `hub`, whose the family is.
+  /// The id of a new family, from a random word without a dot. In a cluster it begins with the name of its `hub`.
   public static func id(_ word: InlineText, at hub: String?) -> InlineText {
     hub.flatMap { InlineText("\($0).\(word)") } ?? word
   }
 
-  /// The hub of a cluster that made a family; nil for one of a hub by itself.
+  /// The hub of a cluster that made a family; nil for a single hub's.
   public static func hub(of id: InlineText) -> String? {
     let text = "\(id)"
     return text.lastIndex(of: ".").map { String(text[..<$0]) }
@@ -67,18 +64,17 @@ public struct TokenFamily: Sendable, Equatable {
   public var refreshEnds: Timestamp { rotated + HubLimits.refreshTokenMilliseconds }
 }
 
-/// What tokens are revoked by.
+/// What a revocation names.
 public enum RevokedName: Sendable, Hashable {
-  /// All tokens of a `sub`, those to come included.
+  /// All present and future tokens of a `sub`.
   case subject(Identifier)
-  /// The token with this `jti`; all access tokens of a family have the same.
+  /// The token with this `jti`, which all access tokens of a family share.
   case tokenID(InlineText)
-  /// The families of a `sub` that were made before refresh tokens began that end with the revocation: all that were
-  /// there when it was revoked, at hubs that could not be asked then, too.
+  /// The families of a `sub` that were made before the revocation, also at hubs that could not be asked.
   case families(of: Identifier)
 }
 
-/// Tokens that do not count although they are signed and their time is not over.
+/// Tokens that are invalid although signed and unexpired.
 public struct Revocation: Sendable, Equatable {
   public let name: RevokedName
   /// By the hub's wall clock; nil for ever.
@@ -91,23 +87,23 @@ public struct Revocation: Sendable, Equatable {
     self.cause = cause
   }
 
-  /// The end of all families of a `sub`, at hubs that are away as well.
+  /// The end of all families of a `sub`, also at hubs that are away.
   init(endOfFamiliesOf subject: Identifier, at time: Timestamp) {
     self.init(.families(of: subject), until: time + HubLimits.refreshTokenMilliseconds)
   }
 
-  /// Whether a family ends by it.
+  /// Whether it ends a family.
   func ends(_ family: TokenFamily) -> Bool {
     guard case .families(family.subject) = name, let until else { return false }
     return family.created + HubLimits.refreshTokenMilliseconds <= until
   }
 }
 
-/// Why tokens are revoked. The numbers stand in journals.
+/// The cause of a revocation. Raw values are in journals.
 public enum RevocationCause: UInt8, Sendable {
-  /// A back end said so.
+  /// A back end asked for it.
   case backEnd = 0
-  /// Their family has ended, here or at another hub of the cluster: they end by themselves soon.
+  /// Their family has ended, here or at another hub; they expire soon.
   case endedFamily = 1
   case endedElsewhere = 2
 }
@@ -115,18 +111,18 @@ public enum RevocationCause: UInt8, Sendable {
 /// A revocation in its table.
 struct KeptRevocation {
   var revocation: Revocation
-  /// It is kept until this uptime (ns) at least, whatever is done to the wall clock: a token that it refuses may have
-  /// ended by a clock that ran ahead, and live again once that is set right.
+  /// Kept until this uptime (ns) at least, whatever the wall clock does: a token that seemed expired by a clock that
+  /// ran ahead becomes valid again when the clock is set right.
   var holdsUntil = Int64.min
-  /// A deadline looks at it when its time is over, or before.
+  /// A deadline at its end, or earlier, is armed.
   var isArmed = false
 }
 
-/// What has changed of the revocations, for all who check tokens.
+/// Changes of the revocations, for all components that check tokens.
 public struct RevocationChange: Sendable, Equatable {
   /// One more than that of the change before.
   public let number: UInt64
-  /// It came from another hub of the cluster, which has told all others itself.
+  /// It came from another hub of the cluster, which has sent it to all.
   public internal(set) var isOfPeers = false
   public var added: [Revocation] = []
   public var removed: [RevokedName] = []
@@ -140,37 +136,37 @@ public enum CredentialQuestion: Sendable {
   /// What a refresh token says.
   case refresh(family: InlineText, subject: Identifier, serial: UInt64)
   case families(of: Identifier)
-  /// All families of a `sub` end.
+  /// Ends all families of a `sub`.
   case end(of: Identifier)
   /// How many sessions an id has open at the hubs of a cluster. A hub by itself is not asked: its loops know.
   case sessions(of: Identifier)
   case revoke(Revocation)
-  /// A page, from a place in the table that was `next` before, or 0.
+  /// A page, from a `next` of an earlier answer, or 0.
   case revocations(from: Int, limit: Int)
   case unrevoke(RevokedName)
-  /// Revocations of hubs that share them: each holds until the later of the ends that it was given anywhere.
+  /// Revocations shared between hubs: each is valid until the latest end given anywhere.
   case extend([Revocation], isOfPeers: Bool)
 }
 
 /// The answer to a `CredentialQuestion`.
 public enum CredentialAnswer: Sendable {
-  /// The newest tokens of the family are to be signed.
+  /// The newest tokens of the family, to be signed.
   case family(TokenFamily, isNew: Bool)
-  /// The one that was refreshed last first. Not complete where a hub of the cluster has not answered.
+  /// The most recently refreshed first. Incomplete where a hub of the cluster did not answer.
   case families([TokenFamily], isComplete: Bool)
-  /// So many families have ended. Not complete where a hub of the cluster has not answered.
+  /// The number of ended families. Incomplete where a hub of the cluster did not answer.
   case ended(Int, isComplete: Bool = true)
   /// Open sessions in each role that has any. Not complete where a hub of the cluster has not answered.
   case sessions([Role: Int], isComplete: Bool)
   case revoked(Revocation, isNew: Bool)
-  /// `next` is where to go on; nil where there are no more.
+  /// `next` continues the list; nil at its end.
   case revocations([Revocation], next: Int?)
   case unrevoked
   case refused(ErrorReply)
 }
 
 extension CredentialQuestion {
-  /// Whose tokens it is about, or which.
+  /// The `sub` or `jti` concerned.
   var target: InlineText? {
     switch self {
     case .begin(let family, _): family.subject.text

@@ -1,8 +1,8 @@
-// Which drivers are in a geohash cell, bit by bit: leaf after leaf in the order of the keys, so that a walk can stop
-// after any leaf and go on from there later, however many drivers have moved in between.
+// The drivers in a geohash cell, in slices: leaf after leaf in key order, so that a walk can stop after any leaf and
+// continue later, however many drivers have moved.
 
 extension DriverIndex {
-  /// Appends the drivers whose keys are in `first...last`, until there are `limit` or more. Gives the key to go on
+  /// Appends the drivers whose keys are in `first...last`, until there are `limit` or more. Gives the key to continue
   /// from; nil at the end. O(drivers + leaves).
   ///
   /// A driver that does not move between the calls is found once; one that moves may be found twice or not at all.

@@ -1,7 +1,7 @@
-// The nearest drivers: depth first, the nearest child first, leaving out what is farther than the worst hit so far.
+// The nearest drivers: depth first, nearest child first, pruned by the worst hit so far.
 //
-// Not best-first with a queue of cells: depth first needs a stack of 61 at most, so no memory, and looks at only a
-// few more cells. The hits so far are a heap with the worst on top, in the caller's array.
+// Not best-first with a queue of cells: depth first needs a stack of at most 61 and no allocation, and looks at few
+// cells more. The hits are a heap with the worst on top, in the caller's array.
 
 public import HubGeo
 
@@ -30,11 +30,11 @@ public struct DriverHit: Sendable, Hashable {
   }
 }
 
-/// How much work one call may do before it stops, so that the hub is never held for long.
+/// The work that one call may do before it stops.
 public struct SearchBudget: Sendable, Hashable {
-  /// Cells looked at: about 50 ns each, their four children with them.
+  /// Cells looked at, with their four children: about 50 ns each.
   public var cells: Int
-  /// Drivers looked at, whether found or not: 10 ns each when in cache, 40 when not, and the cost of the filter.
+  /// Drivers looked at: 10 ns each in cache, 40 out of it, and the cost of the filter.
   public var candidates: Int
 
   public init(cells: Int, candidates: Int) {
@@ -42,22 +42,21 @@ public struct SearchBudget: Sendable, Hashable {
     self.candidates = candidates
   }
 
-  /// Under 200 µs with all of it out of cache, a cheap filter and a limit of some hundred; room for the 1,400 within
-  /// 1 km of a place in a city of 100,000 drivers.
+  /// Under 200 µs out of cache, with a cheap filter and a limit of some hundred; room for the 1,400 drivers within 1 km
+  /// in a city of 100,000.
   public static let standard = SearchBudget(cells: 1_000, candidates: 2_500)
   public static let unlimited = SearchBudget(cells: .max, candidates: .max)
 }
 
-/// Whether a search for the nearest saw all that it had to.
+/// Whether a nearest search was complete.
 public enum NearestOutcome: Sendable, Hashable {
   case complete
-  /// The budget ran out. What was found is exact up to this distance; beyond it there may be nearer drivers than those
-  /// found.
+  /// The budget ran out. Hits are exact up to this distance; beyond it nearer drivers may be missing.
   case exhausted(completeWithinMeters: Double)
 }
 
 extension DriverIndex {
-  /// Appends the drivers nearest to a place to `hits`, nearest first, of equal distances the smaller handle first.
+  /// Appends the drivers nearest to a coordinate to `hits`, nearest first, of equal distances the smaller handle first.
   ///
   /// At most `limit`, none farther than `withinMeters` (a driver at exactly that distance is in), only those that
   /// `filter` accepts; it is asked only about drivers that would be hits. No allocation but for the growth of `hits`
@@ -75,8 +74,8 @@ extension DriverIndex {
     return outcome
   }
 
-  /// The nearest drivers, at most `limit`, in no particular order; what it did is taken off the budget. Who has to look
-  /// further throws the hits away.
+  /// The nearest drivers, at most `limit`, unordered; its work is subtracted from the budget. A caller that must look
+  /// further discards the hits.
   func nearest(
     to center: Coordinate, limit: Int, withinMeters: Double, spending budget: inout SearchBudget,
     into hits: inout [DriverHit], where filter: (UInt32, DriverLabel) -> Bool
@@ -98,7 +97,7 @@ extension DriverIndex {
         pushChildren(of: node, at: next.cell, from: point, nearerThan: best.squaredChordLimit, on: &stack)
         continue
       }
-      // A crowd on one spot may be more than the budget allows: then a part of it, and no claim about the rest.
+      // A crowd on one spot may exceed the budget: then a part of it, and no claim about the rest.
       if Int(node.count) > budget.candidates { stack.push(next) }
       scan(leaf: node, atMost: budget.candidates) { entry in
         let squared = point.vector.squaredChord(to: entry.vector)
@@ -111,7 +110,7 @@ extension DriverIndex {
     return outcome(stack, best)
   }
 
-  /// Complete, unless a cell is left that could have a hit.
+  /// Complete, unless a cell that could have a hit is left.
   private func outcome(_ stack: borrowing SearchStack, _ best: BestHits) -> NearestOutcome {
     let least = stack.leastSquaredChord
     if least > best.squaredChordLimit { return .complete }

@@ -1,18 +1,18 @@
-// How the tree changes: entries come into leaves and go, leaves split and merge.
+// Changes of the tree: entries enter and leave leaves; leaves split and merge.
 //
-// A leaf's blocks form a chain in which only the head may be partly filled: an entry is added at the head's end, and
-// a hole is filled with the head's last.
+// A leaf's blocks form a chain in which only the head may be partly filled: an entry is added at the head's end, and a
+// hole is filled with the head's last.
 
 import HubGeo
 
 extension DriverIndex {
-  /// Adds an entry in the subtree of a cell whose own count already includes it.
+  /// Adds an entry in the subtree of a cell whose own count includes it already.
   mutating func insert(_ entry: Entry, key: UInt64, below start: UInt32) {
     var index = start
     while true {
       let node = nodes[index]
       if node.isLeaf {
-        // The count already has the newcomer.
+        // The count includes the new entry.
         let isFull = Int(node.count) > DriverIndex.leafCapacity && Int(node.level) < DriverIndex.deepestLevel
         if !isFull {
           append(entry, toLeaf: index, holding: node.count - 1)
@@ -26,7 +26,7 @@ extension DriverIndex {
     }
   }
 
-  /// Puts an entry into a leaf that holds `held` entries; its count is the caller's affair.
+  /// Appends an entry to a leaf of `held` entries; the caller updates its count.
   private mutating func append(_ entry: Entry, toLeaf index: UInt32, holding held: UInt32) {
     let position = held % UInt32(DriverIndex.leafCapacity)
     if position == 0 {
@@ -40,7 +40,7 @@ extension DriverIndex {
     places[entry.driver].slot = slot
   }
 
-  /// Takes the entry of a place out of its leaf; counts are left to `leave`.
+  /// Removes the entry at a `Place` from its leaf; `leave` updates the counts.
   mutating func takeOut(_ place: Place) {
     let leaf = nodes[place.leaf]
     let last = leaf.link * UInt32(DriverIndex.leafCapacity) + (leaf.count - 1) % UInt32(DriverIndex.leafCapacity)
@@ -55,8 +55,8 @@ extension DriverIndex {
     }
   }
 
-  /// Counts one driver less in a leaf and the cells above it, up to but without the one at `level`, which it gives
-  /// back; merges those that have become nearly empty.
+  /// Subtracts one driver from a leaf and the cells above it, below the one at `level`, which it gives; merges those
+  /// that are nearly empty.
   mutating func leave(_ leaf: UInt32, upTo level: Int) -> UInt32 {
     var index = leaf
     while Int(nodes[index].level) > level {

@@ -1,7 +1,7 @@
-// All drivers in a circle or a box, in the order of Morton codes, in as many calls as it takes.
+// All drivers in a circle or a box, in Morton order, in as many calls as it takes.
 //
-// A search that reaches its limit or its budget says where it stopped, and a later call goes on from there: this way
-// an answer of any size never holds the hub's thread for long.
+// A search that reaches its limit or budget gives a cursor from which a later call continues, so an answer of any size
+// never holds the hub's thread for long.
 
 public import HubGeo
 
@@ -9,10 +9,10 @@ public import HubGeo
 public struct SearchCursor: Sendable, Hashable {
   /// All keys before this one are done.
   fileprivate var key: UInt64
-  /// Entries of the leaf that begins at `key` that are still to be visited: its oldest ...
+  /// The oldest entries of the leaf that begins at `key` which are still to be visited ...
   fileprivate var left: UInt32
-  /// ... if it is still the same leaf; if it was split or merged meanwhile, even to where it was, its entries lie in
-  /// another order, and it is begun again.
+  /// ... if it is the same leaf. If it was split or merged meanwhile, its entries are in another order and it is
+  /// visited again from the start.
   fileprivate var shape: UInt16
 
   /// The beginning.
@@ -20,12 +20,12 @@ public struct SearchCursor: Sendable, Hashable {
 }
 
 extension DriverIndex {
-  /// Appends the drivers within `radiusMeters` of a place to `hits`, in no particular order.
+  /// Appends the drivers within `radiusMeters` of a coordinate to `hits`, unordered.
   ///
-  /// A driver at exactly that distance is in. Gives nil when that were all; or, when `limit` hits were added or the
-  /// budget ran out, where to go on. Between two calls drivers may move: one that crosses the cursor may be missed or
-  /// come twice; one that stays where it is comes, and twice only if its cell was split or merged or a neighbour in its
-  /// leaf has left. No allocation but for the growth of `hits`.
+  /// Borders belong to the circle. Gives nil at the end, else, after `limit` hits or with the budget used up, where to
+  /// continue. Drivers may move between two calls: one that crosses the cursor may be missed or found twice; one that
+  /// does not move is found, and twice only if its cell was split or merged or a neighbour in its leaf has left. No
+  /// allocation but for the growth of `hits`.
   public func within(
     center: Coordinate, radiusMeters: Double, from cursor: SearchCursor = .start, limit: Int = .max,
     budget: SearchBudget = .standard, into hits: inout [DriverHit],
@@ -46,15 +46,15 @@ extension DriverIndex {
     }
   }
 
-  /// Appends the handles of the drivers in a box to `drivers`, in no particular order. Borders belong to the box.
+  /// Appends the handles of the drivers in a box to `drivers`, unordered. Borders belong to the box.
   ///
   /// The limit, budget and cursor are those of the circle's search.
   public func within(
     _ box: BoundingBox, from cursor: SearchCursor = .start, limit: Int = .max, budget: SearchBudget = .standard,
     into drivers: inout [UInt32], where filter: (UInt32, DriverLabel) -> Bool = { _, _ in true }
   ) -> SearchCursor? {
-    // The last cell entered is the leaf whose entries are visited: where it is wholly inside, as most are in a large
-    // answer, no driver's place is looked up (a cache miss each).
+    // The last cell entered is the leaf whose entries are visited: where it is inside, as most are in a large answer,
+    // no driver's coordinate is looked up (a cache miss each).
     var isInside = false
     var budget = budget
     return traverse(from: cursor, limit: limit, spending: &budget) { cell in
@@ -73,8 +73,8 @@ extension DriverIndex {
     }
   }
 
-  /// Visits the entries of all cells that `enter` accepts, in the order of keys; `visit` says whether it was a hit.
-  /// Ends after `limit` hits or with the budget, but not before it got on: down to a leaf, and by one driver.
+  /// Visits the entries of all cells that `enter` accepts, in key order; `visit` says whether an entry is a hit. Stops
+  /// after `limit` hits or with the budget used up, but makes progress: down to a leaf, and by one driver.
   @inline(__always)
   func traverse(
     from cursor: SearchCursor, limit: Int, spending budget: inout SearchBudget, enter: (TreeCell) -> Bool,
@@ -83,7 +83,7 @@ extension DriverIndex {
     let given = budget
     var stack = SearchStack()
     stack.push(Pending(node: 0, cell: .world, squaredChord: 0))
-    // At least so much that each call gets on: down to a leaf, and one driver.
+    // At least enough for progress in each call: down to a leaf, and one driver.
     var work = WithinWork(
       cells: max(budget.cells, 2 * DriverIndex.deepestLevel), candidates: max(budget.candidates, 1),
       hits: max(limit, 1))
@@ -109,11 +109,10 @@ extension DriverIndex {
     return nil
   }
 
-  /// Visits the oldest entries of a leaf, so many of them, the newest of these first; gives how many are left if it has
-  /// to stop before the end.
+  /// Visits the `left` oldest entries of a leaf, newest of them first; gives how many are left if it has to stop.
   ///
-  /// In this order because of how entries go: the newest takes the place of one that leaves. So between two calls one
-  /// that was visited may come among those that are left, but none of these gets lost.
+  /// The order follows from removal: the newest entry takes the slot of one that leaves. So between two calls a visited
+  /// entry may move among the unvisited, but no unvisited one is lost.
   @inline(__always)
   private func scan(
     _ leaf: Node, oldest: UInt32, _ work: inout WithinWork, _ visit: (Entry) -> Bool
@@ -142,7 +141,7 @@ extension DriverIndex {
   }
 }
 
-/// What a within search may still do.
+/// The work left to a within search.
 private struct WithinWork {
   var cells: Int
   var candidates: Int

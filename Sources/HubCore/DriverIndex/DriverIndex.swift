@@ -1,14 +1,14 @@
-// Where all drivers are: a quadtree over geohash cells, for nearest and within queries that are exact.
+// The positions of all drivers: a quadtree over geohash cells, for exact nearest and within queries.
 //
-// The idea. Split the Earth at the bits of the geohash, a column bit and a row bit a level, wherever more than 16
-// drivers are in a cell, down to 38 by 19 m. A city centre gets small cells and an ocean one large cell, so neither a
-// crowded square nor a driver 10,000 km away makes a query walk through thousands of candidates or empty cells, which
-// a grid of one size does in one of the two. A leaf keeps its drivers side by side as unit vectors: a candidate costs
-// three subtractions, and distances are bit-equal to `Coordinate.distance(to:)`.
+// The Earth is split at the bits of the geohash, a column bit and a row bit a level, wherever more than 16 drivers are
+// in a cell, down to 38 by 19 m. A city centre gets small cells and an ocean one large cell, so neither a crowded
+// square nor a driver 10,000 km away makes a query walk through thousands of candidates or empty cells, as a grid of
+// one size would. A leaf keeps its drivers side by side as unit vectors: a candidate costs three subtractions, and
+// distances are bit-equal to `Coordinate.distance(to:)`.
 //
-// The numbers. A move within a leaf, nearly all of them, overwrites 32 bytes in place. Memory is 32 bytes a driver,
-// and blocks of 16 entries (512 bytes) that are half to two thirds full in a city; the worst case, made by an
-// adversary who spreads drivers just so, is one block a driver. No table is ever copied to grow.
+// Most moves are within a leaf and overwrite 32 bytes in place. Memory is 32 bytes a driver, and blocks of 16 entries
+// (512 bytes) that are half to two thirds full in a city; the worst case, which takes an adversary, is one block a
+// driver. No table is ever copied to grow.
 //
 // Sources: R. A. Finkel, J. L. Bentley, "Quad Trees", Acta Informatica 4 (1974); I. Gargantini, "An Effective Way to
 // Represent Quadtrees", CACM 25 (1982) for Morton keys; N. Roussopoulos et al., "Nearest Neighbor Queries", SIGMOD
@@ -17,17 +17,17 @@
 public import HubGeo
 import HubMessages
 
-/// The current place of each driver, by handle.
+/// The current coordinate of each driver, by handle.
 ///
-/// Handles are dense: small numbers that the hub's slab gives out. Not thread-safe: it belongs to the hub.
+/// Handles are small, dense numbers from the hub's slab. Not thread-safe: only the hub uses it.
 public struct DriverIndex: ~Copyable {
   /// Entries in a block and most in a leaf that can still be split.
   static var leafCapacity: Int { 16 }
-  /// Inner cells with no more drivers than this become leaves again: half, so that a driver who goes back and forth
-  /// over a border does not split and merge each time.
+  /// Inner cells with no more drivers than this become leaves again: half the capacity, so that a driver who crosses a
+  /// border back and forth does not split and merge each time.
   static var mergeCount: UInt32 { 8 }
-  /// Levels below the whole Earth: cells of 38 by 19 m at the equator. Deeper leaves chain blocks instead: a depot
-  /// with a thousand vans on one spot can't be split.
+  /// Levels below the whole Earth: cells of 38 by 19 m at the equator. Deeper leaves chain blocks: a thousand vans on
+  /// one spot can't be split.
   static var deepestLevel: Int { 20 }
   /// No block, no leaf, no node.
   static var none: UInt32 { .max }
@@ -36,11 +36,11 @@ public struct DriverIndex: ~Copyable {
   struct Entry: BitwiseCopyable {
     var vector: UnitVector
     var driver: UInt32
-    /// In what would be padding: a search that wants free vans looks up no driver that is none.
+    /// In the padding: a search for free vans looks up no other drivers.
     var label: DriverLabel
   }
 
-  /// A driver by handle: its place, and where its entry is.
+  /// A driver's coordinate, and where its entry is.
   struct Place: BitwiseCopyable {
     var latitude: Double
     var longitude: Double
@@ -109,16 +109,15 @@ public struct DriverIndex: ~Copyable {
     Int(driver) < places.count && places[driver].leaf != DriverIndex.none
   }
 
-  /// The place last given to `move`; nil for a driver that is not in the index.
+  /// The coordinate last passed to `move`; nil for a driver that is not in the index.
   public func position(of driver: UInt32) -> Coordinate? {
     guard contains(driver) else { return nil }
     let place = places[driver]
     return Coordinate(latitude: place.latitude, longitude: place.longitude)
   }
 
-  /// Puts a driver at a place, whether it was in the index or not. 60 ns in cache, 90–300 ns where the driver's
-  /// place must be fetched from memory; amortised O(1), at worst 20 splits of 16 drivers. A handle past the capacity is
-  /// a precondition.
+  /// Sets a driver's coordinate, new or not. 60 ns in cache, 90–300 ns where the record must be fetched from memory;
+  /// amortised O(1), at worst 20 splits of 16 drivers. Precondition: the handle is below the capacity.
   public mutating func move(_ driver: UInt32, to coordinate: Coordinate, label: DriverLabel = .none) {
     precondition(Int(driver) < capacity)
     if Int(driver) >= places.count { places.grow(to: Int(driver) + 1) }
@@ -143,13 +142,13 @@ public struct DriverIndex: ~Copyable {
     insert(entry, key: key, below: leave(old.leaf, upTo: level))
   }
 
-  /// Changes what filters see of a driver; one that is not in the index has nothing to change.
+  /// Changes the label that filters see; does nothing for a driver that is not in the index.
   mutating func label(_ driver: UInt32, _ label: DriverLabel) {
     guard contains(driver) else { return }
     entries[places[driver].slot].label = label
   }
 
-  /// Takes a driver out; one that is not in the index is left as it is.
+  /// Removes a driver, if it is in the index.
   public mutating func remove(_ driver: UInt32) {
     guard contains(driver) else { return }
     let place = places[driver]
@@ -171,14 +170,14 @@ public struct DriverIndex: ~Copyable {
   }
 }
 
-/// What a search can tell of a driver without looking it up: its status, and its vehicle type and tags as a number.
+/// What a search knows of a driver without a look-up: its status, and its vehicle type and tags as a number.
 public struct DriverLabel: Sendable, Hashable, BitwiseCopyable {
   private let bits: UInt32
 
-  /// Of a driver that said nothing.
+  /// The label of a driver that reported nothing.
   public static let none = DriverLabel(status: .available, profile: -1)
 
-  /// - Parameter profile: its place in the hub's table of vehicle types and tags, −1 for none.
+  /// - Parameter profile: its index in the hub's table of vehicle types and tags, −1 for none.
   init(status: DriverStatus, profile: Int32) {
     bits = UInt32(status.rawValue) | UInt32(bitPattern: profile + 1) << 2
   }

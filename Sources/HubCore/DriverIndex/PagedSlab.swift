@@ -37,11 +37,11 @@ struct PagedSlab<Element: BitwiseCopyable>: ~Copyable {
   /// Bytes allocated for elements.
   var allocatedBytes: Int { pageCount << pageShift * MemoryLayout<Element>.stride }
 
-  /// Adds elements (copies of the filler) until there are `newCount`; past the limit is a precondition.
+  /// Adds elements (copies of the filler) until there are `newCount`. Precondition: `newCount` is within the limit.
   mutating func grow(to newCount: Int) {
     precondition(newCount <= limit)
     while pageCount << pageShift < newCount {
-      // On a border of cache lines, or half of the 32-byte elements would lie across two of them.
+      // Aligned to cache lines, else half of the 32-byte elements would cross one.
       let bytes = MemoryLayout<Element>.stride << pageShift
       let page = unsafe UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 64)
         .initializeMemory(as: Element.self, repeating: filler.pointee, count: 1 << pageShift)
@@ -67,7 +67,7 @@ struct PagedSlab<Element: BitwiseCopyable>: ~Copyable {
     @inline(__always) _modify { yield unsafe &address(Int(index)).pointee }
   }
 
-  /// The elements `first ..< first + count`, which must lie in one page, for the time of the call.
+  /// The elements `first ..< first + count`, which must be in one page, valid during the call.
   @inline(__always)
   func withRun<R>(from first: Int, count: Int, _ body: (UnsafeBufferPointer<Element>) -> R) -> R {
     guard count > 0 else { return unsafe body(UnsafeBufferPointer(start: nil, count: 0)) }

@@ -1,8 +1,8 @@
-// The place that a search starts from, and how near a cell can be to it.
+// The centre of a search, and lower bounds of the distance from it to a cell.
 //
-// A search may leave out a cell only if nothing in it can be in the answer, rounding included: so bounds are from
-// below, limits from above, and between them is a slack far wider than what rounding can do and far narrower than
-// what would cost anything (1e−13 of the Earth's radius: 0.6 µm).
+// A search may skip a cell only if nothing in it can be in the answer, rounding included. So bounds are lower bounds,
+// limits are upper bounds, and a slack between them (1e−13 of the Earth's radius: 0.6 µm) is far wider than rounding
+// errors and too narrow to cost anything.
 
 import HubGeo
 
@@ -30,18 +30,18 @@ struct SearchPoint {
     cosine = (vector.x * vector.x + vector.y * vector.y).squareRoot()
   }
 
-  /// No place within `meters` has a greater squared chord than this: a chord is never longer than its arc.
+  /// No coordinate within `meters` has a greater squared chord: a chord is never longer than its arc.
   static func squaredChordLimit(meters: Double) -> Double {
     let chord = min(meters / earthRadiusMeters, 4) * (1 + 1e-12) + 1e-13
     return chord * chord
   }
 
-  /// No place at this squared chord or beyond is nearer, in metres, than this (less the slack).
+  /// No coordinate at this squared chord or beyond is nearer, in metres, than this (less the slack).
   static func leastMeters(squaredChord: Double) -> Double {
     2 * earthRadiusMeters * asin(min(1, squaredChord.squareRoot() * 0.5))
   }
 
-  /// A lower bound of the squared chord to every place of a cell; 0 where the point is in it. About 20 operations.
+  /// A lower bound of the squared chord to all of a cell; 0 where the point is in it. About 20 operations.
   ///
   /// haversine(d) = haversine(Δφ) + cos φ cos φ0 haversine(Δλ): each term is taken at its least over the cell, with
   /// sin y ≥ y − y³/6, and for the cosine at the parallel nearest to a pole cos(φ0 + δ) ≥ cos φ0 (1 − δ²/2) − sin φ0 δ.
@@ -69,7 +69,7 @@ struct SearchPoint {
   }
 }
 
-/// Where a cell of the tree lies: its column and row among the 2^level by 2^level of its level.
+/// A cell of the tree: its column and row among the 2^level by 2^level of its level.
 struct TreeCell: BitwiseCopyable {
   var column: UInt32
   var row: UInt32
@@ -99,14 +99,14 @@ struct TreeCell: BitwiseCopyable {
   /// The greatest key in it.
   var lastKey: UInt64 { firstKey | (1 << (60 - 2 * UInt64(level)) - 1) }
 
-  /// Whether it has a point in common with a box.
+  /// Whether it intersects a box.
   func intersects(_ box: BoundingBox) -> Bool {
     guard south <= box.north, box.south <= north else { return false }
     let (west, east) = (west, east)
     return box.contains(longitude: west) || box.contains(longitude: east) || west <= box.west && box.west <= east
   }
 
-  /// Whether all of it is in a box. May say no of a cell of half the Earth or more.
+  /// Whether all of it is in a box. May be false for a cell of half the Earth or more.
   func isInside(_ box: BoundingBox) -> Bool {
     guard south >= box.south, north <= box.north else { return false }
     let (west, east) = (west, east)

@@ -1,4 +1,4 @@
-// What a search keeps while it runs: cells still to be looked at, and the best hits so far. Neither allocates.
+// The state of a running search: pending cells, and the best hits so far. Neither allocates.
 
 import HubGeo
 
@@ -37,7 +37,7 @@ struct SearchStack {
     count += 1
   }
 
-  /// The nearest that any cell still on it can be; only asked when a search stops early.
+  /// The least squared chord of all cells on it; used only when a search stops early.
   var leastSquaredChord: Double {
     var least = Double.infinity
     for index in 0..<count { least = min(least, items[index].squaredChord) }
@@ -45,15 +45,15 @@ struct SearchStack {
   }
 }
 
-/// The best hits so far: the end of the caller's array from `start`. While there are fewer than the limit they stand in
-/// any order; from then on they are a heap with the worst first.
+/// The best hits so far: the end of the caller's array from `start`, unordered below the limit, then a heap with the
+/// worst first.
 struct BestHits {
   private let start: Int
   private let limit: Int
   private let withinMeters: Double
-  /// What has a greater squared chord is not wanted.
+  /// Hits with a greater squared chord are rejected.
   private(set) var squaredChordLimit: Double
-  /// The distance of the worst hit, once there are as many as wanted.
+  /// The distance of the worst hit, once the limit is reached.
   private(set) var worstMeters = Double.infinity
 
   init(start: Int, limit: Int, withinMeters: Double) {
@@ -63,7 +63,7 @@ struct BestHits {
     squaredChordLimit = SearchPoint.squaredChordLimit(meters: withinMeters)
   }
 
-  /// Goes on with hits that are in the order of a heap already: the worst first.
+  /// Continues with hits that are a heap: the worst first.
   init(keeping hits: [DriverHit], limit: Int, withinMeters: Double) {
     self.init(start: 0, limit: limit, withinMeters: withinMeters)
     guard hits.count >= limit, let worst = hits.first else { return }
@@ -77,7 +77,7 @@ struct BestHits {
     return DriverHit.isNearer(hit, hits[start])
   }
 
-  /// Adds a hit that is wanted; the worst goes out when there are too many.
+  /// Adds a hit; removes the worst above the limit.
   @inline(__always)
   mutating func add(_ hit: DriverHit, to hits: inout [DriverHit]) {
     if hits.count - start < limit {
@@ -91,7 +91,7 @@ struct BestHits {
     squaredChordLimit = SearchPoint.squaredChordLimit(meters: worstMeters)
   }
 
-  /// Puts a hit in the place of the one at `index` of a heap, and restores the order below.
+  /// Replaces the hit at `index` of a heap and restores the order below it.
   private func siftDown(_ hits: inout [DriverHit], _ hit: DriverHit, from index: Int) {
     var index = index
     while true {

@@ -1,14 +1,14 @@
-// A driver as the hub holds it: what it said last, where it is, and when it counts as offline.
+// A driver's record: what it reported, its position, and when it counts as offline.
 import HubGeo
 import HubMessages
 
-/// 870 bytes. A million of these are most of what a hub holds, so members stand in an order in which the small ones
-/// fill the gaps that alignment leaves: behind the id, the tracker and optionals.
+/// 870 bytes. A million of these are most of a hub's memory, so members are ordered so that small ones fill the padding
+/// behind the id, the tracker and optionals.
 struct Driver {
   let id: Identifier
-  /// What the driver said of itself; `on_trip` is derived from `activeTrips`.
+  /// The status that the driver reported; `on_trip` is derived from `activeTrips`.
   private(set) var reported = DriverStatus.available
-  /// Exactly while this is false an entry of the deadlines watches for staleness.
+  /// False exactly while a deadline for staleness is armed.
   private(set) var isStale = false
   /// Its newest session is at another hub of the cluster.
   var isElsewhere = false
@@ -17,42 +17,42 @@ struct Driver {
   /// An entry of the deadlines waits to forget the driver. It stays when the driver comes back, so that one that comes
   /// and goes all day has two entries, not one for each time.
   var isRetentionArmed = false
-  /// One waits for the end of the time for which ops are shown it offline.
+  /// A deadline is armed for the end of the time for which ops see it offline.
   var isAbsenceArmed = false
   let hash: UInt64
   var tracker = Tracker()
-  /// Trips that it began and that are still known.
+  /// The number of known trips that it began.
   private(set) var tripsBegun: UInt32 = 0
-  /// Its vehicle type and tags in the table of profiles; −1 for none.
+  /// The index of its vehicle type and tags in the table of profiles; −1 for none.
   var profile: Int32 = -1
-  /// Index of the channel of its fixes as they were measured, while somebody listens there; −1 for none.
+  /// The index of the channel of its raw fixes, while that has subscribers; −1 for none.
   var rawChannel: Int32 = -1
   /// The session that may send for this driver; nil when none is connected.
   private(set) var session: SessionRef?
   private(set) var activeTrips: Int32 = 0
-  /// The trip that its fixes named last, so that the id need not be looked up again.
+  /// The trip that its fixes named last, to avoid looking the id up again.
   var lastTrip: Handle?
-  /// Inputs of it that wait in the second lane.
+  /// The number of its inputs that wait in the second lane.
   var waiting: Int32 = 0
   /// The trip that the fix of `position` named.
   private(set) var positionTrip: Handle?
-  /// What areas keep of it.
+  /// What areas keep for it.
   var area = DriverArea()
   var clock = SessionClock()
   /// Index of the driver's channel, where it has one.
   var channel: Int?
-  /// The newest published position, and its age when it was published.
+  /// The newest published position, with its age at publication.
   private(set) var position: Position?
   private(set) var positionAge = 0.0
-  /// When its last trip ended, by the hub's wall clock: since then riders know it by another name.
+  /// When its last trip ended (ms since 1970, the hub's wall clock), which changes its pseudonym.
   private(set) var lastTripEnded: Int64 = 0
-  /// When the newest accepted fix came, and since when no session is there (uptime, ns).
+  /// When the newest accepted fix came, and since when it has no session (uptime, ns).
   private(set) var lastFix: Int64
   private(set) var disconnected: Int64
-  /// What decides how often it should send; the seconds between fixes that it was told last, and when (uptime, ns).
+  /// Decides how often it should send; has the interval that it was sent last (seconds), and when (uptime, ns).
   private var sampling = SamplingPolicy()
   private(set) var samplingInterval: Float = 0
-  /// The seconds at which a driver without a session sends (`noteSending`); negative before its first message.
+  /// The interval (seconds) of a driver without a session (`noteSending`); negative before its first message.
   private(set) var sendingInterval: Float = -1
   private(set) var samplingAdvised = Int64.min / 2
   var replacements = ReplacementWindow()
@@ -80,7 +80,7 @@ struct Driver {
 
   // MARK: Positions
 
-  /// A position of the driver counts from now on. Without a session `noteSending` comes before it.
+  /// Takes a published position. Without a session `noteSending` comes before it.
   @inline(__always)
   mutating func accept(_ position: Position, trip: Handle?, at now: Moment) {
     self.position = position
@@ -94,10 +94,10 @@ struct Driver {
     if let position { positionAge = clock.age(of: position.timestamp, at: time) }
   }
 
-  /// A fix came that is not published: a sign of life all the same.
+  /// Notes the arrival of a fix that is not published.
   mutating func noteUnpublished(at uptime: Int64) { lastFix = uptime }
 
-  /// Where an online driver should be now; nil where that is where it was, and where the fix is older than
+  /// The extrapolated coordinate of an online driver; nil where it has not moved, or the fix is older than
   /// `Position.longestPrediction`.
   func predicted(at time: Timestamp) -> Coordinate? {
     guard !isStale, let position else { return nil }
@@ -107,16 +107,16 @@ struct Driver {
     return place == position.coordinate ? nil : place
   }
 
-  /// A fix from this time on (ms since 1970) that memory does not know has not come before.
+  /// The time (ms since 1970) from which fixes not in memory are known to be new.
   var vouchesFrom: Int64 { fixTimes?.vouchesFrom ?? tracker.latest?.milliseconds ?? .min }
 
-  /// Whether a driver with remembered fix times has not sent this one before.
+  /// Whether a fix is new to a driver with remembered fix times.
   @inline(__always)
   mutating func isNew(_ time: Timestamp, remembering: Bool) -> Bool {
     remembering ? fixTimes?.insert(time) ?? true : fixTimes?.contains(time) == false
   }
 
-  /// Whether nothing of the driver is published because its clock was ahead: its newest fix is of the hub's future, by
+  /// Whether nothing of the driver is published because its clock was ahead: its newest fix is in the hub's future by
   /// more than a leap, and this one is not.
   func isBehindClock(_ fix: Fix, at time: Timestamp, _ rules: Tracker.Rules) -> Bool {
     let future = time.milliseconds &+ rules.leapMilliseconds
@@ -124,14 +124,14 @@ struct Driver {
     return newest.milliseconds > future && fix.timestamp.milliseconds <= future
   }
 
-  /// From the fix on that is being handled the driver's new clock counts (Tracking/ClockChange.swift). `sent` is the
-  /// time of its envelope.
+  /// Accepts the driver's new clock from the present fix on (Tracking/ClockChange.swift). `sent` is the time of its
+  /// envelope.
   mutating func believeClock(sent: Timestamp?, at time: Timestamp) {
     clock = SessionClock()
     if let sent { clock.observe(sent: sent, received: time) }
   }
 
-  /// A position of the driver as it is written to clients; `after` is set for each channel.
+  /// A position of the driver as clients get it; `after` is set for each channel.
   @inline(__always)
   func location(_ position: Position, trip: Identifier?) -> DriverLocation {
     DriverLocation(
@@ -140,7 +140,7 @@ struct Driver {
       timeSource: position.timeSource, age: positionAge, after: 0)
   }
 
-  /// Its newest position as it is shown at `time`; nil where none is known.
+  /// Its newest position as of `time`; nil where none is known.
   func location(trip: Identifier?, at time: Timestamp, after: UInt64) -> DriverLocation? {
     guard let position else { return nil }
     var location = location(position, trip: trip)
@@ -151,7 +151,7 @@ struct Driver {
 
   // MARK: Trips
 
-  /// A trip that it began is known, or not any more.
+  /// Counts trips that it began and that are known.
   mutating func count(begunTrips step: Int) { tripsBegun = UInt32(Int(tripsBegun) + step) }
 
   mutating func beginTrip() { activeTrips += 1 }
@@ -168,7 +168,7 @@ struct Driver {
     sendingInterval = -1
   }
 
-  /// An older session speaks for the driver again, or a newer one does from now on.
+  /// Makes a session, newer or older, the driver's current one.
   mutating func take(_ session: SessionRef) {
     self.session = session
     clock = SessionClock(inheriting: clock.offsetMilliseconds)
@@ -181,11 +181,10 @@ struct Driver {
 
   // MARK: How often it sends
 
-  /// A fix came without a session: the time since the one before is how often the driver sends. Messages that come in
-  /// quick succession, as of a phone that empties its queue, do not hide a longer interval: it holds until as much time
-  /// has passed in shorter ones. A gap over `longestSendingSilence` is no interval, for the driver was away: it changes
-  /// nothing. An interval counts for no more than leads to that silence, or it would hold for hours.
-  /// `lastStall` is when the hub last took up its work again.
+  /// Notes a fix without a session: the interval since the last one is how often the driver sends. Bursts, as when a
+  /// phone empties its queue, do not hide a longer interval, which is kept until as much time has passed in shorter
+  /// ones. A gap over `longestSendingSilence` is an absence and changes nothing. An interval counts for no more than
+  /// leads to that silence, or it would be kept for hours. `lastStall` is when the hub's last stall ended.
   @inline(never)
   mutating func noteSending(at uptime: Int64, lastStall: Int64, _ timings: HubTimings) {
     let known = sendingInterval
@@ -198,13 +197,13 @@ struct Driver {
     }
   }
 
-  /// An app sends for it whose interval is at most this, as its operator says (seconds): where it is not known yet that
-  /// the app sends more seldom, this counts.
+  /// Notes that an app sends for it with at most this interval (seconds), as configured, until a longer one is
+  /// observed.
   mutating func noteDevice(interval: Double) {
     if session == nil { sendingInterval = max(sendingInterval, Float(interval)) }
   }
 
-  /// Whole seconds at which a driver sends that has no session, for the journal; 0 for one with a session.
+  /// The interval (whole seconds) of a driver without a session, for the journal; 0 for one with a session.
   @inline(__always)
   var storedSendingInterval: UInt16 {
     guard session == nil else { return 0 }
@@ -212,7 +211,7 @@ struct Driver {
     return UInt16(min(seconds, Float(UInt16.max)))
   }
 
-  /// What the driver should be told now of how often to send; nil where that is what it was told last.
+  /// The sampling advice to send now; nil where the last one still holds.
   @inline(__always)
   mutating func advise(isWatched: Bool, at uptime: Int64, _ rules: SamplingRules) -> SamplingReason? {
     let speed = position?.speed
@@ -222,7 +221,7 @@ struct Driver {
     return reason
   }
 
-  /// What a session that begins now is told.
+  /// The sampling advice for a session that begins.
   mutating func beginAdvice(isWatched: Bool, at uptime: Int64, _ rules: SamplingRules) -> SamplingReason {
     if isStale { sampling = SamplingPolicy() }
     let reason = sampling.begin(status, isWatched: isWatched, rules: rules)
@@ -240,13 +239,13 @@ struct Driver {
   /// Whether an offer would reach it: it has a session, or has sent something since the last one ended.
   var isReachable: Bool { session != nil || disconnected <= lastFix }
 
-  /// When the driver is stale if nothing comes: its session gone for 60 s, or no fix for longer than it should take.
-  /// Time in which the hub stalled is not the driver's.
+  /// When the driver becomes stale without further input (uptime, ns): 60 s after its session's end, or without a fix
+  /// for longer than expected. Time in which the hub stalled does not count.
   func staleAt(lastStall: Int64, _ timings: HubTimings) -> Int64 {
     let silence = max(
       timings.stale, timings.staleSamplingIntervals * Double(samplingInterval),
       min(timings.staleSamplingIntervals * Double(sendingInterval), timings.longestSilenceOfSenders))
-    // Who was told another interval gets the time for a fix by that one.
+    // After new advice the time for a fix follows the new interval.
     let bySilence = max(lastFix, samplingAdvised, lastStall) + nanoseconds(silence)
     // A driver that posts over HTTP has no session: only silence makes it stale.
     guard session == nil, disconnected > lastFix else { return bySilence }
@@ -255,13 +254,13 @@ struct Driver {
 
   mutating func setStale(_ isStale: Bool) { self.isStale = isStale }
 
-  /// When it is to be forgotten if nothing comes (uptime, ns).
+  /// When it is forgotten without further input (uptime, ns).
   func forgetsAt(_ timings: HubTimings) -> Int64 { max(lastFix, disconnected) + nanoseconds(timings.retention) }
 
-  /// The driver is still there, or can't be forgotten now: it is looked at again a retention later.
+  /// The driver is still in use: the next check is a retention later.
   mutating func putOffForgetting(at uptime: Int64) { disconnected = uptime }
 
-  /// A start that read a wrong wall clock took the driver for one that is long gone: by the clock of now it may not be.
+  /// Recomputes times of a driver that a start with a wrong wall clock took for long absent.
   mutating func reckonAgain(at now: Moment) {
     if durable.isKnown { disconnected = max(disconnected, durable.uptimeHeard(at: now) - 1_000_000) }
   }
@@ -275,7 +274,7 @@ struct Driver {
     }
   }
 
-  /// What is stored of it. `trip` is the one that its position, or else its last fix with a trip, named.
+  /// What is stored of it. `trip`: the one that its position named, or else its last fix with a trip.
   func durable(_ profile: DriverProfile, trip: Identifier?, isPositionOnTrip: Bool) -> DurableDriver {
     DurableDriver(
       id: id, status: reported, profile: profile, newest: durable.newest, published: tracker.publishedApart,
@@ -314,23 +313,23 @@ struct Driver {
     clock = SessionClock(inheriting: tracking.clockOffset)
     durable.sendingInterval = tracking.sendingInterval
     guard let position else { return }
-    // Whether the fix of the position is stored, too.
+    // Whether the position's fix is stored, too.
     let isRecorded = durable.newest.map { position.timestamp <= $0 } ?? false
     tracker.resume(at: position, isRecorded ? tracking.motion : nil)
   }
 
-  /// When its last fix came, by this hub's uptime: reckoned by the wall clock, which may have been set meanwhile.
+  /// When its last fix came, in this hub's uptime: converted by the wall clock, which may have been set meanwhile.
   mutating func resumeTime(at now: Moment) {
     let heard = durable.uptimeHeard(at: now)
     lastFix = heard
     disconnected = heard
     if durable.sendingInterval > 0 { sendingInterval = Float(durable.sendingInterval) }
-    // The position may be newer than the newest fix that is stored, where it was published when the disk was full. Then
-    // its sender sends that fix again, and it must be stored, not taken for a duplicate: so it counts as not seen yet.
+    // The position may be newer than the newest stored fix, where it was published while the disk was full. Its sender
+    // sends that fix again, and it must be stored and not count as a duplicate; so it counts as unseen.
     guard let newest = durable.newest else { return }
     tracker.resume(after: newest, published: tracker.publishedApart, receivedAt: heard)
   }
 }
 
-/// Seconds as nanoseconds of uptime.
+/// Converts seconds to nanoseconds of uptime.
 @inline(__always) func nanoseconds(_ seconds: Double) -> Int64 { Int64(seconds * 1e9) }

@@ -1,15 +1,15 @@
-// Pages of all drivers that the hub knows, for ops: found by how their ids begin, and by what they are doing. They are
-// put together over as many turns as it takes, a bounded number of drivers each (as TripListings does for trips): who
-// looks for a rare name among a million waits some hundred turns, and nobody else waits for him.
+// Pages of all known drivers, for ops: selected by the beginning of the id and by state. They are built over as many
+// turns as it takes, a limited number of drivers each (like TripListings): a search for a rare name among a million
+// takes some hundred turns and delays nobody else.
 //
-// The order is that of the drivers' records, which stays the same while the hub runs: each driver comes once, but for
-// one that is forgotten, or is new, between two pages.
+// The order is that of the drivers' records, which is stable while the hub runs: each driver appears once, except for
+// those forgotten or added between two pages.
 public import HubBytes
 import HubMessages
 
 /// What is asked of all drivers.
 public struct DriverListQuery: Sendable, Equatable {
-  /// What a driver does, or that it is offline.
+  /// A status, or offline.
   public enum State: UInt8, Sendable, CaseIterable {
     case available, onTrip, unavailable, background, offline
 
@@ -33,11 +33,11 @@ public struct DriverListQuery: Sendable, Equatable {
     }
   }
 
-  /// Only ids that begin so, in the same case.
+  /// The case-sensitive beginning of the ids.
   public var prefix: InlineText
   public var states: Set<State>
   public var limit: Int
-  /// Where it goes on; with the hub of a cluster that had what was shown last (ListCursor.swift).
+  /// Where the page begins; with the hub of a cluster that had the last listed driver (ListCursor.swift).
   public var from: Int
   public var lastHub: String?
 
@@ -49,7 +49,7 @@ public struct DriverListQuery: Sendable, Equatable {
   }
 
   fileprivate func matches(_ driver: borrowing Driver) -> Bool {
-    if driver.isElsewhere { return false }  // it is in the list of that hub
+    if driver.isElsewhere { return false }  // that hub lists it
     let isFound = unsafe driver.id.text.withBytes { id in
       unsafe prefix.withBytes { unsafe id.starts(with: $0) }
     }
@@ -58,7 +58,7 @@ public struct DriverListQuery: Sendable, Equatable {
   }
 }
 
-/// A page that is being put together.
+/// A page while it is built.
 struct DriverListing {
   let session: SessionRef
   fileprivate(set) var query: DriverListQuery
@@ -67,7 +67,7 @@ struct DriverListing {
 
   init(_ query: DriverListQuery, for session: SessionRef) { (self.query, self.session) = (query, session) }
 
-  /// What the next page is asked for with; nil where there is none.
+  /// The cursor of the next page; nil at the end.
   var cursor: String? { isAtEnd ? nil : ListCursor(UInt64(query.from)).text(of: .drivers) }
 }
 
@@ -77,7 +77,7 @@ struct DriverListings {
   var count: Int { listings.count }
   var isEmpty: Bool { listings.isEmpty }
 
-  /// Takes a page on. Throws where as many as there may be are being put together.
+  /// Begins a page. Throws at the limit of unfinished pages.
   mutating func begin(
     _ query: DriverListQuery, for session: SessionRef, _ limits: HubLimits, counting counters: inout HubCounters
   ) throws(ErrorReply) {
@@ -90,13 +90,13 @@ struct DriverListings {
     listings.append(DriverListing(query, for: session))
   }
 
-  /// Goes on with the pages, `limit` drivers in all. Gives those that are done.
+  /// Continues the pages, `limit` drivers in all. Gives those that are done.
   mutating func advance(over drivers: borrowing Drivers, limit: Int) -> [DriverListing] {
     var budget = limit
     var done: [DriverListing] = []
     while budget > 0, !listings.isEmpty {
       var listing = listings.removeFirst()
-      // Behind the others: a short one need not wait for a long one.
+      // To the end of the queue, so that a short one need not wait for a long one.
       if listing.advance(over: drivers, &budget) { done.append(listing) } else { listings.append(listing) }
     }
     return done

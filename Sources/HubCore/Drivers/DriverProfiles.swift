@@ -1,5 +1,5 @@
-// What drivers say of themselves (vehicle type, tags), each combination kept once: a fleet of 100,000 has a few dozen,
-// and a driver then costs four bytes and not 600. A search by them looks at combinations, not at drivers.
+// Vehicle types and tags of drivers, each combination kept once: a fleet of 100,000 has a few dozen, so a driver costs
+// four bytes instead of 600, and a search by profile looks at combinations, not at drivers.
 import HubBytes
 import HubMessages
 
@@ -36,7 +36,7 @@ struct DriverProfileTable: ~Copyable {
 
   var count: Int { slab.count }
 
-  /// What an index given by `take` stands for; an empty profile for none.
+  /// The profile of an index given by `take`; an empty one for −1.
   func profile(_ index: Int32) -> DriverProfile { index < 0 ? DriverProfile() : slab[Int(index)].profile }
 
   func vehicleType(_ index: Int32) -> InlineText? { index < 0 ? nil : slab[Int(index)].profile.vehicleType }
@@ -49,8 +49,8 @@ struct DriverProfileTable: ~Copyable {
     return true
   }
 
-  /// A driver gives up the combination `old` (−1 for none) and has `profile` from now on. Nil at the limit of
-  /// combinations; then it keeps the old one.
+  /// Changes a driver's combination from `old` (−1 for none) to `profile`. Nil, without a change, at the limit of
+  /// combinations.
   mutating func replace(_ old: Int32, with profile: DriverProfile) -> Int32? {
     if profile.isEmpty {
       release(old)
@@ -63,7 +63,7 @@ struct DriverProfileTable: ~Copyable {
       release(old)
       return Int32(found)
     }
-    // The old one makes room where nobody else has it.
+    // The old one is freed where no other driver has it.
     let goes = old >= 0 && slab[Int(old)].drivers == 1
     guard slab.count - (goes ? 1 : 0) < capacity else { return nil }
     release(old)

@@ -1,22 +1,21 @@
-// A driver's sessions. The newest one speaks for the driver; the older one is told that it was replaced (4409).
+// A driver's sessions. The newest one is current; the older one is closed as replaced (4409).
 //
-// Where both belong to one client (same credential, same address), the older one is told only after
-// `HubTimings.takeover`. Clients exist that open a new connection at once and a second one by a timer, and that connect
-// again after a 4409, too: told at once, such a client would replace its own sessions without end and be refused with
-// 409. In the meantime it may close one of the two itself; if it closes the newer one, the older one speaks for the
-// driver again.
+// Where both belong to one client (same credential, same address), the older one is closed only after
+// `HubTimings.takeover`. Some clients open a second connection by a timer and reconnect after a 4409, too: closed at
+// once, such a client would replace its own sessions forever and be refused with 409. Meanwhile it may close one of the
+// two itself; if it closes the newer one, the older one is current again.
 //
-// A client that comes again within `HubTimings.replacementWindow` of a 4409 does not understand that code. Its older
-// sessions are closed with 1000, which means the same to everybody: do not connect again.
+// A client that reconnects within `HubTimings.replacementWindow` of a 4409 does not understand that code. Its older
+// sessions are closed with 1000, after which every client stays away.
 import HubMessages
 
-/// Counts how often a driver's session was replaced lately; a driver app that runs twice must not throw itself out
-/// for ever.
+/// Counts recent replacements of a driver's session, so that a driver app that runs twice does not replace itself
+/// forever.
 struct ReplacementWindow {
   private var times: [Int64] = []
   private var refusedUntil = Int64.min
 
-  /// Seconds for which a newcomer is refused, or nil when it may replace the session; then the replacement is counted.
+  /// The seconds for which a new session is refused; nil when it may replace the old one, which is counted.
   mutating func replace(at uptime: Int64, timings: HubTimings) -> Double? {
     if uptime < refusedUntil { return Double(refusedUntil - uptime) / 1e9 }
     times.removeAll { $0 <= uptime - nanoseconds(timings.replacementWindow) }
@@ -32,29 +31,29 @@ struct ReplacementWindow {
 
 /// The older sessions of a driver whose client has connected again.
 struct SessionOverlap {
-  /// Oldest first, with the time from which each may be told (uptime, ns).
+  /// Oldest first, with the time from which each may be closed (uptime, ns).
   var older: [(session: SessionRef, notifiesAt: Int64)] = []
-  /// When one was notified last (uptime, ns).
+  /// When one was closed last (uptime, ns).
   var notified: Int64?
 }
 
-/// What becomes of a driver's older session when a newer one begins.
+/// The outcome for a driver's older session when a newer one begins.
 enum SessionTakeover {
   case none
   /// The newer one is refused for so many seconds.
   case refused(retryAfter: Double)
-  /// The older one is told at once.
+  /// The older one is closed at once.
   case replaces(SessionRef)
-  /// The older one of the same client is told at this time (uptime, ns), if both are still there then.
+  /// The older one, of the same client, is closed at this time (uptime, ns) if both still exist.
   case overlaps(notifiesAt: Int64)
 }
 
 struct DriverSessions {
-  /// By outlet and slot: the driver of that session, or −1; below −1, of a session that was replaced and not told yet.
+  /// By outlet and slot: the driver of that session, or −1; below −1, of a replaced session that is not closed yet.
   private var drivers: [[Int32]]
   /// By outlet and slot: the client of that session (`HubInput.driverConnecting`).
   private var clients: [[UInt32]]
-  /// By driver: older sessions of its client. Only while there are some, and for a while after.
+  /// By driver: older sessions of its client, while there are any and for a while after.
   private var overlaps: [Int32: SessionOverlap] = [:]
 
   init(outlets: Int) {
@@ -62,15 +61,15 @@ struct DriverSessions {
     clients = Array(repeating: [], count: outlets)
   }
 
-  /// Drivers that have, or had lately, older sessions of their client.
+  /// Drivers that have, or recently had, older sessions of their client.
   var overlapCount: Int { overlaps.count }
 
   private static func cell(ofReplaced driver: Int) -> Int32 { -2 - Int32(driver) }
 
-  /// The driver that has a session in this slot, which may be another one; negative for none.
+  /// The driver of the session in this slot, which may be another session; negative for none.
   @inline(__always)
   func cell(_ session: SessionRef) -> Int {
-    // Where they are: an array of the outlet's by name would be retained and released.
+    // Accessed in place: a local array would be retained and released.
     let (outlet, slot) = (Int(session.outlet), Int(session.slot))
     return slot < drivers[outlet].count ? Int(drivers[outlet][slot]) : -1
   }
@@ -79,8 +78,7 @@ struct DriverSessions {
     drivers[Int(session.outlet)][Int(session.slot)] = cell
   }
 
-  /// Says what becomes of the driver's session, if it has one, as a newer one of `client` (0 for unknown) begins;
-  /// counts it where it is replaced.
+  /// Decides and counts the outcome for the driver's present session when a newer one of `client` (0: unknown) begins.
   mutating func takeOver(_ driver: Int, _ record: inout Driver, client: UInt32, at uptime: Int64, _ timings: HubTimings)
     -> SessionTakeover
   {
@@ -96,7 +94,7 @@ struct DriverSessions {
     return .replaces(old)
   }
 
-  /// The session speaks for the driver from now on.
+  /// Makes the session the driver's current one.
   mutating func begin(_ session: SessionRef, driver: Int, client: UInt32) {
     let (outlet, slot) = (Int(session.outlet), Int(session.slot))
     if drivers[outlet].count <= slot {
@@ -108,7 +106,7 @@ struct DriverSessions {
     clients[outlet][slot] = client
   }
 
-  /// The driver's session is over. Gives the older one that speaks for the driver again, if there is one.
+  /// Ends the driver's current session. Gives the older one that becomes current again, if there is one.
   mutating func end(_ session: SessionRef, driver: Int) -> SessionRef? {
     set(session, -1)
     guard let older = overlaps[Int32(driver)]?.older.popLast()?.session else { return nil }
@@ -118,22 +116,22 @@ struct DriverSessions {
 
   // MARK: Older sessions
 
-  /// The driver that a newer session has taken over from this one, which has not been told yet.
+  /// The driver of a replaced session that is not closed yet.
   func driver(replacedFor session: SessionRef) -> Int? {
     let cell = cell(session)
     guard cell <= -2, let overlap = overlaps[Int32(-2 - cell)] else { return nil }
     return overlap.older.contains { $0.session == session } ? -2 - cell : nil
   }
 
-  /// A session is over that does not speak for its driver any more.
+  /// Removes a replaced session that has ended.
   mutating func forgetReplaced(_ session: SessionRef) {
     guard let driver = driver(replacedFor: session) else { return }
     set(session, -1)
     overlaps[Int32(driver)]?.older.removeAll { $0.session == session }
   }
 
-  /// The driver's older sessions whose time has come, and whether each one's client was told before. Forgets that any
-  /// were told once that is long ago.
+  /// The driver's older sessions that are due to be closed, and whether each one's client was replaced before. Drops
+  /// expired notes of replacements.
   mutating func takeReplaced(of driver: Int, at uptime: Int64, _ timings: HubTimings)
     -> [(session: SessionRef, isRepeated: Bool)]
   {

@@ -1,4 +1,4 @@
-// Fixes as they were measured, with the hub's verdict, for ops that ask for a driver's.
+// Raw fixes with the hub's verdict, for ops who subscribe to a driver's.
 import HubGeo
 import HubMessages
 
@@ -10,8 +10,8 @@ extension Drivers {
     link(driver, toRaw: raw)
   }
 
-  /// One fix of a driver after it was judged and, where that was the verdict, published: distances in whole
-  /// centimetres, headings and speeds in hundredths, whatever the phone sent.
+  /// A judged fix and the position published for it, if any: distances in centimetres, headings and speeds in
+  /// hundredths, whatever the phone sent.
   func rawFix(_ fix: Fix, _ outcome: FixOutcome, of driver: Int) -> RawFix {
     var raw = RawFix(
       driverID: self[driver].id, coordinate: fix.coordinate.published, timestamp: fix.timestamp, verdict: .accepted)

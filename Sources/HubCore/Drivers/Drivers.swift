@@ -1,6 +1,6 @@
-// All drivers that the hub knows: by id, by session, by place, and by what they are.
+// All known drivers: by id, session, position and profile.
 //
-// Others read a driver's record where it lies, and change it only through the methods here.
+// Other types read a driver's record in place, and change it only through the methods here.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -9,22 +9,22 @@ struct Drivers: ~Copyable {
   let limits: HubLimits
   let timings: HubTimings
   private var seed: UInt64
-  /// Named, like all that is not private here, in this folder alone (TidyTests).
+  /// Named, like all non-private members here, only in this folder (TidyTests).
   var slab = Slab<Driver>()
   private var ids = IndexTable()
   private(set) var profiles: DriverProfileTable
-  /// Where drivers are that are online, and where stale ones were last.
+  /// Positions of online drivers, and last positions of stale ones.
   private(set) var index: DriverIndex
   private(set) var staleIndex: DriverIndex
   private(set) var sessions: DriverSessions
   private(set) var onlineCount = 0
   var countWithFixTimes = 0
-  /// Of all drivers' `DriverStorage.missed`.
+  /// The total of all drivers' `DriverStorage.missed`.
   var missedFixes = 0
-  /// Which statuses drivers were last given by a request with a key, by which it is known when it comes again.
+  /// Recent status changes by requests with a key, to recognise repetitions.
   var statusChanges: [Int: RecentMoves] = [:]
 
-  /// When the hub last took up its work again after a stall (uptime, ns): time in which it stalled is not the drivers'.
+  /// When the hub's last stall ended (uptime, ns): stalled time does not count as silence of drivers.
   private(set) var lastStall = Int64.min / 2
 
   init(limits: HubLimits, timings: HubTimings, outlets: Int, seed: UInt64) {
@@ -38,7 +38,7 @@ struct Drivers: ~Copyable {
   }
 
   var count: Int { slab.count }
-  /// One more than the largest index ever in use.
+  /// One more than the largest index that was ever in use.
   var endIndex: Int { slab.endIndex }
 
   func countEntries(into counters: inout HubCounters) {
@@ -53,7 +53,7 @@ struct Drivers: ~Copyable {
     @inline(__always) unsafeAddress { unsafe slab.address(of: driver) }
   }
 
-  /// What areas keep of a driver, in place.
+  /// What areas keep for a driver, in place.
   subscript(areaOf driver: Int) -> DriverArea {
     @inline(__always) _read { yield slab[driver].area }
     @inline(__always) _modify { yield &slab[driver].area }
@@ -71,7 +71,7 @@ struct Drivers: ~Copyable {
   /// Whether an index is in use.
   func isInUse(_ driver: Int) -> Bool { slab.isInUse(driver) }
 
-  /// The driver whose live session this is; nil when it was replaced, closed or never a driver's.
+  /// The driver whose current session this is; nil when it was replaced or closed, or is no driver's.
   @inline(__always)
   func driver(of session: SessionRef) -> Int? {
     let driver = sessions.cell(session)
@@ -79,7 +79,7 @@ struct Drivers: ~Copyable {
     return driver
   }
 
-  /// A driver that is not known yet, online; nil at the limit.
+  /// Adds a driver, online; nil at the limit.
   mutating func insert(_ id: Identifier, at uptime: Int64, _ deadlines: inout Deadlines) -> Int? {
     guard count < limits.drivers else { return nil }
     let hash = id.text.hashValue(seed: seed)
@@ -90,7 +90,7 @@ struct Drivers: ~Copyable {
     return driver
   }
 
-  /// The record of a stale driver goes.
+  /// Removes the record of a stale driver.
   mutating func remove(_ driver: Int) {
     index.remove(UInt32(driver))
     staleIndex.remove(UInt32(driver))
@@ -104,13 +104,13 @@ struct Drivers: ~Copyable {
     slab.remove(driver, leaving: Driver(id: slab[driver].id, hash: 0, uptime: 0))
   }
 
-  /// The driver's channel has this index from now on; nil for none.
+  /// Sets the index of the driver's channel; nil for none.
   mutating func link(_ driver: Int, to channel: Int?) { slab[driver].channel = channel }
 
-  /// The channel of the driver's fixes as they were measured; nil for none.
+  /// Sets the index of the channel of the driver's raw fixes; nil for none.
   mutating func link(_ driver: Int, toRaw channel: Int?) { slab[driver].rawChannel = channel.map { Int32($0) } ?? -1 }
 
-  /// Inputs of the driver begin to wait in the second lane, or wait no longer.
+  /// Counts the driver's inputs in the second lane.
   mutating func count(waiting step: Int32, of driver: Int) { slab[driver].waiting += step }
 
   /// Changes the seed while there are no drivers.
@@ -121,7 +121,7 @@ struct Drivers: ~Copyable {
 
   // MARK: Sessions
 
-  /// A session of the driver begins, unless it is refused. Says what becomes of an older one.
+  /// Begins a session of the driver, unless it is refused. Gives the outcome for an older one.
   mutating func connect(_ session: SessionRef, driver: Int, client: UInt32, at uptime: Int64) -> SessionTakeover {
     let takeover = sessions.takeOver(driver, &slab[driver], client: client, at: uptime, timings)
     if case .refused = takeover { return takeover }
@@ -139,11 +139,11 @@ struct Drivers: ~Copyable {
     }
   }
 
-  /// Whether a session of a driver was replaced and does not know it yet.
+  /// Whether a session was replaced and is not closed yet.
   func isReplaced(_ session: SessionRef) -> Bool { sessions.driver(replacedFor: session) != nil }
 
-  /// The driver's older sessions that are to be told now, and whether each one's client was told before. What is known
-  /// of that is looked through again at the end of the window.
+  /// The driver's older sessions that are due to be closed, and whether each one's client was replaced before. Notes of
+  /// replacements are checked again at the end of the window.
   mutating func takeReplaced(
     of driver: Int, at uptime: Int64, _ deadlines: inout Deadlines
   ) -> [(session: SessionRef, isRepeated: Bool)] {
@@ -156,7 +156,7 @@ struct Drivers: ~Copyable {
 
   // MARK: What and where they are
 
-  /// The driver as one who would begin a trip.
+  /// The driver as the one who begins a trip.
   func beginner(_ driver: Int) -> TripBeginner {
     TripBeginner(id: slab[driver].id, driver: handle(of: driver), tripsBegun: Int(slab[driver].tripsBegun))
   }
@@ -164,17 +164,17 @@ struct Drivers: ~Copyable {
   @inline(__always)
   func label(of driver: Int) -> DriverLabel { slab[driver].label }
 
-  /// What the driver, or its credential, says of its vehicle.
+  /// The vehicle type that the driver or its credential states.
   func vehicleType(of driver: Int) -> InlineText? { profiles.vehicleType(slab[driver].profile) }
 
-  /// What the driver is has changed while it stays where it is.
+  /// Updates the driver's label while its position stays.
   private mutating func relabel(_ driver: Int) {
     let label = slab[driver].label
     index.label(UInt32(driver), label)
     staleIndex.label(UInt32(driver), label)
   }
 
-  /// Puts the driver where its newest position is, among those that are online or among those that are stale.
+  /// Moves the driver to its newest position, among the online or the stale ones.
   @inline(__always)
   mutating func place(_ driver: Int) {
     guard let coordinate = slab[driver].position?.coordinate else { return }
@@ -188,11 +188,11 @@ struct Drivers: ~Copyable {
 
   // MARK: Presence
 
-  /// The hub takes up its work again after a stall.
+  /// Notes the end of a stall.
   mutating func noteStall(at uptime: Int64) { lastStall = uptime }
 
-  /// The moment may come nearer, with a session's end or a shorter sampling interval; but never nearer than `stale`
-  /// after that. So an entry that comes up at least that often is never late, and there need be only one.
+  /// The time may come nearer, with a session's end or a shorter sampling interval, but stays at least `stale` after
+  /// that. So one entry, checked at least that often, is never late.
   private func armStaleness(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) {
     let look = min(slab[driver].staleAt(lastStall: lastStall, timings), uptime + nanoseconds(timings.stale))
     deadlines.arm(.driverStaleness, handle(of: driver), at: look)
@@ -204,11 +204,11 @@ struct Drivers: ~Copyable {
     deadlines.arm(.driverRetention, handle(of: driver), at: slab[driver].forgetsAt(timings))
   }
 
-  /// Whether ops' areas show the driver: online, or offline for not so long.
+  /// Whether ops' areas show the driver: online, or recently offline.
   @inline(__always)
   func isPresent(_ driver: Int, at uptime: Int64) -> Bool { !slab[driver].isStale || uptime < absentAt(driver) }
 
-  /// Whether areas show it as online: also where it has just gone to another hub, which has not told of it yet.
+  /// Whether areas show it as online: also where it has just moved to another hub, which has not published it yet.
   @inline(__always)
   func isOnline(_ driver: Int, at uptime: Int64) -> Bool {
     !slab[driver].isStale || slab[driver].isElsewhere && uptime < absentAt(driver)
@@ -226,8 +226,7 @@ struct Drivers: ~Copyable {
     deadlines.arm(.driverAbsence, handle(of: driver), at: absentAt(driver))
   }
 
-  /// The entry that waits for a driver's absence came up: true where it is absent from now on. Else it is looked at
-  /// again when it would be.
+  /// Handles the deadline for a driver's absence: true where it becomes absent. Else arms it again.
   mutating func checkAbsence(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) -> Bool {
     slab[driver].isAbsenceArmed = false
     guard slab[driver].isStale else { return false }
@@ -235,8 +234,7 @@ struct Drivers: ~Copyable {
     return !isPresent(driver, at: uptime)
   }
 
-  /// The entry that watches for staleness came up: true where the driver is stale from now on. Else it is looked at
-  /// again when it would be.
+  /// Handles the deadline for staleness: true where the driver becomes stale. Else arms it again.
   mutating func checkStaleness(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) -> Bool {
     guard !slab[driver].isStale else { return false }  // it began offline
     guard uptime >= slab[driver].staleAt(lastStall: lastStall, timings) else {
@@ -253,8 +251,8 @@ struct Drivers: ~Copyable {
     slab[driver].arrivals &+= 1
   }
 
-  /// A session of the driver has begun at another hub: here it is offline. Gives its sessions here, which end: also
-  /// older ones of its client, which would otherwise speak for it again.
+  /// A session of the driver has begun at another hub: here it goes offline. Gives its sessions here, all to be closed:
+  /// an older one would become current again.
   mutating func leave(_ driver: Int, at uptime: Int64, _ deadlines: inout Deadlines) -> [SessionRef] {
     var ended: [SessionRef] = []
     while let session = slab[driver].session {
@@ -262,7 +260,7 @@ struct Drivers: ~Copyable {
       ended.append(session)
     }
     slab[driver].isElsewhere = true
-    slab[driver].isAbsenceArmed = false  // one that waits is for later
+    slab[driver].isAbsenceArmed = false  // an armed one is for later
     if !slab[driver].isStale {
       becomeStale(driver, at: uptime, &deadlines)
     } else {
@@ -287,9 +285,9 @@ struct Drivers: ~Copyable {
     armStaleness(driver, at: uptime, &deadlines)
   }
 
-  /// A driver that was read back goes on as if the hub had not been away: what is older than its newest fix is
-  /// history, and it is forgotten when it would have been. Silence counts from the start of this hub, for nobody could
-  /// reach it before. One that is offline already, or of whom nothing is known but events, gets no notification.
+  /// Resumes a restored driver: fixes older than its newest are history, and its retention continues. Silence counts
+  /// from this hub's start, since nobody could reach it before. One that was offline, or known only by events, gets no
+  /// notification.
   mutating func resume(_ driver: Int, at now: Moment, _ deadlines: inout Deadlines) {
     let isKnown = slab[driver].durable.isKnown
     if isKnown { slab[driver].resumeTime(at: now) }
@@ -300,8 +298,8 @@ struct Drivers: ~Copyable {
     }
   }
 
-  /// The entry that waits to forget the driver came up: true where it is to be forgotten now. Else it is looked at
-  /// again later; a driver that is back is watched for staleness instead.
+  /// Handles the deadline for forgetting a driver: true where it is due. Else arms it again; a driver that has returned
+  /// is checked for staleness instead.
   mutating func checkRetention(
     _ driver: Int, at now: Moment, canStore: Bool, _ deadlines: inout Deadlines
   ) -> Bool {
@@ -316,17 +314,17 @@ struct Drivers: ~Copyable {
     return false
   }
 
-  /// `driver_offline` is published, and recorded where there is a journal.
+  /// Notes that `driver_offline` is published, and recorded where there is a journal.
   mutating func goOffline(_ driver: Int, at time: Timestamp, isStored: Bool) {
     slab[driver].durable.goOffline(at: time, isStored: isStored)
   }
 
-  /// `driver_online` is published.
+  /// Notes that `driver_online` is published.
   mutating func goOnline(_ driver: Int) { slab[driver].durable.isOffline = false }
 
   // MARK: Trips
 
-  /// One trip more binds the driver.
+  /// Counts one more active trip.
   mutating func beginTrip(_ driver: Int) {
     slab[driver].beginTrip()
     relabel(driver)
@@ -337,15 +335,15 @@ struct Drivers: ~Copyable {
     relabel(driver)
   }
 
-  /// A trip that a driver began, if one did, is known, or not any more.
+  /// Counts the known trips of the driver that began them, if one did.
   mutating func count(begunTrips step: Int, of beginner: Handle?) {
     if let driver = beginner.flatMap({ current($0) }) { slab[driver].count(begunTrips: step) }
   }
 
   // MARK: What they say of themselves
 
-  /// What a driver says of itself; what the report leaves out stays as it was. What came before with the same `key`
-  /// changes nothing. Throws, and changes nothing, where the table of profiles has no room.
+  /// Takes a driver's report; members that it leaves out are unchanged. A repetition with the same `key` changes
+  /// nothing. Throws, without a change, where the table of profiles is full.
   mutating func take(
     _ report: DriverStatusReport, key: MessageID?, of driver: Int, counting counters: inout HubCounters
   ) throws(ErrorReply) {
@@ -364,11 +362,11 @@ struct Drivers: ~Copyable {
     relabel(driver)
   }
 
-  /// What a credential says of a driver's vehicle.
+  /// The outcome of vehicle claims in a credential.
   enum ClaimsOutcome {
     case unchanged, taken
-    /// There is no room for it: the driver is shown with neither vehicle type nor tags, for it must not be found by
-    /// what it says itself.
+    /// The table is full: the driver is shown without vehicle type and tags, since it must not be found by what it
+    /// reports itself.
     case noRoom
   }
 

@@ -1,11 +1,11 @@
-// The outcome of a fix, as far as its sender is concerned.
+// The outcome of a fix for its sender.
 
 enum FixOutcome {
   case accepted, history, duplicate, held
   case clockDoubted(secondsBehind: Double)
   case refused(Tracker.Refusal)
 
-  /// Whether it was taken in: then it belongs into the journal.
+  /// Whether it was accepted: then it is recorded.
   var isTaken: Bool {
     switch self {
     case .accepted, .history, .held, .clockDoubted: true

@@ -1,18 +1,18 @@
-// Which fixes of a driver came already, as far as memory goes: of those that are older the journal is asked
+// Which fixes of a driver have come, as far as memory reaches; for older ones the journal is read
 // (Batches/HistoryLookups.swift).
 import HubMessages
 
-/// The newest fix times of one driver, to recognise a fix that came before, on whatever way.
+/// The newest fix times of one driver, to recognise duplicates over any transport.
 struct FixTimes {
   private let capacity: Int
   /// Ascending.
   private var milliseconds: [Int64] = []
 
-  /// Times from here on that are not in the list have not come.
+  /// Times from here on that are not in the list are new.
   private(set) var vouchesFrom = Int64.min
 
-  /// For a driver whose newest fix is known, if it has sent any. One that could not be recorded counts as never seen.
-  /// `latest` is at or after all that it has sent: the newest, unless its clock was set back.
+  /// For a driver whose newest fix is known, if it has sent any. One that could not be recorded counts as unseen.
+  /// `latest`: no fix is later; the newest, unless its clock was set back.
   init(capacity: Int, newest: Timestamp? = nil, isRecorded: Bool = true, vouchesFrom latest: Timestamp? = nil) {
     self.capacity = capacity
     guard let newest else { return }
@@ -22,13 +22,13 @@ struct FixTimes {
 
   func contains(_ time: Timestamp) -> Bool { milliseconds.containsAscending(time.milliseconds) }
 
-  /// False when it was there already. O(log n) to find, O(n) to insert out of order.
+  /// False for a duplicate. O(log n) to find, O(n) to insert out of order.
   mutating func insert(_ time: Timestamp) -> Bool {
     let value = time.milliseconds
     var low = milliseconds.lowerBound(value)
     if low < milliseconds.count, milliseconds[low] == value { return false }
     if milliseconds.count == capacity {
-      if low == 0 { return true }  // older than all that is remembered: cannot be told, counts as new
+      if low == 0 { return true }  // older than all that is remembered: unknown, counts as new
       vouchesFrom = max(vouchesFrom, milliseconds.removeFirst() + 1)
       low -= 1
     }

@@ -1,15 +1,14 @@
 // How often a driver should send: a decision of a few comparisons, made with each of its fixes.
 //
-// The tree: on a trip by speed, without one by whether it moves, in the background hardly ever; and while somebody
-// follows the driver or its trip, as often as makes a marker run smoothly. A battery pays for each fix, and a fix that
-// nobody looks at is worth little.
+// On a trip the interval depends on speed, without one on whether the driver moves; in the background it is long; and
+// while somebody follows the driver or its trip it is short enough for a smooth marker. Each fix costs battery.
 //
-// It must not flap at a border or at each red light. So a band is left downwards only a tenth below the speed at which
-// it was entered, and a longer interval is told only after it has been the right one for `holdSeconds`. A shorter one
-// is told at once, and so is one that follows from what the driver does (trip, no trip, background): that is no noise.
+// Advice must not flap at a threshold or at each red light. So a band is left downwards only a tenth below the speed at
+// which it was entered, and a longer interval is sent only after it has been right for `holdSeconds`. A shorter one is
+// sent at once, and so is one that follows from the driver's state (trip, no trip, background), which is no noise.
 public import HubMessages
 
-/// The intervals of the tree. The same for all drivers, so they are passed in and not stored.
+/// The intervals for each state: the same for all drivers, so passed in and not stored.
 public struct SamplingRules: Sendable, Equatable {
   /// Seconds between fixes on a trip: over 50 km/h, over 20 km/h, slower.
   public var tripFast = 2.0
@@ -19,11 +18,11 @@ public struct SamplingRules: Sendable, Equatable {
   public var moving = 30.0
   public var standing = 120.0
   public var background = 300.0
-  /// While somebody follows the driver or its trip, where the tree would say a longer one.
+  /// While somebody follows the driver or its trip, unless the interval is shorter anyway.
   public var watched = 2.0
-  /// How long a longer interval must have been the right one before the driver is told.
+  /// How long a longer interval must have been right before it is sent, in seconds.
   public var holdSeconds = 20.0
-  /// Metres: told with the intervals that are shorter than `distanceCounts` seconds; with a longer one each fix counts.
+  /// Metres: sent with intervals shorter than `distanceCounts` seconds; with a longer one each fix counts.
   public var minDistance = 10.0
   public var distanceCounts = 30.0
 
@@ -38,7 +37,7 @@ public struct SamplingRules: Sendable, Equatable {
     return rules
   }
 
-  /// Seconds.
+  /// The interval in seconds.
   @inline(__always)
   public func interval(_ reason: SamplingReason) -> Double {
     switch reason {
@@ -65,9 +64,9 @@ public struct SamplingRules: Sendable, Equatable {
   }
 }
 
-/// What one driver was told, and what the next advice depends on. 24 bytes.
+/// The last advice to one driver, and the state for the next. 24 bytes.
 struct SamplingPolicy: Equatable {
-  /// Speed, coarsely, in ascending order.
+  /// Bands of speed, ascending.
   enum Band: UInt8, Comparable {
     case standing, slow, medium, fast
 
@@ -75,7 +74,7 @@ struct SamplingPolicy: Equatable {
     static let slowSpeed = 4 / 3.6
     static let mediumSpeed = 20 / 3.6
     static let fastSpeed = 50 / 3.6
-    /// A band ends at this part of the speed at which it begins.
+    /// A band ends at this fraction of the speed at which it begins.
     static let leavingPart = 0.9
 
     init(speed: Double) {
@@ -97,24 +96,24 @@ struct SamplingPolicy: Equatable {
     static func < (a: Band, b: Band) -> Bool { a.rawValue < b.rawValue }
   }
 
-  /// Speeds above `slowest`, up to `fastest`, do not leave the band: what most fixes are seen to be by two comparisons.
+  /// Speeds above `slowest`, up to `fastest`, stay in the band: two comparisons suffice for most fixes.
   private var slowest = Float(Band.slowSpeed * Band.leavingPart)
   private var fastest = Float(Band.mediumSpeed)
-  /// Since when a longer interval would be right (uptime, ns).
+  /// Since when a longer interval has been right (uptime, ns).
   private var longerSince = Int64.max
-  /// A driver of whom nothing is known is taken to move, slowly.
+  /// A driver without data counts as moving slowly.
   private(set) var band = Band.slow
-  /// What it was told last, as what, and whether somebody followed it.
+  /// The last advice: its reason and status, and whether somebody followed.
   private(set) var reason = SamplingReason.moving
   private var status = DriverStatus.available
   private var isWatched = false
-  /// The band has changed, or a longer interval waits to be told.
+  /// The band has changed, or a longer interval is pending.
   private var isOpen = false
 
   init() {}
 
-  /// What the driver should be told now: nil where that is what it was told last. `speed` is the published one, nil
-  /// where it is unknown: then it counts as before. O(1), some 3 ns where nothing has changed.
+  /// The advice to send now; nil where the last one still holds. `speed` is the published one in m/s; nil for unknown,
+  /// which leaves the band. O(1), some 3 ns without a change.
   @inline(__always)
   mutating func decide(
     _ status: DriverStatus, speed: Double?, isWatched: Bool, at uptime: Int64, rules: SamplingRules
@@ -124,14 +123,14 @@ struct SamplingPolicy: Equatable {
     return reconsider(status, isWatched: isWatched, at: uptime, rules)
   }
 
-  /// What a session is told at its start; nothing that was told before holds.
+  /// The advice for a session that begins; earlier advice is void.
   mutating func begin(_ status: DriverStatus, isWatched: Bool, rules: SamplingRules) -> SamplingReason {
     take(wanted(status, isWatched: isWatched, rules), status, isWatched: isWatched)
     return reason
   }
 
   private mutating func leaveBand(_ speed: Double) {
-    // A tenth faster, would it still be in its band?
+    // Whether the speed, a tenth higher, is still in its band.
     let lenient = Band(speed: speed / Band.leavingPart)
     let strict = Band(speed: speed)
     band = strict >= band ? strict : min(band, lenient)

@@ -1,12 +1,12 @@
-// What a driver's clock shows beside the hub's: where the age of a position comes from.
+// A driver's clock relative to the hub's, from which the age of a position is computed.
 import HubMessages
 
-/// The offset between a session's clock and the hub's, for `age`: the smallest of (receive time − envelope timestamp),
-/// because what makes it larger is delay on the way.
+/// The offset between a session's clock and the hub's: the smallest (receive time − envelope timestamp), since network
+/// delay only makes it larger.
 struct SessionClock {
   /// Nil before the first observation.
   private(set) var offsetMilliseconds: Int64?
-  /// The offset is an earlier session's: it holds until this one shows its own.
+  /// The offset is an earlier session's: valid until this session has its own.
   private var isInherited = false
 
   /// Times are between `Timestamp.accepted`'s bounds, and so is their difference.
@@ -14,7 +14,7 @@ struct SessionClock {
 
   init() {}
 
-  /// Of a driver that was known before.
+  /// For a driver that was known before.
   init(inheriting offsetMilliseconds: Int64?) {
     self.offsetMilliseconds = offsetMilliseconds
     isInherited = true
@@ -26,12 +26,12 @@ struct SessionClock {
     isInherited = false
   }
 
-  /// What the session's clock shows when the hub's shows `now`.
+  /// The time of the session's clock at `now` of the hub's.
   func sessionTime(at now: Timestamp) -> Timestamp {
     Timestamp(milliseconds: now.milliseconds - (offsetMilliseconds ?? 0))
   }
 
-  /// Seconds from the fix, moved to the hub's clock, to `now`; never negative.
+  /// Seconds from the fix, converted to the hub's clock, to `now`; never negative.
   func age(of fix: Timestamp, at now: Timestamp) -> Double {
     let milliseconds = sessionTime(at: now).milliseconds - fix.milliseconds
     return Double(max(0, milliseconds)) / 1000

@@ -1,14 +1,13 @@
-// What a driver's fixes are on stable storage, in a few numbers for each driver: for a pong's `storedThrough`, and for
-// the driver's record in a snapshot.
+// Which fixes of a driver are on stable storage, in a few numbers: for a pong's `storedThrough`, and for the driver's
+// record in a snapshot.
 //
-// Fixes go on coming while earlier ones are on their way to the disk, and one number for each fix would grow. So two
-// marks are kept: the one that is waited for, and the newest behind it. When the first is stored the second takes its
-// place; what is told is at most one commit behind. Only of fixes that came while nothing could be stored each has its
-// time here, until it comes again.
+// Fixes keep coming while earlier ones are being stored, so one number for each would grow. Two marks are kept: the
+// awaited one, and the newest behind it. When the first is stored the second takes its place, so the answer is at most
+// one commit behind. Only fixes that came while nothing could be stored are listed one by one, until they come again.
 import HubMessages
 
 struct DriverStorage {
-  /// Through which of its fixes everything is stored when records up to `ticket` are.
+  /// Up to which of its fixes everything is stored when records up to `ticket` are.
   private struct Mark {
     var milliseconds: Int64
     var ticket: UInt64
@@ -16,30 +15,30 @@ struct DriverStorage {
     static var none: Mark { Mark(milliseconds: .min, ticket: 0) }
   }
 
-  /// The newest fix that was published and has its record.
+  /// The newest published fix that has a record.
   private(set) var newest: Timestamp?
-  /// The journal has something of this driver.
+  /// The journal has a record of this driver.
   var isKnown = false
-  /// It was said that the driver is offline, and not that it is back. Without a journal as well.
+  /// `driver_offline` was published, and no `driver_online` since. Also without a journal.
   var isOffline = false
-  /// How often the driver sends, as its newest record of fixes says (`StoredTracking.sendingInterval`).
+  /// The interval in its newest record of fixes (`StoredTracking.sendingInterval`), in seconds.
   var sendingInterval: UInt16 = 0
-  /// When that fix came, or else the driver's word, by the hub's wall clock.
+  /// When that fix, or else the driver's last message, came by the hub's wall clock.
   var heard = Timestamp(milliseconds: 0)
-  /// Stored through here, but for the gap.
+  /// Stored up to here, but for the gap.
   private var stored = Int64.min
   private var waiting = Mark.none
   private var behind = Mark.none
-  /// The oldest fix that is not stored though newer ones may be, and with which records it will be.
+  /// The oldest unstored fix behind stored ones, and the record that it waits for.
   private var gap = Mark(milliseconds: .max, ticket: 0)
-  /// Times (ms, ascending) of fixes that were taken in without a record, for want of room, and have not come again:
-  /// only their sender can mend that. One by one, because what comes again between two of them says nothing of the
-  /// others.
+  /// Times (ms, ascending) of fixes that were accepted without a record while storage was full, and have not come
+  /// again. They are kept one by one because only the sender can repeat them, and a repetition between two of them says
+  /// nothing about the others.
   private(set) var missed: [Int64] = []
-  /// From here on there may be more of them than have a place in `missed`.
+  /// From here on there may be more of them than `missed` has room for.
   private var missedFrom = Int64.max
 
-  /// A published fix has its record.
+  /// Notes the record of a published fix.
   mutating func published(_ time: Timestamp, ticket: UInt64, storedThrough: UInt64) {
     newest = time
     reconcile(storedThrough)
@@ -50,15 +49,15 @@ struct DriverStorage {
     }
   }
 
-  /// A fix that was not published has its record: it may be older than what is stored.
+  /// Notes the record of an unpublished fix, which may be older than what is stored.
   mutating func unpublished(_ time: Timestamp, ticket: UInt64, storedThrough: UInt64) {
     if gap.ticket <= storedThrough { gap.milliseconds = .max }
     gap.milliseconds = min(gap.milliseconds, time.milliseconds)
     gap.ticket = max(gap.ticket, ticket)
   }
 
-  /// A fix was taken in that could not be recorded. Where there is no room for its time, nothing from it on counts as
-  /// stored for as long as the hub runs. True where it takes a place.
+  /// Notes an accepted fix that could not be recorded. Without room for its time, nothing from it on counts as stored
+  /// while the hub runs. True where it uses room.
   mutating func miss(_ time: Timestamp, hasRoom: Bool) -> Bool {
     let value = time.milliseconds
     let index = missed.lowerBound(value)
@@ -71,7 +70,7 @@ struct DriverStorage {
     return true
   }
 
-  /// A fix has its record: true where it had been missed.
+  /// Notes a fix's record: true where it had been missed.
   mutating func find(_ time: Timestamp) -> Bool {
     let index = missed.lowerBound(time.milliseconds)
     guard index < missed.count, missed[index] == time.milliseconds else { return false }
@@ -79,13 +78,13 @@ struct DriverStorage {
     return true
   }
 
-  /// Whether the newest fix, which is of this time, may have been taken in without a record.
+  /// Whether the newest fix, of this time, may have been accepted without a record.
   func hasNoRecord(ofPublished time: Timestamp) -> Bool {
     if time.milliseconds >= missedFrom || missed.containsAscending(time.milliseconds) { return true }
     return newest.map { time > $0 } ?? true
   }
 
-  /// The timestamp through which all fixes that came are stored; nil where none is.
+  /// The timestamp up to which all fixes that came are stored; nil where none is.
   mutating func storedThrough(_ ticket: UInt64) -> Timestamp? {
     reconcile(ticket)
     if gap.ticket <= ticket { gap.milliseconds = .max }
@@ -106,13 +105,13 @@ struct DriverStorage {
     }
   }
 
-  /// A message's fixes, or another word of the driver, have a record. They came at `time`.
+  /// Notes a record of the driver's fixes or another message that came at `time`.
   mutating func note(heard time: Timestamp, hasPublished: Bool) {
     isKnown = true
     if hasPublished || newest == nil { heard = time }
   }
 
-  /// It is said that the driver is offline, and there is a record of it where there is a journal.
+  /// Notes that `driver_offline` is published, and recorded where there is a journal.
   mutating func goOffline(at time: Timestamp, isStored: Bool) {
     isOffline = true
     guard isStored else { return }
@@ -120,12 +119,12 @@ struct DriverStorage {
     isKnown = true
   }
 
-  /// Its newest fix, as it was read back.
+  /// Restores its newest fix.
   mutating func restore(newest: Timestamp) {
     self.newest = newest
     stored = newest.milliseconds
   }
-  /// When `heard` was by this hub's uptime. Where the wall clock was set back no time has passed.
+  /// `heard` in this hub's uptime (ns). Where the wall clock was set back no time has passed.
   func uptimeHeard(at now: Moment) -> Int64 {
     let passed = now.timestamp.milliseconds - heard.milliseconds
     return now.uptime - min(max(passed, 0), 1 << 40) * 1_000_000

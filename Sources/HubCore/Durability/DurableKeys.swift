@@ -1,10 +1,9 @@
-// Whose each record of a journal is, so that somebody who wants one driver's fixes or one trip's moves need not read
-// all of it: an index of a segment is made from these keys, and kept on the disk. So they never change.
+// The owner of each record of a journal, so that one driver's fixes or one trip's moves are found without reading all
+// of it. A segment's index on disk is made of these keys, so they never change.
 //
-// A key is a FNV-1a hash (64 bits; draft-eastlake-fnv) of one byte for the kind of owner and the bytes of its id. It
-// has no seed: another process, and a later version, must come to the same. Two owners may have the same key, by chance
-// or because somebody chose the ids so; then records of both are found, and who reads compares the ids that stand in
-// them.
+// A key is an FNV-1a hash (64 bits; draft-eastlake-fnv) of one byte for the kind of owner and the bytes of its id. It
+// has no seed, since other processes and later versions must compute the same. Two owners may have the same key, by
+// chance or by choice of ids; then records of both are found, and the reader compares the ids in them.
 import HubBytes
 public import HubMessages
 
@@ -18,11 +17,11 @@ public enum DurableKeys {
   /// The key of a trip's records: its states, and its `trip_update` events on whatever channel.
   public static func trip(_ id: Identifier) -> UInt64 { unsafe id.text.withBytes { unsafe key(Owner.trip, $0) } }
 
-  /// The key of the records of trips as they ended, of whatever id, besides: for lists of trips that are over.
+  /// The key under which all ended trips are listed as well.
   public static let endedTrips = UInt64(0x656E_6465_6454_7270)
 
   /// Gives each record in `group` that has an owner: the key, and the byte of `group` where the record begins (with its
-  /// length). `group` holds whole records, as the hub hands them over; what is none ends the reading.
+  /// length). `group` holds complete records, as the hub hands them over; anything else ends the reading.
   public static func forEach(in group: UnsafeRawBufferPointer, _ body: (_ key: UInt64, _ offset: Int) -> Void) {
     var offset = 0
     while let (record, next) = unsafe record(in: group, at: offset) {
@@ -32,8 +31,7 @@ public enum DurableKeys {
     }
   }
 
-  /// The record that begins at `offset`, without its length, and where the next one begins; nil where there is no whole
-  /// one.
+  /// The record that begins at `offset`, without its length, and where the next one begins; nil where it is incomplete.
   public static func record(
     in group: UnsafeRawBufferPointer, at offset: Int
   ) -> (record: UnsafeRawBufferPointer, next: Int)? {
@@ -57,7 +55,7 @@ public enum DurableKeys {
     return hash
   }
 
-  /// `record` begins with its kind.
+  /// The key of a record, which begins with its kind.
   private static func key(of record: UnsafeRawBufferPointer) -> UInt64? {
     switch unsafe RecordKind(rawValue: record[0]) {
     case .fixes: unsafe text(record, at: 1).map { unsafe key(Owner.driver, $0) }
@@ -71,14 +69,14 @@ public enum DurableKeys {
     }
   }
 
-  /// Behind its id, its number, two times and who began it a trip has its status.
+  /// A trip's status follows its id, number, two times and its beginner.
   private static func isEndedTrip(_ record: UnsafeRawBufferPointer) -> Bool {
     guard unsafe RecordKind(rawValue: record[0]) == .trip, let id = unsafe text(record, at: 1) else { return false }
     let offset = 1 + 2 + id.count + 25
     return unsafe offset < record.count && TripStatus(rawValue: record[offset])?.isFinal == true
   }
 
-  /// Behind its channel (a letter and an id, or none), its sequence, number and time a trip_update has its trip's id.
+  /// A trip_update's trip follows its channel (a letter and an id, or none), sequence, number and time.
   private static func tripOfUpdate(_ record: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     unsafe text(record, at: 2).flatMap { unsafe text(record, at: 2 + 2 + $0.count + 24) }
   }

@@ -1,4 +1,4 @@
-// Durable records read from bytes, and the members of the larger ones, in their order.
+// Durable records read from bytes, and the members of the larger ones in order.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -82,7 +82,7 @@ extension DurableDriver: Recorded {
     bytes.record(
       id, status, profile.vehicleType, profile.tags, newest, published, heard, isOffline, lastTripEnded, tripID,
       isPositionOnTrip, position, tracking)
-    if !statusChanges.isEmpty { bytes.record(statusChanges) }  // few have any, and older journals none
+    if !statusChanges.isEmpty { bytes.record(statusChanges) }  // few have any; older journals have none
   }
 
   init(from reader: inout RecordReader) throws(RecordError) {
@@ -95,7 +95,7 @@ extension DurableDriver: Recorded {
       tripID: try reader.read(), isPositionOnTrip: try reader.read(), position: try reader.read(),
       tracking: try reader.read())
     if let published { position?.published = published }
-    // Where the record ends here there are none.
+    // Absent where the record ends here.
     let count: UInt8
     do throws(RecordError) { count = try reader.read() } catch { return }
     for _ in 0..<count { statusChanges.append(try reader.read()) }

@@ -1,5 +1,5 @@
-// What the hub must still know after its own death, as a list of changes. What is stored are effects and not inputs: to
-// read a journal back means to set what was set, so that a later version, or other limits, come to the same trips.
+// The durable state of the hub as a list of changes. Records store effects and not inputs: reading a journal sets what
+// was set, so that a later version, or other limits, get the same trips.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -7,53 +7,53 @@ import HubMessages
 /// One change of the durable state: trips, drivers and their fixes, the events of channels, and their numbers.
 enum DurableRecord: Equatable {
   /// The first record of a journal, and one at each new epoch. Seed and key never change: hashes of moves are kept, and
-  /// drivers that got new pseudonyms at a start, where they were before it, could be told by their places.
+  /// drivers with new pseudonyms after a start could be identified by their positions.
   case epoch(InlineText, seed: UInt64, pseudonymKey: SipKey)
-  /// A trip as it is now, new or changed.
+  /// The present state of a trip, new or changed.
   case trip(DurableTrip)
   case tripForgotten(Identifier)
-  /// The ETA that a trip's people know.
+  /// The ETA that was published for a trip.
   case eta(Identifier, DurableETA)
   /// An event on a channel, with its number.
   case event(Publication)
   /// A channel whose events are kept: the number of its newest. Written in snapshots, before the events.
   case channel(Channel, sequence: UInt64)
   case channelForgotten(Channel)
-  /// No channel that is gone had a number above this. Written in snapshots.
+  /// No removed channel had a higher number. Written in snapshots.
   case highestSequence(UInt64)
-  /// The fixes of one message. They are in the journal for who reads it; what the hub keeps of them is in this.
+  /// The fixes of one message, for readers of the journal; what the hub restores of them is in this.
   case fixes(DurableFixes)
-  /// A driver as it is now: what it says of itself, and its newest fix.
+  /// The present state of a driver: what it reported, and its newest fix.
   case driver(DurableDriver)
-  /// It was said that a driver is offline, at this time by the hub's wall clock.
+  /// `driver_offline` was published, at this time by the hub's wall clock.
   case driverOffline(Identifier, at: Timestamp)
   case driverForgotten(Identifier)
-  /// No trip that is forgotten had a number above this. Written in snapshots.
+  /// No forgotten trip had a higher number. Written in snapshots.
   case highestTripNumber(UInt64)
-  /// A fence as it is now, new or put again.
+  /// The present state of a fence, new or replaced.
   case fence(DurableFence)
-  /// It was deleted, and all stays and pairs in it went with it.
+  /// A fence was deleted, with all stays and pairs in it.
   case fenceDeleted(Identifier)
-  /// A driver in a fence, or something of its stay has changed.
+  /// A driver in a fence, or a change of its stay.
   case stay(DurableStay)
   case stayEnded(driver: Identifier, fence: Identifier)
   /// Two drivers in a roaming fence.
   case pair(DurablePair)
   case pairEnded(fence: Identifier, driver: Identifier, other: Identifier)
   case tokenFamily(TokenFamily)
-  /// A family's newest tokens are others, since this time by the hub's wall clock.
+  /// A family's newest tokens were replaced, at this time by the hub's wall clock.
   case tokensRotated(InlineText, serial: UInt64, at: Timestamp)
-  /// Who used a family's refresh token last has had its time to ask once more.
+  /// The grace of a family's previous refresh token is over.
   case tokensSettled(InlineText)
   case tokenFamilyEnded(InlineText)
-  /// Takes the place of one of the same name.
+  /// Replaces a revocation of the same name.
   case revocation(Revocation)
   case unrevoked(RevokedName)
-  /// For who reads the journal; the hub keeps nothing of it.
+  /// For readers of the journal; the hub restores nothing of it.
   case audit(DurableAudit)
-  /// The search for a driver of a trip as it is now: whom the hub has asked, and what came of it.
+  /// The present state of a trip's search for a driver: the drivers that were asked, and the outcome.
   case offers(DurableOffers)
-  /// An ended search of this trip gave way to another one.
+  /// An ended search of this trip was replaced by another one.
   case offersForgotten(Identifier)
 }
 
@@ -73,13 +73,13 @@ struct DurableTrip: Equatable {
   var pickup: Coordinate?
   var dropoff: Coordinate?
   var route: Route?
-  /// As it was when the record was written.
+  /// As of when the record was written.
   var progress = TripProgress()
   /// By the hub's wall clock.
   var ended: Timestamp?
   /// Oldest first.
   var recentMoves: [UInt64]
-  /// The newest one that its people know, for the target that it has now.
+  /// The newest published one, for the present target.
   var eta: DurableETA?
   var shares: [TripShare] = []
 }
@@ -100,11 +100,11 @@ struct DurableDriver: Equatable {
   var profile: DriverProfile
   /// Its newest fix that was published and stored.
   var newest: Timestamp?
-  /// The time that its position was published by, where that is not its own (Tracking/ClockChange.swift).
+  /// The time at which its position was published, where that differs from its own (Tracking/ClockChange.swift).
   var published: Timestamp?
-  /// When that fix came, or else the driver's word, by the hub's wall clock.
+  /// When that fix, or else the driver's last message, came by the hub's wall clock.
   var heard: Timestamp
-  /// It was said that the driver is offline, and not that it is back.
+  /// `driver_offline` was published, and no `driver_online` since.
   var isOffline = false
   /// When its last trip ended, ms since 1970 by the hub's wall clock; 0 for none.
   var lastTripEnded: Int64 = 0

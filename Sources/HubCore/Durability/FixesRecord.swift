@@ -1,10 +1,9 @@
-// The record of the fixes that came with one message: whose they are, when they came, and how far the trip had come
-// with them. Effects and not inputs, as in DurableRecord.swift: the trip's progress is that after the last fix, so that
-// a hub that reads them back drives on from there, and has not to filter anything again.
+// The record of the fixes of one message: the driver, the time of arrival, and the trip's progress after the last fix.
+// Effects and not inputs, as in DurableRecord.swift: a restarted hub continues from there without filtering again.
 //
-//     driver id, optional trip id, when they came (hub's wall clock), how the driver is followed (StoredTracking.swift)
+//     driver id, optional trip id, arrival (hub's wall clock), state of tracking (StoredTracking.swift)
 //     optional progress of the trip
-//     optional time that the newest published one was published by, where it was not its own
+//     optional time at which the newest published one was published, where it was not its own
 //     number of fixes 2, fixes (StoredFix.swift)
 import HubBytes
 import HubGeo
@@ -14,18 +13,18 @@ public import HubMessages
 @safe
 public struct FixesRecord {
   public let driverID: Identifier
-  /// The trip that the message named, while it went on.
+  /// The trip that the message named, while it was active.
   public let tripID: Identifier?
   /// When the message came, by the hub's clock.
   public let received: Timestamp
   let tracking: StoredTracking
   let progress: TripProgress?
-  /// The time that the newest published one was published by, where that is not its own (Tracking/ClockChange.swift).
+  /// When the newest published one was published, where not at its own time (Tracking/ClockChange.swift).
   let published: Timestamp?
   private let fixes: UnsafeRawBufferPointer
 
   /// Reads the record at the start of `bytes`, which begin with its length, as `DurableKeys.forEach` gives the offset.
-  /// Throws where it is damaged or another kind of record.
+  /// Throws where it is damaged or of another kind.
   public init(_ bytes: UnsafeRawBufferPointer) throws(RecordError) {
     var reader = unsafe RecordReader(bytes)
     self = try reader.record { (kind, reader) throws(RecordError) in
@@ -47,7 +46,7 @@ public struct FixesRecord {
   /// At least 1.
   public var count: Int { unsafe fixes.count / StoredFix.size }
 
-  /// In the order in which the hub took them in: by time, for those of a batch.
+  /// In the order in which the hub accepted them: by time, for those of a batch.
   public subscript(index: Int) -> StoredFix {
     guard let fix = unsafe StoredFix(self.bytes(of: index)) else { preconditionFailure("it was read once") }
     return fix
@@ -69,7 +68,7 @@ public struct FixesRecord {
   }
 }
 
-/// What a record of fixes changes.
+/// The effects of a record of fixes.
 struct DurableFixes: Equatable {
   var driverID: Identifier
   var tripID: Identifier?
@@ -78,7 +77,7 @@ struct DurableFixes: Equatable {
   var progress: TripProgress?
   /// The newest position that was published, if one was.
   var newest: Position?
-  /// The time that it was published by, where that is not its own.
+  /// The time at which it was published, where that differs from its own.
   var published: Timestamp?
 
   init(_ record: FixesRecord) {
@@ -93,8 +92,8 @@ struct DurableFixes: Equatable {
 }
 
 extension FixesRecord {
-  /// Appends to `found` those of `times` (ascending, ms since 1970) at which `driver` has a fix in the record that
-  /// begins `bytes`. False where it is no record of fixes.
+  /// Appends to `found` those of `times` (ascending, ms since 1970) at which `driver` has a fix in the record at the
+  /// start of `bytes`. False for another kind of record.
   public static func times(
     ofDriver driver: Identifier, in bytes: UnsafeRawBufferPointer, within times: [Int64], into found: inout [Int64]
   ) -> Bool {

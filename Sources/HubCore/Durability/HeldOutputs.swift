@@ -1,13 +1,13 @@
-// What may leave only when it is on stable storage, and what must wait behind it, in order.
+// Outputs that wait for stable storage, and what must wait behind them, in order.
 
 /// Outputs and inputs that wait for the journal, oldest first.
 struct HeldOutputs {
   enum Held {
     case output(HubOutput, outlet: UInt32)
-    /// Handled again, from the beginning, once its channel's events are stored.
+    /// Handled again from the start once its channel's events are stored.
     case input(HubInput)
 
-    /// Whether somebody waits for an answer. Events are nobody's answer: they wait however long it takes.
+    /// Whether a sender waits for it. Events are no answers: they wait as long as it takes.
     var isAnswer: Bool {
       switch self {
       case .output(let output, _): output.isAnswer
@@ -23,20 +23,20 @@ struct HeldOutputs {
 
   var count: Int { queue.count }
 
-  /// `ticket` never goes back from one call to the next.
+  /// `ticket` never decreases from one call to the next.
   mutating func append(_ held: Held, until ticket: UInt64) {
     queue.append((ticket, held))
     if held.isAnswer { answers += 1 }
   }
 
-  /// The next entry that has waited long enough. O(1), amortised.
+  /// The next entry whose records are stored. O(1), amortised.
   mutating func next(storedThrough ticket: UInt64) -> Held? {
     guard let first = queue.first, first.ticket <= ticket, let next = queue.next() else { return nil }
     if next.held.isAnswer { answers -= 1 }
     return next.held
   }
 
-  /// Takes the answers out, oldest first; the rest stays in its order. O(count).
+  /// Removes and gives the answers, oldest first. O(count).
   mutating func takeAnswers() -> [Held] {
     guard answers > 0 else { return [] }
     var (taken, rest): ([Held], FirstInFirstOut<(ticket: UInt64, held: Held)>) = ([], FirstInFirstOut())

@@ -1,41 +1,41 @@
-// The hub's side of its journal: records that are still to be handed over, and what waits for them.
+// The hub's side of its journal: records to be handed over, and what waits for them.
 import HubBytes
 import HubMessages
 
-/// Whether what has to be stored can be.
+/// Whether records can be stored.
 public enum StorageCondition: Sendable {
   case good
-  /// The disk is full, or the journal has stopped: changes are refused with `storage_full`, positions go on.
+  /// The disk is full, or the journal has stopped: changes get `storage_full`, positions are published.
   case unavailable
 }
 
-/// Records and waiters of a hub with a journal; without one nothing is ever in it.
+/// Records and waiting outputs of a hub with a journal; always empty without one.
 struct HubStorage: ~Copyable {
   let isOn: Bool
-  /// Bytes of records that may wait to be handed over.
+  /// Bytes of records that may wait for handover.
   private let limit: Int
-  /// Changes that were made and not handed over yet.
+  /// Records that are not handed over yet.
   private(set) var records = ByteBuffer()
-  /// Fixes of the message that is being handled, and whether one of them was published.
+  /// Fixes of the present message, and whether one of them was published.
   private var fixes = ByteBuffer()
   private(set) var hasPublishedFixes = false
-  /// The number that `records` will be handed over with.
+  /// The number of the next handover.
   private(set) var ticket: UInt64 = 1
-  /// Everything up to this number is on stable storage.
+  /// Records up to this number are on stable storage.
   private(set) var storedThrough: UInt64 = 0
-  /// Somebody waits for everything up to this number.
+  /// Records up to this number are waited for.
   private(set) var awaited: UInt64 = 0
-  /// Whoever drives the hub answers `HistoryLookup`s.
+  /// The hub's driver answers `HistoryLookup`s.
   let looksUp: Bool
   private(set) var condition = StorageCondition.good
   private(set) var held = HeldOutputs()
-  /// The records whose answers were refused last because nothing could be stored.
+  /// The records whose answers were last refused because nothing could be stored.
   private(set) var unanswered: ClosedRange<UInt64> = 0...0
-  /// Inputs among what is held.
+  /// Inputs among the held entries.
   private(set) var parked = 0
-  /// What waited is being handled.
+  /// Held entries are being released.
   private(set) var isReleasing = false
-  /// The number with which a channel was forgotten last.
+  /// The number of the record with the last removed channel.
   private(set) var forgottenTicket: UInt64 = 0
 
   /// Without a journal.
@@ -54,7 +54,7 @@ struct HubStorage: ~Copyable {
   /// The number of the newest change; 0 where nothing is stored.
   var newest: UInt64 { records.isEmpty ? ticket - 1 : ticket }
 
-  /// Whether something was changed that is not stored yet.
+  /// Whether a change is not stored yet.
   var hasUnstored: Bool { newest > storedThrough }
 
   /// Whether another change may be made.
@@ -77,7 +77,7 @@ struct HubStorage: ~Copyable {
     }
   }
 
-  /// Makes a record of the fixes that were added.
+  /// Writes a record of the collected fixes.
   mutating func writeFixes(
     driverID: Identifier, tripID: Identifier?, received: Timestamp, tracking: StoredTracking, progress: TripProgress?,
     published: Timestamp?
@@ -92,7 +92,7 @@ struct HubStorage: ~Copyable {
 
   // MARK: Handing over
 
-  /// Gives the records to `body`, which says whether it has taken them; they are forgotten then.
+  /// Gives the records to `body`, and drops them if it takes them.
   mutating func handOver(_ body: (UnsafeRawBufferPointer, UInt64) -> Bool) {
     let ticket = ticket
     guard !records.isEmpty, unsafe records.withBytes({ unsafe body($0, ticket) }) else { return }
@@ -104,7 +104,7 @@ struct HubStorage: ~Copyable {
     held.append(.output(output, outlet: outlet), until: awaitNewest())
   }
 
-  /// Somebody waits for all changes made so far: gives their number.
+  /// Waits for all changes made so far, and gives their number.
   mutating func awaitNewest() -> UInt64 {
     awaited = newest
     return newest
@@ -115,7 +115,7 @@ struct HubStorage: ~Copyable {
     parked += 1
   }
 
-  /// What has waited long enough, oldest first.
+  /// The next held entry whose records are stored.
   mutating func release() -> HeldOutputs.Held? {
     let next = held.next(storedThrough: storedThrough)
     if case .input = next { parked -= 1 }
@@ -127,13 +127,13 @@ struct HubStorage: ~Copyable {
     storedThrough = max(storedThrough, ticket)
   }
 
-  /// What waited begins to be handled, or was.
+  /// Begins or ends the release of held entries.
   mutating func setReleasing(_ isReleasing: Bool) { self.isReleasing = isReleasing }
 
-  /// A channel was forgotten with what is written now.
+  /// Notes that a channel's removal is in the records that are written now.
   mutating func noteForgotten() { forgottenTicket = ticket }
 
-  /// Whoever waits for an answer, oldest first, waits no longer. Events go on waiting.
+  /// Removes and gives all held answers, oldest first. Events stay.
   mutating func takeAnswers() -> [HeldOutputs.Held] {
     parked = 0
     if held.answers > 0 { unanswered = storedThrough + 1...max(newest, storedThrough + 1) }

@@ -1,4 +1,4 @@
-// A stored fix as its bytes, for whoever keeps many of them: a `StoredFix` is four times as large.
+// A stored fix as its bytes, for tables of many: a `StoredFix` is four times as large.
 import HubGeo
 public import HubMessages
 
@@ -6,7 +6,7 @@ public import HubMessages
 public struct PackedFix: Sendable, BitwiseCopyable {
   private var bytes: InlineArray<7, UInt64>
 
-  /// Copies the first 56 of `source`, which are those of a fix that was read once.
+  /// Copies the first 56 bytes of `source`, which are those of a valid fix.
   init(copying source: UnsafeRawBufferPointer) {
     bytes = InlineArray { unsafe source.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self) }
   }
@@ -25,7 +25,7 @@ public struct PackedFix: Sendable, BitwiseCopyable {
 }
 
 extension PackedFix {
-  /// As a journal would hold it: with its resolutions.
+  /// The fix with the resolutions of the journal.
   public init(_ fix: StoredFix) {
     let position = fix.position?.position(at: fix.measured.timestamp)
     self = unsafe withUnsafeTemporaryAllocation(byteCount: StoredFix.size, alignment: 8) { raw in

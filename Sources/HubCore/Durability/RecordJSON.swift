@@ -1,12 +1,12 @@
-// Durable records as JSON, for people and programs that look into a journal: one object a line, with the names of
-// protocol/ where it has one for the same thing. Read only: nothing is ever made from these lines.
+// Durable records as JSON, for people and programs that inspect a journal: one object a line, with the names of
+// protocol/ where it has them. Nothing reads these lines back.
 public import HubBytes
 import HubGeo
 import HubMessages
 
 /// What is in the bytes of durable records.
 public enum RecordJSON {
-  /// Throws where `records` are none.
+  /// Throws where `records` are invalid.
   public static func check(_ records: UnsafeRawBufferPointer) throws(RecordError) {
     var reader = unsafe RecordReader(records)
     while try DurableRecord.next(from: &reader) != nil {}

@@ -1,5 +1,5 @@
-// The bytes of durable records. They have passed their check sum, so what does not fit is a newer program's or our own
-// mistake; it is refused all the same. The records read themselves (DurableRecord+Bytes.swift), of the values of
+// Reads the bytes of durable records. They have passed their checksum, so unknown content is a newer program's or a bug
+// of this one; it is refused all the same. The records are read in DurableRecord+Bytes.swift, from the values of
 // RecordValues.swift.
 /// Why bytes are no durable record.
 public struct RecordError: Error, Equatable, CustomStringConvertible {
@@ -7,7 +7,7 @@ public struct RecordError: Error, Equatable, CustomStringConvertible {
     case short
     case kind(UInt8)
     case number, status, identifier, text, coordinate, distance, timestamp, channel, optional, fix, surplus
-    /// The record makes no sense where it stands.
+    /// The record is invalid after those before it.
     case order
   }
 
@@ -18,20 +18,20 @@ public struct RecordError: Error, Equatable, CustomStringConvertible {
   public var description: String { "record at byte \(offset): \(fault)" }
 }
 
-/// Reads one record after the other.
+/// Reads records one by one.
 @safe
 struct RecordReader: ~Copyable {
   private let bytes: UnsafeRawBufferPointer
   private var offset = 0
-  /// Where the record begins that was read last.
+  /// Where the last record begins.
   private(set) var position = 0
-  /// Where the record that is being read ends.
+  /// Where the present record ends.
   private var end = 0
 
   /// `bytes` must stay valid while the reader is used.
   init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
 
-  /// Of values that stand by themselves, in no record.
+  /// For values outside a record.
   init(whole bytes: UnsafeRawBufferPointer) {
     unsafe self.bytes = unsafe bytes
     end = bytes.count
@@ -40,7 +40,7 @@ struct RecordReader: ~Copyable {
   /// Whether all records were read.
   var isAtEnd: Bool { unsafe offset >= bytes.count }
 
-  /// One record: `body` gets the number of its kind, and must read all of its members.
+  /// One record: `body` gets the number of its kind and must read all members.
   mutating func record<Record>(
     _ body: (UInt8, inout RecordReader) throws(RecordError) -> Record
   ) throws(RecordError) -> Record {

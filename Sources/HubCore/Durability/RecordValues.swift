@@ -1,5 +1,4 @@
-// The values that records are made of: each as bytes, and how it is read again. What is read is checked, so that what
-// does not fit is refused and never guessed.
+// The values of records: each as bytes, and read back with checks; invalid values are refused.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -18,8 +17,8 @@ extension ByteBuffer {
 }
 
 extension RecordReader {
-  /// The next value. Its type is what it is assigned to: where that is an optional and the record has the value itself,
-  /// without the byte that says whether it is there, name the type (`try read() as FenceNotice`).
+  /// The next value; its type is that of the assignment. Where that is an optional and the record has the value itself,
+  /// without the byte for its presence, name the type (`try read() as FenceNotice`).
   mutating func read<Value: Recorded>() throws(RecordError) -> Value { try Value(from: &self) }
 
   /// A counter; values of 2^62 and more are refused.
@@ -73,7 +72,7 @@ extension Bool: Recorded {
   }
 }
 
-/// To the bit; whoever reads checks the range.
+/// Bit for bit; the reader checks the range.
 extension Double: Recorded {
   @inline(__always)
   func write(into bytes: inout ByteBuffer) { bitPattern.write(into: &bytes) }
@@ -191,7 +190,7 @@ extension Route: Recorded {
   }
 }
 
-/// Those with events: a letter and an id, which is empty where the letter says all.
+/// Channels with events: a letter and an id, which is empty for a channel without one.
 extension Channel: Recorded {
   func write(into bytes: inout ByteBuffer) {
     switch self {

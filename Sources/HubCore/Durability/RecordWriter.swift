@@ -7,7 +7,7 @@ import HubBytes
 import HubGeo
 import HubMessages
 
-/// The kinds and their numbers on the disk: new ones get new numbers, and no number is used twice.
+/// The kinds and their numbers on disk: new kinds get new numbers, and no number is reused.
 enum RecordKind: UInt8 {
   case epoch = 1
   case trip = 2
@@ -98,7 +98,7 @@ enum RecordWriter {
     tracking: StoredTracking, progress: TripProgress?, published: Timestamp?, into bytes: inout ByteBuffer
   ) {
     let start = bytes.count
-    // One by one: it is on the way of each fix, and a row of values is only as fast where it is made for their types.
+    // One by one, since this is on the path of each fix; a parameter pack is as fast only where it is specialised.
     UInt32(0).write(into: &bytes)
     RecordKind.fixes.write(into: &bytes)
     driverID.write(into: &bytes)
@@ -147,14 +147,14 @@ enum RecordWriter {
   }
 }
 
-/// Records in parts of about a size, none of which splits a record.
+/// Collects records into parts of about a size, without splitting a record.
 struct RecordParts: ~Copyable {
   private let size: Int
   private var part = ByteBuffer()
 
   init(bytes: Int) { size = bytes }
 
-  /// Adds a record; gives `body` the part where it is full.
+  /// Adds a record; gives `body` the part when it is full.
   mutating func add<E: Error>(
     _ record: DurableRecord, _ body: (UnsafeRawBufferPointer) throws(E) -> Void
   ) throws(E) {
@@ -162,7 +162,7 @@ struct RecordParts: ~Copyable {
     if part.count >= size { unsafe try finish(body) }
   }
 
-  /// Gives `body` what is left.
+  /// Gives `body` the rest.
   mutating func finish<E: Error>(_ body: (UnsafeRawBufferPointer) throws(E) -> Void) throws(E) {
     if part.isEmpty { return }
     unsafe try part.withBytes(body)

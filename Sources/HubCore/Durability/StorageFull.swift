@@ -1,16 +1,15 @@
-// What waits for the disk when the disk turns out to be full, or the journal stops: nobody is left without an answer
-// until there is room, which may take hours.
+// Answers that wait for the disk when it becomes full, or the journal stops: they are refused, since there may be no
+// room for hours.
 //
-// The record of such a message is in the journal's queue, and cannot be taken back: others were handled after it and
-// built on what it changed. So the change stays, its event waits, and both count when the record is stored. The sender
-// is told `storage_full`, which promises nothing in either direction: the same message again, with the same id, gets
-// `storage_full` as long as it lasts, and then the ack. The ack is given once the record is stored, never before. A hub
-// that ends while the disk is full has never acked the message, nor shown its event to anybody; what is sent again is
-// then handled anew.
+// The record of such a message is in the journal's queue and cannot be withdrawn: later messages were handled on top of
+// its change. So the change stays, its event waits, and both become valid when the record is stored. The sender gets
+// `storage_full`, which promises neither: the same message with the same id gets `storage_full` again as long as it
+// lasts, and then the ack, never before the record is stored. A hub that ends while the disk is full has neither acked
+// the message nor published its event; a repetition is then handled anew.
 import HubMessages
 
 extension HubOutput {
-  /// Whether somebody waits for this, so that it has a `refusedForStorage`.
+  /// Whether a sender waits for this, so that it has a `refusedForStorage`.
   var isAnswer: Bool {
     switch self {
     case .reply(_, let reply): reply.storedMessageID != nil
@@ -23,7 +22,7 @@ extension HubOutput {
     }
   }
 
-  /// What is said in the place of an answer that would have to wait for the disk; nil for what answers nobody.
+  /// The refusal that replaces an answer which would have to wait for the disk; nil for what is no answer.
   var refusedForStorage: HubOutput? {
     switch self {
     case .reply(let session, let reply):
@@ -50,14 +49,14 @@ extension HubOutput {
 }
 
 extension ErrorReply {
-  /// `storage_full` for something that was taken in and is not stored: it may be later.
+  /// `storage_full` for a change that was accepted and may be stored later.
   fileprivate static func notStored(_ advice: String, replyTo: MessageID? = nil) -> ErrorReply {
     ErrorReply(
       code: .storageFull, message: "not stored: this hub cannot store anything now, and may store it later; \(advice)",
       replyTo: replyTo, retryAfter: storageRetryAfter)
   }
 
-  /// Seconds after which what could not be stored should be sent again.
+  /// Seconds after which a refused message should be sent again.
   static var storageRetryAfter: Double { 5 }
 }
 
@@ -73,7 +72,7 @@ extension Reply {
 }
 
 extension TripAnswer {
-  /// A trip that the hub has named must be asked for by that name: without it a repetition would make another one.
+  /// A trip that the hub named must be requested by that name: a repetition without it would begin another one.
   fileprivate var howToRepeat: String {
     switch self {
     case .trip(let report, isNew: true): "send it again for trip \(report.tripID) (tripId), which changes nothing then"
@@ -83,7 +82,7 @@ extension TripAnswer {
 }
 
 extension NotificationAnswer {
-  /// A refusal waits, too: it may tell of a change that is not stored yet.
+  /// A refusal waits, too: it may show a change that is not stored yet.
   fileprivate var howToRepeat: String {
     switch self {
     case .published: "send it again with the same messageId, or it may come twice"

@@ -1,10 +1,10 @@
-// The events among a journal's records, for who delivers them elsewhere.
+// The events among a journal's records, for webhooks and streams.
 public import HubMessages
 
 public enum StoredEvents {
   /// Gives each event in `group`, from the record at byte `start` on, with the byte where its record begins, until
-  /// `body` says false. `group` holds whole records, as the hub hands them over; what is none ends the reading, and an
-  /// event that a newer program wrote is passed over. O(records), with the cost of parsing for events alone.
+  /// `body` returns false. `group` holds complete records, as the hub hands them over; anything else ends the reading,
+  /// and an event of a newer program is skipped. O(records), with the cost of parsing for events alone.
   public static func forEach(
     in group: UnsafeRawBufferPointer, from start: Int = 0, _ body: (_ event: Publication, _ offset: Int) -> Bool
   ) {
@@ -31,11 +31,11 @@ public enum StoredEvents {
       guard case .event(let event)? = try DurableRecord.next(from: &reader) else { return nil }
       return event
     } catch {
-      return nil  // its group's sum is right, so a newer program wrote it: it can't be shown
+      return nil  // its group's sum is right, so a newer program wrote it
     }
   }
 
-  /// `record` begins with its kind.
+  /// Whether `record`, which begins with its kind, is an event.
   private static func isEvent(_ record: UnsafeRawBufferPointer) -> Bool {
     switch unsafe RecordKind(rawValue: record[0]) {
     case .tripUpdate, .tripChange, .listedTripUpdate, .notification, .fenceNotification, .postedNotification, .offer,

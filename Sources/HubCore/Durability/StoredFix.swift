@@ -1,9 +1,9 @@
-// One fix in a journal: what the phone measured, and what the hub made of it, in 56 bytes of fixed places.
+// One fix in a journal: what the phone measured and what the hub published, in 56 bytes at fixed offsets.
 //
-// Integers, because a journal is read for years and on other machines, and half of a Double's bytes: the resolutions
-// below are finer than anything a phone measures, and those of what is published are the wire's, so that a published
-// position comes back exactly as it was sent. The largest number of each width stands for "absent"; what is larger than
-// the largest but one is stored as that.
+// Integers, because journals are read for years and on other machines, and take half of a Double's bytes. The
+// resolutions below are finer than any phone's measurement; those of published values are the protocol's, so a
+// published position is restored exactly. The largest number of each width means "absent"; larger values are stored as
+// the largest but one.
 //
 //     at  bytes                                        at  bytes
 //      0  8  timestamp, ms since 1970                  37  1  source, 255 for none
@@ -25,18 +25,18 @@ public struct StoredFix: Sendable, Equatable {
   public enum Disposition: UInt8, Sendable {
     /// Published when it came.
     case live = 1
-    /// Not newer than the driver's newest: it belongs into the track, and was not published.
+    /// Not newer than the driver's newest: part of the track, not published.
     case history = 2
     /// A leap ahead in time, held back: not published, unless a `confirmed` one with the same timestamp follows.
     case held = 3
-    /// The fix with this timestamp was held back, and is published now. `measured` has nothing but the published place:
-    /// what was measured stands with the `held` one.
+    /// The fix with this timestamp was held back and is published now. `measured` has only the published coordinate;
+    /// the measurement is in the `held` one.
     case confirmed = 4
   }
 
   public var disposition: Disposition
   public var measured: Fix
-  /// What was published; nil for history and what was held back.
+  /// The published position; nil for history and held fixes.
   public var position: StoredPosition?
 
   public init(disposition: Disposition, measured: Fix, position: StoredPosition?) {
@@ -66,8 +66,8 @@ public struct StoredPosition: Sendable, Equatable {
 }
 
 extension StoredPosition {
-  /// As it was published, by the time `published` where that is not its own. Its turn rate is not stored, nor whether
-  /// its place was only led to by the motion.
+  /// The position as published, at the time `published` where that differs from its own. Its turn rate is not stored,
+  /// nor whether its coordinate was extrapolated.
   func position(at timestamp: Timestamp, published: Timestamp? = nil) -> Position {
     var position = Position(
       coordinate: coordinate, speed: speed, heading: heading, accuracy: accuracy, confidence: confidence,
@@ -135,12 +135,12 @@ extension StoredFix {
     position = published
   }
 
-  /// Whether 56 bytes are a fix, as `init` finds, without its other members.
+  /// Whether 56 bytes are a fix that `init` accepts; faster.
   static func isValid(_ bytes: UnsafeRawBufferPointer) -> Bool {
     unsafe head(of: bytes) != nil && (!isPublished(bytes) || position(of: bytes) != nil)
   }
 
-  /// What may be wrong of the 56 bytes of a fix, beside the position; nil where it is.
+  /// Disposition and presence of a position of the 56 bytes of a fix; nil where a fixed member is invalid.
   private static func head(of bytes: UnsafeRawBufferPointer) -> (Disposition, Timestamp, Coordinate)? {
     let timestamp = unsafe Timestamp(milliseconds: milliseconds(of: bytes))
     guard let disposition = unsafe Disposition(rawValue: bytes[38]), Timestamp.accepted.contains(timestamp),
@@ -151,7 +151,7 @@ extension StoredFix {
     return (disposition, timestamp, coordinate)
   }
 
-  /// What was published, of the 56 bytes of a fix that was.
+  /// The published position, of the 56 bytes of a published fix.
   static func position(of bytes: UnsafeRawBufferPointer) -> StoredPosition? { unsafe StoredPosition(bytes, at: 39) }
 
   /// Whether a fix was published, of its 56 bytes.
@@ -200,7 +200,7 @@ extension StoredPosition {
   }
 }
 
-/// Numbers as they are stored: integers of a unit each.
+/// Numbers in their stored form: integers in a unit each.
 private enum StoredNumber {
   @inline(__always)
   static func degrees(_ value: Double) -> Int32 { Int32(rounded(value * 1e7)) }
@@ -215,7 +215,7 @@ private enum StoredNumber {
   ) -> Number {
     guard let value else { return .max }
     let largest = Double(UInt64(Number.max) - 1)
-    // By way of an Int64: the generic conversion of a Double takes a hundred instructions.
+    // Through an Int64: the generic conversion of a Double takes a hundred instructions.
     return Number(truncatingIfNeeded: Int64(rounded(min(max(value * unit, 0), largest))))
   }
 

@@ -1,11 +1,10 @@
-// What a hub needs of a driver, beside its newest position, to go on where the hub before it ended: stored with each
-// record of fixes and with each driver, in 24 bytes of fixed places.
+// The state that a restarted hub needs of a driver beside its newest position: stored with each record of fixes and
+// with each driver, in 24 bytes at fixed offsets.
 //
-// Of the filter's state the position itself (place, speed, heading) stands in the fix. Biases and correlations are left
-// out: they matter for seconds, which a restart takes. What took minutes to learn is kept: how noisy the phone is, and
-// how late and how wrong its velocity. Without the first the gate would refuse good fixes of a bad phone; without the
-// last a phone that lies about its motion would be believed again for seconds. A position in doubt is
-// stored as one that is less sure.
+// The filter's coordinate, speed and heading are in the fix. Biases and correlations are left out: they matter for
+// seconds, which a restart takes. What took minutes to learn is stored: the phone's noise, and the delay and error of
+// its velocity. Without the former the gate would refuse good fixes of a noisy phone; without the latter a phone that
+// reports wrong motion would be trusted again for seconds. A doubtful position is stored with a larger variance.
 //
 //     at  bytes                                            at  bytes
 //      0  8  offset of the phone's clock, ms; least: none  16  2  latency of the speed, s
@@ -14,7 +13,7 @@
 //     12  2  variance of the velocity, m²/s²               22  1  flags
 //     14  2  scale of the position noise                   23  1  zero
 //
-// The numbers of the filter are the upper halves of a Float: 8 bits of precision over its whole range.
+// The numbers of the filter are the upper halves of a Float: 8 bits of precision over its range.
 import HubGeo
 import HubMessages
 
@@ -29,7 +28,7 @@ struct StoredTracking: Equatable, BitwiseCopyable {
   var motion: StoredMotion?
 }
 
-/// What is kept of a `MotionFilter`, beside the position that it published last.
+/// The stored state of a `MotionFilter`, beside the position that it published last.
 struct StoredMotion: Equatable, BitwiseCopyable {
   /// m² and m²/s² on an axis.
   var placeVariance: Float
@@ -103,7 +102,7 @@ extension StoredTracking {
 }
 
 extension StoredMotion {
-  /// Whether a filter may begin with it: NaN and what no filter comes to do not pass.
+  /// Whether a filter may begin with it: refuses NaN and values that no filter reaches.
   fileprivate var isPlausible: Bool {
     (1e-7...1e12).contains(placeVariance) && (1e-7...1e12).contains(velocityVariance)
       && (0.001...100).contains(noiseScale) && (0...1).contains(speedLatency) && (0...1).contains(bearingLatency)
@@ -114,7 +113,7 @@ extension StoredMotion {
 // MARK: - The filter
 
 extension MotionFilter {
-  /// What is stored of it.
+  /// What is stored of the filter.
   @inline(__always) var stored: StoredMotion {
     var flags = StoredMotion.Flags()
     if isStanding { flags.insert(.standing) }
@@ -125,7 +124,7 @@ extension MotionFilter {
       velocityNoise: min(trust.variance, 1e6), flags: flags)
   }
 
-  /// Goes on from a published position with what was stored beside it.
+  /// Resumes from a published position and the state stored beside it.
   init(resuming position: Position, _ stored: StoredMotion) {
     var velocity = SIMD2<Double>.zero
     if let heading = position.heading, let speed = position.speed, !stored.flags.contains(.standing) {

@@ -1,10 +1,10 @@
-// A trip's progress and its summary as bytes, in the form of RecordWriter: every member in its order, to the bit.
+// A trip's progress and summary as bytes, in the form of RecordWriter: every member in order, bit for bit.
 import HubBytes
 import HubGeo
 import HubMessages
 
 extension TripProgress: Recorded {
-  // One by one: it is on the way of each fix of a trip (RecordWriter.write(fixes:)).
+  // One by one, since this is on the path of each fix of a trip (RecordWriter.write(fixes:)).
   func write(into bytes: inout ByteBuffer) {
     odometer.meters.write(into: &bytes)
     odometer.anchor.write(into: &bytes)

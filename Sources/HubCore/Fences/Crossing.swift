@@ -1,11 +1,11 @@
-// What a driver's position, or its going, means at a fence. The fences decide it; the hub records it and publishes it.
+// The events of a driver's position, or of its removal, at fences. The fences decide; the hub records and publishes.
 import HubMessages
 
 /// One event about a driver and a fence.
 struct Crossing {
-  /// Whose followers are notified.
+  /// The channels that get it.
   enum Audience {
-    /// Those of the fence, of the driver, and of the driver's trip.
+    /// Those of the fence, the driver and the driver's trip.
     case all
     case fenceAndDriver
     case fence
@@ -20,12 +20,12 @@ struct Crossing {
   let driver: Int
   let fence: Int
   let audience: Audience
-  /// What has to be stored before anybody is notified; nil where an earlier crossing of the same look says it.
+  /// Stored before anybody is notified; nil where an earlier crossing of the same position includes it.
   let record: DurableRecord?
 }
 
 extension DriverProfileTable {
-  /// Whether a filter lets a driver of this label through.
+  /// Whether a filter accepts a driver of this label.
   @inline(__always)
   func matches(_ filter: FenceFilter, _ label: DriverLabel) -> Bool {
     if filter.isEmpty { return true }

@@ -1,4 +1,4 @@
-// Fences, stays and pairs as bytes, in the form of RecordValues.swift. A shape is stored as it was drawn and checked
+// Fences, stays and pairs as bytes, in the form of RecordValues.swift. A shape is stored as it was put and checked
 // again when it is read.
 import HubBytes
 import HubGeo
@@ -160,7 +160,7 @@ extension DurablePair: Recorded {
   }
 }
 
-/// Behind the members of a notification.
+/// Follows the members of a notification.
 extension FenceNotice: Recorded {
   func write(into bytes: inout ByteBuffer) {
     bytes.record(fenceID, timestamp, otherID, location, distance, duration, speed, speedLimit, reason)

@@ -1,8 +1,7 @@
-// Cells of a grid over the Earth, halved in both directions from level to level: what fences are found by.
+// Cells of a grid over the Earth, halved in both directions from level to level, by which fences are found.
 //
-// Level 0 is the whole Earth; level 18, the finest, has cells of 153 by 76 m at the equator, so that a driver is in one
-// for some seconds and what was found for the cell serves for its next fixes. The key has the cell's Morton code and
-// its level.
+// Level 0 is the whole Earth; level 18, the finest, has cells of 153 by 76 m at the equator: a driver is in one for
+// some seconds, so its next fixes reuse the result. The key has the cell's Morton code and its level.
 import HubGeo
 
 struct FenceCell: Hashable {
@@ -14,14 +13,14 @@ struct FenceCell: Hashable {
 
   static let world = FenceCell(column: 0, row: 0, level: 0)
 
-  /// Different for all cells of all levels.
+  /// Unique among all cells of all levels.
   var key: UInt64 { FenceCell.key(GridPoint.mortonCode(column: column, row: row), level: level) }
 
   /// The key of the cell with a Morton code at its level.
   @inline(__always)
   static func key(_ code: UInt64, level: Int) -> UInt64 { code << 5 | UInt64(level) }
 
-  /// The Morton code of the finest cell that has a place. 10 ns.
+  /// The Morton code of the finest cell of a coordinate. 10 ns.
   @inline(__always)
   static func code(of place: Coordinate) -> UInt64 {
     GridPoint(place).mortonCode >> UInt64(2 * (GridPoint.bits - finestLevel))
@@ -45,8 +44,8 @@ struct FenceCell: Hashable {
     return box
   }
 
-  /// Metres from its middle that no place in it is beyond. Along a meridian the distance from the middle grows to both
-  /// ends, and along a parallel to both sides, so it is the farthest corner's; of the coarsest cells, all of the Earth.
+  /// The greatest distance in metres from its middle to a point in it. Along meridians and parallels the distance grows
+  /// to both ends, so it is the farthest corner's; for the coarsest cells, half the Earth's circumference.
   var reachMeters: Double {
     guard level >= 2 else { return .infinity }
     let (box, middle) = (box, box.center)

@@ -1,10 +1,9 @@
-// Which cells a fence has: those wholly within it, where a fix needs no look at its shape, and those that its border
-// goes through. It is made where the fence is read, on a loop's thread, for the hub's has no time for it.
+// The cells of a fence: those within it, where a fix need not be compared with its shape, and those that its border
+// crosses. It is made where the fence is read, on a loop's thread, to save the hub's time.
 //
-// From the whole Earth down, cells that the border meets are quartered, the largest first, until there are as many as
-// the fence may have (S2's region coverer, S. Dawes et al., s2geometry.io). Whether the border meets a cell is asked of
-// those edges only that met the cell it is a quarter of. A cell is called "within" or left out only where that is
-// certain.
+// From the whole Earth down, cells that the border meets are quartered, the largest first, until the fence's limit of
+// cells is reached (S2's region coverer, S. Dawes et al., s2geometry.io). Only edges that met a cell are checked
+// against its quarters. A cell counts as within, or is left out, only where that is certain.
 import HubGeo
 public import HubMessages
 
@@ -12,7 +11,7 @@ public import HubMessages
 public struct FenceCovering: Sendable, Equatable {
   struct Entry: Sendable, Equatable {
     var key: UInt64
-    /// All of the cell is in the fence.
+    /// The cell is entirely in the fence.
     var isWhole: Bool
   }
 
@@ -56,11 +55,11 @@ public struct FenceCovering: Sendable, Equatable {
   }
 }
 
-/// What a covering asks of a shape.
+/// A shape with what a covering needs of it.
 private struct FenceOutline {
   enum Relation {
     case outside, within
-    /// The border may go through it: by these edges, where the shape has any.
+    /// The border may cross it: by these edges, where the shape has any.
     case crossed([Int32])
   }
 
@@ -87,7 +86,7 @@ private struct FenceOutline {
     }
   }
 
-  /// By the triangle's inequality, and a centimetre for rounding.
+  /// By the triangle inequality, with a centimetre for rounding.
   private func relation(to cell: FenceCell, _ circle: Circle) -> Relation {
     let reach = cell.reachMeters
     let distance = circle.center.distance(to: cell.box.center)
@@ -95,8 +94,8 @@ private struct FenceOutline {
     return distance + reach < circle.radiusMeters - 0.01 ? .within : .crossed([])
   }
 
-  /// Where no edge meets the cell, its middle speaks for all of it. All longitudes of a pole are one place, so where a
-  /// polygon has the pole, no cell there is told from the others.
+  /// Where no edge meets the cell, its middle decides for all of it. All longitudes of a pole are one point, so a
+  /// polygon with the pole decides nothing for cells there.
   private func relation(to cell: FenceCell, _ polygons: MultiPolygon, _ edges: [Int32]) -> Relation {
     guard let border else { return .crossed([]) }
     let box = cell.box
@@ -107,8 +106,8 @@ private struct FenceOutline {
     return polygons.contains(box.center) ? .within : .outside
   }
 
-  /// Outside where no edge comes within half the width of the cell's box: only those that do can have the cell within.
-  /// Within is said only where the distance from a path is exact to 0.01 %, which is below 80° of latitude.
+  /// Outside where no edge comes within half the width of the cell's box; only such edges can contain the cell. Within
+  /// only where the distance from a path is exact to 0.01 %, which is below 80° of latitude.
   private func relation(to cell: FenceCell, _ corridor: Corridor, _ edges: [Int32]) -> Relation {
     guard let border else { return .crossed([]) }
     let meeting = border.meeting(cell.box.grown(byMeters: corridor.halfWidthMeters), among: edges)

@@ -1,12 +1,12 @@
-// From a place to the fences that may have it: the cells of all fences in one table.
+// Finds the fences that may contain a coordinate: the cells of all fences in one table.
 //
-// A fix looks its cell up at each level that has cells of fences; which levels have one for the driver's finest cell is
-// remembered with the driver, so that a driver who stays in its cell looks nowhere else, and where there is no fence,
-// nowhere at all. 64 bytes a cell of up to 12 fences; more go into further records behind it.
+// A fix looks up its cell at each level that has cells of fences. Which levels have one for the driver's finest cell is
+// kept with the driver, so a driver who stays in its cell looks up only those, or nothing where no fence is near. 64
+// bytes a cell of up to 12 fences; more are in further records behind it.
 import HubBytes
 import HubGeo
 
-/// The fences of a cell, or a part of them.
+/// Up to 12 fences of a cell.
 struct FenceCellRecord {
   static let capacity = 12
 
@@ -14,11 +14,11 @@ struct FenceCellRecord {
   var count: UInt32 = 0
   /// Further fences of the same cell; −1 for none. Records behind the first are full.
   var next: Int32 = -1
-  /// A fence's index times two, and one more where the cell is wholly within it.
+  /// A fence's index times two, plus one where the cell is entirely within it.
   var fences = InlineArray<12, UInt32>(repeating: 0)
 }
 
-/// What a place's cell is known to have: kept with each driver.
+/// Which levels have fences at a coordinate's cell: kept with each driver.
 struct FenceLevels: Equatable {
   /// The finest cell and the index's version; 0 for none.
   var stamp: UInt64 = 0
@@ -31,7 +31,7 @@ struct FenceIndex: ~Copyable {
   private var cells = IndexTable()
   /// Cells of each level.
   private var counts = InlineArray<19, Int>(repeating: 0)
-  /// Goes up with each change, so that no driver keeps what is no longer so; 27 bits of it are looked at.
+  /// Incremented with each change, which invalidates what drivers keep; 27 bits of it are compared.
   private var version: UInt64 = 1
 
   /// Cells that have fences.
@@ -46,7 +46,7 @@ struct FenceIndex: ~Copyable {
 
   // MARK: Looking
 
-  /// Brings what is known of a place's cell up to date. 15 ns where it is.
+  /// Updates the levels of a coordinate's cell. 15 ns where they are up to date.
   @inline(__always)
   func look(_ place: Coordinate, _ known: inout FenceLevels) {
     let code = FenceCell.code(of: place)
@@ -66,7 +66,7 @@ struct FenceIndex: ~Copyable {
     return levels
   }
 
-  /// A walk over the fences that a place's cells have.
+  /// A walk over the fences of a coordinate's cells.
   struct Walk {
     fileprivate var code: UInt64
     fileprivate var levels: UInt32
@@ -74,11 +74,11 @@ struct FenceIndex: ~Copyable {
     fileprivate var index: UInt32 = 0
   }
 
-  /// `known` was looked up for the place.
+  /// `known` was looked up for the coordinate.
   @inline(__always)
   func walk(_ known: FenceLevels) -> Walk { Walk(code: known.stamp >> 28, levels: known.levels) }
 
-  /// The next fence, and whether all of its cell is within it. Each comes once.
+  /// The next fence, once each, and whether all of its cell is within it.
   @inline(__always)
   func next(_ walk: inout Walk) -> (fence: Int, isWhole: Bool)? {
     while true {
@@ -103,7 +103,7 @@ struct FenceIndex: ~Copyable {
 
   // MARK: Changing
 
-  /// Whether none of the cells has as many fences as a cell may.
+  /// Whether all cells are below the limit of fences.
   func hasRoom(_ covering: FenceCovering, perCell limit: Int) -> Bool {
     for entry in covering.entries {
       var record = find(entry.key) ?? -1
@@ -142,7 +142,7 @@ struct FenceIndex: ~Copyable {
     records[first].count += 1
   }
 
-  /// Takes a fence out of the cells that it was put in with.
+  /// Removes a fence from the cells of its covering.
   mutating func remove(_ covering: FenceCovering, fence: Int) {
     version += 1
     for entry in covering.entries { remove(entry, fence) }
@@ -163,7 +163,7 @@ struct FenceIndex: ~Copyable {
     preconditionFailure("it was put in")
   }
 
-  /// The first record of a cell has none any more: the one behind it takes its place, or the cell goes.
+  /// Where the first record of a cell is empty, moves the one behind it there, or removes the cell.
   private mutating func removeIfEmpty(_ first: Int) {
     guard records[first].count == 0 else { return }
     let next = Int(records[first].next)

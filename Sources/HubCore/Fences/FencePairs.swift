@@ -1,14 +1,14 @@
-// Roaming fences: two drivers near each other, wherever they are. With each position of a driver its pairs are looked
-// at, and where it may begin one, the nearest drivers in the index. Both are bounded: a driver has a few pairs, a hub a
-// few such fences, and a search a small budget, so that a taxi rank with a hundred cabs costs no more than sixteen.
+// Roaming fences: two drivers near each other, anywhere. Each position of a driver checks its pairs and, where it may
+// begin one, the nearest drivers in the index. Both are bounded: a driver has a few pairs, a hub a few such fences, and
+// a search a small budget, so a taxi rank with a hundred cabs costs no more than sixteen.
 //
-// A pair stands in the lists of both drivers, by way of its two links.
+// A pair is in the lists of both drivers, through its two links.
 import HubGeo
 import HubMessages
 
 /// Two drivers within the distance of a roaming fence.
 struct FencePair {
-  /// One of the two, and where its list goes on.
+  /// One of the two drivers, and its list's next pair.
   struct End {
     var driver: UInt32
     /// The driver's next pair; −1 for none.
@@ -16,7 +16,7 @@ struct FencePair {
   }
 
   let fence: Handle
-  /// The driver whose fix began it is the first.
+  /// The first is the driver whose fix began it.
   fileprivate(set) var ends: (End, End)
   /// The time of that fix.
   let entered: Timestamp
@@ -30,17 +30,17 @@ struct FencePair {
   }
 }
 
-/// All pairs. What comes of them is added to the caller's crossings.
+/// All pairs. Crossings are appended to the caller's list.
 struct FencePairs: ~Copyable {
   private let limits: HubLimits
   private let rules: FenceRules
   private var slab = Slab<FencePair>()
   /// By driver: its newest pair; −1 for none.
   private var first: PagedSlab<Int32>
-  /// For one look: the drivers near one.
+  /// The drivers near one, reused between calls.
   private var hits: [DriverHit] = []
 
-  /// What one look may do: a crowd is found in part, and the rest with later positions.
+  /// The budget of one search: a crowd is found in part, and the rest with later positions.
   private static var budget: SearchBudget { SearchBudget(cells: 100, candidates: 200) }
 
   init(limits: HubLimits, rules: FenceRules) {
@@ -51,7 +51,7 @@ struct FencePairs: ~Copyable {
 
   var count: Int { slab.count }
 
-  /// A position of a driver: pairs that end, and such that begin.
+  /// Ends and begins pairs at a driver's position.
   mutating func update(
     _ position: Position, of driver: Int, among drivers: borrowing Drivers, at fences: inout FenceTable,
     into crossings: inout [Crossing], counting counters: inout HubCounters
@@ -76,7 +76,7 @@ struct FencePairs: ~Copyable {
       return unlink(pair, &fences)
     }
     let other = slab[pair].other(than: driver)
-    // Who has not come back since a restart may still be there.
+    // A driver that has not returned since a restart may still be there.
     guard let there = drivers[other].position else { return }
     let distance = position.coordinate.distance(to: there.coordinate)
     var notice = FenceNotice(
@@ -92,7 +92,7 @@ struct FencePairs: ~Copyable {
     end(pair, notice, driver, drivers, &fences, &crossings)
   }
 
-  /// Whether a fence for some drivers is for one of the two, and the other one is of its others.
+  /// Whether a fence for some drivers includes one of the two as subject and the other as counterpart.
   @inline(__always)
   private func isPair(
     _ filter: FenceFilter, _ others: FenceFilter, _ a: Int, _ b: Int, _ drivers: borrowing Drivers
@@ -156,7 +156,7 @@ struct FencePairs: ~Copyable {
     add(.fenceExit, notice, record, driver, other, drivers, fence: fence, &crossings)
   }
 
-  /// The driver goes offline, or is forgotten: it is near nobody.
+  /// Ends the pairs of a driver that goes offline or is forgotten.
   mutating func end(
     of driver: Int, _ reason: FenceNotice.Reason, at time: Timestamp, among drivers: borrowing Drivers,
     _ fences: inout FenceTable, into crossings: inout [Crossing]
@@ -172,13 +172,13 @@ struct FencePairs: ~Copyable {
     }
   }
 
-  /// The driver's record goes.
+  /// Drops the driver's pairs with its record.
   mutating func drop(_ driver: Int, _ fences: inout FenceTable) {
     while case let pair = first(of: driver), pair >= 0 { unlink(pair, &fences) }
   }
 
-  /// On the fence's channel, and on both drivers', each with its driver first. Not on their trips': a rider has no
-  /// business with another driver.
+  /// On the fence's channel and both drivers', each with its driver first. Not on their trips': riders see no other
+  /// drivers.
   private func add(
     _ kind: Notification.Kind, _ notice: FenceNotice, _ record: DurableRecord, _ driver: Int, _ other: Int,
     _ drivers: borrowing Drivers, fence: Int, _ crossings: inout [Crossing]
@@ -196,7 +196,7 @@ struct FencePairs: ~Copyable {
 
   private func first(of driver: Int) -> Int { driver < first.count ? Int(first[driver]) : -1 }
 
-  /// Each pair of the driver, the newest first, those of deleted fences among them.
+  /// Each pair of the driver, newest first, including those of deleted fences.
   func forEach(of driver: Int, _ body: (FencePair) -> Void) {
     var pair = first(of: driver)
     while pair >= 0 {
@@ -257,7 +257,7 @@ struct FencePairs: ~Copyable {
     if let pair = find(in: fences.handle(of: fence), driver, other) { unlink(pair, &fences) }
   }
 
-  /// What is stored of the pairs that a driver's fixes began: so each is stored once.
+  /// What is stored of the pairs that a driver's fixes began, so that each is stored once.
   func durable(_ driver: Int, among drivers: borrowing Drivers, _ fences: borrowing FenceTable) -> [DurablePair] {
     var pairs: [DurablePair] = []
     forEach(of: driver) { pair in

@@ -1,21 +1,21 @@
-// What can be asked about fences, and what is answered.
+// Questions about fences, and the answers.
 public import HubMessages
 
-/// What ops ask about fences, over HTTP.
+/// Questions of ops over HTTP.
 public enum FenceQuestion: Sendable {
-  /// The covering is the fence's own, made before.
+  /// With the fence's covering, made before.
   case put(Fence, FenceCovering)
   case show(Identifier)
-  /// A page of those whose number is below, the newest first.
+  /// A page of fences with lower numbers, newest first.
   case list(below: UInt64, limit: Int)
   case delete(Identifier)
 }
 
 /// The answer to a `FenceQuestion`.
 public enum FenceAnswer: Sendable {
-  /// `isNew` where it was put and not there before.
+  /// `isNew` where the id was not there before.
   case fence(FenceReport, isNew: Bool)
-  /// `next` is the number to go on below; nil where there are no more.
+  /// `next` is the number below which the list continues; nil at the end.
   case list([FenceReport], next: UInt64?)
   case deleted
   /// There is no such fence.

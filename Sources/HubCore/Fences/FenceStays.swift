@@ -1,22 +1,22 @@
-// Which fences a driver comes into, leaves, stays in for long, or is too fast in: looked at with each published
-// position, and with nothing else. protocol/fences.md says what follows from it.
+// Which fences a driver enters, leaves, stays in for long, or speeds in: checked with each published position and
+// nothing else. protocol/fences.md describes the effect.
 //
 //     position → the fences of its cell → exits, then enters → crossings, each with its record
 //
-// Where no fence is near this is a comparison of two numbers. A stay is 48 bytes in a list of the driver's own, so that
-// a fix looks at as many as there are and nobody at all drivers of a fence. A fence that is deleted leaves its stays
-// where they are; each goes with its driver's next fix, by the generation of the fence.
+// Where no fence is near this is a comparison of two numbers. A stay is 48 bytes in a list of the driver's own, so a
+// fix checks only its driver's stays. A deleted fence leaves its stays; each is removed with its driver's next fix, by
+// the generation of the fence.
 import HubGeo
 import HubMessages
 
 /// A driver in a fence.
 struct FenceStay {
   let fence: Handle
-  /// The time of the fix with which it began.
+  /// The time of the fix that began it.
   var entered: Timestamp
-  /// When the driver was notified last that it is speeding there.
+  /// When the driver's speeding there was last published.
   var speedingNotified: Timestamp?
-  /// It is, as far as it was notified.
+  /// Whether speeding there is the last published state.
   var isSpeeding = false
   var isDwellNotified = false
   /// The driver's next one; −1 for none.
@@ -29,11 +29,11 @@ struct FenceStay {
   }
 }
 
-/// The driver that a position is of, as fences see it.
+/// The driver of a position, as fences see it.
 private struct FenceSubject {
   let driver: Int
   let id: Identifier
-  /// Its status and its profile, as they are now.
+  /// Its present status and profile.
   let label: DriverLabel
   let position: Position
 
@@ -42,12 +42,12 @@ private struct FenceSubject {
   }
 }
 
-/// All stays. What comes of them is added to the caller's crossings.
+/// All stays. Crossings are appended to the caller's list.
 struct FenceStays: ~Copyable {
-  /// What is kept of each driver. Not private: the compiler (Swift 6.3.1) fails on a private type of an element in
-  /// another file.
+  /// The state of each driver. Not private: the compiler (Swift 6.3.1) fails on a private type of an element in another
+  /// file.
   struct Links: BitwiseCopyable {
-    /// What is known of the fences near it.
+    /// The levels of fences near it.
     var known = FenceLevels()
     /// Its newest stay; −1 for none.
     var first: Int32 = -1
@@ -58,9 +58,9 @@ struct FenceStays: ~Copyable {
   private var slab = Slab<FenceStay>()
   /// By driver.
   private var links: PagedSlab<Links>
-  /// The newest mark of a look: fences that the driver was in have it, and those that it still is in one more.
+  /// The newest mark of a check: fences that the driver was in have it, and those that it still is in one more.
   private var mark: UInt64 = 0
-  /// For one look: the fences that the driver comes into.
+  /// The fences that the driver enters, reused between calls.
   private var entering: [UInt32] = []
 
   init(limits: HubLimits, rules: FenceRules) {
@@ -74,7 +74,7 @@ struct FenceStays: ~Copyable {
   @inline(__always)
   private mutating func makeLinks(of driver: Int) { if driver >= links.count { links.grow(to: driver + 1) } }
 
-  /// A position of a driver: exits first, then enters.
+  /// Checks a driver's position: exits first, then enters.
   @inline(__always)
   mutating func update(
     _ position: Position, of driver: Int, among drivers: borrowing Drivers, at fences: inout FenceTable,
@@ -103,7 +103,7 @@ struct FenceStays: ~Copyable {
     for fence in entering { enter(Int(fence), subject, &fences, &crossings, counting: &counters) }
   }
 
-  /// Of the fences that the driver was in, marks those that it still is in; collects those that it was not.
+  /// Marks the fences that the driver still is in; collects those that it was not in.
   private mutating func findEntered(
     _ subject: FenceSubject, _ profiles: borrowing DriverProfileTable, _ fences: inout FenceTable,
     counting counters: inout HubCounters
@@ -124,14 +124,14 @@ struct FenceStays: ~Copyable {
 
   private enum Outcome {
     case inside
-    /// Outside, and not far enough to have left.
+    /// Outside, but not far enough for an exit.
     case near
     case left(FenceNotice.Reason?)
     /// The fence was deleted.
     case gone
   }
 
-  /// Looks at all fences that the driver is in.
+  /// Checks all fences that the driver is in.
   private mutating func lookAtStays(
     _ subject: FenceSubject, _ profiles: borrowing DriverProfileTable, _ fences: inout FenceTable,
     _ crossings: inout [Crossing]
@@ -188,7 +188,7 @@ struct FenceStays: ~Copyable {
     watchSpeed(stay, subject, fences, &crossings)
   }
 
-  /// A crossing after which the stay is as it is now.
+  /// Adds a crossing with the present state of the stay.
   private func add(
     _ kind: Notification.Kind, _ notice: FenceNotice, of stay: Int, _ subject: FenceSubject,
     on audience: Crossing.Audience, _ crossings: inout [Crossing]
@@ -217,7 +217,7 @@ struct FenceStays: ~Copyable {
     add(.fenceDwell, notice(of: stay, subject, fences), of: stay, subject, on: .all, &crossings)
   }
 
-  /// Reports that the driver is too fast, and again only after it was slower and some time has passed.
+  /// Reports speeding, and again only after the driver was slower and some time has passed.
   @inline(__always)
   private mutating func watchSpeed(
     _ stay: Int, _ subject: FenceSubject, _ fences: borrowing FenceTable, _ crossings: inout [Crossing]
@@ -241,8 +241,8 @@ struct FenceStays: ~Copyable {
 
   // MARK: Drivers that go, clocks that are set
 
-  /// The driver's clock was set back by so many milliseconds: the times of its stays become times by the new clock.
-  /// Else a long stay would be reported by as much too late, and speeding not at all until then. Gives what changed.
+  /// Moves the times of the stays of a driver whose clock was set back. Else a long stay would be reported too late by
+  /// as much, and speeding not at all until then. Gives what changed.
   mutating func move(
     of driver: Int, _ id: Identifier, back milliseconds: Int64, _ fences: borrowing FenceTable
   ) -> [DurableStay] {
@@ -257,7 +257,7 @@ struct FenceStays: ~Copyable {
     return moved
   }
 
-  /// The driver is forgotten: its stays end, and the followers of the fences are notified.
+  /// Ends the stays of a driver that is forgotten, with notifications to the fences' followers.
   mutating func end(
     ofForgotten driver: Int, _ id: Identifier, at time: Timestamp, _ fences: inout FenceTable,
     into crossings: inout [Crossing]
@@ -274,7 +274,7 @@ struct FenceStays: ~Copyable {
     }
   }
 
-  /// The driver's record goes.
+  /// Drops the driver's stays with its record.
   mutating func drop(_ driver: Int, _ fences: inout FenceTable) {
     guard driver < links.count else { return }
     while case let stay = first(of: driver), stay >= 0 { end(stay, behind: -1, of: driver, &fences) }
@@ -285,14 +285,14 @@ struct FenceStays: ~Copyable {
 
   private func first(of driver: Int) -> Int { driver < links.count ? Int(links[driver].first) : -1 }
 
-  /// How many stays the driver has, those in deleted fences among them.
+  /// The number of the driver's stays, including those in deleted fences.
   func count(of driver: Int) -> Int {
     var count = 0
     forEach(of: driver) { _ in count += 1 }
     return count
   }
 
-  /// Each stay of the driver, the newest first.
+  /// Each stay of the driver, newest first.
   func forEach(of driver: Int, _ body: (FenceStay) -> Void) {
     var stay = first(of: driver)
     while stay >= 0 {
@@ -321,7 +321,7 @@ struct FenceStays: ~Copyable {
     return stay
   }
 
-  /// Ends a stay, the one behind `previous` (−1: the driver's first).
+  /// Ends the stay behind `previous` (−1: the driver's first).
   private mutating func end(_ stay: Int, behind previous: Int, of driver: Int, _ fences: inout FenceTable) {
     let gone = slab[stay]
     if previous < 0 { links[driver].first = gone.next } else { slab[previous].next = gone.next }
@@ -329,7 +329,7 @@ struct FenceStays: ~Copyable {
     slab.remove(stay, leaving: gone)
   }
 
-  /// The driver's stay in a fence, and the one before it.
+  /// The driver's stay in a fence, and the one before it in the list.
   private func find(in fence: Handle, of driver: Int) -> (stay: Int, previous: Int)? {
     var (stay, previous) = (first(of: driver), -1)
     while stay >= 0 {
@@ -355,8 +355,7 @@ struct FenceStays: ~Copyable {
     end(stay, behind: previous, of: driver, &fences)
   }
 
-  /// What is stored of a driver's stays. The last one of its list is the first that began: read back in this order,
-  /// the list is the same.
+  /// What is stored of a driver's stays, oldest first: read back in this order, the list is the same.
   func durable(_ driver: Int, _ id: Identifier, _ fences: borrowing FenceTable) -> [DurableStay] {
     var stays: [DurableStay] = []
     forEach(of: driver) { stay in
@@ -367,7 +366,7 @@ struct FenceStays: ~Copyable {
 }
 
 extension Timestamp {
-  /// Not to before the first time that can be stored: over a restart the milliseconds come from the hub's wall clock.
+  /// Not before the earliest time that can be stored: over a restart the milliseconds come from the hub's wall clock.
   fileprivate mutating func goBack(_ milliseconds: Int64) {
     self = max(Timestamp.accepted.lowerBound, Timestamp(milliseconds: self.milliseconds - milliseconds))
   }

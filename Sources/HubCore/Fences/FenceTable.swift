@@ -1,4 +1,4 @@
-// All fences: by id, in the order in which they were first put, and by place.
+// All fences: by id, in the order in which they were first put, and by cell.
 import HubGeo
 import HubMessages
 
@@ -11,16 +11,16 @@ struct FenceRecord {
   var updated: Timestamp
   /// Its cells; none of a roaming fence.
   var covering: FenceCovering
-  /// Metres outside of the border where a stay ends, for an exact position.
+  /// Metres beyond the border where a stay ends, for an exact position.
   var exitMeters = 0.0
-  /// What each fix needs, beside the fence: to take it out of there copies, and counts references.
+  /// What each fix needs, copied out of the fence to avoid counting references.
   var isForAll = true
   var circle: Circle?
   var dwell: Double?
   var speedLimit: Double?
   /// Drivers or pairs in it.
   var inside = 0
-  /// Says, while a fix is looked at, whether its driver was and is in the fence.
+  /// Marks, during a check, whether the driver was and is in the fence.
   var stamp: UInt64 = 0
 
   var report: FenceReport { FenceReport(fence: fence, updated: updated, inside: inside) }
@@ -64,9 +64,9 @@ struct FenceTable: ~Copyable {
   /// The id of a handle's fence; nil where that was deleted.
   func id(_ handle: Handle) -> Identifier? { records.current(handle).map { records[$0].fence.id } }
 
-  // MARK: Who is in it
+  // MARK: Drivers inside
 
-  /// A driver, or a pair, came (1) or went (−1); a fence that was deleted meanwhile has nobody.
+  /// Counts a driver or a pair in (1) or out (−1); does nothing where the fence was deleted.
   mutating func count(_ step: Int, in fence: Handle) {
     if isCurrent(fence) { records[Int(fence.index)].inside += step }
   }
@@ -76,7 +76,7 @@ struct FenceTable: ~Copyable {
 
   // MARK: Changing
 
-  /// Puts a fence whose id is not there yet; `number` is that which it had, if it had one.
+  /// Adds a fence with a new id; `number` is its earlier one, if it had one.
   mutating func insert(
     _ fence: Fence, _ covering: FenceCovering, hash: UInt64, number: UInt64?, updated: Timestamp
   ) -> Int {
@@ -90,7 +90,7 @@ struct FenceTable: ~Copyable {
     return index
   }
 
-  /// Another fence of the same id, which is a place if the old one is.
+  /// Replaces a fence by another of the same id, keeping its number.
   mutating func replace(_ index: Int, with fence: Fence, _ covering: FenceCovering, updated: Timestamp) {
     release(index)
     records[index].fence = fence
@@ -136,7 +136,7 @@ struct FenceTable: ~Copyable {
     records.remove(index, leaving: tombstone)
   }
 
-  /// Where a number is, or belongs, in the order.
+  /// The index of a number in the order, or where it belongs.
   private func rank(of number: UInt64) -> Int {
     var (low, high) = (0, order.count)
     while low < high {
@@ -146,6 +146,6 @@ struct FenceTable: ~Copyable {
     return low
   }
 
-  /// Up to `limit` fences with numbers below `number`, the newest first.
+  /// Up to `limit` fences with numbers below `number`, newest first.
   func page(below number: UInt64, limit: Int) -> ArraySlice<UInt32> { order[..<rank(of: number)].suffix(limit) }
 }

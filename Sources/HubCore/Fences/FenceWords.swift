@@ -1,4 +1,4 @@
-// What people are told of fences, in words.
+// The texts of notifications about fences.
 import HubMessages
 
 enum FenceWords {
@@ -36,7 +36,7 @@ enum FenceWords {
     "\(Int(((metersPerSecond ?? 0) * 3.6).rounded())) km/h"
   }
 
-  /// That a fence is gone; its number is the channel's.
+  /// The notification that a fence was deleted; its number is the channel's.
   static func deleted(_ fence: Fence, at time: Timestamp) -> Notification {
     Notification(
       kind: .message, title: "Fence deleted", body: "\(name(of: fence)) was deleted.", driverID: nil,

@@ -1,7 +1,7 @@
-// The fences of a hub: what ops put and delete, and what positions of drivers mean at them. Each method decides and
-// changes what is kept here; its caller records what it gives and publishes it.
+// The fences of a hub: what ops put and delete, and the effect of drivers' positions. Each method decides and changes
+// the state here; the caller records and publishes the result.
 //
-// Who is in a fence is recorded with the events that say so, so that after a restart nobody enters twice and an exit
+// Stays are recorded with the events that begin and end them, so that after a restart nobody enters twice, and an exit
 // that happened meanwhile comes with the first position.
 import HubBytes
 import HubGeo
@@ -36,7 +36,7 @@ struct Fences: ~Copyable {
 
   func find(_ id: Identifier) -> Int? { table.find(id, hash: id.text.hashValue(seed: seed)) }
 
-  /// What is published of a crossing; its number is the channel's.
+  /// The notification of a crossing; its number is the channel's.
   func notification(of crossing: Crossing, driver: Identifier) -> Notification {
     let text = FenceWords.text(crossing.kind, crossing.notice, driver: driver, fence: table[crossing.fence].fence)
     return Notification(
@@ -45,7 +45,7 @@ struct Fences: ~Copyable {
 
   // MARK: Drivers
 
-  /// A position of a driver was published. What is guessed, or not known to be here, decides nothing.
+  /// Checks a published position of a driver. Extrapolated ones, and ones of drivers elsewhere, decide nothing.
   @inline(__always)
   mutating func update(
     _ position: Position, of driver: Int, among drivers: borrowing Drivers, counting counters: inout HubCounters
@@ -59,19 +59,19 @@ struct Fences: ~Copyable {
     return crossings
   }
 
-  /// The driver is offline: its pairs end.
+  /// Ends the pairs of a driver that goes offline.
   mutating func endPairs(of driver: Int, at time: Timestamp, among drivers: borrowing Drivers) -> [Crossing] {
     var crossings: [Crossing] = []
     pairs.end(of: driver, .offline, at: time, among: drivers, &table, into: &crossings)
     return crossings
   }
 
-  /// The driver's clock was set back (`FenceStays.move`).
+  /// Adjusts to a driver's clock that was set back (`FenceStays.move`).
   mutating func moveStays(of driver: Int, _ id: Identifier, back milliseconds: Int64) -> [DurableStay] {
     stays.move(of: driver, id, back: milliseconds, table)
   }
 
-  /// The driver is forgotten: its stays and its pairs end.
+  /// Ends the stays and pairs of a driver that is forgotten.
   mutating func forget(_ driver: Int, at time: Timestamp, among drivers: borrowing Drivers) -> [Crossing] {
     var crossings: [Crossing] = []
     stays.end(ofForgotten: driver, drivers[driver].id, at: time, &table, into: &crossings)
@@ -79,7 +79,7 @@ struct Fences: ~Copyable {
     return crossings
   }
 
-  /// The driver's record goes, and all that is known of it, without a crossing.
+  /// Drops all state of a driver with its record, without a crossing.
   mutating func drop(_ driver: Int) {
     stays.drop(driver, &table)
     pairs.drop(driver, &table)
@@ -99,10 +99,10 @@ struct Fences: ~Copyable {
 
   // MARK: Putting and deleting
 
-  /// Whether this very fence is there.
+  /// Whether an equal fence of this id exists.
   func has(_ fence: Fence) -> Bool { find(fence.id).map { table[$0].fence == fence } ?? false }
 
-  /// Puts a fence in the place of the one with its id, if there is one. Throws what is answered where it can't.
+  /// Adds a fence, or replaces the one with its id. Throws the answer where it is refused.
   mutating func put(
     _ fence: Fence, _ covering: FenceCovering, at time: Timestamp, counting counters: inout HubCounters
   ) throws(ErrorReply) -> DurableFence {
@@ -117,7 +117,7 @@ struct Fences: ~Copyable {
     return table[put(fence, covering, at: known, number: nil, updated: time)].durable
   }
 
-  /// Which limit there is no room at.
+  /// The limit that is reached.
   private func fullTable(
     for fence: Fence, _ covering: FenceCovering, replacing known: Int?, counting counters: inout HubCounters
   ) -> String? {
@@ -152,7 +152,7 @@ struct Fences: ~Copyable {
     return table.insert(fence, covering, hash: hash, number: number, updated: updated)
   }
 
-  /// The fence goes; whoever was in it is in it no more, and there are no exits. Nil where there is no such fence.
+  /// Removes a fence and all stays in it, without exits. Nil where there is none.
   mutating func remove(_ id: Identifier) -> Fence? {
     guard let index = find(id) else { return nil }
     let fence = table[index].fence
@@ -191,7 +191,7 @@ struct Fences: ~Copyable {
     if let fence = find(id) { pairs.loadEnded(driver, other, fence: fence, &table) }
   }
 
-  /// All that is stored of fences, in an order in which it can be read back.
+  /// All that is stored of fences, in an order that can be read back.
   func forEachRecord<E: Error>(of drivers: borrowing Drivers, _ body: (DurableRecord) throws(E) -> Void) throws(E) {
     for fence in table.order { try body(.fence(table[Int(fence)].durable)) }
     for driver in 0..<drivers.endIndex {

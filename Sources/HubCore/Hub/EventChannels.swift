@@ -1,8 +1,8 @@
-// The channels of a driver and a trip: on which events are published, what a new subscriber is shown, who listens.
+// The channels of a driver and a trip: publishing events, snapshots for new subscribers, followers.
 import HubMessages
 
 extension Drivers {
-  /// The driver's channel, made and kept for its events; nil at the limit of channels, and where it is not here.
+  /// The driver's channel, created if needed and kept for events; nil at the limit, or for a driver elsewhere.
   mutating func eventChannel(
     of driver: Int, _ channels: inout Channels, counting counters: inout HubCounters
   ) -> Int? {
@@ -12,7 +12,7 @@ extension Drivers {
     return channel
   }
 
-  /// A driver's newest position for its new subscriber; nil where there is none.
+  /// A driver's newest position for a new subscriber; nil where there is none.
   func snapshot(of driver: Int, _ trips: borrowing Trips, at now: Moment, after: UInt64) -> Subscribed.Snapshot? {
     guard self[driver].position != nil else { return nil }
     let trip = self[driver].positionTrip.flatMap { trips.current($0) }.map { trips[$0].id }
@@ -21,7 +21,7 @@ extension Drivers {
 }
 
 extension Trips {
-  /// The trip's channel, made and kept for its events; nil at the limit of channels.
+  /// The trip's channel, created if needed and kept for its events; nil at the limit of channels.
   mutating func eventChannel(
     of trip: Int, _ channels: inout Channels, counting counters: inout HubCounters
   ) -> Int? {
@@ -53,7 +53,7 @@ extension Channel {
     }
   }
 
-  /// The channel's driver or trip is told its index, so that publishing needs no look-up; nil where there is none.
+  /// Stores the channel's index with its driver or trip, to publish without a look-up; nil where there is none.
   func link(to index: Int?, _ drivers: inout Drivers, _ trips: inout Trips) {
     switch self {
     case .trip(let id): if let trip = trips.find(id) { trips.link(trip, to: index) }
@@ -65,8 +65,8 @@ extension Channel {
 }
 
 extension Channels {
-  /// Whether somebody else than the driver itself listens where its positions go: on its own channel, and on that of
-  /// the trip that its fixes name. The fleet's and areas' channels do not count: there every driver is watched.
+  /// Whether anybody but the driver itself follows its positions: on its own channel, or on that of the trip that its
+  /// fixes name. The fleet's and areas' channels do not count, since they have every driver.
   @inline(__always)
   func isWatched(_ driver: Int, _ drivers: borrowing Drivers, trip: Int?, _ trips: borrowing Trips) -> Bool {
     let session = drivers[driver].session

@@ -1,18 +1,16 @@
-// What waits in the second lane (Backlog.swift), and what waits behind it.
-//
-// What holds:
-// - A live input is handled in the turn in which it came, unless its own driver has a batch that waits: then it waits
-//   behind that, and so does whatever else the driver's session says. A fix that overtook its driver's batch would make
-//   history of it, and the trip would be measured in a straight line; a move that overtook it would end the trip before
-//   its last fixes.
+// What waits in the second lane (Backlog.swift), and what waits behind it. Invariants:
+// - A live input is handled in the turn in which it came, unless its own driver has a waiting batch: then it waits
+//   behind that, and so does the rest of the driver's session. A fix that overtook its driver's batch would make it
+//   history, and the trip would be measured in a straight line; a move that overtook it would end the trip before its
+//   last fixes.
 // - Batches are handled oldest first, and so are resumes. While resumes wait, other subscriptions wait behind them, so
-//   that nobody is told that it is unsubscribed before it was subscribed.
-// - What waits is bounded (`HubLimits.waitingFixes`, `waitingResumes`): past that a batch or a resume is refused with
-//   `rate_limited`, and live fixes go before their driver's batch after all.
+//   that no session is unsubscribed before it is subscribed.
+// - The lane is bounded (`HubLimits.waitingFixes`, `waitingResumes`): beyond that a batch or a resume is refused with
+//   `rate_limited`, and live fixes overtake their driver's batch.
 import HubMessages
 
 extension Hub {
-  /// Handles a batch, or has it wait.
+  /// Handles a batch, or defers it.
   mutating func admit(_ input: BatchInput) {
     let count = input.batch.fixes.count
     guard let driver = driver(of: input) else {
@@ -45,7 +43,7 @@ extension Hub {
     backlog.append(batch: Backlog.Entry(input: input, driver: drivers.handle(of: driver), cost: cost))
   }
 
-  /// Whether the input must wait behind others, and does now.
+  /// Defers an input that must wait behind others; false where it need not.
   mutating func waitsBehind(_ input: HubInput) -> Bool {
     switch input.lane {
     case .ofDriver(let session):
@@ -61,7 +59,7 @@ extension Hub {
     }
   }
 
-  /// Handles a subscription that brings its subscriber up to date, or has it wait.
+  /// Handles a subscription that resumes, or defers it.
   mutating func admit(_ input: SubscribeInput) {
     guard input.request.resume != nil, backlog.credit <= 0 else { return subscribe(input) }
     guard backlog.waitingResumes < input.actor.role.share(of: limits.waitingResumes) else {
@@ -72,7 +70,7 @@ extension Hub {
     backlog.append(resume: Backlog.Entry(input: .subscribe(input), driver: nil, cost: 1))
   }
 
-  /// The end of a turn: what there is credit for.
+  /// Handles what the credit covers, at the end of a turn.
   @inline(__always)
   mutating func handleBacklog() {
     backlog.endLive()
@@ -91,7 +89,7 @@ extension Hub {
   }
 
   private mutating func handle(_ entry: Backlog.Entry) {
-    // Forgotten only a day after its last word, long after this.
+    // A driver is forgotten only a day after its last message, long after this.
     guard let driver = entry.driver.flatMap({ drivers.current($0) }) else { return dispatch(entry.input) }
     drivers.count(waiting: -1, of: driver)
     if case .fix(let input) = entry.input {

@@ -1,22 +1,21 @@
-// Batches: a driver's backlog, each fix at its time. The ack says the outcome of each, and waits until all
-// is stored.
+// Batches: a driver's backlog, each fix at its time. The ack has the outcome of each, and waits until all are stored.
 //
-// Fixes that are newer than the driver's newest are handled like live ones. Of older ones memory knows the newest
-// times; of those that are older still the journal is asked (Batches/HistoryLookups.swift), and they are handled when
-// it has answered. They are history, so it does not matter to anybody's live position that they come later.
+// Fixes newer than the driver's newest are handled like live ones. Of older ones memory has the newest times; for those
+// beyond, the journal is read (Batches/HistoryLookups.swift), and they are handled after the answer. As history they
+// affect no live position, so the delay does not matter.
 import HubBytes
 import HubGeo
 import HubMessages
 
 extension Hub {
-  /// One batch of a driver that was found.
+  /// Handles a batch of a known driver.
   mutating func handle(_ input: BatchInput, driver: Int) {
     let count = input.batch.fixes.count
     counters.fixesReceived += UInt64(count)
-    // Nothing of a batch is taken where it can't be stored, or where too much waits already.
+    // A batch is refused entirely where it can't be stored, or where too much waits already.
     guard storage.hasRoom else { return refuseUnstored(input, fixes: count) }
     if storage.looksUp, lookups.fixes + count > limits.waitingFixes { return refuseOverloaded(input) }
-    // Over HTTP there is no envelope, so nothing is learnt of the phone's clock.
+    // Over HTTP there is no envelope, so the phone's clock is not observed.
     if input.driverID == nil {
       drivers.observeClock(of: driver, sent: input.sent, received: input.received.timestamp)
     }
@@ -57,7 +56,7 @@ extension Hub {
     lookups.add(partial, storage: storage.awaitNewest())
   }
 
-  /// The journal has answered: the fixes that waited for it are handled.
+  /// Handles the fixes that waited for the journal's answer.
   mutating func finishLookup(_ ticket: UInt64, known: [Int64]) {
     guard var partial = lookups.finish(ticket) else { return }
     defer { lookups.resume(driver: partial.driver.index, storage: storage.newest) }
@@ -84,7 +83,7 @@ extension Hub {
     finish(partial)
   }
 
-  /// One readable fix of a batch, which is recorded where there is a journal.
+  /// Takes one valid fix of a batch, which is recorded where there is a journal.
   private mutating func take(_ fix: Fix, at index: Int, of partial: inout PartialBatch, driver: Int, trip: Int?) {
     let received = partial.input.received.uptime
     partial.summary.count(

@@ -1,8 +1,8 @@
-// What the hub shows of itself: its counters, and how full its tables are.
+// The hub's counters, and the sizes of its tables.
 
 extension Hub {
-  /// What the hub counts, with how many entries each table has now. Called where it is shown, once a second: a turn
-  /// does not work out what nobody reads.
+  /// The counters with the present size of each table. Called once a second, where they are shown, to keep it out of
+  /// turns.
   public mutating func shownCounters() -> HubCounters {
     var shown = counters.shown(drivers, trips, channels, fences, offers, credentials)
     shown.set(searches, driverListings, areas: (areas.count, areas.guestCount), backlog, lookups)
@@ -37,7 +37,7 @@ extension HubCounters {
     set(.waitingResumes, backlog.waitingResumes)
   }
 
-  /// What is known without a look into a table.
+  /// Updates the sizes that are known without a look into a table.
   mutating func updateSizes(
     _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: borrowing Channels, answersHeld: Int
   ) {

@@ -2,8 +2,8 @@
 import HubMessages
 
 extension Hub {
-  /// A driver's newest session is at another hub, or its last trip here has begun or ended: while it is busy with one
-  /// of this hub, it is followed there.
+  /// Follows a driver at another hub while it is busy with a trip of this one; called when its session moves, or its
+  /// last trip here begins or ends.
   mutating func followDistant(_ driver: Int) {
     guard drivers[driver].isElsewhere else { return }
     let name = Channel.driver(drivers[driver].id)
@@ -18,7 +18,7 @@ extension Hub {
     }
   }
 
-  /// The trip that a fix has named is at no hub: it begins here, with the fix's position.
+  /// Begins a trip that a fix has named and no hub has, with the fix's position.
   private mutating func begin(_ fix: DistantTrips.Beginning, by driver: Int) {
     do throws(ErrorReply) {
       guard let trip = try tripForFixes(of: driver, fix.trip, isGranted: fix.isGranted, at: fix.time),

@@ -1,9 +1,8 @@
-// Drivers: their sessions, what they say of themselves, how often they are to send, their presence, and how they are
-// forgotten.
+// Drivers: sessions, reports, sampling advice, presence, and how they are forgotten.
 import HubMessages
 
 extension Hub {
-  /// The driver's index, a new record if it is not known; nil at the limit. Not `isHere`: another hub may have it.
+  /// The driver's index, a new record if it is unknown; nil at the limit. Not `isHere`: another hub may have it.
   mutating func findOrInsertDriver(_ id: Identifier, isHere: Bool = true) -> Int? {
     if let known = drivers.find(id) { return known }
     guard let driver = drivers.insert(id, at: now.uptime, &deadlines) else {
@@ -12,13 +11,13 @@ extension Hub {
     }
     drivers.link(driver, to: channels.find(.driver(id)))
     drivers.link(driver, toRaw: channels.find(.raw(id)))
-    if !isHere { channels.tell(.owned(.driver(id), takes: false)) }
+    if !isHere { channels.sendToCluster(.owned(.driver(id), takes: false)) }
     return driver
   }
 
   // MARK: Sessions
 
-  /// A driver's session begins; an older one of the same driver ends. `client` says whose it is; 0 for unknown.
+  /// Begins a driver's session; an older one of the same driver ends. `client` identifies its client; 0 for unknown.
   mutating func connect(_ session: SessionRef, _ id: Identifier, client: UInt32) {
     guard let driver = findOrInsertDriver(id) else { return emit(.full(session), to: session.outlet) }
     switch drivers.connect(session, driver: driver, client: client, at: now.uptime) {
@@ -35,22 +34,21 @@ extension Hub {
     if channels.isInCluster { arrive(driver) }
   }
 
-  /// Some of the driver's older sessions may have to be told by now that they were replaced.
+  /// Closes the driver's older sessions that are due to be closed as replaced.
   mutating func notifyReplaced(_ driver: Int) {
     for (session, isRepeated) in drivers.takeReplaced(of: driver, at: now.uptime, &deadlines) {
       emit(.replaced(session, isRepeated: isRepeated), to: session.outlet)
     }
   }
 
-  /// What a session sends that does not speak for its driver any more: while it has not been told so, it hears that the
-  /// driver's newer session is the one to send it on.
+  /// Refuses a message of a replaced session that is not closed yet: the driver's newer session is the one to use.
   mutating func refuseReplaced(_ session: SessionRef, _ messageID: MessageID) {
     if drivers.isReplaced(session) { refuse(session, .replaced(retryAfter: timings.takeover), replyTo: messageID) }
   }
 
   // MARK: What they say of themselves
 
-  /// `id`: whose status it is where no session of that driver says it.
+  /// Sets a driver's status. `id`: its driver, where no session of that driver sends it.
   mutating func setStatus(
     _ session: SessionRef, _ messageID: MessageID, _ report: DriverStatusReport, of id: Identifier?, isKeyed: Bool
   ) {
@@ -71,7 +69,7 @@ extension Hub {
     adviseSampling(driver, trip: lastTrip(of: driver))
   }
 
-  /// What a driver's credential says of its vehicle holds from now on.
+  /// Takes what a driver's credential states of its vehicle.
   mutating func take(_ claims: VehicleClaims, of id: Identifier) {
     guard let driver = drivers.find(id) else { return }
     switch drivers.take(claims, of: driver) {
@@ -83,7 +81,7 @@ extension Hub {
     if storage.hasRoom { recordDriver(driver) }
   }
 
-  /// A driver's pong: through which of its fixes everything is stored.
+  /// Answers a driver's ping with the time up to which its fixes are stored.
   mutating func answer(_ session: SessionRef, _ messageID: MessageID, _ ping: Ping, of id: Identifier?) {
     let storedThrough = (id.map { drivers.find($0) } ?? drivers.driver(of: session)).flatMap { driver in
       storage.isOn ? drivers.storedThrough(storage.storedThrough, of: driver) : drivers[driver].tracker.newest
@@ -94,9 +92,8 @@ extension Hub {
 
   // MARK: How often they are to send
 
-  /// Looks whether the driver's advice has changed (SamplingPolicy.swift), and sends it to its session. There is no
-  /// timer: whoever sends nothing need not be told to send less. `trip` is the one that its positions go to, unless
-  /// that is over.
+  /// Sends new advice (SamplingPolicy.swift) to the driver's session. There is no timer: a driver that sends nothing
+  /// need not be slowed down. `trip` is the one that its positions go to, unless that has ended.
   @inline(__always)
   mutating func adviseSampling(_ driver: Int, trip: Int?) {
     guard let session = drivers[driver].session else { return }
@@ -112,7 +109,7 @@ extension Hub {
     return Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
   }
 
-  /// Somebody has subscribed to a channel: its driver may have to send more often.
+  /// A new subscriber of a channel may make its driver send more often.
   mutating func adviseSampling(onChannel name: Channel) {
     switch name {
     case .driver(let id): if let driver = drivers.find(id) { adviseSampling(driver, trip: lastTrip(of: driver)) }
@@ -129,12 +126,12 @@ extension Hub {
     guard drivers.checkStaleness(driver, at: now.uptime, &deadlines) else { return }
     noteArea(driver)
     reviewOffers(ofDriver: driver)
-    // Where that can't be stored, its partners' positions say it later.
+    // Where that can't be stored, its partners' next positions end the pairs.
     if storage.hasRoom { publish(fences.endPairs(of: driver, at: now.timestamp, among: drivers)) }
     publishOffline(driver)
   }
 
-  /// Ops' areas may have shown a driver that is offline for long enough.
+  /// Handles the deadline after which ops' areas stop showing an offline driver.
   mutating func checkAbsence(_ driver: Int) {
     if drivers.checkAbsence(driver, at: now.uptime, &deadlines) { noteArea(driver) }
   }
@@ -144,9 +141,8 @@ extension Hub {
     if drivers[driver].durable.isOffline, storage.hasRoom { publishOnline(driver) }
   }
 
-  /// A fix came that is not published: a driver that was offline counts as online, where its newest position is. The
-  /// record of such a fix says nothing of that, so the driver's own record does: after a restart `driver_online` must
-  /// not come again.
+  /// Handles a fix that is not published: an offline driver becomes online at its newest position. The fix's record
+  /// does not say so; the driver's own record does, so that `driver_online` is not repeated after a restart.
   mutating func noteUnpublished(_ driver: Int) {
     drivers.noteUnpublished(driver, at: now.uptime)
     guard drivers[driver].isStale else { return }
@@ -157,7 +153,7 @@ extension Hub {
     noteArea(driver)
   }
 
-  /// Publishes `driver_offline`, and stores that it was published: after a restart it must not come again.
+  /// Publishes `driver_offline`, and records that, so that it is not repeated after a restart.
   private mutating func publishOffline(_ driver: Int) {
     guard !drivers[driver].durable.isOffline else { return }
     guard storage.hasRoom else {
@@ -169,7 +165,7 @@ extension Hub {
     publishPresence(driver, isOnline: false)
   }
 
-  /// Publishes `driver_online` behind `driver_offline`; where there is a journal, its fix is recorded in the same turn.
+  /// Publishes `driver_online` after `driver_offline`; with a journal, its fix is recorded in the same turn.
   mutating func publishOnline(_ driver: Int) {
     drivers.goOnline(driver)
     publishPresence(driver, isOnline: true)
@@ -195,7 +191,7 @@ extension Hub {
   }
 
   mutating func removeDriver(_ driver: Int) {
-    if !drivers[driver].isElsewhere { channels.tell(.released(.driver(drivers[driver].id))) }
+    if !drivers[driver].isElsewhere { channels.sendToCluster(.released(.driver(drivers[driver].id))) }
     distant.forget(driver, &drivers, &channels, at: now.timestamp)
     fences.drop(driver)
     drivers.remove(driver)

@@ -1,18 +1,18 @@
-// Fences: what ops ask about them over HTTP, and what is published of drivers at them. The fences decide
-// (Fences.swift); what they answer is stored before it is shown.
+// Fences: questions of ops over HTTP, and publications about drivers at fences. The fences decide (Fences.swift); their
+// answers are stored before they are sent.
 public import HubMessages
 
 extension Hub {
   // MARK: Drivers at fences
 
-  /// A position of a driver was published. While nothing can be stored nothing is decided: a later position does.
+  /// Checks a published position against fences. While nothing can be stored this is left to a later position.
   mutating func watchFences(_ position: Position, driver: Int) {
     guard storage.hasRoom else { return }
     let crossings = fences.update(position, of: driver, among: drivers, counting: &counters)
     if !crossings.isEmpty { publish(crossings) }
   }
 
-  /// Records what happened at fences, and publishes it on each channel that it concerns, in one order.
+  /// Records crossings and publishes them on each channel concerned, in one order.
   @inline(never)
   mutating func publish(_ crossings: [Crossing]) {
     for crossing in crossings {
@@ -27,15 +27,15 @@ extension Hub {
     }
   }
 
-  /// The driver's clock was set back. Where there is no room the driver's fixes are not recorded either: a hub that
-  /// starts again doubts the clock anew, and moves the stays itself.
+  /// Adjusts stays to a driver's clock that was set back. Without room in the journal the driver's fixes are not
+  /// recorded either: a restarted hub detects the change again and moves the stays itself.
   mutating func moveStays(of driver: Int, back milliseconds: Int64) {
     for stay in fences.moveStays(of: driver, drivers[driver].id, back: milliseconds) where storage.hasRoom {
       storage.write(.stay(stay))
     }
   }
 
-  /// Puts a fence before anybody is connected; one that is there as it is stays. Throws where there is no room for it.
+  /// Adds a fence before anybody is connected; an equal one stays. Throws where there is no room.
   public mutating func begin(with fence: Fence) throws(ErrorReply) { _ = try put(fence, FenceCovering(fence)) }
 
   // MARK: Questions
@@ -44,7 +44,7 @@ extension Hub {
     do throws(ErrorReply) {
       emitStored(.fences(session, try answer(question)), to: session.outlet)
     } catch {
-      // That nothing can be stored must be heard just then.
+      // A refusal for want of storage must not wait for storage.
       emit(.fences(session, .refused(error)), to: session.outlet)
     }
   }
@@ -66,7 +66,7 @@ extension Hub {
     return fences.show(fence.id, isNew: isNew)
   }
 
-  /// The last event of the fence's channel says that it is gone.
+  /// Deletes a fence; the last event of its channel says so.
   private mutating func delete(_ id: Identifier) throws(ErrorReply) -> FenceAnswer {
     if fences.find(id) != nil { try requireRoom("this hub cannot store that now; send it again") }
     guard let fence = fences.remove(id) else { return .unknown }

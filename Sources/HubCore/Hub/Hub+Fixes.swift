@@ -1,8 +1,8 @@
-// Fixes on their way into the journal: one record for each message that brought some. `location_update` waits for
-// nothing and its fix is stored soon; the `ack` of a batch waits.
+// Fixes recorded in the journal: one record for each message with fixes. A `location_update` does not wait for it; the
+// `ack` of a batch does.
 //
-// The record is made when the whole message was handled, because it ends with what the trip has come to; until then its
-// fixes are in a buffer of their own, as events may be recorded meanwhile.
+// The record is made when the whole message is handled, because it ends with the trip's progress. Until then its fixes
+// are in a buffer of their own, since events may be recorded meanwhile.
 import HubMessages
 
 extension Hub {
@@ -10,18 +10,18 @@ extension Hub {
   @inline(__always)
   var recordsFixes: Bool { storage.isOn && storage.hasRoom }
 
-  /// A fix was taken in: it goes into its message's record.
+  /// Adds an accepted fix to its message's record.
   @inline(__always)
   mutating func record(_ fix: Fix, _ disposition: StoredFix.Disposition, _ position: Position?, driver: Int) {
     storage.add(fix, disposition, position)
     drivers.noteRecord(
       of: fix.timestamp, disposition, isPublished: position != nil, driver: driver, ticket: storage.ticket,
       storedThrough: storage.storedThrough)
-    // While nothing could be stored nobody could be told that it is back.
+    // While nothing could be stored, `driver_online` could not be published.
     if position != nil, drivers[driver].durable.isOffline { publishOnline(driver) }
   }
 
-  /// A message's fixes were handled: those that were taken in become a record.
+  /// Writes the accepted fixes of a handled message as a record.
   @inline(__always)
   mutating func recordFixes(driver: Int, trip: Int?, received: Timestamp) {
     guard storage.hasFixes else { return }

@@ -1,11 +1,10 @@
-// The way of a location update through the hub, as one list of calls: whose is it, which trip, is it believable,
-// where is the driver now, who is told.
+// A location update in the hub, as one list of calls: driver, trip, plausibility, position, publications.
 import HubBytes
 import HubGeo
 import HubMessages
 
 extension Hub {
-  /// One fix of a session. Inlined, with what it calls.
+  /// Handles one fix of a session. Inlined, with what it calls.
   @inline(__always)
   mutating func handle(_ input: FixInPlace) {
     guard let driver = drivers.driver(of: input.session) else {
@@ -42,11 +41,10 @@ extension Hub {
     }
   }
 
-  /// Filter, index, publish: the same for a fix of its own and one of a batch.
+  /// Filters, indexes and publishes a fix, live or of a batch.
   ///
-  /// `sent` is the time of a live fix's envelope, nil for a fix of a batch. Where there is a journal, `isRecorded` says
-  /// that it has room. A fix that is not recorded is published all the same, and counts as never seen when it is sent
-  /// again.
+  /// `sent` is the time of a live fix's envelope, nil for a fix of a batch. With a journal, `isRecorded` says that it
+  /// has room. A fix that is not recorded is published all the same, and counts as unseen when it is sent again.
   mutating func track(
     _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
   ) -> FixOutcome {
@@ -59,7 +57,7 @@ extension Hub {
   private mutating func judge(
     _ fix: Fix, sent: Timestamp?, driver: Int, trip: Int?, received: Int64, isRecorded: Bool
   ) -> FixOutcome {
-    // One that will be lost is not remembered.
+    // A fix that will be lost is not remembered.
     let isLost = storage.isOn && !isRecorded
     guard drivers.isNew(fix.timestamp, of: driver, remembering: !isLost) else {
       counters.fixesDuplicate += 1
@@ -121,7 +119,7 @@ extension Hub {
 
   // MARK: A fix that counts
 
-  /// A fix that was held back is published, before the one that confirmed it.
+  /// Publishes a held fix, before the one that confirmed it.
   private mutating func release(_ held: Position, driver: Int, trip: Int?, received: Int64, isRecorded: Bool) {
     counters.fixesReleased += 1
     let fix = Fix(coordinate: held.coordinate, timestamp: held.timestamp)
@@ -133,7 +131,7 @@ extension Hub {
     return .refused(refusal)
   }
 
-  /// The driver is there now: move it in the index, tell who listens, and record it.
+  /// Takes the driver's new position: moves it in the index, publishes and records it.
   private mutating func accept(
     _ fix: Fix, _ position: Position, _ disposition: StoredFix.Disposition = .live, driver: Int, trip: Int?,
     received: Int64, isRecorded: Bool
@@ -153,7 +151,7 @@ extension Hub {
     return .accepted
   }
 
-  /// One position, on the trip's, the driver's and the fleet's channel.
+  /// Publishes a position on the trip's, the driver's and the fleet's channel.
   private mutating func publish(_ position: Position, driver: Int, trip: Int?, received: Int64) {
     counters.positionsPublished += 1
     if !distant.isEmpty, let name = distant.named(by: driver) {

@@ -1,20 +1,20 @@
-// Notifications that back ends and ops post to a channel: numbered events like the hub's own, stored before anybody is
-// told.
+// Notifications that back ends and ops post to a channel: numbered events like the hub's own, stored before they are
+// sent.
 public import HubMessages
 
 /// The answer to a notification that was posted.
 public enum NotificationAnswer: Sendable {
-  /// Its number on the channel. `isNew` is false where the same had been posted before.
+  /// Its number on the channel. `isNew` is false for a repetition.
   case published(Channel, sequence: UInt64, isNew: Bool)
   case refused(ErrorReply)
 }
 
 extension Hub {
-  /// Publishes a notification. The same `messageId` again on the channel changes nothing, as long as the event is kept.
+  /// Publishes a notification. A repetition (same `messageId`, same channel) changes nothing while it is kept.
   mutating func notify(_ post: NotificationPost, for session: SessionRef) {
     do throws(ErrorReply) { emitStored(.notified(session, try publish(post)), to: session.outlet) } catch {
       let refused = HubOutput.notified(session, .refused(error))
-      // That nothing can be stored must be heard just then; what a refusal tells of must be stored.
+      // A refusal for want of storage must not wait for it; other refusals show state that must be stored.
       emit(refused, to: session.outlet, isStored: error.code != .storageFull)
     }
   }
@@ -34,7 +34,7 @@ extension Hub {
     return .published(post.channel, sequence: channels.sequence(channel), isNew: true)
   }
 
-  /// The channel of a trip that goes on, or of a driver or fence that is known.
+  /// The channel of an active trip, or of a known driver or fence.
   private mutating func channelForNotification(_ name: Channel) throws(ErrorReply) -> Int {
     let channel: Int?
     switch name {
@@ -60,8 +60,8 @@ extension ErrorReply {
 }
 
 extension Channels {
-  /// The number that a notification has on its channel where the same was posted before and is kept; nil where it was
-  /// not. Throws where another one was posted with its `messageId`. O(kept events of the channel).
+  /// The number of the kept notification that this one repeats; nil where it is new. Throws where another one has its
+  /// `messageId`. O(kept events of the channel).
   fileprivate func sequence(ofRepeated post: NotificationPost, on channel: Int) throws(ErrorReply) -> UInt64? {
     guard let id = post.messageID, let known = notification(channel, posted: id) else { return nil }
     if post.isSame(as: known) { return known.sequence }

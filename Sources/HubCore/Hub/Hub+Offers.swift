@@ -1,5 +1,5 @@
-// Offers: what is asked about them. The offers decide (Offers/Offers.swift); what they have decided is recorded and
-// published (Hub.carryOut).
+// Requests about offers. The offers decide (Offers/Offers.swift); their decisions are recorded and published
+// (Hub.carryOut).
 import HubMessages
 
 extension Hub {

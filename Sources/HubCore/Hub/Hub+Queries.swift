@@ -1,4 +1,4 @@
-// Questions about drivers: one is answered at once, a search over some turns (Searches.swift).
+// Queries for drivers: one driver is answered at once, a search over some turns (Searches.swift).
 import HubMessages
 
 extension Hub {
@@ -25,7 +25,7 @@ extension Hub {
     }
   }
 
-  /// Goes on with the pages of drivers that were asked for.
+  /// Continues the requested pages of drivers.
   mutating func continueDriverListings() {
     for done in driverListings.advance(over: drivers, limit: limits.driversListedPerTurn) {
       let list = drivers.list(done.found, cursor: done.cursor, trips, at: now)

@@ -1,5 +1,5 @@
-// What is durable of the hub, and how: each change of a trip and each event writes a record, and whatever tells of it
-// waits until the record is on stable storage. Without a journal nothing is written and nothing waits.
+// The hub's durable state: each change of a trip and each event writes a record, and outputs that show it wait until
+// the record is on stable storage. Without a journal nothing is written and nothing waits.
 //
 //     handle(input) → change, record, held output          the hub's thread
 //     takeRecords → one write and one fdatasync a group     the journal's thread
@@ -8,11 +8,11 @@ public import HubBytes
 public import HubMessages
 
 extension Hub {
-  // MARK: For whoever drives the hub
+  // MARK: For the hub's caller
 
-  /// From now on changes are stored. At `limit` bytes of records that were not taken, further changes are refused.
-  /// `startsEpoch` begins a new history of the numbers: something that was promised is gone.
-  /// `looksUp` promises that what `takeLookups` gives is answered.
+  /// Begins to store changes. With `limit` bytes of records not taken, further changes are refused. `startsEpoch`
+  /// begins a new history of the numbers, where something that was promised is lost. `looksUp`: the caller answers what
+  /// `takeLookups` gives.
   public mutating func attachJournal(limit: Int, startsEpoch: Bool, epoch: InlineText, looksUp: Bool = false) {
     storage = HubStorage(limit: limit, looksUp: looksUp)
     if isNamed, !startsEpoch { return }
@@ -21,20 +21,19 @@ extension Hub {
     storage.write(.epoch(epoch, seed: seed, pseudonymKey: pseudonymKey))
   }
 
-  /// Gives the records since the last time to `body` with their number, for `stored`; it says whether it has taken
+  /// Gives the records since the last call to `body` with their number, for `stored`; `body` returns whether it took
   /// them.
   public mutating func takeRecords(_ body: (UnsafeRawBufferPointer, _ ticket: UInt64) -> Bool) {
     unsafe storage.handOver(body)
   }
 
-  /// Appends what the journal is to be asked, for which everything before is stored. Each is answered once, by
-  /// `HubInput.knownFixes`.
+  /// Appends questions for the journal about stored records. Each is answered once, by `HubInput.knownFixes`.
   public mutating func takeLookups(into lookups: inout [HistoryLookup]) {
     if self.lookups.isEmpty { return }
     self.lookups.take(storedThrough: storage.storedThrough, into: &lookups)
   }
 
-  /// All records up to `ticket` are on stable storage: what waited for them leaves.
+  /// Records up to `ticket` are on stable storage: releases what waited for them.
   public mutating func stored(through ticket: UInt64, condition: StorageCondition) {
     storage.stored(through: ticket, condition)
     let parked = channels.release(from: &storage)
@@ -45,7 +44,7 @@ extension Hub {
     counters.heldForStorage = storage.held.count
   }
 
-  /// Whoever waits for the disk is answered with `storage_full`.
+  /// Refuses all answers that wait for the disk with `storage_full`.
   private mutating func refuseWhatWaits() {
     for held in storage.takeAnswers() {
       switch held {
@@ -61,13 +60,13 @@ extension Hub {
 
   // MARK: Reading back
 
-  /// Makes the changes that `bytes` tell of, in a hub that has not handled anything yet. They are in the order in which
-  /// they were taken, snapshots' first.
+  /// Applies the records in `bytes` to a hub that has not handled anything yet. They are in the order in which they
+  /// were taken, snapshots' first.
   public mutating func load(_ bytes: UnsafeRawBufferPointer) throws(RecordError) {
     var reader = unsafe RecordReader(bytes)
     while !reader.isAtEnd {
       let isInOrder = try reader.record { (kind, reader) throws(RecordError) in
-        // Nearly all are fixes, and the enumeration, as large as the largest, would be copied four times for each.
+        // Nearly all are fixes; the enumeration, as large as its largest case, would be copied four times for each.
         if kind == RecordKind.fixes.rawValue { return load(DurableFixes(try FixesRecord(from: &reader))) }
         return load(try DurableRecord(kind, from: &reader))
       }
@@ -75,7 +74,7 @@ extension Hub {
     }
   }
 
-  /// False where the record makes no sense after those before it.
+  /// False where the record is invalid after those before it.
   private mutating func load(_ record: DurableRecord) -> Bool {
     switch record {
     case .epoch(let epoch, let seed, let pseudonymKey):
@@ -116,7 +115,7 @@ extension Hub {
     return isNamed
   }
 
-  // A driver that the table has no room for begins anew when it comes.
+  // A driver beyond the table's limit begins anew when it comes.
 
   private mutating func load(_ fixes: DurableFixes) -> Bool {
     let trip = fixes.tripID.flatMap { trips.find($0) }
@@ -142,8 +141,8 @@ extension Hub {
     return isNamed
   }
 
-  /// Ends the reading, at `start`: what is not stored (deadlines, links between tables, indexes) is made anew.
-  /// Presence counts from `start`: before it nothing could reach this hub.
+  /// Ends loading, at `start`: rebuilds what is not stored (deadlines, links between tables, indexes). Presence counts
+  /// from `start`, since nothing could reach this hub before.
   public mutating func finishLoading(at start: Moment) {
     now = start
     drivers.noteStall(at: start.uptime)
@@ -159,7 +158,7 @@ extension Hub {
     counters.updateSizes(drivers, trips, channels, answersHeld: storage.held.answers)
   }
 
-  /// Writes the durable state as records, in parts of up to about `partBytes`.
+  /// Writes the durable state as records, in parts of about `partBytes`.
   public func writeSnapshot<E: Error>(
     partBytes: Int = 1 << 20, _ body: (UnsafeRawBufferPointer) throws(E) -> Void
   ) throws(E) {

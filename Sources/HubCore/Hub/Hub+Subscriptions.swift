@@ -1,10 +1,10 @@
-// Subscriptions: how things stand, and from where on what follows is live.
+// Subscriptions: a snapshot or what was missed, and then live publications.
 import HubBytes
 import HubGeo
 import HubMessages
 
 extension Hub {
-  /// Opens the channel, or refuses. `isHere`: no other hub has it.
+  /// Subscribes to the channel, or refuses. `isHere`: no other hub has it.
   mutating func subscribe(_ input: SubscribeInput, isHere: Bool = false) {
     if !isHere, channels.isInCluster, !self.isHere(input.request.channel), channels.looksElsewhere(input) { return }
     do throws(ErrorReply) {
@@ -21,7 +21,7 @@ extension Hub {
     }
   }
 
-  /// Counts the subscriber and answers with the channel as it stands.
+  /// Adds the subscriber and answers with the channel's present state.
   private mutating func open(_ input: SubscribeInput) throws(ErrorReply) {
     let (session, request) = (input.session, input.request)
     if channels.cannotStore(request.channel, storage) {
@@ -30,7 +30,7 @@ extension Hub {
     if channels.waits(.subscribe(input), for: request.channel, &storage) { return }
     let access = trips.access(of: input.actor, by: input.grant, to: request.channel, at: now)
     guard access != .forbidden else {
-      // The same words whether or not there is such a trip.
+      // The same text whether or not there is such a trip.
       throw ErrorReply(
         code: .forbidden, message: "your credential does not open this channel, or its trip is over")
     }
@@ -38,7 +38,7 @@ extension Hub {
     let isOver = closeIfOver(request.channel)
     request.channel.link(to: channel, &drivers, &trips)
     let isDriver = drivers.driver(of: session) != nil
-    // The holder of a share sees nothing from before it came.
+    // The holder of a share sees nothing from before the share.
     let resume = TripShare.isHolder(input.actor.id) ? nil : request.resume
     let missed = channels.subscribe(session, to: channel, isDriver: isDriver, resume: resume)
     let snapshot = request.channel.snapshot(drivers, trips, at: now, after: channels.sequence(channel))
@@ -52,15 +52,15 @@ extension Hub {
     if !isDriver { adviseSampling(onChannel: request.channel) }
   }
 
-  /// The channel of all trips begins with its first subscriber and goes on for good, also over a restart: then nobody
-  /// who comes back has missed an event that got no number. Throws where that cannot be.
+  /// Begins the channel of all trips with its first subscriber. It stays, also over a restart, so that every event has
+  /// a number and can be resumed from. Throws where that is not possible.
   private mutating func beginTrips() throws(ErrorReply) {
     guard channels.trips == nil else { return }
     try requireRoom("this hub cannot store that it counts trips' events; subscribe again")
     if !channels.beginTrips(&storage) { throw counters.refuseChannel() }
   }
 
-  /// A session's grants have changed: which channel is it, and does the session have part in it?
+  /// A session's grants have changed: gives the channel's name, and whether the session is a party.
   mutating func name(_ handle: ChannelHandle, to session: SessionRef, _ actor: Actor) {
     let name = channels.name(Int(handle.index))
     let isParty = trips.access(of: actor, by: .onlyForParties, to: name, at: now) == .party

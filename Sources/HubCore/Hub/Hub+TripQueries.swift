@@ -1,5 +1,5 @@
-// The trip endpoints: one trip, lists of them, a trip that is asked for over HTTP, and a change of one. What they
-// answer is stored: nobody is shown what a crash could undo.
+// The trip endpoints: one trip, lists, a trip requested over HTTP, and a change. Their answers are stored before they
+// are sent, so that nobody sees what a crash could undo.
 import HubMessages
 
 extension Hub {
@@ -9,7 +9,7 @@ extension Hub {
       case .show(let query): show(query, to: session, replyTo)
       case .list(let query):
         if channels.gathers(FleetQuestion(query, session, replyTo)) { return }
-        // It would wait with all that is not stored.
+        // The answer would wait with all that is unstored.
         if storage.hasUnstored { try requireRoom(ErrorReply.unstoredQuestion) }
         try trips.list(query, for: session, replyTo, counting: &counters)
       case .begin(let report, let actor): try request(report, by: actor, for: session, replyTo)
@@ -32,7 +32,7 @@ extension Hub {
       if channels.isUnstored(.trip(query.id), storage) { try requireRoom(ErrorReply.unstoredQuestion) }
       if channels.waits(.trips(session, .show(query), replyTo: replyTo), for: .trip(query.id), &storage) { return }
       guard trips.access(of: query.actor, by: query.grant, to: .trip(query.id), at: now) != .forbidden else {
-        // The same words whether or not there is such a trip.
+        // The same text whether or not there is such a trip.
         throw ErrorReply(
           code: .forbidden, message: "your credential does not open this trip, or the trip is over")
       }
@@ -43,7 +43,7 @@ extension Hub {
     }
   }
 
-  /// Goes on with the lists that were asked for.
+  /// Continues the requested lists.
   mutating func continueListings() {
     for done in trips.continueListings() {
       emitStored(.trips(done.session, done.answer, replyTo: done.replyTo), to: done.session.outlet)
@@ -51,7 +51,7 @@ extension Hub {
     if trips.hasListings { hasMoreDue = true }
   }
 
-  /// `requested`, by ops over HTTP.
+  /// Handles `requested` by ops over HTTP.
   private mutating func request(
     _ report: TripStatusReport, by actor: Actor?, for session: SessionRef, _ replyTo: MessageID?
   ) throws(ErrorReply) {

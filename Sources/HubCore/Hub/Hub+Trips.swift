@@ -1,11 +1,10 @@
-// Trips: what moves, changes and ends them. `trips` decides (Trips.swift); what it gives is recorded once, and
-// published.
+// Trips: moves, changes and ends. `trips` decides (Trips.swift); the result is recorded once, then published.
 import HubBytes
 import HubGeo
 import HubMessages
 
 extension Hub {
-  /// The trip that a driver's fixes named last, if it is still there.
+  /// The trip that a driver's fixes named last, if it still exists.
   @inline(__always)
   func lastTrip(of driver: Int) -> Int? {
     guard let handle = drivers[driver].lastTrip else { return nil }
@@ -19,7 +18,7 @@ extension Hub {
 
   // MARK: Decide, record once, publish
 
-  /// One `trip_status`.
+  /// Handles a `trip_status`.
   mutating func moveTrip(_ input: TripStatusInput) {
     do throws(ErrorReply) {
       try requireRoom("this hub cannot store moves now; send it again")
@@ -42,7 +41,7 @@ extension Hub {
     }
   }
 
-  /// One `trip_change`.
+  /// Handles a `trip_change`.
   mutating func changeTrip(_ input: TripChangeInput) {
     do throws(ErrorReply) {
       try change(input.change, by: input.actor, messageID: input.messageID, at: input.timestamp)
@@ -52,7 +51,7 @@ extension Hub {
     }
   }
 
-  /// Takes over what a change says, records it and publishes it, where it says anything new.
+  /// Applies a change, and records and publishes it where anything differs.
   mutating func change(
     _ change: TripChange, by actor: Actor, messageID: MessageID?, at time: Timestamp
   ) throws(ErrorReply) {
@@ -67,14 +66,14 @@ extension Hub {
     guideAfterMove(step.trip)
   }
 
-  /// A trip began or moved: it is recorded once, then published.
+  /// Records the beginning or move of a trip once, then publishes it.
   mutating func commit(_ step: TripStep) {
     let trip = step.trip
     if step.isNew {
       distant.begin(trips[trip].id, &drivers, &channels, at: now.timestamp)
       trips.link(trip, to: channels.find(.trip(trips[trip].id)))
       drivers.count(begunTrips: 1, of: trips[trip].beginner)
-      channels.tell(.owned(.trip(trips[trip].id), takes: false))
+      channels.sendToCluster(.owned(.trip(trips[trip].id), takes: false))
     }
     countActiveTrip(trip)
     recordTrip(trip)
@@ -91,7 +90,7 @@ extension Hub {
     if storage.isOn { storage.write(.trip(trips[trip].durable)) }
   }
 
-  /// After a move was answered: what it means for how often the driver sends, and for its way.
+  /// After the answer to a move: updates the driver's sampling and its leg.
   mutating func followUp(_ step: TripStep) {
     counters.tripMoves += 1
     if let driver = driver(ofTrip: step.trip) { adviseSampling(driver, trip: lastTrip(of: driver)) }
@@ -104,7 +103,7 @@ extension Hub {
     emit(output(refusal), to: session.outlet, isStored: [.invalidTransition, .notFound].contains(refusal.code))
   }
 
-  /// What makes a driver `on_trip`. A driver that the full table had no room for is counted at a later move.
+  /// Counts the driver's active trips, which make it `on_trip`; beyond the table's limit, at a later move.
   mutating func countActiveTrip(_ trip: Int) {
     let driver: Int
     if trips[trip].status.occupiesDriver {
@@ -116,7 +115,7 @@ extension Hub {
       drivers.beginTrip(driver)
       followDistant(driver)
     } else {
-      // A driver with an active trip is not forgotten, so it is still there.
+      // A driver with an active trip is not forgotten, so it exists.
       guard let handle = trips.release(trip) else { return }
       driver = Int(handle.index)
       drivers.endTrip(driver, at: now.timestamp)
@@ -126,8 +125,7 @@ extension Hub {
     noteArea(driver)
   }
 
-  /// Publishes an event of a trip on its channel, on its driver's, and on that of all trips once somebody has asked for
-  /// that.
+  /// Publishes an event of a trip on its channel, on its driver's, and on that of all trips once that exists.
   private mutating func publish(_ update: TripUpdate, of trip: Int) {
     func body(_ sequence: UInt64) -> Publication.Body { .tripUpdate(update.numbered(sequence)) }
     if let channel = eventChannel(ofTrip: trip) { publishEvent(on: channel, body) }
@@ -141,12 +139,12 @@ extension Hub {
 
   // MARK: Fixes that name a trip
 
-  /// The trip that a driver's fix belongs to. The first fix of an entitled driver that names an unknown trip begins it.
+  /// The trip of a driver's fix. The first fix of an entitled driver that names an unknown trip begins it.
   @inline(__always)
   mutating func tripForFixes(of driver: Int, _ input: FixInPlace) throws(ErrorReply) -> Int? {
     if !distant.isEmpty { distant.noteFix(of: driver) }
     guard let named = input.tripID else { return nil }
-    // Where both ids lie: they are compared, not copied.
+    // Compared in place, not copied.
     if let last = lastTrip(of: driver), trips[last].compactID.matches(named),
       let owner = trips[last].compactDriverID, owner.matches(drivers[driver].id)
     {
@@ -183,7 +181,7 @@ extension Hub {
 
   // MARK: On the way
 
-  /// A position of the trip's driver was published: what is news of its way.
+  /// Updates the leg with a position of the trip's driver, and publishes what is new.
   @inline(__always)
   mutating func guide(_ position: Position, driver: Int, trip: Int) {
     let age = drivers[driver].positionAge
@@ -195,7 +193,7 @@ extension Hub {
     if report.isBackOnRoute || !report.due.isEmpty { publish(report, driver: driver, trip: trip) }
   }
 
-  /// The trip has moved: what its driver's newest position means now.
+  /// Updates the leg from the driver's newest position after a move of the trip.
   private mutating func guideAfterMove(_ trip: Int) {
     guard trips[trip].status.target != nil, let driver = driver(ofTrip: trip), let position = drivers[driver].position,
       drivers[driver].positionTrip == trips.handle(of: trip)
@@ -204,8 +202,8 @@ extension Hub {
     guide(position, driver: driver, trip: trip)
   }
 
-  /// Events on the trip's channel; that they were published is stored with them, so that a restart does not repeat
-  /// them. While nothing can be stored they wait for a later fix.
+  /// Publishes notices on the trip's channel and records that, so that a restart does not repeat them. While nothing
+  /// can be stored they wait for a later fix.
   @inline(never)
   private mutating func publish(_ report: LegReport, driver: Int, trip: Int) {
     let notices = report.notices(driver: drivers[driver].id)
@@ -226,10 +224,10 @@ extension Hub {
     followUp(step)
   }
 
-  /// The grace is over: its subscribers are let go. The retention is over: the trip is forgotten, and its events with
-  /// it.
+  /// Handles an ended trip's deadline: after the grace its subscribers are unsubscribed; after the retention the trip
+  /// and its events are forgotten.
   mutating func checkEnded(_ trip: Int) {
-    if isOver(trip) { close(trip) }  // first, also where no turn came between the two: a machine that slept
+    if isOver(trip) { close(trip) }  // first, also without a turn between the two: the machine was suspended
     let canStore = storage.hasRoom
     guard trips.checkRetention(trip, at: now.uptime, canStore: canStore, &deadlines) else { return }
     if let channel = trips[trip].channel { channels.forgetEvents(of: channel, &storage) }
@@ -237,7 +235,7 @@ extension Hub {
     removeTrip(trip)
   }
 
-  /// Closes a trip's channel if its time has come. True where it is closed.
+  /// Closes a trip's channel if it is due. True where it is closed.
   mutating func closeIfOver(_ channel: Channel) -> Bool {
     guard case .trip(let id) = channel, let trip = trips.find(id), isOver(trip) else { return false }
     close(trip)
@@ -250,7 +248,7 @@ extension Hub {
   }
 
   mutating func removeTrip(_ trip: Int) {
-    channels.tell(.released(.trip(trips[trip].id)))
+    channels.sendToCluster(.released(.trip(trips[trip].id)))
     drivers.count(begunTrips: -1, of: trips[trip].beginner)
     offers.forget(trip: trip)
     trips.remove(trip)
@@ -258,7 +256,7 @@ extension Hub {
 
   // MARK: After a restart
 
-  /// A trip that was read back goes on where it was, by the wall clock.
+  /// Resumes a restored trip, by the wall clock.
   mutating func resumeTrip(_ trip: Int) {
     trips.link(trip, to: channels.find(.trip(trips[trip].id)))
     countActiveTrip(trip)

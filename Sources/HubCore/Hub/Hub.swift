@@ -1,10 +1,10 @@
-// The hub: one state machine that owns every driver, trip, channel and sequence, and gives all events one order.
+// The hub: one state machine that owns every driver, trip, channel and sequence, and orders all events.
 //
-// Inputs come in batches, in the order in which they came; each is handled to its end before the next, and what comes
-// of it is appended to one output list for each outlet. No I/O, no clock, no randomness in here: time, epoch and hash
-// seed are parameters, so that a test can run an hour of traffic in a second and a run can be repeated byte for byte.
+// Inputs come in batches; each is handled to its end before the next, and its outputs are appended to one list for each
+// outlet. There is no I/O, clock or randomness in here: time, epoch and hash seed are parameters, so that a test runs
+// an hour of traffic in a second and a run can be repeated byte for byte.
 //
-// The way of a location update is `handle(_: FixInPlace)` in Hub+Locations.swift.
+// A location update is handled in `handle(_: FixInPlace)` in Hub+Locations.swift.
 public import HubBytes
 import HubGeo
 public import HubMessages
@@ -19,10 +19,10 @@ public struct Hub: ~Copyable {
   var drivers: Drivers
   var trips: Trips
   var channels: Channels
-  /// What is to be stored, and what waits for that.
+  /// Records to be stored, and what waits for them.
   var storage = HubStorage()
   private(set) var audience: PublicAudience
-  /// What pseudonyms are made with where the operator has given no key: stored with the seed.
+  /// The key of pseudonyms where the operator has given none: stored with the seed.
   private(set) var pseudonymKey: SipKey
   private let hasOperatorsKey: Bool
   var searches = Searches()
@@ -40,19 +40,19 @@ public struct Hub: ~Copyable {
   var isNamed = false
 
   public internal(set) var counters = HubCounters()
-  /// More waits than one turn looks at: call `process` again soon.
+  /// More work is waiting than one turn does: call `process` again soon.
   public internal(set) var hasMoreDue = false
-  // What is asked for after each turn is stored: to be asked for what it would have to work out, a hub is copied whole.
+  // Stored after each turn: computing these on request would copy the hub.
   /// When the next tick of areas begins (uptime, ns); `.max` while nobody watches.
   public private(set) var nextAreaTick = Int64.max
-  /// Somebody waits for the records up to this number, as of the last turn; for others there is time.
+  /// The newest record that something waited for in the last turn; later records are not urgent.
   public private(set) var awaitedTicket: UInt64 = 0
 
   /// An empty hub that serves `outlets` outlets (1–128).
   ///
-  /// `seed` keeps peers from choosing ids that collide in the hash tables: draw it at random where inputs are hostile.
-  /// `pseudonymKey` makes what riders know drivers by, and who has it can tell them. Without one it is `drawnKey`, or
-  /// that of the journal that is read; by default it is made of the seed.
+  /// `seed` keeps clients from choosing ids that collide in the hash tables: draw it at random where inputs are
+  /// hostile. `pseudonymKey` makes the pseudonyms that riders see; its holder can resolve them. Without one it is
+  /// `drawnKey`, or that of the journal; by default it is derived from the seed.
   public init(
     limits: HubLimits, timings: HubTimings, sampling: SamplingRules, epoch: InlineText, seed: UInt64,
     pseudonymKey: SipKey? = nil, drawnKey: SipKey? = nil, outlets: Int, now: Moment
@@ -70,7 +70,7 @@ public struct Hub: ~Copyable {
     offers = Offers(limits: limits, timings: timings)
     channels = Channels(limits: limits, epoch: epoch, seed: seed, outlets: outlets)
     // A local, because `??` must not read `self` here: while `self` is not fully initialised, an autoclosure that reads
-    // it frees members that are not there yet (Swift 6.3.1 with -O).
+    // it frees members that are not initialised (Swift 6.3.1 with -O).
     let drawn = drawnKey ?? SipKey(seed, ~seed)
     self.pseudonymKey = drawn
     hasOperatorsKey = pseudonymKey != nil
@@ -79,20 +79,20 @@ public struct Hub: ~Copyable {
     deadlines = Deadlines(uptime: now.uptime)
   }
 
-  /// From now on this hub is one of several: `outlet` stands for the others. After `finishLoading`, before any input.
+  /// Makes this hub one of several; `outlet` stands for the others. After `finishLoading`, before any input.
   public mutating func joinCluster(outlet: UInt32) {
     channels.joinCluster(outlet: outlet)
     trips.joinCluster()
     offers.joinCluster()
     for trip in 0..<trips.endIndex where trips.isInUse(trip) {
-      channels.tell(.owned(.trip(trips[trip].id), takes: false))
+      channels.sendToCluster(.owned(.trip(trips[trip].id), takes: false))
     }
     for driver in 0..<drivers.endIndex where drivers.isInUse(driver) {
-      channels.tell(.owned(.driver(drivers[driver].id), takes: false))
+      channels.sendToCluster(.owned(.driver(drivers[driver].id), takes: false))
     }
   }
 
-  /// A turn with one list of inputs. `now` must not go back.
+  /// One turn with one list of inputs. `now` must not decrease.
   public mutating func process(_ inputs: [HubInput], now: Moment) {
     handle(inputs, now: now)
     endTurn()
@@ -104,7 +104,7 @@ public struct Hub: ~Copyable {
     for index in inputs.indices { handle(inputs[index]) }
   }
 
-  /// Handles a part of a turn's inputs in order; fixes are used where they lie.
+  /// Handles a part of a turn's inputs in order; fixes are used in place.
   public mutating func handle(_ inputs: borrowing HubInputs, now: Moment) {
     self.now = now
     var cursor = HubInputs.Cursor()
@@ -116,7 +116,7 @@ public struct Hub: ~Copyable {
     }
   }
 
-  /// After all inputs of a turn: handles what has become due, and what waited as far as this turn has room for it.
+  /// Ends a turn after all its inputs: handles deadlines, and deferred work within the turn's budget.
   public mutating func endTurn() {
     hasMoreDue = deadlines.mayBeDue(at: now.uptime) && handleDeadlines()
     handleBacklog()
@@ -125,7 +125,7 @@ public struct Hub: ~Copyable {
     if !driverListings.isEmpty { continueDriverListings() }
     if !searches.isEmpty { advanceSearches() }
     if offers.isLooking { advanceOffers() }
-    // Asked before: the call copies all that it is lent (loadtest/NOTES.md), and most hubs have no map open.
+    // Checked first: the call copies all that it borrows (loadtest/NOTES.md), and most hubs have no map open.
     if areas.nextTick != .max, advanceAreas() { hasMoreDue = true }
     nextAreaTick = areas.nextTick
     awaitedTicket = storage.awaited
@@ -138,26 +138,24 @@ public struct Hub: ~Copyable {
     return areas.advance(&drivers, trips, &channels, context)
   }
 
-  /// Answers a question about tokens, when it is stored. `found`: what other hubs have answered.
+  /// Answers a question about tokens, when it is stored. `found`: the answer of other hubs.
   private mutating func answer(_ request: CredentialRequest, _ found: CredentialAnswer? = nil) {
     let answer = credentials.answer(request, found, at: now, &storage, &deadlines, counting: &counters)
-    tellRevocations()
+    channels.publishRevocations(credentials.takeChange(), &storage, counting: &counters)
     channels.answer(request.session, answer, isOfOthers: found != nil, &storage, counting: &counters)
   }
 
-  private mutating func tellRevocations() { channels.tell(credentials.takeChange(), &storage, counting: &counters) }
-
-  /// All revocations, for who begins to check tokens; what changes from then on is told to outlets.
+  /// All revocations, for a component that begins to check tokens; later changes are published to outlets.
   public func allRevocations() -> [Revocation] { credentials.allRevocations() }
 
   @inline(never)
   private mutating func advanceOffers() {
-    guard storage.hasRoom else { return }  // they go on in the turn that has it
+    guard storage.hasRoom else { return }  // they continue in a turn that has room
     carryOut(offers.advance(drivers, trips, at: now, &deadlines, budget: limits.offerBudget))
     if offers.isLooking { hasMoreDue = true }
   }
 
-  /// What the offers have decided is recorded and published.
+  /// Records and publishes the decisions of the offers.
   mutating func carryOut(_ steps: [OfferStep]) {
     for step in steps {
       step.carryOut(&drivers, &trips, &channels, &storage, &distant, counting: &counters, at: now)
@@ -174,29 +172,28 @@ public struct Hub: ~Copyable {
     if let request { carryOut(offers.begin(request, trip: trips.handle(of: trip), trips[trip].id, at: now.timestamp)) }
   }
 
-  /// Something has happened to a trip, or to a driver. Where nothing can be stored, the driver's time runs out.
+  /// Reviews the offers of a trip or driver that has changed. Where nothing can be stored, the driver's time runs out.
   @inline(never)
   mutating func reviewOffers(ofTrip trip: Int? = nil, ofDriver driver: Int? = nil) {
     if offers.isIdle || !storage.hasRoom { return }
     carryOut(offers.review(ofTrip: trip, ofDriver: driver, drivers, trips, at: now))
   }
 
-  /// Hands over what has come out for an outlet and takes the emptied list of the turn before, so that its memory is
-  /// used again.
+  /// Hands over an outlet's output and takes the emptied list of the turn before, to reuse its memory.
   public mutating func drain(_ outlet: Int, into list: inout HubOutputs) { channels.drain(outlet, into: &list) }
 
-  /// What has come out for an outlet as an array, for those who look at each output by itself.
+  /// An outlet's output as an array, for callers that look at each output.
   public mutating func drain(_ outlet: Int) -> [HubOutput] {
     var drained = HubOutputs()
     channels.drain(outlet, into: &drained)
     return drained.inOrder
   }
 
-  // Mutating, as what is not and is not inlined copies the whole hub for its caller (loadtest/NOTES.md).
+  // Mutating, since a non-mutating method that is not inlined copies the whole hub (loadtest/NOTES.md).
   public mutating func hasOutput(for outlet: Int) -> Bool { channels.hasOutput(for: outlet) }
 
-  /// How many subscribers what waits to be drained by `outlet` is for, where that is positions alone and fewer than
-  /// `limit`; else `limit`. O(limit).
+  /// The number of subscribers of the output for `outlet`, if it has positions alone and fewer than `limit`; else
+  /// `limit`. O(limit).
   public mutating func deliveryCount(for outlet: Int, below limit: Int) -> Int {
     channels.deliveryCount(for: outlet, below: limit)
   }
@@ -234,7 +231,7 @@ public struct Hub: ~Copyable {
       if forwards(.decline(session, messageID, decline, by: id), isNowhereElse) { return }
       handle(session, messageID, decline, by: id)
     case .offer(let session, let offer):
-      // Where nothing can be stored the driver is silent.
+      // Where nothing can be stored the driver stays silent.
       if storage.hasRoom { carryOut(offers.take(offer, drivers, trips, at: now, &deadlines, counting: &counters)) }
       if !session.isNobody { emitStored(.reply(session, .offerTaken), to: session.outlet) }
     case .trips(let session, let question, let replyTo):
@@ -261,7 +258,7 @@ public struct Hub: ~Copyable {
     }
   }
 
-  /// What other hubs of the cluster have to say.
+  /// Handles inputs from other hubs of the cluster.
   private mutating func handleCluster(_ input: ClusterInput) {
     switch input {
     case .subscribeHere(let input): subscribe(input, isHere: true)
@@ -275,7 +272,7 @@ public struct Hub: ~Copyable {
       emit(.answer(answer, to: question), to: question.session.outlet)
     case .credentials(let request, let found): answer(request, found)
     case .followed(let input, let answer, let missed, let isParty):
-      if isHere(answer.channel) { return subscribe(input) }  // it has come here meanwhile
+      if isHere(answer.channel) { return subscribe(input) }  // it has moved here meanwhile
       if !channels.follow(input, answer, missed, isParty: isParty) {
         refuseSubscription(input, counters.refuseChannel())
       }
@@ -295,7 +292,7 @@ public struct Hub: ~Copyable {
     }
   }
 
-  /// A driver's session has begun here: those who followed the driver at another hub follow it here.
+  /// A driver's session has begun here: followers at another hub follow it here.
   mutating func arrive(_ driver: Int) {
     let (id, name) = (drivers[driver].id, Channel.driver(drivers[driver].id))
     channels.arrive(
@@ -325,10 +322,10 @@ public struct Hub: ~Copyable {
     return channels.forwards(asked)
   }
 
-  /// Whether the channel is this hub's own: its trip or driver is here, or it is of a kind that every hub has itself.
+  /// Whether this hub owns the channel: its trip or driver is here, or every hub has one of its own.
   func isHere(_ name: Channel) -> Bool { channels.isHere(name, drivers, trips) }
 
-  /// Handles what has become due, as far as one turn does; true where there is more.
+  /// Handles the deadlines that are due, up to the limit of a turn; true where more are.
   mutating func handleDeadlines() -> Bool {
     for _ in 0..<limits.deadlinesPerTurn {
       guard let entry = deadlines.next(uptime: now.uptime) else { return false }
@@ -341,7 +338,7 @@ public struct Hub: ~Copyable {
       case .trip: if let trip = trips.current(entry.handle) { checkEnded(trip) }
       case .tokenFamily, .tokenGrace, .revocation:
         credentials.check(entry, at: now, &storage, &deadlines)
-        tellRevocations()
+        channels.publishRevocations(credentials.takeChange(), &storage, counting: &counters)
       case .offers:
         carryOut(offers.checkDeadline(entry.handle, drivers, trips, at: now, canStore: storage.hasRoom, &deadlines))
       }
@@ -364,12 +361,12 @@ public struct Hub: ~Copyable {
   mutating func emit(_ output: HubOutput, to outlet: UInt32) { channels.emit(output, to: outlet) }
   mutating func reply(_ reply: Reply, to session: SessionRef) { emit(.reply(session, reply), to: session.outlet) }
 
-  /// An output that leaves when everything done so far is stored. Where that cannot be now, an answer is refused.
+  /// Emits an output when everything so far is stored. Where storage fails, an answer is refused.
   mutating func emitStored(_ output: HubOutput, to outlet: UInt32) {
     channels.emitStored(output, to: outlet, &storage, counting: &counters)
   }
 
-  /// Once it is stored. `since`: when the hub began with what it is for (uptime, ns).
+  /// Acknowledges, once stored. `since`: when the hub began to handle the message (uptime, ns).
   mutating func acknowledge(_ ack: Ack, _ kind: AckOrigin.Kind, since: Int64, to session: SessionRef) {
     var ack = ack
     ack.origin = AckOrigin(kind, since: since)
@@ -392,7 +389,7 @@ public struct Hub: ~Copyable {
     if !storage.hasRoom { throw unstored(message, retryAfter: retryAfter) }
   }
 
-  /// The refusal of what cannot be stored now; it is counted.
+  /// Counts and gives the refusal of what cannot be stored now.
   mutating func unstored(_ message: String, retryAfter: Double = ErrorReply.storageRetryAfter) -> ErrorReply {
     counters.refusedForStorage += 1
     return ErrorReply(code: .storageFull, message: message, retryAfter: retryAfter)

@@ -1,19 +1,19 @@
-// Refusals: what a domain throws where it can't do what it is asked for, and how it is answered.
+// Refusals: what a domain throws for a request that it can't fulfil, and their answers.
 import HubMessages
 
 extension ErrorReply {
-  /// A trip's state, which is named, does not allow what was asked for.
+  /// The trip's present status does not allow the request.
   init(invalidIn status: TripStatus, _ message: String) {
     self.init(code: .invalidTransition, message: message, status: status)
   }
 
-  /// To a session that does not speak for its driver any more.
+  /// For a session that was replaced.
   static func replaced(retryAfter seconds: Double) -> ErrorReply {
     ErrorReply(
       code: .rateLimited, message: "a newer session of this driver has taken over: send it there", retryAfter: seconds)
   }
 
-  /// Whether it refuses a move or a change of a trip for what it is, and not for want of room.
+  /// Whether it refuses a move or change of a trip itself, and not for want of room.
   var refusesMove: Bool { code == .invalidTransition || code == .forbidden || code == .unknownTrip }
 
   func replying(to messageID: MessageID?) -> ErrorReply {
@@ -24,7 +24,7 @@ extension ErrorReply {
 }
 
 extension HubCounters {
-  /// Counts and refuses a channel for which there is no room.
+  /// Counts and refuses a channel at the limit.
   mutating func refuseChannel() -> ErrorReply {
     count(full: .channels)
     return ErrorReply(code: .rateLimited, message: "this hub's channel table is full", retryAfter: 60)

@@ -1,7 +1,7 @@
-// Who asks for offers, and why a trip is not offered to drivers.
+// Requests for offers, and why a trip is not offered to drivers.
 import HubMessages
 
-/// Who wants drivers to be asked.
+/// The identity that requests offers.
 struct OfferAsker {
   let actor: Actor
   /// `Actor.hashValue`, for the limits of one identity.
@@ -19,8 +19,8 @@ extension ErrorReply {
 }
 
 extension Offers {
-  /// The offers that a request for a trip asks for at once; nil where it asks for none, or repeats one for a trip that
-  /// is known. Throws where they can't be made: then the trip isn't begun either.
+  /// The offers that a request for a trip includes; nil where it includes none, or repeats one for a known trip. Throws
+  /// where they can't be made; then the trip isn't begun either.
   func request(
     in report: TripStatusReport, isKnown: Bool, by asker: OfferAsker, counting counters: inout HubCounters
   ) throws(ErrorReply) -> OffersRequest? {
@@ -37,7 +37,7 @@ extension Offers {
     return request
   }
 
-  /// Answers a question about a trip's offers, and gives what is to be done.
+  /// Answers a question about a trip's offers, and gives the steps to carry out.
   mutating func answer(
     _ question: OffersQuestion, of trip: Int, _ trips: borrowing Trips, by asker: OfferAsker, at time: Timestamp,
     counting counters: inout HubCounters

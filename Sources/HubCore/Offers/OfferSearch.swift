@@ -1,4 +1,4 @@
-// The search for a driver of one trip: what is wanted, who was asked, and what came of it.
+// The search for a driver of one trip: criteria, drivers that were asked, and the outcome.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -10,21 +10,21 @@ struct AskedDriver {
   var driver: Handle?
   let offered: Timestamp
   let expires: Timestamp
-  /// When its time has passed (uptime, ns).
+  /// When its time to answer ends (uptime, ns).
   var deadline: Int64
   var answer: OffersReport.Asked.Answer
-  /// Its hub has said that it can't be asked: it does not count as asked, but is not asked again.
+  /// Its hub refused: it does not count as asked, but is not asked again.
   var isPassed = false
 
   var isOpen: Bool { answer == .open }
 }
 
 struct OfferSearch {
-  /// How far it is with looking for who is asked next.
+  /// How the next drivers to ask are searched.
   enum Look {
-    /// Depth first (DriverIndex+Nearest.swift), which is over at once where enough of the drivers fit.
+    /// Depth first (DriverIndex+Nearest.swift), which is complete at once where enough of the drivers fit.
     case nearest
-    /// Cell by cell from the cursor on, with the best so far: where more drivers than a turn looks at do not fit.
+    /// Cell by cell from the cursor, with the best so far: where more drivers than a turn looks at do not fit.
     case scanning(SearchCursor, [DriverHit])
   }
 
@@ -34,25 +34,25 @@ struct OfferSearch {
   let key: UInt64
   var criteria: OfferCriteria
   let began: Timestamp
-  /// Nil while it goes on.
+  /// Nil while it is running.
   var end: OffersReport.End?
-  /// In the order in which they were asked; each driver once.
+  /// In the order in which they were asked, each driver once.
   var asked: [AskedDriver] = []
   var look = Look.nearest
-  /// It waits for its turn to look.
+  /// It is in the queue of searches.
   var isQueued = false
-  /// All hubs are being asked for drivers, and how many more than are wanted.
+  /// All hubs are being asked for drivers, and how many beyond those wanted.
   var isGathering = false
   var spare = OfferSearch.leastSpare
-  /// The earliest entry of the deadlines that looks at it (uptime, ns).
+  /// The earliest deadline armed for it (uptime, ns).
   var armed = Int64.max
 
   var openOffers: Int { asked.count { $0.isOpen } }
 
-  /// How many more drivers are to be asked now.
+  /// How many more drivers to ask now.
   var wanted: Int { max(0, min(criteria.atOnce - openOffers, criteria.limit - asked.count { !$0.isPassed })) }
 
-  /// The trip is at another hub, which decides: here are the offers to drivers of this one.
+  /// The trip is at another hub, which decides; here are its offers to drivers of this hub.
   var isOfOther: Bool { criteria.limit == 0 }
 
   var report: OffersReport {
@@ -63,9 +63,9 @@ struct OfferSearch {
       })
   }
 
-  /// Drivers that are asked for beside those that are wanted, as some may not fit.
+  /// Extra drivers that are requested, as some may not fit.
   static let leastSpare = 16
-  /// Drivers that can't be asked, past which such count as asked.
+  /// Refusing drivers that are not counted; further ones count as asked.
   static let mostPassed = 128
 
   var durable: DurableOffers { DurableOffers(asker: asker, key: key, report: report) }
@@ -79,7 +79,7 @@ struct OfferSearch {
     began = time
   }
 
-  /// One of another hub.
+  /// A search of another hub.
   init(ofOther tripID: Identifier, at time: Timestamp) {
     var none = OfferCriteria()
     none.limit = 0
@@ -104,7 +104,7 @@ struct OfferSearch {
   }
 }
 
-/// What is stored of a search: all of it, each time that something of it has changed.
+/// What is stored of a search: all of it, at each change.
 struct DurableOffers: Equatable {
   var asker: UInt64
   var key: UInt64
@@ -129,7 +129,7 @@ extension OfferCriteria: Recorded {
   }
 }
 
-/// 0 for open, 1 for accepted, and from 2 on why it was withdrawn.
+/// 0 for open, 1 for accepted, from 2 on the reason of its withdrawal.
 extension OffersReport.Asked.Answer: Recorded {
   func write(into bytes: inout ByteBuffer) {
     switch self {

@@ -1,26 +1,26 @@
-// What the offers have decided: recorded first, then published.
+// Decisions of the offers: recorded first, then published.
 import HubMessages
 
 enum OfferStep {
-  /// A search as it is from now on.
+  /// The present state of a search.
   case changed(DurableOffers)
   case forgotten(Identifier)
   /// A trip is offered to a driver.
   case made(Offer.Terms, of: Identifier, to: Int)
-  /// The driver's offer holds no more; nil for a driver that is not known here.
+  /// The driver's offer is withdrawn; nil for a driver that is not known here.
   case withdrawn(Offer.Withdrawal, SentOffer, from: Int?)
-  /// An offer of this hub has ended. (That a driver has accepted the trip's own event says.)
+  /// An offer of this hub has ended. (The trip's own event says that a driver has accepted.)
   case ended(OfferOutcome)
-  /// Another hub is told, of a driver or a trip that is there.
+  /// A message to the hub of a driver or a trip elsewhere.
   case sent(SentOffer)
-  /// A driver here has accepted another hub's trip: that is followed, so that it is busy as long as the trip says so.
+  /// A driver here has accepted another hub's trip, which is then followed, as it keeps the driver busy.
   case acceptedElsewhere(trip: Identifier, by: Int)
   /// All hubs are asked for drivers.
   case gather(DriverSearch, for: Handle, of: Identifier)
-  /// Nobody is left to be asked.
+  /// No driver is left to ask.
   case unserved(trip: Int)
 
-  /// Writes the record of it, or publishes it.
+  /// Writes its record, or publishes it.
   func carryOut(
     _ drivers: inout Drivers, _ trips: inout Trips, _ channels: inout Channels, _ storage: inout HubStorage,
     _ distant: inout DistantTrips, counting counters: inout HubCounters, at now: Moment
@@ -34,7 +34,8 @@ enum OfferStep {
     case .forgotten(let trip): storage.write(.offersForgotten(trip))
     case .ended(let outcome): counters.offers[Int(outcome.rawValue)] += 1
     case .sent(let offer): channels.send(offer, &storage, counting: &counters)
-    case .gather(let search, let handle, let trip): channels.tell(.ask(FleetQuestion(search, for: handle, of: trip)))
+    case .gather(let search, let handle, let trip):
+      channels.sendToCluster(.ask(FleetQuestion(search, for: handle, of: trip)))
     case .made(let terms, let trip, let driver):
       guard let channel = drivers.eventChannel(of: driver, &channels, counting: &counters) else { return }
       channels.publish(eventOn: channel, at: time, &storage, counting: &counters) {
@@ -61,7 +62,7 @@ enum OfferStep {
   }
 }
 
-/// How an offer ends, for operators.
+/// How an offer ends, for metrics.
 public enum OfferOutcome: UInt8, Sendable, CaseIterable {
   case accepted, declined, expired, withdrawn
 

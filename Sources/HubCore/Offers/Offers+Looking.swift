@@ -1,13 +1,13 @@
-// Who is asked next: the nearest available drivers that fit and were not asked yet, found in the index within the
+// The next drivers to ask: the nearest available ones that fit and were not asked yet, found in the index within the
 // budget of a turn.
 import HubGeo
 import HubMessages
 
 extension Offers {
-  /// What a look costs beside the drivers that it passes, in candidates.
+  /// The fixed cost of a search step, in candidates.
   private static let weight = 64
 
-  /// Goes on with the searches whose turn it is, one after the other, until the turn's budget is gone.
+  /// Continues the queued searches, one after the other, until the turn's budget is used up.
   mutating func advance(
     _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment, _ deadlines: inout Deadlines,
     budget whole: SearchBudget
@@ -43,7 +43,7 @@ extension Offers {
     return steps
   }
 
-  /// The drivers that come next, nearest first, as far as they are known; `isOver` where there are no others.
+  /// The next drivers, nearest first, as far as known; `isOver` where there are no others.
   private mutating func look(
     for search: Int, around pickup: Coordinate, _ drivers: borrowing Drivers, at now: Moment,
     _ budget: inout SearchBudget
@@ -58,7 +58,7 @@ extension Offers {
       ) { driver, label in fit.accepts(driver, label, drivers) }
       guard case .exhausted(let exact) = outcome else { break }
       hits.removeAll { $0.distanceMeters > exact }
-      // Others come behind these, or at another place of the index.
+      // Others are behind these, or elsewhere in the index.
       if hits.isEmpty { slab[search].look = .scanning(.start, []) }
       DriverHit.sort(&hits, from: 0)
       return (hits, false)
@@ -87,7 +87,7 @@ extension Offers {
   }
 
   /// Asks those of the drivers that still fit. `isAnyKnown` where one was asked before under another handle: it was
-  /// forgotten meanwhile and has come back, and is not asked again.
+  /// forgotten and has returned, and is not asked again.
   private mutating func ask(
     _ hits: [DriverHit], _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips,
     around pickup: Coordinate, at now: Moment
@@ -95,7 +95,7 @@ extension Offers {
     var (steps, isAnyKnown) = ([OfferStep](), false)
     for hit in hits where slab[search].wanted > 0 {
       let driver = Int(hit.driver)
-      // It was found in an earlier turn, perhaps.
+      // It may have been found in an earlier turn.
       guard drivers.isInUse(driver), fits(hit, search, drivers, at: now) else { continue }
       if let known = slab[search].asked.firstIndex(where: { $0.id == drivers[driver].id }) {
         slab[search].asked[known].driver = drivers.handle(of: driver)
@@ -112,7 +112,7 @@ extension Offers {
       .accepts(hit.driver, drivers.label(of: Int(hit.driver)), drivers)
   }
 
-  /// Offers the trip to a driver that is here.
+  /// Offers the trip to a driver of this hub.
   mutating func offer(
     to hit: DriverHit, _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips,
     around pickup: Coordinate, at now: Moment
@@ -128,7 +128,7 @@ extension Offers {
     return .made(terms, of: slab[search].tripID, to: driver)
   }
 
-  /// A driver has an open offer from now on; without a handle one of another hub. Gives its index among the asked.
+  /// Opens an offer to a driver, without a handle to one of another hub. Gives its index among the asked.
   mutating func open(
     _ search: Int, _ id: Identifier, _ driver: Handle?, offered: Timestamp? = nil, at now: Moment
   ) -> Int {
@@ -143,7 +143,7 @@ extension Offers {
   }
 }
 
-/// Which drivers may be asked for a trip.
+/// Decides which drivers may be asked for a trip.
 private struct OfferFit {
   private let filter: DriverFilter
   private let asked: [Handle]
@@ -173,7 +173,7 @@ extension Drivers {
     self[driver].status == .available && !self[driver].isStale && !self[driver].isElsewhere
   }
 
-  /// Whether a driver is known, and not at another hub.
+  /// Whether a driver is known and not at another hub.
   func isHere(_ handle: Handle?) -> Bool { handle.flatMap { current($0) }.map { !self[$0].isElsewhere } ?? false }
 
   func isFree(_ handle: Handle?) -> Bool { handle.flatMap { current($0) }.map { isAvailable($0) } ?? false }

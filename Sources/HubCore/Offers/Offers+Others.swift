@@ -1,21 +1,21 @@
 // Offers over several hubs: a trip's hub asks all hubs for drivers, and offers the trip to those of others over the
-// cluster. It alone decides who has the trip; the driver's hub numbers and stores what the driver is told.
+// cluster. It alone decides who gets the trip; the driver's hub numbers and stores the driver's messages.
 //
 //     the trip's hub     who is near? → all hubs → the nearest → recorded → SentOffer, to the driver's hub
 //     the driver's hub   recorded, `offer` on `driver:`; or: it can't be asked, back to the trip's hub
 //     the driver         `accepted`, `offer_decline` → go to the trip's hub, as its moves do (Forwarding.swift)
 //     the trip's hub     the offer has ended → SentOffer → `offer_withdrawn` on `driver:`
 //
-// Both hubs watch the driver's time by their own clocks. So what is lost on the way is silence: the trip's hub asks the
-// next driver, and the driver's withdraws the offer by itself. Neither makes an offer anew behind a crash, and one that
-// comes twice is known by when it was made.
+// Both hubs time the driver's answer by their own clocks, so a lost message counts as silence: the trip's hub asks the
+// next driver, and the driver's hub withdraws the offer. Neither repeats an offer after a crash, and duplicates are
+// recognised by the time at which an offer was made.
 import HubGeo
 import HubMessages
 
 extension Offers {
-  // MARK: Who is asked
+  // MARK: Choosing drivers
 
-  /// All hubs are to be asked for drivers; nil where that is under way.
+  /// Asks all hubs for drivers; nil where that is running.
   mutating func gather(for search: Int, around pickup: Coordinate) -> OfferStep? {
     if slab[search].isGathering { return nil }
     slab[search].isGathering = true
@@ -31,7 +31,7 @@ extension Offers {
     min(slab[search].wanted + slab[search].asked.count + slab[search].spare, limits.queryHits)
   }
 
-  /// What the hubs have found together: the nearest that fit are asked.
+  /// Asks the nearest fitting drivers of the hubs' merged answer.
   mutating func take(
     _ answer: FleetAnswer, for handle: Handle, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment,
     canStore: Bool, _ deadlines: inout Deadlines
@@ -95,7 +95,7 @@ extension Offers {
     }
   }
 
-  /// A driver of another hub can't be asked, or not any more.
+  /// A driver of another hub can't be asked, or no longer.
   private mutating func lose(_ offer: SentOffer, _ trips: borrowing Trips) -> [OfferStep] {
     guard let trip = trips.find(offer.tripID), let search = byTrip[UInt32(trip)],
       let index = slab[search].asked.firstIndex(where: { offer.names($0) }), slab[search].asked[index].isOpen
@@ -161,7 +161,7 @@ extension Offers {
     return settleOther(search, driver.map { [.acceptedElsewhere(trip: offer.tripID, by: $0)] } ?? [])
   }
 
-  /// A driver has gone, or its time has passed. Only of the first the trip's hub can't know.
+  /// A driver has gone, or its time is over. Only the former has to be sent to the trip's hub.
   mutating func reviewOther(_ search: Int, _ drivers: borrowing Drivers, at now: Moment) -> [OfferStep] {
     var steps: [OfferStep] = []
     for index in slab[search].asked.indices where slab[search].asked[index].isOpen {
@@ -183,7 +183,7 @@ extension Offers {
     return [.changed(slab[search].durable)] + steps
   }
 
-  /// One of another hub, as it is stored.
+  /// Restores a search of another hub.
   mutating func loadOther(_ durable: DurableOffers) {
     forgetOther(durable.report.tripID)
     let search = slab.insert(OfferSearch(durable, trip: OfferSearch.noTrip))
@@ -195,7 +195,7 @@ extension Offers {
     if let search = ofOthers[trip] { remove(search) }
   }
 
-  /// The offers of a trip were forgotten, wherever the trip is.
+  /// Removes the offers of a trip, wherever that is.
   mutating func forget(_ id: Identifier, _ trips: borrowing Trips) {
     if let trip = trips.find(id) { forget(trip: trip) } else { forgetOther(id) }
   }

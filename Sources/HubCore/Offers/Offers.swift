@@ -1,31 +1,29 @@
-// The offers of trips that have no driver: which searches go on, which driver has an open offer, and what ends them
-// (protocol/offers.md). Each method decides and changes what is kept here; its caller carries out the steps that it
-// gives, in their order: the record of a search stands before the events that tell of it, so that after a crash no
-// driver is asked a second time.
+// The offers of trips without a driver: running searches, drivers with an open offer, and what ends them
+// (protocol/offers.md). Each method decides and changes the state here; its caller carries out the steps in order: the
+// record of a search comes before the events that show it, so that no driver is asked twice after a crash.
 //
-// Whatever happens to a trip or a driver comes to the same: the search is reviewed, which compares it with the trip and
-// the drivers as they are now. So it does not matter which of two events came first, or whether the hub was down
-// between them.
+// Any change of a trip or a driver leads to a review of the search, which compares it with their present state. So the
+// order of two events does not matter, nor whether the hub was down between them.
 import HubMessages
 
 struct Offers: ~Copyable {
   let limits: HubLimits
   let timings: HubTimings
-  /// Named, like all that is not private here, in this folder alone (TidyTests).
+  /// Named, like all non-private members here, only in this folder (TidyTests).
   var slab = Slab<OfferSearch>()
-  /// By a trip's index: its search, or the last one.
+  /// By a trip's index: its present or last search.
   var byTrip: [UInt32: Int] = [:]
-  /// By the id of a trip that is at another hub: what that offers to drivers here.
+  /// By the id of a trip at another hub: its offers to drivers here.
   var ofOthers: [Identifier: Int] = [:]
-  /// By a driver's index: the search of its open offer. A driver has one at a time.
+  /// By a driver's index: the search of its only open offer.
   var byDriver: [UInt32: Int] = [:]
   private var openByAsker: [UInt64: Int] = [:]
   private(set) var openCount = 0
-  /// Searches whose turn to look comes, the first one next.
+  /// Searches that wait for their turn, in order.
   var queue = FirstInFirstOut<Handle>()
   /// Drivers are at other hubs, too.
   private(set) var isInCluster = false
-  /// Where the next ended search is looked for that gives way to a new one.
+  /// Where to look for the next ended search to replace.
   private var hand = 0
 
   init(limits: HubLimits, timings: HubTimings) {
@@ -35,9 +33,9 @@ struct Offers: ~Copyable {
 
   mutating func joinCluster() { isInCluster = true }
 
-  /// Whether no search goes on.
+  /// Whether no search is running.
   var isIdle: Bool { openCount == 0 }
-  /// Whether one wants to look for drivers.
+  /// Whether a search waits for its turn.
   var isLooking: Bool { !queue.isEmpty }
   var count: Int { slab.count }
 
@@ -45,7 +43,7 @@ struct Offers: ~Copyable {
 
   // MARK: Beginning and ending
 
-  /// The offers of a trip as they stand; throws where nobody has asked for any.
+  /// The state of a trip's offers; throws where none were requested.
   func report(ofTrip trip: Int, _ id: Identifier) throws(ErrorReply) -> OffersReport {
     guard let search = byTrip[UInt32(trip)] else {
       throw ErrorReply(code: .notFound, message: "nobody has asked for offers of trip \(id)")
@@ -53,7 +51,7 @@ struct Offers: ~Copyable {
     return slab[search].report
   }
 
-  /// Whether the request repeats that of the trip's search. Throws where another one goes on.
+  /// Whether the request repeats that of the trip's search. Throws where another one is running.
   func isRepeated(_ request: OffersRequest, _ trip: Int, _ record: Trip) throws(ErrorReply) -> Bool {
     guard let search = byTrip[UInt32(trip)] else { return false }
     let known = slab[search]
@@ -67,7 +65,7 @@ struct Offers: ~Copyable {
     throw ErrorReply(invalidIn: record.status, "offers of trip \(record.id) are being made already")
   }
 
-  /// Throws where there is no room for one more search of whom asks for it.
+  /// Throws at the limit of searches, of all or of the asking identity.
   func checkRoom(for request: OffersRequest, counting counters: inout HubCounters) throws(ErrorReply) {
     if openByAsker[request.asker, default: 0] >= limits.offersPerIdentity[request.role] {
       counters.count(.offersPerIdentity)
@@ -85,8 +83,7 @@ struct Offers: ~Copyable {
     }
   }
 
-  /// Begins to look for a driver of a trip for which that was checked. An ended search gives way where there is no
-  /// room.
+  /// Begins a checked search for a driver. Without room an ended search is replaced.
   mutating func begin(_ request: OffersRequest, trip: Handle, _ id: Identifier, at time: Timestamp) -> [OfferStep] {
     var steps: [OfferStep] = []
     if let known = byTrip[trip.index] { remove(known) } else { steps = makeRoom() }
@@ -97,7 +94,7 @@ struct Offers: ~Copyable {
     return [.changed(slab[search].durable)] + steps
   }
 
-  /// An ended search gives way where there is no room for another one.
+  /// Removes an ended search where there is no room for another one.
   mutating func makeRoom() -> [OfferStep] {
     guard slab.count >= limits.offers else { return [] }
     for _ in 0..<slab.endIndex {
@@ -123,13 +120,13 @@ struct Offers: ~Copyable {
     queue.append(slab.handle(of: search))
   }
 
-  /// Ends the offers of a trip by the word of whom has asked for them.
+  /// Ends the offers of a trip at the request of their owner.
   mutating func stop(_ trip: Int) -> [OfferStep] {
     guard let search = byTrip[UInt32(trip)], slab[search].end == nil else { return [] }
     return end(search, .stopped, driver: nil)
   }
 
-  /// The trip's search is over. `driver` is who has the trip.
+  /// Ends the trip's search. `driver`: the trip's driver, if any.
   private mutating func end(_ search: Int, _ how: OffersReport.End, driver: Identifier?) -> [OfferStep] {
     var steps: [OfferStep] = []
     let reason: Offer.Withdrawal =
@@ -162,7 +159,7 @@ struct Offers: ~Copyable {
     return .withdrawn(reason, SentOffer(asked, of: slab[search]), from: asked.driver.map { Int($0.index) })
   }
 
-  /// The hub of a driver that is not here is told how its offer has ended.
+  /// The outcome of an offer, for the driver's hub.
   private func ending(_ search: Int, _ index: Int) -> [OfferStep] {
     let asked = slab[search].asked[index]
     return isInCluster && asked.driver == nil ? [.sent(SentOffer(asked, of: slab[search]))] : []
@@ -181,14 +178,14 @@ struct Offers: ~Copyable {
       leaving: OfferSearch(DurableOffers(asker: 0, key: 0, report: tombstone), trip: slab[search].trip))
   }
 
-  /// The trip is forgotten, and its search with it.
+  /// Forgets the search with its trip.
   mutating func forget(trip: Int) {
     if let search = byTrip[UInt32(trip)] { remove(search) }
   }
 
   // MARK: Answers of drivers
 
-  /// A move as it counts: an open offer entitles its driver to the trip, wherever the driver is.
+  /// The move with its rights: an open offer entitles its driver to the trip, at any hub.
   func entitling(_ input: TripStatusInput, _ trips: borrowing Trips, _ now: Moment) -> TripStatusInput {
     guard !isIdle, input.actor.role == .driver, let trip = trips.find(input.report.tripID),
       let search = byTrip[UInt32(trip)]
@@ -200,7 +197,7 @@ struct Offers: ~Copyable {
     return entitled
   }
 
-  /// A driver says no. Said again, or too late, it changes nothing. Throws for who was never asked.
+  /// Declines an offer. Repeated or late, it changes nothing. Throws for a driver that was never asked.
   mutating func decline(trip: Int, _ id: Identifier, by driver: Identifier) throws(ErrorReply) -> [OfferStep] {
     guard let search = byTrip[UInt32(trip)],
       let index = slab[search].asked.firstIndex(where: { $0.id == driver })
@@ -211,7 +208,7 @@ struct Offers: ~Copyable {
 
   // MARK: Reviewing
 
-  /// Something has happened to a trip, or to a driver that has an offer.
+  /// Reviews the search of a trip, or of a driver with an offer, that has changed.
   mutating func review(
     ofTrip trip: Int?, ofDriver driver: Int?, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment
   ) -> [OfferStep] {
@@ -221,7 +218,7 @@ struct Offers: ~Copyable {
     return steps
   }
 
-  /// The entry that watches a search came up.
+  /// Handles a search's deadline.
   mutating func checkDeadline(
     _ handle: Handle, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment, canStore: Bool,
     _ deadlines: inout Deadlines
@@ -237,7 +234,7 @@ struct Offers: ~Copyable {
     return steps
   }
 
-  /// Has a search looked at when the time of the next driver has passed.
+  /// The next time to answer that ends, which a deadline is armed for.
   func nextDeadline(of search: Int) -> Int64? {
     slab[search].asked.lazy.filter(\.isOpen).map(\.deadline).min()
   }
@@ -268,7 +265,7 @@ struct Offers: ~Copyable {
     return settle(search, steps)
   }
 
-  /// Goes on behind some withdrawals: looks for the next drivers, or ends where none may be asked any more.
+  /// Continues after withdrawals: looks for the next drivers, or ends where none may be asked any more.
   mutating func settle(_ search: Int, _ steps: [OfferStep]) -> [OfferStep] {
     if slab[search].wanted > 0 {
       enqueue(search)
@@ -278,7 +275,7 @@ struct Offers: ~Copyable {
     return steps.isEmpty ? [] : [.changed(slab[search].durable)] + steps
   }
 
-  /// Nobody is left to be asked.
+  /// Ends a search without further drivers.
   mutating func finish(_ search: Int, behind steps: [OfferStep]) -> [OfferStep] {
     let ended = end(search, .unserved, driver: nil)
     return ended + steps + [.unserved(trip: Int(slab[search].trip.index))]
@@ -286,7 +283,7 @@ struct Offers: ~Copyable {
 
   // MARK: Reading back
 
-  /// A search as it is stored; false where its trip is not known.
+  /// Restores a search; false where its trip is not known.
   mutating func load(_ durable: DurableOffers, _ trips: borrowing Trips) -> Bool {
     if durable.report.criteria.limit == 0 {
       loadOther(durable)
@@ -300,8 +297,8 @@ struct Offers: ~Copyable {
     return true
   }
 
-  /// After all was read: searches that go on are reviewed at once. The time that has passed while the hub was down
-  /// counts; by a clock that was set back meanwhile nobody has more than the whole of it.
+  /// After loading: reviews running searches at once. Time counts while the hub was down; with a clock that was set
+  /// back meanwhile nobody has more than the full time.
   mutating func resume(_ drivers: borrowing Drivers, at now: Moment, _ deadlines: inout Deadlines) {
     for search in 0..<slab.endIndex where slab.isInUse(search) && slab[search].end == nil {
       for index in slab[search].asked.indices {

@@ -1,10 +1,10 @@
-// What can be asked about the offers of a trip. The answers are cases of `TripAnswer`.
+// Questions about the offers of a trip. The answers are cases of `TripAnswer`.
 import HubBytes
 public import HubMessages
 
 public enum OffersQuestion: Sendable {
   case show
-  /// Drivers are asked from now on. `key` is the id by which the same request is known when it comes again.
+  /// Begins to ask drivers. `key` is the id by which a repetition is recognised.
   case begin(OfferCriteria, key: MessageID?)
   case stop
 
@@ -22,7 +22,7 @@ struct OffersRequest {
   let role: Role
   /// `Actor.hashValue`, for the limits of one identity.
   let asker: UInt64
-  /// By what the repeated request is known; 0 where it has nothing.
+  /// Recognises a repetition; 0 for none.
   let key: UInt64
 
   init(_ criteria: OfferCriteria, by asker: OfferAsker, key: MessageID?) {

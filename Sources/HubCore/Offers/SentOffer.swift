@@ -1,10 +1,10 @@
-// An offer between two hubs: of the one that has the trip, to a driver of the other (Offers+Others.swift).
+// An offer between two hubs, from the trip's to the driver's (Offers+Others.swift).
 import HubBytes
 import HubGeo
 public import HubMessages
 
 public struct SentOffer: Sendable, Equatable {
-  /// Who tells it whom.
+  /// The direction.
   enum Way: UInt8 {
     case toDriver, toTrip
   }
@@ -12,16 +12,16 @@ public struct SentOffer: Sendable, Equatable {
   var way = Way.toDriver
   public internal(set) var tripID: Identifier
   public internal(set) var driverID: Identifier
-  /// By the clock of the trip's hub. With the trip and the driver it names the offer, however often it comes.
+  /// When it was made, by the clock of the trip's hub. With the trip and the driver it identifies the offer.
   var made: Timestamp
-  /// How long the driver has.
+  /// The driver's time to answer, in seconds.
   var seconds: UInt8
   var pickup: Coordinate?
   var dropoff: Coordinate?
-  /// `open` makes the offer, and anything else ends it.
+  /// `open` makes the offer; other values end it.
   var answer: OffersReport.Asked.Answer
 
-  /// The channel whose hub is told.
+  /// The channel whose hub gets it.
   public var receiver: Channel {
     switch way {
     case .toDriver: .driver(driverID)
@@ -35,7 +35,7 @@ public struct SentOffer: Sendable, Equatable {
     (self.pickup, self.dropoff) = (pickup, dropoff)
   }
 
-  /// The answer of the driver's hub: it is not, or not any more, to be asked.
+  /// The answer of the driver's hub: the driver can't be asked, or no longer.
   var declined: SentOffer {
     var answer = self
     (answer.way, answer.answer) = (.toTrip, .withdrawn(.unavailable))
@@ -60,6 +60,6 @@ extension SentOffer: Recorded {
 }
 
 extension Reply {
-  /// That another hub's offer is stored, or can't be.
+  /// The answer that another hub's offer is stored.
   static var offerTaken: Reply { .ack(Ack(replyTo: ClusterOutput.unasked)) }
 }

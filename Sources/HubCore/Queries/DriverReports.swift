@@ -1,4 +1,4 @@
-// What is shown of a driver to those who ask, and whether it is what they ask for.
+// Reports of drivers for queries, and whether a driver matches.
 import HubGeo
 import HubMessages
 
@@ -9,7 +9,7 @@ struct SearchView {
 }
 
 extension Drivers {
-  /// Whether a driver is what is asked for, and to be seen by who asks.
+  /// Whether a driver matches and may be seen by the audience.
   @inline(__always)
   func matches(
     _ driver: UInt32, _ label: DriverLabel, _ filter: DriverFilter, _ audience: Audience, at time: Timestamp
@@ -22,7 +22,7 @@ extension Drivers {
     guard let maxAge = filter.maxAge else { return true }
     guard let newest = self[Int(driver)].position?.timestamp else { return false }
     let age = self[Int(driver)].clock.age(of: newest, at: time)
-    // What a rider may not see it may not find out by asking with one `maxAge` after the other.
+    // A rider must not find out by repeated queries with other `maxAge` what it may not see.
     return (audience == .ops ? age : PublicAudience.rounded(age: age)) <= maxAge
   }
 
@@ -43,8 +43,7 @@ extension Drivers {
     return report
   }
 
-  /// A page of all drivers, of those that were found: between two turns one may be forgotten, and another have its
-  /// place.
+  /// A page of the drivers found: between two turns one may be forgotten, and another have its index.
   func list(_ found: [Int], cursor: String?, _ trips: borrowing Trips, at now: Moment) -> DriverList {
     let places = found.filter { isInUse($0) }
     var list = DriverList(drivers: [], cursor: cursor, places: places)
@@ -56,7 +55,7 @@ extension Drivers {
     return list
   }
 
-  /// A driver as a page of all drivers shows it, with the trip that it is on.
+  /// A driver in a page of all drivers, with its trip.
   private func listed(_ driver: Int, trip: Identifier?, at time: Timestamp) -> DriverReport {
     var report = report(of: driver, at: time)
     report.predicted = nil
@@ -65,7 +64,7 @@ extension Drivers {
     return report
   }
 
-  /// A driver as riders see it: what `PublicAudience` says.
+  /// A driver as riders see it (`PublicAudience`).
   func publicReport(of driver: Int, _ view: SearchView) -> DriverReport {
     let pseudonym = view.audience.pseudonym(
       of: self[driver].id, lastTripEnded: self[driver].lastTripEnded, at: view.now.timestamp)

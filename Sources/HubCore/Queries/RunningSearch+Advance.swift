@@ -1,17 +1,17 @@
-// How a search goes on in a turn: among the drivers of the index, and then, hit by hit, to what is shown of them.
+// A search in one turn: through the drivers of the index, then hit by hit to reports.
 import HubGeo
 import HubMessages
 
 extension RunningSearch {
-  /// Whether this turn still has time for it. A search for the nearest needs no second way if it has the budget for the
-  /// first: it waits for a turn that has it.
+  /// Whether this turn has budget for it. A search for the nearest with its full budget in one turn needs no second
+  /// pass, so it waits for such a turn.
   func mayBegin(isFirst: Bool, _ left: SearchBudget, of whole: SearchBudget) -> Bool {
     guard !isFirst else { return true }
     guard case .nearest = phase else { return left.cells > 0 && left.candidates > 0 }
     return left.cells > whole.cells / 2 && left.candidates > whole.candidates / 2
   }
 
-  /// True where the search is over.
+  /// True where the search is complete.
   mutating func advance(in drivers: borrowing Drivers, _ view: SearchView, _ budget: inout SearchBudget) -> Bool {
     while budget.cells > 0, budget.candidates > 0 {
       switch phase {
@@ -23,7 +23,7 @@ extension RunningSearch {
     return false
   }
 
-  /// What was found, as it is answered.
+  /// The result as it is answered.
   var result: QueryResult {
     let isArea = if case .nearby = search.area { false } else { true }
     return .drivers(DriverList(drivers: reports, more: isArea ? max(0, matches - reports.count) : 0))
@@ -33,7 +33,7 @@ extension RunningSearch {
 
   private mutating func findNearest(in drivers: borrowing Drivers, _ view: SearchView, _ budget: inout SearchBudget) {
     let (filter, audience) = (search.filter, audience)
-    // It can't be interrupted: what it may look at is as much as one turn has time for, but enough for so many hits.
+    // It can't be interrupted: its budget is what one turn has, but enough for so many hits.
     var share = budget
     share.candidates = min(budget.candidates, max(limit * 5 / 4, budget.candidates / weight))
     let given = share.candidates
@@ -43,7 +43,7 @@ extension RunningSearch {
     budget.cells = share.cells
     budget.candidates = max(0, budget.candidates - (given - share.candidates) * weight)
     let isFull = hits.count == limit
-    // Of riders' hits, each is shown up to the slack nearer or farther than it is.
+    // A rider's hit is shown up to the slack nearer or farther than it is.
     let farthest = hits.lazy.map(\.distanceMeters).max() ?? 0
     let reach = farthest + 2 * slackMeters
     switch (outcome, audience) {
@@ -71,7 +71,7 @@ extension RunningSearch {
     budget.candidates = max(0, budget.candidates - (given.candidates - share.candidates) * weight)
     if let next {
       phase = .scanning(next, pass)
-      // Where the cells have run out the turn is over, whatever is left of the rest.
+      // Where the budget of cells is used up the turn is over, whatever else is left.
       if share.candidates > 0 { budget.cells = 0 } else { budget.candidates = 0 }
     } else if pass == .current, search.filter.includesStale {
       phase = .scanning(.start, .stale)
@@ -85,7 +85,7 @@ extension RunningSearch {
     _ budget: inout SearchBudget
   ) -> SearchCursor? {
     var running = self
-    // What it changes is its own then, or it would be copied.
+    // Moved out, or it would be copied on write.
     hits = []
     marks = HitMarks()
     defer { self = running }
@@ -119,11 +119,11 @@ extension RunningSearch {
 
   // MARK: Reports
 
-  /// What one report costs of the budget, in candidates: a driver's record is rarely in cache, its prediction takes
-  /// some sines and a rider's pseudonym a hash, and the report lies in memory that nobody has touched yet.
+  /// The cost of one report, in candidates: a driver's record is rarely in cache, its extrapolation takes some sines
+  /// and a rider's pseudonym a hash, and the report is in new memory.
   private var reportWeight: Int { audience == .ops ? 24 : 32 }
 
-  /// True where all hits are made into reports.
+  /// True where all hits are reported.
   private mutating func report(
     _ drivers: borrowing Drivers, _ view: SearchView, from first: Int, _ budget: inout SearchBudget
   ) -> Bool {
@@ -137,7 +137,7 @@ extension RunningSearch {
     return last == hits.count
   }
 
-  /// The driver as the search shows it; nil where it has gone, or changed, while that was under way.
+  /// The driver's report; nil where it has gone, or no longer matches.
   private func report(of driver: UInt32, _ drivers: borrowing Drivers, _ view: SearchView) -> DriverReport? {
     let isThere =
       drivers.index.contains(driver) || search.filter.includesStale && drivers.staleIndex.contains(driver)

@@ -1,19 +1,19 @@
-// One question about drivers while it is looked for: what is wanted, what was found, and where the next turn goes on.
+// A running query for drivers: its criteria, hits so far, and where the next turn continues.
 //
-// A search for the nearest is first done depth first (DriverIndex+Nearest.swift), which is over at once nearly always.
-// Where it is not (too few drivers pass the filter, or the budget of the turn is gone), and for riders, whose distances
-// are from rounded places, what it found only bounds how far there is to look: then all cells within that bound are
-// visited in the order of their keys, which can be interrupted anywhere, because a key stays where it is while cells
-// split and merge. Areas are looked for in that second way only.
+// A search for the nearest is first done depth first (DriverIndex+Nearest.swift), which is nearly always complete at
+// once. Where it is not (too few drivers pass the filter, or the turn's budget is used up), and for riders, whose
+// distances are from rounded positions, its hits only bound the distance. Then all cells within that bound are visited
+// in key order, which can be interrupted anywhere, because keys do not change while cells split and merge. Areas are
+// searched only in that second way.
 //
-// While a search is under way drivers move. Who stays where it is is in the answer exactly if it belongs there; who
-// moves is taken at the one place or the other. Nobody is in it twice, and each is shown as of one moment.
+// Drivers move during a search. One that does not move is in the answer exactly if it belongs there; one that moves is
+// found before or after. No driver is listed twice, and each is shown as of one moment.
 import HubBytes
 import HubGeo
 import HubMessages
 
 extension DriverSearch {
-  /// How many drivers an answer has at most.
+  /// The limit of drivers in an answer.
   package func limit(for audience: Audience) -> Int {
     let wanted = limit ?? DriverSearch.defaultLimit
     return audience == .ops ? wanted : min(wanted, PublicAudience.maximumDrivers)
@@ -22,7 +22,7 @@ extension DriverSearch {
 
 struct RunningSearch {
   let session: SessionRef
-  /// Who asks, by `Actor.hashValue`.
+  /// The asking identity, `Actor.hashValue`.
   let identity: UInt64
   let replyTo: MessageID?
   let search: DriverSearch
@@ -31,21 +31,21 @@ struct RunningSearch {
   let center: Coordinate
   let point: SearchPoint
   let limit: Int
-  /// Metres that a driver shown may be from where it is.
+  /// Metres between a driver's shown and real position, at most.
   let slackMeters: Double
-  /// Boxes that contain every driver whose shown place may lie in the area.
+  /// Boxes that contain every driver whose shown position may be in the area.
   private let boxes: [BoundingBox]
-  /// What one candidate, and one cell, costs of the turn's budget: more where filters read the driver's record, and
+  /// The cost of a candidate and of a cell: more with filters that read records, and with many hits to sort.
   /// where many hits are kept in order.
   let weight: Int
   let cellWeight: Int
 
   enum Phase {
-    /// The nearest of those online, through the tree of the index; it is not interrupted.
+    /// The nearest online drivers, through the tree of the index, without interruption.
     case nearest
-    /// By keys, from the cursor on.
+    /// In key order, from the cursor.
     case scanning(SearchCursor, Pass)
-    /// Made into reports up to this hit.
+    /// Hits up to this one are reported.
     case reporting(Int)
   }
 
@@ -61,12 +61,11 @@ struct RunningSearch {
   var best: BestHits
   var hits: [DriverHit] = []
   var marks = HitMarks()
-  /// All that match in an area, hits or not.
+  /// All matches in an area, including those beyond the limit.
   var matches = 0
   var turns = 0
   var reports: [DriverReport] = []
-  /// The key of a hash that orders drivers at equal distances, so that riders cannot tell them apart by their order;
-  /// nil for ops.
+  /// The key of a hash that orders drivers at equal distances, so that their order identifies nobody; nil for ops.
   var tieBreak: UInt64?
 
   init(
@@ -103,7 +102,7 @@ struct RunningSearch {
       boxes = polygons.polygons.map { slack > 0 ? $0.boundingBox.grown(byMeters: slack) : $0.boundingBox }
     }
     let filter = search.filter
-    // An age takes the driver's record, which is rarely in cache.
+    // An age needs the driver's record, which is rarely in cache.
     weight =
       (audience == .ops ? 1 : 5) + edges / 12 + limit / 128 + filter.tags.count / 4 + (filter.maxAge == nil ? 0 : 4)
     cellWeight = 1 + polygonCount / 8
@@ -118,13 +117,13 @@ struct RunningSearch {
     }
   }
 
-  /// How far hits may be, by what was asked.
+  /// The requested radius.
   private var radiusMeters: Double {
     if case .nearby(_, let radius) = search.area { return radius ?? RunningSearch.maximumRadius(audience) }
     return .infinity
   }
 
-  /// Begins to visit all cells within `meters`. What was found so far is found again.
+  /// Begins to visit all cells within `meters`, finding earlier hits again.
   mutating func scan(within meters: Double) {
     boundMeters = min(meters, radiusMeters)
     best = BestHits(start: 0, limit: limit, withinMeters: boundMeters)
@@ -133,14 +132,14 @@ struct RunningSearch {
     phase = .scanning(.start, .current)
   }
 
-  /// Goes on among stale drivers with what was found among the others: the hits stay, the worst on top.
+  /// Continues among stale drivers and keeps the hits, worst on top.
   mutating func scanStale() {
     hits.sort { DriverHit.isNearer($1, $0) }
     best = BestHits(keeping: hits, limit: limit, withinMeters: boundMeters)
     phase = .scanning(.start, .stale)
   }
 
-  /// All cells were visited. Where drivers have gone out of a bound that was theirs, there may be others beyond it.
+  /// Ends the scan. Where drivers have left the bound, there may be others beyond it.
   mutating func endScan() {
     if hits.count < limit, boundMeters < radiusMeters {
       scan(within: boundMeters * 2 + 100)
@@ -162,7 +161,7 @@ struct RunningSearch {
     }
   }
 
-  /// Whether a place, as it would be shown, is in the area.
+  /// Whether a coordinate, as shown, is in the area.
   @inline(__always)
   func has(_ place: Coordinate) -> Bool {
     switch search.area {
@@ -172,18 +171,18 @@ struct RunningSearch {
     }
   }
 
-  /// A number that orders a driver among those at the same distance: another one in each search.
+  /// A number that orders a driver among those at the same distance; it differs in each search.
   @inline(__always)
   func tie(of driver: UInt32) -> UInt32 {
     guard let tieBreak else { return 0 }
     return UInt32(truncatingIfNeeded: Mix64.mix(UInt64(driver) ^ tieBreak))
   }
 
-  /// Takes a driver that matches, if it is nearer than others.
+  /// Takes a matching driver, if it is near enough.
   mutating func take(_ hit: DriverHit) {
     matches += 1
     guard best.wants(hit, hits) else { return }
-    // Only from turn to turn can one come again: it has moved over the cursor.
+    // Only in another turn can one be found again: it has moved across the cursor.
     if turns > 0 {
       if marks.mayHave(hit.driver, hits), hits.contains(where: { $0.driver == hit.driver }) { return }
       marks.add(hit.driver)
@@ -192,21 +191,20 @@ struct RunningSearch {
   }
 }
 
-/// Where a search lies while it runs: each turn puts those under way into another order, which costs a reference each.
+/// The storage of a running search: turns reorder the running ones, at the cost of a reference each.
 final class SearchBox {
   var running: RunningSearch
 
   init(_ running: RunningSearch) { self.running = running }
 }
 
-/// Which drivers may be among the hits: to look through a thousand for each that is found would be most of the work.
-///
-/// A bit for some of a driver's number. Hits that have given way to nearer ones leave theirs; when these are as many as
+/// Which drivers may be among the hits, to avoid comparing each one found with all hits. One bit for some of a driver's
+/// number. Replaced hits leave their bits; when these are as many as the hits it is rebuilt.
 /// hits there are it is made anew.
 struct HitMarks {
   private static let words = 512
   private var bits: [UInt64] = []
-  /// Marked since it was made.
+  /// Bits set since it was built.
   private var added = 0
 
   private static func bit(of driver: UInt32) -> (word: Int, bit: UInt64) {
@@ -214,7 +212,7 @@ struct HitMarks {
     return (Int(mixed >> 23), 1 << UInt64(mixed >> 17 & 63))
   }
 
-  /// False only for a driver that is not among `hits`, all of which were added or were there when it was made.
+  /// False only for a driver that is not in `hits`, all of which were added or present when it was built.
   mutating func mayHave(_ driver: UInt32, _ hits: [DriverHit]) -> Bool {
     if bits.isEmpty || added > max(hits.count, 64) {
       bits = Array(repeating: 0, count: HitMarks.words)

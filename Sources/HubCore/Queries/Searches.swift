@@ -1,26 +1,26 @@
-// The questions about drivers that are under way: how many each may have, and whose turn it is. They are answered from
-// the index, a bounded part in each turn, so that no position waits for them.
+// Running queries for drivers: limits and turns. They are answered from the index, a bounded part in each turn, so that
+// no position waits for them.
 import HubMessages
 
 struct Searches {
-  /// What a search costs beside what it looks at, in candidates: it is taken up, answered and forgotten.
+  /// The fixed cost of a search, in candidates.
   private static let weight = 64
 
-  /// Those that go on, the one whose turn it is first.
+  /// Running ones, the next one first.
   private var boxes: [SearchBox] = []
-  /// How many of them are whose: to count them for each newcomer would take as long as a turn.
+  /// The number of running ones by session; counting them for each new one would take as long as a turn.
   private var bySession: [SessionRef: Int] = [:]
-  /// Who asks, over all their sessions (`Actor.hashValue`).
+  /// By identity, over all its sessions (`Actor.hashValue`).
   private var byIdentity: [UInt64: Int] = [:]
-  /// How many searches there have been.
+  /// The number of searches so far.
   private(set) var begun: UInt64 = 0
 
   var count: Int { boxes.count }
   var isEmpty: Bool { boxes.isEmpty }
-  /// Sessions and identities that have searches under way.
+  /// Sessions and identities with running searches.
   var askers: Int { bySession.count + byIdentity.count }
 
-  /// Throws why there is no room for one more query.
+  /// Throws at a limit of running queries.
   private func checkRoom(
     for search: RunningSearch, _ role: Role, _ limits: HubLimits, counting counters: inout HubCounters
   ) throws(ErrorReply) {
@@ -41,7 +41,7 @@ struct Searches {
     throw refusal
   }
 
-  /// Takes a query of this role on. Throws where its session, its actor or its role has as many as it may.
+  /// Begins a query. Throws at the limit of its session, its actor or its role.
   mutating func begin(
     _ search: RunningSearch, _ role: Role, _ view: SearchView, _ limits: HubLimits,
     counting counters: inout HubCounters
@@ -57,8 +57,8 @@ struct Searches {
     boxes.append(SearchBox(running))
   }
 
-  /// Goes on with what is under way, one after the other, until the turn's budget is gone. Who needs more than that has
-  /// its next turn when all others had theirs. Gives those that are done.
+  /// Continues running searches, one after the other, until the turn's budget is used up. One that needs more waits
+  /// until all others had a turn. Gives those that are done.
   mutating func advance(in drivers: borrowing Drivers, _ view: SearchView, budget whole: SearchBudget) -> [SearchBox] {
     var all: [SearchBox] = []
     swap(&all, &boxes)

@@ -19,7 +19,7 @@ public enum FixRefusal: UInt8, Error, CaseIterable {
     }
   }
 
-  /// What the sender is told.
+  /// The message for the sender.
   var explanation: String {
     switch self {
     case .inaccurate: "the fix's accuracy radius is too large to be of use"

@@ -1,4 +1,4 @@
-// What became of a fix: what the tracker says to the hub, and what senders are told.
+// The outcome of a fix: for the hub, and for its sender.
 import HubMessages
 
 extension Tracker {

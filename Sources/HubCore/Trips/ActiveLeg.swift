@@ -1,24 +1,24 @@
-// What the hub keeps of a trip while its driver is on the way to a place: in a table of its own, for most of the trips
-// that a hub knows are over. Nothing of it is stored: it follows from the next fixes again.
+// A trip's state while its driver is on the way to a target: in a table of its own, since most known trips have ended.
+// It is not stored; the next fixes restore it.
 import HubGeo
 import HubMessages
 
 struct ActiveLeg {
   let target: TripTarget
   let place: UnitVector
-  /// The way to the dropoff, where the trip has one that the hub can follow.
+  /// The route to the dropoff, where the trip has one that the hub can follow.
   var route: RouteFollower?
-  /// Where the leg began, and what the odometer showed there.
+  /// Where the leg began, and the odometer there.
   let start: Coordinate
   let startMeters: Double
-  /// The time of the fix with which the driver came to the target, while it stays.
+  /// The time of the fix with which the driver reached the target, while it stays.
   var cameAt: Timestamp?
 
   /// Vertices that it counts for, of `HubLimits.routePoints`.
   var routePoints: Int { route?.path.vertexCount ?? 0 }
 
-  /// Whether the driver has been at the target for the dwell. Takes the time of a fix that is `meters` away; where that
-  /// is before the driver came, its clock was set back, and the dwell begins anew.
+  /// Whether the driver has been at the target for the dwell time. Takes the time of a fix at `meters` distance; where
+  /// that is before the arrival, the clock was set back and the dwell begins again.
   mutating func dwells(_ meters: Double, at time: Timestamp, rules: TripRules) -> Bool {
     guard let came = cameAt else {
       if meters <= rules.arrivedMeters { cameAt = time }
@@ -34,7 +34,7 @@ struct ActiveLeg {
 }
 
 extension TripStatus {
-  /// Where the driver is going to in this state.
+  /// The driver's target in this status.
   var target: TripTarget? {
     switch self {
     case .requested, .accepted, .driverEnRoute: .pickup

@@ -1,16 +1,15 @@
-// How much longer the driven way is than the crow's flight, learnt from the hub's own trips, area by area.
+// The ratio of driven to great-circle distance, learnt from the hub's own trips, cell by cell.
 //
-// The method: when a leg (to the pickup, to the dropoff) has reached its target, its driven metres and its great
-// circle's are added to those of the geohash cell of 4 characters (39 by 20 km) that it began in. The cell's factor is
-// the quotient of the sums, where the sums begin with `priorMeters` at `priorFactor`, and are halved when they come to
-// `fullMeters`, so that what is old fades. Quotients of sums let long legs count more, as they should: the factor is
-// used for metres.
+// When a leg (to the pickup, to the dropoff) has reached its target, its driven and great-circle metres are added to
+// those of the geohash cell of 4 characters (39 by 20 km) where it began. The cell's factor is the quotient of the
+// sums, which start with `priorMeters` at `priorFactor` and are halved at `fullMeters`, so that old legs fade.
+// Quotients of sums weight long legs more, as they should, since the factor is applied to metres.
 //
 // The prior 1.3: R. Ballou, H. Rahardja, N. Sakai, "Selected country circuity factors for road travel distance
 // estimation" (Transportation Research A 36, 2002) find 1.1 to 2.1 by country, most near it.
 //
-// A direct-mapped table of a fixed size: where two cells meet in one place, the newer one has it, and the older begins
-// anew. It lives as long as the hub runs.
+// A direct-mapped table of a fixed size: where two cells share an entry, the newer one has it, and the older begins
+// again. It is not stored.
 import HubGeo
 import HubMessages
 
@@ -18,9 +17,9 @@ struct CircuityTable {
   static let priorFactor = 1.3
   static let priorMeters = 10_000.0
   static let fullMeters = 1_000_000.0
-  /// Shorter legs say more of one-way streets than of an area.
+  /// Shorter legs depend more on one-way streets than on the area.
   static let shortestLegMeters = 500.0
-  /// A leg with a larger quotient was no way to a place: the driver went elsewhere between.
+  /// A leg with a larger quotient had a detour: the driver went elsewhere between.
   static let largestQuotient = 3.0
 
   private struct Entry {
@@ -32,14 +31,14 @@ struct CircuityTable {
 
   private var entries = [Entry](repeating: Entry(), count: HubLimits.circuityCells)
 
-  /// Driven metres for each metre of a great circle that begins here: 1 … 3. About 15 ns.
+  /// Driven metres for each great-circle metre from here: 1 … 3. About 15 ns.
   func factor(at place: Coordinate) -> Double {
     let key = CircuityTable.key(place)
     let entry = entries[CircuityTable.index(key)]
     return entry.key == key ? Double(entry.drivenMeters) / Double(entry.crowMeters) : CircuityTable.priorFactor
   }
 
-  /// A leg from here has reached its target.
+  /// Learns from a leg that began here and reached its target.
   mutating func learn(from place: Coordinate, crowMeters: Double, drivenMeters: Double) {
     guard crowMeters >= CircuityTable.shortestLegMeters, drivenMeters <= CircuityTable.largestQuotient * crowMeters
     else {
@@ -53,7 +52,7 @@ struct CircuityTable {
         key: key, crowMeters: Float(CircuityTable.priorMeters),
         drivenMeters: Float(CircuityTable.priorMeters * CircuityTable.priorFactor))
     }
-    // One leg is not the area, however long: half of what a full cell holds, at most.
+    // One leg is not the area, however long: half of a full cell's sum, at most.
     let part = min(1, CircuityTable.fullMeters / 2 / crowMeters)
     entry.crowMeters += Float(crowMeters * part)
     entry.drivenMeters += Float(max(drivenMeters, crowMeters) * part)

@@ -1,12 +1,11 @@
-// Trips by the order in which they began, so that a list of them can be given page by page, newest first.
+// Trips in the order in which they began, for lists by pages, newest first.
 //
-// Numbers grow, so a trip that begins goes behind all others; trips end and are forgotten in any order. Sorted chunks
-// of up to 512 entries: finding is a binary search over the chunks and one within, a change moves at most 8 KB, and no
-// turn ever copies a table of a million. (A B-tree of two levels, in effect; one array would move 16 MB for one old
-// trip.)
+// Numbers grow, so a new trip is appended; trips are forgotten in any order. Sorted chunks of up to 512 entries:
+// finding is a binary search over the chunks and one within, a change moves at most 8 KB, and no turn copies a table of
+// a million. (In effect a B-tree of two levels; one array would move 16 MB for one old trip.)
 //
-// One hub alone counts its trips. Of several, each counts on from the clock, so that their lists have one order: by the
-// hour at which trips began, as exact as the hubs' clocks.
+// A single hub numbers its trips from 1. In a cluster each numbers them from its clock, so that their lists have one
+// order by the time at which trips began, as exact as the clocks.
 import HubMessages
 
 struct CreationOrder {
@@ -21,7 +20,7 @@ struct CreationOrder {
   private var chunks: [[Entry]] = []
   private(set) var count = 0
   private(set) var newestNumber: UInt64 = 0
-  /// Numbers are not below those of the clock: 256 for each of its milliseconds.
+  /// Numbers are at least those of the clock: 256 for each of its milliseconds.
   var goesByClock = false
 
   /// The number of a trip that begins now.
@@ -32,7 +31,7 @@ struct CreationOrder {
 
   mutating func restore(newestNumber number: UInt64) { newestNumber = max(newestNumber, number) }
 
-  /// The chunk that `number` belongs into: the last that begins at or before it, or the first. There must be one.
+  /// The chunk for `number`: the last that begins at or before it, or the first. Precondition: there is one.
   private func chunk(for number: UInt64) -> Int {
     var low = 0
     var high = chunks.count
@@ -54,7 +53,7 @@ struct CreationOrder {
     return low
   }
 
-  /// Adds a trip under a number that is not there yet.
+  /// Adds a trip. Precondition: its number is new.
   mutating func insert(_ number: UInt64, trip: Int) {
     count += 1
     let entry = Entry(number: number, trip: UInt32(trip))
@@ -71,7 +70,7 @@ struct CreationOrder {
     chunks[chunk].insert(entry, at: index(of: number, in: chunk))
   }
 
-  /// Takes the trip with this number out; nothing where there is none.
+  /// Removes the trip with this number, if there is one.
   mutating func remove(_ number: UInt64) {
     guard !chunks.isEmpty else { return }
     let chunk = chunk(for: number)
@@ -82,7 +81,7 @@ struct CreationOrder {
     if chunks[chunk].isEmpty {
       chunks.remove(at: chunk)
     } else if chunk + 1 < chunks.count, chunks[chunk].count + chunks[chunk + 1].count <= Self.chunkCapacity / 2 {
-      // A few that stay for ever do not keep a chunk each.
+      // A few long-lived trips must not keep a chunk each.
       let upper = chunks.remove(at: chunk + 1)
       chunks[chunk].append(contentsOf: upper)
     }

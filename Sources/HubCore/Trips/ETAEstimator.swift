@@ -1,6 +1,5 @@
-// How long until a driver is where it is going to. Behind a protocol, so that a road router can follow: one more type
-// that answers; which one is asked is said in one place (`TripLegs.estimate`). Calls are static, for one is made with
-// every fix.
+// How long until a driver reaches its target. A protocol, to allow for a road router: `TripLegs.estimate` alone chooses
+// the type. Calls are static, since one is made with every fix.
 import HubGeo
 import HubMessages
 
@@ -8,15 +7,15 @@ import HubMessages
 struct Leg {
   var place: Coordinate
   var target: UnitVector
-  /// Metres as the crow flies.
+  /// Great-circle metres.
   var crowMeters: Double
-  /// Metres per second that the driver gets on with; never 0.
+  /// The driver's average speed in m/s; never 0.
   var pace: Double
 }
 
-/// What is left of a leg.
+/// The estimate for the rest of a leg.
 struct Estimate: Equatable {
-  /// No way is longer, whatever a route says: 2.5 times round the Earth. What is more could not be stored.
+  /// An upper limit of routes' lengths: 2.5 times round the Earth. More could not be stored.
   static let longestMeters = 1e8
 
   /// 0 to `longestMeters`.
@@ -36,8 +35,8 @@ protocol ETAEstimator {
   func estimate(_ leg: Leg) -> Estimate
 }
 
-/// What was told last, and when it is worth telling again: what changes is the time of arrival, for as long as a driver
-/// gets on as expected, that stays while the seconds run down.
+/// The last published ETA, and when a new one is worth publishing: the arrival time is constant while the driver moves
+/// as expected, and only the seconds run down.
 struct PublishedETA: Equatable {
   var target: TripTarget
   var basis: ETABasis
@@ -55,22 +54,21 @@ struct PublishedETA: Equatable {
     )
   }
 
-  /// As it was read back: the next one comes no sooner than if it had been told at the start.
+  /// Restores one: the next comes no sooner than if it had been published at the start.
   init(_ durable: DurableETA, publishedAt uptime: Int64) {
     self.init(
       target: durable.target, basis: durable.basis, meters: durable.meters, arrival: durable.arrival,
       publishedAt: uptime)
   }
 
-  /// What is published of it: the time of arrival stands.
+  /// The publication: the arrival time is fixed.
   func update(ofTrip id: Identifier, at time: Timestamp, after: UInt64) -> ETAUpdate {
     ETAUpdate(
       tripID: id, target: target, eta: TrackMath.rounded(max(0, arrival.seconds(since: time)), to: 1),
       distance: TrackMath.rounded(meters, to: 1), arrivalTime: arrival, basis: basis, after: after)
   }
 
-  /// Whether an arrival that is reckoned now is so far from what a reader believes who counts down, that it is to be
-  /// published.
+  /// Whether a newly computed arrival differs so much from what a reader counts down to that it is to be published.
   func isOutdated(by arrival: Timestamp, target: TripTarget, basis: ETABasis, at now: Moment, rules: TripRules) -> Bool
   {
     guard now.uptime - publishedAt >= nanoseconds(rules.etaIntervalSeconds) else { return false }

@@ -1,4 +1,4 @@
-// What a trip's people are told of a driver on its way, in words.
+// The texts of notices to a trip's parties about its driver's progress.
 import HubMessages
 
 enum LegNotice {
@@ -12,7 +12,7 @@ enum LegNotice {
     }
   }
 
-  /// What keeps it from being told twice.
+  /// Marks it as published.
   var flag: TripNotices {
     switch self {
     case .near(let target): target.near
@@ -29,7 +29,7 @@ enum LegNotice {
     }
   }
 
-  /// `seconds` and `meters` are what is left of the way. It has no number yet.
+  /// `seconds` and `meters` are the rest of the way. Its number is set later.
   func notification(seconds: Double, meters: Double, driver: Identifier) -> Notification {
     let text = text(seconds: seconds)
     let leg = Notification.Leg(

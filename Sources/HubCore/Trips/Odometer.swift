@@ -1,41 +1,40 @@
-// How far a trip has gone: along the published track, not from fix to fix. Raw fixes wander by metres a second, which
-// would make kilometres of an hour at the kerb.
+// A trip's distance along the published track, not from fix to fix: raw fixes wander by metres a second, which adds up
+// to kilometres an hour at the kerb.
 //
-// The rule. The way is measured from an anchor. It counts, and the anchor moves on, when the driver is moving (at least
-// `movingSpeed`) and the anchor is `stepMeters` away. Below that speed nothing counts and the anchor stays, so that who
-// drives on from a standstill is counted from where it stood, whatever the position did meanwhile. Where the speed is
-// not known, the position must be further from the anchor than it may be wrong. A step that no vehicle makes is a
-// correction of the track and no way: the anchor moves without counting. Where fixes are missing the straight line
-// counts, which is the least that it can have been.
+// The distance is measured from an anchor. It counts, and the anchor moves, when the driver is moving (at least
+// `movingSpeed`) and `stepMeters` away from the anchor. Below that speed nothing counts and the anchor stays, so that a
+// driver that moves off is counted from where it stopped. Where the speed is unknown, the distance must exceed the
+// position's error. A step that no vehicle makes is a correction of the track: the anchor moves without counting. Over
+// missing fixes the straight line counts, a lower bound.
 import HubGeo
 import HubMessages
 
 struct Odometer: Sendable, Equatable, BitwiseCopyable {
   /// Metres per second.
   static let movingSpeed = 1.0
-  /// Metres. A car turns on circles of 5 m and more: chords of this length are under 5 % short there, and exact on the
-  /// rest of the way.
+  /// Metres. A car turns on circles of 5 m and more: chords of this length are at most 5 % short there, and exact
+  /// elsewhere.
   static let stepMeters = 5.0
   /// Metres; where the speed is unknown, the least that counts as moved.
   static let unknownStepMeters = 15.0
-  /// Only steps this long are looked at whether a vehicle could have made them.
+  /// Only longer steps are checked for plausibility.
   static let suspiciousMeters = 90.0
 
   private(set) var meters = 0.0
-  /// Where the way is measured from.
+  /// Where the distance is measured from.
   private(set) var anchor: Coordinate?
   private var ground = GroundScale(latitude: 0)
 
   init() {}
 
-  /// One that goes on where another was, to the bit.
+  /// Continues an earlier one, bit for bit.
   init(meters: Double, anchor: Coordinate?, groundLatitude: Double) {
     self.meters = meters
     self.anchor = anchor
     ground = GroundScale(latitude: groundLatitude)
   }
 
-  /// The latitude for which it knows how long a degree is.
+  /// The latitude of its scale of degrees.
   var groundLatitude: Double { ground.latitude }
 
   /// Takes the next published position of the driver; `previous` is the one published before it. About 10 ns.

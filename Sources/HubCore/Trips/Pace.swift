@@ -1,16 +1,16 @@
-// How fast a driver gets on: its published speed, standstills included, smoothed over time.
+// A driver's average speed: its published speed, stops included, smoothed over time.
 //
-// A running mean while little is known, an exponential one with a fixed time constant from then on: the weight that
-// the past has grows with the time it stands for, up to the constant. A step is the implicit Euler step of
-// τ · dp/dt = v − p, which never overshoots however long it is, and needs no exponential.
+// A running mean at first, an exponential one with a fixed time constant later: the weight of the past grows with its
+// duration, up to the constant. A step is the implicit Euler step of τ · dp/dt = v − p, which never overshoots and
+// needs no exponential.
 //
-// What is assumed of a driver that nothing is known of is kept apart from the mean, and fades while that fills up: what
-// remained of it in an exponential mean, 12 % after two minutes, was most of the error of an ETA then.
+// The assumption for an unknown driver is kept apart from the mean, and fades as that fills up: its remainder in an
+// exponential mean, 12 % after two minutes, was most of an ETA's error then.
 
 struct Pace: Sendable, Equatable, BitwiseCopyable {
   /// The mean in metres per second; nil before the first speed.
   private(set) var speed: Double?
-  /// Seconds that the past counts for.
+  /// The weight of the past, in seconds.
   private(set) var weightSeconds = 0.0
 
   init() {}
@@ -28,7 +28,7 @@ struct Pace: Sendable, Equatable, BitwiseCopyable {
     weightSeconds = min(weightSeconds + seconds, rules.paceSeconds)
   }
 
-  /// Metres per second to reckon with: never 0.
+  /// The speed for estimates in m/s: never 0.
   @inline(__always)
   func expected(_ rules: TripRules) -> Double {
     guard let speed else { return max(rules.firstPace, rules.slowestPace) }

@@ -1,4 +1,4 @@
-// Which messages moved a trip lately, so that a repeated one changes nothing.
+// The messages that recently moved a trip, so that a repetition changes nothing.
 
 /// The last moves of a trip, at most `HubLimits.movesPerTrip`, by keyed 64-bit hash.
 struct RecentMoves {
@@ -7,7 +7,7 @@ struct RecentMoves {
 
   init() {}
 
-  /// The last of some moves, which come oldest first.
+  /// The last of some moves, given oldest first.
   init(_ oldestFirst: [UInt64]) { hashes = oldestFirst.suffix(HubLimits.movesPerTrip) }
 
   var oldestFirst: [UInt64] { Array(hashes[oldest...] + hashes[..<oldest]) }

@@ -1,24 +1,24 @@
-// Where a driver is on its trip's route, fix by fix, and whether it has left it.
+// A driver's progress along its trip's route, fix by fix, and whether it has left it.
 //
-// Progress only grows: a place is looked for in a stretch that begins a little behind where the driver was and reaches
-// as far ahead as it can have driven, and what lies where its own way says it should be is preferred. So a route that
-// crosses itself, or comes back along the same road, is passed in its order. Where the driver is near the route but not
-// in that stretch (it took a short cut, turned back, or the hub has just been started), it is put there once two fixes
-// agree that it follows the line from there on.
+// Progress only grows: a position is matched within a stretch that begins a little behind the last match and reaches as
+// far ahead as the driver can have gone; matches near the distance driven are preferred. So a route that crosses
+// itself, or returns along the same road, is followed in order. A driver near the route but not in that stretch (it
+// took a short cut, turned back, or the hub was restarted) is moved there once two fixes agree that it follows the line
+// from there.
 //
-// Left, and come back to, is the line as a whole: three fixes in a row further than 25 m from all of it, and two within
-// 15 m. A fix that may itself be wrong by more than that says nothing; nor does one of a driver that stands.
+// Leaving and returning are judged by the whole line: three fixes in a row farther than 25 m from all of it, and two
+// within 15 m. A fix with a larger error decides nothing, and neither does one of a stationary driver.
 import HubGeo
 import HubMessages
 
 struct RouteFollower {
-  /// Metres that a place may lie behind where the driver was: positions wander.
+  /// Metres that a match may be behind the last one: positions wander.
   private static let backMeters = 50.0
-  /// Metres ahead that are looked at beside twice the driven way.
+  /// Metres ahead that are searched beyond twice the driven distance.
   private static let aheadMeters = 100.0
-  /// A metre further off than where it should be counts as this many metres further from the line.
+  /// A metre away from the expected match counts as this many metres away from the line.
   private static let expectedWeight = 0.1
-  /// A new place is believed when the driver has gone so far along the line from it.
+  /// A new match is accepted when the driver has gone this far along the line from it.
   private static let confirmMeters = 20.0
 
   let path: RoutePath
@@ -26,26 +26,26 @@ struct RouteFollower {
   private(set) var along = 0.0
   private(set) var isOff: Bool
   private var edge = 0
-  /// What the odometer showed at the last match.
+  /// The odometer at the last match.
   private var driven: Double
-  /// Fixes in a row: off the line, back on it, and near it but not where the driver should be.
+  /// Consecutive fixes: off the line, back on it, and near it but not at the expected match.
   private var strays = 0
   private var returns = 0
   private var misplaced = 0
-  /// Where the driver may be instead.
+  /// An alternative match.
   private var candidate: (match: RoutePath.Match, driven: Double)?
 
-  /// At the start of the route, or off it where people were told so.
+  /// At the start of the route, or off it where that was published.
   init(_ path: RoutePath, isOff: Bool, drivenMeters: Double) {
     self.path = path
     self.isOff = isOff
     driven = drivenMeters
   }
 
-  /// Whether the driver is on the route and the hub knows where. A fix or two off it change nothing.
+  /// Whether the driver is on the route at a known match. One or two fixes off it change nothing.
   var isPlaced: Bool { !isOff && misplaced <= 2 }
 
-  /// Takes the next position; `drivenMeters` is what the trip's odometer shows.
+  /// Takes the next position; `drivenMeters` is the trip's odometer.
   mutating func follow(_ position: Position, drivenMeters: Double, rules: TripRules) {
     let ground = GroundScale(latitude: position.coordinate.latitude)
     let off = match(position.coordinate, drivenMeters: drivenMeters, ground, rules)
@@ -60,7 +60,7 @@ struct RouteFollower {
     }
   }
 
-  /// Puts the driver on the line and gives its distance from the line; infinite where it is out of reach.
+  /// Matches the driver to the line and gives its distance from it; infinite where it is out of reach.
   private mutating func match(
     _ place: Coordinate, drivenMeters: Double, _ ground: GroundScale, _ rules: TripRules
   ) -> Double {
@@ -89,7 +89,7 @@ struct RouteFollower {
     return found.off
   }
 
-  /// The driver may be here instead: it is, if it goes on along the line as far as it drives.
+  /// Considers an alternative match, and accepts it if the driver moves along the line from it.
   private mutating func confirm(_ found: RoutePath.Match, drivenMeters: Double) {
     guard let candidate else {
       self.candidate = (found, drivenMeters)

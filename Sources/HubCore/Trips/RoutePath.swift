@@ -1,19 +1,19 @@
-// A route as a line that places are matched to: its vertices, the metres before each, and boxes round runs of edges.
+// A route as a line to match positions to: its vertices, the metres before each, and boxes round runs of edges.
 //
-// An edge is straight in degrees (`Route`). Round the place that is matched, degrees are metres by one scale, so the
-// distance to an edge is plane geometry there; longitudes are differences, so the antimeridian is like any other.
-// What a search looks at is bounded: a stretch round a place on the line, or the boxes and the few runs that come near.
+// An edge is straight in degrees (`Route`). Around a position degrees convert to metres by one scale, so the distance
+// to an edge is plane geometry; longitudes are differences, so the antimeridian needs no special case. Searches are
+// bounded: to a stretch round a match, or to the boxes and the few runs that are near.
 import HubGeo
 import HubMessages
 
 struct RoutePath {
-  /// Where the line comes near a place.
+  /// A point of the line near a position.
   struct Match {
     /// Index of the edge.
     var edge: Int
     /// Metres from the line's start.
     var along: Double
-    /// Metres from the place.
+    /// Metres from the position.
     var off: Double
   }
 
@@ -25,11 +25,11 @@ struct RoutePath {
     var halfWidth: Double
   }
 
-  /// Vertices nearer than this to the one before are left out: a line drawn metre by metre costs no more.
+  /// Vertices nearer than this to the one before are left out, so that a line drawn metre by metre costs no more.
   static let shortestEdgeMeters = 2.0
-  /// Edges looked at in a stretch.
+  /// Edges searched in a stretch.
   static let edgesPerStretch = 256
-  /// Edges in a box, and boxes that are looked into in one search.
+  /// Edges in a box, and boxes that one search opens.
   static let edgesPerBox = 32
   static let boxesPerSearch = 16
 
@@ -38,7 +38,7 @@ struct RoutePath {
   private let before: [Double]
   private let boxes: [Box]
 
-  /// O(its places): about 0.3 ms for the 5,000 that a route may have.
+  /// O(vertices): about 0.3 ms for the 5,000 that a route may have.
   init(_ route: Route) {
     var vertices: [Coordinate] = []
     var before: [Double] = []
@@ -86,8 +86,8 @@ struct RoutePath {
 
   // MARK: Matching
 
-  /// The best match between two numbers of metres from the start, from the edge `start` on, which must not begin behind
-  /// the first. What is `weight` × metres away from `expected` along the line must be a metre nearer.
+  /// The best match between two distances (metres) from the start, from the edge `start` on, which must not begin
+  /// behind the first. A match `weight` × m metres from `expected` along the line must be m metres nearer.
   @inline(__always)
   func match(
     _ place: Coordinate, from start: Int, along range: ClosedRange<Double>, expected: Double, weight: Double,
@@ -108,7 +108,7 @@ struct RoutePath {
     return best
   }
 
-  /// The best match on the whole line that is at most `reach` metres away from the place.
+  /// The best match on the whole line within `reach` metres of the position.
   func match(
     _ place: Coordinate, within reach: Double, expected: Double, from start: Int, _ ground: GroundScale
   ) -> Match? {
@@ -119,7 +119,7 @@ struct RoutePath {
     var least = Double.infinity
     var looked = 0
     for step in boxes.indices where looked < RoutePath.boxesPerSearch {
-      // From where the driver was on, and round: of too many, the near ones are looked into.
+      // From the last edge on, and around: where too many are near, the nearest ones are opened.
       let index = (firstBox + step) % boxes.count
       guard isNear(place, boxes[index], latitudes, longitudes) else { continue }
       looked += 1

@@ -1,11 +1,11 @@
-// A trip as the hub holds it: its state, and what each move and change makes of it.
+// A trip's record: its state, and the effect of each move and change.
 import HubGeo
 import HubMessages
 
 struct Trip {
   let compactID: CompactIdentifier
   let hash: UInt64
-  /// Counts the trips of a journal in the order in which they began.
+  /// Numbers the trips of a journal in the order in which they began.
   private(set) var number: UInt64
   /// When it began and was last moved, by the hub's wall clock.
   private(set) var created: Timestamp
@@ -18,28 +18,28 @@ struct Trip {
   private(set) var pickup: Coordinate?
   private(set) var dropoff: Coordinate?
   private(set) var route: Route?
-  /// Who follows it by a link, the oldest first.
+  /// Its shares, oldest first.
   var shares: [TripShare] = []
-  /// How often it was shared, ended shares included, since the hub started.
+  /// How many shares were made, ended ones included, since the hub started.
   var sharesMade: UInt8 = 0
   /// Index of the trip's channel, where it has one.
   var channel: Int?
-  /// The driver that counts this trip among its active ones.
+  /// The driver that counts this trip as active.
   var occupied: Handle?
-  /// Who began it, for the limits of that; and the driver, where it was one.
+  /// Who began it, for the limits; and the driver, where it was one.
   private(set) var begunBy: Role
   var beginner: Handle?
-  /// Its last move or accepted fix (uptime, ns): a trip that nobody ends must not stay for ever.
+  /// Its last move or accepted fix (uptime, ns), after which an abandoned trip is cancelled.
   private(set) var lastHeard: Int64
   /// When it ended by the hub's wall clock, which a restart does not change.
   private(set) var endedAt: Timestamp?
-  /// How far it has come.
+  /// Its progress.
   var progress = TripProgress()
-  /// The ETA as its people know it.
+  /// The ETA that was published last.
   var lastPublishedETA: PublishedETA?
-  /// Where the table of legs has what belongs to the present one; −1 where there is none.
+  /// The index of its leg; −1 for none.
   var leg: Int32 = -1
-  /// When it ended, and when its live positions end (uptime, ns); and whether its subscribers were told so.
+  /// When it ended, and when its live positions end (uptime, ns); and whether its subscribers were notified.
   private(set) var ended: Int64?
   private(set) var closes = Int64.max
   private(set) var isClosed = false
@@ -73,7 +73,7 @@ struct Trip {
     set { compactRiderID = newValue.map { CompactIdentifier($0) } }
   }
 
-  /// Whether the trip says where that is.
+  /// Whether the trip has the target's coordinate.
   @inline(__always)
   func hasPlace(of target: TripTarget) -> Bool {
     switch target {
@@ -90,16 +90,16 @@ struct Trip {
     }
   }
 
-  /// Whether an ended trip's grace is over. Looked at by the clock and not by the deadline's turn, which may come late.
+  /// Whether an ended trip's grace is over, by the clock, since the deadline may be late.
   @inline(__always)
   func isOver(at uptime: Int64) -> Bool { uptime >= closes }
 
-  /// The ETA that its people know, for where the driver is going now.
+  /// The published ETA for the present target.
   var currentETA: PublishedETA? { lastPublishedETA?.target == status.target ? lastPublishedETA : nil }
 
   // MARK: Moves
 
-  /// A trip that was asked for has these parties and this content.
+  /// Takes parties and content from the request.
   mutating func take(_ report: TripStatusReport, rider: Identifier?, driver: Identifier?) {
     riderID = rider
     driverID = driver
@@ -110,7 +110,7 @@ struct Trip {
 
   mutating func take(driver: Identifier) { driverID = driver }
 
-  /// Goes to another state. `grace` is how long live positions go on after the end (ns).
+  /// Moves to another status. `grace`: how long live positions continue after the end (ns).
   mutating func move(to target: TripStatus, at time: Timestamp, now: Moment, grace: Int64) {
     status = target
     changed = time
@@ -132,17 +132,17 @@ struct Trip {
 
   mutating func noteUpdate(at time: Timestamp) { updated = time }
 
-  /// Its subscribers are let go. False where they were before.
+  /// Closes it. False where it was closed.
   mutating func close() -> Bool {
     if isClosed { return false }
     isClosed = true
     return true
   }
 
-  /// Takes over what differs, and gives it.
+  /// Applies the members that differ, and gives them.
   ///
-  /// A route leads from the pickup to the dropoff. Where one of these changes and no new route comes with it, the trip
-  /// has none from then on: a driver is not to be guided to where nobody waits.
+  /// A route leads from the pickup to the dropoff. Where one of these changes without a new route, the trip has no
+  /// route any more: a driver must not be guided to where nobody waits.
   mutating func take(_ change: TripChange, at time: Timestamp) -> TripUpdate {
     var update = TripUpdate(
       tripID: id, status: status, previousStatus: nil, driverID: driverID, timestamp: time, location: nil, sequence: 0)
@@ -154,24 +154,24 @@ struct Trip {
     if let place = update.pickup { pickup = place }
     if let place = update.dropoff { dropoff = place }
     if let way = change.route { route = way } else if isElsewhere { route = nil }
-    // What people were told of a place where the driver no longer goes is told again of the new one.
+    // Notices about the old coordinate are published again for the new one.
     if update.pickup != nil { progress.notices.subtract([.pickupNear, .pickupReached]) }
     let leadsElsewhere = update.dropoff != nil || update.route != nil && dropoff == nil
     if leadsElsewhere { progress.notices.subtract([.dropoffNear, .dropoffReached]) }
     progress.notices.remove(.offRoute)
-    // The ETA was for another place or way: the next one is news, and a restart must not bring this one back.
+    // The ETA was for another target or route: the next one is news, and a restart must not restore this one.
     lastPublishedETA = nil
     return update
   }
 
-  /// What is published of a move.
+  /// The publication of a move.
   func update(from previous: TripStatus?, at location: Coordinate?) -> TripUpdate {
     TripUpdate(
       tripID: id, status: status, previousStatus: previous, driverID: driverID, timestamp: changed, location: location,
       summary: status.isFinal ? progress.summary : nil, sequence: 0)
   }
 
-  /// An update for who follows all trips: with the trip's places as they are, and its rider.
+  /// An update for the channel of all trips: with the trip's present coordinates, and its rider.
   func listed(_ update: TripUpdate) -> TripUpdate {
     var update = update
     (update.pickup, update.dropoff, update.riderID) = (pickup, dropoff, riderID)
@@ -188,7 +188,7 @@ struct Trip {
       shares: shares)
   }
 
-  /// `uptime`: when it is read.
+  /// `uptime`: when it is loaded.
   init(_ durable: DurableTrip, hash: UInt64, now uptime: Int64) {
     let now = Moment(uptime: uptime, timestamp: durable.created)
     self.init(
@@ -215,7 +215,7 @@ struct Trip {
     lastPublishedETA = durable.eta.map { PublishedETA($0, publishedAt: uptime) }
   }
 
-  /// A trip that was read back goes on where it was, by the wall clock.
+  /// Resumes a restored trip, by the wall clock.
   mutating func resume(at now: Moment, grace: Int64) {
     guard let endedAt else { return }
     let passed = max(0, now.timestamp.milliseconds - endedAt.milliseconds)

@@ -1,13 +1,13 @@
 // Who may follow a trip.
 //
-// A credential opens a channel by what it names (Gateway's Credential.swift); who has part in a trip stands in the
-// trip. After the end, live positions go on for the grace. Then the trip is closed: all its subscribers are let go, and
-// what is kept of it (its events, for 24 h) is for its own rider, its own driver and ops, whatever a token names.
+// A credential opens a channel by what it names (Gateway's Credential.swift); parties are in the trip. After the end,
+// live positions continue for the grace. Then the trip is closed: all its subscribers are unsubscribed, and what is
+// kept of it (its events, for 24 h) is only for its own rider, its own driver and ops, whatever a token names.
 import HubMessages
 
 /// Why a session may follow a channel.
 enum ChannelAccess {
-  /// It has part in the channel's trip.
+  /// It is a party of the channel's trip.
   case party
   /// Its credential opens the channel.
   case granted
@@ -15,7 +15,7 @@ enum ChannelAccess {
 }
 
 extension Trips {
-  /// Whether an actor may follow a channel, be it a trip's or another.
+  /// Whether an actor may follow a channel, a trip's or another.
   func access(of actor: Actor, by grant: ChannelGrant, to channel: Channel, at now: Moment) -> ChannelAccess {
     guard case .trip(let id) = channel, let trip = find(id) else {
       return grant == .onlyForParties || TripShare.isHolder(actor.id) ? .forbidden : .granted

@@ -1,25 +1,24 @@
-// On the way to the pickup and the dropoff: with each position of a trip, how long it still takes, whether that is
-// news, and whether the driver is near, there, or off the route. protocol/trips.md says what people are told.
+// The legs to the pickup and the dropoff: with each position of a trip the ETA, whether it is to be published, and
+// whether the driver is near, there, or off the route. protocol/trips.md describes the notices.
 //
-// It happens with a fix, or with a move of the trip, and never by itself: between fixes an ETA's time of arrival
-// stands.
+// This is computed with a fix or a move of the trip only; between fixes an ETA's arrival time is constant.
 import HubGeo
 import HubMessages
 
-/// What a position means on a leg.
+/// The result of a position on a leg.
 struct LegReport {
   let target: TripTarget
   let estimate: Estimate
-  /// Until the driver is at the target.
+  /// Seconds until the target.
   let seconds: Double
-  /// Where it is news.
+  /// The ETA where it is to be published.
   fileprivate(set) var eta: PublishedETA?
-  /// Notices that people have not got yet. They have got them when the trip's progress says so.
+  /// Notices to publish, until the trip's progress says that they were.
   fileprivate(set) var due: TripNotices = []
-  /// The driver is on the route again, which the trip's progress says already.
+  /// The driver is back on the route, which the trip's progress has already.
   fileprivate(set) var isBackOnRoute = false
 
-  /// The notices that are due, in the order in which they are published; without their numbers.
+  /// The notices to publish, in order; without their numbers.
   func notices(driver: Identifier) -> [Notification] {
     [LegNotice.offRoute(target), .near(target), .reached(target)].filter { due.contains($0.flag) }.map {
       $0.notification(seconds: seconds, meters: estimate.meters, driver: driver)
@@ -27,7 +26,7 @@ struct LegReport {
   }
 }
 
-/// The legs that drivers are on, and what the hub has learnt of ways.
+/// The current legs, and the circuity that the hub has learnt.
 struct TripLegs: ~Copyable {
   private let rules: TripRules
   private let limitOfRoutePoints: Int
@@ -43,8 +42,8 @@ struct TripLegs: ~Copyable {
 
   var count: Int { slab.count }
 
-  /// A position of the trip's driver was published `age` seconds after it was measured. Nil where the driver is not on
-  /// its way, or the trip does not say where to.
+  /// Takes a position of the trip's driver, published `age` seconds after it was measured. Nil where the driver is not
+  /// on its way, or the trip has no target.
   @inline(__always)
   mutating func advance(
     _ position: Position, age: Double, _ trip: inout Trip, at now: Moment, counting counters: inout HubCounters
@@ -66,7 +65,7 @@ struct TripLegs: ~Copyable {
       crowMeters: slab[leg].place.distance(to: UnitVector(position.coordinate)),
       pace: trip.progress.pace.expected(rules))
     let estimate = estimate(rest, leg: leg)
-    // The driver has gone on since the fix, for as long as that is to be believed.
+    // The driver has moved on since the fix, as far as that may be extrapolated.
     let isMoving = position.speed.map { $0 >= Odometer.movingSpeed } ?? false
     let gone = isMoving ? min(age, Position.longestPrediction) : 0
     var report = LegReport(target: slab[leg].target, estimate: estimate, seconds: max(0, estimate.seconds - gone))
@@ -76,7 +75,7 @@ struct TripLegs: ~Copyable {
     return report
   }
 
-  /// Along the route where the driver is on one, else by the area's experience. A road router would be asked here.
+  /// Along the route where the driver is on one, else by the cell's circuity. A road router would be called here.
   private func estimate(_ rest: Leg, leg: Int) -> Estimate {
     guard let route = slab[leg].route, route.isPlaced else { return circuity.estimate(rest) }
     return route.estimate(rest)
@@ -84,7 +83,7 @@ struct TripLegs: ~Copyable {
 
   // MARK: Legs
 
-  /// The leg to where the driver is going now; a new one where the target has changed.
+  /// The leg to the present target; a new one where that has changed.
   @inline(__always)
   private mutating func leg(
     for position: Position, _ trip: inout Trip, counting counters: inout HubCounters
@@ -92,7 +91,7 @@ struct TripLegs: ~Copyable {
     guard let target = trip.status.target else { return nil }
     let known = Int(trip.leg)
     if known >= 0, slab[known].target == target { return known }
-    // Nothing to begin, with each fix, on a trip that says nothing of where it goes.
+    // Nothing to begin for a trip without a target; checked with each fix.
     if known < 0, !trip.hasPlace(of: target) { return nil }
     return begin(to: target, position, &trip, counting: &counters)
   }
@@ -124,7 +123,7 @@ struct TripLegs: ~Copyable {
       RoutePath(route), isOff: trip.progress.notices.contains(.offRoute), drivenMeters: trip.progress.odometer.meters)
   }
 
-  /// The leg is over, if the trip has one.
+  /// Ends the trip's leg, if it has one.
   mutating func end(_ trip: inout Trip) {
     let leg = Int(trip.leg)
     guard leg >= 0 else { return }
@@ -135,7 +134,7 @@ struct TripLegs: ~Copyable {
     slab.remove(leg, leaving: empty)
   }
 
-  /// The trip's driver says that it has reached the target of its leg: what that teaches of the area. Before the move.
+  /// Learns circuity from a leg whose driver reports its arrival. Called before the move.
   mutating func learn(_ trip: Trip, to status: TripStatus) {
     guard status == .arrivedPickup || status == .arrivedDestination, trip.leg >= 0 else { return }
     let leg = Int(trip.leg)
@@ -161,7 +160,7 @@ struct TripLegs: ~Copyable {
     trip.lastPublishedETA = report.eta
   }
 
-  /// That the driver has left the route is news once for each time; that it is back is only noted.
+  /// Leaving the route makes a notice each time; returning is only noted.
   private func watchRoute(_ report: inout LegReport, _ trip: inout Trip, _ leg: Int) {
     guard let isOff = slab[leg].route?.isOff else { return }
     let isNotified = trip.progress.notices.contains(.offRoute)
@@ -170,11 +169,11 @@ struct TripLegs: ~Copyable {
     if report.isBackOnRoute { trip.progress.notices.remove(.offRoute) }
   }
 
-  /// That the driver is near or there is news once for each target.
+  /// Being near and arriving make a notice once for each target.
   private mutating func watchTarget(
     _ report: inout LegReport, _ position: Position, _ rest: Leg, _ trip: Trip, _ leg: Int
   ) {
-    // Only who is on the way arrives: not before it accepted, and not at a dropoff round the corner while it waits.
+    // Only a driver on its way arrives: not before it accepted, and not at a near dropoff while it waits.
     guard trip.status == .accepted || trip.status == .driverEnRoute || trip.status == .tripStarted else { return }
     let (target, notices) = (report.target, trip.progress.notices)
     if !notices.contains(target.near),

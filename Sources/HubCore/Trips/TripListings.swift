@@ -1,17 +1,17 @@
-// Lists of trips that are being put together, a bounded number of trips a turn. Who asks for a rare state among a
-// million trips waits some hundred turns; nobody else waits for him.
+// Lists of trips while they are built, a bounded number of trips a turn. A list of a rare status among a million trips
+// takes some hundred turns and delays nobody else.
 //
 // A list shows each trip as it was when it was looked at. Trips that begin meanwhile are not in it.
 import HubMessages
 
-/// A list that is being put together, some turns long.
+/// A list while it is built, over some turns.
 struct TripListing {
   let session: SessionRef
-  /// What is still to be looked at.
+  /// The rest of the query.
   fileprivate(set) var query: TripListQuery
   let replyTo: MessageID?
   fileprivate(set) var page = TripPage()
-  /// There are no further trips behind those that were looked at.
+  /// All trips were looked at.
   fileprivate(set) var isAtEnd = false
 
   init(_ query: TripListQuery, for session: SessionRef, replyTo: MessageID?) {
@@ -33,13 +33,13 @@ struct TripListings {
 
   mutating func append(_ listing: TripListing) { listings.append(listing) }
 
-  /// Goes on with the lists, `limit` trips in all. Gives those that are done.
+  /// Continues the lists, `limit` trips in all. Gives those that are done.
   mutating func advance(over trips: borrowing Slab<Trip>, _ order: CreationOrder, limit: Int) -> [TripListing] {
     var budget = limit
     var done: [TripListing] = []
     while budget > 0, !listings.isEmpty {
       var listing = listings.removeFirst()
-      // Behind the others: a short one need not wait for a long one.
+      // To the end of the queue, so that a short one need not wait for a long one.
       if listing.advance(over: trips, order, &budget) { done.append(listing) } else { listings.append(listing) }
     }
     return done
@@ -53,7 +53,7 @@ extension TripListing {
   ) -> Bool {
     isAtEnd = true
     var listing = self
-    page = TripPage()  // or appending would copy it
+    page = TripPage()  // moved out, or appending would copy it
     order.visit(below: query.below) { entry in
       guard budget > 0, listing.page.trips.count < listing.query.limit else {
         listing.isAtEnd = false

@@ -1,10 +1,10 @@
-// The states of a trip and their moves as one table, and who may make which (protocol/trips.md, "States and moves").
+// The statuses of a trip and its moves as one table, and who may make which (protocol/trips.md, "States and moves").
 import HubBytes
 import HubGeo
 public import HubMessages
 
 extension TripStatus {
-  /// The state that follows in the normal course; nil at the end.
+  /// The next status in the normal course; nil at the end.
   var next: TripStatus? {
     switch self {
     case .requested: .accepted
@@ -22,7 +22,7 @@ extension TripStatus {
     target == .cancelled ? !isFinal : next == target
   }
 
-  /// True while the driver is bound to the trip: what makes a driver `on_trip`.
+  /// True while the trip keeps its driver busy, which makes the driver `on_trip`.
   var occupiesDriver: Bool {
     switch self {
     case .accepted, .driverEnRoute, .arrivedPickup, .tripStarted, .arrivedDestination: true
@@ -31,12 +31,12 @@ extension TripStatus {
   }
 }
 
-/// How someone stands to a trip.
+/// The relation of an identity to a trip.
 enum TripParty {
   case driver, rider, ops, stranger
 
-  /// Whether this party may make the move, whatever the state it is in otherwise. Whoever has part in a trip may send
-  /// `requested` again, which no state allows: it is answered with the state that the trip is in.
+  /// Whether this party may make the move, whatever the trip's status. A party may repeat `requested`, which no status
+  /// allows: it is answered with the present status.
   func mayMove(from status: TripStatus, to target: TripStatus) -> Bool {
     switch self {
     case .ops, .driver: true
@@ -45,8 +45,7 @@ enum TripParty {
     }
   }
 
-  /// Whether this party may change the trip: who may begin it, that is its rider, ops, and a driver where it has no
-  /// rider.
+  /// Whether this party may change the trip: its rider, ops, and its driver where it has no rider.
   func mayChange(hasRider: Bool) -> Bool {
     switch self {
     case .ops, .rider: true
@@ -66,8 +65,8 @@ extension Trip {
     return party.mayMove(from: status, to: input.report.status)
   }
 
-  /// Whether a `requested` asks for this trip: it goes on, and has the same parties and content. The driver may have
-  /// come since, so a request that names none is the same.
+  /// Whether a `requested` repeats this trip's request: it is active, with the same parties and content. A driver may
+  /// have accepted since, so a request without a driver is the same.
   func isRepeated(by input: TripStatusInput) -> Bool {
     let report = input.report
     let (rider, driver) = input.parties
@@ -86,7 +85,7 @@ extension TripStatusInput {
     }
   }
 
-  /// Who the trip is for, where it is requested.
+  /// The parties of a requested trip.
   var parties: (rider: Identifier?, driver: Identifier?) {
     (
       report.riderID ?? (actor.role == .rider ? actor.id : nil),
@@ -96,8 +95,8 @@ extension TripStatusInput {
 }
 
 extension TripStatusReport {
-  /// Of all that a request says but its timestamp, which a repetition may set anew. It stands among the trip's moves,
-  /// so it is as durable as they are; a trip has no more moves than those have room for.
+  /// A hash of the request's content without its timestamp, which a repetition may change. It is kept among the trip's
+  /// moves, so it is as durable as they are; a trip has no more moves than those have room for.
   func contentHash(seed: UInt64) -> UInt64 {
     var hash = InlineText("POST")!.hashValue(seed: seed)
     func add(_ word: UInt64) {

@@ -1,14 +1,14 @@
-// What becomes of a trip when it is begun, moved or changed: decided by `Trips`, recorded and published by the hub.
+// The outcome of beginning, moving or changing a trip: decided by `Trips`, recorded and published by the hub.
 import HubMessages
 
-/// What a trip has come to: to be recorded, and to be published.
+/// The new state of a trip, to be recorded and published.
 struct TripStep {
   let trip: Int
-  /// Its number on a channel is the channel's.
+  /// Numbered per channel.
   let update: TripUpdate
-  /// It was not known before.
+  /// The trip is new.
   var isNew = false
-  /// It has a driver that it did not have: others may have followed it because it had none.
+  /// It has a driver now: others may have followed it because it had none.
   var isClaimed = false
 }
 
@@ -16,13 +16,13 @@ struct TripStep {
 struct TripBeginner {
   let id: Identifier
   let driver: Handle
-  /// Trips that it began before and that are known.
+  /// Known trips that it began.
   let tripsBegun: Int
 }
 
 enum TripOutcome {
   case step(TripStep)
-  /// It repeats what was said before, or changes nothing. The state is for who asks once more for the trip.
+  /// A repetition, or no change. The state is for a repeated `requested`.
   case unchanged(showing: TripState?)
 }
 

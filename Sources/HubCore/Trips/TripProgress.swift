@@ -1,46 +1,46 @@
-// How far a trip has come: everything that its summary says at the end, and what its people have been told on the way.
+// A trip's progress: all figures of its summary, and the notices that were published.
 //
 // One value of a fixed size without references. It is a function of the moves and the published positions alone, so a
-// hub that reads its journal back comes to the same bits (TripProgress+Record.swift), and no notification comes twice.
+// hub that reads its journal gets the same bits (TripProgress+Record.swift), and no notification is repeated.
 import HubGeo
 import HubMessages
 
 struct TripProgress: Sendable, Equatable, BitwiseCopyable {
-  /// The driven way until `arrived_destination`, and how much of it came before `trip_started`, once that has come.
+  /// The distance until `arrived_destination`, and how much of it came before `trip_started`.
   var odometer = Odometer()
   var approachMeters: Double?
   /// Positions that named the trip, and the time of the newest one's fix.
   var fixes: UInt64 = 0
   var newest: Timestamp?
-  /// Pauses between them that were longer than `TripRules.gapSeconds`.
+  /// Pauses between them of more than `TripRules.gapSeconds`.
   var gaps: UInt64 = 0
   var gapMilliseconds: Int64 = 0
-  /// How long the driver stood from `arrived_pickup` on, and whether it stood at the newest fix.
+  /// How long the driver was stationary from `arrived_pickup` on, and whether it was at the newest fix.
   var waitingMilliseconds: Int64 = 0
   var isStanding = false
-  /// When it started, and when it arrived or ended without having arrived; by the clocks of those who said so.
+  /// When it started, and when it arrived or ended without arriving; by the senders' clocks.
   var started: Timestamp?
   var arrived: Timestamp?
-  /// The driver's smoothed speed.
+  /// The driver's average speed.
   var pace = Pace()
   var notices: TripNotices = []
 
-  /// Milliseconds that are counted at most: 285,000 years, past which a sum stays what it is.
+  /// The largest count of milliseconds: 285,000 years, where sums saturate.
   static let longestMilliseconds: Int64 = 1 << 53
 
-  /// Takes the next published position of the driver on this trip; `previous` is the driver's one before it.
+  /// Takes the next published position of the trip's driver; `previous` is the driver's one before it.
   @inline(__always)
   mutating func follow(
     _ position: Position, after previous: Position?, status: TripStatus, maximumSpeed: Double, rules: TripRules
   ) {
     odometer.follow(position, after: previous, maximumSpeed: maximumSpeed)
     let stood = isStanding
-    // Whose speed is not known is not said to stand.
+    // Unknown speed does not count as stationary.
     isStanding = position.speed.map { $0 < Odometer.movingSpeed } ?? false
     fixes += 1
     let before = newest
     newest = position.timestamp
-    // A phone's clock that was set back gives no time to count.
+    // A phone's clock that was set back adds no time.
     guard let before, before < position.timestamp else { return }
     let passed = position.timestamp.milliseconds - before.milliseconds
     let seconds = Double(passed) / 1000
@@ -50,7 +50,7 @@ struct TripProgress: Sendable, Equatable, BitwiseCopyable {
     } else if stood, isStanding, status >= .arrivedPickup {
       waitingMilliseconds = min(waitingMilliseconds + passed, TripProgress.longestMilliseconds)
     }
-    // Who waits for a passenger is not slow on the road.
+    // Waiting for a passenger does not lower the average speed.
     if let speed = position.speed, status != .arrivedPickup {
       pace.follow(speed: speed, seconds: min(seconds, rules.gapSeconds), rules: rules)
     }
@@ -68,7 +68,7 @@ struct TripProgress: Sendable, Equatable, BitwiseCopyable {
     }
   }
 
-  /// What the end of the trip says: metres to 0.1, seconds to 0.001.
+  /// The summary at the end: metres to 0.1, seconds to 0.001.
   var summary: TripSummary {
     let approach = approachMeters ?? odometer.meters
     let duration = if let started, let arrived { max(0, arrived.seconds(since: started)) } else { 0.0 }
@@ -80,7 +80,7 @@ struct TripProgress: Sendable, Equatable, BitwiseCopyable {
   }
 }
 
-/// What a trip's people have been told, each once.
+/// Notices of a trip, each published once.
 struct TripNotices: OptionSet, Sendable, BitwiseCopyable {
   var rawValue: UInt8
 
@@ -88,7 +88,7 @@ struct TripNotices: OptionSet, Sendable, BitwiseCopyable {
   static let pickupReached = TripNotices(rawValue: 2)
   static let dropoffNear = TripNotices(rawValue: 4)
   static let dropoffReached = TripNotices(rawValue: 8)
-  /// The driver has left the route, until it comes back.
+  /// The driver has left the route and not returned.
   static let offRoute = TripNotices(rawValue: 16)
 
   static let all: TripNotices = [.pickupNear, .pickupReached, .dropoffNear, .dropoffReached, .offRoute]

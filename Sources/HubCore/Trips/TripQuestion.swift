@@ -1,12 +1,12 @@
-// What can be asked about trips, and what is answered.
+// Questions about trips, and the answers.
 import HubGeo
 public import HubMessages
 
 extension Trip {
-  /// What its subscribers and who asks for it again are told of it.
+  /// Its state for subscribers and in answers to requests.
   var state: TripState { TripState(tripID: id, status: status, driverID: driverID, timestamp: changed) }
 
-  /// All of it, as queries show it.
+  /// The full report for queries.
   var report: TripReport {
     var report = TripReport(tripID: id, status: status, timestamp: changed, created: created, updated: updated)
     report.ended = endedAt
@@ -21,8 +21,8 @@ extension Trip {
 }
 
 extension Trips {
-  /// A trip for its new subscriber; and its driver's newest position, with the ETA, if that position is of this trip
-  /// and the trip is not over.
+  /// The trip for a new subscriber, with its driver's newest position and ETA if that position belongs to this trip and
+  /// the trip is active.
   func snapshot(of trip: Int, among drivers: borrowing Drivers, at now: Moment, after: UInt64) -> Subscribed.Snapshot {
     let id = self[trip].id
     guard !self[trip].isOver(at: now.uptime), let driver = self[trip].driverID.flatMap({ drivers.find($0) }),
@@ -34,11 +34,11 @@ extension Trips {
   }
 }
 
-/// One trip, for whoever may follow it.
+/// One trip, for an actor that may follow it.
 public struct TripQuery: Sendable, Equatable {
   public var id: Identifier
   public var actor: Actor
-  /// How far the credential opens the trip's channel.
+  /// The credential's rights on the trip's channel.
   public var grant: ChannelGrant
 
   public init(id: Identifier, actor: Actor, grant: ChannelGrant) {
@@ -62,14 +62,14 @@ public struct TripStatusSet: Sendable, Equatable {
   public func contains(_ status: TripStatus) -> Bool { bits & 1 << status.rawValue != 0 }
 }
 
-/// A page of trips, those that began last first.
+/// A page of trips, newest first.
 public struct TripListQuery: Sendable, Equatable {
   public var statuses: TripStatusSet
   public var driverID: Identifier?
-  /// Only what was moved at or after this, by the hub's wall clock.
+  /// Only trips moved at or after this, by the hub's wall clock.
   public var since: Timestamp?
   public var limit: Int
-  /// Only trips with a smaller number; with the hub of a cluster that had what was shown last (ListCursor.swift).
+  /// Only trips with a smaller number; with the hub of a cluster that had the last listed trip (ListCursor.swift).
   public var below: UInt64
   public var lastHub: String?
 
@@ -84,7 +84,7 @@ public struct TripListQuery: Sendable, Equatable {
     self.below = below
   }
 
-  /// Whether a trip belongs into the list, wherever it is in the order.
+  /// Whether a trip belongs to the list, at any number.
   public func matches(_ trip: TripReport) -> Bool {
     matches(status: trip.status, driverID: trip.driverID, updated: trip.updated)
   }
@@ -96,27 +96,27 @@ public struct TripListQuery: Sendable, Equatable {
   }
 }
 
-/// What is asked about trips.
+/// Questions about trips.
 public enum TripQuestion: Sendable {
   case show(TripQuery)
   case list(TripListQuery)
-  /// Ops ask for a trip: its status is `requested`.
+  /// A request of ops for a trip: its status is `requested`.
   case begin(TripStatusReport, by: Actor? = nil)
-  /// Another pickup, dropoff or route.
+  /// A change of pickup, dropoff or route.
   case change(TripChange, Actor)
-  /// Something about a trip's shares.
+  /// A question about a trip's shares.
   case shares(Identifier, TripShareQuestion, Actor)
-  /// Something about the offers of a trip.
+  /// A question about a trip's offers.
   case offers(Identifier, OffersQuestion, Actor)
 }
 
-/// What is asked about the shares of a trip.
+/// Questions about the shares of a trip.
 public enum TripShareQuestion: Sendable {
   case list
   case begin(TripShare)
   case end(Identifier)
 
-  /// Whether the question changes the trip's shares.
+  /// Whether it changes the trip's shares.
   var isChange: Bool {
     switch self {
     case .list: false
@@ -128,9 +128,9 @@ public enum TripShareQuestion: Sendable {
 /// A page of a list of trips, without their routes.
 public struct TripPage: Sendable {
   public var trips: [TripReport]
-  /// Where the next page begins; nil where there is none.
+  /// The next page; nil at the end.
   public var next: ListCursor?
-  /// The trips' numbers, by which hubs put their pages together.
+  /// The trips' numbers, by which hubs merge their pages.
   public var numbers: [UInt64]
 
   public init(trips: [TripReport] = [], next: ListCursor? = nil, numbers: [UInt64] = []) {
@@ -142,15 +142,15 @@ public struct TripPage: Sendable {
 
 /// The answer to a `TripQuestion`.
 public enum TripAnswer: Sendable {
-  /// `isNew` where the question began the trip.
+  /// `isNew` where the request began the trip.
   case trip(TripReport, isNew: Bool)
   case list(TripPage)
   case refused(ErrorReply)
   case shares([TripShare])
   case shared(TripShare, of: Identifier)
-  /// The share that was meant is no more.
+  /// The share has ended.
   case unshared
-  /// `isNew` where the question began them.
+  /// `isNew` where the request began them.
   case offers(OffersReport, isNew: Bool)
   case offersStopped
 }

@@ -1,10 +1,10 @@
-// Shares of a trip: who makes and ends them, and whom they let see it. They lie in the trip, are stored with it and end
-// with it; the hub signs nothing, so what a link's token says is not its business.
+// Shares of a trip: who makes and ends them, and their holders' access. They are kept and stored in the trip and end
+// with it; the hub signs no share, so the content of a link's token does not matter here.
 import HubBytes
 import HubMessages
 
 extension Trip {
-  /// Whether an actor is the holder of a share that still holds. An id of a holder that is in no list sees nothing.
+  /// Whether an actor holds a valid share. A holder's id that is in no list has no access.
   func isShared(with actor: Actor, at time: Timestamp) -> Bool {
     shares.contains { $0.holder == actor.id && ($0.expires.map { time < $0 } ?? true) }
   }
@@ -16,12 +16,12 @@ extension Trip {
 }
 
 extension Trip {
-  /// A further share, in the place of those that have expired. Throws where the trip has enough of them, or is over.
+  /// Adds a share and removes expired ones. Throws where the trip has enough of them, or has ended.
   mutating func share(_ share: TripShare, at time: Timestamp) throws(ErrorReply) {
     guard !status.isFinal else {
       throw ErrorReply(code: .invalidTransition, message: "the trip is over", status: status)
     }
-    if shares.contains(where: { $0.id == share.id }) { return }  // asked for again, by another hub
+    if shares.contains(where: { $0.id == share.id }) { return }  // repeated by another hub
     shares.removeAll { $0.expires.map { $0 <= time } ?? false }
     guard shares.count < HubLimits.sharesPerTrip else {
       throw Trip.enough("a trip has at most \(HubLimits.sharesPerTrip) shares: end one of them")
@@ -39,7 +39,7 @@ extension Trip {
     return refusal
   }
 
-  /// Ends a share; gives it. Throws where there is none.
+  /// Ends a share, and gives it. Throws where there is none.
   mutating func endShare(_ id: Identifier) throws(ErrorReply) -> TripShare {
     guard let index = shares.firstIndex(where: { $0.id == id }) else {
       throw ErrorReply(code: .notFound, message: "this trip has no such share")
@@ -49,8 +49,8 @@ extension Trip {
 }
 
 extension Trips {
-  /// The trip whose shares an actor asks about. Throws where the actor has no say in them, in the same words whether or
-  /// not there is such a trip; ops are told that there is none.
+  /// The trip whose shares an actor asks about. Throws where the actor has no rights to them, with the same text
+  /// whether or not there is such a trip; ops learn that there is none.
   func findShared(_ id: Identifier, by actor: Actor, at uptime: Int64) throws(ErrorReply) -> Int {
     let found = actor.role == .ops ? try findKnown(id) : find(id)
     guard let trip = found, actor.role == .ops || !self[trip].isOver(at: uptime), self[trip].mayShare(actor) else {
@@ -61,7 +61,7 @@ extension Trips {
 }
 
 extension Trips {
-  /// Makes or ends a share; gives the answer, and whose share has ended.
+  /// Makes or ends a share; gives the answer, and the holder of an ended share.
   mutating func change(
     _ question: TripShareQuestion, of trip: Int, at time: Timestamp
   ) throws(ErrorReply) -> (answer: TripAnswer, ended: Identifier?) {

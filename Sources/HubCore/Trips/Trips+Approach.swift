@@ -1,9 +1,9 @@
-// Trips that go on, and how far a driver is from one that nobody drives yet.
+// Active trips, and the distance of a driver from a trip without a driver.
 import HubGeo
 import HubMessages
 
 extension Trips {
-  /// Throws where there is no such trip, and where its subscribers were let go.
+  /// Throws where there is no such trip, and where it is closed.
   func findFollowed(_ id: Identifier, at uptime: Int64) throws(ErrorReply) -> Int {
     let trip = try findKnown(id)
     guard !self[trip].isOver(at: uptime) else {
@@ -12,7 +12,7 @@ extension Trips {
     return trip
   }
 
-  /// The way from a driver's place to a pickup, by the area's experience, for a driver of whose pace nothing is known.
+  /// The estimate from a driver's coordinate to a pickup, by the cell's circuity and the default speed.
   func approach(from place: Coordinate, to pickup: Coordinate, crowMeters: Double) -> Estimate {
     legs.circuity.estimate(
       Leg(

@@ -1,9 +1,9 @@
-// When a trip is looked at again: while it goes on, in case nobody ends it; and when it is over, to let its subscribers
-// go and then to forget it.
+// Deadlines of trips: of an active one, in case nobody ends it; of an ended one, to unsubscribe its subscribers and
+// then to forget it.
 import HubMessages
 
 extension Trips {
-  /// Has a trip looked at when nobody may have ended it, or when its grace is over.
+  /// Arms a trip's deadline for its abandonment, or for the end of its grace.
   func arm(_ trip: Int, _ deadlines: inout Deadlines) {
     if self[trip].ended == nil {
       deadlines.arm(.tripSilence, handle(of: trip), at: self[trip].lastHeard + nanoseconds(timings.retention))
@@ -12,8 +12,8 @@ extension Trips {
     }
   }
 
-  /// The entry that watches a trip while it goes on came up: cancels it where nothing was heard of it for the
-  /// retention, and has it looked at again where that cannot be stored, or something was heard.
+  /// Handles an active trip's deadline: cancels it where nothing came for the retention; arms it again where that
+  /// cannot be stored, or something came.
   mutating func checkSilence(
     _ trip: Int, at now: Moment, canStore: Bool, _ deadlines: inout Deadlines
   ) -> TripStep? {
@@ -29,7 +29,7 @@ extension Trips {
     return move(trip, to: .cancelled, at: now.timestamp, nil, now)
   }
 
-  /// The entry of an ended trip came up: true where it is to be forgotten now. Else it is looked at again.
+  /// Handles an ended trip's deadline: true where it is to be forgotten now. Else arms it again.
   func checkRetention(_ trip: Int, at uptime: Int64, canStore: Bool, _ deadlines: inout Deadlines) -> Bool {
     guard let ended = self[trip].ended else { return false }
     let forgets = ended + nanoseconds(timings.retention)

@@ -1,5 +1,5 @@
-// The trips of a hub: how one begins, moves, changes and ends. Each method decides and changes what is kept here; its
-// caller records what it gives, once, and publishes it.
+// The trips of a hub: how they begin, move, change and end. Each method decides and changes the state here; its caller
+// records the result once and publishes it.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -12,10 +12,10 @@ struct Trips: ~Copyable {
   private var ids = IndexTable()
   private var order = CreationOrder()
   private var riders = TripsOfRiders()
-  /// By driver: the trips that it is on.
+  /// By driver: its active trips.
   private var active: [UInt32: [Int]] = [:]
   private(set) var legs: TripLegs
-  /// Lists that are being put together.
+  /// Unfinished lists.
   private var listings = TripListings()
 
   init(limits: HubLimits, timings: HubTimings, seed: UInt64) {
@@ -26,9 +26,9 @@ struct Trips: ~Copyable {
   }
 
   var count: Int { slab.count }
-  /// Of the trip that began last.
+  /// The number of the newest trip.
   var newestNumber: UInt64 { order.newestNumber }
-  /// One more than the largest index ever in use.
+  /// One more than the largest index that was ever in use.
   var endIndex: Int { slab.endIndex }
 
   func countEntries(into counters: inout HubCounters) {
@@ -80,7 +80,7 @@ struct Trips: ~Copyable {
     return trip
   }
 
-  /// A driver needs no one's consent to begin a trip: without a limit one could fill the table of all.
+  /// Drivers begin trips without consent: without a limit one could fill everybody's table.
   private func checkLimit(of beginner: TripBeginner, counting counters: inout HubCounters) throws(ErrorReply) {
     if beginner.tripsBegun < limits.tripsPerDriver { return }
     counters.count(.tripsPerDriver)
@@ -92,7 +92,7 @@ struct Trips: ~Copyable {
     throw refusal
   }
 
-  /// A trip that nobody requested: it begins with a fix, is that driver's, and accepted.
+  /// Begins a trip that nobody requested: by a driver's fix, as accepted.
   mutating func begin(
     _ id: Identifier, withFixOf beginner: TripBeginner, at time: Timestamp, _ now: Moment,
     counting counters: inout HubCounters
@@ -104,8 +104,8 @@ struct Trips: ~Copyable {
     return TripStep(trip: trip, update: slab[trip].update(from: nil, at: nil), isNew: true, isClaimed: true)
   }
 
-  /// A trip that somebody asks for, whose right to do so was looked at. `move` is the hash by which the repeated
-  /// request is known.
+  /// Begins a requested trip, whose sender's rights were checked. `move` is the hash by which a repetition is
+  /// recognised.
   private mutating func begin(
     _ report: TripStatusReport, by role: Role, rider: Identifier?, driver: Identifier?, move: UInt64, _ now: Moment,
     counting counters: inout HubCounters
@@ -121,7 +121,7 @@ struct Trips: ~Copyable {
 
   private func riderHash(_ id: Identifier) -> UInt64 { Actor(role: .rider, id: id).hashValue(seed: seed) }
 
-  /// `requested` by ops over HTTP. The same id with the same content again is answered again and changes nothing.
+  /// `requested` by ops over HTTP. A repetition (same id, same content) gets an answer and changes nothing.
   mutating func request(
     _ report: TripStatusReport, at now: Moment, counting counters: inout HubCounters
   ) throws(ErrorReply) -> TripOutcome {
@@ -139,7 +139,7 @@ struct Trips: ~Copyable {
 
   // MARK: Moving
 
-  /// One `trip_status`. `beginner` is the driver who sends it, where one does.
+  /// Handles a `trip_status`. `beginner` is the driver that sends it, if one does.
   mutating func apply(
     _ input: TripStatusInput, beginner: TripBeginner?, at now: Moment, counting counters: inout HubCounters
   ) throws(ErrorReply) -> TripOutcome {
@@ -183,12 +183,12 @@ struct Trips: ~Copyable {
     return TripStep(trip: trip, update: slab[trip].update(from: previous, at: location))
   }
 
-  /// By what a repeated message is known. A rider and a driver may have the same id: the role is part of who sent it.
+  /// The hash of a message, to recognise a repetition. A rider and a driver may share an id, so it has the role.
   private func moveHash(_ messageID: MessageID, of actor: Actor) -> UInt64 {
     messageID.text.hashValue(seed: actor.hashValue(seed: seed))
   }
 
-  /// `requested` for a trip that is not known yet.
+  /// `requested` for an unknown trip.
   private mutating func request(
     _ input: TripStatusInput, beginner: TripBeginner?, move: UInt64, at now: Moment,
     counting counters: inout HubCounters
@@ -219,9 +219,8 @@ struct Trips: ~Copyable {
 
   // MARK: Changing
 
-  /// Another pickup, dropoff or route. They may be changed until the driver has arrived at the destination: by the
-  /// trip's rider, by ops, and by the driver of a trip that has no rider. `messageID` is that of a message by which a
-  /// repetition is known.
+  /// Changes pickup, dropoff or route, until the driver has arrived at the destination: for the trip's rider, ops, and
+  /// the driver of a trip without a rider. `messageID`: by which a repetition is recognised.
   mutating func change(
     _ change: TripChange, by actor: Actor, messageID: MessageID?, at time: Timestamp, hasContentRoom: Bool,
     _ now: Moment,
@@ -245,7 +244,7 @@ struct Trips: ~Copyable {
     }
     slab[trip].noteHeard(at: now.uptime)
     let update = slab[trip].take(change, at: time)
-    // Nothing to remember: said again, it changes nothing again.
+    // Nothing to remember: a repetition changes nothing again.
     guard update.isChange else { return .unchanged(showing: nil) }
     if let move { slab[trip].note(move) }
     legs.end(&slab[trip])
@@ -254,7 +253,7 @@ struct Trips: ~Copyable {
 
   // MARK: Fixes that name a trip
 
-  /// Throws where a driver's fixes may not belong to the trip that they name, which is not known where `trip` is nil.
+  /// Throws where a driver's fixes may not name the trip, which is unknown where `trip` is nil.
   func checkNamed(_ trip: Int?, _ id: Identifier, by driver: Identifier, isGranted: Bool) throws(ErrorReply) {
     let owner = trip.flatMap { slab[$0].driverID }
     if owner == driver || isGranted && owner == nil { return }
@@ -266,8 +265,8 @@ struct Trips: ~Copyable {
 
   // MARK: Positions
 
-  /// A position of the trip's driver, on the trip; `previous` is the driver's one before it. The trip's way and its
-  /// other figures, until it is where it was to go.
+  /// Takes a position of the trip's driver; `previous` is the driver's one before it. Updates the trip's figures until
+  /// its arrival.
   @inline(__always)
   mutating func measure(_ position: Position, after previous: Position?, trip: Int, at uptime: Int64) {
     slab[trip].noteHeard(at: uptime)
@@ -278,8 +277,7 @@ struct Trips: ~Copyable {
       rules: timings.trips)
   }
 
-  /// What a position, which was published `age` seconds after it was measured, means on the way; nil where the driver
-  /// is on none.
+  /// Updates the leg with a position, published `age` seconds after it was measured; nil where the driver is on none.
   @inline(__always)
   mutating func advance(
     _ position: Position, age: Double, trip: Int, at now: Moment, counting counters: inout HubCounters
@@ -289,25 +287,25 @@ struct Trips: ~Copyable {
 
   // MARK: Notes
 
-  /// The trip's channel has this index from now on; nil for none.
+  /// Sets the index of the trip's channel; nil for none.
   mutating func link(_ trip: Int, to channel: Int?) { slab[trip].channel = channel }
 
-  /// The trip is recorded as it is now.
+  /// Notes a record of the trip.
   mutating func noteUpdate(of trip: Int, at time: Timestamp) { slab[trip].noteUpdate(at: time) }
 
-  /// The trip's people have got these notices.
+  /// Notes that these notices were published.
   mutating func noteNotified(_ notices: TripNotices, of trip: Int) { slab[trip].progress.notices.formUnion(notices) }
 
-  /// The driver counts this trip among its active ones.
+  /// Notes the driver that counts this trip as active.
   mutating func occupy(_ driver: Handle, by trip: Int) {
     slab[trip].occupied = driver
     active[driver.index, default: []].append(trip)
   }
 
-  /// The trip that the driver is on; nil where there is none, or several.
+  /// The driver's active trip; nil where there is none, or several.
   func onlyActive(of driver: Handle) -> Int? { active[driver.index].flatMap { $0.count == 1 ? $0[0] : nil } }
 
-  /// The driver that counted this trip among its active ones, and has to no more; nil where there is none.
+  /// The driver that counted this trip as active and no longer does; nil where there is none.
   mutating func release(_ trip: Int) -> Handle? {
     guard !slab[trip].status.occupiesDriver, let driver = slab[trip].occupied else { return nil }
     slab[trip].occupied = nil
@@ -316,10 +314,10 @@ struct Trips: ~Copyable {
     return driver
   }
 
-  /// Its subscribers are let go. False where they were before.
+  /// Closes the trip. False where it was closed.
   mutating func close(_ trip: Int) -> Bool { slab[trip].close() }
 
-  /// See `Trip.share` and `Trip.endShare`.
+  /// Makes a share; see `Trip.share`.
   mutating func share(_ trip: Int, _ new: TripShare, at now: Timestamp) throws(ErrorReply) {
     try slab[trip].share(new, at: now)
   }
@@ -327,7 +325,7 @@ struct Trips: ~Copyable {
 
   // MARK: Lists
 
-  /// Takes a list on; the answer comes with this turn or a later one.
+  /// Begins a list; the answer comes with this turn or a later one.
   mutating func list(
     _ query: TripListQuery, for session: SessionRef, _ replyTo: MessageID?, counting counters: inout HubCounters
   ) throws(ErrorReply) {
@@ -343,7 +341,7 @@ struct Trips: ~Copyable {
 
   var hasListings: Bool { !listings.isEmpty }
 
-  /// Goes on with the lists that were asked for, as far as one turn does. Gives those that are done.
+  /// Continues the lists, up to the limit of a turn. Gives those that are done.
   mutating func continueListings() -> [TripListing] {
     listings.advance(over: slab, order, limit: limits.tripsListedPerTurn)
   }
@@ -366,7 +364,7 @@ struct Trips: ~Copyable {
     slab.remove(trip, leaving: Trip(id: id, hash: 0, number: 0, status: .cancelled, at: changed, by: .ops, now: now))
   }
 
-  /// False where another trip has the id.
+  /// Restores a trip; false where another trip has the id.
   mutating func load(_ durable: DurableTrip, at uptime: Int64) -> Bool {
     if let known = find(durable.id) {
       guard slab[known].number == durable.number else { return false }
@@ -382,7 +380,7 @@ struct Trips: ~Copyable {
     return true
   }
 
-  /// No trip that is forgotten had a number above this.
+  /// No forgotten trip had a higher number.
   mutating func restore(newestNumber number: UInt64) { order.restore(newestNumber: number) }
 
   mutating func load(_ progress: TripProgress, of trip: Int) { slab[trip].progress = progress }
@@ -391,8 +389,7 @@ struct Trips: ~Copyable {
     slab[trip].lastPublishedETA = PublishedETA(eta, publishedAt: uptime)
   }
 
-  /// A trip that was read back goes on where it was, by the wall clock. `beginner` is the driver who began it, if one
-  /// did who is still known.
+  /// Resumes a restored trip, by the wall clock. `beginner` is the driver that began it, if it is known.
   mutating func resume(_ trip: Int, begunBy beginner: Handle?, at now: Moment) {
     slab[trip].beginner = beginner
     slab[trip].resume(at: now, grace: nanoseconds(timings.tripGrace))

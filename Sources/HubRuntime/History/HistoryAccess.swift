@@ -1,4 +1,4 @@
-// The journal as the reader's thread sees it: a trip, and its fixes.
+// The journal on the reader's thread: trips and their fixes.
 package import HubCore
 package import HubJournal
 package import HubMessages
@@ -16,7 +16,7 @@ package final class HistoryAccess {
   private let configuration: JournalConfiguration
   private let isStopping: () -> Bool
   private var opened: JournalHistory?
-  /// A lookup was not complete, and that was said.
+  /// An incomplete lookup was logged.
   private var hasFailed = false
 
   init(_ configuration: JournalConfiguration, isStopping: @escaping () -> Bool) {
@@ -33,7 +33,7 @@ package final class HistoryAccess {
     return history
   }
 
-  /// Gives the records of a key, oldest first, until `body` says false.
+  /// Gives the records of a key, oldest first, until `body` returns false.
   private func forEachRecord(
     _ key: UInt64, since: Int64, _ body: (UnsafeRawBufferPointer) -> Bool
   ) throws(HistoryError) {
@@ -49,7 +49,7 @@ package final class HistoryAccess {
     if isBrokenOff { throw .stopping }
   }
 
-  /// The newest trip of this id, as it was moved last; nil where the journal has none.
+  /// The newest state of the trip with this id; nil where the journal has none.
   package func trip(_ id: Identifier) throws(HistoryError) -> TripReport? {
     var found: TripReport?
     try unsafe forEachRecord(DurableKeys.trip(id), since: .min) { record in
@@ -57,18 +57,18 @@ package final class HistoryAccess {
         if let trip = try unsafe StoredTrip(record: record), trip.report.tripID == id { found = trip.report }
         return true
       } catch {
-        return true  // its sum is right, so a newer program wrote it: nothing in it can be shown
+        return true  // its sum is right, so a newer program wrote it
       }
     }
     return found
   }
 
-  /// The trips that `query` asks for and that ended by `endedBy`, the newest first, up to its limit and one more. At
-  /// most `limit` records are looked at.
+  /// The trips of `query` that ended by `endedBy`, newest first, up to its limit and one more. At most `limit` records
+  /// are read.
   package func trips(
     _ query: TripListQuery, endedBy: Timestamp, limit: Int
   ) throws(HistoryError) -> [StoredTrip] {
-    // A trip has some records after its end, of which the last counts.
+    // A trip has some records after its end; the last one counts.
     var found: [UInt64: StoredTrip] = [:]
     var looked = 0
     try unsafe forEachRecord(DurableKeys.endedTrips, since: query.since?.milliseconds ?? .min) { record in
@@ -79,7 +79,7 @@ package final class HistoryAccess {
         else { return looked <= limit }
         found[trip.number] = trip
       } catch {
-        return true  // as above
+        return true  // a newer program wrote it
       }
       if found.count > 2 * query.limit + 64 { found = Self.newest(query.limit + 1, of: found) }
       return looked <= limit
@@ -94,11 +94,11 @@ package final class HistoryAccess {
   }
 
   /// The fix that begins a trip came before the hub made the trip, and a clock may have been set back meanwhile. An id
-  /// is not used for another trip within a day of the end of the one before.
+  /// is not reused within a day of the end of its trip.
   private static let slackMilliseconds: Int64 = 3_600_000
 
-  /// A trip's fixes: what its driver sent for it since it began. `rules` are the tracker's, for those that came too
-  /// late to be published.
+  /// A trip's fixes: those that its driver sent for it since it began. `rules` are the tracker's, for fixes that came
+  /// too late to be published.
   package func track(
     of trip: TripReport, _ source: TrackSource, limit: Int, rules: Tracker.Rules
   ) throws(HistoryError) -> Track {
@@ -117,7 +117,7 @@ package final class HistoryAccess {
         }
         return !gathering.isOverLimit
       } catch {
-        return true  // as above
+        return true  // a newer program wrote it
       }
     }
     if gathering.isOverLimit { throw .tooManyFixes(limit: limit) }
@@ -127,8 +127,8 @@ package final class HistoryAccess {
 
   // MARK: Seen fixes
 
-  /// Which of a lookup's fixes the journal has. What can't be read is not found, and the first time said: at worst a
-  /// fix is stored twice, and is in a track once all the same.
+  /// Which of a lookup's fixes the journal has. Unreadable ones count as absent, which is logged the first time: at
+  /// worst a fix is stored twice, and is in a track once all the same.
   func known(_ lookup: HistoryLookup, _ log: Log) -> [Int64] {
     var found: [Int64] = []
     do throws(HistoryError) {

@@ -1,8 +1,8 @@
-// The thread that reads the journal's past: tracks, trips that the hub has forgotten, and whatever else is a matter of
-// reading files and not of the present. Neither the hub's thread nor a loop ever waits for it.
+// The thread that reads the journal's past: tracks, forgotten trips, and other questions to files. Neither the hub's
+// thread nor a loop waits for it.
 //
-//     a loop   ask: a closure into a bounded queue        its own thread   runs it, and posts what came of it
-//              to the mailbox of who asked, whose loop is woken
+//     a loop   ask: a closure into a bounded queue        its own thread   runs it, and posts the answer to the
+//              asker's mailbox, whose loop is woken
 import HubCore
 import HubJournal
 package import HubMessages
@@ -17,16 +17,16 @@ package final class HistoryReader: Sendable {
   private let questions: JobQueue<Question>
   private let asked = Atomic<UInt64>(0)
   private let busy = Atomic<UInt64>(0)
-  /// Of answers on their way.
+  /// The memory of unsent answers.
   package let memory: MemoryBudget
 
-  /// `questions` may wait, and answers of `answerBytes` in all.
+  /// The limits of waiting `questions`, and of unsent answers' bytes.
   package init(questions: Int, answerBytes: Int) {
     self.questions = JobQueue(capacity: questions)
     memory = MemoryBudget(bytes: answerBytes)
   }
 
-  /// Has the question asked; false where too many wait already for one of this role.
+  /// Queues the question; false at the role's limit.
   package func ask(for role: Role, _ question: @escaping Question) -> Bool {
     guard questions.append(question, limit: role.share(of: questions.capacity)) else { return false }
     asked.wrappingAdd(1, ordering: .relaxed)
@@ -43,7 +43,7 @@ package final class HistoryReader: Sendable {
     }
   }
 
-  /// What is being read is broken off, and what waits is not begun.
+  /// Aborts the present question and drops waiting ones.
   package func close() { questions.close() }
 
   // MARK: Metrics

@@ -1,14 +1,14 @@
-// A trip's track: the fixes that a journal has of it, in the order of their own times, each once.
+// A trip's track: its fixes in the journal, by their own times, each once.
 import HubGeo
 import HubMessages
 
-/// Which of a fix's two places: what the phone measured, or what was published.
+/// Which of a fix's coordinates: measured or published.
 package enum TrackSource: String, Sendable {
   case raw, filtered
 }
 
 package struct TrackPoint: Sendable, Equatable {
-  /// Of the fix, by the phone's clock.
+  /// The fix's time, by the phone's clock.
   var timestamp: Timestamp
   var coordinate: Coordinate
   /// Metres above the ellipsoid, as measured.

@@ -1,5 +1,5 @@
 // A track as CSV (RFC 4180): the columns of `watch --format csv` and two more, so that `replay` and `filter` read it.
-// Times are milliseconds since 1970 whatever `time=` says; a field is empty where the value is not known.
+// Times are always milliseconds since 1970; a field is empty for an unknown value.
 import HubBytes
 import HubGeo
 import HubMessages

@@ -1,4 +1,4 @@
-// The forms in which a track is given, and which of them a request asks for.
+// The formats of tracks, and their selection by a request.
 package import HubBytes
 package import HubMessages
 
@@ -24,8 +24,8 @@ package enum TrackFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// The format that an `Accept` field prefers (RFC 9110 §12.5.1), GeoJSON where it does not care; nil where it takes
-  /// none of these.
+  /// The format that an `Accept` field prefers (RFC 9110 §12.5.1), by default GeoJSON; nil where it accepts none of
+  /// these.
   package init?(accept: String?) {
     guard let accept else {
       self = .geoJSON
@@ -42,7 +42,7 @@ package enum TrackFormat: String, CaseIterable, Sendable {
     self = best.format
   }
 
-  /// A media range; those that take everything mean GeoJSON.
+  /// A media range; a wildcard means GeoJSON.
   private init?(range: String) {
     switch range {
     case "application/geo+json", "application/json", "application/*", "*/*": self = .geoJSON

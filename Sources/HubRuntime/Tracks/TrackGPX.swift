@@ -1,5 +1,5 @@
 // A track as GPX 1.1 (http://www.topografix.com/GPX/1/1): one track of one segment, elements in the schema's order,
-// times in UTC. GPX has no place for speed, heading and accuracy.
+// times in UTC. GPX has no elements for speed, heading and accuracy.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -13,7 +13,7 @@ enum TrackGPX {
       <gpx version="1.1" creator="locationhub" xmlns="http://www.topografix.com/GPX/1/1">
       <trk><name>
       """)
-    bytes.append(utf8: "\(track.tripID)</name><src>")  // no character of an id needs escaping
+    bytes.append(utf8: "\(track.tripID)</name><src>")  // ids need no escapes
     if let driver = track.driverID { bytes.append(utf8: "driver \(driver), ") }
     bytes.append(utf8: "\(track.source.rawValue)</src><trkseg>\n")
     for point in track.points { write(point, into: &bytes) }
@@ -21,7 +21,7 @@ enum TrackGPX {
   }
 
   private static func write(_ point: TrackPoint, into bytes: inout ByteBuffer) {
-    // Rounded first: what has no such decimal would be written with an exponent, and xsd:decimal has none.
+    // Rounded first: other values would be written with an exponent, which xsd:decimal does not allow.
     let latitude = rounded(point.coordinate.latitude, 1e7)
     let longitude = rounded(point.coordinate.longitude, 1e7)
     bytes.append("<trkpt lat=\"")

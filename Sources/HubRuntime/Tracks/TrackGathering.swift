@@ -1,21 +1,21 @@
-// A trip's fixes on their way from the journal into a track: put in order, each once, and where some came too late to
-// be published, filtered again.
+// Collects a trip's fixes from the journal into a track: sorted, each once and, where some came too late to be
+// published, filtered again.
 //
-// A position is published from the fixes up to then. What comes later, a tunnel's backlog, was never filtered, and
-// drawn as it was measured it makes a track longer than the drive. So from the first late fix on all of the drive goes
-// through a tracker of its own, in the order of the fixes' times, as it would have gone had they come live: behind a
-// gap the published positions, too, are those of a filter that knew nothing of what had happened in it.
+// A position is published from the fixes so far. Later ones, such as a tunnel's backlog, were never filtered, and drawn
+// as measured they lengthen the track. So from the first late fix on the whole drive is filtered by a tracker of its
+// own, in the order of the fixes' times, as if they had come live: after a gap, positions were published by a filter
+// that knew nothing of the gap.
 //
-// The result is that of a live drive but for the rounding of stored fixes (1 cm), and but for fixes that a live drive's
-// filter had refused: those were not stored. Work and memory are bounded: 56 bytes and about 1 µs for each fix.
+// The result is that of a live drive, except for the rounding of stored fixes (1 cm), and for fixes that the filter had
+// refused, which were not stored. Work and memory are bounded: 56 bytes and about 1 µs for each fix.
 import HubCore
 import HubGeo
 import HubMessages
 
-/// Gathers a trip's fixes as the journal gives them: in the order in which they came, the backlog of a tunnel behind
-/// what was live after it, some of them twice.
+/// Collects a trip's fixes in the journal's order of arrival: the backlog of a tunnel behind later live fixes, and some
+/// fixes twice.
 struct TrackGathering {
-  /// One fix as a track may show it.
+  /// One fix for a track.
   private struct Entry {
     var fix: PackedFix
     var isOther: Bool
@@ -25,15 +25,15 @@ struct TrackGathering {
   private let limit: Int
   private let rules: Tracker.Rules
   private var fixes: [Entry] = []
-  /// How many of them are the driver's without being the trip's, and whether there were too many of these.
+  /// The number of the driver's other fixes, and whether there were too many of these.
   private var others = 0
   private var hasTooManyOthers = false
   /// A fix of the trip was never published.
   private var hasLate = false
-  /// There are more than fit.
+  /// The limit is exceeded.
   private(set) var isOverLimit = false
 
-  /// `limit` bounds the fixes of the trip that are kept, and the driver's others.
+  /// `limit`: of the trip's fixes, and of the driver's others.
   init(_ source: TrackSource, limit: Int, rules: Tracker.Rules = .standard) {
     self.source = source
     self.limit = limit
@@ -50,8 +50,8 @@ struct TrackGathering {
     fixes.append(Entry(fix: fix, isOther: false))
   }
 
-  /// Takes a fix of the trip's driver that is not the trip's: the filter has seen it. Beyond the limit there are none
-  /// of them, and the filter begins with the trip.
+  /// Takes a fix of the trip's driver outside the trip, which the filter has seen. Beyond the limit all of these are
+  /// dropped, and the filter begins with the trip.
   mutating func addOther(_ fix: PackedFix) {
     guard source == .filtered, !hasTooManyOthers else { return }
     guard others < limit else {
@@ -63,9 +63,9 @@ struct TrackGathering {
     fixes.append(Entry(fix: fix, isOther: true))
   }
 
-  /// The points by time, each time once.
+  /// The points by time, one for each time.
   func points() -> [TrackPoint] {
-    // Stable beyond the time: the fix that came first counts.
+    // Stable for equal times: the fix that came first is used.
     let times = fixes.map(\.fix.timestamp)
     let order = fixes.indices.sorted { times[$0] != times[$1] ? times[$0] < times[$1] : $0 < $1 }
     var points: [TrackPoint] = []
@@ -90,10 +90,10 @@ struct TrackGathering {
   }
 }
 
-/// All that is stored of one time of a driver: a fix that came twice, or one that was held back and confirmed.
+/// All stored fixes of one time of a driver: repeated, or held and then confirmed.
 private struct TrackMoment {
   let timestamp: Timestamp
-  /// As it was measured; the trip's where it has one.
+  /// As measured, for the trip if one is.
   private(set) var measured: Fix?
   private var position: StoredPosition?
   private var isOfTrip = false
@@ -105,7 +105,7 @@ private struct TrackMoment {
   init(_ timestamp: Timestamp) { self.timestamp = timestamp }
 
   mutating func add(_ fix: StoredFix, isOther: Bool) {
-    // What a confirmed one measured stands with the held one.
+    // The measurement of a confirmed fix is in the held one.
     if fix.disposition != .confirmed, measured == nil || !isOther && !isOfTrip { measured = fix.measured }
     if fix.disposition != .held { counts = true }
     guard !isOther else { return }
@@ -120,7 +120,7 @@ private struct TrackMoment {
       heading: measured.heading, accuracy: measured.accuracy)
   }
 
-  /// As it was published; nil where it was not.
+  /// The published point; nil where it was not published.
   var published: TrackPoint? {
     position.map {
       TrackPoint(
@@ -129,7 +129,7 @@ private struct TrackMoment {
     }
   }
 
-  /// As a filter sees it.
+  /// The filtered point.
   func point(at position: Position) -> TrackPoint? {
     guard isOfTrip else { return nil }
     return TrackPoint(
@@ -138,15 +138,14 @@ private struct TrackMoment {
   }
 }
 
-/// The filter that a drive goes through again: what was published until the first late fix, then what a live drive
-/// would have been.
+/// The filter of the repeated drive: what was published until the first late fix, then the result of a live drive.
 private struct LateFilter {
   let rules: Tracker.Rules
   private var tracker = Tracker()
   private var first: Timestamp?
   private var isBehindLate = false
 
-  /// Milliseconds of uptime that no drive reaches, so that nanoseconds have room.
+  /// Milliseconds of uptime beyond any drive, in the range of nanoseconds.
   private static let longest: Int64 = 1 << 43
 
   init(rules: Tracker.Rules) { self.rules = rules }
@@ -156,13 +155,13 @@ private struct LateFilter {
     guard let measured = moment.measured else { return moment.published }
     let start = first ?? moment.timestamp
     first = start
-    // As much time passes as between the fixes, so that no order but theirs has a say.
+    // The clock advances with the fixes' times.
     let passed = min(moment.timestamp.milliseconds - start.milliseconds, LateFilter.longest)
     if moment.isLate { isBehindLate = true }
     switch tracker.update(measured, receivedAt: passed * 1_000_000, rules: rules) {
     case .accepted(let position), .acceptedTwo(_, let position), .clockBelieved(let position, _):
       return isBehindLate ? moment.point(at: position) : moment.published
-    // A place where the driver can't have been: a live fix would have been refused.
+    // An impossible coordinate: a live fix would have been refused.
     case .acceptedHeld, .history, .duplicate, .held, .clockDoubted, .refused: return moment.published
     }
   }

@@ -1,8 +1,9 @@
-// A track as GeoJSON (RFC 7946): one feature, a LineString; a MultiLineString where it goes over the antimeridian, cut
-// there as §3.1.9 asks for; a Point where there is one fix; no geometry where there is none. Positions are longitude,
-// latitude and, where it is known, altitude (§3.1.1).
+// A track as GeoJSON (RFC 7946): one feature, a LineString; a MultiLineString where it crosses the antimeridian, cut
+// there as in §3.1.9; a Point for one fix; no geometry for none. Positions are longitude, latitude and, if known,
+// altitude (§3.1.1).
 //
-// `properties.times` has the time of each position, in the arrays' own order and nesting: GeoJSON has no place for it.
+// `properties.times` has the time of each position, in the order and nesting of the coordinates, since GeoJSON has
+// none.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -14,7 +15,7 @@ enum TrackGeoJSON {
     bytes.append("{\"type\":\"Feature\",\"geometry\":")
     writeGeometry(lines, into: &bytes)
     bytes.append(",\"properties\":{\"tripId\":\"")
-    bytes.append(utf8: "\(track.tripID)")  // ids need no escaping
+    bytes.append(utf8: "\(track.tripID)")  // ids need no escapes
     if let driver = track.driverID { bytes.append(utf8: "\",\"driverId\":\"\(driver)") }
     bytes.append(utf8: "\",\"source\":\"\(track.source.rawValue)\",\"count\":\(track.points.count),\"times\":")
     writeNested(lines, into: &bytes) { $0.append(Timestamp(milliseconds: $1.milliseconds), as: time) }
@@ -62,8 +63,8 @@ enum TrackGeoJSON {
     var milliseconds: Int64
   }
 
-  /// The track as lines that do not cross the antimeridian: cut where two neighbours are nearer to each other over it,
-  /// by a position on either side of it, straight between them in degrees, as GeoJSON's lines are (§3.1.1).
+  /// The track as lines that do not cross the antimeridian: cut where two neighbours are nearer across it, by a
+  /// position on either side, on the straight line between them in degrees (§3.1.1).
   static func lines(_ points: [TrackPoint]) -> [[Vertex]] {
     var lines: [[Vertex]] = []
     var line: [Vertex] = []
@@ -85,7 +86,7 @@ enum TrackGeoJSON {
     return whole.isEmpty ? Array(lines.prefix(1)) : whole
   }
 
-  /// Where the way from `a` to `b` meets the antimeridian, on `a`'s side and on `b`'s.
+  /// Where the line from `a` to `b` meets the antimeridian, on `a`'s side and on `b`'s.
   private static func cut(_ a: Vertex, _ b: Vertex) -> (Vertex, Vertex) {
     let goesEast = b.longitude < a.longitude
     let border = goesEast ? 180.0 : -180.0

@@ -32,7 +32,7 @@ extension BinaryInput {
 }
 
 extension BinaryWriter {
-  /// All that has a number is written: the numbers that count where none is said are the hub's.
+  /// Writes all numeric criteria, as the hub applies them.
   static func write(_ criteria: OfferCriteria, _ buffer: inout ByteBuffer) {
     buffer.append(flagByte(criteria.vehicleType != nil, !criteria.tags.isEmpty, true, true, true, true))
     if let vehicleType = criteria.vehicleType { buffer.append(values: { $0.append(lengthAnd: vehicleType) }) }

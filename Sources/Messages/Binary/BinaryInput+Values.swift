@@ -1,4 +1,4 @@
-// The values that binary messages are made of, each checked as JSON's are.
+// The values of binary messages, with the same checks as in JSON.
 import HubBytes
 import HubGeo
 
@@ -24,7 +24,7 @@ extension BinaryInput {
     return degrees
   }
 
-  /// A double, of which only finite ones are numbers.
+  /// A double; others than finite ones are refused.
   mutating func number(_ key: JSONKey) throws(ValidationError) -> Double {
     let value = Double(bitPattern: try word64(key))
     guard value.isFinite else { throw ValidationError(key, "expected a finite number") }
@@ -42,7 +42,7 @@ extension BinaryInput {
     return small
   }
 
-  /// How many elements follow. Each has a byte or more, so no count makes room for more than the message has.
+  /// The number of elements. Each has a byte or more, so the count is bounded by the message's size.
   mutating func listCount(_ key: JSONKey) throws(ValidationError) -> Int {
     let count = try varint(key)
     guard count <= UInt64(left) else { throw ValidationError(key, "the message ends within it") }
@@ -58,7 +58,7 @@ extension BinaryInput {
     return try accepted(Int64(low | UInt64(try word16(key)) &<< 32), key)
   }
 
-  /// A time that a client names. One before `Timestamp.earliestFromClients` is refused with `early`.
+  /// A time from a client. One before `Timestamp.earliestFromClients` is refused with `early`.
   @inline(__always)
   mutating func clientTimestamp(_ key: JSONKey, early: ErrorCode) throws(ValidationError) -> Timestamp {
     let timestamp = try timestamp(key)
@@ -75,7 +75,7 @@ extension BinaryInput {
     }
   }
 
-  /// A time that was put together.
+  /// A time composed of parts.
   @inline(__always)
   func accepted(_ milliseconds: Int64, _ key: JSONKey) throws(ValidationError) -> Timestamp {
     let timestamp = Timestamp(milliseconds: milliseconds)
@@ -91,7 +91,7 @@ extension BinaryInput {
     return try coordinate(Int64(latitude), Int64(Int32(bitPattern: try word32(.longitude))))
   }
 
-  /// A place by its steps.
+  /// A coordinate in steps.
   @inline(__always)
   func coordinate(_ latitude: Int64, _ longitude: Int64) throws(ValidationError) -> Coordinate {
     guard
@@ -126,7 +126,7 @@ extension BinaryInput {
     return cell
   }
 
-  /// A cell whose cells are counted.
+  /// A block, whose cells are counted.
   mutating func block(_ key: JSONKey) throws(ValidationError) -> GeohashCell {
     let block = try cell(key)
     guard Channel.areaPrecisions.contains(block.precision + CountsUpdate.depth) else {
@@ -183,8 +183,7 @@ extension BinaryInput {
     return text
   }
 
-  /// An odd number is twice a whole number and one: its decimal digits are the id. An even one is twice the length of
-  /// the id.
+  /// An odd number is twice a number and one: its decimal digits are the id. An even one is twice the length of the id.
   @inline(__always)
   mutating func messageID(_ key: JSONKey) throws(ValidationError) -> MessageID {
     let head = try varint(key)
@@ -239,7 +238,7 @@ extension BinaryInput {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Whether these bytes are UTF-8 (RFC 3629). Most texts are ASCII, which a look at each word tells.
+  /// Whether these bytes are UTF-8 (RFC 3629). Most texts are ASCII, which is checked a word at a time.
   @inline(__always)
   fileprivate var isUTF8: Bool {
     let span = unsafe assumingMemoryBound(to: UInt8.self).span

@@ -1,7 +1,7 @@
-// Where a reader of binary messages is in its bytes.
+// The position of a reader of binary messages in its bytes.
 //
-// Unsafe island: the loads. Each is preceded by a check that what it loads lies before the end, and none is of bytes
-// that a number in the message points at: a message is read from front to back.
+// Unsafe island: the loads. Each follows a check that its bytes are before the end, and no offset comes from the
+// message: it is read from front to back.
 import HubBytes
 import HubGeo
 
@@ -13,7 +13,7 @@ struct BinaryInput: ~Copyable {
 
   init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
 
-  /// Bytes that are left.
+  /// The number of bytes left.
   var left: Int { unsafe bytes.count &- next }
 
   @inline(__always)

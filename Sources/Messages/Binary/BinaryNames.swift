@@ -1,11 +1,11 @@
-// Ids in few bytes: a message's id that is a number, and a pseudonym.
+// Ids in few bytes: numeric message ids, and pseudonyms.
 import HubBytes
 
 extension MessageID {
   /// The digits of a number, without leading zeros.
   public init(number: UInt64) { self.init(prefix: nil, number: number) }
 
-  /// A letter and the digits of a number: how the hub names its own messages (`p88123`, `r7`). No allocation.
+  /// A letter and the digits of a number, as in the hub's own messages (`p88123`, `r7`). No allocation.
   init(prefix: UInt8?, number: UInt64) {
     let made = unsafe withUnsafeTemporaryAllocation(byteCount: 24, alignment: 8) { bytes -> MessageID? in
       var index = 24
@@ -25,7 +25,7 @@ extension MessageID {
     self = made
   }
 
-  /// The number whose digits this is, where it is one without leading zeros and below 2^63.
+  /// The number with these digits, if the id is one without leading zeros and below 2^63.
   public var number: UInt64? {
     unsafe text.withBytes { bytes in
       guard bytes.count <= 18, unsafe bytes[0] != UInt8(ascii: "0") || bytes.count == 1 else { return nil }
@@ -42,7 +42,7 @@ extension MessageID {
 }
 
 extension Identifier {
-  /// The id of a driver as riders see it: `p` and 13 characters of the geohash alphabet, the first one's highest bit 0.
+  /// The id of a pseudonym: `p` and 13 characters of the geohash alphabet, the first one's highest bit 0.
   init(pseudonym: UInt64) {
     let made = unsafe withUnsafeTemporaryAllocation(byteCount: 14, alignment: 8) { bytes -> InlineText? in
       unsafe bytes[0] = UInt8(ascii: "p")
@@ -56,7 +56,7 @@ extension Identifier {
     self.init(checked: made)
   }
 
-  /// The number that this id is the pseudonym of; nil for any other id. Asked for each driver of an area.
+  /// The number of a pseudonym; nil for any other id. Called for each driver of an area.
   var pseudonym: UInt64? {
     let first = text.word(0)
     guard text.count == 14, first & 0xFF == UInt64(UInt8(ascii: "p")) else { return nil }

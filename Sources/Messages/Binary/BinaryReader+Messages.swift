@@ -1,9 +1,9 @@
-// The rarer messages of clients in binary, by their type.
+// The less frequent messages of clients in binary, by type.
 import HubBytes
 import HubGeo
 
 extension BinaryInput {
-  /// What stands behind the envelope's members.
+  /// The content behind the envelope's members.
   mutating func clientMessage(_ type: BinaryClientType) throws(ValidationError) -> ClientMessage {
     switch type {
     case .locationBatch: .locationBatch(try locationBatch())
@@ -158,7 +158,7 @@ extension BinaryInput {
     for _ in 0..<(try listCount(.polygon)) {
       var rings: [[Coordinate]] = []
       let ringCount = try listCount(.coordinates)
-      if ringCount == 0 { left -= 1 }  // an empty polygon or ring counts like one that has a position
+      if ringCount == 0 { left -= 1 }  // an empty polygon or ring counts as one position
       guard left >= 0 else { throw ValidationError(.tooLarge, .coordinates, ValidationError.positions) }
       for _ in 0..<ringCount {
         let count = try listCount(.coordinates)

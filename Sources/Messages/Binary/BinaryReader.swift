@@ -1,8 +1,7 @@
-// What a client says in binary (protocol/binary.md): bytes in, a checked value out, or an error that says what would be
+// Clients' messages in binary (protocol/binary.md): bytes in, a checked value out, or an error that says what would be
 // right. A `location_update`, nine in ten of all messages, is read from front to back without an allocation.
 //
-// What stands behind the last member of a message is passed over, as unknown members of JSON are: a newer client may
-// have more to say.
+// Bytes behind the last member of a message are ignored, like unknown members of JSON: a newer client may send more.
 import HubBytes
 import HubGeo
 
@@ -14,8 +13,7 @@ public enum BinaryReader {
   ///   - bytes: the whole message; used during the call only.
   ///   - tripBefore: the trip that this connection's last `location_update` with a trip named.
   /// - Throws: `unknown_type`, `too_large` beyond a limit, `bad_message` for what is malformed, and `invalid_location`
-  ///   or `unknown_channel` for what a member says. The error has the message's id, which comes first, where that can
-  ///   be read.
+  ///   or `unknown_channel` for a member's value. The error has the message's id, if that could be read.
   /// - Complexity: O(bytes). A `location_update` allocates nothing.
   public static func read(
     _ bytes: UnsafeRawBufferPointer, tripBefore: Identifier?
@@ -72,7 +70,7 @@ extension BinaryInput {
       messageID: messageID, timestamp: sent, message: .locationUpdate(LocationUpdate(tripID: trip, fix: fix)))
   }
 
-  /// The envelope's time of a message with fixes, in ms since 1970: it says how far the phone's clock is off, so it is
+  /// The envelope's time of a message with fixes, in ms since 1970: it shows the offset of the phone's clock, so it is
   /// checked as those of the fixes are.
   @inline(__always)
   fileprivate func sendingTime(_ milliseconds: Int64) throws(ValidationError) -> Timestamp {
@@ -80,7 +78,7 @@ extension BinaryInput {
     return try accepted(milliseconds, .timestamp)
   }
 
-  /// The second byte of flags, where there is one.
+  /// The second byte of flags, if there is one.
   @inline(__always)
   private mutating func moreFlags(_ flags: UInt8) throws(ValidationError) -> UInt8 {
     guard flags & FixFlags.more != 0 else { return 0 }
@@ -89,7 +87,7 @@ extension BinaryInput {
     return more
   }
 
-  /// What a fix has besides its place and time. Gives what is wrong with a value whose end is known all the same.
+  /// The other members of a fix. Gives the fault of a value whose end is known all the same.
   @inline(__always)
   private mutating func readMembers(
     _ flags: UInt8, _ more: UInt8, into fix: inout Fix
@@ -129,8 +127,8 @@ extension BinaryInput {
     return batch
   }
 
-  /// Its place and time are differences to the fix before. One that is out of range keeps its place with the reason, so
-  /// that the others count.
+  /// Its coordinate and time are differences from the fix before. An invalid fix keeps its index with the reason, so
+  /// that the others are accepted.
   private mutating func batchedFix(_ before: inout FixSteps) throws(ValidationError) -> Result<Fix, ErrorCode> {
     let flags = try byte(.locations)
     if flags == FixFlags.none { return .failure(.badMessage) }
@@ -153,7 +151,7 @@ extension BinaryInput {
   }
 }
 
-/// Where and when a fix was, in steps: what the next one of its batch is told from.
+/// The coordinate and time of a fix in steps, from which the next one of its batch is computed.
 struct FixSteps {
   var latitude: Int64 = 0
   var longitude: Int64 = 0

@@ -1,4 +1,4 @@
-// What only control rooms are told, in binary, as a client reads it.
+// Messages for control rooms, in binary, as a client reads them.
 import HubBytes
 import HubGeo
 

@@ -62,7 +62,7 @@ extension BinaryServerReader {
     return Publication(channel: entry.channel, number: number, timestamp: published, body: body)
   }
 
-  /// Says all that it means by itself, but for the high half of its time.
+  /// Self-contained, except for the high half of its time.
   func readArea(_ input: inout BinaryInput) throws(ValidationError) -> Publication {
     let flags = try input.byte(.full)
     let cell = try input.cell(.cell)
@@ -95,7 +95,7 @@ extension BinaryInput {
     return confidence
   }
 
-  /// A trip's channel names the trip of its messages, unless they name it.
+  /// The trip of a trip channel's messages, unless they name it.
   fileprivate mutating func tripID(of channel: Channel, isInline: Bool) throws(ValidationError) -> Identifier {
     if isInline { return try identifier(.tripId) }
     guard case .trip(let id) = channel else { throw ValidationError(.tripId, "the channel is no trip's") }

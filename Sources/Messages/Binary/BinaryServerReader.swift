@@ -1,9 +1,8 @@
-// What the hub says in binary, as a client reads it.
+// The hub's messages in binary, as a client reads them.
 //
-// One for each connection: positions name their channel by a number that `subscribed` gave it, and leave out the ids
-// and the lag that `subscribed` or `names` said, and the high half of the time. No message tells a difference from
-// another one: any position may be missing (the hub drops those that a newer one has made worthless), and the next one
-// says the same.
+// One reader for each connection: positions name their channel by a number from `subscribed`, and leave out the ids and
+// the lag that `subscribed` or `names` gave, and the high half of the time. No message is a difference from another
+// one: any position may be missing (the hub replaces unsent ones by newer ones) without affecting the next.
 import HubBytes
 import HubGeo
 
@@ -17,17 +16,16 @@ public struct BinaryServerReader: Sendable {
   /// By handle.
   var entries: [UInt32: Entry] = [:]
   var handles: [Channel: UInt32] = [:]
-  /// The hub's clock as the newest message with a whole timestamp told it.
+  /// The hub's clock, from the newest message with a full timestamp.
   var hubTime: Timestamp?
 
-  /// `hubTime`: the hub's clock, for who has no message with a whole timestamp before.
+  /// `hubTime`: the hub's clock, where no message with a full timestamp comes first.
   public init(hubTime: Timestamp? = nil) { self.hubTime = hubTime }
 
-  /// Reads one message. A message whose type, or one of whose words, this version does not know is `.unknown`: a newer
-  /// hub may send such.
+  /// Reads one message. A message with an unknown type or keyword is `.unknown`, since a newer hub may send it.
   ///
-  /// - Returns: nil for `names`, which is for this reader only.
-  /// - Throws: `bad_message` or `too_large`, which a client can only log: the hub does not send such.
+  /// - Returns: nil for `names`, which is only for this reader.
+  /// - Throws: `bad_message` or `too_large`, which a client can only log: the hub sends none.
   public mutating func read(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> ServerEnvelope? {
     var type = ""
     do throws(ValidationError) {
@@ -41,7 +39,7 @@ public struct BinaryServerReader: Sendable {
         return state(try readPosition(first, &input))
       }
       guard let known = BinaryServerType(rawValue: first) else {
-        // Without its form, nothing of it is known.
+        // Without the type's form nothing of it is known.
         return ServerEnvelope(
           messageID: .ofState, timestamp: hubTime ?? Timestamp(milliseconds: 0), message: .unknown(type: "\(first)"))
       }
@@ -93,11 +91,10 @@ public struct BinaryServerReader: Sendable {
 
   // MARK: Times
 
-  /// The newest time counts: a message may be older than one before it, where it was kept for recovery.
+  /// The newest time is kept: a message may be older than the one before, if it was kept for recovery.
   private mutating func note(_ timestamp: Timestamp) { hubTime = max(hubTime ?? timestamp, timestamp) }
 
-  /// The time whose lowest 32 bits were sent: of all such the nearest to the hub's time as it is known. They are 49.7
-  /// days apart.
+  /// The time with these lowest 32 bits that is nearest to the hub's known time. Candidates are 49.7 days apart.
   func time(lowest bits: UInt32, _ input: borrowing BinaryInput) throws(ValidationError) -> Timestamp {
     guard let hubTime else { throw ValidationError(.timestamp, "no message with the whole time has come before") }
     let difference = Int32(bitPattern: bits &- UInt32(truncatingIfNeeded: hubTime.milliseconds))
@@ -130,7 +127,7 @@ public struct BinaryServerReader: Sendable {
     entries[handle]?.names = names
   }
 
-  /// A channel has a number from now on, and this number no other channel.
+  /// Gives a channel a number, which no other channel has.
   mutating func name(_ channel: Channel, _ handle: UInt32, _ names: ImpliedNames) throws(ValidationError) {
     if let before = entries[handle] { handles[before.channel] = nil }
     if let before = handles[channel] { entries[before] = nil }
@@ -147,7 +144,7 @@ public struct BinaryServerReader: Sendable {
 }
 
 extension MessageID {
-  /// State has no number in binary: where a message needs an id, it is `p0`.
+  /// State has no number in binary: where an id is needed, it is `p0`.
   static let ofState = MessageID(prefix: UInt8(ascii: "p"), number: 0)
 }
 

@@ -1,21 +1,21 @@
-// The bytes that begin binary messages, and the bits of their flags (protocol/binary.md). They are what clients in the
-// field were built with: a number is never used for something else.
+// The first bytes of binary messages, and the bits of their flags (protocol/binary.md). Clients in the field are built
+// with them: a number is never reused.
 import HubBytes
 
-/// The first byte of a client's message, but for the frequent one.
+/// The first byte of a client's message, except for the frequent one.
 enum BinaryClientType: UInt8 {
   case locationBatch = 1
   case driverStatus, tripStatus, subscribe, unsubscribe, ping, refresh, query, tripChange, offerDecline
 }
 
-/// The first byte of the hub's message, but for the frequent one.
+/// The first byte of the hub's message, except for the frequent one.
 enum BinaryServerType: UInt8 {
   case connected = 1
   case subscribed, unsubscribed, ack, pong, sampling, error, result
   case etaUpdate = 16
   case tripUpdate, notification, areaUpdate, names, rawFix, countsUpdate, stats, offer, offerWithdrawn
 
-  /// What JSON calls it.
+  /// Its type in JSON.
   var name: String {
     switch self {
     case .connected: "connected"
@@ -40,7 +40,7 @@ enum BinaryServerType: UInt8 {
   }
 }
 
-/// The frequent message of each direction, a fix or a position, has its flags in its first byte, beside this bit.
+/// The frequent message of each direction, a fix or a position, has its flags in the first byte, beside this bit.
 let binaryFrequentBit: UInt8 = 0x80
 
 /// In the first byte of a `location_update` and of each fix of a batch.
@@ -51,9 +51,9 @@ enum FixFlags {
   static let altitude: UInt8 = 0x08
   /// Another byte of flags follows.
   static let more: UInt8 = 0x10
-  /// Two bits, of a `location_update` only: whose trip it is.
+  /// Two bits, only in a `location_update`: how it names its trip.
   static let tripShift: UInt8 = 5
-  /// In place of a fix's flags in a batch: a fix that could not be read.
+  /// Instead of a fix's flags in a batch: a fix that could not be read.
   static let none: UInt8 = 0x80
 
   // The second byte. Its lowest three bits are the source, 0 for none.
@@ -81,22 +81,22 @@ enum PositionFlags {
   /// The lag follows; else it is the channel's.
   static let lag: UInt8 = 0x40
 
-  /// In place of the confidence: it stands in the lowest two bits of a byte behind the channel's number, whose bit
+  /// Instead of the confidence, which is then in the lowest two bits of a byte behind the channel's number, whose bit
   /// `timedByHub` says that the `timestamp` is by the hub's clock.
   static let moreFollows: UInt8 = 0x03
   static let timedByHub: UInt8 = 0x04
-  /// In that byte: what the driver is doing stands in the two bits above.
+  /// In that byte: the driver's status is in the two bits above.
   static let status: UInt8 = 0x08
   static let statusShift: UInt8 = 4
   /// `timedByHub` in a snapshot.
   static let snapshotTimedByHub: UInt8 = 0x40
 }
 
-/// What the positions of a channel mean where they don't say: agreed on in `subscribed` and in `names`.
+/// The values that a channel's positions leave out, from `subscribed` and `names`.
 public struct ImpliedNames: Sendable, Equatable {
   public var driverID: Identifier?
   public var tripID: Identifier?
-  /// How far the clock of the driver's session is behind the hub's: time of publication − time of the fix − age.
+  /// The lag of the session's clock behind the hub's: time of publication − time of the fix − age.
   public var lagMilliseconds: Int64
 
   public init(driverID: Identifier? = nil, tripID: Identifier? = nil, lagMilliseconds: Int64 = 0) {
@@ -107,7 +107,7 @@ public struct ImpliedNames: Sendable, Equatable {
 }
 
 extension DriverLocation {
-  /// What a position published at `timestamp` says of its lag.
+  /// The lag of a position published at `timestamp`.
   public func lagMilliseconds(publishedAt timestamp: Timestamp) -> Int64 {
     timestamp.milliseconds &- self.timestamp.milliseconds &- Int64(FixedPoint.count(age, FixedPoint.milliseconds))
   }

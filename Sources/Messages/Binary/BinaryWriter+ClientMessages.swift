@@ -1,4 +1,4 @@
-// What a client sends, in binary.
+// Clients' messages in binary.
 public import HubBytes
 import HubGeo
 
@@ -6,7 +6,7 @@ extension BinaryWriter {
   /// Appends a client's message.
   ///
   /// - Parameters:
-  ///   - timestamp: the sender's clock when it sends.
+  /// - timestamp: the sender's clock at sending.
   ///   - tripBefore: the trip that this connection's last `location_update` with a trip named; nil on a new connection.
   /// Numbers that are not on the steps of `protocol/binary.md` are rounded to them.
   /// - Precondition: all numbers are finite, and timestamps within `Timestamp.accepted`.
@@ -107,7 +107,7 @@ extension BinaryWriter {
     if let level = fix.batteryLevel { room.append(centi: level) }
   }
 
-  /// A fix that could not be read keeps its place.
+  /// A fix that could not be read keeps its index.
   private static func write(_ batch: LocationBatch, _ buffer: inout ByteBuffer) {
     buffer.append(values: { room in
       room.append(batch.tripID == nil ? 0 : 0x01)
@@ -216,7 +216,7 @@ extension BinaryWriter {
     }
   }
 
-  /// All but the lowest bit, which says something of the area.
+  /// All bits but the lowest, which is about the area.
   private static func flags(_ search: DriverSearch) -> UInt8 {
     flagByte(
       false, search.limit != nil, search.filter.status != nil, search.filter.vehicleType != nil,

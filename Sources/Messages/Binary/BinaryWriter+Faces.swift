@@ -1,9 +1,9 @@
-// What only control rooms are told, in binary.
+// Messages for control rooms, in binary.
 import HubBytes
 import HubGeo
 
 extension BinaryWriter {
-  /// Whose it is its channel says, unless it is another one.
+  /// Leaves out the driver where it is the channel's.
   static func write(
     _ fix: RawFix, of publication: borrowing Publication, _ handle: UInt32, _ room: inout ByteRoom
   ) {
@@ -27,7 +27,7 @@ extension BinaryWriter {
     if let offset = fix.offset { room.append(centi: offset) }
   }
 
-  /// Needs no number: its block is its name. Of a cell only its number within the block is said.
+  /// Needs no channel number: its block is its name. A cell has only its number within the block.
   static func write(_ update: CountsUpdate, at published: Timestamp, _ buffer: inout ByteBuffer) {
     buffer.append(values: { room in
       room.append(BinaryServerType.countsUpdate.rawValue)

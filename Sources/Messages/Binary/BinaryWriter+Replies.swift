@@ -1,4 +1,4 @@
-// Replies in binary: what one session is told.
+// Replies to one session, in binary.
 public import HubBytes
 import HubGeo
 
@@ -6,9 +6,9 @@ extension BinaryWriter {
   /// Appends a reply.
   ///
   /// - Parameters:
-  ///   - timestamp: the hub's clock when it sends.
-  ///   - messageID: counts the replies of a session.
-  ///   - naming: with `subscribed`, the number by which the channel's messages name it, and what they leave out.
+  /// - timestamp: the hub's clock at sending.
+  /// - messageID: numbers the replies of a session.
+  /// - naming: with `subscribed`, the channel's number in messages, and the values that they leave out.
   public static func write(
     _ reply: Reply, timestamp: Timestamp, messageID: UInt64, naming: (handle: UInt32, names: ImpliedNames)? = nil,
     into buffer: inout ByteBuffer
@@ -59,7 +59,7 @@ extension BinaryWriter {
     })
   }
 
-  /// Appends what stands before the answer to a query, where that is written in pieces; the parameters are those of
+  /// Appends the part before the result of a query, where that is written in pieces; the parameters are those of
   /// `write`.
   public static func writeResultHead(
     replyTo: MessageID, timestamp: Timestamp, messageID: UInt64, into buffer: inout ByteBuffer
@@ -112,7 +112,7 @@ extension BinaryWriter {
       buffer.append(varint: UInt64(cells.count))
       for cell in cells { buffer.append(values: { $0.append(binary: cell) }) }
     }
-    // There is no bit left to say that it is there: of this channel it always is.
+    // No flag is left for its presence: on this channel it is always there.
     if subscribed.channel == .stats {
       let history = subscribed.history ?? []
       buffer.append(varint: UInt64(history.count))

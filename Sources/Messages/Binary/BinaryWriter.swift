@@ -1,7 +1,6 @@
-// Publications in binary (protocol/binary.md). The same bytes go to all subscribers of a loop, and any of the frequent
-// ones may be dropped when a newer one is there: so none tells a difference from another, and what all of a channel's
-// have in common (its name, ids, the lag of a clock) was said in `subscribed`, or is said in `names`, which are never
-// dropped.
+// Publications in binary (protocol/binary.md). All subscribers of a loop get the same bytes, and any frequent one may
+// be replaced by a newer one: so none is a difference from another, and what a channel's have in common (its name, ids,
+// the lag of a clock) is in `subscribed`, or in `names`, which are never dropped.
 public import HubBytes
 import HubGeo
 
@@ -10,8 +9,8 @@ public enum BinaryWriter {
   /// Appends a publication.
   ///
   /// - Parameters:
-  ///   - handle: the number that `subscribed` gave the channel; nothing where the channel is an area, which needs none.
-  ///   - names: what the subscribers were told of the channel. What the message says otherwise it says itself.
+  /// - handle: the channel's number from `subscribed`; none for an area, which needs none.
+  /// - names: the values that subscribers have for the channel. The message has those that differ.
   /// A `driver_location` and an `eta_update` allocate nothing.
   public static func write(
     _ publication: Publication, handle: UInt32, names: ImpliedNames, into buffer: inout ByteBuffer
@@ -49,13 +48,13 @@ public enum BinaryWriter {
     }
   }
 
-  /// The hub's own figures, in the text that they are.
+  /// The hub's own figures, as text.
   static func write(_ figures: HubFigures, _ buffer: inout ByteBuffer) {
     buffer.append(values: { $0.append(figures.timestamp) })
     buffer.append(lengthAnd: figures.members)
   }
 
-  /// Appends `names`: from here on, what the positions of a channel say if they don't say otherwise.
+  /// Appends `names`: the values that a channel's positions leave out from here on.
   public static func write(_ names: ImpliedNames, handle: UInt32, into buffer: inout ByteBuffer) {
     buffer.append(values: { room in
       room.append(BinaryServerType.names.rawValue)
@@ -211,7 +210,7 @@ public enum BinaryWriter {
 
   // MARK: Areas
 
-  /// A driver's place is told from the one before it in the same message.
+  /// A driver's coordinate is relative to the one before it in the message.
   private static func write(
     _ update: AreaUpdate, of publication: borrowing Publication, _ buffer: inout ByteBuffer
   ) {
@@ -238,7 +237,7 @@ public enum BinaryWriter {
     }
   }
 
-  /// Behind all that riders are told: who knows nothing of it passes it over.
+  /// Behind the members for riders: older readers ignore it.
   private static func write(_ details: AreaUpdate.Details, _ room: inout ByteRoom) {
     room.append(
       details.confidence.rawValue | (details.tripID == nil ? 0 : 0x04) | (details.vehicleType == nil ? 0 : 0x08)

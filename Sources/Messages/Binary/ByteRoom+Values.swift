@@ -1,4 +1,4 @@
-// The values that binary messages are made of, written (BinaryInput+Values reads them).
+// Writes the values of binary messages (BinaryInput+Values reads them).
 import HubBytes
 import HubGeo
 
@@ -70,11 +70,11 @@ extension ByteRoom {
     append(lowest: (5 * cell.precision + 7) / 8, of: cell.bits)
   }
 
-  /// A double: for what is rare and has no step of its own.
+  /// A double, for rare values without a step.
   mutating func append(exactly value: Double) { append(littleEndian: value.bitPattern) }
 }
 
-/// A byte of flags: the lowest bit is the first of these, and so on. They say which optional members follow.
+/// A byte of flags for optional members: the lowest bit is the first of these, and so on.
 @inline(__always)
 func flagByte(_ bits: Bool...) -> UInt8 {
   var byte: UInt8 = 0
@@ -91,7 +91,7 @@ extension Coordinate {
 }
 
 extension ByteBuffer {
-  /// Appends a few values of a rarer message: an id or a text, and some numbers.
+  /// Appends a few values of a less frequent message: an id or a text, and some numbers.
   mutating func append(values body: (inout ByteRoom) -> Void) { withRoom(for: 256, body) }
 
   /// A length of any size and as many bytes.

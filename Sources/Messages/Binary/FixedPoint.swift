@@ -1,6 +1,5 @@
-// Fixed-point numbers of binary messages: whole steps of a unit. What the hub publishes lies on these steps already (it
-// is rounded where it is made), and a division by the same power of ten gives back the same double that JSON's decimal
-// gives.
+// Fixed-point numbers of binary messages: integer steps of a unit. The hub's published values are rounded to these
+// steps, and dividing by the same power of ten gives the same double as JSON's decimal.
 
 enum FixedPoint {
   /// Steps in a metre, a metre per second, a degree of heading.
@@ -9,11 +8,11 @@ enum FixedPoint {
   static let degrees = 1e7
   static let milliseconds = 1000.0
 
-  /// More than anything that is measured. Up to here a number of steps is the same again after a division and a
-  /// multiplication, which are off by half a unit in the last place each: by a quarter of a step together.
+  /// Beyond anything measured. Up to here a number of steps survives a division and a multiplication, which err by half
+  /// a unit in the last place each, together by a quarter of a step.
   private static let limit = 0x1p50
 
-  /// The nearest number of steps of a value that can't be negative; what is beyond the range goes to its end.
+  /// The nearest number of steps of a non-negative value, clamped to the range.
   @inline(__always)
   static func count(_ value: Double, _ steps: Double) -> UInt64 {
     let scaled = value * steps + 0.5
@@ -21,7 +20,7 @@ enum FixedPoint {
     return scaled < limit ? UInt64(scaled) : UInt64(limit)
   }
 
-  /// The nearest number of steps of a value of either sign.
+  /// The nearest number of steps of a signed value.
   @inline(__always)
   static func signed(_ value: Double, _ steps: Double) -> Int64 {
     let magnitude = Int64(count(value.magnitude, steps))

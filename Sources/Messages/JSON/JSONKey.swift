@@ -1,9 +1,9 @@
-// The names of members, looked up once while a message is parsed, so that decoders compare small integers.
+// The names of members, looked up once during parsing, so that decoders compare small integers.
 import HubBytes
 
-/// A member name that the protocol knows. The cases are spelled as the names are on the wire, but for one.
+/// A member name of the protocol. The cases are spelled as on the wire, with one exception.
 enum JSONKey: UInt8, CaseIterable {
-  /// Any other name: its member is checked and passed over.
+  /// Any other name: its member is checked and ignored.
   case unknown
   // The envelope.
   case type, payload, timestamp, messageId
@@ -37,19 +37,19 @@ enum JSONKey: UInt8, CaseIterable {
   // Offers.
   case offer, expiresAt
 
-  /// As it is on the wire.
+  /// The name on the wire.
   fileprivate var name: String { self == .onTrip ? "on_trip" : "\(self)" }
 }
 
-/// Finds the key of a name: open addressing in 1,024 slots, built once for each reader. Before it looks there, it tries
-/// the name that came next last time: an app writes the members of all its messages in one order.
+/// Finds the key of a name: open addressing in 1,024 slots, built once for each reader. First it tries the name that
+/// came next last time, since an app writes the members of all its messages in one order.
 @safe
 struct JSONKeyTable: ~Copyable {
   private struct Known {
     var name: PackedName
     var key: JSONKey
-    // `"name":` as words, the bits that it has of them, and its bytes. Where it has more than two words, they are those
-    // of no text: UTF-8 has no byte 0xFF.
+    // `"name":` as words, the mask of their bits, and its bytes. A name of more than two words gets the words of no
+    // text, since UTF-8 has no byte 0xFF.
     var first = UInt64.max
     var second: UInt64 = 0
     var firstMask = UInt64.max
@@ -72,13 +72,13 @@ struct JSONKeyTable: ~Copyable {
     }
   }
 
-  // Unsafe island: an InlineArray would be copied, 2.7 KB of it, at every look (Swift 6.3). All slots, names and
-  // followers are initialised; indices are masked or a key's raw value, and what stands in a slot is such a value.
+  // Unsafe island: an InlineArray would be copied, 2.7 KB, at every access (Swift 6.3). All slots, names and followers
+  // are initialised; indices are masked or a key's raw value, and so are the values of slots.
   private static let bits = 10
   private static let followerCount = 4 * 128
   private let slots: UnsafeMutablePointer<UInt8>
   private let names: UnsafeMutablePointer<Known>
-  /// For each depth (of four) and key: the key that came behind it last time.
+  /// For each depth (of four) and key: the key that followed it last time.
   private let followers: UnsafeMutablePointer<UnsafeMutablePointer<Known>>
 
   init() {
@@ -110,8 +110,8 @@ struct JSONKeyTable: ~Copyable {
     return slot
   }
 
-  /// The key of the name that ends with the first quotation mark from `start` on, and its bytes; `.unknown` where the
-  /// protocol has no such member. About 25 instructions where it is the one that came next last time, else 70.
+  /// The key of the name that ends with the first quotation mark from `start` on, and its bytes; `.unknown` for a name
+  /// outside the protocol. About 25 instructions where the guess is right, else 70.
   ///
   /// - Parameters:
   ///   - previous: the key before it in its object, `.unknown` for the first.
@@ -126,7 +126,7 @@ struct JSONKeyTable: ~Copyable {
   }
 
   /// The key of the member whose name's quotation mark is at `start`, with a colon right behind the name; gives where
-  /// the member's value begins. About 25 instructions where it is the one that came next last time.
+  /// the member's value begins. About 25 instructions where the guess is right.
   @inline(__always)
   func member(_ bytes: Span<UInt8>, at start: Int, after previous: JSONKey, depth: Int) -> (key: JSONKey, value: Int) {
     let next = unsafe follower(of: previous, depth: depth)
@@ -148,7 +148,7 @@ struct JSONKeyTable: ~Copyable {
     unsafe followers + ((depth & 3) << 7 | Int(previous.rawValue & 127))
   }
 
-  /// The name that came there last time, where `"name":` is what stands there again.
+  /// The name that came here last time, if `"name":` is here again.
   @inline(__always)
   private func expected(
     _ bytes: Span<UInt8>, at start: Int, _ next: UnsafeMutablePointer<UnsafeMutablePointer<Known>>
@@ -170,7 +170,7 @@ struct JSONKeyTable: ~Copyable {
     return (key, name.length)
   }
 
-  /// The key of `name`, `.unknown` where the protocol has no such member.
+  /// The key of `name`, `.unknown` for a name outside the protocol.
   func key(of name: PackedName) -> JSONKey {
     var slot = JSONKeyTable.slot(of: name)
     while unsafe slots[slot] != 0 {

@@ -1,11 +1,10 @@
-// The grammar of RFC 8259, by recursive descent: one function for each rule, each giving the index behind what it read.
+// The grammar of RFC 8259 by recursive descent: a function for each rule, which gives the index behind what it read.
 import HubBytes
 
 extension JSONTape {
-  /// Parses a whole text. What was on the tape before is gone.
+  /// Parses a complete text, replacing the tape's content.
   ///
-  /// - Throws: the first reason why the text is no JSON, or is over a limit. Two members of one name in an object are
-  ///   not thrown: see `hasDuplicate`.
+  /// - Throws: the first error in the JSON, or a limit. Duplicate names do not throw: see `hasDuplicate`.
   /// - Complexity: O(bytes), whatever they are.
   mutating func parse(_ bytes: Span<UInt8>) throws(JSONError) {
     removeAll()
@@ -134,7 +133,7 @@ extension JSONTape {
     return try parseOtherName(bytes, start)
   }
 
-  /// A name that is none of the protocol's, or is spelled with escapes, and is that name all the same.
+  /// Handles a name outside the protocol, or one that is spelled with escapes.
   @inline(never)
   private mutating func parseOtherName(_ bytes: Span<UInt8>, _ start: Int) throws(JSONError) -> Int {
     step(6)
@@ -148,10 +147,10 @@ extension JSONTape {
     return end
   }
 
-  /// Whether two of an object's names that are none of the protocol's are the same.
+  /// Whether an object has duplicate names outside the protocol.
   @inline(never)
   private mutating func hasEqualNames(_ bytes: Span<UInt8>, _ object: Int) -> Bool {
-    // The texts without escapes stay where they are meanwhile: nothing is appended to them.
+    // Texts without escapes do not move meanwhile, since nothing is appended.
     let unescaped = unsafe text.withBytes { unsafe $0 }.assumingMemoryBound(to: UInt8.self).span
     names.removeAll()
     let end = Int(self[object].next)
@@ -167,7 +166,7 @@ extension JSONTape {
     return names.hasEqualNames(in: bytes, unescaped: unescaped)
   }
 
-  /// The first index from `i` on that is no white space (RFC 8259 §2).
+  /// The first index from `i` on without white space (RFC 8259 §2).
   @inline(__always)
   private mutating func skipSpace(_ bytes: Span<UInt8>, _ start: Int) -> Int {
     var i = start

@@ -1,8 +1,8 @@
-// Strings by RFC 8259 §7. Nearly all have no escapes and stay where they are; the others are copied without them.
+// Strings by RFC 8259 §7. Nearly all have no escapes and stay in place; the others are copied unescaped.
 import HubBytes
 
 extension JSONTape {
-  /// Reads the string that begins with the quotation mark at `start`, leaves its token, and gives the index behind it.
+  /// Reads the string that begins with the quotation mark at `start`, appends its token, and gives the index behind it.
   @inline(__always)
   mutating func parseString(_ bytes: Span<UInt8>, _ start: Int) throws(JSONError) -> Int {
     let end = bytes.plainEnd(from: start + 1)
@@ -13,7 +13,7 @@ extension JSONTape {
     return end + 1
   }
 
-  /// The slow way: copies the text into the tape's bytes, escapes replaced.
+  /// The slow path: copies the text into the tape's bytes, unescaped.
   @inline(never)
   private mutating func parseEscaped(_ bytes: Span<UInt8>, _ start: Int) throws(JSONError) -> Int {
     let first = text.count
@@ -32,7 +32,7 @@ extension JSONTape {
     return i + 1
   }
 
-  /// Appends what the escape at the backslash `start` stands for; gives the index behind it.
+  /// Appends the character of the escape at the backslash `start`; gives the index behind it.
   private mutating func parseEscape(_ bytes: Span<UInt8>, _ start: Int) throws(JSONError) -> Int {
     guard start + 1 < bytes.count else { throw JSONError(.truncated, at: start + 1) }
     switch bytes[start + 1] {
@@ -50,8 +50,8 @@ extension JSONTape {
     return start + 2
   }
 
-  /// `\uXXXX`, or two of them that are a surrogate pair. A surrogate alone stands for no character (RFC 8259 §8.2, RFC
-  /// 3629 §3) and could not be written as UTF-8 again: refused.
+  /// `\uXXXX`, or a surrogate pair of two. A lone surrogate is no character (RFC 8259 §8.2, RFC 3629 §3) and could not
+  /// be written as UTF-8: refused.
   private mutating func parseUnicodeEscape(_ bytes: Span<UInt8>, _ start: Int) throws(JSONError) -> Int {
     let unit = try hexUnit(bytes, start)
     guard unit & 0xF800 == 0xD800 else {

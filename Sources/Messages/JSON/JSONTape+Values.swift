@@ -1,22 +1,22 @@
-// What decoders ask of the tape: the members of an object, and their values as the types of the protocol.
+// Access for decoders: the members of an object, and their values as the types of the protocol.
 import HubBytes
 import HubGeo
 
-/// What is wrong with a message whose JSON is right. Becomes a MessageError's text only where somebody is told.
+/// A fault of a message whose JSON is valid. Becomes a MessageError's text only where it is sent.
 struct ValidationError: Error {
   var code: ErrorCode
   /// The member at fault, `.unknown` for the message or element itself.
   var member: JSONKey
   /// What would be right.
   var expected: StaticString
-  /// True where a value is well-formed, but a word that this version does not know.
+  /// True where a value is well-formed, but an unknown keyword of this version.
   var isUnknownWord = false
-  /// Where in polygons it is, where it is there.
+  /// The element of polygons at fault, if any.
   var place: Place?
-  /// How many positions of polygons were checked (see `MessageError`).
+  /// The number of checked positions of polygons (see `MessageError`).
   var checkedPositions: Int32 = 0
 
-  /// Numbers from 0; edges are −1 where none is at fault.
+  /// Numbers from 0; an edge is −1 where none is at fault.
   struct Place {
     var polygon: Int32
     var ring: Int32
@@ -36,25 +36,25 @@ struct ValidationError: Error {
   }
 }
 
-/// Where the known members of one object are on the tape. Token 0 is the message itself, so 0 means "not there".
+/// The indices of an object's known members on the tape. Token 0 is the message itself, so 0 means "absent".
 struct JSONMembers {
-  /// As many as there may be keys (`JSONKeyTable` checks it).
+  /// The limit of keys (`JSONKeyTable` checks it).
   static let capacity = 128
 
   fileprivate var indices = InlineArray<128, UInt16>(repeating: 0)
 
-  /// The index of the value, also where it is null; 0 where there is no such member.
+  /// The index of the value, also of null; 0 for an absent member.
   @inline(__always)
   subscript(key: JSONKey) -> Int { Int(indices[Int(key.rawValue)]) }
 }
 
-/// A set of words that the protocol spells by `name`; raw values count from 0.
+/// A set of keywords, spelled by `name`; raw values count from 0.
 protocol WireEnum: RawRepresentable where RawValue == UInt8 {
   var name: StaticString { get }
 }
 
 extension WireEnum {
-  /// The word that is spelled so; nil where there is none.
+  /// The keyword with this spelling; nil where there is none.
   @inline(__always)
   init?(spelled text: UnsafeRawBufferPointer) {
     var raw: UInt8 = 0
@@ -70,7 +70,7 @@ extension WireEnum {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Whether these bytes are those of `word`.
+  /// Whether these bytes spell `word`.
   @inline(__always)
   func isSpelled(_ word: StaticString) -> Bool {
     unsafe count == word.utf8CodeUnitCount && assumingMemoryBound(to: UInt8.self).span.isSpelled(word, at: 0)
@@ -78,14 +78,14 @@ extension UnsafeRawBufferPointer {
 }
 
 extension Span where Element == UInt8 {
-  /// Whether the bytes from `start` on are those of `word`; compared eight at a time.
+  /// Whether the bytes from `start` on spell `word`; compared eight at a time.
   @inline(__always)
   func isSpelled(_ word: StaticString, at start: Int) -> Bool {
     let length = word.utf8CodeUnitCount
     guard start >= 0, count &- start >= length else { return false }
     let other = unsafe UnsafeBufferPointer(start: word.utf8Start, count: length).span
     guard length > 8 else {
-      // Without what stands behind it.
+      // Masks the bytes behind it.
       return length == 0 || (self.word(at: start) ^ other.word(at: 0)) &<< UInt64(64 &- 8 &* length) == 0
     }
     var i = 0
@@ -93,7 +93,7 @@ extension Span where Element == UInt8 {
       if self.word(at: start &+ i) != other.word(at: i) { return false }
       i &+= 8
     }
-    // The last eight bytes, of which some may have been compared before.
+    // The last eight bytes, which may overlap earlier ones.
     return self.word(at: start &+ length &- 8) == other.word(at: length &- 8)
   }
 }
@@ -112,13 +112,13 @@ extension TripTarget: WireEnum {}
 extension RawFix.Verdict: WireEnum {}
 extension ETABasis: WireEnum {}
 
-/// What a number means that can't be negative: phones send −1 for one that they don't know.
+/// A value that can't be negative: phones send −1 for unknown.
 @inline(__always)
 func known(_ value: Double) -> Double? {
   value >= 0 ? value + 0 : nil  // −0 becomes 0
 }
 
-/// A heading, which is not negative, as 0 ≤ degrees < 360; nil beyond 360. Exactly 360 is north too.
+/// A non-negative heading as 0 ≤ degrees < 360; nil beyond 360. Exactly 360 is north.
 @inline(__always)
 func heading(of value: Double) -> Double? {
   if value < 360 { return value }
@@ -139,14 +139,14 @@ extension JSONTape {
     return members
   }
 
-  /// The index of a member's value; nil where there is none or it is null, which means the same.
+  /// The index of a member's value; nil where it is absent or null.
   @inline(__always)
   func present(_ members: JSONMembers, _ key: JSONKey) -> Int? {
     let index = members[key]
     return index == 0 || self[index].kind == .null ? nil : index
   }
 
-  /// True where the value at `index` is a string.
+  /// Whether the value at `index` is a string.
   @inline(__always)
   func isText(_ index: Int) -> Bool {
     self[index].kind == .string || self[index].kind == .unescaped
@@ -159,7 +159,7 @@ extension JSONTape {
     return self.members(of: index)
   }
 
-  /// A number as it was sent; infinite where it is too large for a Double.
+  /// A number as sent; infinite where it is too large for a Double.
   @inline(__always)
   func anyNumber(_ members: JSONMembers, _ key: JSONKey) throws(ValidationError) -> Double? {
     guard let index = present(members, key) else { return nil }
@@ -175,13 +175,13 @@ extension JSONTape {
     return value
   }
 
-  /// A number for which phones send −1 where they don't know it.
+  /// A number for which phones send −1 if unknown.
   @inline(__always)
   func nonNegative(_ members: JSONMembers, _ key: JSONKey) throws(ValidationError) -> Double? {
     try number(members, key).flatMap(known)
   }
 
-  /// A whole number from 0 on; exact over all 64 bits where it is written without fraction and exponent.
+  /// An integer from 0 on; exact over all 64 bits if written without fraction and exponent.
   func count(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> UInt64? {
     guard let value = try anyNumber(members, key) else { return nil }
     let start = Int(self[members[key]].source)
@@ -234,7 +234,7 @@ extension JSONTape {
     }
   }
 
-  /// One of a set of words.
+  /// A keyword of a set.
   @inline(__always)
   func word<W: WireEnum>(
     _ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, _ expected: StaticString
@@ -247,13 +247,13 @@ extension JSONTape {
     throw failure
   }
 
-  /// True where the text at `index` is `word`.
+  /// Whether the text at `index` is `word`.
   @inline(__always)
   func equals(_ index: Int, _ bytes: Span<UInt8>, _ word: StaticString) -> Bool {
     unsafe withText(index, bytes) { unsafe $0.isSpelled(word) }
   }
 
-  /// A time that a client names. One before `Timestamp.earliestFromClients` is refused with `early`.
+  /// A time from a client. One before `Timestamp.earliestFromClients` is refused with `early`.
   @inline(__always)
   func clientTimestamp(
     _ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, _ format: TimeFormat, early: ErrorCode
@@ -264,7 +264,7 @@ extension JSONTape {
     return try timestamp(members, key, bytes, format)
   }
 
-  /// Whether the value is a time before `Timestamp.earliestFromClients`; false for what is no time at all.
+  /// Whether the value is a time before `Timestamp.earliestFromClients`; false if it is no time.
   private func isEarly(_ index: Int, _ bytes: Span<UInt8>, _ format: TimeFormat) -> Bool {
     let earliest = Timestamp.earliestFromClients.milliseconds
     let number = Double(bitPattern: self[index].bits)
@@ -317,7 +317,7 @@ extension JSONTape {
     return channel
   }
 
-  /// `latitude` and `longitude`, both needed.
+  /// `latitude` and `longitude`, both required.
   @inline(__always)
   func coordinate(_ members: JSONMembers) throws(ValidationError) -> Coordinate {
     let latitude = try required(anyNumber(members, .latitude), .latitude)
@@ -368,7 +368,7 @@ extension JSONTape {
 }
 
 extension TimeFormat {
-  /// What is wrong with a time before 2000 that a client names on a connection of this format.
+  /// The error text for a time before 2000 from a client with this format.
   var earlyExplanation: StaticString {
     switch self {
     case .unixMilliseconds:

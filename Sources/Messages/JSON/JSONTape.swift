@@ -1,38 +1,37 @@
-// A message as a flat list of tokens, in memory that is used again for the next one.
+// A message as a flat list of tokens, in memory that is reused for the next one.
 //
-// One pass checks the whole text by RFC 8259 and leaves a token for every value and member name; decoders then walk the
-// tokens and look at few bytes again. It is the plan of simdjson's tape (G. Langdale, D. Lemire, "Parsing Gigabytes of
-// JSON per Second", 2019) without its vectors: messages here are about 200 bytes. Nothing is allocated once the tape
-// has grown to the largest message so far, and it can't grow beyond MessageLimits.
+// One pass checks all of the text by RFC 8259 and appends a token for every value and member name; decoders then walk
+// the tokens and read few bytes again. It follows simdjson's tape (G. Langdale, D. Lemire, "Parsing Gigabytes of JSON
+// per Second", 2019) without its vectors: messages here are about 200 bytes. Nothing is allocated once the tape has
+// grown to the largest message so far, and it can't grow beyond MessageLimits.
 import HubBytes
 
 /// One value or member name.
 struct JSONToken {
   enum Kind: UInt8 {
     case null, `false`, `true`, number, array, object
-    /// Text as it stands in the message.
+    /// Text in the message.
     case string
-    /// Text that was spelled with escapes and stands, without them, in the tape's own bytes.
+    /// Text that was spelled with escapes, unescaped in the tape's own bytes.
     case unescaped
   }
 
   var kind: Kind
-  /// Of a member name: which one.
+  /// The key of a member name.
   var key = JSONKey.unknown
-  /// The index of the token behind this value and all in it.
+  /// The index of the token behind this value and its content.
   var next: UInt16 = 0
   /// Where the value begins in the message.
   var source: UInt32
-  /// Of a text: where its bytes begin, in the message or in the tape's bytes. Of an array or object: the index behind
-  /// it.
+  /// Where a text's bytes begin, in the message or in the tape's bytes. Of an array or object: the index behind it.
   var start: UInt32 = 0
-  /// Of a text: its bytes. Of an array or object: its elements or members.
+  /// A text's bytes. Of an array or object: its elements or members.
   var count: UInt32 = 0
-  /// Of a number: the Double's bits.
+  /// A number's bits as a Double.
   var bits: UInt64 = 0
 }
 
-/// Why a text is not a message's JSON, and where.
+/// Why a text is invalid, and where.
 struct JSONError: Error {
   enum Reason: UInt8 {
     case encoding, truncated, syntax, number, control, escape, surrogate, trailing
@@ -59,19 +58,18 @@ struct JSONTape: ~Copyable {
   private var capacity: Int
   private(set) var count = 0
 
-  /// Texts that were spelled with escapes, without them.
+  /// Texts that were spelled with escapes, unescaped.
   var text = ByteBuffer()
   let keys = JSONKeyTable()
   let limits: JSONLimits
-  /// Whether an object has two members of one name; the rest is parsed all the same, so that the answer can name the
-  /// message.
+  /// Whether an object has duplicate names; the rest is parsed all the same, so that the answer can name the message.
   var hasDuplicate = false
   /// The names of one object.
   var names: NameSorter
   #if DEBUG
-    /// What was done since the tape was made, in steps of some 1.3 ns, as `hub-microbench hostile` has measured them: a
-    /// step of `names` is one; a value is 3 and what its text takes; a member of the protocol's is 12, found and
-    /// decoded; another name is 6 and its text. Tests bound the sum by the bytes of messages.
+    /// Work since the tape was made, in steps of some 1.3 ns, as measured by `hub-microbench hostile`: a step of
+    /// `names` is one; a value is 3 and its text's; a member of the protocol is 12, found and decoded; another name is
+    /// 6 and its text's. Tests bound the sum by the bytes of messages.
     private(set) var steps = 0
   #endif
 
@@ -131,8 +129,7 @@ struct JSONTape: ~Copyable {
     _ = try append(token)
   }
 
-  /// Says of an array or object how many parts it has and where its text ends, and that all tokens behind it so far
-  /// belong to it.
+  /// Sets the number of parts of an array or object and where its text ends; all tokens since belong to it.
   @inline(__always)
   mutating func close(_ index: Int, parts: Int, end: Int) {
     precondition(index >= 0 && index < count)
@@ -141,7 +138,7 @@ struct JSONTape: ~Copyable {
     unsafe tokens[index].next = UInt16(truncatingIfNeeded: count)
   }
 
-  /// Says of a text which member's name it is.
+  /// Sets the key of a text that is a member's name.
   @inline(__always)
   mutating func name(_ index: Int, key: JSONKey) {
     precondition(index >= 0 && index < count)
@@ -178,7 +175,7 @@ struct JSONLimits {
   static let client = JSONLimits(
     bytes: MessageLimits.bytes, depth: MessageLimits.depth, members: MessageLimits.members,
     tokens: MessageLimits.tokens)
-  /// From the hub to a client: all that answers a message within the limits is within these.
+  /// From the hub to a client: every answer to a message within the limits is within these.
   static let server = JSONLimits(
     bytes: MessageLimits.serverBytes, depth: MessageLimits.depth, members: MessageLimits.serverMembers,
     tokens: MessageLimits.serverTokens)

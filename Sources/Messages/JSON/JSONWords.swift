@@ -1,16 +1,16 @@
 // A text eight bytes at a time: where strings end, and the names of members as words.
 //
-// What the words say is found by arithmetic on all eight bytes at once: a byte's top bit is set where it is what is
-// sought. A borrow can set it wrongly, but only above a byte where it is set rightly, and the lowest one counts (S. E.
-// Anderson, "Bit Twiddling Hacks", haszero and hasless).
+// Arithmetic on all eight bytes at once sets a byte's top bit where it is what is searched. A borrow can set it
+// wrongly, but only above a byte where it is set rightly, and the lowest one is used (S. E. Anderson, "Bit Twiddling
+// Hacks", haszero and hasless).
 import HubBytes
 
 private let ones: UInt64 = 0x0101_0101_0101_0101
 private let tops: UInt64 = 0x8080_8080_8080_8080
 
 extension Span where Element == UInt8 {
-  /// The first index from `start` on of a quotation mark, a backslash or a control character: what ends the plain part
-  /// of a string (RFC 8259 §7). The end of the text where there is none.
+  /// The first index from `start` on of a quotation mark, a backslash or a control character, which end the plain part
+  /// of a string (RFC 8259 §7); else the end of the text.
   @inline(__always)
   func plainEnd(from start: Int) -> Int {
     var i = start
@@ -22,12 +22,12 @@ extension Span where Element == UInt8 {
     return count
   }
 
-  /// The string at `start`, which has no escapes and at most 64 bytes, and the index behind it; nil for any other.
+  /// The string at `start`, if it has no escapes and at most 64 bytes, and the index behind it; else nil.
   @inline(__always)
   func plainString(at start: Int) -> (text: InlineText, end: Int)? { plainString(at: start, endingWith: plainEnds) }
 
-  /// The id in the string at `start`, and the index behind it; nil for any other string. No character of an id needs
-  /// an escape, so the first byte that is none has to be the quotation mark.
+  /// The id in the string at `start`, and the index behind it; nil for any other string. Ids need no escapes, so the
+  /// first other byte must be the quotation mark.
   @inline(__always)
   func plainIdentifier(at start: Int) -> (id: Identifier, end: Int)? {
     let string = plainString(at: start) { ~Identifier.allowed($0) & tops }
@@ -35,7 +35,7 @@ extension Span where Element == UInt8 {
     return (Identifier(checked: string.text), string.end)
   }
 
-  /// The string at `start` as far as `ends`, which gives the top bits of the bytes of a word that end it.
+  /// The string at `start` up to the byte found by `ends`, which gives the top bits of such bytes in a word.
   @inline(__always)
   private func plainString(at start: Int, endingWith ends: (UInt64) -> UInt64) -> (text: InlineText, end: Int)? {
     guard has(UInt8(ascii: "\""), at: start) else { return nil }
@@ -57,14 +57,14 @@ extension Span where Element == UInt8 {
   }
 }
 
-/// The bits of `word` whose lowest one is the top bit of its first quotation mark; 0 where it has none.
+/// Bits of `word`, the lowest of which is the top bit of its first quotation mark; 0 where it has none.
 @inline(__always)
 private func quotationMarks(_ word: UInt64) -> UInt64 {
   let quote = word ^ (ones &* 0x22)
   return (quote &- ones) & ~quote & tops
 }
 
-/// The bits of `word` whose lowest one is the top bit of the first byte that ends the plain part of a string; 0 where
+/// Bits of `word`, the lowest of which is the top bit of the first byte that ends the plain part of a string; 0 where
 /// none does.
 @inline(__always)
 private func plainEnds(_ word: UInt64) -> UInt64 {
@@ -84,11 +84,11 @@ struct PackedName {
   var first: UInt64
   var second: UInt64 = 0
   var third: UInt64 = 0
-  /// Bytes; more than `capacity` for a name that is none of the protocol's.
+  /// The number of bytes; more than `capacity` for a name outside the protocol.
   var length: Int
 
-  /// The name that ends with the first quotation mark from `start` on. What is in it is not looked at: a name that is
-  /// the same as one of the protocol's has neither escapes nor control characters.
+  /// The name that ends with the first quotation mark from `start` on. Its content is not checked: one equal to a name
+  /// of the protocol has neither escapes nor control characters.
   @inline(__always)
   init(_ bytes: Span<UInt8>, quotedFrom start: Int) {
     first = bytes.word(at: start)
@@ -119,7 +119,7 @@ struct PackedName {
     third &= below(marks)
   }
 
-  /// A name without anything around it; its first 24 bytes where it is longer.
+  /// A name; its first 24 bytes where it is longer.
   init(_ bytes: Span<UInt8>) {
     length = bytes.count
     first = bytes.word(at: 0)
@@ -127,7 +127,7 @@ struct PackedName {
     if length > 16 { third = bytes.word(at: 16) }
   }
 
-  /// The first word and the length tell all names of the protocol apart.
+  /// The first word and the length distinguish all names of the protocol.
   @inline(__always)
   var hash: UInt64 {
     (first ^ UInt64(truncatingIfNeeded: length)) &* Mix64.golden

@@ -1,16 +1,15 @@
-// Whether an object has two members of one name, for names that the protocol does not know.
+// Detects duplicate names in an object, for names outside the protocol.
 //
-// A look at each pair would be quadratic, and a hash of names that is the same for everybody can be made to collide. So
-// the names of an object are sorted, when it ends, by their first six bytes and their length; those that are the same
-// so far by the next six, and so on. k names take k · log k steps for every six bytes that some of them have in common,
-// whatever they are: with 128 members an object (protocol/README.md, "Envelope") a message of b bytes takes b ·
-// log2(128) / 6 at most.
+// Comparing each pair would be quadratic, and a fixed hash can be made to collide. So the names of an object are
+// sorted, when it ends, by their first six bytes and their length; equal ones by the next six, and so on. k names take
+// k · log k steps for every six bytes that some of them have in common: with 128 members an object (protocol/README.md,
+// "Envelope") a message of b bytes takes at most b · log2(128) / 6.
 import HubBytes
 
-/// Memory in which the names of one object are sorted, used again for the next one.
+/// Memory for sorting the names of one object, reused for the next one.
 @safe
 struct NameSorter: ~Copyable {
-  /// Where a name is: in the message, or, if it was spelled with escapes, among the texts without them.
+  /// The place of a name: in the message, or, if it was spelled with escapes, among the unescaped texts.
   private struct Name {
     var start: UInt32
     var length: UInt32
@@ -23,18 +22,18 @@ struct NameSorter: ~Copyable {
   private static let numberBits: UInt64 = 8
 
   // Unsafe island: all three have room for `capacity` elements, of which [0, count) are initialised (of `spare`, within
-  // `sort` those that it reads); elements are trivial. Every range that is sorted lies within count.
+  // `sort` those that it reads); elements are trivial. Every sorted range is within count.
   private let names: UnsafeMutablePointer<Name>
   private let keys: UnsafeMutablePointer<Key>
   private let spare: UnsafeMutablePointer<Key>
   private let capacity: Int
   private var count = 0
   #if DEBUG
-    /// Keys that were made, compared or moved, since the reader was made.
+    /// Keys made, compared or moved since the reader was made.
     private(set) var steps = 0
   #endif
 
-  /// `capacity`: members of an object at most, up to 256.
+  /// `capacity`: the limit of members of an object, up to 256.
   init(capacity: Int) {
     precondition(capacity <= 1 << NameSorter.numberBits)
     self.capacity = capacity
@@ -51,8 +50,7 @@ struct NameSorter: ~Copyable {
 
   mutating func removeAll() { count = 0 }
 
-  /// Adds a name that begins at `start` of the message, or, where it was spelled with escapes, of the texts without
-  /// them.
+  /// Adds a name that begins at `start` of the message or, if it was spelled with escapes, of the unescaped texts.
   @inline(__always)
   mutating func add(start: UInt32, length: UInt32, isUnescaped: Bool) {
     precondition(count < capacity)
@@ -66,14 +64,14 @@ struct NameSorter: ~Copyable {
     hasEqualNames(0..<count, from: 0, message, unescaped)
   }
 
-  /// The names of a range are the same in their bytes before `offset`, as far as they have these, and in the lowest
-  /// byte of their length. Calls within one another have fewer and fewer names: there are no more of these than names.
+  /// The names of a range are equal in their bytes before `offset`, as far as they have these, and in the lowest byte
+  /// of their length. Nested calls have fewer names each, so there are at most as many as names.
   private mutating func hasEqualNames(
     _ range: Range<Int>, from offset: Int, _ message: Span<UInt8>, _ unescaped: Span<UInt8>
   ) -> Bool {
     var offset = offset
     repeat {
-      // Behind their ends: they differ in nothing but zeros at the end, if at all.
+      // Beyond their ends they differ in trailing zeros at most.
       guard load(range, from: offset, message, unescaped) else { return hasEqualLengths(range) }
       offset += NameSorter.bytesOfKey
     } while endOfRun(from: range.lowerBound, in: range) == range.upperBound
@@ -120,7 +118,7 @@ struct NameSorter: ~Copyable {
     }
   }
 
-  /// The end of the keys from `first` on that are the same but for the number.
+  /// The end of the keys from `first` on that are equal but for the number.
   @inline(__always)
   private mutating func endOfRun(from first: Int, in range: Range<Int>) -> Int {
     let name = unsafe keys[first] >> NameSorter.numberBits
@@ -132,7 +130,7 @@ struct NameSorter: ~Copyable {
 
   // MARK: Sorting
 
-  /// Runs of four by insertion, and these merged: no branch there depends on which of two keys is the smaller one.
+  /// Insertion sort of runs of four, and merges without branches that depend on the keys.
   private mutating func sort(_ range: Range<Int>) {
     var start = range.lowerBound
     while start < range.upperBound {

@@ -1,9 +1,9 @@
-// The JSON that phone apps send. Their members are no words of the protocol, so they are looked up by name, a few in
-// each object. A value of another kind than is expected counts as absent.
+// The JSON of phone apps. Their members are outside the protocol, so they are looked up by name, a few in each object.
+// A value of an unexpected kind counts as absent.
 import HubBytes
 
 extension JSONTape {
-  /// The index of a member's value in the object at `index`; nil where there is none, or it is null. O(members).
+  /// The index of a member's value in the object at `index`; nil where it is absent or null. O(members).
   private func member(_ index: Int?, _ name: StaticString, _ bytes: Span<UInt8>) -> Int? {
     guard let index, self[index].kind == .object else { return nil }
     let end = Int(self[index].next)
@@ -29,7 +29,7 @@ extension JSONTape {
     return unsafe withText(value, bytes) { unsafe Array($0) }
   }
 
-  /// The elements of an array, or the one value that stands in its place; none where there is none.
+  /// The elements of an array, or the one value in its place; empty where there is none.
   private func elements(_ index: Int?) -> [Int] {
     guard let index else { return [] }
     guard self[index].kind == .array else { return [index] }
@@ -43,7 +43,7 @@ extension JSONTape {
 
   // MARK: Formats
 
-  /// `{"_type":"location","lat":…,"lon":…,"tst":…}`; other types are no positions. Zeros are left out by the app.
+  /// `{"_type":"location","lat":…,"lon":…,"tst":…}`; other types are no positions. The app leaves out zeros.
   func ownTracks(_ bytes: Span<UInt8>) -> PhoneReport {
     var report = PhoneReport(.ownTracks)
     for object in elements(0) where text(object, "_type", bytes) == Array("location".utf8) {
@@ -75,8 +75,8 @@ extension JSONTape {
     return report
   }
 
-  /// `{"locations":[{"geometry":{"coordinates":[longitude,latitude]},"properties":{…}},…]}`. Features without a time
-  /// or a place are notes of the app about itself.
+  /// `{"locations":[{"geometry":{"coordinates":[longitude,latitude]},"properties":{…}},…]}`. Features without a time or
+  /// a coordinate are notes of the app about itself.
   func overland(_ bytes: Span<UInt8>) -> PhoneReport {
     var report = PhoneReport(.overland)
     for feature in elements(member(0, "locations", bytes)) {

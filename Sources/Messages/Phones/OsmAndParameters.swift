@@ -3,11 +3,11 @@
 import HubBytes
 
 extension PhoneReport {
-  /// Reads one fix. Speed is in knots, as Traccar's server takes it, unless `speed_unit` says `ms` or `kmh`; an
-  /// accuracy of 0 is unknown, as old clients send it with each fix. Without a timestamp the fix is of now. Parameters
-  /// that say nothing of a fix are passed over; without a place there is no fix.
+  /// Reads one fix. Speed is in knots, as in Traccar's server, unless `speed_unit` is `ms` or `kmh`; an accuracy of 0
+  /// is unknown, as old clients send it with each fix. Without a timestamp the fix has the present time. Other
+  /// parameters are ignored; without a coordinate there is no fix.
   ///
-  /// Of parameters of one name the first counts.
+  /// Of repeated parameters the first is used.
   public init(osmAnd parameters: [(name: String, value: String)], now: Timestamp) {
     func value(_ names: String...) -> String? {
       for name in names {

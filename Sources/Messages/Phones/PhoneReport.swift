@@ -1,8 +1,8 @@
-// What phone apps send that exist already (protocol/phones.md): each format is read into fixes, in the hub's units, and
-// the id by which the app calls its phone. Pure: bytes or parameters in, values out.
+// The formats of existing phone apps (protocol/phones.md): each is read into fixes, in the hub's units, and the app's
+// id of its phone. Pure: bytes or parameters in, values out.
 //
-// Whatever can be read is a report, also one without a fix: an app sends again what is refused, and what comes behind
-// that waits for ever.
+// Every readable request is a report, also one without a fix: an app repeats what is refused, and everything behind it
+// waits.
 import HubGeo
 
 /// The formats of phone apps.
@@ -16,7 +16,7 @@ public enum PhoneFormat: UInt8, Sendable, CaseIterable {
   /// GeoJSON in batches (github.com/aaronpk/Overland-iOS).
   case overland
 
-  /// As metrics have it.
+  /// The name in metrics.
   public var name: StaticString {
     switch self {
     case .ownTracks: "owntracks"
@@ -30,9 +30,9 @@ public enum PhoneFormat: UInt8, Sendable, CaseIterable {
 /// One request of an app.
 public struct PhoneReport: Sendable, Equatable {
   public var format: PhoneFormat
-  /// Its fixes in the order in which they came, or why one cannot be read; none for what is no position.
+  /// Its fixes in order, or why one is invalid; none for a request without a position.
   public var fixes: [Result<Fix, ErrorCode>] = []
-  /// How the app calls its phone, each once.
+  /// The app's ids of its phone, each once.
   public var deviceIDs: [String] = []
 
   public init(_ format: PhoneFormat) { self.format = format }
@@ -41,11 +41,11 @@ public struct PhoneReport: Sendable, Equatable {
     if let deviceID, !deviceID.isEmpty, !deviceIDs.contains(deviceID) { deviceIDs.append(deviceID) }
   }
 
-  /// Whether every id that the app says is this driver's.
+  /// Whether every id in the request is this driver's.
   public func isOf(_ driver: Identifier) -> Bool { deviceIDs.allSatisfy { Identifier($0) == driver } }
 }
 
-/// The values of a fix as an app says them, in the hub's units. Negative values mean "unknown", as absent ones do.
+/// The values of a fix from an app, in the hub's units. Negative values mean "unknown", like absent ones.
 struct PhoneFix {
   var latitude: Double?
   var longitude: Double?
@@ -82,9 +82,9 @@ struct PhoneFix {
   }
 }
 
-/// Times as apps write them.
+/// Times in the forms that apps write.
 enum PhoneTime {
-  /// RFC 3339, and what apps make of it: an offset without its colon, a space for the `T`, no offset at all (UTC).
+  /// RFC 3339, and variants of apps: an offset without its colon, a space for the `T`, no offset (UTC).
   static func timestamp(_ text: some Sequence<UInt8>) -> Timestamp? {
     var bytes = Array(text)
     guard (19...40).contains(bytes.count) else { return nil }

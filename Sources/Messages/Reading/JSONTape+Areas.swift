@@ -27,7 +27,7 @@ extension JSONTape {
     return update
   }
 
-  /// What only ops are shown; nil where it is not there.
+  /// The members for ops; nil where they are absent.
   private func details(
     _ driver: JSONMembers, _ bytes: Span<UInt8>
   ) throws(ValidationError) -> AreaUpdate.Details? {

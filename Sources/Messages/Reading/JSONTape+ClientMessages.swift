@@ -1,4 +1,4 @@
-// What a client may say, by `type`.
+// Clients' messages, by `type`.
 import HubBytes
 import HubGeo
 
@@ -19,7 +19,7 @@ extension JSONTape {
     return ClientEnvelope(messageID: head.messageID, timestamp: head.timestamp, message: message)
   }
 
-  /// The envelope's time says how far the phone's clock is off, so with fixes it is checked as theirs is.
+  /// The envelope's time shows the offset of the phone's clock, so with fixes it is checked like theirs.
   private func checkSendingTime(
     _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(ValidationError) {
@@ -52,7 +52,7 @@ extension JSONTape {
       return .unsubscribe(try unsubscribe(try payload(envelope), bytes))
     }
     if equals(type, bytes, "ping") {
-      guard envelope[.payload] != 0 else { throw ValidationError(.payload, "is missing") }  // null will do
+      guard envelope[.payload] != 0 else { throw ValidationError(.payload, "is missing") }  // null is allowed
       return .ping(try ping(envelope[.payload], bytes))
     }
     if equals(type, bytes, "query") { return .query(try query(try payload(envelope), bytes)) }
@@ -74,7 +74,7 @@ extension JSONTape {
     return try tripStatus(payload, bytes, of: tripID, at: timestamp)
   }
 
-  /// All that a move has beside its trip and its time.
+  /// The members of a move besides its trip and time.
   private func tripStatus(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, of tripID: Identifier, at timestamp: Timestamp
   ) throws(ValidationError) -> TripStatusReport {
@@ -90,7 +90,7 @@ extension JSONTape {
     return report
   }
 
-  /// What goes with `requested`.
+  /// The members of `requested`.
   private func readRequest(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, into report: inout TripStatusReport
   ) throws(ValidationError) {
@@ -116,7 +116,7 @@ extension JSONTape {
     return change
   }
 
-  /// The body of `PATCH /v1/trips/{id}`: what is to be another.
+  /// The body of `PATCH /v1/trips/{id}`: the changes.
   func tripChange(_ bytes: Span<UInt8>, id: Identifier) throws(ValidationError) -> TripChange {
     guard self[0].kind == .object else {
       throw ValidationError(.unknown, "expected an object: pickup, dropoff or route")
@@ -144,8 +144,8 @@ extension JSONTape {
     return report
   }
 
-  /// The body of `POST /v1/trips/{id}/status`: a move of that trip, and the id by which a repeated one is known, if it
-  /// has one. `now`: its time where it says none.
+  /// The body of `POST /v1/trips/{id}/status`: a move of that trip, and the id by which a repetition is recognised, if
+  /// it has one. `now`: the time of a move without one.
   func tripMove(
     _ bytes: Span<UInt8>, _ time: TimeFormat, id: Identifier, now: Timestamp
   ) throws(ValidationError) -> (messageID: MessageID?, report: TripStatusReport) {
@@ -167,7 +167,7 @@ extension JSONTape {
     return members(of: 0)
   }
 
-  /// An encoded polyline, or an array of places.
+  /// An encoded polyline, or an array of coordinates.
   func route(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Route? {
     guard let index = present(payload, .route) else { return nil }
     let words: StaticString =
@@ -244,7 +244,7 @@ extension JSONTape {
     }
     subscribe.isEventsOnly = try bool(payload, .eventsOnly) ?? false
     guard let since = try count(payload, .since, bytes) else { return subscribe }
-    // A number says nothing without the epoch that it belongs to.
+    // A number means nothing without its epoch.
     let epoch = try required(inlineText(payload, .epoch, bytes, atMost: MessageLimits.epochBytes), .epoch)
     subscribe.resume = ResumePoint(since: since, epoch: epoch)
     return subscribe

@@ -1,4 +1,4 @@
-// The envelope around every message, both ways, and what all payloads share.
+// The envelope of every message, in both directions, and common parts of payloads.
 import HubBytes
 
 extension JSONTape {
@@ -7,13 +7,13 @@ extension JSONTape {
     self[0].kind == .object ? members(of: 0) : JSONMembers()
   }
 
-  /// The message's id, where it has a proper one, so that an error can name it.
+  /// The message's id, if it has a valid one, so that an error can name it.
   func messageID(_ envelope: JSONMembers, _ bytes: Span<UInt8>) -> MessageID? {
     guard let index = present(envelope, .messageId), isText(index) else { return nil }
     return unsafe withText(index, bytes) { unsafe MessageID($0) }
   }
 
-  /// The id by which a repeated body is known; nil where it has none.
+  /// The id by which a repeated body is recognised; nil where it has none.
   func messageID(ofBody body: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> MessageID? {
     guard present(body, .messageId) != nil else { return nil }
     return try checked(messageID(body, bytes))
@@ -24,12 +24,12 @@ extension JSONTape {
     return messageID
   }
 
-  /// RFC 8259 §4: names should be unique. A text with two of one name means different things to different readers.
+  /// RFC 8259 §4: names should be unique. With duplicates, readers may understand a text differently.
   func checkDuplicates() throws(ValidationError) {
     guard !hasDuplicate else { throw ValidationError(.unknown, "an object has two members of the same name") }
   }
 
-  /// Checks the envelope's members but for `type` and `payload`.
+  /// Checks the envelope's members except `type` and `payload`.
   func envelopeHead(
     _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(ValidationError) -> (messageID: MessageID, timestamp: Timestamp) {
@@ -52,14 +52,14 @@ extension JSONTape {
     try required(object(envelope, .payload), .payload)
   }
 
-  /// What a ping's payload holds, or a pong's beyond its own members.
+  /// The payload of a ping, or of a pong without its own members.
   func ping(_ payload: Int, _ bytes: Span<UInt8>) throws(ValidationError) -> Ping {
     let members = members(of: payload, but: [.replyTo, .serverTime, .storedThrough], bytes)
     try Ping.check(members?.count ?? 0)
     return Ping(members: members)
   }
 
-  /// The text of an object's members without the braces and without those of some names; nil where there are none.
+  /// The text of an object's members without the braces and without those of some names; nil where none are left.
   func members(of payload: Int, but own: [JSONKey], _ bytes: Span<UInt8>) -> [UInt8]? {
     guard self[payload].kind == .object else { return nil }
     let end = Int(self[payload].next)
@@ -92,7 +92,7 @@ extension JSONTape {
     }
   }
 
-  /// The index behind the string at `start`, of which it is known that it is well-formed.
+  /// The index behind the well-formed string at `start`.
   private func endOfString(_ bytes: Span<UInt8>, _ start: Int) -> Int {
     var i = bytes.plainEnd(from: start + 1)
     while i < bytes.count, bytes[i] != UInt8(ascii: "\"") {

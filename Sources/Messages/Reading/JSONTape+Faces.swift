@@ -1,4 +1,4 @@
-// What only control rooms are told, as a client reads it.
+// Messages for control rooms, as a client reads them.
 import HubBytes
 import HubGeo
 

@@ -1,4 +1,4 @@
-// A fence as it is put, and what notifications say of fences.
+// Fences that are put, and the fence members of notifications.
 import HubBytes
 public import HubGeo
 
@@ -116,7 +116,7 @@ extension Fence.Kind: WireEnum {}
 extension FenceNotice.Reason: WireEnum {}
 
 extension Corridor {
-  /// Why a route and a width are no corridor of a fence.
+  /// Why a route and a width make no corridor.
   public enum Fault: Error, Equatable, Sendable {
     case path(PathError)
     case width

@@ -2,16 +2,16 @@
 import HubBytes
 import HubGeo
 
-/// How the members of a fix are laid out.
+/// The layout of a fix's members.
 enum FixForm {
   /// `latitude`, `longitude`, … beside each other.
   case flat
-  /// That, or `coordinate` and `accuracy` as objects. Foundation-made ones also have `accuracy` as a number.
+  /// Flat, or with `coordinate` and `accuracy` as objects. Foundation-made ones also have `accuracy` as a number.
   case flatOrNested
 }
 
 extension JSONTape {
-  /// Reads a fix. Numbers below 0 for what can't be negative mean "unknown" (phones report −1).
+  /// Reads a fix. Negative numbers for what can't be negative mean "unknown" (phones report −1).
   @inline(__always)
   func fix(
     _ members: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat, _ form: FixForm
@@ -73,7 +73,7 @@ extension JSONTape {
     fix.batteryLevel = try number(members, .batteryLevel)
   }
 
-  /// Degrees, 0 ≤ heading < 360; exactly 360 is north too.
+  /// Degrees, 0 ≤ heading < 360; exactly 360 is north.
   @inline(__always)
   private func heading(_ members: JSONMembers) throws(ValidationError) -> Double? {
     guard let value = try nonNegative(members, .heading) else { return nil }
@@ -92,7 +92,7 @@ extension JSONTape {
     return LocationUpdate(tripID: tripID, fix: try fix(payload, bytes, time, .flat))
   }
 
-  /// The payload of a location_batch. A fix at fault keeps its place, so that the others count.
+  /// The payload of a location_batch. An invalid fix keeps its index, so that the others are accepted.
   func locationBatch(
     _ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(ValidationError) -> LocationBatch {

@@ -1,11 +1,10 @@
-// Polygons as GeoJSON (RFC 7946): a Polygon, a MultiPolygon, or a Feature of one of them. Members that make no
-// difference to where the polygon is (`bbox`, `properties`, `id`, foreign ones) are passed over, and so are altitudes
-// (§3.1.1).
+// Polygons as GeoJSON (RFC 7946): a Polygon, a MultiPolygon, or a Feature of one of them. Members without effect on the
+// polygon (`bbox`, `properties`, `id`, foreign ones) are ignored, and so are altitudes (§3.1.1).
 import HubBytes
 import HubGeo
 
 extension JSONTape {
-  /// The polygons of the object at `index`; `member` is what it is called in an error.
+  /// The polygons of the object at `index`; `member` is its name in errors.
   func polygons(at index: Int, _ member: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> MultiPolygon {
     guard self[index].kind == .object else { throw ValidationError(member, "expected a GeoJSON object") }
     let object = members(of: index)
@@ -42,7 +41,7 @@ extension JSONTape {
 
   private func rings(at index: Int, _ count: inout Int) throws(ValidationError) -> [[Coordinate]] {
     var rings: [[Coordinate]] = []
-    // Before anything is made of them. An empty polygon or ring counts like one that has a position.
+    // Counted before anything is built. An empty polygon or ring counts as one position.
     if self[index].count == 0 { try self.count(1, &count) }
     try elements(of: index) { (ring) throws(ValidationError) in
       try self.count(max(1, Int(self[ring].count)), &count)
@@ -60,7 +59,7 @@ extension JSONTape {
     }
   }
 
-  /// Longitude, latitude, and perhaps an altitude (RFC 7946 §3.1.1).
+  /// Longitude, latitude, and optionally an altitude (RFC 7946 §3.1.1).
   private func position(at index: Int) throws(ValidationError) -> Coordinate {
     let expected: StaticString = "expected positions: arrays of longitude and latitude"
     guard self[index].kind == .array, self[index].count >= 2 else { throw ValidationError(.coordinates, expected) }
@@ -91,7 +90,7 @@ extension JSONTape {
 extension ValidationError {
   static let positions: StaticString = "expected up to 1,000 positions in all rings"
 
-  /// What is wrong with polygons of so many positions, and in which polygon, ring and edges.
+  /// The fault of polygons of so many positions, with the polygon, ring and edges.
   init(_ error: MultiPolygonError, of positions: Int) {
     self.init(error)
     checkedPositions = Int32(truncatingIfNeeded: positions)

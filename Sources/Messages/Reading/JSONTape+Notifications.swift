@@ -1,4 +1,4 @@
-// Notifications that back ends post, and what such a one has in `data`.
+// Notifications that back ends post, and their `data`.
 import HubBytes
 
 extension JSONTape {
@@ -37,7 +37,7 @@ extension JSONTape {
     return text
   }
 
-  /// `target` and `fenceId` mean something to clients in what the hub itself tells.
+  /// `target` and `fenceId` have a meaning in the hub's own notifications.
   private func readData(_ body: JSONMembers, _ bytes: Span<UInt8>, into post: inout NotificationPost)
     throws(ValidationError)
   {
@@ -56,7 +56,7 @@ extension JSONTape {
     }
   }
 
-  /// How deep a text nests that is known to be JSON.
+  /// The depth of a text that is valid JSON.
   private func depth(of text: String) -> Int {
     var (depth, deepest) = (0, 0)
     var isInString = false

@@ -1,11 +1,11 @@
-// Offers: what is asked for, a driver's no, and what the hub tells a driver.
+// Offers: criteria, a driver's refusal, and the messages to drivers.
 import HubBytes
 import HubGeo
 
 extension Offer.Withdrawal: WireEnum {}
 
 extension OfferCriteria {
-  // Each is checked alike in JSON and in binary.
+  // Shared checks of JSON and binary.
 
   static func radius(_ meters: Double) throws(ValidationError) -> Double {
     guard meters > 0, meters <= maximumRadiusMeters else {

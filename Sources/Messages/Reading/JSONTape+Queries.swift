@@ -1,4 +1,4 @@
-// Questions about drivers, and their answers, as they come.
+// Queries for drivers, and their answers.
 import HubBytes
 import HubGeo
 

@@ -1,4 +1,4 @@
-// What the hub may say, by `type`, as a client reads it.
+// The hub's messages, by `type`, as a client reads them.
 import HubBytes
 import HubGeo
 
@@ -30,7 +30,7 @@ extension JSONTape {
     return read
   }
 
-  /// A payload that answers nothing, and has a channel and a number, is an event.
+  /// A payload that is no answer, and has a channel and a number, is an event.
   private func unknownEvent(_ envelope: JSONMembers, _ bytes: Span<UInt8>) -> UnknownEvent? {
     do throws(ValidationError) {
       let payload = try payload(envelope)
@@ -39,7 +39,7 @@ extension JSONTape {
       else { return nil }
       return UnknownEvent(channel: channel, sequence: sequence)
     } catch {
-      return nil  // what a newer hub means by these members is another thing
+      return nil  // a newer hub means something else by these members
     }
   }
 
@@ -47,7 +47,7 @@ extension JSONTape {
     unsafe withText(index, bytes) { unsafe String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Nil where the type is no publication's.
+  /// Nil for a type that is no publication.
   private func publication(
     _ type: Int, _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(ValidationError) -> Publication.Body? {
@@ -76,7 +76,7 @@ extension JSONTape {
     return nil
   }
 
-  /// Nil where the type is no reply's.
+  /// Nil for a type that is no reply.
   private func reply(
     _ type: Int, _ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat
   ) throws(ValidationError) -> Reply? {
@@ -91,7 +91,7 @@ extension JSONTape {
     return nil
   }
 
-  /// Whose clock a position's `timestamp` is by: the fix's own where nothing is said.
+  /// The clock of a position's `timestamp`: the fix's own by default.
   func timeSource(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> TimeSource {
     try word(members, .timeSource, bytes, "expected fix or hub") ?? .fix
   }
@@ -178,7 +178,7 @@ extension JSONTape {
     return made
   }
 
-  /// Of a notification about a driver on its way; other notifications may have some of its members, and mean others.
+  /// Of a notification about a driver on its way; others may have members of the same name with other meanings.
   private func leg(_ data: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Notification.Leg? {
     let target: TripTarget? = try word(data, .target, bytes, "expected pickup or dropoff")
     guard let target, let distance = try nonNegative(data, .distance), let eta = try nonNegative(data, .eta) else {
@@ -250,7 +250,7 @@ extension JSONTape {
       trip: try object(payload, .trip).map { (trip) throws(ValidationError) in try tripState(trip, bytes, time) })
   }
 
-  /// Nil in the answer to anything but a batch.
+  /// Nil for an answer to anything but a batch.
   private func batchOutcome(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Ack.Batch? {
     guard let accepted = try smallCount(payload, .accepted, bytes) else { return nil }
     var batch = Ack.Batch(
@@ -307,7 +307,7 @@ extension JSONTape {
     return id
   }
 
-  /// An error code; one that this version does not know is `internal` to it.
+  /// An error code; an unknown one becomes `internal`.
   private func code(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> ErrorCode {
     do throws(ValidationError) {
       return try required(word(members, .code, bytes, "expected an error code"), .code)
@@ -325,7 +325,7 @@ extension JSONTape {
 }
 
 extension MessageID {
-  /// The number in a publication's id (`p123`); 0 where the id has another form.
+  /// The number in a publication's id (`p123`); 0 for another form.
   var publicationNumber: UInt64 {
     unsafe text.withBytes { bytes in
       guard unsafe bytes.first == UInt8(ascii: "p") else { return 0 }

@@ -1,15 +1,15 @@
-// The one way into the hub for a message: bytes in, a checked value out, or an error that says what would be right.
+// The only way of messages into the hub: bytes in, a checked value out, or an error that says what would be right.
 import HubBytes
 public import HubGeo
 
-/// Why a message was refused, in the words of the `error` that answers it.
+/// Why a message was refused, for the `error` that answers it.
 public struct MessageError: Error, Equatable {
   public var code: ErrorCode
-  /// Which member, and what was expected: for the developer who reads it.
+  /// The member, and what was expected, for developers.
   public var text: String
-  /// The message's own id, for `replyTo`, where it could be read.
+  /// The message's own id, for `replyTo`, if it could be read.
   public var messageID: MessageID?
-  /// Positions of polygons that were checked for crossings before it was refused: work that the sender is charged for.
+  /// Positions of polygons that were checked for crossings before the refusal, which the sender is charged for.
   public internal(set) var checkedPositions = 0
 
   public init(code: ErrorCode, text: String, messageID: MessageID? = nil) {
@@ -19,16 +19,16 @@ public struct MessageError: Error, Equatable {
   }
 }
 
-/// Reads messages, one after the other, with scratch memory that it keeps: have one for each loop or connection.
+/// Reads messages one after the other, with scratch memory of its own: use one for each loop or connection.
 ///
 /// The scratch holds up to 1.6 MB of tokens and one message's text, whatever is read. Not thread-safe.
 @safe
 public final class MessageReader {
-  // Unsafe island: the tapes are behind pointers because every use of a class's stored variable is checked for
-  // exclusive access while the program runs, which cost a twentieth of a read. What the checks would find can't be:
-  // the class is not Sendable, and no call of its methods runs inside another (no code of a caller is run by them).
+  // Unsafe island: the tapes are behind pointers because each use of a class's stored property is checked for exclusive
+  // access at run time, which cost a twentieth of a read. Exclusivity holds: the class is not Sendable, and none of its
+  // methods runs code of a caller.
   private let tape = UnsafeMutablePointer<JSONTape>.allocate(capacity: 1)
-  // A client reads with other limits (JSONLimits.server). The hub never grows this one.
+  // A client reads with other limits (JSONLimits.server), in a tape that a hub never grows.
   private let serverTape = UnsafeMutablePointer<JSONTape>.allocate(capacity: 1)
 
   public init() {
@@ -44,15 +44,15 @@ public final class MessageReader {
   }
 
   #if DEBUG
-    /// What the parsing of clients' messages took so far, in steps: for tests.
+    /// The work of parsing clients' messages so far, in steps: for tests.
     var steps: Int { unsafe tape.pointee.steps + tape.pointee.names.steps }
   #endif
 
-  /// Reads a message that is a `location_update`, as nine in ten are, written as encoders write it. False for any
-  /// other, and for whatever is unusual in the least: `readAny` takes that, and says what is wrong.
+  /// Reads a `location_update`, as nine in ten messages are, in the form that encoders write. False for any other
+  /// message or form: `readAny` reads those, and gives the errors.
   ///
-  /// What is read goes into an envelope that the caller keeps: it is 300 bytes, which would be copied several times on
-  /// the way to being a result. After false, what stands there says nothing.
+  /// The result goes into an envelope that the caller keeps, since its 300 bytes would be copied several times as a
+  /// result. After false its content is undefined.
   /// - Precondition: the bytes are UTF-8.
   /// - Complexity: O(bytes). Allocates nothing.
   public func readUpdate(
@@ -66,9 +66,9 @@ public final class MessageReader {
   /// - Parameters:
   ///   - bytes: the whole message; used during the call only.
   ///   - time: how this connection writes timestamps.
-  ///   - isValidUTF8: true where the bytes were checked already, as those of a text frame are (RFC 6455 §8.1).
+  /// - isValidUTF8: true where the bytes were checked already, like those of a text frame (RFC 6455 §8.1).
   /// - Throws: `bad_json` for text that is no JSON (RFC 8259), `too_large` beyond a limit, `unknown_type`, and
-  ///   `bad_message`, `invalid_location` or `unknown_channel` for what a member says.
+  ///   `bad_message`, `invalid_location` or `unknown_channel` for a member's value.
   /// - Complexity: O(bytes). A `location_update` allocates nothing once the scratch has grown.
   public func read(
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, isValidUTF8: Bool
@@ -83,7 +83,7 @@ public final class MessageReader {
     return try unsafe readAny(bytes, time: time, isValidUTF8: isValidUTF8)
   }
 
-  /// Reads a message of any type that `readUpdate` has looked at already, and left. Throws what `read` throws.
+  /// Reads a message of any type that `readUpdate` has left. Throws like `read`.
   @inline(never)
   public func readAny(
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, isValidUTF8: Bool
@@ -102,15 +102,14 @@ public final class MessageReader {
 
   /// Reads the body of `POST /v1/locations`: one payload of a `location_update` or of a `location_batch`.
   ///
-  /// - Throws: as `read`. A fix that can't be read is an error where it is the only one, and keeps its place in a
-  ///   batch.
+  /// - Throws: as `read`. An invalid fix is an error where it is the only one, and keeps its index in a batch.
   public func readLocations(_ bytes: UnsafeRawBufferPointer, time: TimeFormat) throws(MessageError) -> LocationBatch {
     try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.locations(span, time) }
   }
 
   /// Reads the body of `POST /v1/trips`: a trip that is requested.
   ///
-  /// `id` and `now` are for what the body leaves out.
+  /// `id` and `now` are the defaults of the body's members.
   /// - Throws: as `read`.
   public func readTripRequest(
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, id: Identifier, now: Timestamp
@@ -120,8 +119,8 @@ public final class MessageReader {
     }
   }
 
-  /// Reads the body of `POST /v1/trips/{id}/status`: a move, as a `trip_status` has it, and the id by which a repeated
-  /// one is known (`messageId`), if it has one. `now`: the move's time where the body has none.
+  /// Reads the body of `POST /v1/trips/{id}/status`: a move, as in a `trip_status`, and the id by which a repetition is
+  /// recognised (`messageId`), if it has one. `now`: the time of a move without one.
   ///
   /// - Throws: as `read`.
   public func readTripMove(
@@ -139,19 +138,19 @@ public final class MessageReader {
     try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.driverStatus(span) }
   }
 
-  /// Reads the body of `PATCH /v1/trips/{id}`: what is to be another on the trip.
+  /// Reads the body of `PATCH /v1/trips/{id}`: the changes of the trip.
   ///
   /// - Throws: as `read`.
   public func readTripChange(_ bytes: UnsafeRawBufferPointer, id: Identifier) throws(MessageError) -> TripChange {
     try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.tripChange(span, id: id) }
   }
 
-  /// Reads when a share is to end: the body of `POST /v1/trips/{id}/shares`; nil for with its trip.
+  /// Reads the end of a share: the body of `POST /v1/trips/{id}/shares`; nil where it ends with its trip.
   public func readShareExpiry(_ bytes: UnsafeRawBufferPointer, time: TimeFormat) throws(MessageError) -> Timestamp? {
     try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.shareExpiry(span, time) }
   }
 
-  /// Reads which drivers are to be asked: the body of `POST /v1/trips/{id}/offers`.
+  /// Reads criteria for drivers: the body of `POST /v1/trips/{id}/offers`.
   ///
   /// - Throws: as `read`.
   public func readOfferCriteria(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> OfferCriteria {
@@ -159,7 +158,7 @@ public final class MessageReader {
   }
 
   /// Reads the body of `POST /v1/notifications`.
-  ///
+  /// - Throws: as `read`; `unknown_channel` for a channel without notifications.
   /// - Throws: as `read`; `unknown_channel` for a channel that has no notifications.
   public func readNotification(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> NotificationPost {
     try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.notificationPost(span) }
@@ -167,19 +166,19 @@ public final class MessageReader {
 
   /// Reads polygons as GeoJSON: the body of `POST /v1/drivers/within`.
   ///
-  /// - Throws: as `read`; what is wrong with a polygon is named with its ring and edges.
+  /// - Throws: as `read`; a polygon's fault is given with its ring and edges.
   public func readPolygons(_ bytes: UnsafeRawBufferPointer) throws(MessageError) -> MultiPolygon {
     try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.polygons(at: 0, .unknown, span) }
   }
 
   /// Reads a fence: the body of `PUT /v1/fences/{id}`.
   ///
-  /// - Throws: as `read`; what is wrong with a polygon is named with its ring and edges.
+  /// - Throws: as `read`; a polygon's fault is given with its ring and edges.
   public func readFence(_ bytes: UnsafeRawBufferPointer, id: Identifier) throws(MessageError) -> Fence {
     try unsafe readBody(bytes) { (tape, span) throws(ValidationError) in try tape.fence(span, id: id) }
   }
 
-  /// Reads what a phone app has sent as JSON. An empty body is a report without a fix: some apps send such.
+  /// Reads a phone app's request in JSON. An empty body, which some apps send, is a report without a fix.
   ///
   /// - Throws: `bad_json`, and `too_large` beyond a limit.
   /// - Precondition: the format is one in JSON, not `osmAnd`.
@@ -199,10 +198,10 @@ public final class MessageReader {
     return report
   }
 
-  /// Reads one message of the hub to a client. Members that this version does not know are passed over, and a message
-  /// whose type, or one of whose words, it does not know is `.unknown`: a newer hub may send such.
+  /// Reads one message of the hub to a client. Unknown members are ignored, and a message with an unknown type or
+  /// keyword is `.unknown`, since a newer hub may send it.
   ///
-  /// - Throws: `bad_json`, `too_large` or `bad_message`, which a client can only log: the hub does not send such.
+  /// - Throws: `bad_json`, `too_large` or `bad_message`, which a client can only log: the hub sends none.
   public func readServer(
     _ bytes: UnsafeRawBufferPointer, time: TimeFormat, isValidUTF8: Bool = true
   ) throws(MessageError) -> ServerEnvelope {

@@ -1,22 +1,21 @@
 // `location_update`, nine in ten of all messages, straight from its text: no tape, one look at each byte.
 //
-// It takes what encoders write: members in any order, without white space, names and strings without escapes, none of
-// them unknown. What is otherwise, in the least, it leaves to the tape, which reads all that JSON allows and says what
-// is wrong. So nothing is refused here, and what is taken here has passed the same checks by the same functions:
-// `scanNumber`, `Coordinate`, `Timestamp`, `Identifier`, `MessageID`, `known`, `heading(of:)`. That both ways give the
-// same is tested (PlainUpdateTests, fuzz_messages): white space before a message sends it the other way.
+// It reads what encoders write: members in any order, without white space, names and strings without escapes, no
+// unknown ones. Anything else is left to the tape, which reads all of JSON and gives the errors. So nothing is refused
+// here, and what is accepted here has passed the same checks by the same functions: `scanNumber`, `Coordinate`,
+// `Timestamp`, `Identifier`, `MessageID`, `known`, `heading(of:)`. Tests compare both readers (PlainUpdateTests,
+// fuzz_messages): white space before a message selects the tape.
 //
-// Members are stored where they are wanted in the end, the caller's envelope: to gather them first, and to hand them
-// over when all were right, is 300 bytes more to write and to copy.
+// Members are stored directly in the caller's envelope: collecting and then copying them would be 300 bytes more.
 import HubBytes
 import HubGeo
 
-/// Reads the envelope and the fix, whose members come in whatever order.
+/// Reads the envelope and the fix, with members in any order.
 ///
-/// Every function gives the index behind what it took, or nil for what is the tape's to read.
+/// Every function gives the index behind what it read, or nil to leave it to the tape.
 enum PlainUpdate {
-  /// Reads the message; false where it is another one or is not written in the plain way, and then what stands in the
-  /// envelope says nothing. O(bytes), no allocation.
+  /// Reads the message; false where it is another one or not in the plain form; then the envelope's content is
+  /// undefined. O(bytes), no allocation.
   @inline(__always)
   static func read(
     _ bytes: Span<UInt8>, _ time: TimeFormat, _ keys: borrowing JSONKeyTable, into envelope: inout UpdateEnvelope
@@ -71,7 +70,7 @@ enum PlainUpdate {
     _ bytes: Span<UInt8>, _ start: Int, _ time: TimeFormat, _ keys: borrowing JSONKeyTable,
     _ update: inout LocationUpdate
   ) -> Int? {
-    // Of the message before, the members that this one may lack.
+    // Resets members of the message before that this one may lack.
     update.tripID = nil
     update.fix.forgetWhatMayBeAbsent()
     var (latitude, longitude) = (Double.nan, Double.nan)
@@ -101,7 +100,7 @@ enum PlainUpdate {
         i = end
       }
     }
-    // What they are without a member is NaN, which is no coordinate.
+    // NaN stands for an absent coordinate.
     guard seen.contains(.timestamp), let place = Coordinate(latitude: latitude, longitude: longitude) else {
       return nil
     }
@@ -128,7 +127,7 @@ enum PlainUpdate {
     }
   }
 
-  /// Stores a number; false where it can't be one.
+  /// Stores a number; false for an invalid one.
   @inline(__always)
   private static func store(_ value: Double, _ key: JSONKey, _ fix: inout Fix) -> Bool {
     guard value.isFinite else { return false }
@@ -148,7 +147,7 @@ enum PlainUpdate {
     return true
   }
 
-  /// Browsers write null for a number that they don't have: it is as if the member were not there.
+  /// Browsers write null for an absent number: ignored.
   @inline(never)
   private static func takeNull(_ key: JSONKey, _ bytes: Span<UInt8>, _ i: Int) -> Int? {
     switch key {
@@ -192,11 +191,11 @@ enum PlainUpdate {
   }
 }
 
-/// Which members an object has had, of those that this file takes: their keys are the first ones.
+/// The members that an object has had, of those that this file reads: their keys are the first ones.
 private struct MemberSet {
   private var bits: UInt64 = 0
 
-  /// False where it had this one before.
+  /// False for a duplicate.
   @inline(__always)
   mutating func insert(_ key: JSONKey) -> Bool {
     let bit = MemberSet.bit(key)
@@ -238,7 +237,7 @@ extension Fix {
 }
 
 extension Span where Element == UInt8 {
-  /// Where the text of the string at `start` is, without its quotation marks; nil where it has escapes.
+  /// The text of the string at `start`, without its quotation marks; nil where it has escapes.
   @inline(__always)
   fileprivate func plainText(at start: Int) -> Range<Int>? {
     guard start < count, self[start] == UInt8(ascii: "\"") else { return nil }

@@ -3,8 +3,8 @@ public import HubBytes
 public import HubGeo
 
 extension ByteBuffer {
-  /// Appends a JSON string, quotation marks included, escaped as RFC 8259 §7 demands and no further. Text that is not
-  /// UTF-8 can't get here: String and InlineText were checked.
+  /// Appends a JSON string, quotation marks included, with the escapes that RFC 8259 §7 requires and no others. The
+  /// text is UTF-8: String and InlineText guarantee it.
   public mutating func append(json text: String) {
     var text = text
     text.withUTF8 { unsafe append(jsonText: UnsafeRawBufferPointer($0)) }
@@ -15,7 +15,7 @@ extension ByteBuffer {
     unsafe text.withBytes { unsafe append(jsonText: $0) }
   }
 
-  /// Runs without anything to escape are copied as they are.
+  /// Copies runs without escapes at once.
   private mutating func append(jsonText bytes: UnsafeRawBufferPointer) {
     append(UInt8(ascii: "\""))
     var start = 0
@@ -56,7 +56,7 @@ extension ByteBuffer {
     append(fixed: coordinate.longitude, decimals: 7)
   }
 
-  /// Appends a member where there is a value. `key` is all that stands before that: mostly `,"name":`.
+  /// Appends a member where there is a value. `key` is the text before it: mostly `,"name":`.
   @inline(__always)
   package mutating func append(_ key: StaticString, _ value: (some JSONWritable)?) {
     guard let value else { return }
@@ -72,7 +72,7 @@ extension ByteBuffer {
   }
 }
 
-/// What has one form in JSON, whatever the connection is.
+/// A value with one form in JSON, whatever the connection.
 package protocol JSONWritable {
   func writeJSON(into buffer: inout ByteBuffer)
 }
@@ -101,7 +101,7 @@ extension InlineText: JSONWritable {
   package func writeJSON(into buffer: inout ByteBuffer) { buffer.append(json: self) }
 }
 
-/// The words of the protocol: they need no escape.
+/// Keywords of the protocol need no escapes.
 extension StaticString: JSONWritable {
   @inline(__always)
   package func writeJSON(into buffer: inout ByteBuffer) {
@@ -111,7 +111,7 @@ extension StaticString: JSONWritable {
   }
 }
 
-/// No character of an id needs an escape, nor one of a geohash or of a channel's name.
+/// Ids, geohashes and channel names need no escapes.
 extension Identifier: JSONWritable {
   @inline(__always)
   package func writeJSON(into buffer: inout ByteBuffer) {
@@ -154,7 +154,7 @@ extension Array: JSONWritable where Element: JSONWritable {
 }
 
 extension ByteBuffer {
-  /// Appends `[…]`, with a comma between what `write` writes of each element.
+  /// Appends `[…]`, with commas between the elements that `write` writes.
   package mutating func append<List: Collection>(list elements: List, _ write: (inout ByteBuffer, List.Element) -> Void)
   {
     append("[")

@@ -1,9 +1,8 @@
-// The drivers of an answer, put in order and written in pieces: a thousand at once would hold up whoever else is on the
-// thread.
+// Sorts and writes the drivers of an answer in pieces: a thousand at once would delay others on the thread.
 public import HubBytes
 
-/// Writes a list of drivers, nearest first, as much of it at a time as is asked for. The pieces, one behind the other,
-/// are the bytes that the list in order has in a `QueryResult`: in JSON without the braces.
+/// Writes a list of drivers, nearest first, piece by piece. The pieces together are the bytes of the sorted list in a
+/// `QueryResult`: in JSON without the braces.
 public struct DriverListWriter {
   private let list: DriverList
   private let form: MessageForm
@@ -13,16 +12,16 @@ public struct DriverListWriter {
   /// All is written.
   public private(set) var isDone = false
 
-  /// `list` in any order. Looks at nothing of it yet.
+  /// `list` in any order. Does not read it yet.
   public init(_ list: DriverList, form: MessageForm) {
     self.list = list
     self.form = form
   }
 
-  /// How many drivers are left to be written.
+  /// The number of drivers left.
   public var left: Int { list.drivers.count - written }
 
-  /// Appends up to so many more drivers (1 or more); gives how many. Some 1 µs each, and 10 more for the first of a
+  /// Appends up to so many more drivers (1 or more); gives their number. Some 1 µs each, and 10 more for the first of a
   /// thousand.
   public mutating func write(atMost limit: Int, into buffer: inout ByteBuffer) -> Int {
     precondition(limit >= 1 && !isDone)

@@ -1,9 +1,9 @@
-// Area updates as JSON: a list whose elements have a bound, so that room is reserved once for each.
+// Area updates as JSON: elements have a bounded size, so room is reserved once for each.
 import HubBytes
 import HubGeo
 
 extension JSONWriter {
-  /// Writes an area update from its type to the end of its payload's members.
+  /// Writes an area update from its type to its payload's last member.
   static func writeHead(
     _ update: AreaUpdate, on channel: Channel, _ time: TimeFormat, _ buffer: inout ByteBuffer
   ) {

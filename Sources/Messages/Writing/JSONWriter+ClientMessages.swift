@@ -1,11 +1,11 @@
-// What a client sends, as JSON.
+// Clients' messages as JSON.
 public import HubBytes
 import HubGeo
 
 extension JSONWriter {
   /// Appends a client's message with its envelope.
   ///
-  /// - Parameter timestamp: the sender's clock when it sends.
+  /// - Parameter timestamp: the sender's clock at sending.
   /// - Precondition: all numbers are finite, and timestamps within `Timestamp.accepted`.
   public static func write(
     _ message: ClientMessage, messageID: MessageID, timestamp: Timestamp, time: TimeFormat,
@@ -72,8 +72,8 @@ extension JSONWriter {
     buffer.append("}")
   }
 
-  /// Appends the payload of a `location_batch`, which is also a body for `POST /v1/locations`. A fix that could not be
-  /// read is written as null, so that the others keep their places.
+  /// Appends the payload of a `location_batch`, which is also a body for `POST /v1/locations`. An invalid fix is
+  /// written as null, so that the others keep their indices.
   public static func write(_ batch: LocationBatch, time: TimeFormat, into buffer: inout ByteBuffer) {
     buffer.append("{")
     if let tripID = batch.tripID {

@@ -1,4 +1,4 @@
-// ETAs as JSON. Their length is bounded, as a position's is.
+// ETAs as JSON. Their size is bounded, like a position's.
 import HubBytes
 import HubGeo
 

@@ -1,4 +1,4 @@
-// What only control rooms are told, as JSON.
+// Messages for control rooms, as JSON.
 import HubBytes
 import HubGeo
 

@@ -1,15 +1,15 @@
-// Fences as JSON: the bodies of the fence endpoints, and what notifications say of fences.
+// Fences as JSON: the bodies of the fence endpoints, and the fence members of notifications.
 public import HubBytes
 import HubGeo
 
 extension JSONWriter {
-  /// Appends a fence: the body of `GET` and `PUT /v1/fences/{id}`, which may be put again as it is.
+  /// Appends a fence: the body of `GET` and `PUT /v1/fences/{id}`, which may be put again unchanged.
   public static func write(_ report: FenceReport, time: TimeFormat, into buffer: inout ByteBuffer) {
     write(report, isWhole: true, time, &buffer)
   }
 
-  /// Appends the body of `GET /v1/fences`: polygons and corridors by the boxes around them, unless they are to be
-  /// `isWhole`. `next` is the cursor of the next page.
+  /// Appends the body of `GET /v1/fences`: polygons and corridors as bounding boxes unless `isWhole`. `next` is the
+  /// cursor of the next page.
   public static func write(
     _ reports: [FenceReport], isWhole: Bool = false, next: String?, time: TimeFormat, into buffer: inout ByteBuffer
   ) {

@@ -1,4 +1,4 @@
-// Offers as JSON: what a driver is told, and the bodies of the endpoint.
+// Offers as JSON: the messages to drivers, and the bodies of the endpoint.
 public import HubBytes
 import HubGeo
 
@@ -17,7 +17,7 @@ extension JSONWriter {
     buffer.append(",\"sequence\":", offer.sequence)
   }
 
-  /// Appends what offers are asked for, as an object.
+  /// Appends the criteria of offers, as an object.
   static func write(_ criteria: OfferCriteria, _ buffer: inout ByteBuffer) {
     buffer.append("{\"radius\":", criteria.radiusMeters)
     buffer.append(",\"drivers\":", criteria.atOnce)

@@ -1,5 +1,5 @@
-// Positions as JSON: what the hub writes most. The length of one is bounded, so that all its pieces are written into
-// room that is reserved once.
+// Positions as JSON, the most frequent output. Their size is bounded, so each is written into room that is reserved
+// once.
 public import HubBytes
 import HubGeo
 
@@ -9,8 +9,7 @@ extension JSONWriter {
     unsafe withUnsafePointer(to: position) { unsafe write(at: $0, time: time, into: &buffer) }
   }
 
-  /// Appends a position, which is read where it lies, with its envelope: as a value it would be copied to be handed
-  /// over, which is 300 bytes.
+  /// Appends a position in place with its envelope: as a value its 300 bytes would be copied.
   public static func write(
     at position: UnsafePointer<PublishedPosition>, time: TimeFormat, into buffer: inout ByteBuffer
   ) {

@@ -1,4 +1,4 @@
-// Questions about drivers and their answers as JSON; the body of an answer is that of the HTTP endpoint.
+// Queries for drivers and their answers as JSON; an answer's body is that of the HTTP endpoint.
 public import HubBytes
 public import HubGeo
 
@@ -83,7 +83,7 @@ extension JSONWriter {
     }
   }
 
-  // The parts of a list, for those who write it in pieces.
+  // The parts of a list, for writing it in pieces.
 
   static func beginDrivers(_ buffer: inout ByteBuffer) { buffer.append("\"drivers\":[") }
 

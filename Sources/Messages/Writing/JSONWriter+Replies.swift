@@ -1,4 +1,4 @@
-// Replies as JSON: what one session is told.
+// Replies to one session, as JSON.
 public import HubBytes
 import HubGeo
 
@@ -6,8 +6,8 @@ extension JSONWriter {
   /// Appends a reply with its envelope; its `messageId` is `r` and the number.
   ///
   /// - Parameters:
-  ///   - timestamp: the hub's clock when it sends.
-  ///   - messageID: counts the replies of a session.
+  /// - timestamp: the hub's clock at sending.
+  /// - messageID: numbers the replies of a session.
   /// - Precondition: all numbers are finite, and timestamps within `Timestamp.accepted`.
   public static func write(
     _ reply: Reply, timestamp: Timestamp, messageID: UInt64, time: TimeFormat, into buffer: inout ByteBuffer
@@ -25,8 +25,8 @@ extension JSONWriter {
     writeEnd(timestamp: timestamp, messageID: messageID, time: time, into: &buffer)
   }
 
-  /// Appends what stands before the members of the answer to a query, where these are written in pieces. What stands
-  /// behind them: `writeEnd`.
+  /// Appends the part before the members of a query's answer, where these are written in pieces; `writeEnd` appends the
+  /// part behind them.
   public static func writeResultHead(replyTo: MessageID, into buffer: inout ByteBuffer) {
     buffer.append("{\"type\":\"result\",\"payload\":{\"replyTo\":", replyTo.text)
     buffer.append(",")
@@ -42,7 +42,7 @@ extension JSONWriter {
     buffer.append("\"}")
   }
 
-  // Each writes all up to the payload's closing brace.
+  // Each writes up to the payload's closing brace.
 
   private static func writeHead(
     _ connected: Connected, _ time: TimeFormat, _ buffer: inout ByteBuffer

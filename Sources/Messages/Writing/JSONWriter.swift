@@ -1,5 +1,5 @@
-// Publications as JSON. Keys and punctuation are literals between the values, so that a message is a row of copies; the
-// members stand in the order of the examples in protocol/. Nothing is allocated but for the buffer's growth.
+// Publications as JSON. Keys and punctuation are literals between the values, so that a message is a series of copies;
+// members are in the order of the examples in protocol/. Nothing is allocated but for the buffer's growth.
 public import HubBytes
 import HubGeo
 
@@ -49,8 +49,7 @@ public enum JSONWriter {
     buffer.append("\"}")
   }
 
-  /// Appends the payload alone of an event (`trip_update`, `notification`, `offer`), where another envelope is
-  /// round it.
+  /// Appends the payload alone of an event (`trip_update`, `notification`, `offer`), for another envelope.
   /// - Precondition: the publication is one of these, and as for `write`.
   public static func writePayload(ofEvent event: Publication, time: TimeFormat, into buffer: inout ByteBuffer) {
     buffer.append("{\"channel\":", event.channel)

@@ -6,14 +6,14 @@ import HubGeo
 
 /// Writes a feed, one vehicle after the other.
 public enum VehiclePositions {
-  /// Types of the wire: a number, bytes with their length before them, four bytes.
+  /// Wire types: a number, length-delimited bytes, four bytes.
   private enum Wire: UInt64 {
     case varint = 0
     case bytes = 2
     case four = 5
   }
 
-  /// What a feed begins with: the whole of it (FULL_DATASET), as of this time.
+  /// The head of a feed: complete (FULL_DATASET), as of this time.
   public static func begin(_ time: Timestamp, into buffer: inout ByteBuffer) {
     let seconds = UInt64(clamping: time.milliseconds / 1000)
     tag(1, .bytes, &buffer)
@@ -25,7 +25,7 @@ public enum VehiclePositions {
     buffer.append(varint: seconds)
   }
 
-  /// Appends a vehicle; nothing where its position is not known. Some 70 bytes.
+  /// Appends a vehicle; nothing where its position is unknown. Some 70 bytes.
   public static func write(_ report: DriverReport, into buffer: inout ByteBuffer) {
     guard let place = report.position else { return }
     let id = report.driverID.text

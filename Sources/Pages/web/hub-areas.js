@@ -11,7 +11,7 @@ export function channelOf(kind, place) {
 /** A block of counts has the cells whose names begin with its own, and are two characters longer. */
 const isIn = (id, blocks) => blocks.some(block => id.startsWith(block) && id.length === block.length + 2);
 
-/** What a view shows has changed. Of a cell that another view had already the hub tells only what changes. */
+/** A view has other cells. The hub sends no snapshot of a cell that another view has: it is copied from there. */
 export function subscribed(view, { cells, blocks }, channels) {
   const others = [...channels.values()].filter(other => other !== view);
   if (blocks) {
@@ -30,10 +30,10 @@ export function subscribed(view, { cells, blocks }, channels) {
   for (const cell of view.more.keys()) if (!view.cells.has(cell)) view.more.delete(cell);
 }
 
-/** Brings all views that show a cell, or a block of counts, up to date, and tells each. */
-export function updated(type, update, channels, tell) {
+/** Updates all views that show a cell, or a block of counts, and calls `changed` with each. */
+export function updated(type, update, channels, changed) {
   for (const view of channels.values()) {
-    if ((type === 'area_update' ? moved : counted)(view, update)) tell(view);
+    if ((type === 'area_update' ? moved : counted)(view, update)) changed(view);
   }
 }
 

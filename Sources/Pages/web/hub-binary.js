@@ -1,7 +1,7 @@
 // The binary form of the protocol (protocol/binary.md), which hub.js loads where it is asked for (`codec: 'binary'`).
 //
-// Both directions work by one table of layouts; what tells differences, or depends on the connection, has functions of
-// its own. What is read here is checked where JSON is: in hub.js.
+// Both directions use one table of layouts; deltas, and what depends on the connection, have their own functions. Input
+// is checked where JSON is: in hub.js.
 import { words as shared } from './hub.js';
 
 /** Words by their numbers. */
@@ -205,7 +205,7 @@ class Input {
   }
 }
 
-/** Reads what a hub sends on one connection: keeps the numbers of its channels, and the newest time that it told. */
+/** Reads one connection's messages: keeps the numbers of its channels, and the newest time received. */
 export class BinaryReader {
   channels = new Map();
   newest = 0;
@@ -230,12 +230,12 @@ export class BinaryReader {
     }
   }
 
-  told(time) {
+  observed(time) {
     this.newest = Math.max(this.newest, time);
     return time;
   }
-  /** Of the times that 32 bits may mean, the one nearest to the newest that was told. */
-  published(input) { return this.told(this.newest + (input.u32() - this.newest % word32 | 0)); }
+  /** The time with these lowest 32 bits that is nearest to the newest received. */
+  published(input) { return this.observed(this.newest + (input.u32() - this.newest % word32 | 0)); }
   numbered(input) {
     const channel = this.channels.get(input.varint());
     if (!channel) throw new RangeError('a number that no channel has');
@@ -244,7 +244,7 @@ export class BinaryReader {
 
   reply(input, type) {
     const messageId = `r${input.varint()}`;
-    const timestamp = this.told(input.time());
+    const timestamp = this.observed(input.time());
     const payload = input.read(type);
     const { names, channel } = payload;
     if (type === 'subscribed') {
@@ -270,7 +270,7 @@ export class BinaryReader {
   event(input, type) {
     const channel = this.numbered(input).name;
     const messageId = `p${input.varint()}`;
-    const timestamp = this.told(input.time());
+    const timestamp = this.observed(input.time());
     const payload = { channel, ...(type === 'trip_update' && { tripId: channel.slice(5) }), ...input.read(type) };
     if (channel === 'trips') Object.assign(payload, input.read('ofAll'));
     if (payload.data && !Object.keys(payload.data).length) delete payload.data;
@@ -429,7 +429,7 @@ class Output {
     this.u8(['nearby', 'within', 'driver', 'trip'].indexOf(kind));
     this.write(kind.endsWith('y') || kind === 'within' ? kind : `${kind}Query`, question);
   }
-  /** Each fix but the first one of a batch is told from the one before it. */
+  /** Each fix of a batch but the first is the difference to the one before it. */
   fixes(values) {
     let before = [0, 0, 0];
     this.list(values, fix => {

@@ -151,7 +151,7 @@ function move(east, north) {
   const longitude = spot.longitude + east / scale.east;
   spot.longitude = Math.abs(longitude) <= 180 ? longitude : longitude - 360 * Math.round(longitude / 360);
 }
-/** Goes on by an arc (Sources/Geo/Turn.swift). */
+/** Extrapolates on an arc (Sources/Geo/Turn.swift). */
 function arrive(bearing, meters, turn) {
   const half = turn / 2 * radians;
   const chord = Math.abs(half) < 1e-4 ? meters : meters * Math.sin(half) / half;
@@ -511,7 +511,7 @@ export class Hub {
     // A browser does not say why an upgrade was refused.
     socket.onerror = ({ status, retryAfter }) => {
       Object.assign(c, { status, retryAfter });
-      // Of a socket that did not open, Node 22 tells no end.
+      // Node 22 has no close event for a socket that did not open.
       this.#alarms.set('connect', 100, () => socket.onclose?.({ code: 1006 }));
     };
     socket.onclose = ({ code, reason }) => {
@@ -626,7 +626,7 @@ export class Hub {
     try {
       message = checked(c.read(data));
     } catch {
-      return;   // there is nobody to tell
+      return;
     }
     if (!c.greeting && message.type !== 'connected') return;
     this.#setClock(message.timestamp);
@@ -657,9 +657,9 @@ export class Hub {
         for (const driver of payload.drivers) this.#dated(driver, timestamp);
         // falls through
       case 'counts_update': return this.#areas?.updated(type, payload, this.#channels, view =>
-        this.#tell(view, 'update', payload));
+        this.#notify(view, 'update', payload));
       case 'stats':
-      case 'raw_fix': return channel && this.#tell(channel, list(type.replace('_', ' '))[0], payload);
+      case 'raw_fix': return channel && this.#notify(channel, list(type.replace('_', ' '))[0], payload);
       case 'subscribed': return this.#subscribed(c, payload, timestamp, bytes);
       case 'unsubscribed': return payload.reason !== 'asked' && this.#end(channel, payload.reason);
       case 'pong': return this.#pong(c, payload);
@@ -937,7 +937,7 @@ export class Hub {
     return { feed, target };
   }
 
-  #tell(target, type, data) {
+  #notify(target, type, data) {
     for (const [feed, emit] of target.feeds) {
       if (type === 'snapshot') feed.state = { is: 'live' };
       if (type === 'ended') feed.state = { is: 'ended', reason: data };
@@ -959,7 +959,7 @@ export class Hub {
   #end(target, reason) {
     if (!target) return;
     this.#channels.delete(target.key);
-    this.#tell(target, 'ended', reason);
+    this.#notify(target, 'ended', reason);
     target.feeds.clear();
   }
 
@@ -978,10 +978,10 @@ export class Hub {
     this.#areas?.subscribed(target, answer, this.#channels);
     if (history) snapshot.history = history;
     if (recovered && target.epoch === epoch) return target.isLive = true;
-    if (target.epoch && !viewId) this.#tell(target, 'lost');
+    if (target.epoch && !viewId) this.#notify(target, 'lost');
     if (snapshot.position) this.#dated(snapshot.position, timestamp);
     Object.assign(target, { isLive: true, shown: snapshot, ...(!viewId && { epoch, since: sequence }) });
-    this.#tell(target, 'snapshot', snapshot);
+    this.#notify(target, 'snapshot', snapshot);
   }
 
   /** What came before is dropped, and what came too early comes again. */
@@ -993,7 +993,7 @@ export class Hub {
     target.since = event.sequence;
     if (unknown) return;
     if (type === 'trip_update') target.shown.trip = event;
-    this.#tell(target, type === 'trip_update' ? 'update' : type === 'notification' ? 'notice' : type.slice(6) || type,
+    this.#notify(target, type === 'trip_update' ? 'update' : type === 'notification' ? 'notice' : type.slice(6) || type,
       event);
   }
 
@@ -1001,7 +1001,7 @@ export class Hub {
     if (!target) return;
     if (state.after > target.since) this.#noteGap(target);
     target.shown[type] = state;
-    this.#tell(target, type, state);
+    this.#notify(target, type, state);
   }
 
   #noteGap(target) {

@@ -35,7 +35,7 @@ function over(title, why) {
   isDirty = true;
   hub.close();
 }
-/** Of a link that is opened later a hub does not tell whether it was revoked: only what the token says is known. */
+/** The hub does not send whether a link was revoked: only the token's claims are known. */
 function refused() {
   const { exp, trips = [], channels = [] } = claimsOf(token), names = [...trips, ...channels];
   const fits = name => [tripId, `trip:${tripId}`].includes(name) || name.includes('*');

@@ -1,13 +1,13 @@
-// What a certificate says of whom it is for: its alternative names (RFC 5280 §4.2.1.6). The subject's common name does
-// not count (RFC 9525 §2).
+// The identity in a certificate: its alternative names (RFC 5280 §4.2.1.6). The subject's common name does not count
+// (RFC 9525 §2).
 
 import CHubOpenSSL
 
-/// A client's certificate that was verified, and not more of it than what tells who the client is.
+/// A client's verified certificate, as far as it identifies the client.
 public struct PeerCertificate: Sendable, Equatable {
   /// As OpenSSL writes them: `DNS:` and a name in lower case, `URI:`, `email:`. Others are left out.
   public var names: [String]
-  /// When it is no longer valid (s since 1970): a session may be resumed later than that.
+  /// The end of its validity (s since 1970): a session may be resumed later than that.
   public var notAfter: Int64
 
   public init(names: [String], notAfter: Int64) {
@@ -15,7 +15,7 @@ public struct PeerCertificate: Sendable, Equatable {
     self.notAfter = notAfter
   }
 
-  /// That of the other end of a handshake that is done; nil where it has shown none.
+  /// The peer's after a completed handshake; nil where it has none.
   init?(_ ssl: OpaquePointer) {
     guard let certificate = unsafe SSL_get1_peer_certificate(ssl) else { return nil }
     defer { unsafe X509_free(certificate) }

@@ -1,10 +1,9 @@
-// Where OpenSSL's records come from and go to: memory of the loop, instead of a socket.
+// The memory of the loop that OpenSSL reads records from and writes them to, instead of a socket.
 //
-// A loop reads a socket once a turn, whatever is in it, and lets OpenSSL take records out of that; what OpenSSL writes
-// is collected here and leaves with one send. OpenSSL's own socket BIO would make two system calls for each record it
-// reads (its header, its body) and one for each it writes, and by write(2), which raises SIGPIPE. It also makes
-// OpenSSL's part simple: reading says "no more" at the end of the memory, and writing always succeeds, so no write has
-// to be repeated.
+// A loop reads a socket once a turn, and OpenSSL takes records out of that; OpenSSL's output is collected here and
+// leaves with one send. OpenSSL's own socket BIO would make two system calls for each record it reads (its header, its
+// body) and one for each it writes, and by write(2), which raises SIGPIPE. It also makes OpenSSL's part simple: reading
+// reports "no more" at the end of the memory, and writing always succeeds, so no write has to be repeated.
 //
 // Unsafe island: OpenSSL calls the functions below with a BIO whose data points to the loop's buffers. All of it is on
 // the loop's thread, within a call of TLSStream's, and the buffers live as long as the loop's last stream (TLSTable
@@ -15,19 +14,19 @@ import CHubOpenSSL
 import Glibc
 import HubBytes
 
-/// One loop's buffers for TLS; none of it is a connection's.
+/// One loop's buffers for TLS, shared by its connections.
 @safe
 struct TLSBuffers: ~Copyable {
   /// The largest record (RFC 8446 §5.1): more plaintext than this does not fit into one.
   static let recordBytes = 16 * 1024
 
-  /// What was read from a socket; [next, end) is not with OpenSSL yet. Empty between two calls of TLSStream's.
+  /// Bytes read from a socket; [next, end) are not with OpenSSL yet. Empty between two calls of TLSStream's.
   let input: UnsafeMutableRawBufferPointer
   fileprivate var next = 0
   private(set) var end = 0
-  /// What OpenSSL wrote and nobody has sent yet; likewise.
+  /// OpenSSL's unsent output. Empty between two calls of TLSStream's.
   var output = ByteBuffer()
-  /// Where small pieces are put together into a record.
+  /// Where small pieces are joined into a record.
   let plaintext: UnsafeMutableRawBufferPointer
   /// Key updates since the last plaintext, of the connection that is being read; past the limit nothing is read.
   var keyUpdates = 0
@@ -60,8 +59,7 @@ struct TLSBuffers: ~Copyable {
     return count
   }
 
-  /// Copies the first bytes of `pieces` together, as many as one record takes; gives them where they lie if they are in
-  /// one piece already.
+  /// Joins the first bytes of `pieces`, up to one record; gives them in place if they are in one piece already.
   func gather(_ pieces: UnsafeMutableBufferPointer<iovec>, count: Int) -> UnsafeRawBufferPointer {
     if unsafe count == 1 || pieces[0].iov_len >= TLSBuffers.recordBytes {
       return unsafe UnsafeRawBufferPointer(
@@ -76,7 +74,7 @@ struct TLSBuffers: ~Copyable {
     return unsafe UnsafeRawBufferPointer(rebasing: plaintext[..<filled])
   }
 
-  /// A new BIO over the buffers at `pointer`; nil for want of memory.
+  /// A new BIO over the buffers at `pointer`; nil without memory.
   static func makeBIO(_ pointer: UnsafeMutablePointer<TLSBuffers>) -> OpaquePointer? {
     guard let bio = unsafe BIO_new(method) else { return nil }
     unsafe BIO_set_data(bio, pointer)
@@ -84,7 +82,7 @@ struct TLSBuffers: ~Copyable {
     return unsafe bio
   }
 
-  // Made once, by whichever thread comes first, and only read afterwards.
+  // Made once, by the first thread, and only read afterwards.
   nonisolated(unsafe) private static let method: OpaquePointer = {
     guard let method = unsafe BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "buffers of a loop") else {
       preconditionFailure("OpenSSL has no memory for a BIO's method")
@@ -122,11 +120,11 @@ private let writeToBuffers: @convention(c) (OpaquePointer?, UnsafePointer<CChar>
 
 private let controlBuffers: @convention(c) (OpaquePointer?, Int32, Int, UnsafeMutableRawPointer?) -> Int = {
   _, command, _, _ in
-  // Nothing is held back, so a flush is done at once; 0 means "don't know" to everything else, kernel TLS among it.
+  // Nothing is buffered, so a flush is done at once; 0 means "don't know" to everything else, kernel TLS included.
   command == BIO_CTRL_FLUSH ? 1 : 0
 }
 
-/// Counts the key updates that come (RFC 8446 §4.6.3), each of which costs a derivation of keys and an answer.
+/// Counts incoming key updates (RFC 8446 §4.6.3), each of which costs a derivation of keys and an answer.
 let countKeyUpdates:
   @convention(c) (
     Int32, Int32, Int32, UnsafeRawPointer?, Int, OpaquePointer?, UnsafeMutableRawPointer?

@@ -1,5 +1,5 @@
-// A server's certificate with its chain and its private key, read, checked and ready to be shown; and its OCSP response
-// where the operator keeps one beside it.
+// A server's certificate with its chain and its private key, read and checked; and its OCSP response, if the operator
+// provides one.
 
 import CHubOpenSSL
 import Glibc
@@ -8,17 +8,17 @@ import HubSystem
 /// One certificate of a server.
 public final class TLSCertificate: Sendable {
   let context: TLSContext
-  /// The DNS names that it is for, in lower case.
+  /// Its DNS names, in lower case.
   let names: [String]
-  /// When it, or the one of its chain that ends first, is no longer valid (s since 1970).
+  /// The end of validity of it or its chain, whichever is first (s since 1970).
   let notAfter: Int64
   private let status: OCSPResponse?
 
   /// - Parameters:
-  ///   - certificate: PEM; its chain behind it.
+  /// - certificate: PEM, followed by its chain.
   ///   - key: PEM; the certificate's private key.
-  ///   - status: an OCSP response for it (RFC 6960 §4.2.1, DER). Clients that ask get it with the certificate (RFC 8446
-  ///     §4.4.2.1) until its time is over.
+  /// - status: an OCSP response for it (RFC 6960 §4.2.1, DER). Clients that ask get it with the certificate (RFC 8446
+  ///   §4.4.2.1) while it is valid.
   public init(certificate: [UInt8], key: [UInt8], status: [UInt8]? = nil) throws(TLSError) {
     var (names, notAfter): ([String], Int64) = ([], .max)
     _ = try unsafe forEachCertificate(in: certificate) { (certificate) throws(TLSError) in
@@ -34,7 +34,7 @@ public final class TLSCertificate: Sendable {
       try unsafe useKey(key, context)
       guard unsafe SSL_CTX_check_private_key(context) == 1 else { throw .keyDoesNotFit }
       unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
-      // One is enough: a client has one connection. The default is two.
+      // One suffices, since a client has one connection. The default is two.
       unsafe SSL_CTX_set_num_tickets(context, 1)
       unsafe SSL_CTX_set_alpn_select_cb(context, chooseProtocol, nil)
     }
@@ -43,16 +43,16 @@ public final class TLSCertificate: Sendable {
     }
   }
 
-  /// The status that holds now.
+  /// The valid status.
   fileprivate var currentStatus: [UInt8]? {
     status.flatMap { $0.until > ClockReading.read().unixMilliseconds / 1000 ? $0.bytes : nil }
   }
 }
 
-/// What an authority has said of a certificate, and until when that holds.
+/// An authority's statement about a certificate, and its validity.
 private struct OCSPResponse {
   let bytes: [UInt8]
-  /// s since 1970; .max where it does not say.
+  /// s since 1970; .max without an end.
   let until: Int64
 
   init(_ bytes: [UInt8]) throws(TLSError) {
@@ -91,12 +91,12 @@ private func seconds(_ time: UnsafePointer<ASN1_TIME>) -> Int64? {
   return unsafe Int64(timegm(&parts))
 }
 
-/// When a certificate is no longer valid (s since 1970).
+/// The end of a certificate's validity (s since 1970).
 func endOfTime(of certificate: OpaquePointer) -> Int64? {
   unsafe X509_get0_notAfter(certificate).flatMap { unsafe seconds($0) }
 }
 
-/// The first certificate is the server's own, the others lead from it to a root (RFC 8446 §4.4.2).
+/// The first certificate is the server's own, the others form its chain to a root (RFC 8446 §4.4.2).
 private func useChain(_ text: [UInt8], _ context: OpaquePointer) throws(TLSError) {
   var isFirst = true
   let count = try unsafe forEachCertificate(in: text) { (certificate) throws(TLSError) in
@@ -113,7 +113,7 @@ private func useChain(_ text: [UInt8], _ context: OpaquePointer) throws(TLSError
   guard count > 0 else { throw .noCertificate }
 }
 
-/// A certificate that no client would take is a mistake to be told at once.
+/// Refuses a certificate that no client would accept.
 private func checkDates(_ certificate: OpaquePointer) throws(TLSError) {
   if let end = unsafe X509_get0_notAfter(certificate), unsafe X509_cmp_current_time(end) < 0 {
     throw unsafe .expired(text(of: end))
@@ -135,7 +135,7 @@ private func text(of time: UnsafePointer<ASN1_TIME>) -> String {
 
 private func useKey(_ text: [UInt8], _ context: OpaquePointer) throws(TLSError) {
   try unsafe withPEM(text) { (source) throws(TLSError) in
-    // Without a callback of our own OpenSSL would ask the terminal for a password.
+    // Without a callback OpenSSL would ask the terminal for a password.
     var wasAsked = false
     let key = unsafe withUnsafeMutablePointer(to: &wasAsked) {
       unsafe PEM_read_bio_PrivateKey(
@@ -147,8 +147,7 @@ private func useKey(_ text: [UInt8], _ context: OpaquePointer) throws(TLSError) 
     }
     guard let key = unsafe key else {
       if wasAsked { throw .encryptedKey }
-      // OpenSSL's word for a text without a key is "unsupported", and the same for a kind of key that it does not
-      // know.
+      // OpenSSL reports "unsupported" both for a text without a key and for an unknown kind of key.
       throw hasPrivateKey(text) ? .badKey(takeErrorText()) : .noKey
     }
     defer { unsafe EVP_PKEY_free(key) }
@@ -178,7 +177,7 @@ private let chooseProtocol: SSL_CTX_alpn_select_cb_func = { _, chosen, chosenLen
   while at < Int(offeredLength) {
     let length = unsafe Int(offered[at])
     if length + 1 == wanted.count, (0...length).allSatisfy({ unsafe offered[at + $0] == wanted[$0] }) {
-      // It points into the client's list, which outlives the handshake's need of it.
+      // It points into the client's list, which outlives the handshake's use of it.
       unsafe chosen.pointee = offered + at + 1
       unsafe chosenLength.pointee = UInt8(length)
       return SSL_TLSEXT_ERR_OK

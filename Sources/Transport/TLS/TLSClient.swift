@@ -1,8 +1,9 @@
-// A client's side of TLS: whom it trusts, whom it wants to talk to, and the session that it may resume there.
+// A client's side of TLS: trust, server name, and the session that it may resume there.
 
 import CHubOpenSSL
 
-/// Which certificates a client trusts. Shared by any number of connections and loops: a store of roots is a megabyte.
+/// The certificates that a client trusts. Shared by any number of connections and loops: a store of roots is a
+/// megabyte.
 public final class TLSClient: Sendable {
   let context: TLSContext
 
@@ -13,7 +14,7 @@ public final class TLSClient: Sendable {
     do throws(TLSError) {
       context = try unsafe TLSContext(TLS_client_method()) { (context) throws(TLSError) in
         unsafe TLSClient.setUp(context)
-        // A system without a store trusts nobody, and each certificate is refused with that reason.
+        // A system without a store trusts nothing, and each certificate is refused with that reason.
         unsafe SSL_CTX_set_default_verify_paths(context)
       }
     } catch {
@@ -21,7 +22,7 @@ public final class TLSClient: Sendable {
     }
   }
 
-  /// Trusts the certificates of a PEM text, and no others: roots, or the hub's own where it signed itself.
+  /// Trusts only the certificates of a PEM text: roots, or a self-signed certificate of the hub.
   public init(trusting text: [UInt8]) throws(TLSError) {
     context = try unsafe TLSContext(TLS_client_method()) { (context) throws(TLSError) in
       unsafe TLSClient.setUp(context)
@@ -36,16 +37,16 @@ public final class TLSClient: Sendable {
 
   private static func setUp(_ context: OpaquePointer) {
     unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
-    // 0 is success, other than elsewhere (SSL_CTX_set_alpn_protos(3)).
+    // 0 is success here (SSL_CTX_set_alpn_protos(3)).
     let isRefused = unsafe SSL_CTX_set_alpn_protos(context, TLSContext.protocols, UInt32(TLSContext.protocols.count))
     precondition(isRefused == 0, "OpenSSL has no memory")
-    // What may be resumed is kept by TLSPeer.
+    // TLSPeer keeps sessions for resumption.
     unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, Int(SSL_SESS_CACHE_OFF), nil)
   }
 }
 
-/// One server as one client sees it: the name that its certificate must be for, and the last session's ticket, which
-/// saves the next handshake its signature. It belongs to the thread of the client's loop.
+/// One server for one client: the name that its certificate must have, and the last session's ticket, which saves the
+/// next handshake its signature. Only the thread of the client's loop uses it.
 @safe
 public final class TLSPeer {
   let client: TLSClient
@@ -63,7 +64,7 @@ public final class TLSPeer {
 
   deinit { if let session = unsafe session { unsafe SSL_SESSION_free(session) } }
 
-  /// Whether there is something to resume.
+  /// Whether there is a session to resume.
   public var hasSession: Bool { unsafe session != nil }
 
   /// Sets up a connection's SSL: the name, and the session, each of which is used once (RFC 8446 §C.4).
@@ -77,7 +78,7 @@ public final class TLSPeer {
     guard SocketAddress(numeric: name) == nil else {
       return unsafe X509_VERIFY_PARAM_set1_ip_asc(parameters, name) == 1
     }
-    // "f*.example" is no wildcard that anybody should use (RFC 9525 §6.3).
+    // "f*.example" is no acceptable wildcard (RFC 9525 §6.3).
     unsafe X509_VERIFY_PARAM_set_hostflags(parameters, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))
     guard unsafe X509_VERIFY_PARAM_set1_host(parameters, name, 0) == 1 else { return false }
     // SNI, for names only (RFC 6066 §3).
@@ -87,7 +88,7 @@ public final class TLSPeer {
     }
   }
 
-  /// Keeps what a connection that ends leaves to be resumed. In TLS 1.3 that came some time after the handshake.
+  /// Keeps the session of an ending connection. In TLS 1.3 it came some time after the handshake.
   func keep(_ ssl: OpaquePointer) {
     guard let newest = unsafe SSL_get1_session(ssl) else { return }
     guard unsafe SSL_SESSION_is_resumable(newest) == 1 else { return unsafe SSL_SESSION_free(newest) }

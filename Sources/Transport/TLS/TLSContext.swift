@@ -1,27 +1,26 @@
 // The owner of one SSL_CTX: what all connections of one server or client have in common. TLS 1.2 and 1.3, nothing older
-// (RFC 8996), with the options that both ends share.
+// (RFC 8996), with the options of both ends.
 
 import CHubOpenSSL
 
-/// The OpenSSL that this process has loaded, which need not be the one it was built with.
+/// The OpenSSL that this process has loaded, which may differ from the one it was built with.
 public enum TLSLibrary {
-  /// As it says itself: "OpenSSL 3.0.17 1 Jul 2025" (OpenSSL_version(3)).
+  /// Its own version text: "OpenSSL 3.0.17 1 Jul 2025" (OpenSSL_version(3)).
   public static var version: String { unsafe String(cString: OpenSSL_version(OPENSSL_VERSION)) }
 }
 
-/// An SSL_CTX that is set up and not changed any more.
+/// An immutable SSL_CTX.
 ///
 @safe
 final class TLSContext: Sendable {
-  // After init nothing changes what it points to, but for OpenSSL's own counts, which it locks: SSL_new may be called
-  // on several threads at once (openssl-threads(7)). It is freed once, here; connections that still use it hold it
-  // themselves.
+  // After init nothing changes it, except for OpenSSL's own counts, which it locks: SSL_new may be called on several
+  // threads at once (openssl-threads(7)). It is freed once, here; connections that still use it hold it themselves.
   nonisolated(unsafe) let raw: OpaquePointer
 
-  /// The one protocol that is spoken inside (RFC 7301 §3.1): its length, and "http/1.1".
+  /// The only protocol inside (RFC 7301 §3.1): its length, and "http/1.1".
   static let protocols: [UInt8] = [8] + Array("http/1.1".utf8)
 
-  /// Calls `configure` before anybody else has the context.
+  /// Calls `configure` before anything else has the context.
   ///
   /// - Precondition: `method` is TLS_server_method() or TLS_client_method().
   init(_ method: OpaquePointer, _ configure: (OpaquePointer) throws(TLSError) -> Void) throws(TLSError) {
@@ -35,7 +34,7 @@ final class TLSContext: Sendable {
     // Forward secrecy and authenticated encryption only, for TLS 1.2 (RFC 9325 §4.2); all of TLS 1.3's are like that.
     let isKnown = unsafe SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20")
     precondition(isKnown == 1, "OpenSSL without AES-GCM")
-    // The same for TLS 1.3, the cheapest first; where the client has no AES of its own it gets ChaCha20 (the options).
+    // Likewise for TLS 1.3, the cheapest first; a client without AES hardware gets ChaCha20 (the options).
     let suites = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
     let areKnown = unsafe SSL_CTX_set_ciphersuites(context, suites)
     precondition(areKnown == 1, "OpenSSL without the suites of TLS 1.3")
@@ -50,11 +49,11 @@ final class TLSContext: Sendable {
   deinit { unsafe SSL_CTX_free(raw) }
 }
 
-/// Reads a PEM text. What `body` finds is copied by OpenSSL: the BIO has only a pointer into the array, for this call.
+/// Reads a PEM text. OpenSSL copies what `body` finds: the BIO has only a pointer into the array, for this call.
 func withPEM<R>(_ text: [UInt8], _ body: (OpaquePointer) throws(TLSError) -> R) throws(TLSError) -> R {
   ERR_clear_error()
   defer { ERR_clear_error() }
-  // OpenSSL takes an empty memory for a mistake; a line end is as empty.
+  // OpenSSL refuses empty memory; a line end is as empty.
   let text = text.isEmpty ? [10] : text
   return try unsafe text.withUnsafeBufferPointer { (bytes) throws(TLSError) -> R in
     guard let source = unsafe BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else {
@@ -76,7 +75,7 @@ func forEachCertificate(
       try unsafe body(certificate)
     }
     let error = ERR_peek_last_error()
-    // The end of the text is told as an error: no further start line.
+    // The end of the text is reported as an error: no further start line.
     guard hub_err_library(error) == ERR_LIB_PEM, hub_err_reason(error) == PEM_R_NO_START_LINE else {
       throw .badCertificate(takeErrorText())
     }

@@ -1,24 +1,24 @@
-// What goes wrong with TLS: files that can't be used, and connections that could not be made safe or were cut short.
+// Errors of TLS: unusable files, and connections that failed.
 
 import CHubOpenSSL
 
-/// Why certificates or keys can't be used, in words for the operator who named the file.
+/// Why certificates or keys can't be used, as a text for operators.
 public enum TLSError: Error, Equatable, CustomStringConvertible {
   /// No certificate in PEM where one should be.
   case noCertificate
-  /// OpenSSL does not take it; its words.
+  /// OpenSSL refuses it; its text.
   case badCertificate(String)
-  /// Its time is over, or has not come: the date in it.
+  /// It is expired, or not valid yet: the date in it.
   case expired(String)
   case notYetValid(String)
-  /// No private key in PEM.
+  /// There is no private key in PEM.
   case noKey
   case badKey(String)
-  /// There is nobody to ask for the password.
+  /// The key needs a password, and there is nobody to enter it.
   case encryptedKey
   /// The private key belongs to another certificate.
   case keyDoesNotFit
-  /// An OCSP response that can't be used.
+  /// An unusable OCSP response.
   case badStatus(String)
 
   public var description: String {
@@ -37,7 +37,7 @@ public enum TLSError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// Why a connection's TLS failed. One word long, because a connection keeps it until its end is told.
+/// Why a connection's TLS failed. One word long, since a connection keeps it until its end is reported.
 public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
   // Below 0: of this module. Up to 2^24: a reason of libssl (ERR_GET_REASON, 23 bits). Above: a result of verification
   // (X509_V_ERR_…).
@@ -46,21 +46,21 @@ public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
 
   init(code: Int32) { self.code = code }
 
-  /// TCP ended without close_notify: what came may not be all (RFC 8446 §6.1).
+  /// TCP ended without close_notify: data may be missing (RFC 8446 §6.1).
   public static let truncated = TLSFailure(code: -1)
-  /// TCP ended in the middle of the handshake.
+  /// TCP ended during the handshake.
   public static let handshakeCut = TLSFailure(code: -2)
-  /// More key updates than `EventLoopLimits.tlsKeyUpdates` without a byte of data between them.
+  /// More key updates than `EventLoopLimits.tlsKeyUpdates` without data in between.
   public static let tooManyKeyUpdates = TLSFailure(code: -3)
-  /// The peer makes us answer, and does not read the answers.
+  /// The peer makes TLS answer, and does not read the answers.
   public static let unreadAnswers = TLSFailure(code: -4)
-  /// OpenSSL failed for a reason of its own, such as a lack of memory.
+  /// OpenSSL failed internally, such as for lack of memory.
   public static let `internal` = TLSFailure(code: -5)
 
-  /// The chain of certificates is not to be trusted: X509_V_ERR_….
+  /// The chain of certificates is not trusted: X509_V_ERR_….
   static func certificate(_ result: Int) -> TLSFailure { TLSFailure(code: firstCertificateCode + Int32(result)) }
 
-  /// Whether it was this side that refused the peer's certificate.
+  /// Whether this side refused the peer's certificate.
   public var isCertificate: Bool { code >= TLSFailure.firstCertificateCode }
 
   /// Takes the oldest error of this thread's queue, which is the cause, and empties the queue.
@@ -87,7 +87,7 @@ public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// OpenSSL's words for the oldest error of this thread's queue, which is emptied.
+/// OpenSSL's text for the oldest error of this thread's queue, which is emptied.
 func takeErrorText() -> String {
   let error = ERR_get_error()
   defer { ERR_clear_error() }

@@ -1,9 +1,9 @@
-// What a listener needs to speak TLS: certificates and their keys, which may be replaced while connections stand, whom
-// it lets sign clients' certificates, and the keys of session tickets, which do not depend on these, so that clients
-// resume whatever was reloaded.
+// A listener's TLS: certificates and their keys, which may be replaced while connections are open, the authorities of
+// clients' certificates, and the keys of session tickets, which do not depend on these, so that clients can resume
+// after a reload.
 //
-// Each certificate has a context of its own, all of them set up alike; a handshake begins with the first one and goes
-// over to the one whose names the client's server name is among (SNI, RFC 6066 §3).
+// Each certificate has a context of its own, all set up alike; a handshake begins with the first one and changes to the
+// one with the client's server name (SNI, RFC 6066 §3).
 //
 // Sessions are resumed by tickets alone (RFC 8446 §2.2, RFC 5077): the client keeps the state, encrypted with a key
 // that all loops share, and the server keeps nothing. With TLS 1.3 a stolen ticket key opens no recorded traffic,
@@ -13,37 +13,37 @@
 import CHubOpenSSL
 import HubSystem
 
-/// A server's side of TLS. Shared by all loops; a handshake uses what was newest when its first bytes came.
+/// A server's side of TLS. Shared by all loops; a handshake uses the newest certificates as of its first bytes.
 public final class TLSServer: Sendable {
   private let certificates: Locked<TLSCertificates>
   let ticketKeys = TicketKeys()
 
   /// - Parameters:
-  ///   - certificates: one or more, each given to no other server. The first is for clients that name no host, or one
-  ///     that none is for; where two are for one name, the first counts.
-  ///   - clientAuthorities: a PEM text. Clients are asked for a certificate that these have signed, and may come
-  ///     without one; a certificate of others ends the handshake. Nil: they are not asked.
+  /// - certificates: one or more, each given to no other server. The first is for clients without a host name, or one
+  ///   that none is for; where two have one name, the first counts.
+  ///   - clientAuthorities: a PEM text. Clients are asked for a certificate signed by these, and may have none; a
+  /// certificate of others ends the handshake. Nil: they are not asked.
   public init(_ certificates: [TLSCertificate], clientAuthorities: [UInt8]? = nil) throws(TLSError) {
     self.certificates = Locked(try TLSCertificates(certificates, clientAuthorities, ticketKeys))
   }
 
-  /// New connections get these, and tickets new keys; those that stand go on as they are, and sessions are resumed over
-  /// it, unless the clients' authorities are others. Throws, and nothing changes, where they can't be used.
+  /// Replaces the certificates for new connections, and the keys of new tickets; open connections stay, and sessions
+  /// can be resumed, unless the clients' authorities changed. Throws, without a change, where they can't be used.
   public func replace(_ certificates: [TLSCertificate], clientAuthorities: [UInt8]? = nil) throws(TLSError) {
     let new = try TLSCertificates(certificates, clientAuthorities, ticketKeys)
     self.certificates.withLock { $0 = new }
     ticketKeys.change()
   }
 
-  /// A mutex for each handshake, which takes some hundred microseconds, is nothing.
+  /// A mutex for each handshake is negligible beside its hundreds of microseconds.
   var current: TLSCertificates { certificates.withLock { $0 } }
 
-  /// When the first of the newest certificates, or of their chains, is no longer valid (s since 1970).
+  /// The end of validity of the certificates or their chains, whichever is first (s since 1970).
   public var notAfter: Int64 { current.notAfter }
 }
 
-/// The certificates of one server, ready for handshakes. Whoever has begun one holds them, for OpenSSL has pointers to
-/// them.
+/// The certificates of one server, ready for handshakes. A handshake in progress holds them, since OpenSSL has pointers
+/// to them.
 final class TLSCertificates: Sendable {
   private let all: [TLSCertificate]
   private let byName: [String: TLSCertificate]
@@ -63,13 +63,12 @@ final class TLSCertificates: Sendable {
     unsafe hub_ssl_choose_by_name(first.raw, chooseCertificate, Unmanaged.passUnretained(self).toOpaque())
   }
 
-  /// What a handshake begins with.
+  /// The context that a handshake begins with.
   var first: TLSContext { all[0].context }
 
   var notAfter: Int64 { all.map(\.notAfter).min() ?? .max }
 
-  /// Whose certificate a client is shown that names this host: its own name's, or a wildcard's for its left-most label
-  /// (RFC 9525 §6.3). Nil where none is for it.
+  /// The context for a host: with its own name, or a wildcard for its left-most label (RFC 9525 §6.3). Nil without one.
   fileprivate func context(for host: String) -> TLSContext? {
     let host = host.lowercased()
     if let exact = byName[host] { return exact.context }
@@ -86,12 +85,12 @@ private let chooseCertificate:
       let context = unsafe Unmanaged<TLSCertificates>.fromOpaque(certificates).takeUnretainedValue()
         .context(for: String(cString: host))
     else { return SSL_TLSEXT_ERR_NOACK }
-    // Nothing but the certificate is different: the options of a connection stay those it began with.
+    // Only the certificate differs: the connection keeps the options that it began with.
     return unsafe SSL_set_SSL_CTX(ssl, context.raw) == nil ? SSL_TLSEXT_ERR_ALERT_FATAL : SSL_TLSEXT_ERR_OK
   }
 
-/// Has a context ask clients for a certificate (RFC 8446 §4.3.2). Checking one is work that a stranger can ask for: how
-/// long its chain may be, in bytes and in signatures, is bounded.
+/// Makes a context ask clients for a certificate (RFC 8446 §4.3.2). Strangers can cause that work, so the length of a
+/// chain is limited, in bytes and in signatures.
 private func askClients(_ authorities: [UInt8], _ context: OpaquePointer) throws(TLSError) {
   let store = unsafe SSL_CTX_get_cert_store(context)
   let count = try unsafe forEachCertificate(in: authorities) { (certificate) throws(TLSError) in
@@ -103,7 +102,7 @@ private func askClients(_ authorities: [UInt8], _ context: OpaquePointer) throws
   unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
   unsafe SSL_CTX_set_verify_depth(context, EventLoopLimits.clientChainLength)
   unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_MAX_CERT_LIST, EventLoopLimits.clientChainBytes, nil)
-  // A session that others' signature has begun is not resumed: what a ticket says of the client was checked by them.
+  // A session under other authorities is not resumed: they had checked its client.
   var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
   _ = unsafe SHA256(authorities, authorities.count, &digest)
   let isSet = unsafe SSL_CTX_set_session_id_context(context, digest, UInt32(digest.count))

@@ -1,20 +1,20 @@
-// One connection's TLS: ciphertext to plaintext and back, in memory, without a socket. What it takes comes from the
-// loop's buffers, what it gives is put there; EventLoop+TLS.swift stands between it and the socket.
+// One connection's TLS: ciphertext to plaintext and back, in the loop's buffers, without a socket; EventLoop+TLS.swift
+// connects it to the socket.
 //
-// The state of OpenSSL is made when the first bytes come (or a client's TCP stands): a connection that is silent costs
-// no more than one without TLS.
+// OpenSSL's state is made with the first bytes (or when a client's TCP is connected): a silent connection costs no more
+// than one without TLS.
 
 import CHubOpenSSL
 import Glibc
 import HubBytes
 
-/// One connection's TLS. Belongs to the loop whose `buffers` it was made for.
+/// One connection's TLS, for the loop of `buffers`.
 @safe
 struct TLSStream: ~Copyable {
   enum End: Equatable {
     /// More may come.
     case none
-    /// The peer said goodbye (close_notify): everything it sent was opened.
+    /// The peer sent close_notify: everything before was opened.
     case closed
     case failed(TLSFailure)
   }
@@ -29,15 +29,15 @@ struct TLSStream: ~Copyable {
   private let buffers: UnsafeMutablePointer<TLSBuffers>
   /// SSL; owned.
   private(set) var ssl: OpaquePointer?
-  /// What a server's handshake chooses from; OpenSSL has a pointer to it.
+  /// The certificates that a server's handshake chooses from; OpenSSL has a pointer to them.
   private var certificates: TLSCertificates?
-  /// Records that the kernel would not take: they leave before anything else.
+  /// Records that the kernel did not take: they leave before anything else.
   var unsent = ByteBuffer()
   private var keyUpdates = 0
-  /// The handshake is done: what is sent may be sealed.
+  /// The handshake is done: output may be sealed.
   private(set) var isSecured = false
   private(set) var isResumed = false
-  /// Nothing more may be asked of OpenSSL (SSL_get_error(3), SSL_ERROR_SSL).
+  /// OpenSSL must not be called any more (SSL_get_error(3), SSL_ERROR_SSL).
   private var isBroken = false
   private var hasSaidGoodbye = false
 
@@ -53,18 +53,18 @@ struct TLSStream: ~Copyable {
 
   deinit {
     guard let ssl = unsafe ssl else { return }
-    // OpenSSL marks a session as not to be resumed when its connection was cut off. That is when clients come back.
+    // OpenSSL marks the session of an aborted connection as not resumable, though that is when clients reconnect.
     unsafe SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN)
     if case .client(let peer) = origin, isSecured, !isBroken { unsafe peer.keep(ssl) }
     unsafe SSL_free(ssl)
   }
 
-  /// Whether a handshake was begun and has not come to its end.
+  /// Whether a handshake is in progress.
   var isHandshaking: Bool { unsafe ssl != nil && !isSecured }
   var hasBegun: Bool { unsafe ssl != nil }
   var isClient: Bool { if case .client = origin { true } else { false } }
 
-  /// The certificate that the peer has shown; nil before the handshake is done, and where it has shown none.
+  /// The peer's certificate; nil before the handshake is done, and where it has none.
   var peerCertificate: PeerCertificate? {
     guard isSecured, let ssl = unsafe ssl else { return nil }
     return unsafe PeerCertificate(ssl)
@@ -84,7 +84,7 @@ struct TLSStream: ~Copyable {
     guard let new = unsafe SSL_new(context.raw) else { return false }
     unsafe ssl = new
     guard let bio = unsafe TLSBuffers.makeBIO(buffers) else { return false }
-    // One BIO for both ways; SSL_set_bio takes over one reference for both (SSL_set_bio(3)).
+    // One BIO for both directions; SSL_set_bio takes one reference for both (SSL_set_bio(3)).
     unsafe SSL_set_bio(new, bio, bio)
     unsafe SSL_ctrl(new, SSL_CTRL_SET_MSG_CALLBACK_ARG, 0, buffers)
     switch origin {
@@ -96,7 +96,7 @@ struct TLSStream: ~Copyable {
     return true
   }
 
-  /// A client's first words, into the buffers' output.
+  /// Writes a client's first message into the buffers' output.
   mutating func start() -> TLSFailure? {
     let buffers = unsafe buffers
     guard begin() else { return fail(.takingError()) }
@@ -112,9 +112,9 @@ struct TLSStream: ~Copyable {
     return failure
   }
 
-  /// What OpenSSL has just failed for.
+  /// The reason of OpenSSL's last failure.
   private func failure() -> TLSFailure {
-    // A certificate that was refused has two reasons; this one says why.
+    // A refused certificate has two reasons; this one is specific.
     let result = unsafe SSL_get_verify_result(ssl)
     if !isSecured, result != X509_V_OK { return .certificate(result) }
     return .takingError()
@@ -122,18 +122,18 @@ struct TLSStream: ~Copyable {
 
   // MARK: Opening
 
-  /// Opens what is in the buffers' input, all of it, into `buffer`, and gives how much that was. Bytes may have come
-  /// even where the end is not `none`; an alert or an answer may be in the buffers' output, and is to be sent or thrown
-  /// away before another stream uses the buffers.
+  /// Opens all of the buffers' input into `buffer`, and gives the number of bytes. Bytes may have come even where the
+  /// end is not `none`; an alert or an answer may be in the buffers' output, to be sent or discarded before another
+  /// stream uses the buffers.
   ///
-  /// `buffer` must have a record's room more than the input has bytes: what came may complete a record that began
+  /// `buffer` must have a record's room more than the input has bytes: the input may complete a record that began
   /// before.
   mutating func open(into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, end: End) {
     guard !isBroken else { return (0, .failed(.internal)) }
     if unsafe ssl == nil, !begin() { return (0, .failed(fail(.takingError()))) }
     let buffers = unsafe buffers
     unsafe buffers.pointee.keyUpdates = keyUpdates
-    // What a connection that failed left unread is nobody else's.
+    // Discards what a failed connection left unread.
     defer { unsafe buffers.pointee.offer(0) }
     var filled = 0
     var end = End.none
@@ -169,11 +169,11 @@ struct TLSStream: ~Copyable {
 
   // MARK: Sealing
 
-  /// Seals bytes, as many as one record takes at most, into the buffers' output: all of them, or none and the reason.
+  /// Seals bytes, up to one record, into the buffers' output: all of them, or none and the reason.
   ///
-  /// RFC 8446 §5.5 asks for a new key before 2^24.5 full records of AES-GCM, 360 GiB. OpenSSL counts no use of a key
-  /// and never changes one by itself (openssl/openssl#23566), and nor does this: a session with a record each second
-  /// would have nine months to go, and be ended long before by its token.
+  /// RFC 8446 §5.5 asks for a new key before 2^24.5 full records of AES-GCM, 360 GiB. OpenSSL does not count the uses
+  /// of a key and never changes one by itself (openssl/openssl#23566), and neither does this: a session with a record
+  /// each second would take nine months to get there, and ends long before with its token.
   mutating func seal(_ bytes: UnsafeRawBufferPointer) -> (count: Int, failure: TLSFailure?) {
     precondition(isSecured && bytes.count > 0 && bytes.count <= TLSBuffers.recordBytes)
     guard !isBroken else { return (0, .internal) }
@@ -185,11 +185,11 @@ struct TLSStream: ~Copyable {
     return (0, fail(failure()))
   }
 
-  /// Says goodbye (RFC 8446 §6.1), once and where it can be said; true if there is something to send.
+  /// Seals close_notify (RFC 8446 §6.1), once and if possible; true if there is something to send.
   mutating func sealGoodbye() -> Bool {
     guard isSecured, !isBroken, !hasSaidGoodbye else { return false }
     hasSaidGoodbye = true
-    // Gives 0 when said and 1 when the peer has said it, too; its own failure is an end as well.
+    // Gives 0 when sent and 1 when the peer has sent it, too; a failure is an end as well.
     _ = unsafe SSL_shutdown(ssl)
     ERR_clear_error()
     return true

@@ -1,9 +1,9 @@
-// The TLS of a loop's connections, by slot, beside the slab: a connection without TLS does not pay for it.
+// The TLS of a loop's connections, by slot, beside the slab: connections without TLS do not pay for it.
 
 /// All streams of one loop, and their buffers.
 @safe
 struct TLSTable: ~Copyable {
-  // Each stream has memory of its own, so pointers to it are good until `remove`.
+  // Each stream has memory of its own, so pointers to it are valid until `remove`.
   private var streams: [UnsafeMutablePointer<TLSStream>?] = unsafe []
   private var storedBuffers: UnsafeMutablePointer<TLSBuffers>?
   /// Streams that began a handshake in the turn of this number.
@@ -17,7 +17,7 @@ struct TLSTable: ~Copyable {
     unsafe storedBuffers?.deinitialize(count: 1).deallocate()
   }
 
-  /// The loop's buffers for TLS, made when they are needed first.
+  /// The loop's buffers for TLS, made when first needed.
   mutating func buffers(_ limits: EventLoopLimits) -> UnsafeMutablePointer<TLSBuffers> {
     if let storedBuffers = unsafe storedBuffers { return unsafe storedBuffers }
     let inputBytes = limits.readBufferBytes - TLSBuffers.recordBytes
@@ -28,7 +28,7 @@ struct TLSTable: ~Copyable {
     return unsafe buffers
   }
 
-  /// The stream of a connection whose flags say that it has one.
+  /// The stream of a connection with the flag `isTLS`.
   @inline(__always)
   func pointer(_ slot: UInt32) -> UnsafeMutablePointer<TLSStream> {
     guard let stream = unsafe streams[Int(slot)] else { preconditionFailure("a connection without a stream has isTLS") }

@@ -1,9 +1,9 @@
-// The keys that session tickets are sealed with, and their change: every 12 hours, and when the operator asks for it.
+// The keys that seal session tickets. They rotate every 12 hours, and when the operator asks for it.
 //
-// A ticket is the server's state of a session in the client's hands (RFC 5077, RFC 8446 §4.6.1). Who steals its key can
-// open what was resumed with it under TLS 1.2, recorded traffic too, so a key must not live as long as the process (RFC
-// 5077 §5.5; RFC 9325 §4.3.1 wants it changed at least once a week). The key before stays good for opening for as long
-// again: tickets live for two hours (OpenSSL's default), so nobody who comes back in time pays for the change.
+// A ticket is the server's state of a session, stored by the client (RFC 5077, RFC 8446 §4.6.1). Under TLS 1.2 its key
+// opens every session resumed with it, recorded traffic included, so a key must not live as long as the process (RFC
+// 5077 §5.5; RFC 9325 §4.3.1: at least once a week). The previous key still opens tickets for as long again; tickets
+// live for two hours (OpenSSL's default), so the rotation costs no client a full handshake.
 //
 // OpenSSL's own keys never change, so it asks here (SSL_CTX_set_tlsext_ticket_key_evp_cb(3)). All loops share the keys.
 
@@ -11,14 +11,14 @@ import CHubOpenSSL
 import HubSystem
 import Synchronization
 
-/// The keys of one server's tickets. Made by chance, and never on a disk.
+/// The keys of one server's tickets: random, and never written to a disk.
 final class TicketKeys: Sendable {
   /// Nanoseconds for which a key seals, and then for which it only opens.
   static let period: Int64 = 12 * 3600 * 1_000_000_000
-  /// Keys that only open. More come together only where the operator reloads more often than every 90 minutes.
+  /// The keys kept for opening only. There are more only where the operator reloads more often than every 90 minutes.
   static let maximumRetired = 8
 
-  /// A name of 16 bytes, which stands in each ticket, an AES-256 key, and a key for HMAC-SHA-256.
+  /// A name of 16 bytes, part of each ticket, an AES-256 key, and a key for HMAC-SHA-256.
   private struct Key: Sendable {
     let bytes: [UInt8]
 
@@ -40,17 +40,17 @@ final class TicketKeys: Sendable {
   }
 
   private let ring = Locked(Ring())
-  /// Before this there is nothing to do: a load instead of the lock.
+  /// Nothing is due before this time: a load instead of the lock.
   private let nextLook = Atomic<Int64>(.min)
 
-  /// Sets up a context to use these keys. They must live as long as any connection of the context.
+  /// Sets up a context to use these keys, which must outlive all connections of the context.
   func serve(_ context: OpaquePointer) {
     let isSet = unsafe SSL_CTX_set_ex_data(context, 0, Unmanaged.passUnretained(self).toOpaque())
     precondition(isSet == 1, "OpenSSL has no memory for a pointer")
     unsafe SSL_CTX_set_tlsext_ticket_key_evp_cb(context, useTicketKey)
   }
 
-  /// Has the next connection find new keys.
+  /// The next connection rotates the keys.
   func change() {
     ring.withLock {
       $0.isChangeAsked = true
@@ -58,8 +58,7 @@ final class TicketKeys: Sendable {
     }
   }
 
-  /// Changes and forgets what is due. Called with each connection that comes, so that a hub without connections needs
-  /// no timer: keys that nobody uses harm nobody.
+  /// Rotates and forgets what is due. Called with each connection, so that a hub without connections needs no timer.
   func look(at now: Int64) {
     guard now >= nextLook.load(ordering: .relaxed) else { return }
     ring.withLock { ring in
@@ -81,7 +80,7 @@ final class TicketKeys: Sendable {
 
   // MARK: What OpenSSL asks
 
-  /// Gives the newest key, by its name and ready for use: 1, or -1 where OpenSSL failed.
+  /// Writes the newest key's name and sets it up: 1, or -1 where OpenSSL failed.
   fileprivate func seal(
     _ name: UnsafeMutablePointer<UInt8>, _ iv: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer,
     _ mac: OpaquePointer
@@ -96,8 +95,8 @@ final class TicketKeys: Sendable {
     }
   }
 
-  /// Finds the key that a ticket names: 1 or, where the client is to have a new ticket, 2; 0 for a key that is unknown,
-  /// and so for a whole handshake; -1 where OpenSSL failed.
+  /// Finds the key that a ticket names: 1 or, where the client is to get a new ticket, 2; 0 for an unknown key, which
+  /// leads to a full handshake; -1 where OpenSSL failed.
   fileprivate func open(
     _ name: UnsafeMutablePointer<UInt8>, _ iv: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer,
     _ mac: OpaquePointer, isUsedOnce: Bool
@@ -117,8 +116,8 @@ final class TicketKeys: Sendable {
   }
 }
 
-/// OpenSSL wants a key: the name to be written or read, the initialisation vector likewise, and the contexts of cipher
-/// and MAC to be set up.
+/// OpenSSL's callback: write or read the key's name and the initialisation vector, and set up the contexts of cipher
+/// and MAC.
 private let useTicketKey:
   @convention(c) (
     OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<UInt8>?, OpaquePointer?, OpaquePointer?, Int32
@@ -130,6 +129,6 @@ private let useTicketKey:
     // Each stream holds its TLSServer, which holds the keys.
     let keys = unsafe Unmanaged<TicketKeys>.fromOpaque(pointer).takeUnretainedValue()
     if isSealing == 1 { return unsafe keys.seal(name, iv, cipher, mac) }
-    // With TLS 1.3 a ticket should be used once (RFC 8446 §C.4), so whoever comes with one gets another.
+    // With TLS 1.3 a ticket should be used once (RFC 8446 §C.4), so each resumption gets another.
     return unsafe keys.open(name, iv, cipher, mac, isUsedOnce: SSL_version(ssl) == TLS1_3_VERSION)
   }

@@ -1,4 +1,4 @@
-// What the two ends of a connection agree on about compression (RFC 7692 §5, §7.1).
+// The agreement of both ends on compression (RFC 7692 §5, §7.1).
 
 import HubBytes
 import HubHTTP
@@ -25,7 +25,7 @@ public struct DeflateParameters: Sendable, Equatable {
 
   public init() {}
 
-  /// Each message for itself, in both directions: what one compressor can do for many connections.
+  /// No contexts in either direction, so that one compressor serves many connections.
   public static let withoutContexts: DeflateParameters = {
     var parameters = DeflateParameters()
     parameters.serverNoContextTakeover = true
@@ -33,8 +33,8 @@ public struct DeflateParameters: Sendable, Equatable {
     return parameters
   }()
 
-  /// Nil where a parameter is unknown, repeated or has a value that it can't have: such an offer is declined (RFC 7692
-  /// §7.1) and such a response fails the connection (§5.2).
+  /// Nil where a parameter is unknown, repeated or invalid: such an offer is declined (RFC 7692 §7.1) and such a
+  /// response fails the connection (§5.2).
   init?(_ element: ExtensionElement) {
     guard ASCII.equals(element.name, Self.name) else { return nil }
     var seen: UInt8 = 0
@@ -96,14 +96,14 @@ public struct DeflateParameters: Sendable, Equatable {
   }
 }
 
-/// What a server takes of the offers that come.
+/// What a server accepts of offers.
 public struct DeflatePolicy: Sendable, Equatable {
-  /// Whether contexts are kept from message to message, where the client does not ask otherwise. False answers
-  /// `server_no_context_takeover` and `client_no_context_takeover` to every client, asked for or not: RFC 7692 §7.1.1
-  /// allows both in a response, so one compressor and one decompressor serve all connections. A client that can't do
-  /// that fails the handshake; it would come back without an offer.
+  /// Whether contexts are kept between messages, unless the client asks otherwise. False answers
+  /// `server_no_context_takeover` and `client_no_context_takeover` to every client, as RFC 7692 §7.1.1 allows, so one
+  /// compressor and one decompressor serve all connections. A client that does not support it fails the handshake, and
+  /// can retry without an offer.
   public var keepsContexts: Bool
-  /// The windows that the server's compressor can have. An offer that asks for a smaller one is declined.
+  /// The windows that the server's compressor supports. An offer of a smaller one is declined.
   public var windowBits: ClosedRange<Int>
 
   public init(keepsContexts: Bool, windowBits: ClosedRange<Int>) {
@@ -112,8 +112,7 @@ public struct DeflatePolicy: Sendable, Equatable {
     self.windowBits = windowBits
   }
 
-  /// The first offer that is acceptable, as the response to it; nil when there is none. RFC 7692 §5.1: they are in the
-  /// client's order of preference.
+  /// The response to the first acceptable offer, if any. RFC 7692 §5.1: offers are in the client's order of preference.
   func response(to offers: [ExtensionElement]) -> DeflateParameters? {
     for element in offers {
       if let offer = DeflateParameters(element), let response = response(to: offer) { return response }
@@ -133,7 +132,7 @@ public struct DeflatePolicy: Sendable, Equatable {
     return response
   }
 
-  /// The window of the compressor for a connection with this response.
+  /// The compressor's window for a connection with this response.
   public func compressorWindowBits(_ agreed: DeflateParameters) -> Int {
     if case .bits(let bits) = agreed.serverMaxWindowBits { return bits }
     return windowBits.upperBound

@@ -1,16 +1,15 @@
-// Messages out, compressed (RFC 7692 §7.2.1), with zlib.
+// Compresses messages (RFC 7692 §7.2.1), with zlib.
 //
-// The unsafe island of this half: zlib's state has a pointer back to its z_stream and refuses another, so the z_stream
-// lies on the heap and never moves. It is allocated here, used by one owner, and freed here.
+// Unsafe code: zlib's state points back to its z_stream and refuses another, so the z_stream is on the heap and never
+// moves. It is allocated, used and freed here.
 
 import CHubZlib
 public import HubBytes
 
-/// One end's compressor. Without context takeover one of them serves any number of connections, and what it makes of a
-/// message is the same bytes for all of them.
+/// A compressor. Without context takeover it serves any number of connections, with the same output for all.
 @safe
 public struct Deflater: ~Copyable {
-  /// The smallest window that zlib can compress raw deflate with; RFC 7692 §7.1.2.1 knows 8 too.
+  /// The smallest window of zlib's raw deflate; RFC 7692 §7.1.2.1 allows 8 too.
   public static let smallestWindowBits = 9
 
   // Initialised by deflateInit2_ in `init`, ended in `deinit`; never copied or moved.
@@ -27,7 +26,7 @@ public struct Deflater: ~Copyable {
     let status = unsafe deflateInit2_(
       stream, CInt(level), Z_DEFLATED, CInt(-windowBits), CInt(memoryLevel), Z_DEFAULT_STRATEGY, ZLIB_VERSION,
       CInt(MemoryLayout<z_stream>.size))
-    precondition(status == Z_OK, "deflateInit2: \(status)")  // no memory, or arguments that we got wrong
+    precondition(status == Z_OK, "deflateInit2: \(status)")  // no memory, or invalid arguments
   }
 
   deinit {
@@ -36,16 +35,16 @@ public struct Deflater: ~Copyable {
     unsafe stream.deallocate()
   }
 
-  /// Appends the payload of a compressed message. At level 1 a message of 300 bytes costs 7 µs, or
-  /// up to 20 where the processor's caches have other things in them.
+  /// Appends the payload of a compressed message. At level 1 a message of 300 bytes costs 7 µs, or up to 20 with cold
+  /// caches.
   public mutating func compress(_ message: UnsafeRawBufferPointer, into output: inout ByteBuffer) {
-    // RFC 7692 §7.2.3.6. zlib would write nothing at all: a second flush without data between is dropped.
+    // RFC 7692 §7.2.3.6. zlib would write nothing: it drops a second flush without data.
     guard message.count > 0 else { return output.append(0x00) }
     if !takesContextOver { unsafe deflateReset(stream) }
     unsafe stream.pointee.next_in = UnsafeMutablePointer(mutating: message.bindMemory(to: UInt8.self).baseAddress)
     unsafe stream.pointee.avail_in = UInt32(message.count)
     var room = message.count / 2 + 64
-    // All is written when zlib has left room behind it (zlib.h, deflate(): "avail_out is not zero").
+    // All is written when zlib leaves room (zlib.h, deflate(): "avail_out is not zero").
     repeat {
       unsafe output.append(atMost: room) { unsafe Deflater.step(stream, into: $0) }
       room = 4096
@@ -56,12 +55,12 @@ public struct Deflater: ~Copyable {
     output.truncate(to: output.count - 4)  // RFC 7692 §7.2.1 item 3
   }
 
-  /// Z_SYNC_FLUSH ends with an empty block of no compression, as RFC 7692 §7.2.1 item 2 wants.
+  /// Z_SYNC_FLUSH ends with an empty uncompressed block, as RFC 7692 §7.2.1 item 2 requires.
   private static func step(_ stream: UnsafeMutablePointer<z_stream>, into room: UnsafeMutableRawBufferPointer) -> Int {
     unsafe stream.pointee.next_out = room.bindMemory(to: UInt8.self).baseAddress
     unsafe stream.pointee.avail_out = UInt32(room.count)
     let status = unsafe deflate(stream, Z_SYNC_FLUSH)
-    // Z_BUF_ERROR: the room of the last step was filled to the byte, and there is no more.
+    // Z_BUF_ERROR: the last step filled the room exactly, and nothing is left.
     precondition(status == Z_OK || status == Z_BUF_ERROR, "deflate: \(status)")
     return unsafe room.count - Int(stream.pointee.avail_out)
   }

@@ -1,12 +1,12 @@
-// The value of Sec-WebSocket-Extensions (RFC 6455 §9.1), read strictly: what does not fit the grammar fails the
-// handshake, as that section asks of both ends. What the extensions mean is not decided here.
+// The grammar of Sec-WebSocket-Extensions (RFC 6455 §9.1), read strictly: a malformed value fails the handshake, as
+// that section requires of both ends.
 
 import HubHTTP
 
-/// One extension of an offer or a response, with its parameters as they came.
+/// One extension of an offer or a response, with its parameters.
 struct ExtensionElement {
   var name: ArraySlice<UInt8>
-  /// A value is a token, or was one in quotes; nil where there was no `=`.
+  /// A value is a token, perhaps quoted; nil without `=`.
   var parameters: [(name: ArraySlice<UInt8>, value: [UInt8]?)] = []
 }
 
@@ -14,7 +14,7 @@ struct ExtensionElement {
 struct ExtensionListParser {
   private var rest: ArraySlice<UInt8>
 
-  /// Nil for what is malformed. Bounded by the limit of the head that it came in.
+  /// Nil for a malformed value. Bounded by the limit of the head.
   static func parse(_ fields: HeaderFields) -> [ExtensionElement]? {
     var elements: [ExtensionElement] = []
     for line in fields.values("sec-websocket-extensions") {
@@ -24,7 +24,7 @@ struct ExtensionListParser {
     return elements
   }
 
-  /// `1#extension`; empty elements are passed over (RFC 9110 §5.6.1.2).
+  /// `1#extension`; empty elements are skipped (RFC 9110 §5.6.1.2).
   private mutating func readList(into elements: inout [ExtensionElement]) -> Bool {
     while true {
       while skip(0x2C) {}
@@ -49,7 +49,7 @@ struct ExtensionListParser {
     while let byte = rest.first, byte == 0x20 || byte == 0x09 { rest.removeFirst() }
   }
 
-  /// Passes over a separator and the space around it; false when something else comes.
+  /// Skips a separator and the space around it; false when something else follows.
   private mutating func skip(_ separator: UInt8) -> Bool {
     skipSpace()
     guard rest.first == separator else { return false }
@@ -65,7 +65,7 @@ struct ExtensionListParser {
     return token.isEmpty ? nil : token
   }
 
-  /// A token, or one in quotes: "the value after quoted-string unescaping MUST conform to the 'token' ABNF".
+  /// A token, perhaps quoted: "the value after quoted-string unescaping MUST conform to the 'token' ABNF".
   private mutating func value() -> [UInt8]? {
     guard rest.first == 0x22 else { return token().map { Array($0) } }
     rest.removeFirst()

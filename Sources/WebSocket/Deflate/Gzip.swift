@@ -1,12 +1,12 @@
-// gzip (RFC 1952), for answers over HTTP. A long answer is compressed piece by piece, so that nobody waits for it: each
-// piece is a run of deflate that ends on a byte, as those of a message (`Deflater`). One compressor therefore serves
-// any number of answers at a time, and an answer that is under way costs 12 bytes, not the 256 KiB of a zlib state.
+// gzip (RFC 1952), for HTTP responses. A long one is compressed in pieces, between which the loop does other work: each
+// piece is a run of deflate that ends on a byte, as messages are (`Deflater`). One compressor therefore serves any
+// number of responses at a time, and a response under way costs 12 bytes, not the 256 KiB of a zlib state.
 import CHubZlib
 public import HubBytes
 
-/// A compressor of whole texts. Not thread-safe; costs up to 256 KiB.
+/// A compressor of texts. Not thread-safe; costs up to 256 KiB.
 public final class Gzip {
-  /// How far the compression of one text has come.
+  /// The progress of compressing one text.
   public struct Progress: Sendable {
     fileprivate var checksum: UInt32 = 0
     fileprivate var count: UInt32 = 0
@@ -22,8 +22,8 @@ public final class Gzip {
     deflater = Deflater(windowBits: 15, level: level, memoryLevel: 8, takesContextOver: false)
   }
 
-  /// Appends what the next piece of a text is compressed to; the pieces, one behind the other, are one gzip file. At
-  /// level 1 some 4 ms for 1 MB of JSON.
+  /// Appends the next piece of a text, compressed; the concatenated pieces are one gzip file. At level 1 some 4 ms for
+  /// 1 MB of JSON.
   public func compress(
     _ piece: UnsafeRawBufferPointer, of text: inout Progress, isLast: Bool, into output: inout ByteBuffer
   ) {
@@ -34,7 +34,7 @@ public final class Gzip {
     }
     if piece.count > 0 {
       unsafe deflater.compress(piece, into: &output)
-      output.append([0x00, 0x00, 0xFF, 0xFF])  // the rest of the flush, which WebSocket goes without
+      output.append([0x00, 0x00, 0xFF, 0xFF])  // the rest of the flush, which WebSocket omits
       let bytes = unsafe piece.bindMemory(to: UInt8.self).baseAddress
       text.checksum = unsafe UInt32(truncatingIfNeeded: crc32(UInt(text.checksum), bytes, UInt32(piece.count)))
       text.count &+= UInt32(truncatingIfNeeded: piece.count)
@@ -46,7 +46,7 @@ public final class Gzip {
     }
   }
 
-  /// A whole text.
+  /// Compresses a complete text.
   public func compress(_ bytes: [UInt8]) -> [UInt8] {
     var output = ByteBuffer(capacity: bytes.count / 3 + 64)
     var progress = Progress()
@@ -54,11 +54,11 @@ public final class Gzip {
     return output.array()
   }
 
-  /// What was compressed to one file (RFC 1952 §2.2), of at most `limit` bytes; nil for what is none or has more, or
-  /// does not have the checksum that stands in it. Costs some 3 ns a byte.
+  /// Decompresses one file (RFC 1952 §2.2) of at most `limit` bytes; nil where it is malformed or longer, or the
+  /// checksum is wrong. Costs some 3 ns a byte.
   public static func decompress(_ file: [UInt8], limit: Int) -> [UInt8]? {
     guard let start = dataStart(file), file.count >= start + 8 else { return nil }
-    // The byte that RFC 7692 §7.2.3.4 wants behind a last block.
+    // The byte that RFC 7692 §7.2.3.4 requires behind a last block.
     let data = file[start..<file.count - 8] + [0]
     var inflater = Inflater(takesContextOver: false)
     let limits = InflateLimits(messageBytes: limit, ratio: mostRatio)
@@ -76,16 +76,16 @@ public final class Gzip {
     return file.suffix(8).elementsEqual(written) ? text : nil
   }
 
-  /// The most that deflate can make of a byte (zlib's technical page).
+  /// The highest ratio of deflate (zlib's technical page).
   private static let mostRatio = 1032
 
-  /// Behind the head of a file, with the parts that its flags say (§2.3.1).
+  /// The index behind a file's head and its optional fields (§2.3.1).
   private static func dataStart(_ file: [UInt8]) -> Int? {
     guard file.count >= 18, file.starts(with: [0x1F, 0x8B, 8]), file[3] & 0xE0 == 0 else { return nil }
     let flags = file[3]
     var start = 10
     if flags & 4 != 0 { start += 2 + Int(file[10]) + Int(file[11]) << 8 }
-    for flag: UInt8 in [8, 16] where flags & flag != 0 {  // a name and a comment, each up to a zero
+    for flag: UInt8 in [8, 16] where flags & flag != 0 {  // name and comment, zero-terminated
       guard start < file.count, let end = file[start...].firstIndex(of: 0) else { return nil }
       start = end + 1
     }

@@ -1,18 +1,18 @@
-// Compressed messages in (RFC 7692 §7.2.2), with zlib, bounded whatever is in them.
+// Decompresses messages (RFC 7692 §7.2.2), with zlib, within limits.
 //
-// The unsafe island of this half: as in Deflater.swift, the z_stream lies on the heap because zlib's state points back
-// to it. The input is a whole message, so zlib never keeps a pointer into a caller's buffer beyond a call.
+// Unsafe code: as in Deflater.swift, the z_stream is on the heap because zlib's state points back to it. The input is a
+// complete message, so zlib keeps no pointer into a caller's buffer after a call.
 
 import CHubZlib
 import HubBytes
 
-/// What a compressed message may become.
+/// The limits of a decompressed message.
 public struct InflateLimits: Sendable, Equatable {
-  /// Bytes of the message when inflated.
+  /// Bytes of the decompressed message.
   public var messageBytes: Int
-  /// Inflated bytes for each compressed byte; deflate can reach 1032. JSON of honest clients stays below 50.
+  /// Decompressed bytes for each compressed byte; deflate can reach 1032. Real clients' JSON stays below 50.
   public var ratio: Int
-  /// Messages up to this size may have any ratio: one like the last may be all repetition of a window of 32 KiB.
+  /// Messages up to this size may have any ratio: a repeated message may be one match in the window of 32 KiB.
   public var freeBytes: Int
 
   public init(messageBytes: Int = 256 * 1024, ratio: Int = 200, freeBytes: Int = 64 * 1024) {
@@ -22,17 +22,17 @@ public struct InflateLimits: Sendable, Equatable {
     self.freeBytes = freeBytes
   }
 
-  /// The bytes that a payload of `compressed` bytes may become.
+  /// The most bytes for a payload of `compressed` bytes.
   func bytes(compressed: Int) -> Int {
     let (byRatio, overflow) = compressed.multipliedReportingOverflow(by: ratio)
     return min(messageBytes, max(freeBytes, overflow ? .max : byRatio))
   }
 }
 
-/// One end's decompressor. Without context takeover one of them serves any number of connections.
+/// A decompressor. Without context takeover it serves any number of connections.
 @safe
 public struct Inflater: ~Copyable {
-  /// Output is asked for in pieces of this size, so that a bomb costs no more than one of them beyond its limit.
+  /// Output is produced in pieces of this size, so that a bomb costs at most one of them beyond its limit.
   private static let pieceBytes = 16 * 1024
 
   // Initialised by inflateInit2_ in `init`, ended in `deinit`; never copied or moved.
@@ -42,7 +42,7 @@ public struct Inflater: ~Copyable {
   private var output = ByteBuffer()
   private var isBroken = false
 
-  /// Costs 40 KiB once something was inflated, and the largest message up to `keptBytes`. Any window is understood.
+  /// Costs 40 KiB after its first use, and the largest message up to `keptBytes`. It understands every window.
   public init(takesContextOver: Bool, keptBytes: Int = MessageCompression.keptBytes) {
     self.takesContextOver = takesContextOver
     self.keptBytes = keptBytes
@@ -50,7 +50,7 @@ public struct Inflater: ~Copyable {
     unsafe stream.initialize(to: z_stream())
     // Negative: raw deflate.
     let status = unsafe inflateInit2_(stream, -15, ZLIB_VERSION, CInt(MemoryLayout<z_stream>.size))
-    precondition(status == Z_OK, "inflateInit2: \(status)")  // no memory, or arguments that we got wrong
+    precondition(status == Z_OK, "inflateInit2: \(status)")  // no memory, or invalid arguments
   }
 
   deinit {
@@ -61,17 +61,16 @@ public struct Inflater: ~Copyable {
 
   /// The message of a compressed payload, valid until the next call; text is checked to be UTF-8 (RFC 6455 §8.1).
   ///
-  /// Throws `.messageTooLarge` or `.inflatesTooMuch` as soon as a limit is passed, `.invalidDeflate` for what is no
-  /// deflate data or ends too early. With context takeover the connection can't go on after an error.
-  /// Costs about 1 µs and 3 ns a byte.
+  /// Throws `.messageTooLarge` or `.inflatesTooMuch` at the limit, `.invalidDeflate` for malformed or incomplete data.
+  /// With context takeover the connection cannot be used after an error. Costs about 1 µs and 3 ns a byte.
   public mutating func inflate(
     _ payload: UnsafeRawBufferPointer, _ kind: MessageKind, limits: InflateLimits
   ) throws(FrameError) -> UnsafeRawBufferPointer {
     guard !isBroken else { throw .invalidDeflate }
     output.removeAll(keepingAtMost: keptBytes)
     if !takesContextOver { unsafe inflateReset(stream) }
-    // A peer whose zlib drops a flush with nothing before it sends an empty message as no bytes at all, not as the 0x00
-    // of RFC 7692 §7.2.3.6. Read on with the tail it would be an error; there is only one thing that it can mean.
+    // A zlib that drops an empty flush sends an empty message as no bytes, not as the 0x00 of RFC 7692 §7.2.3.6. With
+    // the tail it would be an error; its meaning is unambiguous.
     if payload.count > 0 {
       do throws(FrameError) {
         try unsafe inflateAll(payload, limits)
@@ -81,7 +80,7 @@ public struct Inflater: ~Copyable {
         throw error
       }
     }
-    // The view outlives the call: the buffer's memory is neither moved nor freed before the next one.
+    // The view outlives the call: the buffer's memory is not moved or freed before the next one.
     let message = unsafe output.withBytes { unsafe $0 }
     if kind == .text {
       var text = UTF8Validator()
@@ -94,16 +93,16 @@ public struct Inflater: ~Copyable {
     let limit = limits.bytes(compressed: payload.count)
     _ = try unsafe feed(payload, limit, limits)
     let inflated = output.count
-    // RFC 7692 §7.2.2 item 1: what the sender took off the end.
+    // RFC 7692 §7.2.2 item 1: what the sender removed at the end.
     var tail: (UInt8, UInt8, UInt8, UInt8) = (0x00, 0x00, 0xFF, 0xFF)
     let isWhole = try unsafe withUnsafeBytes(of: &tail) { (bytes) throws(FrameError) in
       try unsafe feed(bytes, limit, limits)
     }
-    // An empty block adds nothing: if something was added, the tail was taken for data of a block that was cut off.
+    // An empty block adds nothing: output here means that the tail completed a truncated block.
     guard isWhole, output.count == inflated else { throw .invalidDeflate }
   }
 
-  /// Inflates all of `input` behind what is in `output`. True when a block ended with it; else it was cut off.
+  /// Decompresses all of `input`, appending to `output`. True when it ended with a block; else it was truncated.
   private mutating func feed(
     _ input: UnsafeRawBufferPointer, _ limit: Int, _ limits: InflateLimits
   ) throws(FrameError) -> Bool {
@@ -114,7 +113,7 @@ public struct Inflater: ~Copyable {
       unsafe stream.pointee.next_out = nil
     }
     while true {
-      // One byte beyond the limit, so that what fits exactly is told from what goes on.
+      // One byte beyond the limit, to distinguish an exact fit from more output.
       let room = min(Inflater.pieceBytes, limit + 1 - output.count)
       let stream = unsafe stream
       var status = Z_OK
@@ -128,7 +127,7 @@ public struct Inflater: ~Copyable {
         // RFC 7692 §7.2.3.4: a block with BFINAL may be followed by others. The window stays as it is.
         unsafe inflateResetKeep(stream)
         if unsafe stream.pointee.avail_in == 0 { return true }
-      default: throw .invalidDeflate  // Z_DATA_ERROR; without a header nothing asks for a dictionary
+      default: throw .invalidDeflate  // Z_DATA_ERROR; raw deflate has no dictionary
       }
     }
   }

@@ -1,35 +1,36 @@
-// What one end of a connection compresses and decompresses messages with, as it was agreed on (RFC 7692 §7).
+// A connection's compression as agreed on (RFC 7692 §7).
 //
-// Where no contexts are kept one of these serves any number of connections of a thread: no message depends on another.
-// Where they are kept it belongs to its connection, and costs it some 80 KiB.
+// Without contexts one of these serves all connections of a thread. With contexts each connection has its own, of some
+// 80 KiB.
 
 public import HubBytes
 
 /// A compressor and a decompressor. Not thread-safe.
 public final class MessageCompression {
   /// 4 KiB of window, 16 KiB of tables and the fastest level. A position has 300 bytes, so the window holds the last
-  /// dozen of them, and a smaller one has less to clear before each message; of the 100 bytes that level 6 takes off
-  /// one, level 1 takes off 99.
+  /// dozen of them, and a smaller one is faster to clear before each message; level 1 saves 99 of the 100 bytes that
+  /// level 6 saves.
   public static let windowBits = 12
   private static let memoryLevel = 5
   private static let level = 1
-  /// Messages of so many bytes are maps for the most part, and made once for many: those of 2,000 drivers that move are
-  /// 62 KB a second with this level and 74 with the fastest, for 1.3 ms of CPU more.
+  /// Messages from this size on are mostly maps, compressed once for many: those of 2,000 moving drivers are 62 KB a
+  /// second with this level and 74 with the fastest, for 1.3 ms of CPU more.
   private static let (longBytes, longLevel) = (8 * 1024, 4)
-  /// Memory for a message that is kept from one to the next.
+  /// Bytes of buffers kept between messages.
   public static let keptBytes = 64 * 1024
 
   private var deflater: Deflater?
   /// Nil where contexts are kept.
   private var longDeflater: Deflater?
   private var inflater: Inflater
-  /// Whether the compressor keeps its context: then what it makes must reach the peer, in order.
+  /// Whether the compressor keeps its context: then its output must reach the peer, in order.
   public let keepsContext: Bool
   private let role: Role
   private let windowBits: Int
   private var payload = ByteBuffer()
 
-  /// For one connection, or for all that keep no contexts. Of the memory for inflated messages so much is kept from one
+  /// For one connection, or for all that keep no contexts. `keptBytes` of memory for decompressed messages is kept
+  /// between them: a shared one keeps the largest message's, or every bomb would make the kernel allocate it anew.
   /// to the next: one that serves many keeps the largest message's, for else every bomb makes the kernel find it anew.
   public init(
     for agreed: DeflateParameters, as role: Role, keepingInflated inflatedBytes: Int = MessageCompression.keptBytes
@@ -40,8 +41,7 @@ public final class MessageCompression {
     windowBits = min(MessageCompression.windowBits, limit.number ?? 15)
     keepsContext = ownContext
     self.role = role
-    // RFC 7692 §6: an end may send any message uncompressed. With a window of 8 bits, which zlib has not, it sends all
-    // so.
+    // RFC 7692 §6: any message may be sent uncompressed. zlib has no window of 8 bits; with that, all are.
     if windowBits >= Deflater.smallestWindowBits {
       deflater = Deflater(
         windowBits: windowBits, level: MessageCompression.level, memoryLevel: MessageCompression.memoryLevel,
@@ -58,7 +58,7 @@ public final class MessageCompression {
   /// To be shared by clients' connections that keep no contexts.
   public static func shared() -> MessageCompression { MessageCompression(for: .withoutContexts, as: .client) }
 
-  /// Whether one that keeps no contexts does for what was agreed on with a peer.
+  /// Whether one that keeps no contexts fits the agreement with a peer.
   public func serves(_ agreed: DeflateParameters) -> Bool {
     let limit = role == .client ? agreed.clientMaxWindowBits : agreed.serverMaxWindowBits
     return agreed.serverNoContextTakeover && agreed.clientNoContextTakeover && windowBits <= limit.number ?? 15
@@ -71,8 +71,8 @@ public final class MessageCompression {
     try unsafe inflater.inflate(message, kind, limits: limits)
   }
 
-  /// Compresses a message, for `withCompressed`. False where it is to be sent as it is: too small to gain by it, or not
-  /// smaller. With a context every message goes through it, for one like the last costs little.
+  /// Compresses a message, for `withCompressed`. False where it is to be sent uncompressed: too small, or not smaller
+  /// afterwards. With a context every message is compressed, as a repeated one costs little.
   public func compress(_ message: UnsafeRawBufferPointer, minimumBytes: Int) -> Bool {
     payload.removeAll(keepingAtMost: MessageCompression.keptBytes)
     guard deflater != nil, keepsContext || message.count >= minimumBytes else { return false }
@@ -81,17 +81,17 @@ public final class MessageCompression {
     } else {
       unsafe deflater!.compress(message, into: &payload)
     }
-    // A context has the message now, so it must reach the peer's too.
+    // The context has the message now, so it must reach the peer's.
     return keepsContext || payload.count < message.count
   }
 
-  /// What the last message was compressed to.
+  /// The last message, compressed.
   public func withCompressed(_ body: (UnsafeRawBufferPointer) -> Void) { unsafe payload.withBytes(body) }
 
-  /// Its bytes; 0 where it was not tried.
+  /// Its size in bytes; 0 where it was not compressed.
   public var compressedBytes: Int { payload.count }
 
-  /// Compresses what stands in `buffer` behind `start`, in its place; see `compress(_:minimumBytes:)`.
+  /// Compresses `buffer` from `start` on, in place; see `compress(_:minimumBytes:)`.
   func compress(payloadAt start: Int, minimumBytes: Int, in buffer: inout ByteBuffer) -> Bool {
     let isCompressed = unsafe buffer.withBytes {
       unsafe compress(UnsafeRawBufferPointer(rebasing: $0[start...]), minimumBytes: minimumBytes)
@@ -102,11 +102,11 @@ public final class MessageCompression {
     return true
   }
 
-  /// Compresses a part of a message, all that stands in `buffer` behind `start`, in its place. Parts one behind the
-  /// other are one compressed message (RFC 7692 §7.2.3.4): each is compressed for itself and ends with the empty block
-  /// of a flush, whose last bytes only the end of the message goes without (§7.2.1).
+  /// Compresses a part of a message, `buffer` from `start` on, in place. The concatenated parts are one compressed
+  /// message (RFC 7692 §7.2.3.4): each is compressed by itself and ends with the empty block of a flush, whose last
+  /// bytes are omitted at the end of the message only (§7.2.1).
   ///
-  /// - Precondition: it compresses, and keeps no context: other messages may go out between two parts.
+  /// - Precondition: compression is on, and keeps no context: other messages may be sent between two parts.
   public func compress(partAt start: Int, isLast: Bool, in buffer: inout ByteBuffer) {
     precondition(deflater != nil && !keepsContext)
     payload.removeAll(keepingAtMost: MessageCompression.keptBytes)

@@ -1,5 +1,5 @@
-// Batches of events over HTTP: lines of JSON in a POST that is signed as a webhook's is, one request at a time. For
-// collectors that feed Kafka, ClickHouse or a store of objects.
+// Batches of events over HTTP: lines of JSON in a POST that is signed like a webhook's, one request at a time. For
+// collectors that feed Kafka, ClickHouse or object storage.
 import HubBytes
 import HubHTTP
 import HubMessages
@@ -11,12 +11,12 @@ final class BatchSink: StreamSink {
   private let userAgent: String
   private var isOpen = false
   private var underWay: [JournalPosition] = []
-  /// Positions of the request under way.
+  /// Positions in the present request.
   private var sentPositions = 0
   private var number: UInt64 = 0
-  /// Its answer is not complete.
+  /// A request's answer is incomplete.
   private var isBusy = false
-  /// Another request went over the connection before.
+  /// The connection was used before.
   private var isUsed = false
   private var response = ReplyReader()
   private var output = ByteBuffer()
@@ -41,7 +41,7 @@ final class BatchSink: StreamSink {
     takePositions(isStored: false)
     (isOpen, isBusy, underWay) = (false, false, [])
     output.removeAll()
-    // A connection that was kept may end before a request comes; then that was not heard.
+    // A kept connection may have been closed before a request; then the request was not received.
     if wasKept, places.isEmpty || response.isUntouched { return true }
     if !places.isEmpty { events.append(.refused(places, reason: reason, retryAfterSeconds: nil)) }
     return false
@@ -50,7 +50,7 @@ final class BatchSink: StreamSink {
   func send(_ messages: [StreamMessage], _ now: Moment) {
     guard let first = messages.first else { return }
     underWay = messages.map(\.place)
-    // With the number of events in it, for the next try after a crash may have more.
+    // With the number of events, since the next try after a crash may have more.
     post(Self.body(messages), "batch_\(first.id.dropFirst(4))_\(messages.count)", now)
   }
 
@@ -91,7 +91,7 @@ final class BatchSink: StreamSink {
     }
   }
 
-  /// Of each event a line: a webhook's body, with the event's id before the other members.
+  /// A line for each event: a webhook's body, with the event's id before the other members.
   private static func body(_ messages: [StreamMessage]) -> [UInt8] {
     var body: [UInt8] = []
     for message in messages {
@@ -103,7 +103,7 @@ final class BatchSink: StreamSink {
   }
 
   func received(_ bytes: UnsafeRawBufferPointer, _ now: Moment) {
-    guard isBusy else { return events.append(.finished) }  // nobody asked
+    guard isBusy else { return events.append(.finished) }  // unsolicited
     do throws(HTTPError) {
       guard case .answered(let reply, let isComplete, let keepsAlive) = try unsafe response.read(bytes) else { return }
       if !underWay.isEmpty { take(reply) }

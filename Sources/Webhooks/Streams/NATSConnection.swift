@@ -2,10 +2,10 @@
 //
 //     closed ─opened→ the server's INFO [─→ TLS] ─→ CONNECT, SUB, PING ─its PONG→ ready
 //
-// Each event is published with a subject for its answer, whose last token is a number that names the event: JetStream
-// answers `{"stream":…,"seq":…}` when it has stored it, or an error; a server whose streams do not have the subject
-// says that there are no responders (503). `Nats-Msg-Id` has the server drop what it has stored before, within the
-// stream's duplicate window.
+// Each event is published with a reply subject, whose last token is a number that identifies the event: JetStream
+// answers `{"stream":…,"seq":…}` when it has stored it, or an error; a server without a stream for the subject answers
+// that there are no responders (503). With `Nats-Msg-Id` the server drops duplicates, within the stream's duplicate
+// window.
 import HubBytes
 import HubMessages
 
@@ -16,14 +16,14 @@ final class NATSConnection: StreamSink {
   private let prefix: String
   private let name: String
   private let credentials: StreamCredentials
-  /// Subjects of answers begin with it: `_INBOX.` and a token that no other client has.
+  /// The prefix of reply subjects: `_INBOX.` and a token that no other client has.
   private let inbox: String
   private var phase = Phase.closed
   private var reader = NATSReader()
   private var output = ByteBuffer()
   private var events: [SinkEvent] = []
   private var underWay: [UInt64: (place: JournalPosition, subject: String)] = [:]
-  /// Positions that were sent over this connection and not refused; there is no other answer to them.
+  /// Positions sent over this connection and not refused; they have no other answer.
   private var sentPositions = 0
   private var number: UInt64 = 0
   private var maximumPayload = Int.max
@@ -48,7 +48,7 @@ final class NATSConnection: StreamSink {
   }
 
   func secured() {
-    reader = NATSReader()  // anybody could have said what it has
+    reader = NATSReader()  // bytes before TLS are not authenticated
     greet()
   }
 
@@ -130,7 +130,7 @@ final class NATSConnection: StreamSink {
 
   private func take(_ operations: [NATSOperation]) {
     for operation in operations {
-      guard phase != .securing else { return fail("it goes on in plain text where TLS was to begin") }
+      guard phase != .securing else { return fail("plain text where TLS was to begin") }
       switch operation {
       case .info(let text): take(info: text)
       case .ping: output.append("PONG\r\n")
@@ -159,8 +159,8 @@ final class NATSConnection: StreamSink {
     events.append(.plainTextEnds)
   }
 
-  /// All errors end the connection, but for a subject that the user may not publish to: the server says that of each
-  /// message, by its subject alone, of which one event is under way at most.
+  /// All errors end the connection, except for a subject that the user may not publish to: the server reports that for
+  /// each message by its subject alone, of which at most one event is unanswered.
   private func take(error reason: String) {
     guard reason.hasPrefix("Permissions Violation for Publish") else { return fail(reason) }
     let subject = reason.split(separator: "\"", omittingEmptySubsequences: false).dropFirst().first ?? ""

@@ -1,8 +1,8 @@
-// Reads what a NATS server sends (https://docs.nats.io/reference/reference-protocols/nats-protocol), from bytes that
-// come in pieces of any size. Each byte is looked at once, and a length is checked before anything is kept for it.
+// Reads a NATS server's bytes (https://docs.nats.io/reference/reference-protocols/nats-protocol) in pieces of any size.
+// Each byte is read once, and a length is checked before anything is kept for it.
 import HubBytes
 
-/// What a server says.
+/// An operation of a server.
 public enum NATSOperation: Sendable, Equatable {
   /// Its options, in JSON.
   case info([UInt8])
@@ -31,7 +31,7 @@ public struct NATSReader: Sendable {
 
   public init() {}
 
-  /// Reads the next bytes and appends the operations that end in them. After an error the reader is of no further use.
+  /// Reads the next bytes and appends the operations that end in them. After an error the reader is unusable.
   public mutating func read(
     _ input: UnsafeRawBufferPointer, into operations: inout [NATSOperation]
   ) throws(NATSError) {

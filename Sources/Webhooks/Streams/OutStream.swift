@@ -1,4 +1,4 @@
-// One stream at work: its queue, its reader of the journal, its connection, and what it stores.
+// One running stream: its queue, its reader of the journal, its connection, and its stored progress.
 import HubJournal
 import HubMessages
 import HubSystem
@@ -13,32 +13,32 @@ final class OutStream {
   private let file: ProgressFile
   let deadLetters: DeadLetterFile
   private var storedProgress: DeliveryProgress
-  /// Nil after a failure: all is written anew then.
+  /// Nil after a failure: everything is written again then.
   private var storedAnswers: UInt64 = 0
   private var isStored = true
   private var isSynchronized = true
   private var missedGroups: UInt64 = 0
   let peer: TLSPeer?
   var connection = ConnectionID.none
-  /// Those that are still to be tried, and the look-up that is under way, by its number.
+  /// Addresses still to try, and the running look-up, by its number.
   var untried: ArraySlice<SocketAddress> = []
-  /// The one that it connects to, or is connected to, and when that began (uptime, ns).
+  /// The address that it connects or is connected to, and when that began (uptime, ns).
   var address: SocketAddress?
   var dialled = Int64.min
   var addressOrder = AddressOrder()
   var lookup: UInt64?
   var isConnected = false
-  /// No connection is begun before this uptime; the wait before it, in nanoseconds.
+  /// No connection is begun before this uptime; the last wait, in nanoseconds.
   var connectAt = Int64.min
   var backOff: Int64 = 0
-  /// Connections that ended since the server stored something last.
+  /// Consecutive connections that ended without a stored event.
   var failuresInRow = 0
-  /// Since when the server owes a word (uptime, ns).
+  /// Since when the server's answer is due (uptime, ns).
   var waitsSince: Int64?
   /// The journal has no more for now.
   var isAtEnd = false
   var isRefused = false
-  /// Positions that wait to be sent.
+  /// Unsent positions.
   var positions: PositionTable
 
   init(
@@ -63,8 +63,7 @@ final class OutStream {
     connection != .none && !isConnected && !untried.isEmpty ? dialled + AddressOrder.connectTime : nil
   }
 
-  /// Fills the window; true where the journal has more that was not looked at for want of time. Groups that are missing
-  /// are counted.
+  /// Fills the window; true where the turn ended before the journal did. Counts missing groups.
   func read(through last: UInt64, _ now: Moment) throws(JournalError) -> Bool {
     defer {
       figures.lost += reader.missedGroups - missedGroups
@@ -81,7 +80,7 @@ final class OutStream {
     return false
   }
 
-  /// Stores how far it is after an answer. That the journal has grown without an event for it `synchronize` stores.
+  /// Stores the progress after an answer. Progress without an event is stored by `synchronize`.
   func store() throws(SystemError) {
     let answers = figures.stored + figures.dead + figures.refused
     guard answers != storedAnswers || queue.isEnabled != storedProgress.isEnabled || !isStored else { return }
@@ -103,7 +102,7 @@ final class OutStream {
     (isStored, isSynchronized, storedProgress) = (true, !isWritten, progress)
   }
 
-  /// Brings what was stored to stable storage.
+  /// Syncs the stored progress.
   func synchronize() throws(SystemError) {
     try write()
     guard !isSynchronized else { return }
@@ -111,7 +110,7 @@ final class OutStream {
     isSynchronized = true
   }
 
-  /// The figures as they are now. `leftOut`: positions that no stream saw.
+  /// The present figures. `leftOut`: positions that no stream saw.
   func currentFigures(_ now: Moment, leftOut: UInt64) -> StreamFigures {
     var figures = figures
     figures.underWay = queue.underWay

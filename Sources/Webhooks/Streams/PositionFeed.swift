@@ -1,18 +1,18 @@
-// Positions of all drivers for streams: an outlet of the hub that subscribes to `fleet`. Its mailbox is looked into ten
-// times a second; what finds no room there is left out and counted, and the hub's turn waits for nobody.
+// Positions of all drivers for streams: an outlet of the hub that subscribes to `fleet`. Its mailbox is polled ten
+// times a second; positions without room are dropped and counted, and the hub does not wait.
 import HubBytes
 import HubCore
 import HubMessages
 package import HubRuntime
 package import HubSystem
 
-/// The hub, as the thread of the streams knows it.
+/// The hub, for the streams' thread.
 package struct PositionSource: Sendable {
   let hub: SharedHub
   let outlet: Outlet
   let number: Int
 
-  /// `number`: of the outlet, which `outlet(waking:)` has made.
+  /// `number`: of the outlet, which `outlet(waking:)` made.
   package init(_ hub: SharedHub, _ outlet: Outlet, number: Int) {
     self.hub = hub
     self.outlet = outlet
@@ -44,10 +44,10 @@ final class PositionFeed {
           grant: .granted)))
   }
 
-  /// Positions that the mailbox had no room for.
+  /// Positions dropped for want of room in the mailbox.
   var leftOut: UInt64 { outlet.leftOut }
 
-  /// Gives what has come since the last time.
+  /// Gives the positions since the last call.
   func take(_ now: Moment, _ body: (PublishedPosition) -> Void) {
     if inputs.isEmpty {
       hub.collect(into: &outputs)

@@ -1,10 +1,10 @@
-// The newest position of each driver that a stream has not sent.
+// The newest unsent position of each driver of a stream.
 import HubBytes
 import HubMessages
 
 struct PositionTable {
   private var positions: [Identifier: PublishedPosition] = [:]
-  /// Positions that a newer one took the place of, or that had no room or no server.
+  /// Positions that a newer one replaced, or without room or a server.
   private(set) var leftOut: UInt64
 
   init(leftOut: UInt64 = 0) { self.leftOut = leftOut }
@@ -20,16 +20,16 @@ struct PositionTable {
     }
   }
 
-  /// The server is away: positions of now are worth nothing when it is back.
+  /// Drops all: the server is down, and present positions are useless when it returns.
   mutating func clear() {
     leftOut += UInt64(positions.count)
     positions.removeAll(keepingCapacity: true)
   }
 
-  /// The server did not take so many of what it was sent.
+  /// The server refused so many sent positions.
   mutating func refused(_ count: Int) { leftOut += UInt64(count) }
 
-  /// Takes all as messages; `body` is given the driver's id as a token of a subject, and the message.
+  /// Takes all as messages; `body` gets the driver's id as a token of a subject, and the message.
   mutating func takeAll(_ body: (_ driver: String, _ message: borrowing ByteBuffer) -> Void) -> Int {
     let count = positions.count
     var buffer = ByteBuffer()

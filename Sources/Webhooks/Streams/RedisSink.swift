@@ -1,9 +1,8 @@
 // A publisher to Redis Streams, also of Valkey: batches of events by one script each.
 //
-// XADD with an id of one's own would have the server refuse repeats, but ids of a stream must rise, and those of
-// several hubs, or of a hub with a new journal, would not. So the server gives the ids, and a hash beside the stream
-// has for each hub the place in its journal of the newest event: what is not newer is passed over. The script is
-// carried out whole, and what it adds is added in order.
+// With ids of one's own XADD would refuse duplicates, but ids of a stream must ascend, and those of several hubs, or of
+// a hub with a new journal, would not. So the server gives the ids, and a hash beside the stream has for each hub the
+// journal position of the newest event: others are skipped. The script is atomic, and keeps the order.
 import HubBackplane
 import HubBytes
 import HubMessages
@@ -16,12 +15,12 @@ final class RedisSink: StreamSink {
   private var underWay: [JournalPosition] = []
   private var ticket: UInt64 = 0
   private var events: [SinkEvent] = []
-  /// Of the positions that have no answer yet, and how many they are; 0 for none.
+  /// The ticket of unanswered positions, and their number; 0 for none.
   private var positionTicket: UInt64 = 0
   private var sentPositions = 0
 
-  /// KEYS: stream, hash of the newest places. ARGV: field, length, then of each event its place, id, source, type and
-  /// data. Returns how many were added.
+  /// KEYS: stream, hash of the newest positions. ARGV: field, length, then of each event its position, id, source, type
+  /// and data. Returns how many were added.
   private static let script = """
     local newest = redis.call('HGET', KEYS[2], ARGV[1]) or ''
     local added = 0
@@ -45,7 +44,7 @@ final class RedisSink: StreamSink {
     return 0
     """
 
-  /// `epoch`: of the ids.
+  /// `epoch`: that of the ids.
   init(_ endpoint: StreamEndpoint, epoch: String) {
     self.endpoint = endpoint
     field = "\(epoch) \(endpoint.name)"
@@ -91,7 +90,7 @@ final class RedisSink: StreamSink {
       events.append(.stored(places, repeats: places.count - Int(added)))
     case .number(let added): events.append(.failed("\(added) of \(places.count) events added"))
     case .error(let text):
-      // Another server may take it: it is looked for anew.
+      // Another server may accept it: looks for one.
       if ["READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MOVED"].contains(where: { text.hasPrefix($0) }) {
         events.append(.failed(text))
       } else {
@@ -140,7 +139,7 @@ final class RedisSink: StreamSink {
     positionTicket = 0
   }
 
-  /// A place as a text that sorts as places do.
+  /// A journal position as a text that sorts like it.
   static func sortable(_ place: JournalPosition) -> [UInt8] {
     let (group, record) = ("\(place.group)", "\(place.record)")
     let zeros = { String(repeating: "0", count: $0) }

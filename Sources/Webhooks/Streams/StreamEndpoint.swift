@@ -1,11 +1,11 @@
-// One stream of events, as the operator has set it.
+// The operator's settings of one stream.
 public import HubTransport
 
-/// What a stream's server asks for at the start of a connection.
+/// The credentials for a stream's server.
 public struct StreamCredentials: Sendable, Equatable {
   public var user: String?
   public var password: String?
-  /// Of NATS alone.
+  /// Only for NATS.
   public var token: String?
 
   public init(user: String? = nil, password: String? = nil, token: String? = nil) {
@@ -16,24 +16,24 @@ public struct StreamCredentials: Sendable, Equatable {
 }
 
 public struct StreamEndpoint: Sendable {
-  /// Its name in metrics, logs and files, as a webhook's (`WebhookEndpoint.isName`); no webhook has it.
+  /// Its name in metrics, logs and files, like a webhook's (`WebhookEndpoint.isName`), and different from all of these.
   public let name: String
   public let url: StreamURL
   public let filter: EventFilter
   public var credentials = StreamCredentials()
-  /// Stands before the subjects of NATS and the keys of Redis (`isPrefix`).
+  /// The prefix of NATS subjects and Redis keys (`isPrefix`).
   public var prefix = "locationhub"
-  /// Entries that Redis keeps of a stream, or some more.
+  /// The number of entries that Redis keeps of a stream, approximately.
   public var maximumLength = 1_000_000
-  /// Signs batches; no other kind has one.
+  /// Signs batches; nil for other kinds.
   public var signer: WebhookSigner?
-  /// Where batches may go.
+  /// The addresses that batches may be sent to.
   public var addresses = AddressRule()
-  /// Whom to trust where the connection is TLS.
+  /// The trust of TLS connections.
   public var tls = TLSClient.system
   /// Seconds from an event's first refusal by the server, after which one more makes it a dead letter.
   public var giveUpAfterSeconds = 259_200.0
-  /// Sends positions of all drivers, too.
+  /// Positions of all drivers are sent, too.
   public var hasPositions = false
 
   public init(name: String, url: StreamURL, filter: EventFilter) {
@@ -43,8 +43,8 @@ public struct StreamEndpoint: Sendable {
     self.filter = filter
   }
 
-  /// Whether the text may stand before subjects and keys: 1–64 of `A-Z a-z 0-9 . _ - { }`, without an empty part.
-  /// Braces are for a Redis cluster, where they have all keys of a stream at one node.
+  /// Whether the text is a valid prefix: 1–64 of `A-Z a-z 0-9 . _ - { }`, without an empty part. Braces keep all keys
+  /// of a stream at one node of a Redis cluster.
   public static func isPrefix(_ text: String) -> Bool {
     1...64 ~= text.utf8.count
       && text.utf8.allSatisfy { StreamMessage.isPlain($0) || "{}.".utf8.contains($0) }

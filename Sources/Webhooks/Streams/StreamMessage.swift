@@ -1,19 +1,18 @@
-// An event as a stream's server gets it.
+// An event for a stream's server.
 import HubBytes
 import HubMessages
 
 struct StreamMessage: Sendable, Equatable {
   let place: JournalPosition
-  /// As a webhook's `webhook-id`.
+  /// Like a webhook's `webhook-id`.
   let id: String
-  /// That it was published on.
+  /// Its channel.
   let channel: Channel
-  /// Whose event it is: `trip.T1`, `driver.D1`, `fence.F1`, `trips.T1`, the id escaped. Events of one source stay in
-  /// order.
+  /// Its source: `trip.T1`, `driver.D1`, `fence.F1`, `trips.T1`, the id escaped. Events of one source stay in order.
   let source: String
   /// `trip_update`, or `notification.` and its kind.
   let kind: String
-  /// The body that a webhook gets.
+  /// The body that a webhook would get.
   let payload: [UInt8]
 
   /// Nil for a publication that is no event.
@@ -43,7 +42,7 @@ struct StreamMessage: Sendable, Equatable {
     }
   }
 
-  /// What it counts for in a stream's memory.
+  /// Its size in a stream's memory.
   var size: Int { payload.count + 256 }
 
   private static func source(_ channel: Channel) -> String {
@@ -51,7 +50,7 @@ struct StreamMessage: Sendable, Equatable {
     case .trip(let id): "trip.\(escaped(id))"
     case .driver(let id): "driver.\(escaped(id))"
     case .fence(let id): "fence.\(escaped(id))"
-    case .area, .nearby, .box, .counts, .countsBlock, .fleet, .raw, .trips, .stats: "other"  // no event is there
+    case .area, .nearby, .box, .counts, .countsBlock, .fleet, .raw, .trips, .stats: "other"  // these have no events
     }
   }
 

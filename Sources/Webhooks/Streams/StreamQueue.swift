@@ -1,21 +1,21 @@
 // What a stream sends when, as a state machine: no I/O, no clock.
 //
-// Events wait in a window in the order of the journal. The cursor stands at the first one that is not stored at the
-// server, and behind it the journal is read again after a restart. Of one source one event is under way at a time, or,
-// where the server takes batches, one batch: so an event that is refused can't come behind its successor.
+// Events wait in a window in the order of the journal. The cursor is at the first one that is not stored at the server;
+// a restart reads the journal from there. Of one source one event, or one batch, is unanswered at a time, so a refused
+// event can't be overtaken by its successor.
 //
-// A connection that ends costs nothing but the way: what was under way is sent again at once, and the server or the
-// receiver drops what it has. What the server *refuses* is tried again by the schedule of webhooks, and becomes a dead
-// letter in the end; until then nothing else is sent. What was sent together with it may be stored behind it: that is
-// remembered by channel, also on the disk, for the server's own memory of ids need not last as long as a refusal.
+// When a connection ends, unanswered events are sent again at once, and the server or the receiver drops duplicates.
+// Events that the server *refuses* are retried by the schedule of webhooks, and become dead letters in the end; until
+// then nothing else is sent. Events sent together with a refused one may be stored behind it: that is remembered by
+// channel, also on disk, since the server's own memory of ids may be shorter than a refusal.
 import HubMessages
 
 struct StreamQueue {
-  /// How events go out.
+  /// How events are sent.
   enum Mode: Sendable, Equatable {
-    /// Each by itself, up to `maximumUnderWay`.
+    /// One by one, up to `maximumUnderWay` unanswered.
     case single
-    /// All that wait together, as soon as the batch before is answered; a batch that is not full waits so many
+    /// All waiting events together, as soon as the batch before is answered; a batch that is not full waits so many
     /// nanoseconds for more.
     case batches(delay: Int64)
   }
@@ -23,24 +23,24 @@ struct StreamQueue {
   private struct Entry {
     let message: StreamMessage
     var state = State.waiting
-    /// When it came into the window (uptime, ns).
+    /// When it was added to the window (uptime, ns).
     let added: Int64
     let published: Timestamp
     var firstRefusal: Timestamp?
 
     enum State { case waiting, underWay, through }
 
-    /// The server did not take it, and has not taken it since.
+    /// The server refused it, and has not accepted it since.
     var isRefused: Bool { state != .through && firstRefusal != nil }
   }
 
   private let mode: Mode
   private let giveUpAfterSeconds: Double
   private var window: [Entry] = []
-  /// Channels of which all events before a place are through, though the cursor is not there.
+  /// Channels whose events before a position are done, though the cursor is not there.
   private var passed: [Channel: JournalPosition] = [:]
   private var bytes = 0
-  /// Up to where the journal was looked at.
+  /// The position up to which the journal was read.
   private var scanned: JournalPosition
   private var failures = 0
   /// Nothing is sent before this uptime.
@@ -56,7 +56,7 @@ struct StreamQueue {
     for lane in progress.lanes { passed[lane.channel] = lane.place }
   }
 
-  /// All events before this place are stored at the server, or given up.
+  /// All events before this position are stored at the server, or given up.
   var cursor: JournalPosition { window.first?.message.place ?? scanned }
 
   var progress: DeliveryProgress {
@@ -68,7 +68,7 @@ struct StreamQueue {
       isEnabled: isEnabled)
   }
 
-  /// Whether another event is wanted of the journal.
+  /// Whether the window has room for another event.
   var hasRoom: Bool { isEnabled && window.count < Self.maximumUnderWay && bytes < Self.windowBytes }
 
   /// When the oldest event in the window was published.
@@ -76,8 +76,8 @@ struct StreamQueue {
 
   // MARK: In
 
-  /// The next event of the journal.
-  /// - Precondition: it stands behind all others.
+  /// Adds the next event of the journal.
+  /// - Precondition: it is behind all others.
   mutating func append(_ message: StreamMessage, published: Timestamp, _ now: Moment) {
     precondition(message.place >= scanned)
     window.append(Entry(message: message, added: now.uptime, published: published))
@@ -88,12 +88,12 @@ struct StreamQueue {
     close()
   }
 
-  /// There is no event before this place that is not in the window.
+  /// All events before this position are in the window.
   mutating func scanned(through place: JournalPosition) { scanned = max(scanned, place) }
 
   // MARK: Out
 
-  /// Whether events wait that may be sent now, as far as the server's answers do not keep them back.
+  /// Whether events may be sent now, as far as the server's answers do not delay them.
   func isDue(_ now: Moment) -> Bool {
     guard isEnabled, heldUntil <= now.uptime, let first = window.first else { return false }
     return switch mode {
@@ -102,7 +102,7 @@ struct StreamQueue {
     }
   }
 
-  /// What is to be sent now; it counts as under way.
+  /// The events to send now; they count as unanswered.
   mutating func takeDue(_ now: Moment) -> [StreamMessage] {
     guard isDue(now) else { return [] }
     var due: [StreamMessage] = []
@@ -111,7 +111,7 @@ struct StreamQueue {
       let onlyRefused = hasRefused
       var busy: Set<String> = []
       for index in window.indices where window[index].state != .through {
-        // The first of a source that is not through keeps the later ones back, and one that was refused all others.
+        // The first unfinished event of a source delays later ones, and a refused one all others.
         guard busy.insert(window[index].message.source).inserted else { continue }
         if !onlyRefused || window[index].isRefused { take(index, &due) }
       }
@@ -128,7 +128,7 @@ struct StreamQueue {
     due.append(window[index].message)
   }
 
-  /// When `takeDue` may have something that it has not now (uptime, ns); what answers bring is not in it.
+  /// When `takeDue` may have something that it has not now (uptime, ns), without further answers.
   var nextTime: Int64 {
     guard isEnabled, let first = window.first else { return .max }
     return switch mode {
@@ -139,7 +139,7 @@ struct StreamQueue {
 
   // MARK: Answers
 
-  /// The server has stored these; a place that is not under way is passed over.
+  /// The server has stored these; other positions are ignored.
   mutating func stored(_ places: [JournalPosition]) {
     for place in places { if let index = index(of: place) { through(index) } }
     if !hasRefused { (failures, heldUntil) = (0, .min) }
@@ -149,11 +149,11 @@ struct StreamQueue {
   /// An event waits that the server refused, and all others with it.
   var hasRefused: Bool { window.contains(where: \.isRefused) }
 
-  /// The server does not take these. Returns those that are given up. `unit` is chance: uniform, 0 ≤ unit < 1.
+  /// The server refuses these. Gives those that are given up. `unit` is random: uniform, 0 ≤ unit < 1.
   mutating func refused(
     _ places: [JournalPosition], retryAfterSeconds: Double?, _ now: Moment, unit: Double
   ) -> [StreamMessage] {
-    if heldUntil <= now.uptime {  // what was refused together is one failure
+    if heldUntil <= now.uptime {  // those refused together are one failure
       failures += 1
       heldUntil =
         now.uptime + RetrySchedule.delay(afterFailures: failures, retryAfterSeconds: retryAfterSeconds, unit: unit)
@@ -169,7 +169,7 @@ struct StreamQueue {
         window[index].state = .through
       }
     }
-    if !dead.isEmpty {  // the next event need not be like this one: it waits as long as the server asked for
+    if !dead.isEmpty {  // the next event waits only as long as the server asked for
       (failures, heldUntil) = (0, now.uptime + Int64(RetrySchedule.wait(retryAfterSeconds) * 1e9))
     }
     close()
@@ -185,13 +185,13 @@ struct StreamQueue {
     return message
   }
 
-  /// The connection ended: nobody knows what became of what was under way, and it is sent again.
+  /// The connection ended: the outcome of unanswered events is unknown, and they are sent again.
   mutating func lost() {
     for index in window.indices where window[index].state == .underWay { window[index].state = .waiting }
     underWay = 0
   }
 
-  /// The receiver wants no more.
+  /// The receiver wants no more events.
   mutating func disable() {
     isEnabled = false
     lost()

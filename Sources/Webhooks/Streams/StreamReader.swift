@@ -1,4 +1,4 @@
-// The events of the journal for a stream, read once, forwards.
+// Reads a stream's events from the journal, once, forwards.
 import HubCore
 import HubJournal
 import HubMessages
@@ -8,12 +8,12 @@ final class StreamReader {
   private let tail: JournalTail
   private let epoch: String
   private let start: JournalPosition
-  /// Events of the group that was read last: of that one alone.
+  /// The events of the group that was read last.
   private var found: ArraySlice<(message: StreamMessage, published: Timestamp)> = []
-  /// What may be read of the journal in this turn.
+  /// Bytes that may be read in this turn.
   private var bytes = 0
 
-  /// Begins at `start`. `tail` is this reader's own.
+  /// Begins at `start`. `tail` is used only here.
   init(_ filter: EventFilter, _ tail: JournalTail, epoch: String, start: JournalPosition) {
     self.filter = filter
     self.tail = tail
@@ -25,14 +25,13 @@ final class StreamReader {
   /// Groups that retention deleted before they were read.
   var missedGroups: UInt64 { tail.missedGroups }
 
-  /// Up to where everything was given.
+  /// The position up to which everything was given.
   var end: JournalPosition { found.first?.message.place ?? max(start, JournalPosition(group: tail.next, record: 0)) }
 
-  /// Others had their turn: `scanBytes` may be read again, or a group more.
+  /// Renews the budget in a new turn: `scanBytes`, or a group more.
   func beginTurn() { bytes = EventReader.scanBytes }
 
-  /// The next event in groups up to `last`; nil where there is none, or nothing more is read in this turn: `isAtEnd`
-  /// says which.
+  /// The next event in groups up to `last`; nil where there is none, or the budget is used up: see `isAtEnd`.
   func next(
     through last: UInt64, isAtEnd: inout Bool
   ) throws(JournalError) -> (message: StreamMessage, published: Timestamp)? {

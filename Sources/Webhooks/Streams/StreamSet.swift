@@ -1,5 +1,5 @@
-// The streams of a hub, on the thread of its webhooks: connections to their servers, what comes over them, and time.
-// Whoever owns the loop passes its callbacks on, and calls `takeTurn` at each turn's end.
+// The streams of a hub, on the webhooks' thread: connections to their servers, input, and time. The loop's owner passes
+// its callbacks on, and calls `takeTurn` at each turn's end.
 import HubBytes
 import HubJournal
 import HubMessages
@@ -19,10 +19,10 @@ final class StreamSet {
   private var lookups: UInt64 = 0
   private var durable: UInt64?
   private var nextPositions = Int64.min
-  /// When there is something to do that nothing else wakes for (uptime, ns).
+  /// When work is due that nothing else wakes for (uptime, ns).
   private(set) var nextTime = Int64.max
 
-  /// Tells its questions from those of webhooks.
+  /// Distinguishes its look-ups from those of webhooks.
   static let resolverClient = 1
 
   init(
@@ -42,7 +42,7 @@ final class StreamSet {
 
   // MARK: Settings
 
-  /// Serves these from now on, each from where it is; what was under way is sent again, and what was held is tried.
+  /// Replaces the streams; each continues, unanswered events are sent again, and delayed ones are tried.
   func configure(
     _ endpoints: [StreamEndpoint], _ folder: ProgressFolder, _ newest: UInt64, isFirst: Bool
   ) throws(JournalError) {
@@ -82,7 +82,7 @@ final class StreamSet {
 
   // MARK: A turn
 
-  /// Reads events that are stored up to group `last`, sends what is due, and looks at the clock.
+  /// Reads events that are stored up to group `last`, sends those due, and handles timeouts.
   func takeTurn(_ now: Moment, through last: UInt64?) {
     nextTime = .max
     if last != durable { for stream in streams { stream.isAtEnd = false } }
@@ -131,8 +131,7 @@ final class StreamSet {
     flush(stream)
   }
 
-  /// Takes positions from the hub and sends them where the server is there; what can't be sent now gives way to what
-  /// comes later.
+  /// Takes positions from the hub and sends them if the server is up; unsent ones are replaced by later ones.
   private func movePositions(_ now: Moment) {
     guard let positions else { return }
     defer { wake(at: nextPositions) }
@@ -162,7 +161,7 @@ final class StreamSet {
     if loop.arena.count > start { loop.send(start..<loop.arena.count, to: stream.connection) }
   }
 
-  /// Brings to stable storage how far the streams are.
+  /// Syncs the streams' progress.
   func synchronize() {
     for stream in streams { store(stream) { (stream) throws(SystemError) in try stream.synchronize() } }
   }
@@ -216,7 +215,7 @@ extension StreamSet {
     }
   }
 
-  /// What the resolver has found.
+  /// Takes the resolver's result.
   func take(_ answer: NameResolver.Answer, _ now: Moment) {
     guard let stream = streams.first(where: { $0.lookup == answer.question.attempt }) else { return }
     stream.lookup = nil
@@ -228,7 +227,7 @@ extension StreamSet {
     }
   }
 
-  /// Connects to the next address that it may go to.
+  /// Connects to the next allowed address.
   private func connect(_ stream: OutStream, _ now: Moment, _ reason: String) {
     var reason = reason
     let url = stream.endpoint.url
@@ -238,7 +237,7 @@ extension StreamSet {
         continue
       }
       do throws(SystemError) {
-        // A NATS server speaks in plain text first.
+        // A NATS server begins in plain text.
         stream.connection = try loop.connect(address, tls: url.kind == .nats ? nil : stream.peer)
         (stream.address, stream.dialled) = (address, now.uptime)
         stream.waitsSince = stream.waitsSince ?? now.uptime
@@ -255,7 +254,7 @@ extension StreamSet {
 
   private func connectElsewhere(_ stream: OutStream, _ now: Moment, _ reason: String) {
     stream.connection = .none
-    _ = stream.sink.closed(reason)  // it has sent no more than a greeting
+    _ = stream.sink.closed(reason)  // it has sent only a greeting
     if let address = stream.address { stream.addressOrder.note(failed: address) }
     connect(stream, now, reason)
   }
@@ -293,7 +292,7 @@ extension StreamSet {
     failed(stream, cause, now)
   }
 
-  /// The connection is over: what was under way is sent over the next one.
+  /// The connection has ended: unanswered events are sent over the next one.
   private func failed(_ stream: OutStream, _ reason: String, _ now: Moment) {
     loop.abort(stream.connection)
     stream.connection = .none

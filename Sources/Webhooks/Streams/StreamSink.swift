@@ -2,40 +2,40 @@
 import HubBytes
 import HubMessages
 
-/// What a stream's server says.
+/// An event of a stream's server.
 enum SinkEvent: Equatable {
-  /// It takes events.
+  /// It accepts events.
   case ready
-  /// It has said that the connection goes over to TLS now.
+  /// The connection changes to TLS now.
   case plainTextEnds
   /// It has stored these; `repeats` of them, 0 to all, it had before.
   case stored([JournalPosition], repeats: Int)
   case refused([JournalPosition], reason: String, retryAfterSeconds: Double?)
-  /// So many positions were not taken, of those that were sent over this connection and not refused yet.
+  /// So many positions were refused, of those sent over this connection.
   case positionsRefused(Int)
-  /// It can never take this one.
+  /// It can never store this one.
   case impossible(JournalPosition, reason: String)
-  /// It wants nothing more, ever.
+  /// It wants no more events, permanently.
   case gone
-  /// The connection is over, as both sides know.
+  /// The connection has ended as agreed.
   case finished
-  /// The connection is of no further use.
+  /// The connection is unusable.
   case failed(String)
 }
 
 protocol StreamSink: AnyObject {
-  /// How events go to it.
+  /// How events are sent.
   var mode: StreamQueue.Mode { get }
-  /// It is connected to when there is something to send, and not before.
+  /// It is connected only when there is something to send.
   var isConnectedOnDemand: Bool { get }
   var isReady: Bool { get }
 
   /// A connection was begun.
   func opened(_ now: Moment)
-  /// The TLS that it has asked for stands.
+  /// TLS is established.
   func secured()
   func received(_ bytes: UnsafeRawBufferPointer, _ now: Moment)
-  /// The connection ended, and nobody knows about what was under way. True where that is no fault.
+  /// The connection has ended, with unanswered events. True where that is no fault.
   func closed(_ reason: String) -> Bool
   /// - Precondition: it is ready.
   func send(_ messages: [StreamMessage], _ now: Moment)
@@ -44,12 +44,12 @@ protocol StreamSink: AnyObject {
   /// Sends all positions of a table, once; returns how many.
   /// - Precondition: it takes positions.
   func send(_ positions: inout PositionTable, _ now: Moment) -> Int
-  /// What is to be written to the connection.
+  /// Moves the output for the connection into `buffer`.
   func takeOutput(into buffer: inout ByteBuffer)
   func takeEvents() -> [SinkEvent]
 }
 
 extension StreamSink {
-  /// Most have TLS from the first byte on, or never.
+  /// Most use TLS from the first byte on, or never.
   func secured() {}
 }

@@ -1,4 +1,4 @@
-// Where a stream of events goes: `nats://`, `redis://`, with TLS `tls://` (NATS) and `rediss://`, or `http(s)://` for
+// The URL of a stream of events: `nats://`, `redis://`, with TLS `tls://` (NATS) and `rediss://`, or `http(s)://` for
 // batches.
 
 /// A stream's server.
@@ -13,11 +13,10 @@ public struct StreamURL: Sendable, Equatable, CustomStringConvertible {
   }
 
   public let kind: Kind
-  /// Host, port and path, and whether it is TLS. Its own description has another scheme.
+  /// Host, port and path, and whether it uses TLS. Its own description has another scheme.
   let url: WebhookURL
 
-  /// Nil where the text is no such URL, or has a path where the kind has none. Ports are 4222, 6379, 80 and 443 where
-  /// none is given.
+  /// Nil for any other text, or a path where the kind has none. Default ports are 4222, 6379, 80 and 443.
   public init?(_ text: String) {
     if let url = WebhookURL(text) {
       (kind, self.url) = (.batches, url)
@@ -37,7 +36,7 @@ public struct StreamURL: Sendable, Equatable, CustomStringConvertible {
 
   public var isSecure: Bool { url.isSecure }
 
-  /// Without path and query, in which there may be a secret.
+  /// Without path and query, which may contain a secret.
   public var description: String {
     let host = url.host.contains(":") ? "[\(url.host)]" : url.host
     return switch kind {

@@ -34,7 +34,7 @@ final class HubProcess {
   }
 
   /// `openFiles` lowers the limit of open files, which the process cannot raise again, and `fileBytes` the size that
-  /// its files may have (see `allowFiles`). A hub journals only where it is told where to, or has a directory of its
+  /// its files may have (see `allowFiles`). A hub journals only where it gets a directory, or has a directory of its
   /// own to run in.
   init(
     _ given: [String], of program: String = "locationhub", openFiles: Int? = nil, fileBytes: Int? = nil,

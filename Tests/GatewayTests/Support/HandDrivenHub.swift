@@ -73,7 +73,7 @@ final class HandDrivenHub {
     }
   }
 
-  /// What SIGTERM brings about: sessions are told to go (1001), and nobody new is let in.
+  /// What SIGTERM brings about: sessions are closed (1001), and new ones are refused.
   func drain() {
     shared.lifecycle.requestStop(at: clock.reading.uptimeNanoseconds)
     clock.advance(milliseconds: 1000)
