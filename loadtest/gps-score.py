@@ -129,15 +129,18 @@ def named_drives():
     bend, stop = drives.way(30.0, drives.BEND), drives.way(30.0, drives.BRAKING)
     road, line = drives.way(22.0, [(140, 0, 0)]), drives.way(83.0, [(150, 0, 0)])
     whites = (0.3, 1, 3)
-    late = [ratio_of(drives.phone(bend, s, late=0.5, white=w)) for w in whites for s in SEEDS]
-    bare = [ratio_of(drives.phone(bend, s, white=w, motion=False)) for w in whites for s in SEEDS]
+    late = [[ratio_of(drives.phone(bend, s, late=0.5, white=w)) for s in SEEDS] for w in whites]
+    bare = [[ratio_of(drives.phone(bend, s, white=w, motion=False)) for s in SEEDS] for w in whites]
+    mean = lambda ratios: max(sum(of_seeds) / len(of_seeds) for of_seeds in ratios)
     braked = lambda **e: max(float(numpy.max(simulated(drives.phone(stop, s, **e))[28:])) for s in SEEDS)
     tunnel = lambda sigma, motion: max(
         float(simulated(drives.scatter(drives.phone(road, s, motion=motion), s, numpy.arange(60, 100), sigma))[99])
         for s in range(SEEDS[0], SEEDS[0] + 12))
     return [
-        ('r = 300 m at 30 m/s, places only: worst', max(bare), 1.0, 0.98),
-        ('the same with a velocity 0.5 s late', max(late), 1.0, 0.98),
+        ('r = 300 m at 30 m/s, places only: mean', mean(bare), 1.0, 0.98),
+        ('the same: worst seed', max(map(max, bare)), 1.0, 0.98),
+        ('the same with a velocity 0.5 s late: mean', mean(late), 1.0, 0.98),
+        ('the same: worst seed', max(map(max, late)), 1.0, 0.98),
         ('braking 6 m/s², m', braked(late=0.3), 4, 3),
         ('the same by places only', braked(motion=False), 4, 3),
         ('the same, stating 0.8 m', braked(motion=False, stated=0.8), 4, 3),

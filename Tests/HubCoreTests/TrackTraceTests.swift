@@ -43,7 +43,7 @@ struct TrackTraceTests {
   @Test(
     "The error against the truth does not grow",
     arguments: [
-      ("spp_mixed_20210428_pixel5_a", 0.38, 0.44),
+      ("spp_mixed_20210428_pixel5_a", 0.36, 0.35),
       ("phone_hwy_20200514_pixel4", 1.0, 0.98),
       ("phone_hwy_20200514_pixel4xl", 0.98, 0.99),
       ("ubx_10hz_hwy_20180802_comma", 1.0, 1.01),

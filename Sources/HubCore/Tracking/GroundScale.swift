@@ -36,9 +36,12 @@ struct GroundScale: Sendable, Equatable, BitwiseCopyable {
   @inline(__always)
   func displacement(from first: Coordinate, to second: Coordinate) -> SIMD2<Double> {
     guard abs(first.latitude) < PolarCap.edge else { return PolarCap.displacement(from: first, to: second) }
-    return SIMD2(
-      TrackMath.wrapped(second.longitude - first.longitude) * metersPerLongitude,
-      (second.latitude - first.latitude) * metersPerLatitude)
+    return meters(latitude: second.latitude - first.latitude, longitude: second.longitude - first.longitude)
+  }
+
+  /// Metres east and north of a difference in degrees, which may go across the antimeridian.
+  @inline(__always) func meters(latitude: Double, longitude: Double) -> SIMD2<Double> {
+    SIMD2(TrackMath.wrapped(longitude) * metersPerLongitude, latitude * metersPerLatitude)
   }
 }
 

@@ -5,7 +5,8 @@
 // filter trust the fixes less and leave the road for good. So the part that two innovations one after the other have in
 // common is taken off what counts as noise, and put on the process noise: what makes successive innovations orthogonal
 // (Zhou, Frank, Strong tracking filtering of nonlinear time-varying stochastic systems, Int. J. Control 65 (1996)).
-// Where Doppler tells of the bend, innovations that go together are reflections, and stay noise.
+// Where Doppler tells of the bend, innovations that go together are reflections: they stay noise, and are of more noise
+// than one by itself shows.
 
 /// The common part of successive innovations. 16 bytes.
 struct ModelError: Sendable {

@@ -80,12 +80,16 @@ extension MotionFilter {
   }
 
   /// Whether a fix lies where the refused one before it leads, by the velocity that the phone states or by that of the
-  /// fixes.
+  /// fixes. Where Doppler tells of the motion, they have to agree as places do that are as good as stated: reflections
+  /// creep along. Where only places do, they may be as far apart as they have been so far.
   func agreesWithRefused(_ fix: TrackMeasurement, after dt: Double) -> Bool {
     guard !isStale else { return false }
     let way = ground.displacement(from: lastPlace, to: fix.coordinate)
     let step = min(dt, 2)
-    let tolerance = 2 * MotionFilter.accuracy(of: fix) + 3 * dt + MotionFilter.hardestBraking / 2 * step * step
+    let share = dopplerShare
+    let bare = 1 - share
+    let noise = MotionFilter.accuracy(of: fix) * (share + bare * max(1, noiseScale))
+    let tolerance = 2 * noise + share * dt + bare * (3 * dt + MotionFilter.hardestBraking / 2 * step * step)
     func isReached(by velocity: SIMD2<Double>) -> Bool {
       let off = way - velocity * dt
       return (off * off).sum() < tolerance * tolerance

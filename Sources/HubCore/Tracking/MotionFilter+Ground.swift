@@ -12,7 +12,8 @@ extension MotionFilter {
 
   /// Metres east and north from the estimate to a place.
   @inline(__always) func displacement(to place: Coordinate) -> SIMD2<Double> {
-    ground.displacement(from: self.place, to: place)
+    guard abs(latitude) < PolarCap.edge else { return PolarCap.displacement(from: self.place, to: place) }
+    return ground.meters(latitude: place.latitude - latitude, longitude: place.longitude - longitude)
   }
 
   /// Moves the estimate by metres east and north.

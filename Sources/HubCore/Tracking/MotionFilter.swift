@@ -9,7 +9,9 @@
 //    innovations agree with it. What innovations have in common with those before them is the model's error instead
 //    (`ModelError`).
 // 3. A fix that does not fit counts less, as if its errors had Student's t-distribution; where the place is far off,
-//    its speed is doubted too, for reflected signals spoil both. A place that can't be (NIS > 16) is not used. The gate
+//    its speed is doubted too, for reflected signals spoil both. Fixes in a row that are off to the same side, though
+//    Doppler tells of the motion, are one reflection, and count less each. A place that can't be (NIS > 16) is not
+//    used. The gate
 //    sees the nominal noise even where s < 1, or a filter that is sure of itself would lock itself out. One that was
 //    used and hardly fits is taken back where the next fix speaks against it (`Doubt`).
 // 4. Part of a position's error drifts over minutes (satellites, ionosphere): a bias is carried along and estimated.
@@ -47,8 +49,10 @@ struct MotionFilter: Sendable {
   /// How much larger than stated the variance of the first fix is taken to be: its phone is not known yet.
   static let firstFixVariance = 4.0
   /// s: by how much it follows a fix, up to how many times the expected NIS, and its range. Below `usualNoise` it goes
-  /// only where the noise stays above `leastNoise` (m²): for phones that state 20 m and are right to one.
-  static let noiseRate = 0.08
+  /// only where the noise stays above `leastNoise` (m²): for phones that state 20 m and are right to one. The first
+  /// `earlyFixes` move it by more, the n-th by 3 / (n + 10): nothing is known of the phone yet.
+  static let noiseRate = 0.05
+  static let earlyFixes: UInt8 = 50
   static let noiseMost = 3.0
   static let noiseRange = 0.003...30.0
   static let usualNoise = 0.03
@@ -122,7 +126,7 @@ struct MotionFilter: Sendable {
   var agreedSeconds: Float = 0
   var rejections: UInt8 = 0
   var agreements: UInt8 = 0
-  /// Fixes since the start, up to 2: s begins to adapt after that.
+  /// Fixes since the start, up to `earlyFixes`: s begins to adapt after 2.
   private var warmUp: UInt8 = 0
   var isStanding = false
   /// The newest fix said how the driver moves.
@@ -164,7 +168,7 @@ struct MotionFilter: Sendable {
     time = milliseconds
     lastPlace = place
     parkedPlace = PackedCoordinate(place)
-    warmUp = 2
+    warmUp = MotionFilter.earlyFixes
   }
 
   /// Metres, the phone's word where it gave one.
@@ -244,7 +248,8 @@ extension MotionFilter {
     let distanceSquared = (y * y).sum()
     let share = dopplerShare
     let most = max(nominal, noise)
-    let common = isStale ? 0 : addModelError(y, noise: most, dopplerShare: share, after: dt)
+    let product = isStale ? 0 : modelError.add(y, noise: most)
+    let common = addModelError(product, of: distanceSquared, dopplerShare: share, after: dt)
     let expected = covariance.ofFix
     let nis = distanceSquared / (expected + noise)
     var reach = expected + most
@@ -255,9 +260,11 @@ extension MotionFilter {
     }
     if !isStale { adapt((distanceSquared - common) / (expected + noise), nominal: nominal) }
     let agrees = rejections > 0 && agreesWithRefused(fix, after: dt)
-    // A single fix that was refused before a gap says nothing of those behind it.
+    // A single fix that was refused before a gap says nothing of those behind it; nor do refused fixes of a place that
+    // was not known when the first of them came, behind a gap.
     let isVague =
       rejections > 0 && !agrees && (rejections > 1 || dt <= MotionFilter.longestManoeuvre)
+      && Double(unusedSeconds - refusedSeconds) <= MotionFilter.longestManoeuvre
       && expected > MotionFilter.vaguePlace * most
       && (rejections > 1 || share < 0.5 || distanceSquared > MotionFilter.positionGate * most)
     guard distanceSquared <= MotionFilter.positionGate * reach, !isVague, !isStale else {
@@ -271,22 +278,25 @@ extension MotionFilter {
     if nis < MotionFilter.learningGate { latency.learn(y, course: course, variance: expected + noise, after: dt) }
     let isUnjudged = expected > MotionFilter.unknownPlace * most
     let weight = (MotionFilter.positionFreedom + nis) / (MotionFilter.positionFreedom + 2)
+    // Under Doppler, what places have in common beyond their noise is one reflection. Of a phone that is better than it
+    // says it is the drift of all its places, or the filter itself is off after a wrong velocity.
+    let reflected = share * min(1, noiseScale) * max(0, product / (2 * most) - 1)
     usePosition(
-      innovation: y, noise: noise * max(1, weight), isDoubtful: nis > Doubt.least || isUnjudged || rejections > 0)
+      innovation: y, noise: noise * (max(1, weight) + reflected),
+      isDoubtful: nis > Doubt.least || isUnjudged || rejections > 0)
     isOfOneFix = isUnjudged
     return nil
   }
 
-  /// Puts what an innovation has in common with the one before on the process noise, as far as Doppler does not tell of
-  /// the motion. Returns what is no noise of the fix, m².
+  /// Puts what an innovation has in common with the one before, their `product`, on the process noise, as far as
+  /// Doppler does not tell of the motion. Returns what is no noise of the fix, m², at most `square`.
   @inline(__always)
   private mutating func addModelError(
-    _ y: SIMD2<Double>, noise: Double, dopplerShare share: Double, after dt: Double
+    _ product: Double, of square: Double, dopplerShare share: Double, after dt: Double
   ) -> Double {
-    let common = modelError.add(y, noise: noise)
     guard share < 1 else { return 0 }
-    if rejections == 0 { covariance.widen(dt: dt, q: (1 - share) * modelError.density(product: common, after: dt)) }
-    return (1 - share) * min(max(common, 0), (y * y).sum())
+    if rejections == 0 { covariance.widen(dt: dt, q: (1 - share) * modelError.density(product: product, after: dt)) }
+    return (1 - share) * min(max(product, 0), square)
   }
 
   /// Goes to a place outside the gate.
@@ -337,12 +347,14 @@ extension MotionFilter {
   }
 
   private mutating func adapt(_ nis: Double, nominal: Double) {
-    guard warmUp >= 2 else {
+    var rate = MotionFilter.noiseRate
+    if warmUp < MotionFilter.earlyFixes {
       warmUp += 1
-      return
+      guard warmUp > 2 else { return }
+      rate = 3 / (Double(warmUp) + 10)
     }
-    // exp(x) for −0.08 ≤ x ≤ 0.16 by its series: the first term left out is 3e-5.
-    let x = MotionFilter.noiseRate * (min(nis / 2, MotionFilter.noiseMost) - 1)
+    // exp(x) for −0.25 ≤ x ≤ 0.5 by its series: the first term left out is 3e-3, of a known phone 4e-6.
+    let x = rate * (min(nis / 2, MotionFilter.noiseMost) - 1)
     let scaled = noiseScale * (1 + x * (1 + x * (1.0 / 2 + x * (1.0 / 6))))
     let range = MotionFilter.noiseRange
     var least = MotionFilter.usualNoise
