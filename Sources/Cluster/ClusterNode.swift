@@ -149,7 +149,8 @@ public struct ClusterNode: ~Copyable {
   private mutating func sayUnheard(_ nodes: UInt64) {
     let now = context.now.uptime
     guard nodes != 0, nodes != saidUnheard.nodes || now - saidUnheard.at >= context.limits.aliveTime else {
-      return saidUnheard.nodes = nodes
+      saidUnheard.nodes = nodes
+      return
     }
     saidUnheard = (nodes, now)
     for peer in context.peers where peer.isMember { peer.append(.unheard) { $0.append(varint: nodes) } }
