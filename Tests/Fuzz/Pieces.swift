@@ -1,7 +1,7 @@
 // What fuzz targets share whose input is cut into pieces, as a network cuts it. Tests/Fuzz/run.sh builds it into each.
 
-/// What `body` makes of bytes in memory of their own, so that the address sanitizer sees a read beyond them. Throws what
-/// `body` throws.
+/// Calls `body` with a copy of the bytes in memory of its own, so that the address sanitizer sees a read beyond them.
+/// Throws the error of `body`.
 func withCopy<Result, Failure: Error>(
   _ bytes: ArraySlice<UInt8>, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
 ) throws(Failure) -> Result {
@@ -14,7 +14,7 @@ func withCopy<Result, Failure: Error>(
 /// An input whose first byte says in its lowest three bits at how many places it is cut, which follow, before the rest.
 struct CutInput {
   let whole: ArraySlice<UInt8>
-  /// The same, cut at those places.
+  /// The input, cut at those places.
   let pieces: [ArraySlice<UInt8>]
 
   /// - Precondition: `data` has a byte at least.

@@ -118,8 +118,8 @@ struct PendingReplies {
     found = Mailbox(capacity: limits.historyQuestions + limits.tileQuestions, waking: waker)
   }
 
-  /// Puts a request's questions to the hub. A page of a feed is asked for with the next turn: at once, all of them would
-  /// be written in this one.
+  /// Puts a request's questions to the hub. A page of a feed waits for the next turn: at once, all of them would be
+  /// written in this one.
   mutating func ask(_ questions: [HubInput], for awaited: Awaited, _ inputs: inout HubInputs) {
     if case .vehicles = awaited {
       postponed += questions

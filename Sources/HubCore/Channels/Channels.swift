@@ -83,10 +83,9 @@ struct Channels: ~Copyable {
     emit(.shareEnded(ChannelHandle(index: UInt32(channel)), name(channel), of: holder), toSubscribersOf: channel)
   }
 
-  /// The channel's trip has a driver now: outlets end subscriptions that required that it had none.
-  ///
-  /// This does not wait for the journal, since the driver's positions do not wait either. If a crash undoes it, whoever
-  /// was unsubscribed may subscribe again.
+  /// The channel's trip has a driver now: outlets end subscriptions that required that it had none. This does not wait
+  /// for the journal, since the driver's positions do not wait either. If a crash undoes it, whoever was unsubscribed may
+  /// subscribe again.
   mutating func claim(_ channel: Int, by driver: Identifier) {
     emit(.channelClaimed(ChannelHandle(index: UInt32(channel)), name(channel), by: driver), toSubscribersOf: channel)
   }

@@ -301,8 +301,7 @@ public struct Hub: ~Copyable {
     drivers.arrive(driver, on: channels.find(name), raw: channels.find(.raw(id)))
   }
 
-  /// The driver is at another hub: its session ends, and those who follow it do so there. But a session that has begun
-  /// here since the cluster was told of an arrival is newer than the one there.
+  /// The driver is at another hub: its session ends and its followers go there. A session that began here later stays.
   private mutating func leave(_ id: Identifier, _ arrival: UInt16) {
     guard let driver = drivers.find(id), !drivers[driver].isElsewhere, drivers[driver].arrivals == arrival else {
       return

@@ -1,4 +1,4 @@
-// A driver's clock that was ahead, was believed, and is set right: how that is distinguished from a backlog, and what is
+// A driver's clock that was ahead, was believed, and is set right: how that differs from a backlog, and what is
 // published until the fixes have caught up with what was published before.
 //
 // Both show fixes that are older than the newest. What tells them apart is when they were sent, by the phone's own

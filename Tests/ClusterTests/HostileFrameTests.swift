@@ -1,0 +1,133 @@
+// Frames that are changed, foreign, replayed, of a later version or not to be read: they are refused and counted, and the
+// cluster goes on.
+import HubBackplane
+import HubBackplaneSupport
+import HubBytes
+import HubCore
+import HubMessages
+import HubTestSupport
+import Testing
+
+@testable import HubCluster
+
+@Suite struct HostileFrameTests {
+  private let head = FrameHead(
+    lane: .control, from: "b", fromIncarnation: 7, to: "a", toIncarnation: 9, number: 1, clock: 5)
+
+  @Test("A frame is read as it was made; with any byte changed, cut short or under another key it is refused")
+  func frames() throws {
+    let records: [UInt8] = [ClusterRecordKind.alive.rawValue, 0, ClusterRecordKind.begun.rawValue, 2, 1, 2]
+    let frame = Frame.make(head, records, testKeys)
+    var (read, reader) = try Frame.read(frame, testKeys)
+    #expect(read == head)
+    #expect(try reader.record() == FrameRecord(kind: .alive, body: []))
+    #expect(try reader.record().body == [1, 2])
+    #expect(reader.isAtEnd)
+    for index in frame.indices {
+      var changed = frame
+      changed[index] ^= 1
+      #expect(throws: ClusterFrameError.mac) { try Frame.read(changed, testKeys) }
+      #expect(throws: ClusterFrameError.self) { try Frame.read(Array(frame[..<index]), testKeys) }
+    }
+    let others = try #require(FrameKeys(String(repeating: "ab", count: 32)))
+    #expect(throws: ClusterFrameError.mac) { try Frame.read(frame, others) }
+    let both = try #require(
+      FrameKeys(String(repeating: "ab", count: 32) + "\n" + String(repeating: "0123456789abcdef", count: 4)))
+    #expect(try Frame.read(frame, both).0 == head)
+  }
+
+  @Test("Recorded frames that come again are refused and counted, and the cluster goes on")
+  func replayed() {
+    let world = ClusterWorld(["a", "b"])
+    let node = world["a"].node
+    let from = node.node.context.peers[0].incarnation
+    func frame(_ number: UInt64, to: UInt64) -> BusEvent {
+      .frame(
+        .control,
+        Frame.make(
+          FrameHead(
+            lane: .control, from: "b", fromIncarnation: from, to: "a", toIncarnation: to, number: number, clock: 0),
+          [ClusterRecordKind.alive.rawValue, 0], testKeys))
+    }
+    let before = node.node.counters.framesRefused
+    _ = node.node.takeNotices()
+    node.node.take(frame(1, to: node.node.context.incarnation))
+    node.node.take(frame(1, to: node.node.context.incarnation - 1))
+    node.node.take(.frame(.state, Frame.make(head, [], testKeys)))
+    node.node.take(.frame(.control, [1, 2, 3]))
+    // A later version, from who has the key.
+    var later = Frame.make(head, [], testKeys).dropLast(FrameKeys.macBytes)
+    later[0] = 2
+    node.node.take(.frame(.control, Array(later) + testKeys.code(of: later)))
+    #expect(node.node.counters.framesRefused == before + 5)
+    #expect(
+      node.node.takeNotices() == [
+        .frameRefused(.number, from: "b", .control), .frameRefused(.incarnation, from: "b", .control),
+        .frameRefused(.lane, from: "b", .state), .frameRefused(.short, from: nil, .control),
+        .frameRefused(.version(2), from: "b", .control),
+      ])
+    for number in 0..<50 as Range<UInt64> { node.node.take(frame(number, to: 3)) }
+    #expect(node.node.takeNotices() == [], "each reason seldom")
+    let gaps = node.node.counters.framesMissed
+    world.run(seconds: 1)
+    #expect(node.node.counters.framesMissed == gaps)
+  }
+
+  @Test("A record of a later version is passed, and one that cannot be read is a gap: what follows there is asked anew")
+  func records() throws {
+    let world = ClusterWorld(["a", "b"])
+    let node = world["a"].node
+    let peer = node.node.context.peers[0]
+    func take(_ records: [UInt8]) {
+      let number = world["b"].node.node.context.peers[0].controlNumber + 1
+      let head = FrameHead(
+        lane: .control, from: "b", fromIncarnation: peer.incarnation, to: "a",
+        toIncarnation: node.node.context.incarnation, number: number, clock: 0)
+      peer.wantsRestart = false
+      _ = peer.note(number - 1, .control)
+      node.node.take(.frame(.control, Frame.make(head, records, testKeys)))
+    }
+    let refused = node.node.counters.framesRefused
+    take([250, 2, 7, 7, 251, 0, ClusterRecordKind.lost.rawValue, 0])
+    #expect(peer.wantsRestart && node.node.counters.framesRefused == refused + 1)
+    #expect(node.node.counters.framesRefusedByKind[Int(ClusterFrameError.Kind.record.rawValue)] == 1)
+    world.run(seconds: 1)
+    let (before, missed) = (node.node.counters.framesRefused, node.node.counters.framesMissed)
+    take([ClusterRecordKind.subscribe.rawValue, 1, 0])
+    #expect(peer.wantsRestart && node.node.counters.framesRefused == before + 1)
+    #expect(node.node.counters.framesMissed == missed)
+  }
+
+  @Test("A member with another key is refused, and its channels cannot be followed; the others go on")
+  func foreignKey() throws {
+    let world = ClusterWorld()
+    world.restart("c", keys: try #require(FrameKeys(String(repeating: "cd", count: 32))))
+    world.run(seconds: 3)
+    world.connect("d1", at: "c", slot: 1)
+    world.connect("d2", at: "a", slot: 1)
+    world.run(seconds: 1)
+    let foreign = world.follow(.driver(id("d1")), at: "b", slot: 5)
+    let good = world.follow(.driver(id("d2")), at: "b", slot: 6)
+    world.run(seconds: 5)
+    #expect(foreign.refusals.count == 1 && foreign.answers.isEmpty)
+    #expect(good.answers.count == 1)
+    #expect(world["b"].node.node.counters.framesRefused > 0)
+    #expect(world["b"].notices.contains(.frameRefused(.mac, from: "c", .control)))
+  }
+}
+
+extension ClusterWorld {
+  /// An event that everybody who follows the trip is shown.
+  func notify(_ trip: String, at name: String, number: Int) {
+    let post = NotificationPost(channel: .trip(id(trip)), kind: .message, title: "n", body: "\(number)")
+    self[name].inputs.append(.notify(session(3), post))
+  }
+
+  /// The number of a channel's newest event at its owner.
+  func newest(_ channel: Channel, at name: String) -> UInt64? {
+    let asker = follow(channel, at: name, slot: 99)
+    run(seconds: 0.1)
+    self[name].leave(asker)
+    return asker.answers.last?.sequence
+  }
+}
