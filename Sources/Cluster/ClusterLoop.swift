@@ -75,8 +75,8 @@ public final class ClusterLoop: EventLoopDelegate {
   private let engine: EngineConfiguration
 
   /// The loop of outlet `outlet`, whose port to the hub is `hub`. `seed`: for the waits between attempts.
-  /// `openSessions` gives how many sessions an id has open at this hub, in each role; `show` gets the counters at the end
-  /// of each turn.
+  /// `openSessions` gives how many sessions an id has open at this hub, in each role; `show` gets the counters at the
+  /// end of each turn.
   package init(
     _ loop: EventLoop, _ hub: consuming HubPort, outlet: UInt32, _ configuration: ClusterConfiguration,
     lifecycle: Lifecycle, log: Log, seed: UInt64, openSessions: @escaping @Sendable (Identifier) -> [Role: Int],

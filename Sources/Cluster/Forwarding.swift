@@ -7,9 +7,9 @@
 //         └ in every other case it is handled here
 //
 // So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
-// asked. Requests for one trip keep their order: while one is on the way, the next ones wait. What has no answer in time
-// is sent once more: a hub takes what it has had before for a repetition, and answers as it did; a driver's status or
-// notification without an id gets one for that.
+// asked. Requests for one trip keep their order: while one is on the way, the next ones wait. What has no answer in
+// time is sent once more: a hub takes what it has had before for a repetition, and answers as it did; a driver's status
+// or notification without an id gets one for that.
 // While the ledger cannot be asked, requests are handled here: a hub alone must go on.
 import HubBackplane
 import HubBytes

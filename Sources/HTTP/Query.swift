@@ -54,8 +54,8 @@ public struct Query: Sendable {
   /// one.
   ///
   /// - Parameters:
-  /// - passingOthers: unknown names are ignored.
-  /// - first: the index in `names` from which names may be repeated.
+  ///   - passingOthers: unknown names are ignored.
+  ///   - first: the index in `names` from which names may be repeated.
   public func fault(
     knowing names: [StaticString], passingOthers: Bool = false, repeatableFrom first: Int = .max
   ) -> Fault? {

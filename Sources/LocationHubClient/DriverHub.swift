@@ -27,12 +27,12 @@ public final class DriverHub: Sendable {
   /// Does not connect before `start()`.
   ///
   /// - Parameters:
-  /// - url: the hub's URL: `wss://hub.example/v1/ws`.
-  /// - tokens: the source of the driver's tokens.
-  /// - store: where unsent fixes are kept: a folder for one client at a time. For drivers who share a phone, a folder
-  ///   each: `FixStore.applicationSupport(for:)`.
-  /// - power: how often the phone is asked to measure.
-  /// - options: settings of the connection.
+  ///   - url: the hub's URL: `wss://hub.example/v1/ws`.
+  ///   - tokens: the source of the driver's tokens.
+  ///   - store: where unsent fixes are kept: a folder for one client at a time. For drivers who share a phone, a folder
+  ///     each: `FixStore.applicationSupport(for:)`.
+  ///   - power: how often the phone is asked to measure.
+  ///   - options: settings of the connection.
   /// - Throws: `badURL`; `storage` where the store cannot be used: another client has it, or the disk fails. Damage
   ///   does not throw: see `Backlog.damage`.
   public init(
@@ -102,8 +102,8 @@ public final class DriverHub: Sendable {
   ///
   /// - Parameters:
   ///   - status: any but `onTrip`, which follows from the driver's trips.
-  /// - vehicleType: 1–64 bytes; nil leaves it unchanged.
-  /// - tags: up to 8, of 1–64 bytes each; empty removes all.
+  ///   - vehicleType: 1–64 bytes; nil leaves it unchanged.
+  ///   - tags: up to 8, of 1–64 bytes each; empty removes all.
   public func setStatus(
     _ status: DriverStatus, vehicleType: String? = nil, tags: [String]? = nil
   ) async throws(HubError) {
@@ -130,10 +130,10 @@ public final class DriverHub: Sendable {
   ///
   /// - Parameters:
   ///   - trip: a trip of this driver's.
-  /// - status: the next status (`protocol/trips.md`). The move has the phone's time or, if that is before the year
-  ///   2000, the hub's, as far as known.
+  ///   - status: the next status (`protocol/trips.md`). The move has the phone's time or, if that is before the year
+  ///     2000, the hub's, as far as known.
   ///   - place: where it happened.
-  /// - expected: the status that the app expects; with another one the hub refuses the move.
+  ///   - expected: the status that the app expects; with another one the hub refuses the move.
   /// - Returns: the trip after the move. If the connection or the client ends right after it, only what the move itself
   ///   says: the trip, its status, the driver, its time.
   /// - Throws: `hub(.invalidTransition)`, `hub(.unknownTrip)`, `hub(.forbidden)`: it has not happened. `full` where 256

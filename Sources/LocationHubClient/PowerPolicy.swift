@@ -100,12 +100,12 @@ public struct PowerPolicy: Sendable, Equatable {
   /// The settings for the phone.
   ///
   /// - Parameters:
-  /// - device: the phone's state.
-  /// - trip: the status of the driver's trip; nil off a trip.
-  /// - speed: metres per second; nil for unknown.
-  /// - hub: the hub's advice. Unless somebody watches, it can only lengthen the interval off a trip, and has no effect
-  ///   on a trip.
-  /// - isWatched: the hub says that somebody watches this driver.
+  ///   - device: the phone's state.
+  ///   - trip: the status of the driver's trip; nil off a trip.
+  ///   - speed: metres per second; nil for unknown.
+  ///   - hub: the hub's advice. Unless somebody watches, it can only lengthen the interval off a trip, and has no
+  ///     effect on a trip.
+  ///   - isWatched: the hub says that somebody watches this driver.
   public func wish(
     _ device: DeviceState, trip: TripStatus?, speed: Double?, hub: Sampling?, isWatched: Bool = false
   ) -> LocationWish {

@@ -51,10 +51,10 @@ public final class RiderHub: Sendable {
   /// the task withdraws the request unless it was sent: then the trip may be booked.
   ///
   /// - Parameters:
-  /// - trip: a new id, from the app's back end, or a UUID.
+  ///   - trip: a new id, from the app's back end, or a UUID.
   ///   - pickup: where the rider waits.
   ///   - dropoff: where the trip goes, where that is known.
-  /// - criteria: the hub looks at once for a driver who fits; nil leaves that to the back end.
+  ///   - criteria: the hub looks at once for a driver who fits; nil leaves that to the back end.
   /// - Throws: `hub(.invalidTransition)` where another trip has the id, or it has ended; `hub(.forbidden)` where the
   ///   token does not allow it; `hub(.rateLimited)` where this rider has too many.
   public func request(
@@ -109,7 +109,7 @@ public final class RiderHub: Sendable {
   /// The drivers around a coordinate, nearest first. Waits for the connection and the hub's answer.
   ///
   /// - Parameters:
-  /// - center: the coordinate.
+  ///   - center: the coordinate.
   ///   - radius: metres.
   ///   - limit: 1…1,000.
   public func nearby(
@@ -140,7 +140,7 @@ public final class RiderHub: Sendable {
   ///
   /// - Parameters:
   ///   - trip: a trip that has not ended.
-  /// - until: the link's end, if before its trip's.
+  ///   - until: the link's end, if before its trip's.
   public func share(_ trip: TripID, until: Timestamp? = nil) async throws(HubError) -> Share {
     let request: SideRequest = try await runner.ask { engine, _, answer in
       answer.give(Result { () throws(HubError) in try SideRequest(sharing: trip, until: until, engine.session) })
@@ -152,7 +152,7 @@ public final class RiderHub: Sendable {
   ///
   /// - Parameters:
   ///   - share: `Share.id`.
-  /// - trip: the shared trip.
+  ///   - trip: the shared trip.
   /// - Throws: `hub(.notFound)` where the trip has no such link (any more).
   public func revoke(_ share: Identifier, of trip: TripID) async throws(HubError) {
     let request: SideRequest = try await runner.ask { engine, _, answer in

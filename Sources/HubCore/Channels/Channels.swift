@@ -84,8 +84,8 @@ struct Channels: ~Copyable {
   }
 
   /// The channel's trip has a driver now: outlets end subscriptions that required that it had none. This does not wait
-  /// for the journal, since the driver's positions do not wait either. If a crash undoes it, whoever was unsubscribed may
-  /// subscribe again.
+  /// for the journal, as the driver's positions do not. If a crash undoes it, whoever was unsubscribed may subscribe
+  /// again.
   mutating func claim(_ channel: Int, by driver: Identifier) {
     emit(.channelClaimed(ChannelHandle(index: UInt32(channel)), name(channel), by: driver), toSubscribersOf: channel)
   }

@@ -6,7 +6,7 @@ extension BinaryWriter {
   /// Appends a client's message.
   ///
   /// - Parameters:
-  /// - timestamp: the sender's clock at sending.
+  ///   - timestamp: the sender's clock at sending.
   ///   - tripBefore: the trip that this connection's last `location_update` with a trip named; nil on a new connection.
   /// Numbers that are not on the steps of `protocol/binary.md` are rounded to them.
   /// - Precondition: all numbers are finite, and timestamps within `Timestamp.accepted`.

@@ -6,9 +6,9 @@ extension BinaryWriter {
   /// Appends a reply.
   ///
   /// - Parameters:
-  /// - timestamp: the hub's clock at sending.
-  /// - messageID: numbers the replies of a session.
-  /// - naming: with `subscribed`, the channel's number in messages, and the values that they leave out.
+  ///   - timestamp: the hub's clock at sending.
+  ///   - messageID: numbers the replies of a session.
+  ///   - naming: with `subscribed`, the channel's number in messages, and the values that they leave out.
   public static func write(
     _ reply: Reply, timestamp: Timestamp, messageID: UInt64, naming: (handle: UInt32, names: ImpliedNames)? = nil,
     into buffer: inout ByteBuffer

@@ -9,8 +9,8 @@ public enum BinaryWriter {
   /// Appends a publication.
   ///
   /// - Parameters:
-  /// - handle: the channel's number from `subscribed`; none for an area, which needs none.
-  /// - names: the values that subscribers have for the channel. The message has those that differ.
+  ///   - handle: the channel's number from `subscribed`; none for an area, which needs none.
+  ///   - names: the values that subscribers have for the channel. The message has those that differ.
   /// A `driver_location` and an `eta_update` allocate nothing.
   public static func write(
     _ publication: Publication, handle: UInt32, names: ImpliedNames, into buffer: inout ByteBuffer

@@ -66,7 +66,7 @@ public final class MessageReader {
   /// - Parameters:
   ///   - bytes: the whole message; used during the call only.
   ///   - time: how this connection writes timestamps.
-  /// - isValidUTF8: true where the bytes were checked already, like those of a text frame (RFC 6455 §8.1).
+  ///   - isValidUTF8: true where the bytes were checked already, like those of a text frame (RFC 6455 §8.1).
   /// - Throws: `bad_json` for text that is no JSON (RFC 8259), `too_large` beyond a limit, `unknown_type`, and
   ///   `bad_message`, `invalid_location` or `unknown_channel` for a member's value.
   /// - Complexity: O(bytes). A `location_update` allocates nothing once the scratch has grown.

@@ -6,8 +6,8 @@ extension JSONWriter {
   /// Appends a reply with its envelope; its `messageId` is `r` and the number.
   ///
   /// - Parameters:
-  /// - timestamp: the hub's clock at sending.
-  /// - messageID: numbers the replies of a session.
+  ///   - timestamp: the hub's clock at sending.
+  ///   - messageID: numbers the replies of a session.
   /// - Precondition: all numbers are finite, and timestamps within `Timestamp.accepted`.
   public static func write(
     _ reply: Reply, timestamp: Timestamp, messageID: UInt64, time: TimeFormat, into buffer: inout ByteBuffer

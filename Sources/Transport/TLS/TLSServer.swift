@@ -19,8 +19,8 @@ public final class TLSServer: Sendable {
   let ticketKeys = TicketKeys()
 
   /// - Parameters:
-  /// - certificates: one or more, each given to no other server. The first is for clients without a host name, or one
-  ///   that none is for; where two have one name, the first counts.
+  ///   - certificates: one or more, each given to no other server. The first is for clients without a host name, or one
+  ///     that none is for; where two have one name, the first counts.
   ///   - clientAuthorities: a PEM text. Clients are asked for a certificate signed by these, and may have none; a
   /// certificate of others ends the handshake. Nil: they are not asked.
   public init(_ certificates: [TLSCertificate], clientAuthorities: [UInt8]? = nil) throws(TLSError) {
