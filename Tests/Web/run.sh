@@ -25,7 +25,7 @@ soak=$(mktemp)
 trap 'rm -f "$soak"' EXIT
 node --test Tests/Web/soak.test.mjs >"$soak" 2>&1 &
 status=0
-timeout 300 node --test $(ls Tests/Web/*.test.mjs | grep -v soak) || status=$?
+timeout 900 node --test $(ls Tests/Web/*.test.mjs | grep -v soak) || status=$?
 wait $! || status=$?
 cat "$soak"
 exit $status
