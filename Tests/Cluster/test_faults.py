@@ -107,7 +107,7 @@ class CutOffTests(Faults):
         await self.begin(engines=3, has_relays=True)
         for cut in (1, 2):
             for name in NAMES:
-                self.cluster.relays[name][cut].cut(is_told=True)
+                self.cluster.relays[name][cut].cut(has_error=True)
                 await asyncio.sleep(2)
                 await self.assert_flowing()
                 self.assertEqual(self.hubs[name].get("/readyz?engine")[0], 200)
