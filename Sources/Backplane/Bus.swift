@@ -26,10 +26,10 @@ public protocol Bus: AnyObject {
   func send(_ frame: [UInt8], to member: String, lane: Lane) -> Bool
   /// Appends the events since the last call.
   func takeEvents(into events: inout [BusEvent])
-  /// Nodes that are not heard here, of the first 63 in the order in which all members name them, a bit each: who sends
-  /// there is not heard. 0 where there is one way alone.
+  /// The nodes from which nothing reaches this member: bit i for node i of the file, of the first 63. 0 for a bus that
+  /// has a single node.
   var unheard: UInt64 { get }
-  /// A member says which nodes it does not hear: what is sent to it goes by others, where one is reached.
+  /// Takes the nodes from which nothing reaches `member`: frames for it go through other nodes, if one can be reached.
   func note(unheard nodes: UInt64, by member: String)
 }
 

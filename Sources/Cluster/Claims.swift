@@ -6,7 +6,7 @@ import HubCore
 public import HubMessages
 
 struct Claims {
-  struct Owned: Equatable {
+  struct Owned {
     /// Of a driver's newest session, as the ledger counts; 0 for trips.
     var generation: UInt64 = 0
     var isClaimed = false

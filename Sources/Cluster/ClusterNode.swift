@@ -144,8 +144,8 @@ public struct ClusterNode: ~Copyable {
     }
   }
 
-  /// Tells peers at once which nodes of the bus are not heard here, and again as long as that is so: they would be the
-  /// last to know, and what they send there is lost.
+  /// Sends peers the nodes of the bus that this hub does not hear: at once, and again while there are any, since what
+  /// peers send there is lost.
   private mutating func sayUnheard(_ nodes: UInt64) {
     let now = context.now.uptime
     guard nodes != 0, nodes != saidUnheard.nodes || now - saidUnheard.at >= context.limits.aliveTime else {
