@@ -136,6 +136,31 @@ import Testing
     #expect(line(stream) == "id: e1:6,e1:10\n")
   }
 
+  @Test("another owner's epoch and numbers take the place of those before, also while a channel is asked for")
+  func anotherOwner() throws {
+    let stream = try stream()
+    guard case .subscribe = stream.takeStep() else {
+      Issue.record("the first is asked for")
+      return
+    }
+    let handle = ChannelHandle(index: 7)
+    stream.subscribed(try answer(0, sequence: 6), to: handle)
+    guard case .subscribe = stream.takeStep() else {
+      Issue.record("the second follows")
+      return
+    }
+    let restarted = Subscribed(
+      replyTo: ClusterOutput.unasked, channel: try trip("T1"), sequence: 2, epoch: InlineText("e2")!, recovered: false,
+      snapshot: nil)
+    stream.restarted(restarted, on: ChannelHandle(index: 8))
+    #expect(line(stream) == "id: e1:6,\n", "a channel that it does not follow")
+    stream.restarted(restarted, on: handle)
+    #expect(line(stream) == "id: e2:2,\n" && stream.takeStep() == nil, "the second is not answered by that")
+    stream.sending(3, of: handle)
+    stream.subscribed(try answer(1, sequence: 9), to: ChannelHandle(index: 3))
+    #expect(line(stream) == "id: e2:3,e1:9\n" && !stream.isAsking)
+  }
+
   @Test(
     "an id that the hub never wrote is none",
     arguments: [

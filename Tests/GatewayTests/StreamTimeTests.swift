@@ -1,11 +1,11 @@
-// Streams of events on a loop whose clock a test moves: comments, slow readers, the end of a token's time.
+// Streams of events on a loop whose clock a test moves: comments, slow readers, a channel that gets another owner.
 import HubBytes
-import HubCore
 import HubGeo
 import HubMessages
 import HubTransport
 import Testing
 
+@testable import HubCore
 @testable import HubGateway
 
 @Suite struct StreamTimeTests {
@@ -58,6 +58,36 @@ import Testing
     stream.abort()
     try hub.turn { hub.openSlots.isEmpty }
     #expect(hub.counters.sessionsByCarrier == [0, 0])
+  }
+
+  @Test("where a channel gets another owner, ids go on with that one's epoch and numbers")
+  func anotherOwner() throws {
+    let hub = try hub()
+    let stream = try open(hub, "driver:d1")
+    let slot = try #require(hub.openSlots.first)
+    var handles: [ChannelHandle] = []
+    hub.sessions.sessions.pointee.fanOut.subscriptions.forEach(
+      of: hub.sessions.sessions.pointee.sessions[slot].open.subscriptions
+    ) { channel, _ in handles.append(channel) }
+    let handle = try #require(handles.first)
+    let channel = Channel.driver(try #require(Identifier("d1")))
+    let answer = Subscribed(
+      replyTo: ClusterOutput.unasked, channel: channel, sequence: 7, epoch: try #require(InlineText("another")),
+      recovered: false, snapshot: nil)
+    let event = Publication(
+      channel: channel, number: 1, timestamp: Timestamp(milliseconds: 1_763_680_000_000),
+      body: .notification(Notification(kind: .message, title: "t", body: "b", driverID: nil, sequence: 8)))
+    hub.sessions.sessions.pointee.outputs.append(.channelRestarted(handle, answer))
+    hub.sessions.sessions.pointee.outputs.append(
+      .delivery(Delivery(channel: handle, conflationKey: 0, received: 0, publication: event)))
+    hub.sessions.sessions.pointee.deliverOutputs()
+    try hub.turn {
+      stream.ownTurn()
+      return stream.text.contains("\"notification\"")
+    }
+    let lines = stream.text.split(separator: "\n").filter { $0.hasPrefix("id: ") || $0.hasPrefix("data: ") }
+    #expect(lines.count == 6 && lines.enumerated().allSatisfy { $1.hasPrefix($0 % 2 == 0 ? "id: " : "data: ") })
+    #expect(lines.filter { $0.hasPrefix("id: ") }.dropFirst() == ["id: another:7", "id: another:8"])
   }
 
   /// A fix of each of so many drivers without a session, by a turn of the hub.

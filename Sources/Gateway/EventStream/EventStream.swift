@@ -127,6 +127,12 @@ final class EventStream {
     if !answer.recovered { channels[index].seen = ResumePoint(since: answer.sequence, epoch: answer.epoch) }
   }
 
+  /// The channel's numbers come from another owner: the client has its state up to there.
+  func restarted(_ answer: Subscribed, on handle: ChannelHandle) {
+    guard let index = channels.firstIndex(where: { $0.handle == handle }) else { return }
+    channels[index].seen = ResumePoint(since: answer.sequence, epoch: answer.epoch)
+  }
+
   /// An event of a channel is sent.
   func sending(_ sequence: UInt64, of handle: ChannelHandle) {
     guard let index = channels.firstIndex(where: { $0.handle == handle }) else { return }

@@ -274,6 +274,10 @@ struct FanOut: ~Copyable {
   mutating func restarted(_ channel: ChannelHandle, _ answer: Subscribed, in sessions: borrowing SessionTable) {
     for delivery in held.take(of: channel) { fanOut(delivery) }
     for subscriber in subscriptions.subscribers(of: channel) {
+      if let stream = streams[subscriber.connection] {
+        stream.restarted(answer, on: channel)
+        sendID(of: stream, to: subscriber.connection)
+      }
       send(.subscribed(answer), to: sessions[Int(subscriber.connection.slot)].recipient, naming: channel)
     }
   }
