@@ -82,6 +82,9 @@ public struct Limits: Sendable {
   static let vehiclesPerFeed = 50_000
   /// Drivers that a loop writes into a feed in one turn. What is left goes on in the next turn.
   public var vehiclesPerTurn = 500
+  /// Feeds of one vehicle type that an identity has under way; its questions to the journal count with them. Past it:
+  /// 429 with `Retry-After`. Each takes one of the hub's unfinished pages of drivers (`HubLimits.driverLists`).
+  static let typedVehicleFeedsPerIdentity = 8
   /// How long a feed is good for: whoever asks within that time has the same bytes.
   static let vehicleFeedSeconds = 5.0
   /// Certificates that a server may have; each is read at the start and on SIGHUP.

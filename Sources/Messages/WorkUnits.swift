@@ -9,6 +9,9 @@ public enum WorkUnits {
   public static let fixes = 50
   public static let positions = 50
 
+  /// Vehicles that a page of a feed of one vehicle type may have, per unit.
+  public static let vehicles = 50
+
   /// For a message by its bytes alone: 1 or more.
   @inlinable public static func of(bytes: Int) -> Int { 1 &+ bytes / WorkUnits.bytes }
 

@@ -90,6 +90,11 @@ import Testing
       ["\(limits.channelsPerStream)", "channels of one event stream", refused],
       ["\(Limits.vehiclesPerFeed)", "vehicles of a GTFS-realtime feed", "413"],
       [
+        "\(Limits.typedVehicleFeedsPerIdentity)",
+        "such feeds of one vehicle type, and tracks, that one identity has under way",
+        "429" + share(.queriesPerIdentity),
+      ],
+      [
         "\(WebhookEndpoint.maximumCount)", "webhooks, of the file and set over HTTP",
         "the file is refused; 503 `storage_full`",
       ],

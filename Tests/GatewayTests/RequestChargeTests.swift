@@ -1,5 +1,5 @@
-// What HTTP requests about trips are charged (protocol/README.md, "Rates"): by their bodies' bytes, or by the places of
-// a route, whichever is more.
+// What HTTP requests are charged (protocol/rates.md): those about trips by their bodies' bytes, or by the places of a
+// route, whichever is more; feeds of vehicles by those that are looked through.
 import HubGeo
 import HubMessages
 import Testing
@@ -16,6 +16,7 @@ import Testing
       $0.limits.countsLoopbackRequests = true
       $0.limits.requestRate = 1e-6
       $0.limits.requestBurst = Double(Self.burst)
+      $0.limits.vehiclesPerTurn = 100
     }
   }
 
@@ -64,5 +65,15 @@ import Testing
     let answer = try status(hub, "/v1/trips\(method == "POST" ? "" : "/T")?role=ops&id=o", method, body)
     #expect(answer == (method == "POST" ? "201" : "200"))
     #expect(try unitsSpent(hub) == 1 + 10)
+  }
+
+  @Test(
+    "A feed of one vehicle type is charged for each page of vehicles, one for everybody is not",
+    arguments: zip(["vehicleType=bus&", ""], [1 + 3 * 2, 1]))
+  func feeds(query: String, units: Int) throws {
+    let hub = try hub()
+    try hub.addDrivers(250)
+    #expect(try status(hub, "/v1/gtfs-realtime/vehicle-positions?\(query)role=ops&id=o") == "200")
+    #expect(try unitsSpent(hub) == units)
   }
 }

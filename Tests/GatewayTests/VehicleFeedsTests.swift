@@ -43,4 +43,34 @@ import Testing
     #expect(turns >= 60 / 5)
     #expect(feed.status == "200" && feed.rawBody.count > 60 * 40)
   }
+
+  @Test("one identity has a few feeds of one type under way, which leaves the hub's lists to others")
+  func ofOneIdentity() throws {
+    let hub = try HandDrivenHub(clock: HandClock()) {
+      $0.allowsDevelopmentCredentials = true
+      $0.limits.vehiclesPerTurn = 1
+    }
+    try hub.addDrivers(200)
+    func ask(_ id: String) throws -> HandDrivenRequest {
+      try HandDrivenRequest(hub, "/v1/gtfs-realtime/vehicle-positions?vehicleType=bus&role=ops&id=\(id)")
+    }
+    func wait(for requests: [HandDrivenRequest]) throws {
+      try hub.turn {
+        for request in requests { request.ownTurn() }
+        return requests.allSatisfy(\.isComplete)
+      }
+    }
+    let feeds = try (0..<Limits.typedVehicleFeedsPerIdentity).map { _ in try ask("o1") }
+    try hub.turn { hub.counters.requests == UInt64(feeds.count) }
+    let (refused, other) = (try ask("o1"), try ask("o2"))
+    try wait(for: [refused])
+    #expect(refused.status == "429" && refused.text.contains("Retry-After: 1\r\n"))
+    for feed in feeds { feed.ownTurn() }
+    #expect(feeds.allSatisfy(\.bytes.isEmpty), "all are under way")
+    try wait(for: feeds + [other])
+    #expect((feeds + [other]).allSatisfy { $0.status == "200" })
+    let next = try ask("o1")
+    try wait(for: [next])
+    #expect(next.status == "200")
+  }
 }

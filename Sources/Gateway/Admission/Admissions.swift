@@ -95,9 +95,10 @@ final class Admissions: Sendable {
     identities.watch(identity, more: more, limit: areasPerIdentity[role])
   }
 
-  /// Begins a question to the journal; false at the identity's limit. Where true, `answered` follows.
-  func asks(_ role: HubMessages.Role, _ identity: IdentityKey) -> Bool {
-    identities.ask(identity, limit: queriesPerIdentity[role])
+  /// Begins a question to the journal, or another that is `atMost` one of so many; false at the identity's limit. Where
+  /// true, `answered` follows.
+  func asks(_ role: HubMessages.Role, _ identity: IdentityKey, atMost limit: Int = .max) -> Bool {
+    identities.ask(identity, limit: min(limit, queriesPerIdentity[role]))
   }
 
   func answered(_ identity: IdentityKey) { identities.answered(identity) }
@@ -115,4 +116,19 @@ final class Admissions: Sendable {
   }
 
   var incomplete: Int { incompleteBytes.load(ordering: .relaxed) }
+}
+
+/// A question of an identity, which counts as under way until it is freed.
+final class QuestionReservation {
+  private let identity: IdentityKey
+  private let admissions: Admissions
+
+  /// Nil where the identity has `limit` questions under way, or as many as its role may.
+  init?(of asker: Credential, atMost limit: Int, in admissions: Admissions) {
+    let identity = IdentityKey(asker)
+    guard admissions.asks(asker.role, identity, atMost: limit) else { return nil }
+    (self.identity, self.admissions) = (identity, admissions)
+  }
+
+  deinit { admissions.answered(identity) }
 }

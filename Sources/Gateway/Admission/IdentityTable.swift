@@ -32,7 +32,7 @@ struct IdentityKey: Hashable, Sendable {
   }
 }
 
-/// Sessions, watched cells and questions to the journal's past by identity.
+/// Sessions, watched cells, and questions to the journal's past and for feeds of vehicles, by identity.
 struct IdentityTable: Sendable {
   private struct Entry {
     var sessions: UInt32 = 0

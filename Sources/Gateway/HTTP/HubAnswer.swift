@@ -59,7 +59,7 @@ enum HubAnswer {
     case .query(nil): throw Refusal(.notFound, HubAnswer.unknownDriver)
     case .query(let result?):
       if case .vehicles(let feed) = awaited, case .drivers(let page) = result {
-        return try VehicleFeedEndpoint.answer(page, feed, context)
+        return try VehicleFeedEndpoint.answer(page, feed, request, context)
       }
       let response = Response.json { JSONWriter.write(result, time: request.time, into: &$0) }
       guard response.body.count <= context.limits.largestAnswer else { throw Refusal(.tooLarge, HubAnswer.tooLarge) }

@@ -2,7 +2,8 @@
 //
 // A feed is put together page by page: the hub is asked for the next drivers a turn after those before are written, so
 // that ten thousand hold up nobody. What was made is good for some seconds, and whoever asks meanwhile has the same
-// bytes: a feed that is open to everybody costs the hub no more than one reader does.
+// bytes: a feed that is open to everybody costs the hub no more than one reader does. A feed of one type of vehicle is
+// made for whoever asks, and charged.
 import HubBytes
 import HubCore
 import HubHTTP
@@ -28,12 +29,14 @@ final class VehicleFeeds {
 final class VehicleFeed {
   private let feeds: VehicleFeeds
   /// Only vehicles of this type; such a feed is not for everybody, and not kept.
-  private let type: InlineText?
+  fileprivate let type: InlineText?
+  /// Of such a feed: it counts for its identity.
+  private let reservation: QuestionReservation?
   private var buffer = ByteBuffer()
   private(set) var count = 0
 
-  init(_ feeds: VehicleFeeds, _ type: InlineText?, at time: Timestamp) {
-    (self.feeds, self.type) = (feeds, type)
+  init(_ feeds: VehicleFeeds, _ type: InlineText?, at time: Timestamp, _ reservation: QuestionReservation? = nil) {
+    (self.feeds, self.type, self.reservation) = (feeds, type, reservation)
     if type == nil { feeds.isBeingMade = true }
     VehiclePositions.begin(time, into: &buffer)
   }
@@ -70,31 +73,55 @@ enum VehicleFeedEndpoint {
       throw Refusal(.badMessage, TimeFormat.queryHelp)
     }
     if let type = try call.query.word("vehicleType") {
-      guard try call.caller().opensVehicleFeed else {
+      let caller = try call.caller()
+      guard caller.opensVehicleFeed else {
         throw Refusal(.forbidden, "vehicleType is for ops, and for tokens whose channels have fleet")
       }
-      return ask(VehicleFeed(feeds, type, at: now.timestamp), from: nil, call.context)
+      let reservation = try reserve(for: caller, call.context.settings.shared.admissions)
+      return ask(VehicleFeed(feeds, type, at: now.timestamp, reservation), from: nil, call.request, call.context)
     }
     if let body = feeds.body(at: now.uptime) { return .respond(response(body)) }
     guard !feeds.isBeingMade else {
       throw Refusal(.rateLimited, "the feed is being made", status: .serviceUnavailable, retryAfter: 1)
     }
-    return ask(VehicleFeed(feeds, nil, at: now.timestamp), from: nil, call.context)
+    return ask(VehicleFeed(feeds, nil, at: now.timestamp), from: nil, call.request, call.context)
+  }
+
+  /// Counts a feed of one type for whoever asks.
+  private static func reserve(
+    for caller: Credential, _ admissions: Admissions
+  ) throws(Refusal) -> QuestionReservation {
+    let limit = Limits.typedVehicleFeedsPerIdentity
+    guard let reservation = QuestionReservation(of: caller, atMost: limit, in: admissions) else {
+      throw Refusal(
+        .rateLimited, "one identity has at most \(limit) feeds of one vehicle type and tracks under way",
+        status: .tooManyRequests, retryAfter: 1, counting: { $0.count(.queriesPerIdentity) })
+    }
+    return reservation
   }
 
   /// A page of drivers has come: asks the hub for the next one, or answers.
-  static func answer(_ page: DriverList, _ feed: VehicleFeed, _ context: HTTPContext) throws(Refusal) -> Outcome {
+  static func answer(
+    _ page: DriverList, _ feed: VehicleFeed, _ request: HTTPRequest, _ context: HTTPContext
+  ) throws(Refusal) -> Outcome {
     feed.append(page.drivers)
     guard feed.count <= Limits.vehiclesPerFeed else {
       throw Refusal(.tooLarge, "a feed has at most \(Limits.vehiclesPerFeed) vehicles")
     }
-    if let next = page.cursor { return ask(feed, from: next, context) }
+    if let next = page.cursor { return ask(feed, from: next, request, context) }
     return .respond(response(feed.finish(now: context.now.uptime)))
   }
 
-  private static func ask(_ feed: VehicleFeed, from cursor: String?, _ context: HTTPContext) -> Outcome {
+  /// Asks for a page. For a feed of one type it is charged now: the hub looks for it also where the asker is gone.
+  private static func ask(
+    _ feed: VehicleFeed, from cursor: String?, _ request: HTTPRequest, _ context: HTTPContext
+  ) -> Outcome {
     let states = Set(DriverListQuery.State.allCases).subtracting([.offline])
     var page = DriverListQuery(states: states, limit: context.limits.vehiclesPerTurn)
+    if feed.type != nil, request.rateKey != 0 {
+      let units = page.limit / WorkUnits.vehicles
+      context.settings.shared.admissions.chargeMore(request.rateKey, units, now: context.now.uptime)
+    }
     if let cursor { _ = page.resumes(from: cursor) }
     return .ask([.query(context.session, .list(page), replyTo: nil)], .vehicles(feed))
   }
