@@ -235,6 +235,14 @@ import Testing
     #expect(!report.isOf(try #require(Identifier("d1"))))
   }
 
+  @Test("Overland: of thousands of phones in one body two are kept, which are nobody's together")
+  func manyDevices() throws {
+    let features = (1000..<8000).map { #"{"properties":{"device_id":"\#($0)"}}"# }
+    let report = try read(.overland, #"{"locations":[\#(features.joined(separator: ","))]}"#)
+    #expect(report.fixes.isEmpty && report.deviceIDs == ["1000", "1001"])
+    #expect(!report.isOf(try #require(Identifier("1000"))))
+  }
+
   @Test("more points than a batch may have are too many")
   func tooMany() throws {
     let one = feature(#""timestamp":"2025-11-20T23:06:40Z""#)

@@ -32,13 +32,14 @@ public struct PhoneReport: Sendable, Equatable {
   public var format: PhoneFormat
   /// Its fixes in order, or why one is invalid; none for a request without a position.
   public var fixes: [Result<Fix, ErrorCode>] = []
-  /// The app's ids of its phone, each once.
+  /// The app's ids of its phone, each once; of more than two the first two, which are not both the driver's.
   public var deviceIDs: [String] = []
 
   public init(_ format: PhoneFormat) { self.format = format }
 
   mutating func add(_ deviceID: String?) {
-    if let deviceID, !deviceID.isEmpty, !deviceIDs.contains(deviceID) { deviceIDs.append(deviceID) }
+    guard deviceIDs.count < 2, let deviceID, !deviceID.isEmpty, !deviceIDs.contains(deviceID) else { return }
+    deviceIDs.append(deviceID)
   }
 
   /// Whether every id in the request is this driver's.
