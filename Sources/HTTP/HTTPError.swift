@@ -51,6 +51,8 @@ public enum HTTPError: Error, Equatable, Sendable {
   case trailersTooLarge(limit: Int)
   /// A `%` without two hex digits, or bytes that are not UTF-8 once decoded. RFC 3986 §2.1.
   case malformedPercentEncoding
+  /// A query, or a form, with more pairs than are read.
+  case tooManyParameters(limit: Int)
 
   /// The status to answer with before closing.
   public var status: Status {
@@ -61,7 +63,7 @@ public enum HTTPError: Error, Equatable, Sendable {
       .malformedPercentEncoding:
       return .badRequest
     case .unknownExpectation: return .expectationFailed
-    case .bodyTooLarge: return .contentTooLarge
+    case .bodyTooLarge, .tooManyParameters: return .contentTooLarge
     case .targetTooLong: return .uriTooLong
     case .headTooLarge, .tooManyFields, .trailersTooLarge: return .headerFieldsTooLarge
     case .methodNotImplemented, .transferCodingNotImplemented: return .notImplemented

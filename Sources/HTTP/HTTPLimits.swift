@@ -13,6 +13,9 @@ public struct HTTPLimits: Sendable, Equatable {
   /// Bytes of all chunk extensions of a body together, which are skipped.
   public let chunkExtensionBytes: Int
 
+  /// Pairs of a query, or of a form, where all of them are read (`Query.items`).
+  public static let parameters = 256
+
   /// Ranges within a head are kept as 16-bit numbers, so `headBytes` is at most 65,535.
   public init(
     headBytes: Int = 8192, fields: Int = 64, targetBytes: Int = 6144, bodyBytes: Int = 1 << 20,

@@ -23,10 +23,13 @@ public struct Query: Sendable {
     return try PercentEncoding.string(raw, plusIsSpace: true)
   }
 
-  /// All pairs in order, decoded.
+  /// All pairs in order, decoded. Throws `.malformedPercentEncoding`, and before anything is decoded
+  /// `.tooManyParameters` beyond `HTTPLimits.parameters`.
   public func items() throws(HTTPError) -> [(name: String, value: String)] {
+    let pairs = bytes.split(separator: 0x26, maxSplits: HTTPLimits.parameters)
+    guard pairs.count <= HTTPLimits.parameters else { throw .tooManyParameters(limit: HTTPLimits.parameters) }
     var items: [(name: String, value: String)] = []
-    for pair in bytes.split(separator: 0x26) {
+    for pair in pairs {
       let (name, value) = Query.halves(pair)
       items.append(
         (

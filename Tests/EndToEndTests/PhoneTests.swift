@@ -128,6 +128,10 @@ extension EndToEnd.Phones {
     let key = "?key=\(Self.key)"
     #expect(try post(hub, "/v1/owntracks\(key)", "{").errorCode == "bad_json")
     #expect(try hub.hub.get("/v1/osmand\(key)&lat=%zz").status == 400)
+    let form = Array(repeating: "a=1", count: 256).joined(separator: "&")
+    #expect(try post(hub, "/v1/osmand\(key)", form).status == 200)
+    #expect(try post(hub, "/v1/osmand\(key)", form + "&a=1").errorCode == "too_large")
+    #expect(try hub.hub.get("/v1/osmand\(key)&\(form)").status == 413)
     #expect(try hub.hub.get("/v1/owntracks\(key)").status == 405)
     let feature = #"{"geometry":{"coordinates":[11.5,48.1]},"properties":{"timestamp":"2025-11-20T16:07:40-0700"}}"#
     let many = Array(repeating: feature, count: 501).joined(separator: ",")

@@ -1,13 +1,14 @@
-// modules: HubBytes HubGeo HubMessages
+// modules: HubBytes HubHTTP HubGeo HubMessages
 // libFuzzer entry for what phone apps send (run.sh in this folder builds and runs it): no input may crash the readers,
 // and what they read is within what a fix may have.
 import HubBytes
 import HubGeo
+import HubHTTP
 import HubMessages
 
 nonisolated(unsafe) private let reader = MessageReader()  // libFuzzer calls from one thread only
 
-/// The first byte chooses the format, the rest is the body, or OsmAnd's parameters with `&` and `=` between them.
+/// The first byte chooses the format, the rest is the body, or OsmAnd's parameters as a form.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzPhones(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
   guard size > 0, let format = PhoneFormat(rawValue: data[0] % 4) else { return 0 }
@@ -15,12 +16,11 @@ public func fuzzPhones(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
   var report = PhoneReport(format)
   switch format {
   case .osmAnd:
-    let parameters = body.split(separator: UInt8(ascii: "&")).map { pair -> (name: String, value: String) in
-      let halves = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-      let texts = halves.map { String(decoding: $0, as: UTF8.self) }
-      return (texts[0], texts.count > 1 ? texts[1] : "")
-    }
-    report = PhoneReport(osmAnd: parameters, now: Timestamp(milliseconds: 1_763_680_000_000))
+    do throws(HTTPError) {
+      let parameters = try Query(Array(body)[...]).items()
+      precondition(parameters.count <= HTTPLimits.parameters)
+      report = PhoneReport(osmAnd: parameters, now: Timestamp(milliseconds: 1_763_680_000_000))
+    } catch { return 0 }
   case .ownTracks, .traccar, .overland:
     do throws(MessageError) { report = try reader.readPhone(body, format) } catch { return 0 }
   }

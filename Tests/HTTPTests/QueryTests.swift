@@ -17,6 +17,14 @@ import Testing
     #expect(try query.items().map(\.name) == ["a", "b", "c", "", "a", "d", "ab"])
   }
 
+  @Test("A list of pairs has a limit, which is looked at before any of them is decoded") func manyItems() throws {
+    let limit = HTTPLimits.parameters
+    let all = Array(repeating: "a=1", count: limit).joined(separator: "&")
+    #expect(try query("&&\(all)&").items().count == limit)
+    #expect(throws: HTTPError.tooManyParameters(limit: limit)) { try query("a=%&\(all)").items() }
+    #expect(try query("\(all)&b=2").string("b") == "2", "one of them is found among any number")
+  }
+
   @Test("An empty query has nothing") func empty() throws {
     #expect(query("").isEmpty)
     #expect(try query("").string("a") == nil)

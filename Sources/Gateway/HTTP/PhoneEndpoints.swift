@@ -20,7 +20,7 @@ enum PhoneEndpoints {
       parameters = try call.query.items()
       parameters += try Query(form[...]).items()
     } catch {
-      throw Refusal(.badMessage, "the parameters are not well encoded")
+      throw Refusal(error)
     }
     return try take(call, PhoneReport(osmAnd: parameters, now: call.context.now.timestamp))
   }

@@ -93,7 +93,7 @@ extension Query {
   /// The values of a parameter that may come several times, in order.
   func texts(_ name: StaticString) throws(Refusal) -> [String] {
     do throws(HTTPError) { return try items().filter { $0.name == "\(name)" }.map(\.value) } catch {
-      throw Query.malformed(name)
+      throw Refusal(error)
     }
   }
 

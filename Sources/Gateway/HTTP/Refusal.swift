@@ -124,6 +124,7 @@ extension HTTPError {
     case .malformedChunk: "a chunk of the body is malformed (RFC 9112 §7.1)"
     case .chunkExtensionsTooLong(let limit): "the chunk extensions have more than \(limit) bytes"
     case .trailersTooLarge(let limit): "the trailers have more than \(limit) bytes"
+    case .tooManyParameters(let limit): "there are more than \(limit) parameters"
     case .malformedPercentEncoding: "a % without two hex digits, or bytes that are not UTF-8 once decoded"
     }
   }
