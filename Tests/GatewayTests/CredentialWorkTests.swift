@@ -137,4 +137,23 @@ import Testing
       #expect(audited() == UInt64(number + 1))
     }
   }
+
+  @Test("A request whose body is too large or cannot be read is in the audit trail, too, and ends its connection")
+  func auditedBodies() throws {
+    let hub = try hub()
+    func audited() -> UInt64 { hub.sessions.sessions.pointee.hub.counters?.auditLeftOut ?? 0 }
+    func expect(_ status: String, _ number: UInt64, to request: HandDrivenRequest) throws {
+      try hub.turn {
+        request.ownTurn()
+        return request.isComplete
+      }
+      #expect(request.status == status && request.text.contains("Connection: close\r\n"))
+      #expect(audited() == number)
+    }
+    let large = String(repeating: " ", count: Limits().unwantedBodyBytes + 1)
+    try expect("413", 1, to: HandDrivenRequest(hub, "/v1/tokens/refresh", method: "POST", body: large))
+    let chunked = "Transfer-Encoding: chunked\r\n"
+    try expect("400", 2, to: HandDrivenRequest(hub, "/v1/tokens?sub=r1", body: "no size\r\n", fields: chunked))
+    try expect("413", 2, to: HandDrivenRequest(hub, "/v1/trips", method: "POST", body: large))
+  }
 }

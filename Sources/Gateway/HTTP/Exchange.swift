@@ -105,6 +105,9 @@ final class Exchange {
   /// The request whose answer is due.
   var waiting: HTTPRequest? { if case .waiting(let request, _) = state { request } else { nil } }
 
+  /// The request whose body is being read.
+  var reading: HTTPRequest? { if case .reading(.body(let request, _)) = state { request } else { nil } }
+
   /// An answer is due, or being sent.
   var isAnswering: Bool { if case .sending = state { true } else { waiting != nil } }
 
@@ -187,7 +190,7 @@ final class Exchange {
 
   /// Writes the answer; of a long one only the first piece: it is complete, but would not fit an outbox.
   ///
-  /// - Parameter request: nil where it could not be read.
+  /// - Parameter request: nil where its head could not be read.
   func write(
     _ response: Response, to request: HTTPRequest?, keepsConnection: Bool, room: MemoryReservation?, pieceBytes: Int,
     _ gzip: Gzip?, into buffer: inout ByteBuffer

@@ -20,8 +20,8 @@ struct HTTPService {
     /// Bytes are missing, an answer is awaited, or others have their turn.
     case wait
     case handled(HTTPRequest, Result<Outcome, Refusal>)
-    /// The bytes are no request.
-    case failed(Refusal)
+    /// The bytes are no request, or no body of one.
+    case failed(HTTPRequest?, Refusal)
   }
 
   init(_ loop: EventLoop, _ settings: HTTPSettings) {
@@ -76,7 +76,9 @@ struct HTTPService {
         case .incomplete: return .wait
         case .head(let request, let limits, let isHeldBack):
           charge(request, &budget, &counters)
-          try exchange.beginBody(of: request, limits: limits)
+          do throws(HTTPError) { try exchange.beginBody(of: request, limits: limits) } catch {
+            return failure(error, of: request, &counters)
+          }
           if isHeldBack { loop.send(to: exchange.connection) { Response.writeContinue(into: &$0) } }
         case .complete(let request):
           exchange.handled += 1
@@ -86,9 +88,16 @@ struct HTTPService {
       }
       return .wait
     } catch {
-      counters.badRequests += 1
-      return .failed(Refusal(error))
+      return failure(error, of: exchange.reading, &counters)
     }
+  }
+
+  /// Where the next request would begin is unknown.
+  private func failure(_ error: HTTPError, of request: HTTPRequest?, _ counters: inout LoopCounters) -> Step {
+    counters.badRequests += 1
+    var refusal = Refusal(error)
+    refusal.endsConnection = true
+    return .failed(request, refusal)
   }
 
   private func handle(
@@ -119,7 +128,7 @@ struct HTTPService {
 
   // MARK: Responses
 
-  /// Refuses a request, nil where it could not be read.
+  /// Refuses a request, nil where its head could not be read.
   ///
   /// Gives the entry for the audit trail.
   func refuse(
@@ -136,7 +145,7 @@ struct HTTPService {
     return AuditEntry(source, about: nil, status: Int(response.status.code))
   }
 
-  /// Answers a request, nil where it could not be read. `room`: memory that the journal's reader has reserved.
+  /// Answers a request, nil where its head could not be read. `room`: memory that the journal's reader has reserved.
   func respond(
     _ response: Response, to request: HTTPRequest?, _ exchange: Exchange, room: MemoryReservation? = nil,
     _ budget: inout TurnBudget, _ counters: inout LoopCounters

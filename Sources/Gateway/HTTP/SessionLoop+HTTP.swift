@@ -25,7 +25,7 @@ extension SessionLoop {
       switch http.next(exchange, context(exchange), &budget, &counters) {
       case .wait: return
       case .handled(let request, let outcome): apply(outcome, to: request, exchange)
-      case .failed(let refusal): return refuse(refusal, to: nil, exchange)
+      case .failed(let request, let refusal): return refuse(refusal, to: request, exchange)
       }
     }
   }
@@ -86,7 +86,7 @@ extension SessionLoop {
 
   // MARK: Responses
 
-  /// Refuses a request, nil where it could not be read.
+  /// Refuses a request, nil where its head could not be read.
   mutating func refuse(_ refusal: Refusal, to request: HTTPRequest?, _ exchange: Exchange) {
     if let entry = http.refuse(refusal, to: request, exchange, &budget, &counters) { inputs.append(.audit(entry)) }
     sessions[exchange.slot].answered()
