@@ -156,4 +156,23 @@ import Testing
     try expect("400", 2, to: HandDrivenRequest(hub, "/v1/tokens?sub=r1", body: "no size\r\n", fields: chunked))
     try expect("413", 2, to: HandDrivenRequest(hub, "/v1/trips", method: "POST", body: large))
   }
+
+  @Test("A revocation that is taken back in the same turn is gone, and one that is made anew holds")
+  func takenBack() throws {
+    let hub = try hub()
+    let access = try #require(hub.sessions.sessions.pointee.access.value)
+    let (back, anew) = (try #require(InlineText("t1")), try #require(InlineText("t2")))
+    let asker = SessionRef(outlet: 0, slot: 1 << 20, generation: 1)
+    for question in [
+      .revoke(Revocation(.tokenID(back), until: nil)), .unrevoke(.tokenID(back)),
+      .revoke(Revocation(.tokenID(anew), until: nil)), .unrevoke(.tokenID(anew)),
+      .revoke(Revocation(.tokenID(anew), until: nil)),
+    ] as [CredentialQuestion] {
+      hub.sessions.sessions.pointee.inputs.append(.credentials(asker, question, nil))
+    }
+    for _ in 0..<4 { hub.loop.runTurn(timeoutMilliseconds: 0) }
+    let (subject, now) = (try #require(Identifier("r1")), Moment(clock.reading).timestamp)
+    #expect(!access.stored.contains(subject: subject, tokenID: back, now: now))
+    #expect(access.stored.contains(subject: subject, tokenID: anew, now: now))
+  }
 }
