@@ -65,6 +65,9 @@ final class Webhook {
   let peer: TLSPeer?
   /// When it is due next (uptime, ns).
   var nextStep = Int64.min
+  /// It delivers nothing, since the journal or its own files could not be read. That is not stored: a webhook that is
+  /// opened in its place continues.
+  var isStopped = false
 
   /// The cursor was set back to a time, or before it: events that were delivered, and published earlier, are skipped.
   struct Skipped {
@@ -208,9 +211,9 @@ final class Webhook {
 
   /// The present figures.
   func currentFigures(_ now: Moment) -> WebhookFigures {
-    figures.underWay = queue.underWay
+    figures.underWay = isStopped ? 0 : queue.underWay
     figures.lanes = queue.laneCount
-    figures.isEnabled = queue.isEnabled
+    figures.isEnabled = queue.isEnabled && !isStopped
     figures.isProbing = queue.isProbing
     let oldest = current.values.map(\.published).min()
     figures.oldestMilliseconds = oldest.map { max(0, now.timestamp.milliseconds - $0.milliseconds) } ?? 0

@@ -150,6 +150,10 @@ public final class WebhookLoop: EventLoopDelegate {
 
   /// Carries out the actions of a webhook.
   private func pump(_ webhook: Webhook, _ now: Moment) {
+    guard !webhook.isStopped else {
+      webhook.nextStep = .max
+      return
+    }
     // If the turn ends before the steps do, another one follows at once.
     webhook.nextStep = now.uptime
     webhook.reader.beginTurn()
@@ -189,23 +193,32 @@ public final class WebhookLoop: EventLoopDelegate {
     try webhook.scan(through: durable ?? 0, now)
   }
 
-  /// The journal can't be read: nothing is delivered before a restart, and nothing lost.
+  /// The journal can't be read: nothing is delivered before the webhook is opened again, and nothing lost.
   private func stop(_ webhook: Webhook, _ error: JournalError) {
-    log(.error, "webhook_stopped", ["webhook": webhook.endpoint.name, "error": "\(error)"])
+    log(
+      .error, "webhook_stopped",
+      [
+        "webhook": webhook.endpoint.name, "error": "\(error)",
+        "hint": "once the journal can be read, enable the webhook over HTTP, or send SIGHUP",
+      ])
+    halt(webhook)
+  }
+
+  /// Stores a webhook's progress and delivers nothing more through it. It stays in the list, so that its figures say
+  /// so, until another one replaces it.
+  private func halt(_ webhook: Webhook) {
     end(webhook)
-    webhooks.removeAll { $0 === webhook }
+    webhook.isStopped = true
+    store(webhook) { (webhook) throws(SystemError) in try webhook.synchronize() }
   }
 
   // MARK: Settings
 
-  /// Replaces the webhooks; each continues, and unanswered events are sent again.
+  /// Replaces the webhooks; each continues, and unanswered events are sent again. After a fault, those that could not
+  /// be replaced stay, stopped.
   private func configure(_ deliveries: Deliveries, _ newest: UInt64) {
-    var figures: [String: WebhookFigures] = [:]
-    for webhook in webhooks {
-      end(webhook)
-      store(webhook) { (webhook) throws(SystemError) in try webhook.synchronize() }
-      figures[webhook.endpoint.name] = webhook.figures
-    }
+    let before = webhooks
+    for webhook in before { halt(webhook) }
     webhooks.removeAll()
     nextSync = .min
     do throws(JournalError) {
@@ -221,18 +234,25 @@ public final class WebhookLoop: EventLoopDelegate {
             .warning, "webhook_set_twice",
             ["webhook": endpoint.name, "hint": "the file's counts, not the one that was set over HTTP"])
         }
-        webhooks.append(try make(endpoint, folder, newest, figures[endpoint.name]))
+        try open(endpoint, nil, since: nil, before: before)
       }
-      for definition in definitions.values.sorted(by: { $0.name < $1.name }) { try open(definition, nil, now) }
+      for definition in definitions.values.sorted(by: { $0.name < $1.name }) {
+        try open(definition, nil, now, before: before)
+      }
       try streams.configure(deliveries.streams, folder, newest, isFirst: isFirst)
       isFirst = false
     } catch {
+      let others = before.filter { old in !webhooks.contains { $0.endpoint.name == old.endpoint.name } }
+      webhooks += others
       log(.error, "webhooks_stopped", ["error": "\(error)"])
     }
   }
 
-  /// Serves a webhook that was set over HTTP; one whose URL is not allowed is not served.
-  func open(_ definition: WebhookDefinition, _ request: WebhookRequest?, _ now: Moment) throws(JournalError) {
+  /// Serves a webhook that was set over HTTP; one whose URL is not allowed is not served. `before`: the webhooks before
+  /// new settings.
+  func open(
+    _ definition: WebhookDefinition, _ request: WebhookRequest?, _ now: Moment, before: [Webhook] = []
+  ) throws(JournalError) {
     guard allowed.allows(definition.url), webhooks.count < WebhookEndpoint.maximumCount else {
       return log(
         .warning, "webhook_not_allowed",
@@ -242,23 +262,24 @@ public final class WebhookLoop: EventLoopDelegate {
     do throws(KeyError) { endpoint = try definition.endpoint(allowed) } catch {
       return log(.error, "webhook_unreadable", ["webhook": definition.name, "error": "\(error)"])
     }
-    try open(endpoint, request, since: nil)
+    try open(endpoint, request, since: nil, before: before)
   }
 
   /// Serves a webhook, continuing the one of this name; unanswered events are sent again. `since`: delivered events
-  /// that were published earlier are skipped.
-  func open(_ endpoint: WebhookEndpoint, _ request: WebhookRequest?, since: Timestamp?) throws(JournalError) {
+  /// that were published earlier are skipped. If it throws, the one of this name stays, stopped.
+  func open(
+    _ endpoint: WebhookEndpoint, _ request: WebhookRequest?, since: Timestamp?, before: [Webhook] = []
+  ) throws(JournalError) {
     guard let folder, let durable else { return }
-    var figures: WebhookFigures?
+    let old = (webhooks + before).first { $0.endpoint.name == endpoint.name }
     var skipped: Webhook.Skipped?
-    if let index = webhooks.firstIndex(where: { $0.endpoint.name == endpoint.name }) {
-      let old = webhooks.remove(at: index)
-      end(old)
-      store(old) { (webhook) throws(SystemError) in try webhook.synchronize() }
-      figures = old.figures
+    if let old {
+      halt(old)
       skipped = since.map { Webhook.Skipped(before: $0, old.queue.progress) }
     }
-    webhooks.append(try make(endpoint, folder, durable, figures, request, skipping: skipped))
+    let new = try make(endpoint, folder, durable, old?.figures, request, skipping: skipped)
+    webhooks.removeAll { $0 === old }
+    webhooks.append(new)
   }
 
   /// Replaced secrets stop signing.

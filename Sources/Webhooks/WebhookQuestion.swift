@@ -30,7 +30,8 @@ public enum WebhookReplay: Sendable, Equatable {
 /// A webhook for operators.
 public struct WebhookReport: Sendable, Equatable {
   public enum State: String, Sendable {
-    /// It delivers; it probes its receiver with one request at a time; it is off after a 410.
+    /// It delivers; it probes its receiver with one request at a time; it is off after a 410, or since the journal
+    /// can't be read.
     case on, probing, off
     /// Its URL is not in `--webhook-allow` any more.
     case notAllowed = "not_allowed"

@@ -167,6 +167,31 @@ import Testing
     #expect(scene.heard(0).contains("HPUB ") && scene.stream?.refused == 0)
   }
 
+  @Test("A stream that can't read the journal is off, not gone, and goes on when the settings are read again")
+  func unreadableJournal() throws {
+    let deliveries = Deliveries(streams: [try stream("nats://127.0.0.1:4222")])
+    let scene = try LoopScene(deliveries)
+    defer { scene.remove() }
+    scene.greet(0)
+    try scene.publish()
+    #expect(scene.heard(0).contains("HPUB "))
+    scene.acknowledge(0, #"{"stream":"S","seq":1}"#)
+    try scene.hideSegments()
+    scene.control.replace(deliveries)
+    scene.turn()
+    scene.greet(1)
+    try scene.publish()
+    #expect(scene.hasEnded(1) && scene.stream?.isEnabled == false && scene.stream?.isUp == false)
+    scene.advance(3600)
+    #expect(scene.network.dialled.count == 2 && scene.control.streamFigures?.map(\.isEnabled) == [false])
+    try scene.showSegments()
+    scene.control.replace(deliveries)
+    scene.turn()
+    #expect(scene.stream?.isEnabled == true && scene.stream?.stored == 1)
+    scene.greet(2)
+    #expect(scene.heard(2).contains("HPUB "))
+  }
+
   @Test("An address that swallows what is sent to it costs 3 s, once: the next try begins at the other")
   func swallowingAddress() throws {
     let scene = try LoopScene(Deliveries(webhooks: [try webhook(url: "http://two.example:9/")]))

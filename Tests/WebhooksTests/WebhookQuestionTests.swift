@@ -208,6 +208,27 @@ import Testing
     #expect(scene.takeEvents() == ["3"])
   }
 
+  @Test("A webhook that can't read the journal is off, not gone, and delivers what waits when it is enabled again")
+  func unreadableJournal() throws {
+    let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
+    defer { scene.remove() }
+    _ = scene.ask(.put(try definition()))
+    try scene.publish()
+    #expect(scene.takeEvents() == ["1"])
+    try scene.hideSegments()
+    try scene.publish()
+    #expect(scene.takeEvents() == [])
+    #expect(try report(scene.ask(.show("orders"))).state == .off)
+    _ = scene.ask(.enable("orders"))
+    #expect(scene.takeEvents() == [])
+    #expect(try report(scene.ask(.show("orders"))).state == .off, "it still can't be read")
+    #expect(scene.control.figures?.map(\.isEnabled) == [false] && scene.control.isActive)
+    try scene.showSegments()
+    #expect(try report(scene.ask(.enable("orders"))).state == .on)
+    #expect(scene.takeEvents() == ["2"])
+    #expect(try report(scene.ask(.show("orders"))).figures.delivered == 2)
+  }
+
   @Test("A rotation signs with both secrets for a day, over a restart too, and with the new one alone from then on")
   func rotation() throws {
     let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])

@@ -38,7 +38,9 @@ extension Metric {
       reading.streams.map { $0.map { ("", $0.name, .seconds(Double($0.oldestMilliseconds) / 1000)) } }
     },
     ofStream("stream_up", { $0.isUp ? 1 : 0 }, "1 where the server takes events, as far as is known."),
-    ofStream("stream_enabled", { $0.isEnabled ? 1 : 0 }, "0 where its receiver has answered 410."),
+    ofStream(
+      "stream_enabled", { $0.isEnabled ? 1 : 0 },
+      "0 where its receiver has answered 410, or the journal can't be read."),
   ]
 
   private static func ofStream(

@@ -23,7 +23,9 @@ extension Metric {
     ) { reading in
       reading.webhooks.map { $0.map { ("", $0.name, .seconds(Double($0.oldestMilliseconds) / 1000)) } }
     },
-    ofWebhook("webhook_enabled", { $0.isEnabled ? 1 : 0 }, "0 where its receiver has answered 410."),
+    ofWebhook(
+      "webhook_enabled", { $0.isEnabled ? 1 : 0 },
+      "0 where its receiver has answered 410, or the journal can't be read."),
     ofWebhook("webhook_probing", { $0.isProbing ? 1 : 0 }, "1 where it seems to be down, and is asked one at a time."),
   ]
 

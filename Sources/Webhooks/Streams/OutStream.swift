@@ -38,6 +38,9 @@ final class OutStream {
   /// The journal has no more for now.
   var isAtEnd = false
   var isRefused = false
+  /// It sends nothing, since the journal or its own files could not be read. That is not stored: a stream that is
+  /// opened in its place continues.
+  var isStopped = false
   /// Unsent positions.
   var positions: PositionTable
 
@@ -115,8 +118,8 @@ final class OutStream {
     var figures = figures
     figures.underWay = queue.underWay
     figures.positionsLeftOut = positions.leftOut + leftOut
-    figures.isEnabled = queue.isEnabled
-    figures.isUp = sink.isConnectedOnDemand ? failuresInRow == 0 && !isRefused : sink.isReady && !isRefused
+    figures.isEnabled = queue.isEnabled && !isStopped
+    figures.isUp = !isStopped && !isRefused && (sink.isConnectedOnDemand ? failuresInRow == 0 : sink.isReady)
     figures.oldestMilliseconds = queue.oldest.map { max(0, now.timestamp.milliseconds - $0.milliseconds) } ?? 0
     return figures
   }

@@ -42,33 +42,42 @@ final class StreamSet {
 
   // MARK: Settings
 
-  /// Replaces the streams; each continues, unanswered events are sent again, and delayed ones are tried.
+  /// Replaces the streams; each continues, unanswered events are sent again, and delayed ones are tried. If it throws,
+  /// those that could not be replaced stay, stopped.
   func configure(
     _ endpoints: [StreamEndpoint], _ folder: ProgressFolder, _ newest: UInt64, isFirst: Bool
   ) throws(JournalError) {
-    var figures: [String: StreamFigures] = [:]
+    let before = streams
     synchronize()
-    for stream in streams {
-      loop.abort(stream.connection)
-      figures[stream.endpoint.name] = stream.figures
-      figures[stream.endpoint.name]?.positionsLeftOut = stream.positions.leftOut
-    }
+    for stream in before { halt(stream) }
     streams.removeAll()
-    for endpoint in endpoints.prefix(StreamEndpoint.maximumCount) {
-      let (file, progress) = try folder.open(endpoint.name, newest, isFirst: isFirst)
-      let tail = try folder.tail(from: progress.cursor.group)
-      log(
-        .info, "stream", ["stream": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
-      streams.append(
-        OutStream(
-          endpoint, sink(endpoint, file), file, progress, tail, folder.deadLetters(endpoint.name),
-          figures: figures[endpoint.name]))
-      if endpoint.hasPositions, positions == nil {
-        log(
-          .warning, "stream_without_positions",
-          ["stream": endpoint.name, "hint": "restart the hub: it was started without a stream with positions"])
+    do throws(JournalError) {
+      for endpoint in endpoints.prefix(StreamEndpoint.maximumCount) {
+        let old = before.first { $0.endpoint.name == endpoint.name }
+        streams.append(try make(endpoint, folder, newest, isFirst: isFirst, old))
+        if endpoint.hasPositions, positions == nil {
+          log(
+            .warning, "stream_without_positions",
+            ["stream": endpoint.name, "hint": "restart the hub: it was started without a stream with positions"])
+        }
       }
+    } catch {
+      let others = before.filter { old in !streams.contains { $0.endpoint.name == old.endpoint.name } }
+      streams += others
+      throw error
     }
+  }
+
+  private func make(
+    _ endpoint: StreamEndpoint, _ folder: ProgressFolder, _ newest: UInt64, isFirst: Bool, _ old: OutStream?
+  ) throws(JournalError) -> OutStream {
+    let (file, progress) = try folder.open(endpoint.name, newest, isFirst: isFirst)
+    let tail = try folder.tail(from: progress.cursor.group)
+    log(.info, "stream", ["stream": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
+    var figures = old?.figures
+    figures?.positionsLeftOut = old?.positions.leftOut ?? 0
+    return OutStream(
+      endpoint, sink(endpoint, file), file, progress, tail, folder.deadLetters(endpoint.name), figures: figures)
   }
 
   private func sink(_ endpoint: StreamEndpoint, _ file: ProgressFile) -> any StreamSink {
@@ -88,7 +97,7 @@ final class StreamSet {
     if last != durable { for stream in streams { stream.isAtEnd = false } }
     durable = last
     movePositions(now)
-    for stream in streams {
+    for stream in streams where !stream.isStopped {
       if let since = stream.waitsSince, since + Self.answerTime <= now.uptime {
         failed(stream, "no answer in time", now)
       } else if let end = stream.connectDeadline, end <= now.uptime {
@@ -137,7 +146,7 @@ final class StreamSet {
     defer { wake(at: nextPositions) }
     guard nextPositions <= now.uptime else { return }
     nextPositions = now.uptime + PositionFeed.interval
-    let takers = streams.filter { $0.endpoint.hasPositions && $0.queue.isEnabled }
+    let takers = streams.filter { $0.endpoint.hasPositions && $0.queue.isEnabled && !$0.isStopped }
     positions.take(now) { position in for stream in takers { stream.positions.put(position) } }
     for stream in takers where !stream.positions.isEmpty {
       if stream.isConnected, stream.sink.takesPositions, stream.queue.heldUntil <= now.uptime {
@@ -187,11 +196,22 @@ final class StreamSet {
       ["stream": stream.endpoint.name, "groups": "\(groups)", "hint": "retention deleted them before they were sent"])
   }
 
-  /// The journal can't be read: nothing is sent before a restart, and nothing lost.
+  /// The journal can't be read: nothing is sent before the settings are read again, and nothing lost.
   private func stop(_ stream: OutStream, _ error: JournalError) {
-    log(.error, "stream_stopped", ["stream": stream.endpoint.name, "error": "\(error)"])
+    log(
+      .error, "stream_stopped",
+      ["stream": stream.endpoint.name, "error": "\(error)", "hint": "send SIGHUP once the journal can be read"])
+    halt(stream)
+  }
+
+  /// Sends nothing more through a stream. It stays in the list, so that its figures say so, until another one replaces
+  /// it.
+  private func halt(_ stream: OutStream) {
     loop.abort(stream.connection)
-    streams.removeAll { $0 === stream }
+    (stream.connection, stream.lookup, stream.waitsSince) = (.none, nil, nil)
+    stream.queue.lost()
+    stream.positions.clear()
+    stream.isStopped = true
   }
 }
 

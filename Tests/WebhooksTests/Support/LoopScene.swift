@@ -88,6 +88,27 @@ final class LoopScene {
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
   }
 
+  /// Puts folders in the place of the journal's segments: nothing can open them, and its writer goes on.
+  func hideSegments() throws {
+    for path in try segments() {
+      try FileManager.default.moveItem(atPath: path, toPath: path + ".hidden")
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    }
+  }
+
+  func showSegments() throws {
+    for path in try segments() {
+      try FileManager.default.removeItem(atPath: path)
+      try FileManager.default.moveItem(atPath: path + ".hidden", toPath: path)
+    }
+  }
+
+  private func segments() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasSuffix(".segment") }.map {
+      directory + "/" + $0
+    }
+  }
+
   /// The ids of events by their titles, and the signatures of each request.
   private(set) var ids: [String: String] = [:]
   private(set) var signatures: [[Substring]] = []
