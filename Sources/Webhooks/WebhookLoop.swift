@@ -222,12 +222,10 @@ public final class WebhookLoop: EventLoopDelegate {
     webhooks.removeAll()
     nextSync = .min
     do throws(JournalError) {
-      if folder == nil, !deliveries.isEmpty || !allowed.isEmpty {
-        let new = try ProgressFolder(source, log)
-        definitions = allowed.isEmpty ? [:] : try new.definitions()
-        folder = new
-      }
+      if folder == nil, !deliveries.isEmpty || !allowed.isEmpty { folder = try ProgressFolder(source, log) }
       guard let folder else { return }
+      // Read each time: one that a webhook of the file replaced is served again when the file has none of its name.
+      definitions = allowed.isEmpty ? [:] : try folder.definitions()
       for endpoint in deliveries.webhooks.prefix(WebhookEndpoint.maximumCount) {
         if definitions.removeValue(forKey: endpoint.name) != nil {
           log(
@@ -253,7 +251,8 @@ public final class WebhookLoop: EventLoopDelegate {
   func open(
     _ definition: WebhookDefinition, _ request: WebhookRequest?, _ now: Moment, before: [Webhook] = []
   ) throws(JournalError) {
-    guard allowed.allows(definition.url), webhooks.count < WebhookEndpoint.maximumCount else {
+    let others = webhooks.count { $0.endpoint.name != definition.name }
+    guard allowed.allows(definition.url), others < WebhookEndpoint.maximumCount else {
       return log(
         .warning, "webhook_not_allowed",
         ["webhook": definition.name, "hint": "webhook-allow does not have its URL, or there are too many"])

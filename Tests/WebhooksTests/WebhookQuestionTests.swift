@@ -111,13 +111,35 @@ import Testing
     #expect(scene.takeEvents() == [])
   }
 
-  @Test("A webhook of the file is shown and replayed, and only the file changes it")
-  func ofFile() throws {
-    let endpoint = WebhookEndpoint(
+  /// The webhook `orders` of the file.
+  private func endpoint() throws -> WebhookEndpoint {
+    WebhookEndpoint(
       name: "orders", url: WebhookURL("http://127.0.0.1:9/")!, filter: EventFilter(channels: [.all])!,
       rule: WebhookRule()!, signer: try WebhookSigner(secrets: [WebhookSecret(bytes: Array(1...32))!]),
       addresses: AddressRule(allowed: [AddressBlock("127.0.0.0/8")!]))
-    let scene = try LoopScene(Deliveries(webhooks: [endpoint]), allowed: ["http://127.0.0.1:9/"])
+  }
+
+  @Test("One that a webhook of the file replaces is served again when the file has none of its name")
+  func replacedByFile() throws {
+    let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
+    defer { scene.remove() }
+    _ = scene.ask(.put(try definition(channels: ["trip:T2"])))
+    try scene.publish("T2")
+    #expect(scene.takeEvents() == ["1"])
+    scene.control.replace(Deliveries(webhooks: [try endpoint()]))
+    scene.turn()
+    #expect(try !report(scene.ask(.show("orders"))).isOfHTTP)
+    scene.control.replace(Deliveries())
+    scene.turn()
+    let again = try report(scene.ask(.show("orders")))
+    #expect(again.isOfHTTP && again.state == .on && again.channels == ["trip:T2"] && again.figures.delivered == 1)
+    try scene.publish("T2")
+    #expect(scene.takeEvents() == ["2"])
+  }
+
+  @Test("A webhook of the file is shown and replayed, and only the file changes it")
+  func ofFile() throws {
+    let scene = try LoopScene(Deliveries(webhooks: [try endpoint()]), allowed: ["http://127.0.0.1:9/"])
     defer { scene.remove() }
     try scene.publish()
     #expect(scene.takeEvents() == ["1"])
@@ -323,7 +345,8 @@ import Testing
       Issue.record("17 webhooks")
       return
     }
-    #expect(try report(scene.ask(.put(try definition("w3")))).state == .on, "another in its place")
+    let another = try report(scene.ask(.put(try definition("w3", channels: ["trip:T2"]))))
+    #expect(another.state == .on && another.channels == ["trip:T2"], "another in its place")
     for _ in 0..<64 { #expect(scene.control.ask(.list) { _ in }) }
     #expect(!scene.control.ask(.list) { _ in })
     scene.turn()
