@@ -98,10 +98,11 @@ public struct DeliveryQueue: Sendable {
   /// The next action, which counts as begun. Call it again until it gives `wait` or `idle`. `mayLook`: false after a
   /// look that was put off in this turn.
   public mutating func step(_ now: Moment, mayLook: Bool = true) -> Step {
-    guard isEnabled else { return .idle }
+    // A disabled one looks as well, so that the age of what waits is known.
     if mayLook, let channel = lanes.first(where: { if case .unknown = $0.value.state { true } else { false } })?.key {
       return look(for: channel)
     }
+    guard isEnabled else { return .idle }
     let next = earliestDue()
     guard underWay < allowance else { return .idle }
     guard heldUntil <= now.uptime else { return .wait(until: heldUntil) }

@@ -167,6 +167,37 @@ import Testing
     #expect(scene.heard(0).contains("HPUB ") && scene.stream?.refused == 0)
   }
 
+  @Test("The age of what waits is known after a restart, also of a webhook that is off")
+  func ageOfWebhookThatIsOff() throws {
+    let deliveries = Deliveries(webhooks: [try webhook()])
+    let scene = try LoopScene(deliveries)
+    defer { scene.remove() }
+    try scene.publish()
+    #expect(scene.takeEvents(answering: "410 Gone") == ["1"])
+    scene.advance(60)
+    #expect(scene.webhook?.oldestMilliseconds == 60_000)
+    try scene.start(deliveries)
+    #expect(scene.webhook?.isEnabled == false && scene.webhook?.oldestMilliseconds == 60_000)
+    #expect(scene.takeEvents() == [])
+    _ = scene.ask(.enable("orders"))
+    #expect(scene.takeEvents() == ["1"])
+  }
+
+  @Test("The age of what waits is known after a restart, also of a stream that is off")
+  func ageOfStreamThatIsOff() throws {
+    let deliveries = Deliveries(streams: [try stream("http://127.0.0.1:8080/in")])
+    let scene = try LoopScene(deliveries)
+    defer { scene.remove() }
+    try scene.publish()
+    scene.advance(0.2)
+    #expect(scene.heard(0).hasPrefix("POST /in "))
+    scene.say("HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n", 0)
+    scene.advance(59.8)
+    try scene.start(deliveries)
+    #expect(scene.stream?.isEnabled == false && scene.stream?.oldestMilliseconds == 60_000)
+    #expect(scene.network.dialled.count == 1)
+  }
+
   @Test("A stream that can't read the journal is off, not gone, and goes on when the settings are read again")
   func unreadableJournal() throws {
     let deliveries = Deliveries(streams: [try stream("nats://127.0.0.1:4222")])

@@ -68,8 +68,9 @@ struct StreamQueue {
       isEnabled: isEnabled)
   }
 
-  /// Whether the window has room for another event.
-  var hasRoom: Bool { isEnabled && window.count < Self.maximumUnderWay && bytes < Self.windowBytes }
+  /// Whether the window has room for another event. A disabled stream fills it as well, so that the age of what waits
+  /// is known.
+  var hasRoom: Bool { window.count < Self.maximumUnderWay && bytes < Self.windowBytes }
 
   /// When the oldest event in the window was published.
   var oldest: Timestamp? { window.first?.published }
