@@ -24,6 +24,7 @@ BEYOND = {
     "nearby without radius and limit", "within a box with south above north", "within a ring that is open",
     "an event stream with the last id of other channels", "offers of a trip without a pickup",
     "a request for a trip that names its driver and asks for offers",
+    "a notification with a messageId and an Idempotency-Key",
 }
 NOW = int(time.time() * 1000)
 PLACE, OTHER = {"latitude": 48.1371, "longitude": 11.5754}, {"latitude": 48.1402, "longitude": 11.5581}
@@ -86,6 +87,7 @@ REQUESTS = [
     ("POST", "/v1/notifications", NOTE), ("POST", "/v1/notifications", NOTE),
     ("POST", "/v1/notifications", {**NOTE, "body": "Go."}),
     ("POST", "/v1/notifications", {**NOTE, "channel": "trip:x"}),
+    ("POST", "/v1/notifications", {**NOTE, "messageId": None}, None, {"Idempotency-Key": "n2"}),
     ("POST", "/v1/messages", envelope("query", {"kind": "nearby", **PLACE, "limit": 5})),
     ("POST", "/v1/messages", envelope("query", {"kind": "driver", "driverId": "driver-12"})),
     ("POST", "/v1/messages", envelope("query", {"kind": "trip", "tripId": "trip-7"})),

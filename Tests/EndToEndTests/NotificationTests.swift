@@ -59,6 +59,26 @@ extension EndToEnd.PostedNotifications {
     #expect(answer.status == status && answer.errorCode == code, "\(answer.text)")
   }
 
+  @Test("a post is known by its Idempotency-Key as by its messageId, and has one of them")
+  func keyed() throws {
+    let hub = try TestHub()
+    _ = try hub.driver("d1")
+    func post(_ text: String, key: String?, more: String = "") throws -> HTTPResponse {
+      let body = #"{"channel":"driver:d1","kind":"message","title":"t","body":"\#(text)"\#(more)}"#
+      return try hub.request(
+        "POST \(ops) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+          + (key.map { "Idempotency-Key: \($0)\r\n" } ?? "") + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    }
+    let first = try post("b", key: "k1")
+    #expect(first.status == 201 && first.text == #"{"channel":"driver:d1","sequence":1}"#)
+    for again in [try post("b", key: "k1"), try post("b", key: nil, more: #","messageId":"k1""#)] {
+      #expect(again.status == 200 && again.text == first.text)
+    }
+    #expect(try post("other", key: "k1").status == 409)
+    #expect(try post("b", key: "k2").status == 201)
+    #expect(try post("b", key: "k1", more: #","messageId":"m1""#).errorCode == "bad_message")
+  }
+
   @Test("each text has a size, and data a depth, beyond which a post is too large")
   func sizes() throws {
     let hub = try TestHub()

@@ -6,8 +6,13 @@ import HubMessages
 enum NotificationEndpoint {
   /// Answered once the notification is stored.
   static func post(_ call: HTTPCall) throws(Refusal) -> Outcome {
-    let post = try unsafe call.read { (reader, bytes) throws(MessageError) in try unsafe reader.readNotification(bytes)
+    let key = try call.idempotencyKey()
+    var post = try unsafe call.read { (reader, bytes) throws(MessageError) in try unsafe reader.readNotification(bytes)
     }
+    guard key == nil || post.messageID == nil else {
+      throw Refusal(.badMessage, "give messageId or Idempotency-Key, not both")
+    }
+    post.messageID = key ?? post.messageID
     return .ask([.notify(call.context.session, post)])
   }
 
