@@ -51,6 +51,19 @@ extension EndToEnd.PostedMessages {
     #expect(try hub.get("/v1/drivers/d1?role=ops&id=o1").json["status"] as? String == "background")
   }
 
+  @Test("a status that is posted again takes effect once, even when it comes late")
+  func repeatedStatus() throws {
+    let hub = try TestHub()
+    for (id, status, shown) in [
+      ("s1", "unavailable", "unavailable"), ("s2", "available", "available"), ("s1", "unavailable", "available"),
+      ("s3", "unavailable", "unavailable"),
+    ] {
+      let answer = try post(hub, driver, "driver_status", #"{"status":"\#(status)"}"#, id: id)
+      #expect(answer.status == 200 && (answer.json["payload"] as? [String: Any])?["replyTo"] as? String == id)
+      #expect(try hub.get("/v1/drivers/d1?role=ops&id=o1").json["status"] as? String == shown, "\(id)")
+    }
+  }
+
   @Test("a query is answered with a result, also one that is written over several turns", arguments: loopCounts)
   func queries(loops: Int) throws {
     let hub = try TestHub(loops: loops) { $0.limits.reportsPerTurn = 3 }

@@ -40,7 +40,8 @@ struct MessageRules {
       ofDriver { input(of: LocationBatch(tripID: update.tripID, fixes: [.success(update.fix)])) }
     case .locationBatch(let batch): ofDriver { input(of: batch) }
     case .driverStatus(let report):
-      ofDriver { .driverStatus(session, messageID, rights.withClaims(report), of: postedBy) }
+      // Posted again, even late, it takes effect once; a session sends its messages in order.
+      ofDriver { .driverStatus(session, messageID, rights.withClaims(report), of: postedBy, isKeyed: isPosted) }
     case .tripStatus(let report):
       .ask(
         .tripStatus(
