@@ -43,6 +43,8 @@ extension EndToEnd.EventStreams {
     #expect(stream.head.status == 200 && stream.head.fields["content-type"] == "text/event-stream")
     #expect(stream.head.fields["cache-control"] == "no-store" && stream.head.fields["x-accel-buffering"] == "no")
     #expect(stream.head.fields["content-length"] == nil && stream.head.fields["connection"] == "close")
+    #expect(stream.head.fields["ratelimit-limit"] == "\(Int(Limits().requestBurst))")
+    #expect(stream.head.fields["ratelimit-remaining"] != nil && stream.head.fields["ratelimit-reset"] != nil)
     let subscribed = try stream.receive("subscribed")
     let epoch = try #require(subscribed.message.string("epoch"))
     #expect(subscribed.message.string("channel") == "trip:T1" && epoch == answer.string("epoch"))

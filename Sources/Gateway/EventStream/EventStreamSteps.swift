@@ -33,9 +33,11 @@ extension HTTPService {
   /// Sends the head of a stream, and the delay before its client reconnects if the stream breaks.
   func sendStreamHead(to request: HTTPRequest, _ exchange: Exchange, _ counters: inout LoopCounters) {
     counters.count(status: Status.ok.code)
-    let seed = UInt64(bitPattern: loop.now.uptimeNanoseconds) ^ UInt64(exchange.connection.slot) &* Mix64.golden
+    let now = loop.now.uptimeNanoseconds
+    let seed = UInt64(bitPattern: now) ^ UInt64(exchange.connection.slot) &* Mix64.golden
     var head = EventStreamEndpoint.head
     head.fields += settings.corsFields(request.origin, for: head)
+    if request.rateKey != 0 { head.fields += settings.shared.admissions.allowance(request.rateKey, now: now).fields }
     loop.send(to: exchange.connection) {
       head.writeEndlessHead(into: &$0)
       $0.append("retry: ")
