@@ -14,8 +14,8 @@ public struct HubLimits: Sendable, Equatable {
   /// rider began. At it this driver or rider can begin no other: `rate_limited`.
   public var tripsPerDriver = 1000
   public var tripsPerRider = 100
-  /// Messages that moved a trip and are remembered to recognise repetitions. Past it the oldest is forgotten, and its
-  /// repetition is judged like a new move.
+  /// Messages that moved a trip and are remembered to recognise repetitions, and keys of a driver's statuses. Past it
+  /// the oldest is forgotten, and its repetition is judged like a new one.
   static let movesPerTrip = 16
   /// Cells with a learnt circuity. Where two share an entry the newer one has it.
   static let circuityCells = 4096

@@ -67,9 +67,18 @@ import Testing
     func table(_ table: HubTable) -> String {
       "`storage_full`; 503 (`table_limit_hits_total{table=\"\(table.name)\"}`)"
     }
+    func pages(_ table: HubTable) -> String {
+      "503 `rate_limited` (`table_limit_hits_total{table=\"\(table.name)\"}`)"
+    }
     func share(_ limit: ShareLimit) -> String { " (`limit_hits_total{limit=\"\(limit.name)\"}`)" }
     let refused = "refused: 400"
     let rows: [[String]] = [
+      [
+        "\(HubLimits.movesPerTrip)", "moves of one trip, and keyed statuses of one driver, that are remembered",
+        "the oldest is forgotten: its repetition counts as new",
+      ],
+      ["\(limits.hub.tripLists)", "pages of trips that are put together at once", pages(.tripLists)],
+      ["\(limits.hub.driverLists)", "pages of drivers that are put together at once", pages(.driverLists)],
       ["\(limits.hub.offers)", "trips that are offered at once", table(.offers)],
       [
         "\(offers.driver), \(offers.rider), \(offers.ops)",
