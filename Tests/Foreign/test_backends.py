@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 import unittest
+import urllib.parse
 
 from hub_process import HubProcess
 
@@ -77,6 +78,11 @@ class Backends(unittest.TestCase):
                  "&hdop=1&altitude=519&speed=16.2&bearing=90")
         self.assertEqual(self.ask("GET", f"/v1/osmand?{query}")[0], 200)
         self.assertAlmostEqual(self.driver()["speed"], 16.2 * 0.514444, delta=0.1)
+        form = urllib.parse.urlencode({"id": "d1", "lat": "48.13715", "lon": "11.57545", "timestamp": now - 5,
+                                       "speed": "16.2", "bearing": 90, "batt": "81.0"})
+        self.assertEqual(self.ask("POST", f"/v1/osmand?key={KEY}", form,
+                                  Content_Type="application/x-www-form-urlencoded")[0], 200)
+        self.assertEqual(self.driver()["timestamp"], (now - 5) * 1000)
         moment = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(now))
         body = {"location": {"timestamp": moment, "coords": {
             "latitude": 48.1372, "longitude": 11.5755, "accuracy": 5, "speed": 8, "heading": 90, "altitude": 519},

@@ -195,6 +195,21 @@ class TestCredentials(unittest.TestCase):
         self.assertEqual(taken, 0)
         self.assertEqual(self.refresh(pair["refreshToken"])[0], 200, "all that cost its owner nothing")
 
+    def test_a_revocation_is_taken_back(self):
+        path, token = "/v1/revocations?role=ops&id=backend", self.begin("rider-9")["accessToken"]
+        self.assertEqual([self.ops.ask("POST", path, {"sub": "rider-9"})[0] for _ in range(2)], [201, 200])
+        self.assertEqual(self.ops.ask("GET", f"/v1/trips/t1?access_token={token}")[0], 401)
+        self.assertEqual(self.ops.ask("DELETE", f"{path}&sub=rider-9"), (204, None))
+        self.assertEqual(self.ops.ask("DELETE", f"{path}&sub=rider-9")[0], 404)
+        self.hub.kill()
+        self.ops.close()
+        self.hub.start()
+        self.assertEqual(self.ops.ask("GET", path)[1]["revocations"], [])
+        self.assertNotEqual(self.ops.ask("GET", f"/v1/trips/t1?access_token={token}")[0], 401, "it counts again")
+        # A late repetition revokes again.
+        self.assertEqual(self.ops.ask("POST", path, {"sub": "rider-9"})[0], 201)
+        self.assertEqual(self.ops.ask("DELETE", f"{path}&jti=none")[0], 404)
+
     def test_the_audit_trail_names_who_and_no_token(self):
         pair = self.begin("rider-1")
         self.ops.ask("POST", "/v1/revocations?role=ops&id=backend", {"sub": "driver-9"})

@@ -266,6 +266,28 @@ class DeliveryTests(unittest.TestCase):
         receiver.wait(lambda r: len(r.requests) == 5)
         self.assertEqual([id for id, _, _ in receiver.requests][3:], ids[1:])
 
+    def test_gone_shown_and_enabled_over_http(self):
+        answers = iter([410])
+        receiver = self.receiver(answer=lambda event: next(answers, 204))
+        hub = HubProcess("--webhook-allow", f"http://127.0.0.1:{receiver.port}/")
+        self.addCleanup(hub.stop)
+        post(hub, "/v1/trips", {"tripId": "T1", "riderId": "R1"})
+        made = request(hub, "PUT", "/v1/webhooks/orders", {
+            "url": f"http://127.0.0.1:{receiver.port}/hook", "channels": ["trip:T1"],
+            "types": ["notification.message"]})[1]
+        receiver.webhook = standardwebhooks.Webhook(made["secret"])
+        notify(hub, "T1", 1)
+        wait_for(lambda: request(hub, "GET", "/v1/webhooks/orders")[1]["state"] == "off")
+        hub.kill()
+        hub.start()
+        wait_for(lambda: request(hub, "GET", "/v1/webhooks/orders")[1]["oldestUndelivered"] > 0)
+        self.assertEqual(request(hub, "GET", "/v1/webhooks/orders")[1]["state"], "off")
+        status, enabled = request(hub, "POST", "/v1/webhooks/orders/enable")
+        self.assertEqual((status, enabled["state"]), (200, "on"))
+        receiver.wait(lambda r: len(r.requests) == 2)
+        self.assertEqual(len({id for id, _, _ in receiver.requests}), 1)
+        self.assertEqual(request(hub, "POST", "/v1/webhooks/none/enable")[0], 404)
+
     def test_set_tested_rotated_and_replayed_over_http(self):
         receiver = self.receiver()
         place = {"url": f"http://127.0.0.1:{receiver.port}/hook", "channels": ["trip:T1"],
