@@ -58,6 +58,21 @@ extension Timestamp {
     self.init(milliseconds: Int64(milliseconds + 0.5))
   }
 
+  /// Reads a member of a JSON object: a number in the format, or a text by RFC 3339 in any format.
+  ///
+  /// - Returns: nil for any other value, and for a time outside `accepted`.
+  package init?(_ value: JSONValue, as format: TimeFormat) {
+    if let number = value.number {
+      self.init(number: number, format: format)
+    } else if var text = value.string {
+      let made = text.withUTF8 { unsafe Timestamp(rfc3339: UnsafeRawBufferPointer($0)) }
+      guard let made else { return nil }
+      self = made
+    } else {
+      return nil
+    }
+  }
+
   /// time-secfrac, in milliseconds (1000 where it rounds up to the next second); 0 where it is absent.
   private static func fraction(_ bytes: UnsafeRawBufferPointer, _ i: inout Int) -> Int? {
     guard i < bytes.count, unsafe bytes[i] == UInt8(ascii: ".") else { return 0 }

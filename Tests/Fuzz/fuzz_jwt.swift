@@ -1,6 +1,9 @@
-// modules: HubBytes HubGeo HubMessages HubTokens
+// modules: HubBytes HubGeo HubMessages HubCore HubTokens
 // libraries: crypto
-// libFuzzer's way into tokens and key files: no input may crash them, and no token may pass that was not signed.
+// libFuzzer's way into tokens, key files and revocations: no input may crash them, and no token may pass that was not
+// signed.
+import HubBytes
+import HubCore
 import HubMessages
 import HubTokens
 
@@ -12,19 +15,22 @@ private let keys: KeySet = {
 }()
 
 /// The first byte chooses: a token as it is, one made of a header and claims that are signed, a file of keys, a list, a
-/// refresh token as it is, one that is signed, a file of devices' keys.
+/// refresh token as it is, one that is signed, a file of devices' keys, the body of a revocation, the cursor of their
+/// list.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzTokens(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
   guard size > 0 else { return 0 }
   let input = Array(UnsafeBufferPointer(start: data + 1, count: size - 1))
-  switch data[0] % 7 {
+  switch data[0] % 9 {
   case 0: fuzzUnsigned(input)
   case 1: fuzzSigned(input)
   case 2: fuzzKeys(input)
   case 3: fuzzList(input)
   case 4: precondition(refreshToken(input) == nil, "a refresh token that nobody signed was accepted")
   case 5: fuzzSignedRefreshToken(input)
-  default: fuzzDevices(input)
+  case 6: fuzzDevices(input)
+  case 7: fuzzRevocation(input)
+  default: fuzzCursor(String(decoding: input, as: UTF8.self))
   }
   return 0
 }
@@ -77,6 +83,25 @@ private func fuzzDevices(_ file: [UInt8]) {
   guard let devices = made({ () throws(KeyError) in try DeviceKeys(parsing: file) }) else { return }
   precondition(devices.count <= file.count)
   for line in file.split(separator: 0x0A) { precondition(devices.driver(of: line) == nil) }
+}
+
+/// What is taken for a revocation names something, and ends later.
+private func fuzzRevocation(_ body: [UInt8]) {
+  guard let members = JSONValue(parsing: body)?.members else { return }
+  for format in TimeFormat.allCases {
+    do throws(ErrorReply) {
+      let revocation = try Revocation(members: members, time: format, now: now)
+      precondition(!revocation.name.text.isEmpty)
+      precondition(revocation.until.map { $0 > now && Timestamp.accepted.contains($0) } ?? true)
+    } catch {
+      precondition(error.code == .badMessage && !error.message.isEmpty)
+    }
+  }
+}
+
+private func fuzzCursor(_ text: String) {
+  guard let place = ListCursor(text, of: .revocations) else { return }
+  precondition(place.text(of: .revocations) == text && Int(exactly: place.number) != nil)
 }
 
 private func refreshToken(_ token: [UInt8]) -> RefreshToken? {

@@ -195,15 +195,12 @@ enum RevocationEndpoints {
   static func begin(_ call: HTTPCall) throws(Refusal) -> Outcome {
     try requireTokens(call.context)
     let members = try call.object(atMost: call.context.limits.unwantedBodyBytes)
-    let name = try name(sub: text(members, "sub"), jti: text(members, "jti"))
-    var until: Timestamp?
-    if let value = members["until"], value != .null {
-      // As the claim `exp` has it, but in the request's form of time.
-      guard let time = Timestamp(value, as: call.time) else { throw Refusal(.badMessage, "until must be a time") }
-      guard time > call.context.now.timestamp else { throw Refusal(.badMessage, "until has passed") }
-      until = time
+    let revocation: Revocation
+    do throws(ErrorReply) {
+      revocation = try Revocation(members: members, time: call.time, now: call.context.now.timestamp)
+    } catch {
+      throw Refusal(error)
     }
-    let revocation = Revocation(name, until: until)
     let isInCluster = call.context.configuration.cluster != nil
     return try call.ask(isInCluster ? .extend([revocation], isOfPeers: false) : .revoke(revocation))
   }
@@ -213,10 +210,10 @@ enum RevocationEndpoints {
     let limit = try call.query.pageLimit(HubLimits.revocationsPerPage) ?? 100
     var start = 0
     if let cursor = try call.query.parameter("cursor") {
-      guard let number = Int(cursor.dropFirst(), radix: 36), number >= 0, cursor == Self.cursor(number) else {
+      guard let place = ListCursor(cursor, of: .revocations), place.hub == nil else {
         throw Refusal(.badMessage, "cursor must be what next was in an answer")
       }
-      start = number
+      start = Int(place.number)
     }
     return try call.ask(.revocations(from: start, limit: limit))
   }
@@ -226,31 +223,15 @@ enum RevocationEndpoints {
     guard call.context.configuration.cluster == nil else {
       throw Refusal(.forbidden, "in a cluster nothing is taken back before its end: revoke with until")
     }
-    return try call.ask(
-      .unrevoke(try name(sub: try call.query.parameter("sub"), jti: try call.query.parameter("jti"))))
+    let (sub, jti) = (try call.query.parameter("sub"), try call.query.parameter("jti"))
+    let name: RevokedName
+    do throws(ErrorReply) { name = try RevokedName(sub: sub, jti: jti) } catch { throw Refusal(error) }
+    return try call.ask(.unrevoke(name))
   }
 
   private static func requireTokens(_ context: HTTPContext) throws(Refusal) {
     guard context.credentials.access != nil else {
       throw Refusal(.notFound, "this hub takes no tokens (--token-keys)")
-    }
-  }
-
-  private static func text(_ members: [String: JSONValue], _ name: String) throws(Refusal) -> String? {
-    guard let value = members[name], value != .null else { return nil }
-    guard let text = value.string else { throw Refusal(.badMessage, "\(name) must be a text") }
-    return text
-  }
-
-  private static func name(sub: String?, jti: String?) throws(Refusal) -> RevokedName {
-    switch (sub, jti) {
-    case (let sub?, nil):
-      guard let id = Identifier(sub) else { throw Refusal(.badMessage, "sub must be 1-64 of A-Z a-z 0-9 . _ -") }
-      return .subject(id)
-    case (nil, let jti?):
-      guard let id = InlineText(jti), !id.isEmpty else { throw Refusal(.badMessage, "jti must be 1-64 bytes") }
-      return .tokenID(id)
-    case (nil, nil), (_?, _?): throw Refusal(.badMessage, "give sub or jti, one of them")
     }
   }
 
@@ -273,26 +254,8 @@ enum RevocationEndpoints {
         write(revocation, time: time, into: &body)
         body.append("}")
       }
-      body.append(",\"next\":", next.map(cursor))
+      body.append(",\"next\":", next.map { ListCursor(UInt64($0)).text(of: .revocations) })
       body.append("}")
-    }
-  }
-
-  /// Where a list goes on. To clients it is a word without meaning.
-  private static func cursor(_ number: Int) -> String { "v" + String(number, radix: 36) }
-}
-
-extension Timestamp {
-  /// A time in a body; nil where the value is none.
-  init?(_ value: JSONValue, as format: TimeFormat) {
-    if let number = value.number {
-      self.init(number: number, format: format)
-    } else if var text = value.string {
-      let made = text.withUTF8 { unsafe Timestamp(rfc3339: UnsafeRawBufferPointer($0)) }
-      guard let made else { return nil }
-      self = made
-    } else {
-      return nil
     }
   }
 }

@@ -8,9 +8,11 @@ public struct ListCursor: Sendable, Equatable {
   public enum Kind: String, Sendable {
     case drivers = "d"
     case trips = "t"
+    /// Without a hub: each lists its own.
+    case revocations = "v"
   }
 
-  /// The number of a driver's record, or of a trip.
+  /// The number of a driver's record, of a trip, or of a revocation.
   public var number: UInt64
   /// The hub of the last listed entry. Nil for a single hub, where drivers continue from the number and trips below it.
   public var hub: String?
