@@ -34,6 +34,22 @@ extension EndToEnd.EventStreams {
     "requested", "accepted", "driver_en_route", "arrived_pickup", "trip_started", "arrived_destination", "completed",
   ]
 
+  @Test("a stream of events alone has no positions, and a flag that is neither true nor false is refused")
+  func eventsOnly() throws {
+    let hub = try TestHub()
+    let streams = try ["true", "false"].map { try stream(hub, "trip:T1", by: "eventsOnly=\($0)&role=ops&id=o1") }
+    for stream in streams { _ = try stream.receive("subscribed") }
+    try move(hub, "T1", "requested")
+    try move(hub, "T1", "accepted")
+    let fix = #"{"latitude":37,"longitude":-122,"accuracy":5,"timestamp":1763680000000,"tripId":"T1"}"#
+    #expect(try hub.post("/v1/locations?role=driver&id=d1", fix).status == 200)
+    try move(hub, "T1", "driver_en_route")
+    for stream in streams { for _ in 0..<2 { _ = try stream.receive("trip_update") } }
+    _ = try streams[0].receive("trip_update")
+    _ = try streams[1].receive("driver_location")
+    #expect(try hub.get("/v1/events?channel=trip:T1&eventsOnly=yes&role=ops&id=o1").status == 400)
+  }
+
   @Test("a stream has the messages of a session, to the byte, and ids where they are numbered", arguments: loopCounts)
   func sameAsSocket(loops: Int) throws {
     let hub = try TestHub(loops: loops)

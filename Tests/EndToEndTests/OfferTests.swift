@@ -92,8 +92,6 @@ extension EndToEnd.Offers {
     _ = try driver.skip(to: "driver_location")
     let counted = try hub.metrics()
     #expect(counted["subscriptions"] == 2 && counted["positions_out_total"] == 5)
-    // Over HTTP, too.
-    #expect(try hub.get("/v1/events?channel=driver:d1&eventsOnly=yes&\(ops)").status == 400)
   }
 
   @Test("a rider requests a trip with offers; when nobody is near it hears so at once", arguments: loopCounts)

@@ -24,7 +24,7 @@ enum Routes {
         .on(.post, for: phone, parameters: ["trip"], DriverEndpoints.locate)),
       HTTPRoute(
         "/v1/events", isStream: true,
-        .on(.get, parameters: ["lastEventId"], repeatable: ["channel"], EventStreamEndpoint.open)),
+        .on(.get, parameters: ["lastEventId", "eventsOnly"], repeatable: ["channel"], EventStreamEndpoint.open)),
       HTTPRoute("/v1/owntracks", isForPhones: true, .on(.post, for: phone, PhoneEndpoints.ownTracks)),
       HTTPRoute(
         "/v1/osmand", isForPhones: true, .on(.get, for: phone, PhoneEndpoints.osmAnd),
