@@ -86,11 +86,17 @@ struct Following {
   /// Its owner is looked for again after a while.
   mutating func retryLater(_ channel: Channel) {
     guard follows[channel] != nil else { return }
+    leaveOwner(of: channel)
     follows[channel]?.state = .unowned
     guard follows[channel]?.retriesAt == nil else { return }
     let time = context.now.uptime + context.limits.answerTime
     follows[channel]?.retriesAt = time
     retries.append(channel, at: time)
+  }
+
+  /// Before an owner is looked for: the last one may never say that it does not have the channel any more.
+  private func leaveOwner(of channel: Channel) {
+    if let index = follows[channel]?.peer { context.peers[index].forget(channel, at: context.time) }
   }
 
   private mutating func nextRetry(now: Int64) -> Channel? {
@@ -165,6 +171,7 @@ extension Following {
   // MARK: Owners
 
   mutating func locate(_ channel: Channel) {
+    leaveOwner(of: channel)
     follows[channel, default: Following.Follow()].state = context.isStarting ? .unowned : .locating
     if context.isStarting { return }
     if channel == .trips { return take(located: context.tripsOwner, channel) }

@@ -161,10 +161,15 @@ final class Peer {
     controlBytes += open.count - before
   }
 
-  /// A channel of this peer is not followed any more. The reader of its messages forgets it as a client does that has
-  /// unsubscribed.
+  /// A channel of this peer is not followed any more.
   func release(_ channel: Channel, at time: Timestamp) {
     append(.released) { $0.append(channel, at: time) }
+    forget(channel, at: time)
+  }
+
+  /// The reader of this peer's messages forgets a channel as a client does that has unsubscribed: what still comes on
+  /// it is ignored.
+  func forget(_ channel: Channel, at time: Timestamp) {
     var bytes = ByteBuffer()
     bytes.append(.unsubscribed(Unsubscribed(replyTo: nil, channel: channel, reason: .asked)), at: time)
     var own = ClusterFrameReader(bytes.array()[...])

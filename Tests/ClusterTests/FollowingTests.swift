@@ -3,11 +3,11 @@ import HubBackplane
 import HubBackplaneSupport
 import HubBytes
 import HubCore
-import HubMessages
 import HubTestSupport
 import Testing
 
 @testable import HubCluster
+@testable import HubMessages
 
 @Suite struct FollowingTests {
   private let moves: [TripStatus] = [.driverEnRoute, .arrivedPickup, .tripStarted, .arrivedDestination]
@@ -144,6 +144,22 @@ import Testing
     }
     let replaced = world.members.reduce(0) { $0 + $1.replaced.count }
     #expect(replaced == 4)
+  }
+
+  @Test("A hub keeps no name of a channel at a hub where its driver is no more, whether or not that one has said so")
+  func movedNames() {
+    let world = ClusterWorld()
+    let drivers = 1...20 as ClosedRange<UInt32>
+    for driver in drivers { world.follow(.driver(id("d\(driver)")), at: "c", slot: 100 + driver) }
+    for (turn, name) in ["a", "b", "a", "b"].enumerated() {
+      for driver in drivers { world.connect("d\(driver)", at: name, slot: UInt32(turn) * 20 + driver) }
+      if turn == 3 { world.engine.cuts = ["a>c control"] }
+      world.run(seconds: 1)
+      world.engine.cuts = []
+      world.run(seconds: 2)
+      let names = world["c"].node.node.context.peers.map(\.reader.entries.count)
+      #expect(names.reduce(0, +) == drivers.count, "turn \(turn)")
+    }
   }
 
   @Test("A client that has opened several sessions at one hub has none there when it has one at another")
