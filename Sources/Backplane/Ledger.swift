@@ -88,8 +88,8 @@ public enum LedgerAnswer: Sendable, Equatable {
   case superseded(by: UInt64)
   case done
   case members([MemberRecord])
-  /// The asker owns it. `before`: the owner before, if another member; `waiting`: members that asked for it while it
-  /// had none.
+  /// The asker owns it. `before`: the owner before; `waiting`: members that asked for it while it had none, and the one
+  /// that it was taken from last before this claim, which may not have been notified.
   case claimed(generation: UInt64, before: String?, waiting: [String])
   /// Another member keeps it.
   case held(by: String, generation: UInt64)

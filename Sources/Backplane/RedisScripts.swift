@@ -3,7 +3,7 @@
 //     lh:incarnation   the highest incarnation            lh:m:NAME   a member's record, with its lease
 //     lh:s:NAME        that member's status, as long
 //     lh:members       the names of members               lh:o:KEY    hash: owner, generation
-//     lh:w:KEY         the members that wait for an owner
+//     lh:w:KEY         the members that wait for an owner, and the one that it was taken from
 //
 // Numbers are integers below 2⁵³, which Lua's doubles represent exactly.
 
@@ -68,7 +68,8 @@ enum RedisScripts {
     """
 
   // KEYS: owner, waiting members. ARGV: name, known generation, whether it takes, how long it is kept in ms, the number
-  // of the attempt, which the hash has for each member whose last take was carried out.
+  // of the attempt, which the hash has for each member whose last take was carried out. Who takes it may die before it
+  // has notified the owner before: that one then waits for the next claim.
   private static let claim = """
     local now = redis.call('HMGET', KEYS[1], 'owner', 'generation', 'take:' .. ARGV[1])
     local owner, generation = now[1], tonumber(now[2] or '0')
@@ -88,6 +89,10 @@ enum RedisScripts {
     local answer = {1, owner or '', generation}
     for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do answer[#answer + 1] = name end
     redis.call('DEL', KEYS[2])
+    if owner and owner ~= ARGV[1] then
+      redis.call('SADD', KEYS[2], owner)
+      redis.call('PEXPIRE', KEYS[2], ARGV[4])
+    end
     return answer
     """
 

@@ -229,6 +229,12 @@ struct Claims {
     }
   }
 
+  /// Another hub says that it has it: the ledger is asked whose it is. While a claim is to be made, its answer decides.
+  mutating func check(_ channel: Channel) {
+    guard let known = owned[channel], known.isClaimed, !known.takes, !known.isReleased else { return }
+    if known.isUnderWay { putOff(channel) } else { enqueue(channel) }
+  }
+
   /// The ledger has forgotten it, or has not answered.
   mutating func take(released answer: LedgerAnswer, _ channel: Channel) {
     owned[channel]?.isUnderWay = false

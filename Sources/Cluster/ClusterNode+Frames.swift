@@ -136,7 +136,9 @@ extension ClusterNode {
     case .begun:
       let channel = try reader.channel()
       takeBegun(channel, from: index)
-      if case .driver(let id) = channel { takeBegun(.raw(id), from: index) }
+      guard case .driver(let id) = channel else { return }
+      takeBegun(.raw(id), from: index)
+      claims.check(channel)
     }
   }
 

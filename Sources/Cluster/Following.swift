@@ -184,8 +184,10 @@ extension Following {
     for channel in channels(at: nil) where isUnowned(channel) { locate(channel) }
   }
 
-  /// A hub is gone: its drivers may move to any other. (Its trips are there when it returns.)
+  /// A hub is gone: its drivers may move to any other. (Its trips are there when it returns.) It may have been the only
+  /// one that knew who waits for what it has begun.
   mutating func lost(_ index: Int) {
+    checksWaiting = true
     for channel in channels(at: index) where channel.isOfDriver { retryLater(channel) }
   }
 

@@ -179,8 +179,9 @@ public final class MemoryEngine {
     var owner = Owner(name: member, generation: generation, takes: before?.takes ?? [:])
     if takes, attempt > 0 { owner.takes[member] = attempt }
     owners[key] = owner
-    return .claimed(
-      generation: generation, before: before?.name, waiting: (waiters.removeValue(forKey: key) ?? []).sorted())
+    let waiting = (waiters.removeValue(forKey: key) ?? []).sorted()
+    if let before, before.name != member { waiters[key] = [before.name] }
+    return .claimed(generation: generation, before: before?.name, waiting: waiting)
   }
 }
 

@@ -90,6 +90,9 @@ extension Answering {
     // Who was replaced cannot come back with what it knew; who has it may say so again.
     #expect(try claim("d:1", "a", known: first, takes: false) == .held(by: "b", generation: second))
     #expect(try claim("d:1", "a", known: second, takes: false) == .held(by: "b", generation: second))
+    // Who was replaced is named once more, for who took it may have died before it notified it.
+    #expect(
+      try claim("d:1", "b", known: second, takes: false) == .claimed(generation: second, before: "b", waiting: ["a"]))
     #expect(
       try claim("d:1", "b", known: second, takes: false) == .claimed(generation: second, before: "b", waiting: []))
     // The engine has forgotten: whoever knows the highest generation has it in the end.

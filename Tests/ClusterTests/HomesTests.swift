@@ -156,6 +156,53 @@ private final class Phones {
     #expect(world.engine.owner(of: "d:d1") == "b")
   }
 
+  @Test(
+    "A driver whose new hub dies before it notifies the old one has one home as soon as a hub has it again",
+    arguments: ["b", "c"])
+  func claimerDies(next: String) {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 1)
+    let rider = world.follow(.driver(id("d1")), at: "a", slot: 50)
+    world.run(seconds: 0.5)
+    claimOnly(world, at: "c", slot: 2)
+    #expect(world["a"].replaced.isEmpty)
+    if next == "c" { world.join("c") }
+    world.connect("d1", at: next, slot: 3)
+    world.run(seconds: 3)
+    #expect(world["a"].replaced.map(\.slot) == [1] && world[next].replaced.isEmpty)
+    drive(world, rider, at: next, slot: 3)
+  }
+
+  @Test("Who waits for a driver whose hub dies before it says that it has it follows it at the next hub")
+  func claimerOfAwaitedDies() {
+    let world = ClusterWorld()
+    let rider = world.follow(.driver(id("d1")), at: "a", slot: 50)
+    world.run(seconds: 0.5)
+    claimOnly(world, at: "c", slot: 1)
+    world.connect("d1", at: "b", slot: 2)
+    world.run(seconds: 12)
+    drive(world, rider, at: "b", slot: 2)
+  }
+
+  /// A hub dies when the ledger has carried out its claim of a driver, and it has not had the answer.
+  private func claimOnly(_ world: ClusterWorld, at name: String, slot: UInt32) {
+    world.connect("d1", at: name, slot: slot)
+    world.step()
+    #expect(world.engine.owner(of: "d:d1") == name)
+    world.kill(name)
+  }
+
+  /// A driver goes on, and its rider sees that.
+  private func drive(_ world: ClusterWorld, _ rider: Follower, at name: String, slot: UInt32) {
+    rider.positions.removeAll()
+    for step in 0..<4 {
+      world.fix(step, trip: nil, at: name, slot: slot)
+      world.run(seconds: 1)
+    }
+    #expect(rider.positions.count == 4 && rider.faults == [])
+  }
+
   @Test("While the engine is away a driver's sessions are one claim, and what is gone is released when it is back")
   func awayEngine() {
     let world = ClusterWorld(["a", "b"])
