@@ -81,7 +81,8 @@ public struct ClusterLimits: Sendable, Equatable {
   public var figuresTime: Int64 = 2_500_000_000
   /// The shortest time between log lines about refused frames; all are counted.
   public var refusalNoticeTime: Int64 = 1_000_000_000
-  /// The time after which all owned channels are claimed again, before the ledger forgets them.
+  /// The time after which all owned channels are claimed again, before the ledger forgets them. After half of it, what
+  /// sessions wait for is looked for again, before the ledger forgets who waits.
   public var ownerTime: Int64 = 86_400_000_000_000
   /// After a gap drivers are claimed again, and what sessions wait for is looked for, at most so often.
   public var homesTime: Int64 = 5_000_000_000

@@ -267,6 +267,7 @@ extension ClusterNode {
       following.begin(channel)
       claims.own(channel, takes: takes, arrival: arrival)
     case .released(let channel): claims.disown(channel)
+    case .waiting(let channel): following.wait(channel)
     case .follow(let channel, let point, let eventsOnly):
       following.follow(channel, from: point, eventsOnly: eventsOnly)
     case .followed(let channel, let point):

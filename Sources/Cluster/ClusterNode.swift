@@ -373,7 +373,9 @@ public struct ClusterNode: ~Copyable {
       context.notices.append(.superseded(by: other))
     case .members: if case .members(let members) = answer { take(members: members) }
     case .claim(let channel): claims.take(answer, of: channel)
-    case .release(let channel): claims.take(released: answer, channel)
+    case .release(let channel):
+      claims.take(released: answer, channel)
+      following.check(channel)
     case .locate(let channel): following.take(located: answer, channel)
     case .waiting(let channel): following.take(waiting: answer, channel)
     case .owner(let token, let isOfDriver):

@@ -66,6 +66,8 @@ struct Following {
   /// The ledger is to be asked for all of `waiting`; and when it was last (uptime, ns).
   var checksWaiting = false
   private var waitingCheckedAt = Int64.min / 2
+  /// Since when the ledger has not been asked again for what waits, which it forgets after a day (uptime, ns).
+  private var waitingNotedAt: Int64 = 0
   /// Sessions' questions.
   var pending = PendingQuestions<SubscribeInput>()
   private var retries = TimedQueue<Channel>()
@@ -152,7 +154,14 @@ extension Following {
     dropUnused(channel)
   }
 
-  private mutating func wait(_ channel: Channel) { if channel != .trips { waiting.insert(channel) } }
+  /// Sessions are subscribed here to what nobody has. The ledger is to note that, where it has not.
+  mutating func wait(_ channel: Channel) { if channel != .trips { waiting.insert(channel) } }
+
+  /// The ledger has forgotten that a trip or driver was here: it notes who waits for it.
+  mutating func check(_ channel: Channel) {
+    if waiting.contains(channel) { checked.append(channel) }
+    if case .driver(let id) = channel { check(.raw(id)) }
+  }
 
   /// A trip or driver is here.
   mutating func begin(_ channel: Channel) {
@@ -309,9 +318,10 @@ extension Following {
   /// A hub may have begun what is waited for, and its word may be lost; or the ledger has forgotten who waits.
   private mutating func checkWaiting() {
     let (now, limits) = (context.now.uptime, context.limits)
-    if waiting.isEmpty { checksWaiting = false }
+    if waiting.isEmpty { (checksWaiting, waitingNotedAt) = (false, now) }
+    if now - waitingNotedAt >= limits.ownerTime / 2 { checksWaiting = true }
     if checksWaiting, now - waitingCheckedAt >= limits.homesTime {
-      (checksWaiting, waitingCheckedAt) = (false, now)
+      (checksWaiting, waitingCheckedAt, waitingNotedAt) = (false, now, now)
       checked = waiting.map { (name: "\($0)", channel: $0) }.sorted { $0.name > $1.name }.map(\.channel)
     }
     for channel in checked.suffix(limits.resumesPerTurn) {

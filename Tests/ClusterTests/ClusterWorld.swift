@@ -160,13 +160,13 @@ final class Member {
   }
 
   init(
-    _ name: String, _ engine: MemoryEngine, now: Moment, limits: ClusterLimits, hubLimits: HubLimits, keys: FrameKeys,
-    epoch: String, tokenKey: TokenKeyProof = TokenKeyProof(), disk: SimulatedDisk? = nil,
-    openSessions: @escaping @Sendable (Identifier) -> [Role: Int] = { _ in [:] }
+    _ name: String, _ engine: MemoryEngine, now: Moment, limits: ClusterLimits, hubLimits: HubLimits,
+    timings: HubTimings, keys: FrameKeys, epoch: String, tokenKey: TokenKeyProof, disk: SimulatedDisk?,
+    openSessions: @escaping @Sendable (Identifier) -> [Role: Int]
   ) {
     self.name = name
     var hub = Hub(
-      limits: hubLimits, timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText(epoch)!, seed: 7,
+      limits: hubLimits, timings: timings, sampling: SamplingRules(), epoch: InlineText(epoch)!, seed: 7,
       outlets: 2, now: now)
     journal = disk.map { MemberJournal($0, into: &hub, epoch: epoch, now: now) }
     hub.joinCluster(outlet: 1)
@@ -291,14 +291,16 @@ final class ClusterWorld {
   private var lastMessage = 10
   private var lives = 0
   private let hubLimits: HubLimits
+  private let timings: HubTimings
   private let tokenKey: (String) -> TokenKeyProof
   private let openSessions: @Sendable (String, Identifier) -> [Role: Int]
   private var lastSlot: UInt32 = 1000
 
   init(
     _ names: [String] = ["a", "b", "c"], seed: UInt64 = 1, limits: ClusterLimits = ClusterLimits(),
-    hubLimits: HubLimits = HubLimits(), tokenKey: @escaping (String) -> TokenKeyProof = { _ in TokenKeyProof() },
-    hasJournals: Bool = false, clockOffsets: [String: Int64] = [:],
+    hubLimits: HubLimits = HubLimits(), timings: HubTimings = HubTimings(),
+    tokenKey: @escaping (String) -> TokenKeyProof = { _ in TokenKeyProof() }, hasJournals: Bool = false,
+    clockOffsets: [String: Int64] = [:],
     openSessions: @escaping @Sendable (_ hub: String, Identifier) -> [Role: Int] = { _, _ in [:] }
   ) {
     self.openSessions = openSessions
@@ -306,6 +308,7 @@ final class ClusterWorld {
     self.clockOffsets = clockOffsets
     self.tokenKey = tokenKey
     self.hubLimits = hubLimits
+    self.timings = timings
     engine = MemoryEngine(seed: seed)
     now = Moment(uptime: 1_000_000_000, timestamp: Timestamp(milliseconds: engine.now / 1_000_000))
     members = names.map { make($0, limits) }
@@ -316,8 +319,9 @@ final class ClusterWorld {
     lives += 1
     if disks != nil, disks?[name] == nil { disks?[name] = SimulatedDisk() }
     return Member(
-      name, engine, now: clock(of: name), limits: limits, hubLimits: hubLimits, keys: keys, epoch: "epoch\(lives)",
-      tokenKey: tokenKey(name), disk: disks?[name], openSessions: { [openSessions] in openSessions(name, $0) })
+      name, engine, now: clock(of: name), limits: limits, hubLimits: hubLimits, timings: timings, keys: keys,
+      epoch: "epoch\(lives)", tokenKey: tokenKey(name), disk: disks?[name],
+      openSessions: { [openSessions] in openSessions(name, $0) })
   }
 
   /// The time as a hub has it.

@@ -177,6 +177,16 @@ extension Channels {
     }
   }
 
+  /// A driver is forgotten: followers at other hubs look for it, and sessions here wait for the hub that has it next.
+  mutating func forget(driver id: Identifier) {
+    guard isInCluster else { return }
+    sendToCluster(.released(.driver(id)))
+    for name in [Channel.driver(id), .raw(id)] {
+      sendMoved(name)
+      if isWatched(name) { sendToCluster(.waiting(name)) }
+    }
+  }
+
   /// Other hubs' followers of a channel look for its owner again.
   mutating func sendMoved(_ name: Channel) {
     guard let clusterOutlet, let channel = table.find(name), table.outlets(channel).contains(Int(clusterOutlet)) else {

@@ -162,14 +162,16 @@ public enum ClusterOutput: Sendable {
   case owned(Channel, takes: Bool, arrival: UInt16 = 0)
   /// This hub has forgotten a trip or a driver.
   case released(Channel)
+  /// Sessions of this hub are subscribed to a channel of a driver that it has forgotten: another hub may have it next.
+  case waiting(Channel)
   /// Follows a channel at its owner: all events after this point; with `eventsOnly` no positions and ETAs.
   case follow(Channel, ResumePoint, eventsOnly: Bool)
   /// The first session that follows the channel elsewhere was accepted, at this point.
   case followed(Channel, ResumePoint)
   /// No session of this hub is subscribed to the channel any more, whether or not it was followed.
   case unfollowed(Channel)
-  /// A driver's hub, or the hub that numbers all trips' events, has changed: followers from other hubs look for it
-  /// again.
+  /// A driver's hub, or the hub that numbers all trips' events, has changed, or the driver is forgotten: followers from
+  /// other hubs look for it again.
   case moved(ChannelHandle, Channel)
   /// Sessions of this hub begin to watch in a cell of at most `finestWatched` characters, or none does any more.
   case watched(GeohashCell)

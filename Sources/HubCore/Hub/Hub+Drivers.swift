@@ -191,10 +191,11 @@ extension Hub {
   }
 
   mutating func removeDriver(_ driver: Int) {
-    if !drivers[driver].isElsewhere { channels.sendToCluster(.released(.driver(drivers[driver].id))) }
+    let (id, wasHere) = (drivers[driver].id, !drivers[driver].isElsewhere)
     distant.forget(driver, &drivers, &channels, at: now.timestamp)
     fences.drop(driver)
     drivers.remove(driver)
+    if wasHere { channels.forget(driver: id) }
   }
 }
 
