@@ -9,7 +9,7 @@
 // So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
 // asked. Requests for one trip keep their order: while one is on the way, the next ones wait. What has no answer in
 // time is sent once more: a hub takes what it has had before for a repetition, and answers as it did; a driver's status
-// or notification without an id gets one for that.
+// or notification without an id gets one for that. What has none then is refused, and all that wait behind it.
 // While the ledger cannot be asked, requests are handled here: a hub alone must go on.
 import HubBackplane
 import HubBytes
@@ -189,7 +189,8 @@ extension Forwarding {
       if repeats(token, atMost: context.limits.attempts) {
         begin(token, receiver)
       } else {
-        refuse(token, .unreachable)
+        // Those behind it would each wait as long for the same hub, one after the other.
+        for request in finishAll(for: receiver) { refuse(request, .unreachable) }
       }
     }
   }

@@ -76,6 +76,24 @@ import Testing
     #expect(world["b"].node.node.counters.pending == 0)
   }
 
+  @Test("What waits behind a request that gets no answer is refused with it")
+  func lostTogether() {
+    let world = ClusterWorld()
+    world.ask("t1", .requested, at: "a", slot: 9)
+    world.run(seconds: 1)
+    world.engine.cuts = ["b>a"]
+    for slot in 20..<25 { world.ask("t1", .cancelled, at: "b", slot: UInt32(slot)) }
+    world.run(seconds: 4)
+    #expect((20..<25).allSatisfy { world.answers(at: "b", slot: UInt32($0)).errors == [.rateLimited] })
+    #expect(world["b"].node.node.counters.pending == 0)
+    // Who sends again gets an answer.
+    world.engine.cuts = []
+    world.run(seconds: 1)
+    world.ask("t1", .cancelled, at: "b", slot: 25)
+    world.run(seconds: 1)
+    #expect(world.answers(at: "b", slot: 25).acks == 1)
+  }
+
   @Test("A hub that has just started begins no trip that another hub has")
   func starting() {
     let world = ClusterWorld()
