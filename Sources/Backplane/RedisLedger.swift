@@ -172,13 +172,14 @@ public final class RedisLedger: Ledger {
     }
   }
 
+  /// What others have written there, and is no member's record, is left out.
   private static func members(_ value: RESPValue) -> LedgerAnswer? {
     guard case .array(let parts) = value, parts.count % 3 == 0 else { return nil }
     var found: [MemberRecord] = []
     for index in stride(from: 0, to: parts.count, by: 3) {
       guard let name = parts[index].text, let text = parts[index + 1].text,
         var member = MemberRecord(name: name, text: text)
-      else { return nil }
+      else { continue }
       member.status = parts[index + 2].text.flatMap(MemberStatus.init)
       found.append(member)
     }

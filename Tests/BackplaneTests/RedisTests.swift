@@ -191,6 +191,18 @@ struct RedisTests {
     }
   }
 
+  @Test("What somebody else has written among the members is left out, and the others are found")
+  func foreignMembers() throws {
+    let engine = try RedisProcess(port: freePort())
+    let ledger = try RealLedger(engine)
+    try ledger.runUntilUp()
+    let member = MemberRecord(name: "b", incarnation: 6, address: "127.0.0.1:1", version: "x")
+    #expect(try ledger.answer(.renew(member, leaseMilliseconds: 60_000)) == .renewed)
+    #expect(engine.reply(to: "SADD lh:members a c") == ":2\r\n")
+    #expect(engine.reply(to: "SET lh:m:a 7") == "+OK\r\n" && engine.reply(to: "SET lh:m:c x-y-z") == "+OK\r\n")
+    #expect(try ledger.answer(.members) == .members([member]))
+  }
+
   @Test("Scripts that the engine forgets are loaded again, and an engine that is killed is found again, empty")
   func restart() throws {
     let engine = try RedisProcess(port: freePort())

@@ -42,6 +42,18 @@ private final class FullLedger: Ledger {
     #expect(engine.origin(of: "\(address)", reason: "closed") == "f:3: bus")
   }
 
+  @Test("A member in the ledger whose name no hub may have is left out")
+  func foreignNames() {
+    let world = ClusterWorld(["a", "b"])
+    let ledger = MemoryLedger(world.engine, member: "x")
+    for name in ["", "a b", String(repeating: "n", count: 300)] {
+      let record = MemberRecord(name: name, incarnation: 9, address: "127.0.0.1:1", version: "x")
+      #expect(ledger.ask(.renew(record, leaseMilliseconds: 60_000), ticket: 1))
+    }
+    world.run(seconds: 5)
+    #expect(world["a"].node.node.context.peers.map(\.name) == ["b"] && world["a"].node.node.counters.peers == 1)
+  }
+
   @Test("A hub reports nodes of the bus that it does not hear to the others, at once and for as long as that is so")
   func unheard() {
     let world = ClusterWorld()
