@@ -165,80 +165,13 @@ private final class Phones {
     world.run(seconds: 1)
     let rider = world.follow(.driver(id("d1")), at: "a", slot: 50)
     world.run(seconds: 0.5)
-    claimOnly(world, at: "c", slot: 2)
+    world.claimOnly(at: "c", slot: 2)
     #expect(world["a"].replaced.isEmpty)
     if next == "c" { world.join("c") }
     world.connect("d1", at: next, slot: 3)
     world.run(seconds: 3)
     #expect(world["a"].replaced.map(\.slot) == [1] && world[next].replaced.isEmpty)
-    drive(world, rider, at: next, slot: 3)
-  }
-
-  @Test("Who waits for a driver whose hub dies before it says that it has it follows it at the next hub")
-  func claimerOfAwaitedDies() {
-    let world = ClusterWorld()
-    let rider = world.follow(.driver(id("d1")), at: "a", slot: 50)
-    world.run(seconds: 0.5)
-    claimOnly(world, at: "c", slot: 1)
-    world.connect("d1", at: "b", slot: 2)
-    world.run(seconds: 12)
-    drive(world, rider, at: "b", slot: 2)
-  }
-
-  @Test(
-    "A driver that its hub has forgotten is followed at its next hub by all who followed it before",
-    arguments: [0.0, 3])
-  func forgotten(away: Double) {
-    var timings = HubTimings()
-    (timings.stale, timings.retention, timings.tripGrace) = (2, 5, 5)
-    let world = ClusterWorld(timings: timings)
-    world.connect("d1", at: "a", slot: 1)
-    world.run(seconds: 0.5)
-    let riders = ["a", "c"].flatMap { name in
-      [Channel.driver(id("d1")), .raw(id("d1"))].map { world.follow($0, at: name, slot: world.nextSlot()) }
-    }
-    world.run(seconds: 0.5)
-    world["a"].inputs.append(.driverDisconnected(world.session(1)))
-    for _ in 0..<1500 where world.engine.owner(of: "d:d1") != nil { world.step() }
-    #expect(world.engine.owner(of: "d:d1") == nil)
-    world.run(seconds: away)
-    world.connect("d1", at: "b", slot: 2)
-    world.run(seconds: 1)
-    drive(world, riders[0], at: "b", slot: 2)
-    #expect(riders.map { $0.positions.count + $0.rawFixes.count } == [4, 4, 4, 4])
-    #expect(riders.allSatisfy { $0.faults == [] && $0.gaps == 0 })
-  }
-
-  @Test("The ledger is asked again for what sessions wait for before it forgets who waits")
-  func notedAgain() {
-    var limits = ClusterLimits()
-    limits.ownerTime = 4_000_000_000
-    let world = ClusterWorld(limits: limits)
-    let rider = world.follow(.driver(id("d1")), at: "a", slot: 50)
-    world.run(seconds: 0.5)
-    world.engine.forget()
-    world.run(seconds: 3)
-    world.connect("d1", at: "b", slot: 1)
-    world.run(seconds: 1)
-    drive(world, rider, at: "b", slot: 1)
-  }
-
-  /// A hub dies when the ledger has carried out its claim of a driver, and it has not had the answer.
-  private func claimOnly(_ world: ClusterWorld, at name: String, slot: UInt32) {
-    world.connect("d1", at: name, slot: slot)
-    world.step()
-    #expect(world.engine.owner(of: "d:d1") == name)
-    world.kill(name)
-  }
-
-  /// A driver goes on, and its rider sees that.
-  private func drive(_ world: ClusterWorld, _ rider: Follower, at name: String, slot: UInt32) {
-    rider.positions.removeAll()
-    for step in 0..<4 {
-      world.fix(step, trip: nil, at: name, slot: slot)
-      world.run(seconds: 1)
-    }
-    #expect(rider.positions.count == 4 && rider.faults == [])
+    world.drive(rider, at: next, slot: 3)
   }
 
   @Test("While the engine is away a driver's sessions are one claim, and what is gone is released when it is back")
