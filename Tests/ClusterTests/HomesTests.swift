@@ -128,6 +128,19 @@ private final class Phones {
     for seed in 0..<UInt64(max(1, histories / 1000)) { reconnect(1000, rounds: 50, seed: seed) }
   }
 
+  @Test("That a driver was taken, said again when it has come back, ends no session")
+  func repeatedReplaced() {
+    let world = ClusterWorld()
+    for (slot, name) in [(1, "a"), (2, "b"), (3, "a")] as [(UInt32, String)] {
+      world.connect("d1", at: name, slot: slot)
+      world.run(seconds: 1)
+    }
+    let context = world["b"].node.node.context
+    context.repeatEnded(to: context.knownPeer("a")!)
+    world.run(seconds: 1)
+    #expect(world["a"].replaced.map(\.slot) == [1] && world.engine.owner(of: "d:d1") == "a")
+  }
+
   @Test("A hub that stalls between its claim and the answer loses the driver to who has claimed it since")
   func stalledClaim() {
     let world = ClusterWorld(["a", "b"])
