@@ -68,7 +68,9 @@ extension ByteBuffer {
     }
   }
 
+  /// Writes null for a sum of others' numbers that is too large for one.
   private mutating func append(figure number: Double) {
+    guard number.isFinite else { return append("null") }
     if let whole = Int64(exactly: number) { append(integer: whole) } else { append(double: number) }
   }
 }

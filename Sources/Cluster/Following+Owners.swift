@@ -91,7 +91,7 @@ extension Following {
     else { return }
     defer { follows[publication.channel] = follow }
     if let sequence = publication.sequence {
-      guard sequence == point.since + 1 else {
+      guard sequence == point.since &+ 1 else {
         if sequence > point.since { context.peers[index].wantsRestart = true }
         return
       }

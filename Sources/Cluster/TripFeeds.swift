@@ -121,7 +121,7 @@ extension TripFeeds {
 
   private func relay(_ event: Publication, from peer: Peer) {
     guard let sequence = event.sequence, let point = peer.trips.point else { return }
-    if sequence == point.since + 1 {
+    if sequence == point.since &+ 1 {
       peer.trips.point?.since = sequence
       context.relay(event)
     } else if sequence > point.since {

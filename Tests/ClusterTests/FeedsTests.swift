@@ -51,6 +51,8 @@ import Testing
       #expect(abs(try #require(found[name] as? Double) - expected) <= expected * 0.01, "\(name)")
     }
     #expect(try object(HubFigures.sum([figures(#""p50":null"#, LatencyHistogram())]))["p50"] is NSNull)
+    let huge = figures(#""cpuSeconds":1e308"#, LatencyHistogram())
+    #expect(try object(HubFigures.sum([huge, huge]))["cpuSeconds"] is NSNull)
   }
 
   @Test("Who has stats at one hub sees the sum of all, each second and of ten minutes before; nobody else costs a byte")

@@ -191,6 +191,21 @@ import Testing
     #expect(rider.seen["epoch1"]?.count == 5 && rider.doubles == 0 && rider.faults == [] && rider.gaps == 0)
   }
 
+  @Test("No event follows the highest number that an owner can give its newest")
+  func highestNumber() {
+    let world = ClusterWorld(["a", "b"])
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
+    world.run(seconds: 2)
+    let before = rider.seen
+    world["b"].node.node.following.follows[.trip(id("t1"))]?.point?.since = .max
+    world.notify("t1", at: "a", number: 1)
+    world.run(seconds: 0.5)
+    #expect(rider.seen == before && rider.faults == [])
+  }
+
   @Test("An event whose frame is lost comes to all, also where another session's answer was behind it")
   func lostBeforeAnAnswer() {
     let world = ClusterWorld(["a", "b"])
