@@ -2,6 +2,8 @@
 // libraries: ssl crypto
 // libFuzzer entry for frames of other hubs: of one that has the key and says anything, and of one that has no key.
 //
+// Sessions of the hub follow a driver of the other one, and the figures, fleet and trips of both.
+//
 // Input: pieces, each a byte that says the lane and whether a number is left out, a length, and that many bytes. A
 // piece is taken for the records of a frame that is signed rightly, and once as a frame itself. Checked beyond not
 // crashing: what is not signed is refused; what is refused is counted once; after anything, a frame that only says
@@ -46,6 +48,35 @@ private struct World: ~Copyable {
     node.take(.up(node: "fuzz", warnings: []))
     // It becomes a member, and reads of one other.
     for _ in 0..<3 { turn() }
+    let driver = Channel.driver(Identifier("d")!)
+    for channel in [driver, .trips, .fleet] { follow(channel) }
+    for _ in 0..<2 { turn() }
+    receiveAnswer(driver)
+    // The other's figures of before are waited for until the next turn.
+    follow(.stats)
+    turn()
+  }
+
+  private mutating func follow(_ channel: Channel) {
+    let input = SubscribeInput(
+      session: SessionRef(outlet: 0, slot: 0, generation: 1), actor: Actor(role: .ops, id: Identifier("ops")!),
+      messageID: MessageID(number: 1), request: Subscribe(channel: channel), grant: .granted)
+    hub.handle([HubInput.subscribe(input)], now: now)
+  }
+
+  /// The other hub answers the first question.
+  private mutating func receiveAnswer(_ channel: Channel) {
+    let found = Subscribed(
+      replyTo: MessageID(number: 1), channel: channel, sequence: 7, epoch: InlineText("f")!, recovered: false,
+      snapshot: nil)
+    var records = ByteBuffer()
+    records.append(.subscribed) { bytes in
+      bytes.append(varint: 1)
+      bytes.append(UInt8(0))
+      bytes.append(.subscribed(found), naming: (1, ImpliedNames()), at: now.timestamp)
+      bytes.append(varint: 0)
+    }
+    receive(records.array(), .control)
   }
 
   mutating func turn() {
@@ -55,6 +86,7 @@ private struct World: ~Copyable {
     for (ticket, question) in sink.questions { node.take(.answer(ticket: ticket, answer(question))) }
     sink.questions.removeAll()
     hub.handle(node.inputs, now: now)
+    hub.handle([HubInput.figures(HubFigures(timestamp: now.timestamp, members: #""fixes":1"#))], now: now)
     hub.endTurn()
     node.inputs.removeAll()
     _ = hub.drain(0)
@@ -100,7 +132,8 @@ private struct World: ~Copyable {
 public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   var rest = [UInt8](UnsafeBufferPointer(start: start, count: count))[...]
   var world = World()
-  precondition(world.node.phase == .member && world.node.counters.peers == 1)
+  precondition(world.node.context.phase == .member && world.node.counters.peers == 1)
+  precondition(world.node.counters.follows > 0 && world.node.counters.framesRefused == 0)
   while rest.count >= 2 {
     let (kind, length) = (rest.removeFirst(), Int(rest.removeFirst()))
     let piece = Array(rest.prefix(length))
