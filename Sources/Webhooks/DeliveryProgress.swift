@@ -14,15 +14,15 @@ public struct DeliveryProgress: Sendable, Equatable {
   public struct Lane: Sendable, Equatable {
     public var channel: Channel
     /// All of the channel's events before this position are delivered or given up.
-    public var place: JournalPosition
+    public var position: JournalPosition
     /// Failures of the event at this position.
     public var failures: Int
     /// When that event was first tried.
     public var firstTry: Timestamp?
 
-    public init(channel: Channel, place: JournalPosition, failures: Int, firstTry: Timestamp?) {
+    public init(channel: Channel, position: JournalPosition, failures: Int, firstTry: Timestamp?) {
       self.channel = channel
-      self.place = place
+      self.position = position
       self.failures = failures
       self.firstTry = firstTry
     }
@@ -31,10 +31,10 @@ public struct DeliveryProgress: Sendable, Equatable {
   /// Sets an event back, to be delivered again with those behind it on its channel. Events behind the cursor come
   /// anyway.
   mutating func setBack(_ event: PendingEvent) {
-    guard event.place < cursor else { return }
-    let lane = Lane(channel: event.channel, place: event.place, failures: 0, firstTry: nil)
+    guard event.position < cursor else { return }
+    let lane = Lane(channel: event.channel, position: event.position, failures: 0, firstTry: nil)
     guard let index = lanes.firstIndex(where: { $0.channel == event.channel }) else { return lanes.append(lane) }
-    if lanes[index].place >= event.place { lanes[index] = lane }
+    if lanes[index].position >= event.position { lanes[index] = lane }
   }
 
   /// The lanes that have changed since `old`; nil for removed ones.

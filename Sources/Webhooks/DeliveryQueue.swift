@@ -30,10 +30,10 @@ public struct DeliveryQueue: Sendable {
   private struct Lane {
     var state: State
     /// The position of the channel's first unfinished event, or where the search for it begins.
-    var place: JournalPosition
+    var position: JournalPosition
     var failures = 0
     var firstTry: Timestamp?
-    /// There may be events of the channel between `place` and the cursor.
+    /// There may be events of the channel between `position` and the cursor.
     var hasMore = true
 
     enum State {
@@ -69,7 +69,8 @@ public struct DeliveryQueue: Sendable {
     cursor = progress.cursor
     isEnabled = progress.isEnabled
     for lane in progress.lanes {
-      lanes[lane.channel] = Lane(state: .unknown, place: lane.place, failures: lane.failures, firstTry: lane.firstTry)
+      lanes[lane.channel] = Lane(
+        state: .unknown, position: lane.position, failures: lane.failures, firstTry: lane.firstTry)
     }
   }
 
@@ -83,14 +84,14 @@ public struct DeliveryQueue: Sendable {
     DeliveryProgress(
       cursor: cursor,
       lanes: lanes.map {
-        .init(channel: $0.key, place: $0.value.place, failures: $0.value.failures, firstTry: $0.value.firstTry)
+        .init(channel: $0.key, position: $0.value.position, failures: $0.value.failures, firstTry: $0.value.firstTry)
       },
       isEnabled: isEnabled)
   }
 
   /// A channel's progress to store; nil where it is not behind the cursor.
   public func lane(of channel: Channel) -> DeliveryProgress.Lane? {
-    lanes[channel].map { .init(channel: channel, place: $0.place, failures: $0.failures, firstTry: $0.firstTry) }
+    lanes[channel].map { .init(channel: channel, position: $0.position, failures: $0.failures, firstTry: $0.firstTry) }
   }
 
   // MARK: What to do
@@ -118,7 +119,7 @@ public struct DeliveryQueue: Sendable {
     guard let lane = lanes[channel] else { preconditionFailure("the lane was there") }
     lanes[channel]?.state = .asked(through: cursor)
     lanes[channel]?.hasMore = false
-    return .look(for: channel, in: lane.place..<cursor)
+    return .look(for: channel, in: lane.position..<cursor)
   }
 
   private mutating func deliver(_ channel: Channel, _ now: Moment) -> Step {
@@ -127,16 +128,16 @@ public struct DeliveryQueue: Sendable {
     lane.firstTry = lane.firstTry ?? now.timestamp
     lanes[channel] = lane
     underWay += 1
-    return .deliver(PendingEvent(place: lane.place, channel: channel))
+    return .deliver(PendingEvent(position: lane.position, channel: channel))
   }
 
   /// The lane that has waited longest; of several, the one with the oldest event.
   private func earliestDue() -> (channel: Channel, time: Int64)? {
-    var earliest: (channel: Channel, time: Int64, place: JournalPosition)?
+    var earliest: (channel: Channel, time: Int64, position: JournalPosition)?
     for (channel, lane) in lanes {
       guard case .due(let time) = lane.state else { continue }
-      if let found = earliest, (found.time, found.place) <= (time, lane.place) { continue }
-      earliest = (channel, time, lane.place)
+      if let found = earliest, (found.time, found.position) <= (time, lane.position) { continue }
+      earliest = (channel, time, lane.position)
     }
     return earliest.map { ($0.channel, $0.time) }
   }
@@ -150,9 +151,9 @@ public struct DeliveryQueue: Sendable {
     scan = event == nil ? .atEnd : .possible
     defer { cursor = end }
     guard let event else { return }
-    precondition(event.place >= cursor && event.place < end)
+    precondition(event.position >= cursor && event.position < end)
     if lanes[event.channel] == nil {
-      lanes[event.channel] = Lane(state: .due(at: now.uptime), place: event.place, hasMore: false)
+      lanes[event.channel] = Lane(state: .due(at: now.uptime), position: event.position, hasMore: false)
     } else {
       lanes[event.channel]?.hasMore = true
     }
@@ -165,18 +166,18 @@ public struct DeliveryQueue: Sendable {
 
   /// The answer to `look`: the position of the channel's first event in the range; nil where there is none.
   /// - Precondition: such a look is running.
-  public mutating func found(_ place: JournalPosition?, for channel: Channel, _ now: Moment) {
+  public mutating func found(_ position: JournalPosition?, for channel: Channel, _ now: Moment) {
     guard var lane = lanes[channel], case .asked(let end) = lane.state else {
       preconditionFailure("nobody asked for \(channel)")
     }
-    guard let place else {
-      lane.place = end
+    guard let position else {
+      lane.position = end
       lanes[channel] = lane
       return resume(channel, behind: end)
     }
-    precondition(place >= lane.place && place < end)
-    if place != lane.place { (lane.failures, lane.firstTry) = (0, nil) }
-    lane.place = place
+    precondition(position >= lane.position && position < end)
+    if position != lane.position { (lane.failures, lane.firstTry) = (0, nil) }
+    lane.position = position
     lane.state = .due(at: now.uptime)
     lane.hasMore = true
     lanes[channel] = lane
@@ -192,13 +193,13 @@ public struct DeliveryQueue: Sendable {
     lanes[channel]?.hasMore = true
   }
 
-  /// The channel's events before `place` are done: looks up its next event, or closes the lane.
-  private mutating func resume(_ channel: Channel, behind place: JournalPosition) {
+  /// The channel's events before `position` are done: looks up its next event, or closes the lane.
+  private mutating func resume(_ channel: Channel, behind position: JournalPosition) {
     guard let lane = lanes[channel], lane.hasMore else {
       lanes[channel] = nil
       return
     }
-    lanes[channel] = Lane(state: .unknown, place: place)
+    lanes[channel] = Lane(state: .unknown, position: position)
   }
 
   /// The answer to `deliver` where the journal does not have the event any more: its channel continues behind it.
@@ -208,7 +209,7 @@ public struct DeliveryQueue: Sendable {
       preconditionFailure("nothing is under way on \(channel)")
     }
     underWay -= 1
-    resume(channel, behind: lane.place.next)
+    resume(channel, behind: lane.position.next)
   }
 
   // MARK: What the receiver says
@@ -226,7 +227,7 @@ public struct DeliveryQueue: Sendable {
     switch reply {
     case .status(200..<300, _):
       succeeded()
-      resume(channel, behind: lane.place.next)
+      resume(channel, behind: lane.position.next)
       return .delivered
     case .status(410, _):  // Standard Webhooks: "the sender should disable the endpoint"
       isEnabled = false
@@ -249,7 +250,7 @@ public struct DeliveryQueue: Sendable {
     allowance = isProbing ? 1 : max(1, allowance / 2)
     hold(retryAfter, now, unit)
     if let first = lane.firstTry, now.timestamp.seconds(since: first) >= rule.giveUpAfterSeconds {
-      resume(channel, behind: lane.place.next)
+      resume(channel, behind: lane.position.next)
       return .dead
     }
     let delay = RetrySchedule.delay(afterFailures: lane.failures + 1, retryAfterSeconds: retryAfter, unit: unit)

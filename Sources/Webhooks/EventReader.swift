@@ -8,9 +8,9 @@ import HubCore
 import HubJournal
 import HubMessages
 
-/// The position of an event, and when it was published.
-struct EventPosition: Sendable, Equatable {
-  var place: JournalPosition
+/// An event of the journal: where it is stored, and when it was published.
+struct FoundEvent: Sendable, Equatable {
+  var position: JournalPosition
   var group: GroupPosition
   var published: Timestamp
 }
@@ -18,21 +18,21 @@ struct EventPosition: Sendable, Equatable {
 final class EventReader {
   /// The result of a scan behind the cursor.
   enum Scan {
-    case event(Channel, EventPosition)
+    case event(Channel, FoundEvent)
     /// None before this position, where the journal ends for now, or the budget did.
     case none(through: JournalPosition, isAtEnd: Bool)
   }
 
   /// The result of a look for an event before the cursor.
   enum Look: Equatable {
-    case event(EventPosition)
+    case event(FoundEvent)
     case none
     /// Not known yet: it continues when asked again in another turn.
     case notYet
   }
 
   private struct Passed {
-    var events: ArraySlice<EventPosition> = []
+    var events: ArraySlice<FoundEvent> = []
     /// There are no others up to the cursor.
     var isComplete: Bool
   }
@@ -42,7 +42,7 @@ final class EventReader {
   /// For skipped events.
   private let behind: JournalTail
   /// Events of the group that was read last.
-  private var found: ArraySlice<(channel: Channel, position: EventPosition)> = []
+  private var found: ArraySlice<(channel: Channel, event: FoundEvent)> = []
   private var passed: [Channel: Passed] = [:]
   private(set) var remembered = 0
   /// The repeated reading in progress: from where on events of a channel are wanted.
@@ -79,22 +79,22 @@ final class EventReader {
     while found.isEmpty, !isSpent {
       let isMore = try unsafe ahead.read(through: last) { group, payload in
         bytesAhead -= payload.count
-        unsafe forEachEvent(in: payload, group) { channel, position in
-          if position.place >= cursor { found.append((channel, position)) }
+        unsafe forEachEvent(in: payload, group) { channel, event in
+          if event.position >= cursor { found.append((channel, event)) }
         }
       }
       guard isMore else { return .none(through: max(cursor, end), isAtEnd: true) }
     }
-    guard let (channel, position) = found.popFirst() else {
+    guard let (channel, event) = found.popFirst() else {
       return .none(through: max(cursor, end), isAtEnd: false)
     }
-    return .event(channel, position)
+    return .event(channel, event)
   }
 
   private var end: JournalPosition { JournalPosition(group: ahead.next, record: 0) }
 
   /// Notes an event of `scan`: `opensLane` where its channel was not behind the cursor.
-  func note(_ channel: Channel, _ position: EventPosition, opensLane: Bool) {
+  func note(_ channel: Channel, _ event: FoundEvent, opensLane: Bool) {
     if opensLane {
       recalled?[channel] = nil
       passed[channel] = Passed(isComplete: true)
@@ -103,7 +103,7 @@ final class EventReader {
         passed[channel]?.isComplete = false
         return
       }
-      passed[channel]?.events.append(position)
+      passed[channel]?.events.append(event)
       remembered += 1
     }
   }
@@ -113,7 +113,7 @@ final class EventReader {
     for channel: Channel, in range: Range<JournalPosition>, _ lanes: [DeliveryProgress.Lane]
   ) throws(JournalError) -> Look {
     while true {
-      if let position = takePassed(channel, from: range.lowerBound) { return .event(position) }
+      if let event = takePassed(channel, from: range.lowerBound) { return .event(event) }
       guard passed[channel]?.isComplete != true else {
         passed[channel] = nil
         return .none
@@ -123,10 +123,10 @@ final class EventReader {
     }
   }
 
-  private func takePassed(_ channel: Channel, from place: JournalPosition) -> EventPosition? {
-    while let position = passed[channel]?.events.popFirst() {
+  private func takePassed(_ channel: Channel, from position: JournalPosition) -> FoundEvent? {
+    while let event = passed[channel]?.events.popFirst() {
       remembered -= 1
-      if position.place >= place { return position }
+      if event.position >= position { return event }
     }
     return nil
   }
@@ -140,8 +140,8 @@ final class EventReader {
       guard bytesBehind > 0 else { return false }
       let isMore = try unsafe behind.read(through: cursor.group) { group, payload in
         bytesBehind -= payload.count
-        unsafe forEachEvent(in: payload, group) { channel, position in
-          if position.place < cursor { remember(channel, position) }
+        unsafe forEachEvent(in: payload, group) { channel, event in
+          if event.position < cursor { remember(channel, event) }
         }
       }
       guard isMore else { break }
@@ -154,39 +154,39 @@ final class EventReader {
   private func beginRecall(_ lanes: [DeliveryProgress.Lane]) {
     var starts: [Channel: JournalPosition] = [:]
     for lane in lanes where passed[lane.channel].map({ !$0.isComplete && $0.events.isEmpty }) ?? true {
-      starts[lane.channel] = lane.place
+      starts[lane.channel] = lane.position
       passed[lane.channel] = Passed(isComplete: false)
     }
     recalled = starts
     if let first = starts.values.min() { behind.seek(to: first.group) }
   }
 
-  private func remember(_ channel: Channel, _ position: EventPosition) {
-    guard let start = recalled?[channel], position.place >= start else { return }
+  private func remember(_ channel: Channel, _ event: FoundEvent) {
+    guard let start = recalled?[channel], event.position >= start else { return }
     if remembered >= Self.rememberedEvents, passed[channel]?.events.isEmpty == false {
       recalled?[channel] = nil
     } else {
-      passed[channel]?.events.append(position)
+      passed[channel]?.events.append(event)
       remembered += 1
     }
   }
 
   private func forEachEvent(
-    in payload: UnsafeRawBufferPointer, _ group: GroupPosition, _ body: (Channel, EventPosition) -> Void
+    in payload: UnsafeRawBufferPointer, _ group: GroupPosition, _ body: (Channel, FoundEvent) -> Void
   ) {
     unsafe StoredEvents.forEach(in: payload) { event, offset in
       if filter.matches(event) {
-        let place = JournalPosition(group: group.number, record: UInt32(offset))
-        body(event.channel, EventPosition(place: place, group: group, published: event.timestamp))
+        let position = JournalPosition(group: group.number, record: UInt32(offset))
+        body(event.channel, FoundEvent(position: position, group: group, published: event.timestamp))
       }
       return true
     }
   }
 
-  /// The event; nil where the journal does not have it any more.
-  func event(at position: EventPosition) throws(JournalError) -> Publication? {
-    let found = try unsafe behind.withGroup(at: position.group) { payload in
-      unsafe StoredEvents.event(in: payload, at: Int(position.place.record))
+  /// The content of an event; nil where the journal does not have it any more.
+  func publication(of event: FoundEvent) throws(JournalError) -> Publication? {
+    let found = try unsafe behind.withGroup(at: event.group) { payload in
+      unsafe StoredEvents.event(in: payload, at: Int(event.position.record))
     }
     return found ?? nil
   }

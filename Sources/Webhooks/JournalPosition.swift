@@ -29,11 +29,11 @@ public struct JournalPosition: Sendable, Hashable, Comparable {
 
 /// An event to deliver. Its content stays in the journal until it is sent.
 public struct PendingEvent: Sendable, Hashable {
-  public var place: JournalPosition
+  public var position: JournalPosition
   public var channel: Channel
 
-  public init(place: JournalPosition, channel: Channel) {
-    self.place = place
+  public init(position: JournalPosition, channel: Channel) {
+    self.position = position
     self.channel = channel
   }
 
@@ -42,6 +42,6 @@ public struct PendingEvent: Sendable, Hashable {
   /// - Precondition: `epoch` has neither full stop nor underscore.
   public func webhookID(epoch: String) -> String {
     precondition(!epoch.utf8.contains { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "_") })
-    return "evt_\(epoch)_\(place.group)_\(place.record)"
+    return "evt_\(epoch)_\(position.group)_\(position.record)"
   }
 }

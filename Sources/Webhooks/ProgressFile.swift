@@ -39,13 +39,13 @@ final class ProgressFile {
     if startsAnew {
       // Numbers of a lost part of the journal are reused.
       progress.cursor = min(progress.cursor, start.cursor)
-      progress.lanes.removeAll { $0.place >= start.cursor }
+      progress.lanes.removeAll { $0.position >= start.cursor }
     }
     switch request {
     case .enable: progress.isEnabled = true
-    case .replay(let place):
+    case .replay(let position):
       progress.isEnabled = true
-      progress.cursor = progress.lanes.reduce(min(progress.cursor, place)) { min($0, $1.place) }
+      progress.cursor = progress.lanes.reduce(min(progress.cursor, position)) { min($0, $1.position) }
       progress.lanes = []
     case .replayEvents(let events):
       progress.isEnabled = true
@@ -111,7 +111,7 @@ final class ProgressFile {
         continue
       }
       let first = lane.firstTry.map { "\($0.milliseconds)" } ?? "none"
-      text += " +\(channel) \(lane.place.group) \(lane.place.record) \(lane.failures) \(first)"
+      text += " +\(channel) \(lane.position.group) \(lane.position.record) \(lane.failures) \(first)"
     }
     return summed(text)
   }
@@ -145,7 +145,7 @@ final class ProgressFile {
   /// Applies a line's changes; false where it is invalid.
   private static func apply(_ line: Substring, to progress: inout DeliveryProgress?) -> Bool {
     var words = line.split(separator: " ")[...]
-    guard let cursor = place(&words), let state = words.popFirst() else { return false }
+    guard let cursor = position(&words), let state = words.popFirst() else { return false }
     var lanes = Dictionary((progress?.lanes ?? []).map { ($0.channel, $0) }) { $1 }
     while let word = words.popFirst() {
       guard let channel = Channel(String(word.dropFirst())) else { return false }
@@ -153,18 +153,18 @@ final class ProgressFile {
         lanes[channel] = nil
         continue
       }
-      guard let place = place(&words), let failures = words.popFirst().flatMap({ Int($0) }),
+      guard let position = position(&words), let failures = words.popFirst().flatMap({ Int($0) }),
         let first = words.popFirst()
       else { return false }
       lanes[channel] = .init(
-        channel: channel, place: place, failures: failures,
+        channel: channel, position: position, failures: failures,
         firstTry: Int64(first).map { Timestamp(milliseconds: $0) })
     }
     progress = DeliveryProgress(cursor: cursor, lanes: Array(lanes.values), isEnabled: state == "on")
     return true
   }
 
-  private static func place(_ words: inout ArraySlice<Substring>) -> JournalPosition? {
+  private static func position(_ words: inout ArraySlice<Substring>) -> JournalPosition? {
     guard let group = words.popFirst().flatMap({ UInt64($0) }), let record = words.popFirst().flatMap({ UInt32($0) })
     else { return nil }
     return JournalPosition(group: group, record: record)

@@ -7,7 +7,7 @@ public struct StoredDelivery: Sendable, Equatable {
   /// False after a 410.
   public let isEnabled: Bool
   /// All events before this position are delivered or given up, except on channels behind the cursor.
-  public let place: JournalPosition
+  public let position: JournalPosition
   /// The number of a webhook's channels behind the cursor.
   public let channelsBehind: Int
   /// Lines of dead letters that are kept.
@@ -25,8 +25,8 @@ public struct StoredDelivery: Sendable, Equatable {
         }
         found.append(
           StoredDelivery(
-            name: name, isEnabled: progress.isEnabled, place: progress.cursor,
-            channelsBehind: progress.lanes.count { $0.place <= progress.cursor },
+            name: name, isEnabled: progress.isEnabled, position: progress.cursor,
+            channelsBehind: progress.lanes.count { $0.position <= progress.cursor },
             deadLetters: try DeadLetterFile.lines(files, name).count))
       }
       return found

@@ -45,7 +45,7 @@ final class Webhook {
   let deadLetters: DeadLetterFile
   var figures: WebhookFigures
   /// The present events of the channels behind the cursor.
-  private var current: [Channel: EventPosition] = [:]
+  private var current: [Channel: FoundEvent] = [:]
   private var changed: Set<Channel> = []
   private var storedCursor: JournalPosition
   private var isStored = true
@@ -80,11 +80,11 @@ final class Webhook {
     init(before: Timestamp, _ progress: DeliveryProgress) {
       self.before = before
       cursor = progress.cursor
-      lanes = Dictionary(uniqueKeysWithValues: progress.lanes.map { ($0.channel, $0.place) })
+      lanes = Dictionary(uniqueKeysWithValues: progress.lanes.map { ($0.channel, $0.position) })
     }
 
-    func has(_ channel: Channel, _ position: EventPosition) -> Bool {
-      position.published < before && position.place < lanes[channel] ?? cursor
+    func has(_ channel: Channel, _ event: FoundEvent) -> Bool {
+      event.published < before && event.position < lanes[channel] ?? cursor
     }
   }
 
@@ -116,39 +116,39 @@ final class Webhook {
     case .none(let end, let isAtEnd):
       queue.scanned(nil, through: end, now)
       if !isAtEnd { queue.journalGrew() }
-    case .event(let channel, let position) where skipped?.has(channel, position) ?? false:
-      queue.scanned(nil, through: position.place.next, now)
+    case .event(let channel, let event) where skipped?.has(channel, event) ?? false:
+      queue.scanned(nil, through: event.position.next, now)
       queue.journalGrew()
-    case .event(let channel, let position):
-      if let old = skipped, position.place >= old.cursor { skipped = nil }
+    case .event(let channel, let event):
+      if let old = skipped, event.position >= old.cursor { skipped = nil }
       let opensLane = queue.lane(of: channel) == nil
-      reader.note(channel, position, opensLane: opensLane)
-      queue.scanned(PendingEvent(place: position.place, channel: channel), through: position.place.next, now)
-      if opensLane { current[channel] = position }
+      reader.note(channel, event, opensLane: opensLane)
+      queue.scanned(PendingEvent(position: event.position, channel: channel), through: event.position.next, now)
+      if opensLane { current[channel] = event }
       changed.insert(channel)
     }
   }
 
   /// Looks for a channel's next event before the cursor; false where that takes another turn.
   func look(for channel: Channel, in range: Range<JournalPosition>, _ now: Moment) throws(JournalError) -> Bool {
-    let position: EventPosition?
+    let event: FoundEvent?
     switch try reader.look(for: channel, in: range, queue.progress.lanes) {
-    case .event(let found): position = found
-    case .none: position = nil
+    case .event(let found): event = found
+    case .none: event = nil
     case .notYet:
       queue.putOff(channel)
       return false
     }
-    queue.found(position?.place, for: channel, now)
-    current[channel] = position
+    queue.found(event?.position, for: channel, now)
+    current[channel] = event
     changed.insert(channel)
     return true
   }
 
   /// A channel's present event; nil where the journal does not have it any more.
   func event(on channel: Channel) throws(JournalError) -> Publication? {
-    guard let position = current[channel] else { return nil }
-    return try reader.event(at: position)
+    guard let event = current[channel] else { return nil }
+    return try reader.publication(of: event)
   }
 
   func id(of event: PendingEvent) -> String { event.webhookID(epoch: file.epoch) }

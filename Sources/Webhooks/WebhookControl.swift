@@ -58,10 +58,10 @@ public struct StreamFigures: Sendable, Equatable {
   /// Counts an event of the server. It refuses no more positions than it was sent (`StreamSink`).
   mutating func count(_ event: SinkEvent) {
     switch event {
-    case .stored(let places, let repeated):
-      stored += UInt64(places.count)
+    case .stored(let positions, let repeated):
+      stored += UInt64(positions.count)
       repeats += UInt64(repeated)
-    case .refused(let places, _, _): refused += UInt64(places.count)
+    case .refused(let positions, _, _): refused += UInt64(positions.count)
     case .positionsRefused(let count): positionsSent = (positionsSent ?? 0) - UInt64(count)
     case .ready, .plainTextEnds, .impossible, .gone, .finished, .failed: break
     }

@@ -67,7 +67,7 @@ extension WebhookLoop {
       name: endpoint.name, isOfHTTP: definitions[endpoint.name] != nil, url: "\(endpoint.url)",
       channels: endpoint.filter.channels.map(\.description), types: endpoint.filter.types.sorted(),
       concurrency: endpoint.rule.concurrency, giveUpAfterSeconds: endpoint.rule.giveUpAfterSeconds,
-      state: !figures.isEnabled ? .off : figures.isProbing ? .probing : .on, place: webhook.queue.cursor,
+      state: !figures.isEnabled ? .off : figures.isProbing ? .probing : .on, position: webhook.queue.cursor,
       figures: figures)
   }
 
@@ -77,7 +77,7 @@ extension WebhookLoop {
       name: definition.name, isOfHTTP: true, url: "\(definition.url)",
       channels: definition.filter.channels.map(\.description), types: definition.filter.types.sorted(),
       concurrency: definition.rule.concurrency, giveUpAfterSeconds: definition.rule.giveUpAfterSeconds,
-      state: .notAllowed, place: nil, figures: WebhookFigures(name: definition.name))
+      state: .notAllowed, position: nil, figures: WebhookFigures(name: definition.name))
   }
 
   private func served(_ name: String) throws(WebhookFault) -> Webhook {
@@ -186,7 +186,7 @@ extension WebhookLoop {
 
   private func replay(_ replay: WebhookReplay, of webhook: Webhook, _ now: Moment) throws(WebhookFault) {
     switch replay {
-    case .from(let place): try reopen(webhook, .replay(from: place), now)
+    case .from(let position): try reopen(webhook, .replay(from: position), now)
     case .since(let time):
       let group: UInt64
       do throws(JournalError) {
@@ -195,29 +195,29 @@ extension WebhookLoop {
         throw .failed("cannot read the journal: \(error)")
       }
       try reopen(webhook, .replay(from: JournalPosition(group: group, record: 0)), since: time, now)
-    case .events(let places):
+    case .events(let positions):
       var events: [PendingEvent] = []
-      for place in places.sorted() { events.append(try event(at: place, of: webhook)) }
+      for position in positions.sorted() { events.append(try event(at: position, of: webhook)) }
       try reopen(webhook, .replayEvents(events), now)
     }
   }
 
-  private func event(at place: JournalPosition, of webhook: Webhook) throws(WebhookFault) -> PendingEvent {
+  private func event(at position: JournalPosition, of webhook: Webhook) throws(WebhookFault) -> PendingEvent {
     guard let folder else { throw .failed("the folder of the webhooks is not there") }
     let found: EventReader.Scan
     do throws(JournalError) {
       found = try EventReader(
-        webhook.endpoint.filter, ahead: try folder.tail(from: place.group), behind: try folder.tail(from: place.group),
-        cursor: place
-      ).scan(from: place, through: durable ?? 0)
+        webhook.endpoint.filter, ahead: try folder.tail(from: position.group),
+        behind: try folder.tail(from: position.group), cursor: position
+      ).scan(from: position, through: durable ?? 0)
     } catch {
       throw .failed("cannot read the journal: \(error)")
     }
-    guard case .event(let channel, let position) = found, position.place == place else {
+    guard case .event(let channel, let event) = found, event.position == position else {
       throw .unknown(
-        "the journal has no event of this webhook with the id that ends with \(place.group)_\(place.record)")
+        "the journal has no event of this webhook with the id that ends with \(position.group)_\(position.record)")
     }
-    return PendingEvent(place: place, channel: channel)
+    return PendingEvent(position: position, channel: channel)
   }
 
   // MARK: Testing

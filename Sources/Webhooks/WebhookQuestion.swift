@@ -48,7 +48,7 @@ public struct WebhookReport: Sendable, Equatable {
   public var giveUpAfterSeconds: Double
   public var state: State
   /// Nil where it does not deliver.
-  public var place: JournalPosition?
+  public var position: JournalPosition?
   public var figures: WebhookFigures
 }
 

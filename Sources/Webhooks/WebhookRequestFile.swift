@@ -20,10 +20,10 @@ public enum WebhookRequest: Sendable, Equatable {
     if words == ["enable"] {
       self = .enable
     } else {
-      guard words.count == 2, words[0] == "replay", let place = JournalPosition(webhookID: String(words[1])) else {
+      guard words.count == 2, words[0] == "replay", let position = JournalPosition(webhookID: String(words[1])) else {
         return nil
       }
-      self = .replay(from: place)
+      self = .replay(from: position)
     }
   }
 

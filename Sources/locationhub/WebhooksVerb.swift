@@ -9,7 +9,7 @@ let webhooks = Verb(
   name: "webhooks", operands: "list | dead NAME | enable NAME | replay NAME ID",
   summary: """
     Shows how far a hub's webhooks and streams are, or has one of them deliver again.
-    list: each with its state, its place in the journal, channels that are behind, and dead letters.
+    list: each with its state, its position in the journal, channels that are behind, and dead letters.
     dead: the events that were given up: time, id, channel, reason.
     enable: after its receiver answered 410; at the hub's next start or SIGHUP, as replay.
     replay: the event with this webhook-id, and all behind it, are sent once more, with the ids that they had.
@@ -46,8 +46,8 @@ private func runWebhooks(_ arguments: Arguments) throws(CommandError) -> ExitCod
 
 private func line(_ delivery: StoredDelivery) -> String {
   let state = delivery.isEnabled ? "on" : "off"
-  let place = "\(delivery.place.group)_\(delivery.place.record)"
-  return "\(delivery.name) \(state) at \(place), \(delivery.channelsBehind) channels behind, "
+  let position = "\(delivery.position.group)_\(delivery.position.record)"
+  return "\(delivery.name) \(state) at \(position), \(delivery.channelsBehind) channels behind, "
     + "\(delivery.deadLetters) dead letters\n"
 }
 

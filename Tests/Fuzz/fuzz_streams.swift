@@ -4,7 +4,7 @@
 // libFuzzer entry for what a stream's server sends: NATS, Redis, or a collector over HTTP (run.sh in this folder builds
 // and runs it).
 //
-// Input: one byte, the places at which the rest is cut, then what the server sends. The byte says at how many places,
+// Input: one byte, the offsets at which the rest is cut, then what the server sends. The byte says at how many offsets,
 // which kind of server it is, and whether it has greeted before. Checked beyond not crashing: cuts change neither
 // NATS's operations nor its error; a connection answers no event that it was not given, and none twice; the queue and
 // the figures go along.
@@ -88,7 +88,7 @@ private struct World {
     }
     let due = queue.takeDue(now)
     if !due.isEmpty {
-      for message in due { precondition(underWay.insert(message.place).inserted, "sent once at a time") }
+      for message in due { precondition(underWay.insert(message.position).inserted, "sent once at a time") }
       sink.send(due, now)
       takeEvents()
     }
@@ -100,24 +100,24 @@ private struct World {
     }
   }
 
-  private mutating func answered(_ places: [JournalPosition]) {
-    for place in places { precondition(underWay.remove(place) != nil, "answered once") }
+  private mutating func answered(_ positions: [JournalPosition]) {
+    for position in positions { precondition(underWay.remove(position) != nil, "answered once") }
   }
 
   private mutating func takeEvents() {
     for event in sink.takeEvents() {
       figures.count(event)
       switch event {
-      case .stored(let places, let repeats):
-        precondition(0...places.count ~= repeats)
-        answered(places)
-        queue.stored(places)
-      case .refused(let places, _, let wait):
-        answered(places)
-        _ = queue.refused(places, retryAfterSeconds: wait, now, unit: 0.5)
-      case .impossible(let place, _):
-        answered([place])
-        precondition(queue.giveUp(place) != nil, "it was given")
+      case .stored(let positions, let repeats):
+        precondition(0...positions.count ~= repeats)
+        answered(positions)
+        queue.stored(positions)
+      case .refused(let positions, _, let wait):
+        answered(positions)
+        _ = queue.refused(positions, retryAfterSeconds: wait, now, unit: 0.5)
+      case .impossible(let position, _):
+        answered([position])
+        precondition(queue.giveUp(position) != nil, "it was given")
       case .plainTextEnds:
         precondition(isSecure, "it was asked for")
         sink.secured()

@@ -36,26 +36,26 @@ import Testing
     #expect(bytes < 2 * (DeadLetterFile.maximumBytes + 300) && bytes > DeadLetterFile.maximumBytes)
   }
 
-  @Test("An operator sees each webhook and stream, its place, and what is behind")
+  @Test("An operator sees each webhook and stream, its position, and what is behind")
   func list() throws {
     let directory = "/tmp/webhooks-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(throws: JournalError.self) { try StoredDelivery.all(journal: directory) }
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     let files = try DiskFiles(path: directory + "/" + WebhookRequest.folder)
-    let place = JournalPosition(group: 120, record: 64)
-    let lane = DeliveryProgress.Lane(channel: .trips, place: place, failures: 1, firstTry: time)
+    let position = JournalPosition(group: 120, record: 64)
+    let lane = DeliveryProgress.Lane(channel: .trips, position: position, failures: 1, firstTry: time)
     for (name, progress) in [
-      ("orders", DeliveryProgress(cursor: place, lanes: [lane])),
-      ("bus", DeliveryProgress(cursor: place, isEnabled: false)),
+      ("orders", DeliveryProgress(cursor: position, lanes: [lane])),
+      ("bus", DeliveryProgress(cursor: position, isEnabled: false)),
     ] {
       _ = try ProgressFile.open(files, name + ProgressFile.suffix, epoch: "e", startsAnew: false, from: progress, nil)
     }
     try DeadLetterFile(files, "bus").append(id: "evt_e_1_2", channel: "trip.T1", reason: "x", at: time)
     #expect(
       try StoredDelivery.all(journal: directory) == [
-        StoredDelivery(name: "bus", isEnabled: false, place: place, channelsBehind: 0, deadLetters: 1),
-        StoredDelivery(name: "orders", isEnabled: true, place: place, channelsBehind: 1, deadLetters: 0),
+        StoredDelivery(name: "bus", isEnabled: false, position: position, channelsBehind: 0, deadLetters: 1),
+        StoredDelivery(name: "orders", isEnabled: true, position: position, channelsBehind: 1, deadLetters: 0),
       ])
     #expect(try StoredDelivery.deadLetters(of: "bus", journal: directory).count == 1)
   }

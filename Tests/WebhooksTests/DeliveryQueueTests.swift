@@ -21,7 +21,7 @@ import Testing
     #expect(world.run() == [2])
     #expect(world.answer(2, .status(299)) == .delivered)
     #expect(world.run() == [])
-    #expect(world.queue.laneCount == 0 && world.queue.cursor == place(4))
+    #expect(world.queue.laneCount == 0 && world.queue.cursor == position(4))
   }
 
   @Test(
@@ -95,12 +95,12 @@ import Testing
     while let event = world.run().first { _ = world.answer(event, event % 4 == 3 ? .status(200) : .none) }
     #expect(world.queue.laneCount == limit && world.queue.progress.lanes.count == limit)
     let cursor = world.queue.cursor
-    #expect(cursor < place(2 * limit))
+    #expect(cursor < position(2 * limit))
     world.advance(seconds: 10)
     #expect(world.answerAll(.status(200)) == 1)
     #expect(world.queue.cursor == cursor, "others are due, and go first")
     while world.answerAll(.status(200)) > 0 {}
-    #expect(world.queue.laneCount == 0 && world.queue.cursor == place(2 * limit))
+    #expect(world.queue.laneCount == 0 && world.queue.cursor == position(2 * limit))
   }
 
   @Test("Random failures and crashes: each event arrives, in order on its channel, and only what was under way twice")
@@ -112,7 +112,7 @@ import Testing
         concurrency: Int.random(in: 1...16, using: &random))
       var ledger = Ledger(channels: world.channels)
       var steps = 0
-      while !(world.queue.cursor == place(400) && world.queue.laneCount == 0), steps < 200_000 {
+      while !(world.queue.cursor == position(400) && world.queue.laneCount == 0), steps < 200_000 {
         steps += 1
         for event in world.run() { ledger.send(event) }
         if let event = ledger.underWay.sorted().randomElement(using: &random), Bool.random(using: &random) {
@@ -132,7 +132,7 @@ import Testing
   }
 }
 
-private func place(_ index: Int) -> JournalPosition {
+private func position(_ index: Int) -> JournalPosition {
   JournalPosition(group: UInt64(index / 3 + 1), record: UInt32(index % 3))
 }
 
@@ -147,7 +147,7 @@ private struct World {
   init(channels: [Int], concurrency: Int, giveUpAfterSeconds: Double = 3 * 86_400) {
     self.channels = channels
     rule = WebhookRule(concurrency: concurrency, giveUpAfterSeconds: giveUpAfterSeconds)!
-    queue = DeliveryQueue(rule, from: DeliveryProgress(cursor: place(0)))
+    queue = DeliveryQueue(rule, from: DeliveryProgress(cursor: position(0)))
   }
 
   var seconds: Double { Double(now.uptime) / 1e9 }
@@ -163,14 +163,14 @@ private struct World {
     while true {
       lastStep = queue.step(now)
       switch lastStep {
-      case .deliver(let event): sent.append(index(event.place))
+      case .deliver(let event): sent.append(index(event.position))
       case .scan(let start):
         let first = index(start)
-        let event = first < channels.count ? PendingEvent(place: place(first), channel: channel(first)) : nil
-        queue.scanned(event, through: place(min(first + 1, channels.count)), now)
+        let event = first < channels.count ? PendingEvent(position: position(first), channel: channel(first)) : nil
+        queue.scanned(event, through: position(min(first + 1, channels.count)), now)
       case .look(let wanted, let range):
         let found = (index(range.lowerBound)..<index(range.upperBound)).first { channel($0) == wanted }
-        queue.found(found.map(place), for: wanted, now)
+        queue.found(found.map(position), for: wanted, now)
       case .wait(let time):
         precondition(time > now.uptime)
         return sent
@@ -194,7 +194,7 @@ private struct World {
 
   private func channel(_ event: Int) -> Channel { .trip(Identifier("T\(channels[event])")!) }
 
-  /// The first event at or behind a place.
+  /// The first event at or behind a position.
   private func index(_ start: JournalPosition) -> Int { Int(start.group - 1) * 3 + min(Int(start.record), 3) }
 }
 

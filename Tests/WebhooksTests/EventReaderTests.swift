@@ -68,7 +68,7 @@ import Testing
     try #require(segments.count > 4)
     for segment in segments[..<3] { try files.remove(segment.name) }
     try world.restart()
-    let gone = world.events.filter { $0.place.group < segments[3].first }.count
+    let gone = world.events.filter { $0.position.group < segments[3].first }.count
     while world.delivered < 300 - gone { try world.turn(&random) }
     #expect(world.reader.missedGroups == segments[3].first - 1)
   }
@@ -122,7 +122,7 @@ private final class ReaderWorld {
         let channel = Channel.trip(Identifier("T\(Int.random(in: 0..<channels, using: &random))")!)
         events.append(
           PendingEvent(
-            place: JournalPosition(group: writer.next, record: UInt32(payload.count)), channel: channel))
+            position: JournalPosition(group: writer.next, record: UInt32(payload.count)), channel: channel))
         RecordWriter.write(.event(Self.event(channel, UInt64(number + 1))), into: &payload)
         number += 1
       }
@@ -156,11 +156,11 @@ private final class ReaderWorld {
 
   /// Each event once, in the order of its channel.
   var isInOrder: Bool {
-    let channels = Dictionary(uniqueKeysWithValues: events.map { ($0.place, $0.channel) })
+    let channels = Dictionary(uniqueKeysWithValues: events.map { ($0.position, $0.channel) })
     var newest: [Channel: JournalPosition] = [:]
-    for place in arrived {
-      guard let channel = channels[place], newest[channel].map({ $0 < place }) ?? true else { return false }
-      newest[channel] = place
+    for position in arrived {
+      guard let channel = channels[position], newest[channel].map({ $0 < position }) ?? true else { return false }
+      newest[channel] = position
     }
     return arrived.count == events.count
   }
@@ -178,15 +178,15 @@ private final class ReaderWorld {
       case .scan(let cursor):
         switch try reader.scan(from: cursor, through: last) {
         case .none(let end, _): queue.scanned(nil, through: end, now)
-        case .event(let channel, let position):
+        case .event(let channel, let event):
           reader.note(channel, position, opensLane: queue.lane(of: channel) == nil)
-          queue.scanned(PendingEvent(place: position.place, channel: channel), through: position.place.next, now)
+          queue.scanned(PendingEvent(position: event.position, channel: channel), through: event.position.next, now)
         }
       case .look(let channel, let range):
         switch try reader.look(for: channel, in: range, queue.progress.lanes) {
-        case .event(let position):
-          #expect(try reader.event(at: position)?.channel == channel)
-          queue.found(position.place, for: channel, now)
+        case .event(let event):
+          #expect(try reader.publication(of: event)?.channel == channel)
+          queue.found(event.position, for: channel, now)
         case .none: queue.found(nil, for: channel, now)
         case .notYet:
           queue.putOff(channel)
@@ -196,7 +196,7 @@ private final class ReaderWorld {
         let fails =
           holdsBack ? event.channel == events[0].channel : Int.random(in: 0..<5, using: &random) == 0
         let outcome = queue.answered(event.channel, fails ? .none : .status(200), now, unit: 0)
-        if outcome == .delivered, seen.insert(event.place).inserted { arrived.append(event.place) }
+        if outcome == .delivered, seen.insert(event.position).inserted { arrived.append(event.position) }
       }
     }
   }

@@ -125,9 +125,9 @@ import Testing
         "HPUB locationhub.trip.T1.notification.fence_enter _INBOX.q7.1 37 \(37 + body.utf8.count)\r\n"
           + "NATS/1.0\r\nNats-Msg-Id: evt_e1_5_0\r\n\r\n\(body)\r\nHPUB locationhub.trip.T2."))
     let ack = #"{"stream":"S","seq":9}"#
-    #expect(say(answer(2, ack), to: connection).events == [.stored([messages[1].place], repeats: 0)])
+    #expect(say(answer(2, ack), to: connection).events == [.stored([messages[1].position], repeats: 0)])
     let again = #"{"stream":"S","seq":9,"duplicate":true}"#
-    #expect(say(answer(1, again), to: connection).events == [.stored([messages[0].place], repeats: 1)])
+    #expect(say(answer(1, again), to: connection).events == [.stored([messages[0].position], repeats: 1)])
     #expect(say(answer(1, ack), to: connection).events == [], "answered already")
   }
 
@@ -141,7 +141,7 @@ import Testing
       "HMSG _INBOX.q7.2 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n", answer(3, "hello"), answer(4, #"{"stream":"S"}"#),
     ].map { say($0, to: connection).events }
     for (message, events) in zip(messages, reasons) {
-      guard case .refused([message.place], let reason, nil)? = events.first, events.count == 1 else {
+      guard case .refused([message.position], let reason, nil)? = events.first, events.count == 1 else {
         Issue.record("\(events)")
         continue
       }
@@ -158,11 +158,11 @@ import Testing
     let reason = #"Permissions Violation for Publish to "locationhub.trip.T0.notification.fence_enter""#
     #expect(
       say("-ERR '\(reason)'\r\n", to: connection).events
-        == [.refused([message.place], reason: reason, retryAfterSeconds: nil)])
+        == [.refused([message.position], reason: reason, retryAfterSeconds: nil)])
     #expect(say(Self.positionError, to: connection).events == [] && connection.isReady, "none was sent")
     #expect(say("-ERR '\(reason)'\r\n", to: connection).events == [], "said before")
     let ack = #"{"stream":"S","seq":9}"#
-    #expect(say(answer(2, ack), to: connection).events == [.stored([other.place], repeats: 0)])
+    #expect(say(answer(2, ack), to: connection).events == [.stored([other.position], repeats: 0)])
   }
 
   private static let positionError =
@@ -192,7 +192,7 @@ import Testing
     let large = streamMessage(1, title: String(repeating: "x", count: 1000))
     connection.send([large, streamMessage(2)], now)
     let (output, events) = say("", to: connection)
-    #expect(events == [.impossible(large.place, reason: "the server takes 1000 bytes")])
+    #expect(events == [.impossible(large.position, reason: "the server takes 1000 bytes")])
     #expect(output.contains("evt_e1_2_0") && !output.contains("evt_e1_1_0"))
   }
 

@@ -18,7 +18,7 @@ import Testing
 
   private func lane(_ name: String, _ group: UInt64, failures: Int = 0) -> DeliveryProgress.Lane {
     .init(
-      channel: .trip(Identifier(name)!), place: JournalPosition(group: group, record: 4), failures: failures,
+      channel: .trip(Identifier(name)!), position: JournalPosition(group: group, record: 4), failures: failures,
       firstTry: failures > 0 ? Timestamp(milliseconds: 77) : nil)
   }
 
@@ -33,11 +33,11 @@ import Testing
     let opened = try open(disk, epoch: "e1")
     #expect(opened.progress == start)
     let (a, b) = (lane("A", 10), lane("B", 11, failures: 3))
-    #expect(try opened.file.append(cursor: b.place, isEnabled: true, [(a.channel, a), (b.channel, b)]))
-    #expect(try opened.file.append(cursor: b.place.next, isEnabled: false, [(a.channel, nil)]))
+    #expect(try opened.file.append(cursor: b.position, isEnabled: true, [(a.channel, a), (b.channel, b)]))
+    #expect(try opened.file.append(cursor: b.position.next, isEnabled: false, [(a.channel, nil)]))
     let again = try open(disk)
     #expect(again.file.epoch == "e1", "ids stay as they are over a restart")
-    #expect(isSame(again.progress, DeliveryProgress(cursor: b.place.next, lanes: [b], isEnabled: false)))
+    #expect(isSame(again.progress, DeliveryProgress(cursor: b.position.next, lanes: [b], isEnabled: false)))
   }
 
   @Test("A line that is torn or spoilt ends the reading, at whatever byte")
@@ -46,13 +46,13 @@ import Testing
     let opened = try open(disk)
     let (a, b) = (lane("A", 10), lane("B", 11))
     let before = try disk.read("orders").count
-    #expect(try opened.file.append(cursor: a.place, isEnabled: true, [(a.channel, a)]))
+    #expect(try opened.file.append(cursor: a.position, isEnabled: true, [(a.channel, a)]))
     let whole = try disk.read("orders")
-    #expect(try opened.file.append(cursor: b.place, isEnabled: true, [(b.channel, b)]))
+    #expect(try opened.file.append(cursor: b.position, isEnabled: true, [(b.channel, b)]))
     let all = try disk.read("orders")
     for count in whole.count..<(all.count - 1) {
       let read = try #require(ProgressFile.parse(String(decoding: all[..<count], as: UTF8.self)))
-      #expect(isSame(read.progress, DeliveryProgress(cursor: a.place, lanes: [a])))
+      #expect(isSame(read.progress, DeliveryProgress(cursor: a.position, lanes: [a])))
     }
     for index in before..<whole.count where all[index] != 0x0A {
       var spoilt = all
@@ -71,7 +71,7 @@ import Testing
       var synchronized = UInt64(9)
       for group in 10..<40 as Range<UInt64> {
         let next = lane("A", group)
-        #expect(try opened.file.append(cursor: next.place, isEnabled: true, [(next.channel, next)]))
+        #expect(try opened.file.append(cursor: next.position, isEnabled: true, [(next.channel, next)]))
         if Int.random(in: 0..<4, using: &random) == 0 {
           try opened.file.synchronize()
           synchronized = group
@@ -91,13 +91,13 @@ import Testing
     let opened = try open(disk)
     let a = lane("A", 10)
     var count = 0
-    while try opened.file.append(cursor: a.place, isEnabled: true, [(a.channel, a)]) { count += 1 }
+    while try opened.file.append(cursor: a.position, isEnabled: true, [(a.channel, a)]) { count += 1 }
     let size = try disk.read("orders").count
     #expect(count > 1000 && size < ProgressFile.rewriteBytes + 200)
-    try opened.file.rewrite(DeliveryProgress(cursor: a.place, lanes: [a]))
+    try opened.file.rewrite(DeliveryProgress(cursor: a.position, lanes: [a]))
     #expect(try disk.read("orders").count < 200)
     let read = try open(disk).progress
-    #expect(isSame(read, DeliveryProgress(cursor: a.place, lanes: [a])))
+    #expect(isSame(read, DeliveryProgress(cursor: a.position, lanes: [a])))
   }
 
   @Test("What a journal has given up is forgotten, and ids begin anew")
@@ -105,7 +105,8 @@ import Testing
     let disk = SimulatedDisk()
     let opened = try open(disk, epoch: "e1")
     let (old, new) = (lane("A", 5), lane("B", 11))
-    #expect(try opened.file.append(cursor: new.place.next, isEnabled: true, [(old.channel, old), (new.channel, new)]))
+    #expect(
+      try opened.file.append(cursor: new.position.next, isEnabled: true, [(old.channel, old), (new.channel, new)]))
     let again = try open(disk, startsAnew: true)
     #expect(again.file.epoch == "e2" && isSame(again.progress, DeliveryProgress(cursor: start.cursor, lanes: [old])))
   }
@@ -118,7 +119,7 @@ import Testing
     #expect(try opened.file.append(cursor: start.cursor, isEnabled: false, [(a.channel, a)]))
     #expect(WebhookRequest("enable\n") == .enable && WebhookRequest("replay 7") == nil && WebhookRequest("") == nil)
     let request = try #require(WebhookRequest("replay evt_e1_7_64"))
-    #expect(try open(disk, request).progress == DeliveryProgress(cursor: a.place))
+    #expect(try open(disk, request).progress == DeliveryProgress(cursor: a.position))
     #expect(try open(disk, .replay(from: JournalPosition(group: 2, record: 8))).progress.cursor.group == 2)
   }
 }

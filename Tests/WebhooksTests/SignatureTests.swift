@@ -27,7 +27,7 @@ import Testing
     #expect(WebhookBody.write(event, into: &body))
     let set = try KeySet(parsing: Array(key.utf8))
     let signer = try WebhookSigner(secrets: secrets, key: set.keys.first)
-    let id = PendingEvent(place: JournalPosition(group: 7, record: record), channel: event.channel).webhookID(
+    let id = PendingEvent(position: JournalPosition(group: 7, record: record), channel: event.channel).webhookID(
       epoch: "e1")
     let time = Timestamp(milliseconds: 1_764_000_000_999)
     let signatures = try signer.signatures(id: id, timestamp: time, body: body.array())
@@ -83,11 +83,11 @@ import Testing
     #expect(throws: KeyError.cannotSign) { try WebhookSigner(secrets: secrets, key: key) }
   }
 
-  @Test("An id has no full stop, and each place has its own")
+  @Test("An id has no full stop, and each position has its own")
   func ids() {
-    let places = [(1, 11), (11, 1), (1, 1), (111, 0)].map { JournalPosition(group: $0.0, record: $0.1) }
-    let ids = places.map { PendingEvent(place: $0, channel: .trips).webhookID(epoch: "e") }
-    #expect(Set(ids).count == places.count && ids.allSatisfy { !$0.contains(".") })
+    let positions = [(1, 11), (11, 1), (1, 1), (111, 0)].map { JournalPosition(group: $0.0, record: $0.1) }
+    let ids = positions.map { PendingEvent(position: $0, channel: .trips).webhookID(epoch: "e") }
+    #expect(Set(ids).count == positions.count && ids.allSatisfy { !$0.contains(".") })
   }
 
   @Test("A position makes no body")

@@ -28,9 +28,9 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
     now.timestamp = Timestamp(milliseconds: now.timestamp.milliseconds + Int64(seconds * 1000))
   }
 
-  private func place(_ group: Int) -> JournalPosition { JournalPosition(group: UInt64(group), record: 0) }
+  private func position(_ group: Int) -> JournalPosition { JournalPosition(group: UInt64(group), record: 0) }
 
-  private func groups(_ messages: [StreamMessage]) -> [UInt64] { messages.map(\.place.group) }
+  private func groups(_ messages: [StreamMessage]) -> [UInt64] { messages.map(\.position.group) }
 
   @Test("Of one trip one event is under way at a time; the cursor stands at the first that is not stored")
   func order() {
@@ -39,14 +39,14 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
       queue.append(streamMessage(group, trip: trip), published: now.timestamp, now)
     }
     #expect(groups(queue.takeDue(now)) == [1, 2] && queue.takeDue(now) == [] && queue.underWay == 2)
-    queue.stored([place(2)])
-    #expect(groups(queue.takeDue(now)) == [4] && queue.cursor == place(1))
-    queue.stored([place(1), place(4), place(7)])
-    #expect(queue.cursor == place(3) && groups(queue.takeDue(now)) == [3])
-    queue.stored([place(3)])
-    #expect(queue.cursor == place(4).next && queue.underWay == 0 && queue.oldest == nil)
-    queue.scanned(through: place(9))
-    #expect(queue.cursor == place(9))
+    queue.stored([position(2)])
+    #expect(groups(queue.takeDue(now)) == [4] && queue.cursor == position(1))
+    queue.stored([position(1), position(4), position(7)])
+    #expect(queue.cursor == position(3) && groups(queue.takeDue(now)) == [3])
+    queue.stored([position(3)])
+    #expect(queue.cursor == position(4).next && queue.underWay == 0 && queue.oldest == nil)
+    queue.scanned(through: position(9))
+    #expect(queue.cursor == position(9))
   }
 
   @Test("A connection that ends has what was under way sent again at once, and nothing else")
@@ -54,7 +54,7 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
     var queue = queue()
     for group in 1...3 { queue.append(streamMessage(group, trip: group), published: now.timestamp, now) }
     #expect(queue.takeDue(now).count == 3)
-    queue.stored([place(2)])
+    queue.stored([position(2)])
     queue.lost()
     #expect(groups(queue.takeDue(now)) == [1, 3])
   }
@@ -65,19 +65,19 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
     for group in 1...3 { queue.append(streamMessage(group, trip: group), published: now.timestamp, now) }
     #expect(queue.takeDue(now).count == 3)
     // Refused together: one failure.
-    #expect(queue.refused([place(1)], retryAfterSeconds: nil, now, unit: 0.5).isEmpty)
-    #expect(queue.refused([place(2)], retryAfterSeconds: nil, now, unit: 0.5).isEmpty)
+    #expect(queue.refused([position(1)], retryAfterSeconds: nil, now, unit: 0.5).isEmpty)
+    #expect(queue.refused([position(2)], retryAfterSeconds: nil, now, unit: 0.5).isEmpty)
     #expect(queue.takeDue(now) == [] && queue.nextTime == 5_000_000_000)
     advance(5)
     #expect(groups(queue.takeDue(now)) == [1, 2])
-    #expect(queue.refused([place(1)], retryAfterSeconds: nil, now, unit: 0.5).isEmpty)
+    #expect(queue.refused([position(1)], retryAfterSeconds: nil, now, unit: 0.5).isEmpty)
     #expect(queue.nextTime == now.uptime + 30_000_000_000)
     advance(30)
     #expect(groups(queue.takeDue(now)) == [1], "2 has no answer yet")
-    #expect(groups(queue.refused([place(1)], retryAfterSeconds: 7, now, unit: 0.5)) == [1], "given up after 35 s")
-    #expect(queue.cursor == place(2) && queue.nextTime == now.uptime + 7_000_000_000, "as long as it asked for")
-    queue.stored([place(2), place(3)])
-    #expect(queue.nextTime == .max && queue.cursor == place(3).next, "a success ends the wait")
+    #expect(groups(queue.refused([position(1)], retryAfterSeconds: 7, now, unit: 0.5)) == [1], "given up after 35 s")
+    #expect(queue.cursor == position(2) && queue.nextTime == now.uptime + 7_000_000_000, "as long as it asked for")
+    queue.stored([position(2), position(3)])
+    #expect(queue.nextTime == .max && queue.cursor == position(3).next, "a success ends the wait")
   }
 
   @Test("What was sent with a refused event may be stored behind it, and is not sent again, also after a restart")
@@ -85,15 +85,16 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
     var queue = queue()
     for group in 1...4 { queue.append(streamMessage(group, trip: group % 3), published: now.timestamp, now) }
     #expect(groups(queue.takeDue(now)) == [1, 2, 3])
-    #expect(queue.refused([place(1)], retryAfterSeconds: nil, now, unit: 0.5).isEmpty)
-    queue.stored([place(2), place(3)])
+    #expect(queue.refused([position(1)], retryAfterSeconds: nil, now, unit: 0.5).isEmpty)
+    queue.stored([position(2), position(3)])
     #expect(queue.takeDue(now) == [] && queue.nextTime == 5_000_000_000, "the whole stream waits")
     queue.append(streamMessage(5, trip: 9), published: now.timestamp, now)
     advance(5)
     #expect(
       groups(queue.takeDue(now)) == [1] && groups(queue.takeDue(now)) == [], "it alone, also while it is under way")
-    #expect(queue.refused([place(1)], retryAfterSeconds: nil, now, unit: 0.5).isEmpty)
-    #expect(queue.cursor == place(1) && Set(queue.progress.lanes.map(\.place)) == [place(2).next, place(3).next])
+    #expect(queue.refused([position(1)], retryAfterSeconds: nil, now, unit: 0.5).isEmpty)
+    let passed = Set(queue.progress.lanes.map(\.position))
+    #expect(queue.cursor == position(1) && passed == [position(2).next, position(3).next])
     for _ in 0..<2 {  // twice: nothing is forgotten before the cursor is there
       queue = StreamQueue(.single, giveUpAfterSeconds: 100, from: queue.progress)
       #expect(queue.progress.lanes.count == 2)
@@ -102,10 +103,10 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
       queue.append(streamMessage(group, trip: group == 5 ? 9 : group % 3), published: now.timestamp, now)
     }
     #expect(groups(queue.takeDue(now)) == [1, 5])
-    queue.stored([place(1)])
+    queue.stored([position(1)])
     #expect(groups(queue.takeDue(now)) == [4] && queue.progress.lanes.isEmpty)
-    queue.stored([place(4), place(5)])
-    #expect(queue.cursor == place(5).next && queue.underWay == 0)
+    queue.stored([position(4), position(5)])
+    #expect(queue.cursor == position(5).next && queue.underWay == 0)
   }
 
   @Test("A batch waits a while for more, or until it is full, and for the answer to the one before")
@@ -122,13 +123,13 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
       group += 1
     }
     #expect(group == StreamQueue.maximumUnderWay + 1 && queue.takeDue(now) == [])
-    queue.stored([place(1), place(2)])
+    queue.stored([position(1), position(2)])
     #expect(queue.hasRoom && queue.takeDue(now) == [], "there is room again, so it waits for more")
     for _ in 0..<2 {
       queue.append(streamMessage(group), published: now.timestamp, now)
       group += 1
     }
-    #expect(queue.takeDue(now).count == StreamQueue.maximumUnderWay && queue.cursor == place(3))
+    #expect(queue.takeDue(now).count == StreamQueue.maximumUnderWay && queue.cursor == position(3))
   }
 
   @Test("The window is bounded in bytes as well")
@@ -177,22 +178,22 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
           underWay = []
           queue.lost()
         case 1...2:
-          let dead = queue.refused(underWay.map(\.place), retryAfterSeconds: nil, now, unit: 0)
+          let dead = queue.refused(underWay.map(\.position), retryAfterSeconds: nil, now, unit: 0)
           #expect(dead.isEmpty)
           underWay = []
         case 3...8:
           for message in underWay where !server.contains(message) { server.append(message) }
-          queue.stored(underWay.map(\.place))
+          queue.stored(underWay.map(\.position))
           underWay = []
         default: advance(1e4)
         }
         #expect(queue.underWay == underWay.count)
         // Whatever is before the cursor is there.
         let before = queue.cursor.record == 0 ? queue.cursor.group - 1 : queue.cursor.group
-        #expect(server.lazy.filter { $0.place < queue.cursor }.count == Int(before))
+        #expect(server.lazy.filter { $0.position < queue.cursor }.count == Int(before))
       }
       for trip in 0..<9 {
-        let found = server.filter { $0.source == "trip.T\(trip)" }.map(\.place)
+        let found = server.filter { $0.source == "trip.T\(trip)" }.map(\.position)
         #expect(found == found.sorted(), "seed \(seed)")
       }
     }

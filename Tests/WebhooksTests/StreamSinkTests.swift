@@ -67,7 +67,7 @@ func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPosition {
     #expect(text.contains("EVALSHA\r\n$3\r\nabc\r\n$1\r\n2\r\n$18\r\nlocationhub:events\r\n$18\r\nlocationhub:places"))
     #expect(text.contains("\r\ne1 orders\r\n$4\r\n5000\r\n$30\r\n000000000000000000050000000000\r\n"))
     #expect(text.contains("\r\nevt_e1_6_0\r\n$7\r\ntrip.T2\r\n$24\r\nnotification.fence_enter\r\n"))
-    #expect(sink.say(":1\r\n").events == [.stored(messages.map(\.place), repeats: 1)])
+    #expect(sink.say(":1\r\n").events == [.stored(messages.map(\.position), repeats: 1)])
   }
 
   @Test("A number that no script can answer ends the connection", arguments: ["2", "-1", "-9223372036854775808"])
@@ -85,7 +85,7 @@ func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPosition {
     let reason = "OOM command not allowed"
     #expect(
       sink.say("-\(reason)\r\n").events
-        == [.refused([streamMessage(5).place], reason: reason, retryAfterSeconds: nil)])
+        == [.refused([streamMessage(5).position], reason: reason, retryAfterSeconds: nil)])
     sink.send([streamMessage(5)], now)
     #expect(sink.say("-READONLY replica\r\n").events == [.failed("READONLY replica")])
     #expect(!sink.closed("") && !sink.isReady)
@@ -106,14 +106,14 @@ func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPosition {
     #expect(sink.taken().contains("locationhub:positions\r\n$4\r\n5000\r\n$12\r\ndriver.D%2E1\r\n"))
     #expect(
       sink.say(":1\r\n-ERR x\r\n").events
-        == [.stored([streamMessage(5).place], repeats: 0), .positionsRefused(1)])
+        == [.stored([streamMessage(5).position], repeats: 0), .positionsRefused(1)])
     #expect(sink.takesPositions)
   }
 
   @Test("Places sort as texts")
   func sortable() {
-    let places = [(1, 9), (1, 10), (9, 0), (10, 0), (UInt64.max, UInt32.max)] as [(UInt64, UInt32)]
-    let texts = places.map {
+    let positions = [(1, 9), (1, 10), (9, 0), (10, 0), (UInt64.max, UInt32.max)] as [(UInt64, UInt32)]
+    let texts = positions.map {
       String(decoding: RedisSink.sortable(JournalPosition(group: $0.0, record: $0.1)), as: UTF8.self)
     }
     #expect(texts == texts.sorted() && Set(texts.map(\.count)) == [30])
@@ -154,11 +154,11 @@ func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPosition {
 
   @Test("2xx is stored; 410 ends it; whatever else is refused, with the receiver's wait")
   func answers() throws {
-    let places = messages.map(\.place)
+    let positions = messages.map(\.position)
     for (status, event) in [
-      (200, SinkEvent.stored(places, repeats: 0)), (410, .gone),
-      (302, .refused(places, reason: "status 302", retryAfterSeconds: nil)),
-      (503, .refused(places, reason: "status 503", retryAfterSeconds: 9)),
+      (200, SinkEvent.stored(positions, repeats: 0)), (410, .gone),
+      (302, .refused(positions, reason: "status 302", retryAfterSeconds: nil)),
+      (503, .refused(positions, reason: "status 503", retryAfterSeconds: 9)),
     ] {
       let sink = try sink()
       sink.send(messages, now)
@@ -176,7 +176,7 @@ func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPosition {
     sink.opened(now)
     sink.send(messages, now)
     #expect(!sink.closed("reset"))
-    #expect(sink.takeEvents() == [.refused(messages.map(\.place), reason: "reset", retryAfterSeconds: nil)])
+    #expect(sink.takeEvents() == [.refused(messages.map(\.position), reason: "reset", retryAfterSeconds: nil)])
     sink.opened(now)
     sink.send(messages, now)
     _ = sink.say("HTTP/1.1 204 X\r\n\r\n")

@@ -174,10 +174,10 @@ import Testing
     _ = scene.ask(.replay("orders", .since(since)))
     #expect(Set(scene.takeEvents()) == ["4", "5"])
     let id = try #require(scene.ids["3"])
-    let place = try #require(JournalPosition(webhookID: id))
-    _ = scene.ask(.replay("orders", .events([place])))
+    let position = try #require(JournalPosition(webhookID: id))
+    _ = scene.ask(.replay("orders", .events([position])))
     #expect(scene.takeEvents() == ["3", "5"], "those of T1, in order")
-    let none = JournalPosition(group: place.group, record: place.record + 1)
+    let none = JournalPosition(group: position.group, record: position.record + 1)
     guard case .unknown = try fault(scene.ask(.replay("orders", .events([none])))) else {
       Issue.record("there is no such event")
       return

@@ -50,23 +50,23 @@ enum WebhookEndpoints {
     case "since":
       guard let time = Timestamp(value, as: call.time) else { throw Refusal(.badMessage, "since must be a time") }
       replay = .since(time)
-    case "from": replay = .from(try place(value))
+    case "from": replay = .from(try position(value))
     default:
       guard let ids = value.elements, 1...WebhookReplay.maximumEvents ~= ids.count else {
         throw Refusal(.badMessage, "ids must be 1 to \(WebhookReplay.maximumEvents) ids of events")
       }
-      var places: [JournalPosition] = []
-      for id in ids { places.append(try place(id)) }
-      replay = .events(places)
+      var positions: [JournalPosition] = []
+      for id in ids { positions.append(try position(id)) }
+      replay = .events(positions)
     }
     return try ask(.replay(try name(call), replay), call)
   }
 
-  private static func place(_ value: JSONValue) throws(Refusal) -> JournalPosition {
-    guard let place = value.string.flatMap({ JournalPosition(webhookID: $0) }) else {
+  private static func position(_ value: JSONValue) throws(Refusal) -> JournalPosition {
+    guard let position = value.string.flatMap({ JournalPosition(webhookID: $0) }) else {
       throw Refusal(.badMessage, "an event's id is what webhook-id was, such as evt_3k9_120_64")
     }
-    return place
+    return position
   }
 
   private static func name(_ call: HTTPCall) throws(Refusal) -> String {
@@ -133,7 +133,7 @@ enum WebhookEndpoints {
     body.append(",\"concurrency\":", report.concurrency)
     body.append(",\"giveUpAfter\":", report.giveUpAfterSeconds)
     body.append(",\"state\":", report.state.rawValue)
-    body.append(",\"position\":", report.place.map { "\($0.group)_\($0.record)" })
+    body.append(",\"position\":", report.position.map { "\($0.group)_\($0.record)" })
     body.append(",\"channelsBehind\":", report.figures.lanes)
     body.append(",\"underWay\":", report.figures.underWay)
     body.append(",\"oldestUndelivered\":", Double(report.figures.oldestMilliseconds) / 1000)

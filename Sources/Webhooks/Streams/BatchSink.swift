@@ -37,19 +37,19 @@ final class BatchSink: StreamSink {
   func opened(_ now: Moment) { (isOpen, isUsed, isBusy) = (true, false, false) }
 
   func closed(_ reason: String) -> Bool {
-    let (places, wasKept) = (underWay, isOpen && isUsed)
+    let (positions, wasKept) = (underWay, isOpen && isUsed)
     takePositions(isStored: false)
     (isOpen, isBusy, underWay) = (false, false, [])
     output.removeAll()
     // A kept connection may have been closed before a request; then the request was not received.
-    if wasKept, places.isEmpty || response.isUntouched { return true }
-    if !places.isEmpty { events.append(.refused(places, reason: reason, retryAfterSeconds: nil)) }
+    if wasKept, positions.isEmpty || response.isUntouched { return true }
+    if !positions.isEmpty { events.append(.refused(positions, reason: reason, retryAfterSeconds: nil)) }
     return false
   }
 
   func send(_ messages: [StreamMessage], _ now: Moment) {
     guard let first = messages.first else { return }
-    underWay = messages.map(\.place)
+    underWay = messages.map(\.position)
     // With the number of events, since the next try after a crash may have more.
     post(Self.body(messages), "batch_\(first.id.dropFirst(4))_\(messages.count)", now)
   }
@@ -122,13 +122,13 @@ final class BatchSink: StreamSink {
   }
 
   private func take(_ reply: WebhookReply) {
-    let places = underWay
+    let positions = underWay
     underWay = []
     switch reply {
-    case .status(200..<300, _): events.append(.stored(places, repeats: 0))
+    case .status(200..<300, _): events.append(.stored(positions, repeats: 0))
     case .status(410, _): events.append(.gone)
     case .status(let status, let wait):
-      events.append(.refused(places, reason: "status \(status)", retryAfterSeconds: wait))
+      events.append(.refused(positions, reason: "status \(status)", retryAfterSeconds: wait))
     case .none: break
     }
   }

@@ -22,7 +22,7 @@ final class NATSConnection: StreamSink {
   private var reader = NATSReader()
   private var output = ByteBuffer()
   private var events: [SinkEvent] = []
-  private var underWay: [UInt64: (place: JournalPosition, subject: String)] = [:]
+  private var underWay: [UInt64: (position: JournalPosition, subject: String)] = [:]
   /// Positions sent over this connection and not refused; they have no other answer.
   private var sentPositions = 0
   private var number: UInt64 = 0
@@ -77,12 +77,12 @@ final class NATSConnection: StreamSink {
       let headers = "NATS/1.0\r\nNats-Msg-Id: \(message.id)\r\n\r\n"
       let total = headers.utf8.count + message.payload.count
       guard total <= maximumPayload else {
-        events.append(.impossible(message.place, reason: "the server takes \(maximumPayload) bytes"))
+        events.append(.impossible(message.position, reason: "the server takes \(maximumPayload) bytes"))
         continue
       }
       number += 1
       let subject = "\(prefix).\(message.source).\(message.kind)"
-      underWay[number] = (message.place, subject)
+      underWay[number] = (message.position, subject)
       output.append(utf8: "HPUB \(subject) \(inbox).\(number) \(headers.utf8.count) \(total)\r\n")
       output.append(utf8: headers)
       output.append(message.payload)
@@ -167,7 +167,7 @@ final class NATSConnection: StreamSink {
     if let number = underWay.first(where: { $0.value.subject == subject })?.key,
       let event = underWay.removeValue(forKey: number)
     {
-      events.append(.refused([event.place], reason: reason, retryAfterSeconds: nil))
+      events.append(.refused([event.position], reason: reason, retryAfterSeconds: nil))
     } else if subject.hasSuffix(".position"), sentPositions > 0 {
       sentPositions -= 1
       events.append(.positionsRefused(1))
@@ -176,17 +176,17 @@ final class NATSConnection: StreamSink {
 
   private func take(answer: [UInt8], _ status: Int?, on subject: String) {
     guard subject.hasPrefix(inbox + "."), let number = UInt64(subject.dropFirst(inbox.count + 1)),
-      let place = underWay.removeValue(forKey: number)?.place
+      let position = underWay.removeValue(forKey: number)?.position
     else { return }
     if let status {
       let reason = status == 503 ? "no stream of its JetStream has the subject (\(prefix).>)" : "status \(status)"
-      events.append(.refused([place], reason: reason, retryAfterSeconds: nil))
+      events.append(.refused([position], reason: reason, retryAfterSeconds: nil))
     } else if let reply = JSONValue(parsing: answer)?.members, reply["error"] == nil, reply["seq"]?.number != nil {
-      events.append(.stored([place], repeats: reply["duplicate"] == .bool(true) ? 1 : 0))
+      events.append(.stored([position], repeats: reply["duplicate"] == .bool(true) ? 1 : 0))
     } else {
       let error = JSONValue(parsing: answer)?.members?["error"]?.members?["description"]?.string
       events.append(
-        .refused([place], reason: error ?? "an answer that is not JetStream's", retryAfterSeconds: nil))
+        .refused([position], reason: error ?? "an answer that is not JetStream's", retryAfterSeconds: nil))
     }
   }
 

@@ -83,30 +83,30 @@ final class RedisSink: StreamSink {
   }
 
   private func take(_ reply: RESPValue) {
-    let places = underWay
+    let positions = underWay
     underWay = []
     switch reply {
-    case .number(let added) where 0...Int64(places.count) ~= added:
-      events.append(.stored(places, repeats: places.count - Int(added)))
-    case .number(let added): events.append(.failed("\(added) of \(places.count) events added"))
+    case .number(let added) where 0...Int64(positions.count) ~= added:
+      events.append(.stored(positions, repeats: positions.count - Int(added)))
+    case .number(let added): events.append(.failed("\(added) of \(positions.count) events added"))
     case .error(let text):
       // Another server may accept it: looks for one.
       if ["READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MOVED"].contains(where: { text.hasPrefix($0) }) {
         events.append(.failed(text))
       } else {
-        events.append(.refused(places, reason: text, retryAfterSeconds: nil))
+        events.append(.refused(positions, reason: text, retryAfterSeconds: nil))
       }
     case .status, .bulk, .null, .array:
-      events.append(.refused(places, reason: "an answer that is not the script's", retryAfterSeconds: nil))
+      events.append(.refused(positions, reason: "an answer that is not the script's", retryAfterSeconds: nil))
     }
   }
 
   func send(_ messages: [StreamMessage], _ now: Moment) {
-    underWay = messages.map(\.place)
+    underWay = messages.map(\.position)
     ticket += 1
     var arguments = [Array(field.utf8), Array("\(endpoint.maximumLength)".utf8)]
     for message in messages {
-      arguments.append(Self.sortable(message.place))
+      arguments.append(Self.sortable(message.position))
       for text in [message.id, message.source, message.kind] { arguments.append(Array(text.utf8)) }
       arguments.append(message.payload)
     }
@@ -140,8 +140,8 @@ final class RedisSink: StreamSink {
   }
 
   /// A journal position as a text that sorts like it.
-  static func sortable(_ place: JournalPosition) -> [UInt8] {
-    let (group, record) = ("\(place.group)", "\(place.record)")
+  static func sortable(_ position: JournalPosition) -> [UInt8] {
+    let (group, record) = ("\(position.group)", "\(position.record)")
     let zeros = { String(repeating: "0", count: $0) }
     return Array((zeros(20 - group.utf8.count) + group + zeros(10 - record.utf8.count) + record).utf8)
   }

@@ -3,7 +3,7 @@ import HubBytes
 import HubMessages
 
 struct StreamMessage: Sendable, Equatable {
-  let place: JournalPosition
+  let position: JournalPosition
   /// Like a webhook's `webhook-id`.
   let id: String
   /// Its channel.
@@ -16,13 +16,13 @@ struct StreamMessage: Sendable, Equatable {
   let payload: [UInt8]
 
   /// Nil for a publication that is no event.
-  init?(_ event: Publication, _ place: JournalPosition, epoch: String) {
+  init?(_ event: Publication, _ position: JournalPosition, epoch: String) {
     var body = ByteBuffer()
     guard WebhookBody.write(event, into: &body) else { return nil }
     payload = body.array()
-    self.place = place
+    self.position = position
     channel = event.channel
-    id = PendingEvent(place: place, channel: event.channel).webhookID(epoch: epoch)
+    id = PendingEvent(position: position, channel: event.channel).webhookID(epoch: epoch)
     switch event.body {
     case .tripUpdate(let update):
       kind = "trip_update"

@@ -53,17 +53,17 @@ struct StreamQueue {
     self.giveUpAfterSeconds = giveUpAfterSeconds
     scanned = progress.cursor
     isEnabled = progress.isEnabled
-    for lane in progress.lanes { passed[lane.channel] = lane.place }
+    for lane in progress.lanes { passed[lane.channel] = lane.position }
   }
 
   /// All events before this position are stored at the server, or given up.
-  var cursor: JournalPosition { window.first?.message.place ?? scanned }
+  var cursor: JournalPosition { window.first?.message.position ?? scanned }
 
   var progress: DeliveryProgress {
     DeliveryProgress(
       cursor: cursor,
       lanes: passed.sorted { $0.value < $1.value }.map {
-        .init(channel: $0.key, place: $0.value, failures: 0, firstTry: nil)
+        .init(channel: $0.key, position: $0.value, failures: 0, firstTry: nil)
       },
       isEnabled: isEnabled)
   }
@@ -80,17 +80,17 @@ struct StreamQueue {
   /// Adds the next event of the journal.
   /// - Precondition: it is behind all others.
   mutating func append(_ message: StreamMessage, published: Timestamp, _ now: Moment) {
-    precondition(message.place >= scanned)
+    precondition(message.position >= scanned)
     window.append(Entry(message: message, added: now.uptime, published: published))
     bytes += message.size
-    scanned = message.place.next
-    guard let end = passed[message.channel], message.place < end else { return }
+    scanned = message.position.next
+    guard let end = passed[message.channel], message.position < end else { return }
     window[window.count - 1].state = .through
     close()
   }
 
   /// All events before this position are in the window.
-  mutating func scanned(through place: JournalPosition) { scanned = max(scanned, place) }
+  mutating func scanned(through position: JournalPosition) { scanned = max(scanned, position) }
 
   // MARK: Out
 
@@ -141,8 +141,8 @@ struct StreamQueue {
   // MARK: Answers
 
   /// The server has stored these; other positions are ignored.
-  mutating func stored(_ places: [JournalPosition]) {
-    for place in places { if let index = index(of: place) { through(index) } }
+  mutating func stored(_ positions: [JournalPosition]) {
+    for position in positions { if let index = index(of: position) { through(index) } }
     if !hasRefused { (failures, heldUntil) = (0, .min) }
     close()
   }
@@ -152,7 +152,7 @@ struct StreamQueue {
 
   /// The server refuses these. Gives those that are given up. `unit` is random: uniform, 0 ≤ unit < 1.
   mutating func refused(
-    _ places: [JournalPosition], retryAfterSeconds: Double?, _ now: Moment, unit: Double
+    _ positions: [JournalPosition], retryAfterSeconds: Double?, _ now: Moment, unit: Double
   ) -> [StreamMessage] {
     if heldUntil <= now.uptime {  // those refused together are one failure
       failures += 1
@@ -160,7 +160,7 @@ struct StreamQueue {
         now.uptime + RetrySchedule.delay(afterFailures: failures, retryAfterSeconds: retryAfterSeconds, unit: unit)
     }
     var dead: [StreamMessage] = []
-    for index in places.compactMap({ index(of: $0) }) {
+    for index in positions.compactMap({ index(of: $0) }) {
       underWay -= 1
       window[index].state = .waiting
       let first = window[index].firstRefusal ?? now.timestamp
@@ -178,8 +178,8 @@ struct StreamQueue {
   }
 
   /// This one can never be stored.
-  mutating func giveUp(_ place: JournalPosition) -> StreamMessage? {
-    guard let index = index(of: place) else { return nil }
+  mutating func giveUp(_ position: JournalPosition) -> StreamMessage? {
+    guard let index = index(of: position) else { return nil }
     let message = window[index].message
     through(index)
     close()
@@ -198,8 +198,8 @@ struct StreamQueue {
     lost()
   }
 
-  private func index(of place: JournalPosition) -> Int? {
-    window.firstIndex { $0.message.place == place && $0.state == .underWay }
+  private func index(of position: JournalPosition) -> Int? {
+    window.firstIndex { $0.message.position == position && $0.state == .underWay }
   }
 
   private mutating func through(_ index: Int) {
@@ -221,7 +221,7 @@ struct StreamQueue {
       if entry.state != .through {
         behind.insert(entry.message.channel)
       } else if !behind.contains(entry.message.channel) {
-        passed[entry.message.channel] = entry.message.place.next
+        passed[entry.message.channel] = entry.message.position.next
       }
     }
   }

@@ -26,7 +26,7 @@ final class StreamReader {
   var missedGroups: UInt64 { tail.missedGroups }
 
   /// The position up to which everything was given.
-  var end: JournalPosition { found.first?.message.place ?? max(start, JournalPosition(group: tail.next, record: 0)) }
+  var end: JournalPosition { found.first?.message.position ?? max(start, JournalPosition(group: tail.next, record: 0)) }
 
   /// Renews the budget in a new turn: `scanBytes`, or a group more.
   func beginTurn() { bytes = EventReader.scanBytes }
@@ -39,8 +39,8 @@ final class StreamReader {
       let isMore = try unsafe tail.read(through: last) { group, payload in
         bytes -= payload.count
         unsafe StoredEvents.forEach(in: payload) { event, offset in
-          let place = JournalPosition(group: group.number, record: UInt32(offset))
-          if place >= start, filter.matches(event), let message = StreamMessage(event, place, epoch: epoch) {
+          let position = JournalPosition(group: group.number, record: UInt32(offset))
+          if position >= start, filter.matches(event), let message = StreamMessage(event, position, epoch: epoch) {
             found.append((message, event.timestamp))
           }
           return true

@@ -342,12 +342,12 @@ extension StreamSet {
         if stream.failuresInRow > 0 { log(.info, "stream_back", ["stream": stream.endpoint.name]) }
         stream.failuresInRow = 0
       case .plainTextEnds: if let peer = stream.peer { loop.beginTLS(stream.connection, peer) }
-      case .stored(let places, _): stored(stream, places)
-      case .refused(let places, let reason, let wait): refused(stream, places, reason, wait, now)
+      case .stored(let positions, _): stored(stream, positions)
+      case .refused(let positions, let reason, let wait): refused(stream, positions, reason, wait, now)
       case .positionsRefused(let count):
         stream.positions.refused(count)
-      case .impossible(let place, let reason):
-        if let message = stream.queue.giveUp(place) { dead(stream, message, reason, now) }
+      case .impossible(let position, let reason):
+        if let message = stream.queue.giveUp(position) { dead(stream, message, reason, now) }
       case .gone:
         stream.queue.disable()
         log(
@@ -366,8 +366,8 @@ extension StreamSet {
     }
   }
 
-  private func stored(_ stream: OutStream, _ places: [JournalPosition]) {
-    stream.queue.stored(places)
+  private func stored(_ stream: OutStream, _ positions: [JournalPosition]) {
+    stream.queue.stored(positions)
     let wasAway = stream.failuresInRow > 0 || stream.isRefused
     (stream.failuresInRow, stream.backOff) = (0, 0)
     stream.isRefused = stream.isRefused && stream.queue.hasRefused
@@ -375,7 +375,7 @@ extension StreamSet {
   }
 
   private func refused(
-    _ stream: OutStream, _ places: [JournalPosition], _ reason: String, _ wait: Double?, _ now: Moment
+    _ stream: OutStream, _ positions: [JournalPosition], _ reason: String, _ wait: Double?, _ now: Moment
   ) {
     log(
       stream.isRefused ? .debug : .warning, "stream_refused",
@@ -384,7 +384,7 @@ extension StreamSet {
         "hint": "nothing is lost: it is tried again by the schedule of webhooks, and at once on SIGHUP",
       ])
     stream.isRefused = true
-    for message in stream.queue.refused(places, retryAfterSeconds: wait, now, unit: chance()) {
+    for message in stream.queue.refused(positions, retryAfterSeconds: wait, now, unit: chance()) {
       dead(stream, message, reason, now)
     }
   }
