@@ -20,7 +20,7 @@
   import Glibc
 #endif
 
-/// Uninitialised places by number, from 0; the owner keeps account of them.
+/// Uninitialised slots by number, from 0; the owner keeps account of them.
 @safe
 public struct ChunkTable<Element: ~Copyable>: ~Copyable {
   @inlinable static var shift: Int { 10 }
@@ -40,18 +40,18 @@ public struct ChunkTable<Element: ~Copyable>: ~Copyable {
     unsafe chunks.deallocate()
   }
 
-  /// How many places there are.
+  /// The number of slots.
   @inlinable public var capacity: Int {
     @inline(__always) get { chunkCount << ChunkTable.shift }
   }
 
-  /// A place. `index` must be below `capacity`, which the caller has checked.
+  /// A slot. `index` must be below `capacity`, which the caller has checked.
   @inlinable @inline(__always)
   public func pointer(_ index: Int) -> UnsafeMutablePointer<Element> {
     unsafe chunks[index >> ChunkTable.shift] + (index & (ChunkTable.chunkSize - 1))
   }
 
-  /// At least `chunkSize` places more. O(1), but for the chunks' own table, which doubles.
+  /// Adds at least `chunkSize` slots. O(1), but for the chunks' own table, which doubles.
   @inlinable public mutating func grow() {
     let chunkBytes = MemoryLayout<Element>.stride << ChunkTable.shift
     let isLarge = chunkCount * chunkBytes >= HugePages.smallestTable
@@ -61,9 +61,9 @@ public struct ChunkTable<Element: ~Copyable>: ~Copyable {
     let block = UnsafeMutableRawPointer.allocate(byteCount: added * chunkBytes, alignment: alignment)
     if isLarge { unsafe HugePages.advise(block, bytes: added * chunkBytes) }
     blocks.append(chunkCount)
-    let places = unsafe block.bindMemory(to: Element.self, capacity: added << ChunkTable.shift)
+    let slots = unsafe block.bindMemory(to: Element.self, capacity: added << ChunkTable.shift)
     for chunk in 0..<added {
-      unsafe (chunks + chunkCount + chunk).initialize(to: places + (chunk << ChunkTable.shift))
+      unsafe (chunks + chunkCount + chunk).initialize(to: slots + (chunk << ChunkTable.shift))
     }
     chunkCount += added
   }

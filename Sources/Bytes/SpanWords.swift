@@ -28,7 +28,7 @@ extension Span where Element == UInt8 {
     return (uncheckedWord(at: start), uncheckedWord(at: start &+ 8))
   }
 
-  /// Whether there is such a byte at a place, which may be behind the end.
+  /// Whether there is such a byte at an index, which may be behind the end.
   @inlinable @inline(__always)
   public func has(_ byte: UInt8, at index: Int) -> Bool {
     unsafe UInt(bitPattern: index) < UInt(bitPattern: count) && self[unchecked: index] == byte

@@ -33,8 +33,8 @@ struct MessageNumbering {
         rest /= 10
       }
       rest = number
-      for place in (count..<count + digits).reversed() {
-        unsafe bytes[place] = UInt8(ascii: "0") + UInt8(rest % 10)
+      for index in (count..<count + digits).reversed() {
+        unsafe bytes[index] = UInt8(ascii: "0") + UInt8(rest % 10)
         rest /= 10
       }
       guard let id = unsafe MessageID(UnsafeRawBufferPointer(rebasing: bytes[..<(count + digits)])) else {

@@ -207,7 +207,7 @@ extension ClusterNode {
     case .channelClaimed(let handle, let channel, let id): interest.endRight(handle, channel, .claimed, id)
     case .cluster(let output): take(output)
     case .reply(let session, let reply): answered(session, reply)
-    case .queryResult(let session, .drivers(let list)?, _) where list.places != nil:
+    case .queryResult(let session, .drivers(let list)?, _) where list.indices != nil:
       asking.listed(HubPage(list), by: session)
     case .queryResult(let session, let result, _): asking.found(result, by: session)
     case .trips(let session, .trip(let report, let isNew), _): shown(session, report, isNew: isNew)

@@ -24,7 +24,7 @@ struct HubPage {
   init(_ list: DriverList) {
     self.init(isFalling: false)
     isAtEnd = list.cursor == nil
-    entries = zip(list.places ?? [], list.drivers).map { (UInt64($0), .driver($1)) }
+    entries = zip(list.indices ?? [], list.drivers).map { (UInt64($0), .driver($1)) }
   }
 
   init(_ page: TripPage) {

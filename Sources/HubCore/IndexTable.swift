@@ -36,7 +36,7 @@ struct IndexTable {
   /// Stores an index under a hash. Precondition: the key is not stored yet. Amortised O(1).
   mutating func insert(hash: UInt64, index: Int) {
     if (count + 1) * 4 > entries.count * 3 { grow() }
-    place(Entry(fingerprint: UInt32(truncatingIfNeeded: hash), index: UInt32(index)))
+    put(Entry(fingerprint: UInt32(truncatingIfNeeded: hash), index: UInt32(index)))
     count += 1
   }
 
@@ -62,7 +62,7 @@ struct IndexTable {
     count -= 1
   }
 
-  private mutating func place(_ entry: Entry) {
+  private mutating func put(_ entry: Entry) {
     var position = Int(entry.fingerprint) & mask
     while !entries[position].isEmpty { position = (position + 1) & mask }
     entries[position] = entry
@@ -72,6 +72,6 @@ struct IndexTable {
     let old = entries
     entries = Array(repeating: .empty, count: old.count * 2)
     mask = entries.count - 1
-    for entry in old where !entry.isEmpty { place(entry) }
+    for entry in old where !entry.isEmpty { put(entry) }
   }
 }

@@ -56,7 +56,7 @@ extension GroupCommit {
         switch waitForWork() {
         case .end: return
         case .look:
-          if lookAtPlace(writer) { onChange() }
+          if updateCondition(writer) { onChange() }
           continue
         case .work: sealIfAsked(&writer)
         }
@@ -118,10 +118,10 @@ extension GroupCommit {
   }
 
   /// Checks whether a start would find what is written next; true where that has changed.
-  private func lookAtPlace(_ writer: borrowing JournalWriter) -> Bool {
+  private func updateCondition(_ writer: borrowing JournalWriter) -> Bool {
     let before = currentCondition
     do throws(JournalError) {
-      try writer.checkPlace()
+      try writer.checkPaths()
       // Nothing pending lacks room, so this was the cause.
       if before == .full { health.store(.good, ordering: .releasing) }
     } catch {
@@ -130,13 +130,13 @@ extension GroupCommit {
     return currentCondition != before
   }
 
-  /// Reads the free space of the disk, at most once each `placeInterval`: on this thread, since on some disks even that
+  /// Reads the free space of the disk, at most once each `checkInterval`: on this thread, since on some disks even that
   /// waits.
   private func lookAtRoom(_ writer: borrowing JournalWriter, next: inout Int64) {
     guard Self.now() >= next else { return }
     let free = writer.freeBytes()
     locked { $0.counters.freeBytes = free }
-    next = Self.now() + placeInterval
+    next = Self.now() + checkInterval
   }
 
   private func sealIfAsked(_ writer: inout JournalWriter) {
@@ -184,7 +184,7 @@ extension GroupCommit {
   private func waitForWork() -> Wake {
     unsafe pthread_mutex_lock(mutex)
     defer { unsafe pthread_mutex_unlock(mutex) }
-    let look = Self.now() + (currentCondition == .full ? fullRetry : placeInterval)
+    let look = Self.now() + (currentCondition == .full ? fullRetry : checkInterval)
     while true {
       let state = unsafe state
       let hasWork = unsafe !state.pointee.pending.ends.isEmpty

@@ -40,7 +40,7 @@ public final class GroupCommit: @unchecked Sendable {
   /// The delay before a full disk is tried again, in ns.
   let fullRetry: Int64
   /// How often the directory is checked while nothing is written, in ns.
-  let placeInterval: Int64
+  let checkInterval: Int64
   let mutex: UnsafeMutablePointer<pthread_mutex_t>
   let condition: UnsafeMutablePointer<pthread_cond_t>
   /// The condition that maintenance waits on.
@@ -53,12 +53,12 @@ public final class GroupCommit: @unchecked Sendable {
 
   public init(
     limits: JournalLimits, lazyMilliseconds: Int = 50, fullRetryMilliseconds: Int = 500,
-    placeMilliseconds: Int = 5000
+    checkMilliseconds: Int = 5000
   ) {
     self.limits = limits
     lazyDelay = Int64(lazyMilliseconds) * 1_000_000
     fullRetry = Int64(fullRetryMilliseconds) * 1_000_000
-    placeInterval = Int64(placeMilliseconds) * 1_000_000
+    checkInterval = Int64(checkMilliseconds) * 1_000_000
     unsafe mutex = .allocate(capacity: 1)
     unsafe mutex.initialize(to: pthread_mutex_t())
     unsafe condition = .allocate(capacity: 1)

@@ -6,7 +6,7 @@ public protocol JournalFiles: AnyObject {
   /// The path, for messages.
   var path: String { get }
   /// Whether `path` still leads to this directory.
-  var isInPlace: Bool { get }
+  var isAtPath: Bool { get }
   /// Bytes that this process may still write on its disk; nil where that cannot be known.
   func freeBytes() -> UInt64?
   /// The names of all files.

@@ -29,7 +29,7 @@ public struct JournalLimits: Sendable, Equatable {
     precondition(groupBytes <= Int(UInt32.max) && segmentBytes > FileHeader.size)
     precondition(groupBytes <= pendingBytes)
     precondition(snapshots >= 1 && snapshotBytes >= 1 && snapshotSyncBytes >= 1 && maintenanceSeconds > 0)
-    precondition(max(segmentBytes, groupBytes) + 1024 <= Int(UInt32.max), "places in a segment are 32 bits in indexes")
+    precondition(max(segmentBytes, groupBytes) + 1024 <= Int(UInt32.max), "offsets in a segment are 32 bits in indexes")
   }
 }
 

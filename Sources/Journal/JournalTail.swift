@@ -83,20 +83,20 @@ public final class JournalTail {
 
   /// Gives the payload of a group that was read before, valid for the call; nil where it is gone.
   public func withGroup<R>(
-    at place: GroupPosition, _ body: (UnsafeRawBufferPointer) -> R
+    at position: GroupPosition, _ body: (UnsafeRawBufferPointer) -> R
   ) throws(JournalError) -> R? {
-    try inFile(FileHeader.name(.segment, place.segment)) { () throws(SystemError) -> R? in
-      guard let file = try files.openForReading(FileHeader.name(.segment, place.segment)) else { return nil }
+    try inFile(FileHeader.name(.segment, position.segment)) { () throws(SystemError) -> R? in
+      guard let file = try files.openForReading(FileHeader.name(.segment, position.segment)) else { return nil }
       var bytes: [UInt8] = []
-      guard try file.read(at: place.offset, count: GroupHeader.size, into: &bytes) == GroupHeader.size else {
+      guard try file.read(at: position.offset, count: GroupHeader.size, into: &bytes) == GroupHeader.size else {
         return nil
       }
       let length = unsafe bytes.withUnsafeBytes { unsafe GroupHeader($0, at: 0).length }
       guard length <= limits.groupBytes else { return nil }
-      _ = try file.read(at: place.offset, count: GroupHeader.size + length, into: &bytes)
+      _ = try file.read(at: position.offset, count: GroupHeader.size + length, into: &bytes)
       return unsafe bytes.withUnsafeBytes { bytes in
         guard let group = unsafe GroupHeader.payload(in: bytes, at: 0, maximum: limits.groupBytes, CRC32C()),
-          unsafe group.header.number == place.number
+          unsafe group.header.number == position.number
         else { return nil }
         return unsafe body(group.payload)
       }

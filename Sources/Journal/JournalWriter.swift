@@ -46,7 +46,7 @@ public struct JournalWriter: ~Copyable {
   public mutating func append(_ payload: UnsafeRawBufferPointer, created: Int64) throws(JournalError) -> UInt64 {
     guard !hasStopped else { throw .stopped }
     precondition(payload.count <= limits.groupBytes, "the caller makes no group over the limit")
-    try checkPlace()
+    try checkPaths()
     let file = try fileForGroup(of: payload.count, created: created)
     bytes.removeAll(keepingCapacity: true)
     unsafe GroupHeader.encode(next, payload, crc, into: &bytes)
@@ -59,8 +59,8 @@ public struct JournalWriter: ~Copyable {
 
   /// Throws `gone` where the next start would not find what is written. Checked before each group, so that nothing is
   /// acked that was gone by then; two short system calls beside an fdatasync.
-  public func checkPlace() throws(JournalError) {
-    guard files.isInPlace else { throw .gone(path: files.path) }
+  public func checkPaths() throws(JournalError) {
+    guard files.isAtPath else { throw .gone(path: files.path) }
     guard segment?.isLinked ?? true else { throw .gone(path: "\(files.path)/\(segmentName)") }
   }
 

@@ -14,27 +14,27 @@ public import HubMessages
 /// are damaged ones of an unknown driver. It holds 20,000 fixes or 4 MiB, whichever comes first; beyond that the oldest
 /// fixes are dropped and counted (`Backlog.dropped`). `DriverHub.stop(erasing: true)` deletes it.
 public struct FixStore: Sendable {
-  enum Place: Sendable {
+  enum Backing: Sendable {
     case folder(String)
     case memory
     case files(@Sendable () -> any FixFiles)
   }
 
-  let place: Place
+  let backing: Backing
 
   /// The text in messages.
   var name: String {
-    switch place {
+    switch backing {
     case .folder(let path): path
     case .memory, .files: "memory"
     }
   }
 
   /// A folder only for this queue; created, for the owner only, where it is missing.
-  public static func folder(_ path: String) -> FixStore { FixStore(place: .folder(path)) }
+  public static func folder(_ path: String) -> FixStore { FixStore(backing: .folder(path)) }
 
   /// Nothing survives the program: for tests, and for drivers without billing.
-  public static let memory = FixStore(place: .memory)
+  public static let memory = FixStore(backing: .memory)
 
   /// The app's own folder: in Application Support on Apple systems, excluded from backups; elsewhere in
   /// `$XDG_STATE_HOME` or `~/.local/state`. All drivers of this device share it, one at a time: see
@@ -60,7 +60,7 @@ public struct FixStore: Sendable {
   #endif
 
   func open() throws(HubError) -> any FixFiles {
-    switch place {
+    switch backing {
     case .memory: return MemoryFiles()
     case .files(let make): return make()
     case .folder(let path):

@@ -75,13 +75,13 @@ public struct DriverList: Sendable, Equatable {
   /// Of a page: the cursor of the next; nil at the end.
   public var cursor: String?
   /// Of a page: the drivers' indices at the hub, by which hubs merge pages. Not sent.
-  public var places: [Int]?
+  public var indices: [Int]?
 
-  public init(drivers: [DriverReport], more: Int = 0, cursor: String? = nil, places: [Int]? = nil) {
+  public init(drivers: [DriverReport], more: Int = 0, cursor: String? = nil, indices: [Int]? = nil) {
     self.drivers = drivers
     self.more = more
     self.cursor = cursor
-    self.places = places
+    self.indices = indices
   }
 }
 

@@ -33,26 +33,26 @@ public enum TraceFile {
   ) -> String {
     var row = String(timestamp.milliseconds)
     row += ","
-    row += decimal(coordinate.latitude, indices: 7)
+    row += decimal(coordinate.latitude, decimals: 7)
     row += ","
-    row += decimal(coordinate.longitude, indices: 7)
+    row += decimal(coordinate.longitude, decimals: 7)
     row += ","
-    if let speed { row += decimal(speed, indices: 2) }
+    if let speed { row += decimal(speed, decimals: 2) }
     row += ","
-    if let heading { row += decimal(heading, indices: 2) }
-    if let accuracy { row += "," + decimal(accuracy, indices: 2) }
+    if let heading { row += decimal(heading, decimals: 2) }
+    if let accuracy { row += "," + decimal(accuracy, decimals: 2) }
     return row
   }
 
   /// `value` with a fixed number of decimals and never an exponent, which not every reader of CSV understands.
-  /// For |value| · 10^places < 2^53; positions and speeds are far below.
-  private static func decimal(_ value: Double, indices: Int) -> String {
+  /// For |value| · 10^decimals < 2^53; positions and speeds are far below.
+  private static func decimal(_ value: Double, decimals: Int) -> String {
     var unit: Int64 = 1
-    for _ in 0..<indices { unit *= 10 }
+    for _ in 0..<decimals { unit *= 10 }
     guard let scaled = Int64(exactly: (value * Double(unit)).rounded()) else { return String(value) }
     let magnitude = scaled.magnitude
     let fraction = String(magnitude % UInt64(unit))
-    let zeros = String(repeating: "0", count: indices - fraction.utf8.count)
+    let zeros = String(repeating: "0", count: decimals - fraction.utf8.count)
     return (scaled < 0 ? "-" : "") + String(magnitude / UInt64(unit)) + "." + zeros + fraction
   }
 }

@@ -46,17 +46,17 @@ public struct MapTile: Sendable, Equatable {
 
   /// Its index on the Hilbert curve of its zoom, after all tiles of smaller zooms. O(zoom).
   var number: UInt64 {
-    var (x, y, place) = (x, y, 0)
+    var (x, y, index) = (x, y, 0)
     for level in (0..<zoom).reversed() {
       let side = 1 << level
       let (right, down) = (x & side != 0, y & side != 0)
-      place += ((right ? 3 : 0) ^ (down ? 1 : 0)) << (2 * level)
+      index += ((right ? 3 : 0) ^ (down ? 1 : 0)) << (2 * level)
       guard !down else { continue }
       if right { (x, y) = ((side - 1 - x) & (side - 1), (side - 1 - y) & (side - 1)) }
       (x, y) = (y, x)
     }
     let before = ((1 << (2 * zoom)) - 1) / 3  // 1 + 4 + 16 + …
-    return UInt64(before + place)
+    return UInt64(before + index)
   }
 }
 

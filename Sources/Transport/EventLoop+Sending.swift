@@ -83,8 +83,8 @@ extension EventLoop {
   /// Writes this turn's output of each connection. Makes no callback, only notices.
   func flush() {
     guard !dirty.isEmpty else { return }
-    for place in 0..<dirty.count {
-      let slot = dirty[place]
+    for index in 0..<dirty.count {
+      let slot = dirty[index]
       let connection = unsafe slab.pointer(slot)
       // The slot may have been freed since, and reused by a connection without output.
       guard unsafe connection.pointee.flags.contains(.isDirty) else { continue }

@@ -60,12 +60,12 @@ struct Poller: ~Copyable {
 
   private func take(_ ready: [Readiness], _ milliseconds: Int32) -> Int {
     precondition(milliseconds == 0, "a loop over a simulated network never sleeps: its turns have a timeout of 0")
-    for (place, readiness) in ready.enumerated() {
+    for (index, readiness) in ready.enumerated() {
       // Not member by member: the thread sanitizer of Swift 6.3.1 makes code of it that LLVM refuses.
       var event = unsafe epoll_event()
       unsafe event.events = readiness.events
       unsafe event.data.u64 = readiness.token
-      unsafe reports[place] = event
+      unsafe reports[index] = event
     }
     return ready.count
   }

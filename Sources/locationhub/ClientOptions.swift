@@ -166,14 +166,14 @@ struct ConnectionReport {
 }
 
 /// A number with so many decimals, rounded.
-func fixed(_ value: Double, _ places: Int) -> String {
+func fixed(_ value: Double, _ decimals: Int) -> String {
   var unit = 1.0
-  for _ in 0..<places { unit *= 10 }
+  for _ in 0..<decimals { unit *= 10 }
   guard let scaled = Int64(exactly: (value * unit).rounded()) else { return "\(value)" }
   let digits = String(scaled.magnitude)
-  guard places > 0 else { return (scaled < 0 ? "-" : "") + digits }
-  let padded = String(repeating: "0", count: max(0, places + 1 - digits.count)) + digits
-  return (scaled < 0 ? "-" : "") + padded.dropLast(places) + "." + padded.suffix(places)
+  guard decimals > 0 else { return (scaled < 0 ? "-" : "") + digits }
+  let padded = String(repeating: "0", count: max(0, decimals + 1 - digits.count)) + digits
+  return (scaled < 0 ? "-" : "") + padded.dropLast(decimals) + "." + padded.suffix(decimals)
 }
 
 /// Closes all of a loop's clients, and runs the loop until their connections are gone, at most 3 s.

@@ -60,13 +60,13 @@ struct ReplayRoute {
 
 extension Identifier {
   /// The id of the nth driver: the number at its end is incremented, or begins at 2. Nil where that is too long.
-  func counted(up places: Int) -> Identifier? {
-    guard places > 0 else { return self }
+  func counted(up count: Int) -> Identifier? {
+    guard count > 0 else { return self }
     let name = description
     let digits = name.reversed().prefix { $0.isNumber }.count
     let stem = name.dropLast(min(digits, 9))
     let number = Int(name.suffix(min(digits, 9))) ?? 1
-    return Identifier("\(stem)\(number + places)")
+    return Identifier("\(stem)\(number + count)")
   }
 }
 

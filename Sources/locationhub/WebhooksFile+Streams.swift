@@ -37,19 +37,19 @@ extension WebhooksFile {
 
   /// `given`: the names of the section's settings.
   func streamEndpoint(
-    _ name: String, _ url: StreamURL, _ place: String, _ given: [String]
+    _ name: String, _ url: StreamURL, _ section: String, _ given: [String]
   ) throws(CommandError) -> StreamEndpoint {
     let known = Self.names(url.kind).union(["stream", "channel", "type", "give-up-after", "positions"])
     if let other = given.first(where: { !known.contains($0) }) {
-      throw .usage("\(place): \(other) is not for a stream to \(url)")
+      throw .usage("\(section): \(other) is not for a stream to \(url)")
     }
     guard let filter = EventFilter(channels: channels, types: types) else {
-      throw .usage("\(place): give channel = *, or which, once or more")
+      throw .usage("\(section): give channel = *, or which, once or more")
     }
     var endpoint = StreamEndpoint(name: name, url: url, filter: filter)
     endpoint.credentials = StreamCredentials(
       user: user, password: try firstLine(passwordFile), token: try firstLine(tokenFile))
-    guard user == nil || passwordFile != nil else { throw .usage("\(place): user needs password-file = FILE") }
+    guard user == nil || passwordFile != nil else { throw .usage("\(section): user needs password-file = FILE") }
     if let prefix { endpoint.prefix = prefix }
     if let maximumLength { endpoint.maximumLength = maximumLength }
     endpoint.giveUpAfterSeconds = giveUpAfter
@@ -59,14 +59,14 @@ extension WebhooksFile {
     switch url.kind {
     case .nats:
       guard !(endpoint.prefix.contains { "{}".contains($0) }) else {
-        throw .usage("\(place): a prefix of NATS has no braces")
+        throw .usage("\(section): a prefix of NATS has no braces")
       }
     case .redis: break
     case .batches:
       guard url.isSecure || !allowed.isEmpty else {
-        throw .usage("\(place): http is for addresses in allow = … only; use https")
+        throw .usage("\(section): http is for addresses in allow = … only; use https")
       }
-      endpoint.signer = try signer(place)
+      endpoint.signer = try signer(section)
     }
     return endpoint
   }

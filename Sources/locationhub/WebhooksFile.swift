@@ -69,14 +69,14 @@ struct WebhooksFile: Sendable {
       var file = plain
       given.collect(settings, into: &file)
       try given.faults.check()
-      let place = "\(path): [\(name)]"
+      let section = "\(path): [\(name)]"
       if let url = file.stream {
-        deliveries.streams.append(try file.streamEndpoint(name, url, place, given.names))
+        deliveries.streams.append(try file.streamEndpoint(name, url, section, given.names))
       } else {
         if let other = streamSettings.first(where: { given.isGiven($0.name) }) {
-          throw .usage("\(place): \(other.name) is for streams; give stream = … in place of url")
+          throw .usage("\(section): \(other.name) is for streams; give stream = … in place of url")
         }
-        deliveries.webhooks.append(try file.endpoint(name, place))
+        deliveries.webhooks.append(try file.endpoint(name, section))
       }
     }
     let (webhooks, streams) = (WebhookEndpoint.maximumCount, StreamEndpoint.maximumCount)
@@ -110,24 +110,24 @@ struct WebhooksFile: Sendable {
     return sections
   }
 
-  private func endpoint(_ name: String, _ place: String) throws(CommandError) -> WebhookEndpoint {
-    guard let url else { throw .usage("\(place): give url = https://…, or stream = …") }
+  private func endpoint(_ name: String, _ section: String) throws(CommandError) -> WebhookEndpoint {
+    guard let url else { throw .usage("\(section): give url = https://…, or stream = …") }
     guard url.isSecure || !allowed.isEmpty else {
-      throw .usage("\(place): http is for addresses in allow = … only; use https")
+      throw .usage("\(section): http is for addresses in allow = … only; use https")
     }
     guard let filter = EventFilter(channels: channels, types: types) else {
-      throw .usage("\(place): give channel = *, or which, once or more")
+      throw .usage("\(section): give channel = *, or which, once or more")
     }
     guard let rule = WebhookRule(concurrency: concurrency, giveUpAfterSeconds: giveUpAfter) else {
-      throw .usage("\(place): concurrency or give-up-after is out of range")
+      throw .usage("\(section): concurrency or give-up-after is out of range")
     }
     return WebhookEndpoint(
-      name: name, url: url, filter: filter, rule: rule, signer: try signer(place),
+      name: name, url: url, filter: filter, rule: rule, signer: try signer(section),
       addresses: AddressRule(allowed: allowed), tls: try trust())
   }
 
-  func signer(_ place: String) throws(CommandError) -> WebhookSigner {
-    guard let secretFile else { throw .usage("\(place): give secret-file = FILE") }
+  func signer(_ section: String) throws(CommandError) -> WebhookSigner {
+    guard let secretFile else { throw .usage("\(section): give secret-file = FILE") }
     let secrets = try readText(secretFile).split(whereSeparator: \.isWhitespace).map { WebhookSecret(String($0)) }
     let key = try signKey.map { (file) throws(CommandError) in try readKeys(file).keys.first } ?? nil
     do throws(KeyError) {
@@ -136,8 +136,8 @@ struct WebhooksFile: Sendable {
       return try WebhookSigner(secrets: good.count == secrets.count ? good : [], key: key)
     } catch {
       throw .failed(
-        "\(place): cannot use \(secretFile)\(signKey.map { " or \($0)" } ?? ""): expected one to four lines of whsec_ "
-          + "and base64 of 32 to 64 bytes (echo whsec_$(openssl rand -base64 32)), and a private Ed25519 key")
+        "\(section): cannot use \(secretFile)\(signKey.map { " or \($0)" } ?? ""): expected one to four lines of "
+          + "whsec_ and base64 of 32 to 64 bytes (echo whsec_$(openssl rand -base64 32)), and a private Ed25519 key")
     }
   }
 

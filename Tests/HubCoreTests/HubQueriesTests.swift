@@ -171,7 +171,7 @@ import Testing
             coordinate: place, speed: nil, heading: nil, accuracy: 5, confidence: .high,
             timestamp: bench.hub.now.timestamp)
           bench.hub.drivers.accept(position, of: driver, trip: nil, at: bench.hub.now)
-          bench.hub.drivers.place(driver)
+          bench.hub.drivers.reindex(driver)
         }
       })
     let found = answer.drivers.map(\.driverID.description)

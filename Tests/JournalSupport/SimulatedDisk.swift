@@ -52,7 +52,7 @@ public final class SimulatedDisk: JournalFiles, @unchecked Sendable {
 
   public init() {}
 
-  public var isInPlace: Bool { !isMovedAway }
+  public var isAtPath: Bool { !isMovedAway }
 
   public func freeBytes() -> UInt64? { isLimited ? UInt64(max(0, room)) : nil }
 

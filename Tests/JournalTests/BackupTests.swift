@@ -21,7 +21,7 @@ private final class BusyDisk: JournalFiles {
   }
 
   var path: String { disk.path }
-  var isInPlace: Bool { true }
+  var isAtPath: Bool { true }
   func freeBytes() -> UInt64? { nil }
   func names() throws(SystemError) -> [String] { try disk.names() }
   func about(_ name: String) throws(SystemError) -> JournalFileFacts? { try disk.about(name) }

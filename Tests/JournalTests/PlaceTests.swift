@@ -68,7 +68,7 @@ import Testing
     let bench = Bench()
     let disk = bench.disk
     let commit = GroupCommit(
-      limits: bench.limits, lazyMilliseconds: 1, fullRetryMilliseconds: 1, placeMilliseconds: 1)
+      limits: bench.limits, lazyMilliseconds: 1, fullRetryMilliseconds: 1, checkMilliseconds: 1)
     disk.isMovedAway = true
     var conditions: [JournalCondition] = []
     try bench.open { writer in
@@ -109,16 +109,16 @@ import Testing
       let inside = path + "/data"
       let files = try DiskFiles(path: inside)
       let file = try files.open("a")
-      #expect(files.isInPlace && file.isLinked)
+      #expect(files.isAtPath && file.isLinked)
       #expect(rename(inside, path + "/away") == 0)
-      #expect(!files.isInPlace && file.isLinked)
+      #expect(!files.isAtPath && file.isLinked)
       #expect(mkdir(inside, 0o700) == 0)
-      #expect(!files.isInPlace, "another directory")
+      #expect(!files.isAtPath, "another directory")
       #expect(rmdir(inside) == 0 && rename(path + "/away", inside) == 0)
-      #expect(files.isInPlace)
+      #expect(files.isAtPath)
       try files.remove("a")
       _ = try files.open("a")
-      #expect(files.isInPlace && !file.isLinked)
+      #expect(files.isAtPath && !file.isLinked)
       try files.remove("a")
       #expect(rmdir(inside) == 0)
     }

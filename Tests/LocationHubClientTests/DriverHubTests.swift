@@ -122,8 +122,8 @@ import Testing
 
   @Test("each driver may have a folder of its own")
   func stores() {
-    guard case .folder(let one) = FixStore.applicationSupport(for: "..").place,
-      case .folder(let all) = FixStore.applicationSupport.place
+    guard case .folder(let one) = FixStore.applicationSupport(for: "..").backing,
+      case .folder(let all) = FixStore.applicationSupport.backing
     else { return #expect(Bool(false)) }
     #expect(one.hasSuffix("/location-hub/queues/driver-..") && all.hasSuffix("/location-hub/queue"))
   }

@@ -115,7 +115,7 @@ private final class HastyFiles: JournalFiles {
   init(_ files: DiskFiles) { self.files = files }
 
   var path: String { files.path }
-  var isInPlace: Bool { files.isInPlace }
+  var isAtPath: Bool { files.isAtPath }
   func freeBytes() -> UInt64? { files.freeBytes() }
   func names() throws(SystemError) -> [String] { try files.names() }
   func about(_ name: String) throws(SystemError) -> JournalFileFacts? { try files.about(name) }

@@ -127,7 +127,7 @@ struct AreaTick {
   var due: Int64 = 0
   /// One session's updates, in order.
   private(set) var news: [(updates: Range<Int>, subscriber: Subscriber)] = []
-  /// By update: its place in the arena, if it is encoded.
+  /// By update: its range in the arena, if it is encoded.
   private var frames: [EncodedFrames] = []
   /// The updates with any frame.
   private var framed: [Int] = []

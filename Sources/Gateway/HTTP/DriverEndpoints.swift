@@ -117,8 +117,8 @@ extension DriverListQuery {
 
   /// Continues where a page ended with this cursor; false where it is invalid.
   mutating func resumes(from cursor: String) -> Bool {
-    guard let place = ListCursor(cursor, of: .drivers), place.number <= UInt64(UInt32.max) else { return false }
-    (from, lastHub) = (Int(place.number), place.hub)
+    guard let position = ListCursor(cursor, of: .drivers), position.number <= UInt64(UInt32.max) else { return false }
+    (from, lastHub) = (Int(position.number), position.hub)
     return true
   }
 }

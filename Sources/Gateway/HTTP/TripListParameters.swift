@@ -12,8 +12,8 @@ enum TripCursor: Equatable {
   case forgotten(below: UInt64)
 
   init?(_ text: String) {
-    if let place = ListCursor(text, of: .trips) {
-      self = .known(place)
+    if let cursor = ListCursor(text, of: .trips) {
+      self = .known(cursor)
       return
     }
     guard let number = UInt64(text.dropFirst(), radix: 36) else { return nil }
@@ -23,7 +23,7 @@ enum TripCursor: Equatable {
 
   var text: String {
     switch self {
-    case .known(let place): place.text(of: .trips)
+    case .known(let cursor): cursor.text(of: .trips)
     case .forgotten(let number): "h" + String(number, radix: 36)
     }
   }
@@ -60,7 +60,7 @@ struct TripListParameters: Equatable {
         throw Refusal(.badMessage, "cursor must be what next was in an answer")
       }
       switch cursor {
-      case .known(let place): (list.below, list.lastHub) = (place.number, place.hub)
+      case .known(let cursor): (list.below, list.lastHub) = (cursor.number, cursor.hub)
       case .forgotten(let number):
         list.below = number
         isOfHistory = true

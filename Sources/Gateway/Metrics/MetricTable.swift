@@ -224,7 +224,7 @@ extension Metric {
     Metric("table_capacity", by: "table", "Entries that tables may have.") { reading in
       ofTables(reading) { UInt64(max(0, $0.capacity)) }
     },
-    Metric("table_limit_hits_total", by: "table", "Times that a table was full for who wanted a place in it.") {
+    Metric("table_limit_hits_total", by: "table", "Times that a full table refused an entry.") {
       ofTables($0, \.hits)
     },
   ]

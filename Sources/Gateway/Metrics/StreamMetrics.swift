@@ -17,7 +17,7 @@ extension Metric {
     },
     Metric(
       name: "stream_positions_total", label: "stream",
-      help: "Positions by outcome: sent; left_out: a newer one took the place, or the server was away or refused."
+      help: "Positions by outcome: sent; left_out: replaced by a newer one, or the server was away or refused."
     ) { reading in
       reading.streams.map {
         $0.flatMap { stream in

@@ -199,8 +199,8 @@ extension AreaTable {
   /// The number of all drivers and guests, and the number at an index.
   func numberCount(_ drivers: borrowing Drivers) -> Int { drivers.endIndex + guests.endIndex }
 
-  func number(at place: Int, _ drivers: borrowing Drivers) -> UInt32 {
-    place < drivers.endIndex ? UInt32(place) : UInt32(place - drivers.endIndex) | Guests.bit
+  func number(at index: Int, _ drivers: borrowing Drivers) -> UInt32 {
+    index < drivers.endIndex ? UInt32(index) : UInt32(index - drivers.endIndex) | Guests.bit
   }
 }
 

@@ -71,8 +71,8 @@ extension AreaTable {
       // Seeing that nobody watches a driver costs a fraction of looking at it.
       let end = min(first + 8, count)
       budget -= 1
-      for place in first..<end {
-        let number = number(at: place, drivers)
+      for index in first..<end {
+        let number = number(at: index, drivers)
         guard isShown(to: .everybody, first: area(of: number, drivers).first) else { continue }
         budget -= look(at: number, &drivers, context)
       }
@@ -105,16 +105,16 @@ extension AreaTable {
     area.isNoted = false
     setArea(area, of: number, &drivers)
     let driver = areaDriver(number, drivers)
-    var cost = place(driver, &drivers, context)
+    var cost = updateCells(driver, &drivers, context)
     // Which of the two records is shown may have changed.
     if let twin = twin(of: driver, drivers) {
-      cost += place(areaDriver(twin, drivers), &drivers, context)
+      cost += updateCells(areaDriver(twin, drivers), &drivers, context)
     }
     endLooking(at: number)
     return cost
   }
 
-  private mutating func place(_ driver: AreaDriver, _ drivers: inout Drivers, _ context: AreaContext) -> Int {
+  private mutating func updateCells(_ driver: AreaDriver, _ drivers: inout Drivers, _ context: AreaContext) -> Int {
     var area = area(of: driver.number, drivers)
     let before = area
     if driver.isAvailable, precisions(.everybody) != 0 { area.pseudonym = pseudonym(driver, context.audience) }

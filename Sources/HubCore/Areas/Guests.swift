@@ -67,7 +67,7 @@ struct Guests: ~Copyable {
   func numbers(from first: UInt64, through last: UInt64, limit: Int, into found: inout [UInt32]) -> UInt64? {
     let start = found.count
     let next = index.drivers(from: first, through: last, limit: limit, into: &found)
-    for place in start..<found.count { found[place] |= Guests.bit }
+    for index in start..<found.count { found[index] |= Guests.bit }
     return next
   }
 

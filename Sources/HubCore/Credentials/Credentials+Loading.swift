@@ -9,7 +9,7 @@ extension Credentials {
   mutating func load(_ record: DurableRecord) {
     switch record {
     case .tokenFamily(let family):
-      if familyOfID[family.id] == nil { _ = place(family) }
+      if familyOfID[family.id] == nil { _ = register(family) }
     case .tokensRotated(let id, let serial, let time):
       guard let index = familyOfID[id] else { return }
       rotate(index, to: serial, at: time)
@@ -18,7 +18,7 @@ extension Credentials {
     case .tokenFamilyEnded(let id): if let index = familyOfID[id] { remove(family: index) }
     case .revocation(let revocation):
       if let index = revocationOfName[revocation.name] { remove(revocation: index) }
-      _ = place(revocation)
+      _ = register(revocation)
     case .unrevoked(let name): if let index = revocationOfName[name] { remove(revocation: index) }
     case .audit: break  // for readers of the journal
     case .epoch, .trip, .tripForgotten, .eta, .event, .channel, .channelForgotten, .highestSequence, .fixes, .driver,

@@ -217,11 +217,11 @@ struct Credentials: ~Copyable {
   }
 
   private mutating func insert(_ family: TokenFamily, at now: Moment, _ deadlines: inout Deadlines) {
-    let index = place(family)
+    let index = register(family)
     deadlines.arm(.tokenFamily, families.handle(of: index), at: now.look(at: family.refreshEnds))
   }
 
-  mutating func place(_ family: TokenFamily) -> Int {
+  mutating func register(_ family: TokenFamily) -> Int {
     let index = families.insert(family)
     familyOfID[family.id] = index
     familiesOfSubject[family.subject, default: []].append(index)
@@ -275,7 +275,7 @@ struct Credentials: ~Copyable {
   }
 
   mutating func insert(_ revocation: Revocation, at now: Moment, _ deadlines: inout Deadlines) {
-    let index = place(revocation)
+    let index = register(revocation)
     change.added.append(revocation)
     hold(index, at: now, &deadlines)
   }
@@ -299,7 +299,7 @@ struct Credentials: ~Copyable {
     deadlines.arm(.revocation, revocations.handle(of: index), at: look)
   }
 
-  mutating func place(_ revocation: Revocation) -> Int {
+  mutating func register(_ revocation: Revocation) -> Int {
     let index = revocations.insert(KeptRevocation(revocation: revocation))
     revocationOfName[revocation.name] = index
     count(revocation.cause, by: 1)

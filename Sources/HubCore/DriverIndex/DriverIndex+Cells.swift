@@ -37,7 +37,7 @@ extension DriverIndex {
       let slots = Int(block) * DriverIndex.leafCapacity
       for slot in slots..<slots + filled {
         let driver = entries[slot].driver
-        if (first...last).contains(places[driver].key) { found.append(driver) }
+        if (first...last).contains(locators[driver].key) { found.append(driver) }
       }
       rest -= filled
       filled = DriverIndex.leafCapacity

@@ -36,21 +36,21 @@ extension DriverIndex {
     }
     let slot = nodes[index].link * UInt32(DriverIndex.leafCapacity) + position
     entries[slot] = entry
-    places[entry.driver].leaf = index
-    places[entry.driver].slot = slot
+    locators[entry.driver].leaf = index
+    locators[entry.driver].slot = slot
   }
 
-  /// Removes the entry at a `Place` from its leaf; `leave` updates the counts.
-  mutating func takeOut(_ place: Place) {
-    let leaf = nodes[place.leaf]
+  /// Removes the entry at a `Locator` from its leaf; `leave` updates the counts.
+  mutating func takeOut(_ locator: Locator) {
+    let leaf = nodes[locator.leaf]
     let last = leaf.link * UInt32(DriverIndex.leafCapacity) + (leaf.count - 1) % UInt32(DriverIndex.leafCapacity)
-    if last != place.slot {
+    if last != locator.slot {
       let moved = entries[last]
-      entries[place.slot] = moved
-      places[moved.driver].slot = place.slot
+      entries[locator.slot] = moved
+      locators[moved.driver].slot = locator.slot
     }
     if last % UInt32(DriverIndex.leafCapacity) == 0 {
-      nodes[place.leaf].link = nextBlock[leaf.link]
+      nodes[locator.leaf].link = nextBlock[leaf.link]
       release(block: leaf.link)
     }
   }
@@ -80,7 +80,7 @@ extension DriverIndex {
     nodes[index].isLeaf = false
     for position in 0..<DriverIndex.leafCapacity {
       let entry = entries[Int(leaf.link) * DriverIndex.leafCapacity + position]
-      let child = first + DriverIndex.quadrant(of: places[entry.driver].key, level: leaf.level)
+      let child = first + DriverIndex.quadrant(of: locators[entry.driver].key, level: leaf.level)
       nodes[child].count += 1
       append(entry, toLeaf: child, holding: nodes[child].count - 1)
     }

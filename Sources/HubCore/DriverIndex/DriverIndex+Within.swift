@@ -63,8 +63,8 @@ extension DriverIndex {
       return true
     } visit: { entry in
       if !isInside {
-        let place = places[entry.driver]
-        guard place.latitude >= box.south, place.latitude <= box.north, box.contains(longitude: place.longitude)
+        let locator = locators[entry.driver]
+        guard locator.latitude >= box.south, locator.latitude <= box.north, box.contains(longitude: locator.longitude)
         else { return false }
       }
       guard filter(entry.driver, entry.label) else { return false }

@@ -40,8 +40,8 @@ public struct DriverIndex: ~Copyable {
     var label: DriverLabel
   }
 
-  /// A driver's coordinate, and where its entry is.
-  struct Place: BitwiseCopyable {
+  /// A driver's coordinate, and the leaf and slot of its entry.
+  struct Locator: BitwiseCopyable {
     var latitude: Double
     var longitude: Double
     /// Morton code of the finest grid, 60 bits.
@@ -64,7 +64,7 @@ public struct DriverIndex: ~Copyable {
     var shape: UInt16
   }
 
-  var places: PagedSlab<Place>
+  var locators: PagedSlab<Locator>
   var entries: PagedSlab<Entry>
   /// Of a block in use the next of its leaf, of a free one the next free one.
   var nextBlock: PagedSlab<UInt32>
@@ -84,8 +84,8 @@ public struct DriverIndex: ~Copyable {
   public init(capacity: Int) {
     precondition(capacity > 0 && capacity <= 1 << 26)
     self.capacity = capacity
-    let absent = Place(latitude: 0, longitude: 0, key: 0, leaf: DriverIndex.none, slot: 0)
-    places = PagedSlab(limit: capacity, pageShift: 12, filler: absent)
+    let absent = Locator(latitude: 0, longitude: 0, key: 0, leaf: DriverIndex.none, slot: 0)
+    locators = PagedSlab(limit: capacity, pageShift: 12, filler: absent)
     // One driver fills no more than one block, and while a leaf is split its own block is still in use.
     let blocks = capacity + 8
     let origin = UnitVector(Coordinate(clampingLatitude: 0, wrappingLongitude: 0))
@@ -101,32 +101,32 @@ public struct DriverIndex: ~Copyable {
 
   /// Bytes allocated.
   public var allocatedBytes: Int {
-    places.allocatedBytes + entries.allocatedBytes + nextBlock.allocatedBytes + nodes.allocatedBytes
+    locators.allocatedBytes + entries.allocatedBytes + nextBlock.allocatedBytes + nodes.allocatedBytes
   }
 
   /// Whether a driver is in the index; false for handles past the capacity.
   public func contains(_ driver: UInt32) -> Bool {
-    Int(driver) < places.count && places[driver].leaf != DriverIndex.none
+    Int(driver) < locators.count && locators[driver].leaf != DriverIndex.none
   }
 
   /// The coordinate last passed to `move`; nil for a driver that is not in the index.
   public func position(of driver: UInt32) -> Coordinate? {
     guard contains(driver) else { return nil }
-    let place = places[driver]
-    return Coordinate(latitude: place.latitude, longitude: place.longitude)
+    let locator = locators[driver]
+    return Coordinate(latitude: locator.latitude, longitude: locator.longitude)
   }
 
   /// Sets a driver's coordinate, new or not. 60 ns in cache, 90–300 ns where the record must be fetched from memory;
   /// amortised O(1), at worst 20 splits of 16 drivers. Precondition: the handle is below the capacity.
   public mutating func move(_ driver: UInt32, to coordinate: Coordinate, label: DriverLabel = .none) {
     precondition(Int(driver) < capacity)
-    if Int(driver) >= places.count { places.grow(to: Int(driver) + 1) }
+    if Int(driver) >= locators.count { locators.grow(to: Int(driver) + 1) }
     let key = GridPoint(coordinate).mortonCode
     let entry = Entry(vector: UnitVector(coordinate), driver: driver, label: label)
-    let old = places[driver]
-    places[driver].latitude = coordinate.latitude
-    places[driver].longitude = coordinate.longitude
-    places[driver].key = key
+    let old = locators[driver]
+    locators[driver].latitude = coordinate.latitude
+    locators[driver].longitude = coordinate.longitude
+    locators[driver].key = key
     guard old.leaf != DriverIndex.none else {
       count += 1
       nodes[0].count += 1
@@ -145,16 +145,16 @@ public struct DriverIndex: ~Copyable {
   /// Changes the label that filters see; does nothing for a driver that is not in the index.
   mutating func label(_ driver: UInt32, _ label: DriverLabel) {
     guard contains(driver) else { return }
-    entries[places[driver].slot].label = label
+    entries[locators[driver].slot].label = label
   }
 
   /// Removes a driver, if it is in the index.
   public mutating func remove(_ driver: UInt32) {
     guard contains(driver) else { return }
-    let place = places[driver]
-    places[driver].leaf = DriverIndex.none
-    takeOut(place)
-    nodes[leave(place.leaf, upTo: 0)].count -= 1
+    let locator = locators[driver]
+    locators[driver].leaf = DriverIndex.none
+    takeOut(locator)
+    nodes[leave(locator.leaf, upTo: 0)].count -= 1
     count -= 1
     mergeIfFew(0)
   }

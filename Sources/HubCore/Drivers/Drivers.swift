@@ -176,7 +176,7 @@ struct Drivers: ~Copyable {
 
   /// Moves the driver to its newest position, among the online or the stale ones.
   @inline(__always)
-  mutating func place(_ driver: Int) {
+  mutating func reindex(_ driver: Int) {
     guard let coordinate = slab[driver].position?.coordinate else { return }
     let label = slab[driver].label
     if slab[driver].isStale {
@@ -273,7 +273,7 @@ struct Drivers: ~Copyable {
     slab[driver].setStale(true)
     onlineCount -= 1
     index.remove(UInt32(driver))
-    place(driver)
+    reindex(driver)
     armRetention(driver, &deadlines)
     armAbsence(driver, at: uptime, &deadlines)
   }
@@ -292,7 +292,7 @@ struct Drivers: ~Copyable {
     let isKnown = slab[driver].durable.isKnown
     if isKnown { slab[driver].resumeTime(at: now) }
     if isKnown, !slab[driver].durable.isOffline {
-      place(driver)
+      reindex(driver)
     } else {
       becomeStale(driver, at: now.uptime, &deadlines)
     }

@@ -149,7 +149,7 @@ extension Hub {
     let wasOffline = drivers[driver].durable.isOffline
     returnFromStale(driver)
     if wasOffline, !drivers[driver].durable.isOffline { recordDriver(driver) }
-    drivers.place(driver)
+    drivers.reindex(driver)
     noteArea(driver)
   }
 

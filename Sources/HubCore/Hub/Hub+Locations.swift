@@ -141,7 +141,7 @@ extension Hub {
     if let reason = position.absorbed { counters.fixesAbsorbed[Int(reason.rawValue)] += 1 }
     drivers.accept(position, of: driver, trip: trip.map { trips.handle(of: $0) }, at: now)
     if drivers[driver].isStale { returnFromStale(driver) }
-    drivers.place(driver)
+    drivers.reindex(driver)
     noteArea(driver)
     publish(position, driver: driver, trip: trip, received: received)
     if let trip { guide(position, driver: driver, trip: trip) }

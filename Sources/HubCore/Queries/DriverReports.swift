@@ -45,9 +45,9 @@ extension Drivers {
 
   /// A page of the drivers found: between two turns one may be forgotten, and another have its index.
   func list(_ found: [Int], cursor: String?, _ trips: borrowing Trips, at now: Moment) -> DriverList {
-    let places = found.filter { isInUse($0) }
-    var list = DriverList(drivers: [], cursor: cursor, places: places)
-    for driver in places {
+    let indices = found.filter { isInUse($0) }
+    var list = DriverList(drivers: [], cursor: cursor, indices: indices)
+    for driver in indices {
       let trip = self[driver].positionTrip.flatMap { trips.current($0) }
       let shown = trip.flatMap { trips[$0].isOver(at: now.uptime) ? nil : trips[$0].id }
       list.drivers.append(listed(driver, trip: shown, at: now.timestamp))

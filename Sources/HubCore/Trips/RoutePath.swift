@@ -45,14 +45,14 @@ struct RoutePath {
     let points = route.points
     vertices.reserveCapacity(points.count)
     before.reserveCapacity(points.count)
-    for (place, point) in points.enumerated() {
+    for (index, point) in points.enumerated() {
       guard let last = vertices.last, let meters = before.last else {
         vertices.append(point)
         before.append(0)
         continue
       }
       let edge = last.distance(to: point)
-      guard edge >= RoutePath.shortestEdgeMeters || place == points.count - 1 else { continue }
+      guard edge >= RoutePath.shortestEdgeMeters || index == points.count - 1 else { continue }
       vertices.append(point)
       before.append(meters + edge)
     }

@@ -84,7 +84,7 @@ struct JSONKeyTable: ~Copyable {
   init() {
     let count = JSONKey.allCases.count
     let slotCount = 1 << JSONKeyTable.bits
-    precondition(count <= JSONMembers.capacity, "each key has its place")
+    precondition(count <= JSONMembers.capacity, "each key has its slot")
     precondition(count < slotCount / 2, "half of the slots or more stay empty, so that every search ends")
     unsafe slots = .allocate(capacity: slotCount)
     unsafe slots.initialize(repeating: 0, count: slotCount)

@@ -12,12 +12,12 @@ struct ValidationError: Error {
   /// True where a value is well-formed, but an unknown keyword of this version.
   var isUnknownWord = false
   /// The element of polygons at fault, if any.
-  var place: Place?
+  var polygonFault: PolygonFault?
   /// The number of checked positions of polygons (see `MessageError`).
   var checkedPositions: Int32 = 0
 
   /// Numbers from 0; an edge is −1 where none is at fault.
-  struct Place {
+  struct PolygonFault {
     var polygon: Int32
     var ring: Int32
     var first: Int32

@@ -9,7 +9,7 @@ import HubBytes
 /// Memory for sorting the names of one object, reused for the next one.
 @safe
 struct NameSorter: ~Copyable {
-  /// The place of a name: in the message, or, if it was spelled with escapes, among the unescaped texts.
+  /// The range of a name: in the message, or, if it was spelled with escapes, among the unescaped texts.
   private struct Name {
     var start: UInt32
     var length: UInt32

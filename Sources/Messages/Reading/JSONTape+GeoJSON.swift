@@ -100,7 +100,7 @@ extension ValidationError {
     let polygon = Int32(truncatingIfNeeded: error.polygon)
     func failure(_ text: StaticString, ring: Int, _ edges: (Int, Int)? = nil) -> ValidationError {
       var failure = ValidationError(.coordinates, text)
-      failure.place = ValidationError.Place(
+      failure.polygonFault = ValidationError.PolygonFault(
         polygon: polygon, ring: Int32(truncatingIfNeeded: ring), first: Int32(truncatingIfNeeded: edges?.0 ?? -1),
         second: Int32(truncatingIfNeeded: edges?.1 ?? -1))
       return failure

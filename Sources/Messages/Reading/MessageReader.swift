@@ -254,7 +254,7 @@ public final class MessageReader {
 extension MessageError {
   init(_ failure: ValidationError, messageID: MessageID?) {
     let text = failure.member == .unknown ? "\(failure.expected)" : "\(failure.member): \(failure.expected)"
-    self.init(code: failure.code, text: text + (failure.place?.text ?? ""), messageID: messageID)
+    self.init(code: failure.code, text: text + (failure.polygonFault?.text ?? ""), messageID: messageID)
     checkedPositions = Int(failure.checkedPositions)
   }
 
@@ -263,7 +263,7 @@ extension MessageError {
   }
 }
 
-extension ValidationError.Place {
+extension ValidationError.PolygonFault {
   var text: String {
     let edges = first < 0 ? "" : ", edges \(first) and \(second)"
     return " (polygon \(polygon), ring \(ring)\(edges), from 0)"
