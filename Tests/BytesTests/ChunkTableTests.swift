@@ -8,22 +8,22 @@ import Testing
     var table = ChunkTable<Int>()
     let atFirst = table.capacity
     #expect(atFirst == 0)
-    var places: [UnsafeMutablePointer<Int>] = []
+    var slots: [UnsafeMutablePointer<Int>] = []
     let size = ChunkTable<Int>.chunkSize
     for chunk in 0..<40 {
       table.grow()
       let capacity = table.capacity
       #expect(capacity == (chunk + 1) * size)
       for index in chunk * size..<capacity {
-        places.append(table.pointer(index))
+        slots.append(table.pointer(index))
         table.pointer(index).initialize(to: index * 7)
       }
     }
-    for index in places.indices {
-      let isThere = table.pointer(index) == places[index] && places[index].pointee == index * 7
-      if !isThere { Issue.record("place \(index) has moved") }
+    for index in slots.indices {
+      let isThere = table.pointer(index) == slots[index] && slots[index].pointee == index * 7
+      if !isThere { Issue.record("slot \(index) has moved") }
     }
-    #expect(Set(places).count == 40 * size)
+    #expect(Set(slots).count == 40 * size)
   }
 
   @Test("a large table grows by more than a chunk, in huge pages, and what it has stays where it is")
@@ -31,13 +31,13 @@ import Testing
     typealias Large = InlineArray<512, Int>  // 4 MB a chunk, of which little is touched
     var table = ChunkTable<Large>()
     let size = ChunkTable<Large>.chunkSize
-    var places: [UnsafeMutablePointer<Large>] = []
+    var slots: [UnsafeMutablePointer<Large>] = []
     var steps: [Int] = []
-    while places.count < 40 * size {
+    while slots.count < 40 * size {
       let before = table.capacity
       table.grow()
       steps.append((table.capacity - before) / size)
-      for index in before..<table.capacity { places.append(table.pointer(index)) }
+      for index in before..<table.capacity { slots.append(table.pointer(index)) }
       table.pointer(before).initialize(to: Large(repeating: before))
       table.pointer(table.capacity - 1).initialize(to: Large(repeating: table.capacity - 1))
     }
@@ -46,11 +46,11 @@ import Testing
     var next = 0
     for step in steps {
       for index in [next * size, (next + step) * size - 1] {
-        let isThere = table.pointer(index) == places[index] && places[index].pointee[511] == index
-        if !isThere { Issue.record("place \(index) has moved") }
+        let isThere = table.pointer(index) == slots[index] && slots[index].pointee[511] == index
+        if !isThere { Issue.record("slot \(index) has moved") }
       }
       next += step
     }
-    #expect(Set(places).count == table.capacity)
+    #expect(Set(slots).count == table.capacity)
   }
 }

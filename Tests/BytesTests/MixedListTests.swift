@@ -33,8 +33,8 @@ import Testing
         if number % 2 == 0 {
           list.append(common: number)
         } else {
-          let place = list.nextCommonSlot(-1)
-          place.pointee = number
+          let slot = list.nextCommonSlot(-1)
+          slot.pointee = number
           if number % 3 == 0 { list.append(common: number) } else { list.appendPlacedCommon() }
         }
         expected.append(.common(number))

@@ -107,9 +107,9 @@ import Testing
     var pings = 0
     while stage.session.backlog > 0 {
       try stage.flush()
-      for place in count..<stage.messages.count {
-        if case .ping = stage.messages[place].message { pings += 1 }
-        hub.take(stage.units[place], at: stage.now.uptime)
+      for index in count..<stage.messages.count {
+        if case .ping = stage.messages[index].message { pings += 1 }
+        hub.take(stage.units[index], at: stage.now.uptime)
       }
       let hasSent = count < stage.messages.count
       count = stage.messages.count

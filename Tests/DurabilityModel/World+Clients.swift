@@ -79,22 +79,22 @@ extension World {
 
   /// Everything that is not answered and was not sent on this connection, in order.
   mutating func sendKept(_ number: Int, _ link: Link) {
-    for place in clients[number].kept.indices where !clients[number].kept[place].isSent {
-      switch clients[number].kept[place].subject {
-      case .move(let place):
-        let move = ledger.moves[place]
+    for index in clients[number].kept.indices where !clients[number].kept[index].isSent {
+      switch clients[number].kept[index].subject {
+      case .move(let index):
+        let move = ledger.moves[index]
         // A change has its mark in the envelope.
         link.send(World.message(move, clients, by: clients[number].actor), move.message, at: move.mark)
-      case .batch(let place):
-        let batch = ledger.batches[place]
+      case .batch(let index):
+        let batch = ledger.batches[index]
         let content = LocationBatch(
           tripID: batch.trip.map { Names.trips[$0] }, fixes: batch.fixes.map { .success($0) })
         send(.locationBatch(content), batch.message, link)
-      case .decline(let place):
-        let decline = ledger.declines[place]
+      case .decline(let index):
+        let decline = ledger.declines[index]
         send(.offerDecline(OfferDecline(tripID: Names.trips[decline.trip])), decline.message, link)
       }
-      clients[number].kept[place].isSent = true
+      clients[number].kept[index].isSent = true
     }
   }
 
@@ -131,9 +131,9 @@ extension World {
   private mutating func answerOffer(_ driver: Int) {
     guard clients[driver].kept.count < 4, let trip = clients[driver].offers.last else { return }
     if oneIn(3) {
-      let place = ledger.declines.count
-      ledger.declines.append(Ledger.Decline(trip: trip, message: subject(.kept(.decline(place)))))
-      clients[driver].kept.append(Client.Kept(subject: .decline(place)))
+      let index = ledger.declines.count
+      ledger.declines.append(Ledger.Decline(trip: trip, message: subject(.kept(.decline(index)))))
+      clients[driver].kept.append(Client.Kept(subject: .decline(index)))
       diary.note("driver declines trip", driver, trip)
     } else {
       makeMove(driver, trip, .accepted)
@@ -172,27 +172,27 @@ extension World {
     let trip = pick(World.trips)
     var status = World.order[0]
     if let known = clients[number].known[trip] {
-      guard let place = World.order.firstIndex(of: known), place + 1 < World.order.count else { return }
-      status = World.order[place + 1]
+      guard let index = World.order.firstIndex(of: known), index + 1 < World.order.count else { return }
+      status = World.order[index + 1]
     }
     if oneIn(8) { status = oneIn(3) ? .cancelled : World.order[pick(World.order.count)] }
     makeMove(number, trip, status)
   }
 
   private mutating func makeMove(_ number: Int, _ trip: Int, _ status: TripStatus) {
-    let place = ledger.moves.count
-    let message = subject(.kept(.move(place)))
+    let index = ledger.moves.count
+    let message = subject(.kept(.move(index)))
     // A place that no other change has: each acked one has an event.
-    let elsewhere = Coordinate(latitude: Double(place % 80_000) / 1000, longitude: 13)
+    let elsewhere = Coordinate(latitude: Double(index % 80_000) / 1000, longitude: 13)
     let change =
       clients[number].known[trip] != nil && oneIn(5) ? TripChange(tripID: Names.trips[trip], dropoff: elsewhere) : nil
     // A time that nothing else has: see `Ledger.isMark`.
-    let mark = Timestamp(milliseconds: Names.origin + Int64(place) * 10 + 7)
+    let mark = Timestamp(milliseconds: Names.origin + Int64(index) * 10 + 7)
     let offer = offer(number, trip, status)
     ledger.moves.append(
       Ledger.Move(trip: trip, status: status, mark: mark, message: message, change: change, offer: offer))
-    clients[number].kept.append(Client.Kept(subject: .move(place)))
-    diary.note("client moves trip to", number, trip, Int(status.rawValue), place)
+    clients[number].kept.append(Client.Kept(subject: .move(index)))
+    diary.note("client moves trip to", number, trip, Int(status.rawValue), index)
   }
 
   /// A move that was acked is sent again, by the one who sent it: it changes nothing and gets the same ack.
@@ -205,9 +205,9 @@ extension World {
 
   /// Sends an acked batch once more: each of its fixes is a duplicate.
   private mutating func repeatBatch(_ number: Int) {
-    guard let place = lastAckedBatch[number] else { return }
-    guard !clients[number].kept.contains(where: { $0.subject == .batch(place) }) else { return }
-    clients[number].kept.append(Client.Kept(subject: .batch(place)))
+    guard let index = lastAckedBatch[number] else { return }
+    guard !clients[number].kept.contains(where: { $0.subject == .batch(index) }) else { return }
+    clients[number].kept.append(Client.Kept(subject: .batch(index)))
     reach[.repeated] += 1
   }
 
@@ -248,12 +248,12 @@ extension World {
     let count = min(clients[driver].backlog.count, 1 + pick(8))
     let content = clients[driver].backlog.prefix(count).map { fixes[$0] }
     clients[driver].backlog.removeFirst(count)
-    let place = ledger.batches.count
-    let message = subject(.kept(.batch(place)))
+    let index = ledger.batches.count
+    let message = subject(.kept(.batch(index)))
     ledger.batches.append(
       Ledger.Batch(driver: driver, trip: tripDriven(by: driver), fixes: content, message: message))
-    clients[driver].kept.append(Client.Kept(subject: .batch(place)))
-    diary.note("driver makes batch of fixes", driver, place, count)
+    clients[driver].kept.append(Client.Kept(subject: .batch(index)))
+    diary.note("driver makes batch of fixes", driver, index, count)
   }
 
   private mutating func sendPing(_ driver: Int, _ link: Link) {

@@ -118,26 +118,26 @@ extension World {
     clients[number].finish(subject)
     reach[.acks] += 1
     switch subject {
-    case .move(let place):
+    case .move(let index):
       if let trip = ack.trip {
-        try ledger.answer(move: place, .repeated)
-        clients[number].known[ledger.moves[place].trip] = trip.status
-        return diary.note("move was made before", place)
+        try ledger.answer(move: index, .repeated)
+        clients[number].known[ledger.moves[index].trip] = trip.status
+        return diary.note("move was made before", index)
       }
-      try ledger.answer(move: place, .acked)
-      lastAcked[number] = place
-      if ledger.moves[place].trip >= 2, ledger.moves[place].status == .accepted { reach[.offersAccepted] += 1 }
-      diary.note("move acked", place)
-    case .batch(let place):
+      try ledger.answer(move: index, .acked)
+      lastAcked[number] = index
+      if ledger.moves[index].trip >= 2, ledger.moves[index].status == .accepted { reach[.offersAccepted] += 1 }
+      diary.note("move acked", index)
+    case .batch(let index):
       guard let outcome = ack.batch else { throw Violation(text: "\(ack.replyTo): a batch without its count") }
       let count = outcome.accepted + outcome.duplicates + outcome.rejected.count
-      guard count == ledger.batches[place].fixes.count else {
-        throw Violation(text: "\(ack.replyTo): \(ledger.batches[place].fixes.count) fixes, \(count) answered")
+      guard count == ledger.batches[index].fixes.count else {
+        throw Violation(text: "\(ack.replyTo): \(ledger.batches[index].fixes.count) fixes, \(count) answered")
       }
-      try ledger.answer(batch: place, outcome, life: starts)
-      lastAckedBatch[number] = place
+      try ledger.answer(batch: index, outcome, life: starts)
+      lastAckedBatch[number] = index
       reach[.duplicates] += outcome.duplicates
-      diary.note("batch acked", place)
+      diary.note("batch acked", index)
     case .decline: reach[.offersDeclined] += 1
     }
   }
@@ -159,10 +159,10 @@ extension World {
       default:
         clients[number].finish(subject)
         switch subject {
-        case .move(let place):
-          try ledger.answer(move: place, .refused(error.code))
-          if let status = error.status { clients[number].known[ledger.moves[place].trip] = status }
-        case .batch(let place): ledger.refuse(batch: place, error.code)
+        case .move(let index):
+          try ledger.answer(move: index, .refused(error.code))
+          if let status = error.status { clients[number].known[ledger.moves[index].trip] = status }
+        case .batch(let index): ledger.refuse(batch: index, error.code)
         case .decline: break  // of what was lost with the journal
         }
       }

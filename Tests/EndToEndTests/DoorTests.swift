@@ -15,11 +15,11 @@ extension EndToEnd.Door {
     let hub = try TestHub(loops: loops) { $0.limits.handshakeSeconds = 1 }
     let witness = try Witness(hub)
     var connections: [RawConnection] = []
-    for place in 0..<1000 {
+    for number in 0..<1000 {
       let connection = try hub.connect()
-      if place % 2 == 0 { try connection.send("GET /v1/ws HTTP/1.1\r\nHost:") }
+      if number % 2 == 0 { try connection.send("GET /v1/ws HTTP/1.1\r\nHost:") }
       connections.append(connection)
-      if place % 250 == 0 { try witness.check() }
+      if number % 250 == 0 { try witness.check() }
     }
     try witness.check()
     for connection in connections { try connection.waitForEnd() }
@@ -32,16 +32,16 @@ extension EndToEnd.Door {
     let hub = try TestHub(loops: loops) { $0.limits.handshakeSeconds = 1 }
     let slow = try hub.connect()
     let request = Array(UpgradeRequest("/v1/ws?role=rider&id=slow").text.utf8)
-    var place = 0
+    var sent = 0
     // A byte each 20 ms: the wait for an answer that does not come is the pace.
     while true {
       do {
-        try slow.send([request[place % request.count]])
-        place += 1
+        try slow.send([request[sent % request.count]])
+        sent += 1
         if try slow.receive(until: Deadline(seconds: 0.02)).isEmpty { break }
       } catch PeerError.timedOut {
-        #expect(place < request.count, "the whole request must not get through")
-        if place >= request.count { break }
+        #expect(sent < request.count, "the whole request must not get through")
+        if sent >= request.count { break }
       } catch PeerError.system { break }
     }
     try hub.metrics { $0["request_timeouts_total"] == 1 }

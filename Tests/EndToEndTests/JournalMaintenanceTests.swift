@@ -166,15 +166,15 @@ extension EndToEnd.Journals {
 
   @Test("without an option the journal is in ./data, with --no-journal nowhere, and both together are refused")
   func defaults() throws {
-    let place = FileManager.default.temporaryDirectory.appendingPathComponent("hub-place-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-    defer { do { try FileManager.default.removeItem(at: place) } catch { Issue.record(error) } }
-    let data = place.appendingPathComponent("data").path
-    let without = try HubProcess.serve(["--no-journal"], in: place.path)
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("hub-folder-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { do { try FileManager.default.removeItem(at: folder) } catch { Issue.record(error) } }
+    let data = folder.appendingPathComponent("data").path
+    let without = try HubProcess.serve(["--no-journal"], in: folder.path)
     without.send(signal: SIGTERM)
     #expect(try without.outcome().status == 0)
     #expect(!FileManager.default.fileExists(atPath: data))
-    let with = try HubProcess.serve(in: place.path)
+    let with = try HubProcess.serve(in: folder.path)
     try moves(with, trips: 0..<1)
     with.send(signal: SIGTERM)
     #expect(try with.outcome().status == 0)
@@ -233,10 +233,10 @@ extension EndToEnd.Journals {
     let directory = try JournalDirectory()
     let hub = try HubProcess.serve(["--data", directory.path, "--session-rate", "0"])
     try moves(hub, trips: 0..<20)
-    let place = URL(fileURLWithPath: directory.path)
+    let folder = URL(fileURLWithPath: directory.path)
     func names() throws -> [String] {
-      try FileManager.default.contentsOfDirectory(atPath: place.deletingLastPathComponent().path)
-        .filter { $0.hasPrefix(place.lastPathComponent) }
+      try FileManager.default.contentsOfDirectory(atPath: folder.deletingLastPathComponent().path)
+        .filter { $0.hasPrefix(folder.lastPathComponent) }
     }
     let copy = directory.path + "-copy"
     let full = try HubProcess(["journal", "backup", directory.path, copy], fileBytes: 1024).outcome()
@@ -251,6 +251,6 @@ extension EndToEnd.Journals {
     try segment.close()
     let damaged = try HubProcess.run(["journal", "backup", directory.path, copy])
     #expect(damaged.status == 1 && damaged.errors.contains("group"), "\(damaged.errors)")
-    #expect(try names() == [place.lastPathComponent])
+    #expect(try names() == [folder.lastPathComponent])
   }
 }

@@ -43,7 +43,7 @@ extension EndToEnd.Load {
 private final class Crowd: EventLoopDelegate {
   private enum Part {
     case driver(Int)
-    /// The rider's place among all riders; its trip is that of the driver `place / ridersEach`.
+    /// The rider's index among all riders; its trip is that of the driver `index / ridersEach`.
     case rider(Int)
   }
 
@@ -85,9 +85,9 @@ private final class Crowd: EventLoopDelegate {
 
   /// All connect, and riders subscribe, before the trips begin.
   func join() throws {
-    for place in 0..<driverCount * ridersEach { try connect(.rider(place)) }
+    for index in 0..<driverCount * ridersEach { try connect(.rider(index)) }
     try turn(waitingFor: "riders") { ready == driverCount * ridersEach }
-    for place in 0..<driverCount { drivers.append(try connect(.driver(place))) }
+    for index in 0..<driverCount { drivers.append(try connect(.driver(index))) }
     try turn(waitingFor: "drivers") { ready == driverCount * (ridersEach + 1) }
   }
 
@@ -97,8 +97,8 @@ private final class Crowd: EventLoopDelegate {
     members[id] = Member(part)
     let query =
       switch part {
-      case .driver(let place): "role=driver&id=d\(place)"
-      case .rider(let place): "role=rider&id=r\(place)"
+      case .driver(let index): "role=driver&id=d\(index)"
+      case .rider(let index): "role=rider&id=r\(index)"
       }
     send(Array(UpgradeRequest("/v1/ws?\(query)").text.utf8), to: id)
     loop.runTurn(timeoutMilliseconds: 0)
@@ -193,18 +193,18 @@ private final class Crowd: EventLoopDelegate {
     case (.driver, "connected"), (.rider, "subscribed"):
       member.phase = .ready
       ready += 1
-    case (.rider(let place), "connected"):
-      let trip = place / ridersEach
+    case (.rider(let index), "connected"):
+      let trip = index / ridersEach
       send(
         text: #"{"type":"subscribe","payload":{"channel":"trip:t\#(trip)"},"timestamp":1,"messageId":"s"}"#, to: id)
     case (.rider, "trip_update"): break
-    case (.rider(let place), "driver_location"):
-      let expected = Peer.firstFix + received[place] * 1000
+    case (.rider(let index), "driver_location"):
+      let expected = Peer.firstFix + received[index] * 1000
       let trip = message.string("tripId")
-      if message.integer("timestamp") != expected || trip != "t\(place / ridersEach)" {
-        faults.append("rider \(place) waited for \(expected), got \(message.text)")
+      if message.integer("timestamp") != expected || trip != "t\(index / ridersEach)" {
+        faults.append("rider \(index) waited for \(expected), got \(message.text)")
       }
-      received[place] += 1
+      received[index] += 1
       positions += 1
     case (.driver, _), (.rider, _): faults.append("\(member.part) got \(message.text)")
     }

@@ -11,10 +11,10 @@ func withCopy<Result, Failure: Error>(
   return try body(UnsafeRawBufferPointer(copy))
 }
 
-/// An input whose first byte says in its lowest three bits at how many places it is cut, which follow, before the rest.
+/// An input whose first byte says in its lowest three bits how often it is cut; the offsets follow, then the rest.
 struct CutInput {
   let whole: ArraySlice<UInt8>
-  /// The input, cut at those places.
+  /// The input, cut at those offsets.
   let pieces: [ArraySlice<UInt8>]
 
   /// - Precondition: `data` has a byte at least.

@@ -37,11 +37,11 @@ private func fuzzClient(_ message: UnsafeRawBufferPointer, hasTrip: Bool) {
 /// Messages in a row, each behind a byte with its length.
 private func fuzzServer(_ input: UnsafeRawBufferPointer) {
   var reader = BinaryServerReader()
-  var place = 0
-  while place < input.count {
-    let length = min(Int(input[place]), input.count - place - 1)
-    let message = UnsafeRawBufferPointer(rebasing: input[place + 1..<place + 1 + length])
-    place += 1 + length
+  var offset = 0
+  while offset < input.count {
+    let length = min(Int(input[offset]), input.count - offset - 1)
+    let message = UnsafeRawBufferPointer(rebasing: input[offset + 1..<offset + 1 + length])
+    offset += 1 + length
     guard let read = success({ () throws(MessageError) in try reader.read(message) }), let envelope = read else {
       continue
     }

@@ -26,10 +26,10 @@ private let channels: [Channel] = numbered + [.fleet] + parts + circles
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHub(_ data: UnsafePointer<UInt8>, _ size: Int) -> CInt {
   var world = FuzzedHub()
-  var place = 0
-  while place + 4 <= size {
-    world.step(data[place], data[place + 1], data[place + 2], data[place + 3])
-    place += 4
+  var offset = 0
+  while offset + 4 <= size {
+    world.step(data[offset], data[offset + 1], data[offset + 2], data[offset + 3])
+    offset += 4
   }
   return 0
 }

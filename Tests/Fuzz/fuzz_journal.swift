@@ -20,8 +20,8 @@ private func segment(_ payloads: [[UInt8]]) -> (bytes: [UInt8], ends: [Int]) {
   let crc = CRC32C()
   var bytes = FileHeader(kind: .segment, group: first, created: 1).encoded(crc)
   var ends: [Int] = []
-  for (place, payload) in payloads.enumerated() {
-    payload.withUnsafeBytes { GroupHeader.encode(first + UInt64(place), $0, crc, into: &bytes) }
+  for (index, payload) in payloads.enumerated() {
+    payload.withUnsafeBytes { GroupHeader.encode(first + UInt64(index), $0, crc, into: &bytes) }
     ends.append(bytes.count)
   }
   return (bytes, ends)
@@ -78,11 +78,11 @@ private func scan(_ bytes: [UInt8], isLast: Bool) -> (groups: [[UInt8]], end: Se
   return (groups, end)
 }
 
-private func fuzzFile(_ flags: UInt8, _ place: Int, _ change: ArraySlice<UInt8>, _ written: [[UInt8]]) {
+private func fuzzFile(_ flags: UInt8, _ offset: Int, _ change: ArraySlice<UInt8>, _ written: [[UInt8]]) {
   let isLast = flags & 1 == 1
   let (bytes, ends) = segment(written)
   var changed = bytes
-  let at = place % (bytes.count + 1)
+  let at = offset % (bytes.count + 1)
   if flags & 4 == 4 {
     changed.removeSubrange(at...)
   } else {

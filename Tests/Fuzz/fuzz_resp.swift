@@ -3,7 +3,7 @@
 // libFuzzer entry for what an engine replies, as a reader and as a connection take it (run.sh in this folder builds and
 // runs it).
 //
-// Input: one byte that says at how many places the rest is cut, the places, then what the engine sends. Checked beyond
+// Input: one byte that says how often the rest is cut, the offsets, then what the engine sends. Checked beyond
 // not crashing: cuts change neither the replies nor the error; a connection answers each command at most once, in the
 // order of the commands, reports none twice, and is unusable once it reported its loss.
 

@@ -4,7 +4,7 @@
 // libFuzzer entry for what a stream's server sends: NATS, Redis, or a collector over HTTP (run.sh in this folder builds
 // and runs it).
 //
-// Input: one byte, the offsets at which the rest is cut, then what the server sends. The byte says at how many offsets,
+// Input: one byte, the offsets at which the rest is cut, then what the server sends. The byte says how many,
 // which kind of server it is, and whether it has greeted before. Checked beyond not crashing: cuts change neither
 // NATS's operations nor its error; a connection answers no event that it was not given, and none twice; the queue and
 // the figures go along.

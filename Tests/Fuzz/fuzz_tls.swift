@@ -57,7 +57,7 @@ private struct End: ~Copyable {
       let piece = rest.prefix(inputBytes)
       rest = rest.dropFirst(piece.count)
       let buffers = buffers
-      for (place, byte) in piece.enumerated() { buffers.pointee.input[place] = byte }
+      for (index, byte) in piece.enumerated() { buffers.pointee.input[index] = byte }
       buffers.pointee.offer(piece.count)
       // No larger than it must be, so that the address sanitizer sees a write beyond it.
       let buffer = UnsafeMutableRawBufferPointer.allocate(

@@ -48,22 +48,22 @@ import Testing
     var random = SplitMix64(seed: 17)
     for _ in 0..<20_000 {
       let who = Int(random.next() % UInt64(keys.count))
-      let place = model[who].isEmpty ? nil : Int(random.next() % UInt64(model[who].count))
-      switch (random.next() % 4, place) {
+      let index = model[who].isEmpty ? nil : Int(random.next() % UInt64(model[who].count))
+      switch (random.next() % 4, index) {
       case (0, _):
         let began = identities.begin(keys[who], limit: 5)
         #expect(began == (model[who].count < 5))
         if began { model[who].append(0) }
-      case (1, let place?): identities.end(keys[who], cells: model[who].remove(at: place))
-      case (2, let place?):
+      case (1, let index?): identities.end(keys[who], cells: model[who].remove(at: index))
+      case (2, let index?):
         let more = 1 + Int(random.next() % 30)
         let isAllowed = identities.watch(keys[who], more: more, limit: 64)
         #expect(isAllowed == (model[who].reduce(0, +) + more <= 64))
-        if isAllowed { model[who][place] += more }
-      case (3, let place?):
-        let fewer = Int(random.next() % UInt64(model[who][place] + 1))
+        if isAllowed { model[who][index] += more }
+      case (3, let index?):
+        let fewer = Int(random.next() % UInt64(model[who][index] + 1))
         #expect(identities.watch(keys[who], more: -fewer, limit: 64))
-        model[who][place] -= fewer
+        model[who][index] -= fewer
       case (_, _): break
       }
       #expect(identities.count == model.count { !$0.isEmpty })

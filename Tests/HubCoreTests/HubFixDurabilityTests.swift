@@ -52,13 +52,13 @@ extension DurableBench {
     var all: [StoredFix] = []
     for group in submitted {
       try group.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
-        var places: [Int] = []
+        var offsets: [Int] = []
         DurableKeys.forEach(in: bytes) { key, offset in
-          if key == DurableKeys.fixes(ofDriver: id("D")) { places.append(offset) }
+          if key == DurableKeys.fixes(ofDriver: id("D")) { offsets.append(offset) }
         }
-        for place in places {
-          guard let (_, next) = DurableKeys.record(in: bytes, at: place) else { continue }
-          let record = try FixesRecord(UnsafeRawBufferPointer(rebasing: bytes[place..<next]))
+        for offset in offsets {
+          guard let (_, next) = DurableKeys.record(in: bytes, at: offset) else { continue }
+          let record = try FixesRecord(UnsafeRawBufferPointer(rebasing: bytes[offset..<next]))
           for fix in 0..<record.count { all.append(record[fix]) }
         }
       }

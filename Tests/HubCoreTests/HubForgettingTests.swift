@@ -32,11 +32,12 @@ import Testing
     var found: StoredTrip?
     for group in bench.submitted {
       try group.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
-        var places: [Int] = []
-        DurableKeys.forEach(in: bytes) { key, offset in if key == DurableKeys.trip(id(trip)) { places.append(offset) } }
-        for place in places {
-          guard let (_, next) = DurableKeys.record(in: bytes, at: place) else { continue }
-          found = try StoredTrip(record: UnsafeRawBufferPointer(rebasing: bytes[place..<next])) ?? found
+        var offsets: [Int] = []
+        DurableKeys.forEach(in: bytes) { key, offset in if key == DurableKeys.trip(id(trip)) { offsets.append(offset) }
+        }
+        for offset in offsets {
+          guard let (_, next) = DurableKeys.record(in: bytes, at: offset) else { continue }
+          found = try StoredTrip(record: UnsafeRawBufferPointer(rebasing: bytes[offset..<next])) ?? found
         }
       }
     }

@@ -157,10 +157,10 @@ public final class SimulatedDisk: JournalFiles, @unchecked Sendable {
     switch Int.random(in: 0..<3, using: &random) {
     case 0: break
     case 1:  // the file grew, and the blocks were not written
-      for place in torn.indices.suffix(Int.random(in: 0...kept, using: &random)) { torn[place] = 0 }
+      for index in torn.indices.suffix(Int.random(in: 0...kept, using: &random)) { torn[index] = 0 }
     default:
-      for place in torn.indices.suffix(Int.random(in: 0...kept, using: &random)) {
-        torn[place] = UInt8.random(in: .min ... .max, using: &random)
+      for index in torn.indices.suffix(Int.random(in: 0...kept, using: &random)) {
+        torn[index] = UInt8.random(in: .min ... .max, using: &random)
       }
     }
     content.bytes = content.durable + torn

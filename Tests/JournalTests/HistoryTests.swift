@@ -131,9 +131,9 @@ extension JournalHistory {
     let size = FileHeader.size + SegmentIndex.aboutSize
     #expect(good.count > size + SegmentIndex.blockSize)
     var broken: [[UInt8]] = [[], other, Array(good.dropLast()), good + [0]]
-    for place in Array(0..<size + 40) + [size + 4092, good.count - 1] {
+    for offset in Array(0..<size + 40) + [size + 4092, good.count - 1] {
       var bytes = good
-      bytes[place] ^= 1 << UInt8(place % 8)
+      bytes[offset] ^= 1 << UInt8(offset % 8)
       broken.append(bytes)
     }
     // Two blocks in each other's place.

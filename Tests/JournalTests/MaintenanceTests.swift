@@ -147,13 +147,13 @@ extension Bench {
     for name in names {
       let whole = bench.disk.files[name]!.bytes
       // Of an index, whose blocks are mostly empty, some.
-      for place in whole.indices where !(8..<12).contains(place) && (place < 200 || place % 101 == 0) {
+      for offset in whole.indices where !(8..<12).contains(offset) && (offset < 200 || offset % 101 == 0) {
         bench.disk.files[name]!.bytes = whole
-        bench.disk.files[name]!.bytes[place] ^= 8
+        bench.disk.files[name]!.bytes[offset] ^= 8
         let found = try bench.verify()
         let isFound = found != good
-        #expect(isFound, "\(name) byte \(place)")
-        if name == segments.last, place >= FileHeader.size {
+        #expect(isFound, "\(name) byte \(offset)")
+        if name == segments.last, offset >= FileHeader.size {
           #expect(found.unfinished != nil && found.damages == [])
         } else if name == segments.last {
           #expect(found.damages.map(\.kind) == [.header])

@@ -220,7 +220,7 @@ import Testing
     func size() -> Int { 1 << 40 }
 
     func read(at offset: Int, into buffer: UnsafeMutableRawBufferPointer) -> Int {
-      for place in buffer.indices { buffer[place] = offset + place < front.count ? front[offset + place] : 0 }
+      for index in buffer.indices { buffer[index] = offset + index < front.count ? front[offset + index] : 0 }
       bytesRead += buffer.count
       return buffer.count
     }

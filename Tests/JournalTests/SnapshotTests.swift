@@ -27,9 +27,9 @@ import Testing
 
     let name = FileHeader.name(.snapshot, 7)
     let bytes = try bench.disk.read(name)
-    for place in bytes.indices where !(8..<12).contains(place) {
+    for offset in bytes.indices where !(8..<12).contains(offset) {
       bench.disk.files[name]!.bytes = bytes
-      bench.disk.files[name]!.bytes[place] ^= 4
+      bench.disk.files[name]!.bytes[offset] ^= 4
       let found = try bench.open()
       #expect(found.report.brokenSnapshots == [name] && found.report.snapshot == 4 && found.parts == [[4]])
       #expect(found.groups.keys.sorted() == [5, 6, 7, 8, 9, 10])

@@ -135,13 +135,13 @@ final class TileFolder {
 
   @Test("each tile of a zoom has a number of its own, and those that follow each other touch")
   func curve() {
-    var places: [UInt64: (Int, Int)] = [:]
-    for x in 0..<64 { for y in 0..<64 { places[MapTile(zoom: 6, x: x, y: y)!.number] = (x, y) } }
-    let order = places.keys.sorted()
+    var tiles: [UInt64: (Int, Int)] = [:]
+    for x in 0..<64 { for y in 0..<64 { tiles[MapTile(zoom: 6, x: x, y: y)!.number] = (x, y) } }
+    let order = tiles.keys.sorted()
     #expect(order.count == 4096 && order.first == 1365 && order.last == 5460)
     #expect(
       zip(order, order.dropFirst()).allSatisfy { one, next in
-        abs(places[one]!.0 - places[next]!.0) + abs(places[one]!.1 - places[next]!.1) == 1
+        abs(tiles[one]!.0 - tiles[next]!.0) + abs(tiles[one]!.1 - tiles[next]!.1) == 1
       })
     #expect(MapTile(zoom: 27, x: 0, y: 0) == nil && MapTile(zoom: 1, x: 2, y: 0) == nil)
     #expect(MapTile(zoom: 1, x: 0, y: -1) == nil && MapTile(zoom: -1, x: 0, y: 0) == nil)

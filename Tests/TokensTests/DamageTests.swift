@@ -25,11 +25,11 @@ import Testing
 
   private func swapParts(_ token: [UInt8], _ other: [UInt8], _ random: inout SplitMix64) -> [UInt8] {
     var parts = token.split(separator: 0x2E)
-    let place = Int.random(in: 0..<3, using: &random)
+    let index = Int.random(in: 0..<3, using: &random)
     if Bool.random(using: &random) {
-      parts[place] = other.split(separator: 0x2E)[place]
+      parts[index] = other.split(separator: 0x2E)[index]
     } else {
-      parts.swapAt(place, (place + 1) % 3)
+      parts.swapAt(index, (index + 1) % 3)
     }
     return Array(parts.joined(separator: [0x2E]))
   }
@@ -47,8 +47,8 @@ import Testing
     var damaged = token
     switch Int.random(in: 0..<10, using: &random) {
     case 0..<5:  // one bit
-      let place = Int.random(in: damaged.indices, using: &random)
-      damaged[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      let index = Int.random(in: damaged.indices, using: &random)
+      damaged[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
     case 5: damaged = swapParts(token, all.randomElement(using: &random)!, &random)
     case 6: damaged = setTrailingBits(token, &random)
     case 7: damaged.remove(at: Int.random(in: damaged.indices, using: &random))
@@ -87,10 +87,10 @@ import Testing
     for key in try Example.all() {
       let token = try key.token(#"{"sub":"r1","role":"rider"}"#)
       #expect(verifier.refusal(of: token) == nil)
-      for place in token.indices {
+      for index in token.indices {
         for bit in 0..<8 {
           var damaged = token
-          damaged[place] ^= 1 << UInt8(bit)
+          damaged[index] ^= 1 << UInt8(bit)
           #expect(verifier.refusal(of: damaged) != nil)
         }
       }

@@ -46,12 +46,12 @@ import Testing
     var random = SplitMix64(seed: 25)
     for _ in 0..<RefreshTokenTests.rounds {
       var damaged = signed
-      let place = Int.random(in: damaged.indices, using: &random)
+      let index = Int.random(in: damaged.indices, using: &random)
       switch Int.random(in: 0..<4, using: &random) {
-      case 0: damaged[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
-      case 1: damaged.remove(at: place)
-      case 2: damaged.insert(UInt8.random(in: 0...255, using: &random), at: place)
-      case _: damaged.replaceSubrange(place..., with: damaged[place...].shuffled(using: &random))
+      case 0: damaged[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      case 1: damaged.remove(at: index)
+      case 2: damaged.insert(UInt8.random(in: 0...255, using: &random), at: index)
+      case _: damaged.replaceSubrange(index..., with: damaged[index...].shuffled(using: &random))
       }
       if damaged == signed { continue }
       do throws(TokenError) {

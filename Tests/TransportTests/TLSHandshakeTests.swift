@@ -86,7 +86,7 @@ import Testing
     let pair = try Pair(tls: server)
     var cuts: UInt64 = 0
     for flightToCut in 0...1 {
-      var place = 1
+      var sent = 1
       while true {
         let connection = try HeldConnection(pair, TLSPeer(client, name: "localhost"))
         var flight = connection.held.start()
@@ -98,14 +98,14 @@ import Testing
             return !flight.isEmpty
           })
         }
-        if place >= flight.count { break }
-        connection.send(Array(flight[..<place]))
+        if sent >= flight.count { break }
+        connection.send(Array(flight[..<sent]))
         pair.turn(times: 2)
         pair.client.close(connection.atClient)
         pair.turn(until: { connection.causeAtServer != nil })
         #expect(connection.causeAtServer == .tlsFailed(.handshakeCut))
         cuts += 1
-        place += 17
+        sent += 17
       }
     }
     #expect(cuts > 8 && pair.server.counters.tlsHandshakesFailed >= cuts)

@@ -18,22 +18,22 @@ import Testing
     var ids = (0..<300).map { slab.insert(descriptor: $0, state: .open) }
     var deadlines: [ConnectionID: Int64] = [:]
     for _ in 0..<6000 {
-      let place = Int.random(in: 0..<ids.count, using: &random)
+      let index = Int.random(in: 0..<ids.count, using: &random)
       switch Int.random(in: 0..<10, using: &random) {
       case 0...4:
         // Often within a tick, mostly within a round, sometimes rounds away, sometimes past.
         let reach = [tick, 40 * tick, 511 * tick, 3000 * tick].randomElement(using: &random) ?? tick
         let deadline = now + Int64.random(in: -tick...reach, using: &random)
-        wheel.set(ids[place].slot, at: deadline, in: slab)
-        deadlines[ids[place]] = deadline
+        wheel.set(ids[index].slot, at: deadline, in: slab)
+        deadlines[ids[index]] = deadline
       case 5:
-        wheel.set(ids[place].slot, at: nil, in: slab)
-        deadlines[ids[place]] = nil
+        wheel.set(ids[index].slot, at: nil, in: slab)
+        deadlines[ids[index]] = nil
       case 6:
-        wheel.forget(ids[place].slot, in: slab)
-        slab.remove(ids[place].slot)
-        deadlines[ids[place]] = nil
-        ids[place] = slab.insert(descriptor: 1, state: .open)
+        wheel.forget(ids[index].slot, in: slab)
+        slab.remove(ids[index].slot)
+        deadlines[ids[index]] = nil
+        ids[index] = slab.insert(descriptor: 1, state: .open)
       case _:
         if let earliest = deadlines.values.min(), let next = wheel.nextUptimeNanoseconds {
           #expect(next <= max(earliest, now) + tick, "the loop would sleep through a timer")
@@ -44,8 +44,8 @@ import Testing
         now += Int64.random(in: 0...(far ? 2000 * tick : 5 * tick), using: &random)
         var due = TurnList<ConnectionID>()
         wheel.advance(to: now, in: slab, due: &due)
-        for place in 0..<due.count {
-          let id = due[place]
+        for index in 0..<due.count {
+          let id = due[index]
           let deadline = deadlines.removeValue(forKey: id)
           #expect(deadline.map { $0 <= now } == true, "early, twice or unset")
           let isDue = wheel.takeDue(id.slot, in: slab)

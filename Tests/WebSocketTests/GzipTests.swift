@@ -27,16 +27,16 @@ import Testing
     let texts = (0..<3).map { Self.text(10_000 * ($0 + 1), seed: UInt64($0)) }
     var files = [[UInt8]](repeating: [], count: 3)
     var progress = [Gzip.Progress](repeating: Gzip.Progress(), count: 3)
-    var places = [0, 0, 0]
-    while places != texts.map(\.count) {
-      for number in texts.indices where places[number] < texts[number].count {
-        let end = min(places[number] + 777 * (number + 1), texts[number].count)
+    var offsets = [0, 0, 0]
+    while offsets != texts.map(\.count) {
+      for number in texts.indices where offsets[number] < texts[number].count {
+        let end = min(offsets[number] + 777 * (number + 1), texts[number].count)
         var output = ByteBuffer()
-        texts[number][places[number]..<end].withUnsafeBytes {
+        texts[number][offsets[number]..<end].withUnsafeBytes {
           gzip.compress($0, of: &progress[number], isLast: end == texts[number].count, into: &output)
         }
         files[number] += output.array()
-        places[number] = end
+        offsets[number] = end
       }
     }
     #expect(zip(texts, files).allSatisfy { gunzip($1) == $0 })

@@ -28,7 +28,7 @@ extension Generator {
     let driver = drivers[local]
     // In the middle of a step, so that every time within it has its number: see FixTime.
     let step = cars[local].step(to: (Double(number) + 0.5) * Scenario.simulatedStepSeconds)
-    for (place, move) in step.moves.enumerated() { send(move, place, local, number) }
+    for (index, move) in step.moves.enumerated() { send(move, index, local, number) }
     driver.pointee.lastNumber = number
     guard let fix = step.fix else { return }
     counts.sent += 1
@@ -46,7 +46,7 @@ extension Generator {
     return id
   }
 
-  private func send(_ move: SimulatedDriver.TripMove, _ place: Int, _ local: Int, _ number: Int) {
+  private func send(_ move: SimulatedDriver.TripMove, _ index: Int, _ local: Int, _ number: Int) {
     let driver = drivers[local]
     let isRequest = move.trip.status == .requested
     counts.requests += 1
@@ -56,7 +56,7 @@ extension Generator {
       dropoff: isRequest ? move.trip.dropoff : nil,
       driverID: isRequest ? Identifier("driver-\(scenario.tag)\(driver.pointee.number)") : nil,
       riderID: isRequest ? Identifier("rider-\(scenario.tag)\(driver.pointee.number)-0") : nil)
-    write(.tripStatus(report), id: "\(place)m\(number)", to: driver)
+    write(.tripStatus(report), id: "\(index)m\(number)", to: driver)
     if isRequest { for rider in riders[local] { book(rider, move.trip.number, driver) } }
   }
 

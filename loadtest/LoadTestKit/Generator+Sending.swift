@@ -63,9 +63,9 @@ extension Generator {
     let numberOfDriver = driver.pointee.number
     sendText(driver) { buffer in
       buffer.append("{\"type\":\"location_batch\",\"payload\":{\"locations\":[")
-      for place in 0..<scenario.batch {
-        buffer.append(place == 0 ? "{" : ",{")
-        Generator.appendFix(numberOfDriver, number * scenario.batch + place, to: &buffer)
+      for index in 0..<scenario.batch {
+        buffer.append(index == 0 ? "{" : ",{")
+        Generator.appendFix(numberOfDriver, number * scenario.batch + index, to: &buffer)
         buffer.append("}")
       }
       buffer.append("]},\"timestamp\":")
@@ -78,11 +78,11 @@ extension Generator {
 
   /// The members of a fix: 10 m further than the last, up a street and down again.
   private static func appendFix(_ driver: Int, _ number: Int, to buffer: inout ByteBuffer) {
-    let (lap, place) = number.quotientAndRemainder(dividingBy: 2000)
+    let (lap, step) = number.quotientAndRemainder(dividingBy: 2000)
     let isReturning = lap & 1 == 1
     buffer.append("\"latitude\":")
     buffer.append(
-      fixed: 48.1 + Double(driver % 10_000) * 1e-4 + Double(isReturning ? 2000 - place : place) * 9e-5, decimals: 7)
+      fixed: 48.1 + Double(driver % 10_000) * 1e-4 + Double(isReturning ? 2000 - step : step) * 9e-5, decimals: 7)
     buffer.append(",\"longitude\":11.5,\"accuracy\":5.2,\"heading\":")
     buffer.append(isReturning ? "180" : "0.5")
     buffer.append(",\"speed\":10.01,\"timestamp\":")

@@ -9,7 +9,7 @@ import HubSystem
 final class JournalTail {
   private let directory: String
   /// By file: how far it was read, to the end of a group.
-  private var places: [String: Int] = [:]
+  private var offsets: [String: Int] = [:]
   private(set) var fixes: Set<DrivenFix> = []
 
   init(directory: String) { self.directory = directory }
@@ -21,7 +21,7 @@ final class JournalTail {
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
       guard name.utf8.count == 28, name.utf8.suffix(8).elementsEqual(".segment".utf8) else { continue }
       let bytes = try readFile("\(directory)/\(name)")
-      places[name] = StoredSegment.forEachGroup(in: bytes, from: places[name]) { group in
+      offsets[name] = StoredSegment.forEachGroup(in: bytes, from: offsets[name]) { group in
         StoredSegment.forEachFix(in: group) { driver, fix in
           fixes.insert(DrivenFix(driver: driver, time: fix.measured.timestamp.milliseconds))
         }
