@@ -1,15 +1,15 @@
-// Which fixes are believed: why one is refused, and the limits that an operator may set.
+// Why a fix is refused, and the limits that an operator may set.
 public import HubMessages
 
 /// Why a fix was refused. Raw values are dense, so that counters can be an array.
 public enum FixRefusal: UInt8, Error, CaseIterable {
-  /// The phone itself says that it hardly knows: accuracy over `TrackingRules.maximumAccuracyMeters`.
+  /// The phone states an accuracy over `TrackingRules.maximumAccuracyMeters`.
   case inaccurate
-  /// At 0°, 0°, or within `TrackingRules.nullIslandDegrees`: what broken software sends for "no position".
+  /// Within `TrackingRules.nullIslandDegrees` of 0°, 0°: what broken software sends for "no position".
   case nullIsland
-  /// Too far from where the driver must be, by the statistics of the track (see `MotionFilter`).
+  /// Too far from the track, by its statistics (see `MotionFilter`).
   case gated
-  /// So far that the driver would have moved faster than `TrackingRules.maximumSpeed`.
+  /// So far away that the driver would have moved faster than `TrackingRules.maximumSpeed`.
   case tooFast
 
   /// The wire's code for it.
@@ -44,9 +44,9 @@ public enum FixRefusal: UInt8, Error, CaseIterable {
 public struct TrackingRules: Sendable, Equatable {
   /// Fixes with a larger reported accuracy (metres, 68 %) are refused.
   public var maximumAccuracyMeters: Double
-  /// Metres per second. No vehicle is faster; a place that implies more needs four fixes that agree, or 20 s.
+  /// Metres per second. No vehicle is faster; a position that implies more needs four fixes that agree, or 20 s.
   public var maximumSpeed: Double
-  /// How much further ahead than the hub's own clock a fix may step before it is held back, in milliseconds.
+  /// How much further than the hub's clock a fix may step ahead before it is held, in milliseconds.
   public var leapMilliseconds: Int64
 
   public init(
@@ -59,6 +59,6 @@ public struct TrackingRules: Sendable, Equatable {
 
   public static let standard = TrackingRules()
 
-  /// 5.6 m around 0°, 0°: what is 0.0000 to four digits, for some software makes its "no position" of sums.
+  /// 5.6 m: values that round to 0.0000, since some software computes its "no position" from sums.
   public static let nullIslandDegrees = 0.000_05
 }

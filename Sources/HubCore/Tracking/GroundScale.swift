@@ -1,10 +1,10 @@
 // Metres to degrees and back, around where the driver is.
 //
-// The filter's plane is centred anew on the estimate at each step, so no driver ever gets far from its origin: there
-// is no re-centring, no antimeridian and no growing error. What is kept is only the scale at a latitude, which is
-// computed again when the driver has moved 1 km north or south. Scale: WGS 84 radii of curvature in the meridian (M)
+// The filter's plane is centred on the estimate at each step, so no driver ever gets far from its origin: there is no
+// antimeridian and no growing error. Only the scale at a latitude is stored, which is computed again when the driver
+// has moved 1 km north or south. Scale: WGS 84 radii of curvature in the meridian (M)
 // and the prime vertical (N), e.g. Snyder, Map Projections: A Working Manual (1987), p. 24 f.
-// Beyond 88° meridians turn too fast for that, and `PolarCap` takes over.
+// Beyond 88° meridians converge too fast for that, and `PolarCap` is used.
 import HubGeo
 
 /// Metres for each degree of latitude and longitude at a latitude. Relative error < 2e-4 · tan(latitude) within
@@ -32,20 +32,20 @@ struct GroundScale: Sendable, Equatable, BitwiseCopyable {
     if abs(latitude - self.latitude) > GroundScale.reach { self = GroundScale(latitude: latitude) }
   }
 
-  /// Metres east and north, as they are at `first`, from there to `second`.
+  /// Metres from `first` to `second`, with east and north as at `first`.
   @inline(__always)
   func displacement(from first: Coordinate, to second: Coordinate) -> SIMD2<Double> {
     guard abs(first.latitude) < PolarCap.edge else { return PolarCap.displacement(from: first, to: second) }
     return meters(latitude: second.latitude - first.latitude, longitude: second.longitude - first.longitude)
   }
 
-  /// Metres east and north of a difference in degrees, which may go across the antimeridian.
+  /// Metres east and north of a difference in degrees, which may cross the antimeridian.
   @inline(__always) func meters(latitude: Double, longitude: Double) -> SIMD2<Double> {
     SIMD2(TrackMath.wrapped(longitude) * metersPerLongitude, latitude * metersPerLatitude)
   }
 }
 
-/// The plane around a pole: azimuthal equidistant, with the pole in its middle. It stretches distances across the
+/// The plane around a pole: azimuthal equidistant, with the pole in its centre. It stretches distances across the
 /// meridians by (colatitude)² / 6: 2e-4 at the edge, nothing at the pole.
 enum PolarCap {
   /// Degrees north and south.
@@ -53,13 +53,13 @@ enum PolarCap {
   /// WGS 84 meridian radius at a pole, a / √(1 − e²), as metres for each degree.
   private static let metersPerLatitude = 6_399_593.625_76 * TrackMath.radiansPerDegree
 
-  /// A place of the plane with the directions of east and north there.
+  /// A point of the plane with the directions of east and north there.
   struct Frame {
     var point: SIMD2<Double>
     var east: SIMD2<Double>
     var north: SIMD2<Double>
 
-    /// At the longitude (degrees) whose direction from the pole has this sine and cosine.
+    /// At the longitude whose direction from the pole has this sine and cosine.
     init(point: SIMD2<Double>, sine: Double, cosine: Double, isNorth: Bool) {
       self.point = point
       let outward = SIMD2(cosine, sine)

@@ -1,15 +1,14 @@
-// What happens to a position that does not fit: when it is refused, and when the driver is believed to be there.
+// Decides on a position that does not fit: whether it is refused or accepted.
 import HubGeo
 
 extension MotionFilter {
-  /// Decides on a position that does not fit, `dt` seconds after the last fix. Returns nil when it is to be believed
-  /// after all.
+  /// Decides on a position that does not fit, `dt` seconds after the last fix. Returns nil if it is accepted after all.
   ///
-  /// One wrong fix comes alone, or in a place of its own; a filter that is wrong sees fixes that agree with each other.
-  /// So fixes that agree are believed, the sooner the less is known of the motion; so is any after `longestHold`.
-  /// Reflections agree with each other for seconds, too; where the Doppler shifts say that the driver stands, it can't
-  /// have got there, and agreement must last longer. A place that no vehicle could have reached needs more agreement:
-  /// otherwise the first fix after a tunnel may throw the driver across the city.
+  /// Wrong fixes disagree with each other; if the filter is wrong, the fixes agree. So fixes that agree are accepted,
+  /// the sooner the less is known of the motion; so is any after `longestHold`.
+  /// Reflections agree for seconds, too; where Doppler shows that the driver stands, it can't have got there, so they
+  /// must agree for longer. A place that no vehicle could have reached needs more agreement: otherwise the first fix
+  /// after a tunnel may throw the driver across the city.
   mutating func reject(
     _ fix: TrackMeasurement, innovation y: SIMD2<Double>, agrees: Bool, after dt: Double, maximumSpeed: Double
   ) -> FixRefusal? {
@@ -27,11 +26,11 @@ extension MotionFilter {
     return isTooFast ? .tooFast : .gated
   }
 
-  /// Whether the fix has the very place of the one before though the driver moves: receivers that lose their signals
-  /// repeat the last place, and a phone sends the last one once more where the new one is late.
+  /// Whether the fix has the coordinate of the one before though the driver moves: receivers without signal repeat the
+  /// last coordinate, and phones send it again when the new one is late.
   ///
-  /// By Doppler it moves above walking speed. By the track alone, where it can't have stopped since. When this has
-  /// begun it goes on: who was in motion at a place does not stand there afterwards.
+  /// The driver moves if Doppler shows more than walking speed or, without Doppler, if it can't have stopped since.
+  /// Once a coordinate is stale it stays so: a driver who was moving there does not stand there afterwards.
   @inline(__always) func repeats(_ fix: TrackMeasurement, after dt: Double) -> Bool {
     guard lastPlace == fix.coordinate, !isStanding else { return false }
     return isStale
@@ -39,8 +38,7 @@ extension MotionFilter {
       || speed > MotionFilter.hardestBraking * max(dt, 1) && speed > 3 * covariance.p11.squareRoot()
   }
 
-  /// Keeps the velocity by which the next fix will be judged: at first the track's, and as soon as two are refused,
-  /// theirs.
+  /// Sets the velocity that the next fix is tested with: the track's, or after two refused fixes theirs.
   private mutating func expectNext(_ fix: TrackMeasurement, after dt: Double, maximumSpeed: Double) {
     candidateVelocity = SIMD2<Float>(velocity)
     guard rejections > 0, dt > 0 else { return }
@@ -48,7 +46,7 @@ extension MotionFilter {
     if (between * between).sum() <= maximumSpeed * maximumSpeed { candidateVelocity = SIMD2<Float>(between) }
   }
 
-  /// m/s; nil where the phone gave none. Where the filter is wrong about the place, it may be about the velocity.
+  /// m/s; nil where the phone stated none. A filter with a wrong position may have a wrong velocity, too.
   private func measuredVelocity(of fix: TrackMeasurement) -> SIMD2<Double>? {
     guard fix.speed >= 0 else { return nil }  // NaN fails, too
     guard Double(fix.speed) > MotionFilter.bearingSpeed else { return doubtsStandstill ? nil : .zero }
@@ -65,23 +63,23 @@ extension MotionFilter {
     return agreements >= (dopplerShare > 0.5 && !isOfOneFix ? needed.doppler : needed.placesOnly)
   }
 
-  /// Whether a position may be published without the place of its fix: from the motion alone, as long as that is known
-  /// well enough, and the fix is not in another town.
+  /// Whether a position may be published from the motion alone, without its fix: if the motion is known well enough,
+  /// and the fix is not in another town.
   func canCoast(past fix: TrackMeasurement) -> Bool {
     let off = displacement(to: fix.coordinate)
     return radius <= MotionFilter.longestCoastRadius
       && (off * off).sum() <= MotionFilter.farthestCorrection * MotionFilter.farthestCorrection
   }
 
-  /// Four fixes that agree; or two, where the fixes come so seldom that nothing was believed for long meanwhile.
+  /// Four fixes that agree; or two, where fixes are so rare that none was accepted for long.
   private var isBelievedThoughTooFast: Bool {
     agreements >= (isOfOneFix ? MotionFilter.agreementsMoving.placesOnly : MotionFilter.agreementsWhenTooFast)
       || agreements > 0 && rejections > 0 && refusedSeconds >= MotionFilter.holdWhenTooFast
   }
 
-  /// Whether a fix lies where the refused one before it leads, by the velocity that the phone states or by that of the
-  /// fixes. Where Doppler tells of the motion, they have to agree as places do that are as good as stated: reflections
-  /// creep along. Where only places do, they may be as far apart as they have been so far.
+  /// Whether a fix is where the refused one before it leads, by the velocity that the phone states or by that of the
+  /// fixes. With Doppler, they must agree within the stated accuracy, since reflections creep along. With positions
+  /// only, within the noise observed so far.
   func agreesWithRefused(_ fix: TrackMeasurement, after dt: Double) -> Bool {
     guard !isStale else { return false }
     let way = ground.displacement(from: lastPlace, to: fix.coordinate)

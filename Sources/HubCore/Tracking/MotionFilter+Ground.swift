@@ -1,8 +1,8 @@
-// The filter's plane on the globe: where the estimate is, and how it moves by metres.
+// The filter's plane on the globe: the estimate's coordinate, and moves by metres.
 import HubGeo
 
 extension MotionFilter {
-  /// The estimate as it stands.
+  /// The estimate, not rounded.
   @inline(__always) var place: Coordinate {
     guard let place = Coordinate(latitude: latitude, longitude: longitude) else {
       preconditionFailure("`shift` keeps the estimate on the globe")
@@ -24,8 +24,8 @@ extension MotionFilter {
     ground.follow(latitude)
   }
 
-  /// Moves the ground near a pole, where a straight way changes its heading: what is known in terms of east and
-  /// north is turned with the meridian.
+  /// Moves the estimate near a pole, where a straight way changes its heading: vectors in terms of east and north are
+  /// rotated with the meridian.
   private mutating func shiftAtPole(by meters: SIMD2<Double>) {
     let before = PolarCap.frame(of: place)
     (latitude, longitude) = PolarCap.place(from: place, by: meters)

@@ -1,4 +1,4 @@
-// From the filter's state to what is published: which values are known well enough, and how well, rounded.
+// Makes positions of the filter's state: which values are known well enough, how well, and their rounding.
 import HubGeo
 import HubMessages
 
@@ -8,25 +8,25 @@ extension MotionFilter {
   /// Seconds between two headings up to which their difference is a rate of turn, and over which it is averaged.
   static let longestTurnGap: Float = 10
   static let turnSmoothing: Float = 0.5
-  /// The square of the part of its own radius by which the estimate of a parked car may be off what is shown.
+  /// The square of the fraction of its radius by which a parked car's estimate may differ from the shown position.
   static let parkedShare = 0.25
   /// A speed is published when its standard deviation is below this, m/s.
   static let knownSpeedSigma = 4.0
-  /// The part of a phone's error that drifts too slowly for any filter, as a part of its stated accuracy; and the part
-  /// of that which is published at least.
+  /// The part of a phone's error that drifts too slowly for any filter, and the least published accuracy, both as
+  /// fractions of the stated accuracy.
   static let driftShare = 0.5
   static let leastAccuracyShare = 0.8
   /// Metres: up to here a position is of high, or medium, confidence.
   static let highAccuracy = 15.0
   static let mediumAccuracy = 50.0
-  /// Seconds without a place that was used, after which confidence is low.
+  /// Seconds without a used position after which confidence is low.
   static let confidentSeconds = 10.0
 
-  /// The position after a fix was used, or, where its place was not, `absorbed` for that reason.
+  /// The position after a fix. `absorbed`: the reason why the fix's coordinate was not used, if so.
   ///
-  /// Accuracy is the filter's own radius of 68 % with the drift that it can't see added in squares, and no less than
-  /// 0.8 of what the phone states. Confidence is high to 15 m, medium to 50 m, and low beyond; it is at most medium
-  /// where the place was absorbed, and low where none was used for `confidentSeconds`.
+  /// Accuracy is the filter's radius of 68 % with the invisible drift added in squares, and at least 0.8 of the stated
+  /// one. Confidence is high to 15 m, medium to 50 m, and low beyond; it is at most medium where the fix was absorbed,
+  /// and low where none was used for `confidentSeconds`.
   mutating func publish(_ fix: TrackMeasurement, absorbed: FixRefusal? = nil) -> Position {
     let speed = speed
     let speedSigma = covariance.p11.squareRoot()
@@ -56,8 +56,8 @@ extension MotionFilter {
     return isAbsorbed || accuracy > MotionFilter.highAccuracy ? .medium : .high
   }
 
-  /// Where the driver is shown: at a standstill where it was shown before, until the estimate is half of its own radius
-  /// off. An estimate of a parked car creeps with its fixes' drift, by tens of metres a minute.
+  /// The shown coordinate: at a standstill it stays until the estimate is half of its own radius off. An estimate of a
+  /// parked car creeps with its fixes' drift, by tens of metres a minute.
   private mutating func parked() -> Coordinate {
     if isStanding, isParked {
       let off = displacement(to: parkedPlace.coordinate)
@@ -69,7 +69,7 @@ extension MotionFilter {
     return place
   }
 
-  /// Takes a new heading, and the rate of turn from the one before.
+  /// Sets a new heading, and the rate of turn since the last one.
   private mutating func turn(to next: Float) {
     if headingAge <= MotionFilter.longestTurnGap, headingAge > 0 {
       let turned = TrackMath.wrapped(next - heading)

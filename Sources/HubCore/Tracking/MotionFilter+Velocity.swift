@@ -3,43 +3,43 @@ import HubGeo
 
 extension MotionFilter {
   /// Metres per second: standard deviation of a Doppler velocity on each axis. The bearing is of the same solution, so
-  /// its error is that of a velocity that is off sideways, however fast the car is.
+  /// its error is a sideways error of the velocity at any speed.
   static let velocitySigma = 0.25
-  /// A driver stands from below `Position.standstillSpeed` on, until above this one; then the velocity is 0 ±
+  /// A standstill begins below `Position.standstillSpeed` and ends above this speed; its velocity is 0 ±
   /// `standstillSigma`. A bearing counts above `bearingSpeed`. All m/s.
   static let departureSpeed = 0.6
   static let standstillSigma = 0.05
   static let bearingSpeed = 0.5
-  /// m/s: who is faster by Doppler is at another place each second.
+  /// m/s: by Doppler, a faster driver has another coordinate each second.
   static let walkingSpeed = 2.0
-  /// NIS above which a velocity counts less (99.9 % of a chi-square with 2 degrees of freedom), by its square.
+  /// NIS above which a velocity gets less weight (99.9 % of a chi-square with 2 degrees of freedom), by its square.
   static let velocityGate = 13.8
-  /// Velocities in a row that did not fit, after which the next one is believed.
+  /// Velocities in a row that did not fit, after which the next one is accepted.
   static let mostVelocityDoubts: UInt8 = 2
-  /// NIS of a position up to which it speaks against the velocity of its fix: a place in another street does so no less
-  /// than one in another town, whose speed may yet be right.
+  /// The largest NIS of a position that counts against its fix's velocity: another town counts no more than another
+  /// street, since the speed may be right.
   static let mostPositionDoubt = 64.0
 
-  /// Whether the driver stands, by this fix; it does not where the phone gives no speed.
+  /// Whether the driver stands, by this fix; false where the phone states no speed.
   @inline(__always) mutating func stands(_ fix: TrackMeasurement) -> Bool {
     if fix.speed > Float(MotionFilter.departureSpeed) { doubtsStandstill = false }
     return !doubtsStandstill
       && fix.speed < Float(isStanding ? MotionFilter.departureSpeed : Position.standstillSpeed)
   }
 
-  /// It does not stand, whatever the phone says, and nothing is known of how it moves.
+  /// The driver does not stand, whatever the phone states, and its velocity is unknown.
   mutating func doubtStandstill() {
     doubtsStandstill = true
     isStanding = false
     (covariance.p01, covariance.p11, covariance.p12) = (0, MotionFilter.unknownVelocity, 0)
   }
 
-  /// How much of the motion is known by Doppler, 0…1: all of it at a standstill, nothing where a phone gives no speed,
-  /// or one that its places contradict.
+  /// How much of the motion is known from Doppler, 0…1: all of it at a standstill, nothing where a phone states no
+  /// speed, or one that its positions contradict.
   @inline(__always) var dopplerShare: Double { isStanding ? 1 : hasVelocity ? Double(trust.share) : 0 }
 
-  /// Takes in the velocity of a fix. Returns its direction, or zero where none was measured. `isComparable` says
-  /// whether the places of this fix and the last one are two.
+  /// Updates by the velocity of a fix. Returns its direction, or zero where none was measured. `isComparable`: whether
+  /// this coordinate and the last are two measurements.
   mutating func measureVelocity(_ fix: TrackMeasurement, after dt: Double, isComparable: Bool) -> SIMD2<Double> {
     let sigmaSquared = MotionFilter.velocitySigma * MotionFilter.velocitySigma
     hasVelocity = isStanding
@@ -50,7 +50,7 @@ extension MotionFilter {
       return .zero
     }
     if Double(fix.speed) <= MotionFilter.bearingSpeed, !doubtsStandstill {
-      // It creeps, nobody knows whither.
+      // It creeps, in an unknown direction.
       skipVelocity()
       hasVelocity = true
       let creeping = Double(fix.speed * fix.speed) / 2
@@ -77,8 +77,7 @@ extension MotionFilter {
     trust.skip()
   }
 
-  /// Learns how good the phone's velocities are, from this one, by how much it changed since the last, and the places
-  /// of both.
+  /// Updates the trust in the phone's velocities by this one, its change since the last, and both coordinates.
   private mutating func checkVelocity(
     _ corrected: SIMD2<Double>, change: SIMD2<Float>, at fix: TrackMeasurement, after dt: Double, isComparable: Bool
   ) {
@@ -94,10 +93,10 @@ extension MotionFilter {
     }
   }
 
-  /// A velocity that does not fit counts less, and so does one whose fix lies far off: both are of the same signals.
-  /// Where one after the other does not fit, it is the filter that is wrong. One that leads away from the place of its
-  /// own fix is not used, where the place fits what was expected better than the velocity does.
-  /// Cars brake harder than the process noise says, which is no reason to doubt Doppler.
+  /// A velocity that does not fit gets less weight, and so does one whose position is far off: both come from the same
+  /// signals. If several in a row do not fit, the filter is wrong. One that leads away from its own fix is not used
+  /// where the position fits the prediction better than the velocity does.
+  /// Cars brake harder than the process noise allows, which is no reason to doubt Doppler.
   private mutating func measureVelocity(
     _ measured: SIMD2<Double>, variance: Double, of fix: TrackMeasurement, after dt: Double
   ) {
@@ -127,7 +126,7 @@ extension MotionFilter {
     correct(y, covariance: p, variance: p.y + variance * inflation)
   }
 
-  /// Whether a change of velocity `y` would put the place of its fix outside the gate, though that fits better than the
+  /// Whether a change of velocity `y` would put its fix outside the gate, though the position fits better than the
   /// velocity does.
   @inline(never)
   private func leadsAway(

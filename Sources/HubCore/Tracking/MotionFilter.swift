@@ -1,23 +1,21 @@
 // Where a driver is and how it moves, from noisy fixes: a Kalman filter with constant velocity in a local plane.
 //
-// What makes it better than the textbook one, in the order of what it brings on real drives:
-// 1. Speed and bearing of a phone come from Doppler shifts and are far better than its positions, so they are taken
-//    as a measurement of velocity, before the position: that sharpens the prediction which the position is judged by.
-//    Their latencies are learnt and taken off (`VelocityLatency`), and they are checked against the places
+// Improvements over the textbook filter, in the order of their effect on real drives:
+// 1. Speed and bearing of a phone come from Doppler shifts and are far better than its positions, so they are used as a
+//    measurement of velocity, before the position: this sharpens the prediction that the position is compared with.
+//    Their latencies are estimated and corrected (`VelocityLatency`), and they are checked against the positions
 //    (`VelocityTrust`).
-// 2. How noisy a phone's positions are it does not say: the noise is scaled by s, which follows how well the
-//    innovations agree with it. What innovations have in common with those before them is the model's error instead
-//    (`ModelError`).
-// 3. A fix that does not fit counts less, as if its errors had Student's t-distribution; where the place is far off,
-//    its speed is doubted too, for reflected signals spoil both. Fixes in a row that are off to the same side, though
-//    Doppler tells of the motion, are one reflection, and count less each. A place that can't be (NIS > 16) is not
-//    used. The gate
-//    sees the nominal noise even where s < 1, or a filter that is sure of itself would lock itself out. One that was
-//    used and hardly fits is taken back where the next fix speaks against it (`Doubt`).
-// 4. Part of a position's error drifts over minutes (satellites, ionosphere): a bias is carried along and estimated.
-// 5. What remains is not white either, so old fixes are forgotten: the position loses `driftPerNoise` of the noise
-//    variance a second, or it would trust its own average over minutes and not see that all of it was wrong.
-// 6. At a standstill the velocity is 0 and stays so, which stops a parked car from wandering.
+// 2. Phones do not state their real noise: the nominal one is scaled by s, which adapts to the innovations. The common
+//    part of successive innovations is model error instead (`ModelError`).
+// 3. A fix that does not fit gets less weight, as if its errors had Student's t-distribution; where its position is far
+//    off, its speed gets less too, since reflected signals degrade both. Successive fixes that are off to the same side
+//    although Doppler shows the motion are one reflection, and each gets less weight. An impossible position (NIS > 16)
+//    is not used. The gate uses the nominal noise even where s < 1, or an overconfident filter would reject everything.
+//    A position that was used but barely fits is undone if the next fix contradicts it (`Doubt`).
+// 4. Part of a position's error drifts over minutes (satellites, ionosphere): a bias is part of the state.
+// 5. The rest is not white either, so old fixes are forgotten: the position's variance grows by `driftPerNoise` of the
+//    noise's a second, or the filter would trust an average over minutes that may be wrong as a whole.
+// 6. At a standstill the velocity is 0, which stops a parked car from wandering.
 //
 // NIS: normalised innovation squared, yᵀ S⁻¹ y; chi-square with 2 degrees of freedom when all is well.
 // Bar-Shalom, Li, Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), §5.4 and §6; the
@@ -30,27 +28,27 @@ struct MotionFilter: Sendable {
   /// longer steps it does not average out: the density grows with the step, up to `longestManoeuvre` seconds.
   static let accelerationDensity = 1.0
   static let longestManoeuvre = 10.0
-  /// The density for a driver who stood and stands, and the seconds for which two standstills are taken to be one.
+  /// The density for a driver who keeps standing, and the seconds up to which two standstills count as one.
   static let standstillDensity = 0.02
   static let longestStandstillStep = 10.0
-  /// What the position loses a second: m², for the errors of velocity last longer than one fix; and as a part of the
+  /// Growth of the position's variance a second: m², since errors of velocity outlast one fix; and as a fraction of the
   /// noise variance, moving and standing.
   static let driftMoving = 0.07
   static let driftPerNoise = 0.002
   static let driftPerNoiseStanding = 0.0008
-  /// Metres; what is assumed where the phone gives no accuracy, and the best that is believed: that of a receiver with
-  /// corrections (RTK) is some centimetres.
+  /// Metres: the accuracy of a phone that states none, and the best that is accepted: a receiver with corrections (RTK)
+  /// has some centimetres.
   static let missingAccuracy = 5.0
   static let bestAccuracy = 0.1
-  /// Standard deviation of the bias as a part of the stated one, and the seconds over which it changes. Where s says
-  /// that a phone overstates its errors tenfold, the bias is overstated, too.
+  /// Standard deviation of the bias as a fraction of the stated one, and the seconds over which it changes. Where s is
+  /// below `usualNoise`, the bias is reduced, too.
   static let biasShare = 0.3
   static let biasSeconds = 30.0
-  /// How much larger than stated the variance of the first fix is taken to be: its phone is not known yet.
+  /// The factor on the stated variance of the first fix, whose phone is not known yet.
   static let firstFixVariance = 4.0
-  /// s: by how much it follows a fix, up to how many times the expected NIS, and its range. Below `usualNoise` it goes
-  /// only where the noise stays above `leastNoise` (m²): for phones that state 20 m and are right to one. The first
-  /// `earlyFixes` move it by more, the n-th by 3 / (n + 10): nothing is known of the phone yet.
+  /// s: its rate of adaptation, the largest multiple of the expected NIS that counts, and its range. It falls below
+  /// `usualNoise` only where the noise stays above `leastNoise` (m²): for phones that state 20 m and are right to one.
+  /// For the first `earlyFixes` of an unknown phone the rate is higher: 3 / (n + 10) for the n-th.
   static let noiseRate = 0.05
   static let earlyFixes: UInt8 = 50
   static let noiseMost = 3.0
@@ -62,84 +60,83 @@ struct MotionFilter: Sendable {
   static let jointFreedom = 4.0
   /// NIS above which a position is rejected (99.97 %).
   static let positionGate = 16.0
-  /// How many times the variance of a fix that of the place may be, for the fix to be judged by it.
+  /// The largest ratio of the estimate's variance to a fix's at which the fix can be tested by it.
   static let unknownPlace = 25.0
-  /// NIS below which a position says something about the latency of speed.
+  /// NIS below which a position is used to estimate latencies.
   static let learningGate = 9.0
-  /// How many times the noise's variance that of the place may be, after a fix was refused, for the next to be believed
-  /// without one that agrees with it; unless a single one was refused, and it lies where Doppler leads, within the
-  /// gate of its noise alone.
+  /// The largest ratio of the estimate's variance to the noise's at which, after a refused fix, the next is accepted
+  /// without another that agrees; unless only one was refused, and it lies where Doppler leads, within the gate of its
+  /// noise alone.
   static let vaguePlace = 4.0
-  /// Seconds of refused fixes after which any is believed.
+  /// Seconds of refused fixes after which any is accepted.
   static let longestHold = 60.0
-  /// How many fixes before it must agree with a refused one for it to be believed: of a driver whose velocity is known
-  /// by Doppler, and of one whose is not, which goes astray sooner. Seconds for which they must, of one that stands.
+  /// The number of previous fixes that must agree with one outside the gate for it to be accepted: with Doppler, and
+  /// without, where the filter goes wrong sooner. The seconds for which they must agree at a standstill.
   static let agreementsMoving: (doppler: UInt8, placesOnly: UInt8) = (2, 1)
   static let agreementStanding: Float = 8
-  /// How many must agree where the place they show is out of a vehicle's reach; or one, after so many seconds.
+  /// How many must agree where no vehicle could have got there; or one, after so many seconds.
   static let agreementsWhenTooFast: UInt8 = 3
   static let holdWhenTooFast: Float = 20
-  /// m/s²: no car brakes harder. Three standard deviations of a change of velocity.
+  /// m/s²: no car brakes harder. It is three standard deviations of a change of velocity.
   static let hardestBraking = 8.0
-  /// Seconds after which nothing that was known about the motion is worth keeping, and the variance (m²) of the
-  /// position from then on: 10 km.
+  /// Seconds after which the motion is unknown, and the variance (m²) of the position from then on: 10 km.
   static let longestGap = 300.0
   static let lostVariance = 1e8
-  /// Metres: a driver who is found farther off than this is followed anew from there.
+  /// Metres: beyond this a new track starts.
   static let farthestCorrection = 5000.0
-  /// Metres: up to this radius of 68 % a position is published from the motion alone. What the map shows otherwise is
-  /// older.
+  /// Metres: up to this radius of 68 % a position is published from the motion alone; without it the map would show an
+  /// older one.
   static let longestCoastRadius = 1000.0
-  /// m²/s²: variance of an unknown velocity, on each axis: three standard deviations are what no vehicle exceeds.
+  /// m²/s²: variance of an unknown velocity on each axis; no vehicle exceeds three standard deviations.
   static let unknownVelocity = 900.0
 
   var latitude: Double
   var longitude: Double
   /// Metres per second, east and north.
   var velocity: SIMD2<Double>
-  /// Metres east and north that fixes are off.
+  /// The fixes' bias, metres east and north.
   var bias: SIMD2<Double>
   var covariance: Covariance
   var ground: GroundScale
   /// s, the square of real to nominal position noise.
   var noiseScale = 1.0
-  /// Of the newest fix, milliseconds.
+  /// The newest fix's time, milliseconds.
   private(set) var time: Int64
   var latency = VelocityLatency()
   var trust = VelocityTrust()
   var modelError = ModelError()
-  /// Degrees, of the last movement; NaN before the first.
+  /// The last movement's, degrees; NaN before the first.
   var heading = Float.nan
   var doubt = Doubt.none
-  /// Degrees a second, to the right, and how many seconds ago the heading was taken (infinite where it stands).
+  /// Degrees a second, to the right, and the heading's age in seconds (infinite at a standstill).
   var turnRate: Float = 0
   var headingAge = Float.infinity
-  /// Where the newest fix was, whether it was used or not.
+  /// The newest fix's coordinate, whether it was used or not.
   var lastPlace: Coordinate
-  /// What was published at the beginning of a standstill, or later: see `parked`.
+  /// What was published at the start of a standstill, or later: see `parked`.
   var parkedPlace: PackedCoordinate
-  /// m/s: by which the next fix must be off the last one, which was refused, to agree with it.
+  /// m/s: the velocity from the last fix, which was refused, to a next one that agrees with it.
   var candidateVelocity = SIMD2<Float>.zero
-  /// Seconds since a place was used; since the first that was refused; and for which refused ones agree.
+  /// Seconds since a position was used; since the first refused one; and for which refused ones agree.
   var unusedSeconds: Float = 0
   var refusedSeconds: Float = 0
   var agreedSeconds: Float = 0
   var rejections: UInt8 = 0
   var agreements: UInt8 = 0
-  /// Fixes since the start, up to `earlyFixes`: s begins to adapt after 2.
+  /// Fixes since the start, up to `earlyFixes`: s adapts after 2.
   private var warmUp: UInt8 = 0
   var isStanding = false
-  /// The newest fix said how the driver moves.
+  /// The newest fix had a velocity.
   var hasVelocity = false
-  /// `parkedPlace` is what is published.
+  /// `parkedPlace` is published.
   var isParked = false
-  /// The newest fix had the very place of the one before, though the driver moves.
+  /// The newest fix had the coordinate of the one before, though the driver moves.
   var isStale = false
-  /// The place is that of one fix alone, which nothing could be held against: the first, or one behind a long gap.
-  /// Another one is then as likely to be right, as soon as a second agrees with it.
+  /// The estimate is that of one fix that could not be tested: the first, or one after a long gap. Another place is as
+  /// likely as soon as two fixes agree on it.
   var isOfOneFix = false
-  /// The driver was found elsewhere though the phone said that it stood: what it says is believed again when it says
-  /// that it moves. Some apps send a speed of 0 for one that they don't know.
+  /// The driver moved although the phone stated that it stands; some apps send a speed of 0 for an unknown one. This is
+  /// ignored until the phone states movement.
   var doubtsStandstill = false
   /// Velocities in a row that did not fit.
   var velocityDoubts: UInt8 = 0
@@ -157,7 +154,7 @@ struct MotionFilter: Sendable {
     usePosition(innovation: displacement(to: fix.coordinate) - bias, noise: nominal)
   }
 
-  /// Starts where it is known how things stand: nothing is rejected, and s adapts from the next fix on.
+  /// Starts with a known state: nothing is rejected, and s adapts from the next fix on.
   init(at place: Coordinate, milliseconds: Int64, velocity: SIMD2<Double>, covariance: Covariance) {
     latitude = place.latitude
     longitude = place.longitude
@@ -171,12 +168,12 @@ struct MotionFilter: Sendable {
     warmUp = MotionFilter.earlyFixes
   }
 
-  /// Metres, the phone's word where it gave one.
+  /// Metres, as the phone states it, if it does.
   static func accuracy(of fix: TrackMeasurement) -> Double {
     fix.accuracy.isNaN ? missingAccuracy : max(Double(fix.accuracy), bestAccuracy)
   }
 
-  /// m² on an axis, by the phone's word.
+  /// m² on an axis, by the stated accuracy.
   static func variance(of fix: TrackMeasurement) -> Double {
     let sigma = accuracy(of: fix) / AccuracyRadius.sigmas
     return sigma * sigma
@@ -191,7 +188,7 @@ extension MotionFilter {
     case refused(FixRefusal)
   }
 
-  /// Takes in a fix that is newer than all before.
+  /// Processes a fix that is newer than all before.
   mutating func step(_ fix: TrackMeasurement, _ rules: TrackingRules) -> Step {
     let dt = Double(fix.milliseconds &- time) / 1000
     time = fix.milliseconds
@@ -254,14 +251,14 @@ extension MotionFilter {
     let nis = distanceSquared / (expected + noise)
     var reach = expected + most
     if share < 1 {
-      // What braking takes off the way of a step, as three standard deviations: Doppler would have told of it.
+      // How much braking shortens a step, as three standard deviations: Doppler would have shown it.
       let braked = MotionFilter.hardestBraking / 6 * min(dt * dt, 4)
       reach += (1 - share) * braked * braked
     }
     if !isStale { adapt((distanceSquared - common) / (expected + noise), nominal: nominal) }
     let agrees = rejections > 0 && agreesWithRefused(fix, after: dt)
-    // A single fix that was refused before a gap says nothing of those behind it; nor do refused fixes of a place that
-    // was not known when the first of them came, behind a gap.
+    // One refused fix before a gap says nothing about those after it; nor do refused fixes after a gap, while the
+    // position was unknown.
     let isVague =
       rejections > 0 && !agrees && (rejections > 1 || dt <= MotionFilter.longestManoeuvre)
       && Double(unusedSeconds - refusedSeconds) <= MotionFilter.longestManoeuvre
@@ -278,8 +275,8 @@ extension MotionFilter {
     if nis < MotionFilter.learningGate { latency.learn(y, course: course, variance: expected + noise, after: dt) }
     let isUnjudged = expected > MotionFilter.unknownPlace * most
     let weight = (MotionFilter.positionFreedom + nis) / (MotionFilter.positionFreedom + 2)
-    // Under Doppler, what places have in common beyond their noise is one reflection. Of a phone that is better than it
-    // says it is the drift of all its places, or the filter itself is off after a wrong velocity.
+    // With Doppler, the positions' common part beyond their noise is one reflection; of a phone that is better than it
+    // states it is drift, or the filter's error after a wrong velocity.
     let reflected = share * min(1, noiseScale) * max(0, product / (2 * most) - 1)
     usePosition(
       innovation: y, noise: noise * (max(1, weight) + reflected),
@@ -288,8 +285,8 @@ extension MotionFilter {
     return nil
   }
 
-  /// Puts what an innovation has in common with the one before, their `product`, on the process noise, as far as
-  /// Doppler does not tell of the motion. Returns what is no noise of the fix, m², at most `square`.
+  /// Adds the common part of this and the last innovation, of product `product`, to the process noise, as far as
+  /// Doppler does not show the motion. Returns what is not noise of the fix, m², at most `square`.
   @inline(__always)
   private mutating func addModelError(
     _ product: Double, of square: Double, dopplerShare share: Double, after dt: Double
@@ -299,7 +296,7 @@ extension MotionFilter {
     return (1 - share) * min(max(product, 0), square)
   }
 
-  /// Goes to a place outside the gate.
+  /// Accepts a position outside the gate.
   private mutating func believe(
     _ fix: TrackMeasurement, innovation y: SIMD2<Double>, noise: Double, after dt: Double
   ) {
@@ -312,7 +309,7 @@ extension MotionFilter {
     }
     if isStanding { doubtStandstill() }
     if dopplerShare < 0.5, agreedSeconds > 0, dt > 0 {
-      // Where the track was left behind, its velocity was wrong; the refused fixes show another.
+      // The track lagged, so its velocity was wrong; the refused fixes show another.
       velocity = SIMD2<Double>(candidateVelocity)
       let change = MotionFilter.hardestBraking / 3 * dt
       (covariance.p01, covariance.p11, covariance.p12) = (0, 2 * noise / (dt * dt) + change * change, 0)
@@ -334,7 +331,7 @@ extension MotionFilter {
     unusedSeconds = 0
   }
 
-  /// Takes in one measurement of both axes: its innovation, the covariance of the state with it, and the innovation's
+  /// Updates by a measurement of both axes: its innovation, the covariance of the state with it, and the innovation's
   /// variance.
   @inline(__always)
   mutating func correct(_ y: SIMD2<Double>, covariance p: SIMD3<Double>, variance s: Double) {

@@ -1,4 +1,4 @@
-// A place in 8 bytes, for what each driver's tracker keeps beside its state.
+// A coordinate in 8 bytes, for what each tracker stores beside its state.
 import HubGeo
 
 /// A coordinate to 1e-7° (1 cm), as coordinates are published.

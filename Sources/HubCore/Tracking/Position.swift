@@ -1,29 +1,29 @@
-// What the tracker makes of fixes: positions that are ready to be published.
+// The tracker's output: positions that are ready to be published.
 public import HubGeo
 public import HubMessages
 
-/// A filtered position, rounded where it is made, so that what is written on the wire is exactly what it holds.
+/// A filtered position, rounded when it is made, so that the wire has exactly its values.
 public struct Position: Sendable, Equatable {
   /// To 1e-7° (1.1 cm).
   public var coordinate: Coordinate
-  /// Metres per second, to 0.01; nil until the track shows one.
+  /// Metres per second, to 0.01; nil while unknown.
   public var speed: Double?
   // These three stand here because the optional before them leaves room: there is a position in each driver's record.
   public var confidence: Confidence
-  /// Why the place of the fix was not used, where it was not: then the position is where the motion leads. Not on the
-  /// wire; the hub counts it.
+  /// Why the fix's coordinate was not used, if so: then the position is predicted from the motion. Not on the wire;
+  /// the hub counts it.
   public var absorbed: FixRefusal?
-  /// `turnRate`, as the filter has it.
+  /// `turnRate`, as the filter stores it.
   private var turn: Float
   /// Degrees clockwise from true north, to 0.01, 0 ≤ heading < 360. Kept through a standstill; nil until the driver
   /// has moved or reported one.
   public var heading: Double?
-  /// The radius in metres, to 0.01, that holds the truth with 68 %.
+  /// The radius of 68 % in metres, to 0.01.
   public var accuracy: Double
-  /// Of the fix, unchanged: what differences of time, and ages, are computed with.
+  /// Of the fix, unchanged: differences of time, and ages, are computed with it.
   public var timestamp: Timestamp
-  /// What is published as its time: `timestamp`, but for a driver whose clock was set back (`ClockChange`). Each one of
-  /// a driver is later than the one before.
+  /// The published time: `timestamp`, except for a driver whose clock was set back (`ClockChange`). It rises with every
+  /// position of a driver.
   public var published: Timestamp
 
   public init(
@@ -41,13 +41,13 @@ public struct Position: Sendable, Equatable {
     self.absorbed = absorbed
   }
 
-  /// Metres per second: who is slower stands.
+  /// Metres per second: slower is standing.
   static let standstillSpeed = 0.3
 
-  /// Degrees a second, positive to the right; 0 where it goes straight, stands, or nothing is known of it. Not on the
-  /// wire: for `predicted`.
+  /// Degrees a second, positive to the right; 0 if the driver goes straight or stands, or if unknown. Not on the wire:
+  /// for `predicted`.
   public var turnRate: Double { Double(turn) }
 
-  /// Whose clock `published` is by.
+  /// The clock of `published`.
   public var timeSource: TimeSource { published == timestamp ? .fix : .hub }
 }

@@ -1,22 +1,22 @@
-// Where a driver is now, from what was published of it last: for answers that are about the present (who is near, when
+// Predicts a driver's present position from the last published one, for answers about now (who is near, when
 // will it arrive) while the newest position is seconds old.
 //
-// Constant speed, and a turn that dies away. Both end: a turn at a junction is over after a quarter of a circle, and
-// who has not been heard of for ten seconds may have stopped. How a car turns is a first-order Markov process of some
-// seconds (Singer, Estimating optimal tracking filter performance for manned maneuvering targets, IEEE Trans. AES 6
-// (1970)), so what is expected of it decays exponentially.
+// Constant speed, and a decaying turn. Both are limited: a turn at a junction ends after a quarter of a circle, and a
+// driver who has not reported for ten seconds may have stopped. A car's rate of turn is a first-order Markov process
+// (Singer, Estimating optimal tracking filter performance for manned maneuvering targets, IEEE Trans. AES 6 (1970)), so
+// its expectation decays exponentially, within seconds.
 public import HubGeo
 public import HubMessages
 
 extension Position {
-  /// Seconds after the fix for which the driver is taken to go on; after that it stays where it would be then.
+  /// The longest prediction in seconds; after that the driver is assumed to have stopped there.
   public static let longestPrediction = 10.0
-  /// Degrees after which a turn is taken to be over; from there on the way is straight.
+  /// Degrees after which a turn ends; from there on the way is straight.
   public static let longestTurn = 90.0
   /// Seconds in which a rate of turn falls to 1/e.
   public static let turnSeconds = 3.0
 
-  /// Where the driver is at `time`, by the clock of its fixes: along its speed, heading and turn rate for at most
+  /// The driver's position at `time`, by the clock of its fixes: by its speed, heading and turn rate for at most
   /// `longestPrediction` seconds. Before the fix, at a standstill, and where speed or heading is unknown, it is the
   /// position itself.
   public func predicted(at time: Timestamp) -> Coordinate {
@@ -25,7 +25,7 @@ extension Position {
     return predicted(seconds: min(Double(ahead) / 1000, Position.longestPrediction), speed: speed, heading: heading)
   }
 
-  /// Along three arcs, each with its part of the turn.
+  /// Follows three arcs, each with its part of the turn.
   private func predicted(seconds: Double, speed: Double, heading: Double) -> Coordinate {
     var place = coordinate
     var bearing = heading
@@ -39,7 +39,7 @@ extension Position {
     return place
   }
 
-  /// Degrees by which it has turned: at `turnRate` at first, and less and less.
+  /// Degrees turned: at `turnRate` at first, then less and less.
   private func turn(after seconds: Double) -> Double {
     let turned = turnRate * Position.turnSeconds * (1 - TrackMath.exponential(-seconds / Position.turnSeconds))
     return min(max(turned, -Position.longestTurn), Position.longestTurn)

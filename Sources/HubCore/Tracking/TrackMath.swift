@@ -1,7 +1,7 @@
-// The few functions of the C library's mathematics that tracking needs.
+// The few mathematical functions of the C library that tracking needs.
 //
 // Swift's standard library has square roots but no trigonometry. This is the one file of the tracker that imports
-// Glibc; what it takes from there are pure functions of numbers, so the module still does no I/O and reads no clock.
+// Glibc; it uses pure functions of numbers only, so the module still does no I/O and reads no clock.
 import Glibc
 import HubGeo
 
@@ -24,7 +24,7 @@ enum TrackMath {
 
   @inline(__always) static func exponential(_ value: Double) -> Double { exp(value) }
 
-  /// A difference of directions by the short way round, likewise.
+  /// A difference of directions by the short way round.
   @inline(__always) static func wrapped(_ degrees: Float) -> Float {
     if degrees > 180 { return degrees - 360 }
     if degrees < -180 { return degrees + 360 }
@@ -40,7 +40,7 @@ enum TrackMath {
 
   /// `value` to the nearest multiple of 1 / `unit`, as the Double nearest to that decimal.
   ///
-  /// By adding and taking off 1.5 · 2^52, where a Double's last bit is 1: `rounded()` is a call on x86-64 without SSE
+  /// Adds and subtracts 1.5 · 2^52, where a Double's last bit is 1: `rounded()` is a call on x86-64 without SSE
   /// 4.1.
   @inline(__always) static func rounded(_ value: Double, to unit: Double) -> Double {
     (value * unit + 0x1.8p52 - 0x1.8p52) / unit

@@ -1,9 +1,9 @@
-// A fix as the filter sees it: small enough that one can be kept for each driver.
+// A fix as the filter sees it: small enough to store one for each driver.
 import HubGeo
 import HubMessages
 
-/// The members of a `Fix` that tracking uses, 36 bytes. What is absent is NaN: Float's precision (1e-7 of the value)
-/// is far below what any phone measures, and there is one of these inside each tracker.
+/// The members of a `Fix` that tracking uses, 36 bytes. Absent values are NaN. Float's precision (1e-7 of the value)
+/// exceeds that of any phone, and each tracker stores one of these.
 struct TrackMeasurement: Sendable, Equatable {
   var coordinate: Coordinate
   /// Of the fix, milliseconds since 1970.
@@ -15,7 +15,7 @@ struct TrackMeasurement: Sendable, Equatable {
   /// Degrees, 0 ≤ heading < 360; NaN where absent or out of that range.
   var heading: Float
 
-  /// Takes what is usable. A value no receiver can measure is as good as none, so it is dropped, not refused.
+  /// Takes usable values. A value that no receiver can measure counts as absent; the fix is not refused for it.
   init(_ fix: Fix, maximumSpeed: Double) {
     coordinate = fix.coordinate
     milliseconds = fix.timestamp.milliseconds

@@ -1,23 +1,23 @@
 // The way of one fix through a driver's tracker: checked, put in order, filtered, rounded.
 //
-// A value for each driver, held by the hub in a slab. It reads no clock and allocates nothing: the time of receipt is a
-// parameter, and of the fix times only differences are used, for phones are wrong about the time.
+// One value for each driver, held by the hub in a slab. It reads no clock and allocates nothing: the time of receipt is
+// a parameter, and only differences of fix times are used, since phones' clocks are wrong.
 import HubGeo
 public import HubMessages
 
-/// One driver's track: takes fixes in, gives positions that are ready to be published. O(1).
+/// One driver's track: turns fixes into positions that are ready to be published. O(1).
 public struct Tracker: Sendable {
   private var order = FixOrder()
   var filter: MotionFilter?
 
   public init() {}
 
-  /// Takes in a fix of this driver that reached the hub at `uptime` (monotonic nanoseconds).
+  /// Processes a fix of this driver that reached the hub at `uptime` (monotonic nanoseconds).
   ///
-  /// What it says is in `Outcome`. A fix that is refused by itself changes nothing; one that is refused for where it
-  /// lies moves the filter on in time, and its speed and heading count, for they are measured apart from the place.
-  /// `sent` is the time of its envelope where it came live; nil for a fix of a batch, or without an envelope.
-  /// `hubClock` is the hub's wall clock, where there is one: a driver's very first fix is held back if it is far ahead.
+  /// An implausible fix changes nothing. One that is refused for its position advances the filter's time, and its speed
+  /// and heading are used, since they are measured independently.
+  /// `sent` is the time of a live fix's envelope; nil for a fix of a batch, or without an envelope.
+  /// `hubClock` is the hub's wall clock, if any: a driver's very first fix is held if it is far ahead of it.
   public mutating func update(
     _ fix: Fix, sent: Timestamp? = nil, receivedAt uptime: Int64, hubClock: Timestamp? = nil, rules: Rules = .standard
   ) -> Outcome {
@@ -40,7 +40,7 @@ public struct Tracker: Sendable {
     case .clockDoubted(let behind):
       return .clockDoubted(secondsBehind: Double(behind) / 1000)
     case .clockBelieved(let back):
-      // What the filter knows is of other times, and a minute old.
+      // The filter's state is by the old clock, and a minute old.
       filter = nil
       switch follow(measurement, receivedAt: uptime, rules) {
       case .used(let position): return .clockBelieved(position, back: back)
@@ -49,45 +49,44 @@ public struct Tracker: Sendable {
     }
   }
 
-  /// Goes on behind a fix of an earlier life of the hub that came at `uptime` (in nanoseconds of this life, so it may
-  /// be negative): what is not newer is history. Where `published` is later than `newest`, published
-  /// times go on behind it.
+  /// Continues after a fix that an earlier process of the hub received at `uptime` (in nanoseconds of this process, so
+  /// it may be negative): fixes that are not newer are history. Where `published` is later than `newest`, published
+  /// times continue from it.
   mutating func resume(after newest: Timestamp, published: Timestamp?, receivedAt uptime: Int64) {
     order = FixOrder(newest: newest.milliseconds, receivedAt: uptime, published: published?.milliseconds)
   }
 
-  /// What was read back of the time that the newest position was published by, where it was not its fix's own; nil
-  /// where it was. `resume` goes on from there.
+  /// Restores the stored published time of the newest position; nil where it was its fix's own. `resume` continues
+  /// from there.
   mutating func restore(published: Timestamp?) {
     order.change = published.map { .believed(PublishedClock(milliseconds: $0.milliseconds, received: 0)) }
   }
 
-  /// Takes over what an earlier life of the hub had filtered. Without `motion` the filter begins anew with the next
-  /// fix.
+  /// Restores the filter of an earlier process of the hub. Without `motion` a new filter starts with the next fix.
   mutating func resume(at position: Position, _ motion: StoredMotion?) {
     filter = motion.map { MotionFilter(resuming: position, $0) }
   }
 
-  /// What is stored of the filter; nil before the first fix.
+  /// The filter's stored state; nil before the first fix.
   @inline(__always) var storedMotion: StoredMotion? { filter?.stored }
 
-  /// How many fixes were held back as a leap in time and never published. Wraps; a hub counts differences.
+  /// The number of fixes that were held as a leap in time and never published. Wraps; a hub counts differences.
   public var heldAndDropped: UInt8 { order.dropped }
 
   /// The timestamp of the newest fix that is in order, or nil before the first.
   public var newest: Timestamp? { order.newest.map { Timestamp(milliseconds: $0) } }
 
-  /// No fix of the driver is known to be newer, by whichever of its clocks; nil before the first.
+  /// The latest time of any fix of the driver, by whichever of its clocks; nil before the first.
   var latest: Timestamp? { order.latest.map { Timestamp(milliseconds: $0) } }
 
-  /// The time of the newest position as it was published, where it is not the fix's own.
+  /// The published time of the newest position, where it is not the fix's own.
   var publishedApart: Timestamp? { order.change?.published.map { Timestamp(milliseconds: $0.milliseconds) } }
 }
 
 // MARK: - Steps
 
 extension Tracker {
-  /// What can be said of a fix by itself.
+  /// Why a fix is refused without regard to the track.
   @inline(__always) private static func implausible(_ fix: Fix, _ rules: Rules) -> Refusal? {
     if let accuracy = fix.accuracy, accuracy > rules.maximumAccuracyMeters { return .inaccurate }
     if abs(fix.coordinate.latitude) <= Rules.nullIslandDegrees, abs(fix.coordinate.longitude) <= Rules.nullIslandDegrees
@@ -97,7 +96,7 @@ extension Tracker {
     return nil
   }
 
-  /// Filters one fix that is in order, and gives its position the time to be published by.
+  /// Filters one fix that is in order, and sets its position's published time.
   @inline(__always)
   private mutating func follow(
     _ fix: TrackMeasurement, receivedAt uptime: Int64, _ rules: Rules

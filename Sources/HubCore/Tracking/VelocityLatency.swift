@@ -1,36 +1,36 @@
-// How late a phone's velocity is: learnt from its positions, so that it can be taken off.
+// Estimates the latency of a phone's velocity from its positions, so that it can be corrected.
 //
 // Receivers smooth the speed and the bearing that they report, and phones more than others: of the drives with known
 // truth one phone's speed is 0.25 s behind its positions, another's 0.6 s, a bare receiver's not at all; bearings are
 // late by 0.15 to 0.6 s. While the velocity changes, a late one is wrong by acceleration × latency: metres by the end
-// of a braking or of a bend. No noise model is right about that, for it repeats itself. But it shows: each step then
+// of a braking or of a bend. No noise model fits that, since the error is systematic. But it is visible: each step then
 // leaves the position behind by acceleration × latency × step. So a latency is a regression of the innovation on the
 // change of velocity (recursive least squares, e.g. Bar-Shalom et al. (2001), §3.5), along the track for the speed, and
 // across it for the bearing: phones filter the two apart.
 
 /// One driver's latencies of speed and bearing. 44 bytes.
 struct VelocityLatency: Sendable {
-  /// m/s, as it was measured last; NaN where the fix before had none.
+  /// The last measured velocity, m/s; NaN where the last fix had none.
   private(set) var last = SIMD2<Float>(repeating: .nan)
   /// m/s², east and north, over the last second; and of each of the last two fixes, m/s; NaN where none is known.
   private var acceleration = SIMD2<Float>.zero
   private(set) var speed = Latency()
   private(set) var bearing = Latency()
 
-  /// Harder accelerations are errors: m/s². Tyres on a dry road give no more than 8 to 10.
+  /// Harder accelerations are errors: m/s². Tyres on a dry road allow at most 8 to 10.
   static let hardest: Float = 8
-  /// Seconds between two velocities, above which their difference says nothing of the acceleration now.
+  /// Seconds between two velocities above which their difference is not the present acceleration.
   static let longestStep = 2.1
 
   init() {}
 
-  /// Of a phone that is known: what was learnt of it, as open to change as at first.
+  /// The latencies of a known phone, as open to change as at first.
   init(speed: Float, bearing: Float) {
     self.speed = Latency(learned: speed)
     self.bearing = Latency(learned: bearing)
   }
 
-  /// The velocity now, by a measured one in the direction of `course` that came `dt` seconds after the last fix.
+  /// Corrects a velocity measured in the direction of `course`, `dt` seconds after the last fix.
   /// A late speed does not become negative.
   @inline(__always)
   mutating func corrected(_ measured: SIMD2<Float>, course: SIMD2<Double>, after dt: Double) -> SIMD2<Double> {
@@ -50,13 +50,13 @@ struct VelocityLatency: Sendable {
     return course * ahead + VelocityLatency.right(of: course) * (Double(bearing.seconds) * across)
   }
 
-  /// There was no velocity to correct.
+  /// A fix has no velocity.
   @inline(__always) mutating func skip() {
     acceleration = .zero
     last = SIMD2(repeating: .nan)
   }
 
-  /// Learns from how far a fix lies from where it was expected, and the variance of that on an axis.
+  /// Learns from a fix's innovation and its variance on an axis.
   @inline(__always)
   mutating func learn(_ innovation: SIMD2<Double>, course: SIMD2<Double>, variance: Double, after dt: Double) {
     guard acceleration != .zero else { return }
@@ -77,14 +77,14 @@ struct VelocityLatency: Sendable {
   }
 }
 
-/// One latency, as it is learnt. 8 bytes.
+/// The estimate of one latency. 8 bytes.
 struct Latency: Sendable {
-  /// Seconds, 0…`longest`, and its variance. Of a phone that is not known yet 0 ± 0.3.
+  /// Seconds, 0…`longest`, and its variance. For an unknown phone 0 ± 0.3.
   private(set) var seconds: Float = 0
   private var variance: Float = 0.09
 
   static let longest: Float = 1
-  /// s² a second: a phone may change its mind.
+  /// s² a second: a phone's latency may change.
   private static let wander: Float = 25e-6
 
   init() {}
