@@ -1,11 +1,11 @@
 // The bus over stand-alone nodes of Redis or Valkey: a channel for each member and lane, `lh:NAME:c` and `lh:NAME:s`.
 //
-// A member listens at every node. Who sends takes the first node that it can reach, in an order that depends on the
+// A member listens at every node. A sender uses the first node that it can reach, in an order that depends on the
 // receiver (rendezvous hashing), so that the load is spread and a dead node costs its share only until the next is
-// used. Frames of one pair and lane go by one node as long as it stands and the receiver listens there: where the reply
-// to PUBLISH is that nobody does, the next node is taken until both channels have a listener again, which is asked once
-// a second (PUBSUB NUMSUB). A node takes whom a network has cut off silently for a listener, so a member says itself
-// which nodes it does not hear (`unheard`). Never Redis Cluster: there each message goes to all nodes.
+// used. Frames of one pair and lane go by one node while it is up and the receiver listens there: if the reply to
+// PUBLISH is that nobody does, the next node is used until both channels have a listener again, which is asked once a
+// second (PUBSUB NUMSUB). To a node, a receiver that a network has cut off silently still listens, so a member reports
+// the nodes that it does not hear (`unheard`). Never Redis Cluster: there each message goes to all nodes.
 import HubBytes
 
 public final class RedisBus: Bus {

@@ -23,7 +23,7 @@ struct Asking {
   }
 
   private(set) var pending = PendingQuestions<Pending>()
-  /// Asked before it is known who the other hubs are.
+  /// Asked before the other hubs are known.
   private var starting: [FleetQuestion] = []
   /// Of lists, which are waited for longer.
   private var listDeadlines = TimedQueue<UInt64>()
@@ -122,7 +122,7 @@ extension Asking.Pending {
       if found.driver.map({ report.isNewer(than: $0) }) ?? true { found.driver = report }
     case .result(.trip(let report)): found.trip = report
     case .page(let page): found.page.take(page)
-    // The own hub's first: it may have known a trip that is forgotten.
+    // This hub's refusal has priority: it may have known a trip that is forgotten.
     case .refused(let error): if isOwn || found.refusal == nil { found.refusal = error }
     }
   }
@@ -157,7 +157,7 @@ extension ErrorReply {
 }
 
 extension DriverReport {
-  /// Whether it says more of a driver than another hub's report: the hub that has its session knows it best.
+  /// Whether it is newer than another hub's report of the driver: the hub with its session knows it best.
   fileprivate func isNewer(than other: DriverReport) -> Bool {
     if (isOnline == true) != (other.isOnline == true) { return isOnline == true }
     return position?.age ?? .infinity < other.position?.age ?? .infinity
@@ -267,7 +267,7 @@ extension Asking {
     context.inputs.append(.cluster(done.outcome))
   }
 
-  /// Puts what has waited, and answers what has done so long enough.
+  /// Puts waiting questions, and answers those that have waited too long.
   mutating func endOverdue() {
     if !context.isStarting, !starting.isEmpty {
       let waiting = starting

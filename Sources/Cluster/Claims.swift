@@ -58,14 +58,14 @@ struct Claims {
   private var queue: [Channel] = []
   /// To be claimed or released with the next renewal.
   private var deferred: [Channel] = []
-  /// To be claimed again, a few at a time, the last first: what may be another hub's, or is here for long.
+  /// To be claimed again, a few at a time, the last first: those that may be another hub's, or were claimed long ago.
   private var checked: [Channel] = []
   private var checksAt = Int64.min
   private var lastNumber: UInt64 = 0
   private var lastAttempt: UInt64 = 0
   /// A hub may have claimed a driver of this one without its noticing.
   var checksHomes = false
-  /// When that was looked into last, and all was claimed anew (uptime, ns).
+  /// When that was last checked, and everything claimed again (uptime, ns).
   private var homesCheckedAt = Int64.min / 2
   private var claimedAllAt: Int64
   let context: ClusterContext
@@ -75,7 +75,7 @@ struct Claims {
     claimedAllAt = context.now.uptime
   }
 
-  /// What the ledger does not have yet.
+  /// Claims that the ledger does not have yet.
   var unclaimedCount: Int { owned.unclaimedCount }
 
   mutating func queueDeferred() {
@@ -94,7 +94,7 @@ struct Claims {
     if deferred.count > 2 * owned.count + 1024 { deferred = inOrder { $1.isDeferred } }
   }
 
-  /// What is owned, in the order in which it came: one history is always the same. O(n log n) of what is meant.
+  /// The owned channels in order of arrival, so that runs are deterministic. O(n log n) of those selected.
   private func inOrder(where isMeant: (Channel, Owned) -> Bool) -> [Channel] {
     let all = owned.all
     var found: [(number: UInt64, index: Dictionary<Channel, Owned>.Index)] = []
@@ -138,10 +138,10 @@ struct Claims {
     enqueue(channel)
   }
 
-  /// It is another hub's, or nobody's.
+  /// The channel is another hub's, or nobody's.
   private mutating func remove(_ channel: Channel) { owned[channel] = nil }
 
-  /// Claims and releases what is to be.
+  /// Makes due claims and releases.
   mutating func claim() {
     guard context.phase == .member else { return }
     claimAnew()
@@ -173,9 +173,8 @@ struct Claims {
     return known.attempt
   }
 
-  /// What is here for long is claimed again, so that the ledger does not forget it; and drivers are, where another hub
-  /// may have claimed them while nothing of it came: the ledger's answer says so. A few at a time, since all hubs may
-  /// do so at once.
+  /// Claims old entries again, so that the ledger does not forget them, and drivers that another hub may have claimed
+  /// unnoticed, which the ledger's answer shows. A few at a time, since all hubs may do so at once.
   private mutating func claimAnew() {
     let (now, limits) = (context.now.uptime, context.limits)
     if checked.isEmpty, now - claimedAllAt >= limits.ownerTime {
@@ -218,7 +217,7 @@ struct Claims {
       notifyReplaced(channel, generation, nil, isDoubtful: known.isDoubtful)
       lost(channel, to: owner, known)
     case .unknown, .refused:
-      // Whether it was carried out is not known, but to the ledger, by the number of the attempt.
+      // Only the ledger knows whether it was carried out, by the number of the attempt.
       if !known.isReleased {
         known.takes = known.takes || known.attempt > 0
         if !known.isClaimed { known.isDoubtful = true }
@@ -275,7 +274,7 @@ struct Claims {
     context.inputs.append(.cluster(.driverElsewhere(id, arrival: known.arrival)))
   }
 
-  /// Tells the hub that had a driver before that it has it no more; all, where that may be any.
+  /// Notifies the driver's former hub that it has moved; all hubs, if any may be the former one.
   private func notifyReplaced(_ channel: Channel, _ generation: UInt64, _ before: String?, isDoubtful: Bool) {
     guard case .driver(let id) = channel else { return }
     func write(_ bytes: inout ByteBuffer) {
@@ -283,7 +282,7 @@ struct Claims {
       bytes.append(utf8Run: id.description)
     }
     if isDoubtful {
-      // Not said again: who misses it asks the ledger.
+      // Not repeated: a hub that misses it asks the ledger.
       for peer in context.peers where peer.incarnation > 0 { peer.append(.replaced, write) }
     } else if let index = before.flatMap({ context.knownPeer($0) }) {
       context.notifyEnded(index, .replaced, write)
@@ -296,7 +295,7 @@ struct Claims {
     let id = try reader.identifier()
     let channel = Channel.driver(id)
     guard let known = owned[channel] else {
-      // The ledger took it for this hub's, and so did who asked for it here.
+      // It was this hub's for the ledger, and for those who asked for it here.
       for name in [channel, .raw(id)] { context.inputs.append(.cluster(.begunElsewhere(name))) }
       return
     }

@@ -52,9 +52,9 @@ final class ClusterContext {
   var isLedgerUp = false
   /// When a hub that has not reached the ledger continues alone (uptime, ns): not at once after its start.
   private let aloneAt: Int64
-  /// When it waits no longer to learn who the other hubs are (uptime, ns).
+  /// Until when it waits to learn of the other hubs (uptime, ns).
   private var startsUntil: Int64
-  /// It has read who the others are.
+  /// It has read the list of hubs.
   var knowsMembers = false
   /// Which hub counts the events of all trips (TripFeeds.swift).
   var tripCounter = TripCounter.unknown
@@ -81,11 +81,10 @@ final class ClusterContext {
   /// The wall clock.
   var time: Timestamp { now.timestamp }
 
-  /// Whether nobody can say what other hubs have.
+  /// Whether this hub works without the ledger.
   var isAlone: Bool { !isLedgerUp && now.uptime >= aloneAt }
 
-  /// Whether it is still to be learnt who the other hubs are, and is worth waiting for: not for long, as a ledger that
-  /// can be asked may refuse.
+  /// Whether the other hubs are still unknown, and worth waiting for: not for long, since the ledger may refuse.
   var isStarting: Bool { phase != .superseded && !knowsMembers && !isAlone && now.uptime < startsUntil }
 
   /// The ledger can be asked.
@@ -165,7 +164,7 @@ final class ClusterContext {
     return (ask, isCurrent)
   }
 
-  // MARK: What several parts say
+  // MARK: Messages of several parts
 
   /// Gives a notice that others can cause at will, unless one of its kind was given just now. Whether it did.
   @discardableResult func note(_ notice: ClusterNotice, seldom kind: SeldomNotice) -> Bool {

@@ -33,7 +33,7 @@ extension ClusterNode {
     guard context.phase == .member, head.to == context.identity.name, head.from != context.identity.name else {
       throw .name
     }
-    // Of a process before this one, or before the sender's: whoever has recorded it can send it again.
+    // For an earlier process, or from one: anybody who recorded it can send it again.
     guard head.toIncarnation == context.incarnation else { throw .incarnation }
     guard let index = context.peer(head.from) else { throw .peers }
     guard head.fromIncarnation >= context.peers[index].incarnation else { throw .incarnation }
@@ -54,7 +54,7 @@ extension ClusterNode {
           unknown = error
           continue
         }
-        // What is behind it in the frame is lost with it.
+        // The rest of the frame is lost with it.
         noteGap(index, lane, 0)
         throw error
       }
@@ -222,7 +222,7 @@ extension ClusterNode {
     case .revoked(let change): revoking.take(change)
     case .credentials(let session, let answer):
       if session.generation == 0 { revoking.take(answer) } else { familyQuestions.found(answer, by: session) }
-    // Only who has a session gets these, and this outlet has none.
+    // Only sessions get these, and this outlet has none.
     case .viewEnded, .unsubscribed, .named, .admitted, .conflict, .full, .replaced, .fences,
       .channelRestarted:
       break

@@ -1,5 +1,4 @@
-// A hub among hubs: who the others are, which of their channels sessions here follow, and which channels here they
-// follow.
+// A hub among hubs: the other hubs, their channels that sessions here follow, and the channels here that they follow.
 //
 // A state machine without I/O, with time as input, between four sides: the hub (its outputs in, inputs out), the bus
 // (frames), the ledger (questions and answers) and the clock. It belongs to the thread of the cluster's outlet; a turn
@@ -7,9 +6,9 @@
 //
 //     take what the bus, the ledger and the hub have → `turn` → the hub gets `inputs` → `flush`
 //
-// A peer is a client of the owner, with the contract's own means: it subscribes, gets an answer and numbered events,
-// and after whatever it has missed it subscribes again with `since`. Nothing else makes the stream whole, so there is
-// one way for a lost frame, a hub that started anew, a bus node that died and a reader that was too slow.
+// A peer is a client of the owner, by the contract: it subscribes, gets an answer and numbered events, and after a gap
+// it subscribes again with `since`. That is the only recovery: for a lost frame, a hub that restarted, a bus node that
+// failed and a reader that was too slow.
 public import HubBackplane
 public import HubBytes
 public import HubCore
@@ -61,7 +60,7 @@ public struct ClusterNode: ~Copyable {
   var trips: TripFeeds
   /// The last reported reason why the ledger cannot be used.
   private var ledgerFault: String?
-  /// The nodes of the bus that this hub does not hear, as it said last, and when (uptime, ns).
+  /// The last sent list of the bus nodes that this hub does not hear, and when (uptime, ns).
   private var saidUnheard: (nodes: UInt64, at: Int64) = (0, .min)
 
   /// `openSessions` says how many sessions an id has open at this hub, in each role that has any.
@@ -318,13 +317,13 @@ public struct ClusterNode: ~Copyable {
         peer.isSilent = isSilent
         context.notices.append(isSilent ? .peerSilent(peer.name) : .peerHeard(peer.name))
       }
-      // What is lost of one lane has to be noticed whatever goes by the other.
+      // Losses of one lane have to be noticed whatever the other carries.
       let hasRested = peer.lastSent.map { now - $0 >= limits.aliveTime }
-      // Who watches areas has to notice that the last frame of states is missing, whatever else goes there.
+      // A peer that watches areas has to notice that the last frame of states is missing.
       let isDue = !peer.watched.isEmpty && now - peer.lastAliveSent >= limits.aliveTime
       guard isDue || hasRested[0], peer.controlBytes == 0 else { continue }
       peer.lastAliveSent = now
-      // Of frames that are on their way it would say that they are missing.
+      // Frames on their way would be reported missing.
       let saysNumber = isDue || hasRested[1] && !peer.hasOutput
       peer.append(.alive) { if saysNumber { $0.append(varint: peer.stateNumber) } }
     }

@@ -1,16 +1,16 @@
-// Questions about families of refresh tokens, each of which is at the hub that made it: that one alone says what was
-// used before, so that a token is good once wherever it is shown. And one about open sessions, which each hub counts.
+// Questions about families of refresh tokens, each of which is kept by the hub that made it: only that hub decides what
+// was used before, so a token is valid once at any hub. And one about open sessions, which each hub counts.
 //
 //     POST /v1/tokens/refresh → the hub whose name the family has ──answer→ signed here
 //     POST /v1/tokens         → by a key: the hub that was asked first, as the ledger has it ──answer→ signed here
 //     GET, DELETE /v1/tokens  → all hubs, this one too ──answers→ put together here
 //     GET /v1/sessions        → all members, this one too ──answers→ added up here
 //
-// Who does not answer in time is asked again, for a hub that has answered a refresh token answers it the same way for
-// 10 s; in the end it is named as missing: `incomplete`, or a refusal. What is to end ends all the same: a hub that was
-// not reached hears of it when it is back (Revoking.swift). Nothing may be used up behind such a refusal, by
-// a question that was late on its way: so each says how late it was, by the clock of who is asked, when that was heard
-// last, and what is too old is not heard (`ClusterLimits.questionAge`). How far the clocks differ does not matter.
+// A hub that does not answer in time is asked again, since a hub repeats its answer to a refresh token for 10 s; in the
+// end it is reported as missing: `incomplete`, or a refusal. Revocations take effect anyway: a hub that was not reached
+// gets them when it returns (Revoking.swift). A delayed question must not use up a token after such a refusal: so each
+// has the time when the asked hub was last heard, by that hub's clock, and one that is too old is ignored
+// (`ClusterLimits.questionAge`). Differences of clocks do not matter.
 //
 //     question  token (varint) · clock (varint: ms) · "r", "l", "e", "s" or "b" · sub · of "r": family, serial
 //               (varint); of "b": the family as the hub that is asked begins it
@@ -25,7 +25,7 @@ import HubMessages
 struct FamilyQuestions {
   struct Pending {
     let request: CredentialRequest
-    /// Who has not answered (`Ask.ownHub` for this hub, `Ask.ledger` for the ledger).
+    /// Those that have not answered (`Ask.ownHub` for this hub, `Ask.ledger` for the ledger).
     var waitsFor: Set<Int>
     /// A hub could not be asked, or did not answer.
     var isIncomplete = false
@@ -87,7 +87,7 @@ extension ErrorReply {
 }
 
 extension FamilyQuestions {
-  /// Somebody asks here about families, or sessions, that this hub does not have, or not alone.
+  /// A question here about families, or sessions, that this hub does not have, or not alone.
   mutating func ask(_ request: CredentialRequest) {
     guard let hubs = hubs(for: request.question) else { return handleHere(request) }
     guard pending.count < context.limits.pending, !hubs.isEmpty else {
@@ -116,7 +116,7 @@ extension FamilyQuestions {
     context.inputs.append(.cluster(.credentials(request, nil)))
   }
 
-  /// Asks those who have not answered. In an order of its own, so that one history is always the same.
+  /// Asks those that have not answered. In a fixed order, so that runs are deterministic.
   private mutating func put(_ token: UInt64, isFirst: Bool) {
     guard let question = pending[token]?.request.question, let hubs = pending[token]?.waitsFor else { return }
     pending.wait(token, until: context.now.uptime + context.limits.answerTime)
@@ -136,10 +136,10 @@ extension FamilyQuestions {
       (.claim(key: "k:\(family.word)", by: context.identity.name, known: 0, takes: false), .tokens(of: token)))
   }
 
-  /// The ledger has said which hub makes the tokens of a key.
+  /// The ledger's answer: which hub makes the tokens of a key.
   mutating func take(claim answer: LedgerAnswer, of token: UInt64) {
     guard let asked = pending[token], asked.waitsFor == [Ask.ledger] else { return }
-    // An answer that did not come, of a ledger that can be asked, is waited for no longer than one of a hub.
+    // A missing answer of a reachable ledger is waited for no longer than a hub's.
     if answer == .unknown, !context.isAlone { return }
     guard case .held(let name, _) = answer, name != context.identity.name else {
       _ = pending.finish(token)

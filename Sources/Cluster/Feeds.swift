@@ -3,7 +3,7 @@
 //
 //     here, each second                         at each other hub
 //     a session has `stats` → figures wanted ─→ its own second with each of its seconds, for 2.5 s from then on
-//     own + newest of each ←───── figures ←──── (and, for who has just begun, the ten minutes before)
+//     own + newest of each ←───── figures ←──── (and, for a new watcher, the ten minutes before)
 //     a session has `fleet` → resume ─────────→ its hub's fleet, as one follower of it for all hubs
 //     shown among its own ←─── publications ←── the newest of each driver that has moved, with each of its seconds
 //

@@ -18,13 +18,13 @@ extension Following {
     }
     let known = follow.isFollowed ? follow.point : nil
     let point = ResumePoint(since: answer.sequence, epoch: answer.epoch)
-    // Sessions from before are first brought to where the channel is: else who has asked now would be shown twice what
-    // they are missing, or be told with them that something is.
+    // Older sessions catch up with the channel first: otherwise the new one would get twice what they miss, or be
+    // notified of their gap.
     if token > 0, follow.isFollowed, known != point {
       askAnew(index, channel)
       return ask(index, token)
     }
-    // Asked for before they were as far as they are.
+    // Asked for before they had caught up.
     if token == 0, known == point { answer.recovered = true }
     let input = takePending(token)
     follows[channel]?.state = .live(peer: index)
@@ -60,7 +60,7 @@ extension Following {
     }
     if token > 0 { return refuse(token, error) }
     guard follows[channel]?.peer == index else { return }
-    // A hub may follow whatever there is, but for a trip that is over.
+    // A hub may follow any channel except that of an ended trip.
     if error.code == .forbidden { return context.inputs.append(.cluster(.ended(channel, .tripEnded))) }
     waitForOwner(channel, nil)
   }
@@ -71,7 +71,7 @@ extension Following {
     takeMoved(try reader.channel(), from: index, isNews: false)
   }
 
-  /// `isNews`: the peer has just learnt it and says so by itself; else the ledger may not be up to date yet.
+  /// `isNews`: the peer has just learnt it and reports it unasked; else the ledger may not be up to date yet.
   mutating func takeMoved(_ channel: Channel, from index: Int, isNews: Bool) {
     if channel == .trips { context.peers[index].trips.lose() }
     guard follows[channel]?.peer == index else { return }

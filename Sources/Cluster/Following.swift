@@ -3,8 +3,8 @@
 //     locating ─owner known→ asked ─answer→ live        a lost frame, a new process: asked again, with `since`
 //         ↑───────── moved, not there ──────────┘
 //
-// A state that was published behind an event which has not come yet waits for the event: the lanes are apart, and a
-// session that saw the state first would take the event for missing.
+// A state that was published after an event which has not arrived yet waits for the event: the lanes are separate, and
+// a session that got the state first would count the event as missing.
 import HubBackplane
 import HubBytes
 import HubCore
@@ -34,7 +34,7 @@ struct Following {
     var state = State.locating
     /// The newest event, and whose numbers they are; nil where sessions have those of different hubs.
     var point: ResumePoint?
-    /// A hub has answered as its owner, and has not said since that it is not there.
+    /// A hub has answered as its owner, and has not revoked that since.
     var isOwned = false
     /// Sessions' questions on the way.
     var questions: Set<UInt64> = []
@@ -58,8 +58,8 @@ struct Following {
   }
 
   var follows: [Channel: Follow] = [:]
-  /// Channels that sessions are subscribed to here, since nobody had them. The hub that begins one says so; where its
-  /// word may be lost, or the ledger's note of who waits, the ledger is asked again.
+  /// Channels without an owner that sessions are subscribed to here. The hub that begins one announces it; if that, or
+  /// the ledger's list of waiting hubs, may be lost, the ledger is asked again.
   private var waiting: Set<Channel> = []
   /// Channels of `waiting` for which the ledger is still to be asked.
   private var checked: [Channel] = []
@@ -188,7 +188,7 @@ extension Following {
     context.questions.append((.locate(key: key, asker: context.identity.name), .locate(channel)))
   }
 
-  /// It is known who the other hubs are: what could not be asked before is.
+  /// The other hubs are known now: asks postponed questions.
   mutating func membersAreKnown() {
     for channel in channels(at: nil) where isUnowned(channel) { locate(channel) }
   }
@@ -205,7 +205,7 @@ extension Following {
     for channel in channels(at: index) { retryLater(channel) }
   }
 
-  /// In an order of their own, so that one history is always the same. Nil: those of no peer.
+  /// In a fixed order, so that runs are deterministic. Nil: those of no peer.
   private func channels(at index: Int?) -> [Channel] {
     follows.filter { $0.value.peer == index }.map { (name: "\($0.key)", channel: $0.key) }
       .sorted { $0.name < $1.name }.map(\.channel)
@@ -229,9 +229,9 @@ extension Following {
     }
   }
 
-  /// Nobody has it: sessions are subscribed here, to what may begin. The ledger has noted that this hub waits for it.
-  /// Where sessions have its owner's numbers, and that has not said that it has it no more, the ledger has forgotten
-  /// whose it is: who asks now waits for the owner, too, for here it would get other numbers than the owner's.
+  /// A channel without an owner: sessions are subscribed here until it begins. The ledger has noted that this hub waits
+  /// for it. If sessions have an owner's numbers, and it has not revoked its ownership, the ledger has forgotten the
+  /// owner: new questions wait for the owner, too, since numbers from here would differ.
   private mutating func nobodyOwns(_ channel: Channel) {
     if let follow = follows[channel], follow.isFollowed, follow.isOwned, channel != .trips {
       return waitForOwner(channel, .unreachable)
@@ -272,7 +272,7 @@ extension Following {
 
   mutating func askAnew(_ index: Int, _ channel: Channel) {
     guard let follow = follows[channel] else { return }
-    // Who has just asked wants positions as soon as it is let in.
+    // A new subscriber wants positions as soon as it is accepted.
     let wantsStates = follow.wantsStates || follow.questions.contains { pending[$0]?.session != .nobody }
     context.resume(Subscribe(channel: channel, resume: follow.point, isEventsOnly: !wantsStates), at: index)
     // That a share has ended may be what was missed.
@@ -315,7 +315,7 @@ extension Following {
     return follow.isFollowed && follow.holders[input.actor.id] != nil
   }
 
-  /// A hub may have begun what is waited for, and its word may be lost; or the ledger has forgotten who waits.
+  /// A hub may have begun a channel that is waited for, unnoticed here; or the ledger has forgotten who waits.
   private mutating func checkWaiting() {
     let (now, limits) = (context.now.uptime, context.limits)
     if waiting.isEmpty { (checksWaiting, waitingNotedAt) = (false, now) }

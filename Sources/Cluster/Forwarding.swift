@@ -2,8 +2,8 @@
 //
 //     ledger: where is the trip? ──another hub──→ sent there ──answer→ the session has it
 //         │ nowhere
-//         ├ `requested`: it begins at the hub of the driver that it is for, if that is another's, and else here: who
-//         │   claims the beginning first says where, so that a request which comes to two hubs at once begins one trip
+//         ├ `requested`: it begins at the hub of the driver that it is for, if that is another's, and else here: the
+//         │   first claim of the beginning decides, so that a request at two hubs at once begins one trip
 //         └ in every other case it is handled here
 //
 // So a trip that a back end requests for a driver lives at the driver's hub, where its fixes come, whichever hub was
@@ -38,7 +38,7 @@ struct Forwarding {
     return queues[request.receiver]?.count == 1 ? token : nil
   }
 
-  /// It is put once more; false where that was done often enough.
+  /// Repeats the request; false at the limit of attempts.
   mutating func repeats(_ token: UInt64, atMost attempts: Int) -> Bool {
     pending[token]?.peer = nil
     return pending.repeats(token, atMost: attempts)
@@ -72,7 +72,7 @@ extension Forwarding {
     look(for: receiver, token)
   }
 
-  /// It is known who the other hubs are: what could not be sent before is.
+  /// The other hubs are known now: sends postponed requests.
   mutating func membersAreKnown() {
     for token in queues.values.compactMap(\.first).sorted() {
       if let asked = pending[token], asked.peer == nil { look(for: asked.request.receiver, token) }
@@ -93,7 +93,7 @@ extension Forwarding {
         return claimBeginning(of: beginning.tripID, at: name, token)
       }
       if context.isStarting { return }
-      // A driver's hub that is gone has no say in where a trip begins; the trip's own has.
+      // A driver's hub that is gone does not decide where a trip begins; the trip's own does.
       if !isOfDriver || asked.request.beginning == nil { return refuse(token, .unreachable) }
     }
     guard case .owner(let owner) = answer, let beginning = asked.request.beginning, isOfDriver || owner == nil else {
@@ -103,7 +103,7 @@ extension Forwarding {
     claimBeginning(of: beginning.tripID, at: context.identity.name, token)
   }
 
-  /// An answer that did not come, of a ledger that can be asked, is waited for no longer than one of a hub.
+  /// A missing answer of a reachable ledger is waited for no longer than a hub's.
   private func isAskedAgain(_ answer: LedgerAnswer) -> Bool { answer == .unknown && !context.isAlone }
 
   /// Claims for a hub that a trip begins there. (The trip itself is claimed by that hub, when it has begun.)
@@ -141,8 +141,7 @@ extension Forwarding {
     context.peers[index].append(.tripRequest) { $0.append(sent, token: token, at: context.time) }
   }
 
-  /// A request as it is sent: what has no id has one that no other request of any hub has, so that it is done once
-  /// however often it is sent.
+  /// A request as it is sent: one without an id gets a unique one, so that it is done once however often it is sent.
   private func withKey(_ request: TripRequest, _ token: UInt64) -> TripRequest {
     let numbers = [context.incarnation, token].map { String($0, radix: 36) }.joined(separator: ".")
     guard let key = MessageID("\(context.identity.name).\(numbers)") else { preconditionFailure("60 bytes at most") }
@@ -261,7 +260,7 @@ extension Forwarding {
     }
   }
 
-  /// The hub that has the trip or driver has answered who asked over HTTP.
+  /// The hub that has the trip or driver has answered an HTTP request.
   mutating func take(answered reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let (token, isNew, kind) = (try reader.varint(), try reader.byte() != 0, try reader.byte())
     guard let asked = pending[token], asked.peer == index else { return }

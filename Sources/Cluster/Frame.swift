@@ -141,7 +141,7 @@ enum Frame {
     return frame
   }
 
-  /// Whom a frame is said to be from, whether or not its MAC holds, for the log; nil where it says nothing of the kind.
+  /// The sender that a frame names, whether or not its MAC is valid, for the log; nil where it names none.
   static func claimedSender(_ bytes: [UInt8]) -> String? {
     var reader = ClusterFrameReader(bytes.prefix(34 + 1 + FrameHead.nameBytes.upperBound))
     do throws(ClusterFrameError) {
@@ -151,7 +151,7 @@ enum Frame {
     } catch { return nil }
   }
 
-  /// Reads a frame whose MAC holds. Its records are read one by one.
+  /// Reads a frame whose MAC is valid. Its records are read one by one.
   static func read(_ bytes: [UInt8], _ keys: FrameKeys) throws(ClusterFrameError) -> (FrameHead, ClusterFrameReader) {
     guard bytes.count > FrameKeys.macBytes else { throw .short }
     let end = bytes.count - FrameKeys.macBytes

@@ -1,10 +1,10 @@
-// What records carry: the messages of the binary protocol, since a peer is a client of the owner (protocol/binary.md),
-// and beside them who asks.
+// The content of records: messages of the binary protocol, since a peer is a client of the owner (protocol/binary.md),
+// and the asker.
 import HubBytes
 import HubCore
 import HubMessages
 
-/// What goes with a request about a trip.
+/// Flags of a request about a trip.
 struct TripRequestFlags: OptionSet {
   let rawValue: UInt8
 
@@ -18,7 +18,7 @@ struct TripRequestFlags: OptionSet {
   static let isAboutOffers = TripRequestFlags(rawValue: 8)
   /// It is no message, but a notification that was posted.
   static let isNotification = TripRequestFlags(rawValue: 16)
-  /// A driver's status whose id is a key: the same again changes nothing.
+  /// A driver's status whose id is a key: a repetition changes nothing.
   static let isKeyed = TripRequestFlags(rawValue: 32)
   /// It is no message, but asks about a trip's shares.
   static let isAboutShares = TripRequestFlags(rawValue: 64)

@@ -43,7 +43,7 @@ final class Peer {
   /// When all channels were asked for anew, and whether they are to be again.
   var restarted = Int64.min / 2
   var wantsRestart = false
-  /// Its process has begun its interest anew; the first time it does so because it, or this hub, has just started.
+  /// Its process has restarted its interest; the first time because it, or this hub, has just started.
   var hasRestarted = false
   /// Channels to be asked for anew.
   var resumes: [Channel] = []
@@ -96,7 +96,7 @@ final class Peer {
     name.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
   }
 
-  // MARK: What comes
+  // MARK: Input
 
   enum Order: Equatable {
     case next
@@ -124,7 +124,7 @@ final class Peer {
     return announcedNumber - last
   }
 
-  /// Another process has its name: nothing of the one before counts.
+  /// Another process has its name: the state of the one before is void.
   func begin(_ incarnation: UInt64) {
     dropAll()
     self.incarnation = incarnation
@@ -140,9 +140,9 @@ final class Peer {
     trips.lose()
   }
 
-  // MARK: What goes
+  // MARK: Output
 
-  /// The number of the last frame of states, which who gets few of them notices by that a last one is missing.
+  /// The number of the last frame of states, by which a peer that gets few of them notices that one is missing.
   var stateNumber: UInt64 { numbers[Int(Lane.state.rawValue)] }
 
   /// That of control.

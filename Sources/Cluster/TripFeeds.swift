@@ -5,18 +5,17 @@
 //                                   ←────────────────────────────── c's own, numbered by c
 //     all, numbered by a           ─────→ b's sessions ───────────→ c's sessions
 //
-// Which hub it is, each works out by itself from the members: the one whose name weighs most (rendezvous hashing). So
-// it stays the same one while that is there. Two that think so at once do no harm: an answer says which of the two
-// streams it begins, and who wants the other one asks again. A stream is followed like any channel, with `since`
-// after whatever was missed. Where that does not bring all, the hub that counts says so to whoever follows it, as a
-// new one does.
+// Each hub computes which one counts from the members: the one whose name weighs most (rendezvous hashing). So it stays
+// the same while it is a member. Two that count at once do no harm: an answer names its stream, and a hub that wants
+// the other one asks again. A stream is followed like any channel, with `since` after a gap. If that does not recover
+// everything, the hub that counts notifies its followers, as a new one does.
 import HubBackplane
 import HubBytes
 import HubCore
 import HubMessages
 
 struct TripFeeds {
-  /// Somebody has asked for the channel, so that there is one.
+  /// The channel has been asked for, so it exists.
   fileprivate var isBegun = false
   let context: ClusterContext
 
@@ -25,18 +24,18 @@ struct TripFeeds {
 
 /// A peer's own trips, as the hub that counts follows them.
 struct PeerTrips {
-  /// The newest event that came.
+  /// The newest event received.
   fileprivate var point: ResumePoint?
-  /// What follows comes by itself; else it is asked for, at this time (uptime, ns).
+  /// The next events come unasked; else they are asked for, at this time (uptime, ns).
   fileprivate var isStreaming = false
   fileprivate var asksAt = Int64.min
 
-  /// What follows does not come any more: it is asked for at once.
+  /// No more events come: they are asked for at once.
   mutating func lose() { (isStreaming, asksAt) = (false, .min) }
 }
 
 extension ClusterContext {
-  /// The hub that counts, as the ledger would say it.
+  /// The hub that counts, as an answer of the ledger.
   var tripsOwner: LedgerAnswer {
     switch tripCounter {
     case .unknown: .unknown
@@ -87,7 +86,7 @@ extension TripFeeds {
 
   // MARK: From peers
 
-  /// A peer's answer to who follows its trips, or the trips that it counts.
+  /// A peer's answer to a follower of its trips, or of the trips that it counts.
   enum Origin {
     case own, counted
     /// It does not count, and does not need to be followed.

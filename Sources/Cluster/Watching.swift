@@ -3,13 +3,13 @@
 //
 //     here                                    at each other hub
 //     somebody watches a cell → watch ───────→ its hub watches the cell for peers
-//     guests ←───────────── the whole cell ←── as for a session that begins to watch
-//     guests ←──────────────── what changed ←── with each of its ticks: drivers first, then who left a cell, so that
-//                                               nobody who goes from one cell to another is gone in between
+//     guests ←────────────────── a snapshot ←── as for a session that begins to watch
+//     guests ←───────────────────── changes ←── with each of its ticks: drivers first, then departures, so that a
+//                                               driver who changes cells is never missing in between
 //
 // A cell that nobody watches is not requested. After a gap all cells of that hub are requested again, and come as
-// snapshots. A cell that does not come is requested again; the drivers of a hub that is not heard for two seconds are
-// not shown any more.
+// snapshots. A cell that does not come is requested again; the drivers of a hub that is silent for two seconds are no
+// longer shown.
 import HubBackplane
 import HubBytes
 import HubCore
@@ -18,10 +18,10 @@ import HubMessages
 
 /// The cells requested from others, and those that others request.
 struct Watching {
-  /// What this hub watches, as it says; and of it what is in no other cell of it, which the others are asked for.
+  /// The cells that this hub watches, as reported; and those that are in no other of them, which are requested.
   private var watched: Set<GeohashCell> = []
   private(set) var asked: Set<GeohashCell> = []
-  /// Cells that began or ceased to be asked for since the last turn.
+  /// Cells that were requested or released since the last turn.
   var changed: Set<GeohashCell> = []
   private var deadlines = TimedQueue<(peer: Int, cell: GeohashCell)>()
   /// Peers by the handle of a cell of this hub's that they watch.
@@ -39,7 +39,7 @@ struct Watching {
   mutating func watch(_ cell: GeohashCell) {
     watched.insert(cell)
     if (1..<cell.precision).contains(where: { asked.contains(cell.prefix($0)) }) { return }
-    // Most are of the finest kind, which has nothing in it.
+    // Most are of the finest precision, which contain no others.
     let inner = cell.precision < ClusterOutput.finestWatched ? asked.filter { cell.encloses($0) } : []
     asked.subtract(inner)
     asked.insert(cell)
@@ -88,7 +88,7 @@ struct WatchedCell {
 }
 
 extension Watching {
-  // MARK: What is watched here
+  // MARK: Cells watched here
 
   /// Requests from a peer all that is watched here.
   func askForAll(_ peer: Peer) {
@@ -134,7 +134,7 @@ extension Watching {
     ask(index, cell, attempts: attempts + 1)
     if context.peers[index].isSilent { return }
     context.peers[index].append(.watch) { $0.append(cells: [cell]) }
-    // It has no room for the cell: what it sent of it before is invalid.
+    // It has no room for the cell: what it sent before is invalid.
     guard attempts == context.limits.attempts else { return }
     let nothing = AreaUpdate(cell: cell, tick: 0, isFull: true, drivers: [])
     context.inputs.append(.cluster(.area(nothing, from: UInt32(index), endsSnapshot: true)))
@@ -175,7 +175,7 @@ extension Watching {
     context.inputs.append(.cluster(.area(update, from: UInt32(index), endsSnapshot: endsSnapshot)))
   }
 
-  // MARK: What others watch here
+  // MARK: Cells that others watch here
 
   mutating func take(watch reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     for cell in try reader.cells() {
@@ -260,7 +260,7 @@ extension Watching {
   mutating func send(_ publication: Publication, of handle: ChannelHandle) {
     guard case .areaUpdate(var update) = publication.body, let watchers = watchers[handle] else { return }
     let receivers = watchers.filter { context.peers[$0].watched[update.cell]?.isSent == true }
-    // So many have left that all who are present are sent, in parts: peers get that as one snapshot only.
+    // So many have left that all present drivers are sent, in parts: peers get that as one snapshot only.
     if update.isFull {
       for index in receivers {
         context.peers[index].watched[update.cell]?.isSent = false

@@ -80,7 +80,7 @@ public struct Limits: Sendable {
   public var tlsHandshakesPerTurn = 16
   /// Vehicles of a GTFS-realtime feed, some 70 bytes each. Past it: 413.
   static let vehiclesPerFeed = 50_000
-  /// Drivers that a loop writes into a feed in one turn. What is left goes on in the next turn.
+  /// Drivers that a loop writes into a feed in one turn. The rest follows in the next turn.
   public var vehiclesPerTurn = 500
   /// Feeds of one vehicle type that an identity has under way; its questions to the journal count with them. Past it:
   /// 429 with `Retry-After`. Each takes one of the hub's unfinished pages of drivers (`HubLimits.driverLists`).

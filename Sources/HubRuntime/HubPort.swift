@@ -61,8 +61,8 @@ package struct HubPort: ~Copyable {
   /// Hands over a turn's inputs in order, and puts the output into the empty `outputs`.
   ///
   /// False where another loop runs the hub and the mailbox to it is full: `inputs` has what did not fit. Then the
-  /// caller delivers the output, so that the other loop never waits for this one in turn, and tries again; meanwhile it
-  /// reads no more.
+  /// caller delivers the output, so that the two loops never wait for each other, and tries again; until then it reads
+  /// nothing.
   package mutating func exchange(_ inputs: inout HubInputs, into outputs: inout HubOutputs, now: Moment) -> Bool {
     guard let turn = unsafe turn else { return shared?.exchange(loop, &inputs, into: &outputs, now: now) ?? true }
     unsafe turn.pointee.begin(now: now)

@@ -1,5 +1,5 @@
-// Where in a segment the records with a key are: a file beside each full segment, so that one trip's records are found
-// without reading all trips'. It is a cache: made from the segment, and made again where it is missing or broken.
+// Maps keys to the offsets of their records in a segment: a file beside each full segment, so that one trip's records
+// are found without reading all trips'. It is a cache: made from the segment, and again where it is missing or broken.
 //
 //     header    32 bytes: magic, version, CRC-32C, the segment's first group, the segment's "created"
 //     about     40 bytes: bytes of the segment 8, bytes of its whole groups 8, the group behind them 8, where its last

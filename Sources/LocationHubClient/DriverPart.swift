@@ -68,7 +68,7 @@ final class DriverPart {
     return true
   }
 
-  func said(_ status: DriverStatus) { isUnavailable = status == .unavailable }
+  func reported(_ status: DriverStatus) { isUnavailable = status == .unavailable }
 
   /// Deletes all, on disk as well.
   func erase() {

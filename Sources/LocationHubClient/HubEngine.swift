@@ -116,7 +116,7 @@ final class HubEngine {
   func report(
     _ status: DriverStatusReport, for asker: Asker? = nil, _ answer: @escaping (Result<Void, HubError>) -> Void
   ) {
-    driver?.said(status.status)
+    driver?.reported(status.status)
     send({ session.send(status) }, asker, answer)
   }
 

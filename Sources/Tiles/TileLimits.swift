@@ -6,7 +6,7 @@ enum TileLimits {
   /// Bytes of a directory of images, and of the metadata, compressed and not: 400,000 entries at least. Past it: the
   /// file is refused, or the directory's images.
   static let maximumDirectoryBytes = 4 * 1024 * 1024
-  /// Directories from the first one to an image's. Past it: the same.
+  /// Directories from the first one to an image's. Past it: those are refused.
   static let maximumDirectoryLevels = 4
   /// Entries of directories that are kept, 24 bytes each. Past it: the oldest are read again when they are asked for.
   static let keptDirectoryEntries = 1 << 20

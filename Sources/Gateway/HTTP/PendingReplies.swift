@@ -136,7 +136,7 @@ struct PendingReplies {
 
   // MARK: Lists of drivers
 
-  /// Whether nothing is under way that the next turn goes on with.
+  /// Whether there is nothing to continue in the next turn.
   var isEmpty: Bool { lists.isEmpty && unsigned.isEmpty && postponed.isEmpty }
   /// Lists that are being written, and questions to the journal's past.
   var counts: (replies: Int, questions: Int) { (lists.count, historyQuestions) }
@@ -312,9 +312,9 @@ struct PendingReplies {
         _ = found.append(answer)
       }
     case .webhooks(let question, let time):
-      return shared.webhooks?.ask(question) { said in
+      return shared.webhooks?.ask(question) { reply in
         var answer = answer
-        answer.result = WebhookEndpoints.response(said, time)
+        answer.result = WebhookEndpoints.response(reply, time)
         _ = found.append(answer)
       } ?? false
     }

@@ -1,5 +1,5 @@
-// Tokens that the hub makes: a back end asks for those of a driver or rider, who has new ones made with the refresh
-// token until the family ends. The hub keeps the families; what is signed here of them, it does not keep.
+// Tokens that the hub makes: a back end requests those of a driver or rider, who gets new ones for the refresh token
+// until the family ends. The hub stores the families, but not the tokens that it signs.
 import HubBytes
 import HubCore
 import HubHTTP

@@ -50,7 +50,7 @@ final class VehicleFeed {
     }
   }
 
-  /// All of it; the next who ask have the same.
+  /// The complete feed, which later requests get, too.
   fileprivate func finish(now: Int64) -> [UInt8] {
     let body = buffer.array()
     if type == nil { feeds.keep(body, now: now) }

@@ -77,7 +77,7 @@ extension Metric {
       "compressed_sessions_opened_total", loops: \.compressedSessionsOpened,
       "WebSocket sessions that agreed to compression."),
     Metric("binary_sessions", loops: \.binarySessions, "Open sessions that speak locationhub.v1.binary."),
-    Metric("binary_names_total", loops: \.fanOut.namesSent, "Names of channels said to binary subscribers."),
+    Metric("binary_names_total", loops: \.fanOut.namesSent, "Names of channels sent to binary subscribers."),
     Metric(
       "compression_contexts", loops: \.fanOut.compression.contexts, "Sessions with deflate contexts of their own."),
     Metric(

@@ -119,7 +119,7 @@ struct DistantTrips {
         setBusy(driver, status.occupiesDriver && owner == drivers[driver].id, &drivers, at: now)
       // A known trip of another hub does not begin here because its hub cannot be reached.
       case .nowhere: if namings[driver]?.state == .asked { namings[driver]?.state = .nowhere }
-      // Who goes on naming it need not have it looked for each time.
+      // If the driver names it again, it is not looked for again.
       case .over:
         unname(driver, &drivers, &channels, at: now)
         namings[driver]?.state = .over

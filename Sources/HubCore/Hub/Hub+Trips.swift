@@ -97,7 +97,7 @@ extension Hub {
     guideAfterMove(step.trip)
   }
 
-  /// A refusal that tells of a trip's or share's state waits until it is stored; that nothing can be is heard at once.
+  /// A refusal that reveals a trip's or share's state waits until that is stored; others are sent at once.
   mutating func refuseTrip(_ refusal: ErrorReply, to session: SessionRef, _ output: (ErrorReply) -> HubOutput) {
     if refusal.refusesMove { counters.tripMovesRefused += 1 }
     emit(output(refusal), to: session.outlet, isStored: [.invalidTransition, .notFound].contains(refusal.code))
