@@ -38,7 +38,7 @@ public enum ErrorCode: UInt8, Sendable, CaseIterable, Error {
     case .invalidLocation:
       ("invalid_location", 400, .changed, "not a place on Earth, no heading, or a time before 2000")
     case .implausibleLocation:
-      ("implausible_location", 400, .never, "not where or when this driver can be: go on with the next fix")
+      ("implausible_location", 400, .never, "not where or when this driver can be: continue with the next fix")
     case .tokenExpired: ("token_expired", 401, .withNewToken, "the credential has expired or was revoked")
     case .rateLimited: ("rate_limited", 503, .later, "too much at once, or too many others")
     case .storageFull: ("storage_full", 503, .later, "a table of the hub or its disk is [full](#a-full-disk)")
