@@ -6,7 +6,7 @@
 # Two hubs run at once, on core 0: one with a thousand drivers in its index, one with a million (channels: ten that are followed
 # without news, and 100,000), whose user parts are compared; or one without TLS and one with it, of which all CPU is. They are
 # loaded in turn for 4 s each, from core 1, by 1,000 drivers of so many fixes a second (17.95), the first of a round being the
-# second of the next; what is said at the end is the median of the rounds' ratios, for one stall of the machine would decide a
+# second of the next; the result is the median of the rounds' ratios, for one stall of the machine would decide a
 # mean. A round before all others, in which a hub makes room for its sessions, does not count. As root, for the samples.
 set -euo pipefail
 cd "$(dirname "$0")/.."

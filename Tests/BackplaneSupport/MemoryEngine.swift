@@ -197,7 +197,7 @@ public final class MemoryBus: Bus {
   }
 
   public var isUp: Bool { !engine.isolated.contains(member) }
-  /// Nodes that the member says it does not hear; and those that others have said, by their names.
+  /// Nodes that the member reports as not heard; and those that others have reported, by their names.
   public var unheard: UInt64 = 0
   public var noted: [String: UInt64] = [:]
 

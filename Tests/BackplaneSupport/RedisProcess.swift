@@ -89,7 +89,7 @@ public final class RedisProcess {
     process.waitUntilExit()
   }
 
-  /// Stops it where it is, as a machine that hangs, and lets it go on.
+  /// Suspends it, as a machine that hangs, and resumes it.
   public func stall() { Foundation.kill(process.processIdentifier, SIGSTOP) }
 
   public func resume() { Foundation.kill(process.processIdentifier, SIGCONT) }

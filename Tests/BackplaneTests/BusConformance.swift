@@ -34,7 +34,7 @@ extension Carrying {
     return found
   }
 
-  /// Frames of all sizes come whole, once, in the order of their lane, to whom they were sent alone.
+  /// Frames of all sizes arrive complete, once, in the order of their lane, at their receiver alone.
   private func checkOrder(from sender: Member, to receiver: Member, _ name: String, others: [Member]) throws {
     let frames = (0..<200).map { number in
       [UInt8(number)] + [UInt8](repeating: 13, count: [0, 1, 100, 20_000][number % 4])

@@ -251,7 +251,7 @@ struct RedisTests {
     ledger.events.removeAll()
     #expect(
       try ledger.answer(.claim(key: "t:1", by: "b", known: 0, takes: false)) == .held(by: "a", generation: 0))
-    // A sentinel that dies decides nothing; where all are gone the ledger goes on as long as its node does.
+    // A sentinel that dies decides nothing; where all are gone the ledger works as long as its node does.
     for sentinel in sentinels { sentinel.kill() }
     try ledger.loop.run { sentinels.allSatisfy { !$0.isRunning } }
     #expect(try ledger.answer(.members) == .members([]))

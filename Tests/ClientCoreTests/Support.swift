@@ -1,4 +1,4 @@
-// A hub made of bytes: what a session says is read, and what the tests want to be said is written, without a socket.
+// A hub made of bytes: reads what a session sends, and writes what the tests want it to get, without a socket.
 import HubBytes
 import HubGeo
 import HubHTTP

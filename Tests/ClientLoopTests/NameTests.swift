@@ -1,4 +1,4 @@
-// A hub is found by its name: all of its addresses are tried, and what cannot be found is said.
+// A hub is found by its name: all of its addresses are tried, and unknown names are reported.
 import HubBytes
 import HubMessages
 import HubSystem

@@ -370,7 +370,7 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(len(client.map.drivers), 1)
             self.assertNotIn("free", client.map.drivers)
         self.assertEqual(sum(counters.map.counts.values()), 4)
-        # To another hub: it is on each map once, and goes on.
+        # To another hub: it is on each map once, and continues.
         moved = await Client(hubs["hub-c"], "driver", "free").open()
 
         async def elsewhere(step):
@@ -600,7 +600,7 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             lambda: target.total("cluster_frames_refused_total") == refused + count, 3, "all are refused")
         named = [line for line in target.read_log().splitlines() if "event=cluster_frame_refused" in line]
         self.assertTrue(any("from=hub-" in line and "number came before" in line for line in named), named)
-        # A member with another key: the others do not take it for one of theirs, and go on.
+        # A member with another key: the others do not take it for one of theirs, and continue.
         stranger = self.cluster.hubs["hub-c"]
         for client in (self.world.drivers.pop("hub-c"), self.world.watchers.pop("hub-c")):
             await client.close()

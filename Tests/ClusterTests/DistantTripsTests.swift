@@ -1,4 +1,4 @@
-// Trips at one hub whose drivers are at another: moves, positions, ETAs and what the driver is said to do.
+// Trips at one hub whose drivers are at another: moves, positions, ETAs and the driver's reported status.
 import HubBackplane
 import HubBackplaneSupport
 import HubBytes
@@ -28,7 +28,7 @@ import Testing
     world.run(seconds: 1)
   }
 
-  /// How many positions a rider gets while the driver goes on.
+  /// How many positions a rider gets while the driver drives.
   private func gained(_ rider: Follower, _ world: ClusterWorld, _ steps: Range<Int>, at name: String, slot: UInt32)
     -> Int
   {

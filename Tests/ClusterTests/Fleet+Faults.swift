@@ -22,7 +22,7 @@ extension Fleet {
     }
   }
 
-  /// A link is cut for longer than hubs repeat anything, while people go on.
+  /// A link is cut for longer than hubs repeat anything, while people continue.
   private func cutForLong() {
     let names = Fleet.names.shuffled(using: &random)
     let cuts: Set = ["\(names[0])>\(names[1])", "\(names[1])>\(names[0])"]
@@ -87,7 +87,7 @@ extension Fleet {
     }
   }
 
-  /// A hub without the engine goes on alone, and begins what it is asked to begin (protocol/cluster.md, "The same
+  /// A hub without the engine works alone, and begins what it is asked to begin (protocol/cluster.md, "The same
   /// request at several hubs"): so nobody asks for a trip meanwhile, and no hub has a request on the way.
   private func isolate(_ name: String) {
     let isRequested =

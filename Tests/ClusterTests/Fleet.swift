@@ -126,7 +126,7 @@ final class Fleet {
     hear()
   }
 
-  /// What hubs have said to phones and to those who move trips.
+  /// What hubs have sent to phones and to those who move trips.
   private func hear() {
     for member in world.members {
       for session in member.replaced {
@@ -294,7 +294,7 @@ enum FleetReach: CaseIterable {
 }
 
 extension ClusterWorld {
-  /// A follower goes on at another hub, or at the same, with what it has.
+  /// A follower continues at another hub, or at the same, with what it has.
   func reconnect(_ old: Follower, at name: String) -> Follower {
     for member in members where member.followers.contains(where: { $0 === old }) { member.leave(old) }
     let new = follow(old.channel, at: name, slot: nextSlot())

@@ -237,7 +237,7 @@ import Testing
       #expect(world.answers(at: name, slot: UInt32(30 + slot)).acks == 1)
     }
     #expect(world.status(of: "d1", at: "b") == .unavailable)
-    // One that nobody has is the asked hub's from then on: what is said again with a key changes nothing.
+    // One that nobody has is the asked hub's from then on: a repetition with a key changes nothing.
     for (slot, name) in [(UInt32(40), "b"), (42, "c"), (43, "a")] {
       let report = DriverStatusReport(status: name == "c" ? .available : .unavailable)
       world[name].inputs.append(

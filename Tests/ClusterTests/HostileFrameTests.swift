@@ -1,5 +1,5 @@
 // Frames that are changed, foreign, replayed, of a later version or not to be read: they are refused and counted, and
-// the cluster goes on.
+// the cluster works on.
 import HubBackplane
 import HubBackplaneSupport
 import HubBytes

@@ -1,5 +1,5 @@
 // The channel `trips` over several hubs: whoever follows it, at whichever hub, sees the moves of all trips, each once
-// and each trip's in order; and where one may be missing, that is said.
+// and each trip's in order; and where one may be missing, that is reported.
 import HubBackplane
 import HubBackplaneSupport
 import HubBytes
@@ -17,7 +17,7 @@ final class TripsWorld {
   /// Of each watcher, the time of its last notice of a gap.
   private var begun: [(beginnings: Int, at: Int64)] = []
   private var moves: [(trip: Identifier, status: TripStatus, at: Int64)] = []
-  /// Trips that go on: where, with which driver, and how far they are.
+  /// Active trips: where, with which driver, and how far they are.
   private var trips: [(trip: String, driver: String, hub: String, slot: UInt32, next: Int)] = []
   private var lastTrip = 0
   private let course: [TripStatus] = [
@@ -43,7 +43,7 @@ final class TripsWorld {
     for member in world.members where member.followers.contains(where: { $0 === watcher }) { member.leave(watcher) }
   }
 
-  /// A watcher goes on at another hub, or at the same, with what it has.
+  /// A watcher continues at another hub, or at the same, with what it has.
   func reconnect(_ index: Int, at name: String) {
     watchers[index] = world.reconnect(watchers[index], at: name)
   }

@@ -1,4 +1,4 @@
-// Command lines, settings files and the environment: what they may say, and what is said of mistakes.
+// Command lines, settings files and the environment: what they may contain, and the messages for mistakes.
 import HubTestSupport
 import Testing
 

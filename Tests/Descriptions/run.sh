@@ -3,7 +3,7 @@
 # hub: Tests/Descriptions/run.sh [path to locationhub]
 #
 # The validators and schemathesis go into an environment of Python under .build/. Where that cannot be made, for want of
-# Python or of a network, the tests are skipped, and this says so. FUZZ_SECONDS=… has schemathesis go on for so long.
+# Python or of a network, the tests are skipped, and this says so. FUZZ_SECONDS=… has schemathesis run for so long.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)

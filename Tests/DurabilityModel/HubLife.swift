@@ -52,7 +52,7 @@ final class HubLife {
   /// What was given up at its start, and the last group of the snapshot that it began with; 0 without one.
   let loss: Damage?
   let snapshot: UInt64
-  /// What it said of each driver when it had read its journal; nil for such that it did not know.
+  /// Its report of each driver after it had read its journal; nil for unknown ones.
   let reports: [DriverReport?]
 
   /// Reads what is on the disk, as `locationhub serve --data` does.
@@ -152,7 +152,7 @@ final class HubLife {
     lookups.rounds.removeAll()
   }
 
-  /// One group of the journal's thread. Nil where it cannot go on in this life.
+  /// One group of the journal's thread. Nil where it cannot continue in this life.
   func write(_ now: Moment) -> GroupCommit.Progress? {
     guard commit.currentCondition != .stopped else { return nil }
     do throws(JournalError) {

@@ -50,14 +50,14 @@ struct Ledger {
     var ackedIn: UInt64?
   }
 
-  /// A fix that is said to be stored.
+  /// A fix that is acknowledged as stored.
   struct PromisedFix {
     let driver: Int
     /// ms since 1970
     let time: Int64
   }
 
-  /// How a trip was said to stand, right behind an event.
+  /// A trip's reported state, right behind an event.
   private struct Standing {
     var epoch: Int
     var topic: Int

@@ -43,7 +43,7 @@ final class Link {
   private(set) var isBinary = false
   private var names = BinaryServerReader()
   private var tripBefore: Identifier?
-  /// The hub is gone; what it said before may still arrive.
+  /// The hub is gone; what it sent before may still arrive.
   var isHungUp = false
   /// The client reads nothing for now, or did not for a time.
   var isSlow = false {

@@ -148,7 +148,7 @@ extension World {
         case (.damaged, .refuse) where theme == .damage:
           policy = .moveAside
           ledger.forgive()
-          // What the hub said before is worth nothing any more.
+          // What the hub sent before is void.
           for link in links() where link.isHungUp { link.far.lose(keeping: 0) }
           reach[.losses] += 1
         case (.system(let error, _), _) where error.errno == EIO: disk.syncsUntilFailure = nil  // another try

@@ -152,7 +152,7 @@ extension World {
       throw Violation(text: "the disk cannot be read: \(error)")
     }
     if life.counters.fixesNotStored > 0 {
-      // A trip's way, and its driver, go on with positions that could not be stored; the next record has both.
+      // A trip's way, and its driver, include positions that could not be stored; the next record has both.
       here.removeAll { $0[4] == 2 || $0[4] == 10 }
       there.removeAll { $0[4] == 2 || $0[4] == 10 }
     }

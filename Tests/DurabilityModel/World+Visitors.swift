@@ -25,7 +25,7 @@ extension World {
     diary.note("a visitor comes: \(kind)")
   }
 
-  /// What visitors have sent arrives, they hear their answers and go on.
+  /// What visitors have sent arrives, they get their answers and continue.
   mutating func hearVisitors() throws(Violation) {
     for (place, visitor) in visitors.enumerated().reversed() {
       let link = visitor.link

@@ -195,7 +195,7 @@ struct World: ~Copyable {
 
   private mutating func anyLink() -> Link? { links().randomElement(using: &random) }
 
-  /// Time passes: in a world that goes on, or with a machine that is suspended.
+  /// Time passes: in a running world, or with a suspended machine.
   private mutating func passTime() throws(Violation) {
     let seconds: Int
     switch theme {

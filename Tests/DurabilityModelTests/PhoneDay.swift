@@ -75,7 +75,7 @@ final class PhoneDay {
   private(set) var fullSpells = 0
   private(set) var stalls = 0
   private(set) var clockChanges = 0
-  /// Seconds that the phone's clock said 1970.
+  /// Seconds that the phone's clock showed 1970.
   private(set) var lostSeconds = 0
   private var seconds = 0
 

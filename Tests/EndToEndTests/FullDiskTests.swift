@@ -1,6 +1,5 @@
-// A disk that takes no more, as an operator meets it: who is answered what, what the log says, and that all goes on by
-// itself. A limit on the size of files stands for the full disk: it needs no file system of its own, and is lifted
-// while the hub runs.
+// A full disk, as an operator meets it: the answers, the log, and that everything continues by itself. A limit on the
+// size of files stands for the full disk: it needs no file system of its own, and is lifted while the hub runs.
 import Foundation
 import Testing
 

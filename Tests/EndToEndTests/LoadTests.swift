@@ -26,7 +26,7 @@ extension EndToEnd.Load {
     #expect(crowd.faults.isEmpty, "\(crowd.faults.prefix(5))")
     #expect(crowd.positions == 1000 * 2 * rounds)
     #expect(crowd.received.allSatisfy { $0 == rounds })
-    // Whoever had more to say would have said it by now: nothing stands in the hub.
+    // Anything unsent would have arrived by now: nothing is left in the hub.
     try hub.metrics {
       $0.fixes("accepted") == Double(1000 * rounds) && $0["fixes_received_total"] == Double(1000 * rounds)
         && $0["positions_out_total"] == Double(1000 * 2 * rounds) && $0["outbox_bytes"] == 0

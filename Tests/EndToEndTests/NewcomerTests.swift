@@ -32,7 +32,7 @@ extension EndToEnd.Newcomers {
       #expect(refusal.errorCode == "rate_limited")
       #expect(refusal.fields["retry-after"] == "10")
     }
-    // HTTP is no session, and sessions go on.
+    // HTTP is no session, and sessions stay open.
     #expect(
       try hub.post("/v1/locations?role=driver&id=d2", #"{"latitude":1,"longitude":1,"timestamp":1763680000001}"#).status
         == 200)
@@ -275,7 +275,7 @@ extension EndToEnd.Newcomers {
     #expect(try driver.receive("error").code == "rate_limited")
     let body = #"{"tripId":"T5","latitude":1,"longitude":1,"timestamp":1763680000001}"#
     #expect(try hub.post("/v1/locations?role=driver&id=d1", body).status == 429)
-    // Its three trips go on, as do other drivers and trips that others requested for it.
+    // Its three trips continue, as do other drivers and trips that others requested for it.
     try driver.sendFix(5, trip: "T1")
     let other = try hub.driver("d2")
     try other.sendFix(0, trip: "T3")

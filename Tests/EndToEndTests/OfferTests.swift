@@ -1,4 +1,4 @@
-// Offers over real sockets: ops have a trip offered, drivers answer, and a hub that is killed goes on.
+// Offers over real sockets: ops have a trip offered, drivers answer, and a hub that is killed continues.
 import Foundation
 import HubMessages
 import HubTestSupport

@@ -85,7 +85,7 @@ extension EndToEnd.Shares {
       #expect(received.integer("sequence") == last.map { $0 + 1 })
       last = received.integer("sequence")
     }
-    // Others go on as before.
+    // Others continue as before.
     let rider = try hub.join(hub.token(.rider, "r1"))
     #expect(try rider.subscribe("trip:T1").text.contains("D1"))
   }

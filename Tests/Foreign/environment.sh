@@ -17,7 +17,7 @@ environment() {
   touch "$mark"
 }
 
-# `tools NAME TOOL…`: takes from apt what is missing. What can't be had is said, for the tests that need it are
+# `tools NAME TOOL…`: takes from apt what is missing. What can't be had is reported, for the tests that need it are
 # skipped.
 tools() {
   name=$1 missing=

@@ -97,7 +97,7 @@ private func fuzzFile(_ flags: UInt8, _ offset: Int, _ change: ArraySlice<UInt8>
   let untouched = last < FileHeader.size ? 0 : ends.prefix { $0 <= last }.count
   precondition(groups.elementsEqual(written.prefix(untouched)), "what was whole is there, and nothing else")
   if flags & 4 == 4, isLast {
-    // Cut between two groups it looks whole, which is right: the rest was never acknowledged.
+    // Cut between two groups it looks complete, which is right: the rest was never acknowledged.
     let isBorder = at == ends.last(where: { $0 <= at }) ?? FileHeader.size
     let begins = untouched == 0 ? FileHeader.size : ends[untouched - 1]
     precondition(end == (isBorder ? .complete : .torn(at: at < FileHeader.size ? 0 : begins)))

@@ -2,7 +2,7 @@
 // libFuzzer entry for the journal's records (run.sh in this folder builds and runs it).
 //
 // Input: records, without their lengths: each is a length byte and so many bytes. Checked beyond not crashing: what is
-// read and written again is the same, byte for byte; a hub that has taken them all goes on, and a snapshot of it is
+// read and written again is the same, byte for byte; a hub that has taken them all continues, and a snapshot of it is
 // taken by another hub, whose own snapshot is the same.
 
 import HubBytes

@@ -7,7 +7,7 @@
 // done to it (bits flipped, cut short, bytes put in, delivered in two pieces, repeated), where, and with what. OpenSSL
 // draws random numbers, so an input is not the same handshake twice; what must hold holds for all. Checked beyond not
 // crashing: an unchanged client gets in and is understood, nothing is left in the buffers, a failed stream stays
-// failed, and what is taken for plaintext of a client is what it said.
+// failed, and what is taken for plaintext of a client is what it sent.
 
 import CHubOpenSSL
 import HubBytes

@@ -54,7 +54,7 @@ import Testing
     #expect((third["errors"] as? [String: Any])?.isEmpty == true)
   }
 
-  /// Lets the hub's clock go on by a second.
+  /// Advances the hub's clock by a second.
   private func second(_ hub: HandDrivenHub) {
     hub.clock.advance(milliseconds: 1000)
     for _ in 0..<3 { hub.loop.runTurn(timeoutMilliseconds: 0) }

@@ -137,7 +137,7 @@ import Testing
     for row in rows {
       let cell = try #require(GeohashCell(row[0]))
       for (direction, expected) in zip(CompassDirection.allCases, row.dropFirst()) {
-        // Some libraries go on over the pole; here nothing is beyond it.
+        // Some libraries continue over the pole; here nothing is beyond it.
         guard let neighbour = cell.neighbour(direction) else { continue }
         #expect(neighbour.description == expected)
       }

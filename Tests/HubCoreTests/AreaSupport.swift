@@ -22,8 +22,8 @@ struct WatchedMap {
   }
 }
 
-/// One watcher on the bench, with its loop's part: it asks for whole cells, and gets what a tick brought when all of it
-/// is there, whole cells that came in between behind that.
+/// One watcher on the bench, with its loop's part: it asks for snapshots of cells, and gets a tick's updates when all
+/// are there, then the snapshots that came in between.
 final class AreaWatcher {
   let session: SessionRef
   let role: Role

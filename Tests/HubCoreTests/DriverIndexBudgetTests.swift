@@ -1,4 +1,4 @@
-// Searches that stop early: what they say about what they found, and how they go on.
+// Searches that stop early: what they report of their hits, and how they continue.
 
 import HubGeo
 import HubTestSupport

@@ -1,4 +1,4 @@
-// The cells of fences: nothing of a fence is outside of them, and what is called whole is whole.
+// The cells of fences: no part of a fence is outside of them, and a cell that is called whole is inside.
 import HubGeo
 import HubMessages
 import HubTestSupport

@@ -212,7 +212,7 @@ import Testing
       first.hub.writeSnapshot(partBytes: 500) { records.append(Array($0)) }
     }
     let second = try DurableBench(reading: records, uptime: 9_000_000_000)
-    // Its clock goes on where the first one's is.
+    // Its clock continues where the first one's is.
     second.advance(seconds: Double(first.clock - second.clock) / 1000)
     second.turn([])
     second.connect()

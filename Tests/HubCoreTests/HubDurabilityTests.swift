@@ -340,7 +340,7 @@ final class DurableBench {
     #expect(turn.subscribed.map(\.answer.recovered) == [true, true])
     #expect(turn.subscribed.first?.missed.compactMap(\.move?.status) == [.accepted])
     #expect(turn.subscribed.last?.missed.compactMap(\.move?.status) == [.requested, .cancelled])
-    // Numbers go on where they were.
+    // Numbers continue where they were.
     second.turn([second.move(.driver, "D", "T", .driverEnRoute)])
     #expect(Turn(loops: [second.store()]).moves.map(\.sequence) == [3])
     // The grace and the retention of an ended trip count from its end.

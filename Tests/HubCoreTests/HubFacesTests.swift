@@ -72,7 +72,7 @@ import Testing
     let late = raw(bench.batch(driver, [bench.measured(seconds(-20)), bench.measured(seconds(4))]))
     #expect(late.map(\.verdict) == [.history, .accepted], "those of a batch, too")
     var verdicts: Set<RawFix.Verdict> = []
-    for step in 5..<8 {  // so far away that the track goes on without it
+    for step in 5..<8 {  // so far away that the track continues without it
       verdicts.formUnion(
         raw(bench.fix(driver, at: at(52.53, 13.405), milliseconds: seconds(Int64(step)))).map(\.verdict))
     }

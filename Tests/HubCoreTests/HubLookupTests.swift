@@ -55,7 +55,7 @@ extension DurableBench {
     let asked = second.lookups()
     // The newest, at 9 s, needs no journal.
     #expect(asked.map(\.times) == [[2500, 5000, 6000, 7000, 8000].map { base + $0 }])
-    // Live traffic of the same driver goes on meanwhile.
+    // Live traffic of the same driver continues meanwhile.
     #expect(Turn(loops: [second.turn([second.fix(base + 16_000)])]).positions.count == 1)
     #expect(Turn(loops: [second.turn([try second.answer(asked[0], reading: first.submitted)])]).acks.isEmpty)
     let acks = Turn(loops: [second.store()]).acks

@@ -217,7 +217,7 @@ final class Simulation {
     try checkNothingLeft()
   }
 
-  /// Ops cancels every trip that goes on, with a message id that the trip does not remember.
+  /// Ops cancels every active trip, with a message id that the trip does not remember.
   private func endTrips() throws(SimulationFailure) {
     for trip in 0..<Cast.trips {
       guard let state = model.trips[trip], state.ended == nil else { continue }

@@ -58,7 +58,7 @@ import Testing
     #expect(refused.codes == [.rateLimited] && refused.errors.first?.retryAfter == 60)
     #expect(refused.errors.first?.message.contains("max-trips-per-rider") == true)
     #expect(bench.hub.counters.hits(.tripsPerRider) == 1 && bench.hub.counters.trips == 2)
-    // What it has goes on, ops begin trips for it, and others theirs.
+    // What it has continues, ops begin trips for it, and others theirs.
     #expect(bench.turn(bench.move(.rider, "R", "z-0", .cancelled)).codes.isEmpty)
     #expect(bench.turn(bench.move(.ops, "o", "z-2", .requested, rider: "R")).codes.isEmpty)
     #expect(bench.turn(bench.move(.rider, "s", "z-3", .requested)).codes.isEmpty)

@@ -12,15 +12,15 @@ import HubTestSupport
 
 /// All that was seen under one name.
 struct NameTrace {
-  /// What area updates said.
+  /// The content of area updates.
   var timestamps: [Double] = []
   var ticks: [Double] = []
   var orders: [Double] = []
   var headings: [Double] = []
   var speeds: [Double] = []
   var places: [Coordinate] = []
-  /// What nearby answers said: ages, the moments that they speak of, places in the order, and the smallest limit that
-  /// shows the driver.
+  /// The content of nearby answers: ages, their moments, ranks in the order, and the smallest limit that shows the
+  /// driver.
   var ages: [Double] = []
   var moments: [Double] = []
   var answerOrders: [Double] = []

@@ -1,6 +1,6 @@
 // Random histories of offers: drivers that accept, decline, are silent, leave and come back, trips that are cancelled,
-// and a hub that dies at any moment and goes on from what it has stored. Whatever happens: no driver is asked twice for
-// one trip, none has two open offers, each offer ends once, no trip has two winners, and each search ends.
+// and a hub that dies at any moment and continues from its journal. Whatever happens: no driver is asked twice for one
+// trip, none has two open offers, each offer ends once, no trip has two winners, and each search ends.
 import HubBytes
 import HubGeo
 import HubMessages

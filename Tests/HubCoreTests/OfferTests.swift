@@ -65,7 +65,7 @@ import Testing
     #expect(bench.request("T1", OfferCriteria()).heard == [Heard("D1", "T1", "made")])
     #expect(bench.request("T2", OfferCriteria()).heard == [Heard("D2", "T2", "made")])
     #expect(bench.request("T3", OfferCriteria()).heard == [Heard("-", "T3", "unserved")], "both have one")
-    // D1 takes the trip of D2: what it was offered itself goes on to nobody, for D2 was asked for the other one.
+    // D1 takes the trip of D2: its own is offered to nobody else, for D2 was asked for the other one.
     #expect(bench.accept("D1", "T1").acks.count == 1)
     #expect(bench.decline("D2", "T2").heard == [Heard("D2", "T2", "declined"), Heard("-", "T2", "unserved")])
     #expect(bench.request("T4", OfferCriteria()).heard == [Heard("D2", "T4", "made")])

@@ -103,7 +103,7 @@ import Testing
     next.turn([begin(next, "T3")])
     let again = Turn(loops: [next.turn([ask(next, since)]) + next.store()]).subscribed
     #expect(again.first?.answer.recovered == true && again.first?.missed.count == 4)
-    // From the time at which it counts, or does not any more, nobody goes on with an older number.
+    // From the time at which it counts, or does not any more, nobody continues with an older number.
     for counts in [true, false] {
       next.turn([.cluster(.countTrips(counts))])
       let outputs = next.turn([ask(next, since + 4)]) + next.store()

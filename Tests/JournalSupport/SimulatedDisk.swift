@@ -23,7 +23,7 @@ public final class SimulatedDisk: JournalFiles, @unchecked Sendable {
       startsWithDurable = started
     }
 
-    /// What is durable has memory of its own: the next append would copy the whole file otherwise.
+    /// What is durable has memory of its own: the next append would copy the file otherwise.
     fileprivate func synchronize() {
       if startsWithDurable { durable.append(contentsOf: bytes[durable.count...]) } else { durable = bytes }
       startsWithDurable = true

@@ -83,7 +83,7 @@ private final class Writing {
       #expect(state.starts(with: before) && writing.written.starts(with: state), "seed \(seed)")
       #expect(state.count == 8 * Int(backup.lastGroup), "seed \(seed)")
       if copy.disk.files.keys.contains(where: { $0.hasSuffix(".snapshot") }) { snapshots += 1 }
-      // It goes on from there.
+      // It continues from there.
       try copy.open { writer in _ = try writer.append(KeyedRecords.record(9, [9])) }
     }
     #expect(snapshots > 50)

@@ -19,7 +19,7 @@ struct Bench {
     var next: UInt64 = 0
   }
 
-  /// Opens the journal; the writer goes on from there, in `use`.
+  /// Opens the journal; the writer continues from there, in `use`.
   @discardableResult
   func open(
     damage: DamagePolicy = .refuse, _ use: (inout JournalWriter) throws -> Void = { _ in }
@@ -291,7 +291,7 @@ extension JournalWriter {
       var random = SplitMix64(seed: UInt64(seed))
       var bench = Bench()
       bench.limits.segmentBytes = Int.random(in: 64...400, using: &random)
-      // What was said to be stored, and what was being written when the power went.
+      // What was acknowledged, and what was being written when the power failed.
       var stored: [[UInt8]] = []
       var attempted: [UInt8]?
       for _ in 0..<Int.random(in: 2...4, using: &random) {

@@ -1,6 +1,6 @@
 import HubJournalSupport
 import HubSystem
-// Snapshots: the newest whole one is read, and the journal that it stands for may go.
+// Snapshots: the newest complete one is read, and the journal that it replaces may go.
 import HubTestSupport
 import Testing
 

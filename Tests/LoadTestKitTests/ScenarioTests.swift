@@ -1,4 +1,4 @@
-// Scenario files and the command line: what they may say, and what is said of mistakes.
+// Scenario files and the command line: what they may contain, and the messages for mistakes.
 import Glibc
 import HubCommandLine
 import HubTransport

@@ -221,7 +221,7 @@ import Testing
     second.id = "D2"
     let other = try #require(second.engine.driver)
     #expect(other.queue.fixes == 30 && other.queue.moves.count == 1)
-    // Kept before a hub has said who this is.
+    // Kept before a hub has identified the driver.
     for number in 50..<55 { other.keep(fix(number, at: second), trip: nil, second.now) }
     second.start()
     let written = try second.takeWritten()

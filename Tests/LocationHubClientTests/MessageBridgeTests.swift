@@ -1,4 +1,4 @@
-// A session over a transport that takes whole messages, as URLSession's does.
+// A session over a transport that takes complete messages, as URLSession's does.
 import HubBytes
 import HubGeo
 import HubMessages

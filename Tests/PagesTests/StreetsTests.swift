@@ -51,7 +51,7 @@ import Testing
     for column in 0..<5 {
       let found = try ways(streets.file(StreetTile(x: 8192 + column, y: row)))
       #expect(found.count == 1 && found[0].kind == 1)
-      // Two of its own, and one on each side where the street goes on.
+      // Two of its own, and one on each side where the street continues.
       #expect(found[0].points.count == (column == 0 ? 3 : column == 4 ? 2 : 4), "\(column)")
     }
     #expect(try ways(streets.file(StreetTile(x: 8197, y: row))).isEmpty)

@@ -87,7 +87,7 @@ extension TestAuthority {
   }
 }
 
-/// OpenSSL said no to something that cannot be wrong here.
+/// OpenSSL refused something that cannot be wrong here.
 private func check(_ isDone: Bool, _ what: StaticString) {
   precondition(isDone, "OpenSSL could not make a certificate: \(what)")
 }

@@ -1,7 +1,7 @@
 // What a browser does with a body in gzip.
 import CHubZlib
 
-/// The plain bytes; nil for what is no whole gzip file, or has anything behind it.
+/// The plain bytes; nil for what is no complete gzip file, or has anything behind it.
 public func gunzip(_ bytes: [UInt8]) -> [UInt8]? {
   var (stream, bytes, plain) = (z_stream(), bytes, [UInt8]())
   // 16 more than the window: gzip, with its checksum (zlib.h, inflateInit2).

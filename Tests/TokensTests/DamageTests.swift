@@ -1,4 +1,4 @@
-// Damaged tokens: none may pass, and the whole ones beside them all must.
+// Damaged tokens: none may pass, and all intact ones beside them must.
 import Foundation
 import HubMessages
 import HubTestSupport

@@ -16,7 +16,7 @@ package final class SimulatedSocket {
   /// How the other end has ended; it arrives behind all bytes.
   private var ending: Ending?
   private var hasEnded = false
-  /// This end has said FIN.
+  /// This end has sent FIN.
   private var isFinished = false
   package private(set) var isClosed = false
   /// Bytes that the other end may have sent without this one reading them.

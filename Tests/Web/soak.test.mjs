@@ -67,7 +67,7 @@ test(`${drivers} drivers for ${seconds} s: first arrows, frames, scripts, heap, 
       const { heap, nodes } = await page.measures();
       samples.push([(Date.now() - began) / 1000, heap, nodes]);
     }
-    // After a minute it has given up what the map shows; positions and what is said to all are a few times as much.
+    // After a minute it has given up what the map shows; positions and what is sent to all are a few times as much.
     const [most, least] = [page.received - shown, hidden.received - unseen];
     t.diagnostic(`received ${most} bytes, hidden ${least}`);
     if (seconds >= 120) assert.ok(least < 0.75 * most, `${least} of ${most} bytes to a hidden tab`);

@@ -131,7 +131,7 @@ import Testing
     for vector in Self.vectors {
       for count in 1..<vector.count {
         let found = error(Array(vector[..<count]))
-        // A cut behind a whole block with the next one's header leaves a shorter message.
+        // A cut behind a complete block with the next one's header leaves a shorter message.
         let isShorter = vector == Self.vectors[3] && (count == 4 || count == 8) || count == 1 && vector[0] == 0
         if !isShorter { #expect(found == .invalidDeflate, "\(vector) up to \(count)") }
       }

@@ -137,7 +137,7 @@ import Testing
       let split = read(
         bytes, ends: [cut, bytes.count], role: role, limits: FrameLimits(messageBytes: 300, fragments: 3),
         compression: true)
-      // Text that is wrong is noticed at the wrong byte in a cut frame, at the frame's end in a whole one: same error.
+      // Wrong text is noticed at the wrong byte in a cut frame, at the frame's end in a complete one: same error.
       #expect(whole == split.seen)
     }
   }

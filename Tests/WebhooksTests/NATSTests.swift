@@ -1,4 +1,4 @@
-// What is said to a NATS server and what its answers come to: bytes in, bytes out.
+// What is sent to a NATS server, and the effect of its answers: bytes in, bytes out.
 import HubBytes
 import HubMessages
 import HubTestSupport

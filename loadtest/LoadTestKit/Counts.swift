@@ -27,7 +27,7 @@ package struct Counts: Sendable {
   package var recovered = 0
   /// Positions that slow sessions got; they are in `delivered`, too.
   package var slowDelivered = 0
-  /// Updates of the cell that came to watchers, and those of them that had the whole cell.
+  /// Updates of the cell that came to watchers, and those of them that were snapshots.
   package var areaUpdates = 0
   package var areaSnapshots = 0
   /// From the tick, by the hub's wall clock, to when a watcher had read it: how long the fan-out takes.

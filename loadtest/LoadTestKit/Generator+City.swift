@@ -1,6 +1,6 @@
 // A city: simulated drivers who cruise, get trips and serve them (module Simulation), and for each driver riders who
 // follow every trip that they book. Nobody else follows them: what a rider must get is what its driver sends for the
-// trip after the hub has said `subscribed`.
+// trip after the hub has sent `subscribed`.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -71,7 +71,7 @@ extension Generator {
     write(.subscribe(Subscribe(channel: .trip(tripID(driver, trip)))), id: "s\(trip)", to: rider)
   }
 
-  /// The hub has said `subscribed` to a rider: what its driver sends from now on, it must get.
+  /// The hub has sent `subscribed` to a rider: what its driver sends from now on, it must get.
   func follows(_ rider: PeerPointer, _ payload: UnsafeRawBufferPointer) {
     guard let id = Scan.text("\"replyTo\":\"", in: payload), Scan.trailingNumber(id) == rider.pointee.trip else {
       return

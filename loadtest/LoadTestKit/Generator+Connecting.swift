@@ -107,7 +107,7 @@ extension Generator {
     return nil
   }
 
-  /// The hub has said `connected`.
+  /// The hub has sent `connected`.
   func welcome(_ peer: PeerPointer) {
     switch peer.pointee.kind {
     case .driver: becameReady(peer)

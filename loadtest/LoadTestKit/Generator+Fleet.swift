@@ -81,7 +81,7 @@ struct HTTPAnswer: Equatable {
   let status: Int
   let end: Int
 
-  /// Nil while it is not whole. RFC 9112 §6.3: each of the hub's answers says how long its body is.
+  /// Nil while it is incomplete. RFC 9112 §6.3: each of the hub's answers says how long its body is.
   init?(_ bytes: [UInt8], from start: Int) {
     var line = start
     var status: Int?

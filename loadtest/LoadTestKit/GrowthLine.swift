@@ -3,7 +3,7 @@
 // The kernel says to the nanosecond how long a process ran, and divides that into user and system by what its clock's
 // ticks met; samples divide it more finely (ModeSampler). Either way some hundreds to thousands of them are counted,
 // and the machine is not the same from minute to minute: growth is known to some percent only, and a curve that is
-// nearer to the threshold than that is said to be open.
+// nearer to the threshold than that is reported as open.
 
 package struct GrowthLine {
   package struct Point: Sendable, Equatable {
@@ -23,7 +23,7 @@ package struct GrowthLine {
 
   /// How much the user part may grow.
   package static let threshold = 0.1
-  /// Ticks a second of most kernels (CONFIG_HZ); with more of them the error is less than what is said.
+  /// Ticks a second of most kernels (CONFIG_HZ); with more of them the error is less than reported.
   static let ticksPerSecond = 250.0
 
   package let curve: GrowthCurve

@@ -46,7 +46,7 @@ package struct HubProcess {
     self.interruption = interruption
   }
 
-  /// Throws where there is no such program, as execvp(3) would look for it: said before a series, and not within it.
+  /// Throws where there is no such program, as execvp(3) would look for it: before a series, and not within it.
   package static func check(executable: String) throws(LoadTestError) {
     var paths = [executable]
     if !executable.contains("/") {
@@ -100,7 +100,7 @@ package struct HubProcess {
   /// How long it may take to end when it is asked to.
   package static let patience = 10.0
 
-  /// Ends it in order and waits for that, so many seconds. Gives what is to be said of a hub that had to be killed.
+  /// Ends it in order and waits for that, so many seconds. Gives a message for a hub that had to be killed.
   @discardableResult
   package func stop(within seconds: Double = HubProcess.patience) -> String? { end(SIGTERM, within: seconds) }
 

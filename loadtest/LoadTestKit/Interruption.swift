@@ -1,5 +1,5 @@
-// A signal that asks this program to end, while it has a hub running and results that nobody has written yet: the run
-// that goes on is cut short, its hub stopped, what there is written. A second signal ends the program at once; the hub
+// A signal that asks this program to end, while it has a hub running and results that are not written yet: the
+// present run is cut short, its hub stopped, what there is written. A second signal ends the program at once; the hub
 // ends with it (HubProcess).
 //
 // Signals are blocked and waited for by a thread of their own (sigwait(3)), for a handler may call next to nothing.

@@ -1,4 +1,4 @@
-// What a run gives: its figures, and what is to be said against it.
+// The results of a run: its figures, and the objections to it.
 import HubBytes
 import HubTransport
 

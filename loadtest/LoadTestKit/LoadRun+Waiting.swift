@@ -5,7 +5,7 @@ import HubSystem
 
 /// Why a run ends before its time.
 enum Cut: Error {
-  /// There is nothing to be said of it but this.
+  /// Nothing else is known of it.
   case failed(LoadTestError)
   case interrupted(Int32)
   case hubEnded(String)
@@ -57,7 +57,7 @@ extension LoadRun {
     }
   }
 
-  /// Throws where the run cannot go on.
+  /// Throws where the run cannot continue.
   private func look(_ target: Target, _ board: Locked<Board>, _ course: Course) throws(Cut) {
     if let signal = options.interruption.signal { throw .interrupted(signal) }
     let failure = board.withLock { $0.failure }
@@ -85,7 +85,7 @@ extension LoadRun {
     }
   }
 
-  // MARK: What is said meanwhile
+  // MARK: Progress
 
   func enter(_ phase: ProgressLines.Phase, _ board: Locked<Board>, _ course: inout Course) {
     course.lines.begin(phase, at: ClockReading.read().uptimeNanoseconds, board.withLock { $0.takeProgress() })

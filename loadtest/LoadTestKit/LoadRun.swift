@@ -1,4 +1,4 @@
-// One run: starts the hub, connects everybody, lets the load go on for its time on several threads, and puts together
+// One run: starts the hub, connects everybody, runs the load for its time on several threads, and puts together
 // what came of it.
 //
 // Two clocks are kept apart. Messages are counted over the whole run, warm-up included, for those counts must agree

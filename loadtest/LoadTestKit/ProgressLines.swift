@@ -60,7 +60,7 @@ struct ProgressLines {
 
   func isDue(_ now: Int64) -> Bool { now >= nextAt }
 
-  /// What is to be said now; the next a second later.
+  /// The line to print now; the next a second later.
   mutating func line(_ sum: Progress, at now: Int64) -> String {
     nextAt = max(now, nextAt + ProgressLines.interval)
     defer { last = sum }

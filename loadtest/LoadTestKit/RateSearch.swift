@@ -1,6 +1,6 @@
 // The highest rate at which p99 stays under a bound: doubling until it does not, then bisection, each rate in a run of
 // its own against a hub of its own. Only valid runs count: where the load itself was too slow, the search ends, for
-// what the hub could carry beyond that cannot be said from here.
+// what the hub could carry beyond that cannot be measured from here.
 
 package struct RateSearch {
   package let bound: Double

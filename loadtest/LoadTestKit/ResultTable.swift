@@ -53,7 +53,7 @@ package enum ResultTable {
     return lines.joined(separator: "\n")
   }
 
-  /// What is to be said against it.
+  /// The objections to it.
   package static func verdict(_ run: RunResult) -> [String] {
     run.violations.map { "VIOLATED: \($0)" } + run.invalid.map { "NOT VALID: \($0)" }
   }

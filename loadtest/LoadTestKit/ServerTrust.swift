@@ -27,6 +27,6 @@ package struct ServerTrust: Sendable {
     self.name = name
   }
 
-  /// For one connection: sessions are not resumed, so that each costs the hub a whole handshake.
+  /// For one connection: sessions are not resumed, so that each costs the hub a full handshake.
   var peer: TLSPeer { TLSPeer(client, name: name) }
 }

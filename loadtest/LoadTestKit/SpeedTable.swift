@@ -310,7 +310,7 @@ package struct SpeedTable {
 
   private func doubts(_ load: SpeedLoad) -> [String] { doubts(load.name) }
 
-  /// What is said against the first run that does not count.
+  /// The objection to the first run that does not count.
   private func doubts(_ name: String) -> [String] { runs(name).flatMap { $0.violations + $0.invalid } }
 
   /// Of brief runs: they measure no time of which the load could have taken a part.

@@ -35,7 +35,7 @@ func padded(_ text: String, to width: Int, right: Bool = false) -> String {
   return right ? space + text : text + space
 }
 
-/// Writes a file whole.
+/// Writes a file's complete content.
 package func write(_ text: String, to path: String) throws(LoadTestError) {
   let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
   guard file >= 0 else { throw .failed("cannot write \(path): \(SystemError.text(errno))") }

@@ -1,5 +1,5 @@
 // Which fixes are on the disk: reads what segments have grown by since the last time. For a hub that is dead: a group
-// that is there in full length is whole then, as nothing but the end of its file can be missing.
+// that is there in full length is complete then, as nothing but the end of its file can be missing.
 import Glibc
 import HubCore
 import HubDurabilityModel

@@ -129,7 +129,7 @@ class Fleet {
     else this.trips.set(trip.tripId, { ...this.trips.get(trip.tripId), ...trip });
   }
   async #loadTrips() {
-    const before = this.trips, began = this.trips = new Map();   // what is said while they come is newer
+    const before = this.trips, began = this.trips = new Map();   // what is sent while they come is newer
     // The next snapshot asks again.
     const found = await all('getTrips', 'trips', { status: underWay }).catch(() => [...before.values()]);
     for (const trip of found) if (!began.has(trip.tripId)) began.set(trip.tripId, trip);

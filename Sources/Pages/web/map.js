@@ -246,7 +246,7 @@ export class LiveMap {
 
   #drawStreets(page) {
     this.#askTiles();
-    // A way belongs to the tile in which it begins, and may go on into the next.
+    // A way belongs to the tile in which it begins, and may continue into the next.
     const ratio = this.#ratio, grow = this.scale / unit, far = margin + this.scale / 2 ** streetZoom;
     const seen = [...this.#streets.values()].filter(({ corner }) => {
       this.place(...corner);

@@ -22,7 +22,7 @@ enum SuiteError: Error, CustomStringConvertible {
 final class CaseDriver: EventLoopDelegate {
   /// The suite's own limit for its longest cases is 100 s.
   private static let patience: Int64 = 300_000_000_000
-  /// For the server to end TCP after both have said Close (RFC 6455 §7.1.1).
+  /// For the server to end TCP after both have sent Close (RFC 6455 §7.1.1).
   private static let closingPatience: Int64 = 2_000_000_000
 
   private static let limits = ClientSocketLimits(

@@ -134,7 +134,7 @@ final class HubProcess {
     return outputText
   }
 
-  /// Waits until the process has said this on standard error.
+  /// Waits until the process has written this to standard error.
   func waitForError(_ text: String) throws { try read(errors, into: \.errorText, waitingFor: text) }
 
   private func read(

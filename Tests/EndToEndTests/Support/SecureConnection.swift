@@ -48,7 +48,7 @@ final class SecureConnection {
     return Array(buffer[..<Int(max(0, count))])
   }
 
-  /// A request with `Connection: close`; its answer, whole, up to the goodbye.
+  /// A request with `Connection: close`; its complete answer, up to the goodbye.
   func get(_ target: String) throws -> String {
     try send("GET \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     var answer: [UInt8] = []

@@ -63,7 +63,7 @@ final class LoopScene {
     return said.answer.withLock { $0 }
   }
 
-  /// What was said, also later.
+  /// What was logged, also later.
   final class Said: Sendable {
     let answer = Locked<WebhookAnswer?>(nil)
   }
