@@ -20,7 +20,7 @@ import Testing
   @Test("where a full disk makes old fixes give way, send says so")
   func droppedOldest() async throws {
     let full = FixStore(
-      place: .files {
+      backing: .files {
         let disk = QueueDisk()
         disk.room = 0
         return QueueFiles(disk)

@@ -59,7 +59,7 @@ extension Generator {
   /// Loopback has many addresses, each with its own ports; elsewhere the kernel chooses.
   private func localAddress(_ peer: PeerPointer) -> SocketAddress? {
     guard address.isLoopback, !address.isIPv6 else { return nil }
-    let number = peer.pointee.number * (1 + scenario.ridersPerTrip) + peer.pointee.place
+    let number = peer.pointee.number * (1 + scenario.ridersPerTrip) + peer.pointee.index
     return SocketAddress(host: "127.0.0.\(1 + number / scenario.sessionsPerAddress % 90)", port: 0)
   }
 
@@ -74,7 +74,7 @@ extension Generator {
     guard let peer = peer(id) else { return }
     let kind = peer.pointee.kind
     if kind == .fleet { return tellFleet(peer) }
-    let name = "\(kind.name)-\(scenario.tag)\(peer.pointee.number)\(kind == .rider ? "-\(peer.pointee.place)" : "")"
+    let name = "\(kind.name)-\(scenario.tag)\(peer.pointee.number)\(kind == .rider ? "-\(peer.pointee.index)" : "")"
     let handshake = ClientHandshake(
       nonce: (UInt64(id.slot), 0x5EED), subprotocols: scenario.isBinary ? ["\(Subprotocol.binary.name)"] : [],
       compression: offersCompression(peer) ? DeflateParameters() : nil)

@@ -113,7 +113,7 @@ package final class Generator: EventLoopDelegate {
     for local in 0..<share.size(of: scenario.drivers) {
       let number = share.number(local)
       drivers.append(add(.driver, number))
-      riders.append((0..<scenario.ridersPerTrip).map { add(.rider, number, place: $0) })
+      riders.append((0..<scenario.ridersPerTrip).map { add(.rider, number, index: $0) })
     }
     for local in 0..<share.size(of: scenario.idle) { _ = add(.idle, share.number(local)) }
     slow = (0..<share.size(of: scenario.slow)).map { add(.slow, share.number($0)) }
@@ -130,9 +130,9 @@ package final class Generator: EventLoopDelegate {
     waiting = peers.dropLast(later).reversed()
   }
 
-  private func add(_ kind: PeerKind, _ number: Int, place: Int = 0) -> PeerPointer {
+  private func add(_ kind: PeerKind, _ number: Int, index: Int = 0) -> PeerPointer {
     let peer = PeerPointer.allocate(capacity: 1)
-    peer.initialize(to: Peer(kind, number, place: place))
+    peer.initialize(to: Peer(kind, number, index: index))
     peers.append(peer)
     return peer
   }

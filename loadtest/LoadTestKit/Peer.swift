@@ -47,7 +47,7 @@ struct Peer: ~Copyable {
   /// Among those of its kind in all threads; of a rider, its driver's. It is in the session's id.
   let number: Int
   /// Distinguishes the riders of one driver.
-  let place: Int
+  let index: Int
   var id = ConnectionID.none
   var isUpgraded = false
   var isReady = false
@@ -77,10 +77,10 @@ struct Peer: ~Copyable {
   var awaited = 0
   var registered = 0
 
-  init(_ kind: PeerKind, _ number: Int, place: Int = 0) {
+  init(_ kind: PeerKind, _ number: Int, index: Int = 0) {
     self.kind = kind
     self.number = number
-    self.place = place
+    self.index = index
   }
 
   /// As it is before it connects; what it has seen stays.
