@@ -11,7 +11,7 @@ struct Violation: Error {
 }
 
 struct Ledger {
-  /// What became of a message that a client keeps until it is answered.
+  /// The outcome of a message that a client keeps until it is answered.
   enum Outcome: Equatable {
     case pending, acked
     /// A `requested` for a trip that was there already: acknowledged, and it changes nothing.

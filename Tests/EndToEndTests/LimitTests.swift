@@ -1,7 +1,7 @@
 // Each limit of Limits.swift and HubLimits is reached here or in the file named beside it.
 //
 //     requestHeadBytes, requestBodyBytes, handshakeSeconds, keepAliveSeconds,
-//     requestsPerTurn, connectionsPerLoop, acceptsPerTurn, acceptBacklog         DoorTests
+//     requestsPerTurn, connectionsPerLoop, acceptsPerTurn, acceptBacklog         AdmissionTests
 //     messageBytes, fragments                                                    BadFrameTests
 //     badMessages, badMessageWindowSeconds                                       BadMessageTests
 //     sessionRate, sessionBurst, rateWarningSeconds, rateCloseSeconds, resumedPerTurn,

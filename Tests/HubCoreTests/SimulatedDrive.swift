@@ -125,7 +125,7 @@ struct TrackJudgement {
   private(set) var published = 0
   private(set) var speedSquares = 0.0
   private(set) var reportedSpeedSquares = 0.0
-  /// Metres drawn and seconds passed while the truth stood still.
+  /// Metres drawn and seconds passed during true standstills.
   private(set) var phantomMeters = 0.0
   private(set) var standingSeconds = 0.0
   private(set) var tracker = Tracker()

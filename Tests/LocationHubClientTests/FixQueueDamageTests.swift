@@ -1,4 +1,4 @@
-// The driver's queue on a disk that does not let it be read, or has spoilt what lies there.
+// The driver's queue on a disk that does not let it be read, or has damaged it.
 import HubGeo
 import HubMessages
 import Testing

@@ -1,4 +1,4 @@
-// Routes at the door: what is one, what is refused and how, in both of their forms.
+// Routes of requests: what is one, what is refused and how, in both of their forms.
 import HubBytes
 import HubGeo
 import HubTestSupport

@@ -40,7 +40,7 @@ import Testing
     #expect(isSame(again.progress, DeliveryProgress(cursor: b.position.next, lanes: [b], isEnabled: false)))
   }
 
-  @Test("A line that is torn or spoilt ends the reading, at whatever byte")
+  @Test("A line that is torn or damaged ends the reading, at whatever byte")
   func torn() throws {
     let disk = SimulatedDisk()
     let opened = try open(disk)
@@ -55,9 +55,9 @@ import Testing
       #expect(isSame(read.progress, DeliveryProgress(cursor: a.position, lanes: [a])))
     }
     for index in before..<whole.count where all[index] != 0x0A {
-      var spoilt = all
-      spoilt[index] ^= 1
-      let read = try #require(ProgressFile.parse(String(decoding: spoilt, as: UTF8.self)))
+      var damaged = all
+      damaged[index] ^= 1
+      let read = try #require(ProgressFile.parse(String(decoding: damaged, as: UTF8.self)))
       #expect(isSame(read.progress, start))
     }
   }

@@ -73,7 +73,7 @@ extension Generator {
   package func connected(_ id: ConnectionID) {
     guard let peer = peer(id) else { return }
     let kind = peer.pointee.kind
-    if kind == .fleet { return tellFleet(peer) }
+    if kind == .fleet { return registerFleet(peer) }
     let name = "\(kind.name)-\(scenario.tag)\(peer.pointee.number)\(kind == .rider ? "-\(peer.pointee.index)" : "")"
     let handshake = ClientHandshake(
       nonce: (UInt64(id.slot), 0x5EED), subprotocols: scenario.isBinary ? ["\(Subprotocol.binary.name)"] : [],

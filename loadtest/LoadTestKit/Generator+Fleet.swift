@@ -12,7 +12,7 @@ extension Generator {
   // MARK: Drivers in the index
 
   /// Sends the next drivers that are this connection's.
-  func tellFleet(_ peer: PeerPointer) {
+  func registerFleet(_ peer: PeerPointer) {
     let step = Generator.fleetConnections * share.count
     let start = loop.arena.count
     while peer.pointee.awaited < Generator.fleetRequests, peer.pointee.registered < scenario.fleet {
@@ -59,7 +59,7 @@ extension Generator {
       }
     }
     peer.pointee.head.removeFirst(offset)
-    if counts.errors == 0 { tellFleet(peer) }
+    if counts.errors == 0 { registerFleet(peer) }
   }
 
   // MARK: Channels without news

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HubGateway
 
-@Suite struct LongAnswerTests {
+@Suite struct ChunkedReplyTests {
   private static let tags = (1...8).map { "a tag of 20 bytes \($0)!" }
   private static let target = "/v1/drivers/nearby?role=ops&id=o1&latitude=52.5&longitude=13.4"
 

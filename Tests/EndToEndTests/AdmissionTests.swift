@@ -1,4 +1,4 @@
-// What peers do at the door: come and say nothing, come slowly, come too many; and what the operator does wrong.
+// Connections that send nothing, send slowly, or are too many; and mistakes of the operator.
 import Foundation
 import HubGateway
 import HubMessages
@@ -6,10 +6,10 @@ import HubRuntime
 import Testing
 
 extension EndToEnd {
-  @Suite struct Door {}
+  @Suite struct Admission {}
 }
 
-extension EndToEnd.Door {
+extension EndToEnd.Admission {
   @Test("a thousand connections that never upgrade are closed after the handshake time", arguments: loopCounts)
   func silentConnections(loops: Int) throws {
     let hub = try TestHub(loops: loops) { $0.limits.handshakeSeconds = 1 }
