@@ -81,7 +81,7 @@ struct ServeOptions: Sendable {
       "write a snapshot after so many bytes of records"),
     Setting(
       "accept-loss", \.journal.acceptsLoss,
-      "start from before a damaged place in the journal; what is behind it is moved aside"),
+      "start from before the damage in the journal; what is behind it is moved aside"),
   ]
 
   private static let access: [Setting<ServeOptions>] = [

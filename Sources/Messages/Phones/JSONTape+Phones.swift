@@ -29,7 +29,7 @@ extension JSONTape {
     return unsafe withText(value, bytes) { unsafe Array($0) }
   }
 
-  /// The elements of an array, or the one value in its place; empty where there is none.
+  /// The elements of an array, or a single value; empty where there is none.
   private func elements(_ index: Int?) -> [Int] {
     guard let index else { return [] }
     guard self[index].kind == .array else { return [index] }
