@@ -449,8 +449,7 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
                 with urllib.request.urlopen(url, timeout=10) as reply:
                     page = json.load(reply)
                 found += page[kind]
-                end = page.get("cursor") or page.get("next")
-                cursor = f"&cursor={end}" if end else None
+                cursor = f"&cursor={page['next']}" if "next" in page else None
             return found
 
         for limit in [1, 2, 1000]:

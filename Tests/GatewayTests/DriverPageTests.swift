@@ -26,11 +26,11 @@ import Testing
     return request
   }
 
-  private func page(_ hub: HandDrivenHub, _ query: String) throws -> (drivers: [[String: Any]], cursor: String?) {
+  private func page(_ hub: HandDrivenHub, _ query: String) throws -> (drivers: [[String: Any]], next: String?) {
     let answer = try fetch(hub, query)
     let body = try #require(answer.body)
     let object = try #require(try JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any])
-    return (try #require(object["drivers"] as? [[String: Any]]), object["cursor"] as? String)
+    return (try #require(object["drivers"] as? [[String: Any]]), object["next"] as? String)
   }
 
   @Test("page by page every driver comes once, however few a turn looks at", arguments: [1, 7, 100, 10_000])
@@ -52,10 +52,10 @@ import Testing
   @Test("a driver is found by how its id begins, with what a control room shows of it")
   func search() throws {
     let hub = try hub()
-    let (drivers, cursor) = try page(hub, "&search=driver-24")
+    let (drivers, next) = try page(hub, "&search=driver-24")
     #expect(
       Set(drivers.compactMap { $0["driverId"] as? String }) == Set(["driver-24"] + (240...249).map { "driver-\($0)" }))
-    #expect(cursor == nil)
+    #expect(next == nil)
     let driver = drivers[0]
     #expect(driver["online"] as? Bool == true && driver["status"] as? String == "available")
     #expect(driver["confidence"] is String && driver["latitude"] is Double && driver["age"] is Double)

@@ -326,7 +326,7 @@ test('more drivers than a list has at once, and elsewhere than the streets: all 
       await own.remove();
       rmSync(folder, { recursive: true, force: true });
     });
-    await until('a page of drivers, and one more', async () => (await control.find({ limit: 1000 })).cursor, 30);
+    await until('a page of drivers, and one more', async () => (await control.find({ limit: 1000 })).next, 30);
     for (const [index, id] of ['far-1', 'far-2', 'far-3'].entries()) {
       away.push(new Driver(own, id, { at: [300 * index, 0], status: 'background' }));
     }

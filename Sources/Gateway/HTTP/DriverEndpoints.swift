@@ -111,7 +111,7 @@ extension DriverListQuery {
       }
     }
     if let text = try query.parameter("cursor") {
-      guard resumes(from: text) else { throw Refusal(.badMessage, "cursor must be what it was in an answer") }
+      guard resumes(from: text) else { throw Refusal(.badMessage, "cursor must be what next was in an answer") }
     }
   }
 

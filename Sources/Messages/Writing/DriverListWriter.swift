@@ -47,7 +47,7 @@ public struct DriverListWriter {
 
   private mutating func end(_ buffer: inout ByteBuffer) {
     switch form {
-    case .json: JSONWriter.endDrivers(more: list.more, cursor: list.cursor, &buffer)
+    case .json: JSONWriter.endDrivers(more: list.more, next: list.cursor, &buffer)
     case .binary: BinaryWriter.endDrivers(more: list.more, &buffer)
     }
     isDone = true

@@ -79,7 +79,7 @@ extension JSONWriter {
     case .drivers(let list):
       beginDrivers(&buffer)
       for (index, report) in list.drivers.enumerated() { writeDriver(report, isFirst: index == 0, time, &buffer) }
-      endDrivers(more: list.more, cursor: list.cursor, &buffer)
+      endDrivers(more: list.more, next: list.cursor, &buffer)
     }
   }
 
@@ -93,10 +93,10 @@ extension JSONWriter {
     buffer.append("}")
   }
 
-  static func endDrivers(more: Int, cursor: String? = nil, _ buffer: inout ByteBuffer) {
+  static func endDrivers(more: Int, next: String? = nil, _ buffer: inout ByteBuffer) {
     buffer.append("]")
     buffer.append(",\"more\":", more > 0 ? more : nil)
-    buffer.append(",\"cursor\":", cursor)
+    buffer.append(",\"next\":", next)
   }
 
   private static func writeMembers(_ report: DriverReport, _ time: TimeFormat, _ buffer: inout ByteBuffer) {

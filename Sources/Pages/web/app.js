@@ -56,7 +56,7 @@ async function all(ask, name, question) {
   do {
     const page = await hub[ask]({ ...question, cursor });
     found.push(...page[name]);
-    cursor = page.next ?? page.cursor;   // of drivers
+    cursor = page.next;
   } while (cursor && found.length < most);
   return found;
 }

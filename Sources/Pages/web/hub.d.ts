@@ -436,7 +436,7 @@ export class Hub {
   track(id: string, q?: { source?: 'filtered' | 'raw'; tolerance?: number }): Promise<GeoJSON>;
   /** Drivers by how their id begins; for ops. */
   find(q?: { search?: string; status?: string; limit?: number; cursor?: string }):
-    Promise<{ drivers: Driver[]; cursor?: string }>;
+    Promise<{ drivers: Driver[]; next?: string }>;
   /** A link to the rider's page of a trip, for its rider and ops. */
   share(trip: string, o?: { expires?: Date | number }): Promise<Share>;
   fences(q?: { limit?: number; cursor?: string; shape?: 'full' }):
