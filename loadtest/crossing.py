@@ -280,6 +280,17 @@ async def measure_questions(options):
         return {"search": elsewhere, "answer": answer, "cell_driver": more * costs[1][1] / sent * 1e6}
 
 
+def terms_of(many, few):
+    """The terms of the model: µs of a frame and of a position, of both hubs and of the engine, of two rates."""
+    shares = [1 / found.median("positions a frame") for found in (many, few)]
+    costs = [found.median("both hubs") for found in (many, few)]
+    frame = max(0, (costs[1] - costs[0]) / (shares[1] - shares[0]))
+    engine = statistics.mean(found.median("engine,") / share for found, share in zip((many, few), shares))
+    return {"frame": frame, "position": max(0, costs[0] - frame * shares[0]), "engineFrame": engine,
+            "framesPerSecond": max(found.rate * share for found, share in zip((many, few), shares)),
+            "bytes": many.median("bytes a position")}
+
+
 def table(found, pace):
     lines = [f"{found.rate:,.0f} fixes a second, --turn-pace {pace or 'as it is'}; idle {found.idle:.0%} at least", "",
              "| | median | |", "| --- | --- | --- |"]
@@ -310,9 +321,13 @@ def main():
         os.sched_setaffinity(0, all_cores)
         tables.append(table(found, pace))
         print(tables[-1] + "\n", flush=True)
-        # The hub as it is by itself is what a site has: the last one, with the default pace.
-        terms = {"position": max(0, found.median("both hubs")), "enginePosition": found.median("engine,"),
-                 "bytes": found.median("bytes a position")}
+    # What a frame costs, and each position in it, from two rates of the hub as it is by itself: the last pace is the default.
+    with Pinned(pace) as cluster:
+        few = Crossing(cluster, options, int(options.spread_rate))
+    os.sched_setaffinity(0, all_cores)
+    tables.append(table(few, pace))
+    print(tables[-1] + "\n", flush=True)
+    terms = terms_of(found, few)
     terms["checks"] = []
     for count in [int(word) for word in options.hubs.split(",") if word]:
         terms["checks"].append(measure_spread(options, count))

@@ -135,6 +135,12 @@ final class ClusterContext {
     phase == .member ? peers.indices.filter { peers[$0].isMember && !peers[$0].isSilent } : []
   }
 
+  /// The shortest time between two frames of states to one peer (ns).
+  var gatherTime: Int64 {
+    let count = peers.count { !$0.interest.isEmpty }
+    return count > limits.promptPeers ? Int64(count) * limits.gatherTime : 0
+  }
+
   /// Whether those are all hubs that there are.
   var hearsAll: Bool { phase == .member && knowsMembers && !peers.contains { $0.isMember && $0.isSilent } }
 

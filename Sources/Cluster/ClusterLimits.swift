@@ -57,6 +57,12 @@ public struct ClusterLimits: Sendable, Equatable {
 
   // MARK: Time
 
+  /// States for a peer are gathered into a frame for this time, multiplied by the number of hubs that follow something
+  /// here, where those are more than `promptPeers`; else they are sent at once. So a hub sends 2,000 frames of states a
+  /// second at most, and hubs that all follow each other do not spend their time on frames of one position each: of 50
+  /// hubs each waits for at most 25 ms.
+  public var gatherTime: Int64 = 500_000
+  public var promptPeers = 3
   /// A member's lease in the ledger, and how often it is renewed and the members are read.
   public var lease: Int64 = 6_000_000_000
   public var renewal: Int64 = 2_000_000_000

@@ -62,6 +62,8 @@ public struct ClusterNode: ~Copyable {
   private var ledgerFault: String?
   /// The last sent list of the bus nodes that this hub does not hear, and when (uptime, ns).
   private var saidUnheard: (nodes: UInt64, at: Int64) = (0, .min)
+  /// When the next frame of gathered states is due (uptime, ns).
+  private var statesDue = Int64.max
 
   /// `openSessions` says how many sessions an id has open at this hub, in each role that has any.
   public init(
@@ -118,7 +120,7 @@ public struct ClusterNode: ~Copyable {
   }
 
   /// When `turn` is due without further input (uptime, ns).
-  public var nextTurn: Int64 { context.now.uptime + context.limits.aliveTime / 2 }
+  public var nextTurn: Int64 { min(context.now.uptime + context.limits.aliveTime / 2, statesDue) }
 
   /// Sends pending frames, and asks pending questions.
   public mutating func flush(_ bus: any Bus, _ ledger: any Ledger) {
@@ -127,8 +129,10 @@ public struct ClusterNode: ~Copyable {
     for (index, nodes) in context.unheard { bus.note(unheard: nodes, by: context.peers[index].name) }
     context.unheard.removeAll()
     sayUnheard(bus.unheard)
+    let gatherTime = context.gatherTime
+    statesDue = .max
     for peer in context.peers where peer.hasOutput && peer.incarnation > 0 {
-      if bus.isUp { flush(peer, bus) }
+      if bus.isUp { flush(peer, bus, gatherTime) }
       context.counters.overflows += peer.boundOutput()
     }
     let batch = context.questions
@@ -155,14 +159,17 @@ public struct ClusterNode: ~Copyable {
     for peer in context.peers where peer.isMember { peer.append(.unheard) { $0.append(varint: nodes) } }
   }
 
-  private mutating func flush(_ peer: Peer, _ bus: any Bus) {
+  private mutating func flush(_ peer: Peer, _ bus: any Bus, _ gatherTime: Int64) {
     var head = FrameHead(
       lane: .control, from: context.identity.name, fromIncarnation: context.incarnation, to: peer.name,
       toIncarnation: peer.incarnation, number: 0, clock: context.time.milliseconds)
     let keys = context.identity.keys
     var bytes = 0
     let states = peer.states.count
-    let frames = peer.flush(now: context.now.uptime) { lane, number, records in
+    let due = peer.lastSent[1] + gatherTime
+    let gathers = due > context.now.uptime
+    if gathers, peer.hasStates { statesDue = min(statesDue, due) }
+    let frames = peer.flush(now: context.now.uptime, withStates: !gathers) { lane, number, records in
       (head.lane, head.number) = (lane, number)
       let frame = Frame.make(head, records, keys)
       bytes += frame.count

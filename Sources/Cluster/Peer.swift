@@ -206,7 +206,8 @@ final class Peer {
 
   func dropDepartures() { departures.removeAll() }
 
-  var hasOutput: Bool { !open.isEmpty || !control.isEmpty || !states.isEmpty || !areaRecords.isEmpty }
+  var hasStates: Bool { !states.isEmpty || !areaRecords.isEmpty }
+  var hasOutput: Bool { !open.isEmpty || !control.isEmpty || hasStates }
 
   /// Drops all waiting output; a number of each lane is skipped, so that the peer notices.
   func dropAll() {
@@ -235,7 +236,7 @@ final class Peer {
   }
 
   /// Gives frames to `send` until it takes no more. Gives their number.
-  func flush(now: Int64, _ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
+  func flush(now: Int64, withStates: Bool, _ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
     if !open.isEmpty { closeFrame() }
     var sent = 0
     for records in control {
@@ -246,7 +247,7 @@ final class Peer {
     }
     control.removeFirst(sent)
     if sent > 0 { lastSent[0] = now }
-    let states = flushStates(send) + flushAreas(send)
+    let states = withStates ? flushStates(send) + flushAreas(send) : 0
     if states > 0 { lastSent[1] = now }
     return sent + states
   }

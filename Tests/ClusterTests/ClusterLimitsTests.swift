@@ -46,6 +46,38 @@ import Testing
     #expect(own.point?.since ?? 0 >= 60)
   }
 
+  @Test("Where more hubs follow than are sent to at once, positions are gathered into frames, and the newest come")
+  func gathered() {
+    var limits = ClusterLimits()
+    limits.gatherTime = 20_000_000
+    let names = ["a", "b", "c", "d", "e", "f"]
+    let world = ClusterWorld(names, limits: limits)
+    connectDrivers(5, world)
+    func frames() -> UInt64 { world["a"].node.node.counters.framesOut }
+    func drive(_ steps: Range<Int>) -> UInt64 {
+      let before = frames()
+      for step in steps {
+        world.fix(step, trip: nil, at: "a", slot: UInt32(step % 5 + 1))
+        world.step()
+      }
+      return frames() - before
+    }
+    var riders = names[1...3].map { world.follow(.driver(id("d1")), at: $0, slot: 50) }
+    world.run(seconds: 0.5)
+    #expect(drive(0..<100) >= 3 * 20, "each position of a driver that three follow at once")
+    riders += names[4...].map { world.follow(.driver(id("d1")), at: $0, slot: 50) }
+    world.run(seconds: 0.5)
+    for rider in riders { rider.positions.removeAll() }
+    // Five hubs: a frame to each in 0.1 s, and what shows that the hub lives.
+    let sent = drive(100..<200)
+    #expect((40...70).contains(sent), "\(sent)")
+    world.run(seconds: 0.2)
+    let own = world.follow(.driver(id("d1")), at: "a", slot: 60)
+    world.run(seconds: 0.1)
+    #expect(riders.allSatisfy { $0.positions.last?.coordinate == own.positions.last?.coordinate && $0.faults == [] })
+    #expect(riders.allSatisfy { (8...11).contains($0.positions.count) })
+  }
+
   @Test("Positions for a hub that takes nothing are dropped past their limit, and the newest come when it takes them")
   func waitingStates() {
     let world = world { $0.waitingStates = 5 }

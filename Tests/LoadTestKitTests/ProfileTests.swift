@@ -220,7 +220,7 @@ import Testing
   private var severalHubs: CapacityTerms {
     var terms = terms
     terms.crossing = CapacityTerms.Crossing(
-      position: 1.2, enginePosition: 0.2, bytes: 52, search: 20,
+      frame: 30, position: 1.2, engineFrame: 5, framesPerSecond: 1000, bytes: 52, search: 20,
       checks: [.init(hubs: 3, fixesPerSecond: 6000, connections: 1200, cores: 0.1, engineCores: 0.001)])
     return terms
   }
@@ -237,14 +237,16 @@ import Testing
     #expect(abs(CapacityModel.crossings(load, hubs: 3) - load.fixesPerSecond * 2) < 1e-6)
     (load.followers, load.hubs) = (1, 3)
     let (one, several) = (CapacityModel(terms).needs(load), CapacityModel(severalHubs).needs(load))
-    let crossings = load.fixesPerSecond * 2 / 3
-    #expect(abs(several.crossingCores - (crossings * 1.2 + 20e6 / 3600 * 2 * 20) / 1e6) < 1e-9)
-    #expect(abs(several.engineCores - crossings * 0.2 / 1e6) < 1e-9)
+    let (crossings, frames) = (load.fixesPerSecond * 2 / 3, 6000.0)
+    #expect(abs(several.crossingCores - (crossings * 1.2 + frames * 30 + 20e6 / 3600 * 2 * 20) / 1e6) < 1e-9)
+    #expect(abs(several.engineCores - frames * 5 / 1e6) < 1e-9)
     #expect(abs(several.cores - one.cores - several.crossingCores / load.busy) < 1e-9)
     #expect(abs(several.networkIn - one.networkIn - crossings * 52 * 8) < 1)
     let said = CapacityModel(severalHubs).expected(severalHubs.crossing!.checks[0])
-    #expect(abs(said.engineCores - 6000 * 2 / 3 * 0.2 / 1e6) < 1e-9)
-    #expect(abs(said.cores - (6000 * (5 + 1 + 10) + 4000 * 1.2 + 600 / 30 * 4) / 1e6) < 1e-9)
+    #expect(abs(said.engineCores - 4000 * 5 / 1e6) < 1e-9, "each position has a frame of its own")
+    #expect(abs(said.cores - (6000 * (5 + 1 + 10) + 4000 * (1.2 + 30) + 600 / 30 * 4) / 1e6) < 1e-9)
+    // Fifty hubs gather positions, so that each of them sends 2,000 frames a second.
+    #expect(abs(severalHubs.crossing!.frames(of: 1e7, hubs: 50) - 50 * 2000) < 1e-6)
   }
 
   @Test("terms are read as they were written, and what lacks one is refused")

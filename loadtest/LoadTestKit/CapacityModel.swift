@@ -107,8 +107,10 @@ package struct CapacityModel: Sendable {
     let hubs = load.hubs ?? (sessions / load.connectionsPerHub).rounded(.up)
     let crossings = CapacityModel.crossings(load, hubs: hubs)
     let searches = load.riders * load.asking * (hubs - 1) * (terms.crossing?.search ?? 0)
-    let crossingCores = (crossings * (terms.crossing?.position ?? 0) + searches) / 1e6
-    let engineCores = crossings * (terms.crossing?.enginePosition ?? 0) / 1e6
+    let frames = terms.crossing.map { $0.frames(of: crossings, hubs: hubs) } ?? 0
+    let forPositions = crossings * (terms.crossing?.position ?? 0) + frames * (terms.crossing?.frame ?? 0)
+    let crossingCores = (forPositions + searches) / 1e6
+    let engineCores = frames * (terms.crossing?.engineFrame ?? 0) / 1e6
     let bus = crossings * (terms.crossing?.bytes ?? 0)
     let all = fixCores + positions / 1e6 + mapCores + heartbeatCores + joiningCores + crossingCores
     let outForMaps = maps * CapacityModel.onTheWire(terms.mapBytes)
@@ -128,6 +130,10 @@ package struct CapacityModel: Sendable {
     load.fixesPerSecond * min(1, load.followers) * (hubs - 1) * (1 - pow(1 - 1 / hubs, max(1, load.followers)))
   }
 
+  /// Frames of states that a hub sends in a second where more than three others follow something there
+  /// (`ClusterLimits.gatherTime`).
+  static let framesOfHub = 2000.0
+
   /// Cores of all hubs, and of the engine, that the model says of a run that was measured.
   func expected(_ check: CapacityTerms.Crossing.Check) -> (cores: Double, engineCores: Double) {
     var load = Load()
@@ -141,4 +147,14 @@ package struct CapacityModel: Sendable {
 
   /// A message with what the layers below add, for each segment that it takes (1,448 bytes of it in one, RFC 6691).
   static func onTheWire(_ bytes: Double) -> Double { bytes + overheadBytes * max(1, (bytes / 1448).rounded(.up)) }
+}
+
+extension CapacityTerms.Crossing {
+  /// Frames of all hubs in a second, for so many positions that go to another hub.
+  func frames(of crossings: Double, hubs: Double) -> Double {
+    let pairs = hubs * (hubs - 1)
+    guard pairs > 0 else { return 0 }
+    let most = hubs - 1 > 3 ? min(framesPerSecond, CapacityModel.framesOfHub / (hubs - 1)) : framesPerSecond
+    return min(crossings, pairs * most)
+  }
 }

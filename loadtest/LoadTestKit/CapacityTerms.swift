@@ -22,9 +22,13 @@ package struct CapacityTerms: Sendable, Equatable {
       package var engineCores: Double
     }
 
-    /// CPU of a position that goes to one other hub, µs: of both hubs together, and of the engine.
+    /// CPU of both hubs together, µs, for a frame to another hub and for each position in it; and of the engine for a
+    /// frame.
+    package var frame: Double
     package var position: Double
-    package var enginePosition: Double
+    package var engineFrame: Double
+    /// Frames a second that a hub sends another one at most, from where on they have more positions.
+    package var framesPerSecond: Double
     /// Bytes on the bus of such a position.
     package var bytes: Double
     /// CPU of a question about drivers at each hub that it is put to, µs.
@@ -122,8 +126,8 @@ package struct CapacityTerms: Sendable, Equatable {
 extension CapacityTerms.Crossing {
   fileprivate var json: JSONText {
     JSONText.record([
-      ("position", .number(position)), ("enginePosition", .number(enginePosition)), ("bytes", .number(bytes)),
-      ("search", .number(search)),
+      ("frame", .number(frame)), ("position", .number(position)), ("engineFrame", .number(engineFrame)),
+      ("framesPerSecond", .number(framesPerSecond)), ("bytes", .number(bytes)), ("search", .number(search)),
       // [hubs, fixes a second, connections, cores of all hubs, cores of the engine]
       ("checks", .list(checks.map { .row([$0.hubs, $0.fixesPerSecond, $0.connections, $0.cores, $0.engineCores]) })),
     ])
@@ -144,8 +148,8 @@ extension CapacityTerms.Crossing {
       return value
     }
     self.init(
-      position: try number("position"), enginePosition: try number("enginePosition"), bytes: try number("bytes"),
-      search: try number("search"),
+      frame: try number("frame"), position: try number("position"), engineFrame: try number("engineFrame"),
+      framesPerSecond: try number("framesPerSecond"), bytes: try number("bytes"), search: try number("search"),
       checks: rows.map {
         Check(hubs: $0[0], fixesPerSecond: $0[1], connections: $0[2], cores: $0[3], engineCores: $0[4])
       })

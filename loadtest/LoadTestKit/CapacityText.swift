@@ -154,10 +154,12 @@ extension CapacityModel {
     guard let crossing = terms.crossing else { return nil }
     var rows = [
       "## Several hubs", "",
-      "A position that goes to another hub takes \(micro(crossing.position)) of both hubs, \(micro(crossing.enginePosition)) of "
-        + "the engine and \(grouped(Int(crossing.bytes))) B on the bus, once for each other hub at which somebody follows, "
-        + "whatever their number: (h − 1) × (1 − (1 − 1/h)^followers) of h hubs. A question who is near takes "
-        + "\(micro(crossing.search)) at each hub.", "",
+      "A position that goes to another hub takes \(micro(crossing.position)) of both hubs and \(grouped(Int(crossing.bytes))) B "
+        + "on the bus, once for each other hub at which somebody follows, whatever their number: "
+        + "(h − 1) × (1 − (1 − 1/h)^followers) of h hubs. A frame takes \(micro(crossing.frame)) of both hubs and "
+        + "\(micro(crossing.engineFrame)) of the engine, and has a position or more: a hub sends another one at most "
+        + "\(grouped(Int(crossing.framesPerSecond))) a second, and all others together \(grouped(Int(CapacityModel.framesOfHub))), "
+        + "where they are more than three. A question who is near takes \(micro(crossing.search)) at each hub.", "",
       "Drivers with a rider each, spread evenly over the hubs of one machine (`loadtest/crossing.py`):", "",
       "| hubs | fixes/s | connections | cores | the model says | | the engine's | the model says |",
       "| --- | --- | --- | --- | --- | --- | --- | --- |",
