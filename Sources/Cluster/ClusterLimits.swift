@@ -28,6 +28,8 @@ public struct ClusterLimits: Sendable, Equatable {
   /// Of each kind, questions of this hub's sessions that other hubs or the ledger have not answered. Past it
   /// `rate_limited`.
   public var pending = 16_384
+  /// Requests for one trip or driver of another hub, which go there one after the other. Past it `rate_limited`.
+  public var pendingPerReceiver = 256
   /// Questions of one peer that this hub has not answered. Past it: refused, and the peer asks again.
   public var asksPerPeer = 8192
   /// Drivers or trips of a list that a hub sends at once, and their bytes. Past it: the page is shorter, and continues.

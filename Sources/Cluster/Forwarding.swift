@@ -63,7 +63,10 @@ extension Forwarding {
   /// A session here asks for something that only the hub of a trip can do.
   mutating func forward(_ request: TripRequest) {
     if context.isAlone { return context.inputs.append(.cluster(.tripRequestHere(request))) }
-    guard pending.count < context.limits.pending else { return refuse(request, .overloaded) }
+    let ahead = queues[request.receiver]?.count ?? 0
+    guard pending.count < context.limits.pending, ahead < context.limits.pendingPerReceiver else {
+      return refuse(request, .overloaded)
+    }
     if let token = insert(request) { begin(token, request.receiver) }
   }
 

@@ -94,6 +94,20 @@ import Testing
     #expect(world.answers(at: "b", slot: 25).acks == 1)
   }
 
+  @Test("Who asks ever more of one trip takes no place of those who ask of others")
+  func oneTrip() {
+    var limits = ClusterLimits()
+    limits.pendingPerReceiver = 2
+    let world = ClusterWorld(limits: limits)
+    for trip in ["t1", "t2"] { world.ask(trip, .requested, at: "a", slot: 9) }
+    world.run(seconds: 1)
+    for slot in 20..<25 { world.ask("t1", .cancelled, at: "b", slot: UInt32(slot)) }
+    world.ask("t2", .cancelled, at: "b", slot: 30)
+    world.run(seconds: 1)
+    #expect((20..<25).map { world.answers(at: "b", slot: UInt32($0)).errors.count } == [0, 0, 1, 1, 1])
+    #expect(world.answers(at: "b", slot: 30).acks == 1)
+  }
+
   @Test("A hub that has just started begins no trip that another hub has")
   func starting() {
     let world = ClusterWorld()
