@@ -98,7 +98,9 @@ class Page {
   sockets = 0;
   /** Bytes of messages that came by sockets; those of binary ones as base64 has them. */
   received = 0;
-  #send; #origin; #awaited = []; #changes = new Map();
+  /** Messages that went by sockets. */
+  sent = [];
+  #send; #origin; #awaited = []; #files = new Map(); #changes = new Map();
 
   constructor(send, origin) {
     this.#send = send;
@@ -114,13 +116,16 @@ class Page {
     await this.#send('Emulation.setTouchEmulationEnabled', { enabled: touch });
     await this.#send('Page.addScriptToEvaluateOnNewDocument', { source: notes });
     await this.prefer({ dark, still });
-    // `rewrite` of all files: what stands in the tree, without a build.
+    // What stands in the tree, without a build.
     if (process.env.PAGES) for (const name of readdirSync(process.env.PAGES)) {
       const path = name === 'index.html' ? '/' : name === 'track.html' ? '/track/*' : `/${name}`;
-      await this.rewrite(path, () => readFileSync(join(process.env.PAGES, name)));
+      this.#files.set(path, readFileSync(join(process.env.PAGES, name), 'utf8'));
     }
+    if (this.#files.size) await this.#watch();
     await this.go(url);
   }
+  /** From the next `go` on a script runs before the page's own. */
+  async before(source) { await this.#send('Page.addScriptToEvaluateOnNewDocument', { source }); }
   async prefer({ dark, still }) {
     await this.#send('Emulation.setEmulatedMedia', { features: [
       { name: 'prefers-color-scheme', value: dark ? 'dark' : 'light' },
@@ -134,22 +139,28 @@ class Page {
     await loaded;
   }
 
-  /** What the hub answers for a path goes through `change` (of texts) before the page has it. */
+  /** What the hub answers for a path goes through `change` (of texts, at once or later) before the page has it. */
   async rewrite(path, change) {
     this.#changes.set(path, change);
-    const patterns = [...this.#changes.keys()].map(path => ({ urlPattern: `*${path}`, requestStage: 'Response' }));
+    await this.#send('Network.setCacheDisabled', { cacheDisabled: true });   // it would have what was there before
+    await this.#watch();
+  }
+  async #watch() {
+    const patterns = [...this.#files.keys(), ...this.#changes.keys()]
+      .flatMap(path => [`*${path}`, `*${path}\\?*`]).map(urlPattern => ({ urlPattern, requestStage: 'Response' }));
     await this.#send('Fetch.enable', { patterns });
   }
   async #change({ requestId, request, responseStatusCode, responseHeaders }) {
     const { pathname: path } = new URL(request.url), responseCode = 200;
-    const change = this.#changes.get(/^\/track\//.test(path) ? '/track/*' : path);
+    const name = /^\/track\//.test(path) ? '/track/*' : path, file = this.#files.get(name);
+    const change = this.#changes.get(name) ?? (text => text);
     // A file of the tree that the executable does not have yet.
-    const isNew = process.env.PAGES && responseStatusCode === 404 && path.endsWith('.js');
+    const isNew = file && responseStatusCode === 404 && path.endsWith('.js');
     if (isNew) responseHeaders = [{ name: 'Content-Type', value: 'text/javascript' }];
     else if (responseStatusCode !== 200) return this.#send('Fetch.continueRequest', { requestId });
     const { body, base64Encoded } = await this.#send('Fetch.getResponseBody', { requestId });
-    const text = Buffer.from(body, base64Encoded ? 'base64' : 'utf8').toString();
-    const changed = Buffer.from(change(text)).toString('base64');
+    const text = file ?? Buffer.from(body, base64Encoded ? 'base64' : 'utf8').toString();
+    const changed = Buffer.from(await change(text)).toString('base64');
     await this.#send('Fetch.fulfillRequest', { requestId, responseCode, body: changed,
       responseHeaders: responseHeaders.filter(({ name }) => !/^content-(length|encoding)$/i.test(name)) });
   }
@@ -171,8 +182,9 @@ class Page {
       this.faults.push(`policy: ${JSON.stringify(params.issue.details.contentSecurityPolicyIssueDetails)}`);
     }
     if (method === 'Network.webSocketCreated') this.sockets++;
+    if (method === 'Network.webSocketFrameSent') this.sent.push(params.response.payloadData);
     if (method === 'Network.webSocketFrameReceived') this.received += params.response.payloadData.length;
-    if (method === 'Fetch.requestPaused') this.#change(params);
+    if (method === 'Fetch.requestPaused') this.#change(params).catch(error => this.faults.push(`rewrite: ${error}`));
     const { Referer, referer = Referer } = params.headers ?? {};
     if (method === 'Network.requestWillBeSentExtraInfo' && referer) this.faults.push(`referer: ${referer}`);
     const url = method === 'Network.requestWillBeSent' ? params.request.url
