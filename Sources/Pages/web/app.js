@@ -49,7 +49,7 @@ $('token').onsubmit = event => {
 const id = `map-${crypto.getRandomValues(new Uint32Array(1))[0].toString(36)}`;
 const hub = new Hub(hubURL(), isDev ? { dev: { role: 'ops', id } } : { token: tokenFor });
 
-/** All pages of a list of the hub's, or so many that it is enough. */
+/** All pages of a list, or so many that it is enough. */
 async function all(ask, name, question) {
   const found = [];
   let cursor;
@@ -63,8 +63,8 @@ async function all(ask, name, question) {
 
 // MARK: - The drivers
 
-const crowded = 3000, roomy = 2500;        // drivers in view: from one to the other it stays as it is
-const widest = 300;                        // square degrees: a view has 256 cells at most, of 2 and more
+const crowded = 3000, roomy = 2500;        // drivers in view; between them it stays as it is
+const widest = 300;                        // square degrees: a view has at most 256 cells, of 2 and more
 const moveMs = 500, fadedAge = 12, greyAge = 60;
 const rowHeight = 50, labelled = 60, labelHeight = 18, linesFrom = 13.4, labelsFrom = 14.6;
 const strengths = [1, 0.5, 0.75];          // fresh, faded, grey
@@ -95,8 +95,8 @@ function turn(svg, kind, heading) {
     ? rings.map(ring => `M${ring.map(([x, y]) => [9 * x, -9 * y])}z`).join('') + dot : circle(6) + circle(3));
   Object.assign(svg.style, { color: `var(--${kind})`, transform: `rotate(${rings ? Math.round(heading) : 0}deg)` });
 }
-/** How fresh what is drawn is: 0, 1 faded, 2 grey; `isGone`: there is no connection. */
-const toneOf = (age, isGone) => isGone || age > greyAge ? 2 : age > fadedAge ? 1 : 0;
+/** How fresh what is drawn is: 0, 1 faded, 2 grey. */
+const toneOf = age => isGone() || age > greyAge ? 2 : age > fadedAge ? 1 : 0;
 
 class Fleet {
   trips = new Map();
@@ -205,11 +205,11 @@ class Fleet {
 
   #makeChips() {
     $('chips').replaceChildren(...kinds.map(kind => {
-      const figure = element('b', { textContent: '–' });
+      const figure = element('b', {}, '–');
       const svg = $('badge').cloneNode(true);
       svg.id = '';
       turn(svg, kind, 0);
-      const chip = element('button', { type: 'button', className: kind, ariaPressed: false }, svg, statuses[kind],
+      const chip = element('button', { className: kind, ariaPressed: false }, svg, statuses[kind],
         figure);
       chip.onclick = () => {
         if (!this.chosen.delete(kind)) this.chosen.add(kind);
@@ -222,7 +222,7 @@ class Fleet {
   }
   #count() {
     const sum = sumOf(this.#whole.cells);
-    for (const kind of kinds) setText(this.#chips[kind], figure(hub.state.is === 'live' ? sum[kind] : NaN));
+    for (const kind of kinds) setText(this.#chips[kind], figure(isGone() ? NaN : sum[kind]));
   }
 
   // MARK: The list
@@ -282,7 +282,7 @@ class Fleet {
       this.#order = [...drivers.keys()].sort(this.#collator.compare);
     }
     const fits = driver => this.#shows(driver)
-      && (!text || driver.driverId.toLowerCase().includes(text) || driver.tripId?.toLowerCase().includes(text));
+      && [driver.driverId, driver.tripId].some(id => !text || id?.toLowerCase().includes(text));
     const known = this.#order.map(id => drivers.get(id)), all = text ? known : known.filter(isInView);
     const isIt = driver => [driver.driverId, driver.tripId].some(id => text && id?.toLowerCase() === text);
     const elsewhere = this.#found.filter(({ driverId }) => !drivers.has(driverId));
@@ -323,7 +323,7 @@ class Fleet {
     Object.assign(node, { id: `row-${index}`, ariaSelected: driver.driverId === this.followed,
       ariaSetSize: this.#ids.length, ariaPosInSet: index + 1,
       className: `row ${index === this.#active ? 'active' : ''} ${isStopped ? 'stopped' : ''} ${
-        toneOf(age, isGone()) > 1 ? 'old' : ''}` });
+        toneOf(age) > 1 ? 'old' : ''}` });
     node.style.transform = `translateY(${index * rowHeight}px)`;
     turn(row.svg, kind, driver.heading);
     setText(row.name, driver.driverId);
@@ -334,8 +334,8 @@ class Fleet {
 
   // MARK: The map
 
-  /** Draws all but the followed one; `isGone`: there is no connection. */
-  draw(page, now, followed, isGone) {
+  /** Draws all but the followed one. */
+  draw(page, now, followed) {
     const { drivers } = this, arrows = this.#arrows;
     this.#markers.snap = reducedMotion.matches;
     if (this.#isCrowded) return this.#drawCounts();
@@ -346,13 +346,12 @@ class Fleet {
     arrows.clear();
     this.#markers.each(now, (id, latitude, longitude, heading, age) => {
       const driver = drivers.get(id);
-      if (!driver || id === followed) return;
-      if (!this.#shows(driver)) return;
+      if (!driver || id === followed || !this.#shows(driver)) return;
       map.project(latitude, longitude);
       const { px, py } = map;
       if (!map.sees(px, py)) return;
       visible++;
-      arrows.add(kindOf(driver), toneOf(age, isGone), px, py, heading);
+      arrows.add(kindOf(driver), toneOf(age), px, py, heading);
       if (names.length <= labelled) names.push([id, px, py + size + 12]);
     });
     this.#visible = visible;
@@ -432,8 +431,7 @@ class Fleet {
     let best, least = 20;
     this.#markers.each(hub.now(), (id, latitude, longitude) => {
       map.project(latitude, longitude);
-      const distance = Math.hypot(map.px - px, map.py - py);
-      const driver = this.drivers.get(id);
+      const distance = Math.hypot(map.px - px, map.py - py), driver = this.driver(id);
       if (distance >= least || !driver || !this.#shows(driver)) return;
       [best, least] = [id, distance];
     });
@@ -444,7 +442,7 @@ class Fleet {
 // MARK: - The followed driver
 
 const paceSeconds = 90, keptPlaces = 20_000, keptFixes = 1_000, meanOf = 60, closeZoom = 16, flightMs = 450;
-const winds = ['N', 'NE', 'E', 'SE', 'S', 'SW', 'W', 'NW'];
+const winds = 'N NE E SE S SW W NW'.split(' ');
 const facts = ['Speed', 'Heading', 'Position', 'Accuracy', 'Confidence', 'Raw − shown'];
 
 class Follow {
@@ -456,7 +454,7 @@ class Follow {
     [this.#fleet, this.#changed] = [fleet, changed];
     this.#facts = facts.map(name => {
       const figure = element('span'), small = element('small');
-      $('facts').append(element('div', {}, element('dt', { textContent: name }), element('dd', {}, figure, small)));
+      $('facts').append(element('div', {}, element('dt', {}, name), element('dd', {}, figure, small)));
       return [figure, small];
     });
     $('share').onclick = () => this.#share();
@@ -486,7 +484,7 @@ class Follow {
     this.#flight = { nearer: Math.max(0, closeZoom - map.zoom), rest: 1, since: performance.now() };
   }
 
-  /** The camera goes along no more. */
+  /** The camera stays. */
   letGo() {
     if (!this.camera) return;
     this.camera = false;
@@ -629,7 +627,7 @@ class Follow {
 
   #meanOffset() {
     const offsets = this.#raw.slice(-meanOf).map(({ offset }) => offset).filter(Number.isFinite);
-    return offsets.reduce((sum, offset) => sum + offset, 0) / offsets.length;
+    return sum(offsets) / offsets.length;
   }
 
   // MARK: The map
@@ -653,7 +651,7 @@ class Follow {
     return place;
   }
 
-  draw(page, place, isGone) {
+  draw(page, place) {
     if (!place) return;
     const { colors } = map, position = this.#position, here = [place.latitude, place.longitude], trip = this.#trip;
     const isByRoad = this.#eta?.basis === 'route' && trip?.status === 'trip_started';
@@ -669,15 +667,15 @@ class Follow {
     map.project(...here);
     const { px, py } = map, size = Math.max(15, Math.min(20, this.#fleet.size() * 1.4));
     const kind = kindOf(this.#fleet.driver(this.id) ?? position) ?? 'offline';
-    const color = isGone ? colors.offline : colors[kind];
+    const color = isGone() ? colors.offline : colors[kind];
     if (layers.accuracy && position.accuracy) {
       const circle = disc(px, py, Math.max(4, position.accuracy * map.pixels(place.latitude)));
       map.fill(circle, color, 0.2);
       map.stroke(circle, color, 1.2, 0.6);
     }
-    if (!isGone && !reducedMotion.matches) map.pulse(px, py, size, color);
+    if (!isGone() && !reducedMotion.matches) map.pulse(px, py, size, color);
     this.#arrows.clear();
-    this.#arrows.add(kind, toneOf(place.age, isGone), px, py, place.heading);
+    this.#arrows.add(kind, toneOf(place.age), px, py, place.heading);
     this.#arrows.draw(page, colors, size, [1, 0.6, 1]);
     map.text(this.id, px, py + size + 16, colors.onAccent, '700 12px', colors.accent);
   }
@@ -757,8 +755,8 @@ class Tiles {
 
   constructor() {
     this.#nodes = readings.map(([name, unit, , , meaning], index) => {
-      const value = element('span', { textContent: '–' }), beside = element('i'), line = element('canvas');
-      const button = element('button', { type: 'button', className: 'tile', title: meaning }, element('span', {}, name),
+      const value = element('span', {}, '–'), beside = element('i'), line = element('canvas');
+      const button = element('button', { className: 'tile', title: meaning }, element('span', {}, name),
         beside, element('b', {}, value, element('small', {}, unit)), line);
       button.onclick = () => this.#enlarge(this.#open === index ? -1 : index);
       $('tiles').append(button);
@@ -799,7 +797,7 @@ class Tiles {
 
   draw() {
     const before = this.#before, span = Math.max(60, this.#faults.length);
-    const isSilent = hub.state.is !== 'live' || !(hub.now() - this.#last?.timestamp < silentMs);
+    const isSilent = isGone() || !(hub.now() - this.#last?.timestamp < silentMs);
     const last = !isSilent && this.#last;
     const ill = last ? this.#ills.findLast(Boolean) : this.#last ? 'hub silent' : '';
     $('tiles').classList.toggle('ill', !!ill);
@@ -879,7 +877,7 @@ async function loadFences() {
   try {
     shownFences = (await all('fences', 'fences', { shape: 'full', limit: 500 })).map(outlined);
   } catch (error) {
-    if (hub.state.is === 'live') say(`Fences: ${error.message}`);
+    if (!isGone()) say(`Fences: ${error.message}`);
   }
 }
 /** Rings, and a corridor's way, of [latitude, longitude]. */
@@ -922,7 +920,7 @@ function drawFences() {
 
 function showState() {
   const { is, retryAt, reason } = hub.state, left = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
-  setText('state', !$('token').hidden && is !== 'live' ? 'no good token'
+  setText('state', !$('token').hidden && isGone() ? 'no good token'
     : is === 'waiting' ? `reconnecting in ${left} s` : is);
   $('pill').className = `pill ${is}`;
   $('pill').title = reason?.message ?? '';
@@ -955,10 +953,10 @@ function draw() {
   isDirty = false;
   const now = hub.now(), place = follow.aim(now), page = map.begin();
   const names = layers.fences ? drawFences() : [];
-  fleet.draw(page, now, place && follow.id, isGone());
+  fleet.draw(page, now, place && follow.id);
   const { fence, plate } = map.colors;
   for (const [name, px, py] of names) if (map.zoom > 9) map.text(name, px, py, fence, '700 11px', plate);
-  follow.draw(page, place, isGone());
+  follow.draw(page, place);
 }
 
 let unseen = 0;   // seconds
@@ -976,7 +974,7 @@ function tick() {
 // MARK: Keys
 
 const keys = { ...controls(map, showAll), '/': () => $('query').focus() };
-for (const [key, name] of [['f', 'fences'], ['c', 'cells'], ['l', 'labels']]) keys[key] = () => $(name).click();
+for (const name of ['fences', 'cells', 'labels']) keys[name[0]] = () => $(name).click();
 onkeydown = event => {
   const { key, target, ctrlKey, metaKey, altKey } = event, query = $('query');
   if (ctrlKey || metaKey || altKey) return;

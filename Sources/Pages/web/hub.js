@@ -90,7 +90,7 @@ export function checked(message) {
   return answer ? message : { ...message, unknown: true };
 }
 
-/** Takes members that are null away, which mean absent, and counts all names. */
+/** Takes null members away, which mean absent; counts all names. */
 function tidied(value) {
   let names = 0;
   for (const name of Object.keys(value)) {
