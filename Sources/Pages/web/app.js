@@ -708,8 +708,9 @@ const metersBetween = ([latitude, longitude], [toLatitude, toLongitude]) => 111_
 
 /** [latitude, longitude, time] of a track of the hub's. */
 function placesOf({ geometry, properties }) {
-  const degrees = geometry?.coordinates.flat(2) ?? [], times = [properties.times].flat(2);
-  return degrees.length ? times.map((time, index) => [degrees[2 * index + 1], degrees[2 * index], time]) : [];
+  let places = [geometry?.coordinates];
+  while (places[0]?.[0]?.length) places = places.flat();
+  return [properties.times].flat(2).map((time, at) => [places[at][1], places[at][0], time]);
 }
 
 // MARK: - The hub's figures
