@@ -157,6 +157,7 @@ test('a function that fails, gives nothing, or never answers costs an attempt, n
   assert.equal(asked.length, 3);
   await world.clock.pass(30_000);
   assert.deepEqual([world.hub.state.is, world.hub.state.reason.cause], ['waiting', 'token']);
+  assert.equal(asked[2].signal.aborted, true, 'it is called off');
   await world.clock.pass(4600);
   assert.equal(asked.length, 4, 'one that never comes back is not waited for twice');
   await give(asked[3], 'a.e30.x');

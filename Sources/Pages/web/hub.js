@@ -582,7 +582,10 @@ export class Hub {
       await before?.done.catch(() => {});
       signal.throwIfAborted();
       const token = await new Promise((resolve, reject) => {
-        this.#alarms.set('token', tokenMs, () => reject(new Error('no token in time')));
+        this.#alarms.set('token', tokenMs, () => {
+          asking.abort.abort();
+          reject(new Error('no token in time'));
+        });
         Promise.resolve(this.#options.token({ reason, signal })).then(resolve, reject);
       }).finally(() => {
         if (this.#asking === asking) this.#asking = undefined;
