@@ -164,6 +164,26 @@ test('a function that fails, gives nothing, or never answers costs an attempt, n
   assert.equal(world.sockets.length, 1);
 });
 
+test('a token that cannot be sent counts as refused', async () => {
+  class Strict {   // as in a browser
+    constructor(url, [, offered]) { if (offered.includes(' ')) throw new SyntaxError(`'${offered}' is invalid`); }
+    close() {}
+  }
+  const { asked, token } = tokenFunction(), { clock, hub } = byHand({ token, dev: undefined, WebSocket: Strict });
+  hub.connect();
+  await settled();
+  await give(asked[0], 'a b');
+  assert.deepEqual([hub.state.is, hub.state.reason.cause], ['waiting', 'token']);
+  await clock.pass(1150);
+  assert.equal(asked[1].reason, 'refused');
+  await give(asked[1], 'a.e30.x');
+  assert.equal(hub.state.is, 'connecting');
+
+  const once = byHand({ token: 'a b', dev: undefined, WebSocket: Strict }).hub.connect();
+  await settled();
+  assert.deepEqual([once.state.is, once.state.reason.cause], ['closed', 'token'], 'there will be no other');
+});
+
 test('`close` forgets the token, and drops one that comes later', async () => {
   const { asked, world } = withFunction();
   world.hub.connect();

@@ -492,7 +492,7 @@ export class Hub {
       this.#token = c.token = given;
       this.#open(c, binary);
     } catch (error) {
-      if (c === this.#c) this.#ended({ cause: 'token', message: `${error?.message}` }, 'backOff');
+      if (c === this.#c) this.#ended({ cause: 'token', message: `${error?.message}` }, c.token ? 'token' : 'backOff');
     }
   }
 
