@@ -129,6 +129,18 @@ test('after a break it resumes where it was: nothing is missed, nothing comes tw
   assert.deepEqual(world.take(), ['snapshot', 'update 4', 'update 5', 'update 6']);
 });
 
+test('where a channel goes on in another epoch and all is recovered, nothing is lost, then and later', async () => {
+  const world = await following();
+  await world.socket.say('trip_update', update(4));
+  await world.socket.end(1006);
+  const socket = await world.again();
+  await socket.subscribed(socket.last('subscribe'), { recovered: true, epoch: 'e2', sequence: 6 });
+  for (const sequence of [5, 6]) await socket.say('trip_update', update(sequence));
+  assert.deepEqual(world.take(), ['snapshot', 'update 4', 'update 5', 'update 6']);
+  await socket.end(1006);
+  assert.deepEqual((await world.again()).last('subscribe').payload, { channel: 'trip:T1', since: 6, epoch: 'e2' });
+});
+
 test('what could not be recovered is said: `lost`, then how things stand', async () => {
   const world = await following();
   await world.socket.end(1006);

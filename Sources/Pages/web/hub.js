@@ -980,7 +980,10 @@ export class Hub {
     if (target.asked === replyTo) Object.assign(target, { asked: undefined, isRepeated: false, standing });
     this.#areas?.subscribed(target, answer, this.#channels);
     if (history) snapshot.history = history;
-    if (recovered && target.epoch === epoch) return target.isLive = true;
+    if (recovered) {
+      target.epoch = epoch;
+      return target.isLive = true;
+    }
     if (target.epoch && !viewId) this.#notify(target, 'lost');
     if (snapshot.position) this.#dated(snapshot.position, timestamp);
     Object.assign(target, { isLive: true, shown: snapshot, ...(!viewId && { epoch, since: sequence }) });
