@@ -593,6 +593,31 @@ test('a token: asked for, refused, taken; never in the address', options, async 
   await close(second);
 });
 
+test('a token that cannot be sent is refused; one that is given between two attempts is taken', options, async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'keys-')), key = join(folder, 'secret');
+  writeFileSync(key, randomBytes(32).toString('hex'), { mode: 0o600 });
+  const closed = await startHub('--token-keys', key);
+  t.after(async () => {
+    await closed.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const page = await browser.open(`${closed.http}/`);
+  await page.rewrite('/hub.js', text => text.replace('tokenMs = 30_000', 'tokenMs = 1_000'));
+  await page.go(`${closed.http}/`);
+  await until('the field', () => page.shown('token'));
+  const give = async token => {
+    await page.value(`document.getElementById('token-text').value = '${token}'`);
+    await page.click('#token button');
+  };
+  await give('a b');
+  await until('a refusal', async () => await page.shown('token') && /did not take/.test(await page.text('token')));
+  await until('no question', () => page.value(`document.getElementById('pill').className === 'pill waiting'`));
+  await give(await run('token', '--key', key, '--role', 'ops', '--sub', 'O1'));
+  await until('live', () => page.value(`document.getElementById('state')?.innerText === 'live'
+    && !document.getElementById('token').checkVisibility()`));
+  await close(page, refusals);
+});
+
 /** A hub that takes tokens, with a trip that is driven, and what opens the rider's page of it. */
 async function ride(t, ...more) {
   const folder = mkdtempSync(join(tmpdir(), 'keys-')), key = join(folder, 'secret');

@@ -32,7 +32,10 @@ function tokenFor({ reason, signal }) {
   if (reason !== 'expiring') $('token-text').focus();
   return new Promise((resolve, reject) => {
     given = resolve;
-    signal.addEventListener('abort', () => reject(new Error('not needed any more')));
+    signal.onabort = () => {
+      given = undefined;
+      reject(new Error('called off'));
+    };
   });
 }
 $('token').onsubmit = event => {
@@ -42,8 +45,9 @@ $('token').onsubmit = event => {
   sessionStorage.setItem(tokenKey, token);
   $('token-text').value = '';
   $('token').hidden = true;
-  given?.(token);
-  hub.connect();
+  if (!given) return location.reload();    // nobody waits for it
+  given(token);
+  given = undefined;
 };
 
 const id = `map-${crypto.getRandomValues(new Uint32Array(1))[0].toString(36)}`;
@@ -942,7 +946,6 @@ hub.on('state', ({ is, reason }) => {
 hub.on('error', ({ code, message }) => {
   if (code !== 'forbidden' || isDev) return say(message);
   hub.close();
-  given = () => location.reload();         // what was refused is not asked for again
   askToken('This token is not one of a control room.');
 });
 
