@@ -590,6 +590,15 @@ test('a token: asked for, refused, taken; never in the address', options, async 
   await until('live', async () => await second.text('state') === 'live');
   assert.equal(await second.value('location.href'), `${closed.http}/`);
   assert.equal(await second.value('history.length'), 2, 'about:blank and the page');
+  await second.go(`${closed.http}/track/none`);
+  let address;
+  await second.rewrite('/v1/about', async text => {
+    address = await second.value('location.href');
+    return text;
+  });
+  await second.go(`${closed.http}/#token=${await make()}`);
+  await until('live again', async () => await second.text('state') === 'live');
+  assert.equal(address, `${closed.http}/`, 'at once');
   await close(second);
 });
 

@@ -13,9 +13,8 @@ const fencesMs = 5000, unseenSeconds = 60, tokenKey = 'token', most = 5000;
 
 const layers = { track: true, raw: false, accuracy: true, fences: true, cells: false, labels: true };
 const map = new LiveMap();
-const about = await askAbout();
-
 let token = takeToken(sessionStorage, tokenKey), given;
+const about = await askAbout();
 const isDev = !token && about.devAuth;
 $('dev').hidden = !isDev;
 const whys = { connect: 'This hub wants to know who looks.', refused: 'The hub did not take the token.',
