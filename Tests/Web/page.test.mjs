@@ -271,6 +271,19 @@ test('who sends nothing any more is faded, and grey as last seen', options, asyn
     assert.ok(expected.every((part, at) => Math.abs(part - inks[index][at]) < 4), `${expected}: ${inks[index]}`);
   });
   await page.screenshot('stale');
+  await page.click('.row:nth-child(3)');
+  await follows(page, 'c-grey');
+  const inkOf = () => page.value(`(() => {
+    const [, x, y] = written.get('c-grey').at(-1), copy = document.createElement('canvas');
+    Object.assign(copy, { width: 1, height: 1 });
+    const ink = copy.getContext('2d', { willReadFrequently: true });
+    ink.drawImage(document.getElementById('moving'), x, y - 36, 1, 1, 0, 0, 1, 1);
+    return [...ink.getImageData(0, 0, 1, 1).data];
+  })()`);
+  await until('the followed one in grey', async () => {
+    const parts = await inkOf();
+    return offline.every((part, at) => Math.abs(part - parts[at]) < 4);
+  }, 8);
   await close(page);
 });
 

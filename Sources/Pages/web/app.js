@@ -472,7 +472,7 @@ class Follow {
       this.id = this.#fleet.followed = id;
       this.#marker = new Marker();
       const driver = this.#fleet.driver(id) ?? seen;
-      if (driver?.latitude !== undefined) this.#place({ age: 0, ...driver });
+      if (driver?.latitude !== undefined) this.#place(driver);
       this.#listen();
       if (!driver) hub.getDriver(id).then(found => id === this.id && !this.#position && this.#place(found),
         error => id === this.id && say(`${id}: ${error.message}`));
