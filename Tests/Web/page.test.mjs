@@ -323,6 +323,64 @@ test('half a world is shown as counts, and nearer there are arrows again', optio
   await close(page);
 });
 
+/** From the next `go` on a page hears what `change` makes of each of the hub's messages. */
+const hears = (page, change) => page.before(`{
+  const { get } = Object.getOwnPropertyDescriptor(MessageEvent.prototype, 'data'), change = ${change};
+  Object.defineProperty(MessageEvent.prototype, 'data', { get() {
+    const message = JSON.parse(get.call(this));
+    change(message);
+    return JSON.stringify(message);
+  } });
+}`);
+
+test('over 3,000 in view are counted by cell, none beyond the window; a crowded cell says how many more it has',
+  options, async t => {
+    const own = await startHub('--dev-auth');
+    const cars = [[0, 0], [500, 300], [1000, 600]].map((at, index) =>
+      new Driver(own, `car-${index}`, { at, isMoving: false }));
+    t.after(async () => {
+      await Promise.all(cars.map(car => car.stop()));
+      await own.remove();
+    });
+    const page = await browser.open(`${own.http}/`);
+    await hears(page, ({ type, payload }) => {
+      if (type === 'area_update') {
+        window.crowded ??= payload.cell;
+        if (payload.cell === window.crowded) payload.more = 675;
+      }
+      if (type !== 'counts_update') return;
+      const [, block] = /:(.*)\//.exec(payload.channel), far = {};
+      // The corner of the block that is the farthest from the cars.
+      for (const corner of ['00', 'zz', 'bp', 'pb']) {
+        const sides = [[-180, 180], [-90, 90]], bits = [...block + corner].flatMap(letter =>
+          [16, 8, 4, 2, 1].map(bit => '0123456789bcdefghjkmnpqrstuvwxyz'.indexOf(letter) & bit));
+        bits.forEach((bit, index) => {
+          const side = sides[index % 2];
+          side[bit ? 0 : 1] = (side[0] + side[1]) / 2;
+        });
+        far[corner] = Math.hypot(sides[0][0] - 11.575, sides[1][0] - 48.137);
+      }
+      const [corner] = Object.keys(far).sort((a, b) => far[b] - far[a]);
+      const none = { on_trip: 0, unavailable: 0, background: 0, offline: 0 };
+      if (!window.isHere) payload.cells.push({ cell: block + corner, available: 4000, ...none });
+      else for (const cell of payload.cells) if (cell.available) cell.available = 4000;
+      if (block.length > 1) window.counted = true;
+    });
+    await page.go(`${own.http}/`);
+    await until('counts of cells nearby', () => page.value('window.counted'));
+    assert.ok((await chips(page))[0] > 4000);
+    const began = await page.value('performance.now()');
+    await page.until(`performance.now() > ${began + 2500}`);
+    assert.equal(await page.text('shown'), '3 of 678: zoom in for all');
+    assert.equal((await rows(page)).length, 3);
+    await page.before('window.isHere = true');
+    await page.go(`${own.http}/`);
+    const words = /^(4|8|12),000 in view, counted by cell: zoom in$/;
+    await until('counts', async () => words.test(await page.text('shown')));
+    await page.screenshot('crowded');
+    await close(page);
+  });
+
 test('more drivers than a list has at once, and elsewhere than the streets: all are counted and shown', options,
   async t => {
     const folder = mkdtempSync(join(tmpdir(), 'streets-'));

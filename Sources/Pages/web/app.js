@@ -169,7 +169,7 @@ class Fleet {
       this.#cells.close();
       this.#cells = undefined;
     }
-    const inView = this.#cells ? sumOf(this.#cells.cells).all : all;
+    const inView = this.#cells ? this.#counted : all;
     this.#isCrowded = isWide || inView > (this.#isCrowded ? roomy : crowded);
     if (this.#isCrowded) {
       this.#view?.close();
@@ -183,6 +183,14 @@ class Fleet {
         }
       });
     }
+  }
+
+  /** In cells whose middle is on the map; blocks reach beyond it. */
+  get #counted() {
+    return sumOf([...this.#cells.cells.values()].filter(({ cell }) => {
+      const [px, py, wide, high] = map.rect(boxOf(cell));
+      return map.sees(px + wide / 2, py + high / 2);
+    })).all;
   }
 
   /** Nobody looks. */
@@ -294,7 +302,7 @@ class Fleet {
     const more = this.#view?.more ?? 0, inView = all.length + more;
     const rows = count(this.#ids.length);
     setText('shown', isGone() ? ''
-      : this.#isCrowded ? `${count(sumOf(this.#cells.cells).all)} in view, counted by cell: zoom in`
+      : this.#isCrowded ? `${count(this.#counted)} in view, counted by cell: zoom in`
       : text ? `${rows} found` : chosen.size ? `${rows} of ${count(inView)}`
         : more ? `${rows} of ${count(inView)}: zoom in for all` : `${rows} in view`);
     this.#paint(now);
