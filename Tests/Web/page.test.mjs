@@ -323,6 +323,25 @@ test('half a world is shown as counts, and nearer there are arrows again', optio
   await close(page);
 });
 
+test('a tab that shows counts is hidden so long that it rests, and shows them again', options, async () => {
+  const page = await open('/');
+  await page.rewrite('/app.js', text => text.replace('unseenSeconds = 60', 'unseenSeconds = 2'));
+  await page.go(`${hub.http}/`);
+  await until('drivers', async () => (await rows(page)).length === 5);
+  for (let step = 0; step < 15; step++) await page.click('#out');
+  const counts = () => until('counts', async () => /^5 in view, counted by cell/.test(await page.text('shown')));
+  await counts();
+  let before = page.sent.length;
+  const says = pattern => until(pattern, () => page.sent.slice(before).some(text => pattern.test(text)));
+  await page.hide(true);
+  await says(/"unsubscribe".*"viewId"/);   // it rests
+  before = page.sent.length;
+  await page.hide(false);
+  await says(/"counts:/);
+  await counts();
+  await close(page);
+});
+
 /** From the next `go` on a page hears what `change` makes of each of the hub's messages. */
 const hears = (page, change) => page.before(`{
   const { get } = Object.getOwnPropertyDescriptor(MessageEvent.prototype, 'data'), change = ${change};

@@ -197,7 +197,7 @@ class Fleet {
   rest() {
     this.#cells?.close();
     this.#view?.close();
-    this.#cells = this.#view = this.#shown = undefined;
+    this.#isCrowded = this.#cells = this.#view = this.#shown = undefined;
   }
 
   // MARK: Each second
