@@ -323,6 +323,21 @@ test('half a world is shown as counts, and nearer there are arrows again', optio
   await close(page);
 });
 
+test('the whole fleet is who the map shows, without those who went offline over an hour ago', options, async () => {
+  const page = await open('/');
+  await until('drivers', async () => (await rows(page)).length === 5);
+  const before = await scale(page);
+  await page.rewrite('/v1/drivers', text => {
+    const answer = JSON.parse(text), [driver] = answer.drivers;
+    answer.drivers.push({ ...driver, driverId: 'gone', latitude: -33, longitude: 151, online: false, age: 3700 });
+    return JSON.stringify(answer);
+  });
+  for (let step = 0; step < 4; step++) await page.click('#out');
+  await page.click('#all');
+  await until('the scale of before', async () => await scale(page) > before / 2);
+  await close(page);
+});
+
 test('a tab that shows counts is hidden so long that it rests, and shows them again', options, async () => {
   const page = await open('/');
   await page.rewrite('/app.js', text => text.replace('unseenSeconds = 60', 'unseenSeconds = 2'));

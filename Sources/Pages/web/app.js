@@ -7,7 +7,7 @@ import { $, Arrows, LiveMap, ago, askAbout, boxOf, clock, controls, count, decod
 
 const layerNames = { track: 'Track', raw: 'Raw fixes', accuracy: 'Accuracy', fences: 'Fences', cells: 'Cells',
   labels: 'Labels' };
-const fencesMs = 5000, unseenSeconds = 60, tokenKey = 'token', most = 5000;
+const fencesMs = 5000, unseenSeconds = 60, offlineSeconds = 3600, tokenKey = 'token', most = 5000;
 
 // MARK: What the parts share
 
@@ -864,7 +864,8 @@ function cover() {
 async function showAll() {
   const drivers = await all('find', 'drivers', { limit: 1000 }).catch(() => []);
   follow.letGo();
-  map.fit(drivers.filter(({ latitude }) => latitude >= -90), about.map?.box);
+  map.fit(drivers.filter(({ latitude, online, age }) => latitude >= -90 && (online || age < offlineSeconds)),
+    about.map?.box);
 }
 
 function pick(id, seen) {
@@ -1010,7 +1011,7 @@ sheet($('follow'), $('follow-grip'), [0.24, 0.56, 0.92], cover);
 onresize = cover;
 cover();
 map.load(about.map);
-if (about.map?.box) map.fit([], about.map.box); else hub.find({ limit: 1 }).then(showAll, () => {});
+if (about.map?.box) map.fit([], about.map.box); else showAll();
 hub.connect();
 setInterval(tick, 1000);
 draw();
