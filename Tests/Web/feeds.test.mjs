@@ -343,6 +343,12 @@ test('boxes and counts: what is asked for, and what a page keeps of what comes',
   await socket.subscribed(first, { cells: ['u281z7'] });
   await socket.say('area_update', cell('u281z7', ['A'], { full: true }));
   assert.equal(view.drivers.size, 1);
+  view.move(box, { precision: 4 });
+  await settled();
+  assert.equal(socket.last('subscribe').payload.precision, 4);
+  view.move(box);
+  await settled();
+  assert.equal(socket.last('subscribe').payload.precision, 6, 'that of the beginning');
 
   await socket.subscribed(second, { blocks: ['u281', 'u283'] });
   const say = (block, full, ...cells) => socket.say('counts_update', {

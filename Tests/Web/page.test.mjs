@@ -319,6 +319,13 @@ test('half a world is shown as counts, and nearer there are arrows again', optio
   await page.click('#all');
   await until('drivers', async () => (await rows(page)).length === 5);
   assert.equal(await page.text('shown'), '5 in view');
+  for (let step = 0; step < 3; step++) {
+    await page.click('#in');
+    await until('the next view', () => page.value('new Promise(done => setTimeout(() => done(true), 600))'));
+  }
+  const boxes = page.sent.map(text => JSON.parse(text).payload).filter(({ channel }) => channel?.startsWith('box:'));
+  assert.ok(boxes.length > 1 && boxes.every(({ precision }) => precision >= 3 && precision <= 8));
+  assert.ok(new Set(boxes.map(({ precision }) => precision)).size > 1, 'smaller cells nearby');
   assert.equal(await page.text('toast'), '', 'the hub refused no view');
   await close(page);
 });

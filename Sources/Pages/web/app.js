@@ -149,21 +149,21 @@ class Fleet {
 
   #look() {
     const box = map.box(), shown = this.#shown;
-    const inside = shown && map.zoom < shown.zoom + 1.5 && box.west >= shown.box.west && box.east <= shown.box.east
-      && box.south >= shown.box.south && box.north <= shown.box.north;
+    const inside = shown && map.zoom < shown.zoom + 1.5 && box.west >= shown.west && box.east <= shown.east
+      && box.south >= shown.south && box.north <= shown.north;
     if (inside || !map.width) return;
     this.#moved = performance.now();
-    this.#shown = { zoom: map.zoom, box: map.box(0.2) };
-    this.#cells?.move(this.#shown.box);
-    this.#view?.move(this.#shown.box);
+    const wider = this.#shown = { zoom: map.zoom, ...map.box(0.2) };
+    wider.area = (wider.north - wider.south) * ((wider.east - wider.west + 360) % 360);
+    wider.precision = Math.max(3, Math.floor(Math.log2(2e6 / wider.area) / 5));   // up to 31 cells fill it
+    this.#cells?.move(wider);
+    this.#view?.move(wider, wider);
     this.#crowd();
   }
 
   /** Where so many are in view, or so much, they are shown as counts by cell. */
   #crowd() {
-    if (!this.#shown) return;
-    const { box } = this.#shown, { north, south, east, west } = box;
-    const isWide = (north - south) * ((east - west + 360) % 360) > widest, all = sumOf(this.#whole.cells).all;
+    const box = this.#shown, isWide = box.area > widest, all = sumOf(this.#whole.cells).all;
     if (!this.#cells && (isWide || all > crowded)) this.#cells = hub.counts(box);
     if (this.#cells && !isWide && all <= roomy) {
       this.#cells.close();
@@ -175,7 +175,7 @@ class Fleet {
       this.#view?.close();
       this.#view = undefined;
     } else if (!this.#view) {
-      this.#view = hub.view(box);
+      this.#view = hub.view(box, box);
       this.#view.on('update', update => {
         for (const driver of update.drivers) {
           this.#markers.push(driver.driverId, driver);

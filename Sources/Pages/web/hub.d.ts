@@ -327,13 +327,14 @@ export interface AreaFeed extends Feed<AreaEvents> {
   readonly drivers: ReadonlyMap<string, AreaDriver>;
   /** How many more there are in crowded cells. */
   readonly more: number;
-  move(area: Area): void;
+  /** Without a `precision` of its own with that of the beginning. */
+  move(area: Area, o?: { precision?: number }): void;
 }
 
 export interface CountsFeed extends Feed<CountsEvents> {
   /** By geohash, a little beyond the box, too. */
   readonly cells: ReadonlyMap<string, Counts>;
-  move(box: Box): void;
+  move(box: Box, o?: { precision?: number }): void;
 }
 
 export interface Share { shareId: string; url: string; token: string; expires?: number }

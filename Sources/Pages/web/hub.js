@@ -1037,9 +1037,9 @@ export class Hub {
   }
 
   /** What only maps need is loaded with the first of them. */
-  #shows(kind, place, { precision } = {}) {
+  #shows(kind, place, options = {}) {
     const { feed, target } = this.#feed('', `view-${++this.#number}`);
-    feed.move = async place => {
+    feed.move = async (place, { precision } = options) => {
       this.#areas = await import('./hub-areas.js');
       Object.assign(target, { channel: this.#areas.channelOf(kind, place), precision, due: 0 });
       this.#flush();
