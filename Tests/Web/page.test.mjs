@@ -884,8 +884,9 @@ test('a trip that ends lets its driver\'s card go; the exact id is found first; 
   options, async t => {
     const own = await startHub('--dev-auth', '--sampling', '1');
     const control = new Hub(own.url, { dev: { role: 'ops', id: 'O1' }, WebSocket: WebSocketByNet }).connect();
-    await control.move('E1', 'requested', { driverId: 'car-1', riderId: 'P1', pickup: home,
-      dropoff: { latitude: home.latitude + north(5000), longitude: home.longitude } });
+    const dropoff = { latitude: home.latitude + north(5000), longitude: home.longitude };
+    await control.move('E1', 'requested', { driverId: 'car-1', riderId: 'P1', pickup: home, dropoff,
+      route: [home, dropoff] });
     const made = [['car-1', { status: 'on_trip', trip: 'E1' }], ['car-12', { at: [300, 0] }],
       ['car-120', { at: [600, 0], isMoving: false }], ['car-7', { at: [9000, 0], isMoving: false }]];
     const cars = Object.fromEntries(made.map(([id, more]) => [id, new Driver(own, id, more)]));
@@ -909,7 +910,7 @@ test('a trip that ends lets its driver\'s card go; the exact id is found first; 
     await until('three in view', async () => await page.text('shown') === '3 in view');
     await until('its way to the pickup', async () => /to pickup at/.test(await page.text('eta')));
     for (const status of ['driver_en_route', 'arrived_pickup', 'trip_started']) await move(status);
-    await until('its way to the dropoff', async () => /to dropoff at/.test(await page.text('eta')));
+    await until('its way to the dropoff', async () => /to dropoff at[^]* km · by road$/.test(await page.text('eta')));
     await move('arrived_destination');
     await until('no way any more', async () => await page.shown('eta') === false);
     assert.match(await page.text('trip'), /At dropoff/);
