@@ -105,7 +105,11 @@ struct SubscriptionList {
     else { return }
     list[index].request = .standing(since: now)
     list[index].failures = 0
-    if answer.recovered, let resume = list[index].resume, resume.epoch == answer.epoch { return }
+    if answer.recovered, list[index].resume != nil {
+      // What was missed follows, also where the channel has another epoch since.
+      list[index].resume?.epoch = answer.epoch
+      return
+    }
     // Nothing before is resumed: what was missed is in the snapshot.
     list[index].resume = ResumePoint(since: answer.sequence, epoch: answer.epoch)
   }

@@ -101,6 +101,17 @@ import Testing
     #expect(stage.session.resumePoint(of: trip) == ResumePoint(since: 3, epoch: InlineText("e2")!))
   }
 
+  @Test("What is recovered in another epoch goes on from the last event")
+  func recoveredEpoch() throws {
+    let stage = try subscribed(sequence: 30)
+    stage.say(Stage.event(31))
+    try stage.breakAndReopen()
+    try stage.answerSubscribe(sequence: 33, epoch: "e2", recovered: true)
+    for sequence in 32...33 { stage.say(Stage.event(UInt64(sequence))) }
+    #expect(stage.sequences == [31, 32, 33])
+    #expect(stage.session.resumePoint(of: trip) == ResumePoint(since: 33, epoch: InlineText("e2")!))
+  }
+
   @Test("A refused subscription is not asked for again, one that has to wait is")
   func refusals() throws {
     let stage = try Stage()

@@ -7,7 +7,7 @@ import Testing
 @testable import HubCore
 
 extension DriverIndex {
-  /// Checks that counts add up, each driver is where its place says, and few drivers are never in an inner cell.
+  /// Checks that counts add up, each driver is where its locator says, and few drivers are never in an inner cell.
   func checkInvariants() {
     var broken = 0
     func hold(_ condition: Bool) { broken += condition ? 0 : 1 }  // an #expect each would take most of the time
@@ -25,9 +25,9 @@ extension DriverIndex {
           blocksInUse += 1
           for position in 0..<length {
             let slot = block * UInt32(DriverIndex.leafCapacity) + UInt32(position)
-            let place = places[entries[slot].driver]
-            hold(place.leaf == number && place.slot == slot)
-            hold(place.key >= cell.firstKey && place.key <= cell.lastKey)
+            let locator = locators[entries[slot].driver]
+            hold(locator.leaf == number && locator.slot == slot)
+            hold(locator.key >= cell.firstKey && locator.key <= cell.lastKey)
           }
           inLeaf += length
           block = nextBlock[block]

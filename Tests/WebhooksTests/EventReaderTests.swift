@@ -179,7 +179,7 @@ private final class ReaderWorld {
         switch try reader.scan(from: cursor, through: last) {
         case .none(let end, _): queue.scanned(nil, through: end, now)
         case .event(let channel, let event):
-          reader.note(channel, position, opensLane: queue.lane(of: channel) == nil)
+          reader.note(channel, event, opensLane: queue.lane(of: channel) == nil)
           queue.scanned(PendingEvent(position: event.position, channel: channel), through: event.position.next, now)
         }
       case .look(let channel, let range):

@@ -153,7 +153,7 @@ func streamMessage(_ group: Int, trip: Int = 0, title: String = "t") -> StreamMe
     #expect(queue.takeDue(now) == [] && queue.nextTime == .max)
     queue.append(streamMessage(2), published: now.timestamp, now)
     #expect(queue.takeDue(now) == [], "what waits is known, and not sent")
-    #expect(queue.progress == DeliveryProgress(cursor: place(1), isEnabled: false))
+    #expect(queue.progress == DeliveryProgress(cursor: position(1), isEnabled: false))
   }
 
   @Test("Whatever servers and connections do, each event is stored, and those of a trip in order")
