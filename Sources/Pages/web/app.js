@@ -181,11 +181,12 @@ class Fleet {
           this.#markers.push(driver.driverId, driver);
           this.#known.add(driver.driverId);
         }
+        if (!this.#ids.length) this.#list(hub.now());
       });
     }
   }
 
-  /** In cells whose middle is on the map; blocks reach beyond it. */
+  /** In cells whose middle is on the map. */
   get #counted() {
     return sumOf([...this.#cells.cells.values()].filter(({ cell }) => {
       const [px, py, wide, high] = map.rect(boxOf(cell));
