@@ -66,7 +66,7 @@ import Testing
     try wait(for: [refused])
     #expect(refused.status == "429" && refused.text.contains("Retry-After: 1\r\n"))
     for feed in feeds { feed.ownTurn() }
-    #expect(feeds.allSatisfy(\.bytes.isEmpty), "all are under way")
+    #expect(feeds.allSatisfy { $0.bytes.isEmpty }, "all are under way")
     try wait(for: feeds + [other])
     #expect((feeds + [other]).allSatisfy { $0.status == "200" })
     let next = try ask("o1")
