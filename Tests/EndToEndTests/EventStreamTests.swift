@@ -52,7 +52,7 @@ extension EndToEnd.EventStreams {
 
   @Test("a stream has the messages of a session, to the byte, and ids where they are numbered", arguments: loopCounts)
   func sameAsSocket(loops: Int) throws {
-    let hub = try TestHub(loops: loops)
+    let hub = try TestHub(loops: loops) { $0.limits.countsLoopbackRequests = true }
     let socket = try hub.ops()
     let answer = try socket.subscribe("trip:T1")
     let stream = try stream(hub, "trip:T1")
