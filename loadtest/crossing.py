@@ -283,6 +283,8 @@ async def measure_questions(options):
 def terms_of(many, few):
     """The terms of the model: µs of a frame and of a position, of both hubs and of the engine, of two rates."""
     shares = [1 / found.median("positions a frame") for found in (many, few)]
+    if shares[0] == shares[1]:
+        raise Failed("frames have as many positions at both rates: choose others")
     costs = [found.median("both hubs") for found in (many, few)]
     frame = max(0, (costs[1] - costs[0]) / (shares[1] - shares[0]))
     engine = statistics.mean(found.median("engine,") / share for found, share in zip((many, few), shares))

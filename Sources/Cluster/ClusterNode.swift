@@ -167,7 +167,7 @@ public struct ClusterNode: ~Copyable {
     var bytes = 0
     let states = peer.states.count
     let due = peer.lastSent[1] + gatherTime
-    let gathers = due > context.now.uptime
+    let gathers = due > context.now.uptime && !peer.isHalfFull
     if gathers, peer.hasStates { statesDue = min(statesDue, due) }
     let frames = peer.flush(now: context.now.uptime, withStates: !gathers) { lane, number, records in
       (head.lane, head.number) = (lane, number)

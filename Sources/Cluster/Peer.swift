@@ -226,6 +226,9 @@ final class Peer {
     numbers[Int(Lane.state.rawValue)] += 1
   }
 
+  /// States are not gathered any longer.
+  var isHalfFull: Bool { states.count > limits.waitingStates / 2 || areaBytes > limits.waitingAreaBytes / 2 }
+
   /// Drops output at the limits, which the peer notices by the numbers. Gives how often.
   func boundOutput() -> UInt64 {
     let isControlFull = controlBytes > limits.waitingControlBytes

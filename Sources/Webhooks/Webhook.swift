@@ -68,6 +68,8 @@ final class Webhook {
   /// It delivers nothing, since the journal or its own files could not be read. That is not stored: a webhook that is
   /// opened in its place continues.
   var isStopped = false
+  /// Its settings were replaced by others that could not be applied: it delivers nothing under them.
+  var isOutdated = false
 
   /// The cursor was set back to a time, or before it: events that were delivered, and published earlier, are skipped.
   struct Skipped {
@@ -214,7 +216,7 @@ final class Webhook {
     figures.underWay = isStopped ? 0 : queue.underWay
     figures.lanes = queue.laneCount
     figures.isEnabled = queue.isEnabled && !isStopped
-    figures.isProbing = queue.isProbing
+    figures.isProbing = queue.isProbing && !isStopped
     let oldest = current.values.map(\.published).min()
     figures.oldestMilliseconds = oldest.map { max(0, now.timestamp.milliseconds - $0.milliseconds) } ?? 0
     return figures

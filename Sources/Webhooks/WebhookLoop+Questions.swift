@@ -178,6 +178,7 @@ extension WebhookLoop {
   private func reopen(
     _ webhook: Webhook, _ request: WebhookRequest, since: Timestamp? = nil, _ now: Moment
   ) throws(WebhookFault) {
+    guard !webhook.isOutdated else { throw .failed("its new settings could not be applied: send SIGHUP") }
     do throws(JournalError) { try open(webhook.endpoint, request, since: since) } catch {
       throw .failed("cannot continue from there: \(error)")
     }

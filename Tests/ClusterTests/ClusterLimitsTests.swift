@@ -78,6 +78,25 @@ import Testing
     #expect(riders.allSatisfy { (8...11).contains($0.positions.count) })
   }
 
+  @Test("What is gathered is sent before it is dropped for its number")
+  func gatheredMuch() {
+    var limits = ClusterLimits()
+    (limits.gatherTime, limits.waitingStates) = (100_000_000, 4)
+    let names = ["a", "b", "c", "d", "e"]
+    let world = ClusterWorld(names, limits: limits)
+    connectDrivers(12, world)
+    let riders = names[1...].flatMap { name in
+      (0..<12).map { world.follow(.driver(id("d\($0)")), at: name, slot: UInt32(50 + $0)) }
+    }
+    world.run(seconds: 1)
+    for step in 0..<20 {
+      for number in 0..<3 { world.fix(step, trip: nil, at: "a", slot: UInt32((3 * step + number) % 12 + 1)) }
+      world.step()
+    }
+    world.run(seconds: 0.5)
+    #expect(world["a"].node.node.counters.overflows == 0 && riders.allSatisfy { !$0.positions.isEmpty })
+  }
+
   @Test("Positions for a hub that takes nothing are dropped past their limit, and the newest come when it takes them")
   func waitingStates() {
     let world = world { $0.waitingStates = 5 }

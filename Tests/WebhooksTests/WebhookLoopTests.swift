@@ -198,6 +198,29 @@ import Testing
     #expect(scene.network.dialled.count == 1)
   }
 
+  @Test("A webhook whose new settings could not be applied is not enabled with those before")
+  func outdated() throws {
+    let scene = try LoopScene(Deliveries(webhooks: [try webhook()]), allowed: ["http://127.0.0.1:9/"])
+    defer { scene.remove() }
+    try scene.publish()
+    #expect(scene.takeEvents() == ["1"])
+    let unreadable = scene.directory + "/webhooks/other.webhook"
+    try FileManager.default.createDirectory(atPath: unreadable, withIntermediateDirectories: false)
+    scene.control.replace(Deliveries())
+    scene.turn()
+    #expect(scene.webhook?.isEnabled == false)
+    guard case .refused(.failed)? = scene.ask(.enable("orders")) else {
+      Issue.record("it was enabled")
+      return
+    }
+    try scene.publish()
+    #expect(scene.takeEvents() == [])
+    try FileManager.default.removeItem(atPath: unreadable)
+    scene.control.replace(Deliveries(webhooks: [try webhook()]))
+    scene.turn()
+    #expect(scene.takeEvents() == ["2"])
+  }
+
   @Test("A stream that can't read the journal is off, not gone, and goes on when the settings are read again")
   func unreadableJournal() throws {
     let deliveries = Deliveries(streams: [try stream("nats://127.0.0.1:4222")])

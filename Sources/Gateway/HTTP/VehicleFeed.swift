@@ -91,10 +91,12 @@ enum VehicleFeedEndpoint {
   private static func reserve(
     for caller: Credential, _ admissions: Admissions
   ) throws(Refusal) -> QuestionReservation {
-    let limit = Limits.typedVehicleFeedsPerIdentity
-    guard let reservation = QuestionReservation(of: caller, atMost: limit, in: admissions) else {
+    guard
+      let reservation = QuestionReservation(
+        of: caller, atMost: Limits.typedVehicleFeedsPerIdentity, in: admissions)
+    else {
       throw Refusal(
-        .rateLimited, "one identity has at most \(limit) feeds of one vehicle type and tracks under way",
+        .rateLimited, "this identity has as many feeds of one vehicle type and tracks under way as it may",
         status: .tooManyRequests, retryAfter: 1, counting: { $0.count(.queriesPerIdentity) })
     }
     return reservation

@@ -18,7 +18,7 @@ import Testing
 final class LoopScene {
   let network = SimulatedNetwork()
   let control = WebhookControl()
-  private let directory = "/tmp/webhooks-\(UUID().uuidString)"
+  let directory = "/tmp/webhooks-\(UUID().uuidString)"
   private var reading = ClockReading(uptimeNanoseconds: 1_000_000_000_000, unixMilliseconds: 1_764_000_000_000)
   private var loop: EventLoop!
   private var webhooks: WebhookLoop!
