@@ -221,7 +221,7 @@ import Testing
     var terms = terms
     terms.crossing = CapacityTerms.Crossing(
       frame: 30, position: 1.2, engineFrame: 5, framesPerSecond: 1000, bytes: 52, search: 20,
-      checks: [.init(hubs: 3, fixesPerSecond: 6000, connections: 1200, cores: 0.1, engineCores: 0.001)])
+      checks: [.init(hubs: 3, fixesPerSecond: 6000, connections: 1200, cores: 0.2, engineCores: 0.001)])
     return terms
   }
 
@@ -270,7 +270,7 @@ import Testing
     }
     let several = CapacityModel(severalHubs).markdown()
     #expect(
-      several.contains("1.20 µs of both hubs") && several.contains("| 3 | 6,000 | 1,200 | 0.100 | 0.101 | +1 % |"))
+      several.contains("1.20 µs of both hubs") && several.contains("| 3 | 6,000 | 1,200 | 0.200 | 0.221 | +10 % |"))
     #expect(text.contains("what goes between hubs, ") && !several.contains("what goes between hubs, "))
   }
 }
