@@ -60,9 +60,9 @@ public struct ClusterLimits: Sendable, Equatable {
   // MARK: Time
 
   /// States for a peer are gathered for this time, multiplied by the number of hubs that follow channels here, where
-  /// those are more than `promptPeers`; else they are sent at once. So a hub sends them 2,000 times a second at most, and
-  /// hubs that all follow each other do not spend their time on frames of one position each: of 50 hubs each waits for
-  /// at most 25 ms, and up to 1 ms of the timer. Where half of what may wait does, it is sent.
+  /// those are more than `promptPeers`; else they are sent at once. So a hub sends them 2,000 times a second at most,
+  /// and hubs that all follow each other do not spend their time on frames of one position each: of 50 hubs each waits
+  /// for at most 25 ms, and up to 1 ms of the timer. Where half of what may wait does, it is sent.
   public var gatherTime: Int64 = 500_000
   public var promptPeers = 3
   /// A member's lease in the ledger, and how often it is renewed and the members are read.
