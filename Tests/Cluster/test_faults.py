@@ -295,12 +295,17 @@ class HubTests(Faults):
                      for step in range(8) for radius in (200, 800, 5000) for limit in (5, 100)] + [
                          "drivers/within?bbox=11.4,48.1,11.6,48.105"]:
             expected = await asyncio.to_thread(ask, alone, path)
+            every = dict(await asyncio.to_thread(ask, alone, path.replace("limit=5", "limit=100")))
             found += len(expected)
             for name in NAMES:
                 answer = await asyncio.to_thread(ask, self.hubs[name], path)
-                self.assertEqual([name for name, _ in answer], [name for name, _ in expected], path)
-                for (_, a), (_, b) in zip(answer, expected):
-                    self.assertAlmostEqual(a or 0, b or 0, delta=2, msg=path)
+                self.assertEqual(len(dict(answer)), len(expected), path)
+                # Two hubs get a fix at different times, so that what they publish differs by a metre or two: drivers that
+                # are as far may be in another order.
+                for (driver, a), (_, b) in zip(answer, expected):
+                    self.assertIn(driver, every, path)
+                    for there in (b, every[driver]):
+                        self.assertAlmostEqual(a or 0, there or 0, delta=2, msg=path)
         self.assertGreater(found, 500)
         shown = [client.map.drivers for client in maps]
         self.assertEqual(len(shown[0]), 63)
