@@ -52,6 +52,12 @@ def idle():
     return (int(words[4]) + int(words[5])) / os.sysconf("SC_CLK_TCK")
 
 
+def machine():
+    with open("/proc/cpuinfo") as file:
+        model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), os.uname().machine)
+    return f"{os.cpu_count()} × {model}, Linux {os.uname().release}, {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}"
+
+
 def say(text):
     print(text, file=sys.stderr, flush=True)
 
@@ -347,7 +353,7 @@ def main():
     if options.markdown:
         with open(options.markdown, "w") as file:
             file.write("# What a crossing costs\n\nWritten by `loadtest/crossing.py`, three hubs and a Redis on this machine.\n\n"
-                       + "\n\n".join(tables) + "\n")
+                       f"    {machine()}\n\n" + "\n\n".join(tables) + "\n")
 
 
 if __name__ == "__main__":
