@@ -104,8 +104,9 @@ import Testing
     }
     #expect(result[.delivered] + result[.conflated] == result[.sent] * 3)
     #expect(result[.slowDelivered] > 0 && result[.conflated] > 0)
-    // What gave way did not leave: without that, as many left as were made, three for each fix.
-    #expect(result[.deliveriesPerSecond] < result[.fixesPerSecond] * 2.9)
+    // What gave way did not leave: without that, as many left as were made, three for each fix. A busy machine may have
+    // left no second of the hub's own to count in.
+    #expect(result[.fixesPerSecond] == 0 || result[.deliveriesPerSecond] < result[.fixesPerSecond] * 2.9)
   }
 
   @Test("churn: those who leave come again")
