@@ -178,11 +178,7 @@ import Testing
   @Test("An event that is on the way while its channel is asked for anew is shown once")
   func crossingResume() {
     let world = ClusterWorld(["a", "b"])
-    world.connect("d1", at: "a", slot: 1)
-    world.step()
-    world.fix(-1, trip: "t1", at: "a", slot: 1)
-    let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
-    world.run(seconds: 2)
+    let rider = world.followTrip()
     for number in 0..<5 {
       world.notify("t1", at: "a", number: number)
       world["b"].node.node.context.peers[0].wantsRestart = true
@@ -194,11 +190,7 @@ import Testing
   @Test("No event follows the highest number that an owner can give its newest")
   func highestNumber() {
     let world = ClusterWorld(["a", "b"])
-    world.connect("d1", at: "a", slot: 1)
-    world.step()
-    world.fix(-1, trip: "t1", at: "a", slot: 1)
-    let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
-    world.run(seconds: 2)
+    let rider = world.followTrip()
     let before = rider.seen
     world["b"].node.node.following.follows[.trip(id("t1"))]?.point?.since = .max
     world.notify("t1", at: "a", number: 1)
@@ -209,11 +201,7 @@ import Testing
   @Test("An event whose frame is lost comes to all, also where another session's answer was behind it")
   func lostBeforeAnAnswer() {
     let world = ClusterWorld(["a", "b"])
-    world.connect("d1", at: "a", slot: 1)
-    world.step()
-    world.fix(-1, trip: "t1", at: "a", slot: 1)
-    let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
-    world.run(seconds: 2)
+    let rider = world.followTrip()
     world.engine.faults.lost = 1
     world.notify("t1", at: "a", number: 1)
     world.step()
@@ -333,5 +321,17 @@ import Testing
       #expect(rider.point == own.point, replay(seed, "FollowingTests"))
     }
     #expect(own.gaps == 0 && own.faults == [] && (own.point?.since ?? 0) >= 60)
+  }
+}
+
+extension ClusterWorld {
+  /// A rider at `b` of the trip `t1`, which `d1` has begun at `a`.
+  func followTrip() -> Follower {
+    connect("d1", at: "a", slot: 1)
+    step()
+    fix(-1, trip: "t1", at: "a", slot: 1)
+    let rider = follow(.trip(id("t1")), at: "b", slot: 5)
+    run(seconds: 2)
+    return rider
   }
 }

@@ -151,11 +151,7 @@ import Testing
   @Test("An event whose frame is lost comes within a second though positions go on, and so do the positions behind it")
   func lostAmongPositions() {
     let world = ClusterWorld(["a", "b"])
-    world.connect("d1", at: "a", slot: 1)
-    world.step()
-    world.fix(-1, trip: "t1", at: "a", slot: 1)
-    let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
-    world.run(seconds: 2)
+    let rider = world.followTrip()
     for step in 0..<60 {
       if step == 20 {
         world.engine.cuts = ["a>b control"]
