@@ -210,10 +210,10 @@ enum RevocationEndpoints {
     let limit = try call.query.pageLimit(HubLimits.revocationsPerPage) ?? 100
     var start = 0
     if let cursor = try call.query.parameter("cursor") {
-      guard let place = ListCursor(cursor, of: .revocations), place.hub == nil else {
+      guard let position = ListCursor(cursor, of: .revocations), position.hub == nil else {
         throw Refusal(.badMessage, "cursor must be what next was in an answer")
       }
-      start = Int(place.number)
+      start = Int(position.number)
     }
     return try call.ask(.revocations(from: start, limit: limit))
   }
