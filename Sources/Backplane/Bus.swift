@@ -34,6 +34,8 @@ public protocol Bus: AnyObject {
 }
 
 extension Bus {
+  /// 0: a bus with a single node, or one that cannot tell.
   public var unheard: UInt64 { 0 }
+  /// Does nothing: a bus with a single node has no other way to the member.
   public func note(unheard nodes: UInt64, by member: String) {}
 }

@@ -8,6 +8,7 @@
 // the nodes that it does not hear (`unheard`). Never Redis Cluster: there each message goes to all nodes.
 import HubBytes
 
+/// The bus over stand-alone nodes of Redis or Valkey. Only the thread of its event loop uses it.
 public final class RedisBus: Bus {
   private struct Node {
     let publisher: LinkID
@@ -55,8 +56,12 @@ public final class RedisBus: Bus {
     }
   }
 
+  /// Whether at least one node can be published to. O(nodes).
   public var isUp: Bool { nodes.contains { $0.isUp } }
 
+  /// Publishes a frame on the first usable node of the member's order where the member is known to listen; else on the
+  /// first usable one. False where no node is usable, or that node's connection has no room: nothing was sent. A sent
+  /// frame may be lost with its node.
   public func send(_ frame: [UInt8], to member: String, lane: Lane) -> Bool {
     let target = target(member)
     let reached = targets[target].order.filter { nodes[$0].isUp }
@@ -89,10 +94,13 @@ public final class RedisBus: Bus {
       to: nodes[node].publisher)
   }
 
+  /// Bit i for node i that this hub cannot use, of the first 63. O(nodes).
   public var unheard: UInt64 {
     nodes.indices.prefix(63).reduce(0) { nodes[$1].isUp ? $0 : $0 | 1 << UInt64($1) }
   }
 
+  /// Avoids the nodes of `mask` (bit i for node i, of the first 63) for frames to `member`, for
+  /// `BackplaneLimits.listenerTime`.
   public func note(unheard mask: UInt64, by member: String) {
     let target = target(member)
     for node in nodes.indices.prefix(63) where mask & 1 << UInt64(node) != 0 {
@@ -113,6 +121,7 @@ public final class RedisBus: Bus {
     }
   }
 
+  /// Appends the frames that came and the changes of nodes since the last call. Once a turn, after `RedisLinks.tick`.
   public func takeEvents(into events: inout [BusEvent]) {
     for index in nodes.indices {
       var fault: String?

@@ -65,7 +65,10 @@ public enum RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
   }
 }
 
+/// One connection to Redis or Valkey as a state machine: its greeting, commands with their replies, messages of its
+/// channels, pings, and the wait before it connects again. All times are uptime in ns.
 public struct RedisConnection: ~Copyable {
+  /// How far the connection is.
   public enum Phase: Sendable, Equatable {
     /// Waits to be connected until that time (uptime, ns).
     case idle(until: Int64)
@@ -122,6 +125,7 @@ public struct RedisConnection: ~Copyable {
     if case .idle = phase { (phase, backOff) = (.idle(until: .min), 0) }
   }
 
+  /// A connection is being made: it fails if it is not open within `BackplaneLimits.replyTime` (uptime, ns).
   public mutating func connecting(now: Int64) {
     phase = .connecting
     deadline = now + limits.replyTime
@@ -213,6 +217,7 @@ public struct RedisConnection: ~Copyable {
   /// Commands without a reply, and output not taken (`takeOutput`).
   var waiting: (commands: Int, bytes: Int) { (expected.count - nextExpected, output.count) }
 
+  /// The events since the last call, in order; none of them is given again.
   public mutating func takeEvents() -> [RedisEvent] {
     defer { events.removeAll() }
     return events

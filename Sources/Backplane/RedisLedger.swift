@@ -5,6 +5,7 @@
 // hubs restore what it forgets. With sentinels (Sentinels.swift), the master is looked for again whenever the
 // connection ends, they name another one, or the node becomes a replica.
 
+/// The ledger on one node of Redis or Valkey. Only the thread of its event loop uses it.
 public final class RedisLedger: Ledger {
   private enum Check: UInt64, CaseIterable {
     case version = 1
@@ -59,12 +60,16 @@ public final class RedisLedger: Ledger {
     if let master = sentinels?.master(orElse: known), master != known { links.move(link, to: master) }
   }
 
+  /// Sends a question's script; its answer is an event with this ticket. False where the ledger is not usable, or its
+  /// connection is at a limit: nothing was sent.
   public func ask(_ question: LedgerQuestion, ticket: UInt64) -> Bool {
     guard isUp, links.submit(RedisLedger.command(question), ticket: ticket, to: link) else { return false }
     questions[ticket] = question
     return true
   }
 
+  /// Appends the answers and the changes of the ledger's state since the last call. Once a turn, after
+  /// `RedisLinks.tick`.
   public func takeEvents(into events: inout [LedgerEvent]) {
     follow(&events)
     for event in links.takeEvents(of: link) {

@@ -13,6 +13,7 @@ public struct LinkID: Hashable, Sendable {
   public init(index: Int) { self.index = index }
 }
 
+/// The connections of one event loop to an engine. Only the loop's thread uses it.
 public final class RedisLinks {
   private struct Link: ~Copyable {
     var machine: RedisConnection
@@ -52,8 +53,10 @@ public final class RedisLinks {
     return LinkID(index: links.count - 1)
   }
 
+  /// Whether its greeting is answered, so that commands can be sent.
   public func isReady(_ id: LinkID) -> Bool { links[id.index].link.machine.phase == .ready }
 
+  /// The node that it connects to; nil until Sentinel has named one.
   public func node(_ id: LinkID) -> EngineAddress? { links[id.index].link.node }
 
   /// Moves the connection to another node, at once.
@@ -88,11 +91,14 @@ public final class RedisLinks {
 
   // MARK: The loop's callbacks
 
+  /// Passes on that a connection is open; does nothing for a connection of somebody else.
   public func connected(_ id: ConnectionID) {
     guard let index = owners[id] else { return }
     links[index].link.machine.opened(now: loop.now.uptimeNanoseconds)
   }
 
+  /// Passes on a connection's input, which is not kept; ends the connection where it is no valid RESP. Does nothing for
+  /// a connection of somebody else.
   public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
     guard let index = owners[id] else { return }
     let isAlive = unsafe links[index].link.machine.received(
@@ -100,10 +106,12 @@ public final class RedisLinks {
     if !isAlive { drop(index) }
   }
 
+  /// Ends a connection whose peer does not read what is sent; does nothing for one of somebody else.
   public func overflowed(_ id: ConnectionID) {
     if let index = owners[id] { end(index, .closed("it does not take what is sent")) }
   }
 
+  /// Passes on that a connection has ended: it is made again after its wait. Does nothing for one of somebody else.
   public func closed(_ id: ConnectionID, _ cause: CloseCause) {
     guard let index = owners.removeValue(forKey: id) else { return }
     links[index].link.connection = .none

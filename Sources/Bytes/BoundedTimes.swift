@@ -11,8 +11,10 @@ public struct BoundedTimes: Sendable {
   /// Microseconds.
   public private(set) var sum: UInt64 = 0
 
+  /// Empty counts.
   public init() {}
 
+  /// Counts one duration, rounded down to microseconds; a negative one counts as 0.
   public mutating func record(nanoseconds: Int64) {
     let microseconds = UInt64(max(0, nanoseconds)) / 1000
     sum &+= microseconds
@@ -31,6 +33,7 @@ public struct BoundedTimes: Sendable {
     }
   }
 
+  /// Adds the counts and the sum of others, for instance of another loop.
   public mutating func merge(_ other: BoundedTimes) {
     for index in counts.indices { counts[index] += other.counts[index] }
     sum &+= other.sum

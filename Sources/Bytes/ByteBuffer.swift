@@ -54,12 +54,14 @@ public struct ByteBuffer: ~Copyable {
     storage = capacity
   }
 
+  /// Appends one byte. Amortised O(1).
   @inlinable public mutating func append(_ byte: UInt8) {
     reserve(1)
     unsafe base!.storeBytes(of: byte, toByteOffset: used, as: UInt8.self)
     used += 1
   }
 
+  /// Appends a copy of the bytes, which may not lie in this buffer. Amortised O(their number).
   @inlinable public mutating func append(_ bytes: UnsafeRawBufferPointer) {
     guard let source = bytes.baseAddress, bytes.count > 0 else { return }
     reserve(bytes.count)
@@ -67,6 +69,7 @@ public struct ByteBuffer: ~Copyable {
     used += bytes.count
   }
 
+  /// Appends a copy of the array's bytes. Amortised O(their number).
   @inlinable public mutating func append(_ bytes: [UInt8]) {
     unsafe bytes.withUnsafeBytes { unsafe append($0) }
   }
@@ -76,6 +79,8 @@ public struct ByteBuffer: ~Copyable {
     unsafe append(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
   }
 
+  /// Appends the UTF-8 bytes of a String. Amortised O(their number); a bridged or not contiguous String is copied
+  /// first.
   @inlinable public mutating func append(utf8 text: String) {
     var text = text
     text.withUTF8 { unsafe append(UnsafeRawBufferPointer($0)) }

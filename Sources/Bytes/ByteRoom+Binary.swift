@@ -5,6 +5,7 @@ extension ByteRoom {
   /// Bytes that a number of variable length has at most.
   public static let varintBytes = 10
 
+  /// Appends two bytes, the lowest first. The room must have them.
   @inlinable @inline(__always)
   public mutating func append(littleEndian value: UInt16) {
     demand(2)
@@ -12,6 +13,7 @@ extension ByteRoom {
     unsafe next += 2
   }
 
+  /// Appends four bytes, the lowest first. The room must have them.
   @inlinable @inline(__always)
   public mutating func append(littleEndian value: UInt32) {
     demand(4)
@@ -19,6 +21,7 @@ extension ByteRoom {
     unsafe next += 4
   }
 
+  /// Appends eight bytes, the lowest first. The room must have them.
   @inlinable @inline(__always)
   public mutating func append(littleEndian value: UInt64) {
     demand(8)
@@ -53,10 +56,12 @@ extension ByteRoom {
 }
 
 extension ByteBuffer {
+  /// Appends a number in groups of seven bits, the lowest first (LEB128): 1 to 10 bytes.
   @inlinable public mutating func append(varint value: UInt64) {
     withRoom(for: ByteRoom.varintBytes) { $0.append(varint: value) }
   }
 
+  /// Appends eight bytes, the lowest first.
   @inlinable public mutating func append(littleEndian value: UInt64) {
     withRoom(for: 8) { $0.append(littleEndian: value) }
   }

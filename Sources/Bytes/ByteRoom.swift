@@ -22,6 +22,7 @@ public struct ByteRoom: ~Copyable {
     unsafe end = start + count
   }
 
+  /// Appends one byte. The room must have it.
   @inlinable @inline(__always)
   public mutating func append(_ byte: UInt8) {
     unsafe precondition(next < end)

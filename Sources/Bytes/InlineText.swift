@@ -66,6 +66,7 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
     }
   }
 
+  /// Whether both have the same bytes. All eight words are compared, without a branch: unused ones are 0.
   @inlinable @inline(__always)
   public static func == (a: InlineText, b: InlineText) -> Bool {
     if a.length != b.length { return false }
@@ -87,6 +88,7 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
     return product.high ^ product.low
   }
 
+  /// Hashes the bytes in use, for Swift's tables. The hub's own use `hashValue(seed:)`, which is faster.
   public func hash(into hasher: inout Hasher) {
     unsafe withBytes { unsafe hasher.combine(bytes: $0) }
   }

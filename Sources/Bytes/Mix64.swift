@@ -1,6 +1,7 @@
 // Mixing of 64-bit numbers: splitmix64, of Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (OOPSLA
 // 2014), with the constants of Vigna's splitmix64.c. Small, fast, and the same on every machine; not for keys.
 
+/// The steps of splitmix64: a finaliser, and a generator whose state the caller keeps.
 public enum Mix64 {
   /// 2^64 divided by the golden ratio: multiplying by it spreads neighbouring numbers (Knuth, TAOCP 3, 6.4).
   @inlinable public static var golden: UInt64 { 0x9E37_79B9_7F4A_7C15 }

@@ -30,6 +30,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   @inlinable public var rareCount: Int { rares.count }
   @inlinable public var isEmpty: Bool { commons.isEmpty && rares.isEmpty }
 
+  /// Appends a common element. Amortised O(1).
   @inlinable @inline(__always)
   public mutating func append(common element: Common) { commons.append(element) }
 
@@ -43,6 +44,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   @inlinable @inline(__always)
   public mutating func appendPlacedCommon() { commons.appendPlaced() }
 
+  /// Appends a rare element, behind all common ones that are there. Amortised O(1).
   @inlinable
   public mutating func append(_ element: Rare) { rares.append((element, commonsBefore: commons.count)) }
 
@@ -58,6 +60,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
     return .common(cursor.common - 1)
   }
 
+  /// The common element of this index among the common ones (`Step.common`), read in place.
   @inlinable public subscript(common index: Int) -> Common {
     @inline(__always) unsafeAddress { unsafe UnsafePointer(commons.pointer(index)) }
   }
@@ -66,6 +69,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   @inlinable @inline(__always)
   public func pointer(ofCommon index: Int) -> UnsafePointer<Common> { unsafe UnsafePointer(commons.pointer(index)) }
 
+  /// The rare element of this index among the rare ones (`Step.rare`), as a copy.
   @inlinable public subscript(rare index: Int) -> Rare { rares[index].element }
 
   /// Forgets all elements; keeps the memory.

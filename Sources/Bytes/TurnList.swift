@@ -23,6 +23,7 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   @inlinable public var count: Int { used }
   @inlinable public var isEmpty: Bool { used == 0 }
 
+  /// The element of an index below `count`, read and changed in place.
   @inlinable public subscript(index: Int) -> Element {
     @inline(__always) unsafeAddress { unsafe UnsafePointer(pointer(index)) }
     @inline(__always) unsafeMutableAddress { unsafe pointer(index) }

@@ -35,8 +35,8 @@ extension ClientSession {
     return gate.takes(fix, by: sampling)
   }
 
-  /// Queues a trip's move and gives its id, which the `ack` or `error` will name; nil when there is no room. It is
-  /// kept, over broken connections, until it is answered; so are the four that follow.
+  /// Queues a trip's move and gives its id, which the `ack` or `error` will name; nil when there is no room. Kept over
+  /// broken connections until it is answered.
   @discardableResult
   public func send(_ report: TripStatusReport) -> MessageID? { enqueue(.tripStatus(report)) }
 
@@ -51,15 +51,23 @@ extension ClientSession {
   /// An id that is unique among all messages and runs.
   public func makeMessageID() -> MessageID { numbering.id(numbering.take()) }
 
+  /// Queues a change of a trip's coordinates or route and gives its id, which the `ack` or `error` will name; nil when
+  /// there is no room. Kept over broken connections until it is answered.
   @discardableResult
   public func send(_ change: TripChange) -> MessageID? { enqueue(.tripChange(change)) }
 
+  /// Queues a driver's refusal of an offered trip and gives its id, which the `ack` or `error` will name; nil when
+  /// there is no room. Kept over broken connections until it is answered.
   @discardableResult
   public func send(_ decline: OfferDecline) -> MessageID? { enqueue(.offerDecline(decline)) }
 
+  /// Queues a driver's status and gives its id, which the `ack` or `error` will name; nil when there is no room. Kept
+  /// over broken connections until it is answered.
   @discardableResult
   public func send(_ report: DriverStatusReport) -> MessageID? { enqueue(.driverStatus(report)) }
 
+  /// Queues fixes that were taken earlier and gives the message's id, which the `ack` or `error` will name; nil when
+  /// there is no room. Kept over broken connections until it is answered.
   @discardableResult
   public func send(_ batch: LocationBatch) -> MessageID? { enqueue(.locationBatch(batch)) }
 

@@ -13,6 +13,7 @@ public import HubWebSocket
 
 /// A client over all its connections. Not thread-safe: only its driver uses it.
 public final class ClientSession {
+  /// How far the client is.
   public enum State: Sendable, Equatable {
     /// Not started.
     case idle

@@ -84,6 +84,7 @@ public enum ClientEnd: Sendable, Equatable {
 
 /// The end of one connection.
 public struct Disconnection: Sendable, Equatable {
+  /// What follows the end of a connection.
   public enum Next: Sendable, Equatable {
     /// It reconnects by itself; seconds from now.
     case retry(after: Double)

@@ -12,12 +12,14 @@ extension ClientLoop: EventLoopDelegate {
     return index >= 0 && clients[index].connection == id ? index : nil
   }
 
+  /// Starts the client's handshake.
   public func connected(_ id: ConnectionID) {
     guard let index = owner(id) else { return }
     clients[index].session.transportConnected(now)
     mark(index)
   }
 
+  /// Gives the input to the client's state machine, and its messages to the application.
   public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
     guard let index = owner(id) else { return }
     let client = ClientID(index: index)
@@ -37,6 +39,7 @@ extension ClientLoop: EventLoopDelegate {
     if session.needsFlush || session.state != .open { mark(index) }
   }
 
+  /// The client may write again: it is flushed at the end of this turn.
   public func drained(_ id: ConnectionID) {
     if let index = owner(id) { mark(index) }
   }
@@ -44,6 +47,8 @@ extension ClientLoop: EventLoopDelegate {
   /// Cannot happen: a session writes only while its connection is not blocked, and never more than fits an outbox.
   public func overflowed(_ id: ConnectionID) { loop.abort(id, reset: true) }
 
+  /// Tries the next of the hub's addresses where connecting failed; else ends the connection in the client's state
+  /// machine.
   public func closed(_ id: ConnectionID, _ cause: CloseCause) {
     guard let index = owner(id) else { return }
     owners[Int(id.slot)] = -1
@@ -66,12 +71,14 @@ extension ClientLoop: EventLoopDelegate {
 
   // MARK: Time
 
+  /// The client's next deadline while it has a connection: a ping, an answer that is overdue, its rate.
   public func timerFired(_ id: ConnectionID) {
     guard let index = owner(id) else { return }
     clients[index].session.timeReached(now)
     mark(index)
   }
 
+  /// The earliest deadline of a client without a connection, of `schedule` or of `scheduleTick`.
   public func loopTimerFired() {
     let uptime = now.uptime
     while let entry = deadlines.take(at: uptime) {
@@ -96,6 +103,7 @@ extension ClientLoop: EventLoopDelegate {
     armLoopTimer()
   }
 
+  /// Takes looked-up addresses, and passes the call on to the application.
   public func woken() {
     takeAddresses()
     delegate?.woken()
@@ -103,6 +111,7 @@ extension ClientLoop: EventLoopDelegate {
 
   // MARK: The end of a turn
 
+  /// Flushes each marked client once, into the turn's output.
   public func turnEnding() { flushMarked() }
 
   /// Requests of the turn's last callbacks are sent in the next one.

@@ -36,9 +36,13 @@ public protocol ClientLoopDelegate: AnyObject {
 }
 
 extension ClientLoopDelegate {
+  /// False: each message is parsed.
   public func receivedRaw(_ client: ClientID, _ message: UnsafeRawBufferPointer) -> Bool { false }
+  /// Does nothing, for an application that does not call `schedule`.
   public func due(_ client: ClientID) {}
+  /// Does nothing, for an application that does not call `scheduleTick`.
   public func tick() {}
+  /// Does nothing, for an application whose other threads do not wake the loop.
   public func woken() {}
 }
 
@@ -110,6 +114,7 @@ public final class ClientLoop {
     loop.runTurn(timeoutMilliseconds: timeoutMilliseconds)
   }
 
+  /// Ends `run` after this turn. Connections stay open; `closeAll` first closes them.
   public func stop() { loop.stop() }
 
   /// The time of this turn.
@@ -120,6 +125,7 @@ public final class ClientLoop {
 
   // MARK: Clients
 
+  /// The number of clients that were added, those that ended included.
   public var count: Int { clients.count }
 
   /// Adds a client and lets it connect, after so many seconds; with nil only when `restart` is called. `local` is the
@@ -153,23 +159,29 @@ public final class ClientLoop {
 
   // Each calls the method of the same name of `ClientSession`.
 
+  /// Queues a live fix, as `ClientSession.send` does; false when it is not kept.
   @discardableResult
   public func send(_ fix: Fix, trip: Identifier? = nil, from client: ClientID) -> Bool {
     marked(client).send(fix, trip: trip)
   }
 
+  /// Queues a trip's move, as `ClientSession.send` does, and gives its id; nil when there is no room.
   @discardableResult
   public func send(_ report: TripStatusReport, from client: ClientID) -> MessageID? { marked(client).send(report) }
 
+  /// Queues the refusal of an offered trip, as `ClientSession.send` does, and gives its id; nil when there is no room.
   @discardableResult
   public func send(_ decline: OfferDecline, from client: ClientID) -> MessageID? { marked(client).send(decline) }
 
+  /// Queues a driver's status, as `ClientSession.send` does, and gives its id; nil when there is no room.
   @discardableResult
   public func send(_ report: DriverStatusReport, from client: ClientID) -> MessageID? { marked(client).send(report) }
 
+  /// Queues a batch of fixes, as `ClientSession.send` does, and gives its id; nil when there is no room.
   @discardableResult
   public func send(_ batch: LocationBatch, from client: ClientID) -> MessageID? { marked(client).send(batch) }
 
+  /// Subscribes, as `ClientSession.subscribe` does; false at the limit of subscriptions.
   @discardableResult
   public func subscribe(
     _ client: ClientID, to channel: Channel, resume: ResumePoint? = nil, isEventsOnly: Bool = false
@@ -177,22 +189,27 @@ public final class ClientLoop {
     marked(client).subscribe(channel, resume: resume, isEventsOnly: isEventsOnly)
   }
 
+  /// Ends a subscription; false where there is none.
   @discardableResult
   public func unsubscribe(_ client: ClientID, from channel: Channel) -> Bool { marked(client).unsubscribe(channel) }
 
+  /// Shows a part of the map under a name, as `ClientSession.show` does; false at the limit of subscriptions.
   @discardableResult
   public func show(_ client: ClientID, _ channel: Channel, as viewID: InlineText) -> Bool {
     marked(client).show(channel, as: viewID)
   }
 
+  /// Ends a view; false where there is none.
   @discardableResult
   public func hide(_ client: ClientID, _ viewID: InlineText) -> Bool { marked(client).hide(viewID) }
 
+  /// Requests a pong now. Does nothing while the client is not open or a ping is pending.
   public func ping(_ client: ClientID) { marked(client).ping() }
 
   /// Ends a client permanently. `closed` comes if it had a connection.
   public func close(_ client: ClientID) { marked(client).close(now) }
 
+  /// Ends all clients permanently. O(clients).
   public func closeAll() {
     for index in clients.indices { close(ClientID(index: index)) }
   }

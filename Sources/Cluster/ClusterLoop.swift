@@ -58,6 +58,7 @@ public struct ClusterConfiguration: Sendable {
   }
 }
 
+/// The cluster's outlet at work. Only its own thread uses it.
 public final class ClusterLoop: EventLoopDelegate {
   private let loop: EventLoop
   private let links: RedisLinks
@@ -97,18 +98,24 @@ public final class ClusterLoop: EventLoopDelegate {
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
   }
 
+  /// Runs on the calling thread until the hub has been drained and this member has left the cluster.
   public func run() { loop.run() }
 
   // MARK: The loop's callbacks
 
+  /// Passes on that a connection to the engine is open.
   public func connected(_ id: ConnectionID) { links.connected(id) }
 
+  /// Passes on the engine's bytes; what they say is handled at the end of the turn.
   public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) { unsafe links.received(id, bytes) }
 
+  /// Passes on that the engine does not read what is sent: the connection ends.
   public func overflowed(_ id: ConnectionID) { links.overflowed(id) }
 
+  /// Passes on that a connection to the engine has ended.
   public func closed(_ id: ConnectionID, _ cause: CloseCause) { links.closed(id, cause) }
 
+  /// The turn's work in order: the engine's events, the exchange with the hub, the node's own steps, output, figures.
   public func turnEnding() {
     let nextTick = links.tick()
     let now = Moment(loop)
@@ -132,6 +139,7 @@ public final class ClusterLoop: EventLoopDelegate {
     loop.setLoopTimer(at: node.inputs.isEmpty ? min(nextTick, node.nextTurn, hub.nextTurn) : now.uptime)
   }
 
+  /// Runs the hub's turn for other loops that wait for it.
   public func turnEnded() { hub.assistOthers() }
 
   /// Inputs for the hub, and what comes of them, until nothing is left or this turn has done enough.

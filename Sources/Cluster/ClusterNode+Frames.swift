@@ -7,6 +7,7 @@ import HubMessages
 extension ClusterNode {
   // MARK: The bus
 
+  /// Handles an event of the bus. A frame that is broken, forged or of a foreign version is counted and dropped.
   public mutating func take(_ event: BusEvent) {
     switch event {
     case .up(let node): context.notices.append(.busUp(node))

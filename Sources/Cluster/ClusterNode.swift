@@ -43,6 +43,7 @@ public struct ClusterIdentity: Sendable {
   }
 }
 
+/// A hub among hubs, as a state machine; see the head of this file for its four sides.
 public struct ClusterNode: ~Copyable {
   let context: ClusterContext
   private var asked: [UInt64: ClusterContext.Purpose] = [:]
@@ -92,6 +93,7 @@ public struct ClusterNode: ~Copyable {
 
   public var counters: ClusterCounters { context.counters }
 
+  /// What operators should read in the log since the last call.
   public mutating func takeNotices() -> [ClusterNotice] {
     defer { context.notices.removeAll() }
     return context.notices
@@ -338,6 +340,7 @@ public struct ClusterNode: ~Copyable {
 
   // MARK: The ledger
 
+  /// Handles an answer of the ledger, or that it became usable or unusable.
   public mutating func take(_ event: LedgerEvent) {
     switch event {
     case .up(let node, let warnings):

@@ -1,6 +1,7 @@
 // The options and operands of one call, checked against the verb's; defaults are from a file and the environment.
 // Errors are collected (`faults`), and reported together.
 
+/// The options and operands of one call, by name.
 public struct Arguments: Sendable {
   /// A value that was given.
   public struct Value: Sendable {
@@ -77,6 +78,7 @@ public struct Arguments: Sendable {
   /// Names of what was given, in alphabetical order.
   public var names: [String] { given.keys.sorted() }
 
+  /// Whether an option was given, in the call, a file or the environment.
   public func isGiven(_ name: String) -> Bool { given[name] != nil }
 
   /// What was given for an option, with where.
@@ -85,11 +87,14 @@ public struct Arguments: Sendable {
   /// A switch.
   public func has(_ name: String) -> Bool { string(name) == "true" }
 
+  /// The text of an option, the last where it was given several times; nil where it was not.
   public func string(_ name: String) -> String? { given[name]?.last?.text }
 
   /// All values of an option that may be given several times.
   public func strings(_ name: String) -> [String] { values(name).map(\.text) }
 
+  /// The value of an option, the last where it was given several times; nil where it was not. Throws a wrong use that
+  /// names where it was given.
   public func value<Value>(_ name: String, _ kind: ValueKind<Value>) throws(CommandError) -> Value? {
     guard let given = given[name]?.last else { return nil }
     guard let value = kind.read(given.text) else {

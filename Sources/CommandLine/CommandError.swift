@@ -36,6 +36,7 @@ public struct Faults: Sendable {
 
   public init() {}
 
+  /// Adds an error to those that `check` throws.
   public mutating func add(_ error: CommandError) { errors.append(error) }
 
   /// Collects what `work` throws.

@@ -21,6 +21,7 @@ public struct ValueKind<Value>: Sendable {
 }
 
 extension ValueKind where Value: FixedWidthInteger & Sendable {
+  /// Whole numbers of a range, in decimal.
   public static func whole(_ range: ClosedRange<Value>) -> ValueKind {
     let isOpen = range.upperBound == .max && Value.bitWidth > 16  // 65535 is shown: a port
     let words = isOpen ? "\(range.lowerBound) and more" : "\(range.lowerBound) to \(range.upperBound)"
@@ -55,6 +56,7 @@ extension ValueKind<Int> {
 }
 
 extension ValueKind<Double> {
+  /// Numbers of a range, with or without a fraction.
   public static func number(_ range: ClosedRange<Double>) -> ValueKind {
     let words = "\(short(range.lowerBound)) to \(short(range.upperBound))"
     return ValueKind(

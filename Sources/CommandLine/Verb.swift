@@ -1,5 +1,6 @@
 // What can be done with a program: verbs, each with its options, help and action.
 
+/// One verb of a program.
 public struct Verb: Sendable {
   public var name: String
   /// What follows the verb beside options, for instance `TRACE.csv [more…]`; empty for none.
@@ -27,6 +28,7 @@ public struct Verb: Sendable {
   /// Runs it with the words behind its name.
   public func run(_ words: [String]) throws(CommandError) -> ExitCode { try action(words) }
 
+  /// Its help for a terminal: usage, summary and a line for each option.
   public func help(program: String) -> String {
     let usage = [program, name, options.isEmpty ? "" : "[options]", operands].filter { !$0.isEmpty }
     var text = "usage: \(usage.joined(separator: " "))\n\n\(summary)\n"

@@ -70,6 +70,7 @@ public struct BoundingBox: Sendable, Hashable, BitwiseCopyable {
     Coordinate(clampingLatitude: (south + north) * 0.5, wrappingLongitude: west + widthDegrees * 0.5)
   }
 
+  /// Whether the coordinate is inside or on the border.
   @inlinable public func contains(_ coordinate: Coordinate) -> Bool {
     coordinate.latitude >= south && coordinate.latitude <= north && contains(longitude: coordinate.longitude)
   }

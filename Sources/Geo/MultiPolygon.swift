@@ -39,8 +39,10 @@ public struct MultiPolygon: Sendable, Hashable {
   /// Edges of all polygons: what a look costs at most.
   public var edgeCount: Int { polygons.reduce(0) { $0 + $1.edgeCount } }
 
+  /// Whether both have the same positions in the same order, to the last bit. O(positions).
   public static func == (a: MultiPolygon, b: MultiPolygon) -> Bool { a.positions == b.positions }
 
+  /// Hashes the positions, by which `==` compares. O(positions).
   public func hash(into hasher: inout Hasher) { hasher.combine(positions) }
 }
 

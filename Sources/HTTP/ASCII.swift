@@ -11,6 +11,7 @@ public enum ASCII {
     return false
   }
 
+  /// Whether it is one of `0`–`9` (RFC 5234 appendix B.1, DIGIT).
   @inlinable public static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
 
   /// The value of a hex digit of either case.
@@ -23,6 +24,7 @@ public enum ASCII {
     }
   }
 
+  /// The small letter for a capital one of `A`–`Z`; any other byte as it is.
   @inlinable public static func lowercased(_ byte: UInt8) -> UInt8 {
     byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
   }

@@ -41,6 +41,7 @@ public enum TokenOutcome: UInt8, Sendable, CaseIterable {
   }
 }
 
+/// Counts since the start of the process; tables' entries are as of the last turn.
 public struct HubCounters: Sendable, Equatable {
   // Fixes, by their outcome.
   public var fixesReceived: UInt64 = 0
@@ -144,7 +145,9 @@ public struct HubCounters: Sendable, Equatable {
   mutating func set(_ table: HubTable, _ entries: Int) { tableEntries[Int(table.rawValue)] = entries }
   mutating func count(full table: HubTable) { tableLimitHits[Int(table.rawValue)] += 1 }
   mutating func count(_ limit: ShareLimit) { shareLimitHits[Int(limit.rawValue)] += 1 }
+  /// How often something was refused or evicted because this table was full.
   public func hits(_ table: HubTable) -> UInt64 { tableLimitHits[Int(table.rawValue)] }
+  /// How often something was refused at this limit of one owner's share.
   public func hits(_ limit: ShareLimit) -> UInt64 { shareLimitHits[Int(limit.rawValue)] }
 }
 

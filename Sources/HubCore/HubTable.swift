@@ -76,6 +76,7 @@ public struct RoleLimits: Sendable, Equatable {
     self.ops = ops
   }
 
+  /// The number for one role.
   public subscript(role: Role) -> Int {
     get {
       switch role {

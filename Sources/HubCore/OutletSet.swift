@@ -19,18 +19,22 @@ public struct OutletSet: Sendable, Equatable, BitwiseCopyable {
 
   public var count: Int { low.nonzeroBitCount + high.nonzeroBitCount }
 
+  /// Whether the outlet (0–127) is a member.
   @inline(__always)
   public func contains(_ outlet: Int) -> Bool { (outlet < 64 ? low : high) & OutletSet.bit(outlet) != 0 }
 
+  /// Makes an outlet (0–127) a member; one that is, stays one.
   @inline(__always)
   public mutating func insert(_ outlet: Int) {
     if outlet < 64 { low |= OutletSet.bit(outlet) } else { high |= OutletSet.bit(outlet) }
   }
 
+  /// Ends an outlet's membership; does nothing for one that is no member.
   public mutating func remove(_ outlet: Int) {
     if outlet < 64 { low &= ~OutletSet.bit(outlet) } else { high &= ~OutletSet.bit(outlet) }
   }
 
+  /// Adds all members of another set.
   @inline(__always)
   public mutating func formUnion(_ other: OutletSet) {
     low |= other.low

@@ -5,6 +5,7 @@ import HubMessages
 import HubSystem
 import Synchronization
 
+/// How important a line is, ascending.
 public enum LogLevel: UInt8, Sendable, CaseIterable, Comparable {
   case debug, info, warning, error
 
@@ -17,6 +18,7 @@ public enum LogLevel: UInt8, Sendable, CaseIterable, Comparable {
     }
   }
 
+  /// Whether `a` is less important than `b`.
   public static func < (a: LogLevel, b: LogLevel) -> Bool { a.rawValue < b.rawValue }
 }
 
@@ -52,6 +54,7 @@ public struct Log: Sendable {
   /// Lines below it are not written. Shared by all copies of a log.
   public var level: LogLevel { threshold.level }
 
+  /// Writes no lines below this level from now on, for all copies of this log, on any thread.
   public func setLevel(_ level: LogLevel) { threshold.level = level }
 
   private final class Threshold: Sendable {
@@ -68,6 +71,8 @@ public struct Log: Sendable {
   /// Writes nothing: for simulations.
   package static let silent = Log(level: .error, .logfmt, isSilent: true)
 
+  /// Writes one line to standard error, unless the level is too low. Blocks while the stream does; a line that cannot
+  /// be written is lost. Values may be any text: they are escaped.
   public func callAsFunction(
     _ level: LogLevel, _ event: StaticString, _ fields: KeyValuePairs<StaticString, String> = [:]
   ) {

@@ -47,12 +47,14 @@ public final class DiskFiles: JournalFiles {
     return there.st_dev == here.st_dev && there.st_ino == here.st_ino
   }
 
+  /// Bytes that an unprivileged process may still write on this disk (fstatvfs); nil where the call fails.
   public func freeBytes() -> UInt64? {
     var facts = statvfs()
     guard unsafe fstatvfs(directory.raw, &facts) == 0 else { return nil }
     return UInt64(facts.f_bavail) * UInt64(facts.f_frsize)
   }
 
+  /// The kind and size of what has this name, links followed (fstatat); nil where nothing has.
   public func about(_ name: String) throws(SystemError) -> JournalFileFacts? {
     var status = stat()
     guard unsafe fstatat(directory.raw, name, &status, 0) == 0 else {
@@ -73,6 +75,7 @@ public final class DiskFiles: JournalFiles {
     }
   }
 
+  /// The names of all entries, in no order, without `.` and `..`. O(entries).
   public func names() throws(SystemError) -> [String] {
     // A stream of its own: closedir closes the given descriptor.
     guard let stream = unsafe opendir(path) else { throw SystemError(call: "opendir", errno: errno) }
@@ -91,6 +94,7 @@ public final class DiskFiles: JournalFiles {
     }
   }
 
+  /// All bytes of a file, in memory. Throws ENOENT where there is none.
   public func read(_ name: String) throws(SystemError) -> [UInt8] {
     guard let file = try openForReading(name) else { throw SystemError(call: "openat", errno: ENOENT) }
     var bytes: [UInt8] = []
@@ -98,6 +102,7 @@ public final class DiskFiles: JournalFiles {
     return bytes
   }
 
+  /// Opens a file for reading at any offset; nil where there is none. Never waits for a writer, for instance of a FIFO.
   public func openForReading(_ name: String) throws(SystemError) -> (any ReadableJournalFile)? {
     do throws(SystemError) {
       // O_NONBLOCK, since opening a FIFO waits for a writer; it has no effect on files.
@@ -109,22 +114,26 @@ public final class DiskFiles: JournalFiles {
     }
   }
 
+  /// Opens a file for appending, created with mode 0600 where there is none.
   public func open(_ name: String) throws(SystemError) -> any JournalFile {
     try unsafe DiskFile(
       Descriptor(
         openat(directory.raw, name, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0o600), from: "openat"))
   }
 
+  /// Renames a file in this directory, replacing another of the new name (renameat); durable after `synchronize`.
   public func rename(_ name: String, to newName: String) throws(SystemError) {
     guard unsafe renameat(directory.raw, name, directory.raw, newName) == 0 else {
       throw SystemError(call: "renameat", errno: errno)
     }
   }
 
+  /// Deletes a file's name (unlinkat); who has it open can still read it. Durable after `synchronize`.
   public func remove(_ name: String) throws(SystemError) {
     guard unsafe unlinkat(directory.raw, name, 0) == 0 else { throw SystemError(call: "unlinkat", errno: errno) }
   }
 
+  /// Returns when created, renamed and deleted names are on stable storage (fsync of the directory).
   public func synchronize() throws(SystemError) {
     guard fsync(directory.raw) == 0 else { throw SystemError(call: "fsync", errno: errno) }
   }

@@ -1,6 +1,7 @@
 // Errors of the journal.
 public import HubSystem
 
+/// Why the journal cannot be read or written.
 public enum JournalError: Error, Equatable, CustomStringConvertible {
   /// A system error concerning `file`.
   case system(SystemError, file: String)
@@ -50,6 +51,7 @@ func inFile<R>(_ file: String, _ body: () throws(SystemError) -> R) throws(Journ
 
 /// A position where a journal is not what was written.
 public struct Damage: Equatable, Sendable, CustomStringConvertible {
+  /// What is damaged.
   public enum Kind: Equatable, Sendable {
     /// A group is broken, and something valid follows it.
     case group

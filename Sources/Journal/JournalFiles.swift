@@ -21,6 +21,7 @@ public protocol JournalFiles: AnyObject {
   func open(_ name: String) throws(SystemError) -> any JournalFile
   /// Renames a file, replacing another of the new name.
   func rename(_ name: String, to newName: String) throws(SystemError)
+  /// Deletes a file; one that is open can still be read.
   func remove(_ name: String) throws(SystemError)
   /// Returns when names are on stable storage (fsync of the directory).
   func synchronize() throws(SystemError)
@@ -28,6 +29,7 @@ public protocol JournalFiles: AnyObject {
 
 /// What has a name.
 public struct JournalFileFacts: Sendable, Equatable {
+  /// Whether it is a file.
   public enum Kind: Sendable, Equatable {
     case file
     /// Something else, described: "a directory".

@@ -3,6 +3,7 @@
 import Glibc
 import HubSystem
 
+/// The end of a journal, to which groups are appended.
 public struct JournalWriter: ~Copyable {
   private let files: any JournalFiles
   private let limits: JournalLimits

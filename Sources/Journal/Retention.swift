@@ -13,6 +13,7 @@ public struct RetentionRule: Sendable, Equatable {
 
 /// The files of a journal's directory, without other files and those moved aside.
 public struct JournalInventory: Sendable, Equatable {
+  /// A file of groups, and its index.
   public struct Segment: Sendable, Equatable {
     public var name: String
     public var first: UInt64
@@ -23,6 +24,7 @@ public struct JournalInventory: Sendable, Equatable {
     public var indexBytes: Int?
   }
 
+  /// A file with the hub's state after a group.
   public struct Snapshot: Sendable, Equatable {
     public var name: String
     /// The last group that it covers.

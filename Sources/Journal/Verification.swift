@@ -15,6 +15,7 @@ public struct Verification: Sendable, Equatable {
   public var groups: UInt64 = 0
   public var bytes = 0
 
+  /// Whether both found the same; errors that ended the reading are compared by their text.
   public static func == (left: Verification, right: Verification) -> Bool {
     left.damages == right.damages && left.brokenIndexes == right.brokenIndexes && left.groups == right.groups
       && left.segments == right.segments && left.snapshots == right.snapshots && left.bytes == right.bytes

@@ -46,6 +46,7 @@ public final class AreaFeed: AsyncSequence, Sendable {
     runner.submit { engine, _ in engine.feeds.move(view, to: moved, engine.session) }
   }
 
+  /// Begins to read, and forgets `failure`. The first loop asks the hub, and the last one that ends ends that.
   public func makeAsyncIterator() -> Iterator {
     let (view, channel) = (view, channel.withLock { $0 })
     end.withLock { $0 = nil }
@@ -58,6 +59,7 @@ public final class AreaFeed: AsyncSequence, Sendable {
       })
   }
 
+  /// One reader of the feed.
   public struct Iterator: AsyncIteratorProtocol {
     let feed: AreaFeed
     let lease: FeedLease<AreaMap>

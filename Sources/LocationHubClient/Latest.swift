@@ -11,13 +11,16 @@ public struct Latest<Value: Sendable & Equatable>: AsyncSequence, Sendable {
   /// The present value.
   public var current: Value { source.current }
 
+  /// Begins to read: the present state first, then the newest after each change. Any number of loops may read at once.
   public func makeAsyncIterator() -> Iterator { Iterator(lease: source.read()) }
 
+  /// One reader of the states.
   public struct Iterator: AsyncIteratorProtocol {
     let lease: FeedLease<Value>
 
     /// The next state; nil at the end, and as soon as the task is cancelled.
     public mutating func next() async -> Value? { await lease.reader.next() }
+    /// The next state, for a loop of an actor; nil at the end, and as soon as the task is cancelled.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> Value? {
       await lease.reader.next(isolation: actor)
     }

@@ -29,6 +29,7 @@ public struct OfferFeed: AsyncSequence, Sendable {
 
   let runner: ClientLife
 
+  /// Begins to read: events from now on. The first loop asks the hub, and the last one that ends ends that.
   public func makeAsyncIterator() -> Iterator {
     Iterator(
       lease: runner.read(lastWhereFarBehind: .ended(.farBehind)) {
@@ -38,6 +39,7 @@ public struct OfferFeed: AsyncSequence, Sendable {
       })
   }
 
+  /// One reader of the offers.
   public struct Iterator: AsyncIteratorProtocol {
     let lease: FeedLease<OfferEvent>
 

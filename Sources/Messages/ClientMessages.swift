@@ -53,6 +53,7 @@ public enum ClientMessage: Sendable, Equatable {
   indirect case query(QueryRequest)
 }
 
+/// A driver's live fix (`location_update`), perhaps on a trip.
 public struct LocationUpdate: Sendable, Equatable, BitwiseCopyable {
   public var tripID: Identifier?
   public var fix: Fix
@@ -74,6 +75,7 @@ public struct LocationBatch: Sendable, Equatable {
   }
 }
 
+/// A driver's availability (`driver_status`), and what the vehicle is.
 public struct DriverStatusReport: Sendable, Equatable {
   /// Never `onTrip`.
   public var status: DriverStatus
@@ -88,6 +90,7 @@ public struct DriverStatusReport: Sendable, Equatable {
   }
 }
 
+/// A trip's move to a status (`trip_status`); the first one, `requested`, makes the trip.
 public struct TripStatusReport: Sendable, Equatable {
   public var tripID: Identifier
   public var status: TripStatus
@@ -154,6 +157,7 @@ public struct ResumePoint: Sendable, Equatable {
   }
 }
 
+/// The request to follow a channel (`subscribe`).
 public struct Subscribe: Sendable, Equatable {
   public var channel: Channel
   public var resume: ResumePoint?

@@ -94,6 +94,8 @@ public enum FenceArea: Sendable, Equatable {
   /// The route as it was put, for reports.
   case corridor(Corridor, Route)
 
+  /// Whether the place is inside or on the border; `direction` is the same place as a unit vector. O(1) for circles,
+  /// O(edges) for others.
   public func contains(_ place: Coordinate, _ direction: UnitVector) -> Bool {
     switch self {
     case .circle(let circle): circle.contains(place, direction)

@@ -9,6 +9,7 @@ public struct HubFigures: Sendable, Equatable {
   /// A histogram of latencies, ascending, by which hubs merge their figures. Not sent.
   public var times: [Time]
 
+  /// One bucket of the histogram: its upper bound, and how many fell into it.
   public struct Time: Sendable, Equatable {
     public var microseconds: UInt64
     public var count: UInt64

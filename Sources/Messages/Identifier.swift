@@ -60,6 +60,7 @@ public struct Identifier: Sendable, Hashable, BitwiseCopyable {
     return (letters | digits | points | lines) & ~word & tops
   }
 
+  /// Whether both have the same bytes: ids are case-sensitive.
   @inlinable @inline(__always)
   public static func == (a: Identifier, b: Identifier) -> Bool { a.text == b.text }
 }

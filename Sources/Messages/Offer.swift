@@ -26,6 +26,7 @@ public struct Offer: Sendable, Equatable {
   public var state: State
   public var sequence: UInt64
 
+  /// Whether the driver can still accept.
   public enum State: Sendable, Equatable {
     case made(Terms)
     case withdrawn(Withdrawal)
@@ -116,6 +117,7 @@ public struct OffersReport: Sendable, Equatable {
 
   /// One driver that was asked.
   public struct Asked: Sendable, Equatable {
+    /// The outcome of the offer to this driver, or that it is still open.
     public enum Answer: Sendable, Equatable {
       case open
       case accepted

@@ -12,6 +12,7 @@ public struct Publication: Sendable, Equatable {
   public var timestamp: Timestamp
   public var body: Body
 
+  /// What is published, by the message's `type`.
   public enum Body: Sendable, Equatable {
     case driverLocation(DriverLocation)
     case etaUpdate(ETAUpdate)
@@ -178,6 +179,7 @@ public struct TripSummary: Sendable, Equatable {
 
 /// Something to notify people of: an event.
 public struct Notification: Sendable, Equatable {
+  /// The subject. Raw values are in journals and binary messages, and never change.
   public enum Kind: UInt8, Sendable, CaseIterable {
     case driverArriving, driverArrived, offRoute, driverOffline, driverOnline, fenceEnter, fenceExit, fenceDwell
     case hazard, speeding, message, unserved

@@ -12,6 +12,7 @@ public enum QueryRequest: Sendable, Equatable {
 
 /// The criteria of a search.
 public struct DriverSearch: Sendable, Equatable {
+  /// Where to search.
   public enum Area: Sendable, Equatable {
     /// Nearest first; nil for the asker's maximum.
     case nearby(Coordinate, radiusMeters: Double?)
@@ -104,6 +105,7 @@ public struct DriverReport: Sendable, Equatable {
   public var confidence: Confidence?
   public var tripID: Identifier?
 
+  /// A driver's newest position, as the asker may see it.
   public struct Place: Sendable, Equatable {
     public var coordinate: Coordinate
     public var heading: Double?

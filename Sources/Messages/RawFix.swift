@@ -5,6 +5,7 @@ public import HubGeo
 /// A measured fix with the hub's verdict. State: not numbered or kept, and slow subscribers miss some. Its numbers are
 /// rounded when it is made, like a position's.
 public struct RawFix: Sendable, Equatable {
+  /// What the hub did with the fix.
   public enum Verdict: UInt8, Sendable, CaseIterable {
     /// It was published.
     case accepted

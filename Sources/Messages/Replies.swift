@@ -15,7 +15,9 @@ public enum Reply: Sendable, Equatable {
   indirect case result(ResultReply)
 }
 
+/// The hub's greeting (`connected`), the first message of a session.
 public struct Connected: Sendable, Equatable {
+  /// What the hub takes from this session.
   public struct Limits: Sendable, Equatable {
     public var maxMessageBytes: Int
     public var maxBatch: Int
@@ -28,6 +30,7 @@ public struct Connected: Sendable, Equatable {
     }
   }
 
+  /// How often a driver should send at first.
   public struct Sampling: Sendable, Equatable {
     /// Seconds between fixes.
     public var interval: Double
@@ -79,6 +82,7 @@ public struct TripState: Sendable, Equatable {
   }
 }
 
+/// The answer to a subscription (`subscribed`), with the channel's present state.
 public struct Subscribed: Sendable, Equatable {
   /// A trip, position and ETA in their present state.
   public struct Snapshot: Sendable, Equatable {
@@ -122,7 +126,9 @@ public struct Subscribed: Sendable, Equatable {
   }
 }
 
+/// The end of a subscription (`unsubscribed`).
 public struct Unsubscribed: Sendable, Equatable {
+  /// Why it ended.
   public enum Reason: UInt8, Sendable, CaseIterable {
     case asked, tripEnded, grantEnded, revoked
 
@@ -175,9 +181,11 @@ public struct AckOrigin: Sendable {
   }
 }
 
+/// The answer to a message that was accepted (`ack`).
 public struct Ack: Sendable, Equatable {
   /// The outcome of a batch, fix by fix.
   public struct Batch: Sendable, Equatable {
+    /// A fix that was refused: its index in the batch, from 0, and why.
     public struct Rejection: Sendable, Equatable {
       public var index: Int
       public var code: ErrorCode
@@ -210,11 +218,13 @@ public struct Ack: Sendable, Equatable {
     self.origin = origin
   }
 
+  /// Whether both are the same on the wire: `origin` is not compared.
   public static func == (one: Ack, other: Ack) -> Bool {
     one.replyTo == other.replyTo && one.batch == other.batch && one.trip == other.trip
   }
 }
 
+/// The answer to a ping (`pong`).
 public struct Pong: Sendable, Equatable {
   public var replyTo: MessageID
   public var ping: Ping
@@ -230,6 +240,7 @@ public struct Pong: Sendable, Equatable {
   }
 }
 
+/// The refusal of a message (`error`), or what ends a session.
 public struct ErrorReply: Error, Equatable {
   public var code: ErrorCode
   /// For developers: what was wrong, where, and what would be right.

@@ -6,6 +6,7 @@ public import HubGeo
 /// Kept as Google's encoded polyline, precision 5, which routers send and which is the smallest. An edge between two
 /// coordinates is straight in degrees, as in GeoJSON (RFC 7946 §3.1.1), and takes the short way round.
 public struct Route: Sendable, Equatable {
+  /// Why something is no route.
   public enum Fault: Error, Equatable {
     case notAPolyline(PolylineError)
     /// Fewer than two coordinates.

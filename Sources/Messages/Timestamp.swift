@@ -6,6 +6,7 @@ public struct Timestamp: Sendable, Hashable, Comparable, BitwiseCopyable {
 
   @inlinable public init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
+  /// Whether `a` is earlier than `b`.
   @inlinable public static func < (a: Timestamp, b: Timestamp) -> Bool { a.milliseconds < b.milliseconds }
 
   /// The beginning of the second that this time is in.

@@ -1,6 +1,7 @@
 // A trip in queries: the same over the socket (`query` of kind `trip`, `result`) and HTTP.
 public import HubGeo
 
+/// All that is known of a trip.
 public struct TripReport: Sendable, Equatable {
   public var tripID: Identifier
   public var status: TripStatus

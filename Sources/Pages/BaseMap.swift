@@ -14,6 +14,7 @@ public struct PageConfiguration: Sendable {
   public init() {}
 }
 
+/// What the pages draw below the drivers: streets, tiles, both or neither.
 public struct BaseMap: Sendable {
   /// The initial view, if known.
   public var box: BoundingBox?

@@ -20,6 +20,7 @@ public enum RoadGraphError: Error, Equatable, CustomStringConvertible {
   }
 }
 
+/// Reads a road graph into the streets of a map.
 public enum RoadGraph {
   /// The crossings by their ids. Linear in the bytes.
   public static func readCrossings(_ bytes: [UInt8]) throws(RoadGraphError) -> [Int: Coordinate] {

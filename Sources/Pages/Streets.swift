@@ -10,6 +10,7 @@ import HubMessages
 
 /// A line on the map.
 public struct Street: Sendable, Equatable {
+  /// How important a street is, ascending: the pages draw it wider.
   public enum Kind: UInt8, Sendable {
     case residential, secondary, arterial
   }
@@ -60,6 +61,7 @@ public enum StreetError: Error, Equatable, CustomStringConvertible {
   }
 }
 
+/// Streets, compressed and ready to be served.
 public struct Streets: Sendable {
   private enum Form: Sendable {
     case whole(PageFile)

@@ -2,6 +2,7 @@
 
 /// A driver's temper: most offers are accepted after some seconds, some are declined, some are not even seen.
 public struct OfferAnswers: Sendable {
+  /// What a driver does with an offer.
   public enum Answer: Sendable, Equatable {
     case accept, decline
     /// The driver does not look at the phone.

@@ -3,6 +3,7 @@
 
 /// A driver's day, by the seconds of its simulation.
 public struct Shift: Sendable {
+  /// What a driver does for a while.
   public enum Part: Sendable, Equatable, CaseIterable {
     case working
     /// A break: the driver takes no trips.

@@ -17,6 +17,7 @@ public struct SplitMix64: RandomNumberGenerator, Sendable {
     state = other.next() ^ purpose &* 0xA076_1D64_78BD_642F
   }
 
+  /// 64 random bits; the same seed gives the same sequence.
   public mutating func next() -> UInt64 { Mix64.next(&state) }
 
   /// Uniform, 0 ≤ result < 1, 53 bits.

@@ -25,6 +25,8 @@ public enum StandardStream: Int32, Sendable {
     return true
   }
 
+  /// Writes a text as UTF-8, without a buffer; false when the reader is closed or the disk is full. Waits while the
+  /// stream is blocked.
   @discardableResult
   public func write(_ text: String) -> Bool {
     var text = text

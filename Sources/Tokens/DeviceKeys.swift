@@ -4,6 +4,7 @@
 // and the file does not reveal it.
 public import HubMessages
 
+/// The drivers of devices' keys, found by a secret's SHA-256.
 public struct DeviceKeys: Sendable {
   /// By the SHA-256 of the secret.
   private let drivers: [[UInt8]: Identifier]

@@ -56,6 +56,8 @@ public struct ChannelPattern: Sendable, Equatable {
     self.name = name
   }
 
+  /// Whether the channel is of this kind and its id matches. No pattern matches areas, places or the fleet's channel.
+  /// O(length), no allocation.
   public func matches(_ channel: Channel) -> Bool {
     switch (kind, channel) {
     case (.trip, .trip(let id)), (.driver, .driver(let id)), (.fence, .fence(let id)): name.matches(id)
@@ -144,6 +146,7 @@ extension Grants? {
 }
 
 extension Grants: Equatable {
+  /// Whether both grant the same, by the same token (`jti`).
   public static func == (a: Grants, b: Grants) -> Bool {
     a.trips == b.trips && a.channels == b.channels && a.limits == b.limits && a.vehicle == b.vehicle
       && a.tokenID == b.tokenID && a.tier == b.tier

@@ -69,11 +69,18 @@ public protocol EventLoopDelegate: AnyObject {
 
 /// Callbacks that an owner may omit.
 extension EventLoopDelegate {
+  /// Does nothing, for an owner without listeners.
   public func accepted(_ id: ConnectionID, from peer: SocketAddress) {}
+  /// Does nothing, for an owner that does not wait until blocked connections can be written to again.
   public func drained(_ id: ConnectionID) {}
+  /// Does nothing, for an owner that sets no timer of a connection.
   public func timerFired(_ id: ConnectionID) {}
+  /// Does nothing, for an owner that no other thread wakes.
   public func woken() {}
+  /// Does nothing, for an owner whose timer only begins a turn, or that sets none.
   public func loopTimerFired() {}
+  /// Does nothing, for an owner that sends as its input comes.
   public func turnEnding() {}
+  /// Does nothing, for an owner that keeps no ranges of the arena.
   public func turnEnded() {}
 }

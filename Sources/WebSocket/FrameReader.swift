@@ -19,6 +19,7 @@ public enum FrameEvent {
   case close(CloseCode?, reason: UnsafeRawBufferPointer)
 }
 
+/// The type of a data message (RFC 6455 §5.6).
 public enum MessageKind: UInt8, Sendable {
   case text, binary
 }

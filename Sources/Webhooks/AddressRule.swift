@@ -3,6 +3,7 @@
 // is checked, after the look-up, since a name can change its address between two look-ups.
 public import HubTransport
 
+/// Which addresses a webhook may connect to: public ones over TLS, and those that the operator allows.
 public struct AddressRule: Sendable, Equatable {
   /// Internal addresses that are allowed all the same, also over plain HTTP.
   public let allowed: [AddressBlock]

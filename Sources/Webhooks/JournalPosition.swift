@@ -21,6 +21,7 @@ public struct JournalPosition: Sendable, Hashable, Comparable {
     self.init(group: group, record: record)
   }
 
+  /// The journal's order: by group, then by record.
   public static func < (a: JournalPosition, b: JournalPosition) -> Bool { (a.group, a.record) < (b.group, b.record) }
 
   /// The first position behind this one, where there may be no record.

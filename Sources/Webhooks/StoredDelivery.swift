@@ -2,6 +2,7 @@
 public import HubJournal
 import HubSystem
 
+/// How far one webhook or stream is.
 public struct StoredDelivery: Sendable, Equatable {
   public let name: String
   /// False after a 410.

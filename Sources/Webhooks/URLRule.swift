@@ -3,6 +3,7 @@
 // is also the beginning of `https://hooks.example.evil.test/`.
 public import HubTransport
 
+/// Which URLs a webhook may have that is set over HTTP.
 public struct URLRule: Sendable, Equatable {
   private enum Prefix: Equatable {
     /// `https://`: any host, over TLS.

@@ -2,6 +2,7 @@
 public import HubBytes
 public import HubMessages
 
+/// The JSON of events for receivers.
 public enum WebhookBody {
   /// `trip.update`, `offer.made`, `offer.withdrawn`, or `notification.` and its kind; nil where it is no event.
   static func type(of event: Publication) -> String? {

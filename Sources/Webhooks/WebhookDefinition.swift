@@ -5,6 +5,7 @@ import HubMessages
 import HubSystem
 import HubTokens
 
+/// A webhook as it was set over HTTP: where to, what of, and its secrets.
 public struct WebhookDefinition: Sendable, Equatable {
   struct Secret: Sendable, Equatable {
     var secret: WebhookSecret

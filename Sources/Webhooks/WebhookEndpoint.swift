@@ -1,6 +1,7 @@
 // The operator's settings of one webhook.
 public import HubTransport
 
+/// The settings of one webhook: where to, what of, how to sign, and which addresses it may connect to.
 public struct WebhookEndpoint: Sendable {
   /// Its name in metrics, logs and files: 1–32 of `a-z 0-9 - _`.
   public let name: String
@@ -26,6 +27,7 @@ public struct WebhookEndpoint: Sendable {
     self.tls = tls
   }
 
+  /// Whether a text may name a webhook or stream: 1–32 of `a-z 0-9 - _`.
   public static func isName(_ text: String) -> Bool {
     1...32 ~= text.utf8.count
       && text.utf8.allSatisfy {

@@ -6,11 +6,14 @@ import HubSystem
 public import HubTransport
 
 extension WebhookLoop {
+  /// A receiver's connection is open: a request that fails from now on is not tried at its next address.
   public func connected(_ id: ConnectionID) {
     links[id]?.isConnected = true
     streams.connected(id, now)
   }
 
+  /// Reads a receiver's response, and settles its request where it is complete; what is no HTTP/1.1 is a failed
+  /// delivery.
   public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
     guard var link = links[id] else { return unsafe streams.received(id, UnsafeRawBufferPointer(bytes), now) }
     do throws(HTTPError) {
@@ -32,11 +35,14 @@ extension WebhookLoop {
     }
   }
 
+  /// The receiver does not read its request: the delivery has failed.
   public func overflowed(_ id: ConnectionID) {
     fail(id, "it does not take the request")
     streams.overflowed(id, now)
   }
 
+  /// A connection has ended. A request that had no answer is sent again at once where the connection was an old one,
+  /// tried at the receiver's next address where none was made, and has failed otherwise.
   public func closed(_ id: ConnectionID, _ cause: CloseCause) {
     guard let link = links.removeValue(forKey: id) else { return streams.closed(id, "\(cause)", now) }
     link.webhook.idle.removeAll { $0 == id }

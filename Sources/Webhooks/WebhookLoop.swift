@@ -10,6 +10,7 @@ import HubSystem
 import HubTokens
 public import HubTransport
 
+/// The work of all webhooks and streams. Only its own thread uses it.
 public final class WebhookLoop: EventLoopDelegate {
   let loop: EventLoop
   let source: WebhookSource
@@ -72,6 +73,7 @@ public final class WebhookLoop: EventLoopDelegate {
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
   }
 
+  /// Runs on the calling thread until the server is drained.
   public func run() { loop.run() }
 
   var now: Moment {
@@ -80,6 +82,8 @@ public final class WebhookLoop: EventLoopDelegate {
 
   // MARK: A turn
 
+  /// The turn's work in order: new settings, new records, ops' questions, deliveries that are due, progress to the
+  /// disk.
   public func turnEnding() {
     let now = now
     if let deliveries = control.takeDeliveries() { wanted = deliveries }

@@ -1,6 +1,7 @@
 // Questions of ops about webhooks over HTTP, and the answers of the webhooks' thread.
 public import HubMessages
 
+/// A question of ops about webhooks, or a change of one.
 public enum WebhookQuestion: Sendable {
   case list
   case show(String)
@@ -29,6 +30,7 @@ public enum WebhookReplay: Sendable, Equatable {
 
 /// A webhook for operators.
 public struct WebhookReport: Sendable, Equatable {
+  /// Whether the webhook delivers, by its name in reports.
   public enum State: String, Sendable {
     /// It delivers; it probes its receiver with one request at a time; it is off after a 410, or since the journal
     /// can't be read.
@@ -71,6 +73,7 @@ public struct DeadLetter: Sendable, Equatable {
   }
 }
 
+/// The answer to a `WebhookQuestion`.
 public enum WebhookAnswer: Sendable {
   case list([WebhookReport])
   /// `secret`: of a new one.

@@ -3,6 +3,7 @@
 public import HubJournal
 import HubSystem
 
+/// What an operator wants of a webhook.
 public enum WebhookRequest: Sendable, Equatable {
   /// Enable it, after a 410.
   case enable

@@ -1,6 +1,7 @@
 // A receiver's URL (RFC 9110 §4.2): http or https, a host, perhaps a port, path and query.
 import HubTransport
 
+/// A receiver's URL in its parts.
 public struct WebhookURL: Sendable, Equatable, CustomStringConvertible {
   public let isSecure: Bool
   /// A name in lower case, or a numeric address without brackets.

@@ -9,6 +9,7 @@ public import HubTokens
 public import HubTransport
 public import HubWebhooks
 
+/// The settings of a server, with their defaults.
 public struct ServerConfiguration: Sendable {
   /// Numeric address to listen on.
   public var host = "127.0.0.1"

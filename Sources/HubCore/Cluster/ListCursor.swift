@@ -4,7 +4,9 @@
 // and a name, and hubs that join or leave between two pages do not move it.
 import HubMessages
 
+/// The end of a page: the last listed entry's number, and in a cluster its hub.
 public struct ListCursor: Sendable, Equatable {
+  /// The list, as the first character of the cursor's text.
   public enum Kind: String, Sendable {
     case drivers = "d"
     case trips = "t"
@@ -32,6 +34,8 @@ public struct ListCursor: Sendable, Equatable {
     }
   }
 
+  /// The cursor as clients get it: the list's character, the number in base 36, and a point and the hub where there is
+  /// one.
   public func text(of kind: Kind) -> String {
     kind.rawValue + String(number, radix: 36) + (hub.map { "." + $0 } ?? "")
   }

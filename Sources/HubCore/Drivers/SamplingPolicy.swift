@@ -57,6 +57,8 @@ public struct SamplingRules: Sendable, Equatable {
     return advice(reason)
   }
 
+  /// The advice for a reason: its interval in seconds, and a distance in metres where the interval is below
+  /// `distanceCounts`.
   public func advice(_ reason: SamplingReason) -> SamplingAdvice {
     let interval = interval(reason)
     return SamplingAdvice(

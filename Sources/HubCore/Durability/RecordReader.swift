@@ -3,6 +3,7 @@
 // RecordValues.swift.
 /// Why bytes are no durable record.
 public struct RecordError: Error, Equatable, CustomStringConvertible {
+  /// What is wrong with the bytes.
   public enum Fault: Equatable, Sendable {
     case short
     case kind(UInt8)

@@ -1,6 +1,7 @@
 // The events among a journal's records, for webhooks and streams.
 public import HubMessages
 
+/// Reads the events out of a journal's groups of records.
 public enum StoredEvents {
   /// Gives each event in `group`, from the record at byte `start` on, with the byte where its record begins, until
   /// `body` returns false. `group` holds complete records, as the hub hands them over; anything else ends the reading,

@@ -1,6 +1,7 @@
 // A trip in a journal, for readers of the journal: it also has trips that the hub has forgotten.
 public import HubMessages
 
+/// A trip as one record of a journal has it.
 public struct StoredTrip: Sendable, Equatable {
   /// Numbers trips in the order in which they began.
   public let number: UInt64

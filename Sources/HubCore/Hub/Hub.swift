@@ -3,12 +3,12 @@
 // Inputs come in batches; each is handled to its end before the next, and its outputs are appended to one list for each
 // outlet. There is no I/O, clock or randomness in here: time, epoch and hash seed are parameters, so that a test runs
 // an hour of traffic in a second and a run can be repeated byte for byte.
-//
 // A location update is handled in `handle(_: FixInPlace)` in Hub+Locations.swift.
 public import HubBytes
 import HubGeo
 public import HubMessages
 
+/// The state of a hub, and the only way to change it: inputs with their time, in turns.
 public struct Hub: ~Copyable {
   let limits: HubLimits
   let timings: HubTimings
@@ -189,7 +189,7 @@ public struct Hub: ~Copyable {
     return drained.inOrder
   }
 
-  // Mutating, since a non-mutating method that is not inlined copies the whole hub (loadtest/NOTES.md).
+  /// Whether this turn has made output for an outlet. Mutating, or it would copy the hub where it is not inlined.
   public mutating func hasOutput(for outlet: Int) -> Bool { channels.hasOutput(for: outlet) }
 
   /// The number of subscribers of the output for `outlet`, if it has positions alone and fewer than `limit`; else

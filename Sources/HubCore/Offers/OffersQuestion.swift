@@ -2,6 +2,7 @@
 import HubBytes
 public import HubMessages
 
+/// A question about the offers of a trip, or a request to begin or stop them.
 public enum OffersQuestion: Sendable {
   case show
   /// Begins to ask drivers. `key` is the id by which a repetition is recognised.

@@ -3,6 +3,7 @@ import HubBytes
 import HubGeo
 public import HubMessages
 
+/// An offer, or its end, on its way between two hubs of a cluster.
 public struct SentOffer: Sendable, Equatable {
   /// The direction.
   enum Way: UInt8 {

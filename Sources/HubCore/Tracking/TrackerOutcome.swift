@@ -2,7 +2,9 @@
 import HubMessages
 
 extension Tracker {
+  /// Why a fix is refused.
   public typealias Refusal = FixRefusal
+  /// What a fix must keep to be accepted.
   public typealias Rules = TrackingRules
 
   /// The outcome of a fix. The contract's rule: each accepted fix makes exactly one publication, a refused one none.

@@ -121,5 +121,6 @@ extension TripStatusReport {
 }
 
 extension TripStatus: Comparable {
+  /// The order of a trip's course, by raw values; all final states come last.
   public static func < (a: TripStatus, b: TripStatus) -> Bool { a.rawValue < b.rawValue }
 }

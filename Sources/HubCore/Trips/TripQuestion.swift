@@ -59,6 +59,7 @@ public struct TripStatusSet: Sendable, Equatable {
     for status in states { bits |= 1 << status.rawValue }
   }
 
+  /// Whether the state is in the set.
   public func contains(_ status: TripStatus) -> Bool { bits & 1 << status.rawValue != 0 }
 }
 

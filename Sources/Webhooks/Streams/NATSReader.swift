@@ -20,6 +20,7 @@ public enum NATSError: Error, Sendable, Equatable {
   case malformed(String)
 }
 
+/// A parser of a NATS server's bytes, which keeps the incomplete rest between calls.
 public struct NATSReader: Sendable {
   private enum State {
     case line

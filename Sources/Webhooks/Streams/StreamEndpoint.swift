@@ -15,6 +15,7 @@ public struct StreamCredentials: Sendable, Equatable {
   }
 }
 
+/// The settings of one stream: where to, what of, and with which credentials.
 public struct StreamEndpoint: Sendable {
   /// Its name in metrics, logs and files, like a webhook's (`WebhookEndpoint.isName`), and different from all of these.
   public let name: String

@@ -3,6 +3,7 @@
 
 /// A stream's server.
 public struct StreamURL: Sendable, Equatable, CustomStringConvertible {
+  /// The protocol, by the URL's scheme.
   public enum Kind: Sendable, Equatable {
     /// NATS JetStream.
     case nats
