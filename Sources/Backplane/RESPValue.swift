@@ -40,7 +40,7 @@ public enum RESPValue: Sendable, Equatable {
 public enum RESPError: Error, Equatable, Sendable {
   /// No type begins with this byte.
   case type(UInt8)
-  /// The text in place of an integer.
+  /// This text is no integer, and stood where one belongs.
   case number(String)
   /// A line or a bulk string does not end with CR and LF.
   case ending

@@ -1,7 +1,7 @@
 // A growable run of bytes with one owner: what encoders write into and what a loop sends from.
 //
 // `[UInt8]` costs a uniqueness check and a bounds check for each append and cannot hand out its uninitialised tail
-// to read(2). This is the one place that owns raw memory for output; everything above it goes through checked calls.
+// to read(2). Only this type owns raw memory for output; everything above it goes through checked calls.
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)

@@ -42,7 +42,7 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
 
   /// Appends the element in `nextCommonSlot`.
   @inlinable @inline(__always)
-  public mutating func appendPlacedCommon() { commons.appendPlaced() }
+  public mutating func appendCommonSlot() { commons.appendSlot() }
 
   /// Appends a rare element, behind all common ones that are there. Amortised O(1).
   @inlinable

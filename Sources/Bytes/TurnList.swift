@@ -7,13 +7,13 @@
 /// A growable list with one owner, whose elements are used in place.
 @safe
 public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
-  // Unsafe island: elements [0, used) and [0, placed) are initialised, every access is checked against `used`, and the
+  // Unsafe island: elements [0, used) and [0, initialized) hold values, every access is checked against `used`, and the
   // memory moves only in `append` and `nextSlot`, while no access to an element can be under way: the list has one
   // owner, who keeps the slot that `nextSlot` gives no longer than until the next change.
   @usableFromInline var base: UnsafeMutablePointer<Element>?
   @usableFromInline var capacity = 0
   @usableFromInline var used = 0
-  @usableFromInline var placed = 0
+  @usableFromInline var initialized = 0
 
   /// An empty list; allocates nothing until something is appended.
   @inlinable public init() {}
@@ -37,18 +37,18 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
     used += 1
   }
 
-  /// Where the next element will lie, for an owner who makes it there: `appendPlaced` then makes it one. Good until the
+  /// Where the next element will lie, for an owner who makes it there: `appendSlot` then makes it one. Good until the
   /// list is changed. It holds `blank` or what an element has left there.
   @inlinable @inline(__always)
   public mutating func nextSlot(_ blank: @autoclosure () -> Element) -> UnsafeMutablePointer<Element> {
-    if used >= placed { makeSlot(blank()) }
+    if used >= initialized { makeSlot(blank()) }
     return unsafe base! + used
   }
 
   /// Appends the element in `nextSlot`.
   @inlinable @inline(__always)
-  public mutating func appendPlaced() {
-    precondition(used < placed)
+  public mutating func appendSlot() {
+    precondition(used < initialized)
     used += 1
   }
 
@@ -83,7 +83,7 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   @usableFromInline mutating func makeSlot(_ blank: Element) {
     if used == capacity { grow(to: used + 1) }
     unsafe (base! + used).initialize(to: blank)
-    placed = used + 1
+    initialized = used + 1
   }
 
   @usableFromInline mutating func grow(to needed: Int) {
@@ -95,7 +95,7 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
     }
     unsafe base = larger
     capacity = wanted
-    placed = min(placed, used)
+    initialized = min(initialized, used)
   }
 }
 

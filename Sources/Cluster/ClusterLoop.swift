@@ -1,7 +1,7 @@
 // The thread of the cluster's outlet: an event loop with the connections to the engine, the node, and its port to the
 // hub.
 //
-// It is one more loop of the hub that several loops share (SharedHub), with hubs in the place of sessions: the hub
+// It is one more loop of the hub that several loops share (SharedHub), with hubs instead of sessions: the hub
 // hands a publication once to this outlet, whatever the number of peers, and the node knows who of them follows it.
 public import HubBackplane
 import HubBytes

@@ -45,7 +45,7 @@ extension SessionLoop {
     unsafe fix.pointee.session = reference(sessions[slot].connection)
     unsafe fix.pointee.received = now
     unsafe fix.pointee.tripIsGranted = sessions[slot].open.rights.names(fix.pointee.message.update.tripID)
-    inputs.appendPlacedCommon()
+    inputs.appendCommonSlot()
   }
 
   /// Handles a message of so many bytes, for which the session was charged.

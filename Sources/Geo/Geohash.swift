@@ -41,7 +41,7 @@ public struct GeohashCell: Sendable, Hashable, BitwiseCopyable {
   /// Bits of latitude: ⌊5p/2⌋; rows are numbered 0 ..< 2^this from −90 north.
   @inlinable var rowBits: Int { 5 * precision / 2 }
 
-  // An odd number of bits ends with a longitude bit: the two interleaved halves change places.
+  // An odd number of bits ends with a longitude bit: the two interleaved halves are swapped.
   @inlinable var column: UInt32 { GridPoint.gathered(precision % 2 == 1 ? bits : bits >> 1) }
   @inlinable var row: UInt32 { GridPoint.gathered(precision % 2 == 1 ? bits >> 1 : bits) }
 

@@ -132,7 +132,7 @@ struct SweepStatus {
     }
   }
 
-  /// Lets an edge and its mother change places.
+  /// Rotates the tree so that an edge comes above its mother.
   private mutating func rotate(_ edge: Int32) {
     step()
     let mother = parent[Int(edge)]

@@ -56,7 +56,7 @@ public struct Response: Sendable {
   ///
   /// `keepsAlive`: the request's `keepsAlive`, or false to end the connection; the caller then closes when all is sent.
   /// `toHead`: for a response to HEAD, which has the head of the response to GET and no body (RFC 9110 §9.3.2).
-  /// `isChunked`: no body is written, and `Transfer-Encoding` takes the place of its length: the caller sends chunks
+  /// `isChunked`: no body is written, and `Transfer-Encoding` replaces `Content-Length`: the caller sends chunks
   /// (`writeChunk`).
   public func write(
     into buffer: inout ByteBuffer, keepsAlive: Bool, toHead: Bool = false, isChunked: Bool = false

@@ -1,7 +1,7 @@
 // The driver's side of a client: what is kept, when it is sent, and how often the phone should measure.
 //
 // The session's own queue holds only unconfirmed messages: this part fills it from the files while connected, and takes
-// all of it back when the connection ends. So there is one place for what the hub does not have yet.
+// all of it back when the connection ends. So the files alone say what the hub does not have yet.
 import HubClientCore
 import HubMessages
 

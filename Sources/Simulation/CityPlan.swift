@@ -86,7 +86,7 @@ struct CityPlan {
       limits[slot] = Float(limit)
       return
     }
-    preconditionFailure("four ways of the grid and four of the diagonals fill eight places")
+    preconditionFailure("four ways of the grid and four of the diagonals fill eight slots")
   }
 
   /// One avenue each way, corner to corner across the blocks, a few blocks off the middle.

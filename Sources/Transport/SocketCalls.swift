@@ -1,4 +1,4 @@
-// The loop's socket calls, each in one place and with errno as a value. TLS is between `receive` and `send` below and
+// The loop's socket calls, each written once and with errno as a value. TLS is between `receive` and `send` below and
 // the loop (EventLoop+TLS.swift), and nowhere else.
 
 import CHubLinux

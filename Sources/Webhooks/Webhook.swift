@@ -65,8 +65,8 @@ final class Webhook {
   let peer: TLSPeer?
   /// When it is due next (uptime, ns).
   var nextStep = Int64.min
-  /// It delivers nothing, since the journal or its own files could not be read. That is not stored: a webhook that is
-  /// opened in its place continues.
+  /// It delivers nothing, since the journal or its own files could not be read. That is not stored: a webhook of its
+  /// name that is opened later continues.
   var isStopped = false
   /// Its settings were replaced by others that could not be applied: it delivers nothing under them.
   var isOutdated = false

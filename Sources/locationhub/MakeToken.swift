@@ -22,7 +22,7 @@ let makeToken = Verb(
     Option(
       "channel", "NAME", "trip:ID, driver:ID or fence:ID it opens, or …ID* (repeatable)", repeats: true),
     Option("vehicle-type", "TEXT", "a driver's vehicle type, whatever the driver says"),
-    Option("tag", "TEXT", "one of a driver's tags, in place of those it says (repeatable, up to 8)", repeats: true),
+    Option("tag", "TEXT", "one of a driver's tags, instead of those it sends (repeatable, up to 8)", repeats: true),
     Option("expires", "TIME", "how long it lasts: 90s, 15m, 12h, 30d; 0 for ever (15m)"),
     Option("issuer", "TEXT", "its iss"),
     Option("audience", "TEXT", "its aud"),

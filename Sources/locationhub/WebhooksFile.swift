@@ -74,7 +74,7 @@ struct WebhooksFile: Sendable {
         deliveries.streams.append(try file.streamEndpoint(name, url, section, given.names))
       } else {
         if let other = streamSettings.first(where: { given.isGiven($0.name) }) {
-          throw .usage("\(section): \(other.name) is for streams; give stream = … in place of url")
+          throw .usage("\(section): \(other.name) is for streams; give stream = … instead of url")
         }
         deliveries.webhooks.append(try file.endpoint(name, section))
       }

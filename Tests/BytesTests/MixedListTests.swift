@@ -35,7 +35,7 @@ import Testing
         } else {
           let slot = list.nextCommonSlot(-1)
           slot.pointee = number
-          if number % 3 == 0 { list.append(common: number) } else { list.appendPlacedCommon() }
+          if number % 3 == 0 { list.append(common: number) } else { list.appendCommonSlot() }
         }
         expected.append(.common(number))
       case 24..<32:

@@ -4,7 +4,7 @@ import HubTestSupport
 import Testing
 
 @Suite struct SpanWords {
-  @Test("a word is the eight bytes from its start, and zeros behind the end, at every place of texts of every length")
+  @Test("a word is the eight bytes from its start, and zeros behind the end, at every offset of texts of every length")
   func words() {
     var random = SplitMix64(seed: 21)
     for length in 0...40 {

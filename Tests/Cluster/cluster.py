@@ -204,7 +204,7 @@ class Cluster:
         self.engine_ports = ports[:engines]
         self.listen = ports[engines]
         rest = ports[engines + 1:]
-        self.places = {name: (rest[2 * index], rest[2 * index + 1]) for index, name in enumerate(NAMES)}
+        self.hub_ports = {name: (rest[2 * index], rest[2 * index + 1]) for index, name in enumerate(NAMES)}
         self.engines, self.hubs, self.proxy = [], {}, None
         self.relays, self.sentinels, self.replica = {}, [], None
         with open(f"{self.folder}/cluster.key", "w") as file:
@@ -272,7 +272,7 @@ class Cluster:
             return b""
 
     def start_hub(self, name):
-        port, admin = self.places[name]
+        port, admin = self.hub_ports[name]
         return Hub(
             self.executable, name, port, admin, self.write_file(name), self.folder, self.options)
 
@@ -282,7 +282,7 @@ class Cluster:
             text = file.read()
         ports = [relay.port for relay in self.relays[name]] if self.relays else self.engine_ports
         for setting, value in [
-            ("name", name), ("advertise", f"127.0.0.1:{self.places[name][0]}"),
+            ("name", name), ("advertise", f"127.0.0.1:{self.hub_ports[name][0]}"),
             ("bus", "\nbus = ".join(f"redis://127.0.0.1:{port}" for port in ports[1 if self.sentinels else 0:])),
             ("ledger", self.ledger if self.sentinels else f"redis://127.0.0.1:{ports[0]}"),
             ("key-file", key_file or f"{self.folder}/cluster.key"),
@@ -296,7 +296,7 @@ class Cluster:
 
     def start_proxy(self):
         environment = {"LISTEN": f"127.0.0.1:{self.listen}"}
-        for name, (port, admin) in self.places.items():
+        for name, (port, admin) in self.hub_ports.items():
             letter = name[-1].upper()
             environment |= {f"HUB_{letter}": f"127.0.0.1:{port}", f"ADMIN_{letter}": str(admin)}
         self.proxy = Process(

@@ -785,9 +785,9 @@ class OfferTests(unittest.IsolatedAsyncioTestCase):
         self.cluster = Cluster(HUB, has_proxy=False)
         self.addCleanup(self.cluster.end)
 
-    async def driver(self, place, name, step):
-        client = await Client(self.cluster.hubs[name], "driver", f"d{place}").open()
-        await client.subscribe(f"driver:d{place}")
+    async def driver(self, number, name, step):
+        client = await Client(self.cluster.hubs[name], "driver", f"d{number}").open()
+        await client.subscribe(f"driver:d{number}")
         await client.fix(step)
         return client
 
@@ -815,7 +815,7 @@ class OfferTests(unittest.IsolatedAsyncioTestCase):
 
     async def test_an_offer_goes_from_hub_to_hub_and_over_kills_is_made_once(self):
         first, second, third = [
-            await self.driver(place, name, 10 * place) for place, name in enumerate(["hub-b", "hub-c", "hub-b"])]
+            await self.driver(number, name, 10 * number) for number, name in enumerate(["hub-b", "hub-c", "hub-b"])]
         await asyncio.sleep(1)
         self.request("hub-a", "t1", duration=60)
         way = await eventually(lambda: first.offers == [("t1", "made")], 3, "the nearest has an offer")

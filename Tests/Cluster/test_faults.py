@@ -272,7 +272,7 @@ class HubTests(Faults):
         drivers = []
         for number in range(60):
             hub = self.hubs[NAMES[number % 3]]
-            drivers.append([await Client(place, "driver", f"d{number}").open() for place in (hub, alone)])
+            drivers.append([await Client(one, "driver", f"d{number}").open() for one in (hub, alone)])
         others = [await Client(alone, "driver", f"driver-{name}").open() for name in NAMES]
         for name, client in zip(NAMES, others):
             await client.fix(0, f"trip-{name}")
@@ -286,8 +286,8 @@ class HubTests(Faults):
             await asyncio.sleep(0.2)
         await asyncio.sleep(1.5)
 
-        def ask(place, path):
-            with urllib.request.urlopen(f"http://127.0.0.1:{place.port}/v1/{path}&role=ops&id=desk", timeout=10) as reply:
+        def ask(hub, path):
+            with urllib.request.urlopen(f"http://127.0.0.1:{hub.port}/v1/{path}&role=ops&id=desk", timeout=10) as reply:
                 return [(driver["driverId"], driver.get("distance")) for driver in json.load(reply)["drivers"]]
 
         found = 0

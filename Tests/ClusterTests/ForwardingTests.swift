@@ -94,7 +94,7 @@ import Testing
     #expect(world.answers(at: "b", slot: 25).acks == 1)
   }
 
-  @Test("Who asks ever more of one trip takes no place of those who ask of others")
+  @Test("Who asks ever more of one trip takes no room from those who ask of others")
   func oneTrip() {
     var limits = ClusterLimits()
     limits.pendingPerReceiver = 2

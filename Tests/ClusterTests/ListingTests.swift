@@ -43,8 +43,8 @@ import Testing
       #expect(list.drivers.count <= query.limit)
       found += list.drivers
       guard let cursor = list.cursor else { return found }
-      let place = try #require(ListCursor(cursor, of: .drivers))
-      (query.from, query.lastHub) = (Int(place.number), place.hub)
+      let end = try #require(ListCursor(cursor, of: .drivers))
+      (query.from, query.lastHub) = (Int(end.number), end.hub)
     }
     Issue.record("it goes on for ever")
     return found
@@ -60,8 +60,8 @@ import Testing
       #expect(page.trips.count <= query.limit)
       found += page.trips
       guard let next = page.next else { return found }
-      let place = try #require(ListCursor(next.text(of: .trips), of: .trips))
-      (query.below, query.lastHub) = (place.number, place.hub)
+      let end = try #require(ListCursor(next.text(of: .trips), of: .trips))
+      (query.below, query.lastHub) = (end.number, end.hub)
     }
     Issue.record("it goes on for ever")
     return found
@@ -159,11 +159,11 @@ import Testing
     #expect(world.results(at: "a", slot: 30).count == 1)
   }
 
-  @Test("A place is read back as it was written, and nothing else is a place")
-  func places() {
-    for place in [ListCursor(0), ListCursor(77), ListCursor(1 << 49, hub: "hub.a-1_x"), ListCursor(5, hub: "z")] {
-      #expect(ListCursor(place.text(of: .trips), of: .trips) == place)
-      #expect(ListCursor(place.text(of: .trips), of: .drivers) == nil)
+  @Test("A cursor is read back as it was written, and nothing else is a cursor")
+  func cursors() {
+    for cursor in [ListCursor(0), ListCursor(77), ListCursor(1 << 49, hub: "hub.a-1_x"), ListCursor(5, hub: "z")] {
+      #expect(ListCursor(cursor.text(of: .trips), of: .trips) == cursor)
+      #expect(ListCursor(cursor.text(of: .trips), of: .drivers) == nil)
     }
     for text in ["", "t", "d", "d-1", "d+1", "dA", "d01", "d.", "t5", "d1c3zzzzzzzzzzzzzz", "d5.", "d5.a~"] {
       #expect(ListCursor(text, of: .drivers) == nil, "\(text)")

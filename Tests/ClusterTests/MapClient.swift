@@ -106,8 +106,8 @@ final class MapClient {
       let named = Set(update.drivers.map(\.driverID))
       gone += drivers.keys.filter { drivers[$0]?.cell == update.cell && !named.contains($0) }
     }
-    for (place, driver) in update.drivers.enumerated() {
-      let details = update.details.isEmpty ? nil : update.details[place]
+    for (index, driver) in update.drivers.enumerated() {
+      let details = update.details.isEmpty ? nil : update.details[index]
       drivers[driver.driverID] = Shown(cell: update.cell, driver: driver, details: details)
     }
     for id in gone where drivers[id]?.cell == update.cell {

@@ -72,8 +72,8 @@ import Testing
     limits.revocations = 2
     let world = ClusterWorld(hubLimits: limits)
     world.engine.cuts = ["a>b", "a>c", "b>a", "b>c", "c>a", "c>b"]
-    for (place, name) in ["a", "b", "c"].enumerated() {
-      for number in 0..<3 { world.revoke(token(10 * place + number), until: nil, at: name) }
+    for (index, name) in ["a", "b", "c"].enumerated() {
+      for number in 0..<3 { world.revoke(token(10 * index + number), until: nil, at: name) }
     }
     world.run(seconds: 0.5)
     for name in ["a", "b", "c"] { #expect(world.revocations(at: name).count == 2) }

@@ -106,7 +106,7 @@ final class TripsWorld {
       if watcher.point == nil || watcher.point != watchers[0].point { faults.append("watcher \(index) is elsewhere") }
       var rest = watcher.moves.map { ($0.tripID, $0.status) }
       for move in moves where move.at > begun[index].at {
-        guard let place = rest.firstIndex(where: { $0.0 == move.trip }), rest[place].1 == move.status else {
+        guard let found = rest.firstIndex(where: { $0.0 == move.trip }), rest[found].1 == move.status else {
           // Those of before may have come behind.
           guard let later = rest.firstIndex(where: { $0.0 == move.trip && $0.1 == move.status }),
             rest[..<later].allSatisfy({ $0.0 != move.trip || $0.1 < move.status })
@@ -119,7 +119,7 @@ final class TripsWorld {
           }
           continue
         }
-        rest.remove(at: place)
+        rest.remove(at: found)
       }
       let known = Set(moves.filter { $0.at <= begun[index].at }.map { "\($0.trip) \($0.status)" })
       for move in rest where !known.contains("\(move.0) \(move.1)") {
@@ -278,8 +278,8 @@ final class TripsWorld {
         }
       }
       if random.next() % 10 == 0 { trips.reconnect(Int(random.next() % 4), at: any()) }
-      let place = any()
-      if random.next() % 3 == 0, !world.stalled.contains(place) { trips.begin(at: place) }
+      let hub = any()
+      if random.next() % 3 == 0, !world.stalled.contains(hub) { trips.begin(at: hub) }
       trips.moveAny(&random)
       trips.run(milliseconds: 300)
     }

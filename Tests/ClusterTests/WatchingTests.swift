@@ -285,7 +285,7 @@ private final class Town {
     world.engine.isolated = []
     world.run(seconds: 4)
     #expect(maps.allSatisfy { $0.drivers.count == 3 })
-    // Another process in its place knows nobody.
+    // Another process of its name knows nobody.
     world.restart("c")
     world.run(seconds: 4)
     #expect(maps.allSatisfy { Set($0.drivers.keys) == [id("d-a"), id("d-b")] })

@@ -48,7 +48,7 @@ def write(path, text):
 
 
 def edited(path, changes):
-    """A file of deploy/ with these values in place of its own; each must stand there once."""
+    """A file of deploy/ with these values instead of its own; each must be there once."""
     text = read(os.path.join(DEPLOY, path))
     for old, new in changes.items():
         assert text.count(old) == 1, f"{path} has {text.count(old)} times {old}"

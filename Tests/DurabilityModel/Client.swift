@@ -45,7 +45,7 @@ struct Client {
   /// How each trip stands, as far as this client knows.
   var known: [TripStatus?]
 
-  // Of drivers: places in the world's list of fixes.
+  // Of drivers: indices in the world's list of fixes.
   /// Measured and not sent.
   var backlog: [Int] = []
   /// Sent live, and not known to be stored.
@@ -69,7 +69,7 @@ struct Client {
     link = nil
     isOpen = false
     ping = nil
-    for place in kept.indices { kept[place].isSent = false }
+    for index in kept.indices { kept[index].isSent = false }
     backlog.insert(contentsOf: unconfirmed, at: 0)
     unconfirmed.removeAll()
     for topic in views.indices { views[topic].phase = .off }
@@ -80,7 +80,7 @@ struct Client {
 
   /// It was answered with "not now".
   mutating func postpone(_ subject: Kept.Subject) {
-    for place in kept.indices where kept[place].subject == subject { kept[place].isSent = false }
+    for index in kept.indices where kept[index].subject == subject { kept[index].isSent = false }
   }
 
   // MARK: Subscriptions

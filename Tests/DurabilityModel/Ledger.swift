@@ -81,8 +81,8 @@ struct Ledger {
 
   init(topics: Int) { self.topics = topics }
 
-  private mutating func place(of epoch: InlineText) -> Int {
-    if let place = epochs.lastIndex(of: epoch) { return place }
+  private mutating func index(of epoch: InlineText) -> Int {
+    if let index = epochs.lastIndex(of: epoch) { return index }
     epochs.append(epoch)
     events.append(Array(repeating: [:], count: topics))
     causes.append(Array(repeating: [:], count: topics))
@@ -93,7 +93,7 @@ struct Ledger {
 
   /// Somebody saw an event: it is the one that everybody sees under its number, and the only one of its move.
   mutating func see(_ event: Publication, _ sequence: UInt64, topic: Int, epoch: InlineText) throws(Violation) {
-    let epoch = place(of: epoch)
+    let epoch = index(of: epoch)
     if let known = events[epoch][topic].updateValue(event, forKey: sequence), known != event {
       throw Violation(text: "\(event.channel): event \(sequence) was \(known.body), now it is \(event.body)")
     }
@@ -105,7 +105,7 @@ struct Ledger {
 
   /// A client received this state of a trip, right behind event `sequence`.
   mutating func see(_ status: TripStatus, behind sequence: UInt64, topic: Int, epoch: InlineText) {
-    standings.append(Standing(epoch: place(of: epoch), topic: topic, sequence: sequence, status: status))
+    standings.append(Standing(epoch: index(of: epoch), topic: topic, sequence: sequence, status: status))
   }
 
   /// Marks are times that nothing else in the simulated world has.
@@ -127,8 +127,7 @@ struct Ledger {
     }
     if batches[batch].ackedIn == nil { batches[batch].ackedIn = life }
     batches[batch].outcome = .acked
-    for (place, fix) in batches[batch].fixes.enumerated() where !answer.rejected.contains(where: { $0.index == place })
-    {
+    for (at, fix) in batches[batch].fixes.enumerated() where !answer.rejected.contains(where: { $0.index == at }) {
       promise(batches[batch].driver, fix.timestamp)
     }
   }
@@ -149,7 +148,7 @@ struct Ledger {
 
   /// `list` is everything on a channel in the newest epoch, from the first event on.
   mutating func check(complete list: [Publication], topic: Int, trip: Int?, epoch: InlineText) throws(Violation) {
-    let epoch = place(of: epoch)
+    let epoch = index(of: epoch)
     for (sequence, event) in events[epoch][topic] where sequence > list.count {
       throw Violation(text: "event \(sequence) of \(event.channel) was seen and is gone: \(event.body)")
     }

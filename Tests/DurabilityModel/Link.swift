@@ -31,7 +31,7 @@ final class Link {
     headBytes: 4096, frames: FrameLimits(messageBytes: 1 << 16), inflate: InflateLimits(messageBytes: 1 << 16),
     pongs: 4)
 
-  /// Its place in the world's list.
+  /// Its index in the world's list.
   let client: Int
   let loop: Int
   /// The client's end.

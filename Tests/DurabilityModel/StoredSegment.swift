@@ -39,7 +39,7 @@ public enum StoredSegment {
     DurableKeys.forEach(in: group) { _, offset in
       do throws(RecordError) {
         let record = try FixesRecord(UnsafeRawBufferPointer(rebasing: group[offset...]))
-        for place in 0..<record.count { body(record.driverID, record[place]) }
+        for index in 0..<record.count { body(record.driverID, record[index]) }
       } catch {
         return  // a trip's record
       }

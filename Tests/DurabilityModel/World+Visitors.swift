@@ -27,11 +27,11 @@ extension World {
 
   /// What visitors have sent arrives, they get their answers and continue.
   mutating func hearVisitors() throws(Violation) {
-    for (place, visitor) in visitors.enumerated().reversed() {
+    for (index, visitor) in visitors.enumerated().reversed() {
       let link = visitor.link
       if visitor.isPlain ? hearAnswer(visitor) : try hearSession(visitor) {
         link.drop(losing: false, reset: oneIn(2))
-        visitors.remove(at: place)
+        visitors.remove(at: index)
       } else {
         visitor.speak()
         arrive(link, .max)

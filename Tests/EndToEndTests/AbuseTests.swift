@@ -77,8 +77,8 @@ private final class Abusers {
 
   /// Half of them vanish, half close in order.
   func letGo() {
-    for (place, connection) in connections.enumerated() {
-      if place % 2 == 0 { connection.reset() } else { connection.close() }
+    for (index, connection) in connections.enumerated() {
+      if index % 2 == 0 { connection.reset() } else { connection.close() }
     }
     connections.removeAll()
   }
@@ -120,16 +120,16 @@ extension EndToEnd.Abuse {
     let abusers = Abusers(port: hub.port)
     for _ in 0..<4 {
       for _ in 0..<4 {
-        for (place, kind) in abusers.kinds.enumerated() {
+        for (index, kind) in abusers.kinds.enumerated() {
           try kind(abusers)
-          try witnesses[place % witnesses.count].check()
+          try witnesses[index % witnesses.count].check()
         }
         try check()
       }
       // An address that does nothing but to come, more often than it may.
-      for place in 0..<60 {
+      for number in 0..<60 {
         try abusers.silent(from: 99)
-        if place % 10 == 0 { try witnesses[1].check() }
+        if number % 10 == 0 { try witnesses[1].check() }
       }
       try check()
       abusers.letGo()

@@ -102,13 +102,13 @@ extension EndToEnd.BadFrames {
   func cutSockets(loops: Int) throws {
     let hub = try TestHub(loops: loops)
     let witness = try Witness(hub)
-    for place in 0..<20 {
-      let driver = try hub.driver("cut-\(place)")
-      try driver.subscribe("driver:cut-\(place)")
+    for number in 0..<20 {
+      let driver = try hub.driver("cut-\(number)")
+      try driver.subscribe("driver:cut-\(number)")
       let message = try Peer.message("location_update", Peer.fix(0), id: "cut")
       let frame = Peer.frame(Array(message.utf8))
-      try driver.send(bytes: Array(frame[..<(place * frame.count / 20)]))
-      if place % 2 == 0 { driver.connection.reset() } else { driver.connection.close() }
+      try driver.send(bytes: Array(frame[..<(number * frame.count / 20)]))
+      if number % 2 == 0 { driver.connection.reset() } else { driver.connection.close() }
       try witness.check()
     }
     try hub.metrics { $0["connections"] == 3 && $0["subscriptions"] == 1 && $0["sessions{role=\"driver\"}"] == 1 }

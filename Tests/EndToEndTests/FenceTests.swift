@@ -11,7 +11,7 @@ extension EndToEnd {
 
 extension EndToEnd.Fences {
   private var ops: String { "role=ops&id=o1" }
-  private var place: String { "/v1/fences/airport?role=ops&id=o1" }
+  private var fencePath: String { "/v1/fences/airport?role=ops&id=o1" }
   /// Round the place that drivers of the tests start from (`Peer.fix`).
   private var circle: String { #"{"title":"Airport","circle":{"latitude":37,"longitude":-122,"radius":100}}"# }
 
@@ -25,10 +25,10 @@ extension EndToEnd.Fences {
   @Test("a fence is put, shown, listed, crossed and deleted", arguments: loopCounts)
   func life(loops: Int) throws {
     let hub = try TestHub(loops: loops)
-    let made = try send(hub.port, "PUT", place, circle)
+    let made = try send(hub.port, "PUT", fencePath, circle)
     #expect(made.status == 201 && made.fields["location"] == "/v1/fences/airport")
     #expect(made.json["inside"] as? Int == 0 && made.json["kind"] as? String == "area")
-    #expect(try send(hub.port, "PUT", place, circle).status == 200)
+    #expect(try send(hub.port, "PUT", fencePath, circle).status == 200)
     let watcher = try hub.ops()
     try watcher.subscribe("fence:airport")
     let driver = try hub.driver("d1")
@@ -43,12 +43,12 @@ extension EndToEnd.Fences {
         #expect(event.string("body")?.contains("Airport") == true)
       }
     }
-    #expect(try hub.get(place).json["inside"] as? Int == 0)
+    #expect(try hub.get(fencePath).json["inside"] as? Int == 0)
     try hub.metrics { $0["fence_events_total{kind=\"fence_exit\"}"] == 1 && $0["table_entries{table=\"fences\"}"] == 1 }
-    let gone = try send(hub.port, "DELETE", place)
+    let gone = try send(hub.port, "DELETE", fencePath)
     #expect(gone.status == 204 && gone.body.isEmpty)
     #expect(try watcher.skip(to: "notification").string("kind") == "message")
-    #expect(try hub.get(place).status == 404 && send(hub.port, "DELETE", place).status == 404)
+    #expect(try hub.get(fencePath).status == 404 && send(hub.port, "DELETE", fencePath).status == 404)
   }
 
   @Test("a list comes page by page, the newest first, and has boxes for shapes")
@@ -147,7 +147,7 @@ extension EndToEnd.Fences {
   func killed() throws {
     let directory = try JournalDirectory()
     let first = try HubProcess.serve(port: 0, ["--data", directory.path, "--session-rate", "0", "--sampling", "4"])
-    #expect(try send(first.port, "PUT", place, circle).status == 201)
+    #expect(try send(first.port, "PUT", fencePath, circle).status == 201)
     let watcher = try Peer(port: first.port, query: ops)
     _ = try watcher.receive("connected")
     let epoch = try #require(try watcher.subscribe("fence:airport").string("epoch"))
@@ -158,7 +158,7 @@ extension EndToEnd.Fences {
     #expect(try first.outcome().status == -SIGKILL)
 
     let second = try HubProcess.serve(port: 0, ["--data", directory.path, "--session-rate", "0", "--sampling", "4"])
-    #expect(try send(second.port, "GET", place).json["inside"] as? Int == 1)
+    #expect(try send(second.port, "GET", fencePath).json["inside"] as? Int == 1)
     let back = try Peer(port: second.port, query: "role=driver&id=d1")
     for step in 4..<20 { try back.sendFix(step) }
     let reader = try Peer(port: second.port, query: ops)

@@ -104,8 +104,8 @@ extension EndToEnd.HTTPEndpoints {
   @Test("drivers nearby come nearest first, to ops only", arguments: loopCounts)
   func nearby(loops: Int) throws {
     let hub = try TestHub(loops: loops)
-    for (place, id) in ["d3", "d1", "d2"].enumerated() {
-      let body = try Self.fixText(0, ["latitude": 37 + Double(place) / 100])
+    for (index, id) in ["d3", "d1", "d2"].enumerated() {
+      let body = try Self.fixText(0, ["latitude": 37 + Double(index) / 100])
       #expect(try hub.post("/v1/locations?role=driver&id=\(id)", body).status == 200)
     }
     let here = "latitude=37&longitude=-122"

@@ -47,7 +47,7 @@ extension EndToEnd.IdentityLimits {
     for peer in riders + ops + [other] { #expect(try peer.settle().isEmpty) }
   }
 
-  @Test("a session gives its place back however it ends", arguments: loopCounts)
+  @Test("a session frees its slot however it ends", arguments: loopCounts)
   func ends(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
       $0.limits.sessionsPerIdentity = RoleLimits(driver: 4, rider: 1, ops: 1)

@@ -24,9 +24,9 @@ extension EndToEnd.IncompleteInput {
     let whole = Peer.frame([UInt8](repeating: 0x20, count: 60 * 1024))
     let half = Array(whole.dropLast(10))
     var holders: [Peer] = []
-    for place in 0..<2 {
-      holders.append(try hub.rider("h\(place)"))
-      try holders[place].send(bytes: half)
+    for number in 0..<2 {
+      holders.append(try hub.rider("h\(number)"))
+      try holders[number].send(bytes: half)
     }
     try hub.metrics { $0["incomplete_bytes"] > 110_000 }
     let third = try hub.rider("third")
@@ -95,7 +95,7 @@ extension EndToEnd.IncompleteInput {
     let frames = try (0..<15).map { Peer.frame(Array(try Peer.message("ping", ["n": $0], id: "p").utf8)) }
     let start = uptime()
     try rider.send(bytes: Array(frames.joined()))
-    for place in 0..<15 { #expect(try rider.receive("pong").integer("n") == place, "in order, and none is lost") }
+    for number in 0..<15 { #expect(try rider.receive("pong").integer("n") == number, "in order, and none is lost") }
     #expect(uptime() - start > 0.8, "five at once and one more, the others at 10 a second")
     try hub.metrics { $0["messages_in_total"] == 15 && $0["rate_pauses_total"] >= 1 && $0["incomplete_bytes"] == 0 }
   }

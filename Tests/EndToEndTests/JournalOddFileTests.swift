@@ -4,7 +4,7 @@ import Foundation
 import Testing
 
 extension EndToEnd.Journals {
-  /// What stands in a segment's place.
+  /// What has a segment's name.
   enum OddFile: String, CaseIterable {
     case directory, fifo, sparse
 

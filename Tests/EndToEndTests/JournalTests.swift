@@ -144,7 +144,7 @@ extension EndToEnd.Journals {
     withExtendedLifetime(first) {}
   }
 
-  @Test("damage: the hub names the place and does not start; with --accept-loss it does, and deletes nothing")
+  @Test("damage: the hub names file and offset and does not start; with --accept-loss it does, and deletes nothing")
   func damage() throws {
     let directory = try JournalDirectory()
     let first = try HubProcess.serve(port: 0, ["--data", directory.path])

@@ -33,7 +33,7 @@ extension EndToEnd.LimitsReached {
     }
     let greedy = try hub.rider("greedy")
     var bytes: [UInt8] = []
-    for place in 0..<200 { bytes += Peer.frame(Array(try Peer.message("ping", [:], id: "p\(place)").utf8)) }
+    for number in 0..<200 { bytes += Peer.frame(Array(try Peer.message("ping", [:], id: "p\(number)").utf8)) }
     let start = uptime()
     try greedy.send(bytes: bytes)
     let warning = try greedy.skip(to: "error")
@@ -53,8 +53,8 @@ extension EndToEnd.LimitsReached {
       $0.limits.sessionBurst = 10
     }
     let rider = try hub.rider("r1")
-    for place in 0..<40 { try rider.send("ping", ["n": place]) }
-    for place in 0..<40 { #expect(try rider.receive("pong").integer("n") == place) }
+    for number in 0..<40 { try rider.send("ping", ["n": number]) }
+    for number in 0..<40 { #expect(try rider.receive("pong").integer("n") == number) }
     try hub.metrics { $0["rate_pauses_total"] >= 1 && $0.errors("rate_limited") == 0 }
   }
 
@@ -69,7 +69,7 @@ extension EndToEnd.LimitsReached {
     let bytes = try (0..<60).flatMap { Peer.frame(Array(try Peer.message("ping", ["n": $0], id: "p").utf8)) }
     for rider in riders { try rider.send(bytes: bytes) }
     for rider in riders {
-      for place in 0..<60 { #expect(try rider.receive("pong").integer("n") == place) }
+      for number in 0..<60 { #expect(try rider.receive("pong").integer("n") == number) }
       try rider.send("ping", ["n": -1])  // and what comes behind it is read, too
       #expect(try rider.receive("pong").integer("n") == -1)
     }
@@ -346,9 +346,9 @@ extension EndToEnd.LimitsReached {
       $0.limits.hub.queryBudget = SearchBudget(cells: 5, candidates: 20)
       $0.limits.answerBytes = 3072
     }
-    for place in 0..<60 {
-      let body = #"{"latitude":\#(37 + Double(place) / 1000),"longitude":-122,"timestamp":1763680000001}"#
-      #expect(try hub.post("/v1/locations?role=driver&id=d\(place)", body).status == 200)
+    for number in 0..<60 {
+      let body = #"{"latitude":\#(37 + Double(number) / 1000),"longitude":-122,"timestamp":1763680000001}"#
+      #expect(try hub.post("/v1/locations?role=driver&id=d\(number)", body).status == 200)
     }
     let target = "/v1/drivers/nearby?role=ops&id=o1&latitude=37&longitude=-122"
     #expect(try hub.get("\(target)&limit=21").status == 400)

@@ -148,15 +148,15 @@ extension EndToEnd.MainPath {
     let states = [
       "accepted", "driver_en_route", "arrived_pickup", "trip_started", "arrived_destination", "completed",
     ]
-    for (place, state) in states.enumerated() {
+    for (index, state) in states.enumerated() {
       let id = try driver.send(
-        "trip_status", ["tripId": "T1", "status": state, "timestamp": 1_763_680_001_000 + place])
+        "trip_status", ["tripId": "T1", "status": state, "timestamp": 1_763_680_001_000 + index])
       #expect(try driver.receive("ack").replyTo == id)
       let update = try rider.receive("trip_update")
       #expect(update.string("status") == state)
       #expect(update.string("previousStatus") == before)
-      #expect(update.integer("sequence") == place + 2)
-      #expect(update.integer("timestamp") == 1_763_680_001_000 + place)
+      #expect(update.integer("sequence") == index + 2)
+      #expect(update.integer("timestamp") == 1_763_680_001_000 + index)
       let atDriver = try ops.skip(to: "trip_update")
       #expect(atDriver.string("channel") == "driver:d1")
       before = state

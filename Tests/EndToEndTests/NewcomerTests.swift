@@ -219,10 +219,10 @@ extension EndToEnd.Newcomers {
   func longAnswers(loops: Int) throws {
     let hub = try TestHub(loops: loops)
     let count = 1000
-    for place in 0..<count {
+    for number in 0..<count {
       let body =
-        #"{"latitude":\#(37 + Double(place) / 10000),"longitude":-122,"heading":12.3456789,"timestamp":1763680000001}"#
-      let id = String(repeating: "d", count: 50) + "\(place)"
+        #"{"latitude":\#(37 + Double(number) / 10000),"longitude":-122,"heading":12.3456789,"timestamp":1763680000001}"#
+      let id = String(repeating: "d", count: 50) + "\(number)"
       #expect(try hub.post("/v1/locations?role=driver&id=\(id)", body).status == 200)
     }
     let witness = try Witness(hub)

@@ -69,9 +69,9 @@ extension EndToEnd.Offers {
     let (driver, watcher) = (try hub.driver("d1"), try hub.ops("o2"))
     func drive(_ step: Int) throws {
       let now = Int(Date().timeIntervalSince1970 * 1000) + step
-      let place = 11.575 + Double(step) * 1e-5
+      let east = 11.575 + Double(step) * 1e-5
       let sent = try driver.send(
-        "location_update", ["latitude": 48.137, "longitude": place, "accuracy": 5, "timestamp": now], timestamp: now)
+        "location_update", ["latitude": 48.137, "longitude": east, "accuracy": 5, "timestamp": now], timestamp: now)
       #expect(try watcher.skip(to: "driver_location").string("driverId") == "d1", "\(sent)")
     }
     func subscribe(_ payload: [String: Any]) throws {

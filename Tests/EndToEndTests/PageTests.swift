@@ -169,7 +169,7 @@ extension EndToEnd.PagesOverHTTP {
       let answer = try get(hub, "/tiles/\(wrong)")
       #expect(answer.status == 404 && answer.errorMessage == "an image is /tiles/<zoom>/<x>/<y>")
     }
-    #expect(try get(hub, "/tiles/3/5/3").status == 204, "a folder in the place of an image")
+    #expect(try get(hub, "/tiles/3/5/3").status == 204, "a folder with an image's name")
     for path in ["/tiles/3/5/2", "/tiles/3/0/0"] {
       #expect(try get(hub, path).fields["cross-origin-resource-policy"] == "same-origin")
     }

@@ -14,24 +14,24 @@ extension EndToEnd {
 extension EndToEnd.Documents {
   @Test("the README's first commands run as they stand")
   func firstCommands() throws {
-    let place = try Workplace()
-    var script = place.moved(try Document("README.md").code("sh")) + "kill %1 %2; wait\n"
-    script.replace(/export PATH=.*/, with: "export PATH=\"\(place.path):$PATH\"", maxReplacements: 1)
-    let outcome = try place.run("/bin/bash", ["-e", place.write("first.sh", script)], within: 60)
+    let workplace = try Workplace()
+    var script = workplace.moved(try Document("README.md").code("sh")) + "kill %1 %2; wait\n"
+    script.replace(/export PATH=.*/, with: "export PATH=\"\(workplace.path):$PATH\"", maxReplacements: 1)
+    let outcome = try workplace.run("/bin/bash", ["-e", workplace.write("first.sh", script)], within: 60)
     #expect(outcome.status == 0, "\(outcome.errors)")
     #expect(outcome.output.matches(of: #/  area:\w+  /#).count == 12, "\(outcome.output)")
   }
 
   @Test("the tour runs as it stands", .enabled(if: Program.exists("curl"), "needs curl"))
   func tour() throws {
-    let place = try Workplace()
-    var script = place.moved(try Document("protocol/tour.md").code("sh")) + "wait\n"
-    script.replace(/export PATH=.*/, with: "export PATH=\"\(place.path):$PATH\"", maxReplacements: 1)
+    let workplace = try Workplace()
+    var script = workplace.moved(try Document("protocol/tour.md").code("sh")) + "wait\n"
+    script.replace(/export PATH=.*/, with: "export PATH=\"\(workplace.path):$PATH\"", maxReplacements: 1)
     script.replace("curl -s", with: "curl -s --fail-with-body")
-    let outcome = try place.run("/bin/bash", ["-e", place.write("session.sh", script)], within: 60)
+    let outcome = try workplace.run("/bin/bash", ["-e", workplace.write("session.sh", script)], within: 60)
     #expect(outcome.status == 0, "\(outcome.errors)")
     let output = outcome.output
-    #expect(output.contains("listening on http://127.0.0.1:\(place.port)"))
+    #expect(output.contains("listening on http://127.0.0.1:\(workplace.port)"))
     #expect(output.matches(of: #/  fleet  sim-\d+  /#).count == 3)
     #expect(output.contains(/\{"drivers":\[\{"driverId":"sim-/))
     #expect(output.contains("10 of 10 fixes sent as driver D1 on trip T1"))
@@ -42,7 +42,7 @@ extension EndToEnd.Documents {
     #expect(output.contains(#"{"channel":"driver:D2","sequence":1}"#))
     #expect(output.contains(/\{"tripId":"T2","status":"requested"/))
     #expect(output.contains(/\{"fenceId":"downtown"/))
-    #expect(try place.read("T1.gpx").components(separatedBy: "<trkpt").count > 2)
+    #expect(try workplace.read("T1.gpx").components(separatedBy: "<trkpt").count > 2)
     #expect(outcome.errors.contains("event=stopped"), "the session ends its hub")
   }
 
@@ -50,19 +50,19 @@ extension EndToEnd.Documents {
     "the first commands for operators run one after the other, as they stand",
     .enabled(if: Program.exists("openssl"), "needs openssl"))
   func operating() throws {
-    let place = try Workplace()
+    let workplace = try Workplace()
     let blocks = try Document("deploy/README.md").indentedCommands(behind: "## Try it here")
     #expect(blocks.count == 3, "the sample settings, TLS, tokens")
     let settings = Document.root.appending(path: "deploy/locationhub.conf").path
     // The first one is left by hand.
-    var script = "set -m\n" + blocks.map { place.moved($0) }.joined(separator: "\n")
+    var script = "set -m\n" + blocks.map { workplace.moved($0) }.joined(separator: "\n")
     script.replace(
       "--token-keys hub.key\n", with: "--token-keys hub.key --drain-delay 0 & sleep 1; kill %%; wait\n",
       maxReplacements: 1)
     script.replace("deploy/locationhub.conf", with: "'\(settings)'")
     script.replace("kill %%", with: "kill %%; wait")
-    let path = "export PATH=\"\(place.path):$PATH\"\n"
-    let outcome = try place.run("/bin/bash", ["-e", place.write("operating.sh", path + script)], within: 60)
+    let path = "export PATH=\"\(workplace.path):$PATH\"\n"
+    let outcome = try workplace.run("/bin/bash", ["-e", workplace.write("operating.sh", path + script)], within: 60)
     #expect(outcome.errors.matches(of: /event=listening/).count == 3, "\(outcome.errors)")
     #expect(outcome.errors.matches(of: /event=stopped/).count == 3, "\(outcome.errors)")
     #expect(outcome.output.contains("https://") && outcome.output.contains("tokens accepted"))
@@ -72,11 +72,11 @@ extension EndToEnd.Documents {
     "the README's client in Python runs as it stands",
     .enabled(if: Program.python != nil, "needs the environment that Tests/Foreign/run.sh makes"))
   func python() throws {
-    let place = try Workplace()
-    let hub = try HubProcess.serve(port: place.port)
-    let drivers = try HubProcess(["simulate", "--url", "ws://127.0.0.1:\(place.port)/v1/ws", "--drivers", "5"])
-    let script = try place.write("client.py", place.moved(Document("README.md").code("python")))
-    let outcome = try place.run(try #require(Program.python), [script], within: 20)
+    let workplace = try Workplace()
+    let hub = try HubProcess.serve(port: workplace.port)
+    let drivers = try HubProcess(["simulate", "--url", "ws://127.0.0.1:\(workplace.port)/v1/ws", "--drivers", "5"])
+    let script = try workplace.write("client.py", workplace.moved(Document("README.md").code("python")))
+    let outcome = try workplace.run(try #require(Program.python), [script], within: 20)
     #expect(outcome.status == 0, "\(outcome.errors)")
     let types = outcome.output.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) }
     #expect(types == ["connected", "subscribed", "area_update", "area_update", "area_update"])

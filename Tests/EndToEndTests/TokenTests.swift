@@ -195,7 +195,7 @@ extension EndToEnd.TokensAndGrants {
     #expect(try hub.hub.get("/v1/drivers/D1?access_token=\(token)").status == 403, "nothing is revoked any more")
   }
 
-  @Test("a token's own limits take the place of the hub's, and connected says so")
+  @Test("a token's own limits replace the hub's, and connected has them")
   func limits() throws {
     let hub = try TokenHub { $0.limits.sessionRate = 10 }
     let token = try hub.token(.rider, "r1", limits: SessionLimits(rate: 0))

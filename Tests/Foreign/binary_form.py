@@ -9,20 +9,20 @@ import struct
 def base32(number, count):
     """The characters of a geohash, or of a pseudonym."""
     alphabet = "0123456789bcdefghjkmnpqrstuvwxyz"
-    return "".join(alphabet[number >> 5 * place & 31] for place in reversed(range(count)))
+    return "".join(alphabet[number >> 5 * digit & 31] for digit in reversed(range(count)))
 
 
 class Input:
     """Bytes from front to back."""
 
     def __init__(self, message):
-        self.message, self.place = message, 0
+        self.message, self.offset = message, 0
 
     def take(self, count):
-        if self.place + count > len(self.message):
+        if self.offset + count > len(self.message):
             raise ValueError("the message ends too early")
-        self.place += count
-        return self.message[self.place - count:self.place]
+        self.offset += count
+        return self.message[self.offset - count:self.offset]
 
     def u8(self):
         return self.take(1)[0]

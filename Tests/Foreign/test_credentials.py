@@ -184,9 +184,9 @@ class TestCredentials(unittest.TestCase):
             elif kind == 2:  # no signature
                 token = f"{base64url(json.dumps({'alg': 'none', 'typ': 'refresh+jwt'}).encode())}.{body}."
             elif kind == 3:  # one byte of it is another
-                place = random.randrange(len(pair["refreshToken"]))
+                index = random.randrange(len(pair["refreshToken"]))
                 other = random.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
-                token = pair["refreshToken"][:place] + other + pair["refreshToken"][place + 1:]
+                token = pair["refreshToken"][:index] + other + pair["refreshToken"][index + 1:]
                 try:
                     if [unbase64(part) for part in token.split(".")] == [
                             unbase64(part) for part in (head, body, signature)]:

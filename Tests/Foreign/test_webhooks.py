@@ -215,11 +215,11 @@ class DeliveryTests(unittest.TestCase):
         trusted, strange = self.receiver(tls=context), self.receiver(tls=context)
         events = ["channel = trip:T1", "type = notification.message", f"sign-key = {signer}"]
         # ::1 as well, which localhost may be first: nobody listens there, and the next address is taken.
-        places = ["allow = ::1", *events]
-        self.configure("orders", trusted, f"ca = {certificate}", *places, host="https://localhost")
+        settings = ["allow = ::1", *events]
+        self.configure("orders", trusted, f"ca = {certificate}", *settings, host="https://localhost")
         file = pathlib.Path(self.folder, "webhooks")
         text = file.read_text()
-        self.configure("strange", strange, *places, host="https://localhost")
+        self.configure("strange", strange, *settings, host="https://localhost")
         file.write_text(text + file.read_text())
         hub = self.hub(str(file))
         for number in range(5):
@@ -290,14 +290,14 @@ class DeliveryTests(unittest.TestCase):
 
     def test_set_tested_rotated_and_replayed_over_http(self):
         receiver = self.receiver()
-        place = {"url": f"http://127.0.0.1:{receiver.port}/hook", "channels": ["trip:T1"],
-                 "types": ["notification.message"]}
+        definition = {"url": f"http://127.0.0.1:{receiver.port}/hook", "channels": ["trip:T1"],
+                      "types": ["notification.message"]}
         hub = HubProcess("--webhook-allow", f"http://127.0.0.1:{receiver.port}/")
         self.addCleanup(hub.stop)
         post(hub, "/v1/trips", {"tripId": "T1", "riderId": "R1"})
-        elsewhere = place | {"url": "http://127.0.0.1/hook"}
+        elsewhere = definition | {"url": "http://127.0.0.1/hook"}
         self.assertEqual(request(hub, "PUT", "/v1/webhooks/orders", elsewhere)[0], 403, "another port")
-        status, made = request(hub, "PUT", "/v1/webhooks/orders", place)
+        status, made = request(hub, "PUT", "/v1/webhooks/orders", definition)
         self.assertEqual((status, made["state"], made["source"]), (201, "on", "http"))
         receiver.webhook = standardwebhooks.Webhook(made["secret"])
         status, tested = request(hub, "POST", "/v1/webhooks/orders/test")

@@ -100,8 +100,8 @@ private func fuzzRevocation(_ body: [UInt8]) {
 }
 
 private func fuzzCursor(_ text: String) {
-  guard let place = ListCursor(text, of: .revocations) else { return }
-  precondition(place.text(of: .revocations) == text && Int(exactly: place.number) != nil)
+  guard let cursor = ListCursor(text, of: .revocations) else { return }
+  precondition(cursor.text(of: .revocations) == text && Int(exactly: cursor.number) != nil)
 }
 
 private func refreshToken(_ token: [UInt8]) -> RefreshToken? {

@@ -100,13 +100,13 @@ private func change(_ flight: [UInt8], _ changes: ArraySlice<UInt8>, number: Int
   var pieces: Int?
   var rest = changes
   while rest.count >= 4 {
-    let (which, action, place, value) = (
+    let (which, action, offset, value) = (
       rest[rest.startIndex], rest[rest.startIndex + 1], rest[rest.startIndex + 2], rest[rest.startIndex + 3]
     )
     rest = rest.dropFirst(4)
     guard Int(which) == number, !bytes.isEmpty else { continue }
     // The first bytes are headers: reached one by one, the others by parts of the whole.
-    let at = place < 128 ? min(Int(place), bytes.count - 1) : Int(place - 128) * bytes.count / 128
+    let at = offset < 128 ? min(Int(offset), bytes.count - 1) : Int(offset - 128) * bytes.count / 128
     switch action % 5 {
     case 0: bytes[at] ^= value
     case 1: bytes.removeSubrange(at...)

@@ -169,7 +169,7 @@ import Testing
 
   // MARK: Ends
 
-  @Test("an answer ends with its session, and who comes in its place gets nothing of it")
+  @Test("an answer ends with its session, and the next session in its slot gets nothing of it")
   func sessionEnds() throws {
     // Each of the others' has its turn before the one whose session has gone is looked at again.
     let others = 40
@@ -184,7 +184,7 @@ import Testing
     ops.abort()
     hub.loop.runTurn(timeoutMilliseconds: 0)
     let next = try HandDrivenPeer(hub, role: "ops", id: "o3")
-    #expect(hub.openSlots.contains(slots[0]), "it has the place of the one that is gone")
+    #expect(hub.openSlots.contains(slots[0]), "it has the slot of the one that is gone")
     #expect(hub.pendingReplies == others + 1)
     try hub.turn(atMost: 2 * others) { hub.pendingReplies == others }
     next.turn()

@@ -136,7 +136,7 @@ import Testing
     #expect(line(stream) == "id: e1:6,e1:10\n")
   }
 
-  @Test("another owner's epoch and numbers take the place of those before, also while a channel is asked for")
+  @Test("another owner's epoch and numbers replace those before, also while a channel is asked for")
   func anotherOwner() throws {
     let stream = try stream()
     guard case .subscribe = stream.takeStep() else {

@@ -33,14 +33,14 @@ import Testing
     let exchange = Exchange(.none, from: peer, deadline: 0)
     let bytes = Array("\(text) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)".utf8)
     // Byte by byte, as the slowest network has it.
-    for (place, byte) in bytes.enumerated() {
+    for (index, byte) in bytes.enumerated() {
       exchange.input.append(byte)
       while case .reading = exchange.state {
         let progress = try Routes.read(exchange, context)
         if case .incomplete = progress { break }
         if case .head(let request, let limits, _) = progress { try exchange.beginBody(of: request, limits: limits) }
         guard case .complete(let request) = progress else { continue }
-        #expect(place == bytes.count - 1)
+        #expect(index == bytes.count - 1)
         return request
       }
     }

@@ -15,7 +15,7 @@ import Testing
         body: .notification(Notification(kind: .message, title: "", body: "", driverID: nil, sequence: 1))))
   }
 
-  @Test("a newer position takes the place of the older one of its key, in the older one's turn")
+  @Test("a newer position replaces the older one of its key, and leaves in the older one's turn")
   func newest() {
     var held = HeldPositions()
     held.deadline = 5
@@ -62,8 +62,8 @@ import Testing
 }
 
 @Suite struct EncodedFramesTests {
-  @Test("each encoding has a place of its own")
-  func places() {
+  @Test("each encoding has a slot of its own")
+  func slots() {
     let all = Encoding.table.map { Encoding($0) }
     #expect(Set(all).count == all.count)
     for encoding in all {

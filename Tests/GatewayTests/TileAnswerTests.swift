@@ -56,7 +56,7 @@ import Testing
     #expect(next.body == "image", "there is room again")
   }
 
-  @Test("who goes away while an image is read leaves its place, and who waits too long gets the reason")
+  @Test("who leaves while an image is read frees its slot, and who waits too long gets the reason")
   func gone() throws {
     let folder = try Folder()
     let hub = try hub(folder)

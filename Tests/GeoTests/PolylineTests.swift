@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test("Garbage is refused with its place")
+  @Test("Garbage is refused with its offset")
   func garbage() {
     #expect(throws: PolylineError.truncated(at: 1)) { try Polyline.decode("_", limit: 9) }
     #expect(throws: PolylineError.truncated(at: 5)) { try Polyline.decode("_p~iF", limit: 9) }

@@ -181,9 +181,9 @@ extension ChannelTable {
       }
       if kept.count > 8 { kept.removeFirst() }
       #expect(table.eventCount == kept.count, "seed \(seed)")
-      for (place, name) in names.enumerated() {
+      for (position, name) in names.enumerated() {
         guard let index = table.find(name) else { continue }
-        let expected = kept.filter { $0.channel == place }.map(\.sequence)
+        let expected = kept.filter { $0.channel == position }.map(\.sequence)
         let since = table.sequence(index) - UInt64(expected.count)
         #expect(table.events(index, since: since)?.map(\.sequence) == expected, "seed \(seed)")
         if since > 0 { #expect(table.events(index, since: since - 1) == nil) }

@@ -34,8 +34,8 @@ import Testing
         model.append(old)
         model.sort()
       default:
-        let place = Int.random(in: 0...max(0, model.count), using: &random)
-        let number = place < model.count ? model.remove(at: place) : newest + 1
+        let index = Int.random(in: 0...max(0, model.count), using: &random)
+        let number = index < model.count ? model.remove(at: index) : newest + 1
         order.remove(number)
       }
       #expect(order.count == model.count)

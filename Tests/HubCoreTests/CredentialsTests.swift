@@ -94,7 +94,7 @@ import Testing
     #expect(bench.refresh("f1", 1).refusal == .unauthorized)
   }
 
-  @Test("families whose time was over while the hub was down take no newer one's place")
+  @Test("families whose time was over while the hub was down take no room from newer ones")
   func expiredFamilies() throws {
     var limits = HubLimits()
     limits.tokenFamilies = 2
@@ -107,7 +107,7 @@ import Testing
     for number in 1...2 { #expect(next.refresh("new\(number)", 1).serial == 2) }
   }
 
-  @Test("what is revoked again and again, until another time, costs one place and one deadline")
+  @Test("what is revoked again and again, until another time, costs one entry and one deadline")
   func repeated() throws {
     let bench = try DurableBench()
     for number in 0..<1000 {
@@ -168,7 +168,7 @@ import Testing
     #expect(bench.hub.counters.hits(.tokenFamiliesPerSubject) == 1)
   }
 
-  @Test("the tables have limits; what families leave behind when they end has its place in theirs")
+  @Test("the tables have limits; what families leave behind when they end counts towards theirs")
   func full() throws {
     var limits = HubLimits()
     (limits.tokenFamilies, limits.revocations) = (3, 2)
@@ -190,7 +190,7 @@ import Testing
     #expect(counters.tableEntries[Int(HubTable.tokenFamilies.rawValue)] == 3)
   }
 
-  @Test("revocations are listed in pages, and a new end takes the place of the old one")
+  @Test("revocations are listed in pages, and a new end replaces the old one")
   func pages() throws {
     let bench = try DurableBench()
     for number in 0..<5 { _ = bench.ask(.revoke(Revocation(name("t\(number)"), until: nil)), .revoke) }

@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test("a time older than all that is remembered counts as new, and is not remembered in a newer one's place")
+  @Test("a time older than all that is remembered counts as new, and is not remembered instead of a newer one")
   func older() {
     var times = FixTimes(capacity: 2)
     for value in [10, 20] as [Int64] { _ = times.insert(time(value)) }

@@ -57,7 +57,7 @@ import Testing
     #expect(bench.hub.counters.hits(.fencePairs) > 0)
   }
 
-  @Test("Fences and their positions are refused at their limits; one in another's place is not one more")
+  @Test("Fences and their positions are refused at their limits; one that replaces another is not one more")
   func tables() throws {
     let bench = bench {
       $0.fences = 2

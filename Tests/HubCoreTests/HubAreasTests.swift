@@ -243,9 +243,9 @@ import Testing
     bench.advance(seconds: 1)
     bench.settle([watcher], sessions.map { bench.fix($0, milliseconds: bench.clock) })
     #expect(Set(watcher.map.drivers.keys) == shown, "moving changes nothing")
-    // One of those shown goes, and another takes its place; when it comes back, so does the order.
-    let place = bench.hub.drivers.endIndex
-    let gone = (0..<place).first { shown.contains(PublicAudience.name(bench.hub.drivers[$0].area.pseudonym)) }!
+    // One of those shown goes, and another is shown instead; when it comes back, so does the order.
+    let end = bench.hub.drivers.endIndex
+    let gone = (0..<end).first { shown.contains(PublicAudience.name(bench.hub.drivers[$0].area.pseudonym)) }!
     for status in [DriverStatus.unavailable, .available] {
       bench.advance(seconds: 1)
       bench.settle(

@@ -69,8 +69,8 @@ extension HubLimits {
     #expect(batched <= earned + 500 && batched >= earned - 1500)
   }
 
-  @Test("Little waits for nothing: a batch is handled in its place, before what came behind it in the same turn")
-  func inPlace() {
+  @Test("A small batch does not wait: it is handled in order, before what came behind it in the same turn")
+  func smallBatch() {
     let bench = HubBench()
     bench.turn(bench.subscribe(.fleet))
     let session = bench.connect("d")

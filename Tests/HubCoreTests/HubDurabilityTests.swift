@@ -219,8 +219,8 @@ final class DurableBench {
       bench.move(.driver, "D", "T", .accepted),
     ])
     let outputs = bench.store()
-    let place = try #require(outputs.firstIndex { if case .subscribed = $0 { true } else { false } })
-    let turn = Turn(loops: [Array(outputs[place...])])
+    let index = try #require(outputs.firstIndex { if case .subscribed = $0 { true } else { false } })
+    let turn = Turn(loops: [Array(outputs[index...])])
     #expect(turn.subscribed.first?.missed.compactMap(\.move?.sequence) == [1, 2])
     #expect(turn.moves.isEmpty, "an event that was missed comes again")
   }

@@ -10,7 +10,7 @@ import Testing
   private func north(_ seconds: Double) -> Coordinate { at(52 + seconds * 10 / 111_195, 13) }
 
   @Test(
-    "a batch in any order is handled in the order of its times, and answered by its places",
+    "a batch in any order is handled in the order of its times, and answered by its indices",
     arguments: 1...8 as ClosedRange<UInt64>)
   func shuffledBatch(seed: UInt64) {
     var random = SplitMix64(seed: seed)

@@ -131,8 +131,8 @@ extension DurableBench {
     #expect(Turn(loops: [first.store()]).acks.count == 1)
     let second = try DurableBench(reading: first.submitted, seed: 9)
     #expect(try second.state() == first.state())
-    let driverPlace = second.hub.drivers.find(id("D"))
-    let driver = try #require(driverPlace)
+    let foundDriver = second.hub.drivers.find(id("D"))
+    let driver = try #require(foundDriver)
     #expect(second.hub.drivers[driver].reported == .background && !second.hub.drivers[driver].isStale)
     #expect(
       second.hub.drivers.profiles.profile(second.hub.drivers[driver].profile).tags
@@ -263,8 +263,8 @@ extension DurableBench {
       first.turn([first.fix(base + second * 1000, at: place)])
     }
     first.store()
-    let tripPlace = first.hub.trips.find(id("T"))
-    let trip = try #require(tripPlace)
+    let foundTrip = first.hub.trips.find(id("T"))
+    let trip = try #require(foundTrip)
     let progress = first.hub.trips[trip].progress
     #expect(progress.odometer.meters > 400 && progress.fixes == 60)
 
@@ -281,8 +281,8 @@ extension DurableBench {
     place = Globe.place(from: place, bearing: 40, meters: 200).place
     #expect(Turn(loops: [second.turn([second.fix(base + 79_000, at: place)])]).positions.count == 1)
     second.store()
-    let againPlace = second.hub.trips.find(id("T"))
-    let again = try #require(againPlace)
+    let foundAgain = second.hub.trips.find(id("T"))
+    let again = try #require(foundAgain)
     let way = second.hub.trips[again].progress.odometer.meters
     #expect(way > progress.odometer.meters + 190, "the absence of the hub counts")
     let third = try DurableBench(reading: first.submitted + second.submitted, seed: 5)

@@ -80,12 +80,12 @@ import Testing
   func reacquired(interval: Double, meters: Double) {
     let (bench, session) = driving()
     let moved = bench.uptime
-    var place = 300 + meters
+    var driven = 300 + meters
     while bench.uptime - moved < 200_000_000_000 {
-      let turn = bench.turn(bench.fix(session, at: east(place), speed: 10, heading: 90))
-      if let position = turn.positions.first, position.coordinate.distance(to: east(place)) < 100 { break }
+      let turn = bench.turn(bench.fix(session, at: east(driven), speed: 10, heading: 90))
+      if let position = turn.positions.first, position.coordinate.distance(to: east(driven)) < 100 { break }
       bench.pass(seconds: interval)
-      place += 10 * interval
+      driven += 10 * interval
     }
     let seconds = Double(bench.uptime - moved) / 1e9
     #expect(seconds <= 20 + interval, "after \(seconds) s")

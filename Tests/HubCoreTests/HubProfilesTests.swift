@@ -112,7 +112,7 @@ extension HubBench {
     #expect(bench.shown("d3")?.vehicleType == nil && bench.shown("d3")?.status == .available)
     #expect(bench.say(third, report(nil, nil, .unavailable)).acks.count == 1)
     #expect(bench.say(third, report("van")).acks.count == 1)
-    #expect(bench.say(second, report("ferry")).acks.count == 1, "its own place is free")
+    #expect(bench.say(second, report("ferry")).acks.count == 1, "its own entry is free")
     #expect(bench.say(first, report("sled")).codes == [.storageFull], "the third still has it")
   }
 

@@ -364,7 +364,7 @@ extension DurableBench {
     }
   }
 
-  @Test("an operator's key is used in place of the stored one, also after a restart")
+  @Test("an operator's key is used instead of the stored one, also after a restart")
   func operatorsKey() throws {
     let first = try DurableBench()
     first.drive(2)
@@ -374,8 +374,8 @@ extension DurableBench {
         pseudonymKey: key, drawnKey: SipKey(5, 6), outlets: 1, now: first.now)
       for record in first.submitted { try record.withUnsafeBytes { try hub.load($0) } }
       hub.finishLoading(at: first.now)
-      let place = hub.drivers.find(id("D"))
-      let driver = try #require(place)
+      let found = hub.drivers.find(id("D"))
+      let driver = try #require(found)
       return PublicAudience.name(
         hub.audience.pseudonym(of: id("D"), lastTripEnded: hub.drivers[driver].lastTripEnded, at: first.now.timestamp))
     }

@@ -25,7 +25,7 @@ extension Simulation {
     SimulatedLoop.Visitor(actor: actor, isDevelopment: oneIn(4), names: random.next())
   }
 
-  /// A token in place of another: the loop asks about every subscription.
+  /// A token replaces another: the loop asks about every subscription.
   func refreshToken() {
     let loop = pick(loops.count)
     loops[loop].refresh(pick(Cast.slots), names: random.next())

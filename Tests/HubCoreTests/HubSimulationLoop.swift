@@ -131,7 +131,7 @@ struct SimulatedLoop {
   /// Looks at the next `count` outputs.
   mutating func drain(_ count: Int) throws(Violation) {
     let count = min(count, outputs.count)
-    for place in 0..<count { try handle(outputs[place]) }
+    for index in 0..<count { try handle(outputs[index]) }
     outputs.removeFirst(count)
   }
 

@@ -58,7 +58,7 @@ import Testing
         counters.fenceEvents[Int(HubMessages.Notification.Kind.fenceDwell.rawValue)],
         counters.fenceEvents[Int(HubMessages.Notification.Kind.speeding.rawValue)],
       ]
-      for (place, count) in row.enumerated() { total[place] += count }
+      for (index, count) in row.enumerated() { total[index] += count }
     }
     #expect(total.allSatisfy { $0 > 0 }, "\(total)")
   }

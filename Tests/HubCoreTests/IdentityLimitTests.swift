@@ -116,7 +116,7 @@ import Testing
     func cell(_ number: Int) -> Channel { .area(GeohashCell(at(52.52, 13 + Double(number) * 0.2), precision: 5)) }
     for number in 0..<9 { #expect(bench.map(.rider, cell(number), slot: 100).refusals.isEmpty) }
     #expect(bench.map(.rider, cell(9), slot: 101).refusals.map(\.code) == [.rateLimited])
-    #expect(bench.map(.rider, cell(8), slot: 102).refusals.isEmpty, "what is watched already takes no place")
+    #expect(bench.map(.rider, cell(8), slot: 102).refusals.isEmpty, "what is watched already takes no room")
     #expect(bench.map(.ops, cell(9), slot: 103).refusals.isEmpty)
     #expect(bench.map(.ops, cell(10), slot: 104).refusals.map(\.code) == [.rateLimited])
     #expect(bench.hub.counters.hits(HubTable.areas) == 2)

@@ -32,11 +32,11 @@ struct Sightings {
   var names: [Identifier: NameTrace] = [:]
 
   mutating func see(_ update: AreaUpdate) {
-    for (place, driver) in update.drivers.enumerated() {
+    for (index, driver) in update.drivers.enumerated() {
       var trace = names[driver.driverID] ?? NameTrace()
       trace.timestamps.append(Double(driver.timestamp.milliseconds))
       trace.ticks.append(Double(update.tick))
-      if update.drivers.count > 1 { trace.orders.append(Double(place) / Double(update.drivers.count)) }
+      if update.drivers.count > 1 { trace.orders.append(Double(index) / Double(update.drivers.count)) }
       if let heading = driver.heading { trace.headings.append(heading) }
       if let speed = driver.speed { trace.speeds.append(speed) }
       trace.places.append(driver.coordinate)
@@ -46,10 +46,10 @@ struct Sightings {
 
   /// - Parameter now: when the answer was given, in milliseconds since 1970.
   mutating func see(_ list: DriverList, limit: Int, now: Int64) {
-    for (place, driver) in list.drivers.enumerated() {
+    for (index, driver) in list.drivers.enumerated() {
       var trace = names[driver.driverID] ?? NameTrace()
       trace.smallestLimit = min(trace.smallestLimit, Double(limit))
-      trace.answerOrders.append(Double(place))
+      trace.answerOrders.append(Double(index))
       if let seen = driver.position {
         trace.ages.append(seen.age)
         trace.moments.append(Double(now) - seen.age * 1000)

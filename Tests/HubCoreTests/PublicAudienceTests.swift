@@ -8,7 +8,7 @@ import Testing
 @testable import HubCore
 
 @Suite struct SipHashTests {
-  /// The reference's vectors_sip64, little-endian: key 00 01 … 0f, input 00 01 … of the length of the place.
+  /// The reference's vectors_sip64, little-endian: key 00 01 … 0f, input 00 01 … of the length of the index.
   private static let vectors: [UInt64] = [
     0x726f_db47_dd0e_0e31, 0x74f8_39c5_93dc_67fd, 0x0d6c_8009_d9a9_4f5a, 0x8567_6696_d7fb_7e2d,
     0xcf27_94e0_2771_87b7, 0x1876_5564_cd99_a68d, 0xcbc9_466e_58fe_e3ce, 0xab02_00f5_8b01_d137,

@@ -151,7 +151,7 @@ import Testing
     return hash
   }
 
-  @Test("Each record of a group that has an owner is named, with the place where it begins")
+  @Test("Each record of a group that has an owner is named, with the byte where it begins")
   func index() throws {
     let bench = try DurableBench()
     bench.turn([bench.move(.ops, "o", "T", .requested), bench.move(.driver, "D", "T", .accepted)])

@@ -103,10 +103,10 @@ import Testing
   private func stored(_ fixes: [Fix], late: Range<Int>) -> [PackedFix] {
     var tracker = Tracker()
     var stored: [PackedFix] = []
-    for (place, fix) in fixes.enumerated() where !late.contains(place) {
+    for (index, fix) in fixes.enumerated() where !late.contains(index) {
       let received = (fix.timestamp.milliseconds - 1_763_680_000_000) * 1_000_000
       guard case .accepted(let position) = tracker.update(fix, receivedAt: received) else {
-        Issue.record("\(place) was not published")
+        Issue.record("\(index) was not published")
         continue
       }
       let published = StoredPosition(

@@ -89,7 +89,7 @@ private final class Writing {
     #expect(snapshots > 50)
   }
 
-  @Test("what is damaged is refused with its place, and a full disk ends the copy at whatever byte")
+  @Test("damage is refused with its file and offset, and a full disk ends the copy at whatever byte")
   func refusals() throws {
     var bench = Bench()
     bench.limits.segmentBytes = 120

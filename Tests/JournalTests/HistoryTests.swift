@@ -136,7 +136,7 @@ extension JournalHistory {
       bytes[offset] ^= 1 << UInt8(offset % 8)
       broken.append(bytes)
     }
-    // Two blocks in each other's place.
+    // Two blocks are swapped.
     let one = size..<size + SegmentIndex.blockSize
     let two = one.upperBound..<one.upperBound + SegmentIndex.blockSize
     broken.append(Array(good[..<size] + good[two] + good[one] + good[two.upperBound...]))

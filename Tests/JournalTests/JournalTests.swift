@@ -59,7 +59,7 @@ extension JournalWriter {
     #expect(sum(Array((0..<32).reversed())) == 0x113F_DB5C)
   }
 
-  @Test("A sum goes on where another ended, at every place")
+  @Test("A checksum continues where another ended, at every offset")
   func extension_() {
     let crc = CRC32C()
     let bytes = [UInt8]("The quick brown fox jumps over the lazy dog".utf8)
@@ -173,7 +173,7 @@ extension JournalWriter {
     }
   }
 
-  @Test("Damage in the middle is refused with its place; accepted, what is before it is kept and the rest moved aside")
+  @Test("Damage in the middle is refused with its file and offset; accepted, what precedes it stays, the rest is moved")
   func damage() throws {
     var bench = Bench()
     bench.limits.segmentBytes = 200
@@ -338,7 +338,7 @@ extension JournalWriter {
     }
   }
 
-  @Test("Random bytes in place of a segment never crash, and never give a group")
+  @Test("Random bytes instead of a segment never crash, and never give a group")
   func noise() throws {
     var random = SplitMix64(seed: 11)
     for _ in 0..<2000 {

@@ -7,7 +7,7 @@ import Testing
 @testable import HubJournal
 
 @Suite struct LossTests {
-  @Test("A broken snapshot with nothing to read in its place is damage, and not an empty journal")
+  @Test("A broken snapshot with nothing to read instead is damage, and not an empty journal")
   func brokenSnapshot() throws {
     let bench = Bench()
     try bench.open { writer in for step in 1...3 { _ = try writer.append([UInt8(step)]) } }

@@ -171,7 +171,7 @@ extension Bench {
     #expect(try bench.verify().damages == [], "what the snapshot holds may be gone from the front")
   }
 
-  @Test("A body that finds no sense in a payload ends the reading of all groups with its place; others get every group")
+  @Test("A payload that cannot be read ends the reading of all groups, and is named; otherwise all groups are read")
   func everyGroup() throws {
     var bench = Bench()
     bench.limits.segmentBytes = 120

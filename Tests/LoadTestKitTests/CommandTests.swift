@@ -107,10 +107,10 @@ import Testing
   func compare() throws {
     try withFolder { folder in
       for (file, factor) in [("a", 1.0), ("b", 2.0)] {
-        let runs = (0..<5).map { place in
+        let runs = (0..<5).map { number in
           var run = sampleRun()
-          run.startedAt += Double(place)
-          run.figures[.cpuPerFix] = (17 + Double(place) / 10) * factor
+          run.startedAt += Double(number)
+          run.figures[.cpuPerFix] = (17 + Double(number) / 10) * factor
           return run
         }
         try write(Results(machine: "", runs: runs).json, to: "\(folder)/\(file).json")

@@ -75,9 +75,9 @@ import Testing
   @Test("a whole record at the end with a wrong sum is damage, and so is what is no record's beginning")
   func tail() throws {
     let (name, whole, record) = try tenFixes()
-    for place in [whole.count - 1, whole.count - record + 4, whole.count - record + 20] {
+    for offset in [whole.count - 1, whole.count - record + 4, whole.count - record + 20] {
       var bytes = whole
-      bytes[place] ^= 0x40
+      bytes[offset] ^= 0x40
       disk.files = [name: bytes]
       let queue = try queue()
       #expect(try #require(queue.damage) == "\(name): \(record) bytes are unreadable")

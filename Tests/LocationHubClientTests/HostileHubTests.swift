@@ -132,16 +132,16 @@ import Testing
   private func mutated(_ message: [UInt8], _ others: [[UInt8]], _ random: inout SplitMix64) -> [UInt8] {
     var bytes = message
     for _ in 0...Int.random(in: 0..<4, using: &random) where !bytes.isEmpty {
-      let place = Int.random(in: 0..<bytes.count, using: &random)
+      let index = Int.random(in: 0..<bytes.count, using: &random)
       switch Int.random(in: 0..<6, using: &random) {
-      case 0: bytes[place] = UInt8.random(in: 0...255, using: &random)
-      case 1: bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
-      case 2: bytes.removeSubrange(place...)
-      case 3: bytes.insert(contentsOf: bytes[place...].prefix(64), at: place)
-      case 4: bytes.remove(at: place)
+      case 0: bytes[index] = UInt8.random(in: 0...255, using: &random)
+      case 1: bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      case 2: bytes.removeSubrange(index...)
+      case 3: bytes.insert(contentsOf: bytes[index...].prefix(64), at: index)
+      case 4: bytes.remove(at: index)
       default:
         let other = others[Int.random(in: 0..<others.count, using: &random)]
-        bytes.replaceSubrange(place..., with: other.suffix(Int.random(in: 0...other.count, using: &random)))
+        bytes.replaceSubrange(index..., with: other.suffix(Int.random(in: 0...other.count, using: &random)))
       }
     }
     return bytes

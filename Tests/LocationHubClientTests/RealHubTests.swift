@@ -151,9 +151,9 @@ import Testing
       driver.start()
       driver.report(Self.charging)
       try await driver.setStatus(.available)
-      var place = fix(60)
-      place.coordinate = Coordinate(latitude: 48 + 0.001 * Double(number), longitude: 11)!
-      driver.send(place)
+      var here = fix(60)
+      here.coordinate = Coordinate(latitude: 48 + 0.001 * Double(number), longitude: 11)!
+      driver.send(here)
     }
     try await hub.metrics(have: "locationhub_fixes_total{outcome=\"accepted\"} 2")
     var (first, second) = (drivers[0].offers.makeAsyncIterator(), drivers[1].offers.makeAsyncIterator())

@@ -120,7 +120,7 @@ import Testing
   }
 
   @Test(
-    "what answers in place of a hub is named, and nothing waits for it",
+    "what answers instead of a hub is named, and nothing waits for it",
     arguments: [
       (nil, "no answer within"),
       ("HTTP/1.1 201 Created\r\nContent-Length: 99999\r\n\r\n", "no HTTP"),

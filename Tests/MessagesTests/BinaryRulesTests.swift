@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test("a fix at fault keeps its place in a batch, and the ones behind it count from it")
+  @Test("an invalid fix keeps its index in a batch, and the ones behind it count from it")
   func batchFaults() throws {
     var hub = BinaryPeer()
     let far: [UInt8] = [0x80, 0xE8, 0x92, 0xA6, 0x0E]  // 1.9e9 steps, 190°

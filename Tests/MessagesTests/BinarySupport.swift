@@ -120,8 +120,8 @@ func withoutNumberOfState(_ envelope: ServerEnvelope) throws -> ServerEnvelope {
 func hex(_ bytes: [UInt8]) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
 
 func bytes(hex: String) throws -> [UInt8] {
-  try stride(from: 0, to: hex.utf8.count, by: 2).map { place in
-    guard let byte = UInt8(hex.dropFirst(place).prefix(2), radix: 16) else { throw Unexpected() }
+  try stride(from: 0, to: hex.utf8.count, by: 2).map { offset in
+    guard let byte = UInt8(hex.dropFirst(offset).prefix(2), radix: 16) else { throw Unexpected() }
     return byte
   }
 }

@@ -132,7 +132,7 @@ import Testing
     #expect(errorCode(fixPayload(member)) == .badMessage)
   }
 
-  @Test("a batch has 1–500 fixes, and one that is wrong keeps its place")
+  @Test("a batch has 1–500 fixes, and one that is wrong keeps its index")
   func batches() throws {
     func batch(_ count: Int) -> String {
       let fixes = (0..<count).map { #"{"latitude":1,"longitude":2,"timestamp":\#($0)}"# }

@@ -35,9 +35,9 @@ import Testing
   }
 
   private static func ring(_ count: Int) -> String {
-    let positions = (0..<count - 1).map { place -> String in
+    let positions = (0..<count - 1).map { index -> String in
       let there = at(48, 11).destination(
-        bearingDegrees: Double(place) * 360 / Double(count - 1), distanceMeters: 500)
+        bearingDegrees: Double(index) * 360 / Double(count - 1), distanceMeters: 500)
       return "[\(there.longitude),\(there.latitude)]"
     }
     return "[" + (positions + [positions[0]]).joined(separator: ",") + "]"

@@ -96,13 +96,13 @@ import Testing
     #expect(duplicates > 100)
   }
 
-  @Test("Of 128 names that differ in their last bytes only, one that comes twice is found, at every place")
+  @Test("Of 128 names that differ in their last bytes only, one that comes twice is found, at every index")
   func longCommonBeginnings() {
     for length in [5, 6, 7, 12, 13, 100, 1500] {
-      for place in stride(from: 0, to: 127, by: 21) {
+      for index in stride(from: 0, to: 127, by: 21) {
         var names = (0..<128).map { String(repeating: "x", count: length) + String($0 + 1000) }
         #expect(errorCode(object(names)) == nil)
-        names[127 - place / 2] = names[place / 2]
+        names[127 - index / 2] = names[index / 2]
         #expect(errorCode(object(names)) == .badMessage)
       }
     }

@@ -11,10 +11,10 @@ import Testing
   func everyByte() {
     var wrong = 0
     for length in [1, 2, 7, 8, 9, 16, 17, 63, 64] {
-      for place in 0..<length {
+      for index in 0..<length {
         for byte in UInt8.min...UInt8.max {
           var text = [UInt8](repeating: UInt8(ascii: "z"), count: length)
-          text[place] = byte
+          text[index] = byte
           if (text.withUnsafeBytes { Identifier($0) } != nil) != characters.contains(byte) { wrong += 1 }
         }
       }

@@ -63,7 +63,7 @@ import Testing
     #expect(try read(.ownTracks, body) == PhoneReport(.ownTracks))
   }
 
-  @Test("OwnTracks: a location that is no place, or no time, keeps its place among the fixes")
+  @Test("OwnTracks: a location that is no place, or no time, keeps its index among the fixes")
   func ownTracksUnreadable() throws {
     for (body, code) in [
       (#"{"_type":"location","lat":91,"lon":2,"tst":1763680000}"#, ErrorCode.invalidLocation),
@@ -261,11 +261,11 @@ import Testing
     for _ in 0..<4000 {
       var bytes = seed
       for _ in 0..<Int.random(in: 1...4, using: &random) {
-        let place = Int.random(in: 0..<bytes.count, using: &random)
+        let index = Int.random(in: 0..<bytes.count, using: &random)
         switch Int.random(in: 0..<3, using: &random) {
-        case 0: bytes[place] = UInt8.random(in: 0...255, using: &random)
-        case 1: bytes.remove(at: place)
-        default: bytes.insert(UInt8.random(in: 0x20...0x7E, using: &random), at: place)
+        case 0: bytes[index] = UInt8.random(in: 0...255, using: &random)
+        case 1: bytes.remove(at: index)
+        default: bytes.insert(UInt8.random(in: 0x20...0x7E, using: &random), at: index)
         }
       }
       do {

@@ -47,7 +47,7 @@ import Testing
   }
 
   @Test(
-    "tiles come from an http or https URL with three places, and a host that means nothing else in a policy",
+    "tiles come from an http or https URL with {z}, {x} and {y}, and a host that means nothing else in a policy",
     arguments: [
       ("https://tiles.example/{z}/{x}/{y}.png", "https://tiles.example"),
       ("http://127.0.0.1:8081/{z}/{x}/{y}", "http://127.0.0.1:8081"), ("https://t.example/{z}/{x}.png", nil),

@@ -56,7 +56,7 @@ enum Exceptions {
     "Sources/WebSocket/FrameWriter.swift: maximumServerHeader",
   ]
 
-  /// Switches over the names of JSON's members, of which one place wants a few; and over kinds of generated messages.
+  /// Switches over the names of JSON's members, of which each reader wants a few; and over kinds of generated messages.
   static let withDefault = [
     "Sources/Messages/Reading/PlainUpdate.swift",
     "loadtest/HostileMessages/HostileMessage.swift",

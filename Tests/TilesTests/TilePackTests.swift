@@ -125,7 +125,7 @@ final class TileFolder {
   }
 
   @Test(
-    "a tile's number is its place on the Hilbert curves of its zoom and of those before (the specification's table)",
+    "a tile's number is its index on the Hilbert curves of its zoom and of those before (the specification's table)",
     arguments: [
       (0, 0, 0, 0), (1, 0, 0, 1), (1, 0, 1, 2), (1, 1, 1, 3), (1, 1, 0, 4), (2, 0, 0, 5), (12, 3423, 1763, 19_078_479),
     ])

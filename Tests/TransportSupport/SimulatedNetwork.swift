@@ -44,9 +44,9 @@ package final class SimulatedNetwork: Network {
   }
 
   private func insert(_ socket: Socket) -> Int32 {
-    let place = sockets.firstIndex { $0 == nil } ?? sockets.count
-    if place == sockets.count { sockets.append(socket) } else { sockets[place] = socket }
-    return Int32(place)
+    let index = sockets.firstIndex { $0 == nil } ?? sockets.count
+    if index == sockets.count { sockets.append(socket) } else { sockets[index] = socket }
+    return Int32(index)
   }
 
   /// How many sockets the loop has, listeners among them.

@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test("A compressed message cut at every place, or into fragments there, is the same message") func splits() throws {
+  @Test("A compressed message cut at every byte, or into fragments there, is the same message") func splits() throws {
     let message = Array("{\"type\":\"ping\",\"payload\":{\"text\":\"größer\"},\"payload\":{}}".utf8)
     var deflater = Deflater(windowBits: 15, level: 6, memoryLevel: 8, takesContextOver: false)
     let payload = deflate(&deflater, message)
@@ -127,7 +127,7 @@ import Testing
     }
   }
 
-  @Test("What is cut off, at any place, is not taken for a message") func cutOff() {
+  @Test("What is cut off, at any byte, is not taken for a message") func cutOff() {
     for vector in Self.vectors {
       for count in 1..<vector.count {
         let found = error(Array(vector[..<count]))

@@ -110,7 +110,7 @@ func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPosition {
     #expect(sink.takesPositions)
   }
 
-  @Test("Places sort as texts")
+  @Test("Journal positions sort as texts")
   func sortable() {
     let positions = [(1, 9), (1, 10), (9, 0), (10, 0), (UInt64.max, UInt32.max)] as [(UInt64, UInt32)]
     let texts = positions.map {

@@ -346,7 +346,7 @@ import Testing
       return
     }
     let another = try report(scene.ask(.put(try definition("w3", channels: ["trip:T2"]))))
-    #expect(another.state == .on && another.channels == ["trip:T2"], "another in its place")
+    #expect(another.state == .on && another.channels == ["trip:T2"], "another one of its name")
     for _ in 0..<64 { #expect(scene.control.ask(.list) { _ in }) }
     #expect(!scene.control.ask(.list) { _ in })
     scene.turn()

@@ -227,7 +227,7 @@ struct HostileWriter {
 
   mutating func object(_ names: [String]) {
     append("{")
-    for (place, name) in names.enumerated() { append(#"\#(place == 0 ? "" : ",")"\#(name)":0"#) }
+    for (index, name) in names.enumerated() { append(#"\#(index == 0 ? "" : ",")"\#(name)":0"#) }
     append("}")
   }
 }

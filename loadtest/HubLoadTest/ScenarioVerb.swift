@@ -16,7 +16,7 @@ struct ScenarioVerb {
     html = try .optional(arguments.html)
     let isTerminal = StandardStream.error.isTerminal
     arguments.run.progress = { line in
-      // On a terminal each line takes the place of the one before.
+      // On a terminal each line replaces the one before.
       StandardStream.error.write(isTerminal ? "\r\u{1B}[K\(line)" : line + "\n")
     }
   }

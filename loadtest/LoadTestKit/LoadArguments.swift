@@ -115,8 +115,8 @@ package struct LoadArguments: Sendable {
     }
     if let pid = run.pid, !ProcessReadings(pid: pid).isThere { throw .usage("--pid \(pid): there is no such process") }
     if LoadArguments.isTLS(url) {
-      let place = url.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" }
-      let host = place[..<(place.lastIndex(of: ":") ?? place.endIndex)]
+      let server = url.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" }
+      let host = server[..<(server.lastIndex(of: ":") ?? server.endIndex)]
       let name = host.drop { $0 == "[" }.prefix { $0 != "]" }
       run.tls = try ServerTrust(name: String(name), authority: authority)
       scenario.tls = true

@@ -55,7 +55,7 @@ struct Plot {
     svg += grid(xRange, yRange)
     for one in series { svg += draw(one, xRange, yRange) }
     if let limit {
-      let y = place(limit, yRange, isX: false)
+      let y = pixel(limit, yRange, isX: false)
       svg +=
         "<line class=\"limit\" x1=\"\(Plot.left)\" x2=\"\(Plot.width - Plot.right)\" y1=\"\(n(y))\" y2=\"\(n(y))\"/>"
     }
@@ -134,7 +134,7 @@ struct Plot {
     }
   }
 
-  private func place(_ value: Double, _ axis: Axis, isX: Bool) -> Double {
+  private func pixel(_ value: Double, _ axis: Axis, isX: Bool) -> Double {
     isX
       ? Plot.left + axis.part(value) * (Plot.width - Plot.left - Plot.right)
       : Plot.height - Plot.bottom - axis.part(value) * (Plot.height - Plot.top - Plot.bottom)
@@ -144,12 +144,12 @@ struct Plot {
     var svg = ""
     let base = Plot.height - Plot.bottom
     for tick in yAxis.ticks {
-      let y = n(place(tick, yAxis, isX: false))
+      let y = n(pixel(tick, yAxis, isX: false))
       svg += "<line class=\"grid\" x1=\"\(Plot.left)\" x2=\"\(Plot.width - Plot.right)\" y1=\"\(y)\" y2=\"\(y)\"/>"
       svg += "<text class=\"tick\" text-anchor=\"end\" x=\"\(Plot.left - 8)\" y=\"\(y)\" dy=\"4\">\(yText(tick))</text>"
     }
     for tick in xAxis.ticks {
-      let x = n(place(tick, xAxis, isX: true))
+      let x = n(pixel(tick, xAxis, isX: true))
       svg += "<line class=\"mark\" x1=\"\(x)\" x2=\"\(x)\" y1=\"\(base)\" y2=\"\(base + 4)\"/>"
       svg += "<text class=\"tick\" text-anchor=\"middle\" x=\"\(x)\" y=\"\(base + 17)\">\(xText(tick))</text>"
     }
@@ -167,29 +167,29 @@ struct Plot {
     let usable = one.points.filter {
       (xScale == .linear || $0.x > 0) && (yScale == .linear || $0.y > 0)
     }
-    let places = usable.map { (place($0.x, xAxis, isX: true), place($0.y, yAxis, isX: false)) }
+    let pixels = usable.map { (pixel($0.x, xAxis, isX: true), pixel($0.y, yAxis, isX: false)) }
     switch one.mark {
     case .line:
-      let path = places.enumerated().map { "\($0 == 0 ? "M" : "L")\(n($1.0)) \(n($1.1))" }.joined()
+      let path = pixels.enumerated().map { "\($0 == 0 ? "M" : "L")\(n($1.0)) \(n($1.1))" }.joined()
       // One point alone would not be seen.
-      return places.count == 1 ? dots(places, one) : "<path class=\"line c\(one.color)\" d=\"\(path)\"/>"
+      return pixels.count == 1 ? dots(pixels, one) : "<path class=\"line c\(one.color)\" d=\"\(path)\"/>"
     case .points:
-      let path = places.enumerated().map { "\($0 == 0 ? "M" : "L")\(n($1.0)) \(n($1.1))" }.joined()
-      return "<path class=\"line thin c\(one.color)\" d=\"\(path)\"/>" + dots(places, one)
+      let path = pixels.enumerated().map { "\($0 == 0 ? "M" : "L")\(n($1.0)) \(n($1.1))" }.joined()
+      return "<path class=\"line thin c\(one.color)\" d=\"\(path)\"/>" + dots(pixels, one)
     case .bars:
       let base = Plot.height - Plot.bottom
-      return places.enumerated().map { index, place in
-        let next = index + 1 < places.count ? places[index + 1].0 : Plot.width - Plot.right
-        let width = min(24, max(1, next - place.0 - 0.5))
-        return "<rect class=\"c\(one.color)\" x=\"\(n(place.0))\" y=\"\(n(place.1))\" width=\"\(n(width))\" "
-          + "height=\"\(n(max(0, base - place.1)))\"/>"
+      return pixels.enumerated().map { index, pixel in
+        let next = index + 1 < pixels.count ? pixels[index + 1].0 : Plot.width - Plot.right
+        let width = min(24, max(1, next - pixel.0 - 0.5))
+        return "<rect class=\"c\(one.color)\" x=\"\(n(pixel.0))\" y=\"\(n(pixel.1))\" width=\"\(n(width))\" "
+          + "height=\"\(n(max(0, base - pixel.1)))\"/>"
       }.joined()
     }
   }
 
-  private func dots(_ places: [(Double, Double)], _ one: Series) -> String {
-    zip(places, one.points).map { place, point in
-      "<circle class=\"c\(one.color)\" cx=\"\(n(place.0))\" cy=\"\(n(place.1))\" r=\"3.5\"><title>"
+  private func dots(_ pixels: [(Double, Double)], _ one: Series) -> String {
+    zip(pixels, one.points).map { pixel, point in
+      "<circle class=\"c\(one.color)\" cx=\"\(n(pixel.0))\" cy=\"\(n(pixel.1))\" r=\"3.5\"><title>"
         + "\(escaped(one.name)): \(xText(point.x)), \(yText(point.y))</title></circle>"
     }.joined()
   }

@@ -17,7 +17,7 @@ struct DiskBench {
     let file = try files.open(name)
     defer { remove(name, files) }
     var buffer = ByteBuffer()
-    for place in 0..<bytes { buffer.append(UInt8(truncatingIfNeeded: place &* 31)) }
+    for index in 0..<bytes { buffer.append(UInt8(truncatingIfNeeded: index &* 31)) }
     var times: [Int64] = []
     for _ in 0..<Self.writes {
       let began = ClockReading.read().uptimeNanoseconds

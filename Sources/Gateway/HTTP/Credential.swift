@@ -159,7 +159,7 @@ extension Query {
 }
 
 extension Credential {
-  /// The token of a request: one, in one place (RFC 6750 §2); nil where there is none.
+  /// The token of a request, which must be given once, in one way (RFC 6750 §2); nil where there is none.
   static func token(of request: RequestHead) throws(CredentialError) -> [UInt8]? {
     let inQuery: [UInt8]?
     do throws(HTTPError) {

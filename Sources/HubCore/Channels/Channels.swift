@@ -153,7 +153,7 @@ struct Channels: ~Copyable {
       unsafe delivery.pointee.position.location = drivers[driver].location(position, trip: id)
       unsafe delivery.pointee.position.location.after = table.sequence(channel, storedThrough: ticket)
       unsafe delivery.pointee.position.location.status = status
-      outputs[outlet].appendPlacedCommon()
+      outputs[outlet].appendCommonSlot()
       deliveries += 1
     }
   }

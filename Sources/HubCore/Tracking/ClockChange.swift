@@ -72,12 +72,12 @@ struct PublishedClock: Sendable, Equatable {
 }
 
 extension FixOrder {
-  /// Places a fix that is not newer than `newest`, the time of the newest one. `sent` is the envelope's time (ms) of a
-  /// live fix; nil for a fix of a batch or without an envelope.
+  /// Decides about a fix that is not newer than `newest`, the time of the newest one. `sent` is the envelope's time
+  /// (ms) of a live fix; nil for a fix of a batch or without an envelope.
   @inline(never)
-  mutating func placeBehind(
+  mutating func decideLate(
     _ newest: Int64, _ fix: TrackMeasurement, sent: Int64?, receivedAt uptime: Int64
-  ) -> Placement {
+  ) -> Decision {
     let time = fix.milliseconds
     guard time < newest else { return .duplicate }
     // A fix from a batch or a queue says nothing about the clock.

@@ -17,8 +17,8 @@
 /// The order of one driver's fixes by their own timestamps. 96 bytes, the small members where optionals leave room;
 /// allocates only where a clock was set back.
 struct FixOrder: Sendable, Equatable {
-  /// Where a fix belongs in time.
-  enum Placement: Equatable {
+  /// Where in time a fix belongs.
+  enum Decision: Equatable {
     /// Newer than all before it.
     case next
     /// It confirms the leap of `held`, which is before it; both are in order.
@@ -94,17 +94,17 @@ struct FixOrder: Sendable, Equatable {
   /// published time, which is ahead of all fixes by the old one. Nil before the first.
   var latest: Int64? { newest.map { max($0, change?.published?.milliseconds ?? $0) } }
 
-  /// Places a fix that arrived at `uptime` (nanoseconds, monotonic). History and duplicates leave a held fix waiting;
-  /// any other fix that does not confirm it drops it. O(1).
+  /// Decides where in time a fix belongs that arrived at `uptime` (nanoseconds, monotonic). History and duplicates
+  /// leave a held fix waiting; any other fix that does not confirm it drops it. O(1).
   ///
   /// A driver's first fix counts as a leap where it is further ahead of `hubClock` (Unix milliseconds, where the caller
   /// has one) than `leapMilliseconds`; it may be behind by any time.
   /// `sent` is the time of a live fix's envelope, in milliseconds; nil for a fix of a batch or without an envelope.
-  mutating func place(
+  mutating func decide(
     _ fix: TrackMeasurement, sent: Int64?, receivedAt uptime: Int64, hubClock: Int64?, leapMilliseconds: Int64
-  ) -> Placement {
+  ) -> Decision {
     let time = fix.milliseconds
-    if let newest, time <= newest { return placeBehind(newest, fix, sent: sent, receivedAt: uptime) }
+    if let newest, time <= newest { return decideLate(newest, fix, sent: sent, receivedAt: uptime) }
     if let held {
       if time == held.milliseconds { return .duplicate }
       let step = FixOrder.excess(from: held.milliseconds, heldReceived, to: time, uptime)

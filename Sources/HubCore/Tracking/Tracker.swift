@@ -23,7 +23,7 @@ public struct Tracker: Sendable {
   ) -> Outcome {
     if let refusal = Tracker.implausible(fix, rules) { return .refused(refusal) }
     let measurement = TrackMeasurement(fix, maximumSpeed: rules.maximumSpeed)
-    switch order.place(
+    switch order.decide(
       measurement, sent: sent?.milliseconds, receivedAt: uptime, hubClock: hubClock?.milliseconds,
       leapMilliseconds: rules.leapMilliseconds)
     {

@@ -895,9 +895,9 @@ export class Hub {
   }
 
   #pong(c, { replyTo, storedThrough }) {
-    const place = c.pings.findIndex(({ id }) => id === replyTo);
-    if (place < 0) return;
-    const { through } = c.pings.splice(0, place + 1)[place], now = this.#alarms.now();
+    const index = c.pings.findIndex(({ id }) => id === replyTo);
+    if (index < 0) return;
+    const { through } = c.pings.splice(0, index + 1)[index], now = this.#alarms.now();
     for (const [number, { type, isSent, payload }] of this.#queue) {
       const isStored = isSent && number <= through && payload.timestamp <= storedThrough;
       if (isStored && type === 'location_update') this.#take(number);

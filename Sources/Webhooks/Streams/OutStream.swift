@@ -38,8 +38,8 @@ final class OutStream {
   /// The journal has no more for now.
   var isAtEnd = false
   var isRefused = false
-  /// It sends nothing, since the journal or its own files could not be read. That is not stored: a stream that is
-  /// opened in its place continues.
+  /// It sends nothing, since the journal or its own files could not be read. That is not stored: a stream of its name
+  /// that is opened later continues.
   var isStopped = false
   /// Unsent positions.
   var positions: PositionTable

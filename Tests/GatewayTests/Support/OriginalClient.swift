@@ -151,8 +151,8 @@ final class OriginalClient: EventLoopDelegate {
   }
 
   func closed(_ id: ConnectionID, _ cause: CloseCause) {
-    guard let place = sockets.firstIndex(where: { $0.id == id }) else { return }
-    sockets.remove(at: place)
+    guard let index = sockets.firstIndex(where: { $0.id == id }) else { return }
+    sockets.remove(at: index)
     failed()
   }
 

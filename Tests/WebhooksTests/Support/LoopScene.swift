@@ -81,14 +81,14 @@ final class LoopScene {
     }
   }
 
-  /// Puts a folder in the place of a webhook's definition: nothing can remove it as a file.
+  /// Puts a folder where a webhook's definition was: nothing can remove it as a file.
   func holdDefinition(of name: String) throws {
     let path = directory + "/webhooks/\(name)\(WebhookDefinition.suffix)"
     try FileManager.default.removeItem(atPath: path)
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
   }
 
-  /// Puts folders in the place of the journal's segments: nothing can open them, and its writer goes on.
+  /// Puts folders where the journal's segments were: nothing can open them, and its writer continues.
   func hideSegments() throws {
     for path in try segments() {
       try FileManager.default.moveItem(atPath: path, toPath: path + ".hidden")

@@ -1,4 +1,4 @@
-// A directory that does not stay where it was, and what stands in it that no hub has written.
+// A journal's directory that is moved or deleted, and things in it that no hub has written.
 import Glibc
 import HubJournalSupport
 import HubSystem
@@ -7,7 +7,7 @@ import Testing
 
 @testable import HubJournal
 
-@Suite struct PlaceTests {
+@Suite struct FolderTests {
   private func expectGone(_ writer: inout JournalWriter, _ path: String) {
     do throws(JournalError) {
       _ = try writer.append([2])
@@ -86,7 +86,7 @@ import Testing
   // MARK: On a real disk
 
   private func withDirectory(_ body: (_ path: String) throws -> Void) throws {
-    let path = "/tmp/place-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+    let path = "/tmp/folder-test-\(getpid())-\(UInt64.random(in: 0 ... .max))"
     #expect(mkdir(path, 0o700) == 0)
     defer { removeAll(path) }
     try body(path)
