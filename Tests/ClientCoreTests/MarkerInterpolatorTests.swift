@@ -63,7 +63,7 @@ private func length(_ v: SIMD2<Double>) -> Double { (v * v).sum().squareRoot() }
     }
   }
 
-  @Test("it goes on for 10 s after the fix, and then stands", arguments: [0, 2.5, 30])
+  @Test("it continues for 10 s after the fix, and then stands", arguments: [0, 2.5, 30])
   func stops(age: Double) {
     var marker = MarkerInterpolator()
     marker.take(location(0, [0, 0], age: age), atSeconds: age)

@@ -7,7 +7,7 @@ import Testing
 @testable import HubClientCore
 
 @Suite struct ResendTests {
-  @Test("What is said while there is no connection goes out in order when there is one")
+  @Test("What is sent while there is no connection goes out in order when there is one")
   func offline() throws {
     let stage = try Stage()
     stage.session.send(Stage.move(.requested))

@@ -101,7 +101,7 @@ import Testing
     #expect(stage.session.resumePoint(of: trip) == ResumePoint(since: 3, epoch: InlineText("e2")!))
   }
 
-  @Test("What is recovered in another epoch goes on from the last event")
+  @Test("What is recovered in another epoch continues from the last event")
   func recoveredEpoch() throws {
     let stage = try subscribed(sequence: 30)
     stage.say(Stage.event(31))

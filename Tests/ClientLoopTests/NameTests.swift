@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test("a name that nobody has (RFC 6761: .invalid) is said to have no address, and is looked up again")
+  @Test("a name that nobody has (RFC 6761: .invalid) is reported as having no address, and is looked up again")
   func unknown() throws {
     let loop = try ClientLoop()
     var configuration = ClientConfiguration(url: try HubURL("ws://no-such-hub.invalid:1"))
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test("an address that refuses gives way to the next at once, and the last one's refusal is what is said")
+  @Test("an address that refuses gives way to the next at once, and the last one's refusal is what is reported")
   func allAddresses() throws {
     let loop = try ClientLoop()
     // Nobody listens at either.

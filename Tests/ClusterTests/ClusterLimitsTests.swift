@@ -230,7 +230,7 @@ import Testing
     #expect((0..<4).map { world.engine.owner(of: "d:d\($0)") } == [nil, nil, "a", "a"])
   }
 
-  @Test("A hub that has forgotten what a peer follows goes on counting the questions that it has not answered")
+  @Test("A hub that has forgotten what a peer follows keeps counting the questions that it has not answered")
   func openAsks() {
     let world = world { $0.asksPerPeer = 2 }
     let context = world["a"].node.node.context
@@ -267,7 +267,7 @@ import Testing
     #expect(bus.sent == 0 && node.node.counters.overflows > 0)
   }
 
-  @Test("Of ended rights the newest are said again, up to their limit and for their time")
+  @Test("Of ended rights the newest are sent again, up to their limit and for their time")
   func endedRights() {
     let world = world { ($0.endedRights, $0.endedRightsTime) = (2, 1_000_000_000) }
     let node = world["a"].node

@@ -37,7 +37,7 @@ import Testing
     return rider.positions.count - before
   }
 
-  @Test("A driver that goes on at another hub moves its trip, which its riders see wherever they are")
+  @Test("A driver that continues at another hub moves its trip, which its riders see wherever they are")
   func goesOn() {
     let world = ClusterWorld()
     moved(world)
@@ -187,7 +187,7 @@ import Testing
     #expect(world["b"].hub.hub.counters.fixesAccepted == 5)
   }
 
-  @Test("A batch that names a trip whose hub is dead is taken, and the trip goes on when its hub is back")
+  @Test("A batch that names a trip whose hub is dead is taken, and the trip continues when its hub is back")
   func batchOfADeadHub() {
     let world = ClusterWorld(hasJournals: true)
     moved(world)
@@ -196,7 +196,7 @@ import Testing
     for _ in 0..<3 { world.batch(naming: "t1", at: "b", slot: 2) }
     let (acks, errors) = world.answers(at: "b", slot: 2)
     #expect(acks >= 2 && errors.allSatisfy { $0 == .rateLimited }, "put off while the ledger is asked, then taken")
-    #expect(world["b"].hub.hub.counters.fixesAccepted >= 5 && world.trips == 0, "the dead hub's goes on there")
+    #expect(world["b"].hub.hub.counters.fixesAccepted >= 5 && world.trips == 0, "the dead hub's continues there")
     world.join("a")
     world.run(seconds: 3)
     let rider = world.follow(.trip(id("t1")), at: "c", slot: 5)
@@ -245,7 +245,7 @@ import Testing
     #expect(before == 1 && rider.positions.count == 2 && rider.faults == [])
   }
 
-  @Test("Another driver's trip is not moved by one that names it, and this one is not said to be on it")
+  @Test("Another driver's trip is not moved by one that names it, and this one is not shown as on it")
   func stranger() {
     let world = ClusterWorld()
     moved(world)
@@ -291,7 +291,7 @@ import Testing
     #expect(world.answers(at: "b", slot: 2).acks == 1)
   }
 
-  @Test("A hub that starts anew goes on following its trips' drivers where they are")
+  @Test("A hub that starts anew keeps following its trips' drivers where they are")
   func restarts() {
     let world = ClusterWorld()
     moved(world)

@@ -39,7 +39,7 @@ import Testing
     #expect(world.ask(family, 1, at: "b").refusal == .rateLimited)
     world.run(seconds: 20)
     #expect(world.ask(family, 1, at: "c").refusal == .rateLimited)
-    #expect(world.ask(family, 1, at: "a").serial == 2, "the hub itself goes on")
+    #expect(world.ask(family, 1, at: "a").serial == 2, "the hub itself continues")
     world.engine.isolated = []
     world.run(seconds: 3)
     #expect(world.ask(family, 2, at: "b").serial == 3)

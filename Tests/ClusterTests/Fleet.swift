@@ -272,7 +272,7 @@ final class Fleet {
   func reconnect(_ rider: Int) {
     guard let name = anyHub() else { return }
     riders[rider] = world.reconnect(riders[rider], at: name)
-    note("rider \(rider) of \(riders[rider].channel) goes on at \(name)")
+    note("rider \(rider) of \(riders[rider].channel) continues at \(name)")
   }
 
   func watch(at name: String) {

@@ -146,7 +146,7 @@ import Testing
     #expect(replaced == 4)
   }
 
-  @Test("A hub keeps no name of a channel at a hub where its driver is no more, whether or not that one has said so")
+  @Test("A hub keeps no name of a channel at a hub where its driver is no more, reported by that one or not")
   func movedNames() {
     let world = ClusterWorld()
     let drivers = 1...20 as ClosedRange<UInt32>

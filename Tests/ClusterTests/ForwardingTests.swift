@@ -270,7 +270,7 @@ import Testing
     #expect(world.answers(at: "c", slot: 41).errors == [.rateLimited])
   }
 
-  @Test("A driver's status that is sent again, since its hub's disk was slow, does not undo what the driver said since")
+  @Test("A driver's status that is sent again, since its hub's disk was slow, does not undo a later one")
   func slowStatus() {
     let world = ClusterWorld(hasJournals: true)
     world.connect("d1", at: "a", slot: 1)

@@ -128,7 +128,7 @@ private final class Phones {
     for seed in 0..<UInt64(max(1, histories / 1000)) { reconnect(1000, rounds: 50, seed: seed) }
   }
 
-  @Test("That a driver was taken, said again when it has come back, ends no session")
+  @Test("That a driver was taken, sent again when it has come back, ends no session")
   func repeatedReplaced() {
     let world = ClusterWorld()
     for (slot, name) in [(1, "a"), (2, "b"), (3, "a")] as [(UInt32, String)] {

@@ -36,7 +36,7 @@ import Testing
     #expect(try Frame.read(frame, both).0 == head)
   }
 
-  @Test("Recorded frames that come again are refused and counted, and the cluster goes on")
+  @Test("Recorded frames that come again are refused and counted, and the cluster continues")
   func replayed() {
     let world = ClusterWorld(["a", "b"])
     let node = world["a"].node

@@ -57,7 +57,7 @@ import Testing
     #expect(alone?.id == family.begun(at: "b").id)
   }
 
-  @Test("The open sessions of an id are those at all hubs, and of one that does not answer are said to be missing")
+  @Test("The open sessions of an id are those at all hubs; a hub that does not answer is reported as missing")
   func sessions() {
     let world = ClusterWorld(openSessions: { hub, name in
       guard name == id("d1") else { return [:] }

@@ -46,7 +46,7 @@ import Testing
       let end = try #require(ListCursor(cursor, of: .drivers))
       (query.from, query.lastHub) = (Int(end.number), end.hub)
     }
-    Issue.record("it goes on for ever")
+    Issue.record("it does not end")
     return found
   }
 
@@ -63,7 +63,7 @@ import Testing
       let end = try #require(ListCursor(next.text(of: .trips), of: .trips))
       (query.below, query.lastHub) = (end.number, end.hub)
     }
-    Issue.record("it goes on for ever")
+    Issue.record("it does not end")
     return found
   }
 

@@ -11,7 +11,7 @@ import Testing
 
 @Suite struct LostHubsTests {
   @Test(
-    "A driver whose hub dies, and who goes on at another one, is followed there, on its own channel and its trip's",
+    "A driver whose hub dies, and who continues at another one, is followed there, on its own channel and its trip's",
     arguments: [0.5, 3, 12])
   func driverOfADeadHub(away: Double) {
     let world = ClusterWorld()
@@ -68,7 +68,7 @@ import Testing
     rider.positions.removeAll()
     drive(3..<7)
     #expect(world.answers(at: "b", slot: 2).errors.count == 2 && rider.positions.count == 4 && rider.faults == [])
-    #expect(world.trips == 0, "the dead hub's goes on there")
+    #expect(world.trips == 0, "the dead hub's continues there")
   }
 
   @Test("A rider of a trip whose hub is dead waits where the engine has forgotten whose it is, and misses nothing")

@@ -161,7 +161,7 @@ import Testing
       let desk = Actor(role: .ops, id: id("desk"))
       world["b"].inputs.append(.trips(session, .shares(id("t1"), question, desk), replyTo: nil))
       world.run(seconds: 1.5)
-      #expect(!world["b"].shares.contains { $0.session == session }, "nothing is said that is not stored")
+      #expect(!world["b"].shares.contains { $0.session == session }, "nothing is answered that is not stored")
       after()
       world.run(seconds: 2)
       #expect(!world["b"].replies.contains { $0.0 == session })

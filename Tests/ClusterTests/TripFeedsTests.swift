@@ -181,7 +181,7 @@ final class TripsWorld {
   }
 
   @Test(
-    "The hub that counts is killed, starts anew, or one joins that is to count: that something may be missing is said")
+    "The hub that counts is killed, starts anew, or one joins that is to count: the answer says that something may be missing")
   func counterChanges() throws {
     let trips = TripsWorld(ClusterWorld())
     let world = trips.world
@@ -220,7 +220,7 @@ final class TripsWorld {
     #expect(trips.faults() == [])
   }
 
-  @Test("A link is cut for as many events as are kept: nothing is missing; for more: that is said")
+  @Test("A link is cut for as many events as are kept: nothing is missing; for more: the rider is notified")
   func longCut() throws {
     var hubLimits = HubLimits()
     hubLimits.eventsPerChannel = 8

@@ -79,7 +79,7 @@ import Testing
     #expect(world["b"].hub.hub.shownCounters().tableEntries[Int(HubTable.guests.rawValue)] == 0)
   }
 
-  @Test("Cells one in the other are asked for once; when the outer one goes the inner one goes on")
+  @Test("Cells one in the other are asked for once; when the outer one goes the inner one continues")
   func nested() {
     let world = world(drivers: 5, limits: ClusterLimits())
     let inner = world.map(.rider, .area(GeohashCell(center, precision: 5)), at: "b", slot: 70)

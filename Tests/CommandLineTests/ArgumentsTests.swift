@@ -114,7 +114,7 @@ private func kettle(
     #expect(throws: CommandError.usage(message)) { try kettle([], environment: [variable: value]) }
   }
 
-  @Test("all mistakes are said at once, wherever they stand")
+  @Test("all mistakes are reported at once, wherever they are")
   func allMistakes() {
     let words = ["--litres", "65", "--bogus", "--loud=1", "water"]
     let error = #expect(throws: CommandError.self) {

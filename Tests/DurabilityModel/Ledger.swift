@@ -158,7 +158,7 @@ struct Ledger {
         if case .tripUpdate(let update) = event.body { status = update.status }
       }
       if status != standing.status {
-        throw Violation(text: "the trip was said to be \(standing.status) behind event \(standing.sequence)")
+        throw Violation(text: "the trip was reported as \(standing.status) behind event \(standing.sequence)")
       }
     }
     if let trip {

@@ -33,7 +33,7 @@ extension EndToEnd.ClusterFiles {
     ) { outcome, _ in #expect(outcome.status == 0, "\(outcome.errors)") }
   }
 
-  @Test("what is badly formed, not known, doubled, of no sense or not to be read is said at once, each with its line")
+  @Test("what is malformed, unknown, given twice, senseless or unreadable is reported at once, each with its line")
   func faults() throws {
     let key = try TemporaryFile("abc\n")
     try check(

@@ -92,7 +92,7 @@ extension EndToEnd.FullDisks {
   }
 
   @Test(
-    "a data directory that is moved away is noticed without traffic, nothing is acked, and it goes on when it is back")
+    "a data directory that is moved away is noticed without traffic, nothing is acked, and all works when it is back")
   func movedAway() throws {
     let directory = try JournalDirectory()
     let away = directory.path + "-away"

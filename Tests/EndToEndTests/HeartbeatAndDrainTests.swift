@@ -45,7 +45,7 @@ extension EndToEnd.HeartbeatAndDrain {
     try hub.metrics { $0.closes(4408) == 0 }
   }
 
-  @Test("draining closes every session with 1001, answers what was said before, and ends", arguments: loopCounts)
+  @Test("draining closes every session with 1001, answers what was sent before, and ends", arguments: loopCounts)
   func drain(loops: Int) throws {
     let hub = try TestHub(loops: loops)
     let peers = try (0..<20).map { try hub.rider("r\($0)") }
@@ -100,7 +100,7 @@ extension EndToEnd.HeartbeatAndDrain {
     try kept.waitForEnd()
   }
 
-  @Test("during the drain delay readiness fails, and everything else goes on", arguments: loopCounts)
+  @Test("during the drain delay readiness fails, and everything else continues", arguments: loopCounts)
   func drainDelay(loops: Int) throws {
     let isPunctual = try isWithin(1.9) {
       let hub = try TestHub(loops: loops) { $0.drainDelay = 1.5 }

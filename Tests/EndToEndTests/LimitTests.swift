@@ -339,7 +339,7 @@ extension EndToEnd.LimitsReached {
   }
 
   @Test(
-    "a query has so many hits, goes on where a turn is over, and an answer has so many bytes", arguments: loopCounts)
+    "a query has so many hits, continues where a turn is over, and an answer has so many bytes", arguments: loopCounts)
   func queries(loops: Int) throws {
     let hub = try TestHub(loops: loops) {
       $0.limits.hub.queryHits = 20

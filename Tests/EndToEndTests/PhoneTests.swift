@@ -122,7 +122,7 @@ extension EndToEnd.Phones {
     try hub.hub.metrics { $0["fixes_received_total"] == 0 }
   }
 
-  @Test("what is no body of the app, or too large, is said by a status")
+  @Test("what is no body of the app, or too large, gets a status")
   func refused() throws {
     let hub = try hub()
     let key = "?key=\(Self.key)"

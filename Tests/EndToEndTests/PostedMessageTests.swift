@@ -82,7 +82,7 @@ extension EndToEnd.PostedMessages {
   }
 
   @Test(
-    "what is at fault is said with the message's id where that can be read",
+    "a fault is reported with the message's id where that can be read",
     arguments: [
       ("location_update", "{}", 400, "bad_message"), ("nonsense", "{}", 400, "unknown_type"),
       ("subscribe", #"{"channel":"driver:d1"}"#, 400, "bad_message"),

@@ -164,7 +164,7 @@ extension EndToEnd.Processes {
     #expect(outcome.errors.contains(named))
   }
 
-  @Test("out of file descriptors the hub waits with accepting and says so, serves those inside, and goes on afterwards")
+  @Test("out of file descriptors the hub reports it, accepts nobody, serves those inside, and accepts again later")
   func outOfDescriptors() throws {
     let hub = try HubProcess.serve(
       port: 0, ["--max-connections", "1000", "--admin-port", "0"], openFiles: 60)

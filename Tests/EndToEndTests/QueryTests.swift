@@ -110,7 +110,7 @@ extension EndToEnd.Queries {
   }
 
   @Test(
-    "bad areas get a clear error, and the hub goes on",
+    "bad areas get a clear error, and the hub continues",
     arguments: [
       ("GET", "/v1/drivers/within?bbox=1,5,2,3", "", 400, "invalid_location"),
       ("GET", "/v1/drivers/within", "", 400, "bad_message"),

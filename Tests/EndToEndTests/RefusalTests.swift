@@ -11,7 +11,7 @@ extension EndToEnd {
 
 extension EndToEnd.Refusals {
   @Test(
-    "each message gets its error, which names the member at fault, and the session goes on",
+    "each message gets its error, which names the member at fault, and the session continues",
     arguments: ["json.ndjson", "binary.ndjson"], loopCounts)
   func messages(file: String, loops: Int) throws {
     let vectors = try RefusalVector.all(of: file)
@@ -33,7 +33,7 @@ extension EndToEnd.Refusals {
       #expect(error.replyTo == vector.replyTo, "\(vector): \(error.text)")
       let says = try #require(error.string("message"))
       #expect(vector.isSaid(in: says) && !says.isEmpty, "\(vector): \(error.text)")
-      #expect(try peer.settle().isEmpty, "\(vector): the session goes on")
+      #expect(try peer.settle().isEmpty, "\(vector): the session continues")
       try stage.end()
       if vector.token == nil {
         expected[try #require(vector.code), default: 0] += 1
@@ -43,7 +43,7 @@ extension EndToEnd.Refusals {
     try hub.metrics { metrics in expected.allSatisfy { metrics.errors($0.key) == $0.value } }
   }
 
-  @Test("there are vectors of every error that what is said alone brings about")
+  @Test("there are vectors of every error that a message alone causes")
   func complete() throws {
     let codes = try ["json.ndjson", "binary.ndjson", "http.ndjson"].flatMap {
       try RefusalVector.all(of: $0).compactMap(\.code)

@@ -29,7 +29,7 @@ extension EndToEnd.ServeChecks {
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
   }
 
-  @Test("all faults are said at once, with exit code 2, also those of files")
+  @Test("all faults are reported at once, with exit code 2, also those of files")
   func faults() throws {
     let file = try TemporaryFile("prot = 1\nloops = 0\n")
     let outcome = try HubProcess.run(
@@ -51,7 +51,7 @@ extension EndToEnd.ServeChecks {
   }
 
   @Test(
-    "what is wrong with a stream is said with its section",
+    "what is wrong with a stream is reported with its section",
     arguments: [
       ("stream = kafka://h", "stream must be nats://HOST[:PORT]"), ("stream = nats://h", "give channel = *"),
       ("stream = nats://h\nchannel = *\nmax-length = 5000", "[a]: max-length is not for a stream to nats://h:4222"),

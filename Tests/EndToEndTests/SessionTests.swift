@@ -63,7 +63,7 @@ extension EndToEnd.Sessions {
     #expect(refusal.errorCode == "rate_limited")
     let wait = try #require(refusal.fields["retry-after"].flatMap(Int.init))
     #expect((25...30).contains(wait))
-    #expect(try sessions[3].settle().isEmpty, "the last session goes on")
+    #expect(try sessions[3].settle().isEmpty, "the last session continues")
     #expect(try tokens.join(token("d2", 0)).settle().isEmpty, "other drivers are not concerned")
   }
 

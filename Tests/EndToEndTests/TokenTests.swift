@@ -153,7 +153,7 @@ extension EndToEnd.TokensAndGrants {
     #expect(end.code == 4401 && end.before.isEmpty)
   }
 
-  @Test("refresh with another's, a bad or an expired token is refused, and the session goes on with the one it has")
+  @Test("refresh with another's, a bad or an expired token is refused, and the session continues with the one it has")
   func refreshRefused() throws {
     let hub = try TokenHub()
     let rider = try hub.join(hub.token(.rider, "r1", trips: ["T1"]))

@@ -172,7 +172,7 @@ extension EndToEnd.Tracks {
     #expect(try hub.get("/v1/trips/T1?role=driver&id=d1").status == 404)
   }
 
-  @Test("a list of times long past goes on with what the hub has forgotten, page by page")
+  @Test("a list of times long past continues with what the hub has forgotten, page by page")
   func forgottenList() throws {
     let directory = try JournalDirectory()
     let hub = try TestHub {

@@ -60,7 +60,7 @@ extension EndToEnd.TripEndpoints {
     let update = try rider.receive("trip_update")
     #expect(update.string("route") == "_p~iF~ps|U_ulLnnqC" && update.integer("sequence") == 2)
     #expect(update.string("status") == "requested" && update.object("dropoff")?["latitude"] as? Double == 48.1402)
-    #expect(try rider.settle().isEmpty, "the second said nothing new")
+    #expect(try rider.settle().isEmpty, "the second sent nothing new")
 
     let id = try rider.send("trip_change", ["tripId": "T1", "pickup": ["latitude": 48.15, "longitude": 11.55]])
     let second = try rider.receive("trip_update")

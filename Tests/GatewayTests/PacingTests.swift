@@ -17,7 +17,7 @@ import Testing
 
   private func seconds(_ seconds: Double) -> Int64 { 1_000_000_000_000 + nanoseconds(seconds) }
 
-  @Test("who owes may owe; what comes before it is level has to wait, and goes on when it is")
+  @Test("who owes may owe; what comes before it is level has to wait, and continues when it is")
   func debt() {
     var pacing = Pacing(rate, now: seconds(0))
     pacing.charge(5, rate, now: seconds(0))

@@ -25,7 +25,7 @@ import Testing
     #expect(session.count == 0 && table.count == 0)
   }
 
-  @Test("what is asked for anew is for events alone, or not, as it is said last")
+  @Test("what is asked for anew is for events alone, or not, by the latest request")
   func eventsOnly() {
     var table = SubscriptionTable()
     var session = SessionSubscriptions()

@@ -79,7 +79,7 @@ private final class Stage: ClientLoopDelegate {
     stage.advance(seconds: lifetime - 0.001)
     #expect(stage.ends.isEmpty)
     stage.advance(seconds: 1)
-    #expect(stage.ends == [Self.expired], "and the one without an end goes on")
+    #expect(stage.ends == [Self.expired], "and the one without an end continues")
   }
 
   @Test(

@@ -40,7 +40,7 @@ import Testing
     #expect(outcome(bytes, ends: Array(0...bytes.count)) == whole)
   }
 
-  @Test("A parser goes on to the next request of the connection") func pipelined() throws {
+  @Test("A parser continues with the next request of the connection") func pipelined() throws {
     var parser = RequestParser()
     let bytes = Array("GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n".utf8)
     let (first, consumed) = try #require(try feed(&parser, bytes[...]))

@@ -66,7 +66,7 @@ import Testing
     #expect(watcher.map.drivers[shown!.driverID] == nil, "after a trip it has another name")
   }
 
-  @Test("Ops are shown a driver's trip while that goes on, accuracy, confidence and vehicle type, riders nothing of it")
+  @Test("Ops see a driver's trip while it continues, accuracy, confidence and vehicle type; riders see none of these")
   func details() {
     let bench = HubBench()
     let driver = bench.connect("D1")

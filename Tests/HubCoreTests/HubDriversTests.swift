@@ -268,7 +268,7 @@ import Testing
     #expect(bench.hub.counters.drivers == 0)
   }
 
-  @Test("a driver with a trip that goes on is not forgotten")
+  @Test("a driver with a trip that continues is not forgotten")
   func heldByTrip() {
     let bench = HubBench()
     let session = bench.connect("d")

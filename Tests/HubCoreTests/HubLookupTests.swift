@@ -147,7 +147,7 @@ extension DurableBench {
     #expect(counters.fixesReceived == counters.fixesAccepted + counters.fixesHistory + counters.fixesPutOff)
   }
 
-  @Test("Past the limit of fixes that wait a batch is refused for now, and the next goes on when some were answered")
+  @Test("Past the limit of fixes that wait a batch is refused for now, and the next continues when some were answered")
   func limit() throws {
     var limits = HubLimits.roomy
     limits.waitingFixes = 5

@@ -61,7 +61,7 @@ import Testing
     #expect(bench.hub.counters.speedsIgnored == 1)
   }
 
-  @Test("nobody is shown a teleport, and the driver goes on from where it was", arguments: [300.0, 5000, 2_000_000])
+  @Test("nobody is shown a teleport, and the driver continues from where it was", arguments: [300.0, 5000, 2_000_000])
   func teleport(meters: Double) {
     let (bench, session) = driving()
     let turn = bench.turn(bench.fix(session, at: east(300 + meters), speed: 10, heading: 90))

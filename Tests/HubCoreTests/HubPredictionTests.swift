@@ -33,7 +33,7 @@ import Testing
   }
 
   @Test(
-    "a driver is as far ahead of its last position as it drives in the time since; from 10 s on nothing is said",
+    "a driver is as far ahead of its last position as it drives in the time since; from 10 s on nothing is predicted",
     arguments: [0, 1, 4.5, 10, 10.001, 30] as [Double])
   func ahead(seconds: Double) throws {
     let (bench, _) = driving(15)

@@ -166,7 +166,7 @@ extension DurableBench {
     let moved = Turn(loops: [second.turn([second.move(.driver, "D", "T", .accepted)]), second.store()])
     #expect(moved.moves.count == 1)
     let leg = second.hub.trips[0].leg
-    #expect(leg >= 0, "the leg goes on")
+    #expect(leg >= 0, "the leg continues")
   }
 
   @Test("an age is right though the phone's clock is wrong, after a restart and after the driver has connected again")

@@ -59,7 +59,7 @@ extension Simulation {
       }
       let silence = uptime - state.heard
       if hub.trips[index].ended == nil {
-        if silence > 86_402_000_000_000 { throw fail("trip \(trip) goes on after \(silence) ns of silence") }
+        if silence > 86_402_000_000_000 { throw fail("trip \(trip) continues after \(silence) ns of silence") }
       } else {
         if silence < 86_400_000_000_000 { throw fail("trip \(trip) ended after \(silence) ns of silence") }
         model.trips[trip]!.status = .cancelled
@@ -143,7 +143,7 @@ extension Simulation {
     }
     if topic >= Cast.drivers, topic < Cast.fleet {
       if model.trip(ofTopic: topic)?.isOver(uptime) == true {
-        throw fail("\(delivery.publication.channel) goes on after its grace")
+        throw fail("\(delivery.publication.channel) continues after its grace")
       }
       tally.onTrips.append((delivery.publication.number, topic))
     }

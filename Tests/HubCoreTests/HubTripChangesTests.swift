@@ -110,7 +110,7 @@ import Testing
     #expect(turn.etas.map(\.target) == [.pickup] && turn.moves.map(\.pickup) == [at(52.53, 13.405)])
   }
 
-  @Test("kept events hold so many bytes of routes; beyond that a change with a route is refused, one without goes on")
+  @Test("kept events hold so many bytes of routes; beyond that a change with a route is refused, one without continues")
   func limit() {
     var limits = HubLimits.roomy
     limits.eventContentBytes = 3 * route.polyline.utf8.count

@@ -152,7 +152,7 @@ extension HubBench {
     #expect(try found(TripListQuery(statuses: TripStatusSet([.accepted, .requested]), limit: 2)) == ["t5", "t4"])
   }
 
-  @Test("a turn looks at so many trips and no more; the list goes on in the next, and others are not held up by it")
+  @Test("a turn looks at so many trips and no more; the list continues in the next, and others are not held up by it")
   func budget() throws {
     var limits = HubLimits.roomy
     limits.tripsListedPerTurn = 20

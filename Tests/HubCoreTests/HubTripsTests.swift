@@ -220,7 +220,7 @@ import Testing
     #expect(bench.hub.drivers[index].status == .onTrip)
     bench.turn(bench.fix(session, trip: "second"))
     bench.turn(bench.move(.driver, "d", "t", .cancelled))
-    #expect(bench.hub.drivers[index].status == .onTrip, "the second trip goes on")
+    #expect(bench.hub.drivers[index].status == .onTrip, "the second trip continues")
     bench.turn(bench.move(.ops, "o", "second", .cancelled))
     #expect(bench.hub.drivers[index].status == .background)
   }

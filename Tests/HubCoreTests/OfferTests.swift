@@ -32,7 +32,7 @@ import Testing
     let sessions = bench.drivers(4)
     #expect(bench.request("T", OfferCriteria()).heard == [Heard("D1", "T", "made")])
     #expect(bench.decline("D1", "T").heard == [Heard("D1", "T", "declined"), Heard("D2", "T", "made")])
-    #expect(bench.decline("D1", "T").acks.count == 1, "said again")
+    #expect(bench.decline("D1", "T").acks.count == 1, "sent again")
     #expect(bench.decline("D4", "T").codes == [.notFound], "it was not asked")
     #expect(bench.tick(seconds: 14).heard.isEmpty)
     #expect(bench.tick(seconds: 3).heard == [Heard("D2", "T", "expired"), Heard("D3", "T", "made")])
@@ -186,7 +186,7 @@ import Testing
     #expect(bench.ask("O1", .show).refusals == [.notFound], "it gave way")
   }
 
-  @Test("Where crowds do not fit, the look goes on over turns and still finds the nearest who does")
+  @Test("Where crowds do not fit, the look continues over turns and still finds the nearest who does")
   func crowds() {
     var limits = HubLimits.roomy
     limits.offerBudget = SearchBudget(cells: 40, candidates: 40)

@@ -150,7 +150,7 @@ private struct Drive {
     #expect(abs(restarted.follower.along - (1660 + 2000)) < 10)
   }
 
-  @Test("who drives the route backwards is not said to be getting on")
+  @Test("who drives the route backwards is not shown as getting on")
   func backwards() throws {
     var drive = Drive(try route([(0, 0), (3000, 0)]))
     for step in 0..<20 { drive.fix(Double(step) * 40, 0) }

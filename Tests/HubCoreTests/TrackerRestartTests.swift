@@ -73,7 +73,7 @@ import Testing
     #expect(errorsOf.fresh > errorsOf.resumed * 1.3, "\(errorsOf)")
   }
 
-  @Test("a fix far off is not believed after a restart either, and a car that stands goes on standing")
+  @Test("a fix far off is not believed after a restart either, and a car that stands keeps standing")
   func gate() throws {
     var tracker = Tracker()
     var position: Position?

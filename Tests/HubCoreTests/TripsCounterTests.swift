@@ -60,7 +60,7 @@ import Testing
     #expect(back.answer.recovered && back.missed == 4)
   }
 
-  @Test("Read back, it goes on behind all numbers that it may have given, from its journal and from a snapshot")
+  @Test("Read back, it continues behind all numbers that it may have given, from its journal and from a snapshot")
   func readBack() throws {
     let bench = try bench(counts: true)
     _ = try subscribe(bench)

@@ -19,7 +19,7 @@ import Testing
     bench.store()
     let next = try bench.restarted(after: 3600, fromSnapshot: fromSnapshot)
     #expect(next.refresh("f1", 1).refusal == .unauthorized && next.refresh("f1", 2).refusal == .unauthorized)
-    #expect(next.refresh("f2", 2).serial == 3, "who has the newest goes on")
+    #expect(next.refresh("f2", 2).serial == 3, "who has the newest continues")
   }
 
   @Test("an answer that left late may have been lost with the hub: it is given again")

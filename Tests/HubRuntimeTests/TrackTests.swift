@@ -69,7 +69,7 @@ import Testing
     #expect(raw.points().map(\.coordinate.latitude) == [48, 48.2, 48.3, 48.5, 49, 48])
   }
 
-  @Test("no more is gathered than the limit, and that is said")
+  @Test("no more is gathered than the limit, and the answer says so")
   func limit() {
     var gathering = TrackGathering(.raw, limit: 3)
     for second in 0..<3 as Range<Int64> {

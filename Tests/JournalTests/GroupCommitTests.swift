@@ -81,7 +81,7 @@ import Testing
     #expect(commit.durableThrough == 2)
   }
 
-  @Test("After a failed fdatasync nothing counts as stored, nothing more is taken, and it is said")
+  @Test("After a failed fdatasync nothing counts as stored, nothing more is taken, and it is reported")
   func failure() throws {
     let bench = Bench()
     let commit = GroupCommit(limits: bench.limits, lazyMilliseconds: 1)
@@ -93,7 +93,7 @@ import Testing
     #expect(!submit(commit, [2], 2))
   }
 
-  @Test("A full disk is tried again, and goes on by itself")
+  @Test("A full disk is tried again, and continues by itself")
   func full() throws {
     let bench = Bench()
     let disk = bench.disk

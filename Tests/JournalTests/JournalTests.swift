@@ -101,7 +101,7 @@ extension JournalWriter {
     #expect(bench.disk.files.count == 3)
   }
 
-  @Test("A file cut at any byte loses the group that was cut, says so, and goes on")
+  @Test("A file cut at any byte loses the group that was cut, says so, and continues")
   func everyCut() throws {
     let whole = Bench()
     try whole.open { writer in for step in 1...4 { _ = try writer.append([UInt8](repeating: UInt8(step), count: 9)) } }
@@ -285,7 +285,7 @@ extension JournalWriter {
     }
   }
 
-  @Test("Whatever a power cut leaves, each group that was said to be stored is there, and at most one more")
+  @Test("Whatever a power cut leaves, each group that was reported as stored is there, and at most one more")
   func powerCuts() throws {
     for seed in 0..<2000 {
       var random = SplitMix64(seed: UInt64(seed))

@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test("what cannot be written or started is said before anything runs")
+  @Test("what cannot be written or started is reported before anything runs")
   func checkedBefore() throws {
     let file = try run(Self.short + ["--html", "/no/folder/a.html"])
     #expect(file.status == 1)

@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test("a hub that dies in the middle is what is said of the run, and not what broke by it")
+  @Test("a hub that dies in the middle is what is reported of the run, and not what broke by it")
   func killed() throws {
     try withHub { hub in
       let result = try run(hub) { if let pid = Self.process(of: hub) { kill(pid, SIGKILL) } }
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test("a hub that ends while sessions connect is said, too")
+  @Test("a hub that ends while sessions connect is reported, too")
   func killedEarly() throws {
     var scenario = Scenario()
     scenario.idle = 10
@@ -126,7 +126,7 @@ import Testing
     #expect(result.violations.first?.hasPrefix("the hub's process \(hub.pid) is gone after ") == true)
   }
 
-  @Test("a hub that stands still is killed when its time is over, which is said")
+  @Test("a hub that stands still is killed when its time is over, which is reported")
   func standsStill() throws {
     let hub = try startHub()
     kill(hub.pid, SIGSTOP)

@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test("what cannot be written is said", arguments: ["/no/folder/file", "/"])
+  @Test("what cannot be written is reported", arguments: ["/no/folder/file", "/"])
   func refused(path: String) {
     #expect(throws: LoadTestError.self) { try OutputFile(path) }
   }

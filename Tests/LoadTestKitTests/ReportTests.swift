@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test("the table shows what a run has, losses also where there are none, and what is to be said against it")
+  @Test("the table shows what a run has, losses also where there are none, and what speaks against the run")
   func table() {
     let text = ResultTable.text(sampleRun())
     #expect(text.contains("latency p99") && text.contains("1891 µs") && text.contains("20.0 ms"))

@@ -231,7 +231,7 @@ import Testing
     }
   }
 
-  @Test("an address on which nothing listens is said")
+  @Test("an address on which nothing listens is reported")
   func nobody() throws {
     // Whoever listened there has gone.
     let hub = try HubProcess(
@@ -264,7 +264,7 @@ import Testing
     #expect(!result.isValid && result.invalid.count == 2)
   }
 
-  @Test("a hub that cannot be started is said, and so is one that does not say where it listens")
+  @Test("a hub that cannot be started is reported, and so is one that does not print where it listens")
   func noHub() {
     var scenario = Scenario()
     scenario.idle = 1

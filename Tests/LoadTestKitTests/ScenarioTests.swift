@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(
-    "what is asked for wrongly is said",
+    "a wrong request is reported",
     arguments: [
       ["nowhere"], [], ["trip", "--drivers"], ["trip", "--drivers", "x"], ["trip", "--colour", "red"], ["trip", "9"],
       ["trip", "--bound", "50"], ["trip", "--url", "hub.example:1"],
@@ -128,7 +128,7 @@ import Testing
     #expect(throws: LoadTestError.self) { try LoadArguments(words, executable: "/hub", folders: folders) }
   }
 
-  @Test("an option that is none is said to be none before it lacks a value, and that the hub's stand behind --")
+  @Test("an unknown option is reported as unknown before it lacks a value, and that the hub's options follow --")
   func unknown() {
     for (words, said) in [
       (["trip", "--nope"], "has no option --nope; "), (["--nope"], "there is no option --nope "),

@@ -92,7 +92,7 @@ import Testing
     #expect(one.contains("medians of 1 interleaved round") && one.contains("| fan-out: 10 drivers × 1 Hz"))
   }
 
-  @Test("where user and kernel could not be distinguished, neither is said")
+  @Test("where user and kernel could not be distinguished, neither is shown")
   func unsplit() throws {
     var short = run(.unpacedTrip, user: 0, system: 0, [.cpuPerDelivery: 14])
     (short.figures[.userPerDelivery], short.figures[.systemPerDelivery]) = (nil, nil)

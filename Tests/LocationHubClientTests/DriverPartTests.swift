@@ -95,7 +95,7 @@ import Testing
     #expect(client.openings == 1)
   }
 
-  @Test("who takes no trips is not said again to stand there, and nobody is under a trip that is over")
+  @Test("who takes no trips is not sent again as standing there, and nobody is under a trip that is over")
   func parkedFor() throws {
     let client = try EngineClient(.json, .driver)
     let driver = try #require(client.engine.driver)

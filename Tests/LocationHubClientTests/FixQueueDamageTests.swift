@@ -170,7 +170,7 @@ import Testing
     #expect(disk.files[name]?.count == FixQueue.maximumSegmentBytes)
   }
 
-  @Test("what damage has made nobody's is not the next driver's; what no hub has said anything of is")
+  @Test("what damage has made nobody's is not the next driver's; what no hub has confirmed is")
   func owner() throws {
     let (name, whole, record) = try tenFixes(of: "D1")
     var bytes = whole

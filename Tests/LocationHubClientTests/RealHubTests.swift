@@ -312,7 +312,7 @@ import Testing
     }
   }
 
-  @Test("mistakes are said at once, and a question that is cancelled ends")
+  @Test("mistakes are reported at once, and a question that is cancelled ends")
   func mistakes() async throws {
     for url in ["hub.example", "http://hub.example", "ws://hub..example"] {
       do throws(HubError) {

@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test("the client's clock goes on from its first reading, by the nanosecond")
+  @Test("the client's clock continues from its first reading, by the nanosecond")
   func clock() {
     let first = continuousUptime()
     #expect(first > 0 && continuousUptime() >= first)

@@ -143,7 +143,7 @@ import Testing
     try stage.end()
     #expect(ended.now == true && stage.isConnecting)
     try stage.open()
-    #expect(stage.messages.contains { if case .subscribe = $0.message { true } else { false } }, "the feed goes on")
+    #expect(stage.messages.contains { if case .subscribe = $0.message { true } else { false } }, "the feed continues")
     try stage.turn { $0.stop($1) }
     try stage.turn { $0.start($1) }
     try stage.turn { $0.stop($1) }

@@ -170,7 +170,7 @@ import Testing
     pair.client.close(atClient)
     pair.turn(until: { pair.atClient.closed[atClient] != nil })
     let resumed = pair.server.counters.tlsHandshakesResumed
-    #expect(try pair.refusal(old) == nil, "the old session goes on")
+    #expect(try pair.refusal(old) == nil, "the old session continues")
     pair.turn(until: { pair.server.counters.tlsHandshakesResumed == resumed + 1 })
   }
 

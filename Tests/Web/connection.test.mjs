@@ -11,7 +11,7 @@ const refused = readFileSync(new URL('../../protocol/refused/client.ndjson', imp
 const noFetch = () => Promise.reject(new TypeError('no network'));
 globalThis.fetch = noFetch;
 
-test('what is no WebSocket URL, and a place without WebSockets, is said at once', () => {
+test('what is no WebSocket URL, and an environment without WebSockets, is reported at once', () => {
   assert.throws(() => new Hub('https://hub.example/v1/ws', { WebSocket: Object }), /no WebSocket URL/);
   assert.throws(() => new Hub('hub.example', { WebSocket: Object }), TypeError);
   assert.throws(() => new Hub('wss://hub.example/v1/ws', { WebSocket: undefined }), /give one/);

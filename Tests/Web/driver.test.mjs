@@ -239,7 +239,7 @@ test('what costs more than a full bucket goes when it is full', async () => {
   assert.equal(socket.of('location_batch').length, 2);
 });
 
-test('a rider pays for long answers, and goes on within the rate', async () => {
+test('a rider pays for long answers, and continues within the rate', async () => {
   const world = byHand(), { hub, clock } = world;
   const socket = await world.live();
   hub.getTrip('T1');
@@ -315,7 +315,7 @@ test('what a page left unsent the next one sends, first of all and with the same
   assert.equal(second.errors.length, 0);
 });
 
-test('where IndexedDB does not work, that is said once, and memory does', async () => {
+test('where IndexedDB does not work, that is reported once, and memory is used', async () => {
   globalThis.indexedDB = { open() { throw new Error('private window'); } };
   const world = await driving({ limits: unlimited }, { queue: { indexedDB: 'fixes' } });
   assert.deepEqual(world.errors.map(({ code }) => code), ['storage']);

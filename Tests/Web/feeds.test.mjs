@@ -129,7 +129,7 @@ test('after a break it resumes where it was: nothing is missed, nothing comes tw
   assert.deepEqual(world.take(), ['snapshot', 'update 4', 'update 5', 'update 6']);
 });
 
-test('where a channel goes on in another epoch and all is recovered, nothing is lost, then and later', async () => {
+test('where a channel continues in another epoch and all is recovered, nothing is lost, then and later', async () => {
   const world = await following();
   await world.socket.say('trip_update', update(4));
   await world.socket.end(1006);
@@ -141,7 +141,7 @@ test('where a channel goes on in another epoch and all is recovered, nothing is 
   assert.deepEqual((await world.again()).last('subscribe').payload, { channel: 'trip:T1', since: 6, epoch: 'e2' });
 });
 
-test('what could not be recovered is said: `lost`, then how things stand', async () => {
+test('what could not be recovered is reported: `lost`, then the present state', async () => {
   const world = await following();
   await world.socket.end(1006);
   const socket = await world.again();

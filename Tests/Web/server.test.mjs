@@ -110,7 +110,7 @@ test('messages in pieces, and many in one piece, are read', async t => {
   assert.deepEqual(seen, [1, 2, 3]);
 });
 
-test('what answers is no WebSocket server, or nobody is there: it goes on trying', async t => {
+test('no WebSocket server answers, or nobody does: it keeps trying', async t => {
   const { server, hub } = await between(t, () => {});
   const states = [];
   hub.on('state', ({ is }) => states.push(is));

@@ -116,7 +116,7 @@ test('where there is no new token, or the same, or the hub refuses it, it is ask
   await world.clock.pass(10_000);
   await give(asked[3], tokenUntil(0, 'bad'));
   await socket.say('error', { code: 'unauthorized', message: 'no', replyTo: socket.last('refresh').messageId });
-  assert.equal(world.hub.state.is, 'live', 'the session goes on with the one that it has');
+  assert.equal(world.hub.state.is, 'live', 'the session continues with the one that it has');
   await world.clock.pass(10_000);
   assert.equal(asked.length, 5);
   assert.equal(world.errors.length, 0);

@@ -17,7 +17,7 @@ import Testing
     #expect(closing.state == .closed(.noStatus))
   }
 
-  @Test("A server that said Close ends TCP when the client's has come") func serverStarts() {
+  @Test("A server that sent Close ends TCP when the client's has come") func serverStarts() {
     var closing = CloseHandshake(role: .server)
     #expect(closing.start(.goingAway) == .sendClose(.goingAway))
     #expect(closing.start(.normal) == .nothing)

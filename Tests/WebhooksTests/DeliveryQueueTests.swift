@@ -58,7 +58,7 @@ import Testing
     #expect(world.run() == [0])
   }
 
-  @Test("An event that fails for longer than giveUpAfter is dead, and its channel goes on")
+  @Test("An event that fails for longer than giveUpAfter is dead, and its channel continues")
   func givingUp() throws {
     var world = World(channels: [0, 0], concurrency: 1, giveUpAfterSeconds: 100)
     var outcomes: [DeliveryOutcome] = []
@@ -87,7 +87,7 @@ import Testing
     #expect((0..<4).map { _ in world.answerAll(.status(200)) } == [1, 2, 8, 16], "each success doubles")
   }
 
-  @Test("At the limit of lanes the scan stops, and goes on when a lane is through")
+  @Test("At the limit of lanes the scan stops, and continues when a lane is through")
   func laneLimit() {
     let limit = DeliveryQueue.maximumLanes
     var world = World(channels: Array(0..<(2 * limit)), concurrency: 1)

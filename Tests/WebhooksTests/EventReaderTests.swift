@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test("What retention deleted is missed and counted, and the rest goes on")
+  @Test("What retention deleted is missed and counted, and the rest continues")
   func deleted() throws {
     var random = SplitMix64(seed: 2)
     let world = try ReaderWorld(events: 300, channels: 1, &random)

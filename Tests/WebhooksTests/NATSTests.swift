@@ -160,7 +160,7 @@ import Testing
       say("-ERR '\(reason)'\r\n", to: connection).events
         == [.refused([message.position], reason: reason, retryAfterSeconds: nil)])
     #expect(say(Self.positionError, to: connection).events == [] && connection.isReady, "none was sent")
-    #expect(say("-ERR '\(reason)'\r\n", to: connection).events == [], "said before")
+    #expect(say("-ERR '\(reason)'\r\n", to: connection).events == [], "reported before")
     let ack = #"{"stream":"S","seq":9}"#
     #expect(say(answer(2, ack), to: connection).events == [.stored([other.position], repeats: 0)])
   }
@@ -207,13 +207,13 @@ import Testing
     let connection = connection()
     connection.opened(now)
     guard case .failed(let found)? = say(text, to: connection).events.first else {
-      Issue.record("it goes on")
+      Issue.record("it continues")
       return
     }
     #expect(found.contains(reason) && !connection.isReady)
   }
 
-  @Test("With TLS nothing is said in plain text, and nothing of it is believed", arguments: ["required", "available"])
+  @Test("With TLS nothing is sent in plain text, and nothing of it is believed", arguments: ["required", "available"])
   func secure(word: String) {
     let connection = connection(StreamCredentials(token: "secret"), at: "tls://127.0.0.1")
     connection.opened(now)
@@ -225,7 +225,7 @@ import Testing
     #expect(say("PONG\r\n", to: connection).events == [.ready])
   }
 
-  @Test("A server without TLS, and one that goes on in plain text, get no credentials")
+  @Test("A server without TLS, and one that continues in plain text, get no credentials")
   func downgraded() {
     let plain = connection(at: "tls://127.0.0.1")
     plain.opened(now)

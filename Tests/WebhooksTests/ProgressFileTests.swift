@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test("After a power cut it goes on from what was stored last, or before it, and never from nothing")
+  @Test("After a power cut it continues from what was stored last, or before it, and never from nothing")
   func powerCuts() throws {
     for seed in 0..<200 as Range<UInt64> {
       var random = SplitMix64(seed: seed)

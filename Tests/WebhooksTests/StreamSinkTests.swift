@@ -91,7 +91,7 @@ func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPosition {
     #expect(!sink.closed("") && !sink.isReady)
     sink.opened(now)
     guard case .failed? = sink.say("-LOADING\r\n").events.first else {
-      Issue.record("it goes on")
+      Issue.record("it continues")
       return
     }
   }
@@ -189,7 +189,7 @@ func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPosition {
     sink.opened(now)
     sink.send(messages, now)
     guard case .failed? = sink.say("SMTP\r\n\r\n").events.first else {
-      Issue.record("it goes on")
+      Issue.record("it continues")
       return
     }
   }

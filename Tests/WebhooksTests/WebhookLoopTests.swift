@@ -221,7 +221,7 @@ import Testing
     #expect(scene.takeEvents() == ["2"])
   }
 
-  @Test("A stream that can't read the journal is off, not gone, and goes on when the settings are read again")
+  @Test("A stream that can't read the journal is off, not gone, and continues when the settings are read again")
   func unreadableJournal() throws {
     let deliveries = Deliveries(streams: [try stream("nats://127.0.0.1:4222")])
     let scene = try LoopScene(deliveries)
@@ -267,7 +267,7 @@ import Testing
     #expect(scene.network.addresses.last == addresses[1] && scene.heard(2).hasPrefix("POST "))
   }
 
-  @Test("A stream goes on to the next address of its server after 3 s, too, and gives the last one its 15 s")
+  @Test("A stream continues with the next address of its server after 3 s, too, and gives the last one its 15 s")
   func swallowingServer() throws {
     let scene = try LoopScene()
     defer { scene.remove() }

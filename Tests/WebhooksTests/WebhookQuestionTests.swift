@@ -29,7 +29,7 @@ import Testing
   private struct Unexpected: Error { let answer: WebhookAnswer? }
 
   @Test(
-    "A webhook that is set delivers what is recorded from then on, and goes on after a restart; its secret is said once"
+    "A webhook that is set delivers what is recorded from then on, also after a restart; its secret is shown once"
   )
   func put() throws {
     let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
@@ -48,7 +48,7 @@ import Testing
     try scene.publish()
     #expect(scene.takeEvents() == ["3"])
     guard case .webhook(let again, nil) = scene.ask(.put(try definition(channels: ["trip:T2"]))) else {
-      Issue.record("it is another one, and its secret was said before")
+      Issue.record("it is another one, and its secret was shown before")
       return
     }
     #expect(again.channels == ["trip:T2"])
@@ -76,7 +76,7 @@ import Testing
     #expect(scene.takeEvents() == ["3"])
   }
 
-  @Test("One whose definition the disk does not let go is not deleted, and goes on")
+  @Test("One whose definition the disk does not let go is not deleted, and continues")
   func refusingDisk() throws {
     let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
     defer { scene.remove() }
@@ -308,7 +308,7 @@ import Testing
     }
   }
 
-  @Test("A test is sent at once, whatever waits; what is said to it changes nothing else")
+  @Test("A test is sent at once, whatever waits; its answer changes nothing else")
   func test() throws {
     let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
     defer { scene.remove() }
