@@ -10,7 +10,7 @@
 // asked. Requests for one trip keep their order: while one is on the way, the next ones wait. What has no answer in
 // time is sent once more: a hub takes what it has had before for a repetition, and answers as it did; a driver's status
 // or notification without an id gets one for that. What has none then is refused, and all that wait behind it.
-// While the ledger cannot be asked, requests are handled here: a hub alone must go on.
+// While the ledger cannot be asked, requests are handled here: a hub alone must keep working.
 import HubBackplane
 import HubBytes
 import HubCore

@@ -161,7 +161,7 @@ extension SessionLoop {
     while budget.hasUnits, let (session, answer) = pending.nextUnsigned() { answerRequest(of: session, answer) }
   }
 
-  /// Goes on with lists of many drivers, until the turn's share of them is gone, and asks for the next pages of feeds.
+  /// Continues lists of many drivers, until the turn's share of them is gone, and asks for the next pages of feeds.
   mutating func writeLists() {
     pending.askPostponed(&inputs)
     while let (reply, share) = pending.next(in: loop.turn) {

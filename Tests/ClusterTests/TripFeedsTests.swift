@@ -181,7 +181,7 @@ final class TripsWorld {
   }
 
   @Test(
-    "The hub that counts is killed, starts anew, or one joins that is to count: the answer says that something may be missing")
+    "The hub that counts is killed, starts anew, or one joins that is to count: the answer says what may be missing")
   func counterChanges() throws {
     let trips = TripsWorld(ClusterWorld())
     let world = trips.world
