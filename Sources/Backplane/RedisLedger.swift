@@ -74,7 +74,7 @@ public final class RedisLedger: Ledger {
     follow(&events)
     for event in links.takeEvents(of: link) {
       switch event {
-      case .ready: check(&events)
+      case .ready: check()
       case .reply(let ticket, let value):
         if ticket & RedisLedger.checkTickets != 0 {
           take(check: ticket, value, &events)
@@ -95,7 +95,7 @@ public final class RedisLedger: Ledger {
 
   // MARK: Settings
 
-  private func check(_ events: inout [LedgerEvent]) {
+  private func check() {
     (warnings, refusal) = ([], nil)
     for check in Check.allCases {
       let words: [String] =

@@ -2,7 +2,7 @@
 //
 // The session decides, the loop has the sockets and the time. A command of the application marks its client; at the end
 // of the turn each marked client is flushed once, into the loop's arena, and written with one call.
-public import HubBytes
+import HubBytes
 @_exported public import HubClientCore
 public import HubMessages
 public import HubSystem
@@ -193,16 +193,6 @@ public final class ClientLoop {
   @discardableResult
   public func unsubscribe(_ client: ClientID, from channel: Channel) -> Bool { marked(client).unsubscribe(channel) }
 
-  /// Shows a part of the map under a name, as `ClientSession.show` does; false at the limit of subscriptions.
-  @discardableResult
-  public func show(_ client: ClientID, _ channel: Channel, as viewID: InlineText) -> Bool {
-    marked(client).show(channel, as: viewID)
-  }
-
-  /// Ends a view; false where there is none.
-  @discardableResult
-  public func hide(_ client: ClientID, _ viewID: InlineText) -> Bool { marked(client).hide(viewID) }
-
   /// Requests a pong now. Does nothing while the client is not open or a ping is pending.
   public func ping(_ client: ClientID) { marked(client).ping() }
 
@@ -219,9 +209,6 @@ public final class ClientLoop {
 
   /// Restarts a client that ended, with a new token if one was needed.
   public func restart(_ client: ClientID, token: String? = nil) { marked(client).start(token: token, now: now) }
-
-  /// Gives a client the token that it requested; from another thread through the loop's waker and `woken`.
-  public func renew(_ client: ClientID, token: String) { marked(client).renew(token: token, now: now) }
 
   // MARK: Time
 

@@ -145,7 +145,7 @@ final class FeedTable {
     }
   }
 
-  func published(_ publication: borrowing Publication, _ session: ClientSession) {
+  func published(_ publication: borrowing Publication) {
     let channel = publication.channel
     switch publication.body {
     case .driverLocation(let location): push(.position(location), channel, slot: 1)

@@ -219,7 +219,7 @@ final class HubEngine {
       if case .offer(let offer) = publication.body {
         offers.published(offer)
       } else {
-        feeds.published(publication, session)
+        feeds.published(publication)
       }
     case .reply(let reply): replied(reply, now)
     // From a newer hub: the session has counted it if it is an event.
@@ -264,7 +264,7 @@ final class HubEngine {
     offers.refused(HubError(error), session)
   }
 
-  func closed(_ disconnection: Disconnection, _ now: Moment) {
+  func closed(_ disconnection: Disconnection) {
     driver?.disconnected(session)
     lastError = HubError(disconnection) ?? end ?? .stopped
   }

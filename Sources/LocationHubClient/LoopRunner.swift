@@ -105,7 +105,7 @@
     }
 
     func closed(_ client: ClientID, _ disconnection: Disconnection) {
-      engine.closed(disconnection, loop.now)
+      engine.closed(disconnection)
       settle()
     }
 

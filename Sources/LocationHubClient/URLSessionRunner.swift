@@ -206,7 +206,7 @@
       task = nil
       bridge = nil
       let disconnection = session.transportEnded(now, failure: failure)
-      engine?.closed(disconnection, now)
+      engine?.closed(disconnection)
       settle()
     }
 

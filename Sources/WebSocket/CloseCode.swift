@@ -15,10 +15,8 @@ public struct CloseCode: Sendable, Hashable {
   /// Stands for a connection that ended without a Close frame; never sent (RFC 6455 §7.1.5).
   public static let abnormal = CloseCode(1006)
   public static let invalidPayload = CloseCode(1007)
-  public static let policyViolation = CloseCode(1008)
   public static let messageTooBig = CloseCode(1009)
   public static let internalError = CloseCode(1011)
-  public static let serviceRestart = CloseCode(1012)
   public static let tryAgainLater = CloseCode(1013)
 
   /// Whether the code may be sent: 1000–1003 and 1007–1014 are defined, 3000–3999 registered by libraries, and

@@ -5,7 +5,6 @@ import HubBytes
 /// The nonce of a handshake as in `Sec-WebSocket-Key`: 24 characters for 16 bytes.
 public struct HandshakeKey: Sendable {
   static let length = 24
-  static let nonceLength = 16
 
   private var characters = InlineArray<24, UInt8>(repeating: 0)
 

@@ -34,10 +34,10 @@ extension WebhookLoop {
       return .deleted
     case .dead(let name, let limit): return .dead(try deadLetters(name, limit: limit))
     case .enable(let name):
-      try reopen(try served(name), .enable, now)
+      try reopen(try served(name), .enable)
       return .webhook(try report(name, now), secret: nil)
     case .replay(let name, let replay):
-      try self.replay(replay, of: try served(name), now)
+      try self.replay(replay, of: try served(name))
       return .webhook(try report(name, now), secret: nil)
     case .test(let name):
       try test(try served(name), asked.answer, now)
@@ -126,7 +126,7 @@ extension WebhookLoop {
     }
     let isNew = definitions[new.name] == nil
     try store(definition)
-    try serve(definition, .enable, now)
+    try serve(definition, .enable)
     let secret = isNew ? definition.secrets.first?.secret.text : nil
     return .webhook(try report(definition.name, now), secret: secret)
   }
@@ -155,7 +155,7 @@ extension WebhookLoop {
       throw .full("\(definition.secrets.count) secrets sign already; the oldest does for 24 h after it was replaced")
     }
     try store(definition)
-    try serve(definition, nil, now)
+    try serve(definition, nil)
     return .secret(secret.text, previousUntil: until)
   }
 
@@ -167,8 +167,8 @@ extension WebhookLoop {
     definitions[definition.name] = definition
   }
 
-  private func serve(_ definition: WebhookDefinition, _ request: WebhookRequest?, _ now: Moment) throws(WebhookFault) {
-    do throws(JournalError) { try open(definition, request, now) } catch {
+  private func serve(_ definition: WebhookDefinition, _ request: WebhookRequest?) throws(WebhookFault) {
+    do throws(JournalError) { try open(definition, request) } catch {
       throw .failed("the webhook is stored, but can't be served now: \(error)")
     }
   }
@@ -176,7 +176,7 @@ extension WebhookLoop {
   // MARK: Delivering again
 
   private func reopen(
-    _ webhook: Webhook, _ request: WebhookRequest, since: Timestamp? = nil, _ now: Moment
+    _ webhook: Webhook, _ request: WebhookRequest, since: Timestamp? = nil
   ) throws(WebhookFault) {
     guard !webhook.isOutdated else { throw .failed("its new settings could not be applied: send SIGHUP") }
     do throws(JournalError) { try open(webhook.endpoint, request, since: since) } catch {
@@ -185,9 +185,9 @@ extension WebhookLoop {
     log(.info, "webhook_request", ["webhook": webhook.endpoint.name, "request": "\(request)"])
   }
 
-  private func replay(_ replay: WebhookReplay, of webhook: Webhook, _ now: Moment) throws(WebhookFault) {
+  private func replay(_ replay: WebhookReplay, of webhook: Webhook) throws(WebhookFault) {
     switch replay {
-    case .from(let position): try reopen(webhook, .replay(from: position), now)
+    case .from(let position): try reopen(webhook, .replay(from: position))
     case .since(let time):
       let group: UInt64
       do throws(JournalError) {
@@ -195,11 +195,11 @@ extension WebhookLoop {
       } catch {
         throw .failed("cannot read the journal: \(error)")
       }
-      try reopen(webhook, .replay(from: JournalPosition(group: group, record: 0)), since: time, now)
+      try reopen(webhook, .replay(from: JournalPosition(group: group, record: 0)), since: time)
     case .events(let positions):
       var events: [PendingEvent] = []
       for position in positions.sorted() { events.append(try event(at: position, of: webhook)) }
-      try reopen(webhook, .replayEvents(events), now)
+      try reopen(webhook, .replayEvents(events))
     }
   }
 

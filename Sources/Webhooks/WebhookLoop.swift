@@ -239,7 +239,7 @@ public final class WebhookLoop: EventLoopDelegate {
         try open(endpoint, nil, since: nil, before: before)
       }
       for definition in definitions.values.sorted(by: { $0.name < $1.name }) {
-        try open(definition, nil, now, before: before)
+        try open(definition, nil, before: before)
       }
       try streams.configure(deliveries.streams, folder, newest, isFirst: isFirst)
       isFirst = false
@@ -254,7 +254,7 @@ public final class WebhookLoop: EventLoopDelegate {
   /// Serves a webhook that was set over HTTP; one whose URL is not allowed is not served. `before`: the webhooks before
   /// new settings.
   func open(
-    _ definition: WebhookDefinition, _ request: WebhookRequest?, _ now: Moment, before: [Webhook] = []
+    _ definition: WebhookDefinition, _ request: WebhookRequest?, before: [Webhook] = []
   ) throws(JournalError) {
     let others = webhooks.count { $0.endpoint.name != definition.name }
     guard allowed.allows(definition.url), others < WebhookEndpoint.maximumCount else {
@@ -293,7 +293,7 @@ public final class WebhookLoop: EventLoopDelegate {
       definition.dropOldSecrets(now.timestamp)
       guard definition.secrets.count < count else { continue }
       definitions[definition.name] = definition
-      do throws(JournalError) { try open(definition, nil, now) } catch {
+      do throws(JournalError) { try open(definition, nil) } catch {
         log(.error, "webhook_stopped", ["webhook": definition.name, "error": "\(error)"])
       }
     }

@@ -77,7 +77,7 @@ final class EngineClient {
     switch step {
     case .none: break
     case .connect where isOffline:
-      engine.closed(session.transportEnded(now, failure: .connectFailed(errno: ECONNREFUSED)), now)
+      engine.closed(session.transportEnded(now, failure: .connectFailed(errno: ECONNREFUSED)))
       turn()
     case .connect:
       openings += 1
@@ -87,14 +87,14 @@ final class EngineClient {
       hear(bridge.opened(subprotocol: "\(codec.name)"))
       say(greeting)
     case .disconnect, .abort:
-      engine.closed(session.transportEnded(now), now)
+      engine.closed(session.transportEnded(now))
       pass()
     }
   }
 
   /// The connection breaks.
   func cut() {
-    engine.closed(session.transportEnded(now), now)
+    engine.closed(session.transportEnded(now))
     turn()
   }
 

@@ -131,7 +131,7 @@ final class EngineStage {
   }
 
   /// TCP ends.
-  func end() throws { try turn { $0.closed(session.transportEnded($1), $1) } }
+  func end() throws { try turn { $0.closed(session.transportEnded($1)) } }
 }
 
 extension EngineStage {

@@ -283,7 +283,7 @@ extension StreamSet {
     id == .none ? nil : streams.first { $0.connection == id }
   }
 
-  func connected(_ id: ConnectionID, _ now: Moment) {
+  func connected(_ id: ConnectionID) {
     guard let stream = stream(id) else { return }
     if stream.isConnected {
       stream.sink.secured()
