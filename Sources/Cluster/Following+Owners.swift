@@ -136,16 +136,6 @@ struct OwnerAnswer {
 }
 
 extension Publication {
-  /// Of an event.
-  var sequence: UInt64? {
-    switch body {
-    case .tripUpdate(let update): update.sequence
-    case .notification(let notification): notification.sequence
-    case .offer(let offer): offer.sequence
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
-    }
-  }
-
   /// Of a state: the newest event before it.
   fileprivate var after: UInt64? {
     switch body {

@@ -31,6 +31,16 @@ public struct Publication: Sendable, Equatable {
     self.timestamp = timestamp
     self.body = body
   }
+
+  /// The number of an event on its channel, from 1; nil for state, which has none.
+  package var sequence: UInt64? {
+    switch body {
+    case .tripUpdate(let update): update.sequence
+    case .notification(let notification): notification.sequence
+    case .offer(let offer): offer.sequence
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
+    }
+  }
 }
 
 /// A publication that is a position: the one frequent kind, and trivial.

@@ -3,7 +3,7 @@
 import HubBytes
 import HubCore
 import HubHTTP
-public import HubMessages
+import HubMessages
 import HubTestSupport
 import HubTransport
 import HubTransportSupport
@@ -178,18 +178,6 @@ final class Link {
       return try reader.readServer(payload, time: dialect.time).message
     } catch {
       return .unknown(type: "\(error.text)")
-    }
-  }
-}
-
-extension Publication {
-  /// Nil for state.
-  public var sequence: UInt64? {
-    switch body {
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
-    case .tripUpdate(let update): update.sequence
-    case .notification(let notification): notification.sequence
-    case .offer(let offer): offer.sequence
     }
   }
 }

@@ -87,16 +87,6 @@ struct Turn {
 extension Publication {
   var move: TripUpdate? { if case .tripUpdate(let update) = body { update } else { nil } }
   var notification: HubMessages.Notification? { if case .notification(let made) = body { made } else { nil } }
-
-  /// The number of an event; nil for state.
-  var sequence: UInt64? {
-    switch body {
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: nil
-    case .tripUpdate(let update): update.sequence
-    case .notification(let notification): notification.sequence
-    case .offer(let offer): offer.sequence
-    }
-  }
 }
 
 /// A hub with a clock that a test moves.

@@ -367,15 +367,3 @@ extension FanOut {
     loop.send(to: connection) { stream.lastEventID.writeLine(into: &$0) }
   }
 }
-
-extension Publication {
-  /// The number of an event; state has none.
-  fileprivate var sequence: UInt64? {
-    switch body {
-    case .tripUpdate(let update): update.sequence
-    case .notification(let notification): notification.sequence
-    case .offer(let offer): offer.sequence
-    case .driverLocation, .etaUpdate, .areaUpdate, .countsUpdate, .rawFix, .stats: nil
-    }
-  }
-}

@@ -254,14 +254,7 @@ struct ChannelTable: ~Copyable {
 
   /// Restores an event with its number. False at the limit of channels, and for other publications.
   mutating func restore(_ event: Publication) -> Bool {
-    let number: UInt64
-    switch event.body {
-    case .tripUpdate(let update): number = update.sequence
-    case .notification(let notification): number = notification.sequence
-    case .offer(let offer): number = offer.sequence
-    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats: return false
-    }
-    guard number > 0, let index = findOrInsert(event.channel) else { return false }
+    guard let number = event.sequence, number > 0, let index = findOrInsert(event.channel) else { return false }
     slab[index].isKept = true
     // All up to a number were reserved; what had the others is not known (Channels+Trips.swift).
     if event.channel == .trips, number <= slab[index].sequence { return true }
