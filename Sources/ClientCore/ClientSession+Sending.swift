@@ -281,7 +281,6 @@ extension ClientSession {
       return cost
     }
     connection.budget.charge(cost, now: now.uptime)
-    counters.messagesOut += 1
     connection.socket.finish(
       kind, payloadAt: payload, compressedBytes: limits.compressedBytes, mask: .random(using: &random), in: &buffer)
     return nil

@@ -173,7 +173,6 @@ public struct ClientCounters: Sendable, Equatable {
   /// Connections that were opened by `connected`.
   public var opened: UInt64 = 0
   public var messagesIn: UInt64 = 0
-  public var messagesOut: UInt64 = 0
   public var fixesOut: UInt64 = 0
   /// Fixes sent again in a batch after a break.
   public var fixesResent: UInt64 = 0

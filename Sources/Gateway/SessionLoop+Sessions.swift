@@ -114,7 +114,6 @@ extension SessionLoop {
       endSession(slot)
       control.answerClose(sessions[slot].connection, code)
     }
-    counters.closesReceived += 1
     loop.close(sessions[slot].connection)
   }
 

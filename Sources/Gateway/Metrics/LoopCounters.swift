@@ -44,7 +44,6 @@ struct LoopCounters: Sendable {
   var ratePauses: UInt64 = 0
   /// Times that a session waited because a turn's work was used up (`Limits.unitsPerPoll`).
   var turnWaits: UInt64 = 0
-  var closesReceived: UInt64 = 0
   /// `error` messages and HTTP error bodies by `ErrorCode.rawValue`.
   var errors = [UInt64](repeating: 0, count: ErrorCode.allCases.count)
   /// Close frames sent first, by code.
