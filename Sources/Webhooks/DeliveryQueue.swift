@@ -9,12 +9,12 @@
 // After ten consecutive failures the receiver counts as down: one request at a time probes it, by RetrySchedule. Each
 // success doubles the concurrency, each failure halves it, like TCP's slow start and multiplicative decrease (RFC 5681
 // §3.1): a receiver that returns is not flooded by the backlog.
-public import HubMessages
+import HubMessages
 
 /// Decides for one webhook. Each call costs O(lanes) at most, of which there are `maximumLanes`.
-public struct DeliveryQueue: Sendable {
+struct DeliveryQueue: Sendable {
   /// The next action of its owner.
-  public enum Step: Sendable, Equatable {
+  enum Step: Sendable, Equatable {
     /// Send this event; then call `answered`.
     case deliver(PendingEvent)
     /// Look for the first event of the webhook's channels from here on; then call `scanned`.
@@ -48,12 +48,12 @@ public struct DeliveryQueue: Sendable {
 
   private enum Scan { case possible, underWay, atEnd }
 
-  public private(set) var isEnabled: Bool
+  private(set) var isEnabled: Bool
   /// See `DeliveryProgress.cursor`.
-  public private(set) var cursor: JournalPosition
-  public private(set) var underWay = 0
+  private(set) var cursor: JournalPosition
+  private(set) var underWay = 0
   /// The present limit of concurrent requests: 1 to the rule's `concurrency`.
-  public private(set) var allowance = 1
+  private(set) var allowance = 1
   private var rule: WebhookRule
   private var lanes: [Channel: Lane] = [:]
   private var scan = Scan.possible
@@ -64,7 +64,7 @@ public struct DeliveryQueue: Sendable {
   private var heldUntil = Int64.min
 
   /// Continues from stored progress. Unanswered events are sent again.
-  public init(_ rule: WebhookRule, from progress: DeliveryProgress) {
+  init(_ rule: WebhookRule, from progress: DeliveryProgress) {
     self.rule = rule
     cursor = progress.cursor
     isEnabled = progress.isEnabled
@@ -75,12 +75,12 @@ public struct DeliveryQueue: Sendable {
   }
 
   /// Channels that are behind the cursor.
-  public var laneCount: Int { lanes.count }
+  var laneCount: Int { lanes.count }
   /// Whether one request at a time is sent, since the receiver seems to be down.
-  public var isProbing: Bool { failuresInRow >= Self.failuresBeforeProbing }
+  var isProbing: Bool { failuresInRow >= Self.failuresBeforeProbing }
 
   /// The progress to store.
-  public var progress: DeliveryProgress {
+  var progress: DeliveryProgress {
     DeliveryProgress(
       cursor: cursor,
       lanes: lanes.map {
@@ -90,7 +90,7 @@ public struct DeliveryQueue: Sendable {
   }
 
   /// A channel's progress to store; nil where it is not behind the cursor.
-  public func lane(of channel: Channel) -> DeliveryProgress.Lane? {
+  func lane(of channel: Channel) -> DeliveryProgress.Lane? {
     lanes[channel].map { .init(channel: channel, position: $0.position, failures: $0.failures, firstTry: $0.firstTry) }
   }
 
@@ -98,7 +98,7 @@ public struct DeliveryQueue: Sendable {
 
   /// The next action, which counts as begun. Call it again until it gives `wait` or `idle`. `mayLook`: false after a
   /// look that was put off in this turn.
-  public mutating func step(_ now: Moment, mayLook: Bool = true) -> Step {
+  mutating func step(_ now: Moment, mayLook: Bool = true) -> Step {
     // A disabled one looks as well, so that the age of what waits is known.
     if mayLook, let channel = lanes.first(where: { if case .unknown = $0.value.state { true } else { false } })?.key {
       return look(for: channel)
@@ -146,7 +146,7 @@ public struct DeliveryQueue: Sendable {
 
   /// The answer to `scan`: the first event, or none before the journal's end, and the position up to which it looked.
   /// - Precondition: a scan is running, and any event is between the cursor and `end`.
-  public mutating func scanned(_ event: PendingEvent?, through end: JournalPosition, _ now: Moment) {
+  mutating func scanned(_ event: PendingEvent?, through end: JournalPosition, _ now: Moment) {
     precondition(scan == .underWay && end >= cursor)
     scan = event == nil ? .atEnd : .possible
     defer { cursor = end }
@@ -160,13 +160,13 @@ public struct DeliveryQueue: Sendable {
   }
 
   /// There may be events beyond the last scan's end.
-  public mutating func journalGrew() {
+  mutating func journalGrew() {
     if scan == .atEnd { scan = .possible }
   }
 
   /// The answer to `look`: the position of the channel's first event in the range; nil where there is none.
   /// - Precondition: such a look is running.
-  public mutating func found(_ position: JournalPosition?, for channel: Channel, _ now: Moment) {
+  mutating func found(_ position: JournalPosition?, for channel: Channel, _ now: Moment) {
     guard var lane = lanes[channel], case .asked(let end) = lane.state else {
       preconditionFailure("nobody asked for \(channel)")
     }
@@ -185,7 +185,7 @@ public struct DeliveryQueue: Sendable {
 
   /// The answer to `look` where it is not known yet: it is asked again.
   /// - Precondition: such a look is running.
-  public mutating func putOff(_ channel: Channel) {
+  mutating func putOff(_ channel: Channel) {
     guard let lane = lanes[channel], case .asked = lane.state else {
       preconditionFailure("nobody asked for \(channel)")
     }
@@ -204,7 +204,7 @@ public struct DeliveryQueue: Sendable {
 
   /// The answer to `deliver` where the journal does not have the event any more: its channel continues behind it.
   /// - Precondition: it is being delivered.
-  public mutating func lost(_ channel: Channel) {
+  mutating func lost(_ channel: Channel) {
     guard let lane = lanes[channel], case .underWay = lane.state else {
       preconditionFailure("nothing is under way on \(channel)")
     }
@@ -217,7 +217,7 @@ public struct DeliveryQueue: Sendable {
   /// The answer to `deliver`. 2xx is success; everything else is a failure, including redirects. `unit` is random:
   /// uniform, 0 ≤ unit < 1.
   /// - Precondition: a request for this channel is unanswered.
-  public mutating func answered(
+  mutating func answered(
     _ channel: Channel, _ reply: WebhookReply, _ now: Moment, unit: Double
   ) -> DeliveryOutcome {
     guard let lane = lanes[channel], case .underWay = lane.state else {
@@ -270,7 +270,7 @@ public struct DeliveryQueue: Sendable {
   }
 
   /// Enables it after a 410, or after its owner stopped it, without waiting for later retries.
-  public mutating func enable(_ now: Moment) {
+  mutating func enable(_ now: Moment) {
     isEnabled = true
     (failuresInRow, failedProbes, heldUntil, allowance) = (0, 0, .min, 1)
     for (channel, lane) in lanes {
@@ -279,5 +279,5 @@ public struct DeliveryQueue: Sendable {
   }
 
   /// Stops sending; unanswered requests may still be answered.
-  public mutating func disable() { isEnabled = false }
+  mutating func disable() { isEnabled = false }
 }

@@ -3,7 +3,7 @@
 // webhooks which failed together are not retried together.
 
 /// The delays between the tries of one event.
-public enum RetrySchedule {
+enum RetrySchedule {
   /// Seconds after the first failure, the second one, and so on; the last one repeats.
   static let seconds = [5.0, 30, 120, 600, 1800, 3600, 7200]
   /// The fraction of a delay by which jitter changes it at most.
@@ -11,7 +11,7 @@ public enum RetrySchedule {
 
   /// Nanoseconds from the failure to the next try, after this many failures (1 or more). `unit` is random: uniform, 0 ≤
   /// unit < 1. A receiver's Retry-After makes the delay longer, never shorter.
-  public static func delay(afterFailures failures: Int, retryAfterSeconds: Double?, unit: Double) -> Int64 {
+  static func delay(afterFailures failures: Int, retryAfterSeconds: Double?, unit: Double) -> Int64 {
     let step = seconds[min(max(failures, 1), seconds.count) - 1] * (1 - jitter + 2 * jitter * unit)
     return Int64(max(step, wait(retryAfterSeconds)) * 1e9)
   }

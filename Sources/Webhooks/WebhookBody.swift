@@ -1,9 +1,9 @@
 // The body of a webhook's request: type, time and data, as Standard Webhooks recommends ("Payload structure").
-public import HubBytes
-public import HubMessages
+import HubBytes
+import HubMessages
 
 /// The JSON of events for receivers.
-public enum WebhookBody {
+enum WebhookBody {
   /// `trip.update`, `offer.made`, `offer.withdrawn`, or `notification.` and its kind; nil where it is no event.
   static func type(of event: Publication) -> String? {
     switch event.body {
@@ -20,7 +20,7 @@ public enum WebhookBody {
 
   /// Appends `{"type":…,"timestamp":…,"data":…}`; false, with nothing appended, for a publication that is no event.
   /// `data` is the payload that a subscriber gets, with times in RFC 3339.
-  public static func write(_ event: Publication, into buffer: inout ByteBuffer) -> Bool {
+  static func write(_ event: Publication, into buffer: inout ByteBuffer) -> Bool {
     guard let type = type(of: event) else { return false }
     buffer.append("{\"type\":\"")
     buffer.append(utf8: type)

@@ -4,9 +4,9 @@ public import HubTransport
 extension DeliveryQueue {
   /// Channels of one webhook with an undelivered event behind the cursor. At the limit the scan pauses until one of
   /// them is done; nothing is lost, since the journal keeps the rest. Each takes some 150 bytes.
-  public static let maximumLanes = 1024
+  static let maximumLanes = 1024
   /// Consecutive failures, on any channels, after which one request at a time is sent.
-  public static let failuresBeforeProbing = 10
+  static let failuresBeforeProbing = 10
 }
 
 extension WebhookRule {
@@ -16,7 +16,7 @@ extension WebhookRule {
 
 extension RetrySchedule {
   /// The largest Retry-After in seconds; a longer one is reduced to it.
-  public static let maximumRetryAfterSeconds = 3600.0
+  static let maximumRetryAfterSeconds = 3600.0
 }
 
 extension WebhookSecret {

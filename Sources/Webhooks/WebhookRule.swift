@@ -17,7 +17,7 @@ public struct WebhookRule: Sendable, Equatable {
 }
 
 /// The outcome of a request.
-public enum WebhookReply: Sendable, Equatable {
+enum WebhookReply: Sendable, Equatable {
   /// An answer with this status; `retryAfterSeconds` is its Retry-After.
   case status(Int, retryAfterSeconds: Double? = nil)
   /// No answer: no address, no connection, no trust, or a timeout.
@@ -25,7 +25,7 @@ public enum WebhookReply: Sendable, Equatable {
 }
 
 /// The consequence of a reply.
-public enum DeliveryOutcome: Sendable, Equatable {
+enum DeliveryOutcome: Sendable, Equatable {
   case delivered
   /// It is retried at this uptime (ns), or later if other events must wait as well.
   case retry(at: Int64)
