@@ -156,13 +156,13 @@ import Testing
   @Test("a driver that stands at its target when its clock is set back is there after 15 s more")
   func target() {
     let place = at(48, 11)
-    var guide = ActiveLeg(target: .pickup, place: UnitVector(place), route: nil, start: place, startMeters: 0)
+    var leg = ActiveLeg(target: .pickup, place: UnitVector(place), route: nil, start: place, startMeters: 0)
     let (day, rules) = (Int64(86_400_000), TripRules())
-    #expect(guide.dwells(10, at: time(2 * day), rules: rules) == false)
+    #expect(leg.dwells(10, at: time(2 * day), rules: rules) == false)
     for second in 0..<15 as Range<Int64> {
-      #expect(guide.dwells(10, at: time(day + second * 1000), rules: rules) == false, "\(second)")
+      #expect(leg.dwells(10, at: time(day + second * 1000), rules: rules) == false, "\(second)")
     }
-    #expect(guide.dwells(10, at: time(day + 15_000), rules: rules) == true)
+    #expect(leg.dwells(10, at: time(day + 15_000), rules: rules) == true)
   }
 
   // MARK: Over a restart

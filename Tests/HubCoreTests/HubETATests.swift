@@ -126,14 +126,14 @@ import Testing
   @Test("a stay begins within 50 m and ends beyond 75: a position that wanders between does not begin it anew")
   func dwell() {
     let empty = UnitVector(at(0, 0))
-    var guide = ActiveLeg(target: .pickup, place: empty, route: nil, start: at(0, 0), startMeters: 0)
+    var leg = ActiveLeg(target: .pickup, place: empty, route: nil, start: at(0, 0), startMeters: 0)
     let rules = TripRules()
     let stay: [(Double, Double, Bool)] = [
       (0, 51, false), (1, 50, false), (8, 74, false), (15, 51, false), (15.999, 20, false), (16, 75, true),
       (20, 76, false), (40, 60, false), (41, 49, false), (55.9, 75, false), (56, 75, true),
     ]
     for (seconds, meters, isThere) in stay {
-      #expect(guide.dwells(meters, at: .test(seconds), rules: rules) == isThere, "\(seconds)")
+      #expect(leg.dwells(meters, at: .test(seconds), rules: rules) == isThere, "\(seconds)")
     }
   }
 
@@ -209,7 +209,7 @@ import Testing
     #expect(turn.positions.count == 1 && turn.etas.isEmpty && bench.hub.trips.legs.count == 0)
   }
 
-  @Test("legs that were driven teach the area's factor; a guide is kept for the way only")
+  @Test("legs that were driven teach the area's factor; a leg is kept only while it is driven")
   func learning() throws {
     let trip = try TripBench(dropoff: (0, 9000))
     trip.drive(from: (4000, 0), to: (4000, 3000), speed: 15)

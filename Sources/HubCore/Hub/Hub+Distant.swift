@@ -62,6 +62,6 @@ extension Hub {
     channels.publish(
       drivers[driver].location(position, trip: trips[trip].id), of: driver, on: trips[trip].channel,
       received: now.uptime, at: now.timestamp, storedThrough: storage.storedThrough)
-    guide(position, driver: driver, trip: trip)
+    updateLeg(position, driver: driver, trip: trip)
   }
 }

@@ -144,7 +144,7 @@ extension Hub {
     drivers.reindex(driver)
     noteArea(driver)
     publish(position, driver: driver, trip: trip, received: received)
-    if let trip { guide(position, driver: driver, trip: trip) }
+    if let trip { updateLeg(position, driver: driver, trip: trip) }
     if fences.count > 0 { watchFences(position, driver: driver) }
     adviseSampling(driver, trip: trip)
     if isRecorded { record(fix, disposition, position, driver: driver) }

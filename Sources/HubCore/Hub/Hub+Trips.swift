@@ -63,7 +63,7 @@ extension Hub {
     counters.tripChanges += 1
     recordTrip(step.trip)
     publish(step.update, of: step.trip)
-    guideAfterMove(step.trip)
+    updateLegAfterMove(step.trip)
   }
 
   /// Records the beginning or move of a trip once, then publishes it.
@@ -94,7 +94,7 @@ extension Hub {
   mutating func followUp(_ step: TripStep) {
     counters.tripMoves += 1
     if let driver = driver(ofTrip: step.trip) { adviseSampling(driver, trip: lastTrip(of: driver)) }
-    guideAfterMove(step.trip)
+    updateLegAfterMove(step.trip)
   }
 
   /// A refusal that reveals a trip's or share's state waits until that is stored; others are sent at once.
@@ -183,7 +183,7 @@ extension Hub {
 
   /// Updates the leg with a position of the trip's driver, and publishes what is new.
   @inline(__always)
-  mutating func guide(_ position: Position, driver: Int, trip: Int) {
+  mutating func updateLeg(_ position: Position, driver: Int, trip: Int) {
     let age = drivers[driver].positionAge
     guard let report = trips.advance(position, age: age, trip: trip, at: now, counting: &counters) else { return }
     if let eta = report.eta {
@@ -194,12 +194,12 @@ extension Hub {
   }
 
   /// Updates the leg from the driver's newest position after a move of the trip.
-  private mutating func guideAfterMove(_ trip: Int) {
+  private mutating func updateLegAfterMove(_ trip: Int) {
     guard trips[trip].status.target != nil, let driver = driver(ofTrip: trip), let position = drivers[driver].position,
       drivers[driver].positionTrip == trips.handle(of: trip)
     else { return }
     drivers.refreshAge(of: driver, at: now.timestamp)
-    guide(position, driver: driver, trip: trip)
+    updateLeg(position, driver: driver, trip: trip)
   }
 
   /// Publishes notices on the trip's channel and records that, so that a restart does not repeat them. While nothing
