@@ -22,5 +22,6 @@ public struct EngineAddress: Sendable, Hashable, CustomStringConvertible {
     host = address.host
   }
 
+  /// The address as a URL, without credentials.
   public var description: String { "\(isSecure ? "rediss" : "redis")://\(address)" }
 }

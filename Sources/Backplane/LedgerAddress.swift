@@ -27,6 +27,7 @@ public enum LedgerAddress: Sendable, Hashable, CustomStringConvertible {
     self = .sentinels(addresses, name: String(parts[1]))
   }
 
+  /// The address as operators wrote it, without credentials.
   public var description: String {
     switch self {
     case .node(let node): "\(node)"

@@ -55,6 +55,7 @@ public enum RedisFault: Error, Sendable, Equatable, CustomStringConvertible {
   case unexpectedReply
   case replyTime
 
+  /// What went wrong, in words for operators.
   public var description: String {
     switch self {
     case .closed(let reason), .refused(let reason): reason
@@ -212,6 +213,7 @@ public struct RedisConnection: ~Copyable {
     output.removeAll(keepingAtMost: 65_536)
   }
 
+  /// Whether there are bytes for `takeOutput`.
   public var hasOutput: Bool { !output.isEmpty }
 
   /// Commands without a reply, and output not taken (`takeOutput`).

@@ -24,6 +24,7 @@
 @safe
 public struct ChunkTable<Element: ~Copyable>: ~Copyable {
   @inlinable static var shift: Int { 10 }
+  /// Elements of one chunk, a power of two.
   @inlinable public static var chunkSize: Int { 1 << shift }
 
   /// As an array it would check the chunk's number once more with each access, of which a fix makes fifty.

@@ -53,6 +53,7 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
   /// Eight bytes of the text as they lie in memory, those past its end zero. `index` is 0–7.
   @inlinable public func word(_ index: Int) -> UInt64 { words[index] }
 
+  /// The number of bytes, 0…64.
   @inlinable public var count: Int { Int(length) }
   @inlinable public var isEmpty: Bool { length == 0 }
 
@@ -95,5 +96,6 @@ public struct InlineText: Sendable, Hashable, BitwiseCopyable {
 }
 
 extension InlineText: CustomStringConvertible {
+  /// The text as a String, which is allocated where it is longer than 15 bytes.
   public var description: String { unsafe withBytes { unsafe String(decoding: $0, as: UTF8.self) } }
 }

@@ -26,8 +26,11 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
 
   @inlinable public init() {}
 
+  /// The number of all elements.
   @inlinable public var count: Int { commons.count + rares.count }
+  /// The number of rare elements.
   @inlinable public var rareCount: Int { rares.count }
+  /// Whether there is no element of either kind.
   @inlinable public var isEmpty: Bool { commons.isEmpty && rares.isEmpty }
 
   /// Appends a common element. Amortised O(1).

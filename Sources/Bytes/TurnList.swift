@@ -20,6 +20,7 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
 
   @inlinable deinit { unsafe base?.deallocate() }
 
+  /// The number of elements.
   @inlinable public var count: Int { used }
   @inlinable public var isEmpty: Bool { used == 0 }
 

@@ -35,6 +35,7 @@ extension ClientSession {
     let until: Int64
   }
 
+  /// How far the client is.
   public var state: State {
     switch phase {
     case .idle: .idle

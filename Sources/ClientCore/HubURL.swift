@@ -20,6 +20,7 @@ public enum HubURLError: Error, Equatable, CustomStringConvertible {
   case badCharacter
   case badTimeOption(String)
 
+  /// What is wrong with the URL and what to write instead, for developers.
   public var description: String {
     switch self {
     case .noScheme(let text): "\(text) is no URL: it should look like ws://127.0.0.1:8080/v1/ws or wss://…"

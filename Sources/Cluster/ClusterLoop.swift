@@ -34,7 +34,9 @@ public struct EngineConfiguration: Sendable {
     self.ledger = ledger
   }
 
+  /// The credentials for the bus and the ledger.
   public var role: RedisRole { RedisRole(user: user, password: password) }
+  /// The credentials for the sentinels.
   public var sentinelRole: RedisRole { RedisRole(user: sentinelUser, password: sentinelPassword) }
 
   /// Which setting is to be looked at where a node cannot be used; nil where that was not read from a file. `node`: the

@@ -91,6 +91,7 @@ public struct ClusterNode: ~Copyable {
     _modify { yield &context.inputs }
   }
 
+  /// The counts since the start.
   public var counters: ClusterCounters { context.counters }
 
   /// What operators should read in the log since the last call.

@@ -45,6 +45,7 @@ public enum ClusterFrameError: Error, Sendable, Hashable, CustomStringConvertibl
     case short, version, lane, name, mac, record, message, incarnation, number, peers
   }
 
+  /// The kind under which it is counted.
   public var kind: Kind {
     switch self {
     case .short: .short
@@ -60,6 +61,7 @@ public enum ClusterFrameError: Error, Sendable, Hashable, CustomStringConvertibl
     }
   }
 
+  /// Why the frame is refused, in words for operators.
   public var description: String {
     switch self {
     case .short: "it ends too soon, or is too long"

@@ -16,6 +16,7 @@ public enum CommandError: Error, Equatable, CustomStringConvertible {
   /// It was tried and failed.
   case failed(String)
 
+  /// The exit code of the process.
   public var code: ExitCode {
     switch self {
     case .usage: .usage
@@ -23,6 +24,7 @@ public enum CommandError: Error, Equatable, CustomStringConvertible {
     }
   }
 
+  /// The message for the person who called it.
   public var description: String {
     switch self {
     case .usage(let text), .failed(let text): text

@@ -92,10 +92,12 @@ extension ValueKind<Int64> {
 }
 
 extension ValueKind<String> {
+  /// Any text.
   public static var text: ValueKind { ValueKind("text", read: { $0 }, write: { $0 }) }
 }
 
 extension ValueKind<Bool> {
+  /// A switch with a value: `on` or `off`.
   public static var onOff: ValueKind { .choice([("on", true), ("off", false)]) }
   /// A switch: its name alone on a command line, true or false in a file.
   static var flag: ValueKind { .choice([("true", true), ("false", false)]) }

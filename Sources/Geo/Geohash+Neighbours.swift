@@ -30,6 +30,7 @@ public enum CompassDirection: CaseIterable, Sendable {
     }
   }
 
+  /// The direction back.
   @inlinable public var opposite: CompassDirection {
     switch self {
     case .north: .south

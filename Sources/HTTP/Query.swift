@@ -8,6 +8,7 @@ public struct Query: Sendable {
 
   public init(_ bytes: ArraySlice<UInt8>) { self.bytes = bytes }
 
+  /// Whether there is no byte behind the `?`.
   public var isEmpty: Bool { bytes.isEmpty }
 
   /// The first value of that name, decoded; nil when the name does not occur. `name` alone has an empty value.
@@ -45,6 +46,7 @@ public struct Query: Sendable {
     case unknown(String, known: String)
     case repeated(String)
 
+    /// What is wrong with a parameter, for the client.
     public var description: String {
       switch self {
       case .unknown(let name, let known): "there is no parameter \(name) here, only \(known)"

@@ -4,6 +4,7 @@
 public enum Method: UInt8, Sendable, Equatable, CaseIterable {
   case get, head, post, put, delete, options, patch
 
+  /// The method as in a request line (RFC 9110 §9.1).
   public var name: StaticString {
     switch self {
     case .get: "GET"

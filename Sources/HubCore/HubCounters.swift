@@ -8,6 +8,7 @@ public enum PhoneOutcome: UInt8, Sendable, CaseIterable {
   /// A request without a position.
   case ignored
 
+  /// Its label in metrics.
   public var name: StaticString {
     switch self {
     case .accepted: "accepted"
@@ -22,6 +23,7 @@ public enum PhoneOutcome: UInt8, Sendable, CaseIterable {
 public enum TokenOutcome: UInt8, Sendable, CaseIterable {
   case issued, refreshed, refused
 
+  /// Its label in metrics.
   public var name: StaticString {
     switch self {
     case .issued: "issued"

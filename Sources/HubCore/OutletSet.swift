@@ -17,6 +17,7 @@ public struct OutletSet: Sendable, Equatable, BitwiseCopyable {
 
   @inline(__always) public var isEmpty: Bool { low | high == 0 }
 
+  /// The number of members, 0…128.
   public var count: Int { low.nonzeroBitCount + high.nonzeroBitCount }
 
   /// Whether the outlet (0–127) is a member.

@@ -9,6 +9,7 @@ import Synchronization
 public enum LogLevel: UInt8, Sendable, CaseIterable, Comparable {
   case debug, info, warning, error
 
+  /// Its word in log lines and settings.
   public var name: StaticString {
     switch self {
     case .debug: "debug"
@@ -29,6 +30,7 @@ public enum LogFormat: Sendable, CaseIterable {
   /// An object with the same members, all of them strings.
   case json
 
+  /// Its word in settings.
   public var name: String {
     switch self {
     case .logfmt: "logfmt"

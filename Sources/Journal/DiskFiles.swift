@@ -39,6 +39,7 @@ public final class DiskFiles: JournalFiles {
   /// Unlocked, not only closed: a child forked meanwhile has the lock, too, until it runs its program.
   deinit { _ = flock(directory.raw, LOCK_UN) }
 
+  /// Whether the path still leads to the open directory, by device and number (stat). A system call each.
   public var isAtPath: Bool {
     // Both are read now: on some file systems a directory's number changes when it is first written to.
     var there = stat()

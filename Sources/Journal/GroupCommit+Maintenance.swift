@@ -2,6 +2,7 @@
 import Glibc
 
 extension GroupCommit {
+  /// Whether `close` was called: the threads of the journal are to end.
   public var isClosing: Bool { locked { $0.isClosing } }
 
   /// Waits until `bytes` of records were stored in all, at most `seconds`.

@@ -13,6 +13,7 @@ extension GroupCommit {
 
     public init() {}
 
+    /// Whether everything that was taken is stored.
     public var isEmpty: Bool { first == batch.ends.count }
 
     mutating func removeAll(keepingAtMost limit: Int) {

@@ -98,11 +98,13 @@ public final class GroupCommit: @unchecked Sendable {
     return group == .max ? nil : group
   }
 
+  /// Whether records can be stored now.
   public var currentCondition: JournalCondition { health.load(ordering: .acquiring) }
 
   /// How many ns the oldest waiting records are overdue at an uptime (ns); 0 while the disk keeps up.
   public func lag(at uptime: Int64) -> Int64 { locked { max(0, uptime - min(uptime, $0.deadline)) } }
 
+  /// A copy of the counters, taken under the lock.
   public var counters: JournalCounters { locked { $0.counters } }
 
   /// Whether `bytes` more may be submitted.

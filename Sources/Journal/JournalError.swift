@@ -20,6 +20,7 @@ public enum JournalError: Error, Equatable, CustomStringConvertible {
   /// The file has the format of a newer or an older program.
   case otherVersion(UInt32, file: String)
 
+  /// What is wrong with which file, and often what to do, for operators.
   public var description: String {
     switch self {
     case .system(let error, let file): "\(file): \(error)"
@@ -74,6 +75,7 @@ public struct Damage: Equatable, Sendable, CustomStringConvertible {
   /// The first lost group.
   public var group: UInt64
 
+  /// What is wrong with which file, and often what to do, for operators.
   public var description: String {
     switch kind {
     case .group: "\(file): group \(group) at byte \(offset) is damaged: it was whole once, for more follows it"

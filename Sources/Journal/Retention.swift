@@ -37,6 +37,7 @@ public struct JournalInventory: Sendable, Equatable {
   public var segments: [Segment] = []
   public var snapshots: [Snapshot] = []
 
+  /// Bytes of all files: segments with their indexes, and snapshots.
   public var bytes: Int {
     segments.reduce(0) { $0 + $1.bytes + ($1.indexBytes ?? 0) } + snapshots.reduce(0) { $0 + $1.bytes }
   }

@@ -49,6 +49,7 @@ public enum ErrorCode: UInt8, Sendable, CaseIterable, Error {
     }
   }
 
+  /// The code as it is on the wire (protocol/README.md).
   public var name: StaticString { facts.name }
 
   /// Whether it counts as a violation: more than 10 in 60 s close the session with 4400.
@@ -106,6 +107,7 @@ public enum CloseReason: UInt16, Sendable, CaseIterable {
     }
   }
 
+  /// The reason in the Close frame: at most 123 bytes (RFC 6455 §5.5).
   public var text: StaticString { facts.text }
 }
 

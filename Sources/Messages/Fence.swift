@@ -14,6 +14,7 @@ public struct Fence: Sendable, Equatable {
     /// Two drivers near each other.
     case roaming
 
+    /// Its word on the wire.
     public var name: StaticString {
       switch self {
       case .area: "area"
@@ -59,6 +60,7 @@ public struct Fence: Sendable, Equatable {
     self.speedLimit = speedLimit
   }
 
+  /// Its kind, which follows from the shape.
   public var kind: Kind {
     switch shape {
     case .area: .area
@@ -75,6 +77,7 @@ public struct Fence: Sendable, Equatable {
     }
   }
 
+  /// Whether it has no area, but a distance between two drivers.
   public var isRoaming: Bool { kind == .roaming }
 
   /// Vertices of its shape, with which its memory grows.
@@ -122,6 +125,7 @@ public enum FenceArea: Sendable, Equatable {
     }
   }
 
+  /// The smallest box around the area, or slightly more.
   public var boundingBox: BoundingBox {
     switch self {
     case .circle(let circle): circle.boundingBox
@@ -173,6 +177,7 @@ public struct FenceNotice: Sendable, Equatable {
     /// The hub has forgotten the driver after a long absence.
     case forgotten
 
+    /// Its word on the wire.
     public var name: StaticString {
       switch self {
       case .filter: "filter"

@@ -66,6 +66,7 @@ public struct Identifier: Sendable, Hashable, BitwiseCopyable {
 }
 
 extension Identifier: CustomStringConvertible {
+  /// The id as a String.
   public var description: String { text.description }
 }
 
@@ -95,5 +96,6 @@ public struct MessageID: Sendable, Hashable, BitwiseCopyable {
 }
 
 extension MessageID: CustomStringConvertible {
+  /// The id as a String.
   public var description: String { text.description }
 }

@@ -12,6 +12,7 @@ public enum MessageForm: Sendable, Hashable {
 public enum Subprotocol: UInt8, Sendable, CaseIterable {
   case json, binary
 
+  /// The subprotocol as in `Sec-WebSocket-Protocol` (RFC 6455 §11.3.4).
   public var name: StaticString {
     switch self {
     case .json: "locationhub.v1.json"

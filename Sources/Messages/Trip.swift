@@ -7,6 +7,7 @@ public enum Role: UInt8, Sendable, CaseIterable { case driver, rider, ops }
 public enum TripStatus: UInt8, Sendable, CaseIterable {
   case requested, accepted, driverEnRoute, arrivedPickup, tripStarted, arrivedDestination, completed, cancelled
 
+  /// Its word on the wire.
   public var name: StaticString {
     switch self {
     case .requested: "requested"
@@ -40,6 +41,7 @@ public enum TimeSource: UInt8, Sendable, CaseIterable, BitwiseCopyable {
   /// (protocol/tracking.md, "A clock that was ahead").
   case hub
 
+  /// Its word on the wire.
   public var name: StaticString {
     switch self {
     case .fix: "fix"
@@ -49,6 +51,7 @@ public enum TimeSource: UInt8, Sendable, CaseIterable, BitwiseCopyable {
 }
 
 extension Role {
+  /// Its word on the wire.
   public var name: StaticString {
     switch self {
     case .driver: "driver"
@@ -59,6 +62,7 @@ extension Role {
 }
 
 extension DriverStatus {
+  /// Its word on the wire.
   public var name: StaticString {
     switch self {
     case .available: "available"
@@ -70,6 +74,7 @@ extension DriverStatus {
 }
 
 extension Confidence {
+  /// Its word on the wire.
   public var name: StaticString {
     switch self {
     case .high: "high"
@@ -80,6 +85,7 @@ extension Confidence {
 }
 
 extension FixSource {
+  /// Its word on the wire.
   public var name: StaticString {
     switch self {
     case .gps: "gps"

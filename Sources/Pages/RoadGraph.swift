@@ -10,6 +10,7 @@ public enum RoadGraphError: Error, Equatable, CustomStringConvertible {
   case badLine(Int, column: String)
   case unknownCrossing(Int, line: Int)
 
+  /// Where the table is wrong, for operators.
   public var description: String {
     switch self {
     case .missingColumn(let name): "its first line names no column \(name)"

@@ -53,6 +53,7 @@ public enum StreetError: Error, Equatable, CustomStringConvertible {
   /// Two points of a street are so far apart that it would be in thousands of tiles.
   case pieceTooLong(from: Coordinate, to: Coordinate)
 
+  /// Which street is wrong, for operators.
   public var description: String {
     switch self {
     case .pieceTooLong(let start, let end):
@@ -88,6 +89,7 @@ public struct Streets: Sendable {
     }
   }
 
+  /// The most streets that are served as one file; more are cut into tiles.
   public static var inOneFile: Int { PageLimits.maximumStreetsInOneFile }
 
   /// Where they are served.

@@ -17,6 +17,7 @@ public enum TraceError: Error, Sendable, Equatable {
 }
 
 extension TraceError: CustomStringConvertible {
+  /// Where the trace is wrong, for the person who gave it.
   public var description: String {
     switch self {
     case .empty: "the trace is empty: it must begin with a header line such as t_ms,lat,lon"

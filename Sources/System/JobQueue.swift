@@ -89,6 +89,7 @@ public final class JobQueue<Job: Sendable>: @unchecked Sendable {
     }
   }
 
+  /// Whether `close` was called.
   public var isClosed: Bool { locked { $0.isClosed } }
 
   private func locked<R>(_ body: (inout State) -> R) -> R {

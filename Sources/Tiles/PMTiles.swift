@@ -17,6 +17,7 @@ public enum MapTileError: Error, Equatable, CustomStringConvertible {
   case noZooms
   case system(SystemError)
 
+  /// Why the file cannot be served, for operators.
   public var description: String {
     switch self {
     case .notPMTiles: "it is no PMTiles file of version 3, and no folder"

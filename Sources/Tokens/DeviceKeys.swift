@@ -28,6 +28,7 @@ public struct DeviceKeys: Sendable {
     self.drivers = drivers
   }
 
+  /// The number of keys.
   public var count: Int { drivers.count }
 
   /// The driver with this secret, if any. O(length).

@@ -25,6 +25,7 @@ public struct RevocationList: Sendable {
     self.ids = ids
   }
 
+  /// The number of revoked token ids.
   public var count: Int { ids.count }
 
   /// O(1).

@@ -88,6 +88,7 @@ public enum KeyError: Error, Equatable, Sendable {
 }
 
 extension KeyError: CustomStringConvertible {
+  /// Which key or line is wrong and why, for operators; it contains nothing of a key.
   public var description: String {
     switch self {
     case .empty: "there is no key in it"

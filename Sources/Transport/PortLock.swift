@@ -21,6 +21,7 @@ public enum PortLockError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The kernel refused otherwise, for instance EACCES for a port below 1024 or EADDRNOTAVAIL.
   case system(SystemError)
 
+  /// Who has the port, for operators.
   public var description: String {
     switch self {
     case .heldByAnotherHub(let address): "another location hub serves \(address)"

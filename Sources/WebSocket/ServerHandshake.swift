@@ -26,6 +26,7 @@ public enum UpgradeRefusal: Error, Equatable, Sendable {
   /// Sec-WebSocket-Extensions is malformed. RFC 6455 §9.1.
   case malformedExtensions
 
+  /// The status of the response (RFC 9110 §15).
   public var status: Status {
     switch self {
     case .methodNotAllowed: return .methodNotAllowed

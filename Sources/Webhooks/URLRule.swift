@@ -18,6 +18,7 @@ public struct URLRule: Sendable, Equatable {
   /// Nothing is allowed.
   public init() {}
 
+  /// Whether no URL is allowed.
   public var isEmpty: Bool { prefixes.isEmpty }
 
   /// Allows URLs that begin with a URL, or an internal address or block of addresses. False for any other text. A URL

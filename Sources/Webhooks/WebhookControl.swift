@@ -78,6 +78,7 @@ public struct Deliveries: Sendable {
     self.streams = streams
   }
 
+  /// Whether there is neither a webhook nor a stream.
   public var isEmpty: Bool { webhooks.isEmpty && streams.isEmpty }
 }
 

@@ -14,6 +14,7 @@ public struct ClientCertificates: Sendable {
 
   public init() {}
 
+  /// Whether no certificate stands for anybody.
   public var isEmpty: Bool { identities.isEmpty }
 
   /// Adds a row, `name = role, id`; false where it is invalid, or its name has another identity already.

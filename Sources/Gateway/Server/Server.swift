@@ -270,6 +270,7 @@ public final class Server: Sendable {
     return "http\(suffix)://\(address) (WebSocket: ws\(suffix)://\(address)/v1/ws)"
   }
 
+  /// The sums of all loops, as they reported them last.
   public var statistics: ServerStatistics { ServerStatistics(shared.metrics) }
 
   /// Replaces the keys and the list of revoked tokens. Sessions stay, except for those whose token is on the list: they

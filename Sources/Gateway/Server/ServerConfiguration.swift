@@ -130,6 +130,7 @@ public enum ServerError: Error, Equatable, CustomStringConvertible {
   case journal(String)
   case system(String)
 
+  /// What to change, in words for operators.
   public var description: String {
     switch self {
     case .badAddress(let host):

@@ -37,6 +37,7 @@ public enum TripRequest: Sendable {
     }
   }
 
+  /// The session that asked, which is answered.
   public var session: SessionRef {
     get {
       switch self {
@@ -79,6 +80,7 @@ public enum TripRequest: Sendable {
     }
   }
 
+  /// On whose behalf it is made.
   public var actor: Actor {
     switch self {
     case .move(let input): input.actor

@@ -13,6 +13,7 @@ public struct DriverListQuery: Sendable, Equatable {
   public enum State: UInt8, Sendable, CaseIterable {
     case available, onTrip, unavailable, background, offline
 
+    /// The word of `status=` in `GET /v1/drivers`.
     public var name: StaticString {
       switch self {
       case .available: "available"

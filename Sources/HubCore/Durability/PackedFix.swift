@@ -16,6 +16,7 @@ public struct PackedFix: Sendable, BitwiseCopyable {
     unsafe withUnsafeBytes(of: bytes) { unsafe Timestamp(milliseconds: StoredFix.milliseconds(of: $0)) }
   }
 
+  /// The fix as a value. It was valid when it was packed.
   public var unpacked: StoredFix {
     guard let fix = unsafe withUnsafeBytes(of: bytes, { unsafe StoredFix($0) }) else {
       preconditionFailure("it was read once")

@@ -16,6 +16,7 @@ public struct RecordError: Error, Equatable, CustomStringConvertible {
   /// Bytes from the start of what was read.
   public var offset: Int
 
+  /// Where in the record the fault is, and which, for operators.
   public var description: String { "record at byte \(offset): \(fault)" }
 }
 

@@ -74,6 +74,7 @@ public enum OfferOutcome: UInt8, Sendable, CaseIterable {
     }
   }
 
+  /// Its label in metrics.
   public var name: StaticString {
     switch self {
     case .accepted: "accepted"

@@ -21,6 +21,7 @@ public enum TLSError: Error, Equatable, CustomStringConvertible {
   /// An unusable OCSP response.
   case badStatus(String)
 
+  /// What is wrong, for operators.
   public var description: String {
     switch self {
     case .noCertificate: "there is no certificate in it (PEM: -----BEGIN CERTIFICATE-----)"
@@ -71,6 +72,7 @@ public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
     return TLSFailure(code: hub_err_reason(error))
   }
 
+  /// What is wrong, for operators.
   public var description: String {
     switch self {
     case .truncated: "cut off without a TLS goodbye"

@@ -35,6 +35,7 @@ public struct StreamURL: Sendable, Equatable, CustomStringConvertible {
     ("rediss://", .redis, true, 6379),
   ]
 
+  /// Whether the connection is over TLS, by the scheme.
   public var isSecure: Bool { url.isSecure }
 
   /// Without path and query, which may contain a secret.
