@@ -143,6 +143,7 @@ public final class EventLoop {
     let looks = !hasUnhandledReports
     if looks {
       var timeout = timeToSleep(atMost: timeoutMilliseconds)
+      if timeout != 0, gathers() { timeout = 0 }
       let sleeps = timeout != 0 && waker.mayFallAsleep()
       if sleeps { timeout = fallAsleep(milliseconds: timeout) }
       reportCount = unsafe state.pointee.poller.wait(milliseconds: sleeps ? timeout : 0)
@@ -153,6 +154,27 @@ public final class EventLoop {
     beginTurn()
     if looks { unsafe state.pointee.pace.count(reportCount, at: now.uptimeNanoseconds) }
     callBack(delegate, isCalled: isCalled)
+  }
+
+  /// Until then (uptime, ns) the next sleep is for sockets and timers alone, at whose end the waker's calls are seen:
+  /// they do not end it, and cost their callers no system call. For an owner that lets others' messages gather. For a
+  /// loop without assistants; lasts for one sleep.
+  public func gather(until uptimeNanoseconds: Int64) { unsafe state.pointee.gathersUntil = uptimeNanoseconds }
+
+  /// Sleeps as long as `gather` says; false where that is over, or was not said.
+  @inline(__always)
+  private func gathers() -> Bool {
+    let until = unsafe state.pointee.gathersUntil
+    return until > 0 && gather(until)
+  }
+
+  @inline(never)
+  private func gather(_ until: Int64) -> Bool {
+    unsafe state.pointee.gathersUntil = 0
+    let left = unsafe min(until, state.pointee.wakesAt) - readUptime()
+    guard left > 0 else { return false }
+    poller.sleep(nanoseconds: left)
+    return true
   }
 
   /// Lets assistants run turns meanwhile, and pauses if the loop is under load. Gives how long to wait for the sockets.

@@ -104,6 +104,47 @@ import Testing
     #expect(pair.atServer.wakeUps >= 3)
   }
 
+  @Test("While messages gather a call does not end the sleep, and is seen at its end", .timeLimit(.minutes(5)))
+  func gathering() throws {
+    let clock = HandClock()
+    let pair = try Pair(clock: clock)
+    let start = ClockReading.uptime()
+    pair.server.gather(until: clock.reading.uptimeNanoseconds + 20_000_000)
+    pair.server.waker.wake()
+    pair.server.runTurn()
+    #expect(ClockReading.uptime() - start >= 20_000_000 && pair.atServer.wakeUps == 1)
+    // It was for one sleep: this one would never end.
+    pair.server.waker.wake()
+    pair.server.runTurn()
+    #expect(pair.atServer.wakeUps == 2)
+    pair.server.gather(until: clock.reading.uptimeNanoseconds)
+    pair.server.waker.wake()
+    pair.server.runTurn()
+    #expect(pair.atServer.wakeUps == 3)
+  }
+
+  @Test("A ready socket and a timer end the sleep in which messages gather", .timeLimit(.minutes(5)))
+  func gatheringEnds() throws {
+    let clock = HandClock()
+    let pair = try Pair(clock: clock)
+    let connection = try pair.connect()
+    let hour: Int64 = 3_600_000_000_000
+    let start = pair.client.arena.count
+    pair.client.arena.append([7])
+    pair.client.send(start..<pair.client.arena.count, to: connection.atClient)
+    pair.client.runTurn(timeoutMilliseconds: 0)
+    let turns = pair.server.turn
+    pair.server.gather(until: clock.reading.uptimeNanoseconds + hour)
+    pair.server.runTurn()
+    #expect(pair.server.turn == turns + 1)
+    pair.server.setLoopTimer(at: clock.reading.uptimeNanoseconds + 2_000_000)
+    pair.server.gather(until: clock.reading.uptimeNanoseconds + hour)
+    pair.server.runTurn()
+    clock.advance(milliseconds: 2)
+    pair.server.runTurn(timeoutMilliseconds: 0)
+    #expect(pair.atServer.loopTimers == 1)
+  }
+
   @Test("A timer that is due ends a pause", .timeLimit(.minutes(5)))
   func timers() throws {
     let (pair, clock) = try makeBusyPair()
