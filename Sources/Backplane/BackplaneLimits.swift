@@ -42,6 +42,8 @@ public struct BackplaneLimits: Sendable, Equatable {
   public var sentinelTimeAway: Int64 = 200_000_000
   /// The interval at which a node of the bus is asked whether a member listens that did not.
   public var listenerTime: Int64 = 1_000_000_000
+  /// Of frames of states for one member, one gets a reply in so long; the others go without.
+  public var statesReplyTime: Int64 = 100_000_000
   /// Members with a known path on the bus. Past it all are forgotten, and found again.
   public static let maximumTargets = 1024
   /// Sentinels of a ledger. Past it the configuration is refused.

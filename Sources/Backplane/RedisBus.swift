@@ -4,15 +4,17 @@
 // receiver (rendezvous hashing), so that the load is spread and a dead node costs its share only until the next is
 // used. Frames of one pair and lane go by one node while it is up and the receiver listens there: if the reply to
 // PUBLISH is that nobody does, the next node is used until both channels have a listener again, which is asked once a
-// second (PUBSUB NUMSUB). To a node, a receiver that a network has cut off silently still listens, so a member reports
-// the nodes that it does not hear (`unheard`). Never Redis Cluster: there each message goes to all nodes.
+// second (PUBSUB NUMSUB). Of frames of states, which are many, one in 0.1 s gets that reply. To a node, a receiver that
+// a network has cut off silently still listens, so a member reports the nodes that it does not hear (`unheard`). Never
+// Redis Cluster: there each message goes to all nodes.
 import HubBytes
 
 /// The bus over stand-alone nodes of Redis or Valkey. Only the thread of its event loop uses it.
 public final class RedisBus: Bus {
   private struct Node {
     let publisher: LinkID
-    let listeners: [LinkID]
+    /// The publisher, and a listener for each lane.
+    let links: [LinkID]
     let name: String
     var isUp = false
     /// The last reported reason why it cannot be used.
@@ -26,6 +28,8 @@ public final class RedisBus: Bus {
     let order: [Int]
     /// Nodes where it does not listen, and when that is asked again (uptime, ns).
     var deaf: [Int: Int64] = [:]
+    /// When the next frame of states gets a reply (uptime, ns); those before go without.
+    var repliesAt = Int64.min
   }
 
   private let links: RedisLinks
@@ -38,14 +42,16 @@ public final class RedisBus: Bus {
   /// A bus over these nodes, which all members must name; `role` has the credentials.
   public init(_ links: RedisLinks, nodes: [EngineAddress], member: String, role: RedisRole) {
     self.links = links
+    var publishing = role
+    publishing.skipsReplies = true
     for node in nodes {
-      let publisher = links.add(role, to: node)
+      let publisher = links.add(publishing, to: node)
       let listeners = Lane.allCases.map { lane in
         var listening = role
         listening.channels = [RedisBus.channel(member, lane)]
         return links.add(listening, to: node)
       }
-      self.nodes.append(Node(publisher: publisher, listeners: listeners, name: "\(node)"))
+      self.nodes.append(Node(publisher: publisher, links: [publisher] + listeners, name: "\(node)"))
     }
   }
 
@@ -70,7 +76,17 @@ public final class RedisBus: Bus {
     guard let node = reached.first(where: { targets[target].deaf[$0] == nil }) ?? reached.first else { return false }
     let channel = RedisBus.channel(member, lane)
     return links.submit(
-      .words([Array("PUBLISH".utf8), Array(channel.utf8), frame]), ticket: UInt64(target), to: nodes[node].publisher)
+      .words([Array("PUBLISH".utf8), Array(channel.utf8), frame]), ticket: UInt64(target),
+      needsReply: needsReply(target, lane), to: nodes[node].publisher)
+  }
+
+  /// Whether the number of listeners is asked for: a reply costs the node a system call and the sender a wake-up, and
+  /// states are many.
+  private func needsReply(_ target: Int, _ lane: Lane) -> Bool {
+    guard lane == .state else { return true }
+    guard links.now >= targets[target].repliesAt else { return false }
+    targets[target].repliesAt = links.now + links.limits.statesReplyTime
+    return true
   }
 
   private func target(_ member: String) -> Int {
@@ -125,7 +141,7 @@ public final class RedisBus: Bus {
   public func takeEvents(into events: inout [BusEvent]) {
     for index in nodes.indices {
       var fault: String?
-      for link in [nodes[index].publisher] + nodes[index].listeners {
+      for link in nodes[index].links {
         for event in links.takeEvents(of: link) {
           switch event {
           case .ready, .unknown: break
@@ -143,7 +159,7 @@ public final class RedisBus: Bus {
   /// A node is up when all its connections are, since a member that is not heard there must not send there. The reason
   /// of a failure is reported when the node goes down, at the start, and when it changes.
   private func noteState(of index: Int, _ fault: String?, _ events: inout [BusEvent]) {
-    let isUp = ([nodes[index].publisher] + nodes[index].listeners).allSatisfy { links.isReady($0) }
+    let isUp = nodes[index].links.allSatisfy { links.isReady($0) }
     let isNews = isUp != nodes[index].isUp
     nodes[index].isUp = isUp
     if isUp {

@@ -6,6 +6,7 @@
 // scripts (`SCRIPT LOAD`, whose replies are their names), and the channels to subscribe to. An engine that has
 // forgotten its scripts (`NOSCRIPT`, after SCRIPT FLUSH or a fail-over) gets them again, and then the command. A
 // command without a reply has an unknown outcome: the connection is closed, since later replies could not be assigned.
+// Commands that need no reply are sent behind CLIENT REPLY SKIP, where the engine's user may.
 public import HubBytes
 
 /// The purpose of a connection.
@@ -16,6 +17,8 @@ public struct RedisRole: Sendable, Equatable {
   public var scripts: [String]
   /// Subscribed channels; such a connection takes no commands.
   public var channels: [String]
+  /// It has commands whose replies nobody needs: the engine is asked whether it may leave them out.
+  public var skipsReplies = false
 
   public init(user: String? = nil, password: String? = nil, scripts: [String] = [], channels: [String] = []) {
     self.user = user
@@ -83,6 +86,8 @@ public struct RedisConnection: ~Copyable {
     case script(Int)
     case subscribed
     case ping
+    /// Whether replies may be skipped.
+    case skipping
     case command(ticket: UInt64, RedisCommand, isRepeated: Bool)
   }
 
@@ -94,6 +99,8 @@ public struct RedisConnection: ~Copyable {
   private var expected: [Expected] = []
   private var nextExpected = 0
   private var names: [[UInt8]?]
+  /// The engine skips replies on request.
+  private var maySkip = false
   /// When the oldest reply is due, and when the engine was last heard (uptime, ns).
   private var deadline = Int64.max
   private var heard: Int64 = 0
@@ -142,6 +149,8 @@ public struct RedisConnection: ~Copyable {
       send([Array("AUTH".utf8)] + [role.user, password].compactMap { $0.map { Array($0.utf8) } }, .greeting)
     }
     for (index, script) in role.scripts.enumerated() { load(script, .script(index)) }
+    maySkip = false
+    if role.skipsReplies { send(["CLIENT".utf8, "REPLY".utf8, "ON".utf8].map { Array($0) }, .skipping) }
     for channel in role.channels { send(["SUBSCRIBE".utf8, channel.utf8].map { Array($0) }, .subscribed) }
     if nextExpected == expected.count { send([Array("PING".utf8)], .greeting) }
   }
@@ -228,11 +237,19 @@ public struct RedisConnection: ~Copyable {
   // MARK: Commands
 
   /// Sends a command whose reply has this ticket. False where the connection is not ready, or at a limit: nothing was
-  /// sent. `unsent`: bytes in the socket's buffer.
-  public mutating func submit(_ command: RedisCommand, ticket: UInt64, unsent: Int = 0, now: Int64) -> Bool {
+  /// sent. `unsent`: bytes in the socket's buffer. `needsReply`: false where the engine need not give one; then none
+  /// comes if the role skips replies and the engine allows that.
+  public mutating func submit(
+    _ command: RedisCommand, ticket: UInt64, needsReply: Bool = true, unsent: Int = 0, now: Int64
+  ) -> Bool {
     guard phase == .ready, role.channels.isEmpty, expected.count - nextExpected < limits.pendingCommands,
       let words = words(of: command), output.count + unsent + RESPWriter.size(of: words) <= limits.unsentBytes
     else { return false }
+    if maySkip, !needsReply {
+      output.append("*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$4\r\nSKIP\r\n")
+      RESPWriter.write(words, into: &output)
+      return true
+    }
     send(words, .command(ticket: ticket, command, isRepeated: false), now: now)
     return true
   }
@@ -294,6 +311,10 @@ public struct RedisConnection: ~Copyable {
       }
       events.append(.reply(ticket: ticket, reply))
     case .greeting, .subscribed: takeGreeting(reply, now: now)
+    case .skipping:
+      // Where its user may not (`NOPERM`), replies come, and cost a little.
+      if case .error = reply { maySkip = false } else { maySkip = true }
+      endGreeting()
     case .script(let index):
       names[index] = reply.bytes
       takeGreeting(reply, now: now)
@@ -303,6 +324,10 @@ public struct RedisConnection: ~Copyable {
   /// A reply that must not be an error; after the last one of them the connection is ready.
   private mutating func takeGreeting(_ reply: RESPValue, now: Int64) {
     if case .error(let text) = reply { return lost(.refused(text), now: now) }
+    endGreeting()
+  }
+
+  private mutating func endGreeting() {
     guard phase == .greeting, nextExpected == expected.count else { return }
     phase = .ready
     backOff = 0

@@ -78,10 +78,11 @@ public final class RedisLinks {
   }
 
   /// See `RedisConnection.submit`.
-  public func submit(_ command: RedisCommand, ticket: UInt64, to id: LinkID) -> Bool {
+  public func submit(_ command: RedisCommand, ticket: UInt64, needsReply: Bool = true, to id: LinkID) -> Bool {
     let box = links[id.index]
     return box.link.machine.submit(
-      command, ticket: ticket, unsent: loop.pendingBytes(box.link.connection), now: loop.now.uptimeNanoseconds)
+      command, ticket: ticket, needsReply: needsReply, unsent: loop.pendingBytes(box.link.connection),
+      now: loop.now.uptimeNanoseconds)
   }
 
   /// A connection's events since the last call.

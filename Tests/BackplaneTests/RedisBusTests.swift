@@ -128,6 +128,23 @@ struct RedisBusTests {
     try run([half, a] + ears) { half.up.count == 1 && half.bus.unheard == 0b01 }
   }
 
+  @Test("Of many frames of states for a member one gets a reply in 0.1 s, of control each")
+  func replies() throws {
+    let (a, b) = (try Ear(loop, [engines[0]], "a"), try Ear(loop, [engines[0]], "b"))
+    try run([a, b]) { a.up.count + b.up.count == 2 }
+    let before = loop.links.waiting.commands
+    for number in 0..<50 { #expect(a.bus.send([UInt8(number)], to: "b", lane: .state)) }
+    #expect(loop.links.waiting.commands == before + 1)
+    for _ in 0..<5 { #expect(a.bus.send([100], to: "b", lane: .control)) }
+    #expect(loop.links.waiting.commands == before + 6)
+    try run([a, b]) { b.frames.count == 51 && b.frames[100] == 5 }
+    try run([a, b]) { loop.links.waiting.commands == before }
+    let start = ClockReading.uptime()
+    try run([a, b]) { ClockReading.uptime() > start + 110_000_000 }
+    for _ in 0..<50 { #expect(a.bus.send([101], to: "b", lane: .state)) }
+    try run([a, b]) { b.frames[101] == 50 }
+  }
+
   @Test("Why a node cannot be used is told from the start, and again only where it is another reason")
   func reason() throws {
     let ear = try Ear(loop, [engines[0]], "a", RedisRole(user: "hub", password: "wrong"))

@@ -48,8 +48,8 @@ private final class Bench {
     submit(.words(words.map { Array($0.utf8) }), ticket: ticket)
   }
 
-  func submit(_ command: RedisCommand, ticket: UInt64, unsent: Int = 0) -> Bool {
-    connection.submit(command, ticket: ticket, unsent: unsent, now: now)
+  func submit(_ command: RedisCommand, ticket: UInt64, needsReply: Bool = true, unsent: Int = 0) -> Bool {
+    connection.submit(command, ticket: ticket, needsReply: needsReply, unsent: unsent, now: now)
   }
 
   func connecting() { connection.connecting(now: now) }
@@ -168,6 +168,53 @@ private final class Bench {
       bench.now += bench.wait
     }
     #expect(bench.now == end && looks == 2 && bench.takeEvents() == [.lost(.replyTime)])
+  }
+
+  /// A connection that was asked whether it may skip replies, and has this answer.
+  private func makeSkipping(_ answer: String) -> Bench {
+    var role = RedisRole()
+    role.skipsReplies = true
+    let bench = Bench(role)
+    bench.connecting()
+    bench.opened()
+    #expect(bench.sent() == [["CLIENT", "REPLY", "ON"]])
+    bench.reply(answer)
+    #expect(bench.takeEvents() == [.ready])
+    return bench
+  }
+
+  private let publish = RedisCommand.words(["PUBLISH", "c", "x"].map { Array($0.utf8) })
+
+  @Test("A command that needs no reply has it skipped, and is not waited for; the others' replies find their tickets")
+  func skippedReplies() {
+    let bench = makeSkipping("+OK\r\n")
+    let rest = bench.wait
+    #expect(bench.submit(publish, ticket: 1, needsReply: false))
+    #expect(bench.sent() == [["CLIENT", "REPLY", "SKIP"], ["PUBLISH", "c", "x"]])
+    #expect(bench.wait == rest)
+    #expect(bench.submit(publish, ticket: 2))
+    #expect(bench.submit(publish, ticket: 3, needsReply: false))
+    #expect(bench.submit(publish, ticket: 4))
+    #expect(bench.sent().map { $0[0] } == ["PUBLISH", "CLIENT", "PUBLISH", "PUBLISH"])
+    bench.reply(":1\r\n:2\r\n")
+    #expect(bench.takeEvents() == [.reply(ticket: 2, .number(1)), .reply(ticket: 4, .number(2))])
+  }
+
+  @Test("Where the engine does not allow that replies are skipped, they come")
+  func unskippedReplies() {
+    let bench = makeSkipping("-NOPERM this user has no permissions to run the 'client|reply' command\r\n")
+    #expect(bench.submit(publish, ticket: 1, needsReply: false))
+    #expect(bench.sent() == [["PUBLISH", "c", "x"]])
+    bench.reply(":1\r\n")
+    #expect(bench.takeEvents() == [.reply(ticket: 1, .number(1))])
+    // The next connection asks anew.
+    bench.lost(.closed("reset"))
+    _ = bench.takeEvents()
+    bench.connecting()
+    bench.opened()
+    bench.reply("+OK\r\n")
+    #expect(bench.takeEvents() == [.ready] && bench.submit(publish, ticket: 2, needsReply: false))
+    #expect(bench.sent().suffix(2).map { $0[0] } == ["CLIENT", "PUBLISH"])
   }
 
   @Test("Without a reply in time the connection ends, and every command without one has an unknown outcome")
