@@ -36,7 +36,25 @@ import Testing
     #expect(try Frame.read(frame, both).0 == head)
   }
 
-  @Test("Recorded frames that come again are refused and counted, and the cluster continues")
+  @Test("A frame's code is HMAC-SHA-256, as others compute it, however often and from however many threads")
+  func code() async {
+    // printf abc | openssl dgst -sha256 -mac HMAC -macopt hexkey:0123456789abcdef…
+    let expected: [UInt8] = [
+      0xCD, 0xD4, 0x81, 0xD6, 0x3D, 0x64, 0xDB, 0xDA, 0xAD, 0x2A, 0x13, 0xDD, 0x2A, 0x4D, 0xEE, 0xA2,
+    ]
+    let abc: [UInt8] = [97, 98, 99]
+    await withTaskGroup(of: Bool.self) { group in
+      for _ in 0..<4 {
+        group.addTask { (0..<1000).allSatisfy { _ in testKeys.code(of: abc[...]) == expected } }
+      }
+      for await isRight in group { #expect(isRight) }
+    }
+    #expect(testKeys.verifies(expected[...], of: abc[...]) && !testKeys.verifies(expected[...], of: abc[1...]))
+    #expect(testKeys == FrameKeys(String(repeating: "0123456789abcdef", count: 4)))
+    #expect(testKeys != FrameKeys(String(repeating: "ab", count: 32)))
+  }
+
+  @Test("Recorded frames that come again are refused and counted, and the cluster goes on")
   func replayed() {
     let world = ClusterWorld(["a", "b"])
     let node = world["a"].node

@@ -16,6 +16,7 @@ enum Exceptions {
   static let unsafeIslands = [
     "Sources/Bytes/ChunkTable.swift",
     "Sources/Bytes/TurnList.swift",
+    "Sources/Cluster/FrameKeys.swift",
     "Sources/Gateway/Server/Server.swift",
     "Sources/Gateway/Loop/SessionLoopDelegate.swift",
     "Sources/HubCore/DriverIndex/PagedSlab.swift",
