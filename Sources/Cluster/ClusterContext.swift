@@ -46,6 +46,8 @@ final class ClusterContext {
   private var freed: [Int] = []
   /// For the hub, and for the ledger.
   var inputs = HubInputs()
+  /// Of the frame that is being read, for the hub.
+  private var positions: [PublishedPosition] = []
   var questions: [(question: LedgerQuestion, purpose: Purpose)] = []
   /// For the bus: nodes that peers do not hear.
   var unheard: [(peer: Int, nodes: UInt64)] = []
@@ -181,8 +183,26 @@ final class ClusterContext {
   }
 
   func relay(_ publication: Publication) {
+    if case .driverLocation(let location) = publication.body {
+      return relay(
+        PublishedPosition(
+          channel: publication.channel, number: 0, timestamp: publication.timestamp, location: location))
+    }
+    handOverPositions()
     counters.relayed += 1
     inputs.append(.cluster(.relayed(publication)))
+  }
+
+  func relay(_ position: PublishedPosition) {
+    counters.relayed += 1
+    positions.append(position)
+  }
+
+  /// Gives the hub the positions of a frame so far: before other input from the frame, and at its end.
+  func handOverPositions() {
+    if positions.isEmpty { return }
+    inputs.append(.cluster(.relayedPositions(positions)))
+    positions = []
   }
 
   func refuse(_ input: SubscribeInput, _ error: ErrorReply) {

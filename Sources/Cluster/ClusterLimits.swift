@@ -14,6 +14,8 @@ public struct ClusterLimits: Sendable, Equatable {
   /// States for one peer that wait for the bus; a newer one replaces an older one of the same channel and driver. Past
   /// it all are dropped, and the peer notices the gap.
   public var waitingStates = 65_536
+  /// States for one peer whose memory is kept when they are gone. Past it the memory is freed.
+  static let keptStates = 4096
   /// Bytes of area records that wait for the bus. Past it all states are dropped, and the peer notices the gap.
   public var waitingAreaBytes = 4 * 1024 * 1024
   /// Drivers in one record about an area.

@@ -48,6 +48,7 @@ extension ClusterNode {
     (peer.heard, peer.clock) = (context.now.uptime, head.clock)
     join(index)  // it may know this hub before this one has read of it
     var unknown: ClusterFrameError?
+    defer { context.handOverPositions() }
     while !reader.isAtEnd {
       do throws(ClusterFrameError) { try take(try reader.record(), from: index) } catch {
         // A later version's, which this one cannot miss.
@@ -88,6 +89,7 @@ extension ClusterNode {
   private mutating func take(_ record: FrameRecord, from index: Int) throws(ClusterFrameError) {
     let peer = context.peers[index]
     var reader = ClusterFrameReader(record.body)
+    if record.kind != .publication { context.handOverPositions() }
     switch record.kind {
     case .alive:
       let missed = try reader.isAtEnd ? 0 : peer.note(announced: reader.varint(), .state)
@@ -168,15 +170,26 @@ extension ClusterNode {
 
   private mutating func take(publication reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let message: ServerMessage?
-    do throws(ClusterFrameError) { message = try reader.message(&context.peers[index].reader) } catch {
+    do throws(ClusterFrameError) {
+      if let position = try reader.position(&context.peers[index].reader) { return take(position, from: index) }
+      message = try reader.message(&context.peers[index].reader)
+    } catch {
       return  // of a channel that is not followed any more: its last states may come behind that
     }
     guard case .publication(let publication)? = message else { return }
     switch publication.channel {
-    case .fleet: feeds.relayFleet(publication, from: index)
+    case .fleet: break  // it has positions alone
     case .trips where context.tripCounter == .here: trips.take(publication, from: context.peers[index])
     case .trip, .driver, .raw, .fence, .area, .nearby, .box, .counts, .countsBlock, .trips, .stats:
       following.take(publication, from: index)
+    }
+  }
+
+  private mutating func take(_ position: PublishedPosition, from index: Int) {
+    if position.channel == .fleet {
+      feeds.relayFleet(position, from: index)
+    } else {
+      following.take(position, from: index)
     }
   }
 
@@ -187,7 +200,7 @@ extension ClusterNode {
     var cursor = HubOutputs.Cursor()
     while let step = outputs.next(&cursor) {
       switch step {
-      case .common(let index): publish(outputs[common: index].delivery)
+      case .common(let index): publish(outputs[common: index])
       case .rare(let index): take(outputs[rare: index])
       }
     }
@@ -195,7 +208,8 @@ extension ClusterNode {
 
   private mutating func take(_ output: HubOutput) {
     switch output {
-    case .delivery(let delivery): publish(delivery)
+    case .delivery(let delivery):
+      if let position = PositionDelivery(delivery) { publish(position) } else { interest.publish(delivery) }
     case .subscribed(let session, let handle, let answer, let missed, let isParty):
       interest.answered(session, handle, answer, missed, isParty: isParty)
     case .watching(let session, _, let handles): watching.watches(session, handles)
@@ -230,7 +244,7 @@ extension ClusterNode {
     }
   }
 
-  private mutating func publish(_ delivery: Delivery) {
+  private mutating func publish(_ delivery: PositionDelivery) {
     if delivery.channel == interest.fleet { feeds.keep(delivery) } else { interest.publish(delivery) }
   }
 

@@ -168,7 +168,7 @@ public struct ClusterNode: ~Copyable {
       toIncarnation: peer.incarnation, number: 0, clock: context.time.milliseconds)
     let keys = context.identity.keys
     var bytes = 0
-    let states = peer.states.count
+    let states = peer.stateCount
     let due = peer.lastSent[1] + gatherTime
     let gathers = due > context.now.uptime && !peer.isHalfFull
     if gathers, peer.hasStates { statesDue = min(statesDue, due) }
@@ -180,7 +180,7 @@ public struct ClusterNode: ~Copyable {
     }
     context.counters.framesOut += UInt64(frames)
     context.counters.bytesOut += UInt64(bytes)
-    context.counters.statesOut += UInt64(states - peer.states.count)
+    context.counters.statesOut += UInt64(states - peer.stateCount)
   }
 
   private mutating func countSizes() {
@@ -195,7 +195,7 @@ public struct ClusterNode: ~Copyable {
     context.counters.waitingBytes = peers.reduce(0) { $0 + $1.controlBytes + $1.areaBytes }
     context.counters.cellsAsked = watching.asked.count
     context.counters.cellsWatched = peers.reduce(0) { $0 + $1.watched.count }
-    context.counters.waitingStates = peers.reduce(0) { $0 + $1.states.count }
+    context.counters.waitingStates = peers.reduce(0) { $0 + $1.stateCount }
     context.counters.waitingResumes = peers.reduce(0) { $0 + $1.resumes.count }
     context.counters.waitingCells = peers.reduce(0) { $0 + $1.areaQueue.count }
     context.counters.endedRights = context.endedRights.count

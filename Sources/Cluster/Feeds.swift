@@ -25,7 +25,7 @@ struct Feeds {
   /// In parts.
   fileprivate var histories: [[HubFigures]] = []
   /// The newest position of each driver, for peers that follow this hub's fleet: it waits for the second's end.
-  fileprivate var positions: [UInt64: Publication] = [:]
+  fileprivate var positions: [UInt64: PublishedPosition] = [:]
   let context: ClusterContext
 
   init(_ context: ClusterContext) { self.context = context }
@@ -158,25 +158,25 @@ extension Feeds {
     context.release(.fleet, at: index)
   }
 
-  mutating func relayFleet(_ publication: Publication, from index: Int) {
-    if watched.fleet, context.peers[index].fleet == .streaming { context.relay(publication) }
+  mutating func relayFleet(_ position: PublishedPosition, from index: Int) {
+    if watched.fleet, context.peers[index].fleet == .streaming { context.relay(position) }
   }
 
   /// Keeps a position of this hub for followers of its fleet until the second's end.
-  mutating func keep(_ delivery: Delivery) {
+  mutating func keep(_ delivery: PositionDelivery) {
     guard positions[delivery.conflationKey] != nil || positions.count < context.limits.fleetDrivers else {
       context.counters.overflows += 1
       return
     }
-    if positions.updateValue(delivery.publication, forKey: delivery.conflationKey) != nil {
+    if positions.updateValue(delivery.position, forKey: delivery.conflationKey) != nil {
       context.counters.statesConflated += 1
     }
   }
 
   private mutating func sendFleet(_ interest: borrowing Interest) {
     for follower in interest.fleet.map(interest.followers) ?? [] {
-      for (key, publication) in positions {
-        context.peers[follower.peer].append(StateRecord(key: key, binding: follower.binding, publication: publication))
+      for (key, position) in positions {
+        context.peers[follower.peer].append(position, key: key, follower.binding)
       }
     }
     positions.removeAll(keepingCapacity: true)

@@ -233,10 +233,19 @@ extension ByteBuffer {
 
   /// A length and what `body` writes.
   mutating func append(run body: (inout ByteBuffer) -> Void) {
-    var inner = ByteBuffer()
-    body(&inner)
-    append(varint: UInt64(inner.count))
-    unsafe inner.withBytes { unsafe append($0) }
+    let start = count
+    append(0)
+    body(&self)
+    let length = count - start - 1
+    guard length >= 0x80 else { return unsafe withMutableBytes { unsafe $0[start] = UInt8(length) } }
+    var head = ByteBuffer()
+    head.append(varint: UInt64(length))
+    append([UInt8](repeating: 0, count: head.count - 1))
+    unsafe withMutableBytes { bytes in
+      let run = unsafe UnsafeRawBufferPointer(rebasing: bytes[start + 1..<start + 1 + length])
+      unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[(start + head.count)...]).copyMemory(from: run)
+      unsafe head.withBytes { unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[start...]).copyMemory(from: $0) }
+    }
   }
 
   mutating func append(_ kind: ClusterRecordKind, _ body: (inout ByteBuffer) -> Void = { _ in }) {

@@ -97,6 +97,10 @@ extension ByteBuffer {
     append(run: { BinaryWriter.write(reply, timestamp: time, messageID: 0, naming: naming, into: &$0) })
   }
 
+  mutating func append(_ position: PublishedPosition, _ binding: UInt32) {
+    append(run: { BinaryWriter.write(position, handle: binding, names: ImpliedNames(), into: &$0) })
+  }
+
   mutating func append(_ publication: Publication, _ binding: UInt32, _ names: ImpliedNames) {
     append(run: { BinaryWriter.write(publication, handle: binding, names: names, into: &$0) })
   }
@@ -191,6 +195,15 @@ extension ClusterFrameReader {
   mutating func identifier() throws(ClusterFrameError) -> Identifier {
     guard let id = Identifier(String(decoding: try run(), as: UTF8.self)) else { throw .message }
     return id
+  }
+
+  /// The owner's next message, if it is a position; else it is the next still.
+  mutating func position(_ reader: inout BinaryServerReader) throws(ClusterFrameError) -> PublishedPosition? {
+    var ahead = self
+    let bytes = try ahead.run()
+    guard let position = unsafe bytes.withUnsafeBytes({ unsafe reader.readPosition($0) }) else { return nil }
+    self = ahead
+    return position
   }
 
   /// The owner's next message, read with `reader`'s numbers of this peer's channels; nil for one to `reader` only.

@@ -123,6 +123,14 @@ struct Interest {
 
   // MARK: What is published
 
+  func publish(_ delivery: PositionDelivery) {
+    for follower in followers(delivery.channel) where !follower.isEventsOnly {
+      let isNew = context.peers[follower.peer].append(delivery.position, key: delivery.conflationKey, follower.binding)
+      if !isNew { context.counters.statesConflated += 1 }
+    }
+  }
+
+  /// Publishes what is no position.
   func publish(_ delivery: Delivery) {
     for follower in followers(delivery.channel) {
       let peer = context.peers[follower.peer]
@@ -131,12 +139,8 @@ struct Interest {
           $0.append(delivery.publication, follower.binding, ImpliedNames())
         }
       } else if !follower.isEventsOnly {
-        let before = peer.states.count
-        peer.append(
-          StateRecord(
-            key: delivery.conflationKey, binding: follower.binding,
-            publication: delivery.publication))
-        if peer.states.count == before { context.counters.statesConflated += 1 }
+        let isNew = peer.append(delivery.publication, key: delivery.conflationKey, follower.binding)
+        if !isNew { context.counters.statesConflated += 1 }
       }
     }
   }

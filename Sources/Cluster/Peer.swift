@@ -9,13 +9,6 @@ import HubCore
 import HubGeo
 import HubMessages
 
-/// A position or an ETA on its way to a peer.
-struct StateRecord {
-  var key: UInt64
-  var binding: UInt32
-  var publication: Publication
-}
-
 /// A channel of this hub that a peer follows.
 struct Binding: Equatable {
   /// Names the channel on the wire; never used twice for one incarnation of the peer.
@@ -78,8 +71,9 @@ final class Peer {
   private(set) var controlBytes = 0
   private var control: [[UInt8]] = []
   private var open = ByteBuffer()
-  private(set) var states: [StateRecord] = []
-  private var newest: [UInt64: Int] = [:]
+  private var positions = StateList<PublishedPosition>()
+  /// States that are no positions.
+  private var others = StateList<Publication>()
   private var areaRecords: [[UInt8]] = []
   private(set) var areaBytes = 0
   private var departures: [[UInt8]] = []
@@ -181,14 +175,17 @@ final class Peer {
     open.removeAll(keepingAtMost: 65_536)
   }
 
-  func append(_ state: StateRecord) {
-    if let index = newest[state.key] {
-      states[index] = state
-      return
-    }
-    newest[state.key] = states.count
-    states.append(state)
+  /// Appends a state; false where it has replaced an older one of its key.
+  @discardableResult func append(_ position: PublishedPosition, key: UInt64, _ binding: UInt32) -> Bool {
+    positions.append(position, key: key, binding)
   }
+
+  @discardableResult func append(_ state: Publication, key: UInt64, _ binding: UInt32) -> Bool {
+    others.append(state, key: key, binding)
+  }
+
+  /// States that wait.
+  var stateCount: Int { positions.count + others.count }
 
   /// Area records, in order.
   func append(area record: [UInt8]) {
@@ -206,7 +203,7 @@ final class Peer {
 
   func dropDepartures() { departures.removeAll() }
 
-  var hasStates: Bool { !states.isEmpty || !areaRecords.isEmpty }
+  var hasStates: Bool { stateCount > 0 || !areaRecords.isEmpty }
   var hasOutput: Bool { !open.isEmpty || !control.isEmpty || hasStates }
 
   /// Drops all waiting output; a number of each lane is skipped, so that the peer notices.
@@ -219,21 +216,21 @@ final class Peer {
   }
 
   func dropStates() {
-    states.removeAll(keepingCapacity: states.capacity <= 4096)
-    newest.removeAll(keepingCapacity: true)
+    positions.removeAll()
+    others.removeAll()
     areaRecords.removeAll()
     areaBytes = 0
     numbers[Int(Lane.state.rawValue)] += 1
   }
 
   /// States are not gathered any longer.
-  var isHalfFull: Bool { states.count > limits.waitingStates / 2 || areaBytes > limits.waitingAreaBytes / 2 }
+  var isHalfFull: Bool { stateCount > limits.waitingStates / 2 || areaBytes > limits.waitingAreaBytes / 2 }
 
   /// Drops output at the limits, which the peer notices by the numbers. Gives how often.
   func boundOutput() -> UInt64 {
     let isControlFull = controlBytes > limits.waitingControlBytes
     if isControlFull { dropAll() }
-    let isStateFull = states.count > limits.waitingStates || areaBytes > limits.waitingAreaBytes
+    let isStateFull = stateCount > limits.waitingStates || areaBytes > limits.waitingAreaBytes
     if isStateFull { dropStates() }
     return (isControlFull ? 1 : 0) + (isStateFull ? 1 : 0)
   }
@@ -274,24 +271,26 @@ final class Peer {
   }
 
   private func flushStates(_ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
-    var (taken, frames) = (0, 0)
-    while taken < states.count {
+    var (next, nextOther, taken, frames) = (0, 0, (0, 0), 0)
+    while next < positions.count || nextOther < others.count {
       var records = ByteBuffer()
-      var next = taken
-      while next < states.count, records.count < limits.frameBytes {
-        let state = states[next]
-        records.append(.publication) { $0.append(state.publication, state.binding, ImpliedNames()) }
+      while next < positions.count, records.count < limits.frameBytes {
+        let state = positions[next]
+        records.append(.publication) { $0.append(state.body, state.binding) }
         next += 1
+      }
+      while nextOther < others.count, records.count < limits.frameBytes {
+        let state = others[nextOther]
+        records.append(.publication) { $0.append(state.body, state.binding, ImpliedNames()) }
+        nextOther += 1
       }
       guard send(.state, numbers[1] + 1, records.array()) else { break }
       numbers[1] += 1
       frames += 1
-      taken = next
+      taken = (next, nextOther)
     }
-    guard taken > 0 else { return frames }
-    states.removeFirst(taken)
-    newest.removeAll(keepingCapacity: true)
-    for (index, state) in states.enumerated() { newest[state.key] = index }
+    positions.removeFirst(taken.0)
+    others.removeFirst(taken.1)
     return frames
   }
 }

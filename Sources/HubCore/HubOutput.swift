@@ -43,6 +43,18 @@ public struct PositionDelivery: Sendable, BitwiseCopyable {
   }
 }
 
+extension PositionDelivery {
+  /// The delivery of a position; nil for any other.
+  public init?(_ delivery: Delivery) {
+    guard case .driverLocation(let location) = delivery.publication.body else { return nil }
+    self.init(
+      channel: delivery.channel, conflationKey: delivery.conflationKey, received: delivery.received,
+      position: PublishedPosition(
+        channel: delivery.publication.channel, number: delivery.publication.number,
+        timestamp: delivery.publication.timestamp, location: location))
+  }
+}
+
 /// A publication for an outlet with subscribers.
 public struct Delivery: Sendable {
   public var channel: ChannelHandle

@@ -78,7 +78,7 @@ struct FanOut: ~Copyable {
     guard count > 0 else { return }
     counted.publicationsOut += UInt64(count)
     counted.positionsOut += UInt64(count)
-    unsafe turnReceived.append(delivery.pointee.received)
+    if unsafe delivery.pointee.received != 0 { unsafe turnReceived.append(delivery.pointee.received) }
   }
 
   /// Sends a publication of any kind to every subscriber.

@@ -283,24 +283,20 @@ extension Channels {
     if tripsThrough != nil, publication.channel == .trips {
       return publish(ofOthers: publication, &storage, counting: &counters)
     }
-    if case .driverLocation(let location) = publication.body, publication.channel == .fleet {
-      return relay(toFleet: location, publication.timestamp)
-    }
     if let channel = followed(publication.channel) { relay(publication, on: channel) }
   }
 
-  /// Publishes another hub's driver to the sessions that follow the whole fleet.
-  private mutating func relay(toFleet location: DriverLocation, _ time: Timestamp) {
-    guard let fleet else { return }
-    var location = location
-    location.after = table.sequence(fleet)
-    let made = publication(.driverLocation(location), on: .fleet, at: time)
-    // No driver of this hub has such a key, and no other channel either.
-    let key = 1 << 63 | table.hash(.driver(location.driverID)) >> 1
-    let delivery = Delivery(
-      channel: ChannelHandle(index: UInt32(fleet)), conflationKey: key, received: 0, publication: made)
-    count(deliveries: outletsOfSessions(fleet).count)
-    emit(.delivery(delivery), toSessionsOf: fleet)
+  /// Relays an owner's position to subscribers, and another hub's driver to the sessions that follow the whole fleet.
+  mutating func relay(_ position: PublishedPosition) {
+    if position.channel == .fleet {
+      guard let fleet else { return }
+      var position = position
+      position.location.after = table.sequence(fleet)
+      // No driver of this hub has such a key, and no other channel either.
+      put(position, on: fleet, key: 1 << 63 | table.hash(.driver(position.location.driverID)) >> 1)
+    } else if let channel = followed(position.channel) {
+      put(position, on: channel, key: UInt64(channel) << 32 | 1)
+    }
   }
 
   /// Relays an owner's publication to subscribers. Events keep their numbers; a newer position or ETA replaces an older

@@ -158,6 +158,22 @@ struct Channels: ~Copyable {
     }
   }
 
+  /// Gives sessions that follow a channel a position of another hub; a newer one with this key replaces it.
+  mutating func put(_ position: PublishedPosition, on channel: Int, key: UInt64) {
+    var outlets = outletsOfSessions(channel)
+    publicationNumber += 1
+    while let outlet = outlets.popFirst() {
+      let delivery = unsafe outputs[outlet].nextCommonSlot(.blank)
+      unsafe delivery.pointee.channel = ChannelHandle(index: UInt32(channel))
+      unsafe delivery.pointee.conflationKey = key
+      unsafe delivery.pointee.received = 0  // where it came from has measured
+      unsafe delivery.pointee.position = position
+      unsafe delivery.pointee.position.number = publicationNumber
+      outputs[outlet].appendPlacedCommon()
+      deliveries += 1
+    }
+  }
+
   /// Publishes a trip's ETA: conflated state, one for a channel.
   mutating func publish(_ eta: ETAUpdate, on channel: Int, storedThrough ticket: UInt64, at time: Timestamp) {
     if table.outlets(channel).isEmpty { return }

@@ -202,8 +202,11 @@ public enum ClusterInput: Sendable {
   /// The owner of a followed channel has answered again, after a gap or as a new owner. `missed` leads up to the answer
   /// where that is `recovered`.
   case resumed(Subscribed, missed: [Publication])
-  /// A publication of a followed channel's owner; or, where this hub numbers them, an event of another hub's trip.
+  /// A publication of a followed channel's owner that is no position; or, where this hub numbers them, an event of
+  /// another hub's trip.
   case relayed(Publication)
+  /// Positions of followed channels' owners, in order: many together, since they are frequent.
+  case relayedPositions([PublishedPosition])
   /// The owner's trip has ended, or the channel cannot be followed any more.
   case ended(Channel, Unsubscribed.Reason)
   case shareEnded(Channel, of: Identifier)

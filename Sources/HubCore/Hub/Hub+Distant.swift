@@ -42,6 +42,11 @@ extension Hub {
     channels.relay(publication, &storage, counting: &counters)
   }
 
+  mutating func relay(_ position: PublishedPosition) {
+    drive(position.location)
+    channels.relay(position)
+  }
+
   mutating func end(_ name: Channel, _ reason: Unsubscribed.Reason) {
     note(.over, of: name)
     channels.emit(onFollowed: name) { .channelEnded($0, name, reason) }

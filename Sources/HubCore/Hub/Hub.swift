@@ -280,6 +280,7 @@ public struct Hub: ~Copyable {
     case .unowned(let name): note(.nowhere, of: name)
     case .resumed(let answer, let missed): resume(answer, missed)
     case .relayed(let publication): relay(publication)
+    case .relayedPositions(let positions): for position in positions { relay(position) }
     case .ended(let name, let reason): end(name, reason)
     case .shareEnded(let name, let holder): channels.emit(onFollowed: name) { .shareEnded($0, name, of: holder) }
     case .claimed(let name, let driver): channels.emit(onFollowed: name) { .channelClaimed($0, name, by: driver) }

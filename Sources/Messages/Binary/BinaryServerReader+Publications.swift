@@ -3,7 +3,7 @@ import HubBytes
 import HubGeo
 
 extension BinaryServerReader {
-  func readPosition(_ flags: UInt8, _ input: inout BinaryInput) throws(ValidationError) -> Publication {
+  func readPosition(_ flags: UInt8, _ input: inout BinaryInput) throws(ValidationError) -> PublishedPosition {
     let entry = try entry(&input)
     let hasMore = flags & PositionFlags.confidence == PositionFlags.moreFollows
     let more = hasMore ? try input.byte(.confidence) : flags & PositionFlags.confidence
@@ -28,7 +28,7 @@ extension BinaryServerReader {
     if hasMore, more & PositionFlags.status != 0 {
       location.status = DriverStatus(rawValue: more >> PositionFlags.statusShift & 0x03)
     }
-    return Publication(channel: entry.channel, number: 0, timestamp: published, body: .driverLocation(location))
+    return PublishedPosition(channel: entry.channel, number: 0, timestamp: published, location: location)
   }
 
   func readETA(_ input: inout BinaryInput) throws(ValidationError) -> Publication {

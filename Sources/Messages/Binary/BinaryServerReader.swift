@@ -36,7 +36,7 @@ public struct BinaryServerReader: Sendable {
       let first = try input.byte(.type)
       if first & binaryFrequentBit != 0 {
         type = "driver_location"
-        return state(try readPosition(first, &input))
+        return state(Publication(try readPosition(first, &input)))
       }
       guard let known = BinaryServerType(rawValue: first) else {
         // Without the type's form nothing of it is known.
@@ -50,6 +50,19 @@ public struct BinaryServerReader: Sendable {
       return ServerEnvelope(
         messageID: .ofState, timestamp: hubTime ?? Timestamp(milliseconds: 0), message: .unknown(type: type))
     }
+  }
+
+  /// Reads a message that is a position; nil for any other, and for one that `read` refuses. The frequent kind, without
+  /// what an envelope costs.
+  public mutating func readPosition(_ bytes: UnsafeRawBufferPointer) -> PublishedPosition? {
+    do throws(ValidationError) {
+      var input = unsafe BinaryInput(bytes)
+      let first = try input.byte(.type)
+      guard first & binaryFrequentBit != 0 else { return nil }
+      let position = try readPosition(first, &input)
+      note(position.timestamp)
+      return position
+    } catch { return nil }
   }
 
   private mutating func read(

@@ -16,10 +16,7 @@ public enum BinaryWriter {
     _ publication: Publication, handle: UInt32, names: ImpliedNames, into buffer: inout ByteBuffer
   ) {
     switch publication.body {
-    case .driverLocation(let location):
-      buffer.withRoom(for: MessageLimits.binaryPositionBytes) {
-        write(location, at: publication.timestamp, handle, names, &$0)
-      }
+    case .driverLocation(let location): write(location, at: publication.timestamp, handle, names, &buffer)
     case .etaUpdate(let update):
       buffer.withRoom(for: MessageLimits.binaryETABytes) {
         write(update, at: publication.timestamp, on: publication.channel, handle, &$0)
@@ -46,6 +43,20 @@ public enum BinaryWriter {
       })
       write(figures, &buffer)
     }
+  }
+
+  /// Appends a position, as `write(_:handle:names:into:)` of its publication.
+  public static func write(
+    _ position: PublishedPosition, handle: UInt32, names: ImpliedNames, into buffer: inout ByteBuffer
+  ) {
+    write(position.location, at: position.timestamp, handle, names, &buffer)
+  }
+
+  private static func write(
+    _ location: DriverLocation, at published: Timestamp, _ handle: UInt32, _ names: ImpliedNames,
+    _ buffer: inout ByteBuffer
+  ) {
+    buffer.withRoom(for: MessageLimits.binaryPositionBytes) { write(location, at: published, handle, names, &$0) }
   }
 
   /// The hub's own figures, as text.

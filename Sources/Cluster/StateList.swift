@@ -1,0 +1,47 @@
+// States on their way to a peer, in the order in which their keys came first: a newer one takes the place of an older
+// one of its key. Positions, which are trivial, have a list of their own, and so are copied as bytes.
+
+/// A list of states with one kind of body.
+struct StateList<Body> {
+  struct Entry {
+    var key: UInt64
+    /// See `Binding.number`.
+    var binding: UInt32
+    var body: Body
+  }
+
+  private var entries: [Entry] = []
+  /// By key.
+  private var places: [UInt64: Int] = [:]
+
+  var count: Int { entries.count }
+
+  subscript(index: Int) -> Entry { entries[index] }
+
+  /// False where it has replaced an older one.
+  mutating func append(_ body: Body, key: UInt64, _ binding: UInt32) -> Bool {
+    let entry = Entry(key: key, binding: binding, body: body)
+    if let place = places[key] {
+      entries[place] = entry
+      return false
+    }
+    places[key] = entries.count
+    entries.append(entry)
+    return true
+  }
+
+  /// O(rest).
+  mutating func removeFirst(_ count: Int) {
+    if count == entries.count { return removeAll() }
+    guard count > 0 else { return }
+    entries.removeFirst(count)
+    places.removeAll(keepingCapacity: true)
+    for (place, entry) in entries.enumerated() { places[entry.key] = place }
+  }
+
+  mutating func removeAll() {
+    let isKept = entries.capacity <= ClusterLimits.keptStates
+    entries.removeAll(keepingCapacity: isKept)
+    places.removeAll(keepingCapacity: isKept)
+  }
+}
