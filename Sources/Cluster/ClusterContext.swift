@@ -137,10 +137,9 @@ final class ClusterContext {
     phase == .member ? peers.indices.filter { peers[$0].isMember && !peers[$0].isSilent } : []
   }
 
-  /// The shortest time between two frames of states to one peer (ns).
+  /// The shortest time from frames of states to the next (ns).
   var gatherTime: Int64 {
-    let count = peers.count { !$0.interest.isEmpty }
-    return count > limits.promptPeers ? Int64(count) * limits.gatherTime : 0
+    max(limits.gatherTime, Int64(peers.count { !$0.interest.isEmpty }) * limits.peerGatherTime)
   }
 
   /// Whether those are all hubs that there are.

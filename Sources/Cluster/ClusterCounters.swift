@@ -1,5 +1,6 @@
 // A hub's counters of its cluster, and its notices for operators.
 public import HubBackplane
+import HubMessages
 
 /// Since the start, unless marked as present.
 public struct ClusterCounters: Sendable, Equatable {
@@ -73,6 +74,33 @@ public struct ClusterCounters: Sendable, Equatable {
 
   /// Whether what happens at other hubs comes here, and the other way round.
   public var reachesOthers: Bool { isBusUp && isLedgerUp && isMember }
+}
+
+extension ClusterNode {
+  /// The counters at this moment. O(peers).
+  public var counters: ClusterCounters {
+    let (peers, now) = (context.peers, context.now.uptime)
+    var counters = context.counters
+    counters.peers = peers.count { $0.isMember }
+    counters.silentPeers = peers.count { $0.isSilent && $0.isMember }
+    counters.follows = following.count
+    counters.followed = peers.reduce(0) { $0 + $1.interest.count }
+    counters.pending =
+      following.pending.count + forwarding.pending.count + asking.count + familyQuestions.pending.count
+    counters.unclaimed = claims.unclaimedCount
+    counters.waitingBytes = peers.reduce(0) { $0 + $1.controlBytes + $1.areaBytes }
+    counters.cellsAsked = watching.asked.count
+    counters.cellsWatched = peers.reduce(0) { $0 + $1.watched.count }
+    counters.waitingStates = peers.reduce(0) { $0 + $1.stateCount }
+    counters.waitingResumes = peers.reduce(0) { $0 + $1.resumes.count }
+    counters.waitingCells = peers.reduce(0) { $0 + $1.areaQueue.count }
+    counters.endedRights = context.endedRights.count
+    counters.revocationReceivers = revoking.receivers.count + revoking.waiting.count
+    counters.lag = peers.reduce(0) { $1.isMember ? max($0, (now - $1.heard) / 1_000_000) : $0 }
+    counters.isLedgerUp = context.isLedgerUp
+    counters.isMember = context.phase == .member
+    return counters
+  }
 }
 
 /// Notices for the operator.

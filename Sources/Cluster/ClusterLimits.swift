@@ -61,12 +61,18 @@ public struct ClusterLimits: Sendable, Equatable {
 
   // MARK: Time
 
-  /// States for a peer are gathered for this time, multiplied by the number of hubs that follow channels here, where
-  /// those are more than `promptPeers`; else they are sent at once. So a hub sends them 2,000 times a second at most,
-  /// and hubs that all follow each other do not spend their time on frames of one position each: of 50 hubs each waits
-  /// for at most 25 ms, and up to 1 ms of the timer. Where half of what may wait does, it is sent.
-  public var gatherTime: Int64 = 500_000
-  public var promptPeers = 3
+  /// The shortest time from frames of states to the next: a state after a pause leaves at once, a stream of them
+  /// gathers. It is `gatherTime`, or `peerGatherTime` multiplied by the number of hubs that follow channels here where
+  /// that is longer. A frame and its wake-ups cost both hubs as much as dozens of positions (loadtest/NOTES.md), so a
+  /// stream is sent 1,000 times a second, to all peers together; and where many hubs follow each other each sends 2,000
+  /// frames a second at most, of which each of 50 hubs waits for 25 ms. Where half of what may wait does, it is sent.
+  public var gatherTime: Int64 = 1_000_000
+  public var peerGatherTime: Int64 = 500_000
+  /// The longest time for which the cluster's thread lets a stream of states gather without looking at what else the
+  /// hub has for it.
+  public var gatherSleep: Int64 = 1_000_000
+  /// The shortest time between two counts of what waits and who follows, for `/metrics`.
+  public var countTime: Int64 = 100_000_000
   /// A member's lease in the ledger, and how often it is renewed and the members are read.
   public var lease: Int64 = 6_000_000_000
   public var renewal: Int64 = 2_000_000_000

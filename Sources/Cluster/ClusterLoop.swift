@@ -75,11 +75,13 @@ public final class ClusterLoop: EventLoopDelegate {
   private var ledgerEvents: [LedgerEvent] = []
   private var hasLeft = false
   private let show: @Sendable (ClusterCounters) -> Void
+  /// When the counters are shown next (uptime, ns).
+  private var showsAt = Int64.min
   private let engine: EngineConfiguration
 
   /// The loop of outlet `outlet`, whose port to the hub is `hub`. `seed`: for the waits between attempts.
-  /// `openSessions` gives how many sessions an id has open at this hub, in each role; `show` gets the counters at the
-  /// end of each turn.
+  /// `openSessions` gives how many sessions an id has open at this hub, in each role; `show` gets the counters several
+  /// times a second.
   package init(
     _ loop: EventLoop, _ hub: consuming HubPort, outlet: UInt32, _ configuration: ClusterConfiguration,
     lifecycle: Lifecycle, log: Log, seed: UInt64, openSessions: @escaping @Sendable (Identifier) -> [Role: Int],
@@ -134,11 +136,17 @@ public final class ClusterLoop: EventLoopDelegate {
     if lifecycle.phase(at: now.uptime) == .draining, !lifecycle.hasLoops { leave() }
     node.flush(bus, ledger)
     links.flush()
+    if now.uptime >= showsAt { showCounters(now) }
+    for notice in node.takeNotices() { notice.write(to: log, engine) }
+    loop.setLoopTimer(at: node.inputs.isEmpty ? min(nextTick, node.nextTurn, hub.nextTurn) : now.uptime)
+    if node.gathersUntil > now.uptime { loop.gather(until: node.gathersUntil) }
+  }
+
+  private func showCounters(_ now: Moment) {
+    showsAt = now.uptime + node.context.limits.countTime
     var counters = node.counters
     (counters.engineCommands, counters.engineBytes) = links.waiting
     show(counters)
-    for notice in node.takeNotices() { notice.write(to: log, engine) }
-    loop.setLoopTimer(at: node.inputs.isEmpty ? min(nextTick, node.nextTurn, hub.nextTurn) : now.uptime)
   }
 
   /// Runs the hub's turn for other loops that wait for it.

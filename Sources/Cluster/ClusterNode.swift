@@ -63,8 +63,7 @@ public struct ClusterNode: ~Copyable {
   private var ledgerFault: String?
   /// The last sent list of the bus nodes that this hub does not hear, and when (uptime, ns).
   private var saidUnheard: (nodes: UInt64, at: Int64) = (0, .min)
-  /// When the next frame of gathered states is due (uptime, ns).
-  private var statesDue = Int64.max
+  private var gathering = StateGathering()
 
   /// `openSessions` says how many sessions an id has open at this hub, in each role that has any.
   public init(
@@ -91,10 +90,6 @@ public struct ClusterNode: ~Copyable {
     _modify { yield &context.inputs }
   }
 
-  /// The counts since the start.
-  public var counters: ClusterCounters { context.counters }
-
-  /// What operators should read in the log since the last call.
   public mutating func takeNotices() -> [ClusterNotice] {
     defer { context.notices.removeAll() }
     return context.notices
@@ -123,21 +118,24 @@ public struct ClusterNode: ~Copyable {
   }
 
   /// When `turn` is due without further input (uptime, ns).
-  public var nextTurn: Int64 { min(context.now.uptime + context.limits.aliveTime / 2, statesDue) }
+  public var nextTurn: Int64 { min(context.now.uptime + context.limits.aliveTime / 2, gathering.due) }
+
+  /// Until when outputs of the hub may gather before the next turn (uptime, ns): a stream of states, which are not sent
+  /// before.
+  public var gathersUntil: Int64 { min(gathering.until, context.now.uptime + context.limits.gatherSleep) }
 
   /// Sends pending frames, and asks pending questions.
   public mutating func flush(_ bus: any Bus, _ ledger: any Ledger) {
-    defer { countSizes() }
     context.counters.isBusUp = bus.isUp
     for (index, nodes) in context.unheard { bus.note(unheard: nodes, by: context.peers[index].name) }
     context.unheard.removeAll()
     sayUnheard(bus.unheard)
-    let gatherTime = context.gatherTime
-    statesDue = .max
+    gathering.begin(context.gatherTime, now: context.now.uptime)
     for peer in context.peers where peer.hasOutput && peer.incarnation > 0 {
-      if bus.isUp { flush(peer, bus, gatherTime) }
+      if bus.isUp { flush(peer, bus) }
       context.counters.overflows += peer.boundOutput()
     }
+    gathering.end()
     let batch = context.questions
     context.questions.removeAll(keepingCapacity: true)
     for (question, purpose) in batch {
@@ -162,17 +160,16 @@ public struct ClusterNode: ~Copyable {
     for peer in context.peers where peer.isMember { peer.append(.unheard) { $0.append(varint: nodes) } }
   }
 
-  private mutating func flush(_ peer: Peer, _ bus: any Bus, _ gatherTime: Int64) {
+  private mutating func flush(_ peer: Peer, _ bus: any Bus) {
     var head = FrameHead(
       lane: .control, from: context.identity.name, fromIncarnation: context.incarnation, to: peer.name,
       toIncarnation: peer.incarnation, number: 0, clock: context.time.milliseconds)
     let keys = context.identity.keys
     var bytes = 0
     let states = peer.stateCount
-    let due = peer.lastSent[1] + gatherTime
-    let gathers = due > context.now.uptime && !peer.isHalfFull
-    if gathers, peer.hasStates { statesDue = min(statesDue, due) }
-    let frames = peer.flush(now: context.now.uptime, withStates: !gathers) { lane, number, records in
+    if peer.hasStates { gathering.noteStates() }
+    let withStates = gathering.isDue || peer.isHalfFull
+    let frames = peer.flush(now: context.now.uptime, withStates: withStates) { lane, number, records in
       (head.lane, head.number) = (lane, number)
       let frame = Frame.make(head, records, keys)
       bytes += frame.count
@@ -181,29 +178,6 @@ public struct ClusterNode: ~Copyable {
     context.counters.framesOut += UInt64(frames)
     context.counters.bytesOut += UInt64(bytes)
     context.counters.statesOut += UInt64(states - peer.stateCount)
-  }
-
-  private mutating func countSizes() {
-    let peers = context.peers
-    context.counters.peers = peers.count { $0.isMember }
-    context.counters.silentPeers = peers.count { $0.isSilent && $0.isMember }
-    context.counters.follows = following.count
-    context.counters.followed = peers.reduce(0) { $0 + $1.interest.count }
-    context.counters.pending =
-      following.pending.count + forwarding.pending.count + asking.count + familyQuestions.pending.count
-    context.counters.unclaimed = claims.unclaimedCount
-    context.counters.waitingBytes = peers.reduce(0) { $0 + $1.controlBytes + $1.areaBytes }
-    context.counters.cellsAsked = watching.asked.count
-    context.counters.cellsWatched = peers.reduce(0) { $0 + $1.watched.count }
-    context.counters.waitingStates = peers.reduce(0) { $0 + $1.stateCount }
-    context.counters.waitingResumes = peers.reduce(0) { $0 + $1.resumes.count }
-    context.counters.waitingCells = peers.reduce(0) { $0 + $1.areaQueue.count }
-    context.counters.endedRights = context.endedRights.count
-    context.counters.revocationReceivers = revoking.receivers.count + revoking.waiting.count
-    let now = context.now.uptime
-    context.counters.lag = peers.reduce(0) { $1.isMember ? max($0, (now - $1.heard) / 1_000_000) : $0 }
-    context.counters.isLedgerUp = context.isLedgerUp
-    context.counters.isMember = context.phase == .member
   }
 
   // MARK: Members
@@ -216,12 +190,11 @@ public struct ClusterNode: ~Copyable {
     case .outside: return context.questions.append((.incarnation, .incarnation))
     case .member: break
     }
-    let identity = context.identity
+    let (identity, counters) = (context.identity, self.counters)
     let member = MemberRecord(
       name: identity.name, incarnation: context.incarnation, address: identity.address, version: identity.version,
       status: MemberStatus(
-        lag: context.counters.lag, cellsWatched: context.counters.cellsWatched,
-        cellsAsked: context.counters.cellsAsked))
+        lag: counters.lag, cellsWatched: counters.cellsWatched, cellsAsked: counters.cellsAsked))
     context.questions.append((.renew(member, leaseMilliseconds: context.limits.lease / 1_000_000), .renewal))
     context.questions.append((.members, .members))
     claims.queueDeferred()

@@ -46,30 +46,54 @@ import Testing
     #expect(own.point?.since ?? 0 >= 60)
   }
 
-  @Test("Where more hubs follow than are sent to at once, positions are gathered into frames, and the newest come")
+  @Test("A position after a pause leaves at once; a stream leaves in frames a while apart, and the thread may sleep")
+  func stream() {
+    let world = world { ($0.gatherTime, $0.gatherSleep) = (50_000_000, 20_000_000) }
+    connectDrivers(5, world)
+    let riders = followDrivers(5, world)
+    world.run(seconds: 0.5)
+    let node = world["a"].node
+    var before = node.node.counters
+    world.fix(0, trip: nil, at: "a", slot: 1)
+    world.step()
+    #expect(node.node.counters.statesOut == before.statesOut + 1)
+    #expect(node.node.gathersUntil <= world.now.uptime, "a lone one is no stream")
+    world.run(seconds: 0.5)
+    before = node.node.counters
+    var sleeps = 0
+    for step in 1...100 {
+      world.fix(step, trip: nil, at: "a", slot: UInt32(step % 5 + 1))
+      world.step()
+      let sleep = node.node.gathersUntil - world.now.uptime
+      if sleep > 0 { sleeps += 1 }
+      #expect(sleep <= 20_000_000 && node.node.nextTurn > world.now.uptime)
+    }
+    // One in 50 ms, and what shows that the hub lives, to both others.
+    let frames = node.node.counters.framesOut - before.framesOut
+    #expect((20...36).contains(frames) && sleeps > 70, "\(frames), \(sleeps)")
+    world.run(seconds: 0.2)
+    #expect(node.node.gathersUntil <= world.now.uptime)
+    #expect(node.node.counters.statesOut - before.statesOut + node.node.counters.statesConflated >= 90)
+    #expect(riders.allSatisfy { $0.positions.count >= 15 && $0.faults == [] && $0.gaps == 0 })
+  }
+
+  @Test("Where many hubs follow a hub, each gets its positions the less often, and the newest come")
   func gathered() {
     var limits = ClusterLimits()
-    limits.gatherTime = 20_000_000
+    limits.peerGatherTime = 20_000_000
     let names = ["a", "b", "c", "d", "e", "f"]
     let world = ClusterWorld(names, limits: limits)
     connectDrivers(5, world)
-    func frames() -> UInt64 { world["a"].node.node.counters.framesOut }
-    func drive(_ steps: Range<Int>) -> UInt64 {
-      let before = frames()
-      for step in steps {
-        world.fix(step, trip: nil, at: "a", slot: UInt32(step % 5 + 1))
-        world.step()
-      }
-      return frames() - before
-    }
-    var riders = names[1...3].map { world.follow(.driver(id("d1")), at: $0, slot: 50) }
-    world.run(seconds: 0.5)
-    #expect(drive(0..<100) >= 3 * 20, "each position of a driver that three follow at once")
-    riders += names[4...].map { world.follow(.driver(id("d1")), at: $0, slot: 50) }
+    let riders = names[1...].map { world.follow(.driver(id("d1")), at: $0, slot: 50) }
     world.run(seconds: 0.5)
     for rider in riders { rider.positions.removeAll() }
+    let before = world["a"].node.node.counters.framesOut
+    for step in 100..<200 {
+      world.fix(step, trip: nil, at: "a", slot: UInt32(step % 5 + 1))
+      world.step()
+    }
     // Five hubs: a frame to each in 0.1 s, and what shows that the hub lives.
-    let sent = drive(100..<200)
+    let sent = world["a"].node.node.counters.framesOut - before
     #expect((40...70).contains(sent), "\(sent)")
     world.run(seconds: 0.2)
     let own = world.follow(.driver(id("d1")), at: "a", slot: 60)
@@ -81,7 +105,7 @@ import Testing
   @Test("What is gathered is sent before it is dropped for its number")
   func gatheredMuch() {
     var limits = ClusterLimits()
-    (limits.gatherTime, limits.waitingStates) = (100_000_000, 4)
+    (limits.gatherTime, limits.waitingStates) = (400_000_000, 4)
     let names = ["a", "b", "c", "d", "e"]
     let world = ClusterWorld(names, limits: limits)
     connectDrivers(12, world)
