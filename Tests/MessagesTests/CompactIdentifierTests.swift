@@ -1,5 +1,6 @@
 import HubBytes
 import HubMessages
+import HubTestSupport
 import Testing
 
 @Suite struct CompactIdentifierTests {
@@ -24,6 +25,25 @@ import Testing
       for b in all {
         #expect(CompactIdentifier(a).matches(b) == (a == b))
         #expect(CompactIdentifier(a).matches(CompactIdentifier(b)) == (a == b))
+      }
+    }
+  }
+
+  @Test func aUUIDComesBackAsItWasAndAllocatesNothing() throws {
+    var random = SplitMix64(seed: 36)
+    for _ in 0..<1000 {
+      let text = String(
+        (0..<36).map { [8, 13, 18, 23].contains($0) ? "-" : "0123456789abcdef".randomElement(using: &random) ?? "0" })
+      let identifier = try #require(Identifier(text))
+      let compact = CompactIdentifier(identifier)
+      #expect(compact.identifier == identifier && compact.matches(identifier), "\(text)")
+      guard case .uuid = compact else { return Issue.record("\(text)") }
+      // All but a UUID's own form comes back as it was, too.
+      for other in [text.uppercased(), "g" + text.dropFirst(), "-" + text.dropFirst(), text + "0"] {
+        let identifier = try #require(Identifier(other))
+        let compact = CompactIdentifier(identifier)
+        #expect(compact.identifier == identifier && compact.matches(CompactIdentifier(identifier)), "\(other)")
+        #expect(!compact.matches(CompactIdentifier(try #require(Identifier(text)))), "\(other)")
       }
     }
   }
