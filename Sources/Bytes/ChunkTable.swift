@@ -5,7 +5,7 @@
 // pointers into it. A chunk is allocated once and not moved. It has 1,024 elements, because the system allocates large
 // chunks in pages: with 256 records of 800 bytes one page in fifty would hold only the allocator's sixteen bytes.
 //
-// A table over 16 MB grows by an eighth, in huge pages where the system has them: a million drivers' records are 870
+// A table over 16 MB grows by an eighth, in huge pages where the system has them: a million drivers' records are 640
 // MB, and with pages of 4 kB a start spent a sixth of its time on their first touch (a snapshot is read in 1.75 s for
 // 2.0, `hub-microbench start`). Fixes of so many drivers also miss the TLB less often. Pages are resident from their
 // first touch on, so unused room costs nothing.

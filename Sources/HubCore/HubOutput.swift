@@ -9,6 +9,11 @@ public struct ChannelHandle: Sendable, Hashable, BitwiseCopyable {
   public init(index: UInt32) { self.index = index }
 }
 
+extension Hub {
+  /// Inputs or outputs of a turn whose lists are kept for the next one; with more they are freed.
+  package static let largestKeptTurn = 128
+}
+
 /// The output of a turn for one outlet, in order: positions separately, everything else among them.
 public typealias HubOutputs = MixedList<PositionDelivery, HubOutput>
 

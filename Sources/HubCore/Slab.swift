@@ -75,7 +75,7 @@ struct Slab<Record>: ~Copyable {
 }
 
 /// A reference to a record of a slab, which may have been removed.
-struct Handle: Equatable {
+struct Handle: Equatable, Sendable {
   var index: UInt32
   var generation: UInt32
 }

@@ -69,6 +69,26 @@ import Testing
     #expect(trips() == [])
   }
 
+  @Test(
+    "of three trips the one that is left is meant, in whatever order the others end",
+    arguments: ["abc", "acb", "bac", "bca", "cab", "cba"])
+  func lastOfThree(order: String) {
+    let bench = HubBench()
+    for name in ["a", "b", "c"] {
+      bench.turn(bench.subscribe(bench.trip(name)))
+      bench.turn(bench.move(.ops, "o", name, .requested, driver: "d"))
+      bench.turn(bench.move(.driver, "d", name, .accepted))
+    }
+    let names = order.map { String($0) }
+    for (count, name) in names.enumerated() {
+      bench.advance(seconds: 5)
+      #expect(bench.turn(post(bench)).positions.map(\.tripID) == (count == 2 ? [id(name)] : []))
+      bench.turn(bench.move(.ops, "o", name, .cancelled))
+    }
+    bench.advance(seconds: 5)
+    #expect(bench.turn(post(bench)).positions.isEmpty)
+  }
+
   @Test("what comes is counted by app and outcome, and a message without a position as ignored")
   func counts() {
     let bench = HubBench()

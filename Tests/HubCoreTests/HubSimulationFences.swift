@@ -70,8 +70,9 @@ extension Simulation {
       guard let fence = hub.fences.find(id), let channel = hub.channels.find(Cast.channels[Cast.fleet + 1 + number])
       else { continue }
       var inside: Set<Set<Identifier>> = []
-      for event in hub.channels.record(channel).events {
-        guard let made = event.publication.notification, let driver = made.driverID else { continue }
+      let kept = hub.channels.record(channel).events
+      for event in kept.suffix(kept.count) {
+        guard let made = event.notification, let driver = made.driverID else { continue }
         let who = Set([driver, made.fence?.otherID ?? driver])
         switch made.kind {
         case .fenceEnter:

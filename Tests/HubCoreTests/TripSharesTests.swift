@@ -9,7 +9,7 @@ import Testing
 
   private func trip() throws -> Trip {
     Trip(
-      id: try #require(Identifier("T1")), hash: 1, number: 1, status: .requested, at: start, by: .ops,
+      id: try #require(Identifier("T1")), number: 1, status: .requested, at: start, by: .ops,
       now: Moment(uptime: 0, timestamp: start))
   }
 

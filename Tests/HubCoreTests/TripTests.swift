@@ -8,7 +8,7 @@ import Testing
   @Test("a party is who the trip names, in the role it names it in")
   func parties() {
     let now = Moment(uptime: 0, timestamp: time(0))
-    var trip = Trip(id: id("t"), hash: 0, number: 1, status: .accepted, at: time(0), by: .ops, now: now)
+    var trip = Trip(id: id("t"), number: 1, status: .accepted, at: time(0), by: .ops, now: now)
     let report = TripStatusReport(tripID: id("t"), status: .requested, timestamp: time(0))
     trip.take(report, rider: id("rob"), driver: id("dana"))
     #expect(trip.party(of: Actor(role: .driver, id: id("dana"))) == .driver)

@@ -207,10 +207,5 @@ extension AreaTable {
 extension UInt64 {
   /// A hash of the driver's id, which decides which drivers of a crowded cell are shown.
   @inline(__always)
-  fileprivate var areaRank: UInt32 { UInt32(truncatingIfNeeded: self &* Mix64.golden >> 32) }
-}
-
-extension Driver {
-  @inline(__always)
-  var areaRank: UInt32 { hash.areaRank }
+  var areaRank: UInt32 { UInt32(truncatingIfNeeded: self &* Mix64.golden >> 32) }
 }

@@ -6,16 +6,19 @@ import HubBytes
 import HubGeo
 import HubMessages
 
-/// One channel's record: 144 bytes, the small members in the padding of the name.
+/// One channel's record: 88 bytes, the small members in the padding of the name.
 struct ChannelRecord {
-  var name: Channel
+  private let compactName: CompactChannel
   /// Events may still come or be requested: the record outlives its subscribers.
   var isKept = false
   /// Its publications come from another hub. `isWanted`: the hub itself wants them, with or without subscribers.
   var isFollowed = false
   var isWanted = false
-  /// The index in the area table of a watched cell; −1 for other channels.
-  var area: Int32 = -1
+  /// See `ChannelTable.driverListeners`.
+  var hasDriverListener = false
+  /// The index in the area table of a watched cell; nil for other channels.
+  @PackedIndex var area: Int?
+  var subscribers: UInt32 = 0
   /// The number of the newest event; before the first, the starting number (see `ChannelTable.highestSequence`).
   var sequence: UInt64
   /// The journal's number of the newest event, and the sequence before the first event that may be unstored.
@@ -23,17 +26,50 @@ struct ChannelRecord {
   var storedSequence: UInt64 = 0
   /// The outlets with at least one subscriber.
   var outlets = OutletSet()
-  /// The newest events, oldest first, without gaps, the last one numbered `sequence`.
-  var events: [KeptEvent] = []
-  var subscribers: UInt32 = 0
+  /// The newest events, without gaps, the last one numbered `sequence`.
+  var events = KeptEvents()
   /// Bytes of what its kept events hold (see `ChannelTable.contentBytes`).
   var contentBytes: UInt32 = 0
-  /// The driver's session that subscribed last: a driver that listens to its own channel is no follower.
-  var driverListener: SessionRef?
 
   init(name: Channel, sequence: UInt64) {
-    self.name = name
+    compactName = CompactChannel(name)
     self.sequence = sequence
+  }
+
+  /// Some 5 ns.
+  @inline(__always) var name: Channel { compactName.channel }
+}
+
+/// A channel's name in 18 bytes where it has an id of up to 16 characters.
+private enum CompactChannel {
+  case trip(CompactIdentifier)
+  case driver(CompactIdentifier)
+  case fence(CompactIdentifier)
+  case area(GeohashCell)
+  /// Of a free slot, too.
+  case fleet
+  indirect case other(Channel)
+
+  init(_ channel: Channel) {
+    switch channel {
+    case .trip(let id): self = .trip(CompactIdentifier(id))
+    case .driver(let id): self = .driver(CompactIdentifier(id))
+    case .fence(let id): self = .fence(CompactIdentifier(id))
+    case .area(let cell): self = .area(cell)
+    case .fleet: self = .fleet
+    case .nearby, .box, .counts, .countsBlock, .raw, .trips, .stats: self = .other(channel)
+    }
+  }
+
+  @inline(__always) var channel: Channel {
+    switch self {
+    case .trip(let id): .trip(id.identifier)
+    case .driver(let id): .driver(id.identifier)
+    case .fence(let id): .fence(id.identifier)
+    case .area(let cell): .area(cell)
+    case .fleet: .fleet
+    case .other(let channel): channel
+    }
   }
 }
 
@@ -49,6 +85,8 @@ struct ChannelTable: ~Copyable {
   private(set) var contentBytes = 0
   /// The channel of each kept event, oldest first, to find the oldest of all.
   private var eventOrder = EventOrder()
+  /// By channel: the driver's session that subscribed last. A driver that listens to its own channel is no follower.
+  private var driverListeners: [Int: SessionRef] = [:]
   /// No removed channel had a higher number. New channels start from here, so that no channel repeats a number within
   /// an epoch; else a client that resumes on a recreated channel would not learn that it missed events.
   private(set) var highestSequence: UInt64 = 0
@@ -94,11 +132,11 @@ struct ChannelTable: ~Copyable {
     return index
   }
 
-  mutating func setArea(_ index: Int, _ area: Int) { slab[index].area = Int32(area) }
+  mutating func setArea(_ index: Int, _ area: Int) { slab[index].area = area }
 
   /// The index in the area table; nil for other channels, or one that has ended.
   func area(_ index: Int) -> Int? {
-    index < slab.endIndex && slab.isInUse(index) && slab[index].area >= 0 ? Int(slab[index].area) : nil
+    index < slab.endIndex && slab.isInUse(index) ? slab[index].area : nil
   }
 
   mutating func addSubscriber(_ index: Int, outlet: Int) {
@@ -108,17 +146,23 @@ struct ChannelTable: ~Copyable {
   }
 
   /// A driver's session has subscribed, or has unsubscribed.
-  mutating func setDriverListener(_ index: Int, _ session: SessionRef?) { slab[index].driverListener = session }
+  mutating func setDriverListener(_ index: Int, _ session: SessionRef?) {
+    driverListeners[index] = session
+    slab[index].hasDriverListener = session != nil
+  }
 
   /// Whether any other session is subscribed. A session that ended but is not released still counts.
   @inline(__always)
   func hasListener(_ index: Int, besides session: SessionRef?) -> Bool {
     let subscribers = slab[index].subscribers
     if subscribers != 1 { return subscribers > 1 }
-    return session == nil || slab[index].driverListener != session
+    return session == nil || driverListener(index) != session
   }
 
-  func driverListener(_ index: Int) -> SessionRef? { slab[index].driverListener }
+  @inline(__always)
+  func driverListener(_ index: Int) -> SessionRef? {
+    slab[index].hasDriverListener ? driverListeners[index] : nil
+  }
 
   mutating func setFollowed(_ index: Int, _ isFollowed: Bool) { slab[index].isFollowed = isFollowed }
   func isFollowed(_ index: Int) -> Bool { slab[index].isFollowed }
@@ -147,18 +191,16 @@ struct ChannelTable: ~Copyable {
     slab[index].isKept = kept
     if !kept {
       highestSequence = max(highestSequence, slab[index].sequence)
-      while !slab[index].events.isEmpty { forgetOldestEvent(index) }
+      forgetEvents(index)
     }
     return removeIfUnused(index)
   }
 
   private mutating func removeIfUnused(_ index: Int) -> Bool {
     guard slab[index].subscribers == 0, !slab[index].isKept, !slab[index].isWanted else { return false }
-    if slab[index].area < 0 { names.remove(hash: hash(slab[index].name), index: index) }
-    for event in slab[index].events {
-      eventOrder.remove(event.node)
-      contentBytes -= Int(event.contentBytes)
-    }
+    if slab[index].area == nil { names.remove(hash: hash(slab[index].name), index: index) }
+    forgetEvents(index)
+    if slab[index].hasDriverListener { setDriverListener(index, nil) }
     highestSequence = max(highestSequence, slab[index].sequence)
     slab.remove(index, leaving: ChannelRecord(name: .fleet, sequence: 0))
     return true
@@ -190,19 +232,27 @@ struct ChannelTable: ~Copyable {
     }
     contentBytes += bytes
     slab[index].contentBytes += UInt32(bytes)
-    slab[index].events.append(KeptEvent(event, node: eventOrder.append(channel: index)))
+    slab[index].events.append(event, node: eventOrder.append(channel: index))
   }
 
   private mutating func forgetOldestEvent(_ index: Int) {
-    let event = slab[index].events.removeFirst()
-    eventOrder.remove(event.node)
-    contentBytes -= Int(event.contentBytes)
-    slab[index].contentBytes -= event.contentBytes
+    let (node, bytes) = slab[index].events.removeFirst()
+    eventOrder.remove(node)
+    contentBytes -= Int(bytes)
+    slab[index].contentBytes -= bytes
+  }
+
+  private mutating func forgetEvents(_ index: Int) {
+    for (node, bytes) in slab[index].events.removeAll() {
+      eventOrder.remove(node)
+      contentBytes -= Int(bytes)
+    }
+    slab[index].contentBytes = 0
   }
 
   /// Skips a number and drops all kept events, so that resuming clients learn that they missed something.
   mutating func skip(_ index: Int) {
-    while !slab[index].events.isEmpty { forgetOldestEvent(index) }
+    forgetEvents(index)
     slab[index].sequence += 1
   }
 
@@ -212,13 +262,13 @@ struct ChannelTable: ~Copyable {
     guard since <= sequence else { return nil }
     let missed = sequence - since
     guard missed <= UInt64(slab[index].events.count) else { return nil }
-    return slab[index].events.suffix(Int(missed)).map(\.publication)
+    return slab[index].events.suffix(Int(missed))
   }
 
   /// The kept notification that was posted with this id. O(kept events of the channel).
   func notification(_ index: Int, posted id: MessageID) -> Notification? {
-    for event in slab[index].events.reversed() {
-      if case .notification(let made) = event.publication.body, made.messageID == id { return made }
+    for event in slab[index].events.suffix(slab[index].events.count).reversed() {
+      if case .notification(let made) = event.body, made.messageID == id { return made }
     }
     return nil
   }
@@ -247,7 +297,7 @@ struct ChannelTable: ~Copyable {
   mutating func restore(_ name: Channel, sequence: UInt64) -> Bool {
     guard let index = findOrInsert(name) else { return false }
     slab[index].isKept = true
-    while !slab[index].events.isEmpty { forgetOldestEvent(index) }
+    forgetEvents(index)
     slab[index].sequence = sequence
     return true
   }
@@ -259,7 +309,7 @@ struct ChannelTable: ~Copyable {
     // All up to a number were reserved; what had the others is not known (Channels+Trips.swift).
     if event.channel == .trips, number <= slab[index].sequence { return true }
     // Kept events have no gaps.
-    if number != slab[index].sequence + 1 { while !slab[index].events.isEmpty { forgetOldestEvent(index) } }
+    if number != slab[index].sequence + 1 { forgetEvents(index) }
     slab[index].sequence = number
     keep(event, index)
     return true
@@ -281,9 +331,7 @@ struct ChannelTable: ~Copyable {
     var written: [Int: Int] = [:]
     var node = eventOrder.first
     while let (channel, next) = eventOrder.step(node) {
-      let index = written[channel, default: 0]
-      try body(slab[channel].events[index].publication)
-      written[channel] = index + 1
+      try body(slab[channel].events.next(&written[channel, default: 0]))
       node = next
     }
   }

@@ -95,7 +95,7 @@ public struct DriverIndex: ~Copyable {
     // Each inner cell holds more than 8 drivers, each driver is in at most 20 of them, and each has 4 children.
     let inner = capacity * DriverIndex.deepestLevel / Int(DriverIndex.mergeCount) + DriverIndex.deepestLevel
     let root = Node(link: DriverIndex.none, count: 0, parent: DriverIndex.none, level: 0, isLeaf: true, shape: 0)
-    nodes = PagedSlab(limit: 4 * (inner + 1), pageShift: 12, filler: root)
+    nodes = PagedSlab(limit: 4 * (inner + 1), pageShift: 8, filler: root)
     nodes.grow(to: 4)
   }
 

@@ -2,10 +2,10 @@
 import HubGeo
 import HubMessages
 
-/// 870 bytes. A million of these are most of a hub's memory, so members are ordered so that small ones fill the padding
-/// behind the id, the tracker and optionals.
+/// 640 bytes. A million of these are most of a hub's memory, so members are ordered so that small ones fill the padding
+/// behind the id, the tracker and optionals, and what few drivers have is in tables of its own (`Drivers`).
 struct Driver {
-  let id: Identifier
+  let compactID: CompactIdentifier
   /// The status that the driver reported; `on_trip` is derived from `activeTrips`.
   private(set) var reported = DriverStatus.available
   /// False exactly while a deadline for staleness is armed.
@@ -19,7 +19,6 @@ struct Driver {
   var isRetentionArmed = false
   /// A deadline is armed for the end of the time for which ops see it offline.
   var isAbsenceArmed = false
-  let hash: UInt64
   var tracker = Tracker()
   /// The number of known trips that it began.
   private(set) var tripsBegun: UInt32 = 0
@@ -27,23 +26,26 @@ struct Driver {
   var profile: Int32 = -1
   /// The index of the channel of its raw fixes, while that has subscribers; −1 for none.
   var rawChannel: Int32 = -1
+  /// The index of the times of its fixes, once it has sent a batch.
+  @PackedIndex var fixTimes: Int?
+  /// Index of the driver's channel, where it has one.
+  @PackedIndex var channel: Int?
   /// The session that may send for this driver; nil when none is connected.
-  private(set) var session: SessionRef?
+  @Packed private(set) var session: SessionRef?
   private(set) var activeTrips: Int32 = 0
   /// The trip that its fixes named last, to avoid looking the id up again.
-  var lastTrip: Handle?
+  @Packed var lastTrip: Handle?
   /// The number of its inputs that wait in the second lane.
   var waiting: Int32 = 0
   /// The trip that the fix of `position` named.
-  private(set) var positionTrip: Handle?
+  @Packed private(set) var positionTrip: Handle?
   /// What areas keep for it.
   var area = DriverArea()
   var clock = SessionClock()
-  /// Index of the driver's channel, where it has one.
-  var channel: Int?
-  /// The newest published position, with its age at publication.
+  /// Decides which drivers of a crowded cell are shown.
+  let areaRank: UInt32
+  /// The newest published position.
   private(set) var position: Position?
-  private(set) var positionAge = 0.0
   /// When its last trip ended (ms since 1970, the hub's wall clock), which changes its pseudonym.
   private(set) var lastTripEnded: Int64 = 0
   /// When the newest accepted fix came, and since when it has no session (uptime, ns).
@@ -55,17 +57,18 @@ struct Driver {
   /// The interval (seconds) of a driver without a session (`noteSending`); negative before its first message.
   private(set) var sendingInterval: Float = -1
   private(set) var samplingAdvised = Int64.min / 2
-  var replacements = ReplacementWindow()
-  /// The times of its fixes, kept once it has sent a batch.
-  var fixTimes: FixTimes?
   /// What of it is on stable storage.
   var durable = DriverStorage()
 
-  init(id: Identifier, hash: UInt64, uptime: Int64) {
-    self.id = id
-    self.hash = hash
+  init(id: Identifier, areaRank: UInt32, uptime: Int64) {
+    compactID = CompactIdentifier(id)
+    self.areaRank = areaRank
     lastFix = uptime
     disconnected = uptime
+  }
+
+  var id: Identifier {
+    @inline(__always) get { compactID.identifier }
   }
 
   var status: DriverStatus {
@@ -87,11 +90,6 @@ struct Driver {
     positionTrip = trip
     if trip != nil { lastTrip = trip }
     lastFix = now.uptime
-    refreshAge(at: now.timestamp)
-  }
-
-  mutating func refreshAge(at time: Timestamp) {
-    if let position { positionAge = clock.age(of: position.timestamp, at: time) }
   }
 
   /// Notes the arrival of a fix that is not published.
@@ -105,15 +103,6 @@ struct Driver {
     guard time.seconds(since: position.timestamp) <= Position.longestPrediction else { return nil }
     let place = position.predicted(at: time).published
     return place == position.coordinate ? nil : place
-  }
-
-  /// The time (ms since 1970) from which fixes not in memory are known to be new.
-  var vouchesFrom: Int64 { fixTimes?.vouchesFrom ?? tracker.latest?.milliseconds ?? .min }
-
-  /// Whether a fix is new to a driver with remembered fix times.
-  @inline(__always)
-  mutating func isNew(_ time: Timestamp, remembering: Bool) -> Bool {
-    remembering ? fixTimes?.insert(time) ?? true : fixTimes?.contains(time) == false
   }
 
   /// Whether nothing of the driver is published because its clock was ahead: its newest fix is in the hub's future by
@@ -131,20 +120,14 @@ struct Driver {
     if let sent { clock.observe(sent: sent, received: time) }
   }
 
-  /// A position of the driver as clients get it; `after` is set for each channel.
+  /// Seconds from the fix of a position to `time`.
   @inline(__always)
-  func location(_ position: Position, trip: Identifier?) -> DriverLocation {
-    DriverLocation(
-      driverID: id, tripID: trip, coordinate: position.coordinate, heading: position.heading, speed: position.speed,
-      accuracy: position.accuracy, confidence: position.confidence, timestamp: position.published,
-      timeSource: position.timeSource, age: positionAge, after: 0)
-  }
+  func age(of position: Position, at time: Timestamp) -> Double { clock.age(of: position.timestamp, at: time) }
 
   /// Its newest position as of `time`; nil where none is known.
   func location(trip: Identifier?, at time: Timestamp, after: UInt64) -> DriverLocation? {
     guard let position else { return nil }
-    var location = location(position, trip: trip)
-    location.age = clock.age(of: position.timestamp, at: time)
+    var location = position.location(of: id, trip: trip, age: age(of: position, at: time))
     location.after = after
     return location
   }
@@ -286,7 +269,7 @@ struct Driver {
     durable.note(heard: fixes.received, hasPublished: fixes.newest != nil)
     if let trip { lastTrip = trip }
     if let newest = fixes.newest {
-      durable.restore(newest: newest.timestamp)
+      durable.newest = newest.timestamp
       durable.isOffline = false
       positionTrip = trip
       position = newest
@@ -300,7 +283,7 @@ struct Driver {
     durable.isKnown = true
     durable.heard = stored.heard
     durable.isOffline = stored.isOffline
-    if let newest = stored.newest { durable.restore(newest: newest) }
+    if let newest = stored.newest { durable.newest = newest }
     lastTripEnded = stored.lastTripEnded
     lastTrip = trip
     positionTrip = stored.isPositionOnTrip ? trip : nil

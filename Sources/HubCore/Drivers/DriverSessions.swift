@@ -55,6 +55,8 @@ struct DriverSessions {
   private var clients: [[UInt32]]
   /// By driver: older sessions of its client, while there are any and for a while after.
   private var overlaps: [Int32: SessionOverlap] = [:]
+  /// By driver: recent replacements of its session by another client's.
+  private var replacements: [Int32: ReplacementWindow] = [:]
 
   init(outlets: Int) {
     drivers = Array(repeating: [], count: outlets)
@@ -78,18 +80,20 @@ struct DriverSessions {
     drivers[Int(session.outlet)][Int(session.slot)] = cell
   }
 
-  /// Decides and counts the outcome for the driver's present session when a newer one of `client` (0: unknown) begins.
-  mutating func takeOver(_ driver: Int, _ record: inout Driver, client: UInt32, at uptime: Int64, _ timings: HubTimings)
-    -> SessionTakeover
-  {
-    guard let old = record.session else { return .none }
+  /// Decides and counts the outcome for the driver's present session, `old`, when a newer one of `client` (0: unknown)
+  /// begins.
+  mutating func takeOver(
+    _ driver: Int, from old: SessionRef?, client: UInt32, at uptime: Int64, _ timings: HubTimings
+  ) -> SessionTakeover {
+    guard let old else { return .none }
     if client != 0, client == clients[Int(old.outlet)][Int(old.slot)] {
       let notifiesAt = uptime + nanoseconds(timings.takeover)
       set(old, Self.cell(ofReplaced: driver))
       overlaps[Int32(driver), default: SessionOverlap()].older.append((old, notifiesAt))
       return .overlaps(notifiesAt: notifiesAt)
     }
-    if let wait = record.replacements.replace(at: uptime, timings: timings) { return .refused(retryAfter: wait) }
+    let wait = replacements[Int32(driver), default: ReplacementWindow()].replace(at: uptime, timings: timings)
+    if let wait { return .refused(retryAfter: wait) }
     set(old, -1)
     return .replaces(old)
   }
@@ -98,7 +102,7 @@ struct DriverSessions {
   mutating func begin(_ session: SessionRef, driver: Int, client: UInt32) {
     let (outlet, slot) = (Int(session.outlet), Int(session.slot))
     if drivers[outlet].count <= slot {
-      let missing = max(slot + 1 - drivers[outlet].count, drivers[outlet].count)
+      let missing = max(slot + 1 - drivers[outlet].count, drivers[outlet].count / 8)
       drivers[outlet].append(contentsOf: repeatElement(-1, count: missing))
       clients[outlet].append(contentsOf: repeatElement(0, count: missing))
     }
@@ -150,5 +154,8 @@ struct DriverSessions {
   }
 
   /// The driver's record goes.
-  mutating func forget(_ driver: Int) { overlaps[Int32(driver)] = nil }
+  mutating func forget(_ driver: Int) {
+    overlaps[Int32(driver)] = nil
+    replacements[Int32(driver)] = nil
+  }
 }

@@ -18,7 +18,19 @@ extension Drivers {
   /// Whether a fix of this time is new, as far as fix times are remembered.
   @inline(__always)
   mutating func isNew(_ time: Timestamp, of driver: Int, remembering: Bool) -> Bool {
-    slab[driver].fixTimes == nil || slab[driver].isNew(time, remembering: remembering)
+    guard let times = slab[driver].fixTimes else { return true }
+    return remembering ? fixTimes[times].insert(time) : !fixTimes[times].contains(time)
+  }
+
+  /// Whether a fix of this time is remembered.
+  func remembers(_ time: Timestamp, of driver: Int) -> Bool {
+    slab[driver].fixTimes.map { fixTimes[$0].contains(time) } ?? false
+  }
+
+  /// The time (ms since 1970) from which fixes not in memory are known to be new.
+  func vouchesFrom(_ driver: Int) -> Int64 {
+    if let times = slab[driver].fixTimes { return fixTimes[times].vouchesFrom }
+    return slab[driver].tracker.latest?.milliseconds ?? .min
   }
 
   /// Updates the driver's track with a fix (`Tracker.update`).
@@ -43,20 +55,17 @@ extension Drivers {
   /// Notes the arrival of a fix that is not published.
   mutating func noteUnpublished(_ driver: Int, at uptime: Int64) { slab[driver].noteUnpublished(at: uptime) }
 
-  /// Updates the age of the newest position before it is shown again.
-  mutating func refreshAge(of driver: Int, at time: Timestamp) { slab[driver].refreshAge(at: time) }
-
   /// Remembers a driver's fix times from its first batch on, newest first, up to the limits. `isStored`: there is a
   /// journal, which may lack the newest.
   mutating func rememberFixTimes(of driver: Int, isStored: Bool, counting counters: inout HubCounters) {
     guard slab[driver].fixTimes == nil else { return }
-    guard countWithFixTimes < limits.driversWithFixTimes else { return counters.count(full: .fixTimes) }
-    countWithFixTimes += 1
+    guard fixTimes.count < limits.driversWithFixTimes else { return counters.count(full: .fixTimes) }
     let newest = slab[driver].tracker.newest
-    slab[driver].fixTimes = FixTimes(
-      capacity: limits.fixTimesPerDriver, newest: newest,
-      isRecorded: newest.map { !isStored || !slab[driver].durable.hasNoRecord(ofPublished: $0) } ?? true,
-      vouchesFrom: slab[driver].tracker.latest)
+    slab[driver].fixTimes = fixTimes.insert(
+      FixTimes(
+        capacity: limits.fixTimesPerDriver, newest: newest,
+        isRecorded: newest.map { !isStored || !hasNoRecord(ofPublished: $0, of: driver) } ?? true,
+        vouchesFrom: slab[driver].tracker.latest))
   }
 
   // MARK: Fixes that are stored, or were not
@@ -68,12 +77,13 @@ extension Drivers {
     storedThrough: UInt64
   ) {
     if isPublished {
-      slab[driver].durable.published(time, ticket: ticket, storedThrough: storedThrough)
+      slab[driver].durable.newest = time
+      marks.published(time, driver, ticket: ticket, storedThrough: storedThrough)
     } else {
-      slab[driver].durable.unpublished(time, ticket: ticket, storedThrough: storedThrough)
+      marks.unpublished(time, driver, ticket: ticket, storedThrough: storedThrough)
     }
     // A `confirmed` fix records what was published; the measurement may still be missing.
-    if !slab[driver].durable.missed.isEmpty, disposition != .confirmed { noteFound(time, driver: driver) }
+    if marks.missed.count > 0, disposition != .confirmed { noteFound(time, driver: driver) }
   }
 
   /// Writes a message's fixes, which named `trip`, as a record.
@@ -92,34 +102,37 @@ extension Drivers {
   /// Notes a fix that was accepted while nothing could be recorded.
   mutating func noteMissed(_ time: Timestamp, driver: Int, counting counters: inout HubCounters) {
     counters.fixesNotStored += 1
-    let isOwnLimit = slab[driver].durable.missed.count >= limits.missedFixesPerDriver
-    let hasRoom = !isOwnLimit && missedFixes < limits.missedFixes
-    if slab[driver].durable.miss(time, hasRoom: hasRoom) {
-      missedFixes += 1
-    } else if isOwnLimit {
-      counters.count(.missedFixesPerDriver)
-    } else if !hasRoom {
-      counters.count(full: .missedFixes)
-    }
+    let isOwnLimit = marks.missed.count(of: driver) >= limits.missedFixesPerDriver
+    let hasRoom = !isOwnLimit && marks.missed.count < limits.missedFixes
+    if marks.miss(time, driver, hasRoom: hasRoom) { return }
+    if isOwnLimit { counters.count(.missedFixesPerDriver) } else if !hasRoom { counters.count(full: .missedFixes) }
   }
 
   /// Notes that the journal has the fix.
-  mutating func noteFound(_ time: Timestamp, driver: Int) {
-    if slab[driver].durable.find(time) { missedFixes -= 1 }
+  mutating func noteFound(_ time: Timestamp, driver: Int) { marks.missed.remove(time, driver) }
+
+  /// Whether the newest fix, of this time, may have been accepted without a record.
+  func hasNoRecord(ofPublished time: Timestamp, of driver: Int) -> Bool {
+    if marks.mayMiss(time, driver) { return true }
+    return slab[driver].durable.newest.map { time > $0 } ?? true
   }
 
   /// Up to which of the driver's fixes everything is stored when the journal's records up to `ticket` are.
   mutating func storedThrough(_ ticket: UInt64, of driver: Int) -> Timestamp? {
-    slab[driver].durable.storedThrough(ticket)
+    marks.storedThrough(ticket, driver)
   }
 
   // MARK: Reading back
 
-  mutating func load(_ fixes: DurableFixes, driver: Int, trip: Handle?) { slab[driver].load(fixes, trip: trip) }
+  mutating func load(_ fixes: DurableFixes, driver: Int, trip: Handle?) {
+    slab[driver].load(fixes, trip: trip)
+    if let newest = fixes.newest { marks.restore(newest: newest.timestamp, driver) }
+  }
 
   /// Restores a driver; false where the table of profiles is full.
   mutating func load(_ stored: DurableDriver, driver: Int, trip: Handle?) -> Bool {
     slab[driver].load(stored, trip: trip)
+    if let newest = stored.newest { marks.restore(newest: newest, driver) }
     statusChanges[driver] = stored.statusChanges.isEmpty ? nil : RecentMoves(stored.statusChanges)
     return setProfile(stored.profile, of: driver)
   }

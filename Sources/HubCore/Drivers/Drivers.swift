@@ -18,9 +18,11 @@ struct Drivers: ~Copyable {
   private(set) var staleIndex: DriverIndex
   private(set) var sessions: DriverSessions
   private(set) var onlineCount = 0
-  var countWithFixTimes = 0
-  /// The total of all drivers' `DriverStorage.missed`.
-  var missedFixes = 0
+  /// The times of fixes of drivers that have sent a batch.
+  var fixTimes = Slab<FixTimes>()
+  var countWithFixTimes: Int { fixTimes.count }
+  /// Which of their fixes are stored, where there is a journal.
+  var marks: StorageMarks
   /// Recent status changes by requests with a key, to recognise repetitions.
   var statusChanges: [Int: RecentMoves] = [:]
 
@@ -35,6 +37,7 @@ struct Drivers: ~Copyable {
     index = DriverIndex(capacity: limits.drivers)
     staleIndex = DriverIndex(capacity: limits.drivers)
     sessions = DriverSessions(outlets: outlets)
+    marks = StorageMarks(drivers: limits.drivers)
   }
 
   var count: Int { slab.count }
@@ -44,8 +47,8 @@ struct Drivers: ~Copyable {
   func countEntries(into counters: inout HubCounters) {
     counters.set(.drivers, count)
     counters.set(.profiles, profiles.count)
-    counters.set(.fixTimes, countWithFixTimes)
-    counters.set(.missedFixes, missedFixes)
+    counters.set(.fixTimes, fixTimes.count)
+    counters.set(.missedFixes, marks.missed.count)
   }
 
   /// A driver's record, in place.
@@ -66,7 +69,9 @@ struct Drivers: ~Copyable {
   @inline(__always)
   func current(_ handle: Handle) -> Int? { slab.current(handle) }
 
-  func find(_ id: Identifier) -> Int? { ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].id == id } }
+  private func hash(_ id: Identifier) -> UInt64 { id.text.hashValue(seed: seed) }
+
+  func find(_ id: Identifier) -> Int? { ids.find(hash: hash(id)) { slab[$0].compactID.matches(id) } }
 
   /// Whether an index is in use.
   func isInUse(_ driver: Int) -> Bool { slab.isInUse(driver) }
@@ -82,8 +87,8 @@ struct Drivers: ~Copyable {
   /// Adds a driver, online; nil at the limit.
   mutating func insert(_ id: Identifier, at uptime: Int64, _ deadlines: inout Deadlines) -> Int? {
     guard count < limits.drivers else { return nil }
-    let hash = id.text.hashValue(seed: seed)
-    let driver = slab.insert(Driver(id: id, hash: hash, uptime: uptime))
+    let hash = hash(id)
+    let driver = slab.insert(Driver(id: id, areaRank: hash.areaRank, uptime: uptime))
     ids.insert(hash: hash, index: driver)
     onlineCount += 1
     armStaleness(driver, at: uptime, &deadlines)
@@ -95,13 +100,13 @@ struct Drivers: ~Copyable {
     index.remove(UInt32(driver))
     staleIndex.remove(UInt32(driver))
     if !slab[driver].isStale { onlineCount -= 1 }
-    if slab[driver].fixTimes != nil { countWithFixTimes -= 1 }
-    missedFixes -= slab[driver].durable.missed.count
+    if let times = slab[driver].fixTimes { fixTimes.remove(times, leaving: FixTimes(capacity: 0)) }
+    marks.forget(driver)
     statusChanges[driver] = nil
     profiles.release(slab[driver].profile)
     sessions.forget(driver)
-    ids.remove(hash: slab[driver].hash, index: driver)
-    slab.remove(driver, leaving: Driver(id: slab[driver].id, hash: 0, uptime: 0))
+    ids.remove(hash: hash(slab[driver].id), index: driver)
+    slab.remove(driver, leaving: Driver(id: slab[driver].id, areaRank: 0, uptime: 0))
   }
 
   /// Sets the index of the driver's channel; nil for none.
@@ -123,7 +128,7 @@ struct Drivers: ~Copyable {
 
   /// Begins a session of the driver, unless it is refused. Gives the outcome for an older one.
   mutating func connect(_ session: SessionRef, driver: Int, client: UInt32, at uptime: Int64) -> SessionTakeover {
-    let takeover = sessions.takeOver(driver, &slab[driver], client: client, at: uptime, timings)
+    let takeover = sessions.takeOver(driver, from: slab[driver].session, client: client, at: uptime, timings)
     if case .refused = takeover { return takeover }
     sessions.begin(session, driver: driver, client: client)
     slab[driver].connect(session)

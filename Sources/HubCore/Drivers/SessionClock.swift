@@ -5,7 +5,7 @@ import HubMessages
 /// delay only makes it larger.
 struct SessionClock {
   /// Nil before the first observation.
-  private(set) var offsetMilliseconds: Int64?
+  @Packed private(set) var offsetMilliseconds: Int64?
   /// The offset is an earlier session's: valid until this session has its own.
   private var isInherited = false
 

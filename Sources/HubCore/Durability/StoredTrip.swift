@@ -12,6 +12,6 @@ public struct StoredTrip: Sendable, Equatable {
     var reader = unsafe RecordReader(bytes)
     guard case .trip(let durable) = try DurableRecord.next(from: &reader) else { return nil }
     number = durable.number
-    report = Trip(durable, hash: 0, now: 0).report
+    report = Trip(durable, now: 0).report
   }
 }

@@ -35,14 +35,14 @@ extension Hub {
     var partial = PartialBatch(
       input: input, driver: drivers.handle(of: driver), driverID: drivers[driver].id,
       trip: trip.map { trips.handle(of: $0) })
-    let unknownBefore = storage.looksUp ? drivers[driver].vouchesFrom : .min
+    let unknownBefore = storage.looksUp ? drivers.vouchesFrom(driver) : .min
     for index in input.batch.indicesByTime {
       switch input.batch.fixes[index] {
       case .failure(let code):
         counters.fixesUnreadable += 1
         partial.summary.rejected.append(.init(index: index, code: code))
       case .success(let fix):
-        if fix.timestamp.milliseconds < unknownBefore, drivers[driver].fixTimes?.contains(fix.timestamp) != true {
+        if fix.timestamp.milliseconds < unknownBefore, !drivers.remembers(fix.timestamp, of: driver) {
           partial.indices.append(index)
         } else {
           take(fix, at: index, of: &partial, driver: driver, trip: trip)

@@ -64,9 +64,10 @@ extension Hub {
   }
 
   private mutating func publish(_ position: Position, driver: Int, onTrip trip: Int) {
+    let age = drivers[driver].age(of: position, at: now.timestamp)
     channels.publish(
-      drivers[driver].location(position, trip: trips[trip].id), of: driver, on: trips[trip].channel,
+      position.location(of: drivers[driver].id, trip: trips[trip].id, age: age), of: driver, on: trips[trip].channel,
       received: now.uptime, at: now.timestamp, storedThrough: storage.storedThrough)
-    updateLeg(position, driver: driver, trip: trip)
+    guide(position, age: age, driver: driver, trip: trip)
   }
 }

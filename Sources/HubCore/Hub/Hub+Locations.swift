@@ -101,7 +101,7 @@ extension Hub {
       moveStays(of: driver, back: back)
       return accept(fix, position, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     case .duplicate:
-      if isRecorded, drivers[driver].durable.hasNoRecord(ofPublished: fix.timestamp) {
+      if isRecorded, drivers.hasNoRecord(ofPublished: fix.timestamp, of: driver) {
         counters.fixesHistory += 1
         record(fix, .history, nil, driver: driver)
         return .history
@@ -140,11 +140,12 @@ extension Hub {
     if let trip { trips.measure(position, after: drivers[driver].position, trip: trip, at: now.uptime) }
     if let reason = position.absorbed { counters.fixesAbsorbed[Int(reason.rawValue)] += 1 }
     drivers.accept(position, of: driver, trip: trip.map { trips.handle(of: $0) }, at: now)
+    let age = drivers[driver].age(of: position, at: now.timestamp)
     if drivers[driver].isStale { returnFromStale(driver) }
     drivers.reindex(driver)
     noteArea(driver)
-    publish(position, driver: driver, trip: trip, received: received)
-    if let trip { updateLeg(position, driver: driver, trip: trip) }
+    publish(position, age: age, driver: driver, trip: trip, received: received)
+    if let trip { guide(position, age: age, driver: driver, trip: trip) }
     if fences.count > 0 { watchFences(position, driver: driver) }
     adviseSampling(driver, trip: trip)
     if isRecorded { record(fix, disposition, position, driver: driver) }
@@ -152,16 +153,17 @@ extension Hub {
   }
 
   /// Publishes a position on the trip's, the driver's and the fleet's channel.
-  private mutating func publish(_ position: Position, driver: Int, trip: Int?, received: Int64) {
+  private mutating func publish(_ position: Position, age: Double, driver: Int, trip: Int?, received: Int64) {
     counters.positionsPublished += 1
     if !distant.isEmpty, let name = distant.named(by: driver) {
       return channels.publish(
-        drivers[driver].location(position, trip: name), of: driver, drivers, received: received, at: now.timestamp,
+        position.location(of: drivers[driver].id, trip: name, age: age), of: driver, drivers, received: received,
+        at: now.timestamp,
         storedThrough: storage.storedThrough)
     }
     let shared = trip.flatMap { trips[$0].channel == nil ? nil : $0 }
     channels.publish(
-      position, of: driver, drivers, on: shared, trips, Moment(uptime: received, timestamp: now.timestamp),
+      position, age: age, of: driver, drivers, on: shared, trips, Moment(uptime: received, timestamp: now.timestamp),
       storedThrough: storage.storedThrough)
   }
 }

@@ -181,10 +181,9 @@ extension Hub {
 
   // MARK: On the way
 
-  /// Updates the leg with a position of the trip's driver, and publishes what is new.
+  /// Updates the leg with a position of the trip's driver, `age` seconds old, and publishes what is new.
   @inline(__always)
-  mutating func updateLeg(_ position: Position, driver: Int, trip: Int) {
-    let age = drivers[driver].positionAge
+  mutating func guide(_ position: Position, age: Double, driver: Int, trip: Int) {
     guard let report = trips.advance(position, age: age, trip: trip, at: now, counting: &counters) else { return }
     if let eta = report.eta {
       counters.etaUpdates += 1
@@ -198,8 +197,8 @@ extension Hub {
     guard trips[trip].status.target != nil, let driver = driver(ofTrip: trip), let position = drivers[driver].position,
       drivers[driver].positionTrip == trips.handle(of: trip)
     else { return }
-    drivers.refreshAge(of: driver, at: now.timestamp)
-    updateLeg(position, driver: driver, trip: trip)
+    let age = drivers[driver].age(of: position, at: now.timestamp)
+    guide(position, age: age, driver: driver, trip: trip)
   }
 
   /// Publishes notices on the trip's channel and records that, so that a restart does not repeat them. While nothing

@@ -14,8 +14,8 @@
 // - A clock that was ahead and is corrected would silence the driver until the correct time has caught up:
 //   `ClockChange` distinguishes it from a backlog. The hub counts such fixes (`fixesBehindClock`).
 
-/// The order of one driver's fixes by their own timestamps. 96 bytes, the small members where optionals leave room;
-/// allocates only where a clock was set back.
+/// The order of one driver's fixes by their own timestamps. 56 bytes; allocates only for a leap, and where a clock was
+/// set back.
 struct FixOrder: Sendable, Equatable {
   /// Where in time a fix belongs.
   enum Decision: Equatable {
@@ -49,7 +49,7 @@ struct FixOrder: Sendable, Equatable {
   static let steady: Int64 = 60_000_000_000
 
   /// The timestamp of the newest fix in order, or nil before the first.
-  private(set) var newest: Int64?
+  @Packed private(set) var newest: Int64?
   /// The number of leaps in a row that end with the held one, and how many of them agree.
   private var leaps: UInt8 = 0
   private var agreeing: UInt8 = 0
@@ -64,8 +64,7 @@ struct FixOrder: Sendable, Equatable {
   private var stride: Int32 = 0
   /// How much later than the newest fix the newest live envelope was, in milliseconds; `min` where none is known.
   private var sentAfter = Int32.min
-  private(set) var held: TrackMeasurement?
-  private var heldReceived: Int64 = 0
+  private var held: HeldFix?
   /// Not nil where the driver's clock was set back, and published times are ahead of it.
   var change: ClockChange?
 
@@ -104,8 +103,8 @@ struct FixOrder: Sendable, Equatable {
     _ fix: TrackMeasurement, sent: Int64?, receivedAt uptime: Int64, hubClock: Int64?, leapMilliseconds: Int64
   ) -> Decision {
     let time = fix.milliseconds
-    if let newest, time <= newest { return decideLate(newest, fix, sent: sent, receivedAt: uptime) }
-    if let held {
+    if let newest, time <= newest { return placeBehind(newest, fix, sent: sent, receivedAt: uptime) }
+    if case .leap(let held, let heldReceived)? = held {
       if time == held.milliseconds { return .duplicate }
       let step = FixOrder.excess(from: held.milliseconds, heldReceived, to: time, uptime)
       let future = hubClock.map { time &- $0 > leapMilliseconds } ?? false
@@ -124,8 +123,7 @@ struct FixOrder: Sendable, Equatable {
         leaps = 1
         heldLeap = Float(ahead)
       }
-      held = fix
-      heldReceived = uptime
+      held = .leap(fix, received: uptime)
       return .held
     }
     if newest == nil { steadySince = uptime }
@@ -188,4 +186,10 @@ struct FixOrder: Sendable, Equatable {
     let passedAtHub = max(0, received &- firstReceived) / 1_000_000
     return (second &- first) &- passedAtHub
   }
+}
+
+/// A fix that waits to be confirmed as a leap in time, and when it arrived (uptime, ns). In a box: hardly any driver has
+/// one.
+private indirect enum HeldFix: Sendable, Equatable {
+  case leap(TrackMeasurement, received: Int64)
 }

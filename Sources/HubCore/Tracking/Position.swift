@@ -51,3 +51,13 @@ public struct Position: Sendable, Equatable {
   /// The clock of `published`.
   public var timeSource: TimeSource { published == timestamp ? .fix : .hub }
 }
+
+extension Position {
+  /// The position of a driver, `age` seconds old, as clients get it; `after` is set for each channel.
+  @inline(__always)
+  func location(of driver: Identifier, trip: Identifier?, age: Double) -> DriverLocation {
+    DriverLocation(
+      driverID: driver, tripID: trip, coordinate: coordinate, heading: heading, speed: speed, accuracy: accuracy,
+      confidence: confidence, timestamp: published, timeSource: timeSource, age: age, after: 0)
+  }
+}

@@ -1,14 +1,15 @@
 // The way of one fix through a driver's tracker: checked, put in order, filtered, rounded.
 //
-// One value for each driver, held by the hub in a slab. It reads no clock and allocates nothing: the time of receipt is
-// a parameter, and only differences of fix times are used, since phones' clocks are wrong.
+// One value for each driver, held by the hub in a slab. It reads no clock, and allocates nothing but for leaps in time:
+// the time of receipt is a parameter, and only differences of fix times are used, since phones' clocks are wrong.
 import HubGeo
 public import HubMessages
 
 /// One driver's track: turns fixes into positions that are ready to be published. O(1).
 public struct Tracker: Sendable {
-  private var order = FixOrder()
+  // In this order, since the filter lies at multiples of 16 bytes.
   var filter: MotionFilter?
+  private var order = FixOrder()
 
   public init() {}
 

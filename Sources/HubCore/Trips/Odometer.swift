@@ -22,7 +22,7 @@ struct Odometer: Sendable, Equatable, BitwiseCopyable {
 
   private(set) var meters = 0.0
   /// Where the distance is measured from.
-  private(set) var anchor: Coordinate?
+  @PackedPlace private(set) var anchor: Coordinate?
   private var ground = GroundScale(latitude: 0)
 
   init() {}

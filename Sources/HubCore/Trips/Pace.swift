@@ -9,7 +9,7 @@
 
 struct Pace: Sendable, Equatable, BitwiseCopyable {
   /// The mean in metres per second; nil before the first speed.
-  private(set) var speed: Double?
+  @Packed private(set) var speed: Double?
   /// The weight of the past, in seconds.
   private(set) var weightSeconds = 0.0
 

@@ -2,24 +2,17 @@
 
 /// The last moves of a trip, at most `HubLimits.movesPerTrip`, by keyed 64-bit hash.
 struct RecentMoves {
-  private var hashes: [UInt64] = []
-  private var oldest = 0
+  private(set) var oldestFirst: [UInt64] = []
 
   init() {}
 
   /// The last of some moves, given oldest first.
-  init(_ oldestFirst: [UInt64]) { hashes = oldestFirst.suffix(HubLimits.movesPerTrip) }
+  init(_ oldestFirst: [UInt64]) { self.oldestFirst = oldestFirst.suffix(HubLimits.movesPerTrip) }
 
-  var oldestFirst: [UInt64] { Array(hashes[oldest...] + hashes[..<oldest]) }
-
-  func contains(_ hash: UInt64) -> Bool { hashes.contains(hash) }
+  func contains(_ hash: UInt64) -> Bool { oldestFirst.contains(hash) }
 
   mutating func insert(_ hash: UInt64) {
-    if hashes.count < HubLimits.movesPerTrip {
-      hashes.append(hash)
-    } else {
-      hashes[oldest] = hash
-      oldest = (oldest + 1) % HubLimits.movesPerTrip
-    }
+    if oldestFirst.count == HubLimits.movesPerTrip { oldestFirst.removeFirst() }
+    oldestFirst.append(hash)
   }
 }

@@ -8,22 +8,22 @@ import HubMessages
 struct TripProgress: Sendable, Equatable, BitwiseCopyable {
   /// The distance until `arrived_destination`, and how much of it came before `trip_started`.
   var odometer = Odometer()
-  var approachMeters: Double?
+  @Packed var approachMeters: Double?
   /// Positions that named the trip, and the time of the newest one's fix.
   var fixes: UInt64 = 0
-  var newest: Timestamp?
+  @Packed var newest: Timestamp?
   /// Pauses between them of more than `TripRules.gapSeconds`.
   var gaps: UInt64 = 0
   var gapMilliseconds: Int64 = 0
   /// How long the driver was stationary from `arrived_pickup` on, and whether it was at the newest fix.
   var waitingMilliseconds: Int64 = 0
   var isStanding = false
+  var notices: TripNotices = []
   /// When it started, and when it arrived or ended without arriving; by the senders' clocks.
-  var started: Timestamp?
-  var arrived: Timestamp?
+  @Packed var started: Timestamp?
+  @Packed var arrived: Timestamp?
   /// The driver's average speed.
   var pace = Pace()
-  var notices: TripNotices = []
 
   /// The largest count of milliseconds: 285,000 years, where sums saturate.
   static let longestMilliseconds: Int64 = 1 << 53

@@ -12,8 +12,8 @@ struct Trips: ~Copyable {
   private var ids = IndexTable()
   private var order = CreationOrder()
   private var riders = TripsOfRiders()
-  /// By driver: its active trips.
-  private var active: [UInt32: [Int]] = [:]
+  /// By driver: the first of its active trips (`Trip.nextActive`), or −1.
+  private var active: PagedSlab<Int32>
   private(set) var legs: TripLegs
   /// Unfinished lists.
   private var listings = TripListings()
@@ -23,6 +23,7 @@ struct Trips: ~Copyable {
     self.timings = timings
     self.seed = seed
     legs = TripLegs(limits: limits, rules: timings.trips)
+    active = PagedSlab(limit: limits.drivers, pageShift: 10, filler: -1)
   }
 
   var count: Int { slab.count }
@@ -49,9 +50,9 @@ struct Trips: ~Copyable {
   @inline(__always)
   func current(_ handle: Handle) -> Int? { slab.current(handle) }
 
-  func find(_ id: Identifier) -> Int? {
-    ids.find(hash: id.text.hashValue(seed: seed)) { slab[$0].compactID.matches(id) }
-  }
+  private func hash(_ id: Identifier) -> UInt64 { id.text.hashValue(seed: seed) }
+
+  func find(_ id: Identifier) -> Int? { ids.find(hash: hash(id)) { slab[$0].compactID.matches(id) } }
 
   /// Throws where there is no such trip.
   func findKnown(_ id: Identifier) throws(ErrorReply) -> Int {
@@ -72,10 +73,9 @@ struct Trips: ~Copyable {
       counters.count(full: .trips)
       throw ErrorReply(code: .storageFull, message: "this hub's trip table is full", retryAfter: 60)
     }
-    let hash = id.text.hashValue(seed: seed)
     let number = order.nextNumber(at: now.timestamp)
-    let trip = slab.insert(Trip(id: id, hash: hash, number: number, status: status, at: time, by: role, now: now))
-    ids.insert(hash: hash, index: trip)
+    let trip = slab.insert(Trip(id: id, number: number, status: status, at: time, by: role, now: now))
+    ids.insert(hash: hash(id), index: trip)
     order.insert(number, trip: trip)
     return trip
   }
@@ -299,18 +299,34 @@ struct Trips: ~Copyable {
   /// Notes the driver that counts this trip as active.
   mutating func occupy(_ driver: Handle, by trip: Int) {
     slab[trip].occupied = driver
-    active[driver.index, default: []].append(trip)
+    let index = Int(driver.index)
+    if index >= active.count { active.grow(to: index + 1) }
+    slab[trip].nextActive = firstActive(index)
+    active[index] = Int32(trip)
+  }
+
+  private func firstActive(_ driver: Int) -> Int? {
+    driver < active.count && active[driver] >= 0 ? Int(active[driver]) : nil
   }
 
   /// The driver's active trip; nil where there is none, or several.
-  func onlyActive(of driver: Handle) -> Int? { active[driver.index].flatMap { $0.count == 1 ? $0[0] : nil } }
+  func onlyActive(of driver: Handle) -> Int? {
+    firstActive(Int(driver.index)).flatMap { slab[$0].nextActive == nil ? $0 : nil }
+  }
 
   /// The driver that counted this trip as active and no longer does; nil where there is none.
   mutating func release(_ trip: Int) -> Handle? {
     guard !slab[trip].status.occupiesDriver, let driver = slab[trip].occupied else { return nil }
     slab[trip].occupied = nil
-    active[driver.index]?.removeAll { $0 == trip }
-    if active[driver.index]?.isEmpty == true { active[driver.index] = nil }
+    let next = slab[trip].nextActive
+    slab[trip].nextActive = nil
+    var before = firstActive(Int(driver.index))
+    if before == trip {
+      active[driver.index] = next.map { Int32($0) } ?? -1
+      return driver
+    }
+    while let other = before, slab[other].nextActive != trip { before = slab[other].nextActive }
+    if let before { slab[before].nextActive = next }
     return driver
   }
 
@@ -357,11 +373,11 @@ struct Trips: ~Copyable {
   mutating func remove(_ trip: Int) {
     legs.end(&slab[trip])
     if let rider = slab[trip].riderID, slab[trip].begunBy == .rider { riders.remove(riderHash(rider)) }
-    ids.remove(hash: slab[trip].hash, index: trip)
-    order.remove(slab[trip].number)
     let (id, changed) = (slab[trip].id, slab[trip].changed)
+    ids.remove(hash: hash(id), index: trip)
+    order.remove(slab[trip].number)
     let now = Moment(uptime: 0, timestamp: changed)
-    slab.remove(trip, leaving: Trip(id: id, hash: 0, number: 0, status: .cancelled, at: changed, by: .ops, now: now))
+    slab.remove(trip, leaving: Trip(id: id, number: 0, status: .cancelled, at: changed, by: .ops, now: now))
   }
 
   /// Restores a trip; false where another trip has the id.
@@ -371,9 +387,8 @@ struct Trips: ~Copyable {
       slab[known].take(durable, now: uptime)
       return true
     }
-    let hash = durable.id.text.hashValue(seed: seed)
-    let trip = slab.insert(Trip(durable, hash: hash, now: uptime))
-    ids.insert(hash: hash, index: trip)
+    let trip = slab.insert(Trip(durable, now: uptime))
+    ids.insert(hash: hash(durable.id), index: trip)
     order.insert(durable.number, trip: trip)
     order.restore(newestNumber: durable.number)
     if let rider = durable.riderID, durable.begunBy == .rider { riders.add(riderHash(rider)) }

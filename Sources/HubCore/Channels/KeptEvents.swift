@@ -1,0 +1,105 @@
+// A channel's events kept for recovery, as the journal's records of them.
+//
+// As a value a `trip_update` takes 800 bytes: a publication has room for any body, and an update for four ids of 64
+// bytes. Its record has some 80. Each trip keeps one for its channel and one for its driver's, so all of a channel are
+// in one array, which takes one allocation (loadtest/NOTES.md, "What a session takes"). They are read only when a client
+// resumes and has missed some.
+import HubBytes
+import HubMessages
+
+/// Kept events of one channel, oldest first.
+struct KeptEvents {
+  /// Each as its node in the order of all channels' events, its `contentBytes`, and its record, which begins with its
+  /// length: four bytes each.
+  private var bytes: [UInt8] = []
+  private var size: UInt32 = 0
+  /// Bytes before a record.
+  private static let head = 8
+
+  var count: Int { Int(size) }
+  var isEmpty: Bool { size == 0 }
+
+  /// Adds an event. Amortised O(its bytes).
+  mutating func append(_ event: Publication, node: UInt32) {
+    var entry = ByteBuffer()
+    entry.record(node, UInt32(event.contentBytes))
+    RecordWriter.write(.event(event), into: &entry)
+    // Few have more than some: these take no more than they need.
+    if size < 4 { bytes.reserveCapacity(bytes.count + entry.count) }
+    unsafe entry.withBytes { unsafe bytes.append(contentsOf: $0) }
+    size += 1
+  }
+
+  /// Removes the oldest, and gives its node and its `contentBytes`. Precondition: there is one. O(bytes).
+  mutating func removeFirst() -> (node: UInt32, contentBytes: UInt32) {
+    let first = head(of: 0)
+    size -= 1
+    if size == 0 { bytes = [] } else { bytes.removeFirst(end(of: 0)) }
+    return first
+  }
+
+  /// Removes all, and gives their nodes and `contentBytes`.
+  mutating func removeAll() -> [(node: UInt32, contentBytes: UInt32)] {
+    var heads: [(node: UInt32, contentBytes: UInt32)] = []
+    var offset = 0
+    while offset < bytes.count {
+      heads.append(head(of: offset))
+      offset = end(of: offset)
+    }
+    (bytes, size) = ([], 0)
+    return heads
+  }
+
+  /// The newest so many. O(bytes).
+  func suffix(_ wanted: Int) -> [Publication] {
+    var offset = 0
+    for _ in 0..<max(0, count - wanted) { offset = end(of: offset) }
+    var events: [Publication] = []
+    while offset < bytes.count { events.append(next(&offset)) }
+    return events
+  }
+
+  /// The event at an offset, 0 of the oldest, which becomes that of the next. O(its bytes).
+  func next(_ offset: inout Int) -> Publication {
+    let (start, end) = (offset + KeptEvents.head, end(of: offset))
+    offset = end
+    do throws(RecordError) {
+      let span = bytes.span
+      let read = try unsafe span.withUnsafeBytes { (bytes) throws(RecordError) in
+        var reader = unsafe RecordReader(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
+        return try DurableRecord.next(from: &reader)
+      }
+      guard case .event(let event) = read else { preconditionFailure("an event's record is of an event") }
+      return event
+    } catch {
+      preconditionFailure("what this hub has written it can read: \(error)")
+    }
+  }
+
+  private func head(of offset: Int) -> (node: UInt32, contentBytes: UInt32) {
+    (number(at: offset), number(at: offset + 4))
+  }
+
+  /// Where the next entry begins.
+  private func end(of offset: Int) -> Int {
+    offset + KeptEvents.head + 4 + Int(number(at: offset + KeptEvents.head))
+  }
+
+  private func number(at offset: Int) -> UInt32 {
+    let span = bytes.span
+    return unsafe span.withUnsafeBytes {
+      unsafe UInt32(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+    }
+  }
+}
+
+extension Publication {
+  /// Bytes that it holds beside its members of a fixed size, where a peer decides how many.
+  var contentBytes: Int {
+    switch body {
+    case .tripUpdate(let update): update.route?.utf8.count ?? 0
+    case .notification(let made): made.title.utf8.count + made.body.utf8.count + (made.content?.utf8.count ?? 0)
+    case .driverLocation, .etaUpdate, .areaUpdate, .rawFix, .countsUpdate, .stats, .offer: 0
+    }
+  }
+}

@@ -1,0 +1,145 @@
+// Which fixes of a driver are on stable storage, in a few numbers: for a pong's `storedThrough`, and for the driver's
+// record in a snapshot. In a table beside the drivers', which has nothing where there is no journal.
+//
+// Fixes keep coming while earlier ones are being stored, so one number for each would grow. Two marks are kept: the
+// awaited one, and the newest behind it. When the first is stored the second takes its place, so the answer is at most
+// one commit behind. Only fixes that came while nothing could be stored are listed one by one, until they come again.
+import HubMessages
+
+struct StorageMarks: ~Copyable {
+  /// Up to which of its fixes everything is stored when records up to `ticket` are.
+  private struct Mark: BitwiseCopyable {
+    var milliseconds: Int64
+    var ticket: UInt64
+
+    static var none: Mark { Mark(milliseconds: .min, ticket: 0) }
+  }
+
+  /// Those of one driver, in a cache line.
+  private struct Row: BitwiseCopyable {
+    /// Stored up to here, but for the gap.
+    var stored = Int64.min
+    var waiting = Mark.none
+    var behind = Mark.none
+    /// The oldest unstored fix behind stored ones, and the record that it waits for.
+    var gap = Mark(milliseconds: .max, ticket: 0)
+    /// From here on there may be more fixes without a record than `missed` has room for.
+    var missedFrom = Int64.max
+
+    mutating func reconcile(_ ticket: UInt64) {
+      if waiting.ticket > 0, waiting.ticket <= ticket {
+        stored = waiting.milliseconds
+        waiting = behind
+        behind = .none
+        if waiting.ticket > 0, waiting.ticket <= ticket {
+          stored = waiting.milliseconds
+          waiting = .none
+        }
+      }
+    }
+  }
+
+  private var rows: PagedSlab<Row>
+  var missed = MissedFixes()
+
+  /// For so many drivers at most. Allocates only what lists them by the thousand.
+  init(drivers: Int) { rows = PagedSlab(limit: drivers, pageShift: 10, filler: Row()) }
+
+  @inline(__always)
+  private mutating func makeRoom(for driver: Int) { if driver >= rows.count { rows.grow(to: driver + 1) } }
+
+  /// Notes the record of a published fix.
+  @inline(__always)
+  mutating func published(_ time: Timestamp, _ driver: Int, ticket: UInt64, storedThrough: UInt64) {
+    makeRoom(for: driver)
+    rows[driver].reconcile(storedThrough)
+    let mark = Mark(milliseconds: time.milliseconds, ticket: ticket)
+    if rows[driver].waiting.ticket == 0 || rows[driver].waiting.ticket == ticket {
+      rows[driver].waiting = mark
+    } else {
+      rows[driver].behind = mark
+    }
+  }
+
+  /// Notes the record of an unpublished fix, which may be older than what is stored.
+  mutating func unpublished(_ time: Timestamp, _ driver: Int, ticket: UInt64, storedThrough: UInt64) {
+    makeRoom(for: driver)
+    if rows[driver].gap.ticket <= storedThrough { rows[driver].gap.milliseconds = .max }
+    rows[driver].gap.milliseconds = min(rows[driver].gap.milliseconds, time.milliseconds)
+    rows[driver].gap.ticket = max(rows[driver].gap.ticket, ticket)
+  }
+
+  /// Notes an accepted fix that could not be recorded. Without room for its time, nothing from it on counts as stored
+  /// while the hub runs. True where it has, or had, room.
+  mutating func miss(_ time: Timestamp, _ driver: Int, hasRoom: Bool) -> Bool {
+    makeRoom(for: driver)
+    if missed.contains(time, driver) { return true }
+    guard hasRoom else {
+      rows[driver].missedFrom = min(rows[driver].missedFrom, time.milliseconds)
+      return false
+    }
+    missed.insert(time, driver)
+    return true
+  }
+
+  /// Whether a fix of this time may have been accepted without a record.
+  func mayMiss(_ time: Timestamp, _ driver: Int) -> Bool {
+    driver < rows.count && time.milliseconds >= rows[driver].missedFrom || missed.contains(time, driver)
+  }
+
+  /// The timestamp up to which all fixes that came are stored; nil where none is.
+  mutating func storedThrough(_ ticket: UInt64, _ driver: Int) -> Timestamp? {
+    guard driver < rows.count else { return nil }
+    rows[driver].reconcile(ticket)
+    if rows[driver].gap.ticket <= ticket { rows[driver].gap.milliseconds = .max }
+    let first = min(rows[driver].gap.milliseconds, missed.first(of: driver) ?? .max, rows[driver].missedFrom)
+    let timestamp = Timestamp(milliseconds: min(rows[driver].stored, first == .max ? .max : first - 1))
+    return Timestamp.accepted.contains(timestamp) ? timestamp : nil
+  }
+
+  /// Restores a driver's newest fix.
+  mutating func restore(newest: Timestamp, _ driver: Int) {
+    makeRoom(for: driver)
+    rows[driver].stored = newest.milliseconds
+  }
+
+  /// The driver's record goes.
+  mutating func forget(_ driver: Int) {
+    if driver < rows.count { rows[driver] = Row() }
+    missed.forget(driver)
+  }
+}
+
+/// Times (ms, ascending) of fixes that were accepted without a record while storage was full, and have not come again.
+/// They are kept one by one because only the sender can repeat them, and a repetition between two of them says nothing
+/// about the others.
+struct MissedFixes {
+  private var times: [Int: [Int64]] = [:]
+  /// Of all drivers.
+  private(set) var count = 0
+
+  func count(of driver: Int) -> Int { times[driver]?.count ?? 0 }
+  func first(of driver: Int) -> Int64? { times[driver]?.first }
+  func contains(_ time: Timestamp, _ driver: Int) -> Bool {
+    times[driver]?.containsAscending(time.milliseconds) ?? false
+  }
+
+  /// Precondition: it is not in the list. O(n) for n of this driver.
+  mutating func insert(_ time: Timestamp, _ driver: Int) {
+    let index = times[driver, default: []].lowerBound(time.milliseconds)
+    times[driver, default: []].insert(time.milliseconds, at: index)
+    count += 1
+  }
+
+  mutating func remove(_ time: Timestamp, _ driver: Int) {
+    guard contains(time, driver), let index = times[driver]?.lowerBound(time.milliseconds) else { return }
+    times[driver]?.remove(at: index)
+    if times[driver]?.isEmpty == true { times[driver] = nil }
+    count -= 1
+  }
+
+  mutating func forget(_ driver: Int) {
+    count -= count(of: driver)
+    times[driver] = nil
+  }
+}
