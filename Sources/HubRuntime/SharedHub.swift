@@ -187,12 +187,12 @@ private struct SharedTurns: ~Copyable {
   mutating func handle(_ inbox: MixedMailbox<FixInput, HubInput>) {
     inbox.drain(into: &batch)
     turn.handle(batch, now: now)
-    batch.removeAll()
+    batch.empty()
   }
 
   mutating func end(with inputs: inout HubInputs) {
     turn.handle(inputs, now: now)
-    inputs.removeAll()
+    inputs.empty()
     turn.end()
     let question = metrics.question
     guard now.uptime >= nextTick || question != answered else { return }
