@@ -87,39 +87,39 @@ extension Following {
   }
 
   mutating func take(_ publication: Publication, from index: Int) {
-    guard let (place, since) = live(publication.channel, from: index) else { return }
+    guard let (slot, since) = live(publication.channel, from: index) else { return }
     if let sequence = publication.sequence {
       guard sequence == since &+ 1 else {
         if sequence > since { context.peers[index].wantsRestart = true }
         return
       }
-      follows.values[place].point?.since = sequence
+      follows.values[slot].point?.since = sequence
       context.relay(publication)
-      for held in follows.values[place].held where held.after ?? 0 <= sequence { context.relay(held) }
-      follows.values[place].held.removeAll { $0.after ?? 0 <= sequence }
+      for held in follows.values[slot].held where held.after ?? 0 <= sequence { context.relay(held) }
+      follows.values[slot].held.removeAll { $0.after ?? 0 <= sequence }
     } else if publication.after ?? 0 > since {
-      hold(publication, place)
+      hold(publication, slot)
     } else {
       context.relay(publication)
     }
   }
 
   mutating func take(_ position: PublishedPosition, from index: Int) {
-    guard let (place, since) = live(position.channel, from: index) else { return }
-    if position.location.after > since { hold(Publication(position), place) } else { context.relay(position) }
+    guard let (slot, since) = live(position.channel, from: index) else { return }
+    if position.location.after > since { hold(Publication(position), slot) } else { context.relay(position) }
   }
 
   /// Where a channel of this peer is, and its newest event; nil where its publications are not awaited.
-  private func live(_ channel: Channel, from index: Int) -> (place: Dictionary<Channel, Follow>.Index, since: UInt64)? {
-    guard let place = follows.index(forKey: channel), case .live(index) = follows.values[place].state,
-      let since = follows.values[place].point?.since
+  private func live(_ channel: Channel, from index: Int) -> (slot: Dictionary<Channel, Follow>.Index, since: UInt64)? {
+    guard let slot = follows.index(forKey: channel), case .live(index) = follows.values[slot].state,
+      let since = follows.values[slot].point?.since
     else { return nil }
-    return (place, since)
+    return (slot, since)
   }
 
-  private mutating func hold(_ state: Publication, _ place: Dictionary<Channel, Follow>.Index) {
-    follows.values[place].held.removeAll { $0.isPosition == state.isPosition }
-    follows.values[place].held.append(state)
+  private mutating func hold(_ state: Publication, _ slot: Dictionary<Channel, Follow>.Index) {
+    follows.values[slot].held.removeAll { $0.isPosition == state.isPosition }
+    follows.values[slot].held.append(state)
   }
 
   mutating func take(ended reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {

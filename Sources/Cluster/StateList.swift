@@ -1,5 +1,5 @@
-// States on their way to a peer, in the order in which their keys came first: a newer one takes the place of an older
-// one of its key. Positions, which are trivial, have a list of their own, and so are copied as bytes.
+// States on their way to a peer, in the order in which their keys came first: a newer one stands where an older
+// one of its key stood. Positions, which are trivial, have a list of their own, and so are copied as bytes.
 
 /// A list of states with one kind of body.
 struct StateList<Body> {
@@ -12,7 +12,7 @@ struct StateList<Body> {
 
   private var entries: [Entry] = []
   /// By key.
-  private var places: [UInt64: Int] = [:]
+  private var indices: [UInt64: Int] = [:]
 
   var count: Int { entries.count }
 
@@ -21,11 +21,11 @@ struct StateList<Body> {
   /// False where it has replaced an older one.
   mutating func append(_ body: Body, key: UInt64, _ binding: UInt32) -> Bool {
     let entry = Entry(key: key, binding: binding, body: body)
-    if let place = places[key] {
-      entries[place] = entry
+    if let index = indices[key] {
+      entries[index] = entry
       return false
     }
-    places[key] = entries.count
+    indices[key] = entries.count
     entries.append(entry)
     return true
   }
@@ -35,13 +35,13 @@ struct StateList<Body> {
     if count == entries.count { return removeAll() }
     guard count > 0 else { return }
     entries.removeFirst(count)
-    places.removeAll(keepingCapacity: true)
-    for (place, entry) in entries.enumerated() { places[entry.key] = place }
+    indices.removeAll(keepingCapacity: true)
+    for (index, entry) in entries.enumerated() { indices[entry.key] = index }
   }
 
   mutating func removeAll() {
     let isKept = entries.capacity <= ClusterLimits.keptStates
     entries.removeAll(keepingCapacity: isKept)
-    places.removeAll(keepingCapacity: isKept)
+    indices.removeAll(keepingCapacity: isKept)
   }
 }

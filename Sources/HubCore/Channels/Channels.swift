@@ -177,7 +177,7 @@ struct Channels: ~Copyable {
       unsafe delivery.pointee.received = 0  // where it came from has measured
       unsafe delivery.pointee.position = position
       unsafe delivery.pointee.position.number = publicationNumber
-      outputs[outlet].appendPlacedCommon()
+      outputs[outlet].appendCommonSlot()
       deliveries += 1
     }
   }
