@@ -4,10 +4,13 @@
     loadtest/crossing.py [--rate 20000,15000,…] [--turn-pace 0] [--drivers 500] [--seconds 10] [--rounds 5]
                          [--hubs 1,2,3] [--search] [--json FILE] [--markdown FILE]
 
-Three hubs of .build/release and a real Redis. A rider follows each driver's trip, at the driver's hub or at another one,
-interleaved; what riders at the driver's hub cost is taken off. Hubs and engine have all cores but one, which makes the
-load: with two cores they share one, so the most that they carry together is less than what one hub does alone. Of the
-rates (fixes a second of all drivers together) it is the first at which the cores are idle to 20 %, or the last.
+Three hubs of .build/release and a real Redis. A rider follows each driver's trip: at another hub (the crossing); at the
+driver's, with half of the pairs at each of the two hubs; or at the driver's, with all of them at one. The three are
+interleaved. What the halves cost is taken off: the same fixes come in and the same positions go out at the same two
+hubs. Against one hub that has everything the crossing also pays for two loops with less to do in the place of one, whose
+turns have more messages each; the table says both. Hubs and engine have all cores but one, which makes the load: with two
+cores they share one, so the most that they carry together is less than what one hub does alone. Of the rates (fixes a
+second of all drivers together) it is the first at which the cores are idle to 20 %, or the last.
 
 `--hubs`: also what so many hubs take, with the same drivers and riders spread evenly over them. `--search`: also what a
 question who is near takes at each hub, and a cell of a map that is watched elsewhere. `--json` is for `hub-loadtest
@@ -114,40 +117,58 @@ class Pinned(Cluster):
         self.end()
 
 
-class Run:
-    """One load, and what it has cost."""
+# Hubs of the drivers and riders, with an even share of the load each.
+ONE_HUB, HALVES, CROSSING = [("hub-a", "hub-a")], [("hub-a", "hub-a"), ("hub-b", "hub-b")], [("hub-a", "hub-b")]
 
-    def __init__(self, cluster, options, rate, is_crossing):
+
+class Run:
+    """One load, and what it has cost while it ran evenly: who connects and subscribes at first is not counted."""
+
+    def __init__(self, cluster, options, rate, pairs):
         here, there = cluster.hubs["hub-a"], cluster.hubs["hub-b"]
         names = ("cluster_states_out_total", "cluster_frames_out_total", "cluster_bytes_out_total")
+        loads = []
+        for driver, rider in pairs:
+            loads.append(Load(
+                cluster.hubs[driver], cluster.hubs[rider], options.drivers // len(pairs), rate / len(pairs),
+                options.seconds))
+            time.sleep(0.01)  # each has names of its own, by the clock
+        time.sleep(WARM_UP + 1)
         hubs, engine, rest, began = cpu(here, there), cpu(cluster.engines[0]), idle(), time.monotonic()
         before = [here.figure(name) for name in names]
-        figures = Load(here, there if is_crossing else here, options.drivers, rate, options.seconds).end()
+        time.sleep(options.seconds - 2)
         self.hubs, self.engine = cpu(here, there) - hubs, cpu(cluster.engines[0]) - engine
-        self.idle = (idle() - rest) / (time.monotonic() - began) / os.cpu_count()
+        seconds = time.monotonic() - began
+        self.idle = (idle() - rest) / seconds / os.cpu_count()
         self.states, self.frames, self.bytes = (here.figure(name) - old for name, old in zip(names, before))
-        self.p50, self.p99 = figures["latencyP50"] / 1e3, figures["latencyP99"] / 1e3
-        self.rate = figures["fixesPerSecond"]
-        self.positions = rate * (options.seconds + WARM_UP)
+        figures = [load.end() for load in loads]
+        self.p50, self.p99 = (
+            statistics.mean(part[name] for part in figures) / 1e3 for name in ("latencyP50", "latencyP99"))
+        self.rate = sum(part["fixesPerSecond"] for part in figures)
+        self.positions = rate * seconds
 
 
 class Crossing:
     """Interleaved runs at one rate: the rows of a table, and the terms of the model."""
 
     def __init__(self, cluster, options, rate):
-        runs = {False: [], True: []}
-        for number in range(2 * options.rounds):
-            is_crossing = number % 4 in (1, 2)
-            runs[is_crossing].append(Run(cluster, options, rate, is_crossing))
-        own = {name: statistics.median(getattr(run, name) for run in runs[False]) for name in ("p50", "p99", "hubs")}
-        there = runs[True]
+        kinds = (CROSSING, HALVES, ONE_HUB)
+        runs = [[], [], []]
+        for number in range(3 * options.rounds):
+            # Each comes as often behind each of the others.
+            kind = (number + number // 3) % 3
+            runs[kind].append(Run(cluster, options, rate, kinds[kind]))
+        there, halves, one = runs
+        own = {name: statistics.median(getattr(run, name) for run in halves) for name in ("p50", "p99", "hubs")}
+        alone = statistics.median(run.hubs for run in one)
         self.rate, self.idle = statistics.median(run.rate for run in there), min(run.idle for run in there)
         self.rows = [
-            ("p50 at the driver's hub, ms", [run.p50 for run in runs[False]]),
-            ("p99 at the driver's hub, ms", [run.p99 for run in runs[False]]),
+            ("p50 at the driver's hub, ms", [run.p50 for run in halves]),
+            ("p99 at the driver's hub, ms", [run.p99 for run in halves]),
             ("a crossing adds to p50, ms", [run.p50 - own["p50"] for run in there]),
             ("a crossing adds to p99, ms", [run.p99 - own["p99"] for run in there]),
             ("both hubs, µs of CPU more a position", [(run.hubs - own["hubs"]) / run.positions * 1e6 for run in there]),
+            ("… more than with all at one hub", [(run.hubs - alone) / run.positions * 1e6 for run in there]),
             ("engine, µs of CPU a position", [run.engine / run.positions * 1e6 for run in there]),
             ("positions a frame", [run.states / max(1, run.frames) for run in there]),
             ("bytes a position on the bus", [run.bytes / max(1, run.states) for run in there]),
@@ -164,7 +185,7 @@ def measure_crossing(options, pace):
     with Pinned(pace) as cluster:
         for rate in rates:
             try:
-                tried = Run(cluster, options, rate, True)
+                tried = Run(cluster, options, rate, CROSSING)
             except Failed as failure:
                 say(f"{rate} a second cannot be: " + "; ".join(
                     line.strip() for line in str(failure).splitlines() if "VIOLATED" in line or "NOT VALID" in line))

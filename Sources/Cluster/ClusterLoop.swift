@@ -138,7 +138,8 @@ public final class ClusterLoop: EventLoopDelegate {
     links.flush()
     if now.uptime >= showsAt { showCounters(now) }
     for notice in node.takeNotices() { notice.write(to: log, engine) }
-    loop.setLoopTimer(at: node.inputs.isEmpty ? min(nextTick, node.nextTurn, hub.nextTurn) : now.uptime)
+    let next = min(nextTick, node.nextTurn, hub.nextTurn, showsAt)
+    loop.setLoopTimer(at: node.inputs.isEmpty ? next : now.uptime)
     if node.gathersUntil > now.uptime { loop.gather(until: node.gathersUntil) }
   }
 

@@ -29,14 +29,14 @@ import Testing
   func runs() throws {
     for count in [0, 1, 126, 127, 128, 129, 16_383, 16_384, 70_000] {
       var buffer = ByteBuffer()
-      buffer.append(9)
+      buffer.append(UInt8(9))
       let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
       buffer.append(run: { outer in
-        outer.append(8)
+        outer.append(UInt8(8))
         outer.append(run: { $0.append(bytes) })
-        outer.append(7)
+        outer.append(UInt8(7))
       })
-      buffer.append(6)
+      buffer.append(UInt8(6))
       var reader = ClusterFrameReader(buffer.array()[...])
       #expect(try reader.byte() == 9)
       var outer = ClusterFrameReader(try reader.run())
