@@ -65,5 +65,5 @@ struct HubTurn: ~Copyable {
 extension MixedList where Common == FixInput, Rare == HubInput {
   /// Removes all, which were handled. The memory of a large turn is freed.
   @inline(__always)
-  mutating func empty() { if count > Hub.largestKeptTurn { self = MixedList() } else { removeAll() } }
+  mutating func empty() { if count > HubLimits.keptTurn { self = MixedList() } else { removeAll() } }
 }

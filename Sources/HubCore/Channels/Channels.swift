@@ -9,8 +9,6 @@ import HubMessages
 struct Channels: ~Copyable {
   var table: ChannelTable
   private var outputs: OutletOutputs
-  /// Outlets whose last turn was a large one.
-  private var largeTurns = OutletSet()
   /// Counts all publications, of whatever channel.
   private(set) var publicationNumber: UInt64 = 0
   /// The channel of all drivers' positions, while it has subscribers.
@@ -99,14 +97,8 @@ struct Channels: ~Copyable {
       toSubscribersOf: channel, &storage, counting: &counters)
   }
 
-  /// Hands over an outlet's output and takes the emptied list of the turn before, to reuse its memory. That of a large
-  /// turn is freed: one in which 500 trips begin takes 400 kB.
-  mutating func drain(_ outlet: Int, into list: inout HubOutputs) {
-    let isLarge = outputs[outlet].count > Hub.largestKeptTurn
-    swap(&outputs[outlet], &list)
-    if largeTurns.contains(outlet) { outputs[outlet] = HubOutputs() } else { outputs[outlet].removeAll() }
-    if isLarge { largeTurns.insert(outlet) } else { largeTurns.remove(outlet) }
-  }
+  /// Hands over an outlet's output: see `OutletOutputs.drain`.
+  mutating func drain(_ outlet: Int, into list: inout HubOutputs) { outputs.drain(outlet, into: &list) }
 
   mutating func hasOutput(for outlet: Int) -> Bool { !outputs[outlet].isEmpty }
 

@@ -18,8 +18,6 @@ struct Trip {
   /// Index of the trip's channel, where it has one.
   @PackedIndex var channel: Int?
   private var compactRiderID: CompactIdentifier?
-  /// The next of its driver's active trips.
-  @PackedIndex var nextActive: Int?
   /// The driver that counts this trip as active.
   @Packed var occupied: Handle?
   @Packed var beginner: Handle?

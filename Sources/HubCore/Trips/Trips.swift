@@ -12,8 +12,7 @@ struct Trips: ~Copyable {
   private var ids = IndexTable()
   private var order = CreationOrder()
   private var riders = TripsOfRiders()
-  /// By driver: the first of its active trips (`Trip.nextActive`), or −1.
-  private var active: PagedSlab<Int32>
+  private var active: ActiveTrips
   private(set) var legs: TripLegs
   /// Unfinished lists.
   private var listings = TripListings()
@@ -23,7 +22,7 @@ struct Trips: ~Copyable {
     self.timings = timings
     self.seed = seed
     legs = TripLegs(limits: limits, rules: timings.trips)
-    active = PagedSlab(limit: limits.drivers, pageShift: 10, filler: -1)
+    active = ActiveTrips(drivers: limits.drivers, trips: limits.trips)
   }
 
   var count: Int { slab.count }
@@ -299,34 +298,17 @@ struct Trips: ~Copyable {
   /// Notes the driver that counts this trip as active.
   mutating func occupy(_ driver: Handle, by trip: Int) {
     slab[trip].occupied = driver
-    let index = Int(driver.index)
-    if index >= active.count { active.grow(to: index + 1) }
-    slab[trip].nextActive = firstActive(index)
-    active[index] = Int32(trip)
-  }
-
-  private func firstActive(_ driver: Int) -> Int? {
-    driver < active.count && active[driver] >= 0 ? Int(active[driver]) : nil
+    active.insert(trip, of: Int(driver.index))
   }
 
   /// The driver's active trip; nil where there is none, or several.
-  func onlyActive(of driver: Handle) -> Int? {
-    firstActive(Int(driver.index)).flatMap { slab[$0].nextActive == nil ? $0 : nil }
-  }
+  func onlyActive(of driver: Handle) -> Int? { active.only(of: Int(driver.index)) }
 
   /// The driver that counted this trip as active and no longer does; nil where there is none.
   mutating func release(_ trip: Int) -> Handle? {
     guard !slab[trip].status.occupiesDriver, let driver = slab[trip].occupied else { return nil }
     slab[trip].occupied = nil
-    let next = slab[trip].nextActive
-    slab[trip].nextActive = nil
-    var before = firstActive(Int(driver.index))
-    if before == trip {
-      active[driver.index] = next.map { Int32($0) } ?? -1
-      return driver
-    }
-    while let other = before, slab[other].nextActive != trip { before = slab[other].nextActive }
-    if let before { slab[before].nextActive = next }
+    active.remove(trip, of: Int(driver.index))
     return driver
   }
 
