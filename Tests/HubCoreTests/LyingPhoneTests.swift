@@ -76,7 +76,21 @@ struct LyingPhoneTests {
       TrackJudgement(bend.fixes(seed: $0, late: nil, white: white)).meanRatio
     }
     // How far a phone drifts in these two minutes is chance, and no filter sees it.
-    #expect(ratios.reduce(0, +) / 20 <= 1.005 && ratios.max()! <= 1.06, "\(ratios)")
+    let most = white < 1 ? 1.0 : white > 1 ? 0.9 : 0.97
+    #expect(ratios.reduce(0, +) / 20 <= most && ratios.max()! <= 1.02, "\(ratios)")
+  }
+
+  @Test("A turn is not carried on past its end, nor made of scatter on a straight road", arguments: [0.3, 1, 3])
+  func turnsThatEnd(white: Double) {
+    let curves = [Way.Stretch](
+      repeating: .init(seconds: 8, turn: 6), count: 6
+    ).flatMap { [$0, .init(seconds: 8, turn: -$0.turn)] }
+    for way in [Way(speed: 25, [.init(seconds: 20)] + curves), Way(speed: 22, [.init(seconds: 150)])] {
+      let ratios = (1...20 as ClosedRange<UInt64>).map {
+        TrackJudgement(way.fixes(seed: $0, late: nil, white: white)).meanRatio
+      }
+      #expect(ratios.reduce(0, +) / 20 <= 1.015, "\(ratios)")
+    }
   }
 
   // 2. Bearings are late, too.
@@ -321,14 +335,14 @@ struct LyingPhoneTests {
     #expect(judged.phantomPerMinute < 6, "\(judged.phantomPerMinute)")
   }
 
-  @Test("An accuracy below a metre is believed, and no radius is below 0.8 of what is stated")
+  @Test("An accuracy below a metre is believed, and no radius is below 0.55 of what is stated")
   func radius() throws {
     for stated in [0.3, 4, 20] {
       var tracker = Tracker()
       var last: Position?
       for second in 0..<60 { last = tracker.update(.at(Double(second), at(48, 11), accuracy: stated)).position }
       let accuracy = try #require(last).accuracy
-      #expect(accuracy >= 0.8 * stated - 0.01 && accuracy < 1.2 * stated, "\(accuracy)")
+      #expect(accuracy >= 0.55 * stated - 0.01 && accuracy < 1.2 * stated, "\(accuracy)")
     }
   }
 }

@@ -67,7 +67,7 @@ extension MotionFilter {
   /// and the fix is not in another town.
   func canCoast(past fix: TrackMeasurement) -> Bool {
     let off = displacement(to: fix.coordinate)
-    return radius <= MotionFilter.longestCoastRadius
+    return radiusSquared <= MotionFilter.longestCoastRadius * MotionFilter.longestCoastRadius
       && (off * off).sum() <= MotionFilter.farthestCorrection * MotionFilter.farthestCorrection
   }
 

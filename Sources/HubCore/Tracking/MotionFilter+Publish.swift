@@ -5,17 +5,18 @@ import HubMessages
 extension MotionFilter {
   /// A heading is taken from the velocity above this, m/s.
   static let headingSpeed = 0.7
-  /// Seconds between two headings up to which their difference is a rate of turn, and over which it is averaged.
+  /// Seconds between two headings up to which their difference is a rate of turn, and over which it is averaged: of
+  /// Doppler's headings, and of those that places alone show.
   static let longestTurnGap: Float = 10
-  static let turnSmoothing: Float = 0.5
+  static let turnSmoothing: (doppler: Float, placesOnly: Float) = (0.5, 3)
   /// The square of the fraction of its radius by which a parked car's estimate may differ from the shown position.
   static let parkedShare = 0.25
   /// A speed is published when its standard deviation is below this, m/s.
   static let knownSpeedSigma = 4.0
-  /// The part of a phone's error that drifts too slowly for any filter, and the least published accuracy, both as
-  /// fractions of the stated accuracy.
-  static let driftShare = 0.5
-  static let leastAccuracyShare = 0.8
+  /// The part of a phone's error that drifts too slowly for any filter, as fractions of variances: 0.55² of what the
+  /// phone states, and 0.1² of the noise that the innovations show.
+  static let driftOfStated = 0.3025
+  static let driftOfNoise = 0.01
   /// Metres: up to here a position is of high, or medium, confidence.
   static let highAccuracy = 15.0
   static let mediumAccuracy = 50.0
@@ -24,9 +25,9 @@ extension MotionFilter {
 
   /// The position after a fix. `absorbed`: the reason why the fix's coordinate was not used, if so.
   ///
-  /// Accuracy is the filter's radius of 68 % with the invisible drift added in squares, and at least 0.8 of the stated
-  /// one. Confidence is high to 15 m, medium to 50 m, and low beyond; it is at most medium where the fix was absorbed,
-  /// and low where none was used for `confidentSeconds`.
+  /// Accuracy is the filter's radius of 68 % with the drift that nothing shows added in squares. By places only, the
+  /// filter can't tell noise from motion, and its variance counts twice. Confidence is high to 15 m, medium to 50 m, and
+  /// low beyond; it is at most medium where the fix was absorbed, and low where none was used for `confidentSeconds`.
   mutating func publish(_ fix: TrackMeasurement, absorbed: FixRefusal? = nil) -> Position {
     let speed = speed
     let speedSigma = covariance.p11.squareRoot()
@@ -38,9 +39,8 @@ extension MotionFilter {
       headingAge = .infinity
     }
     let stated = MotionFilter.accuracy(of: fix)
-    let drift = MotionFilter.driftShare * stated
-    let accuracy = max(
-      (radius * radius + drift * drift).squareRoot(), MotionFilter.leastAccuracyShare * stated)
+    let drift = MotionFilter.driftOfStated + MotionFilter.driftOfNoise * noiseScale
+    let accuracy = (radiusSquared * (hasVelocity ? 1 : 2) + stated * stated * drift).squareRoot()
     return Position(
       coordinate: parked(),
       speed: speedSigma < MotionFilter.knownSpeedSigma ? TrackMath.rounded(speed, to: 100) : nil,
@@ -61,7 +61,7 @@ extension MotionFilter {
   private mutating func parked() -> Coordinate {
     if isStanding, isParked {
       let off = displacement(to: parkedPlace.coordinate)
-      if (off * off).sum() <= radius * radius * MotionFilter.parkedShare { return parkedPlace.coordinate.published }
+      if (off * off).sum() <= radiusSquared * MotionFilter.parkedShare { return parkedPlace.coordinate.published }
     }
     isParked = isStanding
     let place = coordinate
@@ -73,7 +73,8 @@ extension MotionFilter {
   private mutating func turn(to next: Float) {
     if headingAge <= MotionFilter.longestTurnGap, headingAge > 0 {
       let turned = TrackMath.wrapped(next - heading)
-      turnRate += (turned / headingAge - turnRate) * headingAge / (headingAge + MotionFilter.turnSmoothing)
+      let smoothing = hasVelocity ? MotionFilter.turnSmoothing.doppler : MotionFilter.turnSmoothing.placesOnly
+      turnRate += (turned - turnRate * headingAge) / (headingAge + smoothing)
     } else {
       turnRate = 0
     }
@@ -90,8 +91,8 @@ extension MotionFilter {
   /// Metres per second.
   @inline(__always) var speed: Double { (velocity * velocity).sum().squareRoot() }
 
-  /// The radius of 68 % by the filter's covariance, metres.
-  @inline(__always) var radius: Double { AccuracyRadius.sigmas * covariance.p00.squareRoot() }
+  /// The square of the radius of 68 % by the filter's covariance, m².
+  @inline(__always) var radiusSquared: Double { AccuracyRadius.sigmas * AccuracyRadius.sigmas * covariance.p00 }
 
   /// The estimate to 1e-7°.
   @inline(__always) var coordinate: Coordinate {

@@ -221,7 +221,7 @@ extension MotionFilter {
         position: MotionFilter.lostVariance, velocity: MotionFilter.unknownVelocity, bias: biasVariance)
       return
     }
-    shift(by: velocity * dt)
+    advance(dt)
     let noise = nominal * noiseScale
     if isStandstill {
       covariance.predict(
@@ -234,6 +234,35 @@ extension MotionFilter {
     let kept = MotionFilter.biasSeconds / (MotionFilter.biasSeconds + dt)
     bias *= kept
     covariance.fadeBias(kept: kept, added: biasVariance * (1 - kept * kept))
+  }
+
+  /// Moves the estimate by its velocity for `dt` seconds.
+  ///
+  /// By places only, a straight prediction leaves a bend on its outer side, fix after fix. So the velocity goes on
+  /// turning as it turned last (Bar-Shalom et al. (2001), §11.7), where that changes it by more than its standard
+  /// deviation, or scatter would bend a straight road, and by less than a car can. `Doubt` takes the prediction for
+  /// linear, so nothing turns while a position is in doubt; nor while positions are refused.
+  @inline(__always) private mutating func advance(_ dt: Double) {
+    var way = velocity * dt
+    if !hasVelocity, turnRate != 0, rejections == 0, doubt.variance == 0, dt <= VelocityLatency.longestStep {
+      let turned = Double(turnRate) * TrackMath.radiansPerDegree * dt
+      let change = turned * turned * (velocity * velocity).sum()
+      let most = MotionFilter.hardestBraking * dt
+      if change > covariance.p11, change < most * most {
+        let before = velocity
+        velocity = MotionFilter.turned(velocity, by: turned)
+        way = (before + velocity) * (dt / 2)
+      }
+    }
+    shift(by: way)
+  }
+
+  /// Rotates by 2 atan(`radians` / 2) to the right: exact in length, and in angle to 1 % up to 20°.
+  private static func turned(_ velocity: SIMD2<Double>, by radians: Double) -> SIMD2<Double> {
+    let half = radians / 2
+    let norm = 1 / (1 + half * half)
+    let (cosine, sine) = ((1 - half * half) * norm, 2 * half * norm)
+    return SIMD2(cosine * velocity.x + sine * velocity.y, cosine * velocity.y - sine * velocity.x)
   }
 
   private mutating func measurePosition(
@@ -327,6 +356,7 @@ extension MotionFilter {
       doubt.variance = 0
     }
     correct(y, covariance: p, variance: variance)
+    covariance.floor()
     rejections = 0
     unusedSeconds = 0
   }
@@ -337,7 +367,6 @@ extension MotionFilter {
   mutating func correct(_ y: SIMD2<Double>, covariance p: SIMD3<Double>, variance s: Double) {
     let gain = p * (1 / s)
     covariance.reduce(p, gain: gain)
-    covariance.floor()
     velocity += y * gain.y
     bias += y * gain.z
     shift(by: y * gain.x)
