@@ -163,9 +163,16 @@ struct OutletOutputs: ~Copyable {
 
   /// Hands over an outlet's output and takes the emptied list of the turn before, to reuse its memory. That of a large
   /// turn is freed: one in which 500 trips begin takes 400 kB.
+  @inline(__always)
   mutating func drain(_ outlet: Int, into list: inout HubOutputs) {
     let isLarge = self[outlet].count > HubLimits.keptTurn
     swap(&self[outlet], &list)
+    if isLarge || !largeTurns.isEmpty { return freeLarge(outlet, isLarge) }
+    self[outlet].removeAll()
+  }
+
+  @inline(never)
+  private mutating func freeLarge(_ outlet: Int, _ isLarge: Bool) {
     if largeTurns.contains(outlet) { self[outlet] = HubOutputs() } else { self[outlet].removeAll() }
     if isLarge { largeTurns.insert(outlet) } else { largeTurns.remove(outlet) }
   }

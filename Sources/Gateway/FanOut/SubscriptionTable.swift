@@ -1,7 +1,7 @@
 // Which connections of one loop are subscribed to which channel.
 //
-// A channel's subscribers are in one array, so that fan-out reads memory in order, but for a single one; each has its
-// node, and each node its index in that array, so that removal is O(1) (the last one moves into the gap).
+// A channel's subscribers are in one array, so that fan-out reads memory in order; each has its node, and each node its
+// index in that array, so that removal is O(1) (the last one moves into the gap).
 import HubCore
 import HubMessages
 import HubTransport
@@ -24,97 +24,6 @@ struct Subscriber {
   var isBehind = false
   /// It gets only events.
   var isEventsOnly = false
-}
-
-/// The subscribers of one channel. Most trips have one, which is in place.
-enum Subscribers {
-  case none
-  case one(Subscriber)
-  case many([Subscriber])
-
-  var count: Int {
-    switch self {
-    case .none: 0
-    case .one: 1
-    case .many(let list): list.count
-    }
-  }
-
-  var isEmpty: Bool { count == 0 }
-
-  /// In place. Precondition: the index is below the count.
-  subscript(index: Int) -> Subscriber {
-    get {
-      switch self {
-      case .none: preconditionFailure("there is none")
-      case .one(let subscriber): subscriber
-      case .many(let list): list[index]
-      }
-    }
-    set {
-      if case .many(var list) = self {
-        self = .none  // or the list would be copied
-        list[index] = newValue
-        self = .many(list)
-      } else {
-        self = .one(newValue)
-      }
-    }
-  }
-
-  /// Amortised O(1).
-  mutating func append(_ subscriber: Subscriber) {
-    switch self {
-    case .none: self = .one(subscriber)
-    case .one(let first): self = .many([first, subscriber])
-    case .many(var list):
-      self = .none
-      list.append(subscriber)
-      self = .many(list)
-    }
-  }
-
-  /// Precondition: there is one.
-  mutating func removeLast() -> Subscriber {
-    switch self {
-    case .none: preconditionFailure("there is none")
-    case .one(let subscriber):
-      self = .none
-      return subscriber
-    case .many(var list):
-      self = .none
-      let last = list.removeLast()
-      self = list.count == 1 ? .one(list[0]) : .many(list)
-      return last
-    }
-  }
-}
-
-extension Subscribers: Sequence {
-  struct Iterator: IteratorProtocol {
-    fileprivate let list: [Subscriber]
-    fileprivate var index = 0
-    fileprivate var only: Subscriber?
-
-    @inline(__always)
-    mutating func next() -> Subscriber? {
-      if index < list.count {
-        index += 1
-        return list[index - 1]
-      }
-      defer { only = nil }
-      return only
-    }
-  }
-
-  @inline(__always)
-  func makeIterator() -> Iterator {
-    switch self {
-    case .none: Iterator(list: [])
-    case .one(let subscriber): Iterator(list: [], only: subscriber)
-    case .many(let list): Iterator(list: list)
-    }
-  }
 }
 
 /// The subscriptions of one session.
@@ -148,16 +57,16 @@ struct SubscriptionTable {
     var next: UInt32
   }
 
-  private var channels: [Subscribers] = []
+  private var channels: [[Subscriber]] = []
   private var nodes: [Node] = []
   private var firstFree = SessionSubscriptions.none
   private(set) var count = 0
 
   /// The subscribers of a channel, for fan-out.
   @inline(__always)
-  func subscribers(of channel: ChannelHandle) -> Subscribers {
+  func subscribers(of channel: ChannelHandle) -> [Subscriber] {
     let index = Int(channel.index)
-    return index < channels.count ? channels[index] : .none
+    return index < channels.count ? channels[index] : []
   }
 
   /// Adds a subscription to the session's; false when it exists already, where `isEventsOnly` replaces the earlier
@@ -172,7 +81,7 @@ struct SubscriptionTable {
     }
     let index = Int(channel.index)
     if channels.count <= index {
-      channels.append(contentsOf: repeatElement(.none, count: max(index + 1 - channels.count, channels.count / 8)))
+      channels.append(contentsOf: repeatElement([], count: max(index + 1 - channels.count, channels.count / 8)))
     }
     let node = makeNode(Node(channel: channel.index, index: UInt32(channels[index].count), next: session.first))
     session.first = node
@@ -249,6 +158,7 @@ struct SubscriptionTable {
       channels[channel][index] = last
       nodes[Int(last.node)].index = UInt32(index)
     }
+    if channels[channel].isEmpty { channels[channel] = [] }  // frees the memory
     nodes[Int(node)].next = firstFree
     firstFree = node
     count -= 1

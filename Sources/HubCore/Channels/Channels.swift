@@ -97,7 +97,6 @@ struct Channels: ~Copyable {
       toSubscribersOf: channel, &storage, counting: &counters)
   }
 
-  /// Hands over an outlet's output: see `OutletOutputs.drain`.
   mutating func drain(_ outlet: Int, into list: inout HubOutputs) { outputs.drain(outlet, into: &list) }
 
   mutating func hasOutput(for outlet: Int) -> Bool { !outputs[outlet].isEmpty }
@@ -115,42 +114,43 @@ struct Channels: ~Copyable {
 
   // MARK: State
 
-  /// Publishes a driver's position on its trip's, its own and the fleet's channel, if subscribed: unnumbered, not kept,
-  /// replaced by a newer one with the same key. It is `age` seconds old; `moment`: the fix's uptime and the present
-  /// time.
+  /// Publishes a driver's position, `age` seconds old, on its trip's, its own and the fleet's channel, if subscribed:
+  /// unnumbered, not kept, replaced by a newer one with the same key. `moment`: the fix's uptime and the present time.
   @inline(__always)
   mutating func publish(
     _ position: Position, age: Double, of driver: Int, _ drivers: borrowing Drivers, on trip: Int?,
     _ trips: borrowing Trips, _ moment: Moment, storedThrough ticket: UInt64
   ) {
     if let trip, let channel = trips[trip].channel, !table.outlets(channel).isEmpty {
-      put(position, age, of: driver, drivers, trip, trips, on: channel, nil, moment, ticket)
+      let id = trips[trip].id
+      put(position, age, of: driver, drivers, id, on: channel, .trip(id), nil, moment, ticket)
     }
     if let own = drivers[driver].channel, !table.outlets(own).isEmpty {
-      put(position, age, of: driver, drivers, trip, trips, on: own, nil, moment, ticket)
+      let id = trip.map { trips[$0].id }
+      put(position, age, of: driver, drivers, id, on: own, .driver(drivers[driver].id), nil, moment, ticket)
     }
     if let fleet {
-      put(position, age, of: driver, drivers, trip, trips, on: fleet, drivers[driver].status, moment, ticket)
+      let id = trip.map { trips[$0].id }
+      put(position, age, of: driver, drivers, id, on: fleet, .fleet, drivers[driver].status, moment, ticket)
     }
   }
 
   /// Builds the 345 bytes of a delivery in place, for each outlet with a subscriber of the channel.
   @inline(__always) private mutating func put(
-    _ position: Position, _ age: Double, of driver: Int, _ drivers: borrowing Drivers, _ trip: Int?,
-    _ trips: borrowing Trips, on channel: Int, _ status: DriverStatus?, _ moment: Moment, _ ticket: UInt64
+    _ position: Position, _ age: Double, of driver: Int, _ drivers: borrowing Drivers, _ trip: Identifier?,
+    on channel: Int, _ name: Channel, _ status: DriverStatus?, _ moment: Moment, _ ticket: UInt64
   ) {
     var outlets = table.outlets(channel)
-    let id = trip.map { trips[$0].id }
     publicationNumber += 1
     while let outlet = outlets.popFirst() {
       let delivery = unsafe outputs[outlet].nextCommonSlot(.blank)
       unsafe delivery.pointee.channel = ChannelHandle(index: UInt32(channel))
       unsafe delivery.pointee.conflationKey = UInt64(channel) << 32 | UInt64(driver + 1)  // an ETA's ends in .max
       unsafe delivery.pointee.received = moment.uptime
-      unsafe delivery.pointee.position.channel = table.name(channel)
+      unsafe delivery.pointee.position.channel = name
       unsafe delivery.pointee.position.number = publicationNumber
       unsafe delivery.pointee.position.timestamp = moment.timestamp
-      unsafe delivery.pointee.position.location = position.location(of: drivers[driver].id, trip: id, age: age)
+      unsafe delivery.pointee.position.location = position.location(of: drivers[driver].id, trip: trip, age: age)
       unsafe delivery.pointee.position.location.after = table.sequence(channel, storedThrough: ticket)
       unsafe delivery.pointee.position.location.status = status
       outputs[outlet].appendCommonSlot()
