@@ -10,9 +10,8 @@ SHELL := /bin/bash
 ARGS ?=
 # Nothing is seen from outside but `main`, so that the linker leaves out what nobody calls; and libstdc++ is in it, whose
 # archive is found before the library. `deps` makes both files. What a start calls lies side by side, else nearly every
-# page of code would be resident after it (loadtest/NOTES.md, "Start and size"): lld takes the order from a file, and
-# functions are in sections of their own for that.
-LINK := -Xswiftc -use-ld=lld -Xswiftc -Xfrontend -Xswiftc -function-sections \
+# page of code would be resident after it (loadtest/NOTES.md, "Start and size"): lld takes the order from a file.
+LINK := -Xswiftc -use-ld=lld \
   -Xlinker --symbol-ordering-file=$(CURDIR)/deploy/startup.order -Xlinker --no-warn-symbol-ordering \
   -Xlinker --version-script=$(CURDIR)/.build/link/exports -Xlinker -L$(CURDIR)/.build/link
 # With the Swift runtime in the executable, so that it runs where no Swift is. One and the same for all targets: with other
