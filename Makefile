@@ -5,15 +5,12 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search crossing torture ingest docs \
-  microbench gps-score demo-cluster test-cluster test-deploy test-monitoring deb image deps loadtest-release startup-order swift-tests foreign-tests foreign-full foreign-package test-web test-release test-descriptions clean
+  microbench gps-score demo-cluster test-cluster test-deploy test-monitoring deb image deps loadtest-release swift-tests foreign-tests foreign-full foreign-package test-web test-release test-descriptions clean
 
 ARGS ?=
 # Nothing is seen from outside but `main`, so that the linker leaves out what nobody calls; and libstdc++ is in it, whose
-# archive is found before the library. `deps` makes both files. What a start calls lies side by side, else nearly every
-# page of code would be resident after it (loadtest/NOTES.md, "Start and size"): lld takes the order from a file.
-LINK := -Xswiftc -use-ld=lld \
-  -Xlinker --symbol-ordering-file=$(CURDIR)/deploy/startup.order -Xlinker --no-warn-symbol-ordering \
-  -Xlinker --version-script=$(CURDIR)/.build/link/exports -Xlinker -L$(CURDIR)/.build/link
+# archive is found before the library. `deps` makes both files.
+LINK := -Xlinker --version-script=$(CURDIR)/.build/link/exports -Xlinker -L$(CURDIR)/.build/link
 # With the Swift runtime in the executable, so that it runs where no Swift is. One and the same for all targets: with other
 # flags everything would be built anew.
 RELEASE := swift build -c release --static-swift-stdlib $(LINK)
@@ -55,7 +52,6 @@ help:
 	@echo 'make fuzz [SECONDS=60]                           every fuzz target for so long'
 	@echo 'make sanitize                                    every test under the address and the thread sanitizer: an hour'
 	@echo 'make test-monitoring                             alerts and dashboard beside a hub under load'
-	@echo 'make startup-order                               writes deploy/startup.order: the functions that a start calls'
 	@echo 'make docs                                        writes the tables in protocol/ and deploy/ from those in the code'
 	@echo 'make format, make lint                           swift format'
 
@@ -162,10 +158,6 @@ lint:
 loadtest-release: deps
 	$(RELEASE) --product hub-loadtest
 	$(RELEASE) --product locationhub
-
-startup-order: DEPS := valgrind
-startup-order: loadtest-release
-	loadtest/startup-order.sh
 
 # Repeatable figures, not times: they mean the same on a busy machine.
 bench: DEPS := valgrind

@@ -8,7 +8,7 @@ import HubMessages
 
 struct StorageMarks: ~Copyable {
   /// Up to which of its fixes everything is stored when records up to `ticket` are.
-  private struct Mark: BitwiseCopyable {
+  struct Mark: BitwiseCopyable {
     var milliseconds: Int64
     var ticket: UInt64
 
@@ -16,7 +16,7 @@ struct StorageMarks: ~Copyable {
   }
 
   /// Those of one driver, in a cache line.
-  private struct Row: BitwiseCopyable {
+  struct Row: BitwiseCopyable {
     /// Stored up to here, but for the gap.
     var stored = Int64.min
     var waiting = Mark.none
