@@ -159,7 +159,7 @@ public struct Limits: Sendable {
   /// Output of one turn; past it the output so far is written at once. It keeps offsets within 32 bits.
   public var arenaFlushBytes = 16 * 1024 * 1024
   /// Memory that a loop keeps for the next turn's output, and at most as much for the next inflated message.
-  public var arenaKeepBytes = 128 * 1024
+  public var arenaKeepBytes = 1024 * 1024
   /// Bytes read from one socket in one turn. TLS needs 32 KiB or more: a record, and what came with it.
   public var readBufferBytes = 64 * 1024
   /// Bytes read from all sockets of a loop in one turn, inflated ones counted twice: as much as 300 fixes. Other ready

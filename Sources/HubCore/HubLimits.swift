@@ -30,6 +30,8 @@ public struct HubLimits: Sendable, Equatable {
   /// Entries of `Deadlines` handled in one turn; the others wait for the next. All drivers of a failed network become
   /// stale in one second, and each publishes.
   public var deadlinesPerTurn = 128
+  /// Inputs or outputs of a small turn: after one, lists with memory for more than twice as many are freed.
+  package static let keptTurn = 128
 
   // MARK: Channels and events
 
@@ -73,8 +75,6 @@ public struct HubLimits: Sendable, Equatable {
 
   /// Shares of one trip, which are stored with it. A rider has at most `tripsPerRider` times as many. Past it: 429.
   public static let sharesPerTrip = 16
-  /// Inputs or outputs of a turn whose lists are kept for the next one; with more they are freed.
-  package static let keptTurn = 128
   /// Shares made of a trip, ended ones included: each writes the trip to the journal with its route of up to 15 KB.
   /// Past it: 429.
   public static let sharesMadePerTrip = 64

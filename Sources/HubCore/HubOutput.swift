@@ -142,8 +142,6 @@ struct OutletOutputs: ~Copyable {
   // All lists are initialised from `init` to `deinit`, and never move.
   private let lists: UnsafeMutablePointer<HubOutputs>
   let count: Int
-  /// Outlets whose last turn was a large one.
-  private var largeTurns = OutletSet()
 
   init(count: Int) {
     self.count = count
@@ -161,20 +159,16 @@ struct OutletOutputs: ~Copyable {
     @inline(__always) unsafeMutableAddress { unsafe pointer(outlet) }
   }
 
-  /// Hands over an outlet's output and takes the emptied list of the turn before, to reuse its memory. That of a large
-  /// turn is freed: one in which 500 trips begin takes 400 kB.
+  /// Hands over an outlet's output and takes the emptied list of a turn before, to reuse its memory. That of a large turn
+  /// is freed when a small one follows: one in which 500 trips begin takes 400 kB.
   @inline(__always)
   mutating func drain(_ outlet: Int, into list: inout HubOutputs) {
-    let isLarge = self[outlet].count > HubLimits.keptTurn
     swap(&self[outlet], &list)
-    if isLarge || !largeTurns.isEmpty { return freeLarge(outlet, isLarge) }
-    self[outlet].removeAll()
-  }
-
-  @inline(never)
-  private mutating func freeLarge(_ outlet: Int, _ isLarge: Bool) {
-    if largeTurns.contains(outlet) { self[outlet] = HubOutputs() } else { self[outlet].removeAll() }
-    if isLarge { largeTurns.insert(outlet) } else { largeTurns.remove(outlet) }
+    if list.count <= HubLimits.keptTurn, self[outlet].capacity > 2 * HubLimits.keptTurn {
+      self[outlet] = HubOutputs()
+    } else {
+      self[outlet].removeAll()
+    }
   }
 
   @inline(__always)

@@ -63,7 +63,9 @@ struct HubTurn: ~Copyable {
 }
 
 extension MixedList where Common == FixInput, Rare == HubInput {
-  /// Removes all, which were handled. The memory of a large turn is freed.
+  /// Removes all, which were handled. The memory of a large turn is freed when a small one follows.
   @inline(__always)
-  mutating func empty() { if count > HubLimits.keptTurn { self = MixedList() } else { removeAll() } }
+  mutating func empty() {
+    if count <= HubLimits.keptTurn, capacity > 2 * HubLimits.keptTurn { self = MixedList() } else { removeAll() }
+  }
 }

@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test("each is nil at first, has what it is given, and takes the bytes of that")
-  func values() throws {
+  func values() {
     var record = Record()
     #expect(record.time == nil && record.uptime == nil && record.meters == nil && record.handle == nil)
     #expect(record.session == nil && record.index == nil && record.place == nil)
@@ -26,7 +26,7 @@ import Testing
       (record.time, record.uptime, record.meters) = (Timestamp(milliseconds: 0), -1, 0)
       record.handle = Handle(index: 0, generation: 1)
       record.session = SessionRef(outlet: 0, slot: 0, generation: 0)
-      (record.index, record.place) = (0, try #require(Coordinate(latitude: 0, longitude: -180)))
+      (record.index, record.place) = (0, Coordinate(latitude: 0, longitude: -180))
       #expect(record.time?.milliseconds == 0 && record.uptime == -1 && record.meters == 0)
       #expect(record.handle?.generation == 1 && record.session?.slot == 0 && record.index == 0)
       #expect(record.place?.longitude == -180)
@@ -47,11 +47,12 @@ import Testing
 }
 
 @Suite struct KeptEventsTests {
-  private func event(_ number: UInt64) throws -> Publication {
+  private func event(_ number: UInt64, route: Int = 0) throws -> Publication {
     let trip = try #require(Identifier("trip-\(number)"))
-    let update = TripUpdate(
+    var update = TripUpdate(
       tripID: trip, status: .accepted, previousStatus: nil, driverID: nil, timestamp: Timestamp(milliseconds: 1),
       location: nil, sequence: number)
+    if route > 0 { update.route = String(repeating: "a", count: route) }
     return Publication(
       channel: .trip(trip), number: number, timestamp: Timestamp(milliseconds: 2), body: .tripUpdate(update))
   }
@@ -70,5 +71,18 @@ import Testing
     #expect(kept.suffix(1).first?.channel == .trip(try #require(Identifier("trip-9"))))
     #expect(kept.removeAll().map(\.node) == (2...9).map { $0 * 10 })
     #expect(kept.isEmpty && kept.suffix(5).isEmpty)
+  }
+
+  @Test("of a long row the oldest go one by one, with the bytes of their contents, and the rest stay in order")
+  func row() throws {
+    var kept = KeptEvents()
+    for number in 1...100 as ClosedRange<UInt64> {
+      kept.append(try event(number, route: Int(number)), node: UInt32(number))
+      guard number > 10 else { continue }
+      let oldest = UInt32(number) - 10
+      #expect(kept.removeFirst() == (node: oldest, contentBytes: oldest))
+      #expect(kept.count == 10 && kept.suffix(2).map(\.number) == [number - 1, number])
+      #expect(kept.suffix(10).first?.number == number - 9)
+    }
   }
 }

@@ -221,8 +221,7 @@ struct ChannelTable: ~Copyable {
     return slab[index].sequence
   }
 
-  /// Keeps an event for recovery and drops the oldest at a limit: O(`eventsPerChannel`) for each that is dropped, else
-  /// O(1).
+  /// Keeps an event for recovery and drops the oldest at a limit. Amortised O(the event's bytes).
   mutating func keep(_ event: Publication, _ index: Int) {
     if slab[index].events.count == limits.eventsPerChannel { forgetOldestEvent(index) }
     if eventOrder.count == limits.events { forgetOldestEvent(eventOrder.channelOfOldest) }

@@ -13,6 +13,8 @@ struct KeptEvents {
   /// length: four bytes each.
   private var bytes: [UInt8] = []
   private var size: UInt32 = 0
+  /// Where the oldest begins: what was removed before it goes when it is half of all.
+  private var start: UInt32 = 0
   /// Bytes before a record.
   private static let head = 8
 
@@ -30,43 +32,51 @@ struct KeptEvents {
     size += 1
   }
 
-  /// Removes the oldest, and gives its node and its `contentBytes`. Precondition: there is one. O(bytes).
+  /// Removes the oldest, and gives its node and its `contentBytes`. Precondition: there is one. Amortised O(its bytes).
   mutating func removeFirst() -> (node: UInt32, contentBytes: UInt32) {
-    let first = head(of: 0)
+    precondition(size > 0)
+    let first = head(of: Int(start))
     size -= 1
-    if size == 0 { bytes = [] } else { bytes.removeFirst(end(of: 0)) }
+    start = UInt32(end(of: Int(start)))
+    if size == 0 {
+      (bytes, start) = ([], 0)
+    } else if Int(start) > bytes.count / 2 {
+      bytes.removeFirst(Int(start))
+      start = 0
+    }
     return first
   }
 
   /// Removes all, and gives their nodes and `contentBytes`.
   mutating func removeAll() -> [(node: UInt32, contentBytes: UInt32)] {
     var heads: [(node: UInt32, contentBytes: UInt32)] = []
-    var offset = 0
+    var offset = Int(start)
     while offset < bytes.count {
       heads.append(head(of: offset))
       offset = end(of: offset)
     }
-    (bytes, size) = ([], 0)
+    (bytes, size, start) = ([], 0, 0)
     return heads
   }
 
   /// The newest so many. O(bytes).
   func suffix(_ wanted: Int) -> [Publication] {
     var offset = 0
-    for _ in 0..<max(0, count - wanted) { offset = end(of: offset) }
+    for _ in 0..<max(0, count - wanted) { offset = end(of: Int(start) + offset) - Int(start) }
     var events: [Publication] = []
-    while offset < bytes.count { events.append(next(&offset)) }
+    while Int(start) + offset < bytes.count { events.append(next(&offset)) }
     return events
   }
 
   /// The event at an offset, 0 of the oldest, which becomes that of the next. O(its bytes).
   func next(_ offset: inout Int) -> Publication {
-    let (start, end) = (offset + KeptEvents.head, end(of: offset))
-    offset = end
+    let (first, end) = (Int(start) + offset + KeptEvents.head, end(of: Int(start) + offset))
+    precondition(end <= bytes.count)
+    offset = end - Int(start)
     do throws(RecordError) {
       let span = bytes.span
       let read = try unsafe span.withUnsafeBytes { (bytes) throws(RecordError) in
-        var reader = unsafe RecordReader(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
+        var reader = unsafe RecordReader(UnsafeRawBufferPointer(rebasing: bytes[first..<end]))
         return try DurableRecord.next(from: &reader)
       }
       guard case .event(let event) = read else { preconditionFailure("an event's record is of an event") }
@@ -86,6 +96,7 @@ struct KeptEvents {
   }
 
   private func number(at offset: Int) -> UInt32 {
+    precondition(offset >= 0 && offset + 4 <= bytes.count)
     let span = bytes.span
     return unsafe span.withUnsafeBytes {
       unsafe UInt32(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: UInt32.self))

@@ -146,7 +146,7 @@ extension Hub {
     guard let named = input.tripID else { return nil }
     // Compared in place, not copied.
     if let last = lastTrip(of: driver), trips[last].compactID.matches(named),
-      let owner = trips[last].compactDriverID, owner.matches(drivers[driver].id)
+      let owner = trips[last].compactDriverID, owner.matches(drivers[driver].compactID)
     {
       return isOver(last) ? nil : last
     }

@@ -22,7 +22,7 @@ struct Trips: ~Copyable {
     self.timings = timings
     self.seed = seed
     legs = TripLegs(limits: limits, rules: timings.trips)
-    active = ActiveTrips(drivers: limits.drivers, trips: limits.trips)
+    active = ActiveTrips(drivers: limits.drivers)
   }
 
   var count: Int { slab.count }
