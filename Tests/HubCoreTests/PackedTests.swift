@@ -86,3 +86,35 @@ import Testing
     }
   }
 }
+
+@Suite struct ActiveTripsTests {
+  @Test("A journal with more active trips than may begin now is read, and further ones begin when there is room")
+  func moreThanMayBegin() throws {
+    let bench = try DurableBench()
+    for (number, driver) in ["A", "B", "C"].enumerated() {
+      bench.turn([
+        bench.move(.ops, "o", "T\(number)", .requested), bench.move(.driver, driver, "T\(number)", .accepted),
+      ])
+    }
+    bench.store()
+    var limits = HubLimits.roomy
+    limits.trips = 2
+    let next = try DurableBench(reading: bench.submitted, limits: limits)
+    next.store()
+    for (number, driver) in ["A", "B", "C"].enumerated() {
+      let found = try #require(next.hub.drivers.find(id(driver)))
+      #expect(
+        next.hub.trips.onlyActive(of: next.hub.drivers.handle(of: found)) == next.hub.trips.find(id("T\(number)")))
+      next.turn([next.move(.ops, "o", "T\(number)", .cancelled)])
+    }
+    next.store()
+    for _ in 0..<(24 * 60 + 2) {
+      next.advance(seconds: 60)
+      next.turn([])
+    }
+    // In the slots that were freed last, which are those beyond the limit.
+    next.turn([next.move(.ops, "o", "U", .requested), next.move(.driver, "A", "U", .accepted)])
+    let driver = try #require(next.hub.drivers.find(id("A")))
+    #expect(next.hub.trips.onlyActive(of: next.hub.drivers.handle(of: driver)) == next.hub.trips.find(id("U")))
+  }
+}
