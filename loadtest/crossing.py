@@ -342,6 +342,8 @@ def main():
     parser.add_argument("--markdown", help="a file for the tables")
     parser.add_argument("--anyway", action="store_true", help="take loads that were late, too: for trying it out")
     options = parser.parse_args()
+    if options.seconds < 3:
+        parser.error("--seconds: 3 or more, of which 2 are not measured")
     Load.is_any_good = options.anyway
     all_cores = os.sched_getaffinity(0)
     tables, terms = [], {}

@@ -75,18 +75,13 @@ public final class RedisBus: Bus {
     // If it is not known to listen anywhere, its best node is as good as any.
     guard let node = reached.first(where: { targets[target].deaf[$0] == nil }) ?? reached.first else { return false }
     let channel = RedisBus.channel(member, lane)
-    return links.submit(
-      .words([Array("PUBLISH".utf8), Array(channel.utf8), frame]), ticket: UInt64(target),
-      needsReply: needsReply(target, lane), to: nodes[node].publisher)
-  }
-
-  /// Whether the number of listeners is asked for: a reply costs the node a system call and the sender a wake-up, and
-  /// states are many.
-  private func needsReply(_ target: Int, _ lane: Lane) -> Bool {
-    guard lane == .state else { return true }
-    guard links.now >= targets[target].repliesAt else { return false }
-    targets[target].repliesAt = links.now + links.limits.statesReplyTime
-    return true
+    // The number of listeners costs the node a system call and the sender a wake-up, and states are many.
+    let needsReply = lane == .control || links.now >= targets[target].repliesAt
+    let isSent = links.submit(
+      .words([Array("PUBLISH".utf8), Array(channel.utf8), frame]), ticket: UInt64(target), needsReply: needsReply,
+      to: nodes[node].publisher)
+    if isSent, needsReply, lane == .state { targets[target].repliesAt = links.now + links.limits.statesReplyTime }
+    return isSent
   }
 
   private func target(_ member: String) -> Int {

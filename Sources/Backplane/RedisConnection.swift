@@ -5,7 +5,8 @@
 // Commands are pipelined: replies come in the order of the commands. The greeting is AUTH (with an ACL user), the
 // scripts (`SCRIPT LOAD`, whose replies are their names), and the channels to subscribe to. An engine that has
 // forgotten its scripts (`NOSCRIPT`, after SCRIPT FLUSH or a fail-over) gets them again, and then the command. A
-// command without a reply has an unknown outcome: the connection is closed, since later replies could not be assigned.
+// command whose reply does not come has an unknown outcome: the connection is closed, since later replies could not be
+// assigned.
 // Commands that need no reply are sent behind CLIENT REPLY SKIP, where the engine's user may.
 public import HubBytes
 
@@ -312,9 +313,13 @@ public struct RedisConnection: ~Copyable {
       events.append(.reply(ticket: ticket, reply))
     case .greeting, .subscribed: takeGreeting(reply, now: now)
     case .skipping:
-      // Where its user may not (`NOPERM`), replies come, and cost a little.
-      if case .error = reply { maySkip = false } else { maySkip = true }
-      endGreeting()
+      guard case .error(let text) = reply else {
+        maySkip = true
+        return endGreeting()
+      }
+      // Where its user may not, or the engine has no such command, replies come, and cost a little.
+      let isOnlyThat = text.hasPrefix("NOPERM") || text.lowercased().hasPrefix("err unknown")
+      if isOnlyThat { endGreeting() } else { lost(.refused(text), now: now) }
     case .script(let index):
       names[index] = reply.bytes
       takeGreeting(reply, now: now)

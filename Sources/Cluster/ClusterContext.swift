@@ -139,7 +139,8 @@ final class ClusterContext {
 
   /// The shortest time from frames of states to the next (ns).
   var gatherTime: Int64 {
-    max(limits.gatherTime, Int64(peers.count { !$0.interest.isEmpty }) * limits.peerGatherTime)
+    let followers = peers.count { !$0.interest.isEmpty || !$0.watched.isEmpty }
+    return max(limits.gatherTime, Int64(followers) * limits.peerGatherTime)
   }
 
   /// Whether those are all hubs that there are.

@@ -14,7 +14,7 @@ public struct ClusterLimits: Sendable, Equatable {
   /// States for one peer that wait for the bus; a newer one replaces an older one of the same channel and driver. Past
   /// it all are dropped, and the peer notices the gap.
   public var waitingStates = 65_536
-  /// States for one peer whose memory is kept when they are gone. Past it the memory is freed.
+  /// States for one peer, of each of the two lists, whose memory is kept when they are gone. Past it it is freed.
   static let keptStates = 4096
   /// Bytes of area records that wait for the bus. Past it all states are dropped, and the peer notices the gap.
   public var waitingAreaBytes = 4 * 1024 * 1024

@@ -175,6 +175,7 @@ public struct ClusterNode: ~Copyable {
       bytes += frame.count
       return bus.send(frame, to: peer.name, lane: lane)
     }
+    if withStates, peer.hasStates { gathering.noteLeft() }
     context.counters.framesOut += UInt64(frames)
     context.counters.bytesOut += UInt64(bytes)
     context.counters.statesOut += UInt64(states - peer.stateCount)

@@ -15,6 +15,7 @@ struct StateGathering {
   private var now: Int64 = 0
   private var gatherTime: Int64 = 0
   private var hasStates = false
+  private var hasLeft = false
   /// Whether states are sent in this flush.
   private(set) var isDue = true
   /// When those that wait are due; `Int64.max` where none do.
@@ -23,19 +24,22 @@ struct StateGathering {
   private(set) var until = Int64.min
 
   mutating func begin(_ gatherTime: Int64, now: Int64) {
-    (self.gatherTime, self.now, hasStates) = (gatherTime, now, false)
+    (self.gatherTime, self.now, hasStates, hasLeft) = (gatherTime, now, false, false)
     isDue = now - sent >= gatherTime
   }
 
   /// There are states for a peer that can be reached.
   mutating func noteStates() { hasStates = true }
 
+  /// The bus had no room for all of a peer's states.
+  mutating func noteLeft() { hasLeft = true }
+
   mutating func end() {
     if isDue {
       isStream = hasStates && now - sent < 2 * gatherTime
       if hasStates { sent = now }
     }
-    due = hasStates && !isDue ? sent + gatherTime : .max
+    due = hasLeft || hasStates && !isDue ? sent + gatherTime : .max
     until = isStream || hasStates && !isDue ? sent + gatherTime : .min
   }
 }

@@ -159,7 +159,10 @@ public final class EventLoop {
   /// Until then (uptime, ns) the next sleep is for sockets and timers alone, at whose end the waker's calls are seen:
   /// they do not end it, and cost their callers no system call. For an owner that lets others' messages gather. For a
   /// loop without assistants; lasts for one sleep.
-  public func gather(until uptimeNanoseconds: Int64) { unsafe state.pointee.gathersUntil = uptimeNanoseconds }
+  public func gather(until uptimeNanoseconds: Int64) {
+    unsafe precondition(state.pointee.turnLock == nil)
+    unsafe state.pointee.gathersUntil = uptimeNanoseconds
+  }
 
   /// Sleeps as long as `gather` says; false where that is over, or was not said.
   @inline(__always)

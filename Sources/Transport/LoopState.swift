@@ -32,7 +32,7 @@ struct LoopState: ~Copyable {
   var isAssisted = false
   /// When the present sleep times out (uptime, ns).
   var wakesAt = Int64.max
-  /// How long the next sleep is not ended by the waker (uptime, ns); 0 for one that is.
+  /// Until when the next sleep is not ended by the waker (uptime, ns); 0 for one that is.
   var gathersUntil: Int64 = 0
   var loopTimerAt: Int64?
   var acceptRetryAt: Int64?

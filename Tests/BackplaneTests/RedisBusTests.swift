@@ -141,7 +141,9 @@ struct RedisBusTests {
     try run([a, b]) { loop.links.waiting.commands == 0 }
     let start = ClockReading.uptime()
     try run([a, b]) { ClockReading.uptime() > start + 110_000_000 }
+    let rest = loop.links.waiting.commands
     for _ in 0..<50 { #expect(a.bus.send([101], to: "b", lane: .state)) }
+    #expect(loop.links.waiting.commands == rest + 1)
     try run([a, b]) { b.frames[101] == 50 }
   }
 

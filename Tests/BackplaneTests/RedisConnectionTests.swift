@@ -170,6 +170,17 @@ private final class Bench {
     #expect(bench.now == end && looks == 2 && bench.takeEvents() == [.lost(.replyTime)])
   }
 
+  @Test("An engine that refuses the connection itself in that reply is refused, not taken for one that cannot skip")
+  func refusedWhileAsking() {
+    var role = RedisRole()
+    role.skipsReplies = true
+    let bench = Bench(role)
+    bench.connecting()
+    bench.opened()
+    bench.reply("-ERR max number of clients reached\r\n")
+    #expect(bench.takeEvents() == [.lost(.refused("ERR max number of clients reached"))])
+  }
+
   /// A connection that was asked whether it may skip replies, and has this answer.
   private func makeSkipping(_ answer: String) -> Bench {
     var role = RedisRole()

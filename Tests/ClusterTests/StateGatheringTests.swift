@@ -8,9 +8,10 @@ private final class Bench {
   private(set) var gathering = StateGathering()
 
   /// A flush at a time, with states or without; whether they were sent.
-  func flush(at now: Int64, hasStates: Bool = true) -> Bool {
+  func flush(at now: Int64, hasStates: Bool = true, hasRoom: Bool = true) -> Bool {
     gathering.begin(1000, now: now)
     if hasStates { gathering.noteStates() }
+    if !hasRoom { gathering.noteLeft() }
     gathering.end()
     return hasStates && gathering.isDue
   }
@@ -28,6 +29,14 @@ private final class Bench {
       #expect(bench.flush(at: now))
       #expect(bench.due == .max && bench.until == .min)
     }
+  }
+
+  @Test("States for which the bus has no room are tried again when the next frames are due")
+  func noRoom() {
+    #expect(bench.flush(at: 5000, hasRoom: false))
+    #expect(bench.due == 6000)
+    #expect(bench.flush(at: 6000))
+    #expect(bench.due == .max)
   }
 
   @Test("States that come soon behind others wait for their time; then they are a stream, until one fails to come")

@@ -8,7 +8,7 @@ extension Metric {
     ofCluster(
       "cluster_member", { $0.isMember ? 1 : 0 }, "1 while it is a member: not before, nor once its name is taken."),
     ofCluster(
-      "cluster_engine_commands", { $0.engineCommands }, "Commands to bus and ledger that have no reply yet."),
+      "cluster_engine_commands", { $0.engineCommands }, "Commands to bus and ledger that wait for a reply."),
     ofCluster("cluster_engine_bytes", { $0.engineBytes }, "Bytes for bus and ledger that these have not taken."),
     ofCluster("cluster_ledger_refused_total", { $0.ledgerRefused }, "Questions that the ledger has refused."),
     ofCluster("cluster_peers", { $0.peers }, "Other hubs that are members."),
