@@ -262,7 +262,7 @@ final class PhoneDay {
       case .none: return
       case .connect:
         guard let socket = hub?.networks[0].connectToListener() else {
-          engine.closed(session.transportEnded(now, failure: .connectFailed(errno: ECONNREFUSED)), now)
+          engine.closed(session.transportEnded(now, failure: .connectFailed(errno: ECONNREFUSED)))
           continue
         }
         far = socket
@@ -305,7 +305,7 @@ final class PhoneDay {
     peer?.arrive()
     guard let engine, let queue = engine.driver?.queue else { return }
     movesCutOff += queue.moves.count { $0 < queue.cursor.number }
-    engine.closed(engine.session.transportEnded(phoneNow), phoneNow)
+    engine.closed(engine.session.transportEnded(phoneNow))
   }
 
   // MARK: The end
