@@ -1,7 +1,7 @@
 // What open pages cost a hub, and whether others notice them; by hand, on a calm machine:
 //   node Tests/Web/page-cost.mjs idle [drivers]     one page in a browser: the hub's CPU and bytes, without and with it
-//   node Tests/Web/page-cost.mjs many [pages]     trips' positions by hub-loadtest (LOADTEST), without pages, with pages
-//                                                 at another hub, and with pages
+//   node Tests/Web/page-cost.mjs many [pages]     trips' positions by hub-loadtest (LOADTEST), without pages, with
+//                                                 pages at another hub, and with pages
 // Windows without and with are taken in turn, either first in every other round, and medians printed. HUB_BINARY, or
 // what was built last, is the hub. Fails where a bound of the specification is passed: the CPU of an idle page, the
 // bytes for one at 2,000 drivers, and the delay of others by 200 pages, beside pages elsewhere.
@@ -127,7 +127,7 @@ async function many(pages) {
   // Unchanged, but for what two rounds of the same differ by.
   for (const [key, factor] of [['latencyP50', 1.25], ['latencyP99', 2]]) {
     const [without, elsewhere, beside] = Object.values(results).map(runs => median(runs.map(figures => figures[key])));
-    console.log(`${key}: ${without} µs without, ${elsewhere} µs with ${pages} pages elsewhere, ${beside} µs with them`);
+    console.log(`${key}: ${without} µs without, ${elsewhere} µs with ${pages} pages elsewhere, ${beside} µs with`);
     assert.ok(beside <= factor * elsewhere, key);
   }
 }
