@@ -2,8 +2,9 @@
 // record in a snapshot. In a table beside the drivers', which has nothing where there is no journal.
 //
 // Fixes keep coming while earlier ones are being stored, so one number for each would grow. Two marks are kept: the
-// awaited one, and the newest behind it. When the first is stored the second takes its place, so the answer is at most
-// one commit behind. Only fixes that came while nothing could be stored are listed one by one, until they come again.
+// awaited one, and the newest behind it. When the first is stored the second becomes the awaited one, so the answer is
+// at most one commit behind. Only fixes that came while nothing could be stored are listed one by one, until they come
+// again.
 import HubMessages
 
 struct StorageMarks: ~Copyable {
