@@ -28,8 +28,6 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
 
   /// The number of all elements.
   @inlinable public var count: Int { commons.count + rares.count }
-  /// For how many elements of one kind there is memory: the larger of both.
-  @inlinable public var capacity: Int { max(commons.capacity, rares.capacity) }
   /// The number of rare elements.
   @inlinable public var rareCount: Int { rares.count }
   /// Whether there is no element of either kind.

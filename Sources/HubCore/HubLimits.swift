@@ -30,8 +30,6 @@ public struct HubLimits: Sendable, Equatable {
   /// Entries of `Deadlines` handled in one turn; the others wait for the next. All drivers of a failed network become
   /// stale in one second, and each publishes.
   public var deadlinesPerTurn = 128
-  /// Inputs or outputs of a small turn: after one, lists with memory for more than twice as many are freed.
-  package static let keptTurn = 128
 
   // MARK: Channels and events
 

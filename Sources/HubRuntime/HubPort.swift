@@ -67,7 +67,7 @@ package struct HubPort: ~Copyable {
     guard let turn = unsafe turn else { return shared?.exchange(loop, &inputs, into: &outputs, now: now) ?? true }
     unsafe turn.pointee.begin(now: now)
     unsafe turn.pointee.handle(inputs, now: now)
-    inputs.empty()
+    inputs.removeAll()
     unsafe turn.pointee.end()
     unsafe turn.pointee.drain(0, into: &outputs)
     return true

@@ -7,7 +7,6 @@
 //
 // Records go to the journal behind all inputs of a turn, so that one write stores them all; output that has to be
 // stored first stays in the hub until a turn begins after the write.
-import HubBytes
 import HubCore
 import HubMessages
 
@@ -60,12 +59,4 @@ struct HubTurn: ~Copyable {
 
   /// The hub's present counters.
   var counters: HubCounters { mutating get { hub.shownCounters() } }
-}
-
-extension MixedList where Common == FixInput, Rare == HubInput {
-  /// Removes all, which were handled. The memory of a large turn is freed when a small one follows.
-  @inline(__always)
-  mutating func empty() {
-    if count <= HubLimits.keptTurn, capacity > 2 * HubLimits.keptTurn { self = MixedList() } else { removeAll() }
-  }
 }

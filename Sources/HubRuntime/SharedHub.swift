@@ -187,12 +187,12 @@ private struct SharedTurns: ~Copyable {
   mutating func handle(_ inbox: MixedMailbox<FixInput, HubInput>) {
     inbox.drain(into: &batch)
     turn.handle(batch, now: now)
-    batch.empty()
+    batch.removeAll()
   }
 
   mutating func end(with inputs: inout HubInputs) {
     turn.handle(inputs, now: now)
-    inputs.empty()
+    inputs.removeAll()
     turn.end()
     let question = metrics.question
     guard now.uptime >= nextTick || question != answered else { return }
