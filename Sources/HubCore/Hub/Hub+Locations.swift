@@ -158,8 +158,7 @@ extension Hub {
     if !distant.isEmpty, let name = distant.named(by: driver) {
       return channels.publish(
         position.location(of: drivers[driver].id, trip: name, age: age), of: driver, drivers, received: received,
-        at: now.timestamp,
-        storedThrough: storage.storedThrough)
+        at: now.timestamp, storedThrough: storage.storedThrough)
     }
     let shared = trip.flatMap { trips[$0].channel == nil ? nil : $0 }
     channels.publish(

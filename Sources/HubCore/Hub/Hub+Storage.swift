@@ -21,8 +21,7 @@ extension Hub {
     storage.write(.epoch(epoch, seed: seed, pseudonymKey: pseudonymKey))
   }
 
-  /// Gives the records since the last call to `body` with their number, for `stored`; `body` returns whether it took
-  /// them.
+  /// Gives `body` the records since the last call, with their number for `stored`; it returns whether it took them.
   public mutating func takeRecords(_ body: (UnsafeRawBufferPointer, _ ticket: UInt64) -> Bool) {
     unsafe storage.handOver(body)
   }

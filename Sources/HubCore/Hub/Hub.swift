@@ -1,8 +1,7 @@
 // The hub: one state machine that owns every driver, trip, channel and sequence, and orders all events.
 //
-// Inputs come in batches; each is handled to its end before the next, and its outputs are appended to one list for each
-// outlet. There is no I/O, clock or randomness in here: time, epoch and hash seed are parameters, so that a test runs
-// an hour of traffic in a second and a run can be repeated byte for byte.
+// Inputs come in batches, each handled to its end before the next; outputs are appended to one list for each outlet. No
+// I/O, clock or randomness is in here: time, epoch and seed are parameters, so a run can be repeated byte for byte.
 // A location update is handled in `handle(_: FixInPlace)` in Hub+Locations.swift.
 public import HubBytes
 import HubGeo

@@ -188,8 +188,7 @@ struct FixOrder: Sendable, Equatable {
   }
 }
 
-/// A fix that waits to be confirmed as a leap in time, and when it arrived (uptime, ns). In a box: hardly any driver has
-/// one.
+/// A fix that waits to be confirmed as a leap in time, and when it arrived (uptime, ns). In a box: few drivers have one.
 private indirect enum HeldFix: Sendable, Equatable {
   case leap(TrackMeasurement, received: Int64)
 }

@@ -7,8 +7,8 @@ struct ActiveTrips: ~Copyable {
   private var first: PagedSlab<Int32>
   private var next: PagedSlab<Int32>
 
-  /// For so many drivers at most. Allocates only what lists them by the thousand. A journal may have more trips than may
-  /// begin now, so their number has no limit here.
+  /// For so many drivers at most. Allocates only what lists them by the thousand. A journal may have more trips than
+  /// may begin now, so their number has no limit here.
   init(drivers: Int) {
     first = PagedSlab(limit: drivers, pageShift: 10, filler: ActiveTrips.none)
     next = PagedSlab(limit: Int(Int32.max), pageShift: 14, filler: ActiveTrips.none)
