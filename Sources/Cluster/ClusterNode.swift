@@ -90,6 +90,7 @@ public struct ClusterNode: ~Copyable {
     _modify { yield &context.inputs }
   }
 
+  /// What operators should read in the log since the last call.
   public mutating func takeNotices() -> [ClusterNotice] {
     defer { context.notices.removeAll() }
     return context.notices

@@ -54,7 +54,7 @@ import Testing
     #expect(testKeys != FrameKeys(String(repeating: "ab", count: 32)))
   }
 
-  @Test("Recorded frames that come again are refused and counted, and the cluster goes on")
+  @Test("Recorded frames that come again are refused and counted, and the cluster continues")
   func replayed() {
     let world = ClusterWorld(["a", "b"])
     let node = world["a"].node

@@ -68,6 +68,6 @@ extension Hub {
     channels.publish(
       position.location(of: drivers[driver].id, trip: trips[trip].id, age: age), of: driver, on: trips[trip].channel,
       received: now.uptime, at: now.timestamp, storedThrough: storage.storedThrough)
-    guide(position, age: age, driver: driver, trip: trip)
+    updateLeg(position, age: age, driver: driver, trip: trip)
   }
 }

@@ -183,7 +183,7 @@ extension Hub {
 
   /// Updates the leg with a position of the trip's driver, `age` seconds old, and publishes what is new.
   @inline(__always)
-  mutating func guide(_ position: Position, age: Double, driver: Int, trip: Int) {
+  mutating func updateLeg(_ position: Position, age: Double, driver: Int, trip: Int) {
     guard let report = trips.advance(position, age: age, trip: trip, at: now, counting: &counters) else { return }
     if let eta = report.eta {
       counters.etaUpdates += 1
@@ -198,7 +198,7 @@ extension Hub {
       drivers[driver].positionTrip == trips.handle(of: trip)
     else { return }
     let age = drivers[driver].age(of: position, at: now.timestamp)
-    guide(position, age: age, driver: driver, trip: trip)
+    updateLeg(position, age: age, driver: driver, trip: trip)
   }
 
   /// Publishes notices on the trip's channel and records that, so that a restart does not repeat them. While nothing

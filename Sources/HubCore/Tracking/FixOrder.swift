@@ -103,7 +103,7 @@ struct FixOrder: Sendable, Equatable {
     _ fix: TrackMeasurement, sent: Int64?, receivedAt uptime: Int64, hubClock: Int64?, leapMilliseconds: Int64
   ) -> Decision {
     let time = fix.milliseconds
-    if let newest, time <= newest { return placeBehind(newest, fix, sent: sent, receivedAt: uptime) }
+    if let newest, time <= newest { return decideLate(newest, fix, sent: sent, receivedAt: uptime) }
     if case .leap(let held, let heldReceived)? = held {
       if time == held.milliseconds { return .duplicate }
       let step = FixOrder.excess(from: held.milliseconds, heldReceived, to: time, uptime)
