@@ -86,27 +86,3 @@ import Testing
     }
   }
 }
-
-@Suite struct ActiveTripsTests {
-  @Test("A journal with more active trips than may begin now is read, with who drives them")
-  func moreThanMayBegin() throws {
-    let bench = try DurableBench()
-    for trip in ["T0", "T1", "T2"] {
-      bench.turn([bench.move(.ops, "o", trip, .requested), bench.move(.driver, "D", trip, .accepted)])
-    }
-    bench.store()
-    var limits = HubLimits.roomy
-    limits.trips = 2
-    let next = try DurableBench(reading: bench.submitted, limits: limits)
-    next.store()
-    #expect(try activeTrip(of: "D", next) == nil, "it has three")
-    next.turn([next.move(.ops, "o", "T0", .cancelled), next.move(.ops, "o", "T1", .cancelled)])
-    let last = next.hub.trips.find(id("T2"))
-    #expect(try last != nil && activeTrip(of: "D", next) == last)
-  }
-
-  private func activeTrip(of driver: String, _ bench: DurableBench) throws -> Int? {
-    let found = bench.hub.drivers.find(id(driver))
-    return bench.hub.trips.onlyActive(of: bench.hub.drivers.handle(of: try #require(found)))
-  }
-}

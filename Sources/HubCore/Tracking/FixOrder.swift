@@ -188,7 +188,8 @@ struct FixOrder: Sendable, Equatable {
   }
 }
 
-/// A fix that waits to be confirmed as a leap in time, and when it arrived (uptime, ns). In a box: few drivers have one.
+/// A fix that waits to be confirmed as a leap in time, and when it arrived (uptime, ns). Few drivers have one, so it is
+/// in a box.
 private indirect enum HeldFix: Sendable, Equatable {
   case leap(TrackMeasurement, received: Int64)
 }

@@ -26,8 +26,8 @@ extension MotionFilter {
   /// The position after a fix. `absorbed`: the reason why the fix's coordinate was not used, if so.
   ///
   /// Accuracy is the filter's radius of 68 % with the drift that nothing shows added in squares. By places only, the
-  /// filter can't tell noise from motion, and its variance counts twice. Confidence is high to 15 m, medium to 50 m, low
-  /// beyond; it is at most medium where the fix was absorbed, and low where none was used for `confidentSeconds`.
+  /// filter can't tell noise from motion, and its variance counts twice. Confidence is high to 15 m, medium to 50 m,
+  /// low beyond; it is at most medium where the fix was absorbed, and low where none was used for `confidentSeconds`.
   mutating func publish(_ fix: TrackMeasurement, absorbed: FixRefusal? = nil) -> Position {
     let speed = speed
     let speedSigma = covariance.p11.squareRoot()
