@@ -14,7 +14,7 @@ public struct ClusterLimits: Sendable, Equatable {
   /// States for one peer that wait for the bus; a newer one replaces an older one of the same channel and driver. Past
   /// it all are dropped, and the peer notices the gap.
   public var waitingStates = 65_536
-  /// States for one peer, of each of the two lists, whose memory is kept when they are gone. Past it it is freed.
+  /// States for one peer, of each of the two lists, whose memory is kept when they are gone. Past that it is freed.
   static let keptStates = 4096
   /// Bytes of area records that wait for the bus. Past it all states are dropped, and the peer notices the gap.
   public var waitingAreaBytes = 4 * 1024 * 1024
@@ -62,10 +62,11 @@ public struct ClusterLimits: Sendable, Equatable {
   // MARK: Time
 
   /// The shortest time from frames of states to the next: a state after a pause leaves at once, a stream of them
-  /// gathers. It is `gatherTime`, or `peerGatherTime` multiplied by the number of hubs that follow channels here where
-  /// that is longer. A frame and its wake-ups cost both hubs as much as dozens of positions (loadtest/NOTES.md), so a
-  /// stream is sent 1,000 times a second, to all peers together; and where many hubs follow each other each sends 2,000
-  /// frames a second at most, of which each of 50 hubs waits for 25 ms. Where half of what may wait does, it is sent.
+  /// gathers. It is `gatherTime`, or, where that is longer, `peerGatherTime` multiplied by the number of hubs that
+  /// follow channels or areas here. A frame and its wake-ups cost both hubs as much as dozens of positions
+  /// (loadtest/NOTES.md), so a stream is sent 1,000 times a second, to all peers together; and where many hubs follow
+  /// each other, each sends 2,000 frames a second at most, and each of 50 hubs waits for up to 25 ms. Where half of
+  /// what may wait does, it is sent.
   public var gatherTime: Int64 = 1_000_000
   public var peerGatherTime: Int64 = 500_000
   /// The longest time for which the cluster's thread lets a stream of states gather without looking at what else the

@@ -11,7 +11,7 @@ struct StateGathering {
   /// When they were sent last, and that they came in a stream.
   private var sent = Int64.min / 2
   private var isStream = false
-  // Of the present flush.
+  // For the flush that is under way.
   private var now: Int64 = 0
   private var gatherTime: Int64 = 0
   private var hasStates = false

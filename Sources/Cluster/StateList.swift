@@ -11,7 +11,7 @@ struct StateList<Body> {
   }
 
   private var entries: [Entry] = []
-  /// By key.
+  /// Where each key's entry is.
   private var indices: [UInt64: Int] = [:]
 
   var count: Int { entries.count }

@@ -2,8 +2,10 @@
 //
 // As a value a `trip_update` takes 800 bytes: a publication has room for any body, and an update for four ids of 64
 // bytes. Its record has some 80. Each trip keeps one for its channel and one for its driver's, so all of a channel are
-// in one array, which takes one allocation (loadtest/NOTES.md, "What a session takes"). They are read only when a client
-// resumes and has missed some.
+// in one array, which takes one allocation (loadtest/NOTES.md, "What a session takes"). They are read only when a
+// client resumes and has missed some.
+//
+// Unsafe island: each number and record is read within the array, which is checked, and its bytes were written here.
 import HubBytes
 import HubMessages
 
@@ -26,7 +28,7 @@ struct KeptEvents {
     var entry = ByteBuffer()
     entry.record(node, UInt32(event.contentBytes))
     RecordWriter.write(.event(event), into: &entry)
-    // Few have more than some: these take no more than they need.
+    // Most channels never have more than four: until then the array is as large as its events, and doubles only later.
     if size < 4 { bytes.reserveCapacity(bytes.count + entry.count) }
     unsafe entry.withBytes { unsafe bytes.append(contentsOf: $0) }
     size += 1

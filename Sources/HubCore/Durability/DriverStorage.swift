@@ -1,4 +1,4 @@
-// What a journal has of a driver: the part of its record.
+// What the journal has of a driver, as far as each driver's record in memory says it; the rest is in `StorageMarks`.
 import HubMessages
 
 struct DriverStorage {

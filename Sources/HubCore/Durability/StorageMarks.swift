@@ -104,7 +104,7 @@ struct StorageMarks: ~Copyable {
     rows[driver].stored = newest.milliseconds
   }
 
-  /// The driver's record goes.
+  /// Clears the row of a driver that is forgotten, for the next with its index.
   mutating func forget(_ driver: Int) {
     if driver < rows.count { rows[driver] = Row() }
     missed.forget(driver)
@@ -116,7 +116,7 @@ struct StorageMarks: ~Copyable {
 /// about the others.
 struct MissedFixes {
   private var times: [Int: [Int64]] = [:]
-  /// Of all drivers.
+  /// The number of missed fixes of all drivers.
   private(set) var count = 0
 
   func count(of driver: Int) -> Int { times[driver]?.count ?? 0 }
