@@ -86,3 +86,37 @@ import Testing
     }
   }
 }
+
+@Suite struct ActiveTripsTests {
+  @Test("A journal with more active trips than may begin now is read, with who drives them")
+  func moreThanMayBegin() throws {
+    let bench = try DurableBench()
+    bench.store()
+    let trips = ["T0", "T1", "T2"]
+    for trip in trips {
+      bench.turn([bench.move(.ops, "o", trip, .requested), bench.move(.driver, "D", trip, .accepted)])
+      bench.store()
+    }
+    #expect(statuses(of: trips, bench) == [.accepted, .accepted, .accepted])
+    var limits = HubLimits.roomy
+    limits.trips = 2
+    let next = try DurableBench(reading: bench.submitted, limits: limits)
+    next.store()
+    #expect(statuses(of: trips, next) == [.accepted, .accepted, .accepted])
+    #expect(try activeTrip(of: "D", next) == nil, "it has three")
+    next.advance(seconds: 1)  // or the moves would have the ids of those before
+    next.turn([next.move(.ops, "o", "T0", .cancelled), next.move(.ops, "o", "T1", .cancelled)])
+    #expect(statuses(of: trips, next) == [.cancelled, .cancelled, .accepted])
+    let last = next.hub.trips.find(id("T2"))
+    #expect(try activeTrip(of: "D", next) == last)
+  }
+
+  private func statuses(of trips: [String], _ bench: DurableBench) -> [TripStatus?] {
+    trips.map { trip in bench.hub.trips.find(id(trip)).map { bench.hub.trips[$0].status } }
+  }
+
+  private func activeTrip(of driver: String, _ bench: DurableBench) throws -> Int? {
+    let found = bench.hub.drivers.find(id(driver))
+    return bench.hub.trips.onlyActive(of: bench.hub.drivers.handle(of: try #require(found)))
+  }
+}
