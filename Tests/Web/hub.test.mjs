@@ -62,7 +62,7 @@ for (const codec of ['json', 'binary']) {
       ['D1', 'T1', begin + 5000, 'number']);
     assert.ok(Math.abs(last.received - last.published) < 1000 && Math.abs(rider.now() - Date.now()) < 1000);
     assert.equal(of('eta')[0].target, 'pickup');
-    assert.equal(fleet.position.driverId, 'D1');
+    await until('the fleet', () => fleet.position?.driverId === 'D1');   // on another connection
 
     const view = ops.view({ latitude: 48.1, longitude: 11.5, radius: 2000 });
     await until('the map', () => view.drivers.get('D1')?.status === 'on_trip');
