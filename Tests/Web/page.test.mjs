@@ -418,6 +418,9 @@ test('over 3,000 in view are counted by cell, none beyond the window; a crowded 
     await page.go(`${own.http}/`);
     const words = /^(4|8|12),000 in view, counted by cell: zoom in$/;
     await until('counts', async () => words.test(await page.text('shown')));
+    assert.ok(await page.value(`[...document.querySelectorAll('#chips button')].every(chip =>
+      chip.scrollWidth <= chip.clientWidth && chip.lastChild.getBoundingClientRect().right
+        <= chip.getBoundingClientRect().right - 8)`), 'numbers of thousands stay within their chips');
     await page.screenshot('crowded');
     await close(page);
   });
