@@ -31,7 +31,7 @@ public struct ChunkTable<Element: ~Copyable>: ~Copyable {
   @usableFromInline var chunks: UnsafeMutablePointer<UnsafeMutablePointer<Element>>
   @usableFromInline var chunkCapacity = 16
   @usableFromInline var chunkCount = 0
-  /// Those chunks with which an allocation begins: large tables allocate several at once.
+  /// The chunks with which an allocation begins: large tables allocate several at once.
   @usableFromInline var blocks: [Int] = []
 
   @inlinable public init() { unsafe chunks = .allocate(capacity: 16) }

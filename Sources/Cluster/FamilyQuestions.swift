@@ -25,7 +25,7 @@ import HubMessages
 struct FamilyQuestions {
   struct Pending {
     let request: CredentialRequest
-    /// Those that have not answered (`Ask.ownHub` for this hub, `Ask.ledger` for the ledger).
+    /// The hubs that have not answered (`Ask.ownHub` for this hub, `Ask.ledger` for the ledger).
     var waitsFor: Set<Int>
     /// A hub could not be asked, or did not answer.
     var isIncomplete = false

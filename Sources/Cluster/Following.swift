@@ -25,7 +25,7 @@ struct Following {
   struct Holder {
     let actor: Actor
     let grant: ChannelGrant
-    /// That is on the way.
+    /// The owner was asked, and has not answered yet.
     var isAsked = false
   }
 

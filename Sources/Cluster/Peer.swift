@@ -139,7 +139,7 @@ final class Peer {
   /// The number of the last frame of states, by which a peer that gets few of them notices that one is missing.
   var stateNumber: UInt64 { numbers[Int(Lane.state.rawValue)] }
 
-  /// That of control.
+  /// The number of the last frame of control.
   var controlNumber: UInt64 { numbers[Int(Lane.control.rawValue)] }
 
   func nextBinding() -> UInt32 {

@@ -3,7 +3,7 @@
 extension FixQueue {
   /// Fixes kept. At it the oldest segment's are dropped and counted.
   static let maximumFixes = 20_000
-  /// Bytes of all segments, likewise.
+  /// Bytes of all segments. At it the oldest segment's fixes are dropped and counted.
   static let maximumBytes = 4 * 1024 * 1024
   /// Moves kept; at it `move` fails with `full`.
   static let maximumMoves = 256

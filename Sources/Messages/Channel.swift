@@ -18,7 +18,7 @@ public enum Channel: Sendable, Hashable, BitwiseCopyable {
   case box(BoundingBox)
   /// `counts:<west>,<south>,<east>,<north>`: how many drivers are in the cells of a box, for ops.
   case counts(BoundingBox)
-  /// `counts:<geohash>/<precision>`: likewise for one block, whose cells have two characters more.
+  /// `counts:<geohash>/<precision>`: how many drivers are in the cells of one block, which have two characters more.
   case countsBlock(GeohashCell)
   /// `fleet`: all drivers, for ops.
   case fleet

@@ -6,9 +6,9 @@ import HubWebSocket
 
 /// Where a file's bytes come from.
 protocol TileBytes: Sendable {
-  /// Another one when they have changed.
+  /// A text that differs when the bytes have changed.
   var tag: String { get }
-  /// Those from `offset` on: `count`, or fewer where it ends before.
+  /// The bytes from `offset` on: `count`, or fewer where the file ends before.
   func read(at offset: Int, count: Int) throws(SystemError) -> [UInt8]
 }
 

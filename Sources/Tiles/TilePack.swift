@@ -9,7 +9,7 @@ public struct MapImage: Sendable {
   public let bytes: [UInt8]
   /// Its media type.
   public let type: StaticString
-  /// Another one where the image may be another one.
+  /// The entity tag: it differs where the image may have changed.
   public let tag: String
 }
 
@@ -123,6 +123,6 @@ public struct TileReader {
 }
 
 extension StoredFile {
-  /// Another one when it was written again.
+  /// A text that differs when the file was written again.
   var tag: String { String(modified, radix: 36) + "." + String(size, radix: 36) }
 }

@@ -20,7 +20,7 @@ extension EventLoop {
     return bound
   }
 
-  /// Listens on a socket that another process has opened; otherwise as above.
+  /// Listens on a socket that another process has opened. `isPaced`: connections are accepted at the loop's pace.
   public func listen(
     on inherited: InheritedListener, isPaced: Bool = true, tls: TLSServer? = nil
   ) throws(SystemError) {

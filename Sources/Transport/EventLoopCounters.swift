@@ -48,12 +48,12 @@ public struct EventLoopCounters: Sendable, Hashable {
   public var dropped: UInt64 = 0
   /// Connections that exceeded a limit of unsent bytes.
   public var overflowed: UInt64 = 0
-  /// Those of them within their own limit: the limit of all connections was reached.
+  /// Connections that exceeded the limit of all connections together, within their own.
   public var overflowedTogether: UInt64 = 0
 
   /// Connections that are open, connecting or closing.
   public var connections: Int = 0
-  /// Those with unsent bytes because the kernel takes no more.
+  /// Connections with unsent bytes because the kernel takes no more.
   public var blockedConnections: Int = 0
   /// Unsent bytes of all blocked connections, counting `EventLoopLimits.frameOverheadBytes` for each frame, and partly
   /// sent TLS records.

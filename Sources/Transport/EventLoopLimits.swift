@@ -51,8 +51,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// the frame is dropped, `overflowed` is called once, and sends are dropped until `dropPending`.
   public var outboxBytesPerConnection = 1024 * 1024
 
-  /// Unsent bytes that the loop keeps for all its blocked connections, counted likewise; the connection that would
-  /// exceed it overflows.
+  /// Unsent bytes that the loop keeps for all its blocked connections, counted as for `outboxBytesPerConnection`; the
+  /// connection that would exceed it overflows.
   public var outboxBytesTotal = 256 * 1024 * 1024
 
   /// Queued sends at which they are written without waiting for the end of the turn: 24 bytes each.

@@ -14,7 +14,7 @@ public struct StoredDelivery: Sendable, Equatable {
   /// Lines of dead letters that are kept.
   public let deadLetters: Int
 
-  /// Those of the hub with the journal in `directory`, by name.
+  /// What is stored of each webhook of the hub with the journal in `directory`, by name.
   public static func all(journal directory: String) throws(JournalError) -> [StoredDelivery] {
     let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
     do throws(SystemError) {

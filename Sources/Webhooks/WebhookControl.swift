@@ -32,7 +32,7 @@ public struct WebhookFigures: Sendable, Equatable {
 public struct StreamFigures: Sendable, Equatable {
   public let name: String
   public var stored: UInt64 = 0
-  /// Those that the server had before.
+  /// Events that the server had before.
   public var repeats: UInt64 = 0
   public var refused: UInt64 = 0
   /// Events that were given up.

@@ -131,7 +131,7 @@ extension WebhookLoop {
     return .webhook(try report(definition.name, now), secret: secret)
   }
 
-  /// Those set over HTTP that are not allowed any more.
+  /// The number of webhooks set over HTTP that are not allowed any more.
   private var notAllowedCount: Int {
     definitions.keys.count { name in !webhooks.contains { $0.endpoint.name == name } }
   }

@@ -247,7 +247,7 @@ public final class WebhookLoop: EventLoopDelegate {
       let others = before.filter { old in !webhooks.contains { $0.endpoint.name == old.endpoint.name } }
       for webhook in others { webhook.isOutdated = true }
       webhooks += others
-      log(.error, "webhooks_stopped", ["error": "\(error)", "hint": "send SIGHUP once that is mended"])
+      log(.error, "webhooks_stopped", ["error": "\(error)", "hint": "send SIGHUP once that is fixed"])
     }
   }
 

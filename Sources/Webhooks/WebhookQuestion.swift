@@ -20,11 +20,11 @@ public enum WebhookQuestion: Sendable {
 
 /// The events to deliver again.
 public enum WebhookReplay: Sendable, Equatable {
-  /// This one and all behind it.
+  /// The event at a position, and all behind it.
   case from(JournalPosition)
-  /// All that were published then or later.
+  /// All events that were published then or later.
   case since(Timestamp)
-  /// These, each with all behind it on its channel.
+  /// The events at these positions, each with all behind it on its channel.
   case events([JournalPosition])
 }
 

@@ -4,7 +4,7 @@ import Foundation
 public final class RedisProcess {
   public let port: UInt16
   private let arguments: [String]
-  /// Of its own, for what it writes where it has a replica or is a sentinel.
+  /// A folder of its own, for what it writes where it has a replica or is a sentinel.
   private let folder = NSTemporaryDirectory() + "engine-\(UUID().uuidString)"
   /// A sentinel's.
   private var configuration: String?

@@ -147,7 +147,7 @@ struct RedisTests {
     }
     #expect(reason == "maxmemory-policy allkeys-lru: it must be noeviction, or the engine drops owners and members")
     #expect(!ledger.ledger.isUp)
-    // The operator mends it: the hub finds that by itself.
+    // The operator fixes it: the hub finds that by itself.
     #expect(engine.reply(to: "CONFIG SET maxmemory-policy noeviction") == "+OK\r\n")
     try ledger.runUntilUp()
   }

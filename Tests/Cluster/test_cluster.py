@@ -177,7 +177,7 @@ class World:
         self.cluster, self.hubs = cluster, cluster.hubs
         self.drivers, self.watchers = {}, {}
         self.step = 0
-        self.stalls = []  # from when to when this client itself stood still
+        self.stalls = []  # from when to when this client itself stalled
         self.beating = asyncio.create_task(self.beat())
 
     async def beat(self):
@@ -224,7 +224,7 @@ class World:
         return found
 
     def longest_gap(self, times):
-        """The longest time between two positions of `crossing`, without that in which this client stood still."""
+        """The longest time between two positions of `crossing`, without that in which this client stalled."""
         def wait(start, end):
             return end - start - sum(max(0, min(end, last) - max(start, first)) for first, last in self.stalls)
 

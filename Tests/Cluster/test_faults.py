@@ -225,7 +225,7 @@ class HubTests(Faults):
         hub.resume()
         took = await eventually(
             lambda: [self.world.point(name, "hub-c")[1] for name in NAMES[:2]] == numbers, 3, "it has all events")
-        print(f"\n  a hub stood still for 6 s under a flood: it had all events {took:.2f} s after it went on")
+        print(f"\n  a hub stalled for 6 s under a flood: it had all events {took:.2f} s after it went on")
         await self.world.drive(2, flood)
         newest = max(stamp for _, stamp in rider.positions["driver:flood-49"])
         self.assertLess(time.time() - newest / 1000, 1.5)

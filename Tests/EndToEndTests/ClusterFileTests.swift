@@ -33,7 +33,7 @@ extension EndToEnd.ClusterFiles {
     ) { outcome, _ in #expect(outcome.status == 0, "\(outcome.errors)") }
   }
 
-  @Test("what is malformed, unknown, given twice, senseless or unreadable is reported at once, each with its line")
+  @Test("what is malformed, unknown, given twice, pointless or unreadable is reported at once, each with its line")
   func faults() throws {
     let key = try TemporaryFile("abc\n")
     try check(

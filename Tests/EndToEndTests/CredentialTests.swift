@@ -88,7 +88,7 @@ extension EndToEnd.Credentials {
     #expect(try refresh(hub, third).status == 401)
   }
 
-  @Test("revoking a sub or a jti ends sessions and closes the door, until it is taken back", arguments: loopCounts)
+  @Test("revoking a sub or a jti ends sessions and admits no new ones, until it is taken back", arguments: loopCounts)
   func revocations(loops: Int) throws {
     let hub = try hub(loops: loops)
     let ops = try hub.token(.ops, "backend")

@@ -38,8 +38,8 @@ extension EndToEnd.TokensAndGrants {
     #expect(try subscribe(hub.join(hub.token(.ops, "o1")), "fleet") == "subscribed")
   }
 
-  @Test("the header opens the door, given once and alone; anything else is a 401 that says why and repeats nothing")
-  func door() throws {
+  @Test("the header admits, given once and alone; anything else is a 401 that says why and repeats nothing")
+  func header() throws {
     let hub = try TokenHub()
     let token = try hub.token(.rider, "r1")
     func status(_ fields: [String], query: String = "") throws -> HTTPResponse {

@@ -33,7 +33,7 @@ import Testing
       case .dismiss(let slots):
         #expect(slots.lowerBound == closed.count)
         closed += slots.map { _ in now }
-      case .wait: #expect(now > 0, "the first step closes the door")
+      case .wait: #expect(now > 0, "the first step ends admission")
       case .serve, .stop: Issue.record("at \(now)")
       }
     }

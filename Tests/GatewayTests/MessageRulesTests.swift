@@ -1,4 +1,4 @@
-// What becomes of messages by who sends them, without a loop.
+// The outcome of messages by who sends them, without a loop.
 import HubCore
 import HubGeo
 import HubMessages

@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test("A response has its length, its type and what becomes of the connection") func plain() {
+  @Test("A response has its length, its type and whether the connection stays open") func plain() {
     let response = Response(.unauthorized, contentType: "application/json", body: Array("{}".utf8))
     #expect(
       written(response, keepsAlive: false)

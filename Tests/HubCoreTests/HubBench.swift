@@ -29,7 +29,7 @@ extension HubLimits {
 struct Turn {
   var loops: [[HubOutput]]
 
-  /// Of all loops, loop by loop.
+  /// The output of all loops, loop by loop.
   var all: [HubOutput] { loops.flatMap { $0 } }
 
   var replies: [Reply] {

@@ -99,7 +99,7 @@ extension DurableBench {
     #expect(try DurableBench(reading: bench.submitted, seed: 77).state() == bench.state())
   }
 
-  @Test("What is recorded is what was measured, what was published, and what became of it")
+  @Test("What is recorded is what was measured, what was published, and the outcome")
   func contents() throws {
     let bench = try DurableBench()
     bench.connect()

@@ -135,7 +135,7 @@ import Testing
 
   // MARK: Batches
 
-  @Test("a batch's ack says what became of each fix; only what is new and newest is published")
+  @Test("a batch's ack has the outcome of each fix; only what is new and newest is published")
   func batch() {
     let bench = HubBench()
     bench.turn(bench.subscribe(bench.driver("d")))

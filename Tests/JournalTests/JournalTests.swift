@@ -323,7 +323,7 @@ extension JournalWriter {
   }
 
   @Test("A payload that makes no sense to its reader is damage")
-  func senseless() throws {
+  func invalidPayload() throws {
     let bench = Bench()
     try bench.open { writer in for step in 1...3 { _ = try writer.append([UInt8(step)]) } }
     let name = bench.disk.files.keys.first!

@@ -1,4 +1,4 @@
-// What becomes of a driver's fixes and moves where the hub refuses them, the phone stands, or the client stops.
+// What happens to a driver's fixes and moves where the hub refuses them, the phone stands, or the client stops.
 import HubGeo
 import HubMessages
 import Testing

@@ -1,4 +1,4 @@
-// What becomes of a driver's fixes where the hub fails at them (`internal`), or the phone has lost its clock.
+// What happens to a driver's fixes where the hub fails at them (`internal`), or the phone has lost its clock.
 import Foundation
 import HubGeo
 import HubMessages

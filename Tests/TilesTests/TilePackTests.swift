@@ -21,7 +21,7 @@ struct MemoryTiles: TileBytes {
 
 /// Writes a file.
 struct PMTilesWriter {
-  /// Those of each leaf; a single one is the first directory itself.
+  /// The entries of each leaf; a single leaf is the first directory itself.
   var leaves: [[(number: UInt64, run: UInt64, image: Int)]] = [[]]
   var images: [[UInt8]] = []
   var isCompressed = true

@@ -25,9 +25,9 @@ struct AbuseLoad {
   ) throws(LoadTestError) -> Bool {
     let server = try HubProcess(executable: executable, arguments: arguments, cpus: cpus)
     let outcome = Result { () throws(LoadTestError) in try body(server) }
-    let complaint = server.stop()
-    if let complaint { show("  VIOLATED: \(complaint)") }
-    return try outcome.get() && complaint == nil
+    let violation = server.stop()
+    if let violation { show("  VIOLATED: \(violation)") }
+    return try outcome.get() && violation == nil
   }
 
   /// The good sessions come, and begin to send.

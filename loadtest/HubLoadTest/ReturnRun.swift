@@ -40,7 +40,7 @@ struct ReturnRun {
       let before = try arrivals(of: riders)
       guard before == clients else { throw .failed("\(before) of \(clients) are connected") }
       let cut = ClockReading.read()
-      if isKilled { hub.crash() } else if let complaint = hub.stop() { throw .failed(complaint) }
+      if isKilled { hub.crash() } else if let violation = hub.stop() { throw .failed(violation) }
       hub = try start(port: port)
       let outage = Double(ClockReading.uptime() - cut.uptimeNanoseconds) / 1e9
       isGood = try report(name, follow(riders, since: cut), outage: outage) && isGood

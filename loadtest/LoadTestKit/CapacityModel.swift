@@ -38,13 +38,13 @@ package struct CapacityModel: Sendable {
     package var crossingCores: Double
     /// Of the engine between hubs, which are no hub's.
     package var engineCores: Double
-    /// Of all, with room.
+    /// Cores for all hubs and the engine, with room.
     package var cores: Double
     package var memoryBytes: Double
     /// Bits a second.
     package var networkIn: Double
     package var networkOut: Double
-    /// Of it for maps.
+    /// The part of `networkOut` that maps take.
     package var networkOutForMaps: Double
     /// Bytes a second that all journals together write.
     package var disk: Double

@@ -25,7 +25,7 @@ package struct Counts: Sendable {
   /// Sessions that came again or in the storm, and those of them that the hub brought up to date.
   package var joined = 0
   package var recovered = 0
-  /// Positions that slow sessions got; they are in `delivered`, too.
+  /// Positions that slow sessions got; `delivered` includes them.
   package var slowDelivered = 0
   /// Updates of the cell that came to watchers, and those of them that were snapshots.
   package var areaUpdates = 0

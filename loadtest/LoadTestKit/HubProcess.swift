@@ -139,7 +139,7 @@ package enum ProcessEnding: Sendable, Equatable, CustomStringConvertible {
 package struct ProcessorTime: Sendable {
   package var user: Double
   package var system: Double
-  /// Both together, exactly.
+  /// User and system time together, exactly; nil where only their parts are known.
   package var exact: Double?
 
   package var all: Double { exact ?? user + system }

@@ -18,7 +18,7 @@ package final class Interruption: Sendable {
 
   package init() {}
 
-  /// That of this program.
+  /// The interruption of this program.
   package static let process = Interruption()
 
   /// The signal that came; nil while none has.

@@ -98,7 +98,7 @@ extension LoadRun {
 }
 
 extension LoadRun.Board {
-  /// That of all threads together; the highest latency begins anew.
+  /// The progress of all threads together; the highest latency begins anew.
   mutating func takeProgress() -> Progress {
     var sum = Progress()
     for index in progress.indices {

@@ -77,9 +77,9 @@ package struct LoadRun {
     let outcome = Result { () throws(LoadTestError) in
       try load(Target(address: address, tls: options.tls ?? own, hub: hub, facts: facts))
     }
-    let complaint = hub?.stop(within: options.stopSeconds)
+    let violation = hub?.stop(within: options.stopSeconds)
     var result = try outcome.get()
-    if let complaint { result.violations.append(complaint) }
+    if let violation { result.violations.append(violation) }
     return result
   }
 

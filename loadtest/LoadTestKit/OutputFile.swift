@@ -27,7 +27,7 @@ package struct OutputFile: Sendable {
     if isNew { unlink(path) }
   }
 
-  /// Those that were asked for.
+  /// The file at a path; nil where none was asked for.
   package static func optional(_ path: String?) throws(LoadTestError) -> OutputFile? {
     guard let path else { return nil }
     return try OutputFile(path)

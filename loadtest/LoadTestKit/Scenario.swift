@@ -65,7 +65,7 @@ package struct Scenario: Sendable, Equatable {
   /// Seconds of a simulated drive that pass with one step of it.
   package static let simulatedStepSeconds = 1.0
 
-  /// Those that are there when the load begins.
+  /// The sessions that are there when the load begins.
   package var sessions: Int {
     drivers * (1 + ridersPerTrip) + idle + slow + churners + watchers + (cut ? storm : 0)
   }

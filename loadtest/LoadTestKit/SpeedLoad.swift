@@ -116,7 +116,7 @@ extension SpeedLoad {
     $0.cut = true
   }
 
-  /// Those of every round.
+  /// The loads of every round.
   package static let all = [
     trip, unpacedTrip, stored, twoLoops, fastTrip, unpacedFastTrip, fullTrip, unpacedFullTrip, lone, unpacedLone,
     fanOut, fastFanOut, slowPlain, slowTLS, plain, tls, fastPlain, fastTLS, area, smallArea, wideFanOut,

@@ -24,7 +24,7 @@ package struct StartRun {
         interruption: options.interruption)
       times.append(Double(ClockReading.read().uptimeNanoseconds - began) / 1000)
       let memory = hub.facts.memory
-      if let complaint = hub.stop(within: options.stopSeconds) { throw .failed(complaint) }
+      if let violation = hub.stop(within: options.stopSeconds) { throw .failed(violation) }
       guard let memory else { continue }
       resident.append(Double(memory.resident))
       own.append(Double(memory.own))

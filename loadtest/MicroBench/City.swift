@@ -79,7 +79,7 @@ struct City: ~Copyable {
     return Double(state >> 11) * 0x1p-53 - 0.5
   }
 
-  /// Of identities of their own, too.
+  /// Who asks, each with an identity of its own.
   private func asker(_ number: Int) -> Actor { Actor(role: .ops, id: Identifier("ops-\(number)")!) }
   private func session(_ number: Int) -> SessionRef { SessionRef(outlet: 0, slot: UInt32(number), generation: 1) }
 

@@ -16,7 +16,7 @@ while words.count >= 2, words[0].utf8.starts(with: "--".utf8) {
   words.removeFirst(2)
 }
 let folder = CommandLine.arguments[0].split(separator: "/", omittingEmptySubsequences: false).dropLast()
-/// Another one each time, unless it is given: it is printed, and makes the same again.
+/// The seed: a new one each time, unless it is given. It is printed, and makes the same run again.
 let seed = options["--seed"].flatMap { UInt64($0) } ?? UInt64(ClockReading.read().unixMilliseconds)
 
 switch verb {

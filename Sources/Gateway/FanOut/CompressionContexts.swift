@@ -15,7 +15,7 @@ extension DeflatePolicy {
   /// The capabilities of the shared compressor.
   fileprivate static let shared = DeflatePolicy(
     keepsContexts: false, windowBits: MessageCompression.windowBits...MessageCompression.windowBits)
-  /// Those of a session's own: all of zlib.
+  /// The capabilities of a session's own compressor: all of zlib.
   fileprivate static let own = DeflatePolicy(keepsContexts: true, windowBits: Deflater.smallestWindowBits...15)
 }
 

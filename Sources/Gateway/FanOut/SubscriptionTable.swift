@@ -18,9 +18,9 @@ struct Subscriber {
   var connection: ConnectionID
   var node: UInt32
   var encoding: Encoding
-  /// Of a cell, whose changes are sent by ticks (`AreaTick`).
+  /// The channel is a cell, whose changes are sent by ticks (`AreaTick`).
   var isOfCell = false
-  /// Of a cell: it missed changes, or has just begun, and waits for a snapshot.
+  /// For a cell: it missed changes, or has just begun, and waits for a snapshot.
   var isBehind = false
   /// It gets only events.
   var isEventsOnly = false

@@ -16,7 +16,7 @@ final class MetricsBoard: Sendable {
   private let state: Locked<State>
   /// The hub's counters, and the numbers of the requests.
   let hub = HubMetrics()
-  /// Those of a cluster's thread; nil for a single hub.
+  /// The counters of a cluster's thread; nil for a single hub.
   let cluster: Locked<ClusterCounters?>
 
   init(loops: Int, isInCluster: Bool = false) {

@@ -285,8 +285,8 @@ struct Credentials: ~Copyable {
     _ index: Int, at now: Moment, atLeast least: Int64 = 0, _ deadlines: inout Deadlines
   ) {
     guard let until = revocations[index].revocation.until else { return }
-    let life = HubLimits.accessTokenMilliseconds + HubLimits.revocationMarginMilliseconds
-    let shortest = revocations[index].revocation.cause == .backEnd ? least : life
+    let lifetime = HubLimits.accessTokenMilliseconds + HubLimits.revocationMarginMilliseconds
+    let shortest = revocations[index].revocation.cause == .backEnd ? least : lifetime
     let milliseconds = min(max(until.milliseconds - now.timestamp.milliseconds, shortest), .max / 2_000_000)
     revocations[index].holdsUntil = now.uptime + milliseconds * 1_000_000
     arm(index, at: now, &deadlines)

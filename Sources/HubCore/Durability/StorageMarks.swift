@@ -16,7 +16,7 @@ struct StorageMarks: ~Copyable {
     static var none: Mark { Mark(milliseconds: .min, ticket: 0) }
   }
 
-  /// Those of one driver, in a cache line.
+  /// The marks of one driver, in a cache line.
   struct Row: BitwiseCopyable {
     /// Stored up to here, but for the gap.
     var stored = Int64.min

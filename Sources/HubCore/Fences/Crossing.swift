@@ -5,7 +5,7 @@ import HubMessages
 struct Crossing {
   /// The channels that get it.
   enum Audience {
-    /// Those of the fence, the driver and the driver's trip.
+    /// The channels of the fence, the driver and the driver's trip.
     case all
     case fenceAndDriver
     case fence

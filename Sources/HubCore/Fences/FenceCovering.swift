@@ -65,7 +65,7 @@ private struct FenceOutline {
 
   private let area: FenceArea
   private let border: Edges?
-  /// Of all edges.
+  /// The indices of all edges.
   let edges: [Int32]
 
   init(_ area: FenceArea) {

@@ -40,7 +40,8 @@ struct Doubt: Sendable {
   static let least = 6.0
   /// How much better the next fix must fit without it: a likelihood ratio of e² (7.4).
   static let evidence = 4.0
-  /// And how well, as a fraction of the doubted fix's own NIS: where both are off, the first one stays.
+  /// How well the next fix must fit, as a fraction of the doubted fix's own NIS: where both are off, the first one
+  /// stays.
   static let fit = 0.5
   /// Seconds after which an update is final.
   static let longest = 60.0

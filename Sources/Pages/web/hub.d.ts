@@ -164,7 +164,7 @@ export interface Snapshot { trip?: Trip; position?: Position; eta?: Eta }
 /** `asked`: it was closed. `trip_ended`, `grant_ended`, `revoked`: the hub ended it. An error's code: it refused. */
 export type EndReason = 'asked' | 'trip_ended' | 'grant_ended' | 'revoked' | ErrorCode;
 
-/** A fix as the phone measured it, and what became of it (protocol/faces.md, "raw"). */
+/** A fix as the phone measured it, and its outcome (protocol/faces.md, "raw"). */
 export interface RawFix extends Place {
   channel: string;
   driverId: string;

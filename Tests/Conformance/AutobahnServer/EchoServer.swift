@@ -18,7 +18,7 @@ final class EchoServer: EventLoopDelegate {
     var head = ByteBuffer()
     var parser = RequestParser()
     var frames: FrameReader?
-    /// Of its own, for a client may have contexts kept here: that is what conformance suites look at.
+    /// Each peer has its own, since a client may have contexts kept here: conformance suites look at that.
     var inflater: Inflater?
     var deflater: Deflater?
     var inflateLimits = InflateLimits(messageBytes: 16 << 20, ratio: 2000)

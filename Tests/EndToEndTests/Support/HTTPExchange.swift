@@ -46,7 +46,7 @@ extension RawConnection {
       bytes += more
     }
     response.body = Array(bytes[end!..<end! + length])
-    giveBack(bytes[(end! + length)...])
+    putBack(bytes[(end! + length)...])
     return response
   }
 }

@@ -80,7 +80,7 @@ final class HubProcess {
     return hub
   }
 
-  /// Starts the echo server of the conformance suite, likewise.
+  /// Starts the echo server of the conformance suite, and returns when it listens.
   static func echo() throws -> HubProcess {
     let server = try HubProcess([], of: "hub-autobahn-server")
     try server.waitUntilItListens()

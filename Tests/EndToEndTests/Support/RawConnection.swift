@@ -162,7 +162,7 @@ final class RawConnection {
   }
 
   /// Puts back what was received too much.
-  func giveBack(_ bytes: some Sequence<UInt8>) { unread = Array(bytes) + unread }
+  func putBack(_ bytes: some Sequence<UInt8>) { unread = Array(bytes) + unread }
 
   /// Reads and throws away until the connection ends.
   func waitForEnd(within seconds: Double = Deadline.patience) throws {

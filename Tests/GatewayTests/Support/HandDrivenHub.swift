@@ -12,7 +12,7 @@ import Testing
 
 @testable import HubGateway
 
-/// Both clocks.
+/// The uptime and the wall clock, moved by hand.
 final class HandClock {
   var reading = ClockReading(uptimeNanoseconds: 1_000_000_000_000, unixMilliseconds: 1_763_680_000_000)
 
