@@ -47,7 +47,7 @@ public struct RefreshToken: Sendable, Equatable {
   ///
   /// - Complexity: O(length), and one signature.
   public init(checking token: [UInt8], by key: SigningKey, now: Timestamp) throws(TokenError) {
-    guard token.count <= TokenVerifier.maximumBytes else { throw .tooLong }
+    guard token.count <= TokenLimits.maximumBytes else { throw .tooLong }
     let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     guard parts.count == 3, let header = Base64.url.decode(parts[0]), let payload = Base64.url.decode(parts[1]),
       let signature = Base64.url.decode(parts[2])

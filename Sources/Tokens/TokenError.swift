@@ -3,7 +3,7 @@
 
 /// Why a token is not accepted.
 public enum TokenError: Error, Equatable, Sendable {
-  /// Longer than `TokenVerifier.maximumBytes`.
+  /// Longer than `TokenLimits.maximumBytes`.
   case tooLong
   /// Not three parts of base64url with dots between (RFC 7515 §7.1).
   case notCompact
@@ -39,7 +39,7 @@ extension TokenError: CustomStringConvertible {
   /// For the peer and the log.
   public var description: String {
     switch self {
-    case .tooLong: "the token is longer than \(TokenVerifier.maximumBytes) bytes"
+    case .tooLong: "the token is longer than \(TokenLimits.maximumBytes) bytes"
     case .notCompact: "the token is not three parts in base64url"
     case .badHeader: "the token's header is not a JSON object of the right form"
     case .badClaims: "the token's claims are not a JSON object of the right form"

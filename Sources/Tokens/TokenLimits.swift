@@ -1,7 +1,8 @@
 // The limits of tokens and of the files of keys. They are part of the token format (protocol/tokens.md), and not
 // configurable.
 
-extension TokenVerifier {
+/// The limits of a token itself.
+public enum TokenLimits {
   /// The longest token that is read: a request's whole head has 8 KiB.
   public static let maximumBytes = 8 * 1024
 }

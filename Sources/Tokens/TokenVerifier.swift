@@ -34,7 +34,7 @@ public struct TokenVerifier: Sendable {
   ///   reveal nothing to an attacker who cannot sign.
   /// - Complexity: O(length), and a signature for each selected key: about 5 µs for HS256, 30 to 150 µs for the others.
   public func verify(_ token: some Collection<UInt8>, now: Timestamp) throws(TokenError) -> Claims {
-    guard token.count <= TokenVerifier.maximumBytes else { throw .tooLong }
+    guard token.count <= TokenLimits.maximumBytes else { throw .tooLong }
     let token = Array(token)
     let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     guard parts.count == 3, let header = Base64.url.decode(parts[0]), let payload = Base64.url.decode(parts[1]),

@@ -46,8 +46,8 @@ private func runMakeToken(_ arguments: Arguments) throws(CommandError) -> ExitCo
   } catch {
     throw .failed("cannot sign: \(error)")
   }
-  guard token.count <= TokenVerifier.maximumBytes else {
-    throw .failed("the token has more than \(TokenVerifier.maximumBytes) bytes: name fewer trips")
+  guard token.count <= TokenLimits.maximumBytes else {
+    throw .failed("the token has more than \(TokenLimits.maximumBytes) bytes: name fewer trips")
   }
   StandardStream.output.write(String(decoding: token, as: UTF8.self) + "\n")
   return .ok

@@ -108,13 +108,22 @@ private struct TypeReferences {
     return (words[index], String(words[index + 1]))
   }
 
-  /// The words of a line that begin with a capital, outside comments and strings.
+  /// The words of a line that begin with a capital, outside comments and the text of strings.
   private static func typeNames(in line: String) -> [String] {
     var names: [String] = []
     var word: [UInt8] = []
-    var (isInString, previous) = (false, UInt8(0))
+    // For each open string: the open parentheses of its interpolation, 0 in its text.
+    var strings: [Int] = []
+    var previous = UInt8(0)
     for byte in line.utf8 + [UInt8(ascii: " ")] {
-      if byte == UInt8(ascii: "\""), previous != UInt8(ascii: "\\") { isInString.toggle() }
+      let isEscaped = previous == UInt8(ascii: "\\")
+      let isInString = strings.last == 0
+      switch byte {
+      case UInt8(ascii: "\"") where !isEscaped: if isInString { strings.removeLast() } else { strings.append(0) }
+      case UInt8(ascii: "(") where !strings.isEmpty && (isEscaped || !isInString): strings[strings.count - 1] += 1
+      case UInt8(ascii: ")") where !strings.isEmpty && !isInString: strings[strings.count - 1] -= 1
+      default: break
+      }
       let isPartOfWord =
         byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z") || byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
         || byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") || byte == UInt8(ascii: "_")

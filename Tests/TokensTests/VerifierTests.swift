@@ -185,7 +185,7 @@ import Testing
       let refusal = try #require(try verifier().refusal(of: Array(bad.utf8)), "\(bad)")
       #expect([.notCompact, .badHeader].contains(refusal), "\(bad): \(refusal)")
     }
-    #expect(try verifier().refusal(of: Array(repeating: 0x41, count: TokenVerifier.maximumBytes + 1)) == .tooLong)
+    #expect(try verifier().refusal(of: Array(repeating: 0x41, count: TokenLimits.maximumBytes + 1)) == .tooLong)
   }
 
   @Test("no error repeats what came")
