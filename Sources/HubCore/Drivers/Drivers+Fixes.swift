@@ -137,6 +137,9 @@ extension Drivers {
     return setProfile(stored.profile, of: driver)
   }
 
+  /// Hashes of the keys of the driver's recent status changes, oldest first.
+  func recentStatusChanges(of driver: Int) -> [UInt64] { statusChanges[driver]?.oldestFirst ?? [] }
+
   // MARK: How often they are to send
 
   /// The sampling advice to send now; nil where the last one still holds.

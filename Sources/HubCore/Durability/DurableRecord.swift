@@ -124,7 +124,7 @@ extension Drivers {
     let trip = positionTrip ?? self[driver].lastTrip.flatMap { trips.current($0) }
     var stored = self[driver].durable(
       profiles.profile(self[driver].profile), trip: trip.map { trips[$0].id }, isPositionOnTrip: positionTrip != nil)
-    if let changes = statusChanges[driver] { stored.statusChanges = changes.oldestFirst }
+    stored.statusChanges = recentStatusChanges(of: driver)
     return stored
   }
 }
