@@ -108,3 +108,9 @@ extension EventLoopLimits {
   static let clientChainBytes = 16 * 1024
   static let clientChainLength: Int32 = 4
 }
+
+extension TicketKeys {
+  /// Keys of session tickets kept for opening only. There are more only where the operator reloads more often than
+  /// every 90 minutes: past it the oldest goes, and its tickets cost a full handshake.
+  static let maximumRetired = 8
+}

@@ -15,8 +15,6 @@ import Synchronization
 final class TicketKeys: Sendable {
   /// Nanoseconds for which a key seals, and then for which it only opens.
   static let period: Int64 = 12 * 3600 * 1_000_000_000
-  /// The keys kept for opening only. There are more only where the operator reloads more often than every 90 minutes.
-  static let maximumRetired = 8
 
   /// A name of 16 bytes, part of each ticket, an AES-256 key, and a key for HMAC-SHA-256.
   private struct Key: Sendable {
