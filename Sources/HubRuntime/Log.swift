@@ -9,7 +9,7 @@ import Synchronization
 public enum LogLevel: UInt8, Sendable, CaseIterable, Comparable {
   case debug, info, warning, error
 
-  /// Its word in log lines and settings.
+  /// Its keyword in log lines and settings.
   public var name: StaticString {
     switch self {
     case .debug: "debug"
@@ -30,7 +30,7 @@ public enum LogFormat: Sendable, CaseIterable {
   /// An object with the same members, all of them strings.
   case json
 
-  /// Its word in settings.
+  /// Its keyword in settings.
   public var name: String {
     switch self {
     case .logfmt: "logfmt"

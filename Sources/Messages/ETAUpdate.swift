@@ -5,7 +5,7 @@ import HubBytes
 public enum TripTarget: UInt8, Sendable, CaseIterable {
   case pickup, dropoff
 
-  /// Its word on the wire.
+  /// Its keyword on the wire.
   public var name: StaticString {
     switch self {
     case .pickup: "pickup"
@@ -21,7 +21,7 @@ public enum ETABasis: UInt8, Sendable, CaseIterable {
   /// Great-circle distance times the area's circuity.
   case direct
 
-  /// Its word on the wire.
+  /// Its keyword on the wire.
   public var name: StaticString {
     switch self {
     case .route: "route"

@@ -14,7 +14,7 @@ public struct Fence: Sendable, Equatable {
     /// Two drivers near each other.
     case roaming
 
-    /// Its word on the wire.
+    /// Its keyword on the wire.
     public var name: StaticString {
       switch self {
       case .area: "area"
@@ -177,7 +177,7 @@ public struct FenceNotice: Sendable, Equatable {
     /// The hub has forgotten the driver after a long absence.
     case forgotten
 
-    /// Its word on the wire.
+    /// Its keyword on the wire.
     public var name: StaticString {
       switch self {
       case .filter: "filter"

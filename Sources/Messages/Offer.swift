@@ -65,7 +65,7 @@ public struct Offer: Sendable, Equatable {
     /// The offers were ended by their owner.
     case stopped
 
-    /// Its word on the wire.
+    /// Its keyword on the wire.
     public var name: StaticString {
       switch self {
       case .taken: "taken"
@@ -106,7 +106,7 @@ public struct OffersReport: Sendable, Equatable {
   public enum End: UInt8, Sendable, CaseIterable {
     case taken, unserved, cancelled, stopped
 
-    /// Its word on the wire.
+    /// Its keyword on the wire.
     public var name: StaticString {
       switch self {
       case .taken: "taken"
@@ -125,7 +125,7 @@ public struct OffersReport: Sendable, Equatable {
       case accepted
       case withdrawn(Offer.Withdrawal)
 
-      /// Its word on the wire.
+      /// Its keyword on the wire.
       public var name: StaticString {
         switch self {
         case .open: "open"

@@ -194,7 +194,7 @@ public struct Notification: Sendable, Equatable {
     case driverArriving, driverArrived, offRoute, driverOffline, driverOnline, fenceEnter, fenceExit, fenceDwell
     case hazard, speeding, message, unserved
 
-    /// Its word on the wire.
+    /// Its keyword on the wire.
     public var name: StaticString {
       switch self {
       case .driverArriving: "driver_arriving"

@@ -18,7 +18,7 @@ public struct RawFix: Sendable, Equatable {
     case held
     case refused
 
-    /// Its word on the wire.
+    /// Its keyword on the wire.
     public var name: StaticString {
       switch self {
       case .accepted: "accepted"

@@ -132,7 +132,7 @@ public struct Unsubscribed: Sendable, Equatable {
   public enum Reason: UInt8, Sendable, CaseIterable {
     case asked, tripEnded, grantEnded, revoked
 
-    /// Its word on the wire.
+    /// Its keyword on the wire.
     public var name: StaticString {
       switch self {
       case .asked: "asked"

@@ -26,7 +26,7 @@ public enum SamplingReason: UInt8, Sendable, CaseIterable {
   /// Somebody follows the driver or its trip.
   case watched
 
-  /// Its word on the wire.
+  /// Its keyword on the wire.
   public var name: StaticString {
     switch self {
     case .tripFast: "trip_fast"

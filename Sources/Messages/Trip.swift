@@ -7,7 +7,7 @@ public enum Role: UInt8, Sendable, CaseIterable { case driver, rider, ops }
 public enum TripStatus: UInt8, Sendable, CaseIterable {
   case requested, accepted, driverEnRoute, arrivedPickup, tripStarted, arrivedDestination, completed, cancelled
 
-  /// Its word on the wire.
+  /// Its keyword on the wire.
   public var name: StaticString {
     switch self {
     case .requested: "requested"
@@ -41,7 +41,7 @@ public enum TimeSource: UInt8, Sendable, CaseIterable, BitwiseCopyable {
   /// (protocol/tracking.md, "A clock that was ahead").
   case hub
 
-  /// Its word on the wire.
+  /// Its keyword on the wire.
   public var name: StaticString {
     switch self {
     case .fix: "fix"
@@ -51,7 +51,7 @@ public enum TimeSource: UInt8, Sendable, CaseIterable, BitwiseCopyable {
 }
 
 extension Role {
-  /// Its word on the wire.
+  /// Its keyword on the wire.
   public var name: StaticString {
     switch self {
     case .driver: "driver"
@@ -62,7 +62,7 @@ extension Role {
 }
 
 extension DriverStatus {
-  /// Its word on the wire.
+  /// Its keyword on the wire.
   public var name: StaticString {
     switch self {
     case .available: "available"
@@ -74,7 +74,7 @@ extension DriverStatus {
 }
 
 extension Confidence {
-  /// Its word on the wire.
+  /// Its keyword on the wire.
   public var name: StaticString {
     switch self {
     case .high: "high"
@@ -85,7 +85,7 @@ extension Confidence {
 }
 
 extension FixSource {
-  /// Its word on the wire.
+  /// Its keyword on the wire.
   public var name: StaticString {
     switch self {
     case .gps: "gps"

@@ -12,7 +12,7 @@ struct Client {
     enum Phase { case off, asked, on }
     var isWanted = false
     var phase = Phase.off
-    /// The newest event that was seen, and in which life of the numbers.
+    /// The newest event that was seen, and in which epoch of the numbers.
     var last: UInt64 = 0
     var epoch: InlineText?
     /// The events that were missed lead up to this one; nothing else comes before.

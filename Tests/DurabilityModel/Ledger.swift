@@ -46,7 +46,7 @@ struct Ledger {
     let fixes: [Fix]
     let message: MessageID
     var outcome = Outcome.pending
-    /// The life of the hub that acked it first.
+    /// The incarnation of the hub that acked it first.
     var ackedIn: UInt64?
   }
 
@@ -58,7 +58,7 @@ struct Ledger {
   }
 
   /// A trip's reported state, right behind an event.
-  private struct Standing {
+  private struct ReportedState {
     var epoch: Int
     var topic: Int
     var sequence: UInt64
@@ -74,7 +74,7 @@ struct Ledger {
   private var events: [[[UInt64: Publication]]] = []
   /// By epoch, topic and mark: the number of the event that a move caused.
   private var causes: [[[Timestamp: UInt64]]] = []
-  private var standings: [Standing] = []
+  private var reportedStates: [ReportedState] = []
   private(set) var promisedFixes: [PromisedFix] = []
   /// Who has accepted which trip, by the lists of the end.
   private var takenBy: [Identifier: Identifier] = [:]
@@ -105,7 +105,8 @@ struct Ledger {
 
   /// A client received this state of a trip, right behind event `sequence`.
   mutating func see(_ status: TripStatus, behind sequence: UInt64, topic: Int, epoch: InlineText) {
-    standings.append(Standing(epoch: index(of: epoch), topic: topic, sequence: sequence, status: status))
+    reportedStates.append(
+      ReportedState(epoch: index(of: epoch), topic: topic, sequence: sequence, status: status))
   }
 
   /// Marks are times that nothing else in the simulated world has.
@@ -121,11 +122,11 @@ struct Ledger {
     moves[move].outcome = outcome
   }
 
-  mutating func answer(batch: Int, _ answer: Ack.Batch, life: UInt64) throws(Violation) {
-    if batches[batch].ackedIn == life, answer.accepted > 0 {
+  mutating func answer(batch: Int, _ answer: Ack.Batch, incarnation: UInt64) throws(Violation) {
+    if batches[batch].ackedIn == incarnation, answer.accepted > 0 {
       throw Violation(text: "\(batches[batch].message) was acked, and sent again \(answer.accepted) of it are new")
     }
-    if batches[batch].ackedIn == nil { batches[batch].ackedIn = life }
+    if batches[batch].ackedIn == nil { batches[batch].ackedIn = incarnation }
     batches[batch].outcome = .acked
     for (at, fix) in batches[batch].fixes.enumerated() where !answer.rejected.contains(where: { $0.index == at }) {
       promise(batches[batch].driver, fix.timestamp)
@@ -152,13 +153,13 @@ struct Ledger {
     for (sequence, event) in events[epoch][topic] where sequence > list.count {
       throw Violation(text: "event \(sequence) of \(event.channel) was seen and is gone: \(event.body)")
     }
-    for standing in standings where standing.epoch == epoch && standing.topic == topic {
+    for reported in reportedStates where reported.epoch == epoch && reported.topic == topic {
       var status: TripStatus?
-      for event in list.prefix(Int(standing.sequence)) {
+      for event in list.prefix(Int(reported.sequence)) {
         if case .tripUpdate(let update) = event.body { status = update.status }
       }
-      if status != standing.status {
-        throw Violation(text: "the trip was reported as \(standing.status) behind event \(standing.sequence)")
+      if status != reported.status {
+        throw Violation(text: "the trip was reported as \(reported.status) behind event \(reported.sequence)")
       }
     }
     if let trip {

@@ -46,11 +46,11 @@ extension World {
   }
 
   mutating func dial(_ number: Int, _ dialect: Dialect = Dialect()) -> Link? {
-    guard let life else { return nil }
-    let loop = pick(life.networks.count)
+    guard let incarnation else { return nil }
+    let loop = pick(incarnation.networks.count)
     // By its address the hub knows a driver's other phone.
     let address = World.addresses[number < 0 ? World.clientCount : number]
-    guard let far = life.networks[loop].connectToListener(from: address) else { return nil }
+    guard let far = incarnation.networks[loop].connectToListener(from: address) else { return nil }
     return Link(client: number, loop: loop, far, dialect, seed: random.next())
   }
 

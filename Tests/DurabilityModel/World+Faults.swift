@@ -67,7 +67,8 @@ extension World {
     }
   }
 
-  /// The life ends: now, where it has not in a call to the disk. What left it before may still reach its clients.
+  /// The incarnation ends: now, where it has not in a call to the disk. What left it before may still reach its
+  /// clients.
   mutating func end() {
     diary.note("the hub ends by \(outage)")
     if outage == .power { reach[.powerCuts] += 1 } else { reach[.kills] += 1 }
@@ -75,7 +76,7 @@ extension World {
     // A process that dies closes its sockets; a machine without power says nothing.
     let all = links() + abandoned + visitors.map(\.link)
     for link in all { link.far.lose(keeping: pick(link.downward + 1)) }
-    life = nil
+    incarnation = nil
     for link in all {
       link.isHungUp = true
       if outage == .power { link.far.lose(keeping: .max) }
@@ -86,7 +87,7 @@ extension World {
 
   /// What clients that read too slowly have led to.
   mutating func noteSockets() {
-    for counters in life?.socketCounters ?? [] {
+    for counters in incarnation?.socketCounters ?? [] {
       reach[.conflated] += Int(counters.conflated)
       reach[.slowConsumer] += Int(counters.overflowed)
     }
@@ -125,21 +126,21 @@ extension World {
 
   /// The hub is started, by somebody who accepts a loss where there is one.
   mutating func start() throws(Violation) {
-    guard life == nil else { return }
+    guard incarnation == nil else { return }
     starts += 1
     var policy = DamagePolicy.refuse
     while true {
       var read: [ReadFix] = []
       do throws(JournalError) {
-        let life = try HubLife(
+        let incarnation = try HubIncarnation(
           settings, disk: disk, damage: policy, epoch: InlineText("e\(starts)")!, seed: starts &* 0x9E37_79B9_7F4A_7C15,
           now: now, drivers: clients.prefix(World.drivers).map(\.actor.id)
         ) { read.append(($0, $1, $2)) }
-        diary.note("the hub starts", Int(starts), life.loss == nil ? 0 : 1)
-        self.life = life
+        diary.note("the hub starts", Int(starts), incarnation.loss == nil ? 0 : 1)
+        self.incarnation = incarnation
         lastTurn = time
         reach[.starts] += 1
-        note(read, behind: life.snapshot)
+        note(read, behind: incarnation.snapshot)
         break
       } catch {
         diary.note("start: \(error)")
@@ -158,15 +159,15 @@ extension World {
         }
       }
     }
-    if let life { try checkPlaces(life) }
+    if let incarnation { try checkPlaces(incarnation) }
   }
 
   /// After a start each driver is where its newest stored fix has it, unless it was forgotten.
-  private mutating func checkPlaces(_ life: HubLife) throws(Violation) {
+  private mutating func checkPlaces(_ incarnation: HubIncarnation) throws(Violation) {
     for driver in 0..<World.drivers {
       guard let last = storedPlaces[driver].last?.fix, let expected = last.position else { continue }
       let id = clients[driver].actor.id
-      guard let position = life.reports[driver]?.position else {
+      guard let position = incarnation.reports[driver]?.position else {
         if theme == .days { continue }
         throw Violation(text: "\(id) has no position after a start, and had one at \(expected.coordinate)")
       }

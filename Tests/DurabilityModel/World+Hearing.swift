@@ -134,7 +134,7 @@ extension World {
       guard count == ledger.batches[index].fixes.count else {
         throw Violation(text: "\(ack.replyTo): \(ledger.batches[index].fixes.count) fixes, \(count) answered")
       }
-      try ledger.answer(batch: index, outcome, life: starts)
+      try ledger.answer(batch: index, outcome, incarnation: starts)
       lastAckedBatch[number] = index
       reach[.duplicates] += outcome.duplicates
       diary.note("batch acked", index)

@@ -52,7 +52,7 @@ extension World {
         sendKept(number, link)
       }
       try flow()
-      if life?.write(now) == nil { end() }  // the journal has stopped: only a start helps
+      if incarnation?.write(now) == nil { end() }  // the journal has stopped: only a start helps
       // What one loop has left for another comes with the next turn.
       let wasQuiet = isQuiet
       try flow()
@@ -62,7 +62,7 @@ extension World {
   }
 
   private var isQuiet: Bool {
-    guard let life, life.isIdle else { return false }
+    guard let incarnation, incarnation.isIdle else { return false }
     return clients.allSatisfy { client in
       guard let link = client.link, client.isOpen, client.kept.isEmpty, client.backlog.isEmpty else { return false }
       return link.isQuiet && client.views.allSatisfy { $0.isWanted == ($0.phase == .on) }
@@ -134,7 +134,7 @@ extension World {
   /// Each fix that was promised to be stored was read back at some start, or is on the disk now.
   private mutating func checkFixes() throws(Violation) {
     do throws(JournalError) {
-      try HubLife.read(disk, settings, now: now) { _, driver, fix in note(fix, of: driver) }
+      try HubIncarnation.read(disk, settings, now: now) { _, driver, fix in note(fix, of: driver) }
     } catch {
       throw Violation(text: "the disk cannot be read: \(error)")
     }
@@ -145,13 +145,13 @@ extension World {
 
   /// What the hub holds is what a reading of the disk gives, byte for byte.
   private func checkState() throws(Violation) {
-    guard let life else { return }
-    var here = life.state()
+    guard let incarnation else { return }
+    var here = incarnation.state()
     var there: [[UInt8]]
-    do throws(JournalError) { there = try HubLife.read(disk, settings, now: now) { _, _, _ in } } catch {
+    do throws(JournalError) { there = try HubIncarnation.read(disk, settings, now: now) { _, _, _ in } } catch {
       throw Violation(text: "the disk cannot be read: \(error)")
     }
-    if life.counters.fixesNotStored > 0 {
+    if incarnation.counters.fixesNotStored > 0 {
       // A trip's way, and its driver, include positions that could not be stored; the next record has both.
       here.removeAll { $0[4] == 2 || $0[4] == 10 }
       there.removeAll { $0[4] == 2 || $0[4] == 10 }

@@ -50,7 +50,7 @@ struct World: ~Copyable {
   /// What compresses for the clients that want it; nil where none does.
   let compression: MessageCompression?
   var random: SplitMix64
-  var life: HubLife?
+  var incarnation: HubIncarnation?
   var clients: [Client] = []
   /// Connections that their client let go of, and whose hub has not noticed.
   var abandoned: [Link] = []
@@ -84,7 +84,7 @@ struct World: ~Copyable {
     case other
   }
 
-  /// How the life that is under way will end, or has.
+  /// How the incarnation that is under way will end, or has.
   enum Outage {
     case none
     /// The process dies during a call to the disk.
@@ -162,7 +162,7 @@ struct World: ~Copyable {
     case 0..<36: act(pick(World.clientCount))
     case 36..<46: if let link = anyLink() { arrive(link, pick(link.upward + 2)) }
     case 46..<49: visit()
-    case 49..<58: if let life { try turn(pick(life.networks.count)) }
+    case 49..<58: if let incarnation { try turn(pick(incarnation.networks.count)) }
     case 58..<66: write()
     case 66..<76: if let link = anyLink() { try hear(link, pick(link.downward + 2)) }
     case 76..<86: try flow()
@@ -173,7 +173,7 @@ struct World: ~Copyable {
     case 94: if oneIn(2) { try passTime() } else { keep() }
     default: try fail()
     }
-    if life == nil, oneIn(4) { try start() }
+    if incarnation == nil, oneIn(4) { try start() }
   }
 
   /// Everything moves on by one, as it does in a hub that is not busy.
@@ -182,7 +182,7 @@ struct World: ~Copyable {
     try turn()
     write()
     try turn()
-    if life?.hasLookups == true {
+    if incarnation?.hasLookups == true {
       lookUp()
       try turn()
     }
@@ -236,12 +236,12 @@ struct World: ~Copyable {
 
   /// Maintenance makes a snapshot, or the hub ends in the attempt.
   mutating func keep() {
-    guard let life else { return }
+    guard let incarnation else { return }
     var rule = RetentionRule()
     if oneIn(2) { rule.milliseconds = 0 }
     var read: [ReadFix] = []
     do throws(JournalError) {
-      if let snapshot = try life.keep(disk, rule, now: now, { read.append(($0, $1, $2)) }) {
+      if let snapshot = try incarnation.keep(disk, rule, now: now, { read.append(($0, $1, $2)) }) {
         note(read, behind: snapshot)
       }
       reach[.snapshots] += 1
@@ -256,13 +256,13 @@ struct World: ~Copyable {
 
   /// The reader's thread answers what the hub asks its journal.
   mutating func lookUp() {
-    guard let life, life.hasLookups else { return }
+    guard let incarnation, incarnation.hasLookups else { return }
     for (name, file) in disk.files where name.hasSuffix(".segment") {
       StoredSegment.forEachGroup(in: file.bytes) { group in
         StoredSegment.forEachFix(in: group) { driver, fix in note(fix, of: driver) }
       }
     }
-    life.answerLookups { driver, time in isStored(time, of: driver) }
+    incarnation.answerLookups { driver, time in isStored(time, of: driver) }
     reach[.lookups] += 1
   }
 
@@ -278,11 +278,11 @@ struct World: ~Copyable {
 
   /// A turn of one loop.
   mutating func turn(_ loop: Int) throws(Violation) {
-    guard let life else { return }
-    let refused = life.counters.refusedForStorage
-    let stores = life.stores
-    life.turn(loop, now)
-    let counters = life.counters
+    guard let incarnation else { return }
+    let refused = incarnation.counters.refusedForStorage
+    let stores = incarnation.stores
+    incarnation.turn(loop, now)
+    let counters = incarnation.counters
     if counters.fixesNotStored > 0 { hasUnstoredFixes = true }
     // Only the first loop has the hub in each of its turns.
     guard !stores, loop == 0 else { return }
@@ -295,8 +295,8 @@ struct World: ~Copyable {
 
   /// One group is written, or the hub ends in the attempt.
   mutating func write() {
-    guard let life else { return }
-    let progress = life.write(now)
+    guard let incarnation else { return }
+    let progress = incarnation.write(now)
     switch progress {
     case .idle: break
     case .stored: reach[.groups] += 1

@@ -27,7 +27,7 @@ final class PhoneDay {
   private var milliseconds: Int64 = 0
   private let settings: HubSettings
   private let journal = HubJournalSupport.SimulatedDisk()
-  private var hub: HubLife?
+  private var hub: HubIncarnation?
   private var hubIsDownUntil: Int64 = 0
   private var starts: UInt64 = 0
 
@@ -105,7 +105,7 @@ final class PhoneDay {
 
   private func startHub() throws {
     starts += 1
-    hub = try HubLife(
+    hub = try HubIncarnation(
       settings, disk: journal, damage: .refuse, epoch: InlineText("e\(starts)")!, seed: starts, now: hubNow,
       drivers: [], { _, _, _ in })
   }
@@ -326,7 +326,7 @@ final class PhoneDay {
   /// How often each fix is in the journal, by its time, as a hub reads it that starts now.
   func storedFixes() throws -> [Int64: Int] {
     var stored: [Int64: Int] = [:]
-    try HubLife.read(journal, settings, now: hubNow) { _, _, fix in
+    try HubIncarnation.read(journal, settings, now: hubNow) { _, _, fix in
       if fix.disposition != .confirmed { stored[fix.measured.timestamp.milliseconds, default: 0] += 1 }
     }
     history.catchUp()

@@ -8,7 +8,7 @@ import HubMessages
 
 struct BlockCounts {
   /// The statuses that are counted.
-  enum Standing: UInt32, CaseIterable {
+  enum CountedStatus: UInt32, CaseIterable {
     case available, onTrip, unavailable, background, offline
 
     init(_ status: DriverStatus, isOnline: Bool) {
@@ -33,14 +33,14 @@ struct BlockCounts {
 
   // MARK: Members
 
-  private static let standingBits: UInt32 = 3
+  private static let statusBits: UInt32 = 3
 
   /// The value of a member of a block of `precision` characters at a Morton key: its cell's number, and in the lowest
   /// bits its status.
-  static func field(_ key: UInt64, precision: Int, _ standing: Standing) -> UInt32 {
+  static func field(_ key: UInt64, precision: Int, _ status: CountedStatus) -> UInt32 {
     let depth = UInt64(5 * CountsUpdate.depth)
     let cell = key >> (60 - UInt64(5 * precision) - depth) & (1 << depth - 1)
-    return UInt32(truncatingIfNeeded: cell) << standingBits | standing.rawValue
+    return UInt32(truncatingIfNeeded: cell) << statusBits | status.rawValue
   }
 
   /// Counts a driver; `publishes`: false for one that was there before anybody watched.
@@ -49,11 +49,11 @@ struct BlockCounts {
   mutating func remove(_ field: UInt32) { count(field, by: -1, publishes: true) }
 
   private mutating func count(_ field: UInt32, by step: Int, publishes: Bool) {
-    let cell = UInt16(truncatingIfNeeded: field >> BlockCounts.standingBits)
-    let standing = Int(field & (1 << BlockCounts.standingBits - 1))
+    let cell = UInt16(truncatingIfNeeded: field >> BlockCounts.statusBits)
+    let status = Int(field & (1 << BlockCounts.statusBits - 1))
     var all = counts[cell] ?? Counts(repeating: 0)
-    all[standing] = UInt32(Int(all[standing]) + step)
-    let isEmpty = Standing.allCases.allSatisfy { all[Int($0.rawValue)] == 0 }
+    all[status] = UInt32(Int(all[status]) + step)
+    let isEmpty = CountedStatus.allCases.allSatisfy { all[Int($0.rawValue)] == 0 }
     counts[cell] = isEmpty ? nil : all
     if publishes { changed.insert(cell) }
   }
@@ -74,7 +74,7 @@ struct BlockCounts {
     guard let cell = GeohashCell(bits: bits, precision: block.precision + CountsUpdate.depth) else { return nil }
     var made = CountsUpdate.Cell(cell)
     guard let all = counts[number] else { return made }
-    func count(_ standing: Standing) -> Int { Int(all[Int(standing.rawValue)]) }
+    func count(_ status: CountedStatus) -> Int { Int(all[Int(status.rawValue)]) }
     made.available = count(.available)
     made.onTrip = count(.onTrip)
     made.unavailable = count(.unavailable)

@@ -130,14 +130,14 @@ struct Guests: ~Copyable {
   /// The snapshot is complete: guests that were not in it are gone.
   mutating func end(_ cell: GeohashCell, of peer: UInt32) {
     guard let start = begun.removeValue(forKey: Whole(peer: peer, cell: cell)) else { return }
-    sweeps.append(GuestSweep(cell.firstKey...cell.lastKey, .untold(by: peer, since: start)))
+    sweeps.append(GuestSweep(cell.firstKey...cell.lastKey, .unconfirmed(by: peer, since: start)))
   }
 
   /// Forgets the drivers of a hub.
   mutating func endAll(of peer: UInt32) {
     begun = begun.filter { $0.key.peer != peer }
     clock &+= 1
-    sweeps.append(GuestSweep(0...(1 << 60 - 1), .untold(by: peer, since: clock)))
+    sweeps.append(GuestSweep(0...(1 << 60 - 1), .unconfirmed(by: peer, since: clock)))
   }
 
   /// Nobody here watches in a cell any more.
@@ -154,7 +154,7 @@ struct Guests: ~Copyable {
     budget -= 4 + found.count / 4
     if let next { sweeps[0].key = next } else { sweeps.removeFirst() }
     switch sweep.reason {
-    case .untold(let peer, let start):
+    case .unconfirmed(let peer, let start):
       found.removeAll { self[Int($0)].peer != peer || Int32(bitPattern: self[Int($0)].stamp &- start) >= 0 }
     case .unwatched: found.removeAll { interest.covers(GridPoint(self[Int($0)].seen.coordinate).mortonCode) }
     }
@@ -166,7 +166,7 @@ struct Guests: ~Copyable {
 struct GuestSweep {
   enum Reason {
     /// A hub's snapshot is complete, and has not had them since the table's clock was `since`.
-    case untold(by: UInt32, since: UInt32)
+    case unconfirmed(by: UInt32, since: UInt32)
     case unwatched
   }
 

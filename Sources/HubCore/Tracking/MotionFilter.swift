@@ -265,6 +265,8 @@ extension MotionFilter {
     return SIMD2(cosine * velocity.x + sine * velocity.y, cosine * velocity.y - sine * velocity.x)
   }
 
+  /// The gate: uses the position where it fits the motion. Where it does not, `reject` (MotionFilter+Refusal.swift)
+  /// decides; returns its refusal, nil where the position is accepted.
   private mutating func measurePosition(
     _ fix: TrackMeasurement, course: SIMD2<Double>, after dt: Double, maximumSpeed: Double
   ) -> FixRefusal? {

@@ -19,7 +19,7 @@ extension BinaryInput {
     let tripID = try identifier(.tripId)
     let state: Offer.State
     if type == .offerWithdrawn {
-      state = .withdrawn(try word(.reason))
+      state = .withdrawn(try keyword(.reason))
     } else {
       let flags = try byte(.offer)
       state = .made(

@@ -194,13 +194,13 @@ extension BinaryInput {
     return id
   }
 
-  // MARK: Words and channels
+  // MARK: Keywords and channels
 
-  mutating func word<W: WireEnum>(_ key: JSONKey) throws(ValidationError) -> W {
+  mutating func keyword<W: WireEnum>(_ key: JSONKey) throws(ValidationError) -> W {
     let raw = try byte(key)
     guard let word = W(rawValue: raw) else {
-      var failure = ValidationError(key, "no word has this number")
-      failure.isUnknownWord = true
+      var failure = ValidationError(key, "no keyword has this number")
+      failure.isUnknownKeyword = true
       throw failure
     }
     return word

@@ -30,7 +30,7 @@ extension BinaryInput {
   }
 
   private mutating func driverStatus() throws(ValidationError) -> DriverStatusReport {
-    let status: DriverStatus = try word(.status)
+    let status: DriverStatus = try keyword(.status)
     guard status != .onTrip else {
       throw ValidationError(
         .status, "expected 0 to 2: available, unavailable or background (on_trip follows from trips)")
@@ -44,12 +44,12 @@ extension BinaryInput {
 
   private mutating func tripStatus() throws(ValidationError) -> TripStatusReport {
     let id = try identifier(.tripId)
-    let status: TripStatus = try word(.status)
+    let status: TripStatus = try keyword(.status)
     var report = TripStatusReport(
       tripID: id, status: status, timestamp: try clientTimestamp(.timestamp, early: .badMessage))
     let flags = try byte(.status)
     if flags & 0x01 != 0 { report.location = try coordinate() }
-    if flags & 0x02 != 0 { report.expectedStatus = try word(.expectedStatus) }
+    if flags & 0x02 != 0 { report.expectedStatus = try keyword(.expectedStatus) }
     // The following only with `requested`, as in JSON.
     guard status == .requested else { return report }
     if flags & 0x04 != 0 { report.pickup = try coordinate() }
@@ -112,7 +112,7 @@ extension BinaryInput {
   // MARK: Queries
 
   private mutating func query() throws(ValidationError) -> QueryRequest {
-    let kind: QueryKind = try word(.kind)
+    let kind: QueryKind = try keyword(.kind)
     switch kind {
     case .driver: return .driver(try identifier(.driverId))
     case .trip: return .trip(try identifier(.tripId))
@@ -144,7 +144,7 @@ extension BinaryInput {
       }
       search.limit = limit
     }
-    if flags & 0x04 != 0 { search.filter.status = try word(.status) }
+    if flags & 0x04 != 0 { search.filter.status = try keyword(.status) }
     if flags & 0x08 != 0 { search.filter.vehicleType = try filledText(.vehicleType) }
     if flags & 0x10 != 0 { search.filter.tags = try tags() }
     if flags & 0x20 != 0 { search.filter.maxAge = try nonNegative(.maxAge) }

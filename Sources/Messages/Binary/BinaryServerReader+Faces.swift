@@ -14,7 +14,7 @@ extension BinaryServerReader {
     } else {
       throw ValidationError(.driverId, "neither the message nor its channel names the driver")
     }
-    let verdict: RawFix.Verdict = try input.word(.verdict)
+    let verdict: RawFix.Verdict = try input.keyword(.verdict)
     let published = try time(lowest: try input.word32(.timestamp), input)
     var fix = RawFix(
       driverID: driver, coordinate: try input.coordinate(), timestamp: try input.timestamp(.timestamp),
@@ -22,8 +22,8 @@ extension BinaryServerReader {
     if flags & 0x01 != 0 { fix.accuracy = try input.hundredths(.accuracy) }
     if flags & 0x02 != 0 { fix.heading = try input.heading() }
     if flags & 0x04 != 0 { fix.speed = try input.hundredths(.speed) }
-    if flags & 0x08 != 0 { fix.source = try input.word(.source) }
-    if flags & 0x10 != 0 { fix.reason = try input.word(.reason) }
+    if flags & 0x08 != 0 { fix.source = try input.keyword(.source) }
+    if flags & 0x10 != 0 { fix.reason = try input.keyword(.reason) }
     if flags & 0x20 != 0 { fix.offset = try input.hundredths(.offset) }
     return Publication(channel: entry.channel, number: 0, timestamp: published, body: .rawFix(fix))
   }

@@ -88,8 +88,8 @@ extension BinaryInput {
 
   fileprivate func confidence(_ flags: UInt8) throws(ValidationError) -> Confidence {
     guard let confidence = Confidence(rawValue: flags & PositionFlags.confidence) else {
-      var failure = ValidationError(.confidence, "no word has this number")
-      failure.isUnknownWord = true
+      var failure = ValidationError(.confidence, "no keyword has this number")
+      failure.isUnknownKeyword = true
       throw failure
     }
     return confidence
@@ -106,8 +106,8 @@ extension BinaryInput {
     let flags = try byte(.status)
     let trip = try tripID(of: channel, isInline: flags & 0x10 != 0)
     var update = TripUpdate(
-      tripID: trip, status: try word(.status),
-      previousStatus: flags & 0x01 != 0 ? try word(.previousStatus) : nil,
+      tripID: trip, status: try keyword(.status),
+      previousStatus: flags & 0x01 != 0 ? try keyword(.previousStatus) : nil,
       driverID: flags & 0x02 != 0 ? try identifier(.driverId) : nil, timestamp: try timestamp(.timestamp),
       location: flags & 0x04 != 0 ? try coordinate() : nil, pickup: flags & 0x20 != 0 ? try coordinate() : nil,
       dropoff: flags & 0x40 != 0 ? try coordinate() : nil, route: flags & 0x80 != 0 ? try longText(.route) : nil,
@@ -127,11 +127,11 @@ extension BinaryInput {
   fileprivate mutating func notification() throws(ValidationError) -> Notification {
     let flags = try byte(.kind)
     return Notification(
-      kind: try word(.kind), title: try longText(.title), body: try longText(.body),
+      kind: try keyword(.kind), title: try longText(.title), body: try longText(.body),
       driverID: flags & 0x01 != 0 ? try identifier(.driverId) : nil,
       leg: flags & 0x02 != 0
         ? Notification.Leg(
-          target: try word(.target), distance: Double(try varint(.distance)), eta: Double(try varint(.eta))) : nil,
+          target: try keyword(.target), distance: Double(try varint(.distance)), eta: Double(try varint(.eta))) : nil,
       fence: flags & 0x04 != 0 ? try fenceNotice() : nil, content: flags & 0x08 != 0 ? try longText(.data) : nil,
       sequence: try varint(.sequence))
   }
@@ -146,7 +146,7 @@ extension BinaryInput {
     if flags & 0x08 != 0 { notice.duration = try duration(.duration) }
     if flags & 0x10 != 0 { notice.speed = try hundredths(.speed) }
     if flags & 0x20 != 0 { notice.speedLimit = try hundredths(.speedLimit) }
-    if flags & 0x40 != 0 { notice.reason = try word(.reason) }
+    if flags & 0x40 != 0 { notice.reason = try keyword(.reason) }
     return notice
   }
 

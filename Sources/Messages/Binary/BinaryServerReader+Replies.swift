@@ -17,7 +17,7 @@ extension BinaryServerReader {
       return .sampling(
         SamplingAdvice(
           interval: try input.nonNegative(.interval), minDistance: try input.nonNegative(.minDistance),
-          reason: try input.word(.reason)))
+          reason: try input.keyword(.reason)))
     case .error: return .error(try input.errorReply())
     case .result: return .result(try input.resultReply())
     case .etaUpdate, .tripUpdate, .notification, .areaUpdate, .names, .rawFix, .countsUpdate, .stats, .offer,
@@ -61,7 +61,7 @@ extension BinaryServerReader {
 extension BinaryInput {
   fileprivate mutating func connected() throws(ValidationError) -> Connected {
     var made = Connected(
-      sessionID: try text(.sessionId), role: try word(.role), id: try identifier(.id),
+      sessionID: try text(.sessionId), role: try keyword(.role), id: try identifier(.id),
       heartbeatInterval: try nonNegative(.heartbeatInterval), serverTime: try timestamp(.serverTime),
       limits: Connected.Limits(
         maxMessageBytes: try smallCount(.maxMessageBytes), maxBatch: try smallCount(.maxBatch),
@@ -76,7 +76,7 @@ extension BinaryInput {
 
   fileprivate mutating func tripState() throws(ValidationError) -> TripState {
     let id = try identifier(.tripId)
-    let status: TripStatus = try word(.status)
+    let status: TripStatus = try keyword(.status)
     let timestamp = try timestamp(.timestamp)
     let hasDriver = try byte(.driverId) & 0x01 != 0
     return TripState(
@@ -90,22 +90,22 @@ extension BinaryInput {
       tripID: flags & PositionFlags.trip != 0 ? try identifier(.tripId) : nil, coordinate: try coordinate(),
       heading: flags & PositionFlags.heading != 0 ? try heading() : nil,
       speed: flags & PositionFlags.speed != 0 ? try hundredths(.speed) : nil, accuracy: try hundredths(.accuracy),
-      confidence: try word(.confidence), timestamp: try timestamp(.timestamp),
+      confidence: try keyword(.confidence), timestamp: try timestamp(.timestamp),
       timeSource: flags & PositionFlags.snapshotTimedByHub != 0 ? .hub : .fix, age: try duration(.age),
       after: try varint(.after))
   }
 
   fileprivate mutating func snapshotETA() throws(ValidationError) -> ETAUpdate {
     ETAUpdate(
-      tripID: try identifier(.tripId), target: try word(.target), eta: Double(try varint(.eta)),
-      distance: Double(try varint(.distance)), arrivalTime: try timestamp(.arrivalTime), basis: try word(.basis),
+      tripID: try identifier(.tripId), target: try keyword(.target), eta: Double(try varint(.eta)),
+      distance: Double(try varint(.distance)), arrivalTime: try timestamp(.arrivalTime), basis: try keyword(.basis),
       after: try varint(.after))
   }
 
   fileprivate mutating func unsubscribed() throws(ValidationError) -> Unsubscribed {
     let hasReplyTo = try byte(.replyTo) & 0x01 != 0
     return Unsubscribed(
-      replyTo: hasReplyTo ? try messageID(.replyTo) : nil, channel: try channel(), reason: try word(.reason))
+      replyTo: hasReplyTo ? try messageID(.replyTo) : nil, channel: try channel(), reason: try keyword(.reason))
   }
 
   fileprivate mutating func ack() throws(ValidationError) -> Ack {
@@ -140,7 +140,7 @@ extension BinaryInput {
     let flags = try byte(.replyTo)
     if flags & 0x01 != 0 { error.replyTo = try messageID(.replyTo) }
     if flags & 0x02 != 0 { error.retryAfter = try nonNegative(.retryAfter) }
-    if flags & 0x04 != 0 { error.status = try word(.status) }
+    if flags & 0x04 != 0 { error.status = try keyword(.status) }
     return error
   }
 
@@ -162,7 +162,7 @@ extension BinaryInput {
     case 2: return ResultReply(replyTo: replyTo, result: .trip(try tripReport()))
     case _:
       var failure = ValidationError(.kind, "no kind of result has this number")
-      failure.isUnknownWord = true
+      failure.isUnknownKeyword = true
       throw failure
     }
   }
@@ -170,7 +170,7 @@ extension BinaryInput {
   private mutating func driverReport() throws(ValidationError) -> DriverReport {
     let flags = try word16(.status)
     let id = try identifier(.driverId)
-    var report = DriverReport(driverID: id, status: try word(.status))
+    var report = DriverReport(driverID: id, status: try keyword(.status))
     if flags & 0x001 != 0 { report.vehicleType = try text(.vehicleType) }
     if flags & 0x002 != 0 { report.tags = try tags() }
     if flags & 0x004 != 0 {
@@ -191,7 +191,7 @@ extension BinaryInput {
     let flags = try byte(.trip)
     let id = try identifier(.tripId)
     var report = TripReport(
-      tripID: id, status: try word(.status), timestamp: try timestamp(.timestamp), created: try timestamp(.created),
+      tripID: id, status: try keyword(.status), timestamp: try timestamp(.timestamp), created: try timestamp(.created),
       updated: try timestamp(.updated))
     if flags & 0x01 != 0 { report.ended = try timestamp(.ended) }
     if flags & 0x02 != 0 { report.driverID = try identifier(.driverId) }

@@ -46,7 +46,7 @@ public struct BinaryServerReader: Sendable {
       type = known.name
       return try read(known, &input)
     } catch {
-      guard error.isUnknownWord else { throw MessageError(error, messageID: nil) }
+      guard error.isUnknownKeyword else { throw MessageError(error, messageID: nil) }
       return ServerEnvelope(
         messageID: .ofState, timestamp: hubTime ?? Timestamp(milliseconds: 0), message: .unknown(type: type))
     }

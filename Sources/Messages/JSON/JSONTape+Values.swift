@@ -10,7 +10,7 @@ struct ValidationError: Error {
   /// What would be right.
   var expected: StaticString
   /// True where a value is well-formed, but an unknown keyword of this version.
-  var isUnknownWord = false
+  var isUnknownKeyword = false
   /// The element of polygons at fault, if any.
   var polygonFault: PolygonFault?
   /// The number of checked positions of polygons (see `MessageError`).
@@ -236,14 +236,14 @@ extension JSONTape {
 
   /// A keyword of a set.
   @inline(__always)
-  func word<W: WireEnum>(
+  func keyword<W: WireEnum>(
     _ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>, _ expected: StaticString
   ) throws(ValidationError) -> W? {
     guard let index = present(members, key) else { return nil }
     guard isText(index) else { throw ValidationError(key, "expected a string") }
     if let word = unsafe withText(index, bytes, { unsafe W(spelled: $0) }) { return word }
     var failure = ValidationError(key, expected)
-    failure.isUnknownWord = true
+    failure.isUnknownKeyword = true
     throw failure
   }
 

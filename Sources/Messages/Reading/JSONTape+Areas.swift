@@ -35,7 +35,7 @@ extension JSONTape {
     var details = AreaUpdate.Details(
       tripID: try identifier(driver, .tripId, bytes), accuracy: accuracy,
       confidence: try required(
-        word(driver, .confidence, bytes, "expected high, medium or low"), .confidence),
+        keyword(driver, .confidence, bytes, "expected high, medium or low"), .confidence),
       vehicleType: try inlineText(driver, .vehicleType, bytes))
     details.isOnline = try bool(driver, .online) ?? true
     return details
@@ -49,7 +49,7 @@ extension JSONTape {
       coordinate: try coordinate(driver),
       heading: try nonNegative(driver, .heading),
       speed: try nonNegative(driver, .speed),
-      status: try required(word(driver, .status, bytes, "expected the status of a driver"), .status),
+      status: try required(keyword(driver, .status, bytes, "expected the status of a driver"), .status),
       timestamp: try required(timestamp(driver, .timestamp, bytes, time), .timestamp),
       timeSource: try timeSource(driver, bytes))
   }

@@ -82,10 +82,10 @@ extension JSONTape {
       expected requested, accepted, driver_en_route, arrived_pickup, trip_started, arrived_destination, completed or \
       cancelled
       """
-    let status: TripStatus = try required(word(payload, .status, bytes, words), .status)
+    let status: TripStatus = try required(keyword(payload, .status, bytes, words), .status)
     var report = TripStatusReport(tripID: tripID, status: status, timestamp: timestamp)
     report.location = try place(payload, .location)
-    report.expectedStatus = try word(payload, .expectedStatus, bytes, words)
+    report.expectedStatus = try keyword(payload, .expectedStatus, bytes, words)
     if status == .requested { try readRequest(payload, bytes, into: &report) }
     return report
   }
@@ -134,7 +134,7 @@ extension JSONTape {
   ) throws(ValidationError) -> TripStatusReport {
     let body = try members(ofBody: "expected an object: a trip")
     let words: StaticString = "expected requested, or nothing"
-    let status: TripStatus? = try word(body, .status, bytes, words)
+    let status: TripStatus? = try keyword(body, .status, bytes, words)
     guard status ?? .requested == .requested else { throw ValidationError(.status, words) }
     var report = TripStatusReport(
       tripID: try identifier(body, .tripId, bytes) ?? id, status: .requested,
@@ -205,7 +205,7 @@ extension JSONTape {
   private func driverStatus(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> DriverStatusReport
   {
     let words: StaticString = "expected available, unavailable or background (on_trip follows from the driver's trips)"
-    let status: DriverStatus = try required(word(payload, .status, bytes, words), .status)
+    let status: DriverStatus = try required(keyword(payload, .status, bytes, words), .status)
     guard status != .onTrip else { throw ValidationError(.status, words) }
     var report = DriverStatusReport(status: status)
     report.vehicleType = try inlineText(payload, .vehicleType, bytes)

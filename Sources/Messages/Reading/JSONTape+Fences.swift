@@ -7,7 +7,7 @@ extension JSONTape {
   func fence(_ bytes: Span<UInt8>, id: Identifier) throws(ValidationError) -> Fence {
     guard self[0].kind == .object else { throw ValidationError(.unknown, "expected an object: a fence") }
     let body = members(of: 0)
-    let kind: Fence.Kind = try word(body, .kind, bytes, "expected area, hazard or roaming") ?? .area
+    let kind: Fence.Kind = try keyword(body, .kind, bytes, "expected area, hazard or roaming") ?? .area
     if let own = try identifier(body, .fenceId, bytes), own != id {
       throw ValidationError(.fenceId, "expected the id that the path has, or none")
     }
@@ -88,7 +88,7 @@ extension JSONTape {
   ) throws(ValidationError) -> FenceFilter {
     guard let filter = try object(body, key) else { return FenceFilter() }
     return FenceFilter(
-      status: try word(filter, .status, bytes, "expected available, unavailable, background or on_trip"),
+      status: try keyword(filter, .status, bytes, "expected available, unavailable, background or on_trip"),
       vehicleType: try inlineText(filter, .vehicleType, bytes), tags: try tags(filter, bytes) ?? [])
   }
 
@@ -107,7 +107,7 @@ extension JSONTape {
     notice.duration = try nonNegative(data, .duration)
     notice.speed = try nonNegative(data, .speed)
     notice.speedLimit = try nonNegative(data, .speedLimit)
-    notice.reason = try word(data, .reason, bytes, "expected filter, offline or forgotten")
+    notice.reason = try keyword(data, .reason, bytes, "expected filter, offline or forgotten")
     return notice
   }
 }

@@ -69,7 +69,7 @@ extension JSONTape {
   private func readCommon(_ members: JSONMembers, _ bytes: Span<UInt8>, into fix: inout Fix) throws(ValidationError) {
     fix.headingAccuracy = try nonNegative(members, .headingAccuracy)
     fix.speedAccuracy = try nonNegative(members, .speedAccuracy)
-    fix.source = try word(members, .source, bytes, "expected gps, wifi, cellular, fused or cached")
+    fix.source = try keyword(members, .source, bytes, "expected gps, wifi, cellular, fused or cached")
     fix.batteryLevel = try number(members, .batteryLevel)
   }
 

@@ -12,7 +12,7 @@ extension JSONTape {
   func notificationPost(_ bytes: Span<UInt8>) throws(ValidationError) -> NotificationPost {
     let body = try members(ofBody: "expected an object: a notification")
     let words: StaticString = "expected message or hazard"
-    let kind: Notification.Kind = try required(word(body, .kind, bytes, words), .kind)
+    let kind: Notification.Kind = try required(keyword(body, .kind, bytes, words), .kind)
     guard kind == .message || kind == .hazard else { throw ValidationError(.kind, words) }
     let channel = try required(channel(body, bytes), .channel)
     switch channel {

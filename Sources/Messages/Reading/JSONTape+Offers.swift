@@ -70,7 +70,7 @@ extension JSONTape {
 
   func offerWithdrawn(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Offer {
     let words: StaticString = "expected taken, cancelled, expired, declined, unavailable or stopped"
-    let reason: Offer.Withdrawal = try required(word(payload, .reason, bytes, words), .reason)
+    let reason: Offer.Withdrawal = try required(keyword(payload, .reason, bytes, words), .reason)
     return try offer(payload, bytes, .withdrawn(reason))
   }
 

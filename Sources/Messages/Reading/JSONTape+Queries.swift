@@ -19,7 +19,7 @@ enum QueryKind: UInt8, WireEnum {
 extension JSONTape {
   /// The payload of a `query`.
   func query(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> QueryRequest {
-    let kind: QueryKind = try required(word(payload, .kind, bytes, "expected nearby, within, driver or trip"), .kind)
+    let kind: QueryKind = try required(keyword(payload, .kind, bytes, "expected nearby, within, driver or trip"), .kind)
     switch kind {
     case .driver: return .driver(try required(identifier(payload, .driverId, bytes), .driverId))
     case .trip: return .trip(try required(identifier(payload, .tripId, bytes), .tripId))
@@ -75,7 +75,7 @@ extension JSONTape {
 
   private func filter(_ payload: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> DriverFilter {
     var filter = DriverFilter()
-    filter.status = try word(payload, .status, bytes, "expected available, unavailable, background or on_trip")
+    filter.status = try keyword(payload, .status, bytes, "expected available, unavailable, background or on_trip")
     filter.vehicleType = try inlineText(payload, .vehicleType, bytes)
     filter.tags = try tags(payload, bytes) ?? []
     filter.maxAge = try number(payload, .maxAge)
@@ -108,7 +108,7 @@ extension JSONTape {
   ) throws(ValidationError) -> TripReport {
     var report = TripReport(
       tripID: try required(identifier(members, .tripId, bytes), .tripId),
-      status: try required(word(members, .status, bytes, "expected the name of a state of a trip"), .status),
+      status: try required(keyword(members, .status, bytes, "expected the name of a state of a trip"), .status),
       timestamp: try required(timestamp(members, .timestamp, bytes, time), .timestamp),
       created: try required(timestamp(members, .created, bytes, time), .created),
       updated: try required(timestamp(members, .updated, bytes, time), .updated))
@@ -129,7 +129,7 @@ extension JSONTape {
   ) throws(ValidationError) -> DriverReport {
     var report = DriverReport(
       driverID: try required(identifier(members, .driverId, bytes), .driverId),
-      status: try required(word(members, .status, bytes, "expected the name of a driver's status"), .status))
+      status: try required(keyword(members, .status, bytes, "expected the name of a driver's status"), .status))
     report.vehicleType = try inlineText(members, .vehicleType, bytes)
     report.tags = try tags(members, bytes) ?? []
     if present(members, .latitude) != nil {

@@ -22,7 +22,7 @@ extension JSONTape {
         message = .unknown(type: text(type, bytes))
       }
     } catch {
-      guard error.isUnknownWord else { throw error }
+      guard error.isUnknownKeyword else { throw error }
       message = .unknown(type: text(type, bytes))
     }
     var read = ServerEnvelope(messageID: head.messageID, timestamp: head.timestamp, message: message)
@@ -93,7 +93,7 @@ extension JSONTape {
 
   /// The clock of a position's `timestamp`: the fix's own by default.
   func timeSource(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> TimeSource {
-    try word(members, .timeSource, bytes, "expected fix or hub") ?? .fix
+    try keyword(members, .timeSource, bytes, "expected fix or hub") ?? .fix
   }
 
   private func driverLocation(
@@ -107,12 +107,12 @@ extension JSONTape {
       speed: try nonNegative(payload, .speed),
       accuracy: try required(number(payload, .accuracy), .accuracy),
       confidence: try required(
-        word(payload, .confidence, bytes, "expected high, medium or low"), .confidence),
+        keyword(payload, .confidence, bytes, "expected high, medium or low"), .confidence),
       timestamp: try required(timestamp(payload, .timestamp, bytes, time), .timestamp),
       timeSource: try timeSource(payload, bytes),
       age: try required(number(payload, .age), .age),
       after: try required(count(payload, .after, bytes), .after))
-    location.status = try word(payload, .status, bytes, "expected the status of a driver")
+    location.status = try keyword(payload, .status, bytes, "expected the status of a driver")
     return location
   }
 
@@ -121,11 +121,11 @@ extension JSONTape {
   ) throws(ValidationError) -> ETAUpdate {
     ETAUpdate(
       tripID: try required(identifier(payload, .tripId, bytes), .tripId),
-      target: try required(word(payload, .target, bytes, "expected pickup or dropoff"), .target),
+      target: try required(keyword(payload, .target, bytes, "expected pickup or dropoff"), .target),
       eta: try required(nonNegative(payload, .eta), .eta),
       distance: try required(nonNegative(payload, .distance), .distance),
       arrivalTime: try required(timestamp(payload, .arrivalTime, bytes, time), .arrivalTime),
-      basis: try required(word(payload, .basis, bytes, "expected route or direct"), .basis),
+      basis: try required(keyword(payload, .basis, bytes, "expected route or direct"), .basis),
       after: try required(count(payload, .after, bytes), .after))
   }
 
@@ -135,8 +135,8 @@ extension JSONTape {
     let words: StaticString = "expected the name of a state of a trip"
     var update = TripUpdate(
       tripID: try required(identifier(payload, .tripId, bytes), .tripId),
-      status: try required(word(payload, .status, bytes, words), .status),
-      previousStatus: try word(payload, .previousStatus, bytes, words),
+      status: try required(keyword(payload, .status, bytes, words), .status),
+      previousStatus: try keyword(payload, .previousStatus, bytes, words),
       driverID: try identifier(payload, .driverId, bytes),
       timestamp: try required(timestamp(payload, .timestamp, bytes, time), .timestamp),
       location: try place(payload, .location),
@@ -167,7 +167,7 @@ extension JSONTape {
   ) throws(ValidationError) -> Notification {
     let data = try object(payload, .data)
     var made = Notification(
-      kind: try required(word(payload, .kind, bytes, "expected a kind of notification"), .kind),
+      kind: try required(keyword(payload, .kind, bytes, "expected a kind of notification"), .kind),
       title: try required(string(payload, .title, bytes), .title),
       body: try required(string(payload, .body, bytes), .body),
       driverID: try data.flatMap { (data) throws(ValidationError) in try identifier(data, .driverId, bytes) },
@@ -180,7 +180,7 @@ extension JSONTape {
 
   /// Of a notification about a driver on its way; others may have members of the same name with other meanings.
   private func leg(_ data: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> Notification.Leg? {
-    let target: TripTarget? = try word(data, .target, bytes, "expected pickup or dropoff")
+    let target: TripTarget? = try keyword(data, .target, bytes, "expected pickup or dropoff")
     guard let target, let distance = try nonNegative(data, .distance), let eta = try nonNegative(data, .eta) else {
       return nil
     }
@@ -215,7 +215,7 @@ extension JSONTape {
   ) throws(ValidationError) -> TripState {
     TripState(
       tripID: try required(identifier(trip, .tripId, bytes), .tripId),
-      status: try required(word(trip, .status, bytes, "expected the name of a state of a trip"), .status),
+      status: try required(keyword(trip, .status, bytes, "expected the name of a state of a trip"), .status),
       driverID: try identifier(trip, .driverId, bytes),
       timestamp: try required(timestamp(trip, .timestamp, bytes, time), .timestamp))
   }
@@ -225,7 +225,7 @@ extension JSONTape {
       replyTo: try replyTo(payload, bytes),
       channel: try required(channel(payload, bytes), .channel),
       reason: try required(
-        word(payload, .reason, bytes, "expected asked, trip_ended, grant_ended or revoked"), .reason))
+        keyword(payload, .reason, bytes, "expected asked, trip_ended, grant_ended or revoked"), .reason))
   }
 
   private func pong(_ envelope: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(ValidationError) -> Pong {
@@ -241,7 +241,7 @@ extension JSONTape {
     SamplingAdvice(
       interval: try required(nonNegative(payload, .interval), .interval),
       minDistance: try required(nonNegative(payload, .minDistance), .minDistance),
-      reason: try required(word(payload, .reason, bytes, "expected a reason for an interval"), .reason))
+      reason: try required(keyword(payload, .reason, bytes, "expected a reason for an interval"), .reason))
   }
 
   private func ack(_ payload: JSONMembers, _ bytes: Span<UInt8>, _ time: TimeFormat) throws(ValidationError) -> Ack {
@@ -270,7 +270,7 @@ extension JSONTape {
       replyTo: try replyTo(payload, bytes),
       retryAfter: try nonNegative(payload, .retryAfter),
       status: try details.flatMap { (details) throws(ValidationError) in
-        try word(details, .status, bytes, "expected the name of a state of a trip")
+        try keyword(details, .status, bytes, "expected the name of a state of a trip")
       })
   }
 
@@ -280,7 +280,7 @@ extension JSONTape {
     let limits = try required(object(payload, .limits), .limits)
     var made = Connected(
       sessionID: try required(inlineText(payload, .sessionId, bytes), .sessionId),
-      role: try required(word(payload, .role, bytes, "expected driver, rider or ops"), .role),
+      role: try required(keyword(payload, .role, bytes, "expected driver, rider or ops"), .role),
       id: try required(identifier(payload, .id, bytes), .id),
       heartbeatInterval: try required(nonNegative(payload, .heartbeatInterval), .heartbeatInterval),
       serverTime: try required(timestamp(payload, .serverTime, bytes, time), .serverTime),
@@ -310,9 +310,9 @@ extension JSONTape {
   /// An error code; an unknown one becomes `internal`.
   private func code(_ members: JSONMembers, _ bytes: Span<UInt8>) throws(ValidationError) -> ErrorCode {
     do throws(ValidationError) {
-      return try required(word(members, .code, bytes, "expected an error code"), .code)
+      return try required(keyword(members, .code, bytes, "expected an error code"), .code)
     } catch {
-      guard error.isUnknownWord else { throw error }
+      guard error.isUnknownKeyword else { throw error }
       return .internalError
     }
   }

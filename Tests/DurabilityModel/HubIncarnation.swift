@@ -1,6 +1,6 @@
-// One life of the hub: the real server over a simulated network, and the real journal over the simulated disk. What
-// threads do in a running hub (a loop's turns, the journal's groups, its maintenance, its reader) is done here call by
-// call, when the world says so.
+// One incarnation of the hub: the real server over a simulated network, and the real journal over the simulated disk.
+// What threads do in a running hub (a loop's turns, the journal's groups, its maintenance, its reader) is done here call
+// by call, when the world says so.
 import HubBytes
 import HubCore
 import HubGateway
@@ -15,7 +15,7 @@ import HubTransportSupport
 /// Takes a fix that was read from a group of the journal.
 typealias FixReader = (_ group: UInt64, _ driver: Identifier, _ fix: StoredFix) -> Void
 
-/// What all lives of one history have in common.
+/// What all incarnations of one history have in common.
 struct HubSettings {
   var server: ServerConfiguration
   var journal: JournalLimits
@@ -28,7 +28,7 @@ struct HubSettings {
   }
 }
 
-final class HubLife {
+final class HubIncarnation {
   /// What a server's loops read as the time.
   private final class Clock {
     var now: Moment
@@ -152,7 +152,7 @@ final class HubLife {
     lookups.rounds.removeAll()
   }
 
-  /// One group of the journal's thread. Nil where it cannot continue in this life.
+  /// One group of the journal's thread. Nil where it cannot continue in this incarnation.
   func write(_ now: Moment) -> GroupCommit.Progress? {
     guard commit.currentCondition != .stopped else { return nil }
     do throws(JournalError) {

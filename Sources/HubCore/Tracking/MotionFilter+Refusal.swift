@@ -1,4 +1,4 @@
-// Decides on a position that does not fit: whether it is refused or accepted.
+// What follows where a position does not pass the gate (`measurePosition`): it is refused, or accepted after all.
 import HubGeo
 
 extension MotionFilter {
