@@ -52,9 +52,11 @@ import Testing
   @Test("A doc comment can be read without the one before it")
   func standAlone() throws {
     let leaning = /^ *\/\/\/ (The same[ ,.;]|Likewise|As above|See above)/
+    let unfinished = /^ *\/\/\/ (Those (of|that|from) |That of |Of (all|it|them)[ ,.])/
     let found = try SourceTree.files().flatMap { file in
       file.lines.indices.filter { line in
-        file.lines[line].firstMatch(of: leaning) != nil
+        file.lines[line].contains("///")
+          && (file.lines[line].firstMatch(of: leaning) != nil || file.lines[line].firstMatch(of: unfinished) != nil)
           && (line == 0 || !file.lines[line - 1].drop { $0 == " " }.hasPrefix("///"))
       }.map { "\(file.path): \($0 + 1)" }
     }
