@@ -1,8 +1,8 @@
+// Never faster than the hub allows.
 import HubBytes
 import HubGeo
 import HubMessages
 import HubTestSupport
-// Never faster than the hub allows.
 import HubWebSocket
 import Testing
 

@@ -1,10 +1,10 @@
+// What clients do of their own accord.
 import HubBytes
 import HubCore
 import HubGeo
 import HubJournal
 import HubMessages
 import HubTransport
-// What clients do of their own accord.
 import HubTransportSupport
 import HubWebSocket
 

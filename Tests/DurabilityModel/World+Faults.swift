@@ -1,5 +1,5 @@
-import Glibc  // errno
 // What goes wrong: connections, the process, the power, the disk.
+import Glibc  // errno
 import HubBytes
 import HubCore
 import HubJournal

@@ -1,6 +1,6 @@
+// What clients make of what they hear, and how sessions end for them.
 import HubBytes
 import HubCore
-// What clients make of what they hear, and how sessions end for them.
 import HubHTTP
 import HubMessages
 import HubWebSocket

@@ -1,6 +1,6 @@
+// Who comes besides the clients, and how the hub gets rid of them.
 import HubCore
 import HubMessages
-// Who comes besides the clients, and how the hub gets rid of them.
 import HubTransportSupport
 import HubWebSocket
 

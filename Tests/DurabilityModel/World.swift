@@ -1,3 +1,10 @@
+// A small world with a hub in it: drivers, riders and ops at the far end of connections that break, and a disk that
+// fails. One seed makes one history. What may happen is chosen step by step; what must hold is checked by the clients
+// as they hear (Client.swift) and over all of them (Ledger.swift). The idea is FoundationDB's and TigerBeetle's
+// simulator.
+//
+// Nothing in here runs on a thread or reads a clock: a turn of a loop, a write of the journal and the arrival of some
+// bytes are calls, made in an order that the seed decides.
 import HubBytes
 import HubCore
 import HubGateway
@@ -8,13 +15,6 @@ import HubMessages
 import HubRuntime
 import HubTestSupport
 import HubTransport
-// A small world with a hub in it: drivers, riders and ops at the far end of connections that break, and a disk that
-// fails. One seed makes one history. What may happen is chosen step by step; what must hold is checked by the clients
-// as they hear (Client.swift) and over all of them (Ledger.swift). The idea is FoundationDB's and TigerBeetle's
-// simulator.
-//
-// Nothing in here runs on a thread or reads a clock: a turn of a loop, a write of the journal and the arrival of some
-// bytes are calls, made in an order that the seed decides.
 import HubTransportSupport
 import HubWebSocket
 

@@ -1,6 +1,6 @@
-import Foundation
 // Thousands of small histories of a server, its network, its disk and its clients. A failure prints its seed and the
 // last things that happened; HISTORY_SEED=<n> runs that one alone, HISTORIES=<n> runs more of them.
+import Foundation
 import HubDurabilityModel
 import Testing
 

@@ -1,7 +1,7 @@
-import Foundation
 // Hostile connections of every kind come and go while good sessions work: those lose nothing, and nothing is left of
 // the others, neither in the hub's tables nor in its memory. Without a clock: what it costs in time, `hub-loadtest
 // abuse` says.
+import Foundation
 import HubBytes
 import HubGateway
 import HubMessages

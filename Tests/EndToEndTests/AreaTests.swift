@@ -1,5 +1,5 @@
-import Foundation
 // Live areas over real sockets: what a rider's map and an operator's map are sent.
+import Foundation
 import HubGateway
 import HubMessages
 import Testing

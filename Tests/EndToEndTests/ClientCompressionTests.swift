@@ -1,5 +1,5 @@
-import HubClientLoop
 // The client library and the hub, compressing for each other.
+import HubClientLoop
 import HubGateway
 import HubGeo
 import HubMessages

@@ -1,5 +1,5 @@
-import Foundation
 // permessage-deflate over a socket (RFC 7692): one compressed publication for all, and what a hostile peer may send.
+import Foundation
 import HubBytes
 import HubGateway
 import HubMessages

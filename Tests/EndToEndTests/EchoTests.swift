@@ -1,7 +1,7 @@
-import Foundation
 // The server that the Autobahn suite talks to, for what conformance suites don't look at: Autobahn always asks for
 // client_no_context_takeover, so no context is ever kept there for a client's messages, and it waits for the 101 before
 // its first frame.
+import Foundation
 import HubBytes
 import HubTestSupport
 import HubWebSocket

@@ -1,5 +1,5 @@
-import Foundation
 // What a control room's map asks, over real sockets: who gets it, and who does not.
+import Foundation
 import HubGateway
 import HubMessages
 import Testing

@@ -1,5 +1,5 @@
-import Foundation
 // Fences over HTTP and sockets: put, seen, crossed, deleted; and over the death of the process.
+import Foundation
 import HubCore
 import HubGateway
 import HubMessages

@@ -1,6 +1,6 @@
+// A grant for a trip over sockets: who follows a trip without its token naming it, and how everybody's end comes.
 import Foundation
 import HubClientLoop
-// A grant for a trip over sockets: who follows a trip without its token naming it, and how everybody's end comes.
 import HubCore
 import HubGateway
 import HubMessages

@@ -1,7 +1,7 @@
-import Foundation
-import HubGateway
 // Under which names, and by which way, the hub takes requests that need no secret: a web page whose name was made to
 // point at this machine (DNS rebinding) gets nothing, nor does whoever comes through a proxy.
+import Foundation
+import HubGateway
 import HubMessages
 import HubTransport
 import Testing

@@ -1,5 +1,5 @@
-import Foundation
 // The main path over real sockets: what a driver sends is what its riders get.
+import Foundation
 import HubCore
 import HubGateway
 import HubMessages

@@ -1,4 +1,3 @@
-import Foundation
 // Limits that newcomers meet: so many connections, sessions, requests. Whoever is inside notices nothing of them.
 //
 //     sessions, connectionsPerAddress, refusalsPerAddress, requestRate, requestBurst,
@@ -8,6 +7,7 @@ import Foundation
 //     messageSeconds                                                               SlowMessageTests of GatewayTests
 //     readBytesPerTurn, timersPerTurn                                              TurnLengthTests of TransportTests
 //     idleAddresses                                                                AddressTableTests
+import Foundation
 import HubCore
 import HubGateway
 import HubMessages

@@ -1,5 +1,5 @@
-import Foundation
 // Questions about drivers over real sockets: the same answers over HTTP and as messages, for ops and for riders.
+import Foundation
 import HubGateway
 import Testing
 

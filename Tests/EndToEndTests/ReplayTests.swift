@@ -1,7 +1,7 @@
-import HubClientLoop
-import HubCore
 // A drive that goes through a hub comes out as the tracker alone makes it, row for row; and a hub that goes away costs
 // nothing that it had acknowledged.
+import HubClientLoop
+import HubCore
 import HubGateway
 import HubGeo
 import HubMessages

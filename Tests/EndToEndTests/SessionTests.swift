@@ -1,5 +1,5 @@
-import Foundation
 // Sessions: replacement, batches, pings, clocks.
+import Foundation
 import HubCore
 import HubGateway
 import HubMessages

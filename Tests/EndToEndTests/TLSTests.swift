@@ -1,3 +1,5 @@
+// The hub over TLS: clients on wss, HTTPS by another implementation's hand, certificates that are refused, replaced and
+// broken, and those who come to the wrong port.
 import Foundation
 import HubClientLoop
 import HubGateway
@@ -5,8 +7,6 @@ import HubGeo
 import HubMessages
 import HubTestCertificates
 import HubTransport
-// The hub over TLS: clients on wss, HTTPS by another implementation's hand, certificates that are refused, replaced and
-// broken, and those who come to the wrong port.
 import HubWebSocket
 import Testing
 

@@ -1,5 +1,5 @@
-import Foundation
 // Tokens over sockets: who is let in, what it sees, and how that ends.
+import Foundation
 import HubBytes
 import HubGateway
 import HubMessages

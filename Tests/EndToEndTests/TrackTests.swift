@@ -1,5 +1,5 @@
-import Foundation
 // Tracks out of the journal: what a driver sent is what is shown, in three forms, also after kill -9.
+import Foundation
 import HubCore
 import HubGateway
 import HubRuntime

@@ -1,9 +1,9 @@
+// The client library against the hub: what a rider is charged for long answers the client counts alike, so that the hub
+// never has to let it wait. Clocks are moved by hand.
 import HubBytes
 import HubClientLoop
 import HubGeo
 import HubMessages
-// The client library against the hub: what a rider is charged for long answers the client counts alike, so that the hub
-// never has to let it wait. Clocks are moved by hand.
 import HubTransport
 import HubWebSocket
 import Testing

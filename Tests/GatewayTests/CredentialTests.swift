@@ -1,5 +1,5 @@
-import HubCore
 // Who a peer is, and what it may see.
+import HubCore
 import HubGeo
 import HubHTTP
 import HubMessages

@@ -1,5 +1,5 @@
-import HubSystem
 // The original design's client comes back by itself: after a drain, however long the hub is away, as after a kill -9.
+import HubSystem
 import HubTransport
 import Testing
 

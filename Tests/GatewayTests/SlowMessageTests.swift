@@ -1,6 +1,6 @@
-import HubWebSocket
 // How long a message may be under way (`Limits.messageSeconds`), by clocks that are moved by hand: seconds that pass
 // while the machine is busy with something else would count as the peer's.
+import HubWebSocket
 import Testing
 
 @testable import HubGateway

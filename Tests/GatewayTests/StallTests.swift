@@ -1,6 +1,6 @@
-import HubBytes
 // Silence and rates by clocks that are moved by hand: in turn as documented, and where the hub itself stalled, as
 // on a machine that was suspended. What it did not read is no violation of its peers.
+import HubBytes
 import HubTransport
 import HubWebSocket
 import Testing

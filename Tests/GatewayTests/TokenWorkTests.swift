@@ -1,9 +1,9 @@
+// What a token costs the loop that checks it, by turns that the test gives by hand: a public key's signature counts as
+// work, and a new token that grants the same asks the hub nothing.
 import HubBytes
 import HubMessages
 import HubSystem
 import HubTokens
-// What a token costs the loop that checks it, by turns that the test gives by hand: a public key's signature counts as
-// work, and a new token that grants the same asks the hub nothing.
 import HubTransport
 import Testing
 

@@ -1,8 +1,8 @@
+// What messages are charged (protocol/rates.md), by clocks that are moved by hand: by their inflated text,
+// their fixes, their positions; and that a debt alone is within the rate.
 import HubBytes
 import HubGeo
 import HubMessages
-// What messages are charged (protocol/rates.md), by clocks that are moved by hand: by their inflated text,
-// their fixes, their positions; and that a debt alone is within the rate.
 import HubTransport
 import HubWebSocket
 import Testing

@@ -1,5 +1,5 @@
-import Glibc
 // Simplified lines, against a search along each kept arc for the place nearest to what was left out.
+import Glibc
 import HubGeo
 import HubTestSupport
 import Testing

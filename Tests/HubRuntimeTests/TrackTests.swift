@@ -1,6 +1,6 @@
+// Tracks: gathered from stored fixes, and written in three forms.
 import Foundation
 import FoundationXML
-// Tracks: gathered from stored fixes, and written in three forms.
 import HubBytes
 import HubGeo
 import HubMessages

@@ -1,6 +1,6 @@
+// Snapshots: the newest complete one is read, and the journal that it replaces may go.
 import HubJournalSupport
 import HubSystem
-// Snapshots: the newest complete one is read, and the journal that it replaces may go.
 import HubTestSupport
 import Testing
 

@@ -1,5 +1,5 @@
-import Foundation
 // What ends a run before its time: a signal to the load test, the end of its hub, and a hub that does not end.
+import Foundation
 import HubCommandLine
 import HubSystem
 import HubTransport

@@ -1,5 +1,5 @@
-import HubBytes
 // What is read from others: callgrind's files, the hub's metrics, its messages; and what follows from capacity terms.
+import HubBytes
 import HubTransport
 import Testing
 

@@ -1,5 +1,5 @@
-import Foundation
 // Each scenario once, small and short, against the built hub: everything that is sent comes, in order, once.
+import Foundation
 import HubCommandLine
 import HubTestCertificates
 import HubTransport

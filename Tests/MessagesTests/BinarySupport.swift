@@ -1,5 +1,5 @@
-import Foundation
 // What the tests of binary messages share: reading and writing them, and messages whose numbers are on the steps.
+import Foundation
 import HubBytes
 import HubGeo
 import HubMessages

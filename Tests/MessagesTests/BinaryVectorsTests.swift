@@ -1,6 +1,6 @@
-import Foundation
 // The vectors of protocol/: each message in hex and in JSON, read both ways. Those of a direction are one connection,
 // in order.
+import Foundation
 import HubBytes
 import HubMessages
 import Testing

@@ -1,5 +1,5 @@
-import Foundation
 // Every example of protocol/ is read, and written again with the same meaning.
+import Foundation
 import HubBytes
 import HubMessages
 import HubTestSupport

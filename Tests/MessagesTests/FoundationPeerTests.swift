@@ -1,5 +1,5 @@
-import Foundation
 // An app that was written without this project's library: Foundation's coders with their default settings, time=apple.
+import Foundation
 import HubBytes
 import HubGeo
 import HubMessages

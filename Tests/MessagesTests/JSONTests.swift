@@ -1,5 +1,5 @@
-import Foundation
 // RFC 8259 to the letter, seen through messages: what is JSON is read, what is not is `bad_json`.
+import Foundation
 import HubBytes
 import HubMessages
 import HubTestSupport

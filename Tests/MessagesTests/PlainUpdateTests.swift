@@ -1,6 +1,6 @@
-import Foundation
 // The short way of a location_update against the long one. A space before a message sends it the long way, over the
 // tape, and means nothing: so whatever the text, both must give the same.
+import Foundation
 import HubBytes
 import HubGeo
 import HubTestSupport

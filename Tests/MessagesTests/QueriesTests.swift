@@ -1,5 +1,5 @@
-import Foundation
 // Questions about drivers as they come: GeoJSON, filters, and what is wrong with them.
+import Foundation
 import HubBytes
 import HubGeo
 import HubMessages

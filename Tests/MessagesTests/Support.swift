@@ -1,5 +1,5 @@
-import Foundation
 // What the tests of this module share: reading text, writing messages, the examples of protocol/.
+import Foundation
 import HubBytes
 import HubMessages
 

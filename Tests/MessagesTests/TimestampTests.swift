@@ -1,5 +1,5 @@
-import Foundation
 // The three time formats: RFC 3339's grammar and calendar, with Foundation as the judge of dates.
+import Foundation
 import HubBytes
 import HubMessages
 import HubTestSupport

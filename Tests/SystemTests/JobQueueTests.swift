@@ -1,5 +1,5 @@
-import HubSystem
 // Jobs between threads.
+import HubSystem
 import Testing
 
 @Suite struct JobQueueTests {

@@ -1,5 +1,5 @@
-import Foundation
 // The forms that tokens are made of: JSON, patterns.
+import Foundation
 import HubBytes
 import HubMessages
 import HubTestSupport

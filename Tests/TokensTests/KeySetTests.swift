@@ -1,6 +1,6 @@
+// Files of keys: which are read, which key a token means, and what is refused with its number.
 import Foundation
 import HubBytes
-// Files of keys: which are read, which key a token means, and what is refused with its number.
 import HubMessages
 import Testing
 

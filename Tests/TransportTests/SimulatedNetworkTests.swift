@@ -1,6 +1,6 @@
-import Glibc
 // What the kernel does seldom and cannot be made to do: a loop over a simulated network, whose far ends are used by
 // hand.
+import Glibc
 import HubBytes
 import HubTransportSupport
 import Testing

@@ -1,5 +1,5 @@
-import Glibc
 // When a loop pauses before it looks at its sockets, and what ends a pause.
+import Glibc
 import HubBytes
 import HubSystem
 import Synchronization

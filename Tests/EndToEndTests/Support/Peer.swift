@@ -1,6 +1,6 @@
-import Foundation
 // A WebSocket client for tests: what it sends is made by hand, so that it may be wrong, and what comes is read with the
 // WebSocket module's client half, which has tests of its own.
+import Foundation
 import HubBytes
 import HubWebSocket
 

@@ -1,8 +1,8 @@
+// A hub in this process on a port of its own, which ends with the test that made it; and its metrics.
 import HubCore
 import HubGateway
 import HubMessages
 import HubRuntime
-// A hub in this process on a port of its own, which ends with the test that made it; and its metrics.
 import HubTransport
 import Testing
 

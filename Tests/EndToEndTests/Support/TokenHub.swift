@@ -1,5 +1,5 @@
-import Foundation
 // A hub that takes tokens, and the tokens for it.
+import Foundation
 import HubBytes
 import HubGateway
 import HubMessages

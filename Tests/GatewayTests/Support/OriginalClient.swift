@@ -1,8 +1,8 @@
-import HubBytes
 // The original design's client as far as connections go, which apps in the field have: a close frame makes it open a
 // new connection at once and another one by its timer, on every code but 1000; a connection that fails without one only
 // sets the timer. It never closes a connection itself, sends on the one that it opened last, and gives up after five
 // tries.
+import HubBytes
 import HubSystem
 import HubTransport
 import HubWebSocket
