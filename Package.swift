@@ -232,6 +232,7 @@ let package = Package(
 
 // What the compiler holds all targets to. Strict memory safety is the product's: tests and load generators call the
 // kernel, OpenSSL and the product's unsafe interfaces at every turn, and nothing of them runs where it could do harm.
+// System libraries have no Swift, and a plugin takes no settings.
 for target in package.targets where target.type != .system && target.type != .plugin {
   target.swiftSettings = [
     .enableUpcomingFeature("ExistentialAny"),
