@@ -24,6 +24,21 @@ import Testing
       ])
   }
 
+  @Test("the specification begins with a table of every message type by direction, and of nothing else")
+  func table() throws {
+    let rows = try Example.specification.split(separator: "\n").drop { !$0.hasPrefix("| message |") }
+      .dropFirst(2).prefix { $0.hasPrefix("|") }.map { $0.split(separator: "|", omittingEmptySubsequences: false) }
+    func types(_ isFromClient: Bool) -> [String] {
+      rows.filter { ($0[2] == " to the hub ") == isFromClient }
+        .flatMap { $0[1].matches(of: /`(\w+)`/).map { String($0.1) } }.sorted()
+    }
+    for isFromClient in [true, false] {
+      let examples = try Example.all.filter { $0.isFromClient == isFromClient }
+      let known = Set(try examples.compactMap { try $0.object()?["type"] as? String })
+      #expect(types(isFromClient) == known.sorted())
+    }
+  }
+
   @Test("an example from a client is read, and reads the same when it is written again in any time format")
   func client() throws {
     for example in try Example.all where example.isFromClient {

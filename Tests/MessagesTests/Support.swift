@@ -70,11 +70,17 @@ struct Example: CustomStringConvertible {
     get throws { try loaded.get() }
   }
 
-  private static let loaded = Result {
+  /// The text of protocol/README.md.
+  static var specification: String { get throws { try text("README.md") } }
+
+  private static func text(_ name: String) throws -> String {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
-    let text = try String(contentsOf: root.appending(path: "protocol/examples.ndjson"), encoding: .utf8)
-    return try text.split(separator: "\n").map { line in
+    return try String(contentsOf: root.appending(path: "protocol/\(name)"), encoding: .utf8)
+  }
+
+  private static let loaded = Result {
+    try text("examples.ndjson").split(separator: "\n").map { line in
       guard let example = Example(line: String(line)) else { throw Unexpected() }
       return example
     }
