@@ -42,7 +42,8 @@ let package = Package(
     hub("Geo"),
     hub("Messages", ["HubBytes", "HubGeo"]),
     hub("HTTP", ["HubBytes"]),
-    hub("WebSocket", ["HubBytes", "HubHTTP", "CHubZlib"]),
+    hub("Deflate", ["HubBytes", "CHubZlib"]),
+    hub("WebSocket", ["HubBytes", "HubDeflate", "HubHTTP", "CHubZlib"]),
     .target(name: "HubCore", dependencies: ["HubMessages", "HubGeo", "HubBytes"]),
     hub("Tokens", ["HubBytes", "HubMessages", "CHubOpenSSL"]),
 
@@ -51,7 +52,7 @@ let package = Package(
     // The pages, whose files a plugin puts into the executable.
     .target(
       name: "HubPages",
-      dependencies: ["HubTiles", "HubWebSocket", "HubMessages", "HubGeo", "HubBytes", "CHubOpenSSL"],
+      dependencies: ["HubTiles", "HubDeflate", "HubMessages", "HubGeo", "HubBytes", "CHubOpenSSL"],
       path: "Sources/Pages", exclude: ["package.json"], plugins: ["HubEmbedPages"]),
     .plugin(
       name: "HubEmbedPages", capability: .buildTool(), dependencies: ["hub-embed-pages"],
@@ -62,7 +63,7 @@ let package = Package(
     hub("System", ["HubBytes", "CHubLinux"]),
     hub("Transport", ["HubBytes", "HubSystem", "CHubLinux", "CHubOpenSSL"]),
     hub("Journal", ["HubBytes", "HubSystem"]),
-    hub("Tiles", ["HubBytes", "HubGeo", "HubSystem", "HubWebSocket"]),
+    hub("Tiles", ["HubBytes", "HubDeflate", "HubGeo", "HubSystem"]),
     hub("Backplane", ["HubBytes", "HubSystem", "HubTransport"]),
     hub(
       "Cluster",
@@ -84,7 +85,7 @@ let package = Package(
       "Gateway",
       [
         "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket",
-        "HubHTTP", "HubMessages", "HubGeo", "HubBytes", "HubCluster", "HubWebhooks", "HubTiles",
+        "HubHTTP", "HubMessages", "HubGeo", "HubDeflate", "HubBytes", "HubCluster", "HubWebhooks", "HubTiles",
       ]),
 
     // The client: its state machine, which runs on Apple systems, too; our own transport for it; and the product.
@@ -116,14 +117,14 @@ let package = Package(
     support(
       "LoadTestKit", in: "loadtest",
       [
-        "HubBytes", "CHubLoadTest", "HubCommandLine", "HubGeo", "HubMessages", "HubSimulation",
+        "HubBytes", "CHubLoadTest", "HubCommandLine", "HubDeflate", "HubGeo", "HubMessages", "HubSimulation",
         "HubTestCertificates", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket",
       ]),
     .executableTarget(
       name: "hub-loadtest",
       dependencies: [
         "HubLoadTestKit", "LocationHubClient", "HubCommandLine", "HubTransport", "HubSystem", "HubWebSocket",
-        "HubMessages", "HubGeo", "HubBytes",
+        "HubMessages", "HubGeo", "HubDeflate", "HubBytes",
       ],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
@@ -142,7 +143,7 @@ let package = Package(
       path: "loadtest/MicroBench"),
     .executableTarget(
       name: "hub-autobahn-server",
-      dependencies: ["HubTransport", "HubSystem", "HubWebSocket", "HubHTTP", "HubBytes"],
+      dependencies: ["HubTransport", "HubSystem", "HubWebSocket", "HubHTTP", "HubDeflate", "HubBytes"],
       path: "Tests/Conformance/AutobahnServer"),
     .executableTarget(
       name: "hub-autobahn-client",
@@ -163,7 +164,8 @@ let package = Package(
     tests("Geo"),
     tests("Messages", ["HubGeo", "HubBytes", "HubHostileMessages"]),
     tests("HTTP", ["HubBytes"]),
-    tests("WebSocket", ["HubBytes", "HubHTTP"]),
+    tests("Deflate", ["HubBytes"]),
+    tests("WebSocket", ["HubBytes", "HubDeflate", "HubHTTP"]),
     tests("HubCore", of: "HubCore", ["HubMessages", "HubGeo"]),
     tests("Tokens", ["HubMessages", "HubBytes"]),
     tests(
@@ -195,11 +197,14 @@ let package = Package(
       "Gateway",
       [
         "HubRuntime", "HubCore", "HubClientLoop", "HubTokens", "HubMessages", "HubGeo", "HubBytes", "HubHTTP",
-        "HubTransport", "HubSystem", "HubPages", "HubTiles",
+        "HubTransport", "HubSystem", "HubPages", "HubTiles", "HubDeflate",
       ]),
     tests(
       "ClientCore",
-      ["HubTokens", "HubMessages", "HubGeo", "HubHTTP", "HubWebSocket", "HubBytes", "HubTransport", "HubSystem"]),
+      [
+        "HubTokens", "HubMessages", "HubGeo", "HubHTTP", "HubWebSocket", "HubDeflate", "HubBytes", "HubTransport",
+        "HubSystem",
+      ]),
     tests("ClientLoop", ["HubBytes", "HubClientCore", "HubMessages", "HubTransport", "HubSystem"]),
     tests(
       "LocationHubClient", of: "LocationHubClient",
@@ -208,8 +213,8 @@ let package = Package(
         "HubWebSocket", "HubBytes", "HubTransport", "HubSystem",
       ]),
     tests("Simulation", ["HubGeo", "HubMessages"]),
-    tests("Pages", ["HubGeo", "HubBytes", "HubWebSocket"]),
-    tests("Tiles", ["HubGeo", "HubSystem", "HubWebSocket"]),
+    tests("Pages", ["HubGeo", "HubBytes"]),
+    tests("Tiles", ["HubDeflate", "HubGeo", "HubSystem"]),
     tests("CommandLine"),
     .testTarget(
       name: "DocumentTests",
@@ -222,8 +227,8 @@ let package = Package(
       dependencies: [
         "HubGateway", "HubPages", "HubTiles", "HubRuntime", "HubClientLoop", "HubSimulation", "HubTokens",
         "HubCore", "HubMessages",
-        "HubGeo", "HubBytes", "HubTransport", "HubSystem", "HubWebSocket", "HubTestSupport", "HubTestCertificates",
-        "CHubOpenSSL",
+        "HubGeo", "HubBytes", "HubDeflate", "HubTransport", "HubSystem", "HubWebSocket", "HubTestSupport",
+        "HubTestCertificates", "CHubOpenSSL",
         "locationhub", "hub-autobahn-server",  // built, so that tests can run them as processes
       ]),
   ],

@@ -1,7 +1,7 @@
 // The files of `web/` as the hub serves them. The build's plugin HubEmbedPages puts their texts into the executable as
 // literals, which are read-only data; each is compressed and given its tag once, at its first use.
 import CHubOpenSSL
-import HubWebSocket
+import HubDeflate
 
 /// A text that is served as it stands.
 public struct PageFile: Sendable {

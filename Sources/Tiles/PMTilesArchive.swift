@@ -1,8 +1,8 @@
 // A PMTiles file whose header, first directory and metadata have been read; what else it has is read when it is asked
 // for.
 import HubBytes
+import HubDeflate
 import HubSystem
-import HubWebSocket
 
 /// Where a file's bytes come from.
 protocol TileBytes: Sendable {

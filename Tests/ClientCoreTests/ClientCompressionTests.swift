@@ -1,6 +1,7 @@
 // What a session makes of permessage-deflate; how messages are compressed is ClientSocketTests' and, against the hub,
 // EndToEndTests' matter.
 import HubBytes
+import HubDeflate
 import HubWebSocket
 import Testing
 

@@ -3,6 +3,7 @@
 // abuse` says.
 import Foundation
 import HubBytes
+import HubDeflate
 import HubGateway
 import HubMessages
 import HubWebSocket

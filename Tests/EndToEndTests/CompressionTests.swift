@@ -1,6 +1,7 @@
 // permessage-deflate over a socket (RFC 7692): one compressed publication for all, and what a hostile peer may send.
 import Foundation
 import HubBytes
+import HubDeflate
 import HubGateway
 import HubMessages
 import HubWebSocket

@@ -3,6 +3,7 @@
 // its first frame.
 import Foundation
 import HubBytes
+import HubDeflate
 import HubTestSupport
 import HubWebSocket
 import Testing

@@ -1,4 +1,4 @@
-// modules: HubBytes HubHTTP HubWebSocket
+// modules: HubBytes HubHTTP HubDeflate HubWebSocket
 // libraries: crypto z
 // libFuzzer entry for compressed messages (run.sh in this folder builds and runs it).
 //
@@ -7,6 +7,7 @@
 // back, what is inflated stays within the limits, text is UTF-8, and one connection's rubbish harms no other.
 
 import HubBytes
+import HubDeflate
 import HubWebSocket
 
 private func roundTrip(_ pieces: [ArraySlice<UInt8>], keeps: Bool, windowBits: Int) {

@@ -1,4 +1,4 @@
-// modules: HubBytes HubGeo HubHTTP HubSystem HubWebSocket HubTiles
+// modules: HubBytes HubGeo HubHTTP HubSystem HubDeflate HubWebSocket HubTiles
 // libraries: z
 // libFuzzer entry for PMTiles files, as an operator's file is opened and read (run.sh in this folder builds and runs
 // it). The input is the file, but for the first byte: after an even one the name of the format and what can be read are

@@ -1,4 +1,4 @@
-// modules: HubBytes HubHTTP HubWebSocket
+// modules: HubBytes HubHTTP HubDeflate HubWebSocket
 // libraries: crypto z
 // libFuzzer entry for UTF-8 (run.sh in this folder builds and runs it).
 //

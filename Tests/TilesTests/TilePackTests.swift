@@ -1,9 +1,9 @@
 // Images of a map: a PMTiles file, written here by its specification, and a folder.
 import Foundation
+import HubDeflate
 import HubGeo
 import HubSystem
 import HubTestSupport
-import HubWebSocket
 import Synchronization
 import Testing
 

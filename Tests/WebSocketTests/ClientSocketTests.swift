@@ -1,6 +1,7 @@
 // The client's end of a socket against the server's half of this module: what was agreed on is what both do.
 
 import HubBytes
+import HubDeflate
 import HubHTTP
 import HubTestSupport
 import Testing

@@ -1,6 +1,7 @@
 // Compression itself: the examples of RFC 7692, round trips, contexts, and what a hostile peer may send.
 
 import HubBytes
+import HubDeflate
 import HubTestSupport
 import HubWebSocket
 import Testing

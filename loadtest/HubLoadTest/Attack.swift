@@ -1,5 +1,6 @@
 // What one hostile connection does: nothing, too slowly, too much, or wrongly. Each kind goes for another limit.
 import HubBytes
+import HubDeflate
 import HubWebSocket
 
 /// A way to harm a hub.

@@ -4,6 +4,7 @@
 // the system calls.
 import HubBytes
 import HubCommandLine
+import HubDeflate
 import HubLoadTestKit
 import HubSystem
 import HubTransport

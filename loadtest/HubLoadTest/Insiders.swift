@@ -2,6 +2,7 @@
 // the hub most: on a loop and a thread of their own.
 import Glibc
 import HubBytes
+import HubDeflate
 import HubLoadTestKit
 import HubMessages
 import HubSystem

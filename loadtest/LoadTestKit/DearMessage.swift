@@ -1,10 +1,11 @@
 // Messages that cost a hub as much as one rider can make them within its rate: the known kinds, which `abuse` sends and
 // from which `abuse-search` starts. JSON as text; the same in binary where it has such a message.
 import HubBytes
+package import HubDeflate
 package import HubGeo
 package import HubMessages
 import HubSimulation
-package import HubWebSocket
+import HubWebSocket
 
 /// How a message travels.
 package enum Carrier: String, CaseIterable, Sendable {

@@ -9,6 +9,7 @@
 // all of a compressor's output, in order. So a frame made with a context is never replaced by a newer one, and while
 // the socket is full, positions are sent uncompressed and can be replaced (RFC 7692 §6 lets the sender choose).
 import HubBytes
+import HubDeflate
 import HubWebSocket
 
 extension DeflatePolicy {

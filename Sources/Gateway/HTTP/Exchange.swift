@@ -2,6 +2,7 @@
 // order (RFC 9112 §9.3.2), and what the present answer waits for. It knows nothing of sockets and the hub.
 import HubBytes
 import HubCore
+import HubDeflate
 import HubHTTP
 import HubMessages
 import HubRuntime

@@ -2,6 +2,7 @@
 // turn, what it is charged, and its timeouts. SessionLoop+HTTP carries out the outcome.
 import HubBytes
 import HubCore
+import HubDeflate
 import HubHTTP
 import HubMessages
 import HubRuntime

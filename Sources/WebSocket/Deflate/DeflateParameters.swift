@@ -1,6 +1,7 @@
 // The agreement of both ends on compression (RFC 7692 §5, §7.1).
 
 import HubBytes
+import HubDeflate
 import HubHTTP
 
 /// The parameters of `permessage-deflate` in an offer or in a response.

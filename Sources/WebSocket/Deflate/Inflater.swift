@@ -1,10 +1,10 @@
 // Decompresses messages (RFC 7692 §7.2.2), with zlib, within limits.
 //
-// Unsafe code: as in Deflater.swift, the z_stream is on the heap because zlib's state points back to it. The input is a
-// complete message, so zlib keeps no pointer into a caller's buffer after a call.
+// The input is a complete message, so zlib keeps no pointer into a caller's buffer after a call.
 
 import CHubZlib
 import HubBytes
+import HubDeflate
 
 /// The limits of a decompressed message.
 public struct InflateLimits: Sendable, Equatable {
@@ -35,8 +35,9 @@ public struct Inflater: ~Copyable {
   /// Output is produced in pieces of this size, so that a bomb costs at most one of them beyond its limit.
   private static let pieceBytes = 16 * 1024
 
-  // Initialised by inflateInit2_ in `init`, ended in `deinit`; never copied or moved.
-  private let stream: UnsafeMutablePointer<z_stream>
+  // Begun by inflateInit2_ in `init`, ended in `deinit`.
+  private let zlib = ZlibStream()
+  private var stream: UnsafeMutablePointer<z_stream> { unsafe zlib.pointer }
   private let takesContextOver: Bool
   private let keptBytes: Int
   private var output = ByteBuffer()
@@ -46,18 +47,12 @@ public struct Inflater: ~Copyable {
   public init(takesContextOver: Bool, keptBytes: Int = MessageCompression.keptBytes) {
     self.takesContextOver = takesContextOver
     self.keptBytes = keptBytes
-    unsafe stream = .allocate(capacity: 1)
-    unsafe stream.initialize(to: z_stream())
     // Negative: raw deflate.
     let status = unsafe inflateInit2_(stream, -15, ZLIB_VERSION, CInt(MemoryLayout<z_stream>.size))
     precondition(status == Z_OK, "inflateInit2: \(status)")  // no memory, or invalid arguments
   }
 
-  deinit {
-    unsafe inflateEnd(stream)
-    unsafe stream.deinitialize(count: 1)
-    unsafe stream.deallocate()
-  }
+  deinit { unsafe inflateEnd(zlib.pointer) }
 
   /// The message of a compressed payload, valid until the next call; text is checked to be UTF-8 (RFC 6455 §8.1).
   ///

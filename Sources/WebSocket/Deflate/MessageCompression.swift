@@ -4,6 +4,7 @@
 // 80 KiB.
 
 public import HubBytes
+import HubDeflate
 
 /// A compressor and a decompressor. Not thread-safe.
 public final class MessageCompression {
@@ -31,7 +32,6 @@ public final class MessageCompression {
 
   /// For one connection, or for all that keep no contexts. `keptBytes` of memory for decompressed messages is kept
   /// between them: a shared one keeps the largest message's, or every bomb would make the kernel allocate it anew.
-  /// to the next: one that serves many keeps the largest message's, for else every bomb makes the kernel find it anew.
   public init(
     for agreed: DeflateParameters, as role: Role, keepingInflated inflatedBytes: Int = MessageCompression.keptBytes
   ) {

@@ -1,6 +1,7 @@
 // An echo server on the same transport, HTTP and WebSocket code as the hub, for conformance suites: every text and
 // binary message comes back as it was. Its limits are those that the suites ask for.
 import HubBytes
+import HubDeflate
 import HubHTTP
 import HubSystem
 import HubTransport

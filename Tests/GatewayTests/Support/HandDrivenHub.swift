@@ -2,6 +2,7 @@
 // moved by hand. So what depends on time holds however slow the machine is, or the sanitizer makes it.
 import HubBytes
 import HubCore
+import HubDeflate
 import HubGeo
 import HubMessages
 import HubRuntime

@@ -1,7 +1,5 @@
-// Compresses messages (RFC 7692 §7.2.1), with zlib.
-//
-// Unsafe code: zlib's state points back to its z_stream and refuses another, so the z_stream is on the heap and never
-// moves. It is allocated, used and freed here.
+// Compresses texts piece by piece, each a run of deflate that ends on a byte: the form of WebSocket's messages
+// (RFC 7692 §7.2.1). With zlib.
 
 import CHubZlib
 public import HubBytes
@@ -12,16 +10,15 @@ public struct Deflater: ~Copyable {
   /// The smallest window of zlib's raw deflate; RFC 7692 §7.1.2.1 allows 8 too.
   public static let smallestWindowBits = 9
 
-  // Initialised by deflateInit2_ in `init`, ended in `deinit`; never copied or moved.
-  private let stream: UnsafeMutablePointer<z_stream>
+  // Begun by deflateInit2_ in `init`, ended in `deinit`.
+  private let zlib = ZlibStream()
+  private var stream: UnsafeMutablePointer<z_stream> { unsafe zlib.pointer }
   private let takesContextOver: Bool
 
   /// `windowBits` 9–15, `level` 1 (fast) to 9, `memoryLevel` 1–9. Costs 2^(windowBits + 2) + 2^(memoryLevel + 9) bytes.
   public init(windowBits: Int, level: Int, memoryLevel: Int, takesContextOver: Bool) {
     precondition((Deflater.smallestWindowBits...15).contains(windowBits))
     self.takesContextOver = takesContextOver
-    unsafe stream = .allocate(capacity: 1)
-    unsafe stream.initialize(to: z_stream())
     // Negative: raw deflate, without zlib's header and checksum (RFC 7692 §7.2.1).
     let status = unsafe deflateInit2_(
       stream, CInt(level), Z_DEFLATED, CInt(-windowBits), CInt(memoryLevel), Z_DEFAULT_STRATEGY, ZLIB_VERSION,
@@ -29,11 +26,7 @@ public struct Deflater: ~Copyable {
     precondition(status == Z_OK, "deflateInit2: \(status)")  // no memory, or invalid arguments
   }
 
-  deinit {
-    unsafe deflateEnd(stream)
-    unsafe stream.deinitialize(count: 1)
-    unsafe stream.deallocate()
-  }
+  deinit { unsafe deflateEnd(zlib.pointer) }
 
   /// Appends the payload of a compressed message. At level 1 a message of 300 bytes costs 7 µs, or up to 20 with cold
   /// caches.

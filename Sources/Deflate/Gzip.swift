@@ -57,39 +57,29 @@ public final class Gzip {
   /// Decompresses one file (RFC 1952 §2.2) of at most `limit` bytes; nil where it is malformed or longer, or the
   /// checksum is wrong. Costs some 3 ns a byte.
   public static func decompress(_ file: [UInt8], limit: Int) -> [UInt8]? {
-    guard let start = dataStart(file), file.count >= start + 8 else { return nil }
-    // The byte that RFC 7692 §7.2.3.4 requires behind a last block.
-    let data = file[start..<file.count - 8] + [0]
-    var inflater = Inflater(takesContextOver: false)
-    let limits = InflateLimits(messageBytes: limit, ratio: mostRatio)
-    let text = unsafe data.withUnsafeBytes { bytes -> [UInt8]? in
-      do throws(FrameError) {
-        return unsafe Array(try inflater.inflate(bytes, .binary, limits: limits))
-      } catch {
-        return nil
+    let zlib = ZlibStream()
+    // 16 more than the window's bits: with the head and the checksum of gzip (zlib.h, inflateInit2()).
+    let begun = unsafe inflateInit2_(zlib.pointer, 15 + 16, ZLIB_VERSION, CInt(MemoryLayout<z_stream>.size))
+    precondition(begun == Z_OK, "inflateInit2: \(begun)")  // no memory, or invalid arguments
+    defer { unsafe inflateEnd(zlib.pointer) }
+    var text = ByteBuffer()
+    var status = Z_OK
+    unsafe file.withUnsafeBufferPointer { bytes in
+      unsafe zlib.pointer.pointee.next_in = UnsafeMutablePointer(mutating: bytes.baseAddress)
+      unsafe zlib.pointer.pointee.avail_in = UInt32(bytes.count)
+      while status == Z_OK, text.count <= limit {
+        // One byte beyond the limit, to distinguish an exact fit from more.
+        unsafe text.append(atMost: min(pieceBytes, limit + 1 - text.count)) { room in
+          unsafe zlib.pointer.pointee.next_out = room.bindMemory(to: UInt8.self).baseAddress
+          unsafe zlib.pointer.pointee.avail_out = UInt32(room.count)
+          status = unsafe inflate(zlib.pointer, Z_NO_FLUSH)
+          return unsafe room.count - Int(zlib.pointer.pointee.avail_out)
+        }
       }
     }
-    guard let text else { return nil }
-    let checksum = unsafe text.withUnsafeBufferPointer { unsafe crc32(0, $0.baseAddress, UInt32($0.count)) }
-    let trailer = [UInt32(truncatingIfNeeded: checksum), UInt32(truncatingIfNeeded: text.count)]
-    let written = trailer.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (8 * UInt32($0))) } }
-    return file.suffix(8).elementsEqual(written) ? text : nil
+    let isOneFile = unsafe status == Z_STREAM_END && zlib.pointer.pointee.avail_in == 0
+    return isOneFile && text.count <= limit ? text.array() : nil
   }
 
-  /// The highest ratio of deflate (zlib's technical page).
-  private static let mostRatio = 1032
-
-  /// The index behind a file's head and its optional fields (§2.3.1).
-  private static func dataStart(_ file: [UInt8]) -> Int? {
-    guard file.count >= 18, file.starts(with: [0x1F, 0x8B, 8]), file[3] & 0xE0 == 0 else { return nil }
-    let flags = file[3]
-    var start = 10
-    if flags & 4 != 0 { start += 2 + Int(file[10]) + Int(file[11]) << 8 }
-    for flag: UInt8 in [8, 16] where flags & flag != 0 {  // name and comment, zero-terminated
-      guard start < file.count, let end = file[start...].firstIndex(of: 0) else { return nil }
-      start = end + 1
-    }
-    if flags & 2 != 0 { start += 2 }
-    return start
-  }
+  private static let pieceBytes = 64 * 1024
 }

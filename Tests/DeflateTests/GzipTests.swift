@@ -3,7 +3,7 @@ import HubBytes
 import HubTestSupport
 import Testing
 
-@testable import HubWebSocket
+@testable import HubDeflate
 
 @Suite struct GzipTests {
   private static func text(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
