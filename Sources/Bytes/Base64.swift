@@ -41,7 +41,7 @@ public struct Base64: Sendable {
   }
 
   /// The text of some bytes.
-  public func encode(_ bytes: some Collection<UInt8>) -> [UInt8] {
+  public func encode(_ bytes: [UInt8]) -> [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity((bytes.count + 2) / 3 * 4)
     var bits: UInt32 = 0

@@ -10,7 +10,7 @@ public struct HandshakeKey: Sendable {
 
   /// A client's key. The 16 bytes must be random for each connection (RFC 6455 §4.1).
   public init(nonce: (UInt64, UInt64)) {
-    let bytes = unsafe withUnsafeBytes(of: nonce) { unsafe Base64.padded.encode($0) }
+    let bytes = Base64.padded.encode(unsafe withUnsafeBytes(of: nonce) { unsafe [UInt8]($0) })
     for index in 0..<HandshakeKey.length { characters[index] = bytes[index] }
   }
 

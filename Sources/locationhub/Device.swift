@@ -68,7 +68,7 @@ struct DeviceSetup {
     let json =
       #"{"_type":"configuration","mode":3,"url":"\#(url)/v1/owntracks","auth":true,"username":"\#(driver)","#
       + #""password":"\#(key)"}"#
-    return String(decoding: Base64.padded.encode(json.utf8), as: UTF8.self)
+    return String(decoding: Base64.padded.encode([UInt8](json.utf8)), as: UTF8.self)
   }
 
   /// RFC 3986 §2.1.

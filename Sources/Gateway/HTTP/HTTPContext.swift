@@ -106,8 +106,9 @@ struct HTTPContext {
   /// What is accepted of an upgrade's offers of compression; nil for none.
   let compression: DeflatePolicy?
 
-  var configuration: ServerConfiguration { settings.configuration }
-  var limits: Limits { settings.configuration.limits }
+  // Inlined, for they are read member by member: as calls, each copies some 2 KB and retains a dozen objects.
+  var configuration: ServerConfiguration { @inline(__always) get { settings.configuration } }
+  var limits: Limits { @inline(__always) get { settings.configuration.limits } }
 
   /// The hub has forgotten trips that ended by this time.
   var forgottenBy: Timestamp {

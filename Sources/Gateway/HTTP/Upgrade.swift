@@ -15,14 +15,13 @@ struct Upgrade {
 
   /// The first message of the session. `rate`: units of work a second.
   func connected(
-    _ sessionID: InlineText, rate: Double, _ sampling: Connected.Sampling?, _ configuration: ServerConfiguration,
-    now: Timestamp
+    _ sessionID: InlineText, rate: Double, _ sampling: Connected.Sampling?, _ settings: HTTPSettings, now: Timestamp
   ) -> Connected {
     Connected(
       sessionID: sessionID, role: credential.role, id: credential.id,
-      heartbeatInterval: configuration.heartbeatInterval, serverTime: now,
+      heartbeatInterval: settings.configuration.heartbeatInterval, serverTime: now,
       limits: Connected.Limits(
-        maxMessageBytes: configuration.limits.messageBytes, maxBatch: LocationBatch.maximumCount, rate: rate),
+        maxMessageBytes: settings.configuration.limits.messageBytes, maxBatch: LocationBatch.maximumCount, rate: rate),
       sampling: sampling)
   }
 }
