@@ -4,3 +4,9 @@ extension JSONValue {
   /// Nested arrays and objects that are read; a token needs three.
   package static let maximumDepth = 8
 }
+
+/// Limits of lists that are emptied at the end of each turn.
+public enum ByteLimits {
+  /// A list keeps the memory that one of so many turns has used.
+  @inlinable public static var turnsOfMemory: Int { 4096 }
+}

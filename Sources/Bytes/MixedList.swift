@@ -23,6 +23,8 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   @usableFromInline var commons = TurnList<Common>()
   /// With how many common ones come before each: ascending.
   @usableFromInline var rares: [(element: Rare, commonsBefore: Int)] = []
+  /// The most of each kind that there were when it was emptied, and how often that was, since the memory was looked at.
+  @usableFromInline var most = (commons: 0, rares: 0, emptied: 0)
 
   @inlinable public init() {}
 
@@ -75,11 +77,27 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   /// The rare element of this index among the rare ones (`Step.rare`), as a copy.
   @inlinable public subscript(rare index: Int) -> Rare { rares[index].element }
 
-  /// Forgets all elements; keeps the memory.
+  /// Forgets all elements; keeps the memory, but what the last `ByteLimits.turnsOfMemory` turns have not used.
   @inlinable
   public mutating func removeAll() {
+    most.commons = max(most.commons, commons.count)
     commons.removeAll()
-    if !rares.isEmpty { rares.removeAll(keepingCapacity: true) }
+    if !rares.isEmpty {
+      most.rares = max(most.rares, rares.count)
+      rares.removeAll(keepingCapacity: true)
+    }
+    most.emptied += 1
+    if most.emptied == ByteLimits.turnsOfMemory { releaseMemory() }
+  }
+
+  /// One turn of a thousand can be a hundred times as large as all others, when the clients of another hub come.
+  @usableFromInline mutating func releaseMemory() {
+    commons.releaseMemory(keeping: 2 * most.commons)
+    if rares.capacity > 4 * max(most.rares, 16) {
+      rares = []
+      rares.reserveCapacity(2 * most.rares)
+    }
+    most = (commons: 0, rares: 0, emptied: 0)
   }
 
   /// Moves the first `count` elements of another list, in order, to the end.

@@ -75,6 +75,16 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   /// Forgets all elements; keeps the memory.
   @inlinable public mutating func removeAll() { used = 0 }
 
+  /// Shrinks the memory of an empty list to `wanted` elements, where it has more than twice as many, and over 64.
+  mutating func releaseMemory(keeping wanted: Int) {
+    guard used == 0, capacity > max(2 * wanted, 64) else { return }
+    unsafe base?.deallocate()
+    unsafe base = nil
+    capacity = 0
+    initialized = 0
+    if wanted > 0 { grow(to: wanted) }
+  }
+
   @inlinable @inline(__always)
   func pointer(_ index: Int) -> UnsafeMutablePointer<Element> {
     precondition(index >= 0 && index < used)
