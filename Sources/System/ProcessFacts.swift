@@ -84,6 +84,22 @@ public enum ProcessFacts {
   /// Has the allocator return its free memory now, after work that needed much of it.
   public static func trimMemory() { _ = malloc_trim(0) }
 
+  /// Unmaps the pages of code that starting has touched and running may never touch again, where /proc is mounted.
+  ///
+  /// A fault maps 64 KiB around it, so that starting leaves most of the executable resident: 9.8 of a hub's 16 MiB.
+  /// What is needed again is mapped again from the page cache, a microsecond a fault. Only code, to which nobody has
+  /// written: a page with relocations would be lost, as a debugger's breakpoints are.
+  public static func releaseStartingCode() {
+    guard let maps = contents(of: "/proc/self/maps") else { return }
+    for line in maps.split(separator: UInt8(ascii: "\n")) {
+      let columns = String(decoding: line, as: UTF8.self).split(separator: " ", omittingEmptySubsequences: true)
+      guard columns.count == 6, columns[1] == "r-xp", columns[5].hasPrefix("/") else { continue }
+      let bounds = columns[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
+      guard bounds.count == 2, let start = unsafe UnsafeMutableRawPointer(bitPattern: bounds[0]) else { continue }
+      _ = unsafe madvise(start, Int(bounds[1] - bounds[0]), MADV_DONTNEED)
+    }
+  }
+
   /// The variables of the environment. To be read before another thread may change them (environ(7)).
   public static var environment: [String: String] {
     var variables: [String: String] = [:]

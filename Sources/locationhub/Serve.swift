@@ -54,6 +54,7 @@ private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
     case .portTaken, .journal, .system: throw .failed("\(error)")
     }
   }
+  ProcessFacts.releaseStartingCode()
   announce(server, configuration)
   if configuration.tls == nil, !server.address.isLoopback {
     server.log(
