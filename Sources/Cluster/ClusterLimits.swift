@@ -64,10 +64,10 @@ public struct ClusterLimits: Sendable, Equatable {
   /// The shortest time from frames of states to the next: a state after a pause leaves at once, a stream of them
   /// gathers. It is `gatherTime`, or, where that is longer, `peerGatherTime` multiplied by the number of hubs that
   /// follow channels or areas here. A frame and its wake-ups cost both hubs as much as dozens of positions
-  /// (loadtest/NOTES.md), so a stream is sent 1,000 times a second, to all peers together; and where many hubs follow
-  /// each other, each sends 2,000 frames a second at most, and each of 50 hubs waits for up to 25 ms. Where half of
-  /// what may wait does, it is sent.
-  public var gatherTime: Int64 = 1_000_000
+  /// (loadtest/NOTES.md), so a stream is sent some 1,300 times a second, to all peers together; and where many hubs
+  /// follow each other, each sends 2,000 frames a second at most, and each of 50 hubs waits for up to 25 ms. Where half
+  /// of what may wait does, it is sent.
+  public var gatherTime: Int64 = 750_000
   public var peerGatherTime: Int64 = 500_000
   /// The longest time for which the cluster's thread lets a stream of states gather without looking at what else the
   /// hub has for it.
