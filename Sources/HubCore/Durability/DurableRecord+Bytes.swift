@@ -81,8 +81,7 @@ extension DurableDriver: Recorded {
   func write(into bytes: inout ByteBuffer) {
     bytes.record(
       id, status, profile.vehicleType, profile.tags, newest, published, heard, isOffline, lastTripEnded, tripID,
-      isPositionOnTrip, position, tracking)
-    if !statusChanges.isEmpty { bytes.record(statusChanges) }  // few have any; older journals have none
+      isPositionOnTrip, position, tracking, statusChanges)
   }
 
   init(from reader: inout RecordReader) throws(RecordError) {
@@ -95,10 +94,7 @@ extension DurableDriver: Recorded {
       tripID: try reader.read(), isPositionOnTrip: try reader.read(), position: try reader.read(),
       tracking: try reader.read())
     if let published { position?.published = published }
-    // Absent where the record ends here.
-    let count: UInt8
-    do throws(RecordError) { count = try reader.read() } catch { return }
-    for _ in 0..<count { statusChanges.append(try reader.read()) }
+    statusChanges = try reader.read()
   }
 }
 
