@@ -87,6 +87,8 @@ public struct Limits: Sendable {
   static let typedVehicleFeedsPerIdentity = 8
   /// How long a feed is good for: whoever asks within that time has the same bytes.
   static let vehicleFeedSeconds = 5.0
+  /// Entries of a page of a list (`GET /v1/trips`, `/v1/drivers`, `/v1/fences`) for which the client states no `limit`.
+  static let pageEntries = 100
   /// Certificates that a server may have; each is read at the start and on SIGHUP.
   public static let certificates = 100
   /// TLS key updates of one connection without data in between. Past it: closed.

@@ -84,6 +84,8 @@ public struct HubLimits: Sendable, Equatable {
   /// Trips with running offers of one identity. Past it: `rate_limited`, over HTTP 429. Drivers asked for one trip:
   /// `OfferCriteria.maximumLimit`.
   public var offersPerIdentity = RoleLimits(driver: 1, rider: 4, ops: 1000)
+  /// Drivers who refused that one offer passes over; further ones count as asked.
+  static let passedDriversPerOffer = 128
   /// Index cells and drivers that the offers' searches of one turn look at; the rest follows in the next.
   public var offerBudget = SearchBudget(cells: 400, candidates: 1000)
 

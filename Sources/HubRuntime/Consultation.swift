@@ -13,9 +13,6 @@ package import HubSystem
 
 /// The questions of one kind, on the hub's side. Only the hub's driver uses it.
 package final class Consultation<Question: Sendable> {
-  /// Questions of one round.
-  private static var roundLimit: Int { 64 }
-
   private let collect: (inout Hub, inout [Question]) -> Void
   private let consult: ([Question], Mailbox<HubInput>) -> Bool
   private let answers: Mailbox<HubInput>
@@ -32,7 +29,7 @@ package final class Consultation<Question: Sendable> {
   ) {
     self.collect = collect
     self.consult = consult
-    answers = Mailbox(capacity: Self.roundLimit, waking: waker)
+    answers = Mailbox(capacity: RuntimeLimits.questionsPerRound, waking: waker)
   }
 
   /// Before a turn's inputs: hands the answers to the hub.
@@ -48,7 +45,7 @@ package final class Consultation<Question: Sendable> {
   func ask(_ hub: inout Hub) {
     collect(&hub, &waiting)
     guard unanswered == 0, !waiting.isEmpty else { return }
-    let round = Array(waiting.prefix(Self.roundLimit))
+    let round = Array(waiting.prefix(RuntimeLimits.questionsPerRound))
     guard consult(round, answers) else { return }
     unanswered = round.count
     waiting.removeFirst(round.count)

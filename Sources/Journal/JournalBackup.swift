@@ -90,13 +90,10 @@ public struct JournalBackup: Sendable, Equatable {
 
   // MARK: Opening
 
-  /// How often the directory is read again when needed files have gone.
-  private static let mostLooks = 100
-
   private static func open(
     _ source: any JournalFiles, _ limits: JournalLimits
   ) throws(JournalError) -> (snapshot: Opened?, segments: [Opened], hasLossMark: Bool) {
-    for _ in 0..<mostLooks {
+    for _ in 0..<JournalLimits.looksAtDirectory {
       let names = try source.allNames()
       let newest = try newestSnapshot(SegmentName.all(.snapshot, in: names), source, limits)
       let snapshot = try newest.flatMap { (name) throws(JournalError) in try open(name, in: source) }

@@ -41,4 +41,6 @@ extension JournalLimits {
   static let gapBetweenRecords = 4096
   /// Bytes of one read of several records.
   static let recordsTogether = 256 * 1024
+  /// Times that a directory is read anew for a backup, where files that it needs have gone. Past it the backup fails.
+  static let looksAtDirectory = 100
 }

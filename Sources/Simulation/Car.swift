@@ -121,7 +121,7 @@ extension Car {
     origin = city.places[Int(from)]
     direction = way / length
     along = 0
-    limit = city.limit(from: from, to: to) ?? City.residentialLimit
+    limit = city.limit(from: from, to: to) ?? City.residentialSpeed
     let degrees = atan2(direction.x, direction.y) * 180 / Double.pi
     heading = degrees < 0 ? degrees + 360 : degrees
     decide(in: city, &random)
@@ -133,8 +133,8 @@ extension Car {
     next = path.first ?? chooseNext(in: city, &random)
     let way = city.places[Int(next)] - city.places[Int(to)]
     let turn = (way * direction).sum() / (way * way).sum().squareRoot()  // the cosine of the angle
-    let bend = turn > 0.95 ? City.highestLimit : turn > 0.5 ? 9 : turn > -0.3 ? 5.5 : 2.5
-    cornerSpeed = min(bend, (city.limit(from: to, to: next) ?? City.residentialLimit) * style)
+    let bend = turn > 0.95 ? City.highestSpeed : turn > 0.5 ? 9 : turn > -0.3 ? 5.5 : 2.5
+    cornerSpeed = min(bend, (city.limit(from: to, to: next) ?? City.residentialSpeed) * style)
   }
 }
 

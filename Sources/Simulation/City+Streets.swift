@@ -10,7 +10,7 @@ extension City {
 
     /// 0 for a residential street, 1 for one with more traffic, 2 for an arterial.
     public var rank: UInt8 {
-      limit >= City.arterialLimit - 0.01 ? 2 : limit >= City.streetLimit - 0.01 ? 1 : 0
+      limit >= City.arterialSpeed - 0.01 ? 2 : limit >= City.streetSpeed - 0.01 ? 1 : 0
     }
   }
 

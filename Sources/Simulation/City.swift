@@ -34,11 +34,11 @@ public final class City: Sendable {
   static let blockMeters = 120.0
   public static let radii = 300.0...50_000.0
   /// Metres per second: 30, 50 and 60 km/h.
-  static let residentialLimit = 30 / 3.6
-  static let streetLimit = 50 / 3.6
-  static let arterialLimit = 60 / 3.6
+  static let residentialSpeed = 30 / 3.6
+  static let streetSpeed = 50 / 3.6
+  static let arterialSpeed = 60 / 3.6
   /// The fastest that anyone may drive anywhere.
-  public static let highestLimit = arterialLimit
+  public static let highestSpeed = arterialSpeed
 
   /// Builds the city. O(radius²): under 1 ms for a radius of 5 km. A radius outside of `radii` is brought into it. The
   /// scale is good to 1 % within 80° of the equator; nearer to a pole blocks become narrow.

@@ -66,8 +66,8 @@ struct CityPlan {
   }
 
   private static func lineLimit(_ line: Int, _ random: inout SplitMix64) -> Double {
-    if line % arterialEvery == arterialEvery / 2 { return City.arterialLimit }
-    return random.chance(0.5) ? City.streetLimit : City.residentialLimit
+    if line % arterialEvery == arterialEvery / 2 { return City.arterialSpeed }
+    return random.chance(0.5) ? City.streetSpeed : City.residentialSpeed
   }
 
   private func crossing(_ column: Int, _ row: Int) -> City.Crossing { City.Crossing(row * side + column) }
@@ -75,7 +75,7 @@ struct CityPlan {
   private mutating func open(
     _ first: City.Crossing, _ second: City.Crossing, limit: Double, _ random: inout SplitMix64
   ) {
-    if limit == City.residentialLimit, random.chance(CityPlan.closed) { return }
+    if limit == City.residentialSpeed, random.chance(CityPlan.closed) { return }
     join(first, second, limit)
     join(second, first, limit)
   }
@@ -95,13 +95,13 @@ struct CityPlan {
     let falling = random.below(max(1, side / 3))
     for step in 0..<(side - 1) {
       if step + 1 + rising < side {
-        join(crossing(step + rising, step), crossing(step + 1 + rising, step + 1), City.arterialLimit)
-        join(crossing(step + 1 + rising, step + 1), crossing(step + rising, step), City.arterialLimit)
+        join(crossing(step + rising, step), crossing(step + 1 + rising, step + 1), City.arterialSpeed)
+        join(crossing(step + 1 + rising, step + 1), crossing(step + rising, step), City.arterialSpeed)
       }
       if step + 1 + falling < side {
         let row = side - 1 - step
-        join(crossing(step + falling, row), crossing(step + 1 + falling, row - 1), City.arterialLimit)
-        join(crossing(step + 1 + falling, row - 1), crossing(step + falling, row), City.arterialLimit)
+        join(crossing(step + falling, row), crossing(step + 1 + falling, row - 1), City.arterialSpeed)
+        join(crossing(step + 1 + falling, row - 1), crossing(step + falling, row), City.arterialSpeed)
       }
     }
   }
@@ -110,7 +110,7 @@ struct CityPlan {
   private mutating func addLights(_ random: inout SplitMix64) {
     for row in 0..<side {
       for column in 0..<side {
-        let isBusy = columnLimits[column] == City.arterialLimit || rowLimits[row] == City.arterialLimit
+        let isBusy = columnLimits[column] == City.arterialSpeed || rowLimits[row] == City.arterialSpeed
         guard random.chance(isBusy ? 0.8 : 0.1) else { continue }
         let at = Int(crossing(column, row))
         lightCycles[at] = Float(random.uniform(50, 90))

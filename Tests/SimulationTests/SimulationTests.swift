@@ -46,7 +46,7 @@ struct CityTests {
       for slot in City.slots(of: crossing) where city.neighbours[slot] >= 0 {
         let limit = city.limit(from: crossing, to: city.neighbours[slot])
         #expect(city.limit(from: city.neighbours[slot], to: crossing) == limit)
-        #expect((limit ?? 0) >= City.residentialLimit - 0.001)
+        #expect((limit ?? 0) >= City.residentialSpeed - 0.001)
       }
     }
   }
@@ -145,7 +145,7 @@ struct SimulatedDriverTests {
     for tick in 1...3600 {
       let truth = driver.step(to: Double(tick) * SimulatedDriver.tickSeconds).truth
       let way = city.place(truth.coordinate) - last
-      #expect((way * way).sum().squareRoot() <= City.highestLimit * SimulatedDriver.tickSeconds + 0.01)
+      #expect((way * way).sum().squareRoot() <= City.highestSpeed * SimulatedDriver.tickSeconds + 0.01)
       last += way
     }
   }

@@ -89,11 +89,9 @@ enum DriverEndpoints {
 }
 
 extension DriverListQuery {
-  static let defaultLimit = 100
-
   /// `search` (the beginning of ids), `status` (one or several with commas), `limit`, `cursor`.
   init(_ query: Query, maximumLimit: Int) throws(Refusal) {
-    self.init(limit: try query.pageLimit(maximumLimit) ?? min(DriverListQuery.defaultLimit, maximumLimit))
+    self.init(limit: try query.pageLimit(maximumLimit) ?? min(Limits.pageEntries, maximumLimit))
     if let text = try query.parameter("search"), !text.isEmpty {
       guard let id = Identifier(text) else {
         throw Refusal(.badMessage, "search must be how ids begin: 1-64 of A-Z a-z 0-9 . _ -")

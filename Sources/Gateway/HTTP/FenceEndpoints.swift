@@ -58,8 +58,6 @@ enum FenceEndpoints {
 
 /// The parameters of `GET /v1/fences`.
 struct FenceListParameters: Equatable {
-  static let defaultLimit = 100
-
   var below = UInt64.max
   var limit: Int
   /// With polygons and corridors, not only their bounding boxes.
@@ -67,7 +65,7 @@ struct FenceListParameters: Equatable {
 
   /// `limit`, `cursor` and `shape`.
   init(_ query: Query, maximumLimit: Int) throws(Refusal) {
-    limit = try query.pageLimit(maximumLimit) ?? min(FenceListParameters.defaultLimit, maximumLimit)
+    limit = try query.pageLimit(maximumLimit) ?? min(Limits.pageEntries, maximumLimit)
     if let shape = try query.parameter("shape") {
       guard shape == "full" || shape == "box" else { throw Refusal(.badMessage, "shape must be box or full") }
       isWhole = shape == "full"

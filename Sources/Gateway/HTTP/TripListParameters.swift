@@ -30,15 +30,13 @@ enum TripCursor: Equatable {
 }
 
 struct TripListParameters: Equatable {
-  static let defaultLimit = 100
-
   var query: TripListQuery
   /// It continues with forgotten trips.
   var isOfHistory = false
 
   /// `status` (one or several with commas), `driver`, `since` (a time as `time=` says), `limit`, `cursor`.
   init(_ query: Query, time: TimeFormat, maximumLimit: Int) throws(Refusal) {
-    var list = TripListQuery(limit: min(TripListParameters.defaultLimit, maximumLimit))
+    var list = TripListQuery(limit: min(Limits.pageEntries, maximumLimit))
     if let text = try query.parameter("status") {
       list.statuses = try TripListParameters.statuses(text)
     }

@@ -23,7 +23,7 @@ struct AreaMembers {
 
   /// A longer piece is halved; two neighbours that together have half of it are merged. So 5,000 members are in at most
   /// 40 pieces.
-  static let pieceLimit = 512
+  static let pieceSize = 512
 
   /// No piece is empty.
   private var pieces: [[Member]] = []
@@ -112,9 +112,9 @@ struct AreaMembers {
     count += 1
     guard !pieces.isEmpty else { return pieces.append([member]) }
     pieces[slot.piece].insert(member, at: slot.offset)
-    guard pieces[slot.piece].count > AreaMembers.pieceLimit else { return }
-    let rear = Array(pieces[slot.piece][(AreaMembers.pieceLimit / 2)...])
-    pieces[slot.piece].removeSubrange((AreaMembers.pieceLimit / 2)...)
+    guard pieces[slot.piece].count > AreaMembers.pieceSize else { return }
+    let rear = Array(pieces[slot.piece][(AreaMembers.pieceSize / 2)...])
+    pieces[slot.piece].removeSubrange((AreaMembers.pieceSize / 2)...)
     pieces.insert(rear, at: slot.piece + 1)
   }
 
@@ -127,7 +127,7 @@ struct AreaMembers {
     }
     // Its neighbour behind it, or else the one before.
     let first = slot.piece + 1 < pieces.count ? slot.piece : slot.piece - 1
-    guard first >= 0, pieces[first].count + pieces[first + 1].count <= AreaMembers.pieceLimit / 2 else { return }
+    guard first >= 0, pieces[first].count + pieces[first + 1].count <= AreaMembers.pieceSize / 2 else { return }
     pieces[first].append(contentsOf: pieces[first + 1])
     pieces.remove(at: first + 1)
   }

@@ -65,8 +65,6 @@ struct OfferSearch {
 
   /// Extra drivers that are requested, as some may not fit.
   static let leastSpare = 16
-  /// Refusing drivers that are not counted; further ones count as asked.
-  static let mostPassed = 128
 
   var durable: DurableOffers { DurableOffers(asker: asker, key: key, report: report) }
 

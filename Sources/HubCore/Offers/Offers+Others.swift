@@ -101,7 +101,7 @@ extension Offers {
       let index = slab[search].asked.firstIndex(where: { offer.names($0) }), slab[search].asked[index].isOpen
     else { return [] }
     close(search, index, .withdrawn(.unavailable))
-    slab[search].asked[index].isPassed = slab[search].asked.count < OfferSearch.mostPassed
+    slab[search].asked[index].isPassed = slab[search].asked.count < HubLimits.passedDriversPerOffer
     return settle(search, [.ended(.withdrawn)])
   }
 
@@ -141,7 +141,7 @@ extension Offers {
     }
     slab[search].criteria.seconds = Int(offer.seconds)
     slab[search].asked.removeAll { $0.id == offer.driverID }
-    let excess = slab[search].asked.count - OfferSearch.mostPassed
+    let excess = slab[search].asked.count - HubLimits.passedDriversPerOffer
     if excess >= 0, let ended = slab[search].asked.firstIndex(where: { !$0.isOpen }) {
       slab[search].asked.remove(at: ended)
     }
