@@ -88,8 +88,9 @@ public enum LedgerAnswer: Sendable, Equatable {
   case superseded(by: UInt64)
   case done
   case members([MemberRecord])
-  /// The asker owns it. `before`: the owner before; `waiting`: members that asked for it while it had none, and the one
-  /// that it was taken from last before this claim, which may not have been notified.
+  /// The asker owns it. `before`: the owner before; `waiting`: members that asked for it while it had none, and those
+  /// that it was taken from before, which may not have been notified: all since an owner last claimed it knowing its
+  /// generation.
   case claimed(generation: UInt64, before: String?, waiting: [String])
   /// Another member keeps it.
   case held(by: String, generation: UInt64)

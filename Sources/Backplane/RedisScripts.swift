@@ -3,7 +3,7 @@
 //     lh:incarnation   the highest incarnation            lh:m:NAME   a member's record, with its lease
 //     lh:s:NAME        that member's status, as long
 //     lh:members       the names of members               lh:o:KEY    hash: owner, generation
-//     lh:w:KEY         the members that wait for an owner, and the one that it was taken from
+//     lh:w:KEY         the members that wait for an owner, and those that it was taken from
 //
 // Numbers are integers below 2⁵³, which Lua's doubles represent exactly.
 
@@ -69,7 +69,8 @@ enum RedisScripts {
 
   // KEYS: owner, waiting members. ARGV: name, known generation, whether it takes, how long it is kept in ms, the number
   // of the attempt, which the hash has for each member whose last take was carried out. Who takes it may die before it
-  // has notified the owner before: that one then waits for the next claim.
+  // has notified the owner before, and so may who takes it next: owners before wait for the next claim, until the owner
+  // claims with the generation that it has. That came with their names.
   private static let claim = """
     local now = redis.call('HMGET', KEYS[1], 'owner', 'generation', 'take:' .. ARGV[1])
     local owner, generation = now[1], tonumber(now[2] or '0')
@@ -78,6 +79,7 @@ enum RedisScripts {
     if owner and owner ~= ARGV[1] and (isDone or not takes and generation >= known) then
       return {0, owner, generation}
     end
+    local isKnown = known >= generation
     generation = math.max(generation, known)
     if takes and not isDone then
       if ARGV[5] ~= '0' then redis.call('HSET', KEYS[1], 'take:' .. ARGV[1], ARGV[5]) end
@@ -88,10 +90,11 @@ enum RedisScripts {
     redis.call('PEXPIRE', KEYS[1], ARGV[4])
     local answer = {1, owner or '', generation}
     for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do answer[#answer + 1] = name end
-    redis.call('DEL', KEYS[2])
     if owner and owner ~= ARGV[1] then
       redis.call('SADD', KEYS[2], owner)
       redis.call('PEXPIRE', KEYS[2], ARGV[4])
+    elseif not owner or isKnown then
+      redis.call('DEL', KEYS[2])
     end
     return answer
     """

@@ -174,13 +174,18 @@ public final class MemoryEngine {
     if let before, before.name != member, isDone || !takes && before.generation >= known {
       return .held(by: before.name, generation: before.generation)
     }
+    let isKnown = known >= before?.generation ?? 0
     var generation = max(before?.generation ?? 0, known)
     if takes, !isDone { generation = max(generation + 1, UInt64(now / 1_000_000)) }
     var owner = Owner(name: member, generation: generation, takes: before?.takes ?? [:])
     if takes, attempt > 0 { owner.takes[member] = attempt }
     owners[key] = owner
-    let waiting = (waiters.removeValue(forKey: key) ?? []).sorted()
-    if let before, before.name != member { waiters[key] = [before.name] }
+    let waiting = (waiters[key] ?? []).sorted()
+    if let before, before.name != member {
+      waiters[key, default: []].insert(before.name)
+    } else if before == nil || isKnown {
+      waiters[key] = nil
+    }
     return .claimed(generation: generation, before: before?.name, waiting: waiting)
   }
 }

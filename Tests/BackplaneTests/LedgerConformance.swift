@@ -90,11 +90,18 @@ extension Answering {
     // Who was replaced cannot come back with what it knew; who has it may say so again.
     #expect(try claim("d:1", "a", known: first, takes: false) == .held(by: "b", generation: second))
     #expect(try claim("d:1", "a", known: second, takes: false) == .held(by: "b", generation: second))
-    // Who was replaced is named once more, for who took it may have died before it notified it.
+    // Who was replaced is named until an owner shows that it has heard of it: those who took it may have died before
+    // they notified it, one after the other.
+    #expect(
+      try claim("d:1", "b", known: 0, takes: false) == .claimed(generation: second, before: "b", waiting: ["a"]))
     #expect(
       try claim("d:1", "b", known: second, takes: false) == .claimed(generation: second, before: "b", waiting: ["a"]))
     #expect(
       try claim("d:1", "b", known: second, takes: false) == .claimed(generation: second, before: "b", waiting: []))
+    for (member, before, waiting) in [("c", "b", []), ("a", "c", ["b"]), ("b", "a", ["b", "c"])] {
+      let taken = try claim("d:1", member, known: second, takes: true)
+      #expect(taken == .claimed(generation: try generation(taken), before: before, waiting: waiting))
+    }
     // The engine has forgotten: whoever knows the highest generation has it in the end.
     try forget()
     #expect(try claim("d:1", "a", known: first, takes: false) == .claimed(generation: first, before: nil, waiting: []))

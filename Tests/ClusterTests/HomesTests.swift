@@ -187,6 +187,28 @@ private final class Phones {
     world.drive(rider, at: next, slot: 3)
   }
 
+  @Test(
+    "A driver whose new hubs die one after the other, before either notifies the old one, has one home at the next",
+    arguments: ["a", "b", "c", "d"])
+  func claimersDie(next: String) {
+    let world = ClusterWorld(["a", "b", "c", "d"])
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 1)
+    let riders = ["a", "d"].map { world.follow(.driver(id("d1")), at: $0, slot: 50) }
+    world.run(seconds: 0.5)
+    world.claimOnly(at: "b", slot: 2)
+    world.claimOnly(at: "c", slot: 3)
+    #expect(world["a"].replaced.isEmpty)
+    if next == "b" || next == "c" { world.join(next) }
+    world.connect("d1", at: next, slot: 4)
+    world.run(seconds: 3)
+    #expect(world["a"].replaced.map(\.slot) == [1] && world.engine.owner(of: "d:d1") == next)
+    #expect(!world[next].replaced.map(\.slot).contains(4))
+    riders[1].positions.removeAll()
+    world.drive(riders[0], at: next, slot: 4)
+    #expect(riders[1].positions.count == 4 && riders[1].faults == [])
+  }
+
   @Test("While the engine is away a driver's sessions are one claim, and what is gone is released when it is back")
   func awayEngine() {
     let world = ClusterWorld(["a", "b"])
