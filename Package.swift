@@ -181,10 +181,14 @@ let package = Package(
     tests(
       "Cluster",
       [
-        "HubBackplaneSupport", "HubBackplane", "HubCore", "HubJournal", "HubJournalSupport", "HubMessages", "HubGeo",
-        "HubBytes",
+        "HubBackplaneSupport", "HubBackplane", "HubCore", "HubRuntime", "HubJournal", "HubJournalSupport",
+        "HubMessages", "HubGeo", "HubBytes", "HubSystem", "HubTransport", "HubTransportSupport",
       ]),
-    tests("Backplane", ["HubBackplaneSupport", "HubTestCertificates", "HubBytes", "HubSystem", "HubTransport"]),
+    tests(
+      "Backplane",
+      [
+        "HubBackplaneSupport", "HubTestCertificates", "HubBytes", "HubSystem", "HubTransport", "HubTransportSupport",
+      ]),
     .testTarget(
       name: "DurabilityModelTests",
       dependencies: [

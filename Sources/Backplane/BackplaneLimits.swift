@@ -1,4 +1,5 @@
 // All limits between a hub and its engine, with what happens at each.
+public import HubTransport
 
 /// Limits and timeouts of one connection to the engine. Times are in nanoseconds.
 public struct BackplaneLimits: Sendable, Equatable {
@@ -19,8 +20,16 @@ public struct BackplaneLimits: Sendable, Equatable {
 
   /// Commands without a reply yet. Past it a command is refused.
   public var pendingCommands = 16_384
-  /// Bytes of commands that the engine has not taken yet. Past it a command is refused.
+  /// Bytes of commands that the engine has not taken yet. Past it a command is refused; the connection stays.
   public var unsentBytes = 8 * 1024 * 1024
+  /// Limits of an event loop whose connections are all to engines: `unsentBytes` is reached before an outbox is full,
+  /// at which the loop would end the connection. An outbox counts 64 bytes besides for the commands of each turn
+  /// (`EventLoopLimits.frameOverheadBytes`), which are longer themselves.
+  public var loop: EventLoopLimits {
+    var limits = EventLoopLimits()
+    limits.outboxBytesPerConnection = 2 * unsentBytes
+    return limits
+  }
 
   // MARK: Time
 

@@ -1,4 +1,6 @@
 // All limits of a hub in a cluster, with what happens at each. Times are in nanoseconds of uptime.
+import HubBackplane
+public import HubTransport
 
 /// Limits of what other hubs may make this one keep and do.
 public struct ClusterLimits: Sendable, Equatable {
@@ -111,4 +113,9 @@ public struct ClusterLimits: Sendable, Equatable {
   public var restartTime: Int64 = 1_000_000_000
 
   public init() {}
+}
+
+extension ClusterLoop {
+  /// Limits of the event loop of the cluster's thread, whose connections are all to the engine.
+  public static var loopLimits: EventLoopLimits { BackplaneLimits().loop }
 }

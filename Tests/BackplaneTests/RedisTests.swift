@@ -4,6 +4,7 @@ import HubBackplane
 import HubBackplaneSupport
 import HubSystem
 import HubTransport
+import HubTransportSupport
 import Testing
 
 /// An event loop with links to an engine, turned by the test.
@@ -11,8 +12,12 @@ final class LinkLoop: EventLoopDelegate {
   let loop: EventLoop
   let links: RedisLinks
 
-  init(_ limits: BackplaneLimits = BackplaneLimits(), tls: TLSClient? = nil) throws {
-    loop = try EventLoop()
+  /// `clock` and `network` are of a test that moves them by hand.
+  init(
+    _ limits: BackplaneLimits = BackplaneLimits(), tls: TLSClient? = nil, clock: (() -> ClockReading)? = nil,
+    network: SimulatedNetwork? = nil
+  ) throws {
+    loop = try EventLoop(limits: limits.loop, clock: clock, network: network)
     links = RedisLinks(loop, limits: limits, tls: tls, seed: 1)
     loop.delegate = self
   }

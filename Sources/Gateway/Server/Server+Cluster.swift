@@ -23,7 +23,7 @@ extension Server {
     _ configuration: ServerConfiguration, _ outlets: inout [Outlet], _ threads: inout Threads
   ) throws(SystemError) -> LoopBox? {
     guard configuration.cluster != nil else { return nil }
-    let loop = try EventLoop()
+    let loop = try EventLoop(limits: ClusterLoop.loopLimits)
     threads.wakers.append(loop.waker)
     let waker = loop.waker
     outlets.append(
