@@ -64,6 +64,8 @@ public struct ClusterNode: ~Copyable {
   /// The last sent list of the bus nodes that this hub does not hear, and when (uptime, ns).
   private var saidUnheard: (nodes: UInt64, at: Int64) = (0, .min)
   private var gathering = StateGathering()
+  /// Whose output the bus is given first: another one each time that it had room for some and not for all.
+  private var firstPeer = 0
 
   /// `openSessions` says how many sessions an id has open at this hub, in each role that has any.
   public init(
@@ -132,10 +134,15 @@ public struct ClusterNode: ~Copyable {
     context.unheard.removeAll()
     sayUnheard(bus.unheard)
     gathering.begin(context.gatherTime, now: context.now.uptime)
-    for peer in context.peers where peer.hasOutput && peer.incarnation > 0 {
-      if bus.isUp { flush(peer, bus) }
+    let (count, framesBefore) = (context.peers.count, context.counters.framesOut)
+    var isTooMuch = false
+    for index in 0..<count {
+      let peer = context.peers[(firstPeer + index) % count]
+      guard peer.hasOutput, peer.incarnation > 0 else { continue }
+      if bus.isUp, !flush(peer, bus) { isTooMuch = true }
       context.counters.overflows += peer.boundOutput()
     }
+    if isTooMuch, context.counters.framesOut > framesBefore { firstPeer = (firstPeer + 1) % count }
     gathering.end()
     let batch = context.questions
     context.questions.removeAll(keepingCapacity: true)
@@ -161,7 +168,8 @@ public struct ClusterNode: ~Copyable {
     for peer in context.peers where peer.isMember { peer.append(.unheard) { $0.append(varint: nodes) } }
   }
 
-  private mutating func flush(_ peer: Peer, _ bus: any Bus) {
+  /// False where the bus has no room for all that is due.
+  private mutating func flush(_ peer: Peer, _ bus: any Bus) -> Bool {
     var head = FrameHead(
       lane: .control, from: context.identity.name, fromIncarnation: context.incarnation, to: peer.name,
       toIncarnation: peer.incarnation, number: 0, clock: context.time.milliseconds)
@@ -176,10 +184,12 @@ public struct ClusterNode: ~Copyable {
       bytes += frame.count
       return bus.send(frame, to: peer.name, lane: lane)
     }
-    if withStates, peer.hasStates { gathering.noteLeft() }
+    let isLeft = withStates && peer.hasStates
+    if isLeft { gathering.noteLeft() }
     context.counters.framesOut += UInt64(frames)
     context.counters.bytesOut += UInt64(bytes)
     context.counters.statesOut += UInt64(states - peer.stateCount)
+    return !isLeft && peer.controlBytes == 0
   }
 
   // MARK: Members

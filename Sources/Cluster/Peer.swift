@@ -2,7 +2,8 @@
 //
 // Control records are sent in order and never dropped silently: past their limit all are dropped and a number is
 // skipped, so that the peer notices. States wait as values, the newest of each key, and are written when the bus takes
-// them: a slow bus gets fewer, not older ones.
+// them: a slow bus gets fewer, not older ones. Each kind of them begins every third frame, so that none waits for ever
+// behind others that come as fast as the bus takes them.
 import HubBackplane
 import HubBytes
 import HubCore
@@ -76,6 +77,8 @@ final class Peer {
   private var others = StateList<Publication>()
   private var areaRecords: [[UInt8]] = []
   private(set) var areaBytes = 0
+  /// The kind that begins the next frame of states.
+  private var firstKind = StateKind.positions
   private var departures: [[UInt8]] = []
 
   init(name: String, _ limits: ClusterLimits, now: Int64) {
@@ -247,50 +250,73 @@ final class Peer {
     }
     control.removeFirst(sent)
     if sent > 0 { lastSent[0] = now }
-    let states = withStates ? flushStates(send) + flushAreas(send) : 0
+    // Control for which there was no room goes before states, whose frames may be smaller.
+    let states = withStates && control.isEmpty ? flushStates(send) : 0
     if states > 0 { lastSent[1] = now }
     return sent + states
   }
 
-  private func flushAreas(_ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
-    var (taken, frames) = (0, 0)
-    while taken < areaRecords.count {
-      var (records, next) = ([UInt8](), taken)
-      while next < areaRecords.count, records.count < limits.frameBytes {
-        records += areaRecords[next]
-        next += 1
-      }
-      guard send(.state, numbers[1] + 1, records) else { break }
-      numbers[1] += 1
-      frames += 1
-      areaBytes -= records.count
-      taken = next
-    }
-    areaRecords.removeFirst(taken)
-    return frames
-  }
-
   private func flushStates(_ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
-    var (next, nextOther, taken, frames) = (0, 0, (0, 0), 0)
-    while next < positions.count || nextOther < others.count {
-      var records = ByteBuffer()
-      while next < positions.count, records.count < limits.frameBytes {
-        let state = positions[next]
-        records.append(.publication) { $0.append(state.body, state.binding) }
-        next += 1
-      }
-      while nextOther < others.count, records.count < limits.frameBytes {
-        let state = others[nextOther]
-        records.append(.publication) { $0.append(state.body, state.binding, ImpliedNames()) }
-        nextOther += 1
-      }
+    var (next, taken, frames) = (StateCounts(), StateCounts(), 0)
+    while next.positions < positions.count || next.others < others.count || next.areas < areaRecords.count {
+      var (records, kind) = (ByteBuffer(), firstKind)
+      repeat {
+        fill(&records, with: kind, &next)
+        kind = kind.next
+      } while kind != firstKind
       guard send(.state, numbers[1] + 1, records.array()) else { break }
       numbers[1] += 1
       frames += 1
-      taken = (next, nextOther)
+      taken = next
+      firstKind = firstKind.next
     }
-    positions.removeFirst(taken.0)
-    others.removeFirst(taken.1)
+    positions.removeFirst(taken.positions)
+    others.removeFirst(taken.others)
+    areaBytes -= areaRecords[..<taken.areas].reduce(0) { $0 + $1.count }
+    areaRecords.removeFirst(taken.areas)
     return frames
   }
+
+  /// Writes states of a kind, from the next one on, until the frame is full.
+  private func fill(_ records: inout ByteBuffer, with kind: StateKind, _ next: inout StateCounts) {
+    switch kind {
+    case .positions:
+      while next.positions < positions.count, records.count < limits.frameBytes {
+        let state = positions[next.positions]
+        records.append(.publication) { $0.append(state.body, state.binding) }
+        next.positions += 1
+      }
+    case .others:
+      while next.others < others.count, records.count < limits.frameBytes {
+        let state = others[next.others]
+        records.append(.publication) { $0.append(state.body, state.binding, ImpliedNames()) }
+        next.others += 1
+      }
+    case .areas:
+      while next.areas < areaRecords.count, records.count < limits.frameBytes {
+        records.append(areaRecords[next.areas])
+        next.areas += 1
+      }
+    }
+  }
+}
+
+/// The kinds of states on their way to a peer; each frame begins with another one.
+private enum StateKind {
+  case positions, others, areas
+
+  var next: StateKind {
+    switch self {
+    case .positions: .others
+    case .others: .areas
+    case .areas: .positions
+    }
+  }
+}
+
+/// So many states of each kind, from the first on.
+private struct StateCounts {
+  var positions = 0
+  var others = 0
+  var areas = 0
 }
