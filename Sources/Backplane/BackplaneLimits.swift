@@ -55,6 +55,8 @@ public struct BackplaneLimits: Sendable, Equatable {
   public var statesReplyTime: Int64 = 100_000_000
   /// Members with a known path on the bus. Past it all are forgotten, and found again.
   public static let maximumTargets = 1024
+  /// Nodes of the bus: those of which hubs can say that they do not hear them. Past it the configuration is refused.
+  public static let maximumNodes = 63
   /// Sentinels of a ledger. Past it the configuration is refused.
   public static let maximumSentinels = 9
 

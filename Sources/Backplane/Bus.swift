@@ -26,8 +26,8 @@ public protocol Bus: AnyObject {
   func send(_ frame: [UInt8], to member: String, lane: Lane) -> Bool
   /// Appends the events since the last call.
   func takeEvents(into events: inout [BusEvent])
-  /// The nodes from which nothing reaches this member: bit i for node i of the file, of the first 63. 0 for a bus that
-  /// has a single node.
+  /// The nodes from which nothing reaches this member: bit i for node i of the file. 0 for a bus that has a single
+  /// node.
   var unheard: UInt64 { get }
   /// Takes the nodes from which nothing reaches `member`: frames for it go through other nodes, if one can be reached.
   func note(unheard nodes: UInt64, by member: String)

@@ -10,7 +10,8 @@ public enum LedgerAddress: Sendable, Hashable, CustomStringConvertible {
   public static let noSentinel = "no sentinel can be asked"
 
   /// `redis://HOST:PORT`, `rediss://HOST:PORT`, or `sentinel://HOST:PORT,HOST:PORT/NAME` with up to
-  /// `BackplaneLimits.maximumSentinels`, or `sentinels://…` where they and the nodes use TLS; nil for any other text.
+  /// `BackplaneLimits.maximumSentinels`, each once, or `sentinels://…` where they and the nodes use TLS; nil for any
+  /// other text.
   public init?(_ text: String) {
     let isSecure = text.hasPrefix("sentinels://")
     let scheme = isSecure ? "sentinels://" : "sentinel://"
@@ -23,8 +24,18 @@ public enum LedgerAddress: Sendable, Hashable, CustomStringConvertible {
     guard parts.count == 2, !parts[1].isEmpty, parts[1].utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
     let hosts = parts[0].split(separator: ",", omittingEmptySubsequences: false)
     let addresses = hosts.compactMap { EngineAddress("\(isSecure ? "rediss" : "redis")://\($0)") }
-    guard addresses.count == hosts.count, addresses.count <= BackplaneLimits.maximumSentinels else { return nil }
+    guard addresses.count == hosts.count, addresses.count <= BackplaneLimits.maximumSentinels,
+      Set(addresses).count == addresses.count
+    else { return nil }
     self = .sentinels(addresses, name: String(parts[1]))
+  }
+
+  /// Whether it is spoken to by TLS.
+  public var isSecure: Bool {
+    switch self {
+    case .node(let node): node.isSecure
+    case .sentinels(let addresses, _): addresses.contains { $0.isSecure }
+    }
   }
 
   /// The address as operators wrote it, without credentials.
@@ -32,7 +43,7 @@ public enum LedgerAddress: Sendable, Hashable, CustomStringConvertible {
     switch self {
     case .node(let node): "\(node)"
     case .sentinels(let addresses, let name):
-      (addresses.contains { $0.isSecure } ? "sentinels://" : "sentinel://")
+      (isSecure ? "sentinels://" : "sentinel://")
         + addresses.map { "\($0.address)" }.joined(separator: ",") + "/\(name)"
     }
   }

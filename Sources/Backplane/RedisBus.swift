@@ -39,8 +39,10 @@ public final class RedisBus: Bus {
   /// Marks the ticket of a command that asks who listens; a frame's ticket is the target's index.
   private static let question: UInt64 = 1 << 63
 
-  /// A bus over these nodes, which all members must name; `role` has the credentials.
+  /// A bus over these nodes, which all members must name, at most `BackplaneLimits.maximumNodes`; `role` has the
+  /// credentials.
   public init(_ links: RedisLinks, nodes: [EngineAddress], member: String, role: RedisRole) {
+    precondition(nodes.count <= BackplaneLimits.maximumNodes, "the configuration was checked")
     self.links = links
     var publishing = role
     publishing.skipsReplies = true
@@ -105,16 +107,15 @@ public final class RedisBus: Bus {
       to: nodes[node].publisher)
   }
 
-  /// Bit i for node i that this hub cannot use, of the first 63. O(nodes).
+  /// Bit i for node i that this hub cannot use. O(nodes).
   public var unheard: UInt64 {
-    nodes.indices.prefix(63).reduce(0) { nodes[$1].isUp ? $0 : $0 | 1 << UInt64($1) }
+    nodes.indices.reduce(0) { nodes[$1].isUp ? $0 : $0 | 1 << UInt64($1) }
   }
 
-  /// Avoids the nodes of `mask` (bit i for node i, of the first 63) for frames to `member`, for
-  /// `BackplaneLimits.listenerTime`.
+  /// Avoids the nodes of `mask` (bit i for node i) for frames to `member`, for `BackplaneLimits.listenerTime`.
   public func note(unheard mask: UInt64, by member: String) {
     let target = target(member)
-    for node in nodes.indices.prefix(63) where mask & 1 << UInt64(node) != 0 {
+    for node in nodes.indices where mask & 1 << UInt64(node) != 0 {
       targets[target].deaf[node] = links.now + links.limits.listenerTime
     }
   }

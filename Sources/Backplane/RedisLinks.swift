@@ -116,7 +116,7 @@ public final class RedisLinks {
   public func closed(_ id: ConnectionID, _ cause: CloseCause) {
     guard let index = owners.removeValue(forKey: id) else { return }
     links[index].link.connection = .none
-    links[index].link.machine.lost(.closed("\(cause)"), now: loop.now.uptimeNanoseconds)
+    links[index].link.machine.lost(.closed(cause.words), now: loop.now.uptimeNanoseconds)
   }
 
   /// Begins connections that are due and ends those that timed out. Gives when to call it next (uptime, ns).
@@ -164,5 +164,19 @@ public final class RedisLinks {
     guard owners.removeValue(forKey: id) != nil else { return }
     links[index].link.connection = .none
     loop.abort(id)
+  }
+}
+
+extension CloseCause {
+  /// What happened, for operators.
+  fileprivate var words: String {
+    switch self {
+    case .peerClosed: "it has closed the connection"
+    case .peerReset: "it has reset the connection"
+    case .failed(let errno): "the connection failed: \(SystemError.text(errno))"
+    case .connectFailed(let errno): "cannot connect: \(SystemError.text(errno))"
+    case .closedByUs: "the hub has closed the connection"
+    case .tlsFailed(let failure): "\(failure)"
+    }
   }
 }

@@ -16,11 +16,12 @@ public struct EngineConfiguration: Sendable {
   public var bus: [EngineAddress]
   public var ledger: LedgerAddress
   /// Where they were set (`FILE:LINE: name`), for messages to operators: nodes of the bus by their address, the ledger,
-  /// the credentials for both, and those for the sentinels.
+  /// the credentials for both, those for the sentinels, and the certificates that are trusted.
   public var origins: [String: String] = [:]
   public var ledgerOrigin: String?
   public var credentialOrigin: String?
   public var sentinelCredentialOrigin: String?
+  public var trustOrigin: String?
   public var user: String?
   public var password: String?
   /// For the sentinels, which have users and passwords of their own.
@@ -45,6 +46,7 @@ public struct EngineConfiguration: Sendable {
     let isCredential = ["WRONGPASS", "NOAUTH", "NOPERM"].contains { reason.contains($0) }
     let isSentinel = reason.hasPrefix(LedgerAddress.noSentinel)
     if isCredential, let origin = isSentinel ? sentinelCredentialOrigin : credentialOrigin { return origin }
+    if reason.contains("certificate refused"), let trustOrigin { return trustOrigin }
     return if let node { origins[node] } else { ledgerOrigin }
   }
 }

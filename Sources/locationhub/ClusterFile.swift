@@ -26,8 +26,10 @@ struct ClusterFile: Sendable {
     ) { file, text in EngineAddress(text).map { file.bus.append($0) } != nil },
     Setting(
       "ledger", "URL", "the node that knows members and owners, or sentinels that know the node",
-      mustBe:
-        "redis://HOST:PORT, rediss://HOST:PORT, sentinel://HOST:PORT,HOST:PORT/NAME or sentinels://…, HOST numeric"
+      mustBe: """
+        redis://HOST:PORT, rediss://HOST:PORT, sentinel://HOST:PORT,HOST:PORT/NAME or sentinels://…, HOST numeric, \
+        up to \(BackplaneLimits.maximumSentinels) sentinels, each once
+        """
     ) { file, text in
       file.ledger = LedgerAddress(text)
       return file.ledger != nil
@@ -79,6 +81,7 @@ struct ClusterFile: Sendable {
     engine.credentialOrigin = (given.values("password-file") + given.values("user")).first?.origin
     engine.sentinelCredentialOrigin =
       (given.values("sentinel-password-file") + given.values("sentinel-user")).first?.origin
+    engine.trustOrigin = given.values("ca").first?.origin
     return ClusterConfiguration(
       identity: ClusterIdentity(name: name, address: advertise, version: Verbs.version, keys: keys), engine: engine)
   }
@@ -88,17 +91,44 @@ struct ClusterFile: Sendable {
     if let name, !ClusterIdentity.isName(name) {
       refuse("name", "must be 1-32 letters, digits, -, _ and ., not \(name)", &given)
     }
-    if let advertise, advertise.isEmpty || advertise.contains(where: \.isWhitespace) {
+    if let advertise, !ClusterFile.isHostAndPort(advertise) {
       refuse("advertise", "must be HOST:PORT, not \(advertise)", &given)
     }
+    // By line: of `bus` malformed ones are missing.
     var known: Set<EngineAddress> = []
-    for (setting, address) in zip(given.values("bus"), bus) where !known.insert(address).inserted {
+    for setting in given.values("bus") {
+      guard let address = EngineAddress(setting.text), !known.insert(address).inserted else { continue }
       given.faults.add(.usage("\(setting.origin): \(address) is a node already"))
     }
-    for (file, user) in [("password-file", "user"), ("sentinel-password-file", "sentinel-user")]
-    where given.isGiven(user) && !given.isGiven(file) {
-      refuse(user, "needs \(file)", &given)
+    if let excess = given.values("bus").dropFirst(BackplaneLimits.maximumNodes).first {
+      given.faults.add(.usage("\(excess.origin): a bus has \(BackplaneLimits.maximumNodes) nodes at most"))
     }
+    for (file, user) in [("password-file", "user"), ("sentinel-password-file", "sentinel-user")]
+    where given.isGiven(user) {
+      if !given.isGiven(file) { refuse(user, "needs \(file)", &given) }
+      if given.string(user) == "" { refuse(user, "must not be empty", &given) }
+    }
+    checkUse(&given)
+  }
+
+  /// Refuses what no address has a use for: its operator believes something that does not hold.
+  private func checkUse(_ given: inout Arguments) {
+    guard let ledger, !bus.isEmpty, given.values("bus").count == bus.count else { return }
+    if given.isGiven("ca"), !ledger.isSecure, !bus.contains(where: \.isSecure) {
+      refuse("ca", "is for rediss:// and sentinels://, and neither bus nor ledger has such an address", &given)
+    }
+    if case .sentinels = ledger { return }
+    for setting in ["sentinel-user", "sentinel-password-file"] where given.isGiven(setting) {
+      refuse(setting, "is for a ledger of sentinel://HOST:PORT,HOST:PORT/NAME or sentinels://…", &given)
+    }
+  }
+
+  /// Whether a text may be a hub's address: any host, for operators alone, and a port.
+  private static func isHostAndPort(_ text: String) -> Bool {
+    guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else {
+      return false
+    }
+    return colon > text.startIndex && port > 0 && !text.contains(where: \.isWhitespace)
   }
 
   private func refuse(_ setting: String, _ words: String, _ given: inout Arguments) {
@@ -127,13 +157,21 @@ struct ClusterFile: Sendable {
   /// The first line of a file that a setting names.
   private func readLine(_ file: String?, _ setting: String, _ given: inout Arguments) -> String? {
     guard let file, let text = read(file, setting, &given, readText) else { return nil }
-    return text.split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
+    guard let line = text.split(whereSeparator: \.isNewline).first else {
+      refuse(setting, "\(file): expected a line with the password", &given)
+      return nil
+    }
+    return String(line)
   }
 
   /// The content of a file that a setting names; an unreadable file is a fault of the setting.
   private func read<Content>(
     _ file: String, _ setting: String, _ given: inout Arguments, _ read: (String) throws(CommandError) -> Content
   ) -> Content? {
+    if file.isEmpty {
+      refuse(setting, "must be FILE, and is empty", &given)
+      return nil
+    }
     do throws(CommandError) { return try read(file) } catch {
       given.faults.add(.failed("\(given.values(setting).last?.origin ?? setting): \(error)"))
       return nil

@@ -21,6 +21,7 @@ import Testing
       "sentinel://10.0.0.1:26379/",
       "sentinel://10.0.0.1:26379/a/b", "sentinel://10.0.0.1:26379,/fleet", "sentinel://10.0.0.1/fleet",
       "sentinel://host:26379/fleet", "sentinel://10.0.0.1:26379/a b", "redis://host:6379", "http://10.0.0.1:1/x",
+      "sentinel://10.0.0.1:26379,10.0.0.1:26379/fleet",
       "sentinel://" + (1...10).map { "10.0.0.\($0):1" }.joined(separator: ",") + "/fleet",
     ])
   func refused(text: String) { #expect(LedgerAddress(text) == nil) }

@@ -40,6 +40,11 @@ private final class FullLedger: Ledger {
     #expect(engine.origin(of: nil, reason: "NOAUTH") == "f:5: password-file")
     #expect(engine.origin(of: "\(address)", reason: "NOPERM") == "f:5: password-file")
     #expect(engine.origin(of: "\(address)", reason: "closed") == "f:3: bus")
+    let untrusted = "certificate refused: self-signed certificate"
+    #expect(engine.origin(of: "\(address)", reason: untrusted) == "f:3: bus", "the system's are trusted")
+    engine.trustOrigin = "f:7: ca"
+    #expect(engine.origin(of: "\(address)", reason: untrusted) == "f:7: ca")
+    #expect(engine.origin(of: nil, reason: "\(LedgerAddress.noSentinel): \(untrusted)") == "f:7: ca")
   }
 
   @Test("A member in the ledger whose name no hub may have is left out")

@@ -51,6 +51,14 @@ private func kettle(
     #expect(try kettle([]) == Kettle())
   }
 
+  @Test("a file of an editor of Windows is read as any other, and its lines are counted")
+  func windows() throws {
+    #expect(try kettle([], file: "\u{FEFF}litres = 3\r\nlid = red # of iron\r\n").litres == 3)
+    #expect(throws: CommandError.usage("hub.conf:3: degrees must be a number from 0 to 100, not 300")) {
+      try kettle([], file: "\u{FEFF}litres = 3\r\n\r\ndegrees = 300\r\n")
+    }
+  }
+
   @Test("every default is written as it would be given")
   func defaults() {
     let help = settings.map { $0.option(Kettle()).help }

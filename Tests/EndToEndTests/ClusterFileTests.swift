@@ -13,13 +13,14 @@ extension EndToEnd.ClusterFiles {
     try outcome(try HubProcess.run(["serve", "--check", "--dev-auth", "--cluster", file.path]), file.path)
   }
 
-  @Test("a good file is taken, with several nodes of the bus and sentinels for the ledger")
-  func good() throws {
+  @Test(
+    "a good file is taken, with several nodes of the bus and sentinels for the ledger, from whichever editor",
+    arguments: ["\n", "\r\n"])
+  func good(lineEnd: String) throws {
     let (key, password) = (
       try TemporaryFile(String(repeating: "0123456789abcdef", count: 4) + "\n"), try TemporaryFile("secret\n")
     )
-    try check(
-      """
+    let text = """
       name = hub-a  # a comment
       advertise = 10.0.0.1:8080
       bus = redis://10.0.0.9:6379
@@ -30,7 +31,7 @@ extension EndToEnd.ClusterFiles {
       password-file = \(password.path)
 
       """
-    ) { outcome, _ in #expect(outcome.status == 0, "\(outcome.errors)") }
+    try check(text.replacing("\n", with: lineEnd)) { outcome, _ in #expect(outcome.status == 0, "\(outcome.errors)") }
   }
 
   @Test("what is malformed, unknown, given twice, pointless or unreadable is reported at once, each with its line")
@@ -59,7 +60,8 @@ extension EndToEnd.ClusterFiles {
       for fault in [
         "1: name must be 1-32 letters, digits, -, _ and ., not hub a", "2: advertise must be HOST:PORT",
         "3: bus must be redis://HOST:PORT or rediss://HOST:PORT, HOST numeric, not redis://engine:6379",
-        "6: ledger must be redis://HOST:PORT", "7: ledger is set twice",
+        "5: bus: redis://10.0.0.9:6379 is a node already", "6: ledger must be redis://HOST:PORT",
+        "7: ledger is set twice",
         "9: key-file \(key.path): expected one or two lines of 64 hex digits",
         "10: ca: cannot read /nonexistent/ca.pem",
         "11: user needs password-file", "13: sentinel-password-file: cannot read /nonexistent/password",
@@ -68,8 +70,40 @@ extension EndToEnd.ClusterFiles {
         #expect(outcome.errors.contains("\(path):\(fault)"), "\(outcome.errors)")
       }
     }
-    try check("bus = redis://10.0.0.9:6379\nbus = redis://10.0.0.9:6379\n") { outcome, path in
-      #expect(outcome.errors.contains("\(path):2: bus: redis://10.0.0.9:6379 is a node already"), "\(outcome.errors)")
+  }
+
+  @Test("what is empty, has no use, or is too much is reported, each with its line")
+  func senseless() throws {
+    let (key, empty) = (try TemporaryFile(String(repeating: "ab", count: 32)), try TemporaryFile("\n"))
+    try check(
+      """
+      name = hub-a
+      advertise = 10.0.0.1
+      bus = redis://10.0.0.9:6379
+      ledger = redis://10.0.0.9:6379
+      key-file = \(key.path)
+      ca =
+      user =
+      password-file = \(empty.path)
+      sentinel-user = hub
+      sentinel-password-file = \(key.path)
+      """
+    ) { outcome, path in
+      for fault in [
+        "2: advertise must be HOST:PORT, not 10.0.0.1", "6: ca must be FILE, and is empty",
+        "6: ca is for rediss:// and sentinels://, and neither bus nor ledger has such an address",
+        "7: user must not be empty", "8: password-file \(empty.path): expected a line with the password",
+        "9: sentinel-user is for a ledger of sentinel://HOST:PORT", "10: sentinel-password-file is for a ledger of",
+      ] {
+        #expect(outcome.errors.contains("\(path):\(fault)"), "\(outcome.errors)")
+      }
+    }
+    let nodes = (1...64).map { "bus = redis://10.0.0.\($0):6379\n" }.joined()
+    let sentinels = (1...10).map { "10.0.0.\($0):26379" }.joined(separator: ",")
+    try check("\(nodes)ledger = sentinel://\(sentinels)/hubs\n") { outcome, path in
+      #expect(outcome.errors.contains("\(path):64: bus: a bus has 63 nodes at most"), "\(outcome.errors)")
+      #expect(
+        outcome.errors.contains("\(path):65: ledger must be redis://") && outcome.errors.contains("up to 9 sentinels"))
     }
   }
 
