@@ -47,12 +47,13 @@ private final class FullLedger: Ledger {
     #expect(engine.origin(of: nil, reason: "\(LedgerAddress.noSentinel): \(untrusted)") == "f:7: ca")
   }
 
-  @Test("A member in the ledger whose name no hub may have is left out")
-  func foreignNames() {
+  @Test("A member in the ledger whose name or incarnation no hub may have is left out")
+  func foreignMembers() {
     let world = ClusterWorld(["a", "b"])
     let ledger = MemoryLedger(world.engine, member: "x")
-    for name in ["", "a b", String(repeating: "n", count: 300)] {
-      let record = MemberRecord(name: name, incarnation: 9, address: "127.0.0.1:1", version: "x")
+    let members: [(String, UInt64)] = [("", 9), ("a b", 9), (String(repeating: "n", count: 300), 9), ("x", 0)]
+    for (name, incarnation) in members {
+      let record = MemberRecord(name: name, incarnation: incarnation, address: "127.0.0.1:1", version: "x")
       #expect(ledger.ask(.renew(record, leaseMilliseconds: 60_000), ticket: 1))
     }
     world.run(seconds: 5)

@@ -91,6 +91,48 @@ import Testing
     #expect(node.node.counters.framesMissed == gaps)
   }
 
+  @Test(
+    "A frame that is refused is counted by its reason, and named in the log with its lane and who it says it is from",
+    arguments: ClusterFrameError.Kind.allCases)
+  func reasons(kind: ClusterFrameError.Kind) throws {
+    let world = ClusterWorld(["a", "b"])
+    let (context, peer) = (world["a"].node.node.context, world["a"].node.node.context.peers[0])
+    // All that is right, but for one thing.
+    var (keys, records, lane, version) = (testKeys, [ClusterRecordKind.alive.rawValue, 0], Lane.control, UInt8(1))
+    var head = FrameHead(
+      lane: .control, from: "b", fromIncarnation: peer.incarnation, to: "a", toIncarnation: context.incarnation,
+      number: world["b"].node.node.context.peers[0].controlNumber + 1, clock: 0)
+    switch kind {
+    case .short: records = [ClusterRecordKind.alive.rawValue, 1]
+    case .version: version = 2
+    case .lane: lane = .state
+    case .name: head.to = "c"
+    case .mac: keys = try #require(FrameKeys(String(repeating: "cd", count: 32)))
+    case .record: records = [250, 0]
+    case .message: records = [ClusterRecordKind.subscribe.rawValue, 1, 0]
+    case .incarnation: head.fromIncarnation -= 1
+    case .number: head.number = 1
+    case .peers:
+      head.from = "one-more"
+      for number in 0..<ClusterLimits.maximumPeers { _ = context.peer("p\(number)") }
+    }
+    _ = peer.note(world["b"].node.node.context.peers[0].controlNumber, .control)
+    var frame = Frame.make(head, records, keys).dropLast(FrameKeys.macBytes)
+    frame[0] = version
+    _ = world["a"].node.node.takeNotices()
+    let (before, inputs, incarnation) = (context.counters, context.inputs.count, peer.incarnation)
+    world["a"].node.node.take(.frame(lane, Array(frame) + keys.code(of: frame)))
+    var expected = before.framesRefusedByKind
+    expected[Int(kind.rawValue)] += 1
+    #expect(context.counters.framesRefusedByKind == expected && context.counters.framesIn == before.framesIn + 1)
+    let named = world["a"].node.node.takeNotices().compactMap { notice -> String? in
+      guard case .frameRefused(let error, let sender, let lane) = notice else { return nil }
+      return "\(error.kind) \(sender ?? "nobody") \(lane)"
+    }
+    #expect(named == ["\(kind) \(head.from) \(lane)"] && context.inputs.count == inputs)
+    #expect(peer.incarnation == incarnation && peer.isMember)
+  }
+
   @Test("A record of a later version is passed, and one that cannot be read is a gap: what follows there is asked anew")
   func records() throws {
     let world = ClusterWorld(["a", "b"])
