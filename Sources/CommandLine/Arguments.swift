@@ -193,9 +193,8 @@ public struct SettingLine {
   static func lines(of text: String, file: String, _ faults: inout Faults) -> [SettingLine] {
     var lines: [SettingLine] = []
     // Editors of Windows end lines with CR LF, which is one character, and begin with a byte order mark.
-    let content = text.hasPrefix("\u{FEFF}") ? text.dropFirst() : text[...]
-    let parts = content.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-    for (index, line) in parts.enumerated() {
+    let text = text.hasPrefix("\u{FEFF}") ? text.dropFirst() : text[...]
+    for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
       let content = line.prefix { $0 != "#" }.trimmed
       if content.isEmpty { continue }
       let parts = content.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

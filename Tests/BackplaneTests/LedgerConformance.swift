@@ -98,7 +98,8 @@ extension Answering {
       try claim("d:1", "b", known: second, takes: false) == .claimed(generation: second, before: "b", waiting: ["a"]))
     #expect(
       try claim("d:1", "b", known: second, takes: false) == .claimed(generation: second, before: "b", waiting: []))
-    for (member, before, waiting) in [("c", "b", []), ("a", "c", ["b"]), ("b", "a", ["b", "c"])] {
+    let takers: [(String, String, waiting: [String])] = [("c", "b", []), ("a", "c", ["b"]), ("b", "a", ["b", "c"])]
+    for (member, before, waiting) in takers {
       let taken = try claim("d:1", member, known: second, takes: true)
       #expect(taken == .claimed(generation: try generation(taken), before: before, waiting: waiting))
     }

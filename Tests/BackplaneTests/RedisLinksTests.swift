@@ -81,7 +81,7 @@ private struct Scene {
     scene.greet()
     var events: [BusEvent] = []
     bus.takeEvents(into: &events)
-    try #require(events == nodes.map { .up(node: "\($0)") })
+    try #require(events == nodes.map { BusEvent.up(node: "\($0)") })
     /// The node by which a frame for `m0` goes. A publisher and a listener for each lane are connected to each.
     func way() -> [Int] {
       #expect(bus.send([7], to: "m0", lane: .control))

@@ -38,7 +38,7 @@ import Testing
       lane: .control, from: "a", fromIncarnation: world["a"].node.node.context.incarnation, to: "b",
       toIncarnation: node.node.context.incarnation, number: owner.controlNumber + 1, clock: 0)
     _ = node.node.context.peers[0].note(owner.controlNumber, .control)
-    #expect(node.node.inputs.isEmpty)
+    #expect(node.node.inputs.count == 0)
     node.node.take(.frame(.control, Frame.make(head, records.array(), testKeys)))
     #expect(
       (0..<node.node.inputs.rareCount).map { node.node.inputs[rare: $0].words } == [
