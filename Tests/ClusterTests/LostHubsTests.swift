@@ -170,6 +170,22 @@ import Testing
     #expect(world["b"].node.node.counters.framesMissed == 1)
   }
 
+  @Test("A position whose frame is lost comes though no other follows it")
+  func lastPosition() {
+    let world = ClusterWorld(["a", "b"])
+    let (rider, own) = (world.followTrip(), world.follow(.trip(id("t1")), at: "a", slot: 60))
+    for step in 0..<3 { drive(world, step, at: "a", slot: 1) }
+    rider.positions.removeAll()
+    world.engine.cuts = ["a>b state"]
+    world.fix(3, trip: "t1", at: "a", slot: 1)
+    world.run(seconds: 0.1)
+    world.engine.cuts = []
+    #expect(rider.positions.isEmpty && world["b"].node.node.counters.framesMissed == 0)
+    world.run(seconds: 2)
+    #expect(rider.positions.last?.coordinate == own.positions.last?.coordinate && rider.faults == [])
+    #expect(world["b"].node.node.counters.framesMissed > 0)
+  }
+
   @Test("A question after a gap that is lost itself is put again though positions go on")
   func lostResume() {
     let world = ClusterWorld(["a", "b"])
