@@ -12,7 +12,8 @@ import HubMessages
 
 /// A channel of this hub that a peer follows.
 struct Binding: Equatable {
-  /// Names the channel on the wire; never used twice for one incarnation of the peer.
+  /// Names the channel on the wire; not used again before all others of 32 bits, so that what was on the way meanwhile
+  /// is of no other channel.
   var number: UInt32
   var handle: ChannelHandle
 }
@@ -64,7 +65,9 @@ final class Peer {
   // What it follows and watches here.
   var watched: [GeohashCell: WatchedCell] = [:]
   var interest: [Channel: Binding] = [:]
-  private var lastBinding: UInt32 = 0
+  var lastBinding: UInt32 = 0
+  /// All numbers were used: further ones may be in use.
+  private var hasUsedAllBindings = false
   var asks = 0
 
   // Output to it.
@@ -145,8 +148,12 @@ final class Peer {
   /// The number of the last frame of control.
   var controlNumber: UInt64 { numbers[Int(Lane.control.rawValue)] }
 
+  /// O(1), and O(what it follows) behind four billion.
   func nextBinding() -> UInt32 {
-    lastBinding += 1
+    repeat {
+      if lastBinding == .max { (lastBinding, hasUsedAllBindings) = (0, true) }
+      lastBinding += 1
+    } while hasUsedAllBindings && interest.values.contains { $0.number == lastBinding }
     return lastBinding
   }
 

@@ -160,6 +160,24 @@ import Testing
     #expect(late.answers.count == 1)
   }
 
+  @Test("Behind four billion channels that a hub has followed, numbers begin again without those that are in use")
+  func bindings() {
+    let world = ClusterWorld()
+    connectDrivers(4, world)
+    var riders = followDrivers(1, world)
+    world.run(seconds: 0.5)
+    let peer = world["a"].node.node.context.peers[0]
+    peer.lastBinding = .max - 1
+    riders += (1..<4).map { world.follow(.driver(id("d\($0)")), at: "b", slot: UInt32(500 + $0)) }
+    world.run(seconds: 0.5)
+    #expect(Set(peer.interest.values.map(\.number)) == [1, .max, 2, 3])
+    for number in 0..<4 { world.fix(number, trip: nil, at: "a", slot: UInt32(number + 1)) }
+    world.run(seconds: 0.5)
+    for (number, rider) in riders.enumerated() {
+      #expect(rider.positions.map(\.driverID) == [id("d\(number)")] && rider.faults == [] && rider.gaps == 0)
+    }
+  }
+
   @Test("Sessions' questions past their limit are refused at once, the others when nobody has answered")
   func pending() {
     let world = world { $0.pending = 2 }
