@@ -47,7 +47,8 @@ struct Interest {
     var input = asked
     let channel = input.request.channel
     guard channel.ledgerKey != nil || channel == .fleet || channel == .trips else { throw .message }
-    guard context.peers[index].interest.count < context.limits.follows,
+    let hasRoom = context.peers[index].interest.count < context.limits.follows
+    guard hasRoom || context.peers[index].interest[channel] != nil,
       let session = context.session(for: index, token, channel, isEventsOnly: input.request.isEventsOnly)
     else { return refuse(index, token, channel, .overloaded) }
     input.session = session

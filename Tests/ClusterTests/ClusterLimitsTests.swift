@@ -153,6 +153,9 @@ import Testing
     world.run(seconds: 0.5)
     #expect(riders.allSatisfy { $0.answers.count == 1 && $0.refusals.isEmpty })
     #expect(late.refusals.map(\.code) == [.rateLimited] && late.answers.isEmpty)
+    let second = world.follow(.driver(id("d1")), at: "b", slot: 601)
+    world.run(seconds: 0.5)
+    #expect(second.answers.count == 1 && second.refusals.isEmpty, "that channel is followed already")
     world["b"].leave(riders[0])
     world.run(seconds: 0.5)
     late.wantsToAsk = true
