@@ -7,55 +7,6 @@ import Testing
 
 @testable import HubCore
 
-/// A way of which each tenth of a second is known, made of stretches of constant acceleration and turn.
-private struct Way {
-  struct Stretch {
-    var seconds: Int
-    /// m/s², until it stands; and degrees a second to the right.
-    var acceleration = 0.0
-    var turn = 0.0
-  }
-
-  private(set) var samples: [(place: Coordinate, speed: Double, heading: Double)] = []
-
-  init(speed: Double, _ stretches: [Stretch]) {
-    var (place, speed, heading) = (Coordinate(latitude: 48.137, longitude: 11.575)!, speed, 40.0)
-    for stretch in stretches {
-      for _ in 0..<stretch.seconds * 10 {
-        samples.append((place, speed, heading))
-        let next = max(0, speed + stretch.acceleration / 10)
-        heading = (heading + stretch.turn / 10 + 360).truncatingRemainder(dividingBy: 360)
-        place = Globe.place(from: place, bearing: heading, meters: (speed + next) / 20).place
-        speed = next
-      }
-    }
-  }
-
-  /// Fixes of a good phone: errors of 1 m that drift, and 0.3 m that do not. Speed and bearing `late` seconds late, or
-  /// none.
-  func fixes(
-    every: Double = 1, seed: UInt64, late: Double? = 0, white: Double = 0.3, stated: Double = 4
-  ) -> [SimulatedDrive.Sample] {
-    var random = SplitMix64(seed: seed)
-    var drift = random.normals()
-    let kept = exp(-every / 90)
-    return stride(from: 0, to: samples.count, by: Int(every * 10)).map { index in
-      drift = drift * kept + random.normals() * (1 - kept * kept).squareRoot()
-      let now = samples[index]
-      let before = samples[max(0, index - Int((late ?? 0) * 10))]
-      let off = drift + random.normals() * white
-      let seen = Globe.place(
-        from: now.place, bearing: atan2(off.x, off.y) * 180 / .pi, meters: (off * off).sum().squareRoot()
-      ).place
-      return SimulatedDrive.Sample(
-        fix: .at(
-          Double(index) / 10, seen, accuracy: stated, speed: late == nil ? nil : before.speed,
-          heading: late == nil || before.speed < 0.5 ? nil : before.heading),
-        truth: now.place, speed: now.speed)
-    }
-  }
-}
-
 @Suite("Phones that lie, and drives that a filter leaves the road on")
 struct LyingPhoneTests {
   private static let town = SimulatedDrive(seed: 31, seconds: 1500)
@@ -164,7 +115,7 @@ struct LyingPhoneTests {
     }
   }
 
-  // 4. Stale fixes, reflections, outliers and gaps.
+  // 4. Stale fixes and reflections; outliers and gaps: `TrackGapTests`.
 
   /// On a straight road, from second 80 on, places are off to the right by so many metres: the largest error from then
   /// on.
@@ -201,18 +152,6 @@ struct LyingPhoneTests {
     #expect(judged.map(\.meanRatio).max()! < 0.9 && worst.max()! < 80, "\(judged.map(\.meanRatio)), \(worst)")
   }
 
-  @Test("An outlier right behind a gap says nothing of the fix behind it: where it was is not known anyway")
-  func outlierBehindGap() {
-    let way = Way(speed: 22, [.init(seconds: 60), .init(seconds: 20, turn: 3), .init(seconds: 100)])
-    for seed in 1...4 as ClosedRange<UInt64> {
-      var samples = way.fixes(every: 4, seed: seed)
-      samples[29].fix.coordinate = Globe.place(from: samples[29].truth, bearing: 0, meters: 3000).place
-      samples.removeSubrange(14..<29)
-      let shown = TrackJudgement(samples).shown
-      #expect(shown[15] < 10, "\(shown[13...16])")
-    }
-  }
-
   @Test("What a phone's noise is shows within half a minute", arguments: [true, false])
   func noiseLearned(hasSpeed: Bool) {
     let road = Way(speed: 14, [.init(seconds: 30)])
@@ -244,42 +183,6 @@ struct LyingPhoneTests {
     let judged = TrackJudgement(samples)
     #expect(judged.meanRatio <= 1, "\(judged.meanRatio)")
     #expect(judged.shown.max()! < 8)
-  }
-
-  @Test("An outlier right behind a gap is taken back when the next fix comes")
-  func doubt() throws {
-    let road = Way(speed: 14, [.init(seconds: 120)])
-    for seed in 1...4 as ClosedRange<UInt64> {
-      var samples = road.fixes(seed: seed)
-      let (place, bearing) = (samples[90].truth, 130.0)
-      samples[90].fix.coordinate = Globe.place(from: place, bearing: bearing, meters: 45).place
-      samples.removeSubrange(60..<90)
-      let shown = TrackJudgement(samples).shown
-      #expect(shown[61] < 10 && shown[62] < 8, "\(shown[60...63])")
-    }
-  }
-
-  @Test("An outlier right before a gap says nothing of the fix behind it")
-  func outlierBeforeGap() {
-    let way = Way(speed: 22, [.init(seconds: 60), .init(seconds: 10, acceleration: -2.2), .init(seconds: 50)])
-    for seed in 1...4 as ClosedRange<UInt64> {
-      var samples = way.fixes(every: 4, seed: seed)
-      samples[14].fix.coordinate = Globe.place(from: samples[14].truth, bearing: 60, meters: 500).place
-      samples.removeSubrange(15..<27)
-      let shown = TrackJudgement(samples).shown
-      #expect(shown[14] < 10 && shown[15] < 10, "\(shown[13...16])")
-    }
-  }
-
-  @Test("A first fix that is an outlier is left as soon as two others agree", arguments: [0, nil] as [Double?])
-  func firstOutlier(late: Double?) {
-    let road = Way(speed: 14, [.init(seconds: 60)])
-    for seed in 1...4 as ClosedRange<UInt64> {
-      var samples = road.fixes(seed: seed, late: late)
-      samples[0].fix.coordinate = Globe.place(from: samples[0].truth, bearing: 200, meters: 400).place
-      let shown = TrackJudgement(samples).shown
-      #expect(shown[3] < 10, "\(shown[...4])")
-    }
   }
 
   // 5. Braking, trains, jumps.

@@ -7,8 +7,8 @@ extension MotionFilter {
   /// Wrong fixes disagree with each other; if the filter is wrong, the fixes agree. So fixes that agree are accepted,
   /// the sooner the less is known of the motion; so is any after `longestHold`.
   /// Reflections agree for seconds, too; where Doppler shows that the driver stands, it can't have got there, so they
-  /// must agree for longer. A place that no vehicle could have reached needs more agreement: otherwise the first fix
-  /// after a tunnel may throw the driver across the city.
+  /// must agree for longer, half as long if one fix is all that tells where it stands. A place that no vehicle could
+  /// have reached needs more agreement: otherwise the first fix after a tunnel may throw the driver across the city.
   mutating func reject(
     _ fix: TrackMeasurement, innovation y: SIMD2<Double>, agrees: Bool, after dt: Double, maximumSpeed: Double
   ) -> FixRefusal? {
@@ -58,7 +58,10 @@ extension MotionFilter {
   private var isBelieved: Bool {
     if Double(unusedSeconds) > MotionFilter.longestGap { return true }
     if rejections > 0, Double(refusedSeconds) >= MotionFilter.longestHold { return true }
-    if isStanding { return agreedSeconds >= MotionFilter.agreementStanding }
+    if isStanding {
+      let needed = MotionFilter.agreementStanding
+      return agreedSeconds >= (isOfOneFix ? needed.oneFix : needed.known)
+    }
     let needed = MotionFilter.agreementsMoving
     return agreements >= (dopplerShare > 0.5 && !isOfOneFix ? needed.doppler : needed.placesOnly)
   }
@@ -77,9 +80,10 @@ extension MotionFilter {
       || agreements > 0 && rejections > 0 && refusedSeconds >= MotionFilter.holdWhenTooFast
   }
 
-  /// Whether a fix is where the refused one before it leads, by the velocity that the phone states or by that of the
-  /// fixes. With Doppler, they must agree within the stated accuracy, since reflections creep along. With positions
-  /// only, within the noise observed so far.
+  /// Whether a fix is where the refused one before it leads, by the velocity that the phone states, by that of the
+  /// fixes, or by the mean of the phone's at both, since a car that speeds up goes by neither. With Doppler, they must
+  /// agree within the stated accuracy, since reflections creep along. With positions only, within the noise observed so
+  /// far.
   func agreesWithRefused(_ fix: TrackMeasurement, after dt: Double) -> Bool {
     guard !isStale else { return false }
     let way = ground.displacement(from: lastPlace, to: fix.coordinate)
@@ -92,7 +96,9 @@ extension MotionFilter {
       let off = way - velocity * dt
       return (off * off).sum() < tolerance * tolerance
     }
-    if let measured = measuredVelocity(of: fix), isReached(by: measured) { return true }
-    return isReached(by: SIMD2<Double>(candidateVelocity))
+    let candidate = SIMD2<Double>(candidateVelocity)
+    if isReached(by: candidate) { return true }
+    guard let measured = measuredVelocity(of: fix) else { return false }
+    return isReached(by: measured) || rejections == 1 && isReached(by: (measured + candidate) / 2)
   }
 }

@@ -28,6 +28,10 @@ struct MotionFilter: Sendable {
   /// longer steps it does not average out: the density grows with the step, up to `longestManoeuvre` seconds.
   static let accelerationDensity = 1.0
   static let longestManoeuvre = 10.0
+  /// m²/s²: over a gap in a track several manoeuvres average out, and the density is this over the gap's seconds. With
+  /// Doppler at both ends, the mean velocity in between is then known to 4 m/s on an axis, whatever its length: q T³ /
+  /// 12. Where fixes are always rare, the next makes up late for one that was refused wrongly, so the gate stays wide.
+  static let gapDensity = 12 * 4.0 * 4.0
   /// The density for a driver who keeps standing, and the seconds up to which two standstills count as one.
   static let standstillDensity = 0.02
   static let longestStandstillStep = 10.0
@@ -71,9 +75,10 @@ struct MotionFilter: Sendable {
   /// Seconds of refused fixes after which any is accepted.
   static let longestHold = 60.0
   /// The number of previous fixes that must agree with one outside the gate for it to be accepted: with Doppler, and
-  /// without, where the filter goes wrong sooner. The seconds for which they must agree at a standstill.
+  /// without, where the filter goes wrong sooner. The seconds for which they must agree at a standstill: of a known
+  /// place, and of one that was known from one fix only.
   static let agreementsMoving: (doppler: UInt8, placesOnly: UInt8) = (2, 1)
-  static let agreementStanding: Float = 8
+  static let agreementStanding: (known: Float, oneFix: Float) = (8, 4)
   /// How many must agree where no vehicle could have got there; or one, after so many seconds.
   static let agreementsWhenTooFast: UInt8 = 3
   static let holdWhenTooFast: Float = 20
@@ -227,8 +232,9 @@ extension MotionFilter {
       covariance.predict(
         dt: dt, q: MotionFilter.standstillDensity, drift: dt * MotionFilter.driftPerNoiseStanding * noise)
     } else {
+      let manoeuvres = MotionFilter.accelerationDensity * min(max(dt, 1), MotionFilter.longestManoeuvre)
       covariance.predict(
-        dt: dt, q: MotionFilter.accelerationDensity * min(max(dt, 1), MotionFilter.longestManoeuvre),
+        dt: dt, q: min(manoeuvres, isOfOneFix ? .infinity : MotionFilter.gapDensity / dt),
         drift: dt * (MotionFilter.driftMoving + MotionFilter.driftPerNoise * noise))
     }
     let kept = MotionFilter.biasSeconds / (MotionFilter.biasSeconds + dt)
