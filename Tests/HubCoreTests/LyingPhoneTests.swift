@@ -238,6 +238,27 @@ struct LyingPhoneTests {
     #expect(judged.phantomPerMinute < 6, "\(judged.phantomPerMinute)")
   }
 
+  @Test(
+    "Between houses, a phone that states no accuracy is not taken for one under open sky",
+    arguments: [PhoneErrors.bad, PhoneErrors(drift: 6, driftSeconds: 30, white: 4), PhoneErrors(drift: 15, white: 9)],
+    [true, false])
+  func unstated(errors: PhoneErrors, hasMotion: Bool) {
+    var errors = errors
+    (errors.stated, errors.hasMotion) = (nil, hasMotion)
+    let shares = (1...6 as ClosedRange<UInt64>).map {
+      TrackJudgement(SimulatedDrive(seed: $0, seconds: 1200).fixes(errors, seed: $0)).insideShare
+    }
+    #expect(shares.reduce(0, +) / 6 >= 0.65, "\(shares)")
+  }
+
+  @Test("Under open sky, a phone that states no accuracy keeps its radius")
+  func unstatedUnderOpenSky() throws {
+    var tracker = Tracker()
+    var last: Position?
+    for second in 0..<60 { last = tracker.update(.at(Double(second), at(48, 11), accuracy: nil)).position }
+    #expect(try #require(last).accuracy < 3.5)
+  }
+
   @Test("An accuracy below a metre is believed, and no radius is below 0.55 of what is stated")
   func radius() throws {
     for stated in [0.3, 4, 20] {

@@ -17,6 +17,10 @@ extension MotionFilter {
   /// phone states, and 0.1² of the noise that the innovations show.
   static let driftOfStated = 0.3025
   static let driftOfNoise = 0.01
+  /// Where a phone states no accuracy, its noise is all that tells open sky from houses, whose reflections drift, too:
+  /// the fractions of the noise that shows, as far as that is more than `missingAccuracy` assumes. By places only less
+  /// than half of it shows.
+  static let driftOfUnstated: (doppler: Double, placesOnly: Double) = (2, 10)
   /// Metres: up to here a position is of high, or medium, confidence.
   static let highAccuracy = 15.0
   static let mediumAccuracy = 50.0
@@ -39,7 +43,7 @@ extension MotionFilter {
       headingAge = .infinity
     }
     let stated = MotionFilter.accuracy(of: fix)
-    let drift = MotionFilter.driftOfStated + MotionFilter.driftOfNoise * noiseScale
+    let drift = MotionFilter.driftOfStated + driftOfNoise(isStated: !fix.accuracy.isNaN) * noiseScale
     let accuracy = (radiusSquared * (hasVelocity ? 1 : 2) + stated * stated * drift).squareRoot()
     return Position(
       coordinate: parked(),
@@ -48,6 +52,13 @@ extension MotionFilter {
       accuracy: TrackMath.rounded(accuracy, to: 100),
       confidence: confidence(accuracy: accuracy, isAbsorbed: absorbed != nil),
       timestamp: Timestamp(milliseconds: fix.milliseconds), turnRate: Double(turnRate), absorbed: absorbed)
+  }
+
+  /// The fraction of the noise that the innovations show to which errors drift as well.
+  @inline(__always) private func driftOfNoise(isStated: Bool) -> Double {
+    guard !isStated, showsNoise else { return MotionFilter.driftOfNoise }
+    let unstated = MotionFilter.driftOfUnstated
+    return min(1, noiseScale) * (hasVelocity ? unstated.doppler : unstated.placesOnly)
   }
 
   private func confidence(accuracy: Double, isAbsorbed: Bool) -> Confidence {

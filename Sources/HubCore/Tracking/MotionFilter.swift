@@ -128,7 +128,7 @@ struct MotionFilter: Sendable {
   var agreedSeconds: Float = 0
   var rejections: UInt8 = 0
   var agreements: UInt8 = 0
-  /// Fixes since the start, up to `earlyFixes`: s adapts after 2.
+  /// Fixes since the start, up to `earlyFixes`.
   private var warmUp: UInt8 = 0
   var isStanding = false
   /// The newest fix had a velocity.
@@ -380,11 +380,14 @@ extension MotionFilter {
     shift(by: y * gain.x)
   }
 
+  /// s adapts after two fixes.
+  @inline(__always) var showsNoise: Bool { warmUp > 2 }
+
   private mutating func adapt(_ nis: Double, nominal: Double) {
     var rate = MotionFilter.noiseRate
     if warmUp < MotionFilter.earlyFixes {
       warmUp += 1
-      guard warmUp > 2 else { return }
+      guard showsNoise else { return }
       rate = 3 / (Double(warmUp) + 10)
     }
     // exp(x) for −0.25 ≤ x ≤ 0.5 by its series: the first term left out is 3e-3, of a known phone 4e-6.
