@@ -46,6 +46,9 @@ final class HTTPSettings {
     return true
   }
 
+  /// Read by members, as the configuration is large.
+  var announced: Announced { (configuration.heartbeatInterval, configuration.limits.messageBytes) }
+
   /// Trips and fixes are stored, so forgotten ones can be requested.
   var hasHistory: Bool { shared.history != nil }
 

@@ -4,6 +4,9 @@ import HubCore
 import HubMessages
 import HubWebSocket
 
+/// What the hub's settings have for the first message of a session: seconds, bytes.
+typealias Announced = (heartbeatInterval: Double, messageBytes: Int)
+
 /// The answer to an upgrade.
 struct Upgrade {
   var handshake: ServerHandshake
@@ -15,13 +18,14 @@ struct Upgrade {
 
   /// The first message of the session. `rate`: units of work a second.
   func connected(
-    _ sessionID: InlineText, rate: Double, _ sampling: Connected.Sampling?, _ settings: HTTPSettings, now: Timestamp
+    _ sessionID: InlineText, rate: Double, _ sampling: Connected.Sampling?, _ announced: Announced,
+    now: Timestamp
   ) -> Connected {
     Connected(
       sessionID: sessionID, role: credential.role, id: credential.id,
-      heartbeatInterval: settings.configuration.heartbeatInterval, serverTime: now,
+      heartbeatInterval: announced.heartbeatInterval, serverTime: now,
       limits: Connected.Limits(
-        maxMessageBytes: settings.configuration.limits.messageBytes, maxBatch: LocationBatch.maximumCount, rate: rate),
+        maxMessageBytes: announced.messageBytes, maxBatch: LocationBatch.maximumCount, rate: rate),
       sampling: sampling)
   }
 }
