@@ -1,6 +1,6 @@
 // One incarnation of the hub: the real server over a simulated network, and the real journal over the simulated disk.
-// What threads do in a running hub (a loop's turns, the journal's groups, its maintenance, its reader) is done here call
-// by call, when the world says so.
+// What threads do in a running hub (a loop's turns, the journal's groups, its maintenance, its reader) is done here
+// call by call, when the world says so.
 import HubBytes
 import HubCore
 import HubGateway

@@ -88,7 +88,7 @@ import Testing
 
   @Test("A limit stands in a file of limits")
   func limits() throws {
-    let limit = try Regex(#"static (let|var) (maximum[A-Z]\w*|\w*[lL]imit)(: \w+)? (= [0-9(]|\{ [0-9])"#)
+    let limit = try Regex(#"static (let|var) (maximum[A-Z]\w*|\w+Limit)(: \w+)? (= [0-9(]|\{ [0-9])"#)
     let found = try SourceTree.files().flatMap { file in
       file.path.hasPrefix("Sources/") && !file.path.hasSuffix("Limits.swift")
         ? file.lines.filter { $0.contains("static ") && $0.firstMatch(of: limit) != nil }.map {
