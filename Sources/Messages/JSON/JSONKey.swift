@@ -74,6 +74,7 @@ struct JSONKeyTable: ~Copyable {
 
   // Unsafe island: an InlineArray would be copied, 2.7 KB, at every access (Swift 6.3). All slots, names and followers
   // are initialised; indices are masked or a key's raw value, and so are the values of slots.
+  private static let known = JSONKey.allCases.map(Known.init)
   private static let bits = 10
   private static let followerCount = 4 * 128
   private let slots: UnsafeMutablePointer<UInt8>
@@ -91,10 +92,9 @@ struct JSONKeyTable: ~Copyable {
     unsafe names = .allocate(capacity: count)
     unsafe followers = .allocate(capacity: JSONKeyTable.followerCount)
     unsafe followers.initialize(repeating: names, count: JSONKeyTable.followerCount)
-    for key in JSONKey.allCases {
-      let known = Known(key)
-      unsafe (names + Int(key.rawValue)).initialize(to: known)
-      if key != .unknown { unsafe slots[emptySlot(for: known.name)] = key.rawValue }
+    for known in JSONKeyTable.known {
+      unsafe (names + Int(known.key.rawValue)).initialize(to: known)
+      if known.key != .unknown { unsafe slots[emptySlot(for: known.name)] = known.key.rawValue }
     }
   }
 
