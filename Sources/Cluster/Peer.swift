@@ -266,7 +266,8 @@ final class Peer {
   private func flushStates(_ send: (Lane, UInt64, [UInt8]) -> Bool) -> Int {
     var (next, taken, frames) = (StateCounts(), StateCounts(), 0)
     while next.positions < positions.count || next.others < others.count || next.areas < areaRecords.count {
-      var (records, kind) = (ByteBuffer(), firstKind)
+      var records = ByteBuffer()
+      var kind = firstKind
       repeat {
         fill(&records, with: kind, &next)
         kind = kind.next

@@ -53,12 +53,12 @@ import Testing
     }
   }
 
-  @Test("a file's name, comment, extra part and the head's checksum are passed over (RFC 1952 §2.3)")
+  @Test("a file's name, comment and extra part are passed over, the head's checksum is checked (RFC 1952 §2.3)")
   func head() {
     let file = Gzip(level: 6).compress(Array("hello".utf8))
-    let named =
-      [0x1F, 0x8B, 8, 2 | 4 | 8 | 16, 0, 0, 0, 0, 0, 3, 2, 0, 9, 9, 0x61, 0, 0x62, 0, 0xAB, 0xCD] + file[10...]
-    #expect(Gzip.decompress(named, limit: 100) == Array("hello".utf8))
+    let head: [UInt8] = [0x1F, 0x8B, 8, 2 | 4 | 8 | 16, 0, 0, 0, 0, 0, 3, 2, 0, 9, 9, 0x61, 0, 0x62, 0]
+    #expect(Gzip.decompress(head + [0xF8, 0x61] + file[10...], limit: 100) == Array("hello".utf8))
+    #expect(Gzip.decompress(head + [0xF8, 0x62] + file[10...], limit: 100) == nil)
   }
 
   @Test("a file that is cut off, has a byte changed or something behind it is none")
