@@ -95,7 +95,7 @@ import Testing
     _ = stand(bench, connect(bench), at: center)
     let next = try reborn(bench)
     _ = follow(next, .fence(id("F")))
-    let events = stand(next, connect(next), at: center.moved(0, 500)).events(on: .fence(id("F")))
+    let events = stand(next, connect(next), at: center.moved(0, 400)).events(on: .fence(id("F")))
     #expect(events.kinds == ["fence_exit"] && events.first?.sequence == 2)
     #expect((30...40).contains(events.first?.fence?.duration ?? 0))
   }
