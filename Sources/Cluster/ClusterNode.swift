@@ -224,8 +224,8 @@ public struct ClusterNode: ~Copyable {
     if context.isFullOfPeers { forgetPeers() }
     var present: Set<String> = []
     for member in members where member.name != context.identity.name {
-      // The engine's other users may write what they like there. Without an incarnation nothing could be sent to it, and
-      // all would wait.
+      // The engine's other users may write what they like there. Without an incarnation nothing could be sent to it,
+      // and all would wait.
       guard ClusterIdentity.isName(member.name), member.incarnation > 0, let index = context.peer(member.name) else {
         continue
       }

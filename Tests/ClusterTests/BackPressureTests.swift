@@ -33,7 +33,8 @@ private final class TightBus: Bus {
     var (reader, found) = (ClusterFrameReader(records[...]), "")
     while !reader.isAtEnd {
       let record = try reader.record()
-      let isPosition = record.body.first.map { $0 >= 0x80 } ?? false
+      // Behind the length, which is one byte here.
+      let isPosition = record.body.dropFirst().first.map { $0 >= 0x80 } ?? false
       let kind = record.kind == .area ? "a" : isPosition ? "p" : "e"
       if !found.hasSuffix(kind) { found += kind }
     }

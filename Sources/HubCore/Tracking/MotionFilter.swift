@@ -28,9 +28,9 @@ struct MotionFilter: Sendable {
   /// longer steps it does not average out: the density grows with the step, up to `longestManoeuvre` seconds.
   static let accelerationDensity = 1.0
   static let longestManoeuvre = 10.0
-  /// m²/s²: over a gap in a track several manoeuvres average out, and the density is this over the gap's seconds. With
-  /// Doppler at both ends, the mean velocity in between is then known to 4 m/s on an axis, whatever its length: q T³ /
-  /// 12. Where fixes are always rare, the next makes up late for one that was refused wrongly, so the gate stays wide.
+  /// m²/s²: over a gap in a track manoeuvres average out, and the density is this over the gap's seconds. With Doppler
+  /// at both ends, the mean velocity in between is then known to 4 m/s on an axis (q T³ / 12). Not where fixes are
+  /// always rare: the next one makes up late for one that was refused wrongly.
   static let gapDensity = 12 * 4.0 * 4.0
   /// The density for a driver who keeps standing, and the seconds up to which two standstills count as one.
   static let standstillDensity = 0.02
@@ -380,7 +380,6 @@ extension MotionFilter {
     shift(by: y * gain.x)
   }
 
-  /// s adapts after two fixes.
   @inline(__always) var showsNoise: Bool { warmUp > 2 }
 
   private mutating func adapt(_ nis: Double, nominal: Double) {
