@@ -7,6 +7,8 @@ extension JSONValue {
 
 /// Limits of lists that are emptied at the end of each turn.
 public enum ByteLimits {
-  /// A list keeps the memory that one of so many turns has used.
+  /// A list with room for so many elements keeps it for ever.
+  @inlinable public static var smallList: Int { 256 }
+  /// A larger one keeps the memory that one of so many turns has used.
   @inlinable public static var turnsOfMemory: Int { 4096 }
 }

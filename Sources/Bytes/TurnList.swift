@@ -75,9 +75,10 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   /// Forgets all elements; keeps the memory.
   @inlinable public mutating func removeAll() { used = 0 }
 
-  /// Shrinks the memory of an empty list to `wanted` elements, where it has more than twice as many, and over 64.
+  /// Forgets all elements, and shrinks the memory to `wanted` ones where it has more than twice as many and is large.
   mutating func releaseMemory(keeping wanted: Int) {
-    guard used == 0, capacity > max(2 * wanted, 64) else { return }
+    used = 0
+    guard capacity > max(2 * wanted, ByteLimits.smallList) else { return }
     unsafe base?.deallocate()
     unsafe base = nil
     capacity = 0

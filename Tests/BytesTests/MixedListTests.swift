@@ -96,8 +96,8 @@ import Testing
       #expect(list.rares.capacity >= 5_000)
     }
     for _ in 0..<ByteLimits.turnsOfMemory { turn(3, 1) }
-    #expect(list.commons.capacity <= 64)
-    #expect(list.rares.capacity <= 64)
+    #expect(list.commons.capacity <= ByteLimits.smallList)
+    #expect(list.rares.capacity <= ByteLimits.smallList)
     turn(100, 100)
     for _ in 0..<2 * ByteLimits.turnsOfMemory { turn(0, 0) }
     turn(20, 20)
