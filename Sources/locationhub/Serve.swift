@@ -54,7 +54,6 @@ private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
     case .portTaken, .journal, .system: throw .failed("\(error)")
     }
   }
-  ProcessFacts.releaseStartingCode()
   announce(server, configuration)
   if configuration.tls == nil, !server.address.isLoopback {
     server.log(
@@ -64,6 +63,7 @@ private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let manager = configuration.serviceManager
   manager?.ready("listening on \(server.address)")
   var settings = ReloadedSettings(arguments, options)
+  ProcessFacts.releaseStartingCode()
   waitForEnd(of: server, signals) {
     manager?.reloading(at: ClockReading.read().uptimeNanoseconds)
     let webhooks = settings.current.webhooks
