@@ -23,8 +23,8 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   @usableFromInline var commons = TurnList<Common>()
   /// With how many common ones come before each: ascending.
   @usableFromInline var rares: [(element: Rare, commonsBefore: Int)] = []
-  /// Of a large one: the most of each kind that there were when it was emptied, and how often that was, since its memory
-  /// was released or kept last.
+  /// Of a large one: the most of each kind that there were when it was emptied, and how often that was, since its
+  /// memory was released or kept last.
   @usableFromInline var most = (commons: 0, rares: 0, emptied: 0)
 
   @inlinable public init() {}
