@@ -23,9 +23,6 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   @usableFromInline var commons = TurnList<Common>()
   /// With how many common ones come before each: ascending.
   @usableFromInline var rares: [(element: Rare, commonsBefore: Int)] = []
-  /// Of a large one: the most of each kind that there were when it was emptied, and how often that was, since its
-  /// memory was released or kept last.
-  @usableFromInline var most = (commons: 0, rares: 0, emptied: 0)
 
   @inlinable public init() {}
 
@@ -78,27 +75,11 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
   /// The rare element of this index among the rare ones (`Step.rare`), as a copy.
   @inlinable public subscript(rare index: Int) -> Rare { rares[index].element }
 
-  /// Forgets all elements; keeps the memory, but of a large one what the last `ByteLimits.turnsOfMemory` turns have not
-  /// used.
+  /// Forgets all elements; keeps the memory.
   @inlinable
   public mutating func removeAll() {
-    if commons.capacity > ByteLimits.smallList || rares.capacity > ByteLimits.smallList { noteLarge() }
     commons.removeAll()
     if !rares.isEmpty { rares.removeAll(keepingCapacity: true) }
-  }
-
-  /// One turn of a thousand can be a hundred times as large as all others, when the clients of another hub come.
-  @usableFromInline mutating func noteLarge() {
-    most.commons = max(most.commons, commons.count)
-    most.rares = max(most.rares, rares.count)
-    most.emptied += 1
-    guard most.emptied == ByteLimits.turnsOfMemory else { return }
-    commons.releaseMemory(keeping: 2 * most.commons)
-    if rares.capacity > 2 * max(2 * most.rares, ByteLimits.smallList / 2) {
-      rares = []
-      rares.reserveCapacity(2 * most.rares)
-    }
-    most = (commons: 0, rares: 0, emptied: 0)
   }
 
   /// Moves the first `count` elements of another list, in order, to the end.

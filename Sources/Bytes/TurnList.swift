@@ -75,17 +75,6 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   /// Forgets all elements; keeps the memory.
   @inlinable public mutating func removeAll() { used = 0 }
 
-  /// Forgets all elements, and shrinks the memory to `wanted` ones where it has more than twice as many and is large.
-  mutating func releaseMemory(keeping wanted: Int) {
-    used = 0
-    guard capacity > max(2 * wanted, ByteLimits.smallList) else { return }
-    unsafe base?.deallocate()
-    unsafe base = nil
-    capacity = 0
-    initialized = 0
-    if wanted > 0 { grow(to: wanted) }
-  }
-
   @inlinable @inline(__always)
   func pointer(_ index: Int) -> UnsafeMutablePointer<Element> {
     precondition(index >= 0 && index < used)

@@ -81,26 +81,4 @@ import Testing
     copy.append(list, from: 0, count: 0)
     #expect(copy.count == 8)
   }
-
-  @Test func `a large turn's memory is kept while turns of its size come, and then given back`() {
-    var list = MixedList<Int, String>()
-    func turn(_ commons: Int, _ rares: Int) {
-      for number in 0..<commons { list.append(common: number) }
-      for number in 0..<rares { list.append("\(number)") }
-      list.removeAll()
-    }
-    for _ in 0..<4 {
-      turn(10_000, 5_000)
-      for _ in 1..<ByteLimits.turnsOfMemory { turn(3, 1) }
-      #expect(list.commons.capacity >= 10_000)
-      #expect(list.rares.capacity >= 5_000)
-    }
-    for _ in 0..<ByteLimits.turnsOfMemory { turn(3, 1) }
-    #expect(list.commons.capacity <= ByteLimits.smallList)
-    #expect(list.rares.capacity <= ByteLimits.smallList)
-    turn(100, 100)
-    for _ in 0..<2 * ByteLimits.turnsOfMemory { turn(0, 0) }
-    turn(20, 20)
-    #expect(list.count == 0)
-  }
 }
