@@ -1,7 +1,7 @@
 """Several hubs as processes over a real engine: what crosses, and what does not get lost when things break.
 
-Tests/Cluster/run.sh runs it; LOCATIONHUB is the executable. CUTS says how many connections to the engine are cut, ROVERS
-and ROUNDS how many drivers come back how often at random hubs.
+Tests/Cluster/run.sh runs it; LOCATIONHUB is the executable. CUTS says how many connections to the engine are cut,
+ROVERS and ROUNDS how many drivers come back how often at random hubs.
 """
 
 import asyncio
@@ -327,8 +327,8 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             times = world.crossing(since)["hub-b", at]
             self.assertGreater(len(times), 8, f"positions of the trip at {at}")
             ways += [received - sent / 1000 for received, sent in times]
-        print(f"\n  from a fix at another hub than the trip's to its followers: {statistics.median(ways) * 1000:.1f} ms, "
-              f"{max(ways) * 1000:.0f} ms at most")
+        print(f"\n  from a fix at another hub than the trip's to its followers: "
+              f"{statistics.median(ways) * 1000:.1f} ms, {max(ways) * 1000:.0f} ms at most")
         seen = world.point("hub-b", "hub-a")[1]
         await world.drivers["hub-b"].send(
             "trip_status", tripId="trip-hub-b", status="driver_en_route", timestamp=int(time.time() * 1000))
@@ -660,8 +660,8 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
                 await eventually(
                     lambda: homes(clients) == {clients[-1].hub.name}, 3, f"{name} is at its newest hub alone")
                 self.assertIsNone(clients[-1].close_code, f"{name}: the newest is the one that stays")
-        print(f"\n  {ROVERS} drivers came {ROUNDS} times each, at random hubs, in {time.monotonic() - start:.0f} s: each is "
-              f"at one hub; {refused} attempts were refused")
+        print(f"\n  {ROVERS} drivers came {ROUNDS} times each, at random hubs, in {time.monotonic() - start:.0f} s: "
+              f"each is at one hub; {refused} attempts were refused")
         self.assertEqual(refused, 0)
         for client in (client for clients in sessions.values() for client in clients):
             await client.close()

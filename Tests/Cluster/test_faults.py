@@ -65,7 +65,7 @@ class CutOffTests(Faults):
         return counts
 
     async def assert_served_by(self, names, what):
-        """Within 10 s (the proxy asks hubs each 2 s) it sends six clients to these hubs, to each of them and no other."""
+        """Within 10 s (the proxy asks hubs each 2 s) it sends six clients to these hubs, to each and to no other."""
         last = time.monotonic() + 10
         while True:
             counts = await self.clients_of(self.hubs)
@@ -134,7 +134,7 @@ class CutOffTests(Faults):
                     self.assertLess(waits[-1], 1.5 + 0.2, f"{pair[0]} → {pair[1]}, without node {cut} at {name}")
                 self.cluster.relays[name][cut].mend()
                 await self.assert_flowing(seconds=1)
-        print(f"\n  a hub is cut off silently from a node of the bus: no follower waited longer than {max(waits):.2f} s")
+        print(f"\n  a hub is cut off silently from a node of the bus: no follower waited over {max(waits):.2f} s")
         self.assertGreater(max(waits), 0.5, "a node that was cut off was used")
         await self.converge(3, "all are at the newest event")
         self.assertEqual(self.world.faults(), [])
@@ -187,13 +187,14 @@ class EngineTests(Faults):
         # It knows what the old one knew, and takes what is new.
         rover = await Client(self.hubs["hub-c"], "driver", "driver-hub-b").open()
         await eventually(lambda: self.world.drivers["hub-b"].close_code == 4409, 3, "the older session is ended")
-        print(f"\n  the ledger's master killed: another one {took:.1f} s later, no position late by more than {gap:.1f} s")
+        print(f"\n  the ledger's master killed: another {took:.1f} s later, no position late by over {gap:.1f} s")
         await rover.close()
         # A sentinel that dies changes nothing.
         self.cluster.sentinels[0].kill()
         late = await Client(self.hubs["hub-a"], "driver", "late").open()
         await eventually(
-            lambda: Cluster.ask_engine(replica, "HGET", "lh:o:d:late", "owner") == b"$5\r\nhub-a\r\n", 3, "it is claimed")
+            lambda: Cluster.ask_engine(replica, "HGET", "lh:o:d:late", "owner") == b"$5\r\nhub-a\r\n", 3,
+            "it is claimed")
         await late.close()
         self.assertEqual(self.world.faults(), [])
 
@@ -300,8 +301,8 @@ class HubTests(Faults):
             for name in NAMES:
                 answer = await asyncio.to_thread(ask, self.hubs[name], path)
                 self.assertEqual(len(dict(answer)), len(expected), path)
-                # Two hubs get a fix at different times, so that what they publish differs by a metre or two: drivers that
-                # are as far may be in another order.
+                # Two hubs get a fix at different times, so that what they publish differs by a metre or two: drivers
+                # that are as far may be in another order.
                 for (driver, a), (_, b) in zip(answer, expected):
                     self.assertIn(driver, every, path)
                     for there in (b, every[driver]):
