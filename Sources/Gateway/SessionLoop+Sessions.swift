@@ -51,7 +51,7 @@ extension SessionLoop {
       allowsCompression: agreed != nil)
     let id = reference(exchange.connection).name
     send(
-      .connected(upgrade.connected(id, rate: rate.units, sampling, http.settings.announced, now: now.timestamp)),
+      .connected(http.settings.connected(id, as: credential, rate: rate.units, sampling, now: now.timestamp)),
       to: slot)
     if let vehicle = credential.vehicleInput { inputs.append(vehicle) }
     begun(slot, .webSocket, isCompressed: agreed != nil)

@@ -36,12 +36,13 @@ import Testing
   private func check(_ rows: [String], _ text: String = "", access: TokenAccess? = nil) throws -> (PeerCertificate?)
     throws -> Credential
   {
-    var configuration = ServerConfiguration()
+    var certificates = ClientCertificates()
     for row in rows {
-      let isRow = configuration.clientCertificates.add(row)
+      let isRow = certificates.add(row)
       #expect(isRow)
     }
-    let check = CredentialCheck(access, 0, configuration, now: now)
+    let check = CredentialCheck(
+      access: access, generation: 0, developmentHosts: nil, certificates: certificates, now: now)
     var parser = RequestParser()
     let bytes = Array("GET /v1/drivers HTTP/1.1\r\nHost: localhost\r\n\(text)\r\n".utf8)
     let parsed = try bytes.withUnsafeBytes { try parser.parse($0, limits: HTTPLimits(headBytes: 4096, bodyBytes: 0)) }

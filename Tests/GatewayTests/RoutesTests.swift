@@ -20,7 +20,9 @@ import Testing
       settings: HTTPSettings(configuration, SharedState(configuration: configuration), MessageReader()),
       now: Moment(uptime: 0, timestamp: timestamp), session: SessionRef(outlet: 0, slot: 0, generation: 0),
       phase: .serving,
-      credentials: CredentialCheck(nil, 0, configuration, now: timestamp),
+      credentials: CredentialCheck(
+        access: nil, generation: 0, developmentHosts: configuration.hosts,
+        certificates: configuration.clientCertificates, now: timestamp),
       compression: nil)
   }
 

@@ -92,14 +92,6 @@ struct CredentialCheck {
   let certificates: ClientCertificates
   let now: Timestamp
 
-  init(_ access: TokenAccess?, _ generation: UInt64, _ configuration: ServerConfiguration, now: Timestamp) {
-    self.access = access
-    self.generation = generation
-    developmentHosts = configuration.allowsDevelopmentCredentials ? configuration.hosts : nil
-    certificates = configuration.clientCertificates
-    self.now = now
-  }
-
   /// A token decides where one is given and accepted, then the peer's certificate, then the query's `role` and `id`.
   func credential(of head: RequestHead, _ certificate: PeerCertificate?) throws(CredentialError) -> Credential {
     if let access, let token = try Credential.token(of: head) {

@@ -46,8 +46,17 @@ final class HTTPSettings {
     return true
   }
 
-  /// Read by members, as the configuration is large.
-  var announced: Announced { (configuration.heartbeatInterval, configuration.limits.messageBytes) }
+  /// The first message of a session. `rate`: units of work a second.
+  func connected(
+    _ sessionID: InlineText, as credential: Credential, rate: Double, _ sampling: Connected.Sampling?, now: Timestamp
+  ) -> Connected {
+    Connected(
+      sessionID: sessionID, role: credential.role, id: credential.id,
+      heartbeatInterval: configuration.heartbeatInterval, serverTime: now,
+      limits: Connected.Limits(
+        maxMessageBytes: configuration.limits.messageBytes, maxBatch: LocationBatch.maximumCount, rate: rate),
+      sampling: sampling)
+  }
 
   /// Trips and fixes are stored, so forgotten ones can be requested.
   var hasHistory: Bool { shared.history != nil }
@@ -109,9 +118,8 @@ struct HTTPContext {
   /// What is accepted of an upgrade's offers of compression; nil for none.
   let compression: DeflatePolicy?
 
-  // Inlined, for they are read member by member: as calls, each copies some 2 KB and retains a dozen objects.
-  var configuration: ServerConfiguration { @inline(__always) get { settings.configuration } }
-  var limits: Limits { @inline(__always) get { settings.configuration.limits } }
+  var configuration: ServerConfiguration { settings.configuration }
+  var limits: Limits { settings.configuration.limits }
 
   /// The hub has forgotten trips that ended by this time.
   var forgottenBy: Timestamp {

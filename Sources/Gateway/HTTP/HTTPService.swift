@@ -39,11 +39,14 @@ struct HTTPService {
   func context(
     _ session: SessionRef, _ access: Current<TokenAccess?>, _ compression: @autoclosure () -> DeflatePolicy, now: Moment
   ) -> HTTPContext {
-    let configuration = settings.configuration
-    return HTTPContext(
+    HTTPContext(
       settings: settings, now: now, session: session, phase: settings.shared.lifecycle.phase(at: now.uptime),
-      credentials: CredentialCheck(access.value, access.generation, configuration, now: now.timestamp),
-      compression: configuration.compression ? compression() : nil)
+      // Member by member: a copy of the whole configuration retains what it has, for each request.
+      credentials: CredentialCheck(
+        access: access.value, generation: access.generation,
+        developmentHosts: settings.configuration.allowsDevelopmentCredentials ? settings.configuration.hosts : nil,
+        certificates: settings.configuration.clientCertificates, now: now.timestamp),
+      compression: settings.configuration.compression ? compression() : nil)
   }
 
   /// Takes bytes; false, ending the connection, at the limit, which only a peer reaches that sends while an answer is
