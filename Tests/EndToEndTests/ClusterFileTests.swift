@@ -73,7 +73,7 @@ extension EndToEnd.ClusterFiles {
   }
 
   @Test("what is empty, has no use, or is too much is reported, each with its line")
-  func senseless() throws {
+  func emptyOrUnused() throws {
     let (key, empty) = (try TemporaryFile(String(repeating: "ab", count: 32)), try TemporaryFile("\n"))
     try check(
       """
