@@ -249,7 +249,7 @@ extension ByteBuffer {
     case .begin(let family, _):
       append(UInt8(ascii: "b"))
       append(utf8Run: "\(family.subject)")
-      append(run: { family.append(to: &$0) })
+      append(run: { TokenFamilyBytes.append(family, to: &$0) })
     case .revoke, .revocations, .unrevoke, .extend: preconditionFailure("every hub answers it itself")
     }
   }
@@ -277,7 +277,7 @@ extension ByteBuffer {
 
   private mutating func append(families: [TokenFamily], _ kind: UInt8 = UInt8(ascii: "f")) {
     append(kind)
-    for family in families { append(run: { family.append(to: &$0) }) }
+    for family in families { append(run: { TokenFamilyBytes.append(family, to: &$0) }) }
   }
 }
 
@@ -292,7 +292,7 @@ extension ClusterFrameReader {
     case UInt8(ascii: "e"): return .end(of: subject)
     case UInt8(ascii: "s"): return .sessions(of: subject)
     case UInt8(ascii: "b"):
-      guard let family = TokenFamily(try run()), family.subject == subject else { throw .message }
+      guard let family = TokenFamilyBytes.family(try run()), family.subject == subject else { throw .message }
       return .begin(family, isKeyed: true)
     default: throw .message
     }
@@ -305,12 +305,12 @@ extension ClusterFrameReader {
     case UInt8(ascii: "f"):
       var families: [TokenFamily] = []
       while !isAtEnd {
-        guard let family = TokenFamily(try run()) else { throw .message }
+        guard let family = TokenFamilyBytes.family(try run()) else { throw .message }
         families.append(family)
       }
       return .families(families, isComplete: true)
     case UInt8(ascii: "n"):
-      guard let family = TokenFamily(try run()) else { throw .message }
+      guard let family = TokenFamilyBytes.family(try run()) else { throw .message }
       return .family(family, isNew: true)
     case UInt8(ascii: "s"):
       var counts: [Role: Int] = [:]

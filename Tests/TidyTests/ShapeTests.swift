@@ -54,25 +54,23 @@ import Testing
   }
 }
 
-/// Which types of one target name which others: in their declarations, and in those extensions that stand in their
-/// folder. An extension in another folder belongs to that folder's subject.
+/// Which types of one target name which others, in their declarations and extensions.
 private struct TypeReferences {
-  /// Of each type, the folder that it is declared in.
-  private var homes: [String: Substring] = [:]
+  private var declared: Set<String> = []
   private var references: [String: Set<String>] = [:]
 
   init(_ files: [SourceFile]) {
     for file in files {
       for line in file.lines {
-        if let head = TypeReferences.head(line), head.keyword != "extension" { homes[head.name] = file.folder }
+        if let head = TypeReferences.head(line), head.keyword != "extension" { declared.insert(head.name) }
       }
     }
     for file in files {
       var current: String?
       for line in file.lines {
-        if let head = TypeReferences.head(line) { current = homes[head.name] == file.folder ? head.name : nil }
+        if let head = TypeReferences.head(line) { current = declared.contains(head.name) ? head.name : nil }
         guard let type = current else { continue }
-        for word in TypeReferences.typeNames(in: line) where word != type && homes[word] != nil {
+        for word in TypeReferences.typeNames(in: line) where word != type && declared.contains(word) {
           references[type, default: []].insert(word)
         }
         if line == "}" { current = nil }

@@ -10,9 +10,6 @@ struct SourceFile {
   /// What a user's build has in it; the rest are tests.
   var isProduct: Bool { path.hasPrefix("Sources/") || path.hasPrefix("loadtest/") }
 
-  /// The folder that it lies in.
-  var folder: Substring { path[..<(path.lastIndex(of: "/") ?? path.startIndex)] }
-
   /// The spaces before a line's text.
   func indentation(_ line: Int) -> Int { lines[line].prefix { $0 == " " }.count }
 

@@ -168,17 +168,17 @@ struct DistantTrips {
   }
 }
 
-extension Trips {
-  /// Makes a fix that was published before its trip began the trip's first position. Nil for a fix of a batch.
-  mutating func begin(
-    _ trip: Int, with fix: DistantTrips.Beginning, _ driver: Int, _ drivers: inout Drivers, at now: Moment
-  ) -> Position? {
-    guard let position = drivers[driver].position, position.timestamp >= fix.time else { return nil }
-    measure(position, after: nil, trip: trip, at: now.uptime)
-    drivers.accept(position, of: driver, trip: handle(of: trip), at: now)
+extension DistantTrips.Beginning {
+  /// Makes the fix, which was published before its trip began, the trip's first position. Nil for a fix of a batch.
+  func start(_ trip: Int, _ trips: inout Trips, _ driver: Int, _ drivers: inout Drivers, at now: Moment) -> Position? {
+    guard let position = drivers[driver].position, position.timestamp >= time else { return nil }
+    trips.measure(position, after: nil, trip: trip, at: now.uptime)
+    drivers.accept(position, of: driver, trip: trips.handle(of: trip), at: now)
     return position
   }
+}
 
+extension Trips {
   /// Takes a position of a trip's driver at another hub: updates the trip's figures and gives the driver's position.
   /// Nil where the trip has ended, has another driver or a newer position.
   mutating func drive(

@@ -102,7 +102,7 @@ extension Position: Recorded {
   func write(into bytes: inout ByteBuffer) {
     bytes.record(timestamp)
     unsafe bytes.append(atMost: StoredPosition.size) {
-      unsafe StoredPosition.write(self, into: $0, at: 0)
+      unsafe write(into: $0, at: 0)
       return StoredPosition.size
     }
   }
@@ -112,7 +112,7 @@ extension Position: Recorded {
     guard let position = unsafe StoredPosition(try reader.take(StoredPosition.size), at: 0) else {
       throw reader.failure(.fix)
     }
-    self = position.position(at: time)
+    self.init(position, at: time)
   }
 }
 

@@ -119,11 +119,9 @@ struct DurableDriver: Equatable {
 
 extension Drivers {
   /// What is stored of a driver.
-  func durable(_ driver: Int, _ trips: borrowing Trips) -> DurableDriver {
-    let positionTrip = self[driver].positionTrip.flatMap { trips.current($0) }
-    let trip = positionTrip ?? self[driver].lastTrip.flatMap { trips.current($0) }
+  func durable(_ driver: Int, trip: Identifier?, isPositionOnTrip: Bool) -> DurableDriver {
     var stored = self[driver].durable(
-      profiles.profile(self[driver].profile), trip: trip.map { trips[$0].id }, isPositionOnTrip: positionTrip != nil)
+      profiles.profile(self[driver].profile), trip: trip, isPositionOnTrip: isPositionOnTrip)
     stored.statusChanges = recentStatusChanges(of: driver)
     return stored
   }

@@ -58,8 +58,9 @@ public struct FixesRecord {
   /// The position of the newest fix that was published; nil where none was.
   var newestPosition: Position? {
     guard let index = (0..<count).last(where: { unsafe StoredFix.isPublished(bytes(of: $0)) }) else { return nil }
-    return unsafe StoredFix.position(of: bytes(of: index))?
-      .position(at: Timestamp(milliseconds: milliseconds(of: index)), published: published)
+    return unsafe StoredFix.position(of: bytes(of: index)).map {
+      Position($0, at: Timestamp(milliseconds: milliseconds(of: index)), published: published)
+    }
   }
 
   func bytes(of index: Int) -> UnsafeRawBufferPointer {

@@ -247,7 +247,7 @@ public enum RecordJSON {
       buffer.append(index > 0 ? ",{\"disposition\":" : "{\"disposition\":", fix.disposition.name)
       buffer.append(",\"measured\":")
       JSONWriter.write(LocationUpdate(tripID: nil, fix: fix.measured), time: .unixMilliseconds, into: &buffer)
-      if let position = fix.position { write(position.position(at: fix.measured.timestamp), &buffer) }
+      if let position = fix.position { write(Position(position, at: fix.measured.timestamp), &buffer) }
       buffer.append("}")
     }
     buffer.append("]")

@@ -65,15 +65,14 @@ public struct StoredPosition: Sendable, Equatable {
   }
 }
 
-extension StoredPosition {
+extension Position {
   /// The position as published, at the time `published` where that differs from its own. Its turn rate is not stored,
   /// nor whether its coordinate was extrapolated.
-  func position(at timestamp: Timestamp, published: Timestamp? = nil) -> Position {
-    var position = Position(
-      coordinate: coordinate, speed: speed, heading: heading, accuracy: accuracy, confidence: confidence,
-      timestamp: timestamp)
-    if let published { position.published = published }
-    return position
+  init(_ stored: StoredPosition, at timestamp: Timestamp, published: Timestamp? = nil) {
+    self.init(
+      coordinate: stored.coordinate, speed: stored.speed, heading: stored.heading, accuracy: stored.accuracy,
+      confidence: stored.confidence, timestamp: timestamp)
+    if let published { self.published = published }
   }
 }
 
@@ -108,7 +107,7 @@ extension StoredFix {
       for offset in stride(from: 40, to: size, by: 8) { store(UInt64(0), offset) }
       return store(UInt8(0), 39)
     }
-    unsafe StoredPosition.write(position, into: bytes, at: 39)
+    unsafe position.write(into: bytes, at: 39)
   }
 
   /// Reads a fix from the first 56 of `bytes`; nil where they are none.
@@ -165,24 +164,26 @@ extension StoredFix {
   }
 }
 
-extension StoredPosition {
-  /// Bytes of one: those from 39 on of a fix.
-  static let size = 17
-
-  /// Writes a published position, 17 bytes.
+extension Position {
+  /// Writes what is published of it, the 17 bytes of a `StoredPosition`.
   @inline(__always)
-  static func write(_ position: Position, into bytes: UnsafeMutableRawBufferPointer, at start: Int) {
+  func write(into bytes: UnsafeMutableRawBufferPointer, at start: Int) {
     precondition(start + StoredPosition.size <= bytes.count)
     func store(_ number: some FixedWidthInteger & BitwiseCopyable, _ offset: Int) {
       unsafe bytes.storeBytes(of: number.littleEndian, toByteOffset: start + offset, as: type(of: number))
     }
-    store(position.confidence.rawValue, 0)
-    store(StoredNumber.degrees(position.coordinate.latitude), 1)
-    store(StoredNumber.degrees(position.coordinate.longitude), 5)
-    store(StoredNumber.scaled(position.accuracy, by: 100, UInt32.self), 9)
-    store(StoredNumber.scaled(position.speed, by: 100, UInt16.self), 13)
-    store(StoredNumber.scaled(position.heading, by: 100, UInt16.self), 15)
+    store(confidence.rawValue, 0)
+    store(StoredNumber.degrees(coordinate.latitude), 1)
+    store(StoredNumber.degrees(coordinate.longitude), 5)
+    store(StoredNumber.scaled(accuracy, by: 100, UInt32.self), 9)
+    store(StoredNumber.scaled(speed, by: 100, UInt16.self), 13)
+    store(StoredNumber.scaled(heading, by: 100, UInt16.self), 15)
   }
+}
+
+extension StoredPosition {
+  /// Bytes of one: those from 39 on of a fix.
+  static let size = 17
 
   /// Reads a position from 17 of `bytes`; nil where they are none.
   init?(_ bytes: UnsafeRawBufferPointer, at start: Int) {

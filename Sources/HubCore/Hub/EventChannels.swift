@@ -1,43 +1,34 @@
 // The channels of a driver and a trip: publishing events, snapshots for new subscribers, followers.
 import HubMessages
 
-extension Drivers {
+extension Channels {
   /// The driver's channel, created if needed and kept for events; nil at the limit, or for a driver elsewhere.
   mutating func eventChannel(
-    of driver: Int, _ channels: inout Channels, counting counters: inout HubCounters
+    of driver: Int, _ drivers: inout Drivers, counting counters: inout HubCounters
   ) -> Int? {
-    if self[driver].isElsewhere { return nil }  // another hub numbers its events
-    let channel = channels.forEvents(self[driver].channel, .driver(self[driver].id), counting: &counters)
-    link(driver, to: channel)
+    if drivers[driver].isElsewhere { return nil }  // another hub numbers its events
+    let channel = forEvents(drivers[driver].channel, .driver(drivers[driver].id), counting: &counters)
+    drivers.link(driver, to: channel)
     return channel
   }
 
-  /// A driver's newest position for a new subscriber; nil where there is none.
-  func snapshot(of driver: Int, _ trips: borrowing Trips, at now: Moment, after: UInt64) -> Subscribed.Snapshot? {
-    guard self[driver].position != nil else { return nil }
-    let trip = self[driver].positionTrip.flatMap { trips.current($0) }.map { trips[$0].id }
-    return Subscribed.Snapshot(position: self[driver].location(trip: trip, at: now.timestamp, after: after))
-  }
-}
-
-extension Trips {
   /// The trip's channel, created if needed and kept for its events; nil at the limit of channels.
   mutating func eventChannel(
-    of trip: Int, _ channels: inout Channels, counting counters: inout HubCounters
+    of trip: Int, _ trips: inout Trips, counting counters: inout HubCounters
   ) -> Int? {
-    let channel = channels.forEvents(self[trip].channel, .trip(self[trip].id), counting: &counters)
-    link(trip, to: channel)
+    let channel = forEvents(trips[trip].channel, .trip(trips[trip].id), counting: &counters)
+    trips.link(trip, to: channel)
     return channel
   }
 
   /// Publishes an ETA, and records it.
-  func publish(
-    _ eta: PublishedETA, of trip: Int, _ channels: inout Channels, _ storage: inout HubStorage, at time: Timestamp
+  mutating func publish(
+    _ eta: PublishedETA, ofTrip trip: Int, _ trips: borrowing Trips, _ storage: inout HubStorage, at time: Timestamp
   ) {
-    if storage.isOn, storage.hasRoom { storage.write(.eta(self[trip].id, eta.durable)) }
-    guard let channel = self[trip].channel else { return }
-    let update = eta.update(ofTrip: self[trip].id, at: time, after: 0)
-    channels.publish(update, on: channel, storedThrough: storage.storedThrough, at: time)
+    if storage.isOn, storage.hasRoom { storage.write(.eta(trips[trip].id, eta.durable)) }
+    guard let channel = trips[trip].channel else { return }
+    let update = eta.update(ofTrip: trips[trip].id, at: time, after: 0)
+    publish(update, on: channel, storedThrough: storage.storedThrough, at: time)
   }
 }
 
@@ -48,7 +39,8 @@ extension Channel {
   ) -> Subscribed.Snapshot? {
     switch self {
     case .trip(let id): trips.find(id).map { trips.snapshot(of: $0, among: drivers, at: now, after: after) }
-    case .driver(let id): drivers.find(id).flatMap { drivers.snapshot(of: $0, trips, at: now, after: after) }
+    case .driver(let id):
+      drivers.find(id).flatMap { trips.snapshot(ofDriver: $0, among: drivers, at: now, after: after) }
     case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: nil
     }
   }

@@ -4,18 +4,19 @@ extension Hub {
   /// The counters with the present size of each table. Called once a second, where they are shown, to keep it out of
   /// turns.
   public mutating func shownCounters() -> HubCounters {
-    var shown = counters.shown(drivers, trips, channels, fences, offers, credentials)
-    shown.set(searches, driverListings, areas: (areas.count, areas.guestCount), backlog, lookups)
+    var shown = TableSizes.shown(counters, drivers, trips, channels, fences, offers, credentials)
+    TableSizes.set(searches, driverListings, areas, backlog, lookups, in: &shown)
     return shown
   }
 }
 
-extension HubCounters {
-  fileprivate func shown(
-    _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: borrowing Channels,
+/// What is counted by a look at the hub's tables.
+enum TableSizes {
+  fileprivate static func shown(
+    _ counters: HubCounters, _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: borrowing Channels,
     _ fences: borrowing Fences, _ offers: borrowing Offers, _ credentials: borrowing Credentials
   ) -> HubCounters {
-    var shown = self
+    var shown = counters
     drivers.countEntries(into: &shown)
     trips.countEntries(into: &shown)
     channels.countEntries(into: &shown)
@@ -25,29 +26,30 @@ extension HubCounters {
     return shown
   }
 
-  fileprivate mutating func set(
-    _ searches: Searches, _ listings: DriverListings, areas: (count: Int, guestCount: Int), _ backlog: Backlog,
-    _ lookups: HistoryLookups
+  fileprivate static func set(
+    _ searches: Searches, _ listings: DriverListings, _ areas: borrowing AreaTable, _ backlog: Backlog,
+    _ lookups: HistoryLookups, in shown: inout HubCounters
   ) {
-    set(.areas, areas.count)
-    set(.guests, areas.guestCount)
-    set(.queries, searches.count)
-    set(.driverLists, listings.count)
-    set(.waitingFixes, max(backlog.fixes, lookups.fixes))
-    set(.waitingResumes, backlog.waitingResumes)
+    shown.set(.areas, areas.count)
+    shown.set(.guests, areas.guestCount)
+    shown.set(.queries, searches.count)
+    shown.set(.driverLists, listings.count)
+    shown.set(.waitingFixes, max(backlog.fixes, lookups.fixes))
+    shown.set(.waitingResumes, backlog.waitingResumes)
   }
 
   /// Updates the sizes that are known without a look into a table.
-  mutating func updateSizes(
-    _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: borrowing Channels, answersHeld: Int
+  static func update(
+    _ counters: inout HubCounters, _ drivers: borrowing Drivers, _ trips: borrowing Trips,
+    _ channels: borrowing Channels, answersHeld: Int
   ) {
-    self.drivers = drivers.count
-    self.trips = trips.count
-    self.channels = channels.count
-    eventsPublished = channels.eventsPublished
-    deliveries = channels.deliveries
-    driversOnline = drivers.onlineCount
-    eventsKept = channels.eventCount
-    self.answersHeld = answersHeld
+    counters.drivers = drivers.count
+    counters.trips = trips.count
+    counters.channels = channels.count
+    counters.eventsPublished = channels.eventsPublished
+    counters.deliveries = channels.deliveries
+    counters.driversOnline = drivers.onlineCount
+    counters.eventsKept = channels.eventCount
+    counters.answersHeld = answersHeld
   }
 }

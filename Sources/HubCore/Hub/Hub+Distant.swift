@@ -22,7 +22,7 @@ extension Hub {
   private mutating func begin(_ fix: DistantTrips.Beginning, by driver: Int) {
     do throws(ErrorReply) {
       guard let trip = try tripForFixes(of: driver, fix.trip, isGranted: fix.isGranted, at: fix.time),
-        let position = trips.begin(trip, with: fix, driver, &drivers, at: now)
+        let position = fix.start(trip, &trips, driver, &drivers, at: now)
       else { return }
       publish(position, driver: driver, onTrip: trip)
     } catch {

@@ -36,6 +36,6 @@ extension Hub {
   mutating func recordDriver(_ driver: Int) {
     guard storage.isOn else { return }
     drivers.noteRecord(driver, heard: now.timestamp)
-    storage.write(.driver(drivers.durable(driver, trips)))
+    storage.write(.driver(trips.durable(driver: driver, of: drivers)))
   }
 }

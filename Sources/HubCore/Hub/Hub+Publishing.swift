@@ -30,11 +30,11 @@ extension Hub {
 
   /// The driver's channel, created if needed and kept for events; nil at the limit, or for a driver elsewhere.
   mutating func eventChannel(ofDriver driver: Int) -> Int? {
-    drivers.eventChannel(of: driver, &channels, counting: &counters)
+    channels.eventChannel(of: driver, &drivers, counting: &counters)
   }
 
   /// The trip's channel, created if needed and kept for its events; nil at the limit of channels.
-  mutating func eventChannel(ofTrip trip: Int) -> Int? { trips.eventChannel(of: trip, &channels, counting: &counters) }
+  mutating func eventChannel(ofTrip trip: Int) -> Int? { channels.eventChannel(of: trip, &trips, counting: &counters) }
 
   /// The fence's channel, created if needed and kept for its events; nil at the limit of channels.
   mutating func eventChannel(ofFence id: Identifier) -> Int? {

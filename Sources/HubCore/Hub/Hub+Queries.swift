@@ -28,7 +28,7 @@ extension Hub {
   /// Continues the requested pages of drivers.
   mutating func continueDriverListings() {
     for done in driverListings.advance(over: drivers, limit: limits.driversListedPerTurn) {
-      let list = drivers.list(done.found, cursor: done.cursor, trips, at: now)
+      let list = trips.list(done.found, of: drivers, cursor: done.cursor, at: now)
       emit(.queryResult(done.session, .drivers(list), replyTo: nil), to: done.session.outlet)
     }
     if !driverListings.isEmpty { hasMoreDue = true }

@@ -154,7 +154,7 @@ extension Hub {
     for driver in 0..<drivers.endIndex where drivers.isInUse(driver) { drivers.resume(driver, at: now, &deadlines) }
     credentials.finishLoading(at: now, &deadlines)
     offers.resume(drivers, at: now, &deadlines)
-    counters.updateSizes(drivers, trips, channels, answersHeld: storage.held.answers)
+    TableSizes.update(&counters, drivers, trips, channels, answersHeld: storage.held.answers)
   }
 
   /// Writes the durable state as records, in parts of about `partBytes`.
@@ -168,7 +168,7 @@ extension Hub {
     try add(.highestTripNumber(trips.newestNumber))
     for trip in 0..<trips.endIndex where trips.isInUse(trip) { try add(.trip(trips[trip].durable)) }
     for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown {
-      try add(.driver(drivers.durable(driver, trips)))
+      try add(.driver(trips.durable(driver: driver, of: drivers)))
     }
     try fences.forEachRecord(of: drivers) { (record) throws(E) in try add(record) }
     try credentials.forEachRecord { (record) throws(E) in try add(record) }

@@ -187,7 +187,7 @@ extension Hub {
     guard let report = trips.advance(position, age: age, trip: trip, at: now, counting: &counters) else { return }
     if let eta = report.eta {
       counters.etaUpdates += 1
-      trips.publish(eta, of: trip, &channels, &storage, at: now.timestamp)
+      channels.publish(eta, ofTrip: trip, trips, &storage, at: now.timestamp)
     }
     if report.isBackOnRoute || !report.due.isEmpty { publish(report, driver: driver, trip: trip) }
   }

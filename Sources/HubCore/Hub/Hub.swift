@@ -128,7 +128,7 @@ public struct Hub: ~Copyable {
     if areas.nextTick != .max, advanceAreas() { hasMoreDue = true }
     nextAreaTick = areas.nextTick
     awaitedTicket = storage.awaited
-    counters.updateSizes(drivers, trips, channels, answersHeld: storage.held.answers)
+    TableSizes.update(&counters, drivers, trips, channels, answersHeld: storage.held.answers)
   }
 
   @inline(never)

@@ -37,7 +37,7 @@ enum OfferStep {
     case .gather(let search, let handle, let trip):
       channels.sendToCluster(.ask(FleetQuestion(search, for: handle, of: trip)))
     case .made(let terms, let trip, let driver):
-      guard let channel = drivers.eventChannel(of: driver, &channels, counting: &counters) else { return }
+      guard let channel = channels.eventChannel(of: driver, &drivers, counting: &counters) else { return }
       channels.publish(eventOn: channel, at: time, &storage, counting: &counters) {
         .offer(Offer(tripID: trip, state: .made(terms), sequence: $0))
       }
@@ -46,13 +46,13 @@ enum OfferStep {
       guard let driver, !drivers[driver].isElsewhere else {
         return channels.send(offer, &storage, counting: &counters)
       }
-      guard let channel = drivers.eventChannel(of: driver, &channels, counting: &counters) else { return }
+      guard let channel = channels.eventChannel(of: driver, &drivers, counting: &counters) else { return }
       channels.publish(eventOn: channel, at: time, &storage, counting: &counters) {
         .offer(Offer(tripID: trip, state: .withdrawn(reason), sequence: $0))
       }
     case .unserved(let trip):
       counters.tripsUnserved += 1
-      guard let channel = trips.eventChannel(of: trip, &channels, counting: &counters) else { return }
+      guard let channel = channels.eventChannel(of: trip, &trips, counting: &counters) else { return }
       channels.publish(eventOn: channel, at: time, &storage, counting: &counters) {
         .notification(
           Notification(

@@ -43,20 +43,8 @@ extension Drivers {
     return report
   }
 
-  /// A page of the drivers found: between two turns one may be forgotten, and another have its index.
-  func list(_ found: [Int], cursor: String?, _ trips: borrowing Trips, at now: Moment) -> DriverList {
-    let indices = found.filter { isInUse($0) }
-    var list = DriverList(drivers: [], cursor: cursor, indices: indices)
-    for driver in indices {
-      let trip = self[driver].positionTrip.flatMap { trips.current($0) }
-      let shown = trip.flatMap { trips[$0].isOver(at: now.uptime) ? nil : trips[$0].id }
-      list.drivers.append(listed(driver, trip: shown, at: now.timestamp))
-    }
-    return list
-  }
-
   /// A driver in a page of all drivers, with its trip.
-  private func listed(_ driver: Int, trip: Identifier?, at time: Timestamp) -> DriverReport {
+  func listed(_ driver: Int, trip: Identifier?, at time: Timestamp) -> DriverReport {
     var report = report(of: driver, at: time)
     report.predicted = nil
     report.confidence = self[driver].position?.confidence

@@ -1,5 +1,4 @@
 // Questions about trips, and the answers.
-import HubGeo
 public import HubMessages
 
 extension Trip {
@@ -17,20 +16,6 @@ extension Trip {
     report.route = route?.polyline
     if status.isFinal { report.summary = progress.summary }
     return report
-  }
-}
-
-extension Trips {
-  /// The trip for a new subscriber, with its driver's newest position and ETA if that position belongs to this trip and
-  /// the trip is active.
-  func snapshot(of trip: Int, among drivers: borrowing Drivers, at now: Moment, after: UInt64) -> Subscribed.Snapshot {
-    let id = self[trip].id
-    guard !self[trip].isOver(at: now.uptime), let driver = self[trip].driverID.flatMap({ drivers.find($0) }),
-      let positionTrip = drivers[driver].positionTrip, current(positionTrip) == trip
-    else { return Subscribed.Snapshot(trip: self[trip].state) }
-    return Subscribed.Snapshot(
-      trip: self[trip].state, position: drivers[driver].location(trip: id, at: now.timestamp, after: after),
-      eta: self[trip].currentETA?.update(ofTrip: id, at: now.timestamp, after: after))
   }
 }
 

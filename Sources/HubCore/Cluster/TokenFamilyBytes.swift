@@ -1,12 +1,14 @@
 // Families of tokens between hubs of a cluster, in the journal's binary form.
 package import HubBytes
 
-extension TokenFamily {
-  /// Appends the family for another hub.
-  package func append(to bytes: inout ByteBuffer) { RecordWriter.write(.tokenFamily(self), into: &bytes) }
+/// Writes and reads a family for another hub.
+package enum TokenFamilyBytes {
+  package static func append(_ family: TokenFamily, to bytes: inout ByteBuffer) {
+    RecordWriter.write(.tokenFamily(family), into: &bytes)
+  }
 
   /// Nil for what `append` did not write.
-  package init?(_ bytes: ArraySlice<UInt8>) {
+  package static func family(_ bytes: ArraySlice<UInt8>) -> TokenFamily? {
     let read = unsafe bytes.withUnsafeBytes { bytes in
       Result { () throws(RecordError) in
         var reader = unsafe RecordReader(bytes)
@@ -14,6 +16,6 @@ extension TokenFamily {
       }
     }
     guard case .success(.tokenFamily(let family)) = read else { return nil }
-    self = family
+    return family
   }
 }

@@ -1,0 +1,45 @@
+// Trips and drivers as they are shown together: a driver with the trip that its position is of, a trip with its
+// driver's position. Trips know drivers; a driver knows the handle of a trip.
+import HubMessages
+
+extension Trips {
+  /// The trip for a new subscriber, with its driver's newest position and ETA if that position belongs to this trip and
+  /// the trip is active.
+  func snapshot(of trip: Int, among drivers: borrowing Drivers, at now: Moment, after: UInt64) -> Subscribed.Snapshot {
+    let id = self[trip].id
+    guard !self[trip].isOver(at: now.uptime), let driver = self[trip].driverID.flatMap({ drivers.find($0) }),
+      let positionTrip = drivers[driver].positionTrip, current(positionTrip) == trip
+    else { return Subscribed.Snapshot(trip: self[trip].state) }
+    return Subscribed.Snapshot(
+      trip: self[trip].state, position: drivers[driver].location(trip: id, at: now.timestamp, after: after),
+      eta: self[trip].currentETA?.update(ofTrip: id, at: now.timestamp, after: after))
+  }
+
+  /// A driver's newest position for a new subscriber; nil where there is none.
+  func snapshot(
+    ofDriver driver: Int, among drivers: borrowing Drivers, at now: Moment, after: UInt64
+  ) -> Subscribed.Snapshot? {
+    guard drivers[driver].position != nil else { return nil }
+    let trip = drivers[driver].positionTrip.flatMap { current($0) }.map { self[$0].id }
+    return Subscribed.Snapshot(position: drivers[driver].location(trip: trip, at: now.timestamp, after: after))
+  }
+
+  /// A page of the drivers found: between two turns one may be forgotten, and another have its index.
+  func list(_ found: [Int], of drivers: borrowing Drivers, cursor: String?, at now: Moment) -> DriverList {
+    let indices = found.filter { drivers.isInUse($0) }
+    var list = DriverList(drivers: [], cursor: cursor, indices: indices)
+    for driver in indices {
+      let trip = drivers[driver].positionTrip.flatMap { current($0) }
+      let shown = trip.flatMap { self[$0].isOver(at: now.uptime) ? nil : self[$0].id }
+      list.drivers.append(drivers.listed(driver, trip: shown, at: now.timestamp))
+    }
+    return list
+  }
+
+  /// What is stored of a driver.
+  func durable(driver: Int, of drivers: borrowing Drivers) -> DurableDriver {
+    let positionTrip = drivers[driver].positionTrip.flatMap { current($0) }
+    let trip = positionTrip ?? drivers[driver].lastTrip.flatMap { current($0) }
+    return drivers.durable(driver, trip: trip.map { self[$0].id }, isPositionOnTrip: positionTrip != nil)
+  }
+}
