@@ -67,7 +67,7 @@ extension CapacityModel {
     | CPU for fixes | fixes a second | \(micro(terms.points[1].fix)) each at \(size(1)) connections |
     | CPU for the first follower | fixes that somebody follows | \(micro(terms.points[1].fixAndPosition - terms.points[1].fix)) each |
     | CPU for more followers | positions a second | \(micro(terms.delivery)) each |
-    | CPU for storing | fixes a second | \(micro(terms.stored)) each |
+    | CPU for storing | fixes a second | \(terms.stored > 0 ? micro(terms.stored) + " each" : "less than this measurement tells") |
     | CPU for maps | riders who look at one | \(micro(terms.mapUpdate)) each a second, with 100 drivers on it of whom a third has moved |
     | CPU for heartbeats | silent sessions ÷ 30 s | \(micro(terms.heartbeat)) each |
     | CPU for coming and going | connections a second | \(micro(terms.connection)) each |
