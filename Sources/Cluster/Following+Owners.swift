@@ -8,9 +8,8 @@ extension Following {
     let token = found.token
     var answer = found.answer
     let channel = answer.channel
-    // A second answer, or one of a former owner: then the present owner is asked.
-    guard let follow = follows[channel], follow.peer == index, token == 0 || pending[token] != nil
-    else { return dropStray(channel, index) }
+    guard let follow = follows[channel], follow.peer == index else { return context.release(channel, at: index) }
+    guard token == 0 || pending[token] != nil else { return takeSecond(answer, of: follow, index) }
     // A share that still holds.
     if pending[token]?.session == .nobody {
       _ = takePending(token)
@@ -45,9 +44,11 @@ extension Following {
     }
   }
 
-  private mutating func dropStray(_ channel: Channel, _ index: Int) {
-    guard follows[channel]?.peer != index else { return }
-    context.release(channel, at: index)
+  /// A question that was sent again is answered again. Between the two answers the peer may have taken this hub for one
+  /// that follows nothing, so that no frame is missing, but events are.
+  private mutating func takeSecond(_ answer: Subscribed, of follow: Follow, _ index: Int) {
+    guard follow.isFollowed, let point = follow.point else { return }
+    if point.epoch != answer.epoch || point.since < answer.sequence { askAnew(index, answer.channel) }
   }
 
   mutating func take(refused reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {

@@ -212,6 +212,27 @@ import Testing
     #expect(late.point == rider.point && late.faults == [] && late.doubles == 0 && late.answers.count == 1)
   }
 
+  @Test("A question is sent again before its answer comes: an event between the two answers comes all the same")
+  func answeredTwice() {
+    let world = ClusterWorld(["a", "b"])
+    world.connect("d1", at: "a", slot: 1)
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    world.run(seconds: 1)
+    let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
+    let context = world["b"].node.node.context
+    let peer = context.peers[context.knownPeer("a")!]
+    while world["b"].node.node.following.follows[.trip(id("t1"))]?.peer == nil { world.step() }
+    // Its first question is on the way. With the next one comes that `b` follows nothing at `a` any more.
+    peer.wantsRestart = true
+    world.step()
+    #expect(!peer.wantsRestart)
+    world.move("t1", .driverEnRoute, by: "d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    #expect(rider.moves.last?.status == .driverEnRoute || rider.answers.last?.snapshot?.trip?.status == .driverEnRoute)
+    #expect(rider.faults == [] && rider.gaps == 0 && rider.unrecovered == 0)
+  }
+
   @Test("Where the last who follows leaves while another's answer is on its way, that one gets what follows")
   func lastLeaves() {
     let world = ClusterWorld(["a", "b"])
