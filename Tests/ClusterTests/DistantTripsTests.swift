@@ -37,6 +37,32 @@ import Testing
     return rider.positions.count - before
   }
 
+  @Test("Who follows a trip that nobody has, where a driver has named it and left, sees it when it begins there")
+  func namedAndLeft() {
+    for name in ["a", "b"] {
+      let world = ClusterWorld(["a", "b"])
+      world.connect("d1", at: "b", slot: 1)
+      world.run(seconds: 0.5)
+      world.fix(0, trip: "t1", at: "b", slot: 1, isGranted: false)
+      world.run(seconds: 0.5)
+      let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
+      world.run(seconds: 1.5)
+      world.connect("d1", at: "a", slot: 2)
+      world.run(seconds: 1)
+      let report = TripStatusReport(
+        tripID: id("t1"), status: .requested, timestamp: world.now.timestamp, driverID: id("d1"))
+      let request = TripStatusInput(
+        session: world.session(9), actor: Actor(role: .ops, id: id("desk")), messageID: message(9), report: report,
+        tripIsGranted: true)
+      world[name].inputs.append(.cluster(.tripRequestHere(.move(request))))
+      world.run(seconds: 0.5)
+      #expect(world.engine.owner(of: "t:t1") == name && rider.faults == [] && rider.gaps == 0)
+      let seen = rider.moves.last?.status ?? rider.answers.last?.snapshot?.trip?.status
+      #expect(seen == .requested, "begun at \(name)")
+      #expect(world["b"].node.node.counters.follows == (name == "a" ? 1 : 0))
+    }
+  }
+
   @Test("A driver that continues at another hub moves its trip, which its riders see wherever they are")
   func goesOn() {
     let world = ClusterWorld()

@@ -159,12 +159,14 @@ extension Channels {
     if outlet != clusterOutlet, wantsEventsOnly(channel) { sendFollow(channel, eventsOnly: true) }
   }
 
-  /// The hub itself stops following; so do sessions, where the channel `isHere` from now on.
-  mutating func unwant(_ name: Channel, isHere: Bool = false) {
+  /// The hub itself stops following; so do sessions, where the channel `isHere` from now on, or `isNowhere`: then they
+  /// wait for the hub that begins it, which may be this one.
+  mutating func unwant(_ name: Channel, isHere: Bool = false, isNowhere: Bool = false) {
     guard let channel = table.find(name), table.isWanted(channel) else { return }
-    if isHere || table.outlets(channel).isEmpty {
+    if isHere || isNowhere || table.outlets(channel).isEmpty {
       table.setFollowed(channel, false)
       sendToCluster(.unfollowed(name))
+      if isNowhere, !isHere, isWatched(name) { sendToCluster(.waiting(name)) }
     }
     _ = table.setWanted(channel, false)
   }
@@ -196,7 +198,7 @@ extension Channels {
   }
 
   /// This hub takes over the numbers of a channel that it followed.
-  private mutating func takeOver(_ name: Channel, _ snapshot: Subscribed.Snapshot?) {
+  mutating func takeOver(_ name: Channel, _ snapshot: Subscribed.Snapshot?) {
     guard let channel = followed(name) else { return }
     table.setFollowed(channel, false)
     let answer = Subscribed(

@@ -139,6 +139,7 @@ struct DistantTrips {
   /// A trip has begun here.
   mutating func begin(_ trip: Identifier, _ drivers: inout Drivers, _ channels: inout Channels, at now: Timestamp) {
     for driver in namers[trip] ?? [] { forget(driver, &drivers, &channels, isHere: true, at: now) }
+    channels.takeOver(.trip(trip), nil)  // where sessions follow it at a hub that has lost it
   }
 
   /// The driver has left this hub, or names another trip.
@@ -158,7 +159,7 @@ struct DistantTrips {
     namers[trip]?.remove(at: index)
     guard namers[trip]?.isEmpty == true else { return }
     namers[trip] = nil
-    channels.unwant(.trip(trip), isHere: isHere)
+    channels.unwant(.trip(trip), isHere: isHere, isNowhere: namings[driver]?.state == .nowhere)
   }
 
   private mutating func setBusy(_ driver: Int, _ isBusy: Bool, _ drivers: inout Drivers, at now: Timestamp) {
