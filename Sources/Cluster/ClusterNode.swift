@@ -263,6 +263,7 @@ public struct ClusterNode: ~Copyable {
     let peer = context.peers[index]
     guard !peer.isMember else { return }
     peer.isMember = true
+    peer.wantsRestart = true  // questions to it were given up, and it may have answered them since
     revoking.announce(to: index)
     watching.askForAll(peer)
     peer.heard = context.now.uptime

@@ -98,6 +98,25 @@ import Testing
     #expect(world["b"].node.node.counters.pending == 0)
   }
 
+  @Test("A share that ends at a hub that stood still until the others gave it up is over when it is back")
+  func stalledHub() {
+    let world = ClusterWorld()
+    let holders = shared(world)
+    world.stalled = ["a"]
+    for name in ["b", "c"] {
+      let context = world[name].node.node.context
+      context.peers[context.knownPeer("a")!].wantsRestart = true
+    }
+    world.run(seconds: 6)
+    #expect(world["c"].notices.contains { if case .peerLeft("a") = $0 { true } else { false } })
+    let desk = Actor(role: .ops, id: id("desk"))
+    world["a"].inputs.append(.trips(world.session(90), .shares(id("t1"), .end(id("link1")), desk), replyTo: nil))
+    world.stalled = []
+    world.run(seconds: 3)
+    #expect(holders[..<3].allSatisfy { $0.ended == [.revoked] && $0.handle == nil })
+    #expect(holders[3...].allSatisfy { $0.ended.isEmpty && $0.handle != nil && $0.faults == [] })
+  }
+
   @Test("A holder that leaves while its share is asked about is not sent for any more, whether or not the share holds")
   func leavesWhileAsked() {
     for ends in [false, true] {
