@@ -103,8 +103,11 @@ public struct ClusterLimits: Sendable, Equatable {
   /// The time after which all owned channels are claimed again, before the ledger forgets them. After half of it, what
   /// sessions wait for is looked for again, before the ledger forgets who waits.
   public var ownerTime: Int64 = 86_400_000_000_000
-  /// After a gap drivers are claimed again, and what sessions wait for is looked for, at most so often.
-  public var homesTime: Int64 = 5_000_000_000
+  /// After a gap what sessions wait for is looked for, at most so often.
+  public var waitingTime: Int64 = 5_000_000_000
+  /// After a gap drivers are claimed again, at most so often: `checksAtOnce` and `checkTime` bound what that takes, and
+  /// a second home has to be found within 3 s.
+  public var homesTime: Int64 = 1_000_000_000
   /// Of what is claimed again, to see that it is still this hub's, so many at a time, and the time from one part to the
   /// next: 1000 a second of each hub, of some 40,000 that a ledger takes.
   public var checksAtOnce = 128

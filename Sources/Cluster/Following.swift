@@ -320,7 +320,7 @@ extension Following {
     let (now, limits) = (context.now.uptime, context.limits)
     if waiting.isEmpty { (checksWaiting, waitingNotedAt) = (false, now) }
     if now - waitingNotedAt >= limits.ownerTime / 2 { checksWaiting = true }
-    if checksWaiting, now - waitingCheckedAt >= limits.homesTime {
+    if checksWaiting, now - waitingCheckedAt >= limits.waitingTime {
       (checksWaiting, waitingCheckedAt, waitingNotedAt) = (false, now, now)
       checked = waiting.map { (name: "\($0)", channel: $0) }.sorted { $0.name > $1.name }.map(\.channel)
     }
