@@ -45,7 +45,11 @@ public final class MemoryEngine {
   /// Members whose questions the ledger refuses where they would write, as one without memory left does.
   public var full: Set<String> = []
   /// Members that do not reach the engine at all.
-  public var isolated: Set<String> = []
+  public var isolated: Set<String> = [] {
+    didSet { for member in isolated.subtracting(oldValue) { isolations[member, default: 0] += 1 } }
+  }
+  /// How often each member's connections have ended: it notices, even if it has stood still meanwhile.
+  fileprivate var isolations: [String: Int] = [:]
   public private(set) var framesSent = 0
   public private(set) var bytesSent = 0
   public private(set) var framesLost = 0
@@ -190,11 +194,25 @@ public final class MemoryEngine {
   }
 }
 
+/// A member's connection to the engine, as the member has last seen it.
+private struct MemoryConnection {
+  private var isUp = false
+  private var isolations = 0
+
+  /// Whether it is there, for each time that this has changed since the last call.
+  mutating func changes(of member: String, _ engine: MemoryEngine) -> [Bool] {
+    let (wasUp, wasCut) = (isUp, isolations != engine.isolations[member, default: 0])
+    (isUp, isolations) = (!engine.isolated.contains(member), engine.isolations[member, default: 0])
+    if wasUp, isUp { return wasCut ? [false, true] : [] }
+    return wasUp == isUp ? [] : [isUp]
+  }
+}
+
 /// A member's way to the bus of a `MemoryEngine`.
 public final class MemoryBus: Bus {
   private let engine: MemoryEngine
   private let member: String
-  private var wasUp = false
+  private var connection = MemoryConnection()
 
   public init(_ engine: MemoryEngine, member: String) {
     self.engine = engine
@@ -213,8 +231,7 @@ public final class MemoryBus: Bus {
   }
 
   public func takeEvents(into events: inout [BusEvent]) {
-    if isUp != wasUp {
-      wasUp = isUp
+    for isUp in connection.changes(of: member, engine) {
       events.append(isUp ? .up(node: "memory") : .down(node: "memory", "isolated"))
     }
     events += engine.take(member)
@@ -225,7 +242,7 @@ public final class MemoryBus: Bus {
 public final class MemoryLedger: Ledger {
   private let engine: MemoryEngine
   private let member: String
-  private var wasUp = false
+  private var connection = MemoryConnection()
   private var answers: [LedgerEvent] = []
 
   public init(_ engine: MemoryEngine, member: String) {
@@ -251,8 +268,7 @@ public final class MemoryLedger: Ledger {
   }
 
   public func takeEvents(into events: inout [LedgerEvent]) {
-    if isUp != wasUp {
-      wasUp = isUp
+    for isUp in connection.changes(of: member, engine) {
       events.append(isUp ? .up(node: "memory", warnings: []) : .down(node: "memory", "isolated"))
     }
     events += answers

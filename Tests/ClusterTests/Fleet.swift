@@ -196,8 +196,11 @@ final class Fleet {
       latitude: phones[driver].place.latitude + 5e-5, longitude: phones[driver].place.longitude)!
     guard let session = session(of: driver) else { return connect(driver) }
     lastMessage += 1
-    // One that nobody has begun, and whose hub never comes back, is not there for a driver to name.
-    let trip = phones[driver].trip.map { trips[$0] }.flatMap { gone == nil || $0.moves[0].isAcked ? $0.id : nil }
+    // One whose hub never comes back is not there for a driver to name, where nobody has begun it or the ledger has
+    // forgotten it.
+    let trip = phones[driver].trip.map { trips[$0] }.flatMap { trip in
+      gone == nil || trip.moves[0].isAcked && world.engine.owner(of: "t:\(trip.id)") != nil ? trip.id : nil
+    }
     let update = LocationUpdate(
       tripID: trip,
       fix: Fix(coordinate: phones[driver].place, timestamp: world.now.timestamp, accuracy: 5))
