@@ -153,7 +153,7 @@ format:
 	swift format -i -r Sources Tests loadtest Package.swift
 
 lint:
-	swift format lint --strict -r Sources Tests loadtest Package.swift
+	swift format lint --strict --parallel -r Sources Tests loadtest Package.swift
 
 loadtest-release: deps
 	$(RELEASE) --product hub-loadtest

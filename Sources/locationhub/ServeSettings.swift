@@ -195,6 +195,9 @@ struct ServeOptions: Sendable {
     Setting(
       "keep-alive", \.keepAliveSeconds, .number(seconds), "SECONDS",
       "an HTTP connection may wait for its next request", past: "closed"),
+    Setting(
+      "close-time", \.closingSeconds, .number(seconds), "SECONDS",
+      "for a client to answer a close frame and to take what is unsent; when the hub ends at most 4", past: "aborted"),
   ]
 
   private static let limits: [Setting<Limits>] = [

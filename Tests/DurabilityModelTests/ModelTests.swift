@@ -10,7 +10,7 @@ import Testing
   static var seeds: Range<UInt64> {
     let environment = ProcessInfo.processInfo.environment
     if let one = environment["HISTORY_SEED"].flatMap(UInt64.init) { return one..<(one + 1) }
-    let usual: UInt64 = environment["HUB_TESTS"] == "brief" ? 200 : 2000
+    let usual: UInt64 = environment["HUB_TESTS"] == "brief" ? 200 : 1000
     return 0..<(environment["HISTORIES"].flatMap(UInt64.init) ?? usual)
   }
 
@@ -28,7 +28,7 @@ import Testing
   @Test("the histories meet what they are for: every fault, and every answer to it")
   func reachesEverything() throws {
     var sum = HistoryReach()
-    for seed in 0..<500 as Range<UInt64> { sum += try History.run(seed: seed) }
+    for seed in 0..<250 as Range<UInt64> { sum += try History.run(seed: seed) }
     for reach in Reach.allCases { #expect(sum[reach] > 0, "\(reach)") }
   }
 

@@ -88,7 +88,7 @@ extension EndToEnd.Admission {
   func pipelinedFlood(loops: Int) throws {
     let hub = try TestHub(loops: loops) { $0.limits.keepAliveSeconds = 2.5 }
     let witness = try Witness(hub)
-    let count = 1500
+    let count = 400
     let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
     var latest: RawConnection?
     let isFair = try isWithin(1) {

@@ -14,13 +14,13 @@ extension EndToEnd {
 
 extension EndToEnd.Load {
   @Test(
-    "1,000 drivers at 1 Hz with two riders each, for 10 s: each fix reaches both, in order, once", arguments: loopCounts
+    "1,000 drivers at 1 Hz with two riders each, for 5 s: each fix reaches both, in order, once", arguments: loopCounts
   )
   func thousandDrivers(loops: Int) throws {
     let hub = try TestHub(loops: loops) { $0.limits.sessionRate = 10 }
     let crowd = try Crowd(port: hub.port, drivers: 1000, ridersEach: 2)
     try crowd.join()
-    let rounds = 10
+    let rounds = 5
     crowd.begin(rounds: rounds)
     try crowd.turn(waitingFor: "all positions") { crowd.positions >= 1000 * 2 * rounds }
     #expect(crowd.faults.isEmpty, "\(crowd.faults.prefix(5))")

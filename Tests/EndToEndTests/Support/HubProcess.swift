@@ -74,7 +74,7 @@ final class HubProcess {
     port: UInt16 = 0, _ more: [String] = [], openFiles: Int? = nil, fileBytes: Int? = nil, in directory: String? = nil
   ) throws -> HubProcess {
     let hub = try HubProcess(
-      ["serve", "--port", "\(port)", "--dev-auth", "--loops", "1"] + more, openFiles: openFiles,
+      ["serve", "--port", "\(port)", "--dev-auth", "--loops", "1", "--close-time", "0.3"] + more, openFiles: openFiles,
       fileBytes: fileBytes, in: directory)
     try hub.waitUntilItListens()
     return hub
