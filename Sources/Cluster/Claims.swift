@@ -284,7 +284,9 @@ struct Claims {
     if isDoubtful {
       // Not repeated: a hub that misses it asks the ledger.
       for peer in context.peers where peer.incarnation > 0 { peer.append(.replaced, write) }
-    } else if let index = before.flatMap({ context.knownPeer($0) }) {
+    } else if let before, before != context.identity.name, ClusterIdentity.isName(before),
+      let index = context.peer(before)
+    {
       context.notifyEnded(index, .replaced, write)
     }
   }

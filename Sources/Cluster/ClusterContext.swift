@@ -222,14 +222,15 @@ final class ClusterContext {
     peers[index].release(channel, at: now.timestamp)
   }
 
-  /// Sends a peer the end of a right, which it must not miss, and repeats it if the peer has missed anything.
+  /// Sends a peer the end of a right, which it must not miss, and repeats it if the peer has missed anything, or when it
+  /// is heard of for the first time.
   func notifyEnded(_ index: Int, _ kind: ClusterRecordKind, _ body: (inout ByteBuffer) -> Void) {
     var bytes = ByteBuffer()
     body(&bytes)
     let copy = bytes.array()
     if endedRights.count >= limits.endedRights { endedRights.removeFirst() }
     endedRights.append(EndedRight(peer: index, until: now.uptime + limits.endedRightsTime, kind: kind, body: copy))
-    peers[index].append(kind) { $0.append(copy) }
+    if peers[index].incarnation > 0 { peers[index].append(kind) { $0.append(copy) } }
   }
 
   func repeatEnded(to index: Int) {

@@ -209,6 +209,22 @@ private final class Phones {
     #expect(riders[1].positions.count == 4 && riders[1].faults == [])
   }
 
+  @Test("A driver that two hubs claim at once has one home, though the second has never heard of the first")
+  func unknownHome() {
+    let world = ClusterWorld(["b", "c"])
+    world.stalled = ["c"]
+    world.kill("b")
+    world.run(seconds: 6)
+    world.join("b")
+    world.run(seconds: 3)
+    #expect(world["b"].node.node.context.knownPeer("c") == nil)
+    world.stalled = []
+    for (slot, name) in [(2, "c"), (3, "b")] as [(UInt32, String)] { world.connect("d1", at: name, slot: slot) }
+    world.run(seconds: 3)
+    #expect(world["c"].replaced.map(\.slot) == [2] && world["b"].replaced.isEmpty)
+    #expect(world.engine.owner(of: "d:d1") == "b")
+  }
+
   @Test("While the engine is away a driver's sessions are one claim, and what is gone is released when it is back")
   func awayEngine() {
     let world = ClusterWorld(["a", "b"])
