@@ -222,8 +222,8 @@ final class ClusterContext {
     peers[index].release(channel, at: now.timestamp)
   }
 
-  /// Sends a peer the end of a right, which it must not miss, and repeats it if the peer has missed anything, or when it
-  /// is heard of for the first time.
+  /// Sends a peer the end of a right, which it must not miss: repeated if the peer has missed anything, and sent when
+  /// it is heard of for the first time.
   func notifyEnded(_ index: Int, _ kind: ClusterRecordKind, _ body: (inout ByteBuffer) -> Void) {
     var bytes = ByteBuffer()
     body(&bytes)
