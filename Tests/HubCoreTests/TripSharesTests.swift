@@ -33,9 +33,40 @@ import Testing
     for number in 0..<HubLimits.sharesMadePerTrip {
       let share = try share(number)
       try trip.share(share, at: start)
-      #expect(try trip.endShare(share.id) == share)
+      #expect(try trip.endShare(share.id).holder == share.holder)
     }
     let refusal = #expect(throws: ErrorReply.self) { try trip.share(try share(100), at: start) }
-    #expect(refusal?.code == .rateLimited && refusal?.isOwnLimit == true && trip.shares.isEmpty)
+    #expect(refusal?.code == .rateLimited && refusal?.isOwnLimit == true)
+    #expect(trip.shares.count == HubLimits.sharesMadePerTrip && trip.shares.allSatisfy(\.isEnded))
+  }
+
+  @Test("a share that has ended is not made again by who repeats late that it is made")
+  func repeatedLate() throws {
+    var trip = try trip()
+    let (first, second) = (try share(1), try share(2))
+    let holder = Actor(role: .rider, id: first.holder)
+    try trip.share(first, at: start)
+    #expect(trip.isShared(with: holder, at: start))
+    _ = try trip.endShare(first.id)
+    for share in [first, second, first] {
+      try trip.share(share, at: start)
+      // However far back the clock is set.
+      for time in [start, Timestamp(milliseconds: 0)] { #expect(!trip.isShared(with: holder, at: time)) }
+    }
+    #expect(throws: ErrorReply.self) { try trip.endShare(first.id) }
+    #expect(trip.shares.filter { !$0.isEnded } == [second])
+  }
+
+  @Test("shares that ended before a restart make room for others")
+  func restarted() throws {
+    var trip = try trip()
+    for number in 0..<HubLimits.sharesMadePerTrip {
+      try trip.share(try share(number), at: start)
+      _ = try trip.endShare(try share(number).id)
+    }
+    trip.sharesMade = 0
+    try trip.share(try share(100), at: start)
+    #expect(trip.shares.count == HubLimits.sharesMadePerTrip && trip.shares.count { !$0.isEnded } == 1)
+    #expect(trip.shares.first?.id == (try share(1)).id)
   }
 }

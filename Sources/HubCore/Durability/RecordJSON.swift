@@ -201,9 +201,10 @@ public enum RecordJSON {
       write(eta, &buffer)
       buffer.append("}")
     }
-    if !trip.shares.isEmpty {
+    let shares = trip.shares.filter { !$0.isEnded }
+    if !shares.isEmpty {
       buffer.append(",\"shares\":")
-      buffer.append(list: trip.shares) { buffer, share in
+      buffer.append(list: shares) { buffer, share in
         buffer.append("{")
         JSONWriter.writeMembers(share, time: .unixMilliseconds, into: &buffer)
         buffer.append("}")

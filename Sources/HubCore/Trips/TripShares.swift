@@ -1,12 +1,14 @@
 // Shares of a trip: who makes and ends them, and their holders' access. They are kept and stored in the trip and end
 // with it; the hub signs no share, so the content of a link's token does not matter here.
+//
+// A share that was ended stays in the list as one that never is valid: another hub may repeat, late, that it is made.
 import HubBytes
 import HubMessages
 
 extension Trip {
   /// Whether an actor holds a valid share. A holder's id that is in no list has no access.
   func isShared(with actor: Actor, at time: Timestamp) -> Bool {
-    shares.contains { $0.holder == actor.id && ($0.expires.map { time < $0 } ?? true) }
+    shares.contains { $0.holder == actor.id && $0.isValid(at: time) }
   }
 
   /// Whether an actor may make, end and see shares of it.
@@ -22,14 +24,17 @@ extension Trip {
       throw ErrorReply(code: .invalidTransition, message: "the trip is over", status: status)
     }
     if shares.contains(where: { $0.id == share.id }) { return }  // repeated by another hub
-    shares.removeAll { $0.expires.map { $0 <= time } ?? false }
-    guard shares.count < HubLimits.sharesPerTrip else {
+    shares.removeAll { !$0.isEnded && !$0.isValid(at: time) }
+    guard shares.count(where: { !$0.isEnded }) < HubLimits.sharesPerTrip else {
       throw Trip.enough("a trip has at most \(HubLimits.sharesPerTrip) shares: end one of them")
     }
     guard sharesMade < HubLimits.sharesMadePerTrip else {
       throw Trip.enough("a trip is shared at most \(HubLimits.sharesMadePerTrip) times")
     }
     sharesMade += 1
+    if shares.count >= HubLimits.sharesMadePerTrip, let oldest = shares.firstIndex(where: \.isEnded) {
+      shares.remove(at: oldest)  // of those made before a restart
+    }
     shares.append(share)
   }
 
@@ -41,11 +46,22 @@ extension Trip {
 
   /// Ends a share, and gives it. Throws where there is none.
   mutating func endShare(_ id: Identifier) throws(ErrorReply) -> TripShare {
-    guard let index = shares.firstIndex(where: { $0.id == id }) else {
+    guard let index = shares.firstIndex(where: { $0.id == id && !$0.isEnded }) else {
       throw ErrorReply(code: .notFound, message: "this trip has no such share")
     }
-    return shares.remove(at: index)
+    shares[index].expires = TripShare.ended
+    return shares[index]
   }
+}
+
+extension TripShare {
+  /// When a share that was ended has expired: before any clock.
+  fileprivate static let ended = Timestamp(milliseconds: 0)
+
+  /// Somebody has ended it.
+  var isEnded: Bool { expires == TripShare.ended }
+
+  fileprivate func isValid(at time: Timestamp) -> Bool { expires.map { time < $0 } ?? true }
 }
 
 extension Trips {
@@ -66,7 +82,7 @@ extension Trips {
     _ question: TripShareQuestion, of trip: Int, at time: Timestamp
   ) throws(ErrorReply) -> (answer: TripAnswer, ended: Identifier?) {
     switch question {
-    case .list: return (.shares(self[trip].shares), nil)
+    case .list: return (.shares(self[trip].shares.filter { !$0.isEnded }), nil)
     case .begin(let new):
       try share(trip, new, at: time)
       return (.shared(new, of: self[trip].id), nil)
