@@ -82,12 +82,6 @@ public struct MixedList<Common: BitwiseCopyable, Rare>: ~Copyable {
     if !rares.isEmpty { rares.removeAll(keepingCapacity: true) }
   }
 
-  /// Gives back the memory of a kind of which there is no element, if that is more than `bytes`.
-  @inlinable public mutating func releaseMemory(over bytes: Int) {
-    commons.releaseMemory(over: bytes)
-    if rares.isEmpty, rares.capacity * MemoryLayout<(element: Rare, commonsBefore: Int)>.stride > bytes { rares = [] }
-  }
-
   /// Moves the first `count` elements of another list, in order, to the end.
   @inlinable
   public mutating func append(first count: Int, of other: inout MixedList) {

@@ -75,14 +75,6 @@ public struct TurnList<Element: BitwiseCopyable>: ~Copyable {
   /// Forgets all elements; keeps the memory.
   @inlinable public mutating func removeAll() { used = 0 }
 
-  /// Gives back the memory of a list that is empty and holds more than `bytes` of it.
-  @inlinable public mutating func releaseMemory(over bytes: Int) {
-    guard isEmpty, capacity * MemoryLayout<Element>.stride > bytes else { return }
-    unsafe base?.deallocate()
-    unsafe base = nil
-    (capacity, initialized) = (0, 0)
-  }
-
   @inlinable @inline(__always)
   func pointer(_ index: Int) -> UnsafeMutablePointer<Element> {
     precondition(index >= 0 && index < used)

@@ -160,9 +160,6 @@ public struct Limits: Sendable {
   public var outboxBytes = 256 * 1024 * 1024
   /// Output of one turn; past it the output so far is written at once. It keeps offsets within 32 bits.
   public var arenaFlushBytes = 16 * 1024 * 1024
-  /// Memory of each of a turn's lists of inputs and outputs that is kept at the end of a second; what a turn with more
-  /// in it has added is given back.
-  static let turnListKeepBytes = 64 * 1024
   /// Memory that a loop keeps for the next turn's output, and at most as much for the next inflated message.
   public var arenaKeepBytes = 1024 * 1024
   /// Bytes read from one socket in one turn. TLS needs 32 KiB or more: a record, and what came with it.

@@ -189,8 +189,6 @@ struct SessionLoop: ~Copyable {
   /// Each second: metrics, log lines, and changes of the server's state.
   private mutating func tick() {
     clock.ticked(now: now.uptime)
-    inputs.releaseMemory(over: Limits.turnListKeepBytes)
-    outputs.releaseMemory(over: Limits.turnListKeepBytes)  // or the hub's, with which it changes places each turn
     log.shortages(loop.counters, loop.limits, counters)
     // Sessions' timers follow the uptime, expiry of tokens the wall clock.
     if clock.wallClockWasSet(loop.now) {

@@ -21,23 +21,6 @@ import Testing
     return things
   }
 
-  @Test func `only an empty list gives memory back, and only what is over its limit`() {
-    var list = MixedList<Int, String>()
-    for number in 0..<100 {
-      list.append(common: number)
-      list.append("\(number)")
-    }
-    list.releaseMemory(over: 0)
-    #expect(list.count == 200)
-    list.removeAll()
-    list.releaseMemory(over: 1 << 20)
-    #expect(list.commons.capacity >= 100 && list.rares.capacity >= 100)
-    list.releaseMemory(over: 64)
-    #expect(list.commons.capacity == 0 && list.rares.capacity == 0)
-    list.append(common: 1)
-    #expect(all(list) == [.common(1)])
-  }
-
   @Test func `whatever is appended, moved over and emptied, the order is that of appending`() {
     var random = SplitMix64(seed: 7)
     var list = MixedList<Int, String>()
@@ -70,7 +53,6 @@ import Testing
         list.removeAll()
         expected.removeAll()
       }
-      if number % 7 == 0 { list.releaseMemory(over: 64) }
       #expect(list.count == expected.count)
       #expect(list.isEmpty == expected.isEmpty)
       if number % 16 == 0 {
