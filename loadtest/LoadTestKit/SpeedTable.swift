@@ -135,8 +135,11 @@ package struct SpeedTable {
     func row(
       _ what: String, _ few: SpeedLoad, _ many: SpeedLoad, underLoad: Bool = false, threshold: Double, target: Double
     ) -> Row {
+      // By what is resident at the end: what was before the first connection differs by megabytes, with when the code
+      // that only starting needs is given back.
       func held(_ run: RunResult) -> Double {
-        underLoad ? run[.bytesUnderLoad] * run[.connections] : run[.residentBytes]
+        guard underLoad else { return run[.residentBytes] }
+        return run[.residentBytes] + (run[.bytesUnderLoad] - run[.bytesPerConnection]) * run[.connections]
       }
       let value = paired(few, many) { few, many in
         let more = many[.connections] - few[.connections]
