@@ -197,7 +197,7 @@ struct ServeOptions: Sendable {
       "an HTTP connection may wait for its next request", past: "closed"),
     Setting(
       "close-time", \.closingSeconds, .number(seconds), "SECONDS",
-      "for a client to answer a close frame and to take what is unsent; when the hub ends at most 4", past: "aborted"),
+      "for a client to answer a close frame and to read what is unsent; at most 4 when the hub ends", past: "aborted"),
   ]
 
   private static let limits: [Setting<Limits>] = [

@@ -10,7 +10,7 @@ extension Hub {
   }
 }
 
-/// What is counted by a look at the hub's tables.
+/// Sizes of the hub's tables, for its counters.
 enum TableSizes {
   fileprivate static func shown(
     _ counters: HubCounters, _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: borrowing Channels,

@@ -31,7 +31,7 @@ struct Trip {
   @PackedPlace private(set) var pickup: Coordinate?
   @PackedPlace private(set) var dropoff: Coordinate?
   private(set) var route: Route?
-  /// Its shares, oldest first.
+  /// Its shares, oldest first; also those that were ended (TripShares.swift).
   var shares: [TripShare] = []
   /// Its last move or accepted fix (uptime, ns), after which an abandoned trip is cancelled.
   private(set) var lastHeard: Int64
