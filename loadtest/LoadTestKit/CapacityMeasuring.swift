@@ -18,8 +18,10 @@ package struct CapacityMeasuring {
 
   package func measure(machine: String) throws(LoadTestError) -> CapacityTerms {
     var points: [CapacityTerms.Point] = []
-    var (driverBytes, riderBytes, fixBytes, positionBytes) = (0.0, 0.0, 0.0, 0.0)
+    var (fixBytes, positionBytes) = (0.0, 0.0)
+    var (ofDrivers, ofPairs): ([Double], [Double]) = ([], [])
     let idle = try run("sessions that only are there") { $0.idle = 2 * drivers[1] }
+    let manyIdle = try run("more of them") { $0.idle = 2 * drivers[2] }
     for count in drivers {
       // As many connections as with the riders, so that these cost a fix as much in both.
       let alone = try run("\(count) drivers whom nobody follows, and as many idle sessions") {
@@ -37,10 +39,14 @@ package struct CapacityMeasuring {
           connections: Double(2 * count), fix: alone[.cpuPerFix], fixAndPosition: followed[.cpuPerFix]))
       fixBytes = alone[.bytesInPerFix]
       positionBytes = followed[.bytesOutPerDelivery]
-      // Memory is what there is when all trips have begun: the sessions', and the drivers', trips' and channels'.
-      driverBytes = max(0, alone[.bytesUnderLoad] * 2 - idle[.bytesPerConnection])
-      riderBytes = max(0, followed[.bytesUnderLoad] * 2 - driverBytes)
+      ofDrivers.append(alone.residentAtEnd)
+      ofPairs.append(followed.residentAtEnd)
     }
+    // Memory is what there is when all trips have begun: the sessions', and the drivers', trips' and channels'.
+    let more = Double(drivers[2] - drivers[1])
+    let idleBytes = max(0, (manyIdle.residentAtEnd - idle.residentAtEnd) / (2 * more))
+    let driverBytes = max(0, (ofDrivers[2] - ofDrivers[1]) / more - idleBytes)
+    let riderBytes = max(0, (ofPairs[2] - ofPairs[1]) / more - driverBytes)
     let crowd = try measureCrowds()
     let stored = try measureStored()
     let heartbeats = try run("the same with a heartbeat each second", serve: ["--heartbeat", "1"]) {
@@ -50,7 +56,7 @@ package struct CapacityMeasuring {
     return CapacityTerms(
       machine: machine, points: points, delivery: crowd.delivery,
       heartbeat: max(0, heartbeats[.hubCores] - idle[.hubCores]) * 1e6 / pings, connection: idle[.cpuPerConnection],
-      idleBytes: idle[.bytesPerConnection], riderBytes: riderBytes, driverBytes: driverBytes, fixBytes: fixBytes,
+      idleBytes: idleBytes, riderBytes: riderBytes, driverBytes: driverBytes, fixBytes: fixBytes,
       positionBytes: positionBytes, mapUpdate: crowd.map[.cpuPerAreaUpdate],
       mapBytes: crowd.map[.bytesOutPerAreaUpdate],
       stored: max(0, stored[.cpuPerFix] - points[1].fix),

@@ -75,10 +75,8 @@ extension CapacityModel {
     \(micro(growth(\.fixAndPosition))) a fix with its position for each doubling beyond \(size(2)) connections, on top of the \
     largest cost measured: extrapolated |
     | memory | sessions | \(grouped(Int(terms.driverBytes))) B a driver with a trip, \(grouped(Int(terms.riderBytes))) B a \
-    rider, \(grouped(Int(terms.idleBytes))) B a session that says nothing: all that the hub's memory grew by, over all \
-    sessions of a run (\(size(1)) that say nothing, \(size(2)) others). The first sessions make a hub take some 3 MB once, so \
-    it is more than what one session takes more, which is in \
-    [speed.md](results/speed.md) |
+    rider, \(grouped(Int(terms.idleBytes))) B a session that says nothing: what one more takes, of \(size(2)) sessions \
+    instead of \(size(1)). What a hub takes by itself, some 12 MB, is not in it |
     | network | messages | \(grouped(Int(terms.fixBytes))) B a fix, \(grouped(Int(terms.positionBytes))) B a position, \
     \(grouped(Int(terms.mapBytes))) B an update of a map, all in JSON without compression, and \
     \(grouped(Int(CapacityModel.overheadBytes))) B a segment for Ethernet, IP, TCP and its acknowledgements |

@@ -39,6 +39,12 @@ package struct RunResult: Sendable, Equatable {
 
   package subscript(_ figure: Figure) -> Double { figures[figure] ?? 0 }
 
+  /// Resident bytes at the end, under load; for differences of two sizes. What was resident before the first connection
+  /// differs by megabytes, with when the hub has given back the code that only starting needs.
+  package var residentAtEnd: Double {
+    self[.residentBytes] + (self[.bytesUnderLoad] - self[.bytesPerConnection]) * self[.connections]
+  }
+
   /// What the buckets hold: positions from when they were due; without those, updates of a cell, acks, or connecting.
   package var timed: (what: String, title: String) {
     if figures[.latencyP50] != nil { return ("positions", "Latency, from when a fix was due") }

@@ -135,12 +135,7 @@ package struct SpeedTable {
     func row(
       _ what: String, _ few: SpeedLoad, _ many: SpeedLoad, underLoad: Bool = false, threshold: Double, target: Double
     ) -> Row {
-      // By what is resident at the end: what was before the first connection differs by megabytes, with when the code
-      // that only starting needs is given back.
-      func held(_ run: RunResult) -> Double {
-        guard underLoad else { return run[.residentBytes] }
-        return run[.residentBytes] + (run[.bytesUnderLoad] - run[.bytesPerConnection]) * run[.connections]
-      }
+      func held(_ run: RunResult) -> Double { underLoad ? run.residentAtEnd : run[.residentBytes] }
       let value = paired(few, many) { few, many in
         let more = many[.connections] - few[.connections]
         return more > 0 ? (held(many) - held(few)) / more : nil
