@@ -142,9 +142,19 @@ extension Following {
     locate(channel)
   }
 
-  /// Whether it is followed with positions.
-  func isFollowedInFull(_ channel: Channel) -> Bool {
-    follows[channel].map { $0.isFollowed && $0.wantsStates } ?? false
+  /// A session was accepted where none was, as far as the hub knows: it may have said since the owner's answer that it
+  /// follows the channel no longer, or not for sessions.
+  mutating func followed(_ input: SubscribeInput, from point: ResumePoint) {
+    let channel = input.request.channel
+    if let follow = follows[channel], follow.isFollowed, follow.wantsStates { return }
+    follow(channel, from: point, eventsOnly: false)
+    note(holder: input)
+  }
+
+  /// A session was accepted; if it is by a share, its owner is asked after each gap whether the share holds.
+  mutating func note(holder input: SubscribeInput) {
+    guard TripShare.isHolder(input.actor.id) else { return }
+    follows[input.request.channel]?.holders[input.actor.id] = Holder(actor: input.actor, grant: input.grant)
   }
 
   /// The hub has no session any more that follows a channel.

@@ -126,7 +126,7 @@ import Testing
     world["b"].followers.append(rider)
     world.run(seconds: 0.5)
     #expect(rider.refusals.map(\.code) == [.forbidden])
-    #expect(world["b"].node.node.following.isFollowedInFull(.trip(id("t1"))) == false)
+    #expect(world["b"].node.node.following.follows[.trip(id("t1"))]?.wantsStates != true)
     for peer in world["b"].node.node.context.peers { peer.wantsRestart = true }
     world.run(seconds: 2)
     let before = world["a"].node.node.counters.statesOut

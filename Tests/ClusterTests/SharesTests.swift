@@ -117,6 +117,26 @@ import Testing
     #expect(holders[3...].allSatisfy { $0.ended.isEmpty && $0.handle != nil && $0.faults == [] })
   }
 
+  @Test("A share that ended while a hub stood still is over for a holder whom it lets in by an old answer")
+  func oldAnswer() {
+    let world = ClusterWorld(["a", "b"])
+    for (name, slot) in [("a", 1), ("b", 2)] { world.connect("d\(slot)", at: name, slot: UInt32(slot)) }
+    world.step()
+    world.fix(-1, trip: "t1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    _ = world.put(.begin(TripShare(id: id("link1"), created: world.now.timestamp, expires: nil)), of: "t1", at: "a")
+    let holder = world.hold("link1", of: "t1", at: "b")
+    for _ in 0..<100 where world["b"].node.node.following.follows[.trip(id("t1"))]?.peer == nil { world.step() }
+    world.stalled = ["b"]
+    world.run(seconds: 6)
+    #expect(world["a"].notices.contains { if case .peerLeft("b") = $0 { true } else { false } })
+    _ = world.put(.end(id("link1")), of: "t1", at: "a")
+    world.fix(-1, trip: "t1", at: "b", slot: 2)  // so that the hub itself begins to follow the trip
+    world.stalled = []
+    world.run(seconds: 3)
+    #expect(holder.answers.count >= 1 && holder.ended == [.revoked] && holder.handle == nil)
+  }
+
   @Test("A holder that leaves while its share is asked about is not sent for any more, whether or not the share holds")
   func leavesWhileAsked() {
     for ends in [false, true] {

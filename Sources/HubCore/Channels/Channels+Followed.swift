@@ -248,7 +248,7 @@ extension Channels {
     }
     // The last subscriber may have left before this answer came.
     if !table.isFollowed(channel) || wantsEventsOnly(channel) {
-      sendToCluster(.followed(answer.channel, ResumePoint(since: answer.sequence, epoch: answer.epoch)))
+      sendToCluster(.followed(input, ResumePoint(since: answer.sequence, epoch: answer.epoch)))
     }
     table.setFollowed(channel, true)
     table.addSubscriber(channel, outlet: Int(input.session.outlet))

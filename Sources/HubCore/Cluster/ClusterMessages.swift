@@ -169,7 +169,7 @@ public enum ClusterOutput: Sendable {
   /// Follows a channel at its owner: all events after this point; with `eventsOnly` no positions and ETAs.
   case follow(Channel, ResumePoint, eventsOnly: Bool)
   /// The first session that follows the channel elsewhere was accepted, at this point.
-  case followed(Channel, ResumePoint)
+  case followed(SubscribeInput, ResumePoint)
   /// No session of this hub is subscribed to the channel any more, whether or not it was followed.
   case unfollowed(Channel)
   /// A driver's hub, or the hub that numbers all trips' events, has changed, or the driver is forgotten: followers from
