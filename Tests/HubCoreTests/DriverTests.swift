@@ -5,13 +5,6 @@ import Testing
 
 @testable import HubCore
 
-@Suite struct DriverTests {
-  @Test("a record has not grown: a million drivers are to fit into a gigabyte, with all tables")
-  func size() {
-    #expect(MemoryLayout<Driver>.stride <= 880)
-  }
-}
-
 @Suite struct SessionClockTests {
   @Test("without an observation the session's clock counts as the hub's")
   func unknown() {

@@ -32,62 +32,47 @@ struct IdentityKey: Hashable, Sendable {
   }
 }
 
-/// Sessions, watched cells, and questions to the journal's past and for feeds of vehicles, by identity.
+/// Sessions, watched cells, and questions to the journal's past and for feeds of vehicles, by identity: only of those
+/// that have any. Each is counted by itself, since most have one session and nothing else.
 struct IdentityTable: Sendable {
-  private struct Entry {
-    var sessions: UInt32 = 0
-    var cells: UInt32 = 0
-    var questions: UInt32 = 0
+  private typealias Counts = [IdentityKey: UInt32]
 
-    var isEmpty: Bool { sessions == 0 && questions == 0 }
-  }
+  private var sessions: Counts = [:]
+  private var cells: Counts = [:]
+  private var questions: Counts = [:]
 
-  private var entries: [IdentityKey: Entry] = [:]
-
-  var count: Int { entries.count }
+  var count: Int { sessions.count + questions.keys.count { sessions[$0] == nil } }
 
   /// The number of an identity's open sessions.
-  func sessions(of key: IdentityKey) -> Int { Int(entries[key]?.sessions ?? 0) }
+  func sessions(of key: IdentityKey) -> Int { Int(sessions[key] ?? 0) }
 
   /// Begins a session; false at the identity's `limit`.
-  mutating func begin(_ key: IdentityKey, limit: Int) -> Bool {
-    let sessions = entries[key]?.sessions ?? 0
-    guard sessions < limit else { return false }
-    entries[key, default: Entry()].sessions = sessions + 1
-    return true
-  }
+  mutating func begin(_ key: IdentityKey, limit: Int) -> Bool { Self.add(1, to: &sessions, key, limit: limit) }
 
   /// Ends a session that watched so many cells.
-  mutating func end(_ key: IdentityKey, cells: Int) {
-    guard var entry = entries[key] else { preconditionFailure("a session ended that never began") }
-    entry.sessions -= 1
-    entry.cells -= UInt32(cells)
-    entries[key] = entry.isEmpty ? nil : entry
+  mutating func end(_ key: IdentityKey, cells count: Int) {
+    _ = Self.add(-1, to: &sessions, key)
+    _ = Self.add(-count, to: &cells, key)
   }
 
   /// Begins a question; false at the identity's `limit`.
-  mutating func ask(_ key: IdentityKey, limit: Int) -> Bool {
-    var entry = entries[key] ?? Entry()
-    guard entry.questions < limit else { return false }
-    entry.questions += 1
-    entries[key] = entry
-    return true
-  }
+  mutating func ask(_ key: IdentityKey, limit: Int) -> Bool { Self.add(1, to: &questions, key, limit: limit) }
 
   /// Ends a question.
-  mutating func answered(_ key: IdentityKey) {
-    guard var entry = entries[key], entry.questions > 0 else { preconditionFailure("an answer to no question") }
-    entry.questions -= 1
-    entries[key] = entry.isEmpty ? nil : entry
-  }
+  mutating func answered(_ key: IdentityKey) { _ = Self.add(-1, to: &questions, key) }
 
   /// Counts so many more, or fewer, watched cells; false, without a change, above the identity's `limit`.
   mutating func watch(_ key: IdentityKey, more: Int, limit: Int) -> Bool {
-    guard var entry = entries[key] else { preconditionFailure("who watches has a session") }
-    let cells = Int(entry.cells) + more
-    guard more <= 0 || cells <= limit else { return false }
-    entry.cells = UInt32(cells)
-    entries[key] = entry
+    precondition(sessions[key] != nil, "who watches has a session")
+    return Self.add(more, to: &cells, key, limit: limit)
+  }
+
+  private static func add(_ more: Int, to counts: inout Counts, _ key: IdentityKey, limit: Int = .max) -> Bool {
+    if more == 0 { return true }
+    let count = Int(counts[key] ?? 0) + more
+    precondition(count >= 0, "what never began has ended")
+    guard more < 0 || count <= limit else { return false }
+    counts[key] = count == 0 ? nil : UInt32(count)
     return true
   }
 }
