@@ -285,7 +285,7 @@ extension ClusterNode {
     case .waiting(let channel): following.wait(channel)
     case .follow(let channel, let point, let eventsOnly):
       following.follow(channel, from: point, eventsOnly: eventsOnly)
-    case .followed(let input, let point): following.followed(input, from: point)
+    case .followed(let channel): following.followed(channel)
     case .unfollowed(let channel): following.unfollow(channel)
     case .moved(let handle, let channel): interest.end(handle, channel, .moved, nil)
     case .watched(let cell): watching.watch(cell)

@@ -33,7 +33,10 @@ extension Following {
     if let input {
       follows[channel]?.isFollowed = true
       follows[channel]?.wantsStates = true
-      note(holder: input)
+      follows[channel]?.unhandled += 1
+      if TripShare.isHolder(input.actor.id) {
+        follows[channel]?.holders[input.actor.id] = Holder(actor: input.actor, grant: input.grant)
+      }
       context.inputs.append(.cluster(.followed(input, answer, missed: found.missed, isParty: found.isParty)))
     } else {
       // What was on its way when the channel was asked for anew has been relayed.

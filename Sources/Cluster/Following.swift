@@ -38,6 +38,8 @@ struct Following {
     var isOwned = false
     /// Sessions' questions on the way.
     var questions: Set<UInt64> = []
+    /// Owners' answers to sessions that the hub has not handled: what it says until then does not count those.
+    var unhandled = 0
     /// The hub follows it, for its sessions or for itself.
     var isFollowed = false
     /// Sessions follow it; else the hub itself does, which wants the events alone.
@@ -136,29 +138,19 @@ extension Following {
   mutating func follow(_ channel: Channel, from point: ResumePoint, eventsOnly: Bool) {
     follows[channel, default: Following.Follow()].isFollowed = true
     waiting.remove(channel)
-    follows[channel]?.wantsStates = !eventsOnly
-    if eventsOnly { follows[channel]?.holders.removeAll() }
+    let isForHub = eventsOnly && follows[channel]?.unhandled == 0
+    follows[channel]?.wantsStates = !isForHub
+    if isForHub { follows[channel]?.holders.removeAll() }
     if follows[channel]?.point == nil { follows[channel]?.point = point }
     locate(channel)
   }
 
-  /// A session was accepted where none was, as far as the hub knows: it may have said since the owner's answer that it
-  /// follows the channel no longer, or not for sessions.
-  mutating func followed(_ input: SubscribeInput, from point: ResumePoint) {
-    let channel = input.request.channel
-    if let follow = follows[channel], follow.isFollowed, follow.wantsStates { return }
-    follow(channel, from: point, eventsOnly: false)
-    note(holder: input)
-  }
-
-  /// A session was accepted; if it is by a share, its owner is asked after each gap whether the share holds.
-  mutating func note(holder input: SubscribeInput) {
-    guard TripShare.isHolder(input.actor.id) else { return }
-    follows[input.request.channel]?.holders[input.actor.id] = Holder(actor: input.actor, grant: input.grant)
-  }
+  /// The hub has handled an owner's answer to a session.
+  mutating func followed(_ channel: Channel) { follows[channel]?.unhandled -= 1 }
 
   /// The hub has no session any more that follows a channel.
   mutating func unfollow(_ channel: Channel) {
+    if let follow = follows[channel], follow.unhandled > 0 { return }
     follows[channel]?.isFollowed = false
     waiting.remove(channel)
     dropUnused(channel)

@@ -252,6 +252,19 @@ import Testing
       #expect(next.seen["epoch1"]?.count == 1 && next.faults == [], "after \(steps) steps")
       last = next
     }
+    // The answer is followed by events before the hub, which stood still, takes notice that the last one has left.
+    let next = world.follow(.trip(id("t1")), at: "b", slot: world.nextSlot())
+    for _ in 0..<2 { world.step() }
+    #expect(world["b"].node.node.counters.pending == 1)
+    world.stalled = ["b"]
+    world.run(seconds: 0.5)
+    for number in 8..<10 { world.notify("t1", at: "a", number: number) }
+    world.run(seconds: 0.5)
+    world["b"].leave(last)
+    world.stalled = []
+    world.run(seconds: 2)
+    #expect(next.seen["epoch1"]?.count == 2 && next.faults == [] && next.doubles == 0 && next.gaps == 0)
+    #expect(world["b"].node.node.counters.follows == 1)
   }
 
   @Test("An owner that starts anew, without what it knew, is followed again, under its new epoch")

@@ -108,6 +108,38 @@ import Testing
     #expect(riders.allSatisfy { $0.faults == [] && $0.unrecovered == 0 && $0.doubles == 0 })
   }
 
+  @Test("Who follows a dead hub's trip, which the engine has forgotten and a driver has named and left, misses nothing")
+  func forgottenAndNamed() {
+    let world = ClusterWorld(hasJournals: true)
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    drive(world, 0, at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    let rider = world.follow(.trip(id("t1")), at: "b", slot: 50)
+    world.run(seconds: 0.5)
+    for number in 0..<3 { world.notify("t1", at: "a", number: number) }
+    world.run(seconds: 0.5)
+    world.engine.isolated = ["a", "b", "c"]
+    world.run(seconds: 1)
+    world.engine.forget()
+    world.kill("a")
+    world.engine.isolated = []
+    world.run(seconds: 8)
+    world.connect("d1", at: "b", slot: 2)
+    world.run(seconds: 1)
+    world.fix(1, trip: "t1", at: "b", slot: 2, isGranted: false)
+    world.run(seconds: 1)
+    world.connect("d1", at: "c", slot: 3)
+    world.run(seconds: 1)
+    world.join("a")
+    world.run(seconds: 4)
+    for number in 3..<6 { world.notify("t1", at: "a", number: number) }
+    world.run(seconds: 1)
+    #expect(rider.point?.since == world.newest(.trip(id("t1")), at: "a"))
+    #expect(rider.faults == [] && rider.unrecovered == 0 && rider.gaps == 0 && rider.doubles == 0)
+    #expect(rider.beginnings == 1 && rider.restarts == 0)
+  }
+
   @Test("A driver that moves while the two hubs do not hear each other for 40 s has one home when they do")
   func longCut() {
     let world = ClusterWorld()

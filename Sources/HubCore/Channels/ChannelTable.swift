@@ -14,6 +14,8 @@ struct ChannelRecord {
   /// Its publications come from another hub. `isWanted`: the hub itself wants them, with or without subscribers.
   var isFollowed = false
   var isWanted = false
+  /// Sessions have the numbers of the other hub.
+  var isNumberedElsewhere = false
   /// The driver listens to its own channel: its session is in `ChannelTable.driverListeners`.
   var hasDriverListener = false
   /// The index in the area table of a watched cell; nil for other channels.
@@ -164,8 +166,13 @@ struct ChannelTable: ~Copyable {
     slab[index].hasDriverListener ? driverListeners[index] : nil
   }
 
-  mutating func setFollowed(_ index: Int, _ isFollowed: Bool) { slab[index].isFollowed = isFollowed }
+  /// With `numbers` sessions have the other hub's.
+  mutating func setFollowed(_ index: Int, _ isFollowed: Bool, numbers: Bool = false) {
+    (slab[index].isFollowed, slab[index].isNumberedElsewhere) = (isFollowed, numbers)
+  }
+
   func isFollowed(_ index: Int) -> Bool { slab[index].isFollowed }
+  func isNumberedElsewhere(_ index: Int) -> Bool { slab[index].isNumberedElsewhere }
 
   /// Keeps the record while the hub wants it. True when it was removed at once.
   mutating func setWanted(_ index: Int, _ isWanted: Bool) -> Bool {

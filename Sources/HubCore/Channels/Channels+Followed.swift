@@ -142,7 +142,7 @@ extension Channels {
   mutating func want(_ name: Channel) -> Bool {
     guard let channel = table.findOrInsert(name) else { return false }
     _ = table.setWanted(channel, true)
-    table.setFollowed(channel, true)
+    table.setFollowed(channel, true, numbers: table.isNumberedElsewhere(channel))
     // Also where sessions follow it: the answer repeats the present state.
     sendFollow(channel, eventsOnly: wantsEventsOnly(channel))
     return true
@@ -156,19 +156,27 @@ extension Channels {
 
   /// A session of an outlet unsubscribed from another hub's channel; the hub itself may still follow it.
   mutating func lowerInterest(_ channel: Int, after outlet: UInt32) {
-    if outlet != clusterOutlet, wantsEventsOnly(channel) { sendFollow(channel, eventsOnly: true) }
+    guard outlet != clusterOutlet, outletsOfSessions(channel).isEmpty else { return }
+    table.setFollowed(channel, true)
+    if wantsEventsOnly(channel) { sendFollow(channel, eventsOnly: true) }
   }
 
-  /// The hub itself stops following; so do sessions, where the channel `isHere` from now on, or `isNowhere`: then they
-  /// wait for the hub that begins it, which may be this one.
-  mutating func unwant(_ name: Channel, isHere: Bool = false, isNowhere: Bool = false) {
+  /// The hub itself stops following; so do sessions, where the channel `isNowhere` and was not when they came: then
+  /// they wait for the hub that begins it, which may be this one.
+  mutating func unwant(_ name: Channel, isNowhere: Bool = false) {
     guard let channel = table.find(name), table.isWanted(channel) else { return }
-    if isHere || isNowhere || table.outlets(channel).isEmpty {
+    if isNowhere && !table.isNumberedElsewhere(channel) || table.outlets(channel).isEmpty {
       table.setFollowed(channel, false)
       sendToCluster(.unfollowed(name))
-      if isNowhere, !isHere, isWatched(name) { sendToCluster(.waiting(name)) }
+      wait(for: name)
     }
     _ = table.setWanted(channel, false)
+  }
+
+  /// Where sessions are subscribed here to what nobody has, the cluster looks for the hub that begins it.
+  mutating func wait(for name: Channel) {
+    guard name.hasOwner, let channel = table.find(name), !table.isFollowed(channel), isWatched(name) else { return }
+    sendToCluster(.waiting(name))
   }
 
   /// A driver has moved to another hub: followers here, of this hub and of others, look for it there.
@@ -185,7 +193,7 @@ extension Channels {
     sendToCluster(.released(.driver(id)))
     for name in [Channel.driver(id), .raw(id)] {
       sendMoved(name)
-      if isWatched(name) { sendToCluster(.waiting(name)) }
+      wait(for: name)
     }
   }
 
@@ -197,14 +205,16 @@ extension Channels {
     sendToCluster(.moved(ChannelHandle(index: UInt32(channel)), name))
   }
 
-  /// This hub takes over the numbers of a channel that it followed.
+  /// This hub takes over a channel that it followed: sessions get its numbers.
   mutating func takeOver(_ name: Channel, _ snapshot: Subscribed.Snapshot?) {
     guard let channel = followed(name) else { return }
+    if table.isNumberedElsewhere(channel) {
+      let answer = Subscribed(
+        replyTo: ClusterOutput.unasked, channel: name, sequence: table.sequence(channel), epoch: epoch,
+        recovered: false, snapshot: snapshot)
+      emit(.channelRestarted(ChannelHandle(index: UInt32(channel)), answer), toSubscribersOf: channel)
+    }
     table.setFollowed(channel, false)
-    let answer = Subscribed(
-      replyTo: ClusterOutput.unasked, channel: name, sequence: table.sequence(channel), epoch: epoch, recovered: false,
-      snapshot: snapshot)
-    emit(.channelRestarted(ChannelHandle(index: UInt32(channel)), answer), toSubscribersOf: channel)
     sendToCluster(.unfollowed(name))
     _ = table.setWanted(channel, false)
   }
@@ -238,31 +248,38 @@ extension Channels {
 
   // MARK: What the owner says
 
-  /// The owner has accepted a session. False at the limit of channels.
+  /// What becomes of a session that a channel's owner has accepted.
+  enum Acceptance {
+    case subscribed
+    /// The channel has moved here meanwhile.
+    case isHere
+    /// There is no room for the channel.
+    case full
+  }
+
+  /// The owner has accepted a session. `isHere`: this hub is the owner now.
   mutating func follow(
-    _ input: SubscribeInput, _ answer: Subscribed, _ missed: [Publication], isParty: Bool
-  ) -> Bool {
-    guard let channel = open(answer.channel, for: input.actor.role) else {
+    _ input: SubscribeInput, _ answer: Subscribed, _ missed: [Publication], isParty: Bool, isHere: Bool
+  ) -> Acceptance {
+    sendToCluster(.followed(answer.channel))
+    guard !isHere, let channel = open(answer.channel, for: input.actor.role) else {
       sendToCluster(.unfollowed(answer.channel))
-      return false
+      return isHere ? .isHere : .full
     }
-    // The last subscriber may have left before this answer came.
-    if !table.isFollowed(channel) || wantsEventsOnly(channel) {
-      sendToCluster(.followed(input, ResumePoint(since: answer.sequence, epoch: answer.epoch)))
-    }
-    table.setFollowed(channel, true)
+    table.setFollowed(channel, true, numbers: true)
     table.addSubscriber(channel, outlet: Int(input.session.outlet))
     let handle = ChannelHandle(index: UInt32(channel))
     var answer = answer
     answer.isEventsOnly = input.request.isEventsOnly
     emit(.subscribed(input.session, handle, answer, missed: missed, isParty: isParty), to: input.session.outlet)
-    return true
+    return .subscribed
   }
 
   /// Sends what sessions have missed or, where that is not known, a snapshot.
   mutating func resume(_ answer: Subscribed, _ missed: [Publication]) {
     guard let channel = followed(answer.channel) else { return }
     let handle = ChannelHandle(index: UInt32(channel))
+    table.setFollowed(channel, true, numbers: !outletsOfSessions(channel).isEmpty)
     if answer.recovered {
       for publication in missed { relay(publication, on: channel) }
     } else {

@@ -294,6 +294,7 @@ struct Channels: ~Copyable {
     let (handle, session) = (ChannelHandle(index: UInt32(channel)), input.session)
     let isTheirs = name == .trips ? countsTrips : isParty
     emit(.subscribed(session, handle, answer, missed: missed ?? [], isParty: isTheirs), to: session.outlet)
+    if isOver { emit(.channelEnded(handle, name, .tripEnded), to: session.outlet) }
     return missed?.count ?? 0
   }
 

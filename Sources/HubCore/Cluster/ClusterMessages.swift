@@ -168,8 +168,9 @@ public enum ClusterOutput: Sendable {
   case waiting(Channel)
   /// Follows a channel at its owner: all events after this point; with `eventsOnly` no positions and ETAs.
   case follow(Channel, ResumePoint, eventsOnly: Bool)
-  /// The first session that follows the channel elsewhere was accepted, at this point.
-  case followed(SubscribeInput, ResumePoint)
+  /// An owner's answer to a session, `ClusterInput.followed`, is handled. What was sent before, as that nobody follows
+  /// the channel, does not count that session.
+  case followed(Channel)
   /// No session of this hub is subscribed to the channel any more, whether or not it was followed.
   case unfollowed(Channel)
   /// A driver's hub, or the hub that numbers all trips' events, has changed, or the driver is forgotten: followers from

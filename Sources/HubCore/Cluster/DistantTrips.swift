@@ -138,28 +138,26 @@ struct DistantTrips {
 
   /// A trip has begun here.
   mutating func begin(_ trip: Identifier, _ drivers: inout Drivers, _ channels: inout Channels, at now: Timestamp) {
-    for driver in namers[trip] ?? [] { forget(driver, &drivers, &channels, isHere: true, at: now) }
-    channels.takeOver(.trip(trip), nil)  // where sessions follow it at a hub that has lost it
+    channels.takeOver(.trip(trip), nil)
+    for driver in namers[trip] ?? [] { forget(driver, &drivers, &channels, at: now) }
   }
 
   /// The driver has left this hub, or names another trip.
-  mutating func forget(
-    _ driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, isHere: Bool = false, at now: Timestamp
-  ) {
-    unname(driver, &drivers, &channels, isHere: isHere, at: now)
+  mutating func forget(_ driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Timestamp) {
+    unname(driver, &drivers, &channels, at: now)
     namings[driver] = nil
   }
 
   /// The trip that the driver names is not followed for it any more.
   private mutating func unname(
-    _ driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, isHere: Bool = false, at now: Timestamp
+    _ driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Timestamp
   ) {
     setBusy(driver, false, &drivers, at: now)
     guard let trip = namings[driver]?.fix.trip, let index = namers[trip]?.firstIndex(of: driver) else { return }
     namers[trip]?.remove(at: index)
     guard namers[trip]?.isEmpty == true else { return }
     namers[trip] = nil
-    channels.unwant(.trip(trip), isHere: isHere, isNowhere: namings[driver]?.state == .nowhere)
+    channels.unwant(.trip(trip), isNowhere: namings[driver]?.state == .nowhere)
   }
 
   private mutating func setBusy(_ driver: Int, _ isBusy: Bool, _ drivers: inout Drivers, at now: Timestamp) {

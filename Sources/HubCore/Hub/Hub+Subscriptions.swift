@@ -19,6 +19,7 @@ extension Hub {
     } catch {
       refuseSubscription(input, error)
     }
+    if isHere { channels.wait(for: input.request.channel) }
   }
 
   /// Adds the subscriber and answers with the channel's present state.
@@ -46,9 +47,6 @@ extension Hub {
       channels.answer(
         input, channel, snapshot, missed: missed, history: request.channel == .stats ? figures.seconds : nil,
         isParty: access == .party, isOver: isOver, at: now.timestamp))
-    if isOver {
-      emit(.channelEnded(ChannelHandle(index: UInt32(channel)), request.channel, .tripEnded), to: session.outlet)
-    }
     if !isDriver { adviseSampling(onChannel: request.channel) }
   }
 

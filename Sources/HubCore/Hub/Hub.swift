@@ -271,10 +271,9 @@ public struct Hub: ~Copyable {
       emit(.answer(answer, to: question), to: question.session.outlet)
     case .credentials(let request, let found): answer(request, found)
     case .followed(let input, let answer, let missed, let isParty):
-      if isHere(answer.channel) { return subscribe(input) }  // it has moved here meanwhile
-      if !channels.follow(input, answer, missed, isParty: isParty) {
-        refuseSubscription(input, counters.refuseChannel())
-      }
+      let found = channels.follow(input, answer, missed, isParty: isParty, isHere: isHere(answer.channel))
+      if found == .isHere { return subscribe(input) }
+      if found == .full { refuseSubscription(input, counters.refuseChannel()) }
     case .refused(let input, let error): emit(.subscriptionRefused(input.session, error), to: input.session.outlet)
     case .unowned(let name): note(.nowhere, of: name)
     case .resumed(let answer, let missed): resume(answer, missed)
