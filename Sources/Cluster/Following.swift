@@ -135,13 +135,13 @@ extension Following {
   }
 
   /// Sessions of the hub are subscribed to what another hub has, or the hub itself wants it.
-  mutating func follow(_ channel: Channel, from point: ResumePoint, eventsOnly: Bool) {
+  mutating func follow(_ channel: Channel, from point: ResumePoint?, eventsOnly: Bool) {
     follows[channel, default: Following.Follow()].isFollowed = true
     waiting.remove(channel)
     let isForHub = eventsOnly && follows[channel]?.unhandled == 0
     follows[channel]?.wantsStates = !isForHub
     if isForHub { follows[channel]?.holders.removeAll() }
-    if follows[channel]?.point == nil { follows[channel]?.point = point }
+    if let point { follows[channel]?.point = point }  // the owner does not recover it, so that all sessions get its own
     locate(channel)
   }
 

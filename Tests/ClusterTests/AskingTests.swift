@@ -64,6 +64,16 @@ import Testing
     #expect(many.members.allSatisfy { $0.node.node.counters.pending == 0 })
   }
 
+  @Test("A second answer to a peer's question is not taken for that to the next one in its place")
+  func secondAnswer() throws {
+    let world = ClusterWorld(["a", "b"])
+    let context = world["a"].node.node.context
+    let first = try #require(context.session(for: 0, 1, .fleet, isEventsOnly: false))
+    #expect(context.asker(first)?.ask.token == 1)
+    let next = try #require(context.session(for: 0, 2, .fleet, isEventsOnly: false))
+    #expect(next.slot == first.slot && context.asker(first) == nil && context.asker(next)?.ask.token == 2)
+  }
+
   @Test("A driver and a trip are found at whichever hub they are; a driver that has changed hubs is shown once")
   func elsewhere() throws {
     let world = ClusterWorld()

@@ -233,6 +233,22 @@ import Testing
     #expect(rider.faults == [] && rider.gaps == 0 && rider.unrecovered == 0)
   }
 
+  @Test("Who follows a driver that was at another hub meanwhile, whose answer never came, is told that it missed something")
+  func away() {
+    let world = ClusterWorld(["a", "b"])
+    world.connect("d1", at: "b", slot: 1)
+    let rider = world.follow(.driver(id("d1")), at: "b", slot: 5)
+    world.run(seconds: 0.5)
+    world.connect("d1", at: "a", slot: 2)
+    for _ in 0..<100 where world["b"].replaced.isEmpty { world.step() }
+    world.engine.cuts = ["a>b"]
+    #expect(world["b"].replaced.map(\.slot) == [1] && rider.restarts == 0)
+    world.run(seconds: 0.5)
+    world.connect("d1", at: "b", slot: 3)
+    world.run(seconds: 1)
+    #expect(rider.restarts == 1 && rider.faults == [] && world["b"].node.node.counters.follows == 0)
+  }
+
   @Test("Where the last who follows leaves while another's answer is on its way, that one gets what follows")
   func lastLeaves() {
     let world = ClusterWorld(["a", "b"])

@@ -127,8 +127,11 @@ import Testing
     world.run(seconds: 8)
     world.connect("d1", at: "b", slot: 2)
     world.run(seconds: 1)
+    world.engine.isolated = ["b"]
     world.fix(1, trip: "t1", at: "b", slot: 2, isGranted: false)
-    world.run(seconds: 1)
+    world.run(seconds: 3)
+    world.engine.isolated = []
+    world.run(seconds: 2)
     world.connect("d1", at: "c", slot: 3)
     world.run(seconds: 1)
     world.join("a")

@@ -41,7 +41,10 @@ struct IdentityTable: Sendable {
   private var cells: Counts = [:]
   private var questions: Counts = [:]
 
-  var count: Int { sessions.count + questions.keys.count { sessions[$0] == nil } }
+  var count: Int {
+    sessions.count + questions.keys.count { sessions[$0] == nil }
+      + cells.keys.count { sessions[$0] == nil && questions[$0] == nil }
+  }
 
   /// The number of an identity's open sessions.
   func sessions(of key: IdentityKey) -> Int { Int(sessions[key] ?? 0) }

@@ -14,8 +14,17 @@ struct ChannelRecord {
   /// Its publications come from another hub. `isWanted`: the hub itself wants them, with or without subscribers.
   var isFollowed = false
   var isWanted = false
-  /// Sessions have the numbers of the other hub.
-  var isNumberedElsewhere = false
+  /// Whose numbers sessions have.
+  var numbering = Numbering.own
+
+  enum Numbering: UInt8 {
+    case own
+    /// This hub's, but another hub has the channel now: they may have missed events.
+    case outdated
+    /// The hub's that it comes from.
+    case others
+  }
+
   /// The driver listens to its own channel: its session is in `ChannelTable.driverListeners`.
   var hasDriverListener = false
   /// The index in the area table of a watched cell; nil for other channels.
@@ -166,13 +175,12 @@ struct ChannelTable: ~Copyable {
     slab[index].hasDriverListener ? driverListeners[index] : nil
   }
 
-  /// With `numbers` sessions have the other hub's.
-  mutating func setFollowed(_ index: Int, _ isFollowed: Bool, numbers: Bool = false) {
-    (slab[index].isFollowed, slab[index].isNumberedElsewhere) = (isFollowed, numbers)
+  mutating func setFollowed(_ index: Int, _ isFollowed: Bool, _ numbering: ChannelRecord.Numbering = .own) {
+    (slab[index].isFollowed, slab[index].numbering) = (isFollowed, numbering)
   }
 
   func isFollowed(_ index: Int) -> Bool { slab[index].isFollowed }
-  func isNumberedElsewhere(_ index: Int) -> Bool { slab[index].isNumberedElsewhere }
+  func numbering(_ index: Int) -> ChannelRecord.Numbering { slab[index].numbering }
 
   /// Keeps the record while the hub wants it. True when it was removed at once.
   mutating func setWanted(_ index: Int, _ isWanted: Bool) -> Bool {

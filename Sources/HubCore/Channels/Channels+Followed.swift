@@ -128,13 +128,18 @@ extension Channels {
     guard isInCluster, let channel = table.find(name), !table.isFollowed(channel),
       !outletsOfSessions(channel).isEmpty
     else { return }
-    table.setFollowed(channel, true)
+    table.setFollowed(channel, true, .outdated)
     sendFollow(channel)
   }
 
   private mutating func sendFollow(_ channel: Int, eventsOnly: Bool = false) {
-    let point = ResumePoint(since: table.sequence(channel), epoch: epoch)
+    let point = hasOwnNumbers(channel) ? ResumePoint(since: table.sequence(channel), epoch: epoch) : nil
     sendToCluster(.follow(table.name(channel), point, eventsOnly: eventsOnly))
+  }
+
+  /// Whether sessions have this hub's numbers of the channel.
+  private func hasOwnNumbers(_ channel: Int) -> Bool {
+    table.numbering(channel) != .others && !outletsOfSessions(channel).isEmpty
   }
 
   /// Makes the hub itself follow another hub's channel; of a trip, whose positions and ETAs this hub's driver makes,
@@ -142,7 +147,7 @@ extension Channels {
   mutating func want(_ name: Channel) -> Bool {
     guard let channel = table.findOrInsert(name) else { return false }
     _ = table.setWanted(channel, true)
-    table.setFollowed(channel, true, numbers: table.isNumberedElsewhere(channel))
+    table.setFollowed(channel, true, table.numbering(channel))
     // Also where sessions follow it: the answer repeats the present state.
     sendFollow(channel, eventsOnly: wantsEventsOnly(channel))
     return true
@@ -161,16 +166,16 @@ extension Channels {
     if wantsEventsOnly(channel) { sendFollow(channel, eventsOnly: true) }
   }
 
-  /// The hub itself stops following; so do sessions, where the channel `isNowhere` and was not when they came: then
-  /// they wait for the hub that begins it, which may be this one.
-  mutating func unwant(_ name: Channel, isNowhere: Bool = false) {
-    guard let channel = table.find(name), table.isWanted(channel) else { return }
-    if isNowhere && !table.isNumberedElsewhere(channel) || table.outlets(channel).isEmpty {
+  /// The hub itself stops following; so do sessions, where the channel `isNowhere` and was so when they came: then they
+  /// wait for the hub that begins it, which may be this one. Gives the channel, if others still use it.
+  @discardableResult mutating func unwant(_ name: Channel, isNowhere: Bool = false) -> Int? {
+    guard let channel = table.find(name), table.isWanted(channel) else { return table.find(name) }
+    if isNowhere && table.numbering(channel) == .own || table.outlets(channel).isEmpty {
       table.setFollowed(channel, false)
       sendToCluster(.unfollowed(name))
       wait(for: name)
     }
-    _ = table.setWanted(channel, false)
+    return table.setWanted(channel, false) ? nil : channel
   }
 
   /// Where sessions are subscribed here to what nobody has, the cluster looks for the hub that begins it.
@@ -208,7 +213,7 @@ extension Channels {
   /// This hub takes over a channel that it followed: sessions get its numbers.
   mutating func takeOver(_ name: Channel, _ snapshot: Subscribed.Snapshot?) {
     guard let channel = followed(name) else { return }
-    if table.isNumberedElsewhere(channel) {
+    if table.numbering(channel) != .own {
       let answer = Subscribed(
         replyTo: ClusterOutput.unasked, channel: name, sequence: table.sequence(channel), epoch: epoch,
         recovered: false, snapshot: snapshot)
@@ -262,11 +267,15 @@ extension Channels {
     _ input: SubscribeInput, _ answer: Subscribed, _ missed: [Publication], isParty: Bool, isHere: Bool
   ) -> Acceptance {
     sendToCluster(.followed(answer.channel))
-    guard !isHere, let channel = open(answer.channel, for: input.actor.role) else {
+    let isMoved = isHere && followed(answer.channel) == nil
+    guard !isMoved, let channel = open(answer.channel, for: input.actor.role) else {
       sendToCluster(.unfollowed(answer.channel))
-      return isHere ? .isHere : .full
+      return isMoved ? .isHere : .full
     }
-    table.setFollowed(channel, true, numbers: true)
+    // Sessions that waited here have other numbers, until the owner has answered again.
+    let isMixed = hasOwnNumbers(channel)
+    table.setFollowed(channel, true, isMixed ? .outdated : .others)
+    if isMixed { sendFollow(channel) }
     table.addSubscriber(channel, outlet: Int(input.session.outlet))
     let handle = ChannelHandle(index: UInt32(channel))
     var answer = answer
@@ -279,7 +288,7 @@ extension Channels {
   mutating func resume(_ answer: Subscribed, _ missed: [Publication]) {
     guard let channel = followed(answer.channel) else { return }
     let handle = ChannelHandle(index: UInt32(channel))
-    table.setFollowed(channel, true, numbers: !outletsOfSessions(channel).isEmpty)
+    table.setFollowed(channel, true, outletsOfSessions(channel).isEmpty ? .own : .others)
     if answer.recovered {
       for publication in missed { relay(publication, on: channel) }
     } else {

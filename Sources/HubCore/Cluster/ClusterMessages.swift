@@ -164,14 +164,15 @@ public enum ClusterOutput: Sendable {
   case owned(Channel, takes: Bool, arrival: UInt16 = 0)
   /// This hub has forgotten a trip or a driver.
   case released(Channel)
-  /// Sessions of this hub are subscribed to a channel of a driver that it has forgotten: another hub may have it next.
+  /// Sessions of this hub are subscribed to a channel that no hub has: another one may have it next.
   case waiting(Channel)
-  /// Follows a channel at its owner: all events after this point; with `eventsOnly` no positions and ETAs.
-  case follow(Channel, ResumePoint, eventsOnly: Bool)
+  /// Follows a channel at its owner, with `eventsOnly` without positions and ETAs. Where sessions have this hub's
+  /// numbers, from which on.
+  case follow(Channel, ResumePoint?, eventsOnly: Bool)
   /// An owner's answer to a session, `ClusterInput.followed`, is handled. What was sent before, as that nobody follows
   /// the channel, does not count that session.
   case followed(Channel)
-  /// No session of this hub is subscribed to the channel any more, whether or not it was followed.
+  /// This hub does not follow the channel: no session is subscribed to it any more, or it is here, or nowhere.
   case unfollowed(Channel)
   /// A driver's hub, or the hub that numbers all trips' events, has changed, or the driver is forgotten: followers from
   /// other hubs look for it again.

@@ -7,7 +7,7 @@ extension Hub {
   mutating func followDistant(_ driver: Int) {
     guard drivers[driver].isElsewhere else { return }
     let name = Channel.driver(drivers[driver].id)
-    if drivers[driver].activeTrips == 0 { return channels.unwant(name) }
+    if drivers[driver].activeTrips == 0 { return name.link(to: channels.unwant(name), &drivers, &trips) }
     if !channels.want(name) { counters.count(full: .channels) }
   }
 
