@@ -233,7 +233,7 @@ import Testing
     #expect(rider.faults == [] && rider.gaps == 0 && rider.unrecovered == 0)
   }
 
-  @Test("Who follows a driver that was at another hub meanwhile, whose answer never came, is told that it missed something")
+  @Test("Who follows a driver that was at another hub meanwhile, whose answer never came, is told that it missed")
   func away() {
     let world = ClusterWorld(["a", "b"])
     world.connect("d1", at: "b", slot: 1)
