@@ -96,6 +96,12 @@ extension Forwarding {
         return claimBeginning(of: beginning.tripID, at: name, token)
       }
       if context.isStarting { return }
+      // A phone that posts does not wait for a hub that is gone.
+      if case .batch(var input, let driver) = asked.request {
+        input.takesDriver = true
+        pending[token]?.request = .batch(input, of: driver)
+        return handleHere(asked.request)
+      }
       // A driver's hub that is gone does not decide where a trip begins; the trip's own does.
       if !isOfDriver || asked.request.beginning == nil { return refuse(token, .unreachable) }
     }
@@ -154,7 +160,7 @@ extension Forwarding {
     case .notify(let session, var post) where post.messageID == nil:
       post.messageID = key
       return .notify(session, post)
-    case .move, .change, .begin, .alter, .decline, .status, .offers, .shares, .offer, .notify: return request
+    case .move, .change, .begin, .alter, .decline, .status, .batch, .offers, .shares, .offer, .notify: return request
     }
   }
 
@@ -164,7 +170,9 @@ extension Forwarding {
   }
 
   private func answer(_ request: TripRequest, _ reply: Reply) {
-    let (session, reply) = (request.session, reply.replying(to: request.messageID))
+    let session = request.session
+    var reply = reply.replying(to: request.messageID)
+    if case .batch(let input, _) = request { reply.explain(input.batch) }
     let output: HubOutput =
       if case .notify = request, case .error(let error) = reply {
         .notified(session, .refused(error))
@@ -220,7 +228,7 @@ extension Forwarding {
 
   mutating func take(tripRequest reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
-    var request = try reader.tripRequest()
+    var request = try reader.tripRequest(at: context.now)
     guard let session = context.session(for: index, token, request.receiver) else {
       var refusal = ErrorReply.overloaded
       refusal.replyTo = request.messageID
@@ -296,6 +304,15 @@ extension Forwarding {
 }
 
 extension Reply {
+  /// Why fixes of a batch could not be read, which its driver's hub is not told.
+  fileprivate mutating func explain(_ batch: LocationBatch) {
+    guard case .ack(var ack) = self, let rejected = ack.batch?.rejected else { return }
+    for (number, rejection) in rejected.enumerated() where batch.fixes.indices.contains(rejection.index) {
+      if case .failure(let code) = batch.fixes[rejection.index] { ack.batch?.rejected[number].code = code }
+    }
+    self = .ack(ack)
+  }
+
   /// This answer as one to the message of that id.
   fileprivate func replying(to messageID: MessageID) -> Reply {
     switch self {

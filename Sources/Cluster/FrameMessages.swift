@@ -20,6 +20,8 @@ struct TripRequestFlags: OptionSet {
   static let isNotification = TripRequestFlags(rawValue: 16)
   /// A driver's status whose id is a key: a repetition changes nothing.
   static let isKeyed = TripRequestFlags(rawValue: 32)
+  /// Posted fixes that name no trip belong to the driver's only one.
+  static let takesCurrentTrip = TripRequestFlags(rawValue: 128)
   /// It is no message, but asks about a trip's shares.
   static let isAboutShares = TripRequestFlags(rawValue: 64)
 }
@@ -49,6 +51,10 @@ extension ByteBuffer {
     case .decline(_, _, let decline, _): (message, flags, sent) = (.offerDecline(decline), [], time)
     case .status(_, _, let report, _, let isKeyed):
       (message, flags, sent) = (.driverStatus(report), isKeyed ? .isKeyed : [], time)
+    case .batch(let input, _):
+      let isGranted: TripRequestFlags = input.tripIsGranted ? .isGranted : []
+      (message, flags) = (.locationBatch(input.batch), isGranted.union(input.takesCurrentTrip ? .takesCurrentTrip : []))
+      sent = input.sent
     case .offer(_, let offer):
       append(TripRequestFlags.isOffer.rawValue)
       return append(run: { offer.append(to: &$0) })
@@ -66,6 +72,7 @@ extension ByteBuffer {
     append(run: {
       BinaryWriter.write(message, messageID: request.messageID, timestamp: sent, tripBefore: nil, into: &$0)
     })
+    if case .batch(let input, _) = request { append(input.phone.map { $0.rawValue + 1 } ?? 0) }
   }
 
   /// A question about drivers or a trip, as every hub is asked.
@@ -118,7 +125,7 @@ extension ClusterFrameReader {
   }
 
   /// What `append(_:token:at:)` wrote behind the token; its session is nobody's yet.
-  mutating func tripRequest() throws(ClusterFrameError) -> TripRequest {
+  mutating func tripRequest(at now: Moment) throws(ClusterFrameError) -> TripRequest {
     guard let role = Role(rawValue: try byte()), let id = Identifier(String(decoding: try run(), as: UTF8.self)) else {
       throw .message
     }
@@ -146,6 +153,17 @@ extension ClusterFrameReader {
     case .offerDecline(let decline): return .decline(session, envelope.messageID, decline, by: actor.id)
     case .driverStatus(let report):
       return .status(session, envelope.messageID, report, of: actor.id, isKeyed: flags.contains(.isKeyed))
+    case .locationBatch(let batch):
+      var input = BatchInput(
+        session: session, driverID: actor.id, messageID: envelope.messageID, sent: envelope.timestamp, received: now,
+        batch: batch, tripIsGranted: flags.contains(.isGranted))
+      input.takesCurrentTrip = flags.contains(.takesCurrentTrip)
+      let phone = try byte()
+      if phone > 0 {
+        input.phone = PhoneFormat(rawValue: phone - 1)
+        if input.phone == nil { throw .message }
+      }
+      return .batch(input, of: actor.id)
     case .tripStatus(let report):
       if flags.contains(.showsTrip) { return .begin(session, report, by: actor) }
       return .move(
@@ -158,7 +176,7 @@ extension ClusterFrameReader {
         TripChangeInput(
           session: session, actor: actor, messageID: envelope.messageID, timestamp: envelope.timestamp,
           change: change))
-    case .locationUpdate, .locationBatch, .subscribe, .unsubscribe, .ping, .refresh, .query:
+    case .locationUpdate, .subscribe, .unsubscribe, .ping, .refresh, .query:
       throw .message
     }
   }

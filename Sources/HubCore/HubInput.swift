@@ -78,6 +78,8 @@ public struct BatchInput: Sendable {
   public var takesCurrentTrip = false
   /// The app of a request in its own format; else nil.
   public var phone: PhoneFormat?
+  /// The hub that had the driver is gone: this one has it from now on.
+  public var takesDriver = false
 
   public init(
     session: SessionRef, driverID: Identifier?, messageID: MessageID, sent: Timestamp, received: Moment,
@@ -244,6 +246,7 @@ extension HubInput {
       self = .offerDecline(session, messageID, decline, by: driver)
     case .status(let session, let messageID, let report, let driver, let isKeyed):
       self = .driverStatus(session, messageID, report, of: driver, isKeyed: isKeyed)
+    case .batch(let input, _): self = .batch(input)
     case .offers(let session, let trip, let question, let actor):
       self = .trips(session, .offers(trip, question, actor))
     case .shares(let session, let trip, let question, let actor):

@@ -250,27 +250,6 @@ import Testing
     #expect(rider.positions.suffix(3).allSatisfy { $0.tripID == nil } && rider.positions.count >= 3)
   }
 
-  @Test("A phone without a session, whose posts come to one hub and then to another, is there at the second")
-  func posts() {
-    let world = ClusterWorld()
-    func post(at name: String) {
-      let fix = Fix(
-        coordinate: Coordinate(latitude: 48.1, longitude: 11.5)!, timestamp: world.now.timestamp, accuracy: 5)
-      world[name].inputs.append(
-        .batch(
-          BatchInput(
-            session: world.session(40), driverID: id("d1"), messageID: message(600), sent: world.now.timestamp,
-            received: world.now, batch: LocationBatch(fixes: [.success(fix)]), tripIsGranted: true)))
-      world.run(seconds: 2)
-    }
-    for name in ["a", "b"] { post(at: name) }
-    let rider = world.follow(.driver(id("d1")), at: "b", slot: 5)
-    world.run(seconds: 0.5)
-    let before = rider.positions.count
-    post(at: "b")
-    #expect(before == 1 && rider.positions.count == 2 && rider.faults == [])
-  }
-
   @Test("Another driver's trip is not moved by one that names it, and this one is not shown as on it")
   func stranger() {
     let world = ClusterWorld()

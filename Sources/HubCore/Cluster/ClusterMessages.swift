@@ -12,6 +12,8 @@ public enum TripRequest: Sendable {
   case decline(SessionRef, MessageID, OfferDecline, by: Identifier)
   /// A driver's status, not from one of its own sessions.
   case status(SessionRef, MessageID, DriverStatusReport, of: Identifier, isKeyed: Bool)
+  /// A driver's fixes, posted.
+  case batch(BatchInput, of: Identifier)
   case offers(SessionRef, Identifier, OffersQuestion, by: Actor)
   case shares(SessionRef, Identifier, TripShareQuestion, by: Actor)
   /// From one hub to another.
@@ -43,6 +45,7 @@ public enum TripRequest: Sendable {
       switch self {
       case .move(let input): input.session
       case .change(let input): input.session
+      case .batch(let input, _): input.session
       case .begin(let session, _, _), .alter(let session, _, _), .decline(let session, _, _, _),
         .status(let session, _, _, _, _), .offers(let session, _, _, _), .shares(let session, _, _, _),
         .offer(let session, _), .notify(let session, _):
@@ -57,6 +60,9 @@ public enum TripRequest: Sendable {
       case .change(var input):
         input.session = newValue
         self = .change(input)
+      case .batch(var input, let driver):
+        input.session = newValue
+        self = .batch(input, of: driver)
       case .begin(_, let report, let actor): self = .begin(newValue, report, by: actor)
       case .alter(_, let change, let actor): self = .alter(newValue, change, by: actor)
       case .decline(_, let id, let decline, let driver): self = .decline(newValue, id, decline, by: driver)
@@ -75,6 +81,7 @@ public enum TripRequest: Sendable {
     switch self {
     case .move(let input): input.messageID
     case .change(let input): input.messageID
+    case .batch(let input, _): input.messageID
     case .decline(_, let messageID, _, _), .status(_, let messageID, _, _, _): messageID
     case .begin, .alter, .offers, .shares, .offer, .notify: MessageID(number: 0)
     }
@@ -87,7 +94,8 @@ public enum TripRequest: Sendable {
     case .change(let input): input.actor
     case .begin(_, _, let actor), .alter(_, _, let actor), .offers(_, _, _, let actor), .shares(_, _, _, let actor):
       actor
-    case .decline(_, _, _, let driver), .status(_, _, _, let driver, _): Actor(role: .driver, id: driver)
+    case .decline(_, _, _, let driver), .status(_, _, _, let driver, _), .batch(_, let driver):
+      Actor(role: .driver, id: driver)
     case .offer, .notify: .cluster
     }
   }
@@ -100,7 +108,7 @@ public enum TripRequest: Sendable {
     case .begin(_, let report, _): .trip(report.tripID)
     case .alter(_, let change, _): .trip(change.tripID)
     case .decline(_, _, let decline, _): .trip(decline.tripID)
-    case .status(_, _, _, let driver, _): .driver(driver)
+    case .status(_, _, _, let driver, _), .batch(_, let driver): .driver(driver)
     case .offers(_, let trip, _, _), .shares(_, let trip, _, _): .trip(trip)
     case .offer(_, let offer): offer.receiver
     case .notify(_, let post): post.channel
@@ -113,7 +121,7 @@ public enum TripRequest: Sendable {
     switch self {
     case .move(let input): report = input.report
     case .begin(_, let asked, _): report = asked
-    case .change, .alter, .decline, .status, .offers, .shares, .offer, .notify: return nil
+    case .change, .alter, .decline, .status, .batch, .offers, .shares, .offer, .notify: return nil
     }
     return report.status == .requested ? report : nil
   }

@@ -10,8 +10,9 @@
 import HubMessages
 
 extension Hub {
-  /// Handles a batch, or defers it.
-  mutating func admit(_ input: BatchInput) {
+  /// Handles a batch, or defers it. One that was posted for another hub's driver goes there.
+  mutating func admit(_ input: BatchInput, _ isNowhereElse: Bool = false) {
+    if let driver = input.driverID, forwards(.batch(input, of: driver), isNowhereElse) { return }
     let count = input.batch.fixes.count
     guard let driver = driver(of: input) else {
       counters.fixesReceived += UInt64(count)
@@ -31,10 +32,11 @@ extension Hub {
 
   private mutating func driver(of input: BatchInput) -> Int? {
     guard let id = input.driverID else { return drivers.driver(of: input.session) }
-    guard let driver = findOrInsertDriver(id) else {
+    guard let driver = findOrInsertDriver(id, isHere: input.takesDriver) else {
       refuse(input.session, input.messageID, .rateLimited, "this hub's driver table is full", retryAfter: 60)
       return nil
     }
+    if input.takesDriver { arrive(driver) }
     return driver
   }
 

@@ -216,7 +216,7 @@ public struct Hub: ~Copyable {
   mutating func dispatch(_ input: HubInput, isNowhereElse: Bool = false) {
     switch input {
     case .fix(let input): unsafe withUnsafePointer(to: input) { unsafe handle(FixInPlace($0)) }
-    case .batch(let input): admit(input)
+    case .batch(let input): admit(input, isNowhereElse)
     case .driverConnecting(let session, let id, let client): connect(session, id, client: client)
     case .driverDisconnected(let session): drivers.disconnect(session, at: now.uptime)
     case .vehicle(let id, let claims): take(claims, of: id)
@@ -315,7 +315,7 @@ public struct Hub: ~Copyable {
     followDistant(driver)
   }
 
-  private mutating func forwards(_ request: @autoclosure () -> TripRequest?, _ isHere: Bool) -> Bool {
+  mutating func forwards(_ request: @autoclosure () -> TripRequest?, _ isHere: Bool) -> Bool {
     guard channels.isInCluster, !isHere, let asked = request(), !self.isHere(asked.receiver) else { return false }
     return channels.forwards(asked)
   }

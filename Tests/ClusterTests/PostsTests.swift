@@ -1,0 +1,98 @@
+// Fixes that phones post: a load balancer sends each post to any hub, from where it goes to the one with the driver.
+import HubBackplane
+import HubBackplaneSupport
+import HubCore
+import HubGeo
+import HubMessages
+import Testing
+
+@testable import HubCluster
+
+@Suite struct PostsTests {
+  private let place = Coordinate(latitude: 48.1, longitude: 11.5)!
+
+  /// What is answered to a post of these fixes, one of now if none are named.
+  @discardableResult
+  private func post(_ fixes: [Result<Fix, ErrorCode>] = [], in world: ClusterWorld, at name: String) -> Reply? {
+    let session = world.session(world.nextSlot())
+    let now = Fix(coordinate: place, timestamp: world.clock(of: name).timestamp, accuracy: 5)
+    var input = BatchInput(
+      session: session, driverID: id("d1"), messageID: message(600), sent: now.timestamp,
+      received: world.clock(of: name), batch: LocationBatch(fixes: fixes.isEmpty ? [.success(now)] : fixes),
+      tripIsGranted: true)
+    input.phone = .overland
+    input.takesCurrentTrip = true
+    world[name].inputs.append(.batch(input))
+    world.run(seconds: 2)
+    return world[name].replies.last { $0.0 == session }?.1
+  }
+
+  private func isAccepted(_ reply: Reply?) -> Bool {
+    if case .ack(let ack)? = reply { ack.batch?.accepted == 1 && ack.replyTo == message(600) } else { false }
+  }
+
+  private func followers(in world: ClusterWorld) -> [Follower] {
+    let followers = ["a", "b", "c"].map { world.follow(.driver(id("d1")), at: $0, slot: 6) }
+    world.run(seconds: 0.5)
+    for follower in followers { follower.positions.removeAll() }
+    return followers
+  }
+
+  @Test("Posts of a phone without a session are seen by followers at each hub, whichever hubs they come to")
+  func anyHub() {
+    let world = ClusterWorld()
+    #expect(isAccepted(post(in: world, at: "b")))
+    let followers = followers(in: world)
+    for name in ["a", "b", "c", "a"] { #expect(isAccepted(post(in: world, at: name)), "\(name)") }
+    #expect(followers.allSatisfy { $0.positions.count == 4 && $0.faults == [] && $0.gaps == 0 })
+    #expect(world.engine.owner(of: "d:d1") == "b")
+    #expect(world["b"].hub.hub.counters.phoneFixes[Int(PhoneFormat.overland.rawValue)][0] == 5)
+  }
+
+  @Test("Posts beside a driver's session at another hub go there; the session stays, also when the engine was away")
+  func session() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    let followers = followers(in: world)
+    #expect(isAccepted(post(in: world, at: "b")))
+    #expect(followers.allSatisfy { $0.positions.count == 1 })
+    world.engine.isolated = ["b"]
+    world.run(seconds: 1)
+    #expect(isAccepted(post(in: world, at: "b")))
+    world.engine.isolated = []
+    world.run(seconds: 3)
+    #expect(isAccepted(post(in: world, at: "b")) && followers.allSatisfy { $0.positions.count >= 2 })
+    #expect(world["a"].replaced.isEmpty && world.engine.owner(of: "d:d1") == "a")
+  }
+
+  @Test("A phone whose hub is dead is taken by the one that its next post comes to, and by followers found there")
+  func deadHub() {
+    let world = ClusterWorld()
+    post(in: world, at: "a")
+    let followers = followers(in: world)
+    world.kill("a")
+    world.run(seconds: 8)
+    #expect(isAccepted(post(in: world, at: "b")) && world.engine.owner(of: "d:d1") == "b")
+    world.run(seconds: 4)
+    #expect(isAccepted(post(in: world, at: "c")))
+    #expect(followers[1...].allSatisfy { !$0.positions.isEmpty && $0.faults == [] && $0.gaps == 0 })
+    world.join("a")
+    world.run(seconds: 3)
+    #expect(isAccepted(post(in: world, at: "a")) && world.engine.owner(of: "d:d1") == "b")
+  }
+
+  @Test("What the other hub refuses is refused in its words, and a fix that could not be read in those of this one")
+  func refusals() {
+    let world = ClusterWorld()
+    post(in: world, at: "a")
+    let now = Fix(coordinate: place, timestamp: world.now.timestamp, accuracy: 5)
+    let reply = post([.success(now), .failure(.invalidLocation), .success(now)], in: world, at: "b")
+    guard case .ack(let ack)? = reply else {
+      Issue.record("\(String(describing: reply))")
+      return
+    }
+    #expect(ack.batch?.accepted == 1 && ack.batch?.duplicates == 1)
+    #expect(ack.batch?.rejected == [.init(index: 1, code: .invalidLocation)])
+  }
+}
