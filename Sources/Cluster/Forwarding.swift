@@ -27,6 +27,8 @@ struct Forwarding {
   private(set) var pending = PendingQuestions<Pending>()
   /// By trip or driver, in order; the first one is on its way.
   private var queues: [Channel: [UInt64]] = [:]
+  /// How many fixes the pending requests carry.
+  private var fixes = 0
   let context: ClusterContext
 
   init(_ context: ClusterContext) { self.context = context }
@@ -34,6 +36,7 @@ struct Forwarding {
   /// Gives its token where nothing for the same trip or driver is on the way: it can go.
   mutating func insert(_ request: TripRequest) -> UInt64? {
     let token = pending.insert(Pending(request: request))
+    fixes += request.fixCount
     queues[request.receiver, default: []].append(token)
     return queues[request.receiver]?.count == 1 ? token : nil
   }
@@ -47,6 +50,7 @@ struct Forwarding {
   /// A request is done. Gives it, and the token of the next one, which can go.
   private mutating func remove(_ token: UInt64) -> (request: TripRequest, next: UInt64?)? {
     guard let request = pending.finish(token)?.request else { return nil }
+    fixes -= request.fixCount
     queues[request.receiver]?.removeAll { $0 == token }
     if queues[request.receiver]?.isEmpty == true { queues[request.receiver] = nil }
     return (request, queues[request.receiver]?.first)
@@ -54,17 +58,19 @@ struct Forwarding {
 
   /// All requests for a trip or a driver are done. Gives them in their order.
   mutating func finishAll(for receiver: Channel) -> [TripRequest] {
-    (queues.removeValue(forKey: receiver) ?? []).compactMap { pending.finish($0)?.request }
+    let requests = (queues.removeValue(forKey: receiver) ?? []).compactMap { pending.finish($0)?.request }
+    fixes -= requests.reduce(0) { $0 + $1.fixCount }
+    return requests
   }
-
 }
 
 extension Forwarding {
   /// A session here asks for something that only the hub of a trip can do.
   mutating func forward(_ request: TripRequest) {
     if context.isAlone { return context.inputs.append(.cluster(.tripRequestHere(request))) }
-    let ahead = queues[request.receiver]?.count ?? 0
-    guard pending.count < context.limits.pending, ahead < context.limits.pendingPerReceiver else {
+    let (ahead, limits) = (queues[request.receiver]?.count ?? 0, context.limits)
+    let most = request.fixCount > 0 ? limits.pendingPostsPerDriver : limits.pendingPerReceiver
+    guard pending.count < limits.pending, ahead < most, fixes + request.fixCount <= limits.pendingFixes else {
       return refuse(request, .overloaded)
     }
     if let token = insert(request) { begin(token, request.receiver) }

@@ -82,6 +82,50 @@ import Testing
     #expect(isAccepted(post(in: world, at: "a")) && world.engine.owner(of: "d:d1") == "b")
   }
 
+  @Test("Of posts that cannot go on, one driver keeps eight, and all drivers so many fixes; then all can again")
+  func limits() {
+    var limits = ClusterLimits()
+    limits.pendingFixes = 30
+    let world = ClusterWorld(limits: limits)
+    for driver in ["d1", "d2", "d3"] { world.connect(driver, at: "a", slot: world.nextSlot()) }
+    world.run(seconds: 0.5)
+    world.engine.cuts = ["a>b"]
+    func posts(_ driver: String, _ count: Int, fixes: Int) -> [SessionRef] {
+      (0..<count).map { number in
+        let session = world.session(world.nextSlot())
+        let fixes = (0..<fixes).map { index in
+          let time = world.now.timestamp.milliseconds - Int64(100 * number + index)
+          return Fix(coordinate: place, timestamp: Timestamp(milliseconds: time), accuracy: 5)
+        }
+        world["b"].inputs.append(
+          .batch(
+            BatchInput(
+              session: session, driverID: id(driver), messageID: message(7), sent: world.now.timestamp,
+              received: world.clock(of: "b"), batch: LocationBatch(fixes: fixes.map { .success($0) }),
+              tripIsGranted: true)))
+        return session
+      }
+    }
+    func refused(_ sessions: [SessionRef]) -> Int {
+      sessions.count { session in
+        world["b"].replies.contains { other, reply in
+          if other == session, case .error(let error) = reply { error.code == .rateLimited } else { false }
+        }
+      }
+    }
+    let many = [posts("d1", 10, fixes: 1), posts("d2", 1, fixes: 20), posts("d3", 2, fixes: 2)]
+    world.run(seconds: 0.1)
+    #expect(many.map(refused) == [2, 0, 1], "8 and 20 and 2 fixes are under way")
+    world.engine.cuts = []
+    world.run(seconds: 5)
+    #expect(many.map(refused) == [2, 0, 1] && world["b"].node.node.counters.pending == 0)
+    let counters = world["a"].hub.hub.counters
+    #expect(counters.fixesReceived - counters.fixesDuplicate == 30, "some were sent again")
+    let again = [posts("d1", 8, fixes: 3)]
+    world.run(seconds: 2)
+    #expect(again.map(refused) == [0])
+  }
+
   @Test("What the other hub refuses is refused in its words, and a fix that could not be read in those of this one")
   func refusals() {
     let world = ClusterWorld()

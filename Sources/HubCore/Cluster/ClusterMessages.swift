@@ -87,6 +87,9 @@ public enum TripRequest: Sendable {
     }
   }
 
+  /// How many fixes it carries.
+  public var fixCount: Int { if case .batch(let input, _) = self { input.batch.fixes.count } else { 0 } }
+
   /// On whose behalf it is made.
   public var actor: Actor {
     switch self {
