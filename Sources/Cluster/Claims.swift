@@ -12,7 +12,7 @@ struct Claims {
     var isClaimed = false
     /// The next claim takes it from its owner.
     var takes: Bool
-    /// How often a session of the driver has begun here.
+    /// How often the driver has come here.
     var arrival: UInt16 = 0
     var isUnderWay = false
     /// The number of the claim that takes it and has no answer; 0 where there is none.
@@ -122,6 +122,7 @@ struct Claims {
   mutating func own(_ channel: Channel, takes: Bool, arrival: UInt16 = 0) {
     if owned[channel] == nil { lastNumber += 1 }
     var known = owned[channel] ?? Owned(takes: takes, number: lastNumber)
+    if owned[channel] == nil || known.isReleased { known.arrival = arrival }
     if known.isReleased {
       (known.isReleased, known.generation, known.isClaimed, known.takes) = (false, 0, false, takes)
     }

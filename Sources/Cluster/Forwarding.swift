@@ -68,11 +68,18 @@ extension Forwarding {
   /// A session here asks for something that only the hub of a trip can do.
   mutating func forward(_ request: TripRequest) {
     if context.isAlone { return context.inputs.append(.cluster(.tripRequestHere(request))) }
-    let (ahead, limits) = (queues[request.receiver]?.count ?? 0, context.limits)
-    let most = request.fixCount > 0 ? limits.pendingPostsPerDriver : limits.pendingPerReceiver
-    guard pending.count < limits.pending, ahead < most, fixes + request.fixCount <= limits.pendingFixes else {
-      return refuse(request, .overloaded)
+    // A phone's note without a position: there is nothing to send, and no hub has the driver for it.
+    if case .batch(let input, _) = request, input.batch.fixes.isEmpty {
+      let none = Ack.Batch(accepted: 0, duplicates: 0, rejected: [])
+      return answer(request, .ack(Ack(replyTo: request.messageID, batch: none)))
     }
+    let (ahead, limits) = (queues[request.receiver]?.count ?? 0, context.limits)
+    let isPost = request.fixCount > 0
+    // Of posts at most a half, so that those for a hub that has just died do not refuse all else.
+    guard pending.count < (isPost ? limits.pending / 2 : limits.pending),
+      ahead < (isPost ? limits.pendingPostsPerDriver : limits.pendingPerReceiver),
+      fixes + request.fixCount <= limits.pendingFixes
+    else { return refuse(request, .overloaded) }
     if let token = insert(request) { begin(token, request.receiver) }
   }
 
@@ -103,7 +110,7 @@ extension Forwarding {
       }
       if context.isStarting { return }
       // A phone that posts does not wait for a hub that is gone.
-      if case .batch(var input, let driver) = asked.request {
+      if case .batch(var input, let driver) = asked.request, context.phase == .member, context.knowsMembers {
         input.takesDriver = true
         pending[token]?.request = .batch(input, of: driver)
         return handleHere(asked.request)
@@ -335,7 +342,7 @@ extension Reply {
 
 extension ErrorReply {
   static let overloaded = ErrorReply(
-    code: .rateLimited, message: "the hub that has this channel has too much to do; subscribe again", retryAfter: 2)
+    code: .rateLimited, message: "the hub that has this channel has too much to do; try again", retryAfter: 2)
   static let unreachable = ErrorReply(
-    code: .rateLimited, message: "the hub that has this channel cannot be reached now; subscribe again", retryAfter: 2)
+    code: .rateLimited, message: "the hub that has this channel cannot be reached now; try again", retryAfter: 2)
 }

@@ -20,10 +20,10 @@ struct TripRequestFlags: OptionSet {
   static let isNotification = TripRequestFlags(rawValue: 16)
   /// A driver's status whose id is a key: a repetition changes nothing.
   static let isKeyed = TripRequestFlags(rawValue: 32)
-  /// Posted fixes that name no trip belong to the driver's only one.
-  static let takesCurrentTrip = TripRequestFlags(rawValue: 128)
   /// It is no message, but asks about a trip's shares.
   static let isAboutShares = TripRequestFlags(rawValue: 64)
+  /// Posted fixes that name no trip belong to the driver's only one.
+  static let takesCurrentTrip = TripRequestFlags(rawValue: 128)
 }
 
 extension ByteBuffer {

@@ -13,12 +13,12 @@ import Testing
 
   /// What is answered to a post of these fixes, one of now if none are named.
   @discardableResult
-  private func post(_ fixes: [Result<Fix, ErrorCode>] = [], in world: ClusterWorld, at name: String) -> Reply? {
+  private func post(_ fixes: [Result<Fix, ErrorCode>]? = nil, in world: ClusterWorld, at name: String) -> Reply? {
     let session = world.session(world.nextSlot())
     let now = Fix(coordinate: place, timestamp: world.clock(of: name).timestamp, accuracy: 5)
     var input = BatchInput(
       session: session, driverID: id("d1"), messageID: message(600), sent: now.timestamp,
-      received: world.clock(of: name), batch: LocationBatch(fixes: fixes.isEmpty ? [.success(now)] : fixes),
+      received: world.clock(of: name), batch: LocationBatch(fixes: fixes ?? [.success(now)]),
       tripIsGranted: true)
     input.phone = .overland
     input.takesCurrentTrip = true
@@ -126,7 +126,40 @@ import Testing
     #expect(again.map(refused) == [0])
   }
 
-  @Test("What the other hub refuses is refused in its words, and a fix that could not be read in those of this one")
+  @Test("A phone's note without a position is acked, and no hub is sent what it could not read")
+  func notes() {
+    let world = ClusterWorld()
+    post(in: world, at: "a")
+    for name in ["a", "b"] {
+      guard case .ack(let ack)? = post([], in: world, at: name) else {
+        Issue.record("no ack at \(name)")
+        return
+      }
+      #expect(ack.batch == Ack.Batch(accepted: 0, duplicates: 0, rejected: []) && ack.replyTo == message(600))
+    }
+    #expect(world["a"].node.node.counters.framesMissed == 0 && world["b"].hub.hub.counters.drivers == 0)
+  }
+
+  @Test("Where the engine has forgotten a phone's dead hub, its next post's hub has it, and followers there see it")
+  func forgotten() {
+    let world = ClusterWorld()
+    post(in: world, at: "a")
+    let followers = followers(in: world)
+    world.engine.isolated = ["a", "b", "c"]
+    world.run(seconds: 1)
+    world.engine.forget()
+    world.kill("a")
+    world.engine.isolated = []
+    world.run(seconds: 8)
+    #expect(isAccepted(post(in: world, at: "c")) && world.engine.owner(of: "d:d1") == "c")
+    world.run(seconds: 3)
+    for follower in followers { follower.positions.removeAll() }
+    #expect(isAccepted(post(in: world, at: "b")))
+    #expect(followers[1...].allSatisfy { $0.positions.count == 1 && $0.faults == [] && $0.gaps == 0 })
+    #expect(world["c"].node.node.counters.follows == 0)
+  }
+
+  @Test("A fix that the asked hub could not read is refused with its reason, though the driver's hub has not seen it")
   func refusals() {
     let world = ClusterWorld()
     post(in: world, at: "a")

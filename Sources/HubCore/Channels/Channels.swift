@@ -55,6 +55,8 @@ struct Channels: ~Copyable {
   func name(_ channel: Int) -> Channel { table.name(channel) }
   /// The number of the newest event; before the first, where the numbers start.
   func sequence(_ channel: Int) -> UInt64 { table.sequence(channel) }
+  /// The number of a channel's newest event; 0 where the channel is not in the table.
+  func newest(_ name: Channel) -> UInt64 { table.find(name).map { table.sequence($0) } ?? 0 }
   /// The index in the area table of a cell that is watched; nil for what is no area's channel, or not any more.
   func area(_ channel: Int) -> Int? { table.area(channel) }
 

@@ -169,8 +169,8 @@ public enum ClusterOutput: Sendable {
   case credentials(CredentialRequest)
   /// Another hub's session wants a channel whose trip or driver is not here.
   case notHere(SessionRef)
-  /// A trip, or a driver, is here from now on. `takes`: a session of the driver has begun, so that it is nowhere else.
-  /// `arrival`: how often one has, which an answer (`ClusterInput.driverElsewhere`) names; it wraps.
+  /// A trip, or a driver, is here from now on. `takes`: also if another hub has the driver, who then leaves that.
+  /// `arrival`: how often it has come here, which an answer (`ClusterInput.driverElsewhere`) names; it wraps.
   /// With `.trips` the hub counts the events of all hubs' trips, which are to be sent to it.
   case owned(Channel, takes: Bool, arrival: UInt16 = 0)
   /// This hub has forgotten a trip or a driver.
@@ -226,7 +226,7 @@ public enum ClusterInput: Sendable {
   case claimed(Channel, by: Identifier)
   /// Another hub has a channel's trip or driver, which sessions waited for or no hub seemed to have.
   case begunElsewhere(Channel)
-  /// A session of the driver has begun at another hub: its session here ends, if none has begun since that `arrival`.
+  /// The driver is at another hub: its session here ends, if it has not come here since that `arrival`.
   case driverElsewhere(Identifier, arrival: UInt16)
   /// This hub counts the events of all hubs' trips from now on, also anew where some may be missing; or another one
   /// does.

@@ -250,7 +250,7 @@ struct Drivers: ~Copyable {
     return true
   }
 
-  /// A session of the driver has begun here.
+  /// The driver has come here, with a session or a post.
   mutating func arrive(_ driver: Int) {
     slab[driver].isElsewhere = false
     slab[driver].arrivals &+= 1

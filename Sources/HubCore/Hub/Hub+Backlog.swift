@@ -32,11 +32,12 @@ extension Hub {
 
   private mutating func driver(of input: BatchInput) -> Int? {
     guard let id = input.driverID else { return drivers.driver(of: input.session) }
-    guard let driver = findOrInsertDriver(id, isHere: input.takesDriver) else {
+    let wasHere = isHere(.driver(id))
+    guard let driver = findOrInsertDriver(id) else {
       refuse(input.session, input.messageID, .rateLimited, "this hub's driver table is full", retryAfter: 60)
       return nil
     }
-    if input.takesDriver { arrive(driver) }
+    if channels.isInCluster, !wasHere { arrive(driver, takes: input.takesDriver) }
     return driver
   }
 

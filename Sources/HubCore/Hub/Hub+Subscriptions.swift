@@ -19,7 +19,6 @@ extension Hub {
     } catch {
       refuseSubscription(input, error)
     }
-    if isHere, !self.isHere(input.request.channel) { channels.wait(for: input.request.channel) }
   }
 
   /// Adds the subscriber and answers with the channel's present state.

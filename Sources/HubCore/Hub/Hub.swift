@@ -260,7 +260,9 @@ public struct Hub: ~Copyable {
   /// Handles inputs from other hubs of the cluster.
   private mutating func handleCluster(_ input: ClusterInput) {
     switch input {
-    case .subscribeHere(let input): subscribe(input, isHere: true)
+    case .subscribeHere(let input):
+      subscribe(input, isHere: true)
+      if !isHere(input.request.channel) { channels.wait(for: input.request.channel) }
     case .tripRequestHere(let request): dispatch(HubInput(request), isNowhereElse: true)
     case .replied(let session, let output): if !session.isNobody { emit(output, to: session.outlet) }
     case .answered(let question, let answer):
@@ -291,12 +293,10 @@ public struct Hub: ~Copyable {
     }
   }
 
-  /// A driver's session has begun here: followers at another hub follow it here.
-  mutating func arrive(_ driver: Int) {
-    let (id, name) = (drivers[driver].id, Channel.driver(drivers[driver].id))
-    channels.arrive(
-      id, drivers[driver].arrivals &+ 1,
-      name.snapshot(drivers, trips, at: now, after: channels.find(name).map { channels.sequence($0) } ?? 0))
+  /// A driver has come here, whichever hub has it, or with `takes: false` if none has: its followers follow it here.
+  mutating func arrive(_ driver: Int, takes: Bool = true) {
+    let (id, name, arrival) = (drivers[driver].id, Channel.driver(drivers[driver].id), drivers[driver].arrivals &+ 1)
+    channels.arrive(id, arrival, takes: takes, name.snapshot(drivers, trips, at: now, after: channels.newest(name)))
     drivers.arrive(driver, on: channels.find(name), raw: channels.find(.raw(id)))
   }
 
