@@ -778,6 +778,57 @@ class TripTests(unittest.TestCase):
             self.assertEqual(hub.figure("cluster_owner_conflicts_total"), 0)
 
 
+class PostTests(unittest.IsolatedAsyncioTestCase):
+    """A phone without a session posts to whichever hub a load balancer chooses."""
+
+    def setUp(self):
+        self.cluster = Cluster(HUB, has_proxy=False)
+        self.addCleanup(self.cluster.end)
+
+    def post(self, name, *steps):
+        """How many fixes were accepted; None where the phone has to post again."""
+        now = int(time.time() * 1000)
+        fixes = [{"latitude": 48.1 + step * 2e-5, "longitude": 11.5, "accuracy": 5, "timestamp": now} for step in steps]
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.cluster.hubs[name].port}/v1/locations?role=driver&id=d1",
+            json.dumps({"locations": fixes}).encode())
+        try:
+            with urllib.request.urlopen(request, timeout=10) as reply:
+                return json.load(reply)["accepted"]
+        except urllib.error.HTTPError as error:
+            self.assertIn(error.code, (429, 503))
+            return None
+
+    async def test_posts_to_any_hub_are_seen_at_every_hub_and_a_dead_hub_holds_none_up(self):
+        first, second, third = NAMES
+        self.assertEqual(await asyncio.to_thread(self.post, first, 0), 1)
+        riders = [await Client(hub, "ops", f"r-{name}").open() for name, hub in self.cluster.hubs.items()]
+        for rider in riders:
+            await rider.subscribe("driver:d1")
+        seen = lambda rider: len(rider.positions.get("driver:d1", []))
+        for step in range(1, 10):
+            before = [seen(rider) for rider in riders]
+            name = NAMES[step % 3]
+            self.assertEqual(await asyncio.to_thread(self.post, name, step), 1, name)
+            await eventually(lambda: all(seen(rider) > count for rider, count in zip(riders, before)), 3, "a position")
+        self.cluster.hubs[first].kill()
+        before = [seen(rider) for rider in riders[1:]]
+        start, step = time.monotonic(), 10
+        while await asyncio.to_thread(self.post, second, step) != 1:
+            self.assertLess(time.monotonic() - start, 20, "posts are taken where the driver's hub is dead")
+            await asyncio.sleep(0.5)
+        taken = time.monotonic() - start
+        while not all(seen(rider) > count for rider, count in zip(riders[1:], before)):
+            self.assertLess(time.monotonic() - start, 25, "riders see the phone at its new hub")
+            step += 1
+            await asyncio.to_thread(self.post, third if step % 2 else second, step)
+            await asyncio.sleep(0.5)
+        print(f"\n  posts taken {taken:.1f} s after their hub's death, seen after {time.monotonic() - start:.1f} s")
+        self.assertEqual([rider.faults for rider in riders], [[], [], []])
+        for rider in riders[1:]:
+            await rider.close()
+
+
 class OfferTests(unittest.IsolatedAsyncioTestCase):
     """A trip is offered to the nearest driver, whichever hub it is at."""
 
