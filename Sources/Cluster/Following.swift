@@ -38,7 +38,7 @@ struct Following {
     var isOwned = false
     /// Sessions' questions on the way.
     var questions: Set<UInt64> = []
-    /// Owners' answers to sessions that the hub has not handled: what it says until then does not count those.
+    /// Owners' answers to sessions that the hub has not handled. What it says of its followers leaves those out.
     var unhandled = 0
     /// The hub follows it, for its sessions or for itself.
     var isFollowed = false
@@ -141,7 +141,8 @@ extension Following {
     let isForHub = eventsOnly && follows[channel]?.unhandled == 0
     follows[channel]?.wantsStates = !isForHub
     if isForHub { follows[channel]?.holders.removeAll() }
-    if let point { follows[channel]?.point = point }  // the owner does not recover it, so that all sessions get its own
+    // The owner cannot continue this hub's numbers: all sessions get those of the owner.
+    if let point { follows[channel]?.point = point }
     locate(channel)
   }
 

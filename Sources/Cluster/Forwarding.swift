@@ -68,14 +68,14 @@ extension Forwarding {
   /// A session here asks for something that only the hub of a trip can do.
   mutating func forward(_ request: TripRequest) {
     if context.isAlone { return context.inputs.append(.cluster(.tripRequestHere(request))) }
-    // A phone's note without a position: there is nothing to send, and no hub has the driver for it.
+    // A phone's message without a position: there is nothing to forward.
     if case .batch(let input, _) = request, input.batch.fixes.isEmpty {
       let none = Ack.Batch(accepted: 0, duplicates: 0, rejected: [])
       return answer(request, .ack(Ack(replyTo: request.messageID, batch: none)))
     }
     let (ahead, limits) = (queues[request.receiver]?.count ?? 0, context.limits)
     let isPost = request.fixCount > 0
-    // Of posts at most a half, so that those for a hub that has just died do not refuse all else.
+    // Posts take at most half of the room, so that those for a hub that has just died leave some to other requests.
     guard pending.count < (isPost ? limits.pending / 2 : limits.pending),
       ahead < (isPost ? limits.pendingPostsPerDriver : limits.pendingPerReceiver),
       fixes + request.fixCount <= limits.pendingFixes

@@ -85,12 +85,7 @@ import Testing
     for number in 0..<3 { world.notify("t1", at: "a", number: number) }
     world.run(seconds: 0.5)
     let point = riders[0].point
-    world.engine.isolated = ["a", "b", "c"]
-    world.run(seconds: 1)
-    world.engine.forget()
-    world.kill("a")
-    world.engine.isolated = []
-    world.run(seconds: 8)
+    world.killForgotten("a")
     // The hub follows the trip for its driver; both riders leave, and come back.
     for rider in riders { world["b"].leave(rider) }
     world.run(seconds: 2)
@@ -119,12 +114,7 @@ import Testing
     world.run(seconds: 0.5)
     for number in 0..<3 { world.notify("t1", at: "a", number: number) }
     world.run(seconds: 0.5)
-    world.engine.isolated = ["a", "b", "c"]
-    world.run(seconds: 1)
-    world.engine.forget()
-    world.kill("a")
-    world.engine.isolated = []
-    world.run(seconds: 8)
+    world.killForgotten("a")
     world.connect("d1", at: "b", slot: 2)
     world.run(seconds: 1)
     world.engine.isolated = ["b"]
@@ -260,5 +250,17 @@ import Testing
     let rider = world.follow(.driver(id("d1")), at: "a", slot: 5)
     world.run(seconds: 0.5)
     #expect(rider.answers.count == 1 && rider.refusals.isEmpty)
+  }
+}
+
+extension ClusterWorld {
+  /// A process is gone, and meanwhile the engine has forgotten everything.
+  func killForgotten(_ name: String) {
+    engine.isolated = Set(members.map(\.name))
+    run(seconds: 1)
+    engine.forget()
+    kill(name)
+    engine.isolated = []
+    run(seconds: 8)
   }
 }

@@ -145,12 +145,7 @@ import Testing
     let world = ClusterWorld()
     post(in: world, at: "a")
     let followers = followers(in: world)
-    world.engine.isolated = ["a", "b", "c"]
-    world.run(seconds: 1)
-    world.engine.forget()
-    world.kill("a")
-    world.engine.isolated = []
-    world.run(seconds: 8)
+    world.killForgotten("a")
     #expect(isAccepted(post(in: world, at: "c")) && world.engine.owner(of: "d:d1") == "c")
     world.run(seconds: 3)
     for follower in followers { follower.positions.removeAll() }

@@ -169,7 +169,7 @@ public enum ClusterOutput: Sendable {
   case credentials(CredentialRequest)
   /// Another hub's session wants a channel whose trip or driver is not here.
   case notHere(SessionRef)
-  /// A trip, or a driver, is here from now on. `takes`: also if another hub has the driver, who then leaves that.
+  /// A trip, or a driver, is here from now on. `takes`: even if another hub has the driver, which then loses it.
   /// `arrival`: how often it has come here, which an answer (`ClusterInput.driverElsewhere`) names; it wraps.
   /// With `.trips` the hub counts the events of all hubs' trips, which are to be sent to it.
   case owned(Channel, takes: Bool, arrival: UInt16 = 0)
