@@ -16,7 +16,7 @@
 /// A file's first 32 bytes.
 struct FileHeader: Equatable {
   static let size = 32
-  static let version: UInt32 = 7
+  static let version: UInt32 = 8
 
   enum Kind: UInt64 {
     /// "LHUBSEG\n", "LHUBSNP\n" and "LHUBID2\n" in memory order.

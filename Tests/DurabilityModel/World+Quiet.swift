@@ -156,9 +156,10 @@ extension World {
       here.removeAll { $0[4] == 2 || $0[4] == 10 }
       there.removeAll { $0[4] == 2 || $0[4] == 10 }
     }
-    // A driver's record ends with 24 bytes of how it is followed, which also a fix changes that is refused.
-    here = here.map { $0[4] == 10 ? $0.dropLast(20) : $0 }
-    there = there.map { $0[4] == 10 ? $0.dropLast(20) : $0 }
+    // A driver's record ends with 24 bytes of how it is tracked, and the disk has those of its newest stored fix: a
+    // refused one changes the filter, and any message may show the phone's clock better.
+    here = here.map { $0[4] == 10 ? $0.dropLast(24) : $0 }
+    there = there.map { $0[4] == 10 ? $0.dropLast(24) : $0 }
     guard here != there else { return }
     let differences = here.filter { !there.contains($0) } + there.filter { !here.contains($0) }
     let shown = differences.prefix(2).map { "kind \($0[4]): \($0)" }.joined(separator: "; ")

@@ -81,7 +81,7 @@ extension DurableDriver: Recorded {
   func write(into bytes: inout ByteBuffer) {
     bytes.record(
       id, status, profile.vehicleType, profile.tags, newest, published, heard, isOffline, lastTripEnded, tripID,
-      isPositionOnTrip, position, tracking, statusChanges)
+      isPositionOnTrip, position, statusChanges, tracking)
   }
 
   init(from reader: inout RecordReader) throws(RecordError) {
@@ -91,10 +91,10 @@ extension DurableDriver: Recorded {
       id: id, status: status, profile: DriverProfile(vehicleType: try reader.read(), tags: try reader.read()),
       newest: try reader.read(), published: try reader.read(), heard: try reader.read(),
       isOffline: try reader.read(), lastTripEnded: (try reader.read() as Timestamp).milliseconds,
-      tripID: try reader.read(), isPositionOnTrip: try reader.read(), position: try reader.read(),
-      tracking: try reader.read())
+      tripID: try reader.read(), isPositionOnTrip: try reader.read(), position: try reader.read())
     if let published { position?.published = published }
     statusChanges = try reader.read()
+    tracking = try reader.read()
   }
 }
 
