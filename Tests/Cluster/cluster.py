@@ -4,6 +4,7 @@ The configuration is that of deploy/cluster/, with the ports that the caller cho
 """
 
 import os
+import random
 import re
 import secrets
 import shutil
@@ -23,13 +24,18 @@ ENGINES = ("redis-server", "valkey-server")
 
 
 def free_ports(count):
-    """Ports that were free a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
+    """Ports that were free a moment ago, none of which the system gives to anyone else: it takes those from 32,768 on
+    (`net.ipv4.ip_local_port_range`). So each is still free when a process that was killed starts again."""
+    ports = []
+    while len(ports) < count:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as listener:
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in ports:
+            ports.append(port)
     return ports
 
 

@@ -1,6 +1,7 @@
 """A hub as a process, which keeps its port and its folder over its death."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -8,9 +9,15 @@ import tempfile
 
 
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port that is free now, and that the system gives to nobody else: it takes those from 32,768 on
+    (`net.ipv4.ip_local_port_range`). So it is still free when a hub that was killed starts again."""
+    while True:
+        with socket.socket() as listener:
+            try:
+                listener.bind(("127.0.0.1", random.randrange(20_000, 32_000)))
+            except OSError:
+                continue
+            return listener.getsockname()[1]
 
 
 class HubProcess:

@@ -11,12 +11,20 @@ const top = new URL('../../../', import.meta.url).pathname;
 export const binary = process.env.HUB_BINARY ?? ['release', 'debug'].map(kind => `${top}.build/${kind}/locationhub`)
   .filter(existsSync).sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
 
+/**
+ * A port that is free now, and that the system gives to nobody else: it takes those from 32,768 on
+ * (`net.ipv4.ip_local_port_range`). So it is still free when a hub that was killed starts again.
+ */
 async function freePort() {
-  const server = net.createServer();
-  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address();
-  await new Promise(resolve => server.close(resolve));
-  return port;
+  for (;;) {
+    const port = 20000 + Math.floor(Math.random() * 12000);
+    const server = net.createServer();
+    const isFree = await new Promise(resolve => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+    });
+    if (isFree) return port;
+  }
 }
 
 /** Waits until a condition holds, which may be a promise, and fails with what was waited for. */
