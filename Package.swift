@@ -90,9 +90,7 @@ let package = Package(
 
     // The client: its state machine, which runs on Apple systems, too; our own transport for it; and the product.
     hub("ClientCore", ["HubWebSocket", "HubHTTP", "HubMessages", "HubGeo", "HubBytes"]),
-    hub(
-      "ClientLoop",
-      ["HubClientCore", "HubTransport", "HubSystem", "HubWebSocket", "HubMessages", "HubBytes", "CHubLinux"]),
+    hub("ClientLoop", ["HubClientCore", "HubTransport", "HubSystem", "HubWebSocket", "HubMessages", "HubBytes"]),
     .target(
       name: "LocationHubClient",
       dependencies: [
@@ -107,8 +105,8 @@ let package = Package(
       dependencies: [
         "HubBackplane", "HubCluster", "HubWebhooks",
         "HubCommandLine", "HubGateway", "HubPages", "HubRuntime", "HubCore", "HubJournal", "HubClientLoop",
-        "HubSimulation", "HubTiles", "HubTokens", "HubTransport", "HubSystem", "HubHTTP", "HubMessages", "HubGeo",
-        "HubBytes", "CHubLinux",
+        "HubSimulation", "HubTiles", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket", "HubHTTP",
+        "HubMessages", "HubGeo", "HubBytes",
       ], plugins: ["HubEmbedBuild"]),
     .plugin(name: "HubEmbedBuild", capability: .buildTool(), path: "Sources/EmbedBuild"),
 
@@ -118,7 +116,7 @@ let package = Package(
       "LoadTestKit", in: "loadtest",
       [
         "HubBytes", "CHubLoadTest", "HubCommandLine", "HubDeflate", "HubGeo", "HubMessages", "HubSimulation",
-        "HubTestCertificates", "HubTokens", "HubTransport", "HubSystem", "HubWebSocket",
+        "HubTestCertificates", "HubTransport", "HubSystem", "HubWebSocket",
       ]),
     .executableTarget(
       name: "hub-loadtest",
@@ -131,14 +129,14 @@ let package = Package(
       name: "hub-torture",
       dependencies: [
         "HubDurabilityModel", "HubLoadTestKit", "HubClientLoop", "HubCore", "HubTransport", "HubSystem",
-        "HubMessages", "HubGeo", "HubBytes", "HubTestSupport",
+        "HubMessages", "HubGeo", "HubTestSupport",
       ],
       path: "loadtest/Torture"),
     .executableTarget(
       name: "hub-microbench",
       dependencies: [
-        "HubHostileMessages", "HubCore", "HubJournal", "HubTransport", "HubSystem", "HubWebSocket", "HubMessages",
-        "HubGeo", "HubBytes",
+        "HubHostileMessages", "HubCore", "HubJournal", "HubSystem", "HubWebSocket", "HubMessages", "HubGeo",
+        "HubBytes",
       ],
       path: "loadtest/MicroBench"),
     .executableTarget(
