@@ -109,7 +109,7 @@ final class DriverPart {
   }
 
   /// Does all that is possible now. Call it after every event.
-  func settle(_ session: ClientSession, _ now: Moment) {
+  func reconcile(_ session: ClientSession, _ now: Moment) {
     confirm(session)
     giveUpHeld(session)
     if let readDue, readDue <= now.uptime { (self.readDue, queue.readFailure) = (nil, nil) }
@@ -238,7 +238,7 @@ final class DriverPart {
     entriesOnTheirWay += fixes
   }
 
-  /// When `settle` is due (uptime, ns); nil for never.
+  /// When `reconcile` is due (uptime, ns); nil for never.
   func deadline(isOpen: Bool) -> Int64? {
     let mayFeed = isOpen && queue.readFailure == nil && entriesOnTheirWay < DriverPart.maximumInFlight
     return [mayFeed ? batchDue : nil, syncDue, isOpen ? repeatDue : nil, readDue].compactMap(\.self).min()

@@ -90,7 +90,7 @@ final class FeedTable {
   }
 
   /// Subscribes what is not subscribed yet.
-  func settle(_ session: ClientSession) {
+  func reconcile(_ session: ClientSession) {
     guard isAnythingToBeAsked else { return }
     isAnythingToBeAsked = false
     for channel in trips.keys where trips[channel]?.isToBeAsked == true {

@@ -1,5 +1,5 @@
 // One client of a hub between its session, which speaks the protocol, and the app: no thread, no socket, no clock. Its
-// driver (HubRunner.swift, or a test) reports events to it and then calls `settle`.
+// driver (HubRunner.swift, or a test) reports events to it and then calls `reconcile`.
 import HubClientCore
 import HubMessages
 
@@ -68,8 +68,8 @@ final class HubEngine {
     switch session.state {
     case .idle: begin(now)
     case .ended:
-      // By a `stop` in the same turn, which is not settled yet.
-      settleEnd(now)
+      // By a `stop` in the same turn, which is not reconciled yet.
+      reconcileEnd(now)
       begin(now)
     case .closing: beginsAgain = end != nil
     case .waiting, .awaitingToken, .connecting, .handshaking, .greeting, .open: break
@@ -281,20 +281,20 @@ final class HubEngine {
   }
 
   /// Handles the consequences of an event. Call it after each call of the above, and before the session's `flush`.
-  func settle(_ now: Moment) {
+  func reconcile(_ now: Moment) {
     if let need = tokens.takeNeed() { fetch(need) }
-    driver?.settle(session, now)
-    feeds.settle(session)
-    offers.settle(session)
+    driver?.reconcile(session, now)
+    feeds.reconcile(session)
+    offers.reconcile(session)
     publishState(now)
     guard case .ended = session.state else { return }
-    settleEnd(now)
+    reconcileEnd(now)
     guard beginsAgain else { return }
     begin(now)
-    settle(now)
+    reconcile(now)
   }
 
-  private func settleEnd(_ now: Moment) {
+  private func reconcileEnd(_ now: Moment) {
     publishState(now)
     guard !whenEnded.isEmpty else { return }
     if isErasing { driver?.erase() } else { driver?.queue.close() }

@@ -96,23 +96,23 @@
 
     func opened(_ client: ClientID, _ connected: Connected) {
       engine.opened(connected, loop.now)
-      settle()
+      reconcile()
     }
 
     func received(_ client: ClientID, _ envelope: borrowing ServerEnvelope) {
       engine.received(envelope, loop.now)
-      settle()
+      reconcile()
     }
 
     func closed(_ client: ClientID, _ disconnection: Disconnection) {
       engine.closed(disconnection)
-      settle()
+      reconcile()
     }
 
     func due(_ client: ClientID) {
       due = nil
       engine.timeReached(loop.now)
-      settle()
+      reconcile()
     }
 
     func woken() {
@@ -126,11 +126,11 @@
         }
       }
       batch.removeAll(keepingCapacity: true)
-      settle()
+      reconcile()
     }
 
-    private func settle() {
-      engine.settle(loop.now)
+    private func reconcile() {
+      engine.reconcile(loop.now)
       loop.touch(client)
       if let deadline = engine.deadline, deadline != due {
         due = deadline

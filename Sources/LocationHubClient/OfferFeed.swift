@@ -76,7 +76,7 @@ final class OfferDesk {
   func opened(as id: DriverID) { channel = .driver(id) }
 
   /// Subscribes if needed; the session subscribes again by itself after each break.
-  func settle(_ session: ClientSession) {
+  func reconcile(_ session: ClientSession) {
     guard !isAsked, !readers.isEmpty, let channel else { return }
     isAsked = session.subscribe(channel, isEventsOnly: true)
     if !isAsked { end(FeedTable.tooMany) }

@@ -53,7 +53,7 @@
       queue.async { [self] in
         guard let engine, !isEnding else { return }
         work(engine, now)
-        settle()
+        reconcile()
       }
       return true
     }
@@ -66,7 +66,7 @@
       queue.async { [self] in
         guard let engine, !isEnding else { return }
         engine.stop(now)
-        settle()
+        reconcile()
         isEnding = true
         timer?.cancel()
         urlSession?.finishTasksAndInvalidate()
@@ -112,9 +112,9 @@
         uptime: continuousUptime(), timestamp: Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)))
     }
 
-    private func settle() {
+    private func reconcile() {
       guard let engine else { return }
-      engine.settle(now)
+      engine.reconcile(now)
       var buffer = ByteBuffer()
       let step = session.flush(now, mayWrite: unsent < URLSessionRunner.maximumUnsent, into: &buffer)
       for action in bridge?.take(buffer) ?? [] { perform(action) }
@@ -123,7 +123,7 @@
       case .connect:
         bridge = MessageBridge()
         session.transportConnected(now)
-        return settle()
+        return reconcile()
       case .disconnect, .abort: return ended(nil)
       }
       arm()
@@ -159,7 +159,7 @@
         self?.queue.async { [weak self] in
           guard let self, self.task === task else { return }
           unsent -= 1
-          settle()
+          reconcile()
         }
       }
     }
@@ -191,7 +191,7 @@
           }
         }
       }
-      settle()
+      reconcile()
     }
 
     private func refused(status: Int, retryAfter: String?) {
@@ -207,7 +207,7 @@
       bridge = nil
       let disconnection = session.transportEnded(now, failure: failure)
       engine?.closed(disconnection)
-      settle()
+      reconcile()
     }
 
     private func arm() {
@@ -227,7 +227,7 @@
       guard !isEnding else { return }
       session.timeReached(now)
       engine?.timeReached(now)
-      settle()
+      reconcile()
     }
 
     // MARK: URLSession's calls, on `queue`

@@ -253,7 +253,7 @@ final class PhoneDay {
     if let due = engine.deadline, due <= now.uptime { engine.timeReached(now) }
     hear(engine)
     for _ in 0..<3 {
-      engine.settle(now)
+      engine.reconcile(now)
       if let next = engine.driver?.queue.cursor.number, next > 0 { sentThrough = max(sentThrough, next - 1) }
       output.removeAll()
       let step = session.flush(now, into: &output)

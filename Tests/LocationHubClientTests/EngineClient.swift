@@ -70,7 +70,7 @@ final class EngineClient {
 
   /// Whatever the client wants of its transport is done; what it writes must be right.
   func turn() {
-    engine.settle(now)
+    engine.reconcile(now)
     var buffer = ByteBuffer()
     let step = session.flush(now, into: &buffer)
     for case .text(let text) in bridge.take(buffer) { written.append(text) }

@@ -50,7 +50,7 @@ final class EngineStage {
   /// Does something, and whatever follows from it: a turn.
   func turn(_ work: (HubEngine, Moment) -> Void = { _, _ in }) throws {
     work(engine, now)
-    engine.settle(now)
+    engine.reconcile(now)
     var buffer = ByteBuffer()
     let step = session.flush(now, into: &buffer)
     for action in bridge.take(buffer) { try take(action) }

@@ -94,7 +94,7 @@ import Testing
     }
 
     private func turn() throws {
-      engine.settle(now)
+      engine.reconcile(now)
       var buffer = ByteBuffer()
       if session.flush(now, into: &buffer) == .connect {
         var address = sockaddr_in()

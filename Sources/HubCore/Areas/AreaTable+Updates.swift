@@ -24,7 +24,7 @@ extension AreaTable {
       // No session has the snapshot of a cell that is still being filled.
       guard !cells[area].isOver, cells[area].fillKey == nil else { continue }
       if cells[area].audience == .counts { return counts(area, isFull: false) }
-      if left.count > AreaCell.publishedDepartures { return whole(area) }
+      if left.count > AreaCell.publishedDepartures { return snapshot(area) }
       return AreaUpdateBuilder(
         cells.handle(of: area), isFull: false, drivers: changed, departures: left,
         atMost: AreaCell.shownLimit(cells[area].audience))
@@ -41,7 +41,7 @@ extension AreaTable {
     touched.append(UInt32(index))
   }
 
-  // MARK: Whole cells
+  // MARK: Snapshots
 
   /// Whether cells are still to be filled, or snapshots to be published.
   var isAskedFor: Bool { !filling.isEmpty || answered < asked.count }
@@ -73,7 +73,8 @@ extension AreaTable {
     return builder
   }
 
-  private mutating func whole(_ cell: Int) -> AreaUpdateBuilder {
+  /// All that a cell shows.
+  private mutating func snapshot(_ cell: Int) -> AreaUpdateBuilder {
     if cells[cell].audience == .counts { return counts(cell, isFull: true) }
     var drivers: [UInt32] = []
     drivers.reserveCapacity(cells[cell].shownCount)
@@ -89,7 +90,7 @@ extension AreaTable {
       if isWatched(cell) {
         let begun = showing
         showing = nil
-        return begun ?? whole(Int(cell.index))
+        return begun ?? snapshot(Int(cell.index))
       }
       showing = nil
       answered += 1

@@ -102,7 +102,7 @@ extension Offers {
     else { return [] }
     close(search, index, .withdrawn(.unavailable))
     slab[search].asked[index].isPassed = slab[search].asked.count < HubLimits.passedDriversPerOffer
-    return settle(search, [.ended(.withdrawn)])
+    return reconcile(search, [.ended(.withdrawn)])
   }
 
   private mutating func make(
@@ -154,11 +154,11 @@ extension Offers {
       let index = slab[search].asked.firstIndex(where: { offer.names($0) }), slab[search].asked[index].isOpen
     else { return [] }
     if case .withdrawn(let reason) = offer.answer {
-      return settleOther(search, [withdraw(search, index, reason)])
+      return reconcileOther(search, [withdraw(search, index, reason)])
     }
     close(search, index, .accepted)
     let driver = slab[search].asked[index].driver.map { Int($0.index) }
-    return settleOther(search, driver.map { [.acceptedElsewhere(trip: offer.tripID, by: $0)] } ?? [])
+    return reconcileOther(search, driver.map { [.acceptedElsewhere(trip: offer.tripID, by: $0)] } ?? [])
   }
 
   /// A driver has gone, or its time is over. Only the former has to be sent to the trip's hub.
@@ -172,10 +172,10 @@ extension Offers {
         steps += [withdraw(search, index, .unavailable), .sent(SentOffer(asked, of: slab[search]).declined)]
       }
     }
-    return steps.isEmpty ? [] : settleOther(search, steps)
+    return steps.isEmpty ? [] : reconcileOther(search, steps)
   }
 
-  private mutating func settleOther(_ search: Int, _ steps: [OfferStep]) -> [OfferStep] {
+  private mutating func reconcileOther(_ search: Int, _ steps: [OfferStep]) -> [OfferStep] {
     if slab[search].openOffers == 0, slab[search].end == nil {
       slab[search].end = .stopped
       countOpen(slab[search].asker, -1)

@@ -203,7 +203,7 @@ struct Offers: ~Copyable {
       let index = slab[search].asked.firstIndex(where: { $0.id == driver })
     else { throw ErrorReply(code: .notFound, message: "trip \(id) was not offered to you") }
     guard slab[search].asked[index].isOpen else { return [] }
-    return settle(search, [withdraw(search, index, .declined), .ended(.declined)])
+    return reconcile(search, [withdraw(search, index, .declined), .ended(.declined)])
   }
 
   // MARK: Reviewing
@@ -262,11 +262,11 @@ struct Offers: ~Copyable {
         steps += [withdraw(search, index, .unavailable), .ended(.withdrawn)]
       }
     }
-    return settle(search, steps)
+    return reconcile(search, steps)
   }
 
   /// Continues after withdrawals: looks for the next drivers, or ends where none may be asked any more.
-  mutating func settle(_ search: Int, _ steps: [OfferStep]) -> [OfferStep] {
+  mutating func reconcile(_ search: Int, _ steps: [OfferStep]) -> [OfferStep] {
     if slab[search].wanted > 0 {
       enqueue(search)
     } else if slab[search].openOffers == 0 {
