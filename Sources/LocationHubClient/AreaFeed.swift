@@ -19,12 +19,12 @@ public final class AreaFeed: AsyncSequence, Sendable {
   public typealias Element = AreaMap
   public typealias Failure = Never
 
-  private let runner: ClientLife
+  private let runner: RunningClient
   private let view: InlineText
   private let channel: Mutex<Channel>
   private let end = Mutex<HubError?>(nil)
 
-  init(_ runner: ClientLife, number: UInt64, around center: Coordinate, radius: Double) {
+  init(_ runner: RunningClient, number: UInt64, around center: Coordinate, radius: Double) {
     self.runner = runner
     guard let view = InlineText("a\(number)") else { preconditionFailure("21 bytes at most") }
     self.view = view

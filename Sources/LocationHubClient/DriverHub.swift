@@ -16,7 +16,7 @@ import Synchronization
 /// try await hub.move(ride.id, to: .arrivedPickup)
 /// ```
 public final class DriverHub: Sendable {
-  private let runner: ClientLife
+  private let runner: RunningClient
   private let sampling: SamplingDesk
   private let connectionSource = LatestSource<ConnectionState>(.idle)
   private let backlogSource = LatestSource(Backlog())

@@ -31,8 +31,8 @@ extension HubRunner {
   }
 }
 
-/// A client's lifetime: it lasts while a hub, a feed or a loop that reads one holds this.
-final class ClientLife: Sendable {
+/// A client that runs while a hub, a feed or a loop that reads one holds this, and then ends.
+final class RunningClient: Sendable {
   private let runner: any HubRunner
 
   init(_ runner: any HubRunner) { self.runner = runner }
@@ -89,13 +89,13 @@ final class ClientLife: Sendable {
 func makeRunner(
   _ configuration: ClientConfiguration, _ options: HubOptions, _ tokens: TokenSource,
   _ connection: LatestSource<ConnectionState>, driver: sending DriverPart?
-) throws(HubError) -> ClientLife {
+) throws(HubError) -> RunningClient {
   var configuration = configuration
   let desk = TokenDesk(tokens)
   if tokens.development == nil { configuration.tokens = { desk.ask($0) } }
   #if canImport(Darwin)
-    return ClientLife(URLSessionRunner(configuration, desk, connection, driver: driver))
+    return RunningClient(URLSessionRunner(configuration, desk, connection, driver: driver))
   #else
-    return ClientLife(try LoopRunner(configuration, options, desk, connection, driver: driver))
+    return RunningClient(try LoopRunner(configuration, options, desk, connection, driver: driver))
   #endif
 }

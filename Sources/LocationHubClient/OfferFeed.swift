@@ -27,7 +27,7 @@ public struct OfferFeed: AsyncSequence, Sendable {
   public typealias Element = OfferEvent
   public typealias Failure = Never
 
-  let runner: ClientLife
+  let runner: RunningClient
 
   /// Begins to read: events from now on. The first loop asks the hub, and the last one that ends ends that.
   public func makeAsyncIterator() -> Iterator {

@@ -18,7 +18,7 @@ import Synchronization
 /// }
 /// ```
 public final class RiderHub: Sendable {
-  private let runner: ClientLife
+  private let runner: RunningClient
   private let connectionSource = LatestSource<ConnectionState>(.idle)
   private let views = Atomic<UInt64>(0)
 

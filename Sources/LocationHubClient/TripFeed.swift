@@ -59,7 +59,7 @@ public struct TripFeed: AsyncSequence, Sendable {
   public typealias Failure = Never
 
   let id: TripID
-  let runner: ClientLife
+  let runner: RunningClient
 
   /// Begins to follow the trip, for this loop: its first event is a snapshot.
   public func makeAsyncIterator() -> Iterator {

@@ -108,7 +108,7 @@ class Relay:
         if has_error:
             self.drop(*list(self.links))
 
-    def mend(self):
+    def restore(self):
         """What was lost is missing in its stream: whoever was connected is not any more."""
         self.drop(*list(self.links))
         self.is_cut = False

@@ -425,7 +425,7 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             await asyncio.to_thread(nearby, "hub-b")
             took.append(time.monotonic() - start)
         print(f"\n  nearby over three hubs: median {statistics.median(took) * 1000:.1f} ms")
-        # A hub that stands still is left out, and nothing waits for it longer than a moment.
+        # A stalled hub is left out, and nothing waits for it longer than a moment.
         hubs["hub-c"].stop()
         start = time.monotonic()
         found = await asyncio.to_thread(nearby, "hub-a")

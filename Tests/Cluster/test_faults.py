@@ -1,5 +1,5 @@
 """Several hubs as processes over a real engine: what each row of the table "Without the engine" says of links that are
-cut, an engine that is full, a master that dies, a hub that stands still, and keys that change.
+cut, an engine that is full, a master that dies, a hub that stalls, and keys that change.
 
 Tests/Cluster/run.sh runs it, as test_cluster.
 """
@@ -96,7 +96,7 @@ class CutOffTests(Faults):
         await self.assert_served_by(set(NAMES), "all are cut off, and all serve")
         numbers = [await asyncio.to_thread(notify, hub, f"trip:trip-{name}", 1) for name, hub in self.hubs.items()]
         for relays in self.cluster.relays.values():
-            relays[0].mend()
+            relays[0].restore()
         took = await eventually(lambda: self.world.converged(numbers), 3.5, "all are at the newest event")
         print(f"  all hubs were cut off: converged {took:.2f} s after that")
         await self.reach(NAMES, 200, 3)
@@ -115,7 +115,7 @@ class CutOffTests(Faults):
                 await self.world.drive(3)
                 self.assertEqual(
                     self.hubs[name].figure("cluster_frames_missed_total"), missed, "nothing is lost in trying")
-                self.cluster.relays[name][cut].mend()
+                self.cluster.relays[name][cut].restore()
         await self.converge(3, "all are at the newest event")
         self.assertEqual(self.world.faults(), [])
 
@@ -132,7 +132,7 @@ class CutOffTests(Faults):
                     moments = [since, *[received for received, _ in times], time.time()]
                     waits.append(max(later - before for before, later in zip(moments, moments[1:])))
                     self.assertLess(waits[-1], 1.5 + 0.2, f"{pair[0]} → {pair[1]}, without node {cut} at {name}")
-                self.cluster.relays[name][cut].mend()
+                self.cluster.relays[name][cut].restore()
                 await self.assert_flowing(seconds=1)
         print(f"\n  a hub is cut off silently from a node of the bus: no follower waited over {max(waits):.2f} s")
         self.assertGreater(max(waits), 0.5, "a node that was cut off was used")
@@ -200,9 +200,9 @@ class EngineTests(Faults):
 
 
 class HubTests(Faults):
-    """A hub that stands still, keys that change, and what three hubs find together."""
+    """A hub that stalls, keys that change, and what three hubs find together."""
 
-    async def test_a_hub_that_stands_still_under_a_flood_holds_up_nobody(self):
+    async def test_a_hub_that_stalls_under_a_flood_holds_up_nobody(self):
         await self.begin()
         hub = self.hubs["hub-c"]
         free = [await Client(self.hubs["hub-a"], "driver", f"flood-{number}").open() for number in range(50)]

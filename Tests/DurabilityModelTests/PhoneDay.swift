@@ -61,7 +61,7 @@ final class PhoneDay {
 
   private(set) var moves: [PhoneMove] = []
   private var ids: [Int64: MessageID] = [:]
-  /// Moves whose id was another one in the next life of the app.
+  /// Moves whose id was another one in the next process of the app.
   private(set) var idsChanged = 0
   private(set) var movesRefused: [HubError] = []
   /// Moves that a full disk had not taken when the app was killed, by their times.

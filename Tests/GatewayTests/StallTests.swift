@@ -146,7 +146,7 @@ import Testing
     withExtendedLifetime(peer) {}
   }
 
-  @Test("a page of metrics waits for a loop that stands still, and not for ever")
+  @Test("a page of metrics waits for a loop that is stalled, and not for ever")
   func metrics() throws {
     let clock = HandClock()
     let hub = try HandDrivenHub(clock: clock, idleLoops: 1) {

@@ -141,7 +141,7 @@ final class HubBench {
     return turn([])
   }
 
-  /// Moves the clock while the hub stands still.
+  /// Moves the clock while the hub is stalled.
   func skip(seconds: Double) { uptime += Int64(seconds * 1e9) }
 
   /// Lets time pass as `pass` does, a turn a second, as the hub's thread does it.

@@ -323,7 +323,7 @@ final class DurableBench {
     #expect(bench.hub.counters.trips < 20 && bench.hub.counters.refusedForStorage > 80)
   }
 
-  @Test("A new life knows the trips, who moved them, and how long ago they ended")
+  @Test("The next incarnation knows the trips, who moved them, and how long ago they ended")
   func restart() throws {
     let first = try DurableBench()
     let repeated = first.move(.ops, "o", "T", .requested)

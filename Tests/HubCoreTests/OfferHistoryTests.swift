@@ -32,7 +32,7 @@ private struct OfferHistory {
 
   private var random: SplitMix64
   private var bench: DurableBench
-  /// What was stored in all lives.
+  /// What was stored in all incarnations.
   private var kept: [[UInt8]] = []
   /// By driver and trip: how its offer stands, from the events of its channel in their order.
   private var offers: [String: String] = [:]

@@ -180,7 +180,7 @@ import Testing
         }
         records += 1
       }
-      #expect(trips + 2 == records, "all but the life and the fixes are the trip's")
+      #expect(trips + 2 == records, "all but the epoch and the fixes are the trip's")
     }
     #expect(fixes == [group.count - record("D", trip: "T", times: [1, 2]).count] && others == 0)
     // Bytes that are none end it.

@@ -126,7 +126,7 @@ import Testing
     #expect(result.violations.first?.hasPrefix("the hub's process \(hub.pid) is gone after ") == true)
   }
 
-  @Test("a hub that stands still is killed when its time is over, which is reported")
+  @Test("a stalled hub is killed when its time is over, which is reported")
   func standsStill() throws {
     let hub = try startHub()
     kill(hub.pid, SIGSTOP)
@@ -136,7 +136,7 @@ import Testing
     #expect(try startHub().stop() == nil)
   }
 
-  @Test("a hub that stands still at the end of a run takes none of its results")
+  @Test("a hub that is stalled at the end of a run takes none of its results")
   func standsStillInRun() throws {
     try withHub { hub in
       let interruption = Interruption()
@@ -209,7 +209,7 @@ import Testing
     }
   }
 
-  @Test("a second signal ends the program at once, and its hub that stands still")
+  @Test("a second signal ends the program at once, and its stalled hub")
   func secondSignal() throws {
     try withHub { hub in
       let outcome = try program(words(hub)) { program in

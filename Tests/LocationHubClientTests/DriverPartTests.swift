@@ -231,7 +231,7 @@ import Testing
     let backlog = other.backlog.current
     #expect(backlog.fixes == 5 && backlog.moves == 0 && backlog.dropped == 30)
     #expect(try #require(backlog.damage).contains("30 fixes and 1 moves of D1"))
-    // The same driver's own go out in the app's next life.
+    // The same driver's own go out in the app's next process.
     let third = try EngineClient(.json, .driver, QueueFiles(disk))
     third.id = "D2"
     third.start()

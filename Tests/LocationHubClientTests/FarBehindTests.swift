@@ -101,7 +101,7 @@ import Testing
     }
   }
 
-  private func life(_ connection: LatestSource<ConnectionState>, watching: inout Witness?) throws -> ClientLife {
+  private func life(_ connection: LatestSource<ConnectionState>, watching: inout Witness?) throws -> RunningClient {
     let witness = Witness()
     watching = witness
     let tokens = TokenSource { _ in withExtendedLifetime(witness) { "abc" } }

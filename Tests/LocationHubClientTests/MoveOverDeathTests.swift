@@ -23,7 +23,7 @@ import Testing
     stage.messages.compactMap { if case .tripStatus = $0.message { $0.messageID } else { nil } }
   }
 
-  @Test("killed before the answer, wherever it was, the next life sends the move under its id, and none after the ack")
+  @Test("killed before the answer, wherever it was, the next process sends the move by its id, and none after the ack")
   func again() throws {
     for isSent in [false, true] {
       let disk = QueueDisk()
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test("killed when the hub has the move and its ack is on the way, the next life's move happens no second time")
+  @Test("killed when the hub has the move and its ack is on the way, the next process's move happens no second time")
   func once() async throws {
     let path = FileManager.default.temporaryDirectory.appending(path: "moves-\(UUID().uuidString)").path
     let hub = try TestHub()

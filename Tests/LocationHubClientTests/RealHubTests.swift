@@ -175,7 +175,7 @@ import Testing
     #expect(await second.next() == nil)
   }
 
-  @Test("what was sent without a hub, and in an earlier life of the app, is there when it comes, once and in order")
+  @Test("what was sent without a hub, and in an earlier process of the app, is there when it comes, once and in order")
   func offline() async throws {
     let path = folder()
     let base = Timestamp.now

@@ -97,7 +97,7 @@ import Testing
     #expect(driver.backlog.current.refused == 10 && second > 900 && second < 3000, "\(second)")
   }
 
-  @Test("a move of an earlier life that is refused is counted: nobody waits for the answer")
+  @Test("a move of an earlier process that is refused is counted: nobody waits for the answer")
   func move() throws {
     let disk = QueueDisk()
     let first = try EngineClient(.json, .driver, QueueFiles(disk))

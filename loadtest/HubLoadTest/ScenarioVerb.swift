@@ -1,4 +1,4 @@
-// hub-loadtest SCENARIO: runs it, once or several times, and says what came of it.
+// hub-loadtest SCENARIO: runs it, once or several times, and prints the result.
 import HubLoadTestKit
 import HubSystem
 

@@ -112,7 +112,7 @@ package struct HubProcess {
     let limit = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)
     while ending == nil, ClockReading.read().uptimeNanoseconds < limit { pause(microseconds: 1000) }
     let isLate = ending == nil
-    // Also one that stands still (SIGSTOP) dies of this.
+    // A stalled hub (SIGSTOP) dies of this, too.
     if isLate { kill(pid, SIGKILL) }
     while waitpid(pid, nil, 0) < 0, errno == EINTR {}
     close(output)

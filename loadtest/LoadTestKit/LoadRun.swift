@@ -1,5 +1,5 @@
 // One run: starts the hub, connects everybody, runs the load for its time on several threads, and puts together
-// what came of it.
+// its result.
 //
 // Two clocks are kept apart. Messages are counted over the whole run, warm-up included, for those counts must agree
 // with the hub's own to the last one. Latencies, CPU and rates are of the window. How much CPU a message costs is the

@@ -46,7 +46,7 @@ struct Deadline {
 /// Seconds of the monotonic clock, to measure how long something took.
 func uptime() -> Double { Double(ClockReading.read().uptimeNanoseconds) / 1e9 }
 
-/// Does what may take so many seconds at most, three times if need be: a machine that stands still for a moment is no
+/// Does what may take so many seconds at most, three times if need be: a machine that stalls for a moment is no
 /// fault, what takes too long each time is. Gives whether it was quick enough once.
 func isWithin(_ seconds: Double, _ body: () throws -> Double) throws -> Bool {
   for _ in 0..<3 where try body() < bound(seconds) { return true }
