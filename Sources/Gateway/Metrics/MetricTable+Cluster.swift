@@ -43,7 +43,8 @@ extension Metric {
     },
     ofCluster("cluster_states_out_total", { $0.statesOut }, "Positions and ETAs sent to other hubs."),
     ofCluster(
-      "cluster_states_conflated_total", { $0.statesConflated }, "Of these, replaced by a newer one before they went."),
+      "cluster_states_conflated_total", { $0.statesConflated },
+      "Positions and ETAs for other hubs that a newer one replaced before they were sent."),
     ofCluster("cluster_relayed_total", { $0.relayed }, "Publications of other hubs for sessions of this one."),
     ofCluster("cluster_cells_asked", { $0.cellsAsked }, "Cells of the map that other hubs are asked for."),
     ofCluster("cluster_cells_watched", { $0.cellsWatched }, "Cells that others watch here, counted for each hub."),
@@ -56,7 +57,7 @@ extension Metric {
     ofCluster("cluster_fleet_questions_total", { $0.questions }, "Questions about drivers and trips put to all hubs."),
     ofCluster(
       "cluster_fleet_questions_incomplete_total", { $0.questionsIncomplete },
-      "Of these, answered without a hub that was too slow."),
+      "Questions put to all hubs, answered without a hub that was too slow."),
     ofCluster(
       "cluster_restarts_total", { $0.restarts }, "Times that all channels of another hub were asked for again."),
     ofCluster(

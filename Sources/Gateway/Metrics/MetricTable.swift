@@ -17,7 +17,7 @@ extension Metric {
   private static let sessions: [Metric] = [
     Metric("connections", loops: \.connections, "Open TCP connections."),
     Metric("sessions", by: "role", "Open sessions by role, WebSockets and event streams.", read: \.sessions),
-    Metric("sessions_by_transport", by: "transport", "The same by what they come over.") { reading in
+    Metric("sessions_by_transport", by: "transport", "Open sessions by transport.") { reading in
       Carrier.allCases.map { carrier in
         ("\(carrier.name)", UInt64(reading.sum { $0.sessionsByCarrier[Int(carrier.rawValue)] }))
       }
@@ -51,11 +51,11 @@ extension Metric {
     Metric("messages_in_total", loops: \.messagesIn, "Messages from clients."),
     Metric("replies_out_total", loops: \.fanOut.repliesOut, "Answers to clients."),
     Metric("publications_out_total", loops: \.fanOut.publicationsOut, "Publications sent to subscribers."),
-    Metric("positions_out_total", loops: \.fanOut.positionsOut, "Positions among them."),
-    Metric("area_updates_out_total", loops: \.fanOut.areaUpdatesOut, "Updates of cells among them."),
+    Metric("positions_out_total", loops: \.fanOut.positionsOut, "Positions sent to subscribers."),
+    Metric("area_updates_out_total", loops: \.fanOut.areaUpdatesOut, "Updates of cells sent to subscribers."),
     Metric(
       "area_updates_skipped_total", loops: \.fanOut.areaUpdatesSkipped,
-      "Updates that a session was too slow for: it gets the whole cell later."),
+      "Updates of cells that a session was too slow for: it gets a snapshot later."),
     Metric("area_snapshots_out_total", loops: \.fanOut.areaSnapshotsOut, "Snapshots of cells sent."),
     Metric("encodes_total", loops: \.fanOut.encodes, "Publications encoded, once for all subscribers."),
     Metric("recovered_total", loops: \.fanOut.recovered, "Missed events sent on subscribing again."),
@@ -83,10 +83,16 @@ extension Metric {
     Metric(
       "deflates_total", loops: \.fanOut.compression.deflates,
       "Messages compressed, a publication once for all subscribers."),
-    Metric("deflate_input_bytes_total", loops: \.fanOut.compression.deflatedBytesIn, "Bytes of these before."),
-    Metric("deflate_output_bytes_total", loops: \.fanOut.compression.deflatedBytesOut, "Bytes of these after."),
+    Metric(
+      "deflate_input_bytes_total", loops: \.fanOut.compression.deflatedBytesIn,
+      "Bytes of messages before they were compressed."),
+    Metric(
+      "deflate_output_bytes_total", loops: \.fanOut.compression.deflatedBytesOut,
+      "Bytes of messages after they were compressed."),
     Metric("inflates_total", loops: \.fanOut.compression.inflates, "Compressed messages from clients."),
-    Metric("inflate_output_bytes_total", loops: \.fanOut.compression.inflatedBytes, "Bytes of these when inflated."),
+    Metric(
+      "inflate_output_bytes_total", loops: \.fanOut.compression.inflatedBytes,
+      "Bytes of clients' compressed messages when inflated."),
   ]
 
   private static let problems: [Metric] = [
@@ -237,10 +243,10 @@ extension Metric {
 
   private static let queries: [Metric] = [
     Metric("queries_total", hub: \.searches, "Queries for drivers nearby or within, answered."),
-    Metric("queries_continued_total", hub: \.searchesContinued, "Of these, such that took more than one turn."),
+    Metric("queries_continued_total", hub: \.searchesContinued, "Queries for drivers that took more than one turn."),
     Metric(
       "answers_continued_total", loops: \.answersContinued,
-      "Answers to them that were written over more than one turn of a loop."),
+      "Answers to queries for drivers that were written over more than one turn of a loop."),
     Metric("queries_refused_total", "Queries refused because too many were under way.") {
       $0.hub.searchesRefused + $0.sum(\.queriesRefused)
     },
@@ -250,7 +256,7 @@ extension Metric {
     Metric("journal_groups_total", "Groups stored: a write and an fdatasync each.") {
       $0.journal?.commit.counters.groups
     },
-    Metric("journal_turns_total", "Turns of the hub whose records they held.") {
+    Metric("journal_turns_total", "Turns of the hub whose records were stored.") {
       $0.journal?.commit.counters.submissions
     },
     Metric("journal_bytes_total", "Bytes of records stored.") { $0.journal?.commit.counters.bytes },
@@ -269,7 +275,8 @@ extension Metric {
     },
     maintenance("journal_snapshots_total", \.snapshots, "Snapshots written while the hub ran."),
     maintenance(
-      "journal_snapshot_seconds_total", \.snapshotNanoseconds, "Time that they took, on a thread of low priority."),
+      "journal_snapshot_seconds_total", \.snapshotNanoseconds,
+      "Time that snapshots took, on a thread of low priority."),
     maintenance("journal_maintenance_failures_total", \.failures, "Failed snapshots, indexes and deletions."),
     maintenance("journal_segments_deleted_total", \.segmentsDeleted, "Segments deleted by age or size."),
     maintenance("journal_segments", \.segments, "Segments on the disk."),
@@ -297,10 +304,12 @@ extension Metric {
 
   private static let history: [Metric] = [
     Metric("history_questions_total", "Questions to the journal's past.") { $0.history?.counters.asked },
-    Metric("history_refused_total", "Requests refused because too many such questions wait.") {
+    Metric("history_refused_total", "Requests refused because too many questions to the journal's past wait.") {
       $0.history == nil ? nil : $0.sum(\.historyRefused)
     },
-    Metric("history_busy_seconds_total", "Time spent answering them.") { $0.history?.counters.busyNanoseconds },
+    Metric("history_busy_seconds_total", "Time spent answering questions to the journal's past.") {
+      $0.history?.counters.busyNanoseconds
+    },
     Metric("history_answer_bytes", "Bytes of answers that were not sent yet.") { $0.history?.counters.unsentBytes },
   ]
 
@@ -333,7 +342,7 @@ extension Metric {
     Metric("process_cpu_seconds_total", "CPU time of the process, user and system.") { $0.cpuNanoseconds },
     Metric(
       "delivery_seconds", bounds: latencyBounds,
-      "From reading a fix, or the end of an area's second, to having written what came of it.",
+      "From reading a fix, or the end of an area's second, to having written its publications.",
       read: \.latency),
     Metric(
       "ack_seconds", by: "type", AckOrigin.Kind.allCases.map(\.name.description),
