@@ -203,22 +203,31 @@ extension ByteBuffer {
     withRoom(for: numberBytes) { $0.append(integer: value) }
   }
 
-  /// As `ByteRoom.append(fixed:decimals:)`.
+  /// Appends `value` with up to `decimals` digits behind the point, or, where those would not read back as the same
+  /// Double, in its shortest exact form: at most 26 bytes (see `ByteRoom.append(fixed:decimals:)`).
+  ///
+  /// - Precondition: `value` is finite, and `decimals` is 0…9.
   public mutating func append(fixed value: Double, decimals: Int) {
     withRoom(for: numberBytes) { $0.append(fixed: value, decimals: decimals) }
   }
 
-  /// As `ByteRoom.append(double:)`.
+  /// Appends `value` exactly: by at most six decimals where these suffice, else in its shortest form.
+  ///
+  /// - Precondition: `value` is finite.
   public mutating func append(double value: Double) {
     append(fixed: value, decimals: 6)
   }
 
-  /// As `ByteRoom.append(scaled:decimals:)`.
+  /// Appends `value` / 10^`decimals` as a decimal fraction, trailing zeros left out.
+  ///
+  /// - Precondition: `decimals` is 0…9.
   public mutating func append(scaled value: UInt64, decimals: Int) {
     withRoom(for: numberBytes) { $0.append(scaled: value, decimals: decimals) }
   }
 
-  /// As `ByteRoom.append(padded:width:)`.
+  /// Appends `value` with exactly `width` digits, leading zeros included.
+  ///
+  /// - Precondition: `value` has at most `width` digits, and `width` is 1…20.
   public mutating func append(padded value: UInt64, width: Int) {
     withRoom(for: numberBytes) { $0.append(padded: value, width: width) }
   }

@@ -49,9 +49,11 @@ extension DisconnectCause {
 
 /// A transport's error.
 public enum TransportFailure: Error, Sendable, Equatable {
-  /// As `DisconnectCause.hostNotFound`, and so on.
+  /// The hub's host name has no address, or could not be looked up; in the resolver's words.
   case hostNotFound(String)
+  /// TCP failed to connect, for instance with ECONNREFUSED.
   case connectFailed(errno: Int32)
+  /// TLS failed; in its own words. `isCertificate`: the hub's certificate was refused.
   case tlsFailed(String, isCertificate: Bool)
 }
 

@@ -200,7 +200,7 @@ struct SessionLoop: ~Copyable {
     checkDrain()
   }
 
-  /// See `LoopClock.stall`.
+  /// How long this loop did not turn though a tick was due, in nanoseconds; 0 for less than a second.
   var stallTime: Int64 { clock.stall(now: now.uptime, isFirstTurn: loop.turn <= 1) }
 
   /// Excuses peers for the time of a stall, in which they were not read.

@@ -44,7 +44,7 @@ struct FileHeader: Equatable {
     case short
     case foreign
     case sum
-    /// Written by a newer program.
+    /// Of another version of the format, older or newer: its number.
     case version(UInt32)
   }
 

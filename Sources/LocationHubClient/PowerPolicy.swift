@@ -75,9 +75,9 @@ public struct PowerPolicy: Sendable, Equatable {
   public var powerSaver = LocationWish(interval: 10, accuracy: 100, distance: 100, batch: 10)
   /// Off a trip with a low battery.
   public var ultraLow = LocationWish(interval: 30, accuracy: 1000, distance: 1000, batch: 20)
-  /// Above the first a battery counts as good, above the second as fair; 0…1.
+  /// A battery above this level counts as good; 0…1.
   public var goodBattery = 0.5
-  /// See `goodBattery`.
+  /// A battery above this level that is not good counts as fair, one at or below it as low; 0…1.
   public var fairBattery = 0.2
 
   /// The modes and thresholds of the table in the documentation.

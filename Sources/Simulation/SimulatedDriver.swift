@@ -52,7 +52,7 @@ public struct SimulatedDriver: Sendable {
 
   /// Seconds of a tick.
   public static let tickSeconds = 0.5
-  /// Of the trips, this part is cancelled on the way to the pickup.
+  /// The share of trips that are cancelled on the way to the pickup.
   static let cancelledPart = 0.04
 
   /// A driver at its own crossing, at time 0, which is `start` on the clock of its fixes. `fixInterval` is in seconds,

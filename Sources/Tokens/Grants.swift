@@ -27,7 +27,7 @@ public struct NamePattern: Sendable, Equatable {
     }
   }
 
-  /// As it is written in a claim.
+  /// The pattern as it is written in a claim: `T1`, `zone7-*`.
   public var description: String { "\(text)" + (isPrefix ? "*" : "") }
 }
 
@@ -65,7 +65,7 @@ public struct ChannelPattern: Sendable, Equatable {
     }
   }
 
-  /// As it is written in a claim.
+  /// The pattern as it is written in a claim: `trip:zone7-*`, `fleet`.
   public var description: String { kind == .fleet ? kind.rawValue : "\(kind.rawValue):\(name.description)" }
 }
 

@@ -49,7 +49,7 @@ struct DeliveryQueue: Sendable {
   private enum Scan { case possible, underWay, atEnd }
 
   private(set) var isEnabled: Bool
-  /// See `DeliveryProgress.cursor`.
+  /// All events before this position are delivered, given up, or in a lane.
   private(set) var cursor: JournalPosition
   private(set) var underWay = 0
   /// The present limit of concurrent requests: 1 to the rule's `concurrency`.

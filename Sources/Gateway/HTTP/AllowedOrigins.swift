@@ -35,7 +35,7 @@ public struct AllowedOrigins: Sendable, Equatable {
   enum Verdict: Equatable {
     /// No browser.
     case noOrigin
-    /// As it was sent.
+    /// An allowed origin, as it was sent.
     case allowed(String)
     case refused
   }

@@ -34,7 +34,7 @@ struct SessionRights {
   }
 
   var id: Identifier { compactID.identifier }
-  /// See `Credential.isShare`.
+  /// Whether it belongs to the holder of a share, who may see that trip alone.
   var isShare: Bool { role == .rider && TripShare.isHolder(id) }
   var hasToken: Bool { token != nil }
   /// The token's lists; nil without a token or lists.

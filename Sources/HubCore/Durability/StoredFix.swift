@@ -231,7 +231,7 @@ private enum StoredNumber {
     number == .max ? nil : Double(number) / unit
   }
 
-  /// As `TrackMath.rounded`, to whole numbers.
+  /// `value` to the nearest whole number, as `TrackMath.rounded` computes it.
   @inline(__always)
   private static func rounded(_ value: Double) -> Double { value + 0x1.8p52 - 0x1.8p52 }
 }

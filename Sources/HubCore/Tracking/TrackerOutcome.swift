@@ -21,8 +21,8 @@ extension Tracker {
     case duplicate
     /// A leap ahead in time: nothing is published until the next fix confirms it or not.
     case held
-    /// As `history`, of a live fix: the driver's clock was set back by so many seconds, which is not accepted yet. The
-    /// sender is notified.
+    /// A live fix that is part of the track and is not published, because the driver's clock was set back by so many
+    /// seconds, which is not accepted yet. The sender is notified.
     case clockDoubted(secondsBehind: Double)
     /// The clock that was set back is accepted from this fix on: publish this; its `published` is later than the last.
     /// Times by the old clock minus `back` milliseconds are times by the new one.

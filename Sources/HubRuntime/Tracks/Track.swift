@@ -27,7 +27,7 @@ package struct Track: Sendable, Equatable {
   /// By time, ascending.
   var points: [TrackPoint]
 
-  /// Without the points that lie within `toleranceMeters` of the line through the others.
+  /// The track without the points that lie within `toleranceMeters` of the line through the others.
   package func simplified(toleranceMeters: Double) -> Track {
     var simple = self
     let kept = Polyline.simplify(points.map(\.coordinate), toleranceMeters: toleranceMeters)

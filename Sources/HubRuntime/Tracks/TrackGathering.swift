@@ -93,7 +93,7 @@ struct TrackGathering {
 /// All stored fixes of one time of a driver: repeated, or held and then confirmed.
 private struct TrackMoment {
   let timestamp: Timestamp
-  /// As measured, for the trip if one is.
+  /// The fix as it was measured: one for the trip, if there is one.
   private(set) var measured: Fix?
   private var position: StoredPosition?
   private var isOfTrip = false

@@ -64,7 +64,10 @@ public final class MessageCompression {
     return agreed.serverNoContextTakeover && agreed.clientNoContextTakeover && windowBits <= limit.number ?? 15
   }
 
-  /// See `Inflater.inflate`.
+  /// The message of a compressed payload, valid until the next call; text is checked to be UTF-8 (RFC 6455 §8.1).
+  ///
+  /// Throws `.messageTooLarge` or `.inflatesTooMuch` at the limit, `.invalidDeflate` for malformed or incomplete data.
+  /// With context takeover the connection cannot be used after an error.
   public func inflate(
     _ message: UnsafeRawBufferPointer, _ kind: MessageKind, limits: InflateLimits
   ) throws(FrameError) -> UnsafeRawBufferPointer {
