@@ -21,7 +21,7 @@ public final class RedisProcess {
     arguments =
       [
         "--port", "\(port)", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no",
-        "--logfile", "/dev/null", "--dir", folder,
+        "--logfile", folder + "/log", "--dir", folder,
       ] + more
     try start()
   }
@@ -34,7 +34,7 @@ public final class RedisProcess {
     self.port = port
     let file = folder + "/sentinel.conf"
     let lines = [
-      "port \(port)", "bind 127.0.0.1", "dir \(folder)", "logfile /dev/null",
+      "port \(port)", "bind 127.0.0.1", "dir \(folder)", "logfile \(folder)/log",
       "sentinel monitor \(name) 127.0.0.1 \(master) \(quorum)", "sentinel down-after-milliseconds \(name) 300",
       "sentinel failover-timeout \(name) 3000",
     ]
@@ -49,6 +49,16 @@ public final class RedisProcess {
   }
 
   public var isRunning: Bool { process.isRunning }
+
+  /// The last lines of its log, for who has to find out why a test failed.
+  public var lastLog: String {
+    do {
+      let lines = try String(contentsOfFile: folder + "/log", encoding: .utf8).split(separator: "\n")
+      return lines.suffix(40).joined(separator: "\n")
+    } catch {
+      return "\(error)"
+    }
+  }
 
   /// What it answers to a command without quotes, as bytes come: nothing where nothing came within half a second.
   public func reply(to command: String) -> String {

@@ -15,8 +15,9 @@ struct SentinelTLSTests {
   private func secure(_ port: UInt16) throws -> [(String, String)] {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     let (certificate, key) = authority.issue(usage: "serverAuth,clientAuth")
+    // At once, since an engine that was just started may be reading the authority's.
     for (name, bytes) in [("ca", authority.pem), ("cert\(port)", certificate), ("key\(port)", key)] {
-      try Data(bytes).write(to: URL(filePath: "\(folder)/\(name).pem"))
+      try Data(bytes).write(to: URL(filePath: "\(folder)/\(name).pem"), options: .atomic)
     }
     return [
       ("port", "0"), ("tls-port", "\(port)"), ("tls-cert-file", "\(folder)/cert\(port).pem"),
@@ -50,6 +51,13 @@ struct SentinelTLSTests {
         "requirepass sentinel-secret", "sentinel sentinel-pass sentinel-secret", "sentinel auth-pass fleet node-secret",
       ]
     let sentinel = try RedisProcess(sentinel: port, of: master.port, name: "fleet", quorum: 1, more)
+    do { try follow(sentinel, master, replica) } catch {
+      Issue.record("sentinel:\n\(sentinel.lastLog)\nreplica:\n\(replica.lastLog)\nmaster:\n\(master.lastLog)")
+      throw error
+    }
+  }
+
+  private func follow(_ sentinel: RedisProcess, _ master: RedisProcess, _ replica: RedisProcess) throws {
     let found = try ledger("sentinels", sentinel, "node-secret", "sentinel-secret")
     try found.runUntilUp()
     #expect(found.wasUp(at: master.port, scheme: "rediss"))
