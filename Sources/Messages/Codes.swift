@@ -97,7 +97,11 @@ public enum CloseReason: UInt16, Sendable, CaseIterable {
     case .unsupportedData: ("unsupported data", .afterFix, "as in RFC 6455 §7.4.1")
     case .invalidPayload: ("invalid payload", .afterFix, "as in RFC 6455 §7.4.1")
     case .messageTooBig: ("message too big", .afterFix, "a limit was passed: the reason says which, and what it allows")
-    case .tryAgainLater: ("no room for an incomplete message", .spread, "no room for one more incomplete message")
+    case .tryAgainLater:
+      (
+        "no room for an incomplete message", .spread,
+        "no room for one more incomplete message, of all or of its address"
+      )
     case .tooManyBadMessages: ("too many bad messages", .afterFix, "more than 10 bad messages in 60 s")
     case .tokenExpired: ("token expired", .withNewToken, "the credential has expired or was revoked")
     case .silentTooLong: ("silent for too long", .backOff, "nothing was heard for 2.5 heartbeat intervals")

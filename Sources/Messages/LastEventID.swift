@@ -44,10 +44,12 @@ extension ResumePoint {
   /// `epoch:sequence`.
   fileprivate init?(_ text: some Sequence<UInt8>) {
     let halves = Array(text).split(separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
-    guard halves.count == 2, (1...32).contains(halves[0].count), (1...20).contains(halves[1].count) else { return nil }
+    guard halves.count == 2, (1...MessageLimits.epochBytes).contains(halves[0].count),
+      (1...20).contains(halves[1].count)
+    else { return nil }
     let digits = String(decoding: halves[1], as: UTF8.self)
     guard halves[1].allSatisfy({ (0x30...0x39).contains($0) }), let since = UInt64(digits),
-      let epoch = InlineText(String(decoding: halves[0], as: UTF8.self))
+      let name = String(validating: halves[0], as: UTF8.self), let epoch = InlineText(name)
     else { return nil }
     self.init(since: since, epoch: epoch)
   }

@@ -46,7 +46,7 @@ public struct DriverFilter: Sendable, Equatable {
   public var tags: [InlineText]
   /// The largest age of the position in seconds.
   public var maxAge: Double?
-  /// Also stale drivers.
+  /// Whether drivers that have been silent for long are found, too.
   public var includesStale: Bool
 
   public init(

@@ -171,6 +171,11 @@ import Testing
     #expect(LastEventID(Array(text.utf8), channels: 2) == nil)
   }
 
+  @Test("an epoch that is no text is none: it would be longer as one than other hubs take")
+  func noText() {
+    #expect(LastEventID(Array(repeating: 0xFF, count: 15) + Array(":1".utf8), channels: 1) == nil)
+  }
+
   @Test("an id is read as it was written")
   func ids() throws {
     let points = [

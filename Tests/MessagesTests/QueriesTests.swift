@@ -29,6 +29,16 @@ import Testing
     #expect(try polygons(#"{"type":"Polygon","coordinates":[\#(Self.ring),\#(hole)]}"#).positions[0].count == 2)
   }
 
+  @Test("positions are taken to 1e-7°, as other hubs get them, and what is no polygon then is refused")
+  func steps() throws {
+    let read = try polygons(
+      #"{"type":"Polygon","coordinates":[[[0.00000004,0],[4.123456789,0],[4,4],[0,4],[0.00000004,0]]]}"#)
+    #expect(read.positions[0][0][...1] == [at(0, 0), at(0, 4.1234568)])
+    for ring in ["[[0,0],[2e-8,0],[2e-8,2e-8],[0,2e-8],[0,0]]", "[[0,0],[4,0],[4,4],[2,4e-8],[0,4],[0,0]]"] {
+      #expect(throws: MessageError.self) { try polygons(#"{"type":"Polygon","coordinates":[\#(ring)]}"#) }
+    }
+  }
+
   /// A ring of so many positions that never crosses itself.
   private static func circle(_ count: Int) -> String {
     var positions: [String] = []

@@ -88,6 +88,13 @@ extension Coordinate {
   var steps: (latitude: Int64, longitude: Int64) {
     (FixedPoint.signed(latitude, FixedPoint.degrees), FixedPoint.signed(longitude, FixedPoint.degrees))
   }
+
+  /// This position as binary messages have it, to 1e-7°.
+  var inSteps: Coordinate {
+    let (latitude, longitude) = steps
+    return Coordinate(
+      latitude: Double(latitude) / FixedPoint.degrees, longitude: Double(longitude) / FixedPoint.degrees) ?? self
+  }
 }
 
 extension ByteBuffer {

@@ -59,7 +59,7 @@ extension JSONTape {
     }
   }
 
-  /// Longitude, latitude, and optionally an altitude (RFC 7946 §3.1.1).
+  /// Longitude, latitude, and optionally an altitude (RFC 7946 §3.1.1): the place to 1e-7°.
   private func position(at index: Int) throws(ValidationError) -> Coordinate {
     let expected: StaticString = "expected positions: arrays of longitude and latitude"
     guard self[index].kind == .array, self[index].count >= 2 else { throw ValidationError(.coordinates, expected) }
@@ -71,7 +71,8 @@ extension JSONTape {
     guard let position = Coordinate(latitude: latitude, longitude: longitude) else {
       throw ValidationError(.invalidLocation, .coordinates, "expected longitudes −180…180 and latitudes −90…90")
     }
-    return position
+    // As other hubs and binary clients get it, and before the polygon is checked: what is valid here is valid there.
+    return position.inSteps
   }
 
   /// Calls `body` with the index of each element of the array at `index`.
