@@ -53,6 +53,8 @@ public enum HTTPError: Error, Equatable, Sendable {
   case malformedPercentEncoding
   /// A query, or a form, with more pairs than are read.
   case tooManyParameters(limit: Int)
+  /// A server that sends more interim responses than a client reads. RFC 9110 §15.2.
+  case tooManyInterimResponses(limit: Int)
 
   /// The status to answer with before closing.
   public var status: Status {
@@ -60,7 +62,7 @@ public enum HTTPError: Error, Equatable, Sendable {
     case .bareCarriageReturn, .bareLineFeed, .controlByte, .malformedStartLine, .malformedTarget, .malformedField,
       .obsoleteLineFolding, .missingHost, .repeatedHost, .malformedHost, .malformedContentLength,
       .contentLengthWithTransferEncoding, .malformedTransferEncoding, .malformedChunk, .chunkExtensionsTooLong,
-      .malformedPercentEncoding:
+      .malformedPercentEncoding, .tooManyInterimResponses:
       return .badRequest
     case .unknownExpectation: return .expectationFailed
     case .bodyTooLarge, .tooManyParameters: return .contentTooLarge

@@ -13,6 +13,8 @@ public struct HTTPLimits: Sendable, Equatable {
   /// Bytes of all chunk extensions of a body together, which are skipped.
   public let chunkExtensionBytes: Int
 
+  /// Interim responses (1xx) that a client reads before a response. Past it the response is malformed.
+  public static let interimResponses = 8
   /// Pairs of a query, or of a form, where all of them are read (`Query.items`).
   public static let parameters = 256
 

@@ -9,6 +9,8 @@ public struct ResponseReader: Sendable {
   private var parser = ResponseParser()
   private var input: [UInt8] = []
   private var bodyReader: BodyReader?
+  /// Interim responses so far.
+  private var interim = 0
   private let limits: HTTPLimits
 
   public init(limits: HTTPLimits = HTTPLimits()) { self.limits = limits }
@@ -26,7 +28,13 @@ public struct ResponseReader: Sendable {
       }
       guard case .response(let found, let consumed) = parsed else { return false }
       input.removeFirst(consumed)
-      if !(100..<200).contains(found.status.code) { head = found }
+      if !(100..<200).contains(found.status.code) {
+        head = found
+      } else {
+        interim += 1
+        let limit = HTTPLimits.interimResponses
+        guard interim <= limit else { throw .tooManyInterimResponses(limit: limit) }
+      }
     }
     guard let head else { return false }
     if bodyReader == nil { bodyReader = try BodyReader(head.framing, limits: limits) }

@@ -24,10 +24,7 @@ extension WebhookLoop {
         links[id]?.attempt = nil
         finish(attempt, link.webhook, reply, "", now)
       }
-      guard isComplete else {
-        links[id]?.idleUntil = now.uptime + Self.answerTime
-        return
-      }
+      guard isComplete else { return wait(forRestOf: id, link) }
       if keepsAlive { rest(id, link.webhook) } else { drop(id) }
     } catch {
       drop(id)
@@ -59,8 +56,19 @@ extension WebhookLoop {
     connect(attempt, webhook, now)
   }
 
+  /// An answer's head has come, and the rest has not: it has a time for all of it. As many connections may wait for
+  /// that as there are tries at once; a further one is closed.
+  private func wait(forRestOf id: ConnectionID, _ link: Link) {
+    if link.isUnfinished { return }
+    let unfinished = links.values.count { $0.isUnfinished && $0.webhook === link.webhook }
+    guard unfinished < link.webhook.endpoint.rule.concurrency else { return drop(id) }
+    links[id]?.isUnfinished = true
+    links[id]?.idleUntil = now.uptime + Self.answerTime
+  }
+
   /// The connection becomes idle.
   private func rest(_ id: ConnectionID, _ webhook: Webhook) {
+    links[id]?.isUnfinished = false
     links[id]?.idleUntil = now.uptime + Self.idleTime
     webhook.idle.append(id)
     webhook.nextStep = .min

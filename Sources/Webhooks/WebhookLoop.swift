@@ -45,8 +45,10 @@ public final class WebhookLoop: EventLoopDelegate {
     /// It was used before.
     var isUsed = false
     var isConnected = false
-    /// When it is closed as idle (uptime, ns).
+    /// When it is closed as idle (uptime, ns), or because the rest of an answer has not come.
     var idleUntil = Int64.max
+    /// The rest of an answer is awaited.
+    var isUnfinished = false
   }
 
   /// `userAgent`: the value of that field. `chance`: uniform, 0 ≤ unit < 1, for the times of retries.

@@ -49,6 +49,13 @@ import Testing
     for text in ["SSH-2.0-OpenSSH\r\n\r\n", "HTTP/1.1 2000 x\r\n\r\n", endless] {
       #expect(throws: HTTPError.self) { try read(text, cutAt: 3) }
     }
+    let interim = "HTTP/1.1 100\r\n\r\n"
+    let last = "HTTP/1.1 204 x\r\n\r\n"
+    let some = String(repeating: interim, count: HTTPLimits.interimResponses)
+    #expect(throws: Never.self) { try read(some + last, cutAt: 3) }
+    #expect(throws: HTTPError.tooManyInterimResponses(limit: HTTPLimits.interimResponses)) {
+      try read(some + interim + last, cutAt: 3)
+    }
     #expect(throws: HTTPError.bodyTooLarge(limit: ReplyReader.bodyBytes)) {
       try read("HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n", cutAt: 3)
     }

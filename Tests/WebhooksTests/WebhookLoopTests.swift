@@ -323,4 +323,23 @@ import Testing
     scene.advance(0.001)
     #expect(scene.network.dialled.count == 3)
   }
+
+  @Test("Of answers that never end as many connections are kept as there are tries at once, each for 15 s in all")
+  func endlessAnswers() throws {
+    let scene = try LoopScene(Deliveries(webhooks: [try webhook()]))
+    defer { scene.remove() }
+    let most = WebhookRule()!.concurrency
+    for number in 0..<2 * most {
+      try scene.publish("T\(number)")
+      #expect(scene.heard(number).hasPrefix("POST "))
+      scene.say("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nx", number)
+    }
+    #expect(scene.webhook?.delivered == UInt64(2 * most))
+    #expect((0..<2 * most).map { scene.hasEnded($0) } == (0..<2 * most).map { $0 >= most })
+    scene.advance(14.9)
+    for number in 0..<most { scene.say("x", number) }
+    #expect(!(0..<most).contains { scene.hasEnded($0) })
+    scene.advance(0.2)
+    #expect((0..<most).allSatisfy { scene.hasEnded($0) })
+  }
 }

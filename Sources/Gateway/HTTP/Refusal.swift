@@ -125,6 +125,7 @@ extension HTTPError {
     case .chunkExtensionsTooLong(let limit): "the chunk extensions have more than \(limit) bytes"
     case .trailersTooLarge(let limit): "the trailers have more than \(limit) bytes"
     case .tooManyParameters(let limit): "there are more than \(limit) parameters"
+    case .tooManyInterimResponses(let limit): "there are more than \(limit) interim responses"
     case .malformedPercentEncoding: "a % without two hex digits, or bytes that are not UTF-8 once decoded"
     }
   }
