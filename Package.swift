@@ -194,7 +194,9 @@ let package = Package(
         "HubJournalSupport",
         "HubTransportSupport", "HubTransport", "HubMessages", "HubGeo", "HubBytes", "HubTestSupport",
       ]),
-    tests("HubRuntime", of: "HubRuntime", ["HubCore", "HubJournal", "HubMessages", "HubGeo", "HubBytes", "HubSystem"]),
+    tests(
+      "HubRuntime", of: "HubRuntime",
+      ["HubCore", "HubJournal", "HubJournalSupport", "HubMessages", "HubGeo", "HubBytes", "HubSystem"]),
     tests(
       "Gateway",
       [

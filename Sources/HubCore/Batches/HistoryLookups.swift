@@ -20,9 +20,9 @@ public struct HistoryLookup: Sendable {
   /// The key of the driver's fixes in an index.
   public var key: UInt64 { DurableKeys.fixes(ofDriver: driverID) }
 
-  /// The hub's time (ms since 1970) before which none of these fixes came, unless the phone's clock was a day ahead:
+  /// The hub's time (ms since 1970) before which none of these fixes came, unless the phone's clock was an hour ahead:
   /// such a fix is accepted again, and readers of the track see it once.
-  public var since: Int64 { times[0] - 86_400_000 }
+  public var since: Int64 { times[0] - 3_600_000 }
 }
 
 /// A batch of which some fixes wait for the journal.

@@ -13,22 +13,37 @@ package enum HistoryError: Error, Equatable {
 
 /// The reader's own. The journal is opened with the first question.
 package final class HistoryAccess {
-  private let configuration: JournalConfiguration
+  private let open: () throws(JournalError) -> JournalHistory
   private let isStopping: () -> Bool
+  private let recordsPerLookup: Int
+  private let recordsPerTrack: Int
   private var opened: JournalHistory?
   /// An incomplete lookup was logged.
   private var hasFailed = false
 
-  init(_ configuration: JournalConfiguration, isStopping: @escaping () -> Bool) {
-    self.configuration = configuration
+  convenience init(_ configuration: JournalConfiguration, isStopping: @escaping () -> Bool) {
+    self.init(isStopping: isStopping) {
+      () throws(JournalError) in
+      try unsafe JournalHistory(directory: configuration.directory, limits: configuration.limits) {
+        unsafe DurableKeys.forEach(in: $0, $1)
+      }
+    }
+  }
+
+  init(
+    recordsPerLookup: Int = RuntimeLimits.recordsPerLookup, recordsPerTrack: Int = RuntimeLimits.recordsPerTrack,
+    isStopping: @escaping () -> Bool,
+    opening open: @escaping () throws(JournalError) -> JournalHistory
+  ) {
+    self.open = open
+    self.recordsPerLookup = recordsPerLookup
+    self.recordsPerTrack = recordsPerTrack
     self.isStopping = isStopping
   }
 
   func journal() throws(JournalError) -> JournalHistory {
     if let opened { return opened }
-    let history = try unsafe JournalHistory(directory: configuration.directory, limits: configuration.limits) {
-      unsafe DurableKeys.forEach(in: $0, $1)
-    }
+    let history = try open()
     opened = history
     return history
   }
@@ -97,8 +112,12 @@ package final class HistoryAccess {
   /// is not reused within a day of the end of its trip.
   private static let slackMilliseconds: Int64 = 3_600_000
 
-  /// A trip's fixes: those that its driver sent for it since it began. `rules` are the tracker's, for fixes that came
-  /// too late to be published.
+  /// How long behind its end a trip may still be named, while its hub remembers it, with some slack.
+  private static let lateMilliseconds: Int64 = 25 * 3_600_000
+
+  /// A trip's fixes: those that its driver sent for it since it began. Throws `tooManyFixes` beyond `limit`, and where
+  /// the driver has more than `RuntimeLimits.recordsPerTrack` records from its beginning to its end. `rules` are the
+  /// tracker's, for fixes that came too late to be published.
   package func track(
     of trip: TripReport, _ source: TrackSource, limit: Int, rules: Tracker.Rules
   ) throws(HistoryError) -> Track {
@@ -106,10 +125,15 @@ package final class HistoryAccess {
     guard let driver = trip.driverID else { return track }
     var gathering = TrackGathering(source, limit: limit, rules: rules)
     let since = trip.created.milliseconds - Self.slackMilliseconds
+    let until = trip.ended.map { $0.milliseconds + Self.lateMilliseconds } ?? .max
+    var left = recordsPerTrack
     try unsafe forEachRecord(DurableKeys.fixes(ofDriver: driver), since: since) { bytes in
       do throws(RecordError) {
         let record = try unsafe FixesRecord(bytes)
         guard record.driverID == driver, record.received.milliseconds >= since else { return true }
+        if record.received.milliseconds > until { return false }
+        left -= 1
+        if left < 0 { return false }
         if record.tripID == trip.tripID {
           for index in 0..<record.count { gathering.add(record.packed(index)) }
         } else if record.received <= trip.ended ?? record.received {
@@ -120,21 +144,23 @@ package final class HistoryAccess {
         return true  // a newer program wrote it
       }
     }
-    if gathering.isOverLimit { throw .tooManyFixes(limit: limit) }
+    if gathering.isOverLimit || left < 0 { throw .tooManyFixes(limit: limit) }
     track.points = gathering.points()
     return track
   }
 
   // MARK: Seen fixes
 
-  /// Which of a lookup's fixes the journal has. Unreadable ones count as absent, which is logged the first time: at
-  /// worst a fix is stored twice, and is in a track once all the same.
+  /// Which of a lookup's fixes the journal has, among the driver's first `recordsPerLookup` records since the oldest
+  /// was measured. Unreadable ones count as absent, which is logged the first time: at worst a fix is stored twice, and
+  /// is in a track once all the same.
   func known(_ lookup: HistoryLookup, _ log: Log) -> [Int64] {
-    var found: [Int64] = []
+    var (found, left): ([Int64], Int) = ([], recordsPerLookup)
     do throws(HistoryError) {
       try unsafe forEachRecord(lookup.key, since: lookup.since) { record in
         _ = unsafe FixesRecord.times(ofDriver: lookup.driverID, in: record, within: lookup.times, into: &found)
-        return found.count < lookup.times.count
+        left -= 1
+        return left > 0 && found.count < lookup.times.count
       }
     } catch {
       if !hasFailed { log(.warning, "lookup_incomplete", ["error": "\(error)"]) }

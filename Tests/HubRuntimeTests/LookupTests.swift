@@ -1,0 +1,84 @@
+// The journal is asked whether it has a driver's old fixes.
+import HubBytes
+import HubGeo
+import HubJournalSupport
+import HubMessages
+import Testing
+
+@testable import HubCore
+@testable import HubJournal
+@testable import HubRuntime
+
+@Suite struct LookupTests {
+  private let driver = Identifier("d1")!
+  private let limits = JournalLimits()
+
+  private func moment(_ second: Int64) -> Moment {
+    Moment(uptime: second * 1_000_000_000, timestamp: Timestamp(milliseconds: 1_700_000_000_000 + second * 1000))
+  }
+
+  /// A journal with so many fixes of a driver, a second and a record each.
+  private func journal(_ fixes: Int64) throws -> JournalHistory {
+    let disk = SimulatedDisk()
+    var hub = Hub(
+      limits: HubLimits(), timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText("e")!, seed: 1,
+      outlets: 1, now: moment(0))
+    let recovered = try disk.recover(limits, damage: .refuse, into: &hub)
+    hub.finishLoading(at: moment(0))
+    hub.attachJournal(limit: limits.groupBytes / 2, startsEpoch: true, epoch: InlineText("e")!)
+    var writer = recovered.takeWriter()
+    let session = SessionRef(outlet: 0, slot: 0, generation: 1)
+    hub.handle([.driverConnecting(session, driver)], now: moment(0))
+    for second in 0..<fixes {
+      let now = moment(second)
+      let place = Coordinate(latitude: 48 + Double(second) * 1e-4, longitude: 11)!
+      let fix = Fix(coordinate: place, timestamp: now.timestamp, accuracy: 5)
+      let update = LocationUpdate(tripID: nil, fix: fix)
+      hub.handle(
+        [
+          .fix(
+            FixInput(
+              session: session, messageID: MessageID(number: UInt64(second)), sent: now.timestamp, received: now,
+              update: update, tripIsGranted: false))
+        ], now: now)
+      hub.endTurn()
+      var group: [UInt8] = []
+      hub.takeRecords { records, _ in
+        group += Array(records)
+        return true
+      }
+      _ = try group.withUnsafeBytes { (bytes) throws(JournalError) in try writer.append(bytes, created: 0) }
+    }
+    return JournalHistory(files: disk, limits: limits, keepsIndexes: false) { DurableKeys.forEach(in: $0, $1) }
+  }
+
+  private func known(_ seconds: [Int64], in journal: JournalHistory, atMost records: Int) -> [Int64] {
+    let times = seconds.map { moment($0).timestamp.milliseconds }
+    let access = HistoryAccess(recordsPerLookup: records, isStopping: { false }, opening: { journal })
+    let found = access.known(HistoryLookup(ticket: 1, driverID: driver, times: times), .silent)
+    return found.map { ($0 - 1_700_000_000_000) / 1000 }
+  }
+
+  @Test("A track ends a day behind its trip, and is refused where it takes more records than it may")
+  func track() throws {
+    let journal = try journal(40)
+    func points(ended: Int64?, atMost records: Int) throws(HistoryError) -> Int {
+      let created = moment(ended ?? 0).timestamp
+      var trip = TripReport(
+        tripID: Identifier("t1")!, status: .completed, timestamp: created, created: created, updated: created)
+      (trip.driverID, trip.ended) = (driver, ended.map { moment($0).timestamp })
+      let access = HistoryAccess(recordsPerTrack: records, isStopping: { false }, opening: { journal })
+      return try access.track(of: trip, .raw, limit: 1000, rules: HubLimits().tracking).points.count
+    }
+    #expect(try points(ended: nil, atMost: 40) == 0, "no fix names it")
+    #expect(throws: HistoryError.tooManyFixes(limit: 1000)) { try points(ended: nil, atMost: 39) }
+    #expect(try points(ended: 10 - 25 * 3600, atMost: 11) == 0, "it ended long before most of them")
+  }
+
+  @Test("What is in the journal is found; past so many records of the driver a fix counts as new")
+  func bounded() throws {
+    let journal = try journal(40)
+    #expect(known([3, 20, 39, 50], in: journal, atMost: 1000) == [3, 20, 39])
+    #expect(known([3, 20, 39, 50], in: journal, atMost: 30) == [3, 20])
+  }
+}
