@@ -103,9 +103,11 @@ public struct Limits: Sendable {
   /// Seconds for a message of more than `incompleteFreeBytes` from its first byte to its last. Past it, checked with
   /// the session's heartbeat: 4408.
   public var messageSeconds = 60.0
-  /// Bytes of incomplete messages, heads and bodies of all connections, without the first of each. Past it, a session
-  /// that sends more gets 1013, and an HTTP request 503.
+  /// Bytes of incomplete messages, heads and bodies of all connections, without the first of each; and of those from
+  /// one address, or one message where that is more. Past either, a session that sends more gets 1013, and an HTTP
+  /// request 503.
   public var incompleteBytes = 64 * 1024 * 1024
+  public var incompleteBytesPerAddress = 8 * 1024 * 1024
   public var incompleteFreeBytes = 1024
   /// Fragments of a WebSocket message. Past it: 1009.
   public var fragments = 1024

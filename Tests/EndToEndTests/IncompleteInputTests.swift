@@ -55,6 +55,28 @@ extension EndToEnd.IncompleteInput {
     #expect(try fourth.receive("error").code == "bad_json")
   }
 
+  @Test("one address has a part of that limit; what it gives back it can have again", arguments: loopCounts)
+  func oneAddress(loops: Int) throws {
+    let hub = try TestHub(loops: loops) {
+      $0.limits.messageBytes = 64 * 1024
+      $0.limits.incompleteBytesPerAddress = 80 * 1024
+      $0.limits.countsLoopbackConnections = true
+    }
+    let whole = Peer.frame([UInt8](repeating: 0x20, count: 60 * 1024))
+    let half = Array(whole.dropLast(10))
+    let (first, second) = (try hub.rider("r1"), try hub.rider("r2"))
+    try first.send(bytes: half)
+    try hub.metrics { $0["incomplete_bytes"] > 55_000 }
+    try second.send(bytes: half)
+    #expect(try second.receiveClose().code == 1013)
+    try first.send(bytes: Array(whole.suffix(10)))
+    #expect(try first.receive("error").code == "bad_json")
+    try hub.metrics { $0["incomplete_bytes"] == 0 }
+    let third = try hub.rider("r3")
+    try third.send(bytes: whole)
+    #expect(try third.receive("error").code == "bad_json")
+  }
+
   @Test("what came behind a driver's upgrade is not counted once it was handled", arguments: loopCounts)
   func behindUpgrade(loops: Int) throws {
     let hub = try TestHub(loops: loops)

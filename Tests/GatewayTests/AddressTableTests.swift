@@ -15,6 +15,7 @@ private final class Shared {
   var active: Int { table.active }
   func enter(_ key: UInt64, now: Int64) -> Int { table.enter(key, now: now) }
   func leave(_ key: UInt64, now: Int64) { table.leave(key, now: now) }
+  func keep(_ more: Int, of key: UInt64) -> Int { table.keep(more, of: key) }
   func charge(_ key: UInt64, now: Int64) -> Int64? { table.charge(key, now: now) }
   func allowance(_ key: UInt64, now: Int64) -> [String] { table.allowance(key, now: now).fields.map { "\($0.value)" } }
 }
@@ -50,6 +51,18 @@ private final class Shared {
     #expect(table.active == 0 && table.count == 0)
     table.leave(9, now: 0)
     #expect(table.count == 0, "who never came cannot leave")
+  }
+
+  @Test("bytes that are kept are counted for each address, as long as it has a connection")
+  func kept() {
+    let table = table()
+    #expect(table.keep(5, of: 7) == 0, "it has none")
+    for key in [7, 7, 8] as [UInt64] { _ = table.enter(key, now: 0) }
+    #expect(table.keep(5, of: 7) == 5 && table.keep(4, of: 7) == 9 && table.keep(1, of: 8) == 1)
+    table.leave(7, now: 0)
+    #expect(table.keep(-5, of: 7) == 4)
+    table.leave(7, now: 0)
+    #expect(table.keep(-4, of: 7) == 0 && table.enter(7, now: 0) == 1 && table.keep(2, of: 7) == 2)
   }
 
   @Test("requests over the rate get Retry-After, and cost nothing themselves")

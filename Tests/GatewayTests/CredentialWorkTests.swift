@@ -138,6 +138,25 @@ import Testing
     }
   }
 
+  @Test("Beyond an address's rate no signature is checked, also where a body is announced and never comes")
+  func unfinishedStrangers() throws {
+    let hub = try hub {
+      $0.limits.requestRate = 1e-6
+      $0.limits.requestBurst = 2
+      $0.limits.countsLoopbackRequests = true
+    }
+    for (number, status) in ["", "", "429", "429"].enumerated() {
+      let request = try HandDrivenRequest(
+        hub, "/v1/messages?access_token=\(token("stranger"))x", method: "POST", announcing: 10)
+      try hub.turn {
+        request.ownTurn()
+        return request.status == status && hub.counters.credentialChecks >= min(2, UInt64(number + 1))
+      }
+      for _ in 0..<5 { request.ownTurn() }
+      #expect(request.status == status && hub.counters.credentialChecks == min(2, UInt64(number + 1)))
+    }
+  }
+
   @Test("A request whose body is too large or cannot be read is in the audit trail, too, and ends its connection")
   func auditedBodies() throws {
     let hub = try hub()

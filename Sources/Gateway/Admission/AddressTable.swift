@@ -26,6 +26,8 @@ struct RequestAllowance {
 struct AddressTable: Sendable {
   private struct Entry {
     var connections: Int32 = 0
+    /// Bytes of incomplete input that its connections keep.
+    var kept = 0
     var bucket: TokenBucket
   }
 
@@ -68,6 +70,13 @@ struct AddressTable: Sendable {
     active -= 1
     if isForgettable(&entries.values[index], now) { entries.remove(at: index) }
     sweep(now)
+  }
+
+  /// Counts so many more (or fewer) kept bytes of one of the address's connections; gives those of all of them.
+  mutating func keep(_ more: Int, of key: UInt64) -> Int {
+    guard let index = entries.index(forKey: key) else { return 0 }
+    entries.values[index].kept = max(0, entries.values[index].kept + more)
+    return entries.values[index].kept
   }
 
   /// Charges a request of so many units; nil when it is within the rate, else the nanoseconds to wait. More than a full

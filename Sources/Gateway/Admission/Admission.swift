@@ -35,6 +35,9 @@ struct Admission {
 
   // MARK: Connections
 
+  /// The key of the address by which a connection is counted; 0 where it is not.
+  func address(_ slot: Int) -> UInt64 { countedAddresses[slot] }
+
   /// `isAdmin`: it came to the admin port.
   func peer(_ address: SocketAddress, isAdmin: Bool) -> HTTPPeer {
     // A trusted proxy states who the client is.

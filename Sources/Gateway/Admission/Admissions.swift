@@ -21,6 +21,7 @@ final class Admissions: Sendable {
   /// The limit of sessions in total; `Server` derives it from the limit of open files.
   let sessionLimit: Int
   private let incompleteLimit: Int
+  private let incompletePerAddress: Int
   private let identities = Identities()
   private let areasPerIdentity: RoleLimits
   private let queriesPerIdentity: RoleLimits
@@ -32,6 +33,7 @@ final class Admissions: Sendable {
         rate: AddressTable.Rate(perSecond: limits.requestRate, burst: limits.requestBurst)))
     self.sessionLimit = sessionLimit
     incompleteLimit = limits.incompleteBytes
+    incompletePerAddress = max(limits.incompleteBytesPerAddress, limits.messageBytes)
     areasPerIdentity = limits.areasPerIdentity
     queriesPerIdentity = limits.hub.queriesPerIdentity
   }
@@ -109,10 +111,12 @@ final class Admissions: Sendable {
 
   // MARK: Incomplete input
 
-  /// Counts so many more (or fewer) kept bytes of a connection; false above the limit of all together.
-  func keeps(_ more: Int) -> Bool {
+  /// Counts so many more (or fewer) kept bytes of a connection from an address (0: not counted); false above the limit
+  /// of all together, or of that address.
+  func keeps(_ more: Int, of address: UInt64) -> Bool {
     let all = incompleteBytes.add(more, ordering: .relaxed).newValue
-    return more <= 0 || all <= incompleteLimit
+    let ofAddress = address == 0 ? 0 : addresses.withLock { $0.keep(more, of: address) }
+    return more <= 0 || all <= incompleteLimit && ofAddress <= incompletePerAddress
   }
 
   var incomplete: Int { incompleteBytes.load(ordering: .relaxed) }

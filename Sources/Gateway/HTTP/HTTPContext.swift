@@ -141,14 +141,30 @@ struct HTTPContext {
     }
   }
 
-  private func chargeAddress(of request: HTTPRequest) throws(Refusal) {
-    guard limits.requestRate > 0, !request.peer.isAdmin,
-      let key = request.clientAddress(trusted: configuration.trustedProxies).countedKey(
-        onLoopback: limits.countsLoopbackRequests)
-    else { return }
+  /// Charges the head of a request with a body to its address, before its credential is checked for that body; false
+  /// where the address is over its rate.
+  func admitsHead(of request: HTTPRequest) -> Bool {
+    guard request.head.framing != .none, let key = countedKey(of: request) else { return true }
     request.rateKey = key
-    let units = WorkUnits.of(bytes: request.body.count)
-    guard let wait = settings.shared.admissions.charge(key, units, now: now.uptime) else { return }
+    request.isHeadCharged = true
+    request.rateWait = settings.shared.admissions.charge(key, 1, now: now.uptime)
+    return request.rateWait == nil
+  }
+
+  /// The key of a request's address; nil where that has no rate.
+  private func countedKey(of request: HTTPRequest) -> UInt64? {
+    guard limits.requestRate > 0, !request.peer.isAdmin else { return nil }
+    return request.clientAddress(trusted: configuration.trustedProxies).countedKey(
+      onLoopback: limits.countsLoopbackRequests)
+  }
+
+  private func chargeAddress(of request: HTTPRequest) throws(Refusal) {
+    guard let key = countedKey(of: request) else { return }
+    request.rateKey = key
+    let units = WorkUnits.of(bytes: request.body.count) - (request.isHeadCharged ? 1 : 0)
+    var wait = request.rateWait
+    if wait == nil, units > 0 { wait = settings.shared.admissions.charge(key, units, now: now.uptime) }
+    guard let wait else { return }
     // Further requests need a new connection. A proxy's is shared by others, who are within their rate.
     throw Refusal(
       .rateLimited,

@@ -43,6 +43,10 @@ final class HTTPRequest {
   var postedMessage: PostedMessage?
   /// The key by which the request is charged to its address; 0 for none.
   var rateKey: UInt64 = 0
+  /// Its head was charged to its address, since a body follows; and how long the address has to wait (ns), where it is
+  /// over its rate.
+  var isHeadCharged = false
+  var rateWait: Int64?
   /// The credential, once checked, and the keys' generation.
   private var checked: (credential: Result<Credential, CredentialError>, generation: UInt64)?
   private var work = Work()
@@ -77,10 +81,12 @@ final class HTTPRequest {
       return credential
     }
     work.credentialChecks += 1
-    work.checkUnits += check.access?.unitsOfCheck ?? 0
     let result = Result { () throws(CredentialError) in
       try isOfPhone ? check.phoneCredential(of: head) : check.credential(of: head, peer.certificate)
     }
+    let units = check.access?.unitsOfCheck ?? 0
+    // The address pays for a token that does not hold.
+    if case .failure(let error) = result, error.isToken { work.units += units } else { work.checkUnits += units }
     checked = (result, check.generation)
     return try result.get()
   }

@@ -149,6 +149,10 @@ enum Routes {
       request.family = route.family
       request.audit = route.action(for: head.method)?.audit
     }
+    guard context.admitsHead(of: request) else {
+      request.keepsConnection = false
+      return .complete(request)
+    }
     let isWanted = wantsBody(of: request, context)
     let isHeldBack = head.expectsContinue && exchange.input.isEmpty
     if isHeldBack, !isWanted, !isOpen(request) {

@@ -2,9 +2,9 @@
 // message of 256 KiB; this file keeps 20,000 from doing so at once.
 //
 // The first KiB is free, so that an ordinary message split between two reads costs nothing and never fails. Further
-// bytes count towards one limit of the process; a connection that exceeds it is closed. And a message must be complete
-// within a time, however steadily its bytes trickle in.
-// complete in a time, however diligently its bytes trickle in.
+// bytes count towards one limit of the process, and towards one of their address, so that nobody has all of the former;
+// a connection that exceeds either is closed. And a message must be complete within a time, however steadily its bytes
+// trickle in.
 import HubTransport
 
 /// The bytes that the connections of one loop keep beyond what is free.
@@ -13,6 +13,8 @@ struct IncompleteInputs {
     var bytes: Int
     /// Since when no message was completed (uptime, ns).
     var since: Int64
+    /// The key of its address; 0 where that has no limit.
+    let address: UInt64
   }
 
   /// By slot, for the few connections that keep much.
@@ -29,25 +31,28 @@ struct IncompleteInputs {
 
   /// Updates the count of a connection's bytes after a read; false where there is no room. Usually three comparisons.
   @inline(__always)
-  mutating func reconcile(_ session: inout Session, now: Int64) -> Bool {
+  mutating func reconcile(_ session: inout Session, of admission: borrowing Admission, now: Int64) -> Bool {
     let bytes = session.keptBytes
-    return bytes > freeBytes || session.keepsInput ? recount(&session, bytes, now) : true
+    return bytes > freeBytes || session.keepsInput ? recount(&session, bytes, admission, now) : true
   }
 
-  private mutating func recount(_ session: inout Session, _ kept: Int, _ now: Int64) -> Bool {
+  private mutating func recount(
+    _ session: inout Session, _ kept: Int, _ admission: borrowing Admission, _ now: Int64
+  ) -> Bool {
     let slot = Int(session.connection.slot)
     let bytes = max(0, kept - freeBytes)
     let before = entries[slot]
     session.keepsInput = bytes > 0
-    entries[slot] = bytes > 0 ? Entry(bytes: bytes, since: before?.since ?? now) : nil
-    return admissions.keeps(bytes - (before?.bytes ?? 0))
+    let address = before?.address ?? admission.address(slot)
+    entries[slot] = bytes > 0 ? Entry(bytes: bytes, since: before?.since ?? now, address: address) : nil
+    return admissions.keeps(bytes - (before?.bytes ?? 0), of: address)
   }
 
   /// The connection, or its kept input, is gone.
   mutating func forget(_ session: inout Session) {
     guard session.keepsInput, let before = entries.removeValue(forKey: Int(session.connection.slot)) else { return }
     session.keepsInput = false
-    _ = admissions.keeps(-before.bytes)
+    _ = admissions.keeps(-before.bytes, of: before.address)
   }
 
   /// A message was completed: the next one has the full time.

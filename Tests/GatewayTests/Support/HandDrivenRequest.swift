@@ -13,7 +13,7 @@ final class HandDrivenRequest: EventLoopDelegate {
 
   init(
     _ hub: HandDrivenHub, _ target: String, method: String = "GET", body: String = "", fields: String = "",
-    version: String = "1.1"
+    version: String = "1.1", announcing length: Int? = nil
   ) throws {
     isHead = method == "HEAD"
     let clock = hub.clock
@@ -21,8 +21,8 @@ final class HandDrivenRequest: EventLoopDelegate {
     loop.delegate = self
     id = try loop.connect(hub.address)
     let start = loop.arena.count
-    let length = method == "GET" || isHead ? "" : "Content-Length: \(body.utf8.count)\r\n"
-    loop.arena.append(utf8: "\(method) \(target) HTTP/\(version)\r\nHost: localhost\r\n\(fields)\(length)\r\n\(body)")
+    let field = method == "GET" || isHead ? "" : "Content-Length: \(length ?? body.utf8.count)\r\n"
+    loop.arena.append(utf8: "\(method) \(target) HTTP/\(version)\r\nHost: localhost\r\n\(fields)\(field)\r\n\(body)")
     loop.send(start..<loop.arena.count, to: id)
     ownTurn()
     ownTurn()
