@@ -130,7 +130,7 @@ extension Fleet {
   }
 
   /// Nothing fails any more.
-  func mend() {
+  func endFaults() {
     (world.engine.faults, world.engine.cuts, world.engine.isolated, world.stalled) = (EngineFaults(), [], [], [])
     for member in world.members { member.journal?.isStalled = false }
     for name in dead.keys.sorted() where name != gone { begin(name) }

@@ -11,7 +11,7 @@ import HubMessages
 extension Fleet {
   /// What does not hold.
   func faults() -> [String] {
-    mend()
+    endFaults()
     run(seconds: 3)
     var faults = homes()
     for _ in 0..<20
@@ -22,6 +22,8 @@ extension Fleet {
     for rider in riders { rider.positions.removeAll() }
     run(seconds: 3)
     faults += driverFaults() + shareFaults()
+    let home = world.engine.owner(of: "d:d\(Fleet.poster)")
+    if home == nil || home == gone { faults.append("who posts is at \(home ?? "nowhere")") }
     drives = false
     run(seconds: 4)
     for trip in trips.indices where !isUnreachable(trip) { faults += self.faults(of: trip) }
@@ -38,7 +40,7 @@ extension Fleet {
 
   /// Drivers that have sessions at two hubs or none, or at another hub than the ledger says.
   private func homes() -> [String] {
-    phones.indices.compactMap { driver in
+    phones.indices.filter { $0 != Fleet.poster }.compactMap { driver in
       let hubs = Set(open.filter { $0.driver == driver }.map(\.hub))
       let owner = world.engine.owner(of: "d:d\(driver)")
       count(.homes)

@@ -1,6 +1,6 @@
-// Three hubs with journals, and those who rely on them: phones that change hubs, trips that are moved from anywhere
-// until each move is acked, riders, and people who watch a map. One seed makes one history; what may go wrong is in
-// Fleet+Faults.swift, what must hold nonetheless in Fleet+Promises.swift.
+// Three hubs with journals, and those who rely on them: phones that change hubs, one that posts its fixes to any hub,
+// trips that are moved from anywhere until each move is acked, riders, and people who watch a map. One seed makes one
+// history; what may go wrong is in Fleet+Faults.swift, what must hold nonetheless in Fleet+Promises.swift.
 import HubBackplaneSupport
 import HubCore
 import HubGeo
@@ -11,7 +11,9 @@ import HubTestSupport
 
 final class Fleet {
   static let names = ["a", "b", "c"]
-  static let driverCount = 4
+  static let driverCount = 5
+  /// The driver whose phone has no session, and posts.
+  static let poster = 4
   /// All drivers are in it.
   static let box = BoundingBox(south: 47.9, west: 11.4, north: 48.3, east: 11.6)!
 
@@ -150,6 +152,7 @@ final class Fleet {
   private func hear(_ reply: Reply) {
     switch reply {
     case .ack(let ack):
+      if ack.batch != nil { count(.posts) }
       guard let trip = trips.firstIndex(where: { $0.moves.last?.message == ack.replyTo }),
         let last = trips[trip].moves.indices.last
       else { return }
@@ -167,7 +170,7 @@ final class Fleet {
 
   /// A phone comes to any hub. Mostly it closes the connection that it had; of some a hub never hears again.
   func connect(_ driver: Int) {
-    guard let name = anyHub() else { return }
+    guard driver != Fleet.poster, let name = anyHub() else { return }
     if let old = phones[driver].session, !oneIn(3) { close(old) }
     let session = Session(driver: driver, hub: name, slot: world.nextSlot())
     world[name].inputs.append(
@@ -194,6 +197,7 @@ final class Fleet {
     phones[driver].nextFix = world.now.uptime + 1_000_000_000
     phones[driver].place = Coordinate(
       latitude: phones[driver].place.latitude + 5e-5, longitude: phones[driver].place.longitude)!
+    if driver == Fleet.poster { return post() }
     guard let session = session(of: driver) else { return connect(driver) }
     lastMessage += 1
     // One whose hub never comes back is not there for a driver to name, where nobody has begun it or the ledger has
@@ -211,11 +215,26 @@ final class Fleet {
           received: world.clock(of: session.hub), update: update, tripIsGranted: false)))
   }
 
+  /// The phone that posts sends its newest fix to any hub.
+  private func post() {
+    guard let name = anyHub() else { return }
+    lastMessage += 1
+    let fix = Fix(coordinate: phones[Fleet.poster].place, timestamp: world.now.timestamp, accuracy: 5)
+    var input = BatchInput(
+      session: world.session(world.nextSlot()), driverID: id("d\(Fleet.poster)"), messageID: message(lastMessage),
+      sent: world.now.timestamp, received: world.clock(of: name), batch: LocationBatch(fixes: [.success(fix)]),
+      tripIsGranted: false)
+    (input.phone, input.takesCurrentTrip) = (.overland, true)
+    world[name].inputs.append(.batch(input))
+  }
+
   // MARK: Trips
 
   /// A back end asks for a trip for a driver that has none.
   func requestTrip() {
-    guard let driver = phones.indices.filter({ phones[$0].trip == nil }).randomElement(using: &random) else { return }
+    guard
+      let driver = phones.indices.filter({ $0 != Fleet.poster && phones[$0].trip == nil }).randomElement(using: &random)
+    else { return }
     trips.append(Trip(id: id("t\(trips.count)"), driver: driver))
     phones[driver].trip = trips.count - 1
     make(.requested, of: trips.count - 1)
@@ -266,7 +285,8 @@ final class Fleet {
 
   func follow() {
     guard riders.count < 16, let name = anyHub(), let trip = trips.last else { return }
-    let channel = oneIn(3) ? Channel.driver(id("d\(trip.driver)")) : .trip(trip.id)
+    let driver = oneIn(3) ? Fleet.poster : trip.driver
+    let channel = oneIn(3) ? Channel.driver(id("d\(driver)")) : .trip(trip.id)
     riders.append(world.follow(channel, at: name, slot: world.nextSlot()))
     note("a rider follows \(channel) at \(name)")
   }
@@ -293,7 +313,7 @@ extension Fleet.Trip {
 /// What histories come across: a check that never meets what it checks for proves nothing.
 enum FleetReach: CaseIterable {
   case acks, refusals, kills, stalls, isolations, events, recovered, homes, framesLost, framesSpoiled, framesMissed,
-    shares, sharesEnded, driverRiders, longCuts, forgotten, gone
+    shares, sharesEnded, driverRiders, longCuts, forgotten, gone, posts
 }
 
 extension ClusterWorld {
