@@ -108,6 +108,8 @@ public enum LedgerEvent: Sendable, Equatable {
   /// It is usable: reached, with valid settings. `warnings`: settings to correct.
   case up(node: String, warnings: [String])
   case down(node: String, String)
+  /// Bytes that its node uses, and those that it may use; 0 for no limit.
+  case memory(used: UInt64, limit: UInt64)
 }
 
 /// The ledger of a cluster. For one thread.

@@ -19,6 +19,8 @@ public final class RedisBus: Bus {
     var isUp = false
     /// The last reported reason why it cannot be used.
     var fault: String?
+    /// It does not let this hub publish to a target: its words, and when that is tried again (uptime, ns).
+    var refusal: (text: String, target: Int, triesAt: Int64)?
   }
 
   /// A member that frames are sent to.
@@ -38,6 +40,8 @@ public final class RedisBus: Bus {
   private var targetIndices: [String: Int] = [:]
   /// Marks the ticket of a command that asks who listens; a frame's ticket is the target's index.
   private static let question: UInt64 = 1 << 63
+  /// Marks that of an empty frame to a target that the node refused before.
+  private static let trial: UInt64 = 1 << 62
 
   /// A bus over these nodes, which all members must name, at most `BackplaneLimits.maximumNodes`; `role` has the
   /// credentials.
@@ -120,8 +124,30 @@ public final class RedisBus: Bus {
     }
   }
 
-  /// How many listen: to a channel that a frame went to, or to each channel of a member.
+  /// Takes a reply: how many listen, or that the node's settings do not let this hub publish there. Then it is of no
+  /// use until that is changed, for which it is tried again with an empty frame, which nobody takes for one.
   private func take(_ reply: RESPValue, _ ticket: UInt64, from node: Int) {
+    if ticket & RedisBus.question == 0, case .error(let text) = reply, text.hasPrefix("NOPERM") {
+      let target = Int(ticket & ~RedisBus.trial)
+      nodes[node].refusal = (text, target, triesAt: links.now + links.limits.listenerTime)
+    } else if ticket & RedisBus.trial != 0 {
+      if reply.integer != nil { nodes[node].refusal = nil }
+    } else {
+      noteListeners(reply, ticket, at: node)
+    }
+  }
+
+  private func tryAgain(_ node: Int) {
+    guard let refusal = nodes[node].refusal, links.now >= refusal.triesAt, targets.indices.contains(refusal.target)
+    else { return }
+    nodes[node].refusal?.triesAt = links.now + links.limits.listenerTime
+    let channel = RedisBus.channel(targets[refusal.target].name, .control)
+    _ = links.submit(
+      .words([Array("PUBLISH".utf8), Array(channel.utf8), []]), ticket: RedisBus.trial | UInt64(refusal.target),
+      to: nodes[node].publisher)
+  }
+
+  private func noteListeners(_ reply: RESPValue, _ ticket: UInt64, at node: Int) {
     let target = Int(ticket & ~RedisBus.question)
     guard targets.indices.contains(target) else { return }
     if ticket & RedisBus.question == 0 {
@@ -142,20 +168,23 @@ public final class RedisBus: Bus {
           switch event {
           case .ready, .unknown: break
           case .reply(let ticket, let value): take(value, ticket, from: index)
+          case .message(_, let payload) where payload.isEmpty: break
           case .message(let channel, let payload):
             events.append(.frame(channel.hasSuffix(":s") ? .state : .control, payload))
           case .lost(let reason): fault = "\(reason)"
           }
         }
       }
-      noteState(of: index, fault, &events)
+      tryAgain(index)
+      noteState(of: index, fault ?? nodes[index].refusal?.text, &events)
     }
   }
 
-  /// A node is up when all its connections are, since a member that is not heard there must not send there. The reason
-  /// of a failure is reported when the node goes down, at the start, and when it changes.
+  /// A node is up when all its connections are, since a member that is not heard there must not send there, and when it
+  /// lets this hub publish. The reason of a failure is reported when the node goes down, at the start, and when it
+  /// changes.
   private func noteState(of index: Int, _ fault: String?, _ events: inout [BusEvent]) {
-    let isUp = nodes[index].links.allSatisfy { links.isReady($0) }
+    let isUp = nodes[index].refusal == nil && nodes[index].links.allSatisfy { links.isReady($0) }
     let isNews = isUp != nodes[index].isUp
     nodes[index].isUp = isUp
     if isUp {

@@ -15,10 +15,13 @@ public final class RedisLedger: Ledger {
     case role
   }
 
-  /// Tickets of the checks, above those of questions.
+  /// Tickets of the checks, above those of questions, and that of the question for the node's memory.
   private static let checkTickets: UInt64 = 1 << 63
-  /// How long the ledger keeps an owner that is not renewed, and a waiting member, in ms.
+  private static let memoryTicket = checkTickets | 1 << 62
+  /// How long the ledger keeps an owner that is not renewed, the hub that is to begin a trip (which owns it then), and
+  /// a waiting member, in ms.
   private static let ownerTime = 7 * 86_400_000
+  private static let beginningTime = 3_600_000
   private static let waitTime = 86_400_000
 
   private let links: RedisLinks
@@ -30,6 +33,8 @@ public final class RedisLedger: Ledger {
   private var warnings: [String] = []
   private var isAppending = true
   private var refusal: String?
+  /// When the node's memory was asked for (uptime, ns).
+  private var memoryAskedAt = Int64.min / 2
   public private(set) var isUp = false
 
   /// The ledger at an address; `role` has the credentials, and `sentinelRole` those of sentinels.
@@ -72,11 +77,14 @@ public final class RedisLedger: Ledger {
   /// `RedisLinks.tick`.
   public func takeEvents(into events: inout [LedgerEvent]) {
     follow(&events)
+    askMemory()
     for event in links.takeEvents(of: link) {
       switch event {
       case .ready: check()
       case .reply(let ticket, let value):
-        if ticket & RedisLedger.checkTickets != 0 {
+        if ticket == RedisLedger.memoryTicket {
+          if let memory = EngineCheck.memory(value) { events.append(.memory(used: memory.used, limit: memory.limit)) }
+        } else if ticket & RedisLedger.checkTickets != 0 {
           take(check: ticket, value, &events)
         } else if let question = questions.removeValue(forKey: ticket) {
           events.append(.answer(ticket: ticket, RedisLedger.answer(value, to: question)))
@@ -91,6 +99,13 @@ public final class RedisLedger: Ledger {
         events.append(.down(node: node, "\(fault)"))
       }
     }
+  }
+
+  /// Asks for the node's memory again after a while: one that is full refuses claims and leases, of all hubs.
+  private func askMemory() {
+    guard isUp, links.now - memoryAskedAt >= links.limits.memoryTime else { return }
+    memoryAskedAt = links.now
+    _ = links.submit(.words([Array("INFO".utf8), Array("memory".utf8)]), ticket: RedisLedger.memoryTicket, to: link)
   }
 
   // MARK: Settings
@@ -156,8 +171,9 @@ public final class RedisLedger: Ledger {
     case .leave(let name, let incarnation): return script(.leave, ["m:\(name)", "members"], [name, "\(incarnation)"])
     case .members: return script(.members, ["members"], ["lh:m:", "lh:s:"])
     case .claim(let key, let member, let known, let takes, let attempt):
+      let time = key.hasPrefix("i:") ? beginningTime : ownerTime
       return script(
-        .claim, ["o:\(key)", "w:\(key)"], [member, "\(known)", takes ? "1" : "0", "\(ownerTime)", "\(attempt)"])
+        .claim, ["o:\(key)", "w:\(key)"], [member, "\(known)", takes ? "1" : "0", "\(time)", "\(attempt)"])
     case .locate(let key, let asker): return script(.locate, ["o:\(key)", "w:\(key)"], [asker, "\(waitTime)"])
     case .owner(let key): return .words(["HGET", "lh:o:\(key)", "owner"].map { Array($0.utf8) })
     case .release(let key, let member): return script(.release, ["o:\(key)"], [member])
@@ -207,11 +223,21 @@ enum EngineCheck {
   /// Why this version cannot be used; nil where it can.
   static func version(_ info: RESPValue) -> String? {
     guard let text = info.text else { return nil }  // without permission: missing features show soon
-    let lines = text.split(whereSeparator: \.isNewline)
-    guard let line = lines.first(where: { $0.hasPrefix("redis_version:") }),
-      let major = Int(line.dropFirst(14).prefix { $0 != "." }), major < 6
+    guard let version = member("redis_version", of: text), let major = Int(version.prefix { $0 != "." }), major < 6
     else { return nil }
-    return "\(line): 6.0 or newer is needed, for ACL users"
+    return "redis_version:\(version): 6.0 or newer is needed, for ACL users"
+  }
+
+  /// Bytes that the node uses, and those that it may (0: as many as there are); nil where it does not say.
+  static func memory(_ info: RESPValue) -> (used: UInt64, limit: UInt64)? {
+    guard let text = info.text, let used = member("used_memory", of: text).flatMap({ UInt64($0) }) else { return nil }
+    return (used, member("maxmemory", of: text).flatMap { UInt64($0) } ?? 0)
+  }
+
+  /// A member of `INFO`.
+  private static func member(_ name: String, of info: String) -> Substring? {
+    let lines = info.split(whereSeparator: \.isNewline)
+    return lines.first { $0.hasPrefix("\(name):") }?.dropFirst(name.utf8.count + 1)
   }
 
   static func policy(_ configuration: RESPValue) -> (refusal: String?, warning: String?) {

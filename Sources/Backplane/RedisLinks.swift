@@ -77,7 +77,7 @@ public final class RedisLinks {
     }
   }
 
-  /// See `RedisConnection.submit`.
+  /// Sends a command on a connection; false, and nothing is sent, at a limit of it or where it is not there.
   public func submit(_ command: RedisCommand, ticket: UInt64, needsReply: Bool = true, to id: LinkID) -> Bool {
     let box = links[id.index]
     return box.link.machine.submit(

@@ -42,6 +42,8 @@ public struct ClusterCounters: Sendable, Equatable {
   public var silentPeers = 0
   public var follows = 0
   public var followed = 0
+  /// Channels of trips and drivers that no hub has and sessions here are subscribed to.
+  public var awaited = 0
   public var pending = 0
   /// Cells that all other hubs are asked for, and those that others watch here, counted for each.
   public var cellsAsked = 0
@@ -57,6 +59,9 @@ public struct ClusterCounters: Sendable, Equatable {
   public var endedRights = 0
   /// Peers that are being sent all revocations, or wait for that.
   public var revocationReceivers = 0
+  /// Bytes that the ledger's node uses, and those that it may use; 0 for no limit, or before it was asked.
+  public var ledgerMemory: UInt64 = 0
+  public var ledgerMemoryLimit: UInt64 = 0
   /// Of the connections to the engine: commands without a reply, and bytes that it has not taken.
   public var engineCommands = 0
   public var engineBytes = 0
@@ -85,6 +90,7 @@ extension ClusterNode {
     counters.silentPeers = peers.count { $0.isSilent && $0.isMember }
     counters.follows = following.count
     counters.followed = peers.reduce(0) { $0 + $1.interest.count }
+    counters.awaited = following.waiting.count
     counters.pending =
       following.pending.count + forwarding.pending.count + asking.count + familyQuestions.pending.count
     counters.unclaimed = claims.unclaimedCount

@@ -34,10 +34,11 @@ public struct ClusterLimits: Sendable, Equatable {
   public var pending = 16_384
   /// Requests for one trip or driver of another hub, which go there one after the other. Past it `rate_limited`.
   public var pendingPerReceiver = 256
-  /// Posted fixes on their way to other hubs, of some 140 bytes each; and posts of one driver. Past either
+  /// Of these, those of one rider or driver, a driver's posts included; ops have no part of their own. Past it
   /// `rate_limited`.
+  public var pendingPerSender = 8
+  /// Posted fixes on their way to other hubs, of some 140 bytes each. Past it `rate_limited`.
   public var pendingFixes = 100_000
-  public var pendingPostsPerDriver = 8
   /// Questions of one peer that this hub has not answered. Past it: refused, and the peer asks again.
   public var asksPerPeer = 8192
   /// Drivers or trips of a list that a hub sends at once, and their bytes. Past it: the page is shorter, and continues.

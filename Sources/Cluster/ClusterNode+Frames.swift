@@ -47,13 +47,20 @@ extension ClusterNode {
     }
     (peer.heard, peer.clock) = (context.now.uptime, head.clock)
     join(index)  // it may know this hub before this one has read of it
-    var unknown: ClusterFrameError?
+    var unreadable: ClusterFrameError?
     defer { context.handOverPositions() }
     while !reader.isAtEnd {
-      do throws(ClusterFrameError) { try take(try reader.record(), from: index) } catch {
+      do throws(ClusterFrameError) {
+        let record = try reader.record()
+        do throws(ClusterFrameError) { try take(record, from: index) } catch {
+          // What one client asks, or is answered, must not cost others theirs: it is asked again, or goes without.
+          if !ClusterRecordKind.ofClients.contains(record.kind) { noteGap(index, lane, 0) }
+          unreadable = error
+        }
+      } catch {
         // A later version's, which this one cannot miss.
         if case .record = error {
-          unknown = error
+          unreadable = error
           continue
         }
         // The rest of the frame is lost with it.
@@ -61,7 +68,7 @@ extension ClusterNode {
         throw error
       }
     }
-    if let unknown { throw unknown }
+    if let unreadable { throw unreadable }
   }
 
   /// Some of a peer's frames did not come: requests again what is followed there; and restarts what it follows here,

@@ -349,6 +349,8 @@ public struct ClusterNode: ~Copyable {
         ledgerFault = reason
       }
       context.isLedgerUp = false
+    case .memory(let used, let limit):
+      (context.counters.ledgerMemory, context.counters.ledgerMemoryLimit) = (used, limit)
     case .answer(let ticket, let answer):
       if let purpose = asked.removeValue(forKey: ticket) { take(answer, purpose) }
     }

@@ -62,7 +62,7 @@ struct Following {
   var follows: [Channel: Follow] = [:]
   /// Channels without an owner that sessions are subscribed to here. The hub that begins one announces it; if that, or
   /// the ledger's list of waiting hubs, may be lost, the ledger is asked again.
-  private var waiting: Set<Channel> = []
+  private(set) var waiting: Set<Channel> = []
   /// Channels of `waiting` for which the ledger is still to be asked.
   private var checked: [Channel] = []
   /// The ledger is to be asked for all of `waiting`; and when it was last (uptime, ns).
@@ -157,8 +157,10 @@ extension Following {
     dropUnused(channel)
   }
 
-  /// Sessions are subscribed here to what nobody has. The ledger is to note that, where it has not.
-  mutating func wait(_ channel: Channel) { if channel != .trips { waiting.insert(channel) } }
+  /// Sessions are subscribed here to what nobody has. The ledger notes that, and says whether somebody has it by then.
+  mutating func wait(_ channel: Channel) {
+    if channel != .trips, waiting.insert(channel).inserted { checked.append(channel) }
+  }
 
   /// The ledger has forgotten that a trip or driver was here: it notes who waits for it.
   mutating func check(_ channel: Channel) {
@@ -188,7 +190,11 @@ extension Following {
     if context.isStarting { return }
     if channel == .trips { return take(located: context.tripsOwner, channel) }
     guard let key = channel.ledgerKey else { preconditionFailure("only trips and drivers have owners") }
-    context.questions.append((.locate(key: key, asker: context.identity.name), .locate(channel)))
+    // Only what sessions here were let into is noted, and this hub's drivers: a name that nobody may follow, or that a
+    // driver's fix has made up, must not take the ledger's room.
+    let isNoted = follows[channel].map { $0.isFollowed && ($0.wantsStates || channel.isOfDriver) } == true
+    let question = isNoted ? LedgerQuestion.locate(key: key, asker: context.identity.name) : .owner(key: key)
+    context.questions.append((question, .locate(channel)))
   }
 
   /// The other hubs are known now: asks postponed questions.
@@ -232,9 +238,9 @@ extension Following {
     }
   }
 
-  /// A channel without an owner: sessions are subscribed here until it begins. The ledger has noted that this hub waits
-  /// for it. If sessions have an owner's numbers, and it has not revoked its ownership, the ledger has forgotten the
-  /// owner: new questions wait for the owner, too, since numbers from here would differ.
+  /// A channel without an owner: sessions are subscribed here until it begins, as far as they may. If sessions have an
+  /// owner's numbers, and it has not revoked its ownership, the ledger has forgotten the owner: new questions wait for
+  /// the owner, too, since numbers from here would differ.
   private mutating func nobodyOwns(_ channel: Channel) {
     if let follow = follows[channel], follow.isFollowed, follow.isOwned, channel != .trips {
       return waitForOwner(channel, .unreachable)
@@ -242,7 +248,7 @@ extension Following {
     for token in follows[channel]?.questions.sorted() ?? [] {
       guard let input = takePending(token), input.session != .nobody else { continue }
       context.inputs.append(.cluster(.subscribeHere(input)))
-      if follows[channel]?.isFollowed == true { follows[channel]?.point = nil } else { wait(channel) }
+      if follows[channel]?.isFollowed == true { follows[channel]?.point = nil }
     }
     guard follows[channel]?.isFollowed == true else {
       follows[channel] = nil

@@ -73,14 +73,21 @@ extension Forwarding {
       let none = Ack.Batch(accepted: 0, duplicates: 0, rejected: [])
       return answer(request, .ack(Ack(replyTo: request.messageID, batch: none)))
     }
-    let (ahead, limits) = (queues[request.receiver]?.count ?? 0, context.limits)
-    let isPost = request.fixCount > 0
+    let limits = context.limits
     // Posts take at most half of the room, so that those for a hub that has just died leave some to other requests.
-    guard pending.count < (isPost ? limits.pending / 2 : limits.pending),
-      ahead < (isPost ? limits.pendingPostsPerDriver : limits.pendingPerReceiver),
-      fixes + request.fixCount <= limits.pendingFixes
+    guard pending.count < (request.fixCount > 0 ? limits.pending / 2 : limits.pending),
+      fixes + request.fixCount <= limits.pendingFixes, hasRoom(behind: queues[request.receiver] ?? [], request.actor)
     else { return refuse(request, .overloaded) }
     if let token = insert(request) { begin(token, request.receiver) }
+  }
+
+  /// Whether the queue of a trip or driver takes another request of `actor`'s. Whether a rider or driver has any right
+  /// there only the hub at the other end knows, so each has a part of the room.
+  private func hasRoom(behind queue: [UInt64], _ actor: Actor) -> Bool {
+    let limits = context.limits
+    guard queue.count < limits.pendingPerReceiver else { return false }
+    guard actor.role != .ops, queue.count >= limits.pendingPerSender else { return true }
+    return queue.count { pending[$0]?.request.actor == actor } < limits.pendingPerSender
   }
 
   private mutating func begin(_ token: UInt64, _ receiver: Channel) {

@@ -116,6 +116,11 @@ enum ClusterRecordKind: UInt8, CaseIterable {
   case answered = 32
   /// Nodes of the bus that the sender does not hear.
   case unheard = 33
+
+  /// The kinds of records with what one client asks, or is answered. Who asked does so again, or is answered without.
+  static let ofClients: Set<ClusterRecordKind> = [
+    .subscribe, .tripRequest, .replied, .answered, .question, .found, .list, .listed, .familyQuestion, .families,
+  ]
 }
 
 /// A record as it lies in a frame.

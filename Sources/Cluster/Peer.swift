@@ -21,7 +21,7 @@ struct Binding: Equatable {
 final class Peer {
   let name: String
   private let limits: ClusterLimits
-  /// See `TripFeeds`.
+  /// The hash of its name: of all members the one with the largest counts the events of all trips (`TripFeeds`).
   let weight: UInt64
   /// 0 until it is known.
   var incarnation: UInt64 = 0

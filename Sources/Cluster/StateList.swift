@@ -5,7 +5,7 @@
 struct StateList<Body> {
   struct Entry {
     var key: UInt64
-    /// See `Binding.number`.
+    /// The number of the channel's binding at the receiver (`Binding.number`).
     var binding: UInt32
     var body: Body
   }

@@ -76,6 +76,8 @@ public struct BatchInput: Sendable {
   public var tripIsGranted: Bool
   /// Where the batch names no trip, its fixes belong to the driver's only active trip, if there is exactly one.
   public var takesCurrentTrip = false
+  /// The batch names no trip, and is of the driver's only one.
+  var isOfCurrentTrip: Bool { takesCurrentTrip && batch.tripID == nil }
   /// The app of a request in its own format; else nil.
   public var phone: PhoneFormat?
   /// The hub that had the driver is gone: this one has it from now on.

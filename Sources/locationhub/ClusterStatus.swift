@@ -120,6 +120,7 @@ private final class LedgerAsker: EventLoopDelegate {
     case .down(let node, let reason):
       let origin = engine.origin(of: nil, reason: reason).map { "\($0): " } ?? ""
       fault = "\(origin)the ledger at \(node) cannot be asked: \(reason)"
+    case .memory: break
     case .answer(let ticket, let answer): answers[ticket] = answer
     }
   }

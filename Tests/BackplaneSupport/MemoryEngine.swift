@@ -48,7 +48,7 @@ public final class MemoryEngine {
   public var isolated: Set<String> = [] {
     didSet { for member in isolated.subtracting(oldValue) { isolations[member, default: 0] += 1 } }
   }
-  /// How often each member's connections have ended: it notices, even if it has stood still meanwhile.
+  /// How often each member's connections have ended: it notices, even if it was stalled meanwhile.
   fileprivate var isolations: [String: Int] = [:]
   public private(set) var framesSent = 0
   public private(set) var bytesSent = 0
@@ -82,6 +82,9 @@ public final class MemoryEngine {
   }
 
   public func owner(of key: String) -> String? { owners[key]?.name }
+
+  /// The members that wait for an owner of the key.
+  public func waiting(for key: String) -> Set<String> { waiters[key] ?? [] }
 
   /// Moves the clock, and delivers the frames that are due.
   public func advance(by nanoseconds: Int64) {

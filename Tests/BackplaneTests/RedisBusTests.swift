@@ -4,7 +4,7 @@ import HubBackplaneSupport
 import HubSystem
 import Testing
 
-/// A bus, and what came of it.
+/// A bus, and the frames that came by it.
 private final class Ear {
   let bus: RedisBus
   /// How many frames of each byte.
@@ -145,6 +145,32 @@ struct RedisBusTests {
     for _ in 0..<50 { #expect(a.bus.send([101], to: "b", lane: .state)) }
     #expect(loop.links.waiting.commands == rest + 1)
     try run([a, b]) { b.frames[101] == 50 }
+  }
+
+  @Test("A node whose rights do not let a hub publish is of no use, with the reason; those in protocol/cluster.md do")
+  func rights() throws {
+    let given = [
+      "~lh:*", "+@read", "+@write", "+@scripting", "+@pubsub", "+ping", "+time", "+info", "+role", "+config|get",
+      "+client|reply",
+    ]
+    let engine = try RedisProcess(
+      port: freePort(),
+      ["--user", "hub", "on", ">secret", "&lh:*"] + given + ["--user", "own", "on", ">secret", "&lh:a:*"] + given)
+    func ears(_ user: String) throws -> [Ear] {
+      try ["a", "b"].map { try Ear(loop, [engine], $0, RedisRole(user: $0 == "a" ? user : "hub", password: "secret")) }
+    }
+    let both = try ears("hub")
+    try run(both) { both.allSatisfy { $0.up.count == 1 } }
+    for lane in Lane.allCases { #expect(both[0].bus.send([1], to: "b", lane: lane)) }
+    try run(both) { both[1].frames[1] == 2 }
+    let narrow = try ears("own")
+    try run(narrow) { narrow.allSatisfy { $0.up.count == 1 } }
+    #expect(narrow[0].bus.send([2], to: "b", lane: .control))
+    try run(narrow) { narrow[0].up.isEmpty && narrow[0].reasons.contains { $0.contains("NOPERM") } }
+    #expect(engine.reply(to: "ACL SETUSER own &lh:*") == "+OK\r\n")
+    try run(narrow) { narrow[0].up.count == 1 }
+    #expect(narrow[0].reasons.count == 1 && narrow[0].bus.send([3], to: "b", lane: .control))
+    try run(narrow) { narrow[1].frames[3] == 1 }
   }
 
   @Test("Why a node cannot be used is told from the start, and again only where it is another reason")

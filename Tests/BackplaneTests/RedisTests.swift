@@ -28,12 +28,11 @@ final class LinkLoop: EventLoopDelegate {
   func overflowed(_ id: ConnectionID) { links.overflowed(id) }
   func turnEnding() { links.flush() }
 
-  /// Turns until `isDone`, for at most 120 s: sentinels that were kept from running for 2 s decide nothing for 30 s
-  /// (their TILT mode), and try a failover again after 6 s.
-  func run(until isDone: () throws -> Bool) throws {
-    let end = ClockReading.uptime() + 120_000_000_000
+  /// Turns until `isDone`, for at most a minute: sentinels try a failover again after 6 s.
+  func run(at line: SourceLocation = #_sourceLocation, until isDone: () throws -> Bool) throws {
+    let end = ClockReading.uptime() + 60_000_000_000
     while try !isDone() {
-      try #require(ClockReading.uptime() < end, "nothing came in time")
+      try #require(ClockReading.uptime() < end, "nothing came in time", sourceLocation: line)
       _ = links.tick()
       loop.waker.wake()
       loop.runTurn(timeoutMilliseconds: 5)
@@ -68,10 +67,10 @@ final class RealLedger: Answering {
 
   init(
     _ engine: RedisProcess, _ role: RedisRole = RedisRole(), at address: LedgerAddress? = nil,
-    sentinelRole: RedisRole = RedisRole(), tls: TLSClient? = nil
+    sentinelRole: RedisRole = RedisRole(), tls: TLSClient? = nil, limits: BackplaneLimits = BackplaneLimits()
   ) throws {
     self.engine = engine
-    loop = try LinkLoop(tls: tls)
+    loop = try LinkLoop(limits, tls: tls)
     ledger = RedisLedger(
       loop.links, at: try address ?? .node(node(engine.port)), role: role, sentinelRole: sentinelRole)
   }
@@ -199,6 +198,26 @@ struct RedisTests {
       other.ledger.takeEvents(into: &other.events)
       return other.events.contains { if case .down(_, let text) = $0 { text.contains("WRONGPASS") } else { false } }
     }
+  }
+
+  @Test("How much memory the node uses, and may use, is asked for as long as it is up")
+  func memory() throws {
+    let engine = try RedisProcess(port: freePort(), ["--maxmemory", "100mb"])
+    var limits = BackplaneLimits()
+    limits.memoryTime = 1_000_000
+    let ledger = try RealLedger(engine, limits: limits)
+    func runUntil(limit: UInt64) throws {
+      try ledger.loop.run {
+        ledger.ledger.takeEvents(into: &ledger.events)
+        defer { ledger.events.removeAll() }
+        return ledger.events.contains {
+          if case .memory(let used, limit) = $0 { used > 100_000 } else { false }
+        }
+      }
+    }
+    try runUntil(limit: 100 << 20)
+    #expect(engine.reply(to: "CONFIG SET maxmemory 0") == "+OK\r\n")
+    try runUntil(limit: 0)
   }
 
   @Test("What somebody else has written among the members is left out, and the others are found")

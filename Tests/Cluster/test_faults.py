@@ -156,6 +156,9 @@ class EngineTests(Faults):
         self.assertLess(len(lines), time.monotonic() - since + 1, "once a second at most")
         self.assertGreater(hub.figure("cluster_ledger_refused_total"), len(lines))
         self.assertGreater(hub.figure("cluster_unclaimed"), 0)
+        await eventually(
+            lambda: 0 < hub.figure("cluster_ledger_memory_limit_bytes") < hub.figure("cluster_ledger_memory_bytes"), 15,
+            "its memory is known")
         self.assertEqual(Cluster.ask_engine(port, "CONFIG", "SET", "maxmemory", "256mb"), b"+OK\r\n")
         took = await eventually(lambda: hub.figure("cluster_unclaimed") == 0, 5, "all are claimed")
         print(f"\n  a ledger was full: {len(lines)} lines in the log; drivers were claimed {took:.1f} s later")

@@ -250,18 +250,22 @@ import Testing
     #expect(rider.positions.suffix(3).allSatisfy { $0.tripID == nil } && rider.positions.count >= 3)
   }
 
-  @Test("Another driver's trip is not moved by one that names it, and this one is not shown as on it")
+  @Test("Another driver's trip is not moved by one that names it, whose fixes are refused as at the trip's hub")
   func stranger() {
     let world = ClusterWorld()
     moved(world)
     world.connect("d2", at: "c", slot: 3)
     let rider = world.follow(.trip(id("t1")), at: "a", slot: 5)
+    let watcher = world.follow(.driver(id("d2")), at: "c", slot: 6)
     world.run(seconds: 0.5)
     let seen = gained(rider, world, 0..<4, at: "c", slot: 3)
     world.move("t1", .cancelled, by: "d2", at: "c", slot: 3)
     world.run(seconds: 0.5)
     #expect(seen == 0 && world.status(of: "d2", at: "c") == .available)
-    #expect(world.answers(at: "c", slot: 3).errors == [.forbidden] && world.trips == 1)
+    #expect(world.answers(at: "c", slot: 3).errors == [ErrorCode](repeating: .forbidden, count: 4) && world.trips == 1)
+    drive(world, 5, nil, at: "c", slot: 3)
+    #expect(watcher.positions.count == 2, "the first one came before that was known")
+    #expect(watcher.positions.last?.tripID == nil)
   }
 
   @Test("Who names ever new trips has one looked for in a second, and holds one channel")

@@ -268,7 +268,7 @@ import Testing
       #expect(next.seen["epoch1"]?.count == 1 && next.faults == [], "after \(steps) steps")
       last = next
     }
-    // The answer is followed by events before the hub, which stood still, takes notice that the last one has left.
+    // The answer is followed by events before the hub, which was stalled, takes notice that the last one has left.
     let next = world.follow(.trip(id("t1")), at: "b", slot: world.nextSlot())
     for _ in 0..<2 { world.step() }
     #expect(world["b"].node.node.counters.pending == 1)

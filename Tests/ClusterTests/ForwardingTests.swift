@@ -94,21 +94,6 @@ import Testing
     #expect(world.answers(at: "b", slot: 25).acks == 1)
   }
 
-  @Test("Who asks ever more of one trip takes no room from those who ask of others")
-  func oneTrip() {
-    var limits = ClusterLimits()
-    limits.pendingPerReceiver = 2
-    let world = ClusterWorld(limits: limits)
-    for trip in ["t1", "t2"] { world.ask(trip, .requested, at: "a", slot: 9) }
-    world.run(seconds: 1)
-    for slot in 20..<25 { world.ask("t1", .cancelled, at: "b", slot: UInt32(slot)) }
-    world.ask("t2", .cancelled, at: "b", slot: 30)
-    world.run(seconds: 1)
-    let errors = (20..<25).map { world.answers(at: "b", slot: UInt32($0)).errors }
-    #expect(errors[2...].allSatisfy { $0 == [.rateLimited] } && !errors[..<2].joined().contains(.rateLimited))
-    #expect(world.answers(at: "b", slot: 30).acks == 1)
-  }
-
   @Test("A hub that has just started begins no trip that another hub has")
   func starting() {
     let world = ClusterWorld()
@@ -356,15 +341,17 @@ extension ClusterWorld {
   }
 
   /// A back end's `trip_status`.
-  func ask(_ trip: String, _ status: TripStatus, for driver: String? = nil, at name: String, slot: UInt32) {
+  func ask(
+    _ trip: String, _ status: TripStatus, for driver: String? = nil, at name: String, slot: UInt32,
+    by actor: Actor = Actor(role: .ops, id: id("desk")), isGranted: Bool = true
+  ) {
     let report = TripStatusReport(
       tripID: id(trip), status: status, timestamp: now.timestamp, driverID: driver.map { id($0) })
     self[name].inputs.append(
       .tripStatus(
         TripStatusInput(
-          session: session(slot), actor: Actor(role: .ops, id: id("desk")),
-          messageID: message(1000 + Int(slot) * 10 + Int(status.rawValue)),
-          report: report, tripIsGranted: true)))
+          session: session(slot), actor: actor, messageID: message(1000 + Int(slot) * 10 + Int(status.rawValue)),
+          report: report, tripIsGranted: isGranted)))
   }
 
   /// What a session was answered.

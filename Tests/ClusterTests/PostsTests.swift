@@ -82,6 +82,33 @@ import Testing
     #expect(isAccepted(post(in: world, at: "a")) && world.engine.owner(of: "d:d1") == "b")
   }
 
+  @Test("Posts that name no trip are of the driver's only one, also where that is at a third hub")
+  func distantTrip() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    world.ask("t1", .requested, for: "d1", at: "a", slot: 9)
+    world.move("t1", .accepted, by: "d1", at: "a", slot: 1)
+    world.run(seconds: 0.5)
+    world.connect("d1", at: "b", slot: 2)
+    world.run(seconds: 0.5)
+    for step in 0..<2 {
+      world.fix(step, trip: "t1", at: "b", slot: 2)
+      world.run(seconds: 1)
+    }
+    let rider = world.follow(.trip(id("t1")), at: "a", slot: 5)
+    world.run(seconds: 0.5)
+    rider.positions.removeAll()
+    for name in ["c", "b"] { #expect(isAccepted(post(in: world, at: name)), "\(name)") }
+    #expect(rider.positions.map(\.tripID) == [id("t1"), id("t1")])
+    // One that it is not busy with any more is not named.
+    world.move("t1", .cancelled, by: "d1", at: "b", slot: 2)
+    world.run(seconds: 0.5)
+    let watcher = world.follow(.driver(id("d1")), at: "c", slot: 6)
+    world.run(seconds: 0.5)
+    #expect(isAccepted(post(in: world, at: "c")) && watcher.positions.last.map { $0.tripID == nil } == true)
+  }
+
   @Test("Of posts that cannot go on, one driver keeps eight, and all drivers so many fixes; then all can again")
   func limits() {
     var limits = ClusterLimits()

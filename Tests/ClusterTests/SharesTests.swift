@@ -98,7 +98,7 @@ import Testing
     #expect(world["b"].node.node.counters.pending == 0)
   }
 
-  @Test("A share that ends at a hub that stood still until the others gave it up is over when it is back")
+  @Test("A share that ends at a hub that was stalled until the others gave it up is over when it is back")
   func stalledHub() {
     let world = ClusterWorld()
     let holders = shared(world)
@@ -117,7 +117,7 @@ import Testing
     #expect(holders[3...].allSatisfy { $0.ended.isEmpty && $0.handle != nil && $0.faults == [] })
   }
 
-  @Test("A share that ended while a hub stood still is over for a holder whom it lets in by an old answer")
+  @Test("A share that ended while a hub was stalled is over for a holder whom it lets in by an old answer")
   func oldAnswer() {
     let world = ClusterWorld(["a", "b"])
     for (name, slot) in [("a", 1), ("b", 2)] { world.connect("d\(slot)", at: name, slot: UInt32(slot)) }

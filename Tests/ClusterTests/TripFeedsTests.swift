@@ -243,7 +243,7 @@ final class TripsWorld {
     }
   }
 
-  @Test("Frames lost, doubled, late, links cut, hubs that stand still, die, start anew and join: what is shown is so")
+  @Test("Frames lost, doubled, late, links cut, hubs that stall, die, start anew and join: what is shown is so")
   func histories() {
     for seed in historySeeds(12) {
       let faults = history(seed)

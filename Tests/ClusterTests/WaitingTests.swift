@@ -55,6 +55,23 @@ import Testing
     world.run(seconds: 1)
     world.drive(rider, at: "b", slot: 1)
   }
+
+  @Test("Who asks for trips that nobody has, and has no right to, leaves nothing in the ledger; who has is noted there")
+  func strangers() {
+    var limits = ClusterLimits()
+    limits.ownerTime = 4_000_000_000
+    let world = ClusterWorld(limits: limits)
+    let stranger = Follower(.trip(id("t1")), slot: 50, role: .rider, grant: .onlyForParties)
+    world["a"].followers.append(stranger)
+    let guest = world.follow(.trip(id("t2")), at: "a", slot: 51)
+    world.run(seconds: 1)
+    #expect(stranger.refusals.map(\.code) == [.forbidden] && guest.refusals.isEmpty)
+    #expect(world.engine.waiting(for: "t:t1").isEmpty && world.engine.waiting(for: "t:t2") == ["a"])
+    #expect(world["a"].node.node.counters.awaited == 1)
+    world.engine.forget()
+    world.run(seconds: 6)
+    #expect(world.engine.waiting(for: "t:t1").isEmpty && world.engine.waiting(for: "t:t2") == ["a"])
+  }
 }
 
 extension ClusterWorld {

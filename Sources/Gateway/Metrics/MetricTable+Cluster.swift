@@ -11,10 +11,16 @@ extension Metric {
       "cluster_engine_commands", { $0.engineCommands }, "Commands to bus and ledger that wait for a reply."),
     ofCluster("cluster_engine_bytes", { $0.engineBytes }, "Bytes for bus and ledger that these have not taken."),
     ofCluster("cluster_ledger_refused_total", { $0.ledgerRefused }, "Questions that the ledger has refused."),
+    ofCluster("cluster_ledger_memory_bytes", { $0.ledgerMemory }, "Memory that the ledger's node uses."),
+    ofCluster(
+      "cluster_ledger_memory_limit_bytes", { $0.ledgerMemoryLimit },
+      "Memory that the ledger's node may use, its `maxmemory`; 0 for no limit."),
     ofCluster("cluster_peers", { $0.peers }, "Other hubs that are members."),
     ofCluster("cluster_silent_peers", { $0.silentPeers }, "Members of which nothing came for a second."),
     ofCluster("cluster_follows", { $0.follows }, "Channels of other hubs that sessions here follow or ask for."),
     ofCluster("cluster_followed", { $0.followed }, "Channels of this hub that others follow, counted for each hub."),
+    ofCluster(
+      "cluster_awaited", { $0.awaited }, "Channels of trips and drivers that no hub has and sessions here wait for."),
     ofCluster("cluster_questions", { $0.pending }, "Questions of sessions that another hub has not answered."),
     ofCluster(
       "cluster_unclaimed", { $0.unclaimed }, "Trips and drivers of this hub that the ledger does not have yet."),

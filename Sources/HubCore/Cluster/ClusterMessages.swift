@@ -118,13 +118,14 @@ public enum TripRequest: Sendable {
     }
   }
 
-  /// The report of a trip that a request may begin; nil for a change of an existing one.
+  /// The report of a trip that a request may begin; nil for a change of an existing one, and where its sender has no
+  /// right to it.
   public var beginning: TripStatusReport? {
     let report: TripStatusReport
     switch self {
-    case .move(let input): report = input.report
+    case .move(let input) where input.mayRequest: report = input.report
     case .begin(_, let asked, _): report = asked
-    case .change, .alter, .decline, .status, .batch, .offers, .shares, .offer, .notify: return nil
+    case .move, .change, .alter, .decline, .status, .batch, .offers, .shares, .offer, .notify: return nil
     }
     return report.status == .requested ? report : nil
   }

@@ -31,7 +31,7 @@ struct DistantTrips {
   struct Beginning {
     let trip: Identifier
     /// The session's token grants it.
-    let isGranted: Bool
+    var isGranted: Bool
     let time: Timestamp
   }
 
@@ -43,16 +43,31 @@ struct DistantTrips {
     case over
   }
 
+  /// Whose another hub's trip is, as far as is known.
+  private enum Owner {
+    case unknown, driver, nobody, another
+  }
+
   /// The trip of another hub that a driver's fixes named last.
   private struct Naming {
-    let fix: Beginning
+    var fix: Beginning
     var state = State.asked
     /// The newest fix named it.
     var isCurrent = true
     /// The trip has this driver, who is busy with it.
     var isBusy = false
+    var owner = Owner.unknown
     /// When that was asked (uptime, ns).
     let since: Int64
+
+    /// It is another driver's, or nobody's that the token does not name: this one's fixes may not name it.
+    var isForbidden: Bool {
+      switch owner {
+      case .unknown, .driver: false
+      case .nobody: !fix.isGranted
+      case .another: true
+      }
+    }
   }
 
   /// Nanoseconds before a driver may name another trip, or have one looked up again.
@@ -71,7 +86,7 @@ struct DistantTrips {
 
   /// The trip of another hub that the driver's newest fix named.
   func named(by driver: Int) -> Identifier? {
-    guard let naming = namings[driver], naming.isCurrent, naming.state != .over else { return nil }
+    guard let naming = namings[driver], naming.isCurrent, !naming.isForbidden, naming.state != .over else { return nil }
     return naming.fix.trip
   }
 
@@ -86,12 +101,33 @@ struct DistantTrips {
     if let naming = namings[driver] { naming.isCurrent && naming.state == .asked } else { false }
   }
 
-  /// Notes a fix that may name another trip, or none.
-  mutating func noteFix(of driver: Int) { namings[driver]?.isCurrent = false }
+  /// Notes a fix that may name another trip, or none. `takesCurrent`: one that names none is of the trip that keeps the
+  /// driver busy.
+  mutating func noteFix(of driver: Int, takesCurrent: Bool = false) {
+    if let known = namings[driver] { namings[driver]?.isCurrent = takesCurrent && known.isBusy }
+  }
 
   /// Handles a fix that names a trip that is not here: true where no hub has it, so that it may begin here. Else looks
-  /// it up, once.
+  /// it up, once. Throws where it is known that the driver's fixes may not name it.
   mutating func mayBegin(
+    _ fix: Beginning, by driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Moment
+  ) throws(ErrorReply) -> Bool {
+    if namings[driver]?.fix.trip == fix.trip {
+      namings[driver]?.fix.isGranted = fix.isGranted
+      if namings[driver]?.isForbidden == true { throw Trips.forbidsNaming(fix.trip) }
+    }
+    return name(fix, by: driver, &drivers, &channels, at: now)
+  }
+
+  /// Notes that another hub's trip is the driver's, who has accepted it.
+  mutating func accept(
+    _ fix: Beginning, by driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Moment
+  ) {
+    _ = name(fix, by: driver, &drivers, &channels, at: now)
+    if namings[driver]?.fix.trip == fix.trip { namings[driver]?.owner = .driver }
+  }
+
+  private mutating func name(
     _ fix: Beginning, by driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Moment
   ) -> Bool {
     let trip = fix.trip
@@ -116,7 +152,9 @@ struct DistantTrips {
       switch finding {
       case .elsewhere(let status, let owner):
         namings[driver]?.state = .elsewhere
-        setBusy(driver, status.occupiesDriver && owner == drivers[driver].id, &drivers, at: now)
+        let isOwner = owner == drivers[driver].id
+        namings[driver]?.owner = isOwner ? .driver : owner == nil ? .nobody : .another
+        setBusy(driver, status.occupiesDriver && isOwner, &drivers, at: now)
       // A known trip of another hub does not begin here because its hub cannot be reached.
       case .nowhere: if namings[driver]?.state == .asked { namings[driver]?.state = .nowhere }
       // If the driver names it again, it is not looked for again.

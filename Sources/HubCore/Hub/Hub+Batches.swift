@@ -19,12 +19,12 @@ extension Hub {
     if input.driverID == nil {
       drivers.observeClock(of: driver, sent: input.sent, received: input.received.timestamp)
     }
-    distant.noteFix(of: driver)
+    distant.noteFix(of: driver, takesCurrent: input.isOfCurrentTrip && drivers[driver].activeTrips == 1)
     let trip: Int?
     do throws(ErrorReply) {
       trip =
-        input.takesCurrentTrip && input.batch.tripID == nil
-        ? trips.onlyActive(of: drivers.handle(of: driver))
+        input.isOfCurrentTrip
+        ? (drivers[driver].activeTrips == 1 ? trips.onlyActive(of: drivers.handle(of: driver)) : nil)
         : try tripForFixes(of: driver, input.batch.tripID, isGranted: input.tripIsGranted, at: input.sent)
     } catch {
       counters.fixesForbidden += UInt64(count)

@@ -160,7 +160,7 @@ extension Hub {
     guard let id else { return nil }
     let known = trips.find(id)
     if known == nil, channels.isInCluster,
-      !distant.mayBegin(.init(trip: id, isGranted: isGranted, time: time), by: driver, &drivers, &channels, at: now)
+      try !distant.mayBegin(.init(trip: id, isGranted: isGranted, time: time), by: driver, &drivers, &channels, at: now)
     {
       return nil
     }

@@ -29,7 +29,7 @@ enum OfferStep {
     switch self {
     case .acceptedElsewhere(let trip, let driver):
       let naming = DistantTrips.Beginning(trip: trip, isGranted: false, time: time)
-      _ = distant.mayBegin(naming, by: driver, &drivers, &channels, at: now)
+      distant.accept(naming, by: driver, &drivers, &channels, at: now)
     case .changed(let search): storage.write(.offers(search))
     case .forgotten(let trip): storage.write(.offersForgotten(trip))
     case .ended(let outcome): counters.offers[Int(outcome.rawValue)] += 1

@@ -256,10 +256,13 @@ struct Trips: ~Copyable {
   func checkNamed(_ trip: Int?, _ id: Identifier, by driver: Identifier, isGranted: Bool) throws(ErrorReply) {
     let owner = trip.flatMap { slab[$0].driverID }
     if owner == driver || isGranted && owner == nil { return }
-    let message =
-      trip == nil
-      ? "your token does not name trip \(id)" : "trip \(id) is another driver's, or your token does not name it"
-    throw ErrorReply(code: .forbidden, message: message)
+    if trip != nil { throw Trips.forbidsNaming(id) }
+    throw ErrorReply(code: .forbidden, message: "your token does not name trip \(id)")
+  }
+
+  /// A known trip that a driver's fixes may not name.
+  static func forbidsNaming(_ id: Identifier) -> ErrorReply {
+    ErrorReply(code: .forbidden, message: "trip \(id) is another driver's, or your token does not name it")
   }
 
   // MARK: Positions

@@ -1,0 +1,54 @@
+// What those who may ask nothing of a trip can take from those who may.
+import HubBackplaneSupport
+import HubCore
+import HubMessages
+import Testing
+
+@testable import HubCluster
+
+@Suite struct ForwardingLimitsTests {
+  @Test("Who asks ever more of one trip takes no room from those who ask of others")
+  func oneTrip() {
+    var limits = ClusterLimits()
+    limits.pendingPerReceiver = 2
+    let world = ClusterWorld(limits: limits)
+    for trip in ["t1", "t2"] { world.ask(trip, .requested, at: "a", slot: 9) }
+    world.run(seconds: 1)
+    for slot in 20..<25 { world.ask("t1", .cancelled, at: "b", slot: UInt32(slot)) }
+    world.ask("t2", .cancelled, at: "b", slot: 30)
+    world.run(seconds: 1)
+    let errors = (20..<25).map { world.answers(at: "b", slot: UInt32($0)).errors }
+    #expect(errors[2...].allSatisfy { $0 == [.rateLimited] } && !errors[..<2].joined().contains(.rateLimited))
+    #expect(world.answers(at: "b", slot: 30).acks == 1)
+  }
+
+  @Test("A rider or driver has part of the room of a trip's requests, ops all of it; what it gets is free again")
+  func oneSender() {
+    let world = ClusterWorld()
+    world.ask("t1", .requested, at: "a", slot: 9)
+    world.run(seconds: 1)
+    world.engine.cuts = ["a>b"]
+    for slot in 20..<31 { world.move("t1", .accepted, by: "d1", at: "b", slot: UInt32(slot)) }
+    world.move("t1", .accepted, by: "d2", at: "b", slot: 40)
+    for slot in 50..<61 { world.ask("t1", .cancelled, at: "b", slot: UInt32(slot)) }
+    world.run(seconds: 0.2)
+    let refused = world["b"].replies.map(\.0.slot)
+    #expect(refused == [28, 29, 30])
+    world.engine.cuts = []
+    world.run(seconds: 3)
+    world.move("t1", .accepted, by: "d1", at: "b", slot: 70)
+    world.run(seconds: 1)
+    let (acks, errors) = world.answers(at: "b", slot: 70)
+    #expect(acks + errors.count == 1 && !errors.contains(.rateLimited))
+  }
+
+  @Test("A request of somebody who may not begin the trip is refused, and takes nothing of the ledger")
+  func noRight() {
+    let world = ClusterWorld()
+    world.ask("t1", .requested, at: "a", slot: 9, by: Actor(role: .rider, id: id("r1")), isGranted: false)
+    world.ask("t2", .requested, at: "a", slot: 9, by: Actor(role: .rider, id: id("r1")))
+    world.run(seconds: 1)
+    #expect(world.answers(at: "a", slot: 9).errors == [.forbidden] && world.answers(at: "a", slot: 9).acks == 1)
+    #expect(world.engine.owner(of: "i:t1") == nil && world.engine.owner(of: "i:t2") == "a")
+  }
+}
