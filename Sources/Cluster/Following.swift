@@ -136,13 +136,14 @@ extension Following {
 
   /// Sessions of the hub are subscribed to what another hub has, or the hub itself wants it.
   mutating func follow(_ channel: Channel, from point: ResumePoint?, eventsOnly: Bool) {
+    let isAnswered = follows[channel].map { $0.isFollowed && $0.isOwned } == true
     follows[channel, default: Following.Follow()].isFollowed = true
     waiting.remove(channel)
     let isForHub = eventsOnly && follows[channel]?.unhandled == 0
     follows[channel]?.wantsStates = !isForHub
     if isForHub { follows[channel]?.holders.removeAll() }
-    // The owner cannot continue this hub's numbers: all sessions get those of the owner.
-    if let point { follows[channel]?.point = point }
+    // The owner cannot continue this hub's numbers: all sessions get those of the owner, if they are not under way.
+    if let point, !isAnswered { follows[channel]?.point = point }
     locate(channel)
   }
 

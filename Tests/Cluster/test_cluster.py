@@ -590,7 +590,7 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         port, target = self.cluster.engine_ports[0], self.cluster.hubs["hub-a"]
         frames = await asyncio.to_thread(self.record, port, "lh:hub-a:c", 4)
         refused = target.total("cluster_frames_refused_total")
-        wrong = [b"", b"\x01", os.urandom(200), frames[0][:-1] + bytes([frames[0][-1] ^ 1]), frames[0] + b"\x00"]
+        wrong = [b"\x01", os.urandom(200), frames[0][:-1] + bytes([frames[0][-1] ^ 1]), frames[0] + b"\x00"]
         for frame in wrong + frames:
             Cluster.ask_engine(port, "PUBLISH", "lh:hub-a:c", frame)
         Cluster.ask_engine(port, "PUBLISH", "lh:hub-a:s", frames[0])

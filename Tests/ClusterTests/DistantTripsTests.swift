@@ -268,6 +268,21 @@ import Testing
     #expect(watcher.positions.last?.tripID == nil)
   }
 
+  @Test(
+    "Who waits for a trip hears once that it has begun elsewhere, whenever a driver here names it", arguments: 0..<14)
+  func namedMeanwhile(step: Int) {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    let rider = world.follow(.trip(id("t1")), at: "a", slot: 5)
+    world.run(seconds: 1)
+    world.ask("t1", .requested, at: "c", slot: 9)
+    for _ in 0..<step { world.step() }
+    world.fix(0, trip: "t1", at: "a", slot: 1, isGranted: false)
+    world.run(seconds: 1)
+    #expect(rider.restarts == 1 && rider.unrecovered == 0 && rider.faults == [] && rider.gaps == 0)
+    #expect(rider.answers.last?.snapshot?.trip?.status == .requested)
+  }
+
   @Test("Who names ever new trips has one looked for in a second, and holds one channel")
   func many() {
     let world = ClusterWorld()
