@@ -238,7 +238,9 @@ extension SessionLoop {
   /// After a read: ends the connection if its incomplete input has no room.
   @inline(__always)
   mutating func reconcileInput(_ slot: Int) {
-    if !incomplete.reconcile(&sessions[slot], of: admission, now: now.uptime) { refuseInput(slot) }
+    guard incomplete.counts(sessions[slot]) else { return }
+    let address = admission.address(slot)
+    if !incomplete.recount(&sessions[slot], address: address, now: now.uptime) { refuseInput(slot) }
   }
 
   private mutating func refuseInput(_ slot: Int) {

@@ -29,21 +29,18 @@ struct IncompleteInputs {
     self.admissions = admissions
   }
 
-  /// Updates the count of a connection's bytes after a read; false where there is no room. Usually three comparisons.
+  /// Whether a connection's bytes are counted, after a read: rarely.
   @inline(__always)
-  mutating func reconcile(_ session: inout Session, of admission: borrowing Admission, now: Int64) -> Bool {
-    let bytes = session.keptBytes
-    return bytes > freeBytes || session.keepsInput ? recount(&session, bytes, admission, now) : true
-  }
+  func counts(_ session: borrowing Session) -> Bool { session.keptBytes > freeBytes || session.keepsInput }
 
-  private mutating func recount(
-    _ session: inout Session, _ kept: Int, _ admission: borrowing Admission, _ now: Int64
-  ) -> Bool {
+  /// Updates the count of a connection's bytes; false where there is no room. `address`: the key of its address, 0
+  /// where that has no limit.
+  mutating func recount(_ session: inout Session, address: UInt64, now: Int64) -> Bool {
     let slot = Int(session.connection.slot)
-    let bytes = max(0, kept - freeBytes)
+    let bytes = max(0, session.keptBytes - freeBytes)
     let before = entries[slot]
     session.keepsInput = bytes > 0
-    let address = before?.address ?? admission.address(slot)
+    let address = before?.address ?? address
     entries[slot] = bytes > 0 ? Entry(bytes: bytes, since: before?.since ?? now, address: address) : nil
     return admissions.keeps(bytes - (before?.bytes ?? 0), of: address)
   }
