@@ -49,6 +49,8 @@ public struct BackplaneLimits: Sendable, Equatable {
   /// The interval at which sentinels are asked for the master, and that while the ledger is down.
   public var sentinelTime: Int64 = 1_000_000_000
   public var sentinelTimeAway: Int64 = 200_000_000
+  /// How long a node that does not let this hub publish to a member is not used, if that does not change before.
+  public var refusalTime: Int64 = 60_000_000_000
   /// The interval at which the ledger's node is asked for its memory.
   public var memoryTime: Int64 = 10_000_000_000
   /// The interval at which a node of the bus is asked whether a member listens that did not.

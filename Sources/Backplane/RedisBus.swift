@@ -19,8 +19,9 @@ public final class RedisBus: Bus {
     var isUp = false
     /// The last reported reason why it cannot be used.
     var fault: String?
-    /// It does not let this hub publish to a target: its words, and when that is tried again (uptime, ns).
-    var refusal: (text: String, target: Int, triesAt: Int64)?
+    /// It does not let this hub publish on a channel: its words, and when that is tried again, and forgotten (uptime,
+    /// ns).
+    var refusal: (text: String, channel: String, triesAt: Int64, until: Int64)?
   }
 
   /// A member that frames are sent to.
@@ -124,26 +125,34 @@ public final class RedisBus: Bus {
     }
   }
 
-  /// Takes a reply: how many listen, or that the node's settings do not let this hub publish there. Then it is of no
-  /// use until that is changed, for which it is tried again with an empty frame, which nobody takes for one.
+  /// Takes a reply: how many listen, or that the node does not let this hub publish there. Then it is of no use until
+  /// that is changed, for which it is tried again with an empty frame, which nobody takes for one; and for a minute at
+  /// most, since the member may be gone.
   private func take(_ reply: RESPValue, _ ticket: UInt64, from node: Int) {
-    if ticket & RedisBus.question == 0, case .error(let text) = reply, text.hasPrefix("NOPERM") {
+    if ticket & RedisBus.question == 0, case .error(let text) = reply {
       let target = Int(ticket & ~RedisBus.trial)
-      nodes[node].refusal = (text, target, triesAt: links.now + links.limits.listenerTime)
+      guard ticket & RedisBus.trial == 0, targets.indices.contains(target) else { return }
+      let (now, limits) = (links.now, links.limits)
+      nodes[node].refusal = (
+        text, RedisBus.channel(targets[target].name, .control), triesAt: now + limits.listenerTime,
+        until: now + limits.refusalTime
+      )
     } else if ticket & RedisBus.trial != 0 {
-      if reply.integer != nil { nodes[node].refusal = nil }
+      nodes[node].refusal = nil
     } else {
       noteListeners(reply, ticket, at: node)
     }
   }
 
   private func tryAgain(_ node: Int) {
-    guard let refusal = nodes[node].refusal, links.now >= refusal.triesAt, targets.indices.contains(refusal.target)
-    else { return }
+    guard let refusal = nodes[node].refusal, links.now >= refusal.triesAt else { return }
+    guard links.now < refusal.until else {
+      nodes[node].refusal = nil
+      return
+    }
     nodes[node].refusal?.triesAt = links.now + links.limits.listenerTime
-    let channel = RedisBus.channel(targets[refusal.target].name, .control)
     _ = links.submit(
-      .words([Array("PUBLISH".utf8), Array(channel.utf8), []]), ticket: RedisBus.trial | UInt64(refusal.target),
+      .words([Array("PUBLISH".utf8), Array(refusal.channel.utf8), []]), ticket: RedisBus.trial,
       to: nodes[node].publisher)
   }
 
@@ -171,7 +180,9 @@ public final class RedisBus: Bus {
           case .message(_, let payload) where payload.isEmpty: break
           case .message(let channel, let payload):
             events.append(.frame(channel.hasSuffix(":s") ? .state : .control, payload))
-          case .lost(let reason): fault = "\(reason)"
+          case .lost(let reason):
+            fault = "\(reason)"
+            nodes[index].refusal = nil
           }
         }
       }

@@ -48,13 +48,14 @@ extension ClusterNode {
     (peer.heard, peer.clock) = (context.now.uptime, head.clock)
     join(index)  // it may know this hub before this one has read of it
     var unreadable: ClusterFrameError?
+    var hasHole = false
     defer { context.handOverPositions() }
     while !reader.isAtEnd {
       do throws(ClusterFrameError) {
         let record = try reader.record()
         do throws(ClusterFrameError) { try take(record, from: index) } catch {
           // What one client asks, or is answered, must not cost others theirs: it is asked again, or goes without.
-          if !ClusterRecordKind.ofClients.contains(record.kind) { noteGap(index, lane, 0) }
+          if !ClusterRecordKind.ofClients.contains(record.kind) { hasHole = true }
           unreadable = error
         }
       } catch {
@@ -68,6 +69,7 @@ extension ClusterNode {
         throw error
       }
     }
+    if hasHole { noteGap(index, lane, 0) }
     if let unreadable { throw unreadable }
   }
 

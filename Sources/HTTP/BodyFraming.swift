@@ -10,6 +10,15 @@ public enum BodyFraming: Sendable, Equatable {
   /// All bytes to the end of the connection. Responses only.
   case untilClose
 
+  /// Whether the body is known to have at most so many bytes.
+  public func isAtMost(_ bytes: Int) -> Bool {
+    switch self {
+    case .none: true
+    case .length(let length): length <= bytes
+    case .chunked, .untilClose: false
+    }
+  }
+
   /// RFC 9112 §6.3, the rules for requests.
   init(request fields: HeaderFields, _ version: Version) throws(HTTPError) {
     self = try BodyFraming.stated(by: fields, version) ?? .none  // rule 7

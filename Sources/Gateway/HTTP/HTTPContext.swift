@@ -161,10 +161,16 @@ struct HTTPContext {
   private func chargeAddress(of request: HTTPRequest) throws(Refusal) {
     guard let key = countedKey(of: request) else { return }
     request.rateKey = key
-    let units = WorkUnits.of(bytes: request.body.count) - (request.isHeadCharged ? 1 : 0)
+    // What is more than a full bucket is within the rate when the bucket is full, but for the head.
+    let paid = request.isHeadCharged ? 1 : 0
+    let units = WorkUnits.of(bytes: request.body.count) - paid
+    let needed = min(units, max(0, Int(limits.requestBurst) - paid))
     var wait = request.rateWait
-    if wait == nil, units > 0 { wait = settings.shared.admissions.charge(key, units, now: now.uptime) }
-    guard let wait else { return }
+    if wait == nil, needed > 0 { wait = settings.shared.admissions.charge(key, needed, now: now.uptime) }
+    guard let wait else {
+      if units > needed { settings.shared.admissions.chargeMore(key, units - needed, now: now.uptime) }
+      return
+    }
     // Further requests need a new connection. A proxy's is shared by others, who are within their rate.
     throw Refusal(
       .rateLimited,

@@ -149,11 +149,13 @@ enum Routes {
       request.family = route.family
       request.audit = route.action(for: head.method)?.audit
     }
-    guard context.admitsHead(of: request) else {
+    let isAdmitted = context.admitsHead(of: request)
+    // A proxy's connection is shared by others: a small body is read before the refusal, so that it can go on.
+    if !isAdmitted, !request.peer.isProxy || !head.framing.isAtMost(settings.unwantedBodyLimits.bodyBytes) {
       request.keepsConnection = false
       return .complete(request)
     }
-    let isWanted = wantsBody(of: request, context)
+    let isWanted = isAdmitted && wantsBody(of: request, context)
     let isHeldBack = head.expectsContinue && exchange.input.isEmpty
     if isHeldBack, !isWanted, !isOpen(request) {
       // Answered without the body, which is not read if it comes all the same.

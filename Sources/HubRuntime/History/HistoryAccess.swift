@@ -114,6 +114,8 @@ package final class HistoryAccess {
 
   /// How long behind its end a trip may still be named, while its hub remembers it, with some slack.
   private static let lateMilliseconds: Int64 = 25 * 3_600_000
+  /// Records from behind that time after which the reading ends.
+  private static let mostLate = 1000
 
   /// A trip's fixes: those that its driver sent for it since it began. Throws `tooManyFixes` beyond `limit`, and where
   /// the driver has more than `RuntimeLimits.recordsPerTrack` records from its beginning to its end. `rules` are the
@@ -126,14 +128,21 @@ package final class HistoryAccess {
     var gathering = TrackGathering(source, limit: limit, rules: rules)
     let since = trip.created.milliseconds - Self.slackMilliseconds
     let until = trip.ended.map { $0.milliseconds + Self.lateMilliseconds } ?? .max
-    var left = recordsPerTrack
+    var (left, late, isCut) = (recordsPerTrack, 0, false)
     try unsafe forEachRecord(DurableKeys.fixes(ofDriver: driver), since: since) { bytes in
       do throws(RecordError) {
         let record = try unsafe FixesRecord(bytes)
         guard record.driverID == driver, record.received.milliseconds >= since else { return true }
-        if record.received.milliseconds > until { return false }
         left -= 1
-        if left < 0 { return false }
+        if left < 0 {
+          isCut = record.received <= trip.ended ?? record.received
+          return false
+        }
+        // The hub's clock may have been ahead for a while: what comes behind it may be the trip's still.
+        if record.received.milliseconds > until {
+          late += 1
+          return late < Self.mostLate
+        }
         if record.tripID == trip.tripID {
           for index in 0..<record.count { gathering.add(record.packed(index)) }
         } else if record.received <= trip.ended ?? record.received {
@@ -144,7 +153,7 @@ package final class HistoryAccess {
         return true  // a newer program wrote it
       }
     }
-    if gathering.isOverLimit || left < 0 { throw .tooManyFixes(limit: limit) }
+    if gathering.isOverLimit || isCut { throw .tooManyFixes(limit: limit) }
     track.points = gathering.points()
     return track
   }
