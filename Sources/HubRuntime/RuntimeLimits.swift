@@ -4,10 +4,12 @@ enum RuntimeLimits {
   /// Questions that another thread is asked at a time; the others wait in the hub, which has its own limits for them.
   static let questionsPerRound = 64
   /// Records of a driver that are read to see whether the fixes of a batch are stored: 5½ hours of one a second, from
-  /// an hour before the oldest, some 0.2 s of the reader's time. Past it the fix counts as new; readers of the track
-  /// see it once.
+  /// an hour before the oldest. Past it the fix counts as new; readers of the track see it once.
   static let recordsPerLookup = 20_000
-  /// Records of a driver that are read for the track of one trip: four days of one a second, some 4 s of the reader's
-  /// time. Past it the track is refused (413).
+  /// Records of a driver that are read for the track of one trip: four days of one a second. Past it the track is
+  /// refused (413).
   static let recordsPerTrack = 400_000
+  /// Records from behind a trip's end that are passed over, since the hub's clock may have been ahead for a while. Past
+  /// it the track is done.
+  static let recordsBehindTrack = 1000
 }

@@ -171,6 +171,23 @@ struct RedisBusTests {
     try run(narrow) { narrow[0].up.count == 1 }
     #expect(narrow[0].reasons.count == 1 && narrow[0].bus.send([3], to: "b", lane: .control))
     try run(narrow) { narrow[1].frames[3] == 1 }
+    // To a member that is refused for good nothing is sent any more: the node is used again for the others.
+    #expect(engine.reply(to: "ACL SETUSER own resetchannels &lh:a:* &lh:c:*") == "+OK\r\n")
+    var limits = BackplaneLimits()
+    limits.refusalTime = 100_000_000
+    let brief = try LinkLoop(limits)
+    let ear = try Ear(brief, [engine], "a", RedisRole(user: "own", password: "secret"))
+    func runBriefly(until isDone: () -> Bool) throws {
+      try brief.run {
+        ear.look()
+        return isDone()
+      }
+    }
+    try runBriefly { ear.up.count == 1 }
+    #expect(ear.bus.send([4], to: "b", lane: .control))
+    try runBriefly { ear.up.isEmpty }
+    try runBriefly { ear.up.count == 1 }
+    #expect(ear.bus.send([4], to: "c", lane: .control))
   }
 
   @Test("Why a node cannot be used is told from the start, and again only where it is another reason")

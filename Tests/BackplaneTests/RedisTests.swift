@@ -125,7 +125,12 @@ func freePort() throws -> UInt16 {
   let loop = try EventLoop()
   while true {
     let port = UInt16.random(in: 20_000..<32_000)
-    if (try? loop.listen(.loopback(port: port))) != nil { return port }
+    do throws(SystemError) {
+      _ = try loop.listen(.loopback(port: port))
+      return port
+    } catch {
+      continue  // somebody has it
+    }
   }
 }
 

@@ -16,7 +16,9 @@ private final class Shared {
   func enter(_ key: UInt64, now: Int64) -> Int { table.enter(key, now: now) }
   func leave(_ key: UInt64, now: Int64) { table.leave(key, now: now) }
   func keep(_ more: Int, of key: UInt64) -> Int { table.keep(more, of: key) }
-  func charge(_ key: UInt64, now: Int64) -> Int64? { table.charge(key, now: now) }
+  func charge(_ key: UInt64, _ units: Double = 1, paid: Double = 0, now: Int64) -> Int64? {
+    table.charge(key, units, paid: paid, now: now)
+  }
   func allowance(_ key: UInt64, now: Int64) -> [String] { table.allowance(key, now: now).fields.map { "\($0.value)" } }
 }
 
@@ -35,6 +37,16 @@ private final class Shared {
     #expect(table.allowance(7, now: 0) == ["20", "5", "2"])
     #expect(table.allowance(7, now: Self.second) == ["20", "15", "1"])
     #expect(table.allowance(7, now: 2 * Self.second) == ["20", "20", "0"])
+  }
+
+  @Test("what costs more than a full bucket is within the rate when that is full but for its head")
+  func more() {
+    let table = table()
+    #expect(table.charge(7, now: 0) == nil && table.charge(7, 99, paid: 1, now: 0) == nil)
+    #expect(table.charge(7, now: 0) != nil, "it owes the rest")
+    let other = self.table()
+    for _ in 0..<2 { #expect(other.charge(7, now: 0) == nil) }
+    #expect(other.charge(7, 99, paid: 1, now: 0) != nil)
   }
 
   @Test("connections are counted for each address, and an address without any is forgotten")

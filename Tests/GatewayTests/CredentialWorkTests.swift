@@ -157,6 +157,26 @@ import Testing
     }
   }
 
+  @Test("A proxy's connection goes on behind a refused request with a small body, not behind one with a large body")
+  func refusedByProxy() throws {
+    let hub = try hub {
+      $0.limits.requestRate = 1e-6
+      $0.limits.requestBurst = 1
+      $0.trustedProxies = [AddressBlock("127.0.0.0/8")!]
+    }
+    for (number, size) in [0, 10, Limits().unwantedBodyBytes + 1].enumerated() {
+      let request = try HandDrivenRequest(
+        hub, "/v1/messages", method: "POST", body: String(repeating: " ", count: max(1, size)),
+        fields: "X-Forwarded-For: 192.0.2.7\r\n")
+      try hub.turn {
+        request.ownTurn()
+        return request.isComplete
+      }
+      #expect(request.status == (number == 0 ? "401" : "429"))
+      #expect(request.text.contains("Connection: close\r\n") == (number == 2), "\(size)")
+    }
+  }
+
   @Test("A request whose body is too large or cannot be read is in the audit trail, too, and ends its connection")
   func auditedBodies() throws {
     let hub = try hub()

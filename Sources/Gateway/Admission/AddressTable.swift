@@ -79,13 +79,13 @@ struct AddressTable: Sendable {
     return entries.values[index].kept
   }
 
-  /// Charges a request of so many units; nil when it is within the rate, else the nanoseconds to wait. More than a full
-  /// bucket is within the rate when the bucket is full.
-  mutating func charge(_ key: UInt64, _ units: Double = 1, now: Int64) -> Int64? {
+  /// Charges a request of so many units, beside those that are `paid`; nil when it is within the rate, else the
+  /// nanoseconds to wait. More than a full bucket is within the rate when the bucket is full.
+  mutating func charge(_ key: UInt64, _ units: Double = 1, paid: Double = 0, now: Int64) -> Int64? {
     guard rate.perSecond > 0 else { return nil }
     let rate = rate
     let wait: Int64 = withEntry(key, now) { entry in
-      if entry.bucket.chargeIfLevel(units, rate: rate.perSecond, burst: rate.burst, now: now) { return 0 }
+      if entry.bucket.chargeIfLevel(units, paid: paid, rate: rate.perSecond, burst: rate.burst, now: now) { return 0 }
       return max(1, entry.bucket.wait(toHave: units, rate: rate.perSecond, burst: rate.burst, now: now))
     }
     sweep(now)

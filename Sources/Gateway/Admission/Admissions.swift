@@ -45,9 +45,10 @@ final class Admissions: Sendable {
 
   func leave(_ key: UInt64, now: Int64) { addresses.withLock { $0.leave(key, now: now) } }
 
-  /// Charges a request of so many units to the address; gives the nanoseconds to wait where it is over the rate.
-  func charge(_ key: UInt64, _ units: Int, now: Int64) -> Int64? {
-    addresses.withLock { $0.charge(key, Double(units), now: now) }
+  /// Charges a request of so many units, beside those that are `paid`, to the address; gives the nanoseconds to wait
+  /// where it is over the rate.
+  func charge(_ key: UInt64, _ units: Int, paid: Int = 0, now: Int64) -> Int64? {
+    addresses.withLock { $0.charge(key, Double(units), paid: Double(paid), now: now) }
   }
 
   /// Charges more work of a request to the address.

@@ -146,7 +146,6 @@ struct HTTPContext {
   func admitsHead(of request: HTTPRequest) -> Bool {
     guard request.head.framing != .none, let key = countedKey(of: request) else { return true }
     request.rateKey = key
-    request.isHeadCharged = true
     request.rateWait = settings.shared.admissions.charge(key, 1, now: now.uptime)
     return request.rateWait == nil
   }
@@ -160,17 +159,12 @@ struct HTTPContext {
 
   private func chargeAddress(of request: HTTPRequest) throws(Refusal) {
     guard let key = countedKey(of: request) else { return }
+    let paid = request.rateKey == 0 ? 0 : 1  // for its head
     request.rateKey = key
-    // What is more than a full bucket is within the rate when the bucket is full, but for the head.
-    let paid = request.isHeadCharged ? 1 : 0
     let units = WorkUnits.of(bytes: request.body.count) - paid
-    let needed = min(units, max(0, Int(limits.requestBurst) - paid))
     var wait = request.rateWait
-    if wait == nil, needed > 0 { wait = settings.shared.admissions.charge(key, needed, now: now.uptime) }
-    guard let wait else {
-      if units > needed { settings.shared.admissions.chargeMore(key, units - needed, now: now.uptime) }
-      return
-    }
+    if wait == nil, units > 0 { wait = settings.shared.admissions.charge(key, units, paid: paid, now: now.uptime) }
+    guard let wait else { return }
     // Further requests need a new connection. A proxy's is shared by others, who are within their rate.
     throw Refusal(
       .rateLimited,

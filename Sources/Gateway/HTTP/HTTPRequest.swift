@@ -43,9 +43,7 @@ final class HTTPRequest {
   var postedMessage: PostedMessage?
   /// The key by which the request is charged to its address; 0 for none.
   var rateKey: UInt64 = 0
-  /// Its head was charged to its address, since a body follows; and how long the address has to wait (ns), where it is
-  /// over its rate.
-  var isHeadCharged = false
+  /// How long its address has to wait (ns), where it was over its rate when the head came.
   var rateWait: Int64?
   /// The credential, once checked, and the keys' generation.
   private var checked: (credential: Result<Credential, CredentialError>, generation: UInt64)?

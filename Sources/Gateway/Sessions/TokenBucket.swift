@@ -25,10 +25,11 @@ struct TokenBucket {
     return tokens >= 0 ? 0 : TokenBucket.nanoseconds(Double(-tokens), rate)
   }
 
-  /// Takes `cost` tokens if they are there, or if the bucket is full: for work that is otherwise refused.
-  mutating func chargeIfLevel(_ cost: Double, rate: Double, burst: Double, now: Int64) -> Bool {
+  /// Takes `cost` tokens if they are there, or if the bucket is full but for what the same work has `paid` before: for
+  /// work that is otherwise refused.
+  mutating func chargeIfLevel(_ cost: Double, paid: Double = 0, rate: Double, burst: Double, now: Int64) -> Bool {
     refill(rate: rate, burst: burst, now: now)
-    guard tokens >= Float(min(cost, burst)) else { return false }
+    guard tokens >= Float(min(cost, burst - paid)) else { return false }
     tokens -= Float(cost)
     return true
   }

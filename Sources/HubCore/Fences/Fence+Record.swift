@@ -1,5 +1,5 @@
-// Fences, stays and pairs as bytes, in the form of RecordValues.swift. A shape is stored as it was put and checked
-// again when it is read.
+// Fences, stays and pairs as bytes, in the form of RecordValues.swift. A shape is stored as it was read from its `PUT`,
+// a polygon's positions to 1e-7°, and checked again when it is read back.
 import HubBytes
 import HubGeo
 import HubMessages

@@ -114,8 +114,6 @@ package final class HistoryAccess {
 
   /// How long behind its end a trip may still be named, while its hub remembers it, with some slack.
   private static let lateMilliseconds: Int64 = 25 * 3_600_000
-  /// Records from behind that time after which the reading ends.
-  private static let mostLate = 1000
 
   /// A trip's fixes: those that its driver sent for it since it began. Throws `tooManyFixes` beyond `limit`, and where
   /// the driver has more than `RuntimeLimits.recordsPerTrack` records from its beginning to its end. `rules` are the
@@ -138,10 +136,9 @@ package final class HistoryAccess {
           isCut = record.received <= trip.ended ?? record.received
           return false
         }
-        // The hub's clock may have been ahead for a while: what comes behind it may be the trip's still.
         if record.received.milliseconds > until {
           late += 1
-          return late < Self.mostLate
+          return late < RuntimeLimits.recordsBehindTrack
         }
         if record.tripID == trip.tripID {
           for index in 0..<record.count { gathering.add(record.packed(index)) }
