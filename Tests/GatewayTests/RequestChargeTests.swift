@@ -67,6 +67,27 @@ import Testing
     #expect(try unitsSpent(hub) == 1 + 10)
   }
 
+  @Test("What frames a body's chunks is charged as it comes, complete or not")
+  func framing() throws {
+    for isComplete in [true, false] {
+      let hub = try hub()
+      let json = #"{"tripId":"T","driverId":"D","unread":"\#(String(repeating: "y", count: 10_000))"}"#
+      var body = json.map { "1\r\n\($0)\r\n" }.joined()
+      if isComplete { body += "0\r\n\r\n" }
+      let request = try HandDrivenRequest(
+        hub, "/v1/trips?role=ops&id=o", method: "POST", body: body, fields: "Transfer-Encoding: chunked\r\n")
+      var turns = 0
+      try hub.turn {
+        request.ownTurn()
+        turns += 1
+        return isComplete ? request.status != "" : turns >= 100
+      }
+      if isComplete { #expect(request.status == "201", "\(request.text)") }
+      // 50 kB of framing are 12 units; with the body's bytes a request of 2 more.
+      #expect(try unitsSpent(hub) == 1 + 12 + (isComplete ? 2 : 0))
+    }
+  }
+
   @Test(
     "A feed of one vehicle type is charged for each page of vehicles, one for everybody is not",
     arguments: zip(["vehicleType=bus&", ""], [1 + 3 * 2, 1]))

@@ -14,7 +14,7 @@ import Testing
     #expect(feeds.body(at: at(1)) == nil)
     feeds.keep([1], now: at(100))
     #expect(feeds.body(at: at(104.9)) == [1] && feeds.body(at: at(105)) == nil)
-    let newer = VehicleFeed(feeds, nil, at: Timestamp(milliseconds: 0))
+    let newer = VehicleFeed(feeds, nil, Moment(uptime: at(105), timestamp: Timestamp(milliseconds: 0)))
     #expect(feeds.isBeingMade)
     #expect(feeds.body(at: at(109.9)) == [1] && feeds.body(at: at(110)) == nil && feeds.body(at: at(3700)) == nil)
     withExtendedLifetime(newer) {}
@@ -42,6 +42,29 @@ import Testing
     }
     #expect(turns >= 60 / 5)
     #expect(feed.status == "200" && feed.rawBody.count > 60 * 40)
+  }
+
+  @Test("where whoever asked has gone, who asks next goes on where it ended: strangers who reset hold up no feed")
+  func abandoned() throws {
+    let clock = HandClock()
+    let hub = try HandDrivenHub(clock: clock) {
+      $0.allowsDevelopmentCredentials = true
+      $0.isVehicleFeedPublic = true
+      $0.limits.vehiclesPerTurn = 5
+    }
+    try hub.addDrivers(60)
+    let path = "/v1/gtfs-realtime/vehicle-positions"
+    // Each sees a page or two, and resets: twelve pages are to be made.
+    for _ in 0..<12 {
+      let stranger = try HandDrivenRequest(hub, path)
+      for _ in 0..<4 { hub.loop.runTurn(timeoutMilliseconds: 0) }
+      stranger.abort()
+      for _ in 0..<2 { hub.loop.runTurn(timeoutMilliseconds: 0) }
+    }
+    let feed = try HandDrivenRequest(hub, path)
+    for _ in 0..<6 { hub.loop.runTurn(timeoutMilliseconds: 0) }
+    feed.ownTurn()
+    #expect(feed.status == "200" && feed.rawBody.count > 60 * 40, "\(feed.text.prefix(200))")
   }
 
   @Test("one identity has a few feeds of one type under way, which leaves the hub's lists to others")

@@ -157,10 +157,12 @@ final class Exchange {
   /// The request whose body is complete.
   func readBody() throws(HTTPError) -> HTTPRequest? {
     guard case .reading(.body(let request, var reader)) = state else { return nil }
+    let before = request.body.count
     let progress = try unsafe input.withBytes { (bytes) throws(HTTPError) in
       try unsafe reader.read(bytes, into: &request.body)
     }
     input.removeFirst(progress.consumed)
+    request.charge(framing: progress.consumed - (request.body.count - before))
     state = .reading(progress.isComplete ? .head(RequestParser()) : .body(request, reader))
     return progress.isComplete ? request : nil
   }

@@ -48,6 +48,8 @@ final class HTTPRequest {
   /// The credential, once checked, and the keys' generation.
   private var checked: (credential: Result<Credential, CredentialError>, generation: UInt64)?
   private var work = Work()
+  /// Bytes around those of the body that were read and not charged: chunks may be of one byte (RFC 9112 §7.1).
+  private var framingBytes = 0
 
   /// The cost of a request beyond its bytes.
   struct Work {
@@ -124,6 +126,13 @@ final class HTTPRequest {
   func charge(fixes: Int = 0, positions: Int = 0) {
     work.units +=
       WorkUnits.of(bytes: body.count, fixes: fixes, positions: positions) - WorkUnits.of(bytes: body.count)
+  }
+
+  /// Charges the request for reading so many bytes around those of its body.
+  func charge(framing bytes: Int) {
+    framingBytes += bytes
+    work.units += framingBytes / WorkUnits.bytes
+    framingBytes %= WorkUnits.bytes
   }
 
   /// Charges the request for more work.

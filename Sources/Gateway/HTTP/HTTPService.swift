@@ -77,7 +77,9 @@ struct HTTPService {
           break
         }
         switch try Routes.read(exchange, context) {
-        case .incomplete: return .wait
+        case .incomplete:
+          if let request = exchange.reading { charge(request, &budget, &counters) }
+          return .wait
         case .head(let request, let limits, let isHeldBack):
           charge(request, &budget, &counters)
           do throws(HTTPError) { try exchange.beginBody(of: request, limits: limits) } catch {
@@ -92,6 +94,10 @@ struct HTTPService {
       }
       return .wait
     } catch {
+      if let request = exchange.reading {
+        request.charge(framing: exchange.input.count)
+        charge(request, &budget, &counters)
+      }
       return failure(error, of: exchange.reading, &counters)
     }
   }

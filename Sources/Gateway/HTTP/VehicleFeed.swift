@@ -2,17 +2,20 @@
 //
 // A feed is put together page by page: the hub is asked for the next drivers a turn after those before are written, so
 // that ten thousand hold up nobody. What was made is good for some seconds, and whoever asks meanwhile has the same
-// bytes: a feed that is open to everybody costs the hub no more than one reader does. A feed of one type of vehicle is
-// made for whoever asks, and charged.
+// bytes: a feed that is open to everybody costs the hub no more than one reader does. Where whoever asked has gone, who
+// asks next goes on where it ended, so strangers who reset do not hold it up. A feed of one type of vehicle is made for
+// whoever asks, and charged.
 import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
 
-/// A loop's newest feed.
+/// A loop's newest feed, and the one after it.
 final class VehicleFeeds {
   private var newest: (body: [UInt8], made: Int64)?
   fileprivate(set) var isBeingMade = false
+  /// The beginning of the next one, where whoever asked for it has gone.
+  fileprivate var abandoned: FeedDraft?
 
   /// What is shown at `now` (uptime, ns), unless it is too old; while a newer one is being made, one of up to twice
   /// that age will do.
@@ -23,6 +26,29 @@ final class VehicleFeeds {
   }
 
   func keep(_ body: [UInt8], now: Int64) { newest = (body, now) }
+
+  /// What is there of the next one: nothing, or the pages that others have asked for and not waited for.
+  fileprivate func takeDraft(_ now: Moment) -> FeedDraft {
+    defer { abandoned = nil }
+    guard let abandoned, now.uptime - abandoned.begun < nanoseconds(Limits.vehicleFeedSeconds) else {
+      return FeedDraft(now)
+    }
+    return abandoned
+  }
+}
+
+/// A feed's pages so far.
+private final class FeedDraft {
+  var buffer = ByteBuffer()
+  var count = 0
+  /// Where the next page begins; nil for the first one.
+  var cursor: String?
+  let begun: Int64
+
+  init(_ now: Moment) {
+    begun = now.uptime
+    VehiclePositions.begin(now.timestamp, into: &buffer)
+  }
 }
 
 /// One that is being put together. It belongs to the request that waits for it.
@@ -32,28 +58,41 @@ final class VehicleFeed {
   fileprivate let type: InlineText?
   /// Of such a feed: it counts for its identity.
   private let reservation: QuestionReservation?
-  private var buffer = ByteBuffer()
-  private(set) var count = 0
+  private let draft: FeedDraft
+  /// It is complete, or will never be.
+  private var isOver = false
 
-  init(_ feeds: VehicleFeeds, _ type: InlineText?, at time: Timestamp, _ reservation: QuestionReservation? = nil) {
+  init(_ feeds: VehicleFeeds, _ type: InlineText?, _ now: Moment, _ reservation: QuestionReservation? = nil) {
     (self.feeds, self.type, self.reservation) = (feeds, type, reservation)
+    draft = type == nil ? feeds.takeDraft(now) : FeedDraft(now)
     if type == nil { feeds.isBeingMade = true }
-    VehiclePositions.begin(time, into: &buffer)
   }
 
-  deinit { if type == nil { feeds.isBeingMade = false } }
+  deinit {
+    guard type == nil else { return }
+    feeds.isBeingMade = false
+    if !isOver { feeds.abandoned = draft }
+  }
 
-  fileprivate func append(_ drivers: [DriverReport]) {
-    for report in drivers where type == nil || report.vehicleType == type {
-      VehiclePositions.write(report, into: &buffer)
-      count += 1
+  fileprivate var cursor: String? { draft.cursor }
+
+  fileprivate func append(_ page: DriverList) throws(Refusal) {
+    for report in page.drivers where type == nil || report.vehicleType == type {
+      VehiclePositions.write(report, into: &draft.buffer)
+      draft.count += 1
+    }
+    draft.cursor = page.cursor
+    guard draft.count <= Limits.vehiclesPerFeed else {
+      isOver = true
+      throw Refusal(.tooLarge, "a feed has at most \(Limits.vehiclesPerFeed) vehicles")
     }
   }
 
   /// The complete feed, which later requests get, too.
-  fileprivate func finish(now: Int64) -> [UInt8] {
-    let body = buffer.array()
-    if type == nil { feeds.keep(body, now: now) }
+  fileprivate func finish() -> [UInt8] {
+    isOver = true
+    let body = draft.buffer.array()
+    if type == nil { feeds.keep(body, now: draft.begun) }
     return body
   }
 }
@@ -78,13 +117,13 @@ enum VehicleFeedEndpoint {
         throw Refusal(.forbidden, "vehicleType is for ops, and for tokens whose channels have fleet")
       }
       let reservation = try reserve(for: caller, call.context.settings.shared.admissions)
-      return ask(VehicleFeed(feeds, type, at: now.timestamp, reservation), from: nil, call.request, call.context)
+      return ask(VehicleFeed(feeds, type, now, reservation), call.request, call.context)
     }
     if let body = feeds.body(at: now.uptime) { return .respond(response(body)) }
     guard !feeds.isBeingMade else {
       throw Refusal(.rateLimited, "the feed is being made", status: .serviceUnavailable, retryAfter: 1)
     }
-    return ask(VehicleFeed(feeds, nil, at: now.timestamp), from: nil, call.request, call.context)
+    return ask(VehicleFeed(feeds, nil, now), call.request, call.context)
   }
 
   /// Counts a feed of one type for whoever asks.
@@ -106,25 +145,20 @@ enum VehicleFeedEndpoint {
   static func answer(
     _ page: DriverList, _ feed: VehicleFeed, _ request: HTTPRequest, _ context: HTTPContext
   ) throws(Refusal) -> Outcome {
-    feed.append(page.drivers)
-    guard feed.count <= Limits.vehiclesPerFeed else {
-      throw Refusal(.tooLarge, "a feed has at most \(Limits.vehiclesPerFeed) vehicles")
-    }
-    if let next = page.cursor { return ask(feed, from: next, request, context) }
-    return .respond(response(feed.finish(now: context.now.uptime)))
+    try feed.append(page)
+    guard feed.cursor == nil else { return ask(feed, request, context) }
+    return .respond(response(feed.finish()))
   }
 
   /// Asks for a page. For a feed of one type it is charged now: the hub looks for it also where the asker is gone.
-  private static func ask(
-    _ feed: VehicleFeed, from cursor: String?, _ request: HTTPRequest, _ context: HTTPContext
-  ) -> Outcome {
+  private static func ask(_ feed: VehicleFeed, _ request: HTTPRequest, _ context: HTTPContext) -> Outcome {
     let states = Set(DriverListQuery.State.allCases).subtracting([.offline])
     var page = DriverListQuery(states: states, limit: context.limits.vehiclesPerTurn)
     if feed.type != nil, request.rateKey != 0 {
       let units = page.limit / WorkUnits.vehicles
       context.settings.shared.admissions.chargeMore(request.rateKey, units, now: context.now.uptime)
     }
-    if let cursor { _ = page.resumes(from: cursor) }
+    if let cursor = feed.cursor { _ = page.resumes(from: cursor) }
     return .ask([.query(context.session, .list(page), replyTo: nil)], .vehicles(feed))
   }
 

@@ -21,7 +21,8 @@ final class HandDrivenRequest: EventLoopDelegate {
     loop.delegate = self
     id = try loop.connect(hub.address)
     let start = loop.arena.count
-    let field = method == "GET" || isHead ? "" : "Content-Length: \(length ?? body.utf8.count)\r\n"
+    let hasLength = method != "GET" && !isHead && !fields.contains("Transfer-Encoding: chunked")
+    let field = hasLength ? "Content-Length: \(length ?? body.utf8.count)\r\n" : ""
     loop.arena.append(utf8: "\(method) \(target) HTTP/\(version)\r\nHost: localhost\r\n\(fields)\(field)\r\n\(body)")
     loop.send(start..<loop.arena.count, to: id)
     ownTurn()
