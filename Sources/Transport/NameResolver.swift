@@ -1,17 +1,17 @@
-// Host names to addresses: getaddrinfo(3) blocks without a time limit, so it runs on a thread of its own, and the
-// answer comes back through the loop's waker.
+// Host names to addresses: getaddrinfo(3) blocks without a time limit, so it runs on threads of its own, and the answer
+// comes back through the loop's waker.
 import CHubLinux
 import Glibc
 import HubBytes
 package import HubSystem
 
-/// Looks up the hosts of one loop's clients, one after the other. The thread starts with the first name.
+/// Looks up the hosts of one loop's clients, as many at once as there may be threads. They start when they are needed.
 package final class NameResolver {
   package struct Question: Sendable {
     package let client: Int
     /// The number of the client's look-up: an answer to an earlier one is dropped.
     package let attempt: UInt64
-    let host: String
+    package let host: String
     let port: UInt16
 
     package init(client: Int, attempt: UInt64, host: String, port: UInt16) {
@@ -27,48 +27,68 @@ package final class NameResolver {
     package let result: Result<[SocketAddress], LookupError>
   }
 
-  package struct LookupError: Error { package let text: String }
+  package struct LookupError: Error {
+    package let text: String
+
+    package init(text: String) { self.text = text }
+  }
 
   private let questions: JobQueue<Question>
   private let answers: Mailbox<Answer>
-  private var isRunning = false
+  private let maximumThreads: Int
+  private let lookUp: @Sendable (Question) -> Result<[SocketAddress], LookupError>
+  private var threads = 0
+  /// Questions whose answers were not taken.
+  private var openQuestions = 0
 
-  /// With `capacity` waiting questions one more is refused.
-  package init(capacity: Int, waking waker: Waker) {
+  /// With `capacity` questions without an answer one more is refused. One name that takes long holds up the others once
+  /// each of `threads` has such a one. `lookUp` is called on them.
+  package init(
+    capacity: Int, threads: Int = 1, waking waker: Waker,
+    lookUp: @escaping @Sendable (Question) -> Result<[SocketAddress], LookupError> = NameResolver.systemAddresses
+  ) {
     questions = JobQueue(capacity: capacity)
     answers = Mailbox(capacity: capacity, waking: waker)
+    maximumThreads = threads
+    self.lookUp = lookUp
   }
 
-  /// Waiting names are not looked up any more; the thread ends after its present look-up.
+  /// Waiting names are not looked up any more; the threads end after their present look-ups.
   deinit { questions.close() }
 
   /// Asks; false at the limit, or without a thread.
   package func ask(_ question: Question) -> Bool {
-    if !isRunning {
-      let (questions, answers) = (questions, answers)
-      do throws(SystemError) {
-        _ = try startThread(name: "hub-names") {
-          while let question = questions.next() {
-            // A full mailbox means that as many answers are unread: then this one is dropped.
-            _ = answers.append(Answer(question: question, result: NameResolver.look(up: question)))
-          }
+    guard openQuestions < questions.capacity else { return false }
+    if threads <= min(openQuestions, maximumThreads - 1) { startOneMore() }
+    guard threads > 0, questions.append(question) else { return false }
+    openQuestions += 1
+    return true
+  }
+
+  private func startOneMore() {
+    let (questions, answers, lookUp) = (questions, answers, lookUp)
+    do throws(SystemError) {
+      _ = try startThread(name: "hub-names") {
+        while let question = questions.next() {
+          // There is room: it has as much as there may be open questions.
+          _ = answers.append(Answer(question: question, result: lookUp(question)))
         }
-        isRunning = true
-      } catch {
-        return false
       }
+      threads += 1
+    } catch {
+      // Those that run already are asked.
     }
-    return questions.append(question)
   }
 
   package func takeAnswers() -> [Answer] {
     var batch: [Answer] = []
     answers.drain(into: &batch)
+    openQuestions -= batch.count
     return batch
   }
 
-  /// All addresses, in the order of RFC 6724.
-  private static func look(up question: Question) -> Result<[SocketAddress], LookupError> {
+  /// The system's answer: all addresses, in the order of RFC 6724. Blocks.
+  package static func systemAddresses(of question: Question) -> Result<[SocketAddress], LookupError> {
     var hints = unsafe addrinfo()
     unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     var list: UnsafeMutablePointer<addrinfo>?

@@ -65,10 +65,12 @@ public final class WebhookLoop: EventLoopDelegate {
     self.log = log
     self.userAgent = userAgent
     self.chance = chance
-    names = NameResolver(
-      capacity: WebhookEndpoint.maximumCount + StreamEndpoint.maximumCount, waking: loop.waker)
+    // A thread for each, and for those that were replaced meanwhile: a server of names that does not answer delays its
+    // own endpoint alone.
+    let names = 2 * (WebhookEndpoint.maximumCount + StreamEndpoint.maximumCount)
+    self.names = NameResolver(capacity: names, threads: names, waking: loop.waker)
     streams = StreamSet(
-      loop, source, log, userAgent: userAgent, names: names,
+      loop, source, log, userAgent: userAgent, names: self.names,
       positions: positions.map { PositionFeed($0) }, chance: chance)
     wanted = deliveries
     loop.delegate = self
