@@ -170,7 +170,8 @@ public struct Limits: Sendable {
   /// sockets come first in the next turn, and the output so far is sent before it: so fixes do not wait for a hundred
   /// clients that send all that the kernel holds.
   public var readBytesPerTurn = 64 * 1024
-  /// Microseconds for which a loop under load lets its sockets gather before it polls them again; 0 for never.
+  /// Microseconds for which a loop under load lets its sockets gather before it polls them again; 0 for never. Twice as
+  /// long where there are several loops: each has half of the messages or less, and so would its turns.
   public var turnPaceMicroseconds = 300
   /// Timers of connections that fire in one turn, a ping each; the rest waits for the next ones. Sessions that came in
   /// the same second become silent in the same second, and a fix would wait for all their pings.
@@ -280,7 +281,7 @@ public struct Limits: Sendable {
     limits.maximumConnections = connectionsPerLoop ?? max(16, (openFiles - Limits.reservedDescriptors) / loops)
     limits.readBufferBytes = readBufferBytes
     limits.readBytesPerTurn = readBytesPerTurn
-    limits.turnPaceMicroseconds = turnPaceMicroseconds
+    limits.turnPaceMicroseconds = turnPaceMicroseconds * min(loops, 2)
     limits.timersPerTurn = timersPerTurn
     limits.acceptsPerTurn = acceptsPerTurn
     limits.tlsHandshakesPerTurn = tlsHandshakesPerTurn

@@ -133,7 +133,7 @@ struct ServeOptions: Sendable {
       "hold positions back and send only the newest; 0: never"),
     Setting(
       "turn-pace", \.server.limits.turnPaceMicroseconds, .whole(0...10_000), "US",
-      "let sockets gather so long before a turn, under load; 0: never"),
+      "let sockets gather so long before a turn, under load; twice that with several loops; 0: never"),
     Setting(
       "heartbeat", \.server.heartbeatInterval, .number(seconds), "SECONDS", "how often a client should be heard",
       past: #"close 4408 after 2.5 times as long (`closes_total{code="4408"}`)"#),

@@ -1,5 +1,6 @@
 // A session's pace by itself: what it answers, in turn.
 import HubMessages
+import HubTransport
 import Testing
 
 @testable import HubGateway
@@ -77,5 +78,15 @@ import Testing
     #expect(close([1, 2]) == nil)
     #expect(close([1, 2, 3]) == .tooManyBadMessages)
     #expect(close([1, 2, 70, 71]) == nil)
+  }
+
+  @Test("a loop under load pauses twice as long where there are several, and never where it shall not")
+  func turnPace() {
+    var limits = Limits()
+    limits.turnPaceMicroseconds = 200
+    let paces = [1, 2, 8].map { limits.eventLoop(loops: $0, openFiles: 1024).turnPaceMicroseconds }
+    #expect(paces == [200, 400, 400])
+    limits.turnPaceMicroseconds = 0
+    #expect(limits.eventLoop(loops: 2, openFiles: 1024).turnPaceMicroseconds == 0)
   }
 }
