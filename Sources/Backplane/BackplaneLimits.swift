@@ -61,6 +61,8 @@ public struct BackplaneLimits: Sendable, Equatable {
   public static let maximumTargets = 1024
   /// Nodes of the bus: those of which hubs can say that they do not hear them. Past it the configuration is refused.
   public static let maximumNodes = 63
+  /// Ledgers. Past it the configuration is refused.
+  public static let maximumLedgers = 16
   /// Sentinels of a ledger. Past it the configuration is refused.
   public static let maximumSentinels = 9
 

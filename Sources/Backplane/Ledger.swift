@@ -39,22 +39,25 @@ public struct MemberStatus: Sendable, Equatable {
   /// Cells of its map that others watch, counted for each, and that it requests from others.
   public var cellsWatched: Int
   public var cellsAsked: Int
+  /// A digest of the ledgers that its file names; 0 where that is one.
+  public var ledgers: UInt64
 
-  public init(lag: Int64, cellsWatched: Int, cellsAsked: Int) {
+  public init(lag: Int64, cellsWatched: Int, cellsAsked: Int, ledgers: UInt64) {
     self.lag = lag
     self.cellsWatched = cellsWatched
     self.cellsAsked = cellsAsked
+    self.ledgers = ledgers
   }
 
   /// The stored form. Further words may follow.
-  var text: String { "\(lag) \(cellsWatched) \(cellsAsked)" }
+  var text: String { "\(lag) \(cellsWatched) \(cellsAsked) \(ledgers)" }
 
   init?(_ text: String) {
     let parts = text.split(separator: " ")
-    guard parts.count >= 3, let lag = Int64(parts[0]), let watched = Int(parts[1]), let asked = Int(parts[2]) else {
-      return nil
-    }
-    self.init(lag: lag, cellsWatched: watched, cellsAsked: asked)
+    guard parts.count >= 4, let lag = Int64(parts[0]), let watched = Int(parts[1]), let asked = Int(parts[2]),
+      let ledgers = UInt64(parts[3])
+    else { return nil }
+    self.init(lag: lag, cellsWatched: watched, cellsAsked: asked, ledgers: ledgers)
   }
 }
 
@@ -71,6 +74,7 @@ public enum LedgerQuestion: Sendable, Equatable {
   /// Makes this member the owner of `key`. With `takes` from any owner; the generation becomes higher than `known` and
   /// the engine's clock in milliseconds. Without, only if nobody owns it, or this member does, or the owner's
   /// generation is below `known`. `attempt`: one that takes is carried out only once; 0 where that does not matter.
+  /// Whose it was is named in the answers to all claims, for 7 days, until it claims, releases or concedes it itself.
   case claim(key: String, by: String, known: UInt64, takes: Bool, attempt: UInt64 = 0)
   /// The owner of `key`. If there is none, its next owner is asked to notify `asker`, for a day.
   case locate(key: String, asker: String)
@@ -78,6 +82,8 @@ public enum LedgerQuestion: Sendable, Equatable {
   case owner(key: String)
   /// Releases `key`, if it is this member's.
   case release(key: String, by: String)
+  /// This member knows that `key` was taken from it.
+  case concede(key: String, by: String)
 }
 
 /// The ledger's answer.
@@ -108,8 +114,22 @@ public enum LedgerEvent: Sendable, Equatable {
   /// It is usable: reached, with valid settings. `warnings`: settings to correct.
   case up(node: String, warnings: [String])
   case down(node: String, String)
-  /// Bytes that its node uses, and those that it may use; 0 for no limit.
-  case memory(used: UInt64, limit: UInt64)
+  case memory(LedgerMemory)
+}
+
+/// How full a ledger's node is.
+public struct LedgerMemory: Sendable, Equatable {
+  /// Bytes that it uses, and those that it may use; 0 for no limit.
+  public var used: UInt64
+  public var limit: UInt64
+
+  public init(used: UInt64 = 0, limit: UInt64 = 0) {
+    self.used = used
+    self.limit = limit
+  }
+
+  /// Of what it may use; 0 where that has no limit.
+  var share: Double { limit == 0 ? 0 : Double(used) / Double(limit) }
 }
 
 /// The ledger of a cluster. For one thread.

@@ -38,6 +38,15 @@ public enum LedgerAddress: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
+  /// A text that is the same for all who mean the same ledger, in whatever order they name its sentinels.
+  public var name: String {
+    switch self {
+    case .node: "\(self)"
+    case .sentinels(let addresses, let name):
+      "\(LedgerAddress.sentinels(addresses.sorted { "\($0)" < "\($1)" }, name: name))"
+    }
+  }
+
   /// The address as operators wrote it, without credentials.
   public var description: String {
     switch self {

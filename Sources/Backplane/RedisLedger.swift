@@ -83,7 +83,7 @@ public final class RedisLedger: Ledger {
       case .ready: check()
       case .reply(let ticket, let value):
         if ticket == RedisLedger.memoryTicket {
-          if let memory = EngineCheck.memory(value) { events.append(.memory(used: memory.used, limit: memory.limit)) }
+          if let memory = EngineCheck.memory(value) { events.append(.memory(memory)) }
         } else if ticket & RedisLedger.checkTickets != 0 {
           take(check: ticket, value, &events)
         } else if let question = questions.removeValue(forKey: ticket) {
@@ -176,7 +176,8 @@ public final class RedisLedger: Ledger {
         .claim, ["o:\(key)", "w:\(key)"], [member, "\(known)", takes ? "1" : "0", "\(time)", "\(attempt)"])
     case .locate(let key, let asker): return script(.locate, ["o:\(key)", "w:\(key)"], [asker, "\(waitTime)"])
     case .owner(let key): return .words(["HGET", "lh:o:\(key)", "owner"].map { Array($0.utf8) })
-    case .release(let key, let member): return script(.release, ["o:\(key)"], [member])
+    case .release(let key, let member): return script(.release, ["o:\(key)", "w:\(key)"], [member])
+    case .concede(let key, let member): return .words(["SREM", "lh:w:\(key)", "from:\(member)"].map { Array($0.utf8) })
     }
   }
 
@@ -186,7 +187,7 @@ public final class RedisLedger: Ledger {
     switch question {
     case .incarnation: return value.integer.map { .incarnation(UInt64(clamping: $0)) } ?? strange
     case .renew: return value.integer.map { $0 == 0 ? .renewed : .superseded(by: UInt64(clamping: $0)) } ?? strange
-    case .leave, .release: return .done
+    case .leave, .release, .concede: return .done
     case .members: return members(value) ?? strange
     case .claim: return claimed(value) ?? strange
     case .locate, .owner: return .owner(value.text)
@@ -228,10 +229,10 @@ enum EngineCheck {
     return "redis_version:\(version): 6.0 or newer is needed, for ACL users"
   }
 
-  /// Bytes that the node uses, and those that it may (0: as many as there are); nil where it does not say.
-  static func memory(_ info: RESPValue) -> (used: UInt64, limit: UInt64)? {
+  /// Nil where the node does not say.
+  static func memory(_ info: RESPValue) -> LedgerMemory? {
     guard let text = info.text, let used = member("used_memory", of: text).flatMap({ UInt64($0) }) else { return nil }
-    return (used, member("maxmemory", of: text).flatMap { UInt64($0) } ?? 0)
+    return LedgerMemory(used: used, limit: member("maxmemory", of: text).flatMap { UInt64($0) } ?? 0)
   }
 
   /// A member of `INFO`.

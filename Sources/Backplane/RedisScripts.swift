@@ -3,7 +3,7 @@
 //     lh:incarnation   the highest incarnation            lh:m:NAME   a member's record, with its lease
 //     lh:s:NAME        that member's status, as long
 //     lh:members       the names of members               lh:o:KEY    hash: owner, generation
-//     lh:w:KEY         the members that wait for an owner, and those that it was taken from
+//     lh:w:KEY         the members that wait for an owner, and, as `from:NAME`, those that it was taken from
 //
 // Numbers are integers below 2⁵³, which Lua's doubles represent exactly.
 
@@ -69,14 +69,17 @@ enum RedisScripts {
 
   // KEYS: owner, waiting members. ARGV: name, known generation, whether it takes, how long it is kept in ms, the number
   // of the attempt, which the hash has for each member whose last take was carried out. Who takes it may die before it
-  // has notified the owner before, and so may who takes it next: owners before wait for the next claim, until the owner
-  // claims with the generation that it has. That came with their names.
+  // has notified the owner before, and so may who takes it next: every claim names owners before until they have shown
+  // that they know, by a claim or a release of their own. Those that only wait are forgotten when the owner claims with
+  // the generation that it has: that came with their names. What takes memory is written first: an engine without any
+  // left refuses a script only at its first write.
   private static let claim = """
     local now = redis.call('HMGET', KEYS[1], 'owner', 'generation', 'take:' .. ARGV[1])
     local owner, generation = now[1], tonumber(now[2] or '0')
     local known, takes = tonumber(ARGV[2]), ARGV[3] == '1'
     local isDone = takes and ARGV[5] ~= '0' and now[3] == ARGV[5]
     if owner and owner ~= ARGV[1] and (isDone or not takes and generation >= known) then
+      redis.call('SREM', KEYS[2], 'from:' .. ARGV[1])
       return {0, owner, generation}
     end
     local isKnown = known >= generation
@@ -88,13 +91,17 @@ enum RedisScripts {
     end
     redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'generation', string.format('%.0f', generation))
     redis.call('PEXPIRE', KEYS[1], ARGV[4])
+    redis.call('SREM', KEYS[2], 'from:' .. ARGV[1])
     local answer = {1, owner or '', generation}
-    for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do answer[#answer + 1] = name end
+    local isSettled = not owner or owner == ARGV[1] and isKnown
+    for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do
+      local before = string.match(name, '^from:(.*)')
+      answer[#answer + 1] = before or name
+      if isSettled and not before then redis.call('SREM', KEYS[2], name) end
+    end
     if owner and owner ~= ARGV[1] then
-      redis.call('SADD', KEYS[2], owner)
+      redis.call('SADD', KEYS[2], 'from:' .. owner)
       redis.call('PEXPIRE', KEYS[2], ARGV[4])
-    elseif not owner or isKnown then
-      redis.call('DEL', KEYS[2])
     end
     return answer
     """
@@ -104,12 +111,13 @@ enum RedisScripts {
     local owner = redis.call('HGET', KEYS[1], 'owner')
     if owner then return owner end
     redis.call('SADD', KEYS[2], ARGV[1])
-    redis.call('PEXPIRE', KEYS[2], ARGV[2])
+    if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
     return false
     """
 
-  // KEYS: owner. ARGV: name.
+  // KEYS: owner, waiting members. ARGV: name.
   private static let release = """
+    redis.call('SREM', KEYS[2], 'from:' .. ARGV[1])
     if redis.call('HGET', KEYS[1], 'owner') == ARGV[1] then redis.call('DEL', KEYS[1]) end
     return 0
     """

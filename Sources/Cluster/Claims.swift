@@ -207,10 +207,10 @@ struct Claims {
       for index in hubs(waiting, before, isDoubtful) {
         context.peers[index].append(.begun) { $0.append(channel, at: context.time) }
       }
-      if known.replacedBy > generation {
+      if known.takes {
+        enqueue(channel)  // a session has begun here since that was asked
+      } else if known.replacedBy > generation {
         lose(channel)
-      } else if known.takes {
-        enqueue(channel)
       }
     case .held where known.isReleased: remove(channel)
     case .held(let owner, let generation):
@@ -272,7 +272,14 @@ struct Claims {
   private mutating func lose(_ channel: Channel) {
     guard case .driver(let id) = channel, let known = owned[channel] else { return }
     remove(channel)
+    concede(channel)
     context.inputs.append(.cluster(.driverElsewhere(id, arrival: known.arrival)))
+  }
+
+  /// The ledger need not name this hub any more to those who claim the driver.
+  private func concede(_ channel: Channel) {
+    guard let key = channel.ledgerKey else { return }
+    context.questions.append((.concede(key: key, by: context.identity.name), .nothing))
   }
 
   /// Notifies the driver's former hub that it has moved; all hubs, if any may be the former one.
@@ -299,6 +306,7 @@ struct Claims {
     let channel = Channel.driver(id)
     guard let known = owned[channel] else {
       // It was this hub's for the ledger, and for those who asked for it here.
+      concede(channel)
       for name in [channel, .raw(id)] { context.inputs.append(.cluster(.begunElsewhere(name))) }
       return
     }

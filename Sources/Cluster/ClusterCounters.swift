@@ -130,4 +130,6 @@ public enum ClusterNotice: Sendable, Equatable {
   case tooManyPeers(String)
   /// Another hub signs tokens with another key than this one, or one of the two signs none.
   case tokenKeyDiffers(String)
+  /// Another hub's file names other ledgers: the two do not agree on who has a trip or driver.
+  case ledgersDiffer(String)
 }

@@ -14,11 +14,11 @@ public import HubTransport
 /// The engine, and the credentials for it.
 public struct EngineConfiguration: Sendable {
   public var bus: [EngineAddress]
-  public var ledger: LedgerAddress
-  /// Where they were set (`FILE:LINE: name`), for messages to operators: nodes of the bus by their address, the ledger,
+  public var ledgers: [LedgerAddress]
+  /// Where they were set (`FILE:LINE: name`), for messages to operators: nodes of the bus and ledgers by their address,
   /// the credentials for both, those for the sentinels, and the certificates that are trusted.
   public var origins: [String: String] = [:]
-  public var ledgerOrigin: String?
+  public var ledgerOrigins: [String: String] = [:]
   public var credentialOrigin: String?
   public var sentinelCredentialOrigin: String?
   public var trustOrigin: String?
@@ -30,9 +30,17 @@ public struct EngineConfiguration: Sendable {
   /// The trust of `rediss://` and `sentinels://`; nil for the system's.
   public var tls: TLSClient?
 
-  public init(bus: [EngineAddress], ledger: LedgerAddress) {
+  public init(bus: [EngineAddress], ledgers: [LedgerAddress]) {
     self.bus = bus
-    self.ledger = ledger
+    self.ledgers = ledgers
+  }
+
+  /// The ledger, or all of them as one, on these links.
+  public func ledger(on links: RedisLinks) -> any Ledger {
+    let all: [(name: String, ledger: any Ledger)] = ledgers.map {
+      ($0.name, RedisLedger(links, at: $0, role: role, sentinelRole: sentinelRole))
+    }
+    return all.count == 1 ? all[0].ledger : LedgerSet(all)
   }
 
   /// The credentials for the bus and the ledger.
@@ -40,14 +48,15 @@ public struct EngineConfiguration: Sendable {
   /// The credentials for the sentinels.
   public var sentinelRole: RedisRole { RedisRole(user: sentinelUser, password: sentinelPassword) }
 
-  /// Which setting is to be looked at where a node cannot be used; nil where that was not read from a file. `node`: the
-  /// bus's; nil for the ledger.
-  public func origin(of node: String?, reason: String) -> String? {
+  /// Which setting is to be looked at where a node cannot be used; nil where that was not read from a file, or is not
+  /// known of a node that sentinels have named.
+  public func origin(of node: String, isLedger: Bool, reason: String) -> String? {
     let isCredential = ["WRONGPASS", "NOAUTH", "NOPERM"].contains { reason.contains($0) }
     let isSentinel = reason.hasPrefix(LedgerAddress.noSentinel)
     if isCredential, let origin = isSentinel ? sentinelCredentialOrigin : credentialOrigin { return origin }
     if reason.contains("certificate refused"), let trustOrigin { return trustOrigin }
-    return if let node { origins[node] } else { ledgerOrigin }
+    guard isLedger else { return origins[node] }
+    return ledgerOrigins[node] ?? (ledgerOrigins.count == 1 ? ledgerOrigins.first?.value : nil)
   }
 }
 
@@ -67,7 +76,7 @@ public final class ClusterLoop: EventLoopDelegate {
   private let loop: EventLoop
   private let links: RedisLinks
   private let bus: RedisBus
-  private let ledger: RedisLedger
+  private let ledger: any Ledger
   private var node: ClusterNode
   private var hub: HubPort
   private var outputs = HubOutputs()
@@ -98,7 +107,7 @@ public final class ClusterLoop: EventLoopDelegate {
     self.engine = engine
     links = RedisLinks(loop, limits: BackplaneLimits(), tls: engine.tls, seed: seed)
     bus = RedisBus(links, nodes: engine.bus, member: identity.name, role: engine.role)
-    ledger = RedisLedger(links, at: engine.ledger, role: engine.role, sentinelRole: engine.sentinelRole)
+    ledger = engine.ledger(on: links)
     node = ClusterNode(identity, outlet: outlet, now: Moment(loop), openSessions: openSessions)
     loop.delegate = self
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
@@ -186,14 +195,14 @@ extension ClusterNotice {
     case .busDown(let node, let reason):
       log(
         .warning, "cluster_bus_down",
-        ["node": node, "reason": reason, "setting": engine.origin(of: node, reason: reason) ?? ""])
+        ["node": node, "reason": reason, "setting": engine.origin(of: node, isLedger: false, reason: reason) ?? ""])
     case .ledgerUp(let node, let warnings):
       log(.info, "cluster_ledger_up", ["node": node])
       for warning in warnings { log(.warning, "cluster_ledger_setting", ["node": node, "setting": warning]) }
     case .ledgerDown(let node, let reason):
       log(
         .warning, "cluster_ledger_down",
-        ["node": node, "reason": reason, "setting": engine.origin(of: nil, reason: reason) ?? ""])
+        ["node": node, "reason": reason, "setting": engine.origin(of: node, isLedger: true, reason: reason) ?? ""])
     case .joined(let incarnation): log(.info, "cluster_joined", ["incarnation": "\(incarnation)"])
     case .superseded(let other): log(.error, "cluster_name_taken", ["by": "\(other)"])
     case .peerJoined(let name, let incarnation):
@@ -209,6 +218,7 @@ extension ClusterNotice {
     case .ownerConflict(let channel, let owner):
       log(.error, "cluster_owner_conflict", ["channel": channel, "owner": owner])
     case .tokenKeyDiffers(let name): log(.error, "cluster_token_key_differs", ["peer": name])
+    case .ledgersDiffer(let name): log(.error, "cluster_ledgers_differ", ["peer": name])
     case .tooManyPeers(let name): log(.error, "cluster_peer_refused", ["peer": name])
     }
   }

@@ -22,6 +22,8 @@ public struct ClusterIdentity: Sendable {
   public var version: String
   public var keys: FrameKeys
   public var tokenKey = TokenKeyProof()
+  /// A digest of its ledgers (`Rendezvous.digest`), which must be the same at all hubs.
+  public var ledgers: UInt64 = 0
 
   public init(name: String, address: String, version: String, keys: FrameKeys) {
     self.name = name
@@ -206,7 +208,8 @@ public struct ClusterNode: ~Copyable {
     let member = MemberRecord(
       name: identity.name, incarnation: context.incarnation, address: identity.address, version: identity.version,
       status: MemberStatus(
-        lag: counters.lag, cellsWatched: counters.cellsWatched, cellsAsked: counters.cellsAsked))
+        lag: counters.lag, cellsWatched: counters.cellsWatched, cellsAsked: counters.cellsAsked,
+        ledgers: identity.ledgers))
     context.questions.append((.renew(member, leaseMilliseconds: context.limits.lease / 1_000_000), .renewal))
     context.questions.append((.members, .members))
     claims.queueDeferred()
@@ -232,6 +235,9 @@ public struct ClusterNode: ~Copyable {
       present.insert(member.name)
       if member.incarnation > context.peers[index].incarnation { begin(index, member.incarnation) }
       join(index)
+      guard let ledgers = member.status?.ledgers, ledgers != context.identity.ledgers else { continue }
+      if !context.peers[index].hasOtherLedgers { context.notices.append(.ledgersDiffer(member.name)) }
+      context.peers[index].hasOtherLedgers = true
     }
     for (index, peer) in context.peers.enumerated() where peer.isMember && !present.contains(peer.name) {
       // A hub that is heard is present, even if the ledger has forgotten it.
@@ -349,8 +355,8 @@ public struct ClusterNode: ~Copyable {
         ledgerFault = reason
       }
       context.isLedgerUp = false
-    case .memory(let used, let limit):
-      (context.counters.ledgerMemory, context.counters.ledgerMemoryLimit) = (used, limit)
+    case .memory(let memory):
+      (context.counters.ledgerMemory, context.counters.ledgerMemoryLimit) = (memory.used, memory.limit)
     case .answer(let ticket, let answer):
       if let purpose = asked.removeValue(forKey: ticket) { take(answer, purpose) }
     }

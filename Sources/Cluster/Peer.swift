@@ -35,6 +35,8 @@ final class Peer {
   var clock: Int64 = 0
   /// Its proof of the key that signs its tokens; nil before.
   var tokenKey: [UInt8]?
+  /// Its file names other ledgers, which was said.
+  var hasOtherLedgers = false
   /// When all channels were asked for anew, and whether they are to be again.
   var restarted = Int64.min / 2
   var wantsRestart = false
@@ -135,6 +137,7 @@ final class Peer {
     asks = 0
     hasRestarted = false
     tokenKey = nil
+    hasOtherLedgers = false
     reader = BinaryServerReader()
     (figures, fleet, wantsFiguresUntil) = (nil, .none, .min)
     trips.lose()

@@ -9,7 +9,7 @@ struct ClusterFile: Sendable {
   private var name: String?
   private var advertise: String?
   private var bus: [EngineAddress] = []
-  private var ledger: LedgerAddress?
+  private var ledgers: [LedgerAddress] = []
   private var keyFile: String?
   private var ca: String?
   private var user: String?
@@ -29,11 +29,9 @@ struct ClusterFile: Sendable {
       mustBe: """
         redis://HOST:PORT, rediss://HOST:PORT, sentinel://HOST:PORT,HOST:PORT/NAME or sentinels://…, HOST numeric, \
         up to \(BackplaneLimits.maximumSentinels) sentinels, each once
-        """
-    ) { file, text in
-      file.ledger = LedgerAddress(text)
-      return file.ledger != nil
-    },
+        """,
+      repeats: true
+    ) { file, text in LedgerAddress(text).map { file.ledgers.append($0) } != nil },
     Setting("key-file", \.keyFile, .text, "FILE", "one or two lines of 64 hex digits that frames are signed with"),
     Setting(
       "ca", \.ca, .text, "FILE", "trust these certificates (PEM) on rediss:// and sentinels://",
@@ -62,7 +60,7 @@ struct ClusterFile: Sendable {
     for (name, words) in [
       ("name", "name = NAME"), ("advertise", "advertise = HOST:PORT"), ("key-file", "key-file = FILE"),
       ("bus", "bus = redis://HOST:PORT, once or more"),
-      ("ledger", "ledger = redis://HOST:PORT or sentinel://HOST:PORT,HOST:PORT/NAME"),
+      ("ledger", "ledger = redis://HOST:PORT or sentinel://HOST:PORT,HOST:PORT/NAME, once or more"),
     ] where !given.isGiven(name) {
       given.faults.add(.usage("\(path): give \(words)"))
     }
@@ -72,18 +70,21 @@ struct ClusterFile: Sendable {
     let (password, sentinelPassword) = (
       readLine(passwordFile, "password-file", &given), readLine(sentinelPasswordFile, "sentinel-password-file", &given)
     )
-    guard let name, let advertise, let ledger, let keys, given.faults.errors.isEmpty else { return nil }
-    var engine = EngineConfiguration(bus: bus, ledger: ledger)
+    guard let name, let advertise, let keys, given.faults.errors.isEmpty else { return nil }
+    var engine = EngineConfiguration(bus: bus, ledgers: ledgers)
     (engine.user, engine.password, engine.tls) = (user, password, tls)
     (engine.sentinelUser, engine.sentinelPassword) = (sentinelUser, sentinelPassword)
     for (setting, address) in zip(given.values("bus"), bus) { engine.origins["\(address)"] = setting.origin }
-    engine.ledgerOrigin = given.values("ledger").first?.origin
+    for (setting, address) in zip(given.values("ledger"), ledgers) {
+      engine.ledgerOrigins["\(address)"] = setting.origin
+    }
     engine.credentialOrigin = (given.values("password-file") + given.values("user")).first?.origin
     engine.sentinelCredentialOrigin =
       (given.values("sentinel-password-file") + given.values("sentinel-user")).first?.origin
     engine.trustOrigin = given.values("ca").first?.origin
-    return ClusterConfiguration(
-      identity: ClusterIdentity(name: name, address: advertise, version: Verbs.version, keys: keys), engine: engine)
+    var identity = ClusterIdentity(name: name, address: advertise, version: Verbs.version, keys: keys)
+    identity.ledgers = Rendezvous.digest(ledgers.map(\.name))
+    return ClusterConfiguration(identity: identity, engine: engine)
   }
 
   /// Checks values that are well-formed.
@@ -94,15 +95,11 @@ struct ClusterFile: Sendable {
     if let advertise, !ClusterFile.isHostAndPort(advertise) {
       refuse("advertise", "must be HOST:PORT, not \(advertise)", &given)
     }
-    // By line: of `bus` malformed ones are missing.
-    var known: Set<EngineAddress> = []
-    for setting in given.values("bus") {
-      guard let address = EngineAddress(setting.text), !known.insert(address).inserted else { continue }
-      given.faults.add(.usage("\(setting.origin): \(address) is a node already"))
+    checkList("bus", "a bus has \(BackplaneLimits.maximumNodes) nodes", BackplaneLimits.maximumNodes, &given) {
+      EngineAddress($0)
     }
-    if let excess = given.values("bus").dropFirst(BackplaneLimits.maximumNodes).first {
-      given.faults.add(.usage("\(excess.origin): a bus has \(BackplaneLimits.maximumNodes) nodes at most"))
-    }
+    let ledgers = BackplaneLimits.maximumLedgers
+    checkList("ledger", "there are \(ledgers) ledgers", ledgers, &given) { LedgerAddress($0)?.name }
     for (file, user) in [("password-file", "user"), ("sentinel-password-file", "sentinel-user")]
     where given.isGiven(user) {
       if !given.isGiven(file) { refuse(user, "needs \(file)", &given) }
@@ -111,13 +108,29 @@ struct ClusterFile: Sendable {
     checkUse(&given)
   }
 
+  /// Refuses lines of a list that are there already, by their lines (malformed ones are missing), and those past its
+  /// limit.
+  private func checkList<Address: Hashable>(
+    _ setting: String, _ words: String, _ limit: Int, _ given: inout Arguments, _ read: (String) -> Address?
+  ) {
+    var known: Set<Address> = []
+    for line in given.values(setting) {
+      guard let address = read(line.text), !known.insert(address).inserted else { continue }
+      given.faults.add(.usage("\(line.origin): \(address) is a node already"))
+    }
+    if let excess = given.values(setting).dropFirst(limit).first {
+      given.faults.add(.usage("\(excess.origin): \(words) at most"))
+    }
+  }
+
   /// Refuses what no address has a use for: its operator believes something that does not hold.
   private func checkUse(_ given: inout Arguments) {
-    guard let ledger, !bus.isEmpty, given.values("bus").count == bus.count else { return }
-    if given.isGiven("ca"), !ledger.isSecure, !bus.contains(where: \.isSecure) {
+    let areAllRead = given.values("bus").count == bus.count && given.values("ledger").count == ledgers.count
+    guard !ledgers.isEmpty, !bus.isEmpty, areAllRead else { return }
+    if given.isGiven("ca"), !ledgers.contains(where: \.isSecure), !bus.contains(where: \.isSecure) {
       refuse("ca", "is for rediss:// and sentinels://, and neither bus nor ledger has such an address", &given)
     }
-    if case .sentinels = ledger { return }
+    if ledgers.contains(where: { if case .sentinels = $0 { true } else { false } }) { return }
     for setting in ["sentinel-user", "sentinel-password-file"] where given.isGiven(setting) {
       refuse(setting, "is for a ledger of sentinel://HOST:PORT,HOST:PORT/NAME or sentinels://…", &given)
     }

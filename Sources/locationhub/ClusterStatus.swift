@@ -73,11 +73,12 @@ private final class LedgerAsker: EventLoopDelegate {
   private static let patience: Int64 = 5_000_000_000
   private let loop: EventLoop
   private let links: RedisLinks
-  private let ledger: RedisLedger
+  private let ledger: any Ledger
   private let questions: [LedgerQuestion]
   private let engine: EngineConfiguration
   private let deadline: Int64
   private var answers: [UInt64: LedgerAnswer] = [:]
+  private var isAsked = false
   private var fault: String?
   private var events: [LedgerEvent] = []
 
@@ -86,7 +87,7 @@ private final class LedgerAsker: EventLoopDelegate {
     self.engine = engine
     loop = try EventLoop()
     links = RedisLinks(loop, limits: BackplaneLimits(), tls: engine.tls, seed: 1)
-    ledger = RedisLedger(links, at: engine.ledger, role: engine.role, sentinelRole: engine.sentinelRole)
+    ledger = engine.ledger(on: links)
     deadline = loop.now.uptimeNanoseconds + LedgerAsker.patience
     loop.delegate = self
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
@@ -116,9 +117,12 @@ private final class LedgerAsker: EventLoopDelegate {
 
   private func take(_ event: LedgerEvent) {
     switch event {
-    case .up: for (index, question) in questions.enumerated() { _ = ledger.ask(question, ticket: UInt64(index)) }
+    case .up where isAsked: break
+    case .up:
+      isAsked = true
+      for (index, question) in questions.enumerated() { _ = ledger.ask(question, ticket: UInt64(index)) }
     case .down(let node, let reason):
-      let origin = engine.origin(of: nil, reason: reason).map { "\($0): " } ?? ""
+      let origin = engine.origin(of: node, isLedger: true, reason: reason).map { "\($0): " } ?? ""
       fault = "\(origin)the ledger at \(node) cannot be asked: \(reason)"
     case .memory: break
     case .answer(let ticket, let answer): answers[ticket] = answer

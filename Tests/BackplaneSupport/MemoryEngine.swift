@@ -67,6 +67,8 @@ public final class MemoryEngine {
   private var members: [String: (record: MemberRecord, until: Int64)] = [:]
   private var owners: [String: Owner] = [:]
   private var waiters: [String: Set<String>] = [:]
+  /// Whom it was taken from, and who has not shown that it knows.
+  private var losers: [String: Set<String>] = [:]
 
   public init(seed: UInt64, now: Int64 = 1_700_000_000_000_000_000) {
     random = seed
@@ -79,6 +81,7 @@ public final class MemoryEngine {
     members.removeAll()
     owners.removeAll()
     waiters.removeAll()
+    losers.removeAll()
   }
 
   public func owner(of key: String) -> String? { owners[key]?.name }
@@ -153,7 +156,11 @@ public final class MemoryEngine {
       waiters[key, default: []].insert(asker)
       return .owner(nil)
     case .owner(let key): return .owner(owners[key]?.name)
+    case .concede(let key, let member):
+      losers[key]?.remove(member)
+      return .done
     case .release(let key, let member):
+      losers[key]?.remove(member)
       if owners[key]?.name == member { owners[key] = nil }
       return .done
     }
@@ -164,7 +171,7 @@ public final class MemoryEngine {
     switch question {
     case .incarnation, .renew, .claim: true
     case .locate(let key, _): owners[key] == nil
-    case .leave, .members, .owner, .release: false
+    case .leave, .members, .owner, .release, .concede: false
     }
   }
 
@@ -178,6 +185,7 @@ public final class MemoryEngine {
   ) -> LedgerAnswer {
     let before = owners[key]
     let isDone = takes && attempt > 0 && before?.takes[member] == attempt
+    losers[key]?.remove(member)
     if let before, before.name != member, isDone || !takes && before.generation >= known {
       return .held(by: before.name, generation: before.generation)
     }
@@ -187,9 +195,9 @@ public final class MemoryEngine {
     var owner = Owner(name: member, generation: generation, takes: before?.takes ?? [:])
     if takes, attempt > 0 { owner.takes[member] = attempt }
     owners[key] = owner
-    let waiting = (waiters[key] ?? []).sorted()
+    let waiting = (waiters[key] ?? []).union(losers[key] ?? []).sorted()
     if let before, before.name != member {
-      waiters[key, default: []].insert(before.name)
+      losers[key, default: []].insert(before.name)
     } else if before == nil || isKnown {
       waiters[key] = nil
     }
@@ -283,7 +291,7 @@ extension LedgerQuestion {
   fileprivate var isRenewal: Bool {
     switch self {
     case .renew, .members: true
-    case .incarnation, .leave, .claim, .locate, .owner, .release: false
+    case .incarnation, .leave, .claim, .locate, .owner, .release, .concede: false
     }
   }
 }

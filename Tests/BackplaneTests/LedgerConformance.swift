@@ -49,7 +49,7 @@ extension Answering {
     let a = MemberRecord(name: "a", incarnation: 5, address: "127.0.0.1:8080", version: "0.1 (commit 1a2b, Swift 6.2)")
     var b = MemberRecord(
       name: "b", incarnation: 6, address: "[::1]:8080", version: "0.1",
-      status: MemberStatus(lag: 210, cellsWatched: 3, cellsAsked: 70_000))
+      status: MemberStatus(lag: 210, cellsWatched: 3, cellsAsked: 70_000, ledgers: 1 << 60))
     #expect(try answer(.members) == .members([]))
     #expect(try answer(.renew(b, leaseMilliseconds: 60_000)) == .renewed)
     #expect(try answer(.renew(a, leaseMilliseconds: 60_000)) == .renewed)
@@ -87,22 +87,28 @@ extension Answering {
     let second = try generation(taken)
     #expect(second > first)
     #expect(taken == .claimed(generation: second, before: "a", waiting: []))
-    // Who was replaced cannot come back with what it knew; who has it may say so again.
+    // Who was replaced is named until it shows that it knows: who took it may have died before it notified it, and so
+    // may who took it next. Who only waits is named until the owner has claimed it once more.
+    for known in [0, second, second] {
+      let again = try claim("d:1", "b", known: known, takes: false)
+      #expect(again == .claimed(generation: second, before: "b", waiting: ["a"]))
+    }
+    // It cannot come back with what it knew; who has it may say so again.
     #expect(try claim("d:1", "a", known: first, takes: false) == .held(by: "b", generation: second))
     #expect(try claim("d:1", "a", known: second, takes: false) == .held(by: "b", generation: second))
-    // Who was replaced is named until an owner shows that it has heard of it: those who took it may have died before
-    // they notified it, one after the other.
-    #expect(
-      try claim("d:1", "b", known: 0, takes: false) == .claimed(generation: second, before: "b", waiting: ["a"]))
-    #expect(
-      try claim("d:1", "b", known: second, takes: false) == .claimed(generation: second, before: "b", waiting: ["a"]))
     #expect(
       try claim("d:1", "b", known: second, takes: false) == .claimed(generation: second, before: "b", waiting: []))
-    let takers: [(String, String, waiting: [String])] = [("c", "b", []), ("a", "c", ["b"]), ("b", "a", ["b", "c"])]
+    let takers: [(String, String, waiting: [String])] = [("c", "b", []), ("a", "c", ["b"]), ("b", "a", ["c"])]
     for (member, before, waiting) in takers {
       let taken = try claim("d:1", member, known: second, takes: true)
       #expect(taken == .claimed(generation: try generation(taken), before: before, waiting: waiting))
     }
+    #expect(try answer(.concede(key: "d:1", by: "c")) == .done)
+    let named = try claim("d:1", "b", known: second, takes: false)
+    #expect(named == .claimed(generation: try generation(named), before: "b", waiting: ["a"]))
+    #expect(try answer(.release(key: "d:1", by: "a")) == .done)
+    let last = try claim("d:1", "b", known: 0, takes: false)
+    #expect(last == .claimed(generation: try generation(named), before: "b", waiting: []))
     // The engine has forgotten: whoever knows the highest generation has it in the end.
     try forget()
     #expect(try claim("d:1", "a", known: first, takes: false) == .claimed(generation: first, before: nil, waiting: []))

@@ -216,7 +216,7 @@ struct RedisTests {
         ledger.ledger.takeEvents(into: &ledger.events)
         defer { ledger.events.removeAll() }
         return ledger.events.contains {
-          if case .memory(let used, limit) = $0 { used > 100_000 } else { false }
+          if case .memory(let memory) = $0 { memory.used > 100_000 && memory.limit == limit } else { false }
         }
       }
     }

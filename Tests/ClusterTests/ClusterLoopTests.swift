@@ -31,7 +31,7 @@ private final class Clock {
     let identity = ClusterIdentity(name: "a", address: "127.0.0.1:1", version: "test", keys: testKeys)
     let cluster = ClusterLoop(
       loop, HubPort(hub: hub), outlet: 0,
-      ClusterConfiguration(identity: identity, engine: EngineConfiguration(bus: [node], ledger: .node(node))),
+      ClusterConfiguration(identity: identity, engine: EngineConfiguration(bus: [node], ledgers: [.node(node)])),
       lifecycle: Lifecycle(delaySeconds: 0), log: .silent, seed: 1, openSessions: { _ in [:] },
       show: { _ in counts.withLock { $0 += 1 } })
     withExtendedLifetime(cluster) {

@@ -28,23 +28,30 @@ private final class FullLedger: Ledger {
   @Test("A wrong password is looked for in the line of those who refused it: nodes or sentinels")
   func origins() throws {
     let address = try #require(EngineAddress("redis://10.0.0.9:26379"))
-    var engine = EngineConfiguration(bus: [address], ledger: .sentinels([address], name: "hubs"))
+    var engine = EngineConfiguration(bus: [address], ledgers: [.sentinels([address], name: "hubs")])
     engine.origins["\(address)"] = "f:3: bus"
-    engine.ledgerOrigin = "f:4: ledger"
-    #expect(engine.origin(of: nil, reason: "WRONGPASS") == "f:4: ledger")
+    engine.ledgerOrigins["sentinel://10.0.0.9:26379/hubs"] = "f:4: ledger"
+    // The node is the master that the sentinels name.
+    let master = "redis://10.0.0.1:6379"
+    func ledger(_ reason: String) -> String? { engine.origin(of: master, isLedger: true, reason: reason) }
+    func bus(_ reason: String) -> String? { engine.origin(of: "\(address)", isLedger: false, reason: reason) }
+    #expect(ledger("WRONGPASS") == "f:4: ledger")
     engine.credentialOrigin = "f:5: password-file"
     let sentinels = "\(LedgerAddress.noSentinel): refused: WRONGPASS invalid username-password pair"
-    #expect(engine.origin(of: nil, reason: sentinels) == "f:4: ledger")
+    #expect(ledger(sentinels) == "f:4: ledger")
     engine.sentinelCredentialOrigin = "f:6: sentinel-password-file"
-    #expect(engine.origin(of: nil, reason: sentinels) == "f:6: sentinel-password-file")
-    #expect(engine.origin(of: nil, reason: "NOAUTH") == "f:5: password-file")
-    #expect(engine.origin(of: "\(address)", reason: "NOPERM") == "f:5: password-file")
-    #expect(engine.origin(of: "\(address)", reason: "closed") == "f:3: bus")
+    #expect(ledger(sentinels) == "f:6: sentinel-password-file")
+    #expect(ledger("NOAUTH") == "f:5: password-file")
+    #expect(bus("NOPERM") == "f:5: password-file")
+    #expect(bus("closed") == "f:3: bus")
     let untrusted = "certificate refused: self-signed certificate"
-    #expect(engine.origin(of: "\(address)", reason: untrusted) == "f:3: bus", "the system's are trusted")
+    #expect(bus(untrusted) == "f:3: bus", "the system's are trusted")
     engine.trustOrigin = "f:7: ca"
-    #expect(engine.origin(of: "\(address)", reason: untrusted) == "f:7: ca")
-    #expect(engine.origin(of: nil, reason: "\(LedgerAddress.noSentinel): \(untrusted)") == "f:7: ca")
+    #expect(bus(untrusted) == "f:7: ca")
+    #expect(ledger("\(LedgerAddress.noSentinel): \(untrusted)") == "f:7: ca")
+    // With several ledgers, the line of the one that is meant.
+    (engine.credentialOrigin, engine.ledgerOrigins[master]) = (nil, "f:8: ledger")
+    #expect(ledger("closed") == "f:8: ledger")
   }
 
   @Test("A member in the ledger whose name or incarnation no hub may have is left out")
@@ -58,6 +65,22 @@ private final class FullLedger: Ledger {
     }
     world.run(seconds: 5)
     #expect(world["a"].node.node.context.peers.map(\.name) == ["b"] && world["a"].node.node.counters.peers == 1)
+  }
+
+  @Test("A hub whose file names other ledgers is reported, once for each of its processes")
+  func otherLedgers() {
+    let world = ClusterWorld(["a"])
+    let ledger = MemoryLedger(world.engine, member: "x")
+    let hubs: [(String, UInt64, UInt64)] = [("b", 7, 5), ("c", 7, 0), ("b", 7, 5), ("b", 8, 6), ("b", 9, 0)]
+    for (name, incarnation, ledgers) in hubs {
+      let record = MemberRecord(
+        name: name, incarnation: incarnation, address: "127.0.0.1:1", version: "x",
+        status: MemberStatus(lag: 0, cellsWatched: 0, cellsAsked: 0, ledgers: ledgers))
+      #expect(ledger.ask(.renew(record, leaseMilliseconds: 60_000), ticket: 1))
+      world.run(seconds: 2.5)
+    }
+    let notices = world["a"].notices
+    #expect(notices.count { $0 == .ledgersDiffer("b") } == 2 && !notices.contains(.ledgersDiffer("c")))
   }
 
   @Test("A hub reports nodes of the bus that it does not hear to the others, at once and for as long as that is so")

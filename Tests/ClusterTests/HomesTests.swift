@@ -209,6 +209,30 @@ private final class Phones {
     #expect(riders[1].positions.count == 4 && riders[1].faults == [])
   }
 
+  @Test(
+    "A driver whose new hub claims it again and dies, and never reached the old one, has one home at its next",
+    arguments: ["b", "c"])
+  func claimedAgain(next: String) {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.run(seconds: 1)
+    let rider = world.follow(.driver(id("d1")), at: "a", slot: 50)
+    world.run(seconds: 0.5)
+    world.engine.cuts = ["c>a"]
+    world.connect("d1", at: "c", slot: 2)
+    world.run(seconds: 0.5)
+    world["c"].node.node.claims.queueAll()
+    world.run(seconds: 0.5)
+    #expect(world["a"].replaced.isEmpty && world.engine.owner(of: "d:d1") == "c")
+    world.kill("c")
+    world.engine.cuts = []
+    if next == "c" { world.join("c") }
+    world.connect("d1", at: next, slot: 3)
+    world.run(seconds: 3)
+    #expect(world["a"].replaced.map(\.slot) == [1] && world.engine.owner(of: "d:d1") == next)
+    world.drive(rider, at: next, slot: 3)
+  }
+
   @Test("A driver that two hubs claim at once has one home, though the second has never heard of the first")
   func unknownHome() {
     let world = ClusterWorld(["b", "c"])

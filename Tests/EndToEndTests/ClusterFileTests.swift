@@ -26,6 +26,7 @@ extension EndToEnd.ClusterFiles {
       bus = redis://10.0.0.9:6379
       bus = redis://10.0.0.8:6379
       ledger = sentinel://10.0.0.9:26379,10.0.0.8:26379/hubs
+      ledger = redis://10.0.0.7:6379
       key-file = \(key.path)
       user = hub
       password-file = \(password.path)
@@ -45,7 +46,7 @@ extension EndToEnd.ClusterFiles {
       bus = redis://10.0.0.9:6379
       bus = redis://10.0.0.9:6379
       ledger = http://10.0.0.9:6379
-      ledger = redis://10.0.0.9:6379
+
 
       key-file = \(key.path)
       ca = /nonexistent/ca.pem
@@ -61,7 +62,6 @@ extension EndToEnd.ClusterFiles {
         "1: name must be 1-32 letters, digits, -, _ and ., not hub a", "2: advertise must be HOST:PORT",
         "3: bus must be redis://HOST:PORT or rediss://HOST:PORT, HOST numeric, not redis://engine:6379",
         "5: bus: redis://10.0.0.9:6379 is a node already", "6: ledger must be redis://HOST:PORT",
-        "7: ledger is set twice",
         "9: key-file \(key.path): expected one or two lines of 64 hex digits",
         "10: ca: cannot read /nonexistent/ca.pem",
         "11: user needs password-file", "13: sentinel-password-file: cannot read /nonexistent/password",
@@ -100,7 +100,10 @@ extension EndToEnd.ClusterFiles {
     }
     let nodes = (1...64).map { "bus = redis://10.0.0.\($0):6379\n" }.joined()
     let sentinels = (1...10).map { "10.0.0.\($0):26379" }.joined(separator: ",")
-    try check("\(nodes)ledger = sentinel://\(sentinels)/hubs\n") { outcome, path in
+    let ledgers = ([1] + (1...16)).map { "ledger = redis://10.0.0.\($0):6379\n" }.joined()
+    try check("\(nodes)ledger = sentinel://\(sentinels)/hubs\n\(ledgers)") { outcome, path in
+      #expect(outcome.errors.contains("\(path):67: ledger: redis://10.0.0.1:6379 is a node already"))
+      #expect(outcome.errors.contains("\(path):81: ledger: there are 16 ledgers at most"), "\(outcome.errors)")
       #expect(outcome.errors.contains("\(path):64: bus: a bus has 63 nodes at most"), "\(outcome.errors)")
       #expect(
         outcome.errors.contains("\(path):65: ledger must be redis://") && outcome.errors.contains("up to 9 sentinels"))
