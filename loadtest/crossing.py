@@ -12,6 +12,9 @@ turns have more messages each; the table says both. Hubs and engine have all cor
 cores they share one, so the most that they carry together is less than what one hub does alone. Of the rates (fixes a
 second of all drivers together) it is the first at which the cores are idle to 20 %, or the last.
 
+Four rows have a threshold, at the rate by itself, not at that of `--spread-rate`: a median over it is named at the end,
+and then this exits with 1.
+
 `--hubs`: also what so many hubs take, with the same drivers and riders spread evenly over them. `--search`: also what a
 question who is near takes at each hub, and a cell of a map that is watched elsewhere. `--json` is for `hub-loadtest
 capacity --crossing`, which wants both.
@@ -36,6 +39,11 @@ from cluster import NAMES, Cluster  # noqa: E402
 RELEASE = f"{ROOT}/.build/release"
 WARM_UP = 2
 WANTED_IDLE = 0.2
+# At 7 positions a frame or more.
+THRESHOLDS = {
+    "a crossing adds to p50, ms": 1, "a crossing adds to p99, ms": 10, "both hubs, µs of CPU more a position": 1.5,
+    "engine, µs of CPU a position": 0.3,
+}
 
 
 def cpu(*processes):
@@ -320,12 +328,24 @@ def terms_of(many, few):
             "bytes": many.median("bytes a position")}
 
 
-def table(found, pace):
-    lines = [f"{found.rate:,.0f} fixes a second, --turn-pace {pace or 'as it is'}; idle {found.idle:.0%} at least", "",
-             "| | median | |", "| --- | --- | --- |"]
+def heading(found, pace):
+    return f"{found.rate:,.0f} fixes a second, --turn-pace {pace or 'as it is'}"
+
+
+def table(found, pace, thresholds):
+    lines = [f"{heading(found, pace)}; idle {found.idle:.0%} at least", "",
+             "| | median | | at most |", "| --- | --- | --- | --- |"]
     for name, values in found.rows:
-        lines.append(f"| {name} | {statistics.median(values):.3f} | {min(values):.3f}–{max(values):.3f} |")
+        lines.append(f"| {name} | {statistics.median(values):.3f} | {min(values):.3f}–{max(values):.3f} "
+                     f"| {thresholds.get(name, '')} |")
     return "\n".join(lines)
+
+
+def over(found, pace):
+    """The rows whose median is over its threshold."""
+    medians = {name: statistics.median(values) for name, values in found.rows}
+    return [f"{heading(found, pace)}: {name}: {medians[name]:.2f} of {limit}"
+            for name, limit in THRESHOLDS.items() if medians[name] > limit]
 
 
 def main():
@@ -346,17 +366,18 @@ def main():
         parser.error("--seconds: 3 or more, of which 2 are not measured")
     Load.is_any_good = options.anyway
     all_cores = os.sched_getaffinity(0)
-    tables, terms = [], {}
+    tables, terms, missed = [], {}, []
     for pace in options.turn_pace.split(","):
         found = measure_crossing(options, pace)
         os.sched_setaffinity(0, all_cores)
-        tables.append(table(found, pace))
+        tables.append(table(found, pace, THRESHOLDS))
+        missed += over(found, pace)
         print(tables[-1] + "\n", flush=True)
     # What a frame costs, and each position in it, from two rates of the hub as it is by itself: the last pace is the default.
     with Pinned(pace) as cluster:
         few = Crossing(cluster, options, int(options.spread_rate))
     os.sched_setaffinity(0, all_cores)
-    tables.append(table(few, pace))
+    tables.append(table(few, pace, {}))
     print(tables[-1] + "\n", flush=True)
     terms = terms_of(found, few)
     terms["checks"] = []
@@ -377,6 +398,8 @@ def main():
         with open(options.markdown, "w") as file:
             file.write("# What a crossing costs\n\nWritten by `loadtest/crossing.py`, three hubs and a Redis on this machine.\n\n"
                        f"    {machine()}\n\n" + "\n\n".join(tables) + "\n")
+    if missed:
+        sys.exit("over the threshold:\n  " + "\n  ".join(missed))
 
 
 if __name__ == "__main__":

@@ -198,11 +198,12 @@ class Hub(Process):
 class Cluster:
     """An engine on each port of `engines`, of which the first is the ledger, three hubs and HAProxy.
 
-    `has_relays`: each hub goes to each engine by a way of its own (`relays`), which can be cut. `sentinels`: so many know
-    where the ledger is, which has a replica then, and the bus is at the other engines.
+    `ledgers`: so many of the first engines are ledgers. `has_relays`: each hub goes to each engine by a way of its own
+    (`relays`), which can be cut. `sentinels`: so many know where the ledger is, which has a replica then, and the bus is
+    at the other engines.
     """
 
-    def __init__(self, executable, engines=1, has_proxy=True, options=(), has_relays=False, sentinels=0):
+    def __init__(self, executable, engines=1, has_proxy=True, options=(), has_relays=False, sentinels=0, ledgers=1):
         self.executable, self.options = executable, options
         self.folder = tempfile.mkdtemp(prefix="cluster-")
         os.makedirs(f"{self.folder}/engines")
@@ -212,7 +213,7 @@ class Cluster:
         rest = ports[engines + 1:]
         self.hub_ports = {name: (rest[2 * index], rest[2 * index + 1]) for index, name in enumerate(NAMES)}
         self.engines, self.hubs, self.proxy = [], {}, None
-        self.relays, self.sentinels, self.replica = {}, [], None
+        self.relays, self.sentinels, self.replica, self.ledgers = {}, [], None, ledgers
         with open(f"{self.folder}/cluster.key", "w") as file:
             file.write(secrets.token_hex(32) + "\n")
         try:
@@ -290,7 +291,8 @@ class Cluster:
         for setting, value in [
             ("name", name), ("advertise", f"127.0.0.1:{self.hub_ports[name][0]}"),
             ("bus", "\nbus = ".join(f"redis://127.0.0.1:{port}" for port in ports[1 if self.sentinels else 0:])),
-            ("ledger", self.ledger if self.sentinels else f"redis://127.0.0.1:{ports[0]}"),
+            ("ledger", self.ledger if self.sentinels else
+             "\nledger = ".join(f"redis://127.0.0.1:{port}" for port in ports[:self.ledgers])),
             ("key-file", key_file or f"{self.folder}/cluster.key"),
         ]:
             text, count = re.subn(rf"(?m)^{setting} = .*$", f"{setting} = {value}", text)

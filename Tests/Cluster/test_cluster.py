@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import random
+import re
 import socket
 import statistics
 import subprocess
@@ -370,6 +371,7 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(len(client.map.drivers), 1)
             self.assertNotIn("free", client.map.drivers)
         self.assertEqual(sum(counters.map.counts.values()), 4)
+        self.assert_listed()
         # To another hub: it is on each map once, and continues.
         moved = await Client(hubs["hub-c"], "driver", "free").open()
 
@@ -496,6 +498,18 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(len({trip[1:] for trip in watchers[0].trips}), 9)
         self.assertEqual(self.world.faults(), [])
 
+    def assert_listed(self):
+        """`locationhub cluster status` lists the hubs, while each has a map that shows what the others have."""
+        version = subprocess.run([HUB, "--version"], capture_output=True, text=True, timeout=20).stdout.split()[-1]
+        head, *rows = [re.split(r" {2,}", line.strip()) for line in self.cluster.status().stdout.splitlines()]
+        self.assertEqual(head, ["hub", "address", "incarnation", "lag ms", "cells watched", "asked", "version"])
+        self.assertEqual([row[0] for row in rows], list(NAMES))
+        self.assertEqual(len({int(row[2]) for row in rows}), 3, "each hub's incarnation is its own")
+        for name, address, _, lag, watched, asked, its_version in rows:
+            self.assertEqual((address, its_version), (f"127.0.0.1:{self.cluster.hubs[name].port}", version))
+            self.assertLess(int(lag), 2000)
+            self.assertGreater(min(int(watched), int(asked)), 0, name)
+
     async def test_events_survive_cuts_of_any_link(self):
         chance, cuts = random.Random(SEED), 0
 
@@ -516,14 +530,17 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(self.world.faults(), [])
         missed = sum(hub.figure("cluster_frames_missed_total") for hub in self.cluster.hubs.values())
         self.assertGreater(missed, 0, "the cuts lose frames")
+        gaps = [(hub.name, peer) for hub in self.cluster.hubs.values() for peer in NAMES
+                if self.logged(hub, "cluster_gap", peer)]
+        self.assertGreater(len(gaps), 0, "holes are logged")
         events = sum(watcher.events for watcher in self.world.watchers.values())
         print(f"\n  {cuts} cuts (seed {SEED}), {missed:.0f} frames lost; {events} events shown, none missing, double "
               f"or out of order; converged in {took:.2f} s")
         await self.assert_flowing()
 
-    async def all_reach_the_engine(self):
+    async def all_reach_the_engine(self, seconds=3):
         await eventually(
-            lambda: all(hub.get("/readyz?engine")[0] == 200 for hub in self.cluster.hubs.values()), 3,
+            lambda: all(hub.get("/readyz?engine")[0] == 200 for hub in self.cluster.hubs.values()), seconds,
             "all hubs reach the engine")
 
     def cut_one(self, chance):
@@ -564,13 +581,21 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             os.remove(f"{folder}/{name}")
         numbers = [await asyncio.to_thread(notify, hub, f"trip:trip-{name}", 2) for name, hub in hubs.items()]
         engine.start()
+        port = self.cluster.engine_ports[0]
+        await eventually(lambda: Cluster.ask_engine(port, "PING") == b"+PONG\r\n", 5, "the engine answers")
+        start = time.monotonic()
+
+        def rest():
+            return 3 - (time.monotonic() - start)
+
         took = await eventually(
-            lambda: self.world.converged(numbers), 3.5, "all are at the newest event, the engine is empty")
-        await self.all_reach_the_engine()
-        back = wait_until(
-            lambda: "at hub-b" in self.cluster.status("--trip", "trip-hub-b").stdout
-            and all(name in self.cluster.status().stdout for name in NAMES), 3, "members and owners are written back")
-        print(f"  engine killed, back and empty: converged in {took:.2f} s from its start, ledger {back:.2f} s later")
+            lambda: self.world.converged(numbers), rest(), "all are at the newest event, the engine is empty")
+        await self.all_reach_the_engine(rest())
+        await asyncio.to_thread(
+            wait_until, lambda: "at hub-b" in self.cluster.status("--trip", "trip-hub-b").stdout
+            and all(name in self.cluster.status().stdout for name in NAMES), rest(),
+            "members and owners are written back")
+        print(f"  engine killed, back and empty: converged in {took:.2f} s, its ledger in {3 - rest():.2f} s")
         for key, number in self.generations().items():
             self.assertGreaterEqual(number, known[key], f"{key} goes on above what was known")
         await self.assert_flowing()
@@ -590,7 +615,9 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         port, target = self.cluster.engine_ports[0], self.cluster.hubs["hub-a"]
         frames = await asyncio.to_thread(self.record, port, "lh:hub-a:c", 4)
         refused = target.total("cluster_frames_refused_total")
-        wrong = [b"\x01", os.urandom(200), frames[0][:-1] + bytes([frames[0][-1] ^ 1]), frames[0] + b"\x00"]
+        other_version = bytes([frames[0][0] + 1]) + frames[0][1:]
+        wrong = [
+            b"\x01", os.urandom(200), frames[0][:-1] + bytes([frames[0][-1] ^ 1]), frames[0] + b"\x00", other_version]
         for frame in wrong + frames:
             Cluster.ask_engine(port, "PUBLISH", "lh:hub-a:c", frame)
         Cluster.ask_engine(port, "PUBLISH", "lh:hub-a:s", frames[0])
@@ -599,11 +626,15 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             lambda: target.total("cluster_frames_refused_total") == refused + count, 3, "all are refused")
         named = [line for line in target.read_log().splitlines() if "event=cluster_frame_refused" in line]
         self.assertTrue(any("from=hub-" in line and "number came before" in line for line in named), named)
+        self.assertTrue(any("its version is 2; this hub's is 1" in line for line in named), named)
+        self.assertEqual(target.figure('cluster_frames_refused_total{reason="version"}'), 1)
         # A member with another key: the others do not take it for one of theirs, and continue.
         stranger = self.cluster.hubs["hub-c"]
         for client in (self.world.drivers.pop("hub-c"), self.world.watchers.pop("hub-c")):
             await client.close()
+        self.assertTrue(self.logged(target, "cluster_peer_joined", "hub-c"))
         await asyncio.to_thread(stranger.end)
+        await eventually(lambda: self.logged(target, "cluster_peer_left", "hub-c"), 5, "its leave is logged")
         with open(f"{self.cluster.folder}/other.key", "w") as file:
             file.write("ab" * 32 + "\n")
         self.cluster.write_file("hub-c", f"{self.cluster.folder}/other.key")
@@ -619,6 +650,10 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
             times = [t for t in self.world.watchers[pair[1]].positions[f"trip:trip-{pair[0]}"] if t[0] >= since]
             self.assertGreater(len(times), 6, f"{pair}")
         self.assertEqual(self.world.faults(), [])
+
+    @staticmethod
+    def logged(hub, event, peer):
+        return any(f"event={event} peer={peer}" in line for line in hub.read_log().splitlines())
 
     def record(self, port, channel, count):
         """Frames as they go by on a channel."""

@@ -6,7 +6,12 @@ Tests/Cluster/run.sh runs it, as test_cluster.
 
 import asyncio
 import json
+import os
+import re
 import secrets
+import subprocess
+import sys
+import tempfile
 import time
 import unittest
 import urllib.request
@@ -167,6 +172,31 @@ class EngineTests(Faults):
             await client.close()
         self.assertEqual(self.world.faults(), [])
 
+    async def test_two_ledgers_divide_the_trips_and_drivers(self):
+        await self.begin(engines=2, ledgers=2)
+        more = [await Client(self.hubs[NAMES[number % 3]], "driver", f"more-{number}").open() for number in range(20)]
+        await eventually(
+            lambda: all(hub.figure("cluster_unclaimed") == 0 for hub in self.hubs.values()), 5, "all are claimed")
+        known = [sum(Cluster.ask_engine(port, "EXISTS", f"lh:o:d:more-{number}") == b":1\r\n" for number in range(20))
+                 for port in self.cluster.engine_ports]
+        self.assertEqual(sum(known), 20)
+        self.assertGreater(min(known), 0)
+        await self.assert_flowing()
+        for number in range(3):
+            self.assertIn(f"at {NAMES[number]}", self.cluster.status("--driver", f"more-{number}").stdout)
+        # Without one of them each hub serves its own.
+        self.cluster.engines[1].kill()
+        await self.reach(NAMES, 503, 5)
+        await self.assert_flowing(pairs=[(name, name) for name in NAMES])
+        self.cluster.engines[1].start()
+        took = await self.reach(NAMES, 200, 5)
+        print(f"\n  two ledgers have {known} of 20 drivers; one of them killed: used again after {took:.1f} s")
+        await self.converge(3, "all are at the newest event")
+        await self.assert_flowing()
+        for client in more:
+            await client.close()
+        self.assertEqual(self.world.faults(), [])
+
     async def test_sentinels_choose_another_master(self):
         await self.begin(engines=2, sentinels=3)
         await self.assert_flowing()
@@ -319,6 +349,32 @@ class HubTests(Faults):
         print(f"\n  {found} drivers found by one hub, the same by three; 63 on the map of each")
         for client in [client for pair in drivers for client in pair] + maps + others:
             await client.close()
+
+
+class DemoTests(unittest.TestCase):
+    """`make demo-cluster`."""
+
+    def test_the_demo_shows_what_crosses_between_its_hubs_and_leaves_nothing_behind(self):
+        folder = os.path.dirname(os.path.abspath(__file__))
+        with tempfile.TemporaryDirectory(prefix="demo-") as temporary:
+            demo = subprocess.run(
+                [sys.executable, f"{folder}/demo.py", "--hub", HUB, "--drivers", "40", "--duration", "9"],
+                capture_output=True, text=True, timeout=120, env={**os.environ, "TMPDIR": temporary})
+            self.assertEqual(demo.returncode, 0, demo.stdout + demo.stderr)
+            self.assertEqual(os.listdir(temporary), [], "it removes its files")
+            left = [line for line in subprocess.check_output(["ps", "-eo", "args"], text=True).splitlines()
+                    if temporary in line]
+            self.assertEqual(left, [], "it ends its processes")
+        heads, *rest = [line.split() for line in demo.stdout.splitlines() if line.startswith("hub  ")]
+        self.assertEqual(heads, "hub drivers riders fixes/s positions/s follows out/s in/s frames/s KB/s CPU %".split())
+        rows = [line.split() for line in demo.stdout.splitlines() if re.match(r"hub-[abc] +\d+ ", line)]
+        last = {name: cells for name, *cells in rows}
+        self.assertEqual(set(last), set(NAMES), demo.stdout)
+        figures = {name: dict(zip(heads[1:], map(float, cells))) for name, cells in last.items()}
+        self.assertEqual(sum(each["drivers"] for each in figures.values()), 40)
+        for name, each in figures.items():
+            for title in ("drivers", "riders", "fixes/s", "positions/s", "follows", "out/s", "in/s"):
+                self.assertGreater(each[title], 0, f"{name}: {title}\n{demo.stdout}")
 
 
 if __name__ == "__main__":
