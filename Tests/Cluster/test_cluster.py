@@ -6,6 +6,7 @@ ROVERS and ROUNDS how many drivers come back how often at random hubs.
 
 import asyncio
 import concurrent.futures
+import hmac
 import json
 import logging
 import math
@@ -500,7 +501,8 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
 
     def assert_listed(self):
         """`locationhub cluster status` lists the hubs, while each has a map that shows what the others have."""
-        version = subprocess.run([HUB, "--version"], capture_output=True, text=True, timeout=20).stdout.split()[-1]
+        said = subprocess.run([HUB, "--version"], capture_output=True, text=True, timeout=20).stdout
+        version = said.strip().removeprefix("locationhub ")
         head, *rows = [re.split(r" {2,}", line.strip()) for line in self.cluster.status().stdout.splitlines()]
         self.assertEqual(head, ["hub", "address", "incarnation", "lag ms", "cells watched", "asked", "version"])
         self.assertEqual([row[0] for row in rows], list(NAMES))
@@ -615,9 +617,12 @@ class Crossing(unittest.IsolatedAsyncioTestCase):
         port, target = self.cluster.engine_ports[0], self.cluster.hubs["hub-a"]
         frames = await asyncio.to_thread(self.record, port, "lh:hub-a:c", 4)
         refused = target.total("cluster_frames_refused_total")
-        other_version = bytes([frames[0][0] + 1]) + frames[0][1:]
-        wrong = [
-            b"\x01", os.urandom(200), frames[0][:-1] + bytes([frames[0][-1] ^ 1]), frames[0] + b"\x00", other_version]
+        # One of a member with another version, which has the key.
+        with open(f"{self.cluster.folder}/cluster.key") as file:
+            key = bytes.fromhex(file.read().strip())
+        later = bytes([frames[0][0] + 1]) + frames[0][1:-16]
+        later += hmac.new(key, later, "sha256").digest()[:16]
+        wrong = [b"\x01", os.urandom(200), frames[0][:-1] + bytes([frames[0][-1] ^ 1]), frames[0] + b"\x00", later]
         for frame in wrong + frames:
             Cluster.ask_engine(port, "PUBLISH", "lh:hub-a:c", frame)
         Cluster.ask_engine(port, "PUBLISH", "lh:hub-a:s", frames[0])
