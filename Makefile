@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .PHONY: help demo test build release format lint fuzz conformance conformance-full sanitize bench figures growth capacity abuse abuse-search crossing torture ingest docs \
-  microbench gps-score demo-cluster test-cluster test-deploy test-monitoring deb image deps loadtest-release swift-tests foreign-tests foreign-full foreign-package test-web test-release test-descriptions clean
+  microbench gps-score demo-cluster test-cluster test-checks test-deploy test-monitoring deb image deps loadtest-release swift-tests foreign-tests foreign-full foreign-package test-web test-release test-descriptions clean
 
 ARGS ?=
 # Nothing is seen from outside but `main`, so that the linker leaves out what nobody calls; and libstdc++ is in it, whose
@@ -29,6 +29,7 @@ help:
 	@echo 'make test                                        every test'
 	@echo 'make foreign-full [KILLS=20 EVENTS=100000 …]     foreign clients as often as is promised: webhooks, streams, tokens'
 	@echo 'make test-cluster [CUTS=1000 ROVERS=1000]        three hubs over a real Redis: cuts, stops, kills, strangers'
+	@echo 'make test-checks                                 takes out what hubs check of each other: tests must fail without it'
 	@echo 'make test-descriptions [FUZZ_SECONDS=60]         OpenAPI and AsyncAPI documents, held to a running hub'
 	@echo 'make test-deploy                                 what is in deploy/, with real proxies, buildah, dpkg and lintian'
 	@echo 'make test-web                                    the JavaScript client, with Node, and the pages, in Chromium'
@@ -108,6 +109,10 @@ test-cluster: export ROUNDS ?= 50
 test-cluster: deps
 	swift build --product locationhub
 	@Tests/Cluster/run.sh
+
+# Builds the tests four times, with the sources changed meanwhile.
+test-checks: deps
+	@Tests/Cluster/without-checks.sh
 
 # With the hub as `swift build` makes it: a minute, and another for what it installs at first.
 test-descriptions: deps
