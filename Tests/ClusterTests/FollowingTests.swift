@@ -222,7 +222,7 @@ import Testing
     let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
     let context = world["b"].node.node.context
     let peer = context.peers[context.knownPeer("a")!]
-    while world["b"].node.node.following.follows[.trip(id("t1"))]?.peer == nil { world.step() }
+    for _ in 0..<1000 where world["b"].node.node.following.follows[.trip(id("t1"))]?.peer == nil { world.step() }
     // Its first question is on the way. With the next one comes that `b` follows nothing at `a` any more.
     peer.wantsRestart = true
     world.step()

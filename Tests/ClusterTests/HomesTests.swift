@@ -319,7 +319,7 @@ private final class Phones {
     world.engine.cuts = ["b>a control"]
     world.run(seconds: 1)
     world.engine.cuts = []
-    while claimed.isEmpty { world.step() }
+    for _ in 0..<1000 where claimed.isEmpty { world.step() }
     world.run(seconds: 0.2)
     #expect(claimed.count == 4 && world["a"].node.node.counters.unclaimed == 0)
     world.run(seconds: 2.3)
