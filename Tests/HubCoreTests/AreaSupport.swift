@@ -153,7 +153,7 @@ extension HubBench {
       guard isOnline || uptime < hub.drivers[driver].lastFix + 3_600_000_000_000 else { continue }
       let seen = isOps ? place : PublicGrid.snapped(place)
       guard watcher.map.cells.contains(where: { $0.contains(seen) }) else { continue }
-      let name = isOps ? hub.drivers[driver].id : PublicAudience.name(hub.drivers[driver].area.pseudonym)
+      let name = isOps ? hub.drivers[driver].id : PublicAudience.name(hub.areas.area(of: UInt32(driver)).pseudonym)
       shown[name] = seen
     }
     return shown

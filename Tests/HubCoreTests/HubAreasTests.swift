@@ -245,7 +245,7 @@ import Testing
     #expect(Set(watcher.map.drivers.keys) == shown, "moving changes nothing")
     // One of those shown goes, and another is shown instead; when it comes back, so does the order.
     let end = bench.hub.drivers.endIndex
-    let gone = (0..<end).first { shown.contains(PublicAudience.name(bench.hub.drivers[$0].area.pseudonym)) }!
+    let gone = (0..<end).first { shown.contains(PublicAudience.name(bench.hub.areas.area(of: UInt32($0)).pseudonym)) }!
     for status in [DriverStatus.unavailable, .available] {
       bench.advance(seconds: 1)
       bench.settle(
@@ -270,7 +270,7 @@ import Testing
     bench.advance(seconds: 2)
     bench.settle([])
     #expect(bench.hub.areas.cells.count == 0 && bench.hub.channels.count == 0)
-    #expect(bench.hub.drivers[0].area.first == DriverArea.none && bench.hub.nextAreaTick == .max)
+    #expect(bench.hub.areas.area(of: 0).first == DriverArea.none && bench.hub.nextAreaTick == .max)
   }
 
   @Test("A place and the middle of its field are in the same cell of 8 characters, and some 20 m apart at most")

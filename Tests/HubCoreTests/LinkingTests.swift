@@ -86,7 +86,7 @@ private final class Crowd {
     for update in ops.updates[seen.ops...] { sightings.ops.see(update) }
     seen = (rider.updates.count, ops.updates.count)
     for driver in 0..<bench.hub.drivers.endIndex {
-      drivers[PublicAudience.name(bench.hub.drivers[driver].area.pseudonym)] = driver
+      drivers[PublicAudience.name(bench.hub.areas.area(of: UInt32(driver)).pseudonym)] = driver
       drivers[bench.hub.drivers[driver].id] = driver
     }
   }

@@ -39,7 +39,7 @@ import Testing
 
   @Test("the records of which there are a million take no more than is said of them")
   func sizes() {
-    #expect(MemoryLayout<Driver>.stride <= 640)
+    #expect(MemoryLayout<Driver>.stride <= 624)
     #expect(MemoryLayout<Trip>.stride <= 392)
     #expect(MemoryLayout<ChannelRecord>.stride <= 96)
     #expect(MemoryLayout<FixOrder>.stride <= 56)

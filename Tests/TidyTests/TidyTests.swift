@@ -138,12 +138,34 @@ import Testing
     return isOurs && !patterns.isEmpty && block.contains { file.lines[$0].hasPrefix(margin + "default:") }
   }
 
+  /// The hub's members, and their types.
+  private func domains(_ files: [SourceFile]) -> [(name: Substring, type: Substring)] {
+    files.filter { $0.path.hasSuffix("/Hub.swift") }.flatMap(\.lines).compactMap {
+      $0.firstMatch(of: /^  var (\w+)(?:: | = )([A-Z]\w+)/).map { (name: $0.1, type: $0.2) }
+    }
+  }
+
+  @Test("A domain of the hub changes no other one: it gives an outcome, which the hub carries out")
+  func outcomes() throws {
+    let files = try SourceTree.files().filter { $0.path.hasPrefix("Sources/HubCore/") }
+    // What all write into is no domain.
+    let shared: Set<Substring> = ["HubStorage", "Deadlines"]
+    let types = domains(files).map(\.type).filter { !shared.contains($0) }
+    let parameter = try Regex("inout (\(types.joined(separator: "|")))\\b")
+    let found = try files.flatMap { file in
+      try file.lines.compactMap { $0.contains("inout ") ? $0.firstMatch(of: parameter)?[1].substring : nil }
+        .filter { type in
+          let home = members(of: type, in: files)?.home
+          return try !file.path.hasPrefix(#require(home, "the hub has a member of an unknown type \(type)"))
+        }.map { "\(file.path): \($0)" }
+    }
+    expect(found, toBe: [], "give an outcome")
+  }
+
   @Test("What a domain of the hub keeps and does not hide is named in its own folder alone")
   func domains() throws {
     let files = try SourceTree.files().filter { $0.path.hasPrefix("Sources/HubCore/") }
-    let domains = files.filter { $0.path.hasSuffix("/Hub.swift") }.flatMap(\.lines).compactMap {
-      $0.firstMatch(of: /^  var (\w+)(?:: | = )([A-Z]\w+)/).map { (name: $0.1, type: $0.2) }
-    }
+    let domains = domains(files)
     #expect(domains.count >= 8)
     let found = try domains.flatMap { domain in
       guard let (home, members) = members(of: domain.type, in: files), !members.isEmpty else { return [String]() }

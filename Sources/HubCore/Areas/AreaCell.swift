@@ -45,10 +45,10 @@ struct AreaCell {
   /// when only inserting them is left.
   var fillKey: UInt64?
   private(set) var fillsFrom = FillSource.online
-  /// Sessions that wait for a snapshot of the cell, and their channel.
-  var waiting: [(session: SessionRef, channel: ChannelHandle)] = []
-  /// The snapshot, in the parts that are sent: made at the first request, kept until a tick changes the cell.
-  var full: [Publication]?
+  /// Sessions that wait for a snapshot of the cell.
+  var waiting: [SessionRef] = []
+  /// The channels keep its snapshot: made at the first request, outdated when a tick changes the cell.
+  var hasSnapshot = false
   /// Nobody watches any more; its members are still being removed.
   var isOver = false
 

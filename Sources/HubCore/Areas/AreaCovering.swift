@@ -7,9 +7,10 @@ enum AreaCovering {
   /// largest.
   private static let usualCells = 16
 
-  /// The cells of a request and their audience; nil where there are too many. `isPeer`: another hub asks for this hub's
-  /// drivers.
-  static func watched(by role: Role, _ request: Subscribe, isPeer: Bool) -> (AreaAudience, [GeohashCell])? {
+  /// The cells of a request and their audience; refuses too many. `isPeer`: another hub asks for this hub's drivers.
+  static func watched(
+    by role: Role, _ request: Subscribe, isPeer: Bool
+  ) throws(ErrorReply) -> (AreaAudience, [GeohashCell]) {
     let (audience, cells): (AreaAudience, [GeohashCell]?) =
       if isPeer {
         (.peers, self.cells(of: request.channel, .ops))
@@ -20,7 +21,8 @@ enum AreaCovering {
       } else {
         (.everybody, self.cells(of: request.channel, .everybody))
       }
-    return cells.map { (audience, $0) }
+    guard let cells else { throw ErrorReply(code: .badMessage, message: refusal(of: request)) }
+    return (audience, cells)
   }
 
   /// The range of geohash characters that an audience may ask for.
@@ -58,7 +60,7 @@ enum AreaCovering {
   }
 
   /// The text of the error where there are too many cells.
-  static func refusal(of request: Subscribe) -> String {
+  private static func refusal(of request: Subscribe) -> String {
     let (mostCells, mostBlocks) = (HubLimits.cellsPerView, HubLimits.blocksPerView)
     if case .counts = request.channel {
       return "that is more than \(mostBlocks) blocks, or a box too narrow for its cells: take another box or precision"

@@ -35,10 +35,10 @@ extension AreaTable {
   // MARK: What other hubs say
 
   /// False where the table of guests is full.
-  mutating func take(_ input: ClusterInput, _ drivers: inout Drivers) -> Bool {
-    defer { boundSweeps(&drivers) }
+  mutating func take(_ input: ClusterInput, _ drivers: borrowing Drivers) -> Bool {
+    defer { boundSweeps(drivers) }
     if case .area(let update, let peer, let endsSnapshot) = input {
-      return take(update, from: peer, endsSnapshot: endsSnapshot, &drivers)
+      return take(update, from: peer, endsSnapshot: endsSnapshot, drivers)
     }
     // That hub's drivers are not known any more.
     if case .areasLost(let peer) = input, !guests.isEmpty { guests.endAll(of: peer) }
@@ -46,54 +46,54 @@ extension AreaTable {
   }
 
   private mutating func take(
-    _ update: AreaUpdate, from peer: UInt32, endsSnapshot: Bool, _ drivers: inout Drivers
+    _ update: AreaUpdate, from peer: UInt32, endsSnapshot: Bool, _ drivers: borrowing Drivers
   ) -> Bool {
     if update.isFull { guests.begin(update.cell, of: peer) }
     var isTaken = true
-    for (seen, details) in zip(update.drivers, update.details) where !take(seen, details, from: peer, &drivers) {
+    for (seen, details) in zip(update.drivers, update.details) where !take(seen, details, from: peer, drivers) {
       isTaken = false
     }
     for id in update.left {
       guard let guest = guests.find(id), guests[guest].peer == peer else { continue }
       // It has moved to another cell of that hub.
-      if update.cell.contains(key: GridPoint(guests[guest].seen.coordinate).mortonCode) { drop(guest, &drivers) }
+      if update.cell.contains(key: GridPoint(guests[guest].seen.coordinate).mortonCode) { drop(guest, drivers) }
     }
     if endsSnapshot { guests.end(update.cell, of: peer) }
     return isTaken
   }
 
   private mutating func take(
-    _ seen: AreaUpdate.Driver, _ details: AreaUpdate.Details, from peer: UInt32, _ drivers: inout Drivers
+    _ seen: AreaUpdate.Driver, _ details: AreaUpdate.Details, from peer: UInt32, _ drivers: borrowing Drivers
   ) -> Bool {
     let isWatched = interest.covers(GridPoint(seen.coordinate).mortonCode)
     guard let known = guests.find(seen.driverID) else {
       guard isWatched else { return true }
       guard let new = guests.insert(seen, details, of: peer) else { return false }
-      note(guest: new, &drivers)
+      note(guest: new, drivers)
       return true
     }
     guard guests.take(seen, details, of: known, from: peer) else { return true }
-    if isWatched { note(guest: known, &drivers) } else { drop(known, &drivers) }
+    if isWatched { note(guest: known, drivers) } else { drop(known, drivers) }
     return true
   }
 
   /// Above their limit the oldest sweep is finished at once.
-  private mutating func boundSweeps(_ drivers: inout Drivers) {
+  private mutating func boundSweeps(_ drivers: borrowing Drivers) {
     while guests.sweeps.count > HubLimits.guestSweeps {
       var budget = guests.count + 1
-      for guest in guests.nextSwept(interest, &budget) ?? [] { drop(Int(guest), &drivers) }
+      for guest in guests.nextSwept(interest, &budget) ?? [] { drop(Int(guest), drivers) }
     }
   }
 
-  private mutating func drop(_ guest: Int, _ drivers: inout Drivers) {
+  private mutating func drop(_ guest: Int, _ drivers: borrowing Drivers) {
     guard !guests[guest].isGone else { return }
     guests.end(guest)
-    note(guest: guest, &drivers)
+    note(guest: guest, drivers)
   }
 
   /// Notes the guest, and this hub's own driver of that id, for the next tick.
-  private mutating func note(guest: Int, _ drivers: inout Drivers) {
-    if let own = drivers.find(guests[guest].seen.driverID) { note(own, &drivers[areaOf: own]) }
+  private mutating func note(guest: Int, _ drivers: borrowing Drivers) {
+    if let own = drivers.find(guests[guest].seen.driverID) { note(own) }
     guard !guests[guest].area.isNoted else { return }
     if isActive {
       guests[guest].area.isNoted = true
@@ -104,9 +104,9 @@ extension AreaTable {
   }
 
   /// Removes guests that no hub publishes or nobody watches any more.
-  mutating func sweepGuests(_ drivers: inout Drivers, _ budget: inout Int) {
+  mutating func sweepGuests(_ drivers: borrowing Drivers, _ budget: inout Int) {
     while budget > 0, let swept = guests.nextSwept(interest, &budget) {
-      for guest in swept { drop(Int(guest), &drivers) }
+      for guest in swept { drop(Int(guest), drivers) }
     }
   }
 
@@ -164,13 +164,13 @@ extension AreaTable {
 
   /// What areas keep for a driver.
   @inline(__always)
-  func area(of number: UInt32, _ drivers: borrowing Drivers) -> DriverArea {
-    if let guest = number.guest { guests[guest].area } else { drivers[areaOf: Int(number)] }
+  func area(of number: UInt32) -> DriverArea {
+    if let guest = number.guest { guests[guest].area } else { own[Int(number)] }
   }
 
   @inline(__always)
-  mutating func setArea(_ area: DriverArea, of number: UInt32, _ drivers: inout Drivers) {
-    if let guest = number.guest { guests[guest].area = area } else { drivers[areaOf: Int(number)] = area }
+  mutating func setArea(_ area: DriverArea, of number: UInt32) {
+    if let guest = number.guest { guests[guest].area = area } else { own[Int(number)] = area }
   }
 
   @inline(__always)
@@ -182,7 +182,7 @@ extension AreaTable {
   @inline(__always)
   func areaName(_ number: UInt32, _ audience: AreaAudience, _ drivers: borrowing Drivers) -> Identifier {
     switch audience {
-    case .everybody: PublicAudience.name(area(of: number, drivers).pseudonym)
+    case .everybody: PublicAudience.name(area(of: number).pseudonym)
     case .ops, .counts, .peers:
       if let guest = number.guest { guests[guest].seen.driverID } else { drivers[Int(number)].id }
     }

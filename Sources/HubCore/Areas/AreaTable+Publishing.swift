@@ -16,12 +16,9 @@ extension AreaTable {
   // MARK: Ticks
 
   /// Publishes the cells that changed, and then the tick's end.
-  mutating func publish(
-    _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ now: Moment,
-    _ budget: inout Int
-  ) {
+  mutating func publish(_ drivers: borrowing Drivers, _ trips: borrowing Trips, _ budget: inout Int) {
     while budget > 0 {
-      guard var builder = takeNextToPublish() else { return endPublishing(&channels) }
+      guard var builder = takeNextToPublish() else { return steps.append(.tickEnded(due: tickDue)) }
       guard name(&builder, drivers, trips, &budget) else {
         publishing = builder
         return
@@ -30,45 +27,33 @@ extension AreaTable {
       guard builder.isFull || !builder.named.isEmpty || !builder.left.isEmpty || !builder.counts.isEmpty else {
         continue
       }
-      let channel = ChannelHandle(index: UInt32(cells[Int(builder.area.index)].channel))
-      for update in publications(builder, tick: tick, &channels, now) {
-        publishedTo.formUnion(channels.publish(areaUpdate: update, on: channel))
-      }
+      steps.append(.update(parts(of: builder, tick: tick), on: cells[Int(builder.area.index)].channel))
     }
-  }
-
-  /// The tick's last update is published: outlets that got one may send.
-  private mutating func endPublishing(_ channels: inout Channels) {
-    while let outlet = publishedTo.popFirst() { channels.emit(.areaTickEnded(due: tickDue), to: UInt32(outlet)) }
   }
 
   // MARK: Whole cells
 
   /// A session begins to watch, or has fallen behind: it gets the cell's snapshot, now or when that is built.
-  mutating func show(_ channel: ChannelHandle, to session: SessionRef, _ channels: inout Channels) {
-    guard let cell = channels.area(Int(channel.index)) else { return }  // the session has left it meanwhile
-    if let full = cells[cell].full {
-      channels.emit(.areaSnapshot(session, channel, full), to: session.outlet)
+  mutating func show(_ cell: Int, to session: SessionRef) {
+    if cells[cell].hasSnapshot {
+      steps.append(.keptSnapshot(cells[cell].channel, to: session))
     } else {
-      ask(cell, session, channel)
+      ask(cell, session)
     }
   }
 
   /// Builds snapshots and sends them to the sessions that wait.
-  mutating func publishSnapshots(
-    _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ now: Moment,
-    _ budget: inout Int
-  ) {
+  mutating func publishSnapshots(_ drivers: borrowing Drivers, _ trips: borrowing Trips, _ budget: inout Int) {
     while budget > 0, var builder = takeNextAsked() {
       guard name(&builder, drivers, trips, &budget) else {
         showing = builder
         return
       }
-      let full = publications(builder, tick: publishedTick, &channels, now)
-      for (session, channel) in answer(Int(builder.area.index), full) {
-        channels.emit(.areaSnapshot(session, channel, full), to: session.outlet)
-        budget -= 1
-      }
+      let cell = Int(builder.area.index)
+      let (parts, sessions) = (parts(of: builder, tick: publishedTick), answer(cell))
+      steps.append(
+        .snapshot(parts, on: cells[cell].channel, to: sessions, isCurrent: cells[cell].hasSnapshot))
+      budget -= sessions.count
     }
   }
 
@@ -155,24 +140,21 @@ extension AreaTable {
   }
 
   /// The result, in updates of at most `maximumDrivers`; each continues the one before it.
-  private func publications(
-    _ builder: AreaUpdateBuilder, tick: UInt64, _ channels: inout Channels, _ now: Moment
-  ) -> [Publication] {
+  private func parts(of builder: AreaUpdateBuilder, tick: UInt64) -> [Publication.Body] {
     let index = Int(builder.area.index)
     let cell = cells[index].cell
     if cells[index].audience == .counts {
-      let update = CountsUpdate(block: cell, tick: tick, isFull: builder.isFull, cells: builder.counts)
-      return [channels.publication(.countsUpdate(update), on: .countsBlock(cell), at: now.timestamp)]
+      return [.countsUpdate(CountsUpdate(block: cell, tick: tick, isFull: builder.isFull, cells: builder.counts))]
     }
     let rest = cells[index].members.count - cells[index].shownCount
     var update = AreaUpdate(
       cell: cell, tick: tick, isFull: builder.isFull, drivers: builder.named, left: builder.left,
       more: rest > 0 ? rest : nil)
     update.details = builder.details
-    if channels.isInCluster { update.keepArrived() }
+    if isInCluster { update.keepArrived() }
     // A cell's order does not change with the drivers' names.
     if cells[index].audience == .everybody { update.sortByName() }
-    return update.parts.map { channels.publication(.areaUpdate($0), on: .area(cell), at: now.timestamp) }
+    return update.parts.map { .areaUpdate($0) }
   }
 }
 

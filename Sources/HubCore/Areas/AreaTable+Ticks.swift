@@ -24,34 +24,32 @@ extension AreaTable {
 
   /// Notes a change that watchers of areas see: position, status or presence.
   @inline(__always)
-  mutating func note(_ driver: Int, _ area: inout DriverArea) {
-    guard hasWatchers, !area.isNoted else { return }
-    area.isNoted = true
+  mutating func note(_ driver: Int) {
+    guard hasWatchers, !own[driver].isNoted else { return }
+    own[driver].isNoted = true
     noted.append(UInt32(driver))
   }
 
   // MARK: Ticks
 
-  /// Does the next slice of the work and publishes the results; true where more is left. Call it when `nextTick` is not
+  /// Does the next slice of the work, whose results are steps; true where more is left. Call it when `nextTick` is not
   /// `.max`.
-  mutating func advance(
-    _ drivers: inout Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ context: AreaContext
-  ) -> Bool {
+  mutating func advance(_ drivers: borrowing Drivers, _ trips: borrowing Trips, _ context: AreaContext) -> Bool {
     let now = context.now
     uptime = now.uptime
     if phase == .resting, now.uptime >= nextTick { beginTick(at: now) }
     // Part of the time is for new watchers, however long ticks take.
     var share = max(1, context.budget / 4)
     var budget = context.budget - share
-    show(&drivers, trips, &channels, context, &share)
+    show(drivers, trips, context, &share)
     budget += share
-    if phase == .looking, rename(&drivers, context, &budget) {
-      while budget > 0, let number = nextToLookAt() { budget -= look(at: number, &drivers, context) }
+    if phase == .looking, rename(drivers, context, &budget) {
+      while budget > 0, let number = nextToLookAt() { budget -= look(at: number, drivers, context) }
     }
-    if phase == .publishing { publish(drivers, trips, &channels, now, &budget) }
-    show(&drivers, trips, &channels, context, &budget)
-    sweepGuests(&drivers, &budget)
-    letGo(&drivers, &budget)
+    if phase == .publishing { publish(drivers, trips, &budget) }
+    show(drivers, trips, context, &budget)
+    sweepGuests(drivers, &budget)
+    letGo(&budget)
     restIfIdle()
     return phase != .resting || isAskedFor || !ending.isEmpty || !guests.sweeps.isEmpty
   }
@@ -65,7 +63,7 @@ extension AreaTable {
 
   /// At a new hour: looks at every driver that riders see, so that all change names in the same tick, with or without a
   /// new fix. True when done.
-  private mutating func rename(_ drivers: inout Drivers, _ context: AreaContext, _ budget: inout Int) -> Bool {
+  private mutating func rename(_ drivers: borrowing Drivers, _ context: AreaContext, _ budget: inout Int) -> Bool {
     let count = numberCount(drivers)
     while budget > 0, let first = renamed {
       // Seeing that nobody watches a driver costs a fraction of looking at it.
@@ -73,8 +71,8 @@ extension AreaTable {
       budget -= 1
       for index in first..<end {
         let number = number(at: index, drivers)
-        guard isShown(to: .everybody, first: area(of: number, drivers).first) else { continue }
-        budget -= look(at: number, &drivers, context)
+        guard isShown(to: .everybody, first: area(of: number).first) else { continue }
+        budget -= look(at: number, drivers, context)
       }
       renamed = end < count ? end : nil
     }
@@ -100,22 +98,22 @@ extension AreaTable {
   }
 
   /// Updates which cells a driver is in. Gives the cost in units of the turn's budget: mostly one or two cells.
-  private mutating func look(at number: UInt32, _ drivers: inout Drivers, _ context: AreaContext) -> Int {
-    var area = area(of: number, drivers)
+  private mutating func look(at number: UInt32, _ drivers: borrowing Drivers, _ context: AreaContext) -> Int {
+    var area = area(of: number)
     area.isNoted = false
-    setArea(area, of: number, &drivers)
+    setArea(area, of: number)
     let driver = areaDriver(number, drivers)
-    var cost = updateCells(driver, &drivers, context)
+    var cost = updateCells(driver, drivers, context)
     // Which of the two records is shown may have changed.
     if let twin = twin(of: driver, drivers) {
-      cost += updateCells(areaDriver(twin, drivers), &drivers, context)
+      cost += updateCells(areaDriver(twin, drivers), drivers, context)
     }
     endLooking(at: number)
     return cost
   }
 
-  private mutating func updateCells(_ driver: AreaDriver, _ drivers: inout Drivers, _ context: AreaContext) -> Int {
-    var area = area(of: driver.number, drivers)
+  private mutating func updateCells(_ driver: AreaDriver, _ drivers: borrowing Drivers, _ context: AreaContext) -> Int {
+    var area = area(of: driver.number)
     let before = area
     if driver.isAvailable, precisions(.everybody) != 0 { area.pseudonym = pseudonym(driver, context.audience) }
     let isRenamed = area.pseudonym != before.pseudonym
@@ -123,12 +121,12 @@ extension AreaTable {
     var count = keepOrLeave(
       driver, &area, isAvailable: driver.isAvailable && !isRenamed, PublicAudience.name(before.pseudonym))
     if let key = driver.key {
-      count += join(driver, &area, &drivers, key: key, .ops)
-      count += join(driver, &area, &drivers, key: key, .counts)
-      if driver.isAvailable { count += join(driver, &area, &drivers, key: key, .everybody) }
+      count += join(driver, &area, drivers, key: key, .ops)
+      count += join(driver, &area, drivers, key: key, .counts)
+      if driver.isAvailable { count += join(driver, &area, drivers, key: key, .everybody) }
     }
-    if let key = driver.ownKey { count += join(driver, &area, &drivers, key: key, .peers) }
-    setArea(area, of: driver.number, &drivers)
+    if let key = driver.ownKey { count += join(driver, &area, drivers, key: key, .peers) }
+    setArea(area, of: driver.number)
     return 1 + count / 3
   }
 
@@ -164,7 +162,7 @@ extension AreaTable {
 
   /// Inserts the driver into the watched cells at a key; gives their number.
   private mutating func join(
-    _ driver: borrowing AreaDriver, _ area: inout DriverArea, _ drivers: inout Drivers, key: UInt64,
+    _ driver: borrowing AreaDriver, _ area: inout DriverArea, _ drivers: borrowing Drivers, key: UInt64,
     _ audience: AreaAudience
   ) -> Int {
     var count = 0
@@ -198,19 +196,18 @@ extension AreaTable {
 
   /// Works on snapshots: looks up the drivers of newly watched cells and names them.
   private mutating func show(
-    _ drivers: inout Drivers, _ trips: borrowing Trips, _ channels: inout Channels, _ context: AreaContext,
-    _ budget: inout Int
+    _ drivers: borrowing Drivers, _ trips: borrowing Trips, _ context: AreaContext, _ budget: inout Int
   ) {
-    fill(&drivers, context, &budget)
-    publishSnapshots(drivers, trips, &channels, context.now, &budget)
+    fill(drivers, context, &budget)
+    publishSnapshots(drivers, trips, &budget)
   }
 
   /// Looks up the drivers of a newly watched cell.
-  private mutating func fill(_ drivers: inout Drivers, _ context: AreaContext, _ budget: inout Int) {
+  private mutating func fill(_ drivers: borrowing Drivers, _ context: AreaContext, _ budget: inout Int) {
     while budget > 0, let first = filling.first {
       let cell = Int(first)
       while budget > 0, let number = found.popLast() {
-        fill(cell, with: number, &drivers, context)
+        fill(cell, with: number, drivers, context)
         budget -= 1
       }
       guard budget > 0 else { return }
@@ -232,28 +229,28 @@ extension AreaTable {
   }
 
   /// A driver that was found a turn ago may have left, or have been inserted by a tick.
-  private mutating func fill(_ cell: Int, with number: UInt32, _ drivers: inout Drivers, _ context: AreaContext) {
+  private mutating func fill(_ cell: Int, with number: UInt32, _ drivers: borrowing Drivers, _ context: AreaContext) {
     let driver = areaDriver(number, drivers)
     let audience = cells[cell].audience
     guard let key = driver.key(for: audience), cells[cell].cell.contains(key: key) else { return }
-    var area = area(of: number, drivers)
+    var area = area(of: number)
     if audience == .everybody {
       guard driver.isAvailable else { return }
       // Riders who see it already know it by this name.
       if !isShown(to: .everybody, first: area.first) { area.pseudonym = pseudonym(driver, context.audience) }
     }
     join(driver, &area, drivers, cell, key: key, publishes: false)
-    setArea(area, of: number, &drivers)
+    setArea(area, of: number)
   }
 
   /// Removes the drivers of cells that nobody watches any more.
-  private mutating func letGo(_ drivers: inout Drivers, _ budget: inout Int) {
+  private mutating func letGo(_ budget: inout Int) {
     while budget > 0, let last = ending.last {
       let cell = Int(last)
       while budget > 0, let member = cells[cell].members.popLast() {
-        var area = area(of: member.driver, drivers)
+        var area = area(of: member.driver)
         unlink(cell, first: &area.first)
-        setArea(area, of: member.driver, &drivers)
+        setArea(area, of: member.driver)
         budget -= 1
       }
       guard cells[cell].members.isEmpty else { return }

@@ -37,8 +37,14 @@ extension AreaTable {
   mutating func touch(_ index: Int) {
     guard !cells[index].isTouched else { return }
     cells[index].isTouched = true
-    cells[index].full = nil
+    dropSnapshot(index)
     touched.append(UInt32(index))
+  }
+
+  mutating func dropSnapshot(_ index: Int) {
+    guard cells[index].hasSnapshot else { return }
+    cells[index].hasSnapshot = false
+    steps.append(.outdated(cells[index].channel))
   }
 
   // MARK: Snapshots
@@ -52,9 +58,9 @@ extension AreaTable {
   }
 
   /// A session waits for a cell.
-  mutating func ask(_ cell: Int, _ session: SessionRef, _ channel: ChannelHandle) {
+  mutating func ask(_ cell: Int, _ session: SessionRef) {
     if cells[cell].fillKey == nil, cells[cell].waiting.isEmpty { asked.append(cells.handle(of: cell)) }
-    cells[cell].waiting.append((session, channel))
+    cells[cell].waiting.append(session)
   }
 
   /// The first cell that is being filled has all its earlier drivers.
@@ -100,12 +106,11 @@ extension AreaTable {
     return nil
   }
 
-  /// The cell taken last is built: gives the sessions that wait. Keeps the snapshot until a tick changes the cell.
-  mutating func answer(_ cell: Int, _ full: [Publication]) -> [(session: SessionRef, channel: ChannelHandle)] {
+  /// The cell taken last is built: gives the sessions that wait. Its snapshot is kept until a tick changes the cell.
+  mutating func answer(_ cell: Int) -> [SessionRef] {
     answered += 1
-    if !cells[cell].isTouched { cells[cell].full = full }
-    let waiting = cells[cell].waiting
-    cells[cell].waiting = []
-    return waiting
+    cells[cell].hasSnapshot = !cells[cell].isTouched
+    defer { cells[cell].waiting = [] }
+    return cells[cell].waiting
   }
 }

@@ -15,6 +15,11 @@ struct AreaTable: ~Copyable {
   }
 
   private let seed: UInt64
+  private(set) var isInCluster = false
+  /// What this hub's drivers have, by their indices. A tick reads it beside their positions.
+  var own = Slab<DriverArea>()
+  /// What the channels have to carry out.
+  var steps: [AreaStep] = []
   /// Drivers of other hubs, and the cells that those hubs are asked for.
   var guests: Guests
   var interest = AreaInterest()
@@ -41,8 +46,6 @@ struct AreaTable: ~Copyable {
   var published = 0
   /// The update of a tick whose drivers are being named.
   var publishing: AreaUpdateBuilder?
-  /// Outlets that got an update of this tick.
-  var publishedTo = OutletSet()
   /// Cells whose drivers are looked up, and the drivers that were found for the first of them.
   var filling: [UInt32] = []
   var found: [UInt32] = []
@@ -71,6 +74,16 @@ struct AreaTable: ~Copyable {
     guests = Guests(limit: limit, seed: seed)
   }
 
+  mutating func joinCluster() { isInCluster = true }
+
+  /// Makes room for a driver of this hub.
+  mutating func insert(_ driver: Int) { while own.endIndex <= driver { _ = own.insert(DriverArea()) } }
+
+  mutating func takeSteps() -> [AreaStep] {
+    defer { steps.removeAll() }
+    return steps
+  }
+
   /// Whether anybody watches, or there is something to clean up.
   var isActive: Bool { cells.count > 0 }
   var count: Int { cells.count }
@@ -87,62 +100,24 @@ struct AreaTable: ~Copyable {
     indices.find(hash: hash(cell, audience)) { cells[$0].cell == cell && cells[$0].audience == audience }
   }
 
-  /// Answers a session that wants to watch an area, or the cells near a coordinate; refuses an empty one.
-  mutating func watch(
-    _ input: SubscribeInput, limit: Int, _ channels: inout Channels, counting counters: inout HubCounters,
-    at now: Moment
-  ) throws(ErrorReply) {
-    let (request, role) = (input.request, input.actor.role)
-    let isPeer = input.session.outlet == channels.clusterOutlet
-    guard let (audience, cells) = AreaCovering.watched(by: role, request, isPeer: isPeer) else {
-      throw ErrorReply(code: .badMessage, message: AreaCovering.refusal(of: request))
-    }
-    let handles = watch(
-      cells, audience, role, limit: limit, outlet: input.session.outlet, &channels, at: now)
-    guard let handles else {
-      counters.count(full: .areas)
-      throw ErrorReply(code: .rateLimited, message: "this hub's table of areas is full", retryAfter: 60)
-    }
-    var answer = Subscribed(
-      replyTo: input.messageID, channel: request.channel, sequence: 0, epoch: channels.epoch, recovered: false,
-      snapshot: nil)
-    answer.viewID = request.viewID
-    answer.cells = cells
-    channels.emit(.watching(input.session, answer, handles), to: input.session.outlet)
+  /// The cells of a request; nil where there is no room for them. Throws where there are too many.
+  func view(
+    _ request: Subscribe, for role: Role, isPeer: Bool, limit: Int
+  ) throws(ErrorReply) -> AreaView? {
+    let (audience, cells) = try AreaCovering.watched(by: role, request, isPeer: isPeer)
+    let known = cells.map { find($0, audience).map { self.cells[$0].channel } }
+    let new = known.count { $0 == nil }
+    guard new == 0 || count + new <= role.share(of: limit) else { return nil }
+    return AreaView(audience: audience, cells: cells, known: known)
   }
 
-  /// Subscribes an outlet to cells for an audience and gives their channels. Nil at the `limit` of areas or channels;
-  /// then nothing has changed.
-  mutating func watch(
-    _ wanted: [GeohashCell], _ audience: AreaAudience, _ role: Role, limit: Int, outlet: UInt32,
-    _ channels: inout Channels,
-    at now: Moment
-  ) -> [ChannelHandle]? {
-    var handles: [ChannelHandle] = []
-    for cell in wanted {
-      guard let channel = channel(of: cell, audience, role, limit: limit, &channels, at: now) else {
-        for handle in handles {
-          if case .area(let index) = channels.release(handle, of: outlet) { end(index, &channels) }
-        }
-        return nil
-      }
-      channels.addSubscriber(channel, outlet: Int(outlet))
-      handles.append(ChannelHandle(index: UInt32(channel)))
+  /// The indices of a view's cells, which are watched from now on.
+  mutating func watch(_ view: AreaView, on channels: [Int], at now: Moment) -> [Int] {
+    zip(view.cells, channels).map { cell, channel in
+      if let known = find(cell, view.audience) { return known }
+      if isInCluster, view.audience != .peers, let asked = interest.add(cell) { steps.append(.watched(asked)) }
+      return insert(cell, view.audience, channel: channel, at: now)
     }
-    return handles
-  }
-
-  private mutating func channel(
-    of cell: GeohashCell, _ audience: AreaAudience, _ role: Role, limit: Int, _ channels: inout Channels, at now: Moment
-  ) -> Int? {
-    if let known = find(cell, audience) { return cells[known].channel }
-    guard count < role.share(of: limit), let channel = channels.insert(area: audience.channel(of: cell), for: role)
-    else { return nil }
-    channels.setArea(channel, insert(cell, audience, channel: channel, at: now))
-    if channels.isInCluster, audience != .peers, let asked = interest.add(cell) {
-      channels.sendToCluster(.watched(asked))
-    }
-    return channel
   }
 
   /// A cell becomes watched.
@@ -159,11 +134,11 @@ struct AreaTable: ~Copyable {
   }
 
   /// The last watcher has left. The cell's drivers are removed in slices.
-  mutating func end(_ index: Int, _ channels: inout Channels) {
+  mutating func end(_ index: Int) {
     let (cell, audience) = (cells[index].cell, cells[index].audience)
-    if channels.isInCluster, audience != .peers, let asked = interest.remove(cell) {
+    if isInCluster, audience != .peers, let asked = interest.remove(cell) {
       guests.sweep(asked)
-      channels.sendToCluster(.unwatched(asked))
+      steps.append(.unwatched(asked))
     }
     indices.remove(hash: hash(cell, audience), index: index)
     count(cell, audience, by: -1)
@@ -173,7 +148,7 @@ struct AreaTable: ~Copyable {
     }
     cells[index].isOver = true
     cells[index].waiting = []
-    cells[index].full = nil
+    dropSnapshot(index)
     ending.append(UInt32(index))
   }
 

@@ -1,4 +1,4 @@
-// What areas keep for each driver. It is in the driver's record, beside the position that a tick reads.
+// What areas keep for each driver.
 
 struct DriverArea {
   /// No node.

@@ -27,11 +27,12 @@ struct Backlog {
   /// Live inputs of this turn.
   private var live = 0
   private var isResumesTurn = false
+  /// This turn gave an entry.
+  private var hasGiven = false
   /// Fixes in batches that wait.
   private(set) var fixes = 0
 
   var isEmpty: Bool { batches.isEmpty && resumes.isEmpty }
-  var hasBatches: Bool { !batches.isEmpty }
   var hasResumes: Bool { !resumes.isEmpty }
   /// Resumes and other subscriptions that wait.
   var waitingResumes: Int { resumes.count }
@@ -40,6 +41,26 @@ struct Backlog {
   mutating func countLive() { live += 1 }
 
   mutating func spend(_ cost: Int) { credit -= cost }
+
+  /// What happens to an input that comes.
+  enum Admission {
+    case now, waits, refused
+  }
+
+  /// Admits a batch of `fixes`, of which `limit` may wait; one that is handled now is paid for.
+  mutating func admit(fixes new: Int, limit: Int) -> Admission {
+    if batches.isEmpty, credit > 0 {
+      spend(new)
+      return .now
+    }
+    return fixes + new <= limit ? .waits : .refused
+  }
+
+  /// Admits a subscription, of which `limit` may wait if it resumes.
+  func admit(resuming: Bool, limit: Int) -> Admission {
+    if !resuming || credit > 0 { return .now }
+    return waitingResumes < limit ? .waits : .refused
+  }
 
   mutating func append(batch entry: Entry) {
     fixes += entry.cost
@@ -53,20 +74,21 @@ struct Backlog {
 
   /// The oldest entry of either kind, in turns, if the credit covers it, or if this turn had no other input and gave
   /// none yet.
-  mutating func next(isFirst: Bool) -> Entry? {
-    guard credit > 0 || (live == 0 && isFirst) else { return nil }
+  mutating func next() -> Entry? {
+    guard !isEmpty, credit > 0 || (live == 0 && !hasGiven) else { return nil }
     isResumesTurn = !isResumesTurn
     let takesResume = resumes.isEmpty ? false : batches.isEmpty || isResumesTurn
     guard let entry = takesResume ? resumes.next() : batches.next() else { return nil }
     if !takesResume { fixes -= entry.cost }
     credit -= entry.cost
+    hasGiven = true
     return entry
   }
 
   /// Ends the turn.
   mutating func endTurn() {
     if live == 0, isEmpty { credit = HubLimits.backlogCredit }
-    live = 0
+    (live, hasGiven) = (0, false)
   }
 }
 

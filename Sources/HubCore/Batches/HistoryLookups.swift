@@ -35,6 +35,40 @@ struct PartialBatch {
   var indices: [Int] = []
   /// The outcome of the others.
   var summary = Ack.Batch(accepted: 0, duplicates: 0, rejected: [])
+
+  /// The fix at an index, to be handled now. Nil for an unreadable one, and where the journal is asked: for those
+  /// before `unknownBefore` that the driver's times do not have.
+  mutating func fix(
+    at index: Int, of driver: Int, _ drivers: borrowing Drivers, unknownBefore: Int64,
+    counting counters: inout HubCounters
+  ) -> Fix? {
+    switch input.batch.fixes[index] {
+    case .failure(let code):
+      counters.fixesUnreadable += 1
+      summary.rejected.append(.init(index: index, code: code))
+    case .success(let fix):
+      if fix.timestamp.milliseconds >= unknownBefore || drivers.remembers(fix.timestamp, of: driver) { return fix }
+      indices.append(index)
+    }
+    return nil
+  }
+
+  /// The fixes that waited, without those at `known` times and repetitions, whose times are `found`.
+  mutating func split(known: [Int64]) -> (new: [(index: Int, fix: Fix)], found: [Timestamp]) {
+    var (new, found): ([(index: Int, fix: Fix)], [Timestamp]) = ([], [])
+    var last: Timestamp?
+    for index in indices {
+      guard case .success(let fix) = input.batch.fixes[index] else { continue }
+      if fix.timestamp == last || known.contains(fix.timestamp.milliseconds) {
+        found.append(fix.timestamp)
+      } else {
+        new.append((index, fix))
+      }
+      last = fix.timestamp
+    }
+    summary.duplicates += found.count
+    return (new, found)
+  }
 }
 
 /// The batches that wait, and what is asked for them.
@@ -69,9 +103,6 @@ struct HistoryLookups {
       lookups.append(HistoryLookup(ticket: next.ticket, driverID: batch.driverID, times: times))
     }
   }
-
-  /// Whether a question waits for records to be stored.
-  var waitsForStorage: Bool { !waiting.isEmpty }
 
   /// Removes the batches whose questions wait for records behind `storedThrough`, and later ones of the same drivers.
   mutating func takeUnstored(storedThrough: UInt64) -> [PartialBatch] {

@@ -139,6 +139,7 @@ struct ChannelTable: ~Copyable {
   mutating func insert(area name: Channel, for role: Role) -> Int? {
     guard slab.count < role.share(of: limits.channels) else { return nil }
     let index = slab.insert(ChannelRecord(name: name, sequence: 0))
+    slab[index].area = 0  // until that is known
     if counts.count < slab.endIndex * outletCount { counts.append(contentsOf: repeatElement(0, count: outletCount)) }
     return index
   }

@@ -70,6 +70,14 @@ extension Channels {
     return true
   }
 
+  /// Gives this hub's figures of a second to the others' outlet, which returns those of all hubs. False where there are
+  /// no others.
+  mutating func gathers(_ second: HubFigures) -> Bool {
+    guard isInCluster else { return false }
+    sendToCluster(.second(second, watched: WatchedFeeds(stats: isWatched(.stats), fleet: isWatched(.fleet))))
+    return true
+  }
+
   /// Sends an offer to the hub of a driver or a trip that is not here, once it is stored.
   mutating func send(_ offer: SentOffer, _ storage: inout HubStorage, counting counters: inout HubCounters) {
     guard let clusterOutlet else { return }

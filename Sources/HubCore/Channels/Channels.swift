@@ -19,6 +19,10 @@ struct Channels: ~Copyable {
   var tripsThrough: UInt64?
   /// The outlet of the other hubs; nil where there are none.
   private(set) var clusterOutlet: UInt32?
+  /// By channel: the snapshot of a watched cell, in parts, until it is outdated.
+  var snapshots: [Int: [Publication]] = [:]
+  /// Outlets that got an update of the present tick of areas.
+  var updatedOutlets = OutletSet()
   /// Names the history that sequences belong to.
   private(set) var epoch: InlineText
   /// Events, and publications handed to outlets: one for each channel and outlet with a subscriber.
@@ -198,8 +202,10 @@ struct Channels: ~Copyable {
     emit(.delivery(delivery), toSubscribersOf: channel)
   }
 
-  /// Publishes the hub's own figures: conflated state, one for a channel.
-  mutating func publish(_ figures: HubFigures, on channel: Int, at time: Timestamp) {
+  /// Publishes the hub's own figures: conflated state, one for a channel. A subscriber that has fallen behind gets only
+  /// the newest second live and asks for the rest.
+  mutating func publish(_ figures: HubFigures, at time: Timestamp) {
+    guard let channel = table.find(.stats) else { return }
     publish(.stats(figures), on: channel, key: UInt32.max, at: time)
   }
 

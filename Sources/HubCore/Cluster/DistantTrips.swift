@@ -20,6 +20,8 @@ struct DistantTrips {
     case nowhere
     case over
 
+    init(_ trip: TripState) { self = .elsewhere(trip.status, driver: trip.driverID) }
+
     /// Nil for publications that are no moves.
     init?(_ publication: Publication) {
       guard case .tripUpdate(let update) = publication.body else { return nil }
@@ -33,6 +35,26 @@ struct DistantTrips {
     /// The session's token grants it.
     var isGranted: Bool
     let time: Timestamp
+  }
+
+  /// What the hub does about a trip that a driver names.
+  enum LookUp {
+    /// No hub has it: it may begin here.
+    case isNowhere
+    case waits
+    /// It is to be looked up, after these steps.
+    case begins([Step])
+  }
+
+  /// What follows for others.
+  enum Step {
+    /// The driver is busy with another hub's trip, or is not any more.
+    case busy(Int)
+    case free(Int)
+    /// No driver names the trip any more.
+    case ended(Identifier, isNowhere: Bool)
+    /// There is news of the trip that the driver has named.
+    case changed(Int)
   }
 
   private enum State: Equatable {
@@ -107,128 +129,99 @@ struct DistantTrips {
     if let known = namings[driver] { namings[driver]?.isCurrent = takesCurrent && known.isBusy }
   }
 
-  /// Handles a fix that names a trip that is not here: true where no hub has it, so that it may begin here. Else looks
-  /// it up, once. Throws where it is known that the driver's fixes may not name it.
-  mutating func mayBegin(
-    _ fix: Beginning, by driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Moment
-  ) throws(ErrorReply) -> Bool {
-    if namings[driver]?.fix.trip == fix.trip {
-      namings[driver]?.fix.isGranted = fix.isGranted
-      if namings[driver]?.isForbidden == true { throw Trips.forbidsNaming(fix.trip) }
-    }
-    return name(fix, by: driver, &drivers, &channels, at: now)
+  /// Throws where it is known that the driver's fixes may not name the trip.
+  mutating func checkNamed(_ fix: Beginning, by driver: Int) throws(ErrorReply) {
+    guard namings[driver]?.fix.trip == fix.trip else { return }
+    namings[driver]?.fix.isGranted = fix.isGranted
+    if namings[driver]?.isForbidden == true { throw Trips.forbidsNaming(fix.trip) }
+  }
+
+  /// Whether a trip that is not here, but is named by a driver, has to be looked up.
+  mutating func look(for fix: Beginning, by driver: Int, at uptime: Int64) -> LookUp {
+    guard let known = namings[driver] else { return .begins([]) }
+    let isSame = known.fix.trip == fix.trip
+    if isSame, known.state == .nowhere { return .isNowhere }
+    namings[driver]?.isCurrent = isSame
+    return isSame || uptime - known.since < DistantTrips.patience ? .waits : .begins(forget(driver))
+  }
+
+  /// The trip that the driver names is being looked up.
+  mutating func begin(_ fix: Beginning, by driver: Int, at uptime: Int64) {
+    namings[driver] = Naming(fix: fix, since: uptime)
+    namers[fix.trip, default: []].append(driver)
   }
 
   /// Notes that another hub's trip is the driver's, who has accepted it.
-  mutating func accept(
-    _ fix: Beginning, by driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Moment
-  ) {
-    _ = name(fix, by: driver, &drivers, &channels, at: now)
-    if namings[driver]?.fix.trip == fix.trip { namings[driver]?.owner = .driver }
+  mutating func accept(_ trip: Identifier, by driver: Int) {
+    if namings[driver]?.fix.trip == trip { namings[driver]?.owner = .driver }
   }
 
-  private mutating func name(
-    _ fix: Beginning, by driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Moment
-  ) -> Bool {
-    let trip = fix.trip
-    if let known = namings[driver] {
-      if known.fix.trip == trip, known.state == .nowhere { return true }
-      namings[driver]?.isCurrent = known.fix.trip == trip
-      if known.fix.trip == trip || now.uptime - known.since < DistantTrips.patience { return false }
-      forget(driver, &drivers, &channels, at: now.timestamp)
-    }
-    guard channels.want(.trip(trip)) else { return false }
-    namings[driver] = Naming(fix: fix, since: now.uptime)
-    namers[trip, default: []].append(driver)
-    return false
-  }
-
-  /// Takes news of a trip. Gives the drivers that have named it.
-  mutating func take(
-    _ finding: Finding, of name: Channel, _ drivers: inout Drivers, _ channels: inout Channels, at now: Timestamp
-  ) -> [Int] {
+  /// Takes news of a trip.
+  mutating func take(_ finding: Finding, of name: Channel, _ drivers: borrowing Drivers) -> [Step] {
     guard case .trip(let trip) = name, let namers = namers[trip] else { return [] }
+    var steps: [Step] = []
     for driver in namers {
       switch finding {
       case .elsewhere(let status, let owner):
         namings[driver]?.state = .elsewhere
         let isOwner = owner == drivers[driver].id
         namings[driver]?.owner = isOwner ? .driver : owner == nil ? .nobody : .another
-        setBusy(driver, status.occupiesDriver && isOwner, &drivers, at: now)
+        steps += setBusy(driver, status.occupiesDriver && isOwner)
       // A known trip of another hub does not begin here because its hub cannot be reached.
       case .nowhere: if namings[driver]?.state == .asked { namings[driver]?.state = .nowhere }
       // If the driver names it again, it is not looked for again.
       case .over:
-        unname(driver, &drivers, &channels, at: now)
+        steps += unname(driver)
         namings[driver]?.state = .over
       }
     }
-    return namers
+    return steps + namers.map { .changed($0) }
   }
 
-  /// Another hub has a trip or a driver, as is known now, or known again: sessions here follow it there. Its drivers'
-  /// batches wait no longer, whether or not that hub can be reached.
-  mutating func beginElsewhere(_ name: Channel, _ channels: inout Channels) {
-    channels.followElsewhere(name)
+  /// Another hub has a trip, as is known now, or known again. Its drivers' batches wait no longer, whether or not that
+  /// hub can be reached.
+  mutating func noteElsewhere(_ name: Channel) {
     guard case .trip(let trip) = name else { return }
     for driver in namers[trip] ?? [] { namings[driver]?.state = .elsewhere }
   }
 
   /// A trip has begun here.
-  mutating func begin(_ trip: Identifier, _ drivers: inout Drivers, _ channels: inout Channels, at now: Timestamp) {
-    channels.takeOver(.trip(trip), nil)
-    for driver in namers[trip] ?? [] { forget(driver, &drivers, &channels, at: now) }
-  }
+  mutating func forget(trip: Identifier) -> [Step] { (namers[trip] ?? []).flatMap { forget($0) } }
 
   /// The driver has left this hub, or names another trip.
-  mutating func forget(_ driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Timestamp) {
-    unname(driver, &drivers, &channels, at: now)
-    namings[driver] = nil
+  mutating func forget(_ driver: Int) -> [Step] {
+    defer { namings[driver] = nil }
+    return unname(driver)
   }
 
   /// The trip that the driver names is not followed for it any more.
-  private mutating func unname(
-    _ driver: Int, _ drivers: inout Drivers, _ channels: inout Channels, at now: Timestamp
-  ) {
-    setBusy(driver, false, &drivers, at: now)
-    guard let trip = namings[driver]?.fix.trip, let index = namers[trip]?.firstIndex(of: driver) else { return }
+  private mutating func unname(_ driver: Int) -> [Step] {
+    let steps = setBusy(driver, false)
+    guard let trip = namings[driver]?.fix.trip, let index = namers[trip]?.firstIndex(of: driver) else { return steps }
     namers[trip]?.remove(at: index)
-    guard namers[trip]?.isEmpty == true else { return }
+    guard namers[trip]?.isEmpty == true else { return steps }
     namers[trip] = nil
-    channels.unwant(.trip(trip), isNowhere: namings[driver]?.state == .nowhere)
+    return steps + [.ended(trip, isNowhere: namings[driver]?.state == .nowhere)]
   }
 
-  private mutating func setBusy(_ driver: Int, _ isBusy: Bool, _ drivers: inout Drivers, at now: Timestamp) {
-    guard let known = namings[driver], known.isBusy != isBusy else { return }
+  private mutating func setBusy(_ driver: Int, _ isBusy: Bool) -> [Step] {
+    guard let known = namings[driver], known.isBusy != isBusy else { return [] }
     namings[driver]?.isBusy = isBusy
-    if isBusy { drivers.beginTrip(driver) } else { drivers.endTrip(driver, at: now) }
-  }
-}
-
-extension DistantTrips.Beginning {
-  /// Makes the fix, which was published before its trip began, the trip's first position. Nil for a fix of a batch.
-  func start(_ trip: Int, _ trips: inout Trips, _ driver: Int, _ drivers: inout Drivers, at now: Moment) -> Position? {
-    guard let position = drivers[driver].position, position.timestamp >= time else { return nil }
-    trips.measure(position, after: nil, trip: trip, at: now.uptime)
-    drivers.accept(position, of: driver, trip: trips.handle(of: trip), at: now)
-    return position
+    return [isBusy ? .busy(driver) : .free(driver)]
   }
 }
 
 extension Trips {
-  /// Takes a position of a trip's driver at another hub: updates the trip's figures and gives the driver's position.
-  /// Nil where the trip has ended, has another driver or a newer position.
-  mutating func drive(
-    _ location: DriverLocation, _ drivers: inout Drivers, at now: Moment
-  ) -> (trip: Int, driver: Int, position: Position)? {
-    guard let trip = location.tripID.flatMap({ find($0) }), !self[trip].isOver(at: now.uptime),
+  /// The trip and the driver that a position of another hub belongs to; nil where the trip has ended, or has another
+  /// driver or a newer position.
+  func driven(
+    _ location: DriverLocation, among drivers: borrowing Drivers, at uptime: Int64
+  ) -> (trip: Int, driver: Int)? {
+    guard let trip = location.tripID.flatMap({ find($0) }), !self[trip].isOver(at: uptime),
       self[trip].driverID == location.driverID, let driver = drivers.find(location.driverID),
       drivers[driver].isElsewhere, drivers[driver].position.map({ $0.published < location.timestamp }) ?? true
     else { return nil }
-    let position = Position(location)
-    measure(position, after: drivers[driver].position, trip: trip, at: now.uptime)
-    drivers.accept(position, of: driver, trip: handle(of: trip), at: now)
-    return (trip, driver, position)
+    return (trip, driver)
   }
 }
 

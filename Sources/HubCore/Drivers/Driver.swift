@@ -2,7 +2,7 @@
 import HubGeo
 import HubMessages
 
-/// 640 bytes. A million of these are most of a hub's memory, so members are ordered so that small ones fill the padding
+/// 624 bytes. A million of these are most of a hub's memory, so members are ordered so that small ones fill the padding
 /// behind the id, the tracker and optionals, and what few drivers have is in tables of its own (`Drivers`).
 struct Driver {
   let compactID: CompactIdentifier
@@ -39,8 +39,6 @@ struct Driver {
   var waiting: Int32 = 0
   /// The trip that the fix of `position` named.
   @Packed private(set) var positionTrip: Handle?
-  /// What areas keep for it.
-  var area = DriverArea()
   var clock = SessionClock()
   /// Decides which drivers of a crowded cell are shown.
   let areaRank: UInt32

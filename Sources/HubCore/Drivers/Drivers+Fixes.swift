@@ -150,6 +150,10 @@ extension Drivers {
 
   /// The sampling advice for a session that begins.
   mutating func beginAdvice(
-    _ driver: Int, isWatched: Bool, at uptime: Int64, _ rules: SamplingRules
-  ) -> SamplingReason { slab[driver].beginAdvice(isWatched: isWatched, at: uptime, rules) }
+    _ driver: Int, isWatched: Bool, at uptime: Int64, _ rules: SamplingRules, counting counters: inout HubCounters
+  ) -> Connected.Sampling {
+    let reason = slab[driver].beginAdvice(isWatched: isWatched, at: uptime, rules)
+    let advice = rules.advice(reason, counting: &counters)
+    return Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
+  }
 }

@@ -56,12 +56,6 @@ struct Drivers: ~Copyable {
     @inline(__always) unsafeAddress { unsafe slab.address(of: driver) }
   }
 
-  /// What areas keep for a driver, in place.
-  subscript(areaOf driver: Int) -> DriverArea {
-    @inline(__always) _read { yield slab[driver].area }
-    @inline(__always) _modify { yield &slab[driver].area }
-  }
-
   @inline(__always)
   func handle(of driver: Int) -> Handle { slab.handle(of: driver) }
 
@@ -106,7 +100,7 @@ struct Drivers: ~Copyable {
     profiles.release(slab[driver].profile)
     sessions.forget(driver)
     ids.remove(hash: hash(slab[driver].id), index: driver)
-    slab.remove(driver, leaving: Driver(id: slab[driver].id, areaRank: 0, uptime: 0))
+    slab.remove(driver, leaving: Driver(id: slab[driver].id, areaRank: slab[driver].areaRank, uptime: 0))
   }
 
   /// Sets the index of the driver's channel; nil for none.
@@ -367,27 +361,22 @@ struct Drivers: ~Copyable {
     relabel(driver)
   }
 
-  /// The outcome of vehicle claims in a credential.
-  enum ClaimsOutcome {
-    case unchanged, taken
-    /// The table is full: the driver is shown without vehicle type and tags, since it must not be found by what it
-    /// reports itself.
-    case noRoom
-  }
-
-  mutating func take(_ claims: VehicleClaims, of driver: Int) -> ClaimsOutcome {
+  /// Takes what a credential states of a driver's vehicle; gives the driver where it differs. Where the table is full
+  /// the driver is shown without vehicle type and tags, since it must not be found by what it reports itself.
+  mutating func take(_ claims: VehicleClaims, of id: Identifier, counting counters: inout HubCounters) -> Int? {
+    guard let driver = find(id) else { return nil }
     let old = profiles.profile(slab[driver].profile)
     var profile = old
     if let vehicleType = claims.vehicleType { profile.vehicleType = vehicleType }
     if let tags = claims.tags { profile.tags = tags }
-    guard profile != old else { return .unchanged }
-    let hasRoom = setProfile(profile, of: driver)
-    if !hasRoom {
+    guard profile != old else { return nil }
+    if !setProfile(profile, of: driver) {
+      counters.count(full: .profiles)
       profiles.release(slab[driver].profile)
       slab[driver].profile = -1
     }
     relabel(driver)
-    return hasRoom ? .taken : .noRoom
+    return driver
   }
 
   mutating func setProfile(_ profile: DriverProfile, of driver: Int) -> Bool {

@@ -1,4 +1,4 @@
-// Questions about fences, and the answers.
+// Questions about fences, the answers, and what they change.
 public import HubMessages
 
 /// Questions of ops over HTTP.
@@ -21,4 +21,39 @@ public enum FenceAnswer: Sendable {
   /// There is no such fence.
   case unknown
   case refused(ErrorReply)
+}
+
+/// What a question has changed.
+enum FenceChange {
+  case put(DurableFence)
+  case deleted(Fence)
+}
+
+extension Fences {
+  /// Whether the question would change a fence.
+  func isChanged(by question: FenceQuestion) -> Bool {
+    switch question {
+    case .put(let fence, _): find(fence.id).map { table[$0].fence != fence } ?? true
+    case .delete(let id): find(id) != nil
+    case .show, .list: false
+    }
+  }
+
+  /// Answers a question, and gives what is to be recorded and published. Throws where a fence is refused.
+  mutating func answer(
+    _ question: FenceQuestion, at time: Timestamp, counting counters: inout HubCounters
+  ) throws(ErrorReply) -> (answer: FenceAnswer, change: FenceChange?) {
+    switch question {
+    case .put(let fence, let covering):
+      guard isChanged(by: question) else { return (show(fence.id, isNew: false), nil) }
+      let isNew = find(fence.id) == nil
+      let put = try put(fence, covering, at: time, counting: &counters)
+      return (show(fence.id, isNew: isNew), .put(put))
+    case .show(let id): return (show(id, isNew: false), nil)
+    case .list(let number, let limit): return (list(below: number, limit: limit), nil)
+    case .delete(let id):
+      guard let fence = remove(id) else { return (.unknown, nil) }
+      return (.deleted, .deleted(fence))
+    }
+  }
 }

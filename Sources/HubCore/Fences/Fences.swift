@@ -99,9 +99,6 @@ struct Fences: ~Copyable {
 
   // MARK: Putting and deleting
 
-  /// Whether an equal fence of this id exists.
-  func has(_ fence: Fence) -> Bool { find(fence.id).map { table[$0].fence == fence } ?? false }
-
   /// Adds a fence, or replaces the one with its id. Throws the answer where it is refused.
   mutating func put(
     _ fence: Fence, _ covering: FenceCovering, at time: Timestamp, counting counters: inout HubCounters

@@ -1,26 +1,7 @@
-// The channels of a driver and a trip: publishing events, snapshots for new subscribers, followers.
+// The channels of a driver and a trip: publishing ETAs, snapshots for new subscribers, followers.
 import HubMessages
 
 extension Channels {
-  /// The driver's channel, created if needed and kept for events; nil at the limit, or for a driver elsewhere.
-  mutating func eventChannel(
-    of driver: Int, _ drivers: inout Drivers, counting counters: inout HubCounters
-  ) -> Int? {
-    if drivers[driver].isElsewhere { return nil }  // another hub numbers its events
-    let channel = forEvents(drivers[driver].channel, .driver(drivers[driver].id), counting: &counters)
-    drivers.link(driver, to: channel)
-    return channel
-  }
-
-  /// The trip's channel, created if needed and kept for its events; nil at the limit of channels.
-  mutating func eventChannel(
-    of trip: Int, _ trips: inout Trips, counting counters: inout HubCounters
-  ) -> Int? {
-    let channel = forEvents(trips[trip].channel, .trip(trips[trip].id), counting: &counters)
-    trips.link(trip, to: channel)
-    return channel
-  }
-
   /// Publishes an ETA, and records it.
   mutating func publish(
     _ eta: PublishedETA, ofTrip trip: Int, _ trips: borrowing Trips, _ storage: inout HubStorage, at time: Timestamp
@@ -29,6 +10,16 @@ extension Channels {
     guard let channel = trips[trip].channel else { return }
     let update = eta.update(ofTrip: trips[trip].id, at: time, after: 0)
     publish(update, on: channel, storedThrough: storage.storedThrough, at: time)
+  }
+
+  /// Whether anybody but the driver itself follows its positions: on its own channel, or on that of the trip that its
+  /// fixes name. The fleet's and areas' channels do not count, since they have every driver.
+  @inline(__always)
+  func isWatched(_ driver: Int, _ drivers: borrowing Drivers, trip: Int?, _ trips: borrowing Trips) -> Bool {
+    let session = drivers[driver].session
+    if let channel = drivers[driver].channel, hasListener(channel, besides: session) { return true }
+    guard let trip, let channel = trips[trip].channel, !trips[trip].isClosed else { return false }
+    return hasListener(channel, besides: session)
   }
 }
 
@@ -43,27 +34,5 @@ extension Channel {
       drivers.find(id).flatMap { trips.snapshot(ofDriver: $0, among: drivers, at: now, after: after) }
     case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: nil
     }
-  }
-
-  /// Stores the channel's index with its driver or trip, to publish without a look-up; nil where there is none.
-  func link(to index: Int?, _ drivers: inout Drivers, _ trips: inout Trips) {
-    switch self {
-    case .trip(let id): if let trip = trips.find(id) { trips.link(trip, to: index) }
-    case .driver(let id): if let driver = drivers.find(id) { drivers.link(driver, to: index) }
-    case .raw(let id): if let driver = drivers.find(id) { drivers.link(driver, toRaw: index) }
-    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .stats: break
-    }
-  }
-}
-
-extension Channels {
-  /// Whether anybody but the driver itself follows its positions: on its own channel, or on that of the trip that its
-  /// fixes name. The fleet's and areas' channels do not count, since they have every driver.
-  @inline(__always)
-  func isWatched(_ driver: Int, _ drivers: borrowing Drivers, trip: Int?, _ trips: borrowing Trips) -> Bool {
-    let session = drivers[driver].session
-    if let channel = drivers[driver].channel, hasListener(channel, besides: session) { return true }
-    guard let trip, let channel = trips[trip].channel, !trips[trip].isClosed else { return false }
-    return hasListener(channel, besides: session)
   }
 }

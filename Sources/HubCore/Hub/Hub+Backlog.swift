@@ -19,15 +19,13 @@ extension Hub {
       counters.fixesOrphaned += UInt64(count)
       return refuseReplaced(input.session, input.messageID)
     }
-    if !backlog.hasBatches, backlog.credit > 0 {
-      backlog.spend(count)
-      return handle(input, driver: driver)
-    }
-    guard backlog.fixes + count <= limits.waitingFixes else {
+    switch backlog.admit(fixes: count, limit: limits.waitingFixes) {
+    case .now: handle(input, driver: driver)
+    case .waits: wait(.batch(input), driver: driver, cost: count)
+    case .refused:
       counters.fixesReceived += UInt64(count)
-      return refuseOverloaded(input)
+      refuseOverloaded(input)
     }
-    wait(.batch(input), driver: driver, cost: count)
   }
 
   private mutating func driver(of input: BatchInput) -> Int? {
@@ -64,13 +62,12 @@ extension Hub {
 
   /// Handles a subscription that resumes, or defers it.
   mutating func admit(_ input: SubscribeInput) {
-    guard input.request.resume != nil, backlog.credit <= 0 else { return subscribe(input) }
-    guard backlog.waitingResumes < input.actor.role.share(of: limits.waitingResumes) else {
-      counters.count(full: .waitingResumes)
-      let message = "too many subscribers come back at once"
-      return refuseSubscription(input, ErrorReply(code: .rateLimited, message: message, retryAfter: 2))
+    let limit = input.actor.role.share(of: limits.waitingResumes)
+    switch backlog.admit(resuming: input.request.resume != nil, limit: limit) {
+    case .now: subscribe(input)
+    case .waits: backlog.append(resume: Backlog.Entry(input: .subscribe(input), driver: nil, cost: 1))
+    case .refused: refuseSubscription(input, counters.refuseResume())
     }
-    backlog.append(resume: Backlog.Entry(input: .subscribe(input), driver: nil, cost: 1))
   }
 
   /// Handles what the credit covers, at the end of a turn.
@@ -83,13 +80,7 @@ extension Hub {
   }
 
   @inline(never)
-  private mutating func handleWaiting() {
-    var isFirst = true
-    while !backlog.isEmpty, let entry = backlog.next(isFirst: isFirst) {
-      isFirst = false
-      handle(entry)
-    }
-  }
+  private mutating func handleWaiting() { while let entry = backlog.next() { handle(entry) } }
 
   private mutating func handle(_ entry: Backlog.Entry) {
     // A driver is forgotten only a day after its last message, long after this.

@@ -37,17 +37,8 @@ extension Hub {
       trip: trip.map { trips.handle(of: $0) })
     let unknownBefore = storage.looksUp ? drivers.vouchesFrom(driver) : .min
     for index in input.batch.indicesByTime {
-      switch input.batch.fixes[index] {
-      case .failure(let code):
-        counters.fixesUnreadable += 1
-        partial.summary.rejected.append(.init(index: index, code: code))
-      case .success(let fix):
-        if fix.timestamp.milliseconds < unknownBefore, !drivers.remembers(fix.timestamp, of: driver) {
-          partial.indices.append(index)
-        } else {
-          take(fix, at: index, of: &partial, driver: driver, trip: trip)
-        }
-      }
+      let fix = partial.fix(at: index, of: driver, drivers, unknownBefore: unknownBefore, counting: &counters)
+      if let fix { take(fix, at: index, of: &partial, driver: driver, trip: trip) }
     }
     if input.phone != nil { drivers.noteDevice(driver) }
     recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
@@ -66,19 +57,10 @@ extension Hub {
     }
     guard storage.hasRoom else { return refuseUnstored(partial.input, fixes: partial.indices.count) }
     let trip = partial.trip.flatMap { trips.current($0) }
-    let indices = partial.indices
-    var last: Timestamp?
-    for index in indices {
-      guard case .success(let fix) = partial.input.batch.fixes[index] else { continue }
-      if fix.timestamp == last || known.contains(fix.timestamp.milliseconds) {
-        counters.fixesDuplicate += 1
-        partial.summary.duplicates += 1
-        drivers.noteFound(fix.timestamp, driver: driver)
-      } else {
-        take(fix, at: index, of: &partial, driver: driver, trip: trip)
-      }
-      last = fix.timestamp
-    }
+    let (new, found) = partial.split(known: known)
+    counters.fixesDuplicate += UInt64(found.count)
+    for time in found { drivers.noteFound(time, driver: driver) }
+    for (index, fix) in new { take(fix, at: index, of: &partial, driver: driver, trip: trip) }
     recordFixes(driver: driver, trip: trip, received: partial.input.received.timestamp)
     finish(partial)
   }

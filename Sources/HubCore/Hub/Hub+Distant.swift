@@ -7,14 +7,33 @@ extension Hub {
   mutating func followDistant(_ driver: Int) {
     guard drivers[driver].isElsewhere else { return }
     let name = Channel.driver(drivers[driver].id)
-    if drivers[driver].activeTrips == 0 { return name.link(to: channels.unwant(name), &drivers, &trips) }
+    if drivers[driver].activeTrips == 0 { return link(name, to: channels.unwant(name)) }
     if !channels.want(name) { counters.count(full: .channels) }
   }
 
-  mutating func note(_ finding: DistantTrips.Finding, of name: Channel) {
-    for driver in distant.take(finding, of: name, &drivers, &channels, at: now.timestamp) {
-      noteArea(driver)
-      if let fix = distant.begins(by: driver) { begin(fix, by: driver) }
+  mutating func carryOut(_ steps: [DistantTrips.Step]) {
+    for step in steps {
+      switch step {
+      case .busy(let driver): drivers.beginTrip(driver)
+      case .free(let driver): drivers.endTrip(driver, at: now.timestamp)
+      case .ended(let trip, let isNowhere): channels.unwant(.trip(trip), isNowhere: isNowhere)
+      case .changed(let driver):
+        noteArea(driver)
+        if let fix = distant.begins(by: driver) { begin(fix, by: driver) }
+      }
+    }
+  }
+
+  /// Whether a trip that a driver's fix names is known to be at no hub, so that it may begin here. Else it is looked
+  /// up, once.
+  mutating func lookUp(_ fix: DistantTrips.Beginning, by driver: Int) -> Bool {
+    switch distant.look(for: fix, by: driver, at: now.uptime) {
+    case .isNowhere: return true
+    case .waits: return false
+    case .begins(let steps):
+      carryOut(steps)
+      if channels.want(.trip(fix.trip)) { distant.begin(fix, by: driver, at: now.uptime) }
+      return false
     }
   }
 
@@ -22,16 +41,17 @@ extension Hub {
   private mutating func begin(_ fix: DistantTrips.Beginning, by driver: Int) {
     do throws(ErrorReply) {
       guard let trip = try tripForFixes(of: driver, fix.trip, isGranted: fix.isGranted, at: fix.time),
-        let position = fix.start(trip, &trips, driver, &drivers, at: now)
+        let position = drivers[driver].position, position.timestamp >= fix.time
       else { return }
-      publish(position, driver: driver, onTrip: trip)
+      // It was published before its trip began. A fix of a batch is not the driver's position.
+      take(position, after: nil, driver: driver, onTrip: trip)
     } catch {
       counters.fixesForbidden += 1
     }
   }
 
   mutating func resume(_ answer: Subscribed, _ missed: [Publication]) {
-    if let trip = answer.snapshot?.trip { note(.elsewhere(trip.status, driver: trip.driverID), of: answer.channel) }
+    if let trip = answer.snapshot?.trip { carryOut(distant.take(.init(trip), of: answer.channel, drivers)) }
     if let position = answer.snapshot?.position { drive(position) }
     for publication in missed { note(publication) }
     channels.resume(answer, missed)
@@ -48,22 +68,26 @@ extension Hub {
   }
 
   mutating func end(_ name: Channel, _ reason: Unsubscribed.Reason) {
-    note(.over, of: name)
+    carryOut(distant.take(.over, of: name, drivers))
     channels.emit(onFollowed: name) { .channelEnded($0, name, reason) }
   }
 
   private mutating func note(_ publication: Publication) {
     if case .driverLocation(let location) = publication.body { return drive(location) }
-    if let finding = DistantTrips.Finding(publication) { note(finding, of: publication.channel) }
+    guard let finding = DistantTrips.Finding(publication) else { return }
+    carryOut(distant.take(finding, of: publication.channel, drivers))
   }
 
   private mutating func drive(_ location: DriverLocation) {
-    guard let (trip, driver, position) = trips.drive(location, &drivers, at: now) else { return }
-    publish(position, driver: driver, onTrip: trip)
+    guard let (trip, driver) = trips.driven(location, among: drivers, at: now.uptime) else { return }
+    take(Position(location), after: drivers[driver].position, driver: driver, onTrip: trip)
     if DistantTrips.isRecorded(trips[trip].progress), storage.hasRoom { recordTrip(trip, isUpdate: false) }
   }
 
-  private mutating func publish(_ position: Position, driver: Int, onTrip trip: Int) {
+  /// Takes a position of a trip's driver at another hub, or of before the trip, and publishes it.
+  private mutating func take(_ position: Position, after last: Position?, driver: Int, onTrip trip: Int) {
+    trips.measure(position, after: last, trip: trip, at: now.uptime)
+    drivers.accept(position, of: driver, trip: trips.handle(of: trip), at: now)
     let age = drivers[driver].age(of: position, at: now.timestamp)
     channels.publish(
       position.location(of: drivers[driver].id, trip: trips[trip].id, age: age), of: driver, on: trips[trip].channel,

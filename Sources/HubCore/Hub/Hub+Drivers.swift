@@ -9,6 +9,7 @@ extension Hub {
       counters.count(full: .drivers)
       return nil
     }
+    areas.insert(driver)
     drivers.link(driver, to: channels.find(.driver(id)))
     drivers.link(driver, toRaw: channels.find(.raw(id)))
     if !isHere { channels.sendToCluster(.owned(.driver(id), takes: false)) }
@@ -71,12 +72,7 @@ extension Hub {
 
   /// Takes what a driver's credential states of its vehicle.
   mutating func take(_ claims: VehicleClaims, of id: Identifier) {
-    guard let driver = drivers.find(id) else { return }
-    switch drivers.take(claims, of: driver) {
-    case .unchanged: return
-    case .taken: break
-    case .noRoom: counters.count(full: .profiles)
-    }
+    guard let driver = drivers.take(claims, of: id, counting: &counters) else { return }
     noteArea(driver)
     if storage.hasRoom { recordDriver(driver) }
   }
@@ -104,20 +100,7 @@ extension Hub {
 
   private mutating func beginSampling(_ driver: Int) -> Connected.Sampling {
     let isWatched = channels.isWatched(driver, drivers, trip: lastTrip(of: driver), trips)
-    let reason = drivers.beginAdvice(driver, isWatched: isWatched, at: now.uptime, samplingRules)
-    let advice = samplingRules.advice(reason, counting: &counters)
-    return Connected.Sampling(interval: advice.interval, minDistance: advice.minDistance)
-  }
-
-  /// A new subscriber of a channel may make its driver send more often.
-  mutating func adviseSampling(onChannel name: Channel) {
-    switch name {
-    case .driver(let id): if let driver = drivers.find(id) { adviseSampling(driver, trip: lastTrip(of: driver)) }
-    case .trip(let id):
-      guard let trip = trips.find(id), let driver = driver(ofTrip: trip), lastTrip(of: driver) == trip else { return }
-      adviseSampling(driver, trip: trip)
-    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: break
-    }
+    return drivers.beginAdvice(driver, isWatched: isWatched, at: now.uptime, samplingRules, counting: &counters)
   }
 
   // MARK: Presence
@@ -179,8 +162,7 @@ extension Hub {
   // MARK: Forgetting
 
   mutating func checkRetention(_ driver: Int) {
-    let canStore = storage.hasRoom
-    if drivers.checkRetention(driver, at: now, canStore: canStore, &deadlines) { forget(driver) }
+    if drivers.checkRetention(driver, at: now, canStore: storage.hasRoom, &deadlines) { forget(driver) }
   }
 
   private mutating func forget(_ driver: Int) {
@@ -192,7 +174,7 @@ extension Hub {
 
   mutating func removeDriver(_ driver: Int) {
     let (id, wasHere) = (drivers[driver].id, !drivers[driver].isElsewhere)
-    distant.forget(driver, &drivers, &channels, at: now.timestamp)
+    carryOut(distant.forget(driver))
     fences.drop(driver)
     drivers.remove(driver)
     if wasHere { channels.forget(driver: id) }

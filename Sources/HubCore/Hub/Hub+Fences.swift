@@ -35,10 +35,12 @@ extension Hub {
     }
   }
 
-  /// Adds a fence before anybody is connected; an equal one stays. Throws where there is no room.
-  public mutating func begin(with fence: Fence) throws(ErrorReply) { _ = try put(fence, FenceCovering(fence)) }
-
   // MARK: Questions
+
+  /// Adds a fence before anybody is connected; an equal one stays. Throws where there is no room.
+  public mutating func begin(with fence: Fence) throws(ErrorReply) {
+    _ = try answer(.put(fence, FenceCovering(fence)))
+  }
 
   mutating func answer(_ session: SessionRef, _ question: FenceQuestion) {
     do throws(ErrorReply) {
@@ -50,32 +52,19 @@ extension Hub {
   }
 
   private mutating func answer(_ question: FenceQuestion) throws(ErrorReply) -> FenceAnswer {
-    switch question {
-    case .put(let fence, let covering): return try put(fence, covering)
-    case .show(let id): return fences.show(id, isNew: false)
-    case .list(let number, let limit): return fences.list(below: number, limit: limit)
-    case .delete(let id): return try delete(id)
+    if fences.isChanged(by: question) { try requireRoom("this hub cannot store fences now; send it again") }
+    let (answer, change) = try fences.answer(question, at: now.timestamp, counting: &counters)
+    switch change {
+    case .put(let fence): storage.write(.fence(fence))
+    case .deleted(let fence):
+      if channels.find(.fence(fence.id)) != nil, let channel = eventChannel(ofFence: fence.id) {
+        let last = FenceWords.deleted(fence, at: now.timestamp)
+        publishEvent(on: channel) { .notification(last.numbered($0)) }
+        channels.forgetEvents(of: channel, &storage)
+      }
+      storage.write(.fenceDeleted(fence.id))
+    case nil: break
     }
-  }
-
-  private mutating func put(_ fence: Fence, _ covering: FenceCovering) throws(ErrorReply) -> FenceAnswer {
-    if fences.has(fence) { return fences.show(fence.id, isNew: false) }
-    try requireRoom("this hub cannot store fences now; send it again")
-    let isNew = fences.find(fence.id) == nil
-    storage.write(.fence(try fences.put(fence, covering, at: now.timestamp, counting: &counters)))
-    return fences.show(fence.id, isNew: isNew)
-  }
-
-  /// Deletes a fence; the last event of its channel says so.
-  private mutating func delete(_ id: Identifier) throws(ErrorReply) -> FenceAnswer {
-    if fences.find(id) != nil { try requireRoom("this hub cannot store that now; send it again") }
-    guard let fence = fences.remove(id) else { return .unknown }
-    if channels.find(.fence(id)) != nil, let channel = eventChannel(ofFence: id) {
-      let made = FenceWords.deleted(fence, at: now.timestamp)
-      publishEvent(on: channel) { .notification(made.numbered($0)) }
-      channels.forgetEvents(of: channel, &storage)
-    }
-    storage.write(.fenceDeleted(id))
-    return .deleted
+    return answer
   }
 }

@@ -6,10 +6,6 @@
 import HubMessages
 
 extension Hub {
-  /// Whether the fixes of a message will be recorded.
-  @inline(__always)
-  var recordsFixes: Bool { storage.isOn && storage.hasRoom }
-
   /// Adds an accepted fix to its message's record.
   @inline(__always)
   mutating func record(_ fix: Fix, _ disposition: StoredFix.Disposition, _ position: Position?, driver: Int) {

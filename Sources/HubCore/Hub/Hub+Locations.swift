@@ -29,15 +29,15 @@ extension Hub {
     }
     let outcome = track(
       input.fix, sent: sent, driver: driver, trip: trip, received: received.uptime,
-      isRecorded: recordsFixes)
+      isRecorded: storage.isOn && storage.hasRoom)
     recordFixes(driver: driver, trip: trip, received: received.timestamp)
     switch outcome {
     case .accepted, .history, .duplicate, .held: return
     case .refused(let refusal):
       refuse(input.session, input.messageID, refusal.code, refusal.explanation)
     case .clockDoubted(let secondsBehind):
-      let explanation = Tracker.explanation(ofClockBehind: secondsBehind)
-      refuse(input.session, input.messageID, .implausibleLocation, explanation)
+      refuse(
+        input.session, input.messageID, .implausibleLocation, Tracker.explanation(ofClockBehind: secondsBehind))
     }
   }
 

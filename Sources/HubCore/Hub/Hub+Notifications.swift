@@ -25,10 +25,8 @@ extension Hub {
     if let known = try channels.sequence(ofRepeated: post, on: channel) {
       return .published(post.channel, sequence: known, isNew: false)
     }
-    guard channels.hasRoom(forContent: post.contentBytes, below: limits.eventContentBytes) else {
-      counters.count(full: .eventContents)
-      throw ErrorReply(code: .storageFull, message: "this hub keeps no more texts in its events", retryAfter: 60)
-    }
+    let hasRoom = channels.hasRoom(forContent: post.contentBytes, below: limits.eventContentBytes)
+    if !hasRoom { throw counters.refuseContent() }
     publishEvent(on: channel) { .notification(Notification(post, sequence: $0)) }
     counters.notificationsPosted += 1
     return .published(post.channel, sequence: channels.sequence(channel), isNew: true)

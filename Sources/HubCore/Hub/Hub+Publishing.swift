@@ -28,16 +28,37 @@ extension Hub {
     channels.publish(raw, on: Int(drivers[driver].rawChannel), at: now.timestamp)
   }
 
+  /// Keeps the process's figures of the next seconds and publishes them; with `isHistory` those before are only kept.
+  mutating func take(_ seconds: [HubFigures], isHistory: Bool = false) {
+    figures.keep(seconds, isHistory: isHistory, atMost: limits.figures)
+    if !isHistory { for second in seconds { channels.publish(second, at: now.timestamp) } }
+  }
+
   /// The driver's channel, created if needed and kept for events; nil at the limit, or for a driver elsewhere.
   mutating func eventChannel(ofDriver driver: Int) -> Int? {
-    channels.eventChannel(of: driver, &drivers, counting: &counters)
+    if drivers[driver].isElsewhere { return nil }  // another hub numbers its events
+    return eventChannel(drivers[driver].channel, .driver(drivers[driver].id))
   }
 
   /// The trip's channel, created if needed and kept for its events; nil at the limit of channels.
-  mutating func eventChannel(ofTrip trip: Int) -> Int? { channels.eventChannel(of: trip, &trips, counting: &counters) }
+  mutating func eventChannel(ofTrip trip: Int) -> Int? { eventChannel(trips[trip].channel, .trip(trips[trip].id)) }
 
   /// The fence's channel, created if needed and kept for its events; nil at the limit of channels.
-  mutating func eventChannel(ofFence id: Identifier) -> Int? {
-    channels.forEvents(nil, .fence(id), counting: &counters)
+  mutating func eventChannel(ofFence id: Identifier) -> Int? { eventChannel(nil, .fence(id)) }
+
+  private mutating func eventChannel(_ known: Int?, _ name: Channel) -> Int? {
+    let channel = channels.forEvents(known, name, counting: &counters)
+    if known == nil { link(name, to: channel) }
+    return channel
+  }
+
+  /// Stores a channel's index with its driver or trip, to publish without a look-up; nil where there is none.
+  mutating func link(_ name: Channel, to index: Int?) {
+    switch name {
+    case .trip(let id): if let trip = trips.find(id) { trips.link(trip, to: index) }
+    case .driver(let id): if let driver = drivers.find(id) { drivers.link(driver, to: index) }
+    case .raw(let id): if let driver = drivers.find(id) { drivers.link(driver, toRaw: index) }
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .stats: break
+    }
   }
 }

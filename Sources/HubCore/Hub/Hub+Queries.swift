@@ -7,21 +7,20 @@ extension Hub {
   mutating func answer(_ session: SessionRef, _ query: HubQuery, _ replyTo: MessageID?) {
     let isHere = if case .driver(let id) = query { self.isHere(.driver(id)) } else { false }
     if channels.gathers(FleetQuestion(query, session, replyTo), isHere: isHere) { return }
-    switch query {
-    case .driver(let id):
-      let found = drivers.find(id).map { QueryResult.driver(drivers.report(of: $0, at: now.timestamp)) }
-      emit(.queryResult(session, found, replyTo: replyTo), to: session.outlet)
-    case .list(let query):
-      do throws(ErrorReply) { try driverListings.begin(query, for: session, limits, counting: &counters) } catch {
-        reply(.error(error), to: session)
+    do throws(ErrorReply) {
+      switch query {
+      case .driver(let id):
+        let found = drivers.find(id).map { QueryResult.driver(drivers.report(of: $0, at: now.timestamp)) }
+        emit(.queryResult(session, found, replyTo: replyTo), to: session.outlet)
+      case .list(let query): try driverListings.begin(query, for: session, limits, counting: &counters)
+      case .drivers(let search, let audience, let actor):
+        let search = RunningSearch(
+          search, audience, maximumLimit: limits.queryHits, session: session, identity: actor.hashValue(seed: seed),
+          replyTo: replyTo)
+        try searches.begin(search, actor.role, searchView, limits, counting: &counters)
       }
-    case .drivers(let search, let audience, let actor):
-      let search = RunningSearch(
-        search, audience, maximumLimit: limits.queryHits, session: session, identity: actor.hashValue(seed: seed),
-        replyTo: replyTo)
-      do throws(ErrorReply) { try searches.begin(search, actor.role, searchView, limits, counting: &counters) } catch {
-        reply(.error(error.replying(to: replyTo)), to: session)
-      }
+    } catch {
+      reply(.error(error.replying(to: replyTo)), to: session)
     }
   }
 

@@ -28,7 +28,6 @@ extension Hub {
 
   /// Appends questions for the journal about stored records. Each is answered once, by `HubInput.knownFixes`.
   public mutating func takeLookups(into lookups: inout [HistoryLookup]) {
-    if self.lookups.isEmpty { return }
     self.lookups.take(storedThrough: storage.storedThrough, into: &lookups)
   }
 
@@ -39,22 +38,14 @@ extension Hub {
     storage.setReleasing(true)
     for input in parked { dispatch(input) }
     storage.setReleasing(false)
-    if condition == .unavailable { refuseWhatWaits() }
-    counters.heldForStorage = storage.held.count
-  }
-
-  /// Refuses all answers that wait for the disk with `storage_full`.
-  private mutating func refuseWhatWaits() {
-    for held in storage.takeAnswers() {
-      switch held {
-      case .output(let output, let outlet): channels.refuse(waiting: output, to: outlet, counting: &counters)
-      case .input(let input): dispatch(input)  // refused there, or answered where it only waited behind others
+    if condition == .unavailable {
+      // Inputs are refused when they are handled, or answered where they only waited behind others.
+      for input in channels.refuseWaiting(in: &storage, counting: &counters) { dispatch(input) }
+      for batch in lookups.takeUnstored(storedThrough: storage.storedThrough) {
+        refuseUnstored(batch.input, fixes: batch.indices.count)
       }
     }
-    guard lookups.waitsForStorage else { return }
-    for batch in lookups.takeUnstored(storedThrough: storage.storedThrough) {
-      refuseUnstored(batch.input, fixes: batch.indices.count)
-    }
+    counters.heldForStorage = storage.held.count
   }
 
   // MARK: Reading back
@@ -73,7 +64,8 @@ extension Hub {
     }
   }
 
-  /// False where the record is invalid after those before it.
+  /// False where the record is invalid after those before it. A driver beyond the table's limit begins anew when it
+  /// comes.
   private mutating func load(_ record: DurableRecord) -> Bool {
     switch record {
     case .epoch(let epoch, let seed, let pseudonymKey):
@@ -81,20 +73,19 @@ extension Hub {
       if !isNamed { takeOver(seed: seed, pseudonymKey: pseudonymKey) }
       channels.begin(epoch: epoch)
       isNamed = true
-    case .trip(let trip): return isNamed && trips.load(trip, at: now.uptime)
+    case .trip, .eta, .highestTripNumber: return isNamed && trips.load(record, at: now.uptime)
     case .tripForgotten(let id):
       guard let trip = trips.find(id) else { return false }
       removeTrip(trip)
-    case .eta(let id, let eta):
-      guard let trip = trips.find(id) else { return false }
-      trips.load(eta, of: trip, at: now.uptime)
     case .event, .channel, .channelForgotten, .highestSequence: return channels.load(record) && isNamed
     case .fixes(let fixes): return load(fixes)
-    case .driver(let driver): load(driver)
+    case .driver(let stored):
+      guard let driver = findOrInsertDriver(stored.id) else { break }
+      let trip = stored.tripID.flatMap { trips.find($0) }.map { trips.handle(of: $0) }
+      if !drivers.load(stored, driver: driver, trip: trip) { counters.count(full: .profiles) }
     case .driverOffline(let id, let time):
       if let driver = findOrInsertDriver(id) { drivers.goOffline(driver, at: time, isStored: true) }
     case .driverForgotten(let id): if let driver = drivers.find(id) { removeDriver(driver) }
-    case .highestTripNumber(let number): trips.restore(newestNumber: number)
     case .fence(let fence): return isNamed && fences.load(fence)
     case .fenceDeleted(let id): return fences.remove(id) != nil
     case .stay(let stay):
@@ -102,7 +93,11 @@ extension Hub {
       if let driver = findOrInsertDriver(stay.driverID) { fences.load(stay, driver: driver) }
     case .stayEnded(let driver, let fence):
       if let driver = drivers.find(driver) { fences.loadEnded(driver: driver, fence: fence) }
-    case .pair(let pair): return load(pair)
+    case .pair(let pair):
+      guard fences.find(pair.fenceID) != nil, pair.driverID != pair.otherID else { return false }
+      if let driver = findOrInsertDriver(pair.driverID), let other = findOrInsertDriver(pair.otherID) {
+        fences.load(pair, driver, other)
+      }
     case .pairEnded(let fence, let driver, let other):
       guard let driver = drivers.find(driver), let other = drivers.find(other) else { break }
       fences.loadEndedPair(driver, other, fence: fence)
@@ -114,8 +109,6 @@ extension Hub {
     return isNamed
   }
 
-  // A driver beyond the table's limit begins anew when it comes.
-
   private mutating func load(_ fixes: DurableFixes) -> Bool {
     let trip = fixes.tripID.flatMap { trips.find($0) }
     guard isNamed, trip != nil || fixes.tripID == nil else { return false }
@@ -124,20 +117,6 @@ extension Hub {
       drivers.load(fixes, driver: driver, trip: trip.map { trips.handle(of: $0) })
     }
     return true
-  }
-
-  private mutating func load(_ stored: DurableDriver) {
-    guard let driver = findOrInsertDriver(stored.id) else { return }
-    let trip = stored.tripID.flatMap { trips.find($0) }.map { trips.handle(of: $0) }
-    if !drivers.load(stored, driver: driver, trip: trip) { counters.count(full: .profiles) }
-  }
-
-  private mutating func load(_ pair: DurablePair) -> Bool {
-    guard fences.find(pair.fenceID) != nil, pair.driverID != pair.otherID else { return false }
-    if let driver = findOrInsertDriver(pair.driverID), let other = findOrInsertDriver(pair.otherID) {
-      fences.load(pair, driver, other)
-    }
-    return isNamed
   }
 
   /// Ends loading, at `start`: rebuilds what is not stored (deadlines, links between tables, indexes). Presence counts
@@ -165,11 +144,7 @@ extension Hub {
     func add(_ record: DurableRecord) throws(E) { unsafe try parts.add(record, body) }
     try add(.epoch(channels.epoch, seed: seed, pseudonymKey: pseudonymKey))
     try add(.highestSequence(channels.highestSequence))
-    try add(.highestTripNumber(trips.newestNumber))
-    for trip in 0..<trips.endIndex where trips.isInUse(trip) { try add(.trip(trips[trip].durable)) }
-    for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown {
-      try add(.driver(trips.durable(driver: driver, of: drivers)))
-    }
+    try trips.forEachRecord(of: drivers) { (record) throws(E) in try add(record) }
     try fences.forEachRecord(of: drivers) { (record) throws(E) in try add(record) }
     try credentials.forEachRecord { (record) throws(E) in try add(record) }
     try offers.forEachRecord { (record) throws(E) in try add(record) }

@@ -10,7 +10,7 @@ extension Hub {
     do throws(ErrorReply) {
       switch input.request.channel {
       case .area, .nearby, .box, .counts, .countsBlock:
-        try areas.watch(input, limit: limits.areas, &channels, counting: &counters, at: now)
+        try watch(input)
       case .trips:
         try beginTrips()
         try open(input)
@@ -28,15 +28,10 @@ extension Hub {
       throw unstored("this hub cannot store this channel's newest event now; subscribe again")
     }
     if channels.waits(.subscribe(input), for: request.channel, &storage) { return }
-    let access = trips.access(of: input.actor, by: input.grant, to: request.channel, at: now)
-    guard access != .forbidden else {
-      // The same text whether or not there is such a trip.
-      throw ErrorReply(
-        code: .forbidden, message: "your credential does not open this channel, or its trip is over")
-    }
+    let access = try trips.checkAccess(of: input.actor, by: input.grant, to: request.channel, at: now)
     guard let channel = channels.open(request.channel, for: input.actor.role) else { throw counters.refuseChannel() }
     let isOver = closeIfOver(request.channel)
-    request.channel.link(to: channel, &drivers, &trips)
+    link(request.channel, to: channel)
     let isDriver = drivers.driver(of: session) != nil
     // The holder of a share sees nothing from before the share.
     let resume = TripShare.isHolder(input.actor.id) ? nil : request.resume
@@ -46,7 +41,10 @@ extension Hub {
       channels.answer(
         input, channel, snapshot, missed: missed, history: request.channel == .stats ? figures.seconds : nil,
         isParty: access == .party, isOver: isOver, at: now.timestamp))
-    if !isDriver { adviseSampling(onChannel: request.channel) }
+    // The subscriber may make the driver send more often.
+    if !isDriver, let driver = trips.driver(on: request.channel, among: drivers) {
+      adviseSampling(driver, trip: lastTrip(of: driver))
+    }
   }
 
   /// Begins the channel of all trips with its first subscriber. It stays, also over a restart, so that every event has
@@ -76,8 +74,10 @@ extension Hub {
   mutating func release(_ outlet: UInt32, _ handle: ChannelHandle) {
     switch channels.release(handle, of: outlet) {
     case .nothing: break
-    case .channel(let name): name.link(to: nil, &drivers, &trips)
-    case .area(let area): areas.end(area, &channels)
+    case .channel(let name): link(name, to: nil)
+    case .area(let area):
+      areas.end(area)
+      publishAreas()
     }
   }
 }

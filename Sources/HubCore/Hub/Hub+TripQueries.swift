@@ -31,11 +31,7 @@ extension Hub {
     do throws(ErrorReply) {
       if channels.isUnstored(.trip(query.id), storage) { try requireRoom(ErrorReply.unstoredQuestion) }
       if channels.waits(.trips(session, .show(query), replyTo: replyTo), for: .trip(query.id), &storage) { return }
-      guard trips.access(of: query.actor, by: query.grant, to: .trip(query.id), at: now) != .forbidden else {
-        // The same text whether or not there is such a trip.
-        throw ErrorReply(
-          code: .forbidden, message: "your credential does not open this trip, or the trip is over")
-      }
+      _ = try trips.checkAccess(of: query.actor, by: query.grant, to: .trip(query.id), at: now)
       let trip = try trips.findKnown(query.id)
       emit(.trips(session, .trip(trips[trip].report, isNew: false), replyTo: replyTo), to: session.outlet)
     } catch {

@@ -70,7 +70,8 @@ extension Hub {
   mutating func commit(_ step: TripStep) {
     let trip = step.trip
     if step.isNew {
-      distant.begin(trips[trip].id, &drivers, &channels, at: now.timestamp)
+      channels.takeOver(.trip(trips[trip].id), nil)
+      carryOut(distant.forget(trip: trips[trip].id))
       trips.link(trip, to: channels.find(.trip(trips[trip].id)))
       drivers.count(begunTrips: 1, of: trips[trip].beginner)
       channels.sendToCluster(.owned(.trip(trips[trip].id), takes: false))
@@ -105,24 +106,19 @@ extension Hub {
 
   /// Counts the driver's active trips, which make it `on_trip`; beyond the table's limit, at a later move.
   mutating func countActiveTrip(_ trip: Int) {
-    let driver: Int
-    if trips[trip].status.occupiesDriver {
-      guard trips[trip].occupied == nil, let id = trips[trip].driverID,
-        let found = findOrInsertDriver(id, isHere: false)
-      else { return }
-      driver = found
+    if let id = trips.uncounted(trip), let driver = findOrInsertDriver(id, isHere: false) {
       trips.occupy(drivers.handle(of: driver), by: trip)
       drivers.beginTrip(driver)
       followDistant(driver)
-    } else {
+      noteArea(driver)
+    } else if let handle = trips.release(trip) {
       // A driver with an active trip is not forgotten, so it exists.
-      guard let handle = trips.release(trip) else { return }
-      driver = Int(handle.index)
+      let driver = Int(handle.index)
       drivers.endTrip(driver, at: now.timestamp)
       followDistant(driver)
       recordDriver(driver)
+      noteArea(driver)
     }
-    noteArea(driver)
   }
 
   /// Publishes an event of a trip on its channel, on its driver's, and on that of all trips once that exists.
@@ -159,10 +155,10 @@ extension Hub {
   ) throws(ErrorReply) -> Int? {
     guard let id else { return nil }
     let known = trips.find(id)
-    if known == nil, channels.isInCluster,
-      try !distant.mayBegin(.init(trip: id, isGranted: isGranted, time: time), by: driver, &drivers, &channels, at: now)
-    {
-      return nil
+    if known == nil, channels.isInCluster {
+      let fix = DistantTrips.Beginning(trip: id, isGranted: isGranted, time: time)
+      try distant.checkNamed(fix, by: driver)
+      if !lookUp(fix, by: driver) { return nil }
     }
     try trips.checkNamed(known, id, by: drivers[driver].id, isGranted: isGranted)
     let trip: Int
@@ -217,8 +213,7 @@ extension Hub {
   // MARK: Trips that end
 
   mutating func checkSilence(_ trip: Int) {
-    let canStore = storage.hasRoom
-    guard let step = trips.checkSilence(trip, at: now, canStore: canStore, &deadlines) else { return }
+    guard let step = trips.checkSilence(trip, at: now, canStore: storage.hasRoom, &deadlines) else { return }
     commit(step)
     followUp(step)
   }
@@ -227,8 +222,7 @@ extension Hub {
   /// and its events are forgotten.
   mutating func checkEnded(_ trip: Int) {
     if isOver(trip) { close(trip) }  // first, also without a turn between the two: the machine was suspended
-    let canStore = storage.hasRoom
-    guard trips.checkRetention(trip, at: now.uptime, canStore: canStore, &deadlines) else { return }
+    guard trips.checkRetention(trip, at: now.uptime, canStore: storage.hasRoom, &deadlines) else { return }
     if let channel = trips[trip].channel { channels.forgetEvents(of: channel, &storage) }
     storage.write(.tripForgotten(trips[trip].id))
     removeTrip(trip)

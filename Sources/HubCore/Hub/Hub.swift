@@ -83,6 +83,7 @@ public struct Hub: ~Copyable {
     channels.joinCluster(outlet: outlet)
     trips.joinCluster()
     offers.joinCluster()
+    areas.joinCluster()
     for trip in 0..<trips.endIndex where trips.isInUse(trip) {
       channels.sendToCluster(.owned(.trip(trips[trip].id), takes: false))
     }
@@ -134,7 +135,8 @@ public struct Hub: ~Copyable {
   @inline(never)
   private mutating func advanceAreas() -> Bool {
     let context = AreaContext(audience: audience, now: now, budget: limits.areaDriversPerTurn)
-    return areas.advance(&drivers, trips, &channels, context)
+    defer { publishAreas() }
+    return areas.advance(drivers, trips, context)
   }
 
   /// Answers a question about tokens, when it is stored. `found`: the answer of other hubs.
@@ -152,13 +154,6 @@ public struct Hub: ~Copyable {
     guard storage.hasRoom else { return }  // they continue in a turn that has room
     carryOut(offers.advance(drivers, trips, at: now, &deadlines, budget: limits.offerBudget))
     if offers.isLooking { hasMoreDue = true }
-  }
-
-  /// Records and publishes the decisions of the offers.
-  mutating func carryOut(_ steps: [OfferStep]) {
-    for step in steps {
-      step.carryOut(&drivers, &trips, &channels, &storage, &distant, counting: &counters, at: now)
-    }
   }
 
   mutating func offersRequest(in report: TripStatusReport, by actor: Actor) throws(ErrorReply) -> OffersRequest? {
@@ -245,13 +240,13 @@ public struct Hub: ~Copyable {
     case .subscribe(let input): subscribe(input)
     case .unsubscribe(let session, let messageID, let channel): unsubscribe(session, messageID, channel)
     case .released(let outlet, let channel): release(outlet, channel)
-    case .areaSnapshots(let session, let cells): for cell in cells { areas.show(cell, to: session, &channels) }
+    case .areaSnapshots(let session, let cells): show(cells, to: session)
     case .leaveView(let session, let messageID, let view):
       emit(.viewEnded(session, messageID, view), to: session.outlet)
     case .name(let session, let actor, let channel): name(channel, to: session, actor)
     case .query(let session, let query, let replyTo): answer(session, query, replyTo)
     case .ping(let session, let messageID, let ping, let id): answer(session, messageID, ping, of: id)
-    case .figures(let second): figures.publish(second, &channels, atMost: limits.figures, at: now.timestamp)
+    case .figures(let second): if !channels.gathers(second) { take([second]) }
     case .knownFixes(let ticket, let known): finishLookup(ticket, known: known)
     case .cluster(let input): handleCluster(input)
     }
@@ -277,19 +272,21 @@ public struct Hub: ~Copyable {
       if found == .isHere { return subscribe(input) }
       if found == .full { refuseSubscription(input, counters.refuseChannel()) }
     case .refused(let input, let error): emit(.subscriptionRefused(input.session, error), to: input.session.outlet)
-    case .unowned(let name): note(.nowhere, of: name)
+    case .unowned(let name): carryOut(distant.take(.nowhere, of: name, drivers))
     case .resumed(let answer, let missed): resume(answer, missed)
     case .relayed(let publication): relay(publication)
     case .relayedPositions(let positions): for position in positions { relay(position) }
     case .ended(let name, let reason): end(name, reason)
     case .shareEnded(let name, let holder): channels.emit(onFollowed: name) { .shareEnded($0, name, of: holder) }
     case .claimed(let name, let driver): channels.emit(onFollowed: name) { .channelClaimed($0, name, by: driver) }
-    case .begunElsewhere(let name): if !isHere(name) { distant.beginElsewhere(name, &channels) }
+    case .begunElsewhere(let name):
+      if isHere(name) { return }
+      channels.followElsewhere(name)
+      distant.noteElsewhere(name)
     case .driverElsewhere(let id, let arrival): leave(id, arrival)
     case .countTrips(let isHere): channels.countTrips(isHere, &storage, counting: &counters)
-    case .figures(let seconds, let isHistory):
-      figures.take(seconds, isHistory: isHistory, &channels, atMost: limits.figures, at: now.timestamp)
-    case .area, .areasLost: if !areas.take(input, &drivers) { counters.count(full: .guests) }
+    case .figures(let seconds, let isHistory): take(seconds, isHistory: isHistory)
+    case .area, .areasLost: if !areas.take(input, drivers) { counters.count(full: .guests) }
     }
   }
 
@@ -309,7 +306,7 @@ public struct Hub: ~Copyable {
       counters.replacements += 1
       emit(.replaced(session, isRepeated: false), to: session.outlet)
     }
-    distant.forget(driver, &drivers, &channels, at: now.timestamp)
+    carryOut(distant.forget(driver))
     noteArea(driver)
     channels.move(driver: id)
     followDistant(driver)

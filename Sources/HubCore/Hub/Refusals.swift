@@ -29,4 +29,22 @@ extension HubCounters {
     count(full: .channels)
     return ErrorReply(code: .rateLimited, message: "this hub's channel table is full", retryAfter: 60)
   }
+
+  /// Counts and refuses cells at the limit of areas or channels.
+  mutating func refuseAreas() -> ErrorReply {
+    count(full: .areas)
+    return ErrorReply(code: .rateLimited, message: "this hub's table of areas is full", retryAfter: 60)
+  }
+
+  /// Counts and refuses a subscription that resumes, where too many wait.
+  mutating func refuseResume() -> ErrorReply {
+    count(full: .waitingResumes)
+    return ErrorReply(code: .rateLimited, message: "too many subscribers come back at once", retryAfter: 2)
+  }
+
+  /// Counts and refuses a text or route where kept events have no room for it.
+  mutating func refuseContent() -> ErrorReply {
+    count(full: .eventContents)
+    return ErrorReply(code: .storageFull, message: "this hub keeps no more texts in its events", retryAfter: 60)
+  }
 }

@@ -104,7 +104,7 @@ extension Offers {
       }
       if let step = offer(to: hit, search, drivers, trips, around: pickup, at: now) { steps.append(step) }
     }
-    return (steps.isEmpty ? [] : [.changed(slab[search].durable)] + steps, isAnyKnown)
+    return (steps.isEmpty ? [] : [.changed(slab[search])] + steps, isAnyKnown)
   }
 
   func fits(_ hit: DriverHit, _ search: Int, _ drivers: borrowing Drivers, at now: Moment) -> Bool {
@@ -125,7 +125,7 @@ extension Offers {
     let terms = Offer.Terms(
       pickup: pickup, dropoff: trips[trip].dropoff, distance: hit.distanceMeters.rounded(),
       eta: estimate.seconds.rounded(), expires: slab[search].asked[index].expires)
-    return .made(terms, of: slab[search].tripID, to: driver)
+    return .changed(.made(terms), of: slab[search].tripID, to: driver)
   }
 
   /// Opens an offer to a driver, without a handle to one of another hub. Gives its index among the asked.

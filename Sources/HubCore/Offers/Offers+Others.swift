@@ -24,7 +24,7 @@ extension Offers {
       status: .available, vehicleType: criteria.vehicleType, tags: criteria.tags, maxAge: nil, includesStale: false)
     let question = DriverSearch(
       area: .nearby(pickup, radiusMeters: criteria.radiusMeters), limit: reach(of: search), filter: filter)
-    return .gather(question, for: slab.handle(of: search), of: slab[search].tripID)
+    return .ask(FleetQuestion(question, for: slab.handle(of: search), of: slab[search].tripID))
   }
 
   private func reach(of search: Int) -> Int {
@@ -50,7 +50,7 @@ extension Offers {
     for report in list.drivers.sorted(by: { $0.isNearer(than: $1) }) where slab[search].wanted > 0 {
       if let step = ask(report, search, drivers, trips, around: pickup, at: now) { steps.append(step) }
     }
-    if !steps.isEmpty { steps.insert(.changed(slab[search].durable), at: 0) }
+    if !steps.isEmpty { steps.insert(.changed(slab[search]), at: 0) }
     if slab[search].wanted > 0, list.drivers.count >= reach, reach < limits.queryHits {
       slab[search].spare *= 4
       enqueue(search)
@@ -128,7 +128,7 @@ extension Offers {
       eta: trips.approach(from: place, to: pickup, crowMeters: crow).seconds.rounded(),
       expires: slab[search].asked[index].expires)
     arm(search, &deadlines)
-    return steps + [.changed(slab[search].durable), .made(terms, of: offer.tripID, to: driver)]
+    return steps + [.changed(slab[search]), .changed(.made(terms), of: offer.tripID, to: driver)]
   }
 
   /// The offers of another hub's trip, with room for one more.
@@ -180,7 +180,7 @@ extension Offers {
       slab[search].end = .stopped
       countOpen(slab[search].asker, -1)
     }
-    return [.changed(slab[search].durable)] + steps
+    return [.changed(slab[search])] + steps
   }
 
   /// Restores a search of another hub.

@@ -91,7 +91,7 @@ struct Offers: ~Copyable {
     byTrip[trip.index] = search
     countOpen(request.asker, 1)
     enqueue(search)
-    return [.changed(slab[search].durable)] + steps
+    return [.changed(slab[search])] + steps
   }
 
   /// Removes an ended search where there is no room for another one.
@@ -102,7 +102,7 @@ struct Offers: ~Copyable {
       guard slab.isInUse(hand), slab[hand].end != nil else { continue }
       let trip = slab[hand].tripID
       remove(hand)
-      return [.forgotten(trip)]
+      return [.record(.offersForgotten(trip))]
     }
     return []
   }
@@ -145,7 +145,7 @@ struct Offers: ~Copyable {
     }
     slab[search].end = how
     countOpen(slab[search].asker, -1)
-    return [.changed(slab[search].durable)] + steps
+    return [.changed(slab[search])] + steps
   }
 
   mutating func close(_ search: Int, _ index: Int, _ answer: OffersReport.Asked.Answer) {
@@ -156,7 +156,9 @@ struct Offers: ~Copyable {
   mutating func withdraw(_ search: Int, _ index: Int, _ reason: Offer.Withdrawal) -> OfferStep {
     close(search, index, .withdrawn(reason))
     let asked = slab[search].asked[index]
-    return .withdrawn(reason, SentOffer(asked, of: slab[search]), from: asked.driver.map { Int($0.index) })
+    let sent = SentOffer(asked, of: slab[search])
+    guard let driver = asked.driver else { return .sent(sent) }
+    return .changed(.withdrawn(reason), of: sent.tripID, to: Int(driver.index), sent: sent)
   }
 
   /// The outcome of an offer, for the driver's hub.
@@ -272,7 +274,7 @@ struct Offers: ~Copyable {
     } else if slab[search].openOffers == 0 {
       return finish(search, behind: steps)
     }
-    return steps.isEmpty ? [] : [.changed(slab[search].durable)] + steps
+    return steps.isEmpty ? [] : [.changed(slab[search])] + steps
   }
 
   /// Ends a search without further drivers.

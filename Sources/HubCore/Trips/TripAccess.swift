@@ -15,6 +15,15 @@ enum ChannelAccess {
 }
 
 extension Trips {
+  /// Throws where an actor may not follow a channel, with the same text whether or not there is such a trip.
+  func checkAccess(
+    of actor: Actor, by grant: ChannelGrant, to channel: Channel, at now: Moment
+  ) throws(ErrorReply) -> ChannelAccess {
+    let access = access(of: actor, by: grant, to: channel, at: now)
+    if access != .forbidden { return access }
+    throw ErrorReply(code: .forbidden, message: "your credential does not open this channel, or its trip is over")
+  }
+
   /// Whether an actor may follow a channel, a trip's or another.
   func access(of actor: Actor, by grant: ChannelGrant, to channel: Channel, at now: Moment) -> ChannelAccess {
     guard case .trip(let id) = channel, let trip = find(id) else {

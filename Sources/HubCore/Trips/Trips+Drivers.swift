@@ -42,4 +42,42 @@ extension Trips {
     let trip = positionTrip ?? drivers[driver].lastTrip.flatMap { current($0) }
     return drivers.durable(driver, trip: trip.map { self[$0].id }, isPositionOnTrip: positionTrip != nil)
   }
+
+  /// All that is stored of trips, and of the drivers, whose records name them.
+  func forEachRecord<E: Error>(of drivers: borrowing Drivers, _ body: (DurableRecord) throws(E) -> Void) throws(E) {
+    try body(.highestTripNumber(newestNumber))
+    for trip in 0..<endIndex where isInUse(trip) { try body(.trip(self[trip].durable)) }
+    for driver in 0..<drivers.endIndex where drivers[driver].durable.isKnown {
+      try body(.driver(durable(driver: driver, of: drivers)))
+    }
+  }
+
+  /// Restores what a record says of trips; false where it does not follow from those before.
+  mutating func load(_ record: DurableRecord, at uptime: Int64) -> Bool {
+    if case .trip(let durable) = record { return load(durable, at: uptime) }
+    if case .highestTripNumber(let number) = record { restore(newestNumber: number) }
+    if case .eta(let id, let eta) = record {
+      guard let trip = find(id) else { return false }
+      load(eta, of: trip, at: uptime)
+    }
+    return true
+  }
+
+  /// The driver of an active trip that does not count it yet.
+  func uncounted(_ trip: Int) -> Identifier? {
+    self[trip].status.occupiesDriver && self[trip].occupied == nil ? self[trip].driverID : nil
+  }
+
+  /// The driver whose fixes are published on a channel that is its own, or that of the trip that they name.
+  func driver(on channel: Channel, among drivers: borrowing Drivers) -> Int? {
+    switch channel {
+    case .driver(let id): return drivers.find(id)
+    case .trip(let id):
+      guard let trip = find(id), let driver = self[trip].driverID.flatMap({ drivers.find($0) }),
+        drivers[driver].lastTrip.flatMap({ current($0) }) == trip
+      else { return nil }
+      return driver
+    case .fence, .area, .nearby, .box, .counts, .countsBlock, .fleet, .trips, .raw, .stats: return nil
+    }
+  }
 }
