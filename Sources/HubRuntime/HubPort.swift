@@ -65,10 +65,7 @@ package struct HubPort: ~Copyable {
   /// nothing.
   package mutating func exchange(_ inputs: inout HubInputs, into outputs: inout HubOutputs, now: Moment) -> Bool {
     guard let turn = unsafe turn else { return shared?.exchange(loop, &inputs, into: &outputs, now: now) ?? true }
-    unsafe turn.pointee.begin(now: now)
-    unsafe turn.pointee.handle(inputs, now: now)
-    inputs.removeAll()
-    unsafe turn.pointee.end()
+    unsafe turn.pointee.run(&inputs, now: now)
     unsafe turn.pointee.drain(0, into: &outputs)
     return true
   }

@@ -1,20 +1,25 @@
 // One turn of the hub: the order of its steps, the same for every driver of it.
 //
-//     begin    releases what is stored by now; takes the answers of other threads
-//     handle   the inputs, in order: fixes, moves of trips, subscriptions, questions
-//     end      what is due by the clock; then the turn's records go to the journal, and its questions to other threads
-//     drain    the output of one outlet after the other
+//     run     releases what is stored by now; takes the answers of other threads; the inputs, in order: fixes, moves of
+//             trips, subscriptions, questions; what is due by the clock; then the turn's records go to the journal, and
+//             its questions to other threads
+//     drain   the output of one outlet after the other
 //
 // Records go to the journal behind all inputs of a turn, so that one write stores them all; output that has to be
 // stored first stays in the hub until a turn begins after the write.
+import HubBytes
 import HubCore
 import HubMessages
+import HubSystem
 
 /// The hub with all that takes part in its turns. It belongs to one thread at a time.
 struct HubTurn: ~Copyable {
   private var hub: Hub
   private let journal: JournalQueue?
   private let history: Consultation<HistoryLookup>?
+
+  /// What an inbox held, to reuse its memory.
+  private var batch = HubInputs()
 
   /// `journal` and `history` are nil where nothing is stored.
   init(_ hub: consuming Hub, journal: JournalQueue?, history: Consultation<HistoryLookup>?) {
@@ -23,15 +28,23 @@ struct HubTurn: ~Copyable {
     self.history = history
   }
 
-  mutating func begin(now: Moment) {
+  /// Runs a turn, whose output is drained next: with what is in the `inboxes` of others, then with the `inputs`, which
+  /// are empty afterwards. Inlined: a single loop has no inboxes, and pays for none.
+  @inline(__always)
+  mutating func run(
+    _ inputs: inout HubInputs, behind others: OutletSet = OutletSet(),
+    in inboxes: [MixedMailbox<FixInput, HubInput>] = [], now: Moment
+  ) {
     journal?.release(&hub, now: now)
     history?.answer(&hub, now: now)
-  }
-
-  @inline(__always)
-  mutating func handle(_ inputs: borrowing HubInputs, now: Moment) { hub.handle(inputs, now: now) }
-
-  mutating func end() {
+    var others = others
+    while let other = others.popFirst() {
+      inboxes[other].drain(into: &batch)
+      hub.handle(batch, now: now)
+      batch.removeAll()
+    }
+    hub.handle(inputs, now: now)
+    inputs.removeAll()
     hub.endTurn()
     journal?.submit(&hub)
     history?.ask(&hub)

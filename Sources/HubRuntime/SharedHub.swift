@@ -142,10 +142,7 @@ package final class SharedHub: @unchecked Sendable {
   }
 
   private func run(_ loop: Int, _ inputs: inout HubInputs, into outputs: inout HubOutputs, now: Moment) {
-    unsafe state.pointee.begin(now)
-    var others = posted.takeAll()
-    while let other = others.popFirst() { unsafe state.pointee.handle(inboxes[other]) }
-    unsafe state.pointee.end(with: &inputs)
+    unsafe state.pointee.run(&inputs, behind: posted.takeAll(), in: inboxes, now)
     var room = SharedHub.manyDeliveries
     for (number, outlet) in outlets.enumerated() {
       if number == loop {
@@ -161,7 +158,6 @@ package final class SharedHub: @unchecked Sendable {
 private struct SharedTurns: ~Copyable {
   fileprivate var turn: HubTurn
   private let metrics: HubMetrics
-  private var batch = HubInputs()
   private var output = HubOutputs()
   /// When the counters are published next (uptime, ns), and the newest answered request for them.
   private var nextTick: Int64
@@ -179,21 +175,12 @@ private struct SharedTurns: ~Copyable {
   /// When the next turn is due (uptime, ns); 0 for at once.
   var nextTurn: Int64 { mutating get { turn.nextTurn } }
 
-  mutating func begin(_ time: Moment) {
+  /// Runs a turn of the hub, and publishes its counters where they are due.
+  mutating func run(
+    _ inputs: inout HubInputs, behind others: OutletSet, in inboxes: [MixedMailbox<FixInput, HubInput>], _ time: Moment
+  ) {
     if time.uptime > now.uptime { now = time }
-    turn.begin(now: now)
-  }
-
-  mutating func handle(_ inbox: MixedMailbox<FixInput, HubInput>) {
-    inbox.drain(into: &batch)
-    turn.handle(batch, now: now)
-    batch.removeAll()
-  }
-
-  mutating func end(with inputs: inout HubInputs) {
-    turn.handle(inputs, now: now)
-    inputs.removeAll()
-    turn.end()
+    turn.run(&inputs, behind: others, in: inboxes, now: now)
     let question = metrics.question
     guard now.uptime >= nextTick || question != answered else { return }
     nextTick = now.uptime + 1_000_000_000
