@@ -68,8 +68,7 @@ let package = Package(
     hub(
       "Cluster",
       [
-        "HubBackplane", "HubRuntime", "HubCore", "HubTransport", "HubSystem", "HubMessages", "HubGeo", "HubBytes",
-        "CHubOpenSSL",
+        "HubBackplane", "HubRuntime", "HubCore", "HubTransport", "HubMessages", "HubGeo", "HubBytes", "CHubOpenSSL",
       ]),
 
     // What drives a hub: its turns, its journal, its outlets.

@@ -190,7 +190,3 @@ public struct ClientCounters: Sendable, Equatable {
 
   public init() {}
 }
-
-/// Seconds as nanoseconds, at most 31 years: some of these times come from the hub, and one that does not fit would end
-/// the process.
-@inline(__always) package func nanoseconds(_ seconds: Double) -> Int64 { Int64(max(-1e9, min(1e9, seconds)) * 1e9) }

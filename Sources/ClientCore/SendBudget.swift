@@ -1,4 +1,5 @@
 // A token bucket like the hub's (protocol/rates.md), so that the hub never has to stop reading from this client.
+import HubMessages
 
 struct SendBudget {
   /// Messages a second; 0 for no limit.

@@ -145,7 +145,7 @@ struct SubscriptionList {
 
   private mutating func noteGap(_ index: Int, _ now: Int64, _ limits: ClientLimits) {
     guard case .standing(let since) = list[index].request else { return }
-    list[index].request = .due(notBefore: max(now, since + Int64(limits.resubscribeSeconds * 1e9)))
+    list[index].request = .due(notBefore: max(now, since + nanoseconds(limits.resubscribeSeconds)))
   }
 
   private mutating func find(_ channel: Channel) -> Int? {

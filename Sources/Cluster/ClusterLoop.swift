@@ -8,7 +8,6 @@ import HubBytes
 import HubCore
 package import HubMessages
 package import HubRuntime
-import HubSystem
 public import HubTransport
 
 /// The engine, and the credentials for it.
@@ -108,9 +107,9 @@ public final class ClusterLoop: EventLoopDelegate {
     links = RedisLinks(loop, limits: BackplaneLimits(), tls: engine.tls, seed: seed)
     bus = RedisBus(links, nodes: engine.bus, member: identity.name, role: engine.role)
     ledger = engine.ledger(on: links)
-    node = ClusterNode(identity, outlet: outlet, now: Moment(loop), openSessions: openSessions)
+    node = ClusterNode(identity, outlet: outlet, now: Moment(loop.now), openSessions: openSessions)
     loop.delegate = self
-    loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
+    loop.setLoopTimer(at: Moment(loop.now).uptime)
   }
 
   /// Runs on the calling thread until the hub has been drained and this member has left the cluster.
@@ -133,7 +132,7 @@ public final class ClusterLoop: EventLoopDelegate {
   /// The turn's work in order: the engine's events, the exchange with the hub, the node's own steps, output, figures.
   public func turnEnding() {
     let nextTick = links.tick()
-    let now = Moment(loop)
+    let now = Moment(loop.now)
     node.begin(now: now)
     bus.takeEvents(into: &busEvents)
     ledger.takeEvents(into: &ledgerEvents)
@@ -178,12 +177,6 @@ public final class ClusterLoop: EventLoopDelegate {
     if hasLeft { return loop.stop() }
     hasLeft = true
     node.leave()
-  }
-}
-
-extension Moment {
-  fileprivate init(_ loop: EventLoop) {
-    self.init(uptime: loop.now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: loop.now.unixMilliseconds))
   }
 }
 

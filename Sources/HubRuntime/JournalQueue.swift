@@ -142,10 +142,7 @@ extension JournalConfiguration {
       whileReading()
       try unsafe load(records, into: &hub)
     }
-    let now = ClockReading.read()
-    hub.finishLoading(
-      at: Moment(
-        uptime: now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: now.unixMilliseconds)))
+    hub.finishLoading(at: Moment(ClockReading.read()))
     hub.attachJournal(
       limit: recordLimit, startsEpoch: recovered.report.startsAnew, epoch: newEpoch, looksUp: true)
     note(recovered.report, hub, nanoseconds: ClockReading.read().uptimeNanoseconds - began, log)

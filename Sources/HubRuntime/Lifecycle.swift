@@ -1,4 +1,5 @@
 // The end of a server: readiness fails first, so that a load balancer looks elsewhere; then sessions are closed.
+import HubMessages
 import Synchronization
 
 /// Whether the server is serving, unready, or draining. Written by the thread that requests the stop.
@@ -19,14 +20,14 @@ package final class Lifecycle: Sendable {
   /// `delaySeconds`: between `requestStop` and the first closes. `spreadSeconds`: the time over which sessions are
   /// closed.
   package init(delaySeconds: Double, spreadSeconds: Double = 0) {
-    delay = Atomic(Int64(delaySeconds * 1e9))
-    spreadOver = Atomic(Int64(spreadSeconds * 1e9))
+    delay = Atomic(nanoseconds(delaySeconds))
+    spreadOver = Atomic(nanoseconds(spreadSeconds))
   }
 
   /// For later calls of `requestStop`.
   package func setDrain(delaySeconds: Double, spreadSeconds: Double) {
-    delay.store(Int64(delaySeconds * 1e9), ordering: .relaxed)
-    spreadOver.store(Int64(spreadSeconds * 1e9), ordering: .relaxed)
+    delay.store(nanoseconds(delaySeconds), ordering: .relaxed)
+    spreadOver.store(nanoseconds(spreadSeconds), ordering: .relaxed)
   }
 
   /// Nanoseconds over which sessions are closed.

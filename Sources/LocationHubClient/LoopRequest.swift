@@ -4,6 +4,7 @@
   import HubClientCore
   import HubClientLoop
   import HubHTTP
+  import HubMessages
   import HubSystem
   import HubTransport
 

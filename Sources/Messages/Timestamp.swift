@@ -60,3 +60,8 @@ public struct Moment: Sendable, Hashable, BitwiseCopyable {
     self.timestamp = timestamp
   }
 }
+
+/// Seconds as nanoseconds of uptime, at most 31 years: some of these times come from a peer, and one that does not fit
+/// would end the process.
+@inlinable @inline(__always)
+package func nanoseconds(_ seconds: Double) -> Int64 { Int64(max(-1e9, min(1e9, seconds)) * 1e9) }

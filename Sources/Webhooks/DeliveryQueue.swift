@@ -262,7 +262,7 @@ struct DeliveryQueue: Sendable {
   /// Delays all requests if the receiver asks for it or seems to be down. Requests that were unanswered together when
   /// it went down count as one probe, or a single outage would lead to the longest delay at once.
   private mutating func hold(_ retryAfter: Double?, _ now: Moment, _ unit: Double) {
-    heldUntil = max(heldUntil, now.uptime + Int64(RetrySchedule.wait(retryAfter) * 1e9))
+    heldUntil = max(heldUntil, now.uptime + nanoseconds(RetrySchedule.wait(retryAfter)))
     guard isProbing, underWay == 0 else { return }
     failedProbes += 1
     let delay = RetrySchedule.delay(afterFailures: failedProbes, retryAfterSeconds: retryAfter, unit: unit)

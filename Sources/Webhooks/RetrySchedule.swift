@@ -1,6 +1,7 @@
 // The retries of a failed delivery. The steps are those of the specification's example
 // (https://github.com/standard-webhooks/standard-webhooks, "Deliverability and reliability"), with jitter, so that
 // webhooks which failed together are not retried together.
+import HubMessages
 
 /// The delays between the tries of one event.
 enum RetrySchedule {
@@ -13,7 +14,7 @@ enum RetrySchedule {
   /// unit < 1. A receiver's Retry-After makes the delay longer, never shorter.
   static func delay(afterFailures failures: Int, retryAfterSeconds: Double?, unit: Double) -> Int64 {
     let step = seconds[min(max(failures, 1), seconds.count) - 1] * (1 - jitter + 2 * jitter * unit)
-    return Int64(max(step, wait(retryAfterSeconds)) * 1e9)
+    return nanoseconds(max(step, wait(retryAfterSeconds)))
   }
 
   /// A receiver's Retry-After in seconds, up to the limit.

@@ -80,9 +80,7 @@ public final class WebhookLoop: EventLoopDelegate {
   /// Runs on the calling thread until the server is drained.
   public func run() { loop.run() }
 
-  var now: Moment {
-    Moment(uptime: loop.now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: loop.now.unixMilliseconds))
-  }
+  var now: Moment { Moment(loop.now) }
 
   // MARK: A turn
 

@@ -21,8 +21,7 @@ private final class Clock {
     let (clock, counts) = (Clock(), Locked(0))
     let loop = try EventLoop(
       limits: ClusterLoop.loopLimits, clock: { clock.reading }, network: SimulatedNetwork())
-    let now = Moment(
-      uptime: clock.reading.uptimeNanoseconds, timestamp: Timestamp(milliseconds: clock.reading.unixMilliseconds))
+    let now = Moment(clock.reading)
     var hub = Hub(
       limits: HubLimits(), timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText("epoch")!, seed: 7,
       outlets: 1, now: now)

@@ -3,6 +3,7 @@
 //
 // Spread, because clients that are closed together reconnect together: a hub with 10,000 of them would cause 10,000
 // handshakes in a second at the next one.
+import HubMessages
 import HubRuntime
 
 /// A loop's part of a drain.

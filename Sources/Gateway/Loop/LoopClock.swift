@@ -1,9 +1,5 @@
 // One loop's seconds: its next tick, stalls, and changes of the wall clock.
-import HubMessages
 import HubSystem
-
-/// Seconds as nanoseconds.
-func nanoseconds(_ seconds: Double) -> Int64 { Int64(seconds * 1e9) }
 
 /// One loop's clock state.
 struct LoopClock {
@@ -39,12 +35,6 @@ struct LoopClock {
     guard abs(offset - wallClockOffset) > 100 else { return false }
     wallClockOffset = offset
     return true
-  }
-}
-
-extension Moment {
-  init(_ reading: ClockReading) {
-    self.init(uptime: reading.uptimeNanoseconds, timestamp: Timestamp(milliseconds: reading.unixMilliseconds))
   }
 }
 

@@ -2,6 +2,7 @@
 import HubBytes
 import HubCore
 import HubMessages
+import HubRuntime
 import HubSystem
 
 /// The random values of one run.

@@ -251,10 +251,7 @@ public final class Server: Sendable {
     return adminAddress
   }
 
-  static func now() -> Moment {
-    let reading = ClockReading.read()
-    return Moment(uptime: reading.uptimeNanoseconds, timestamp: Timestamp(milliseconds: reading.unixMilliseconds))
-  }
+  static func now() -> Moment { Moment(ClockReading.read()) }
 
   private static func run(_ sessions: consuming SessionLoop, on loop: EventLoop) {
     let delegate = SessionLoopDelegate(sessions)

@@ -5,6 +5,7 @@
 // bytes count towards one limit of the process, and towards one of their address, so that nobody has all of the former;
 // a connection that exceeds either is closed. And a message must be complete within a time, however steadily its bytes
 // trickle in.
+import HubMessages
 import HubTransport
 
 /// The bytes that the connections of one loop keep beyond what is free.

@@ -311,6 +311,3 @@ struct Driver {
     tracker.resume(after: newest, published: tracker.publishedApart, receivedAt: heard)
   }
 }
-
-/// Converts seconds to nanoseconds of uptime.
-@inline(__always) func nanoseconds(_ seconds: Double) -> Int64 { Int64(seconds * 1e9) }

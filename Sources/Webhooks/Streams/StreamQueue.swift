@@ -171,7 +171,7 @@ struct StreamQueue {
       }
     }
     if !dead.isEmpty {  // the next event waits only as long as the server asked for
-      (failures, heldUntil) = (0, now.uptime + Int64(RetrySchedule.wait(retryAfterSeconds) * 1e9))
+      (failures, heldUntil) = (0, now.uptime + nanoseconds(RetrySchedule.wait(retryAfterSeconds)))
     }
     close()
     return dead

@@ -54,8 +54,7 @@ final class HandDrivenHub {
   ) -> HubPort {
     let hub = Incarnation().makeHub(configuration, now: loop.now)
     if idle.isEmpty { return HubPort(hub: hub) }
-    let moment = Moment(
-      uptime: loop.now.uptimeNanoseconds, timestamp: Timestamp(milliseconds: loop.now.unixMilliseconds))
+    let moment = Moment(loop.now)
     let capacity = configuration.limits.mailboxMessages
     return HubPort(
       SharedHub(
