@@ -120,8 +120,8 @@ let package = Package(
     .executableTarget(
       name: "hub-loadtest",
       dependencies: [
-        "HubLoadTestKit", "LocationHubClient", "HubCommandLine", "HubTransport", "HubSystem", "HubWebSocket",
-        "HubMessages", "HubGeo", "HubDeflate", "HubBytes",
+        "HubLoadTestKit", "LocationHubClient", "CHubLoadTest", "HubCommandLine", "HubTransport", "HubSystem",
+        "HubWebSocket", "HubMessages", "HubGeo", "HubDeflate", "HubBytes",
       ],
       path: "loadtest/HubLoadTest"),
     .executableTarget(
@@ -163,16 +163,17 @@ let package = Package(
     tests("HTTP", ["HubBytes"]),
     tests("Deflate", ["HubBytes"]),
     tests("WebSocket", ["HubBytes", "HubDeflate", "HubHTTP"]),
-    tests("HubCore", of: "HubCore", ["HubMessages", "HubGeo"]),
+    tests("HubCore", of: "HubCore", ["HubMessages", "HubGeo", "HubBytes"]),
     tests("Tokens", ["HubMessages", "HubBytes"]),
     tests(
       "Webhooks",
       [
-        "HubBackplane", "HubCore", "HubRuntime", "HubJournal", "HubJournalSupport", "HubTokens", "HubMessages",
-        "HubGeo", "HubBytes", "HubSystem", "HubTransport", "HubTransportSupport",
+        "HubCore", "HubRuntime", "HubJournal", "HubJournalSupport", "HubTokens", "HubHTTP", "HubMessages", "HubGeo",
+        "HubBytes", "HubSystem", "HubTransport", "HubTransportSupport",
       ]),
-    tests("System", ["CHubLinux"]),
-    tests("Transport", ["HubBytes", "HubSystem", "CHubOpenSSL", "HubTestCertificates", "HubTransportSupport"]),
+    .testTarget(name: "SystemTests", dependencies: ["HubSystem", "CHubLinux"]),
+    tests(
+      "Transport", ["HubBytes", "HubSystem", "CHubLinux", "CHubOpenSSL", "HubTestCertificates", "HubTransportSupport"]),
     tests("Journal", ["HubSystem", "HubJournalSupport"]),
     support("BackplaneSupport", in: "Tests", ["HubBackplane", "HubBytes"]),
     tests(
@@ -199,24 +200,23 @@ let package = Package(
     tests(
       "Gateway",
       [
-        "HubRuntime", "HubCore", "HubClientLoop", "HubTokens", "HubMessages", "HubGeo", "HubBytes", "HubHTTP",
-        "HubTransport", "HubSystem", "HubPages", "HubTiles", "HubDeflate",
+        "HubRuntime", "HubCore", "HubJournal", "HubClientLoop", "HubTokens", "HubMessages", "HubGeo", "HubBytes",
+        "HubWebSocket", "HubHTTP", "HubTransport", "HubSystem", "HubPages", "HubTiles", "HubDeflate",
       ]),
     tests(
       "ClientCore",
       [
-        "HubTokens", "HubMessages", "HubGeo", "HubHTTP", "HubWebSocket", "HubDeflate", "HubBytes", "HubTransport",
-        "HubSystem",
+        "HubTokens", "HubMessages", "HubGeo", "HubHTTP", "HubWebSocket", "HubDeflate", "HubBytes", "HubSystem",
       ]),
-    tests("ClientLoop", ["HubBytes", "HubClientCore", "HubMessages", "HubTransport", "HubSystem"]),
+    tests("ClientLoop", ["HubBytes", "HubMessages", "HubTransport", "HubSystem"]),
     tests(
       "LocationHubClient", of: "LocationHubClient",
       [
-        "HubClientCore", "HubClientLoop", "HubGateway", "HubRuntime", "HubCore", "HubTokens", "HubMessages", "HubGeo",
-        "HubWebSocket", "HubBytes", "HubTransport", "HubSystem",
+        "HubClientCore", "HubGateway", "HubRuntime", "HubCore", "HubTokens", "HubMessages", "HubGeo", "HubWebSocket",
+        "HubBytes", "HubTransport", "HubSystem",
       ]),
-    tests("Simulation", ["HubGeo", "HubMessages"]),
-    tests("Pages", ["HubGeo", "HubBytes"]),
+    .testTarget(name: "SimulationTests", dependencies: ["HubSimulation", "HubGeo", "HubMessages"]),
+    tests("Pages", ["HubGeo"]),
     tests("Tiles", ["HubDeflate", "HubGeo", "HubSystem"]),
     tests("CommandLine"),
     .testTarget(
@@ -224,7 +224,12 @@ let package = Package(
       dependencies: ["HubCommandLine", "HubGateway", "HubWebhooks", "HubCore", "HubMessages", "locationhub"]),
     .testTarget(name: "TidyTests"),
     // Both executables are built, so that the tests can run them as processes.
-    tests("LoadTestKit", ["HubBytes", "HubTransport", "HubSystem", "locationhub", "hub-loadtest"]),
+    tests(
+      "LoadTestKit",
+      [
+        "HubCommandLine", "HubMessages", "HubBytes", "HubTransport", "HubSystem", "HubTestCertificates",
+        "locationhub", "hub-loadtest",
+      ]),
     .testTarget(
       name: "EndToEndTests",
       dependencies: [
