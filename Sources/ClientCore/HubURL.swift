@@ -1,5 +1,6 @@
 // The URL of a hub: `ws://HOST:PORT/path?query` (RFC 6455 §3), or `wss:` for TLS. The host stays a name here: the
 // transport looks it up.
+import HubBytes
 public import HubMessages
 
 #if canImport(Darwin)
@@ -133,13 +134,7 @@ public struct HubURL: Sendable, Hashable {
     return host.utf8.count <= 253
       && labels.allSatisfy { label in
         (1...63).contains(label.count)
-          && label.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"): true
-            case _: false
-            }
-          }
+          && label.allSatisfy { $0.isLetter || $0.isDigit || "-_".utf8.contains($0) }
       }
   }
 

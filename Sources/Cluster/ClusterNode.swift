@@ -35,13 +35,7 @@ public struct ClusterIdentity: Sendable {
   /// Whether a text may be a hub's name: 1–32 letters, digits, `-`, `_` and `.`.
   public static func isName(_ text: String) -> Bool {
     FrameHead.nameBytes.contains(text.utf8.count)
-      && text.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): true
-        case _: "-_.".utf8.contains(byte)
-        }
-      }
+      && text.utf8.allSatisfy { $0.isLetter || $0.isDigit || "-_.".utf8.contains($0) }
   }
 }
 

@@ -1,6 +1,7 @@
 // The character classes of RFC 9110 §5.6 and comparisons that ignore case, on bytes.
 //
 // Classes are two 64-bit sets, not tables: a global table would cost a once-check for each look.
+import HubBytes
 
 /// Byte classes and comparisons of HTTP's grammar.
 public enum ASCII {
@@ -10,9 +11,6 @@ public enum ASCII {
     if byte < 128 { return 0x57FF_FFFF_C7FF_FFFE >> UInt64(byte - 64) & 1 != 0 }
     return false
   }
-
-  /// Whether it is one of `0`–`9` (RFC 5234 appendix B.1, DIGIT).
-  @inlinable public static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
 
   /// The value of a hex digit of either case.
   @inlinable public static func hexValue(_ byte: UInt8) -> UInt8? {
@@ -54,7 +52,7 @@ public enum ASCII {
     guard !bytes.isEmpty else { return nil }
     var value = 0
     for byte in bytes {
-      guard isDigit(byte) else { return nil }
+      guard byte.isDigit else { return nil }
       let (product, overflow) = value.multipliedReportingOverflow(by: 10)
       let (sum, carry) = product.addingReportingOverflow(Int(byte - 0x30))
       value = overflow || carry || value == Int.max ? Int.max : sum

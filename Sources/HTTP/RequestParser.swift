@@ -2,6 +2,7 @@
 //
 // The scanner finds the end of the head, reading each byte once over all calls; the head is copied once, and parsed in
 // the copy with checked indices. 12 bytes of state between calls.
+import HubBytes
 
 /// The result of `RequestParser.parse`.
 public enum RequestParse: Sendable {
@@ -60,7 +61,7 @@ public struct RequestParser: Sendable {
   static func version(_ bytes: ArraySlice<UInt8>) throws(HTTPError) -> Version {
     let start = bytes.startIndex
     guard bytes.count == 8, bytes.starts(with: "HTTP/".utf8), bytes[start + 6] == 0x2E,
-      ASCII.isDigit(bytes[start + 5]), ASCII.isDigit(bytes[start + 7])
+      bytes[start + 5].isDigit, bytes[start + 7].isDigit
     else { throw .malformedStartLine }
     guard bytes[start + 5] == 0x31 else { throw .versionNotSupported(major: bytes[start + 5] - 0x30) }
     return bytes[start + 7] == 0x30 ? .http10 : .http11  // RFC 9110 §2.5: higher counts as 1.1

@@ -12,6 +12,7 @@
 //
 // Group N+1 is never written before the fdatasync of group N has returned. So a broken group without a valid one behind
 // it was cut off in writing (a torn tail), and one with a valid group behind it was intact once: that is damage.
+import HubBytes
 
 /// A file's first 32 bytes.
 struct FileHeader: Equatable {
@@ -98,7 +99,7 @@ struct FileHeader: Equatable {
   static func group(ofName name: String, _ kind: Kind) -> UInt64? {
     guard name.hasSuffix(kind.suffix) else { return nil }
     let digits = name.dropLast(kind.suffix.count)
-    guard digits.utf8.count == 20, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+    guard digits.utf8.count == 20, digits.utf8.allSatisfy(\.isDigit) else { return nil }
     return UInt64(digits)
   }
 }

@@ -48,7 +48,7 @@ extension ResumePoint {
       (1...20).contains(halves[1].count)
     else { return nil }
     let digits = String(decoding: halves[1], as: UTF8.self)
-    guard halves[1].allSatisfy({ (0x30...0x39).contains($0) }), let since = UInt64(digits),
+    guard halves[1].allSatisfy(\.isDigit), let since = UInt64(digits),
       let name = String(validating: halves[0], as: UTF8.self), let epoch = InlineText(name)
     else { return nil }
     self.init(since: since, epoch: epoch)

@@ -1,4 +1,5 @@
 // A receiver's URL (RFC 9110 §4.2): http or https, a host, perhaps a port, path and query.
+import HubBytes
 import HubTransport
 
 /// A receiver's URL in its parts.
@@ -32,7 +33,7 @@ public struct WebhookURL: Sendable, Equatable, CustomStringConvertible {
       name = authority[..<colon]
       number = String(authority[authority.index(after: colon)...])
     }
-    guard number.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(number), port > 0,
+    guard number.utf8.allSatisfy(\.isDigit), let port = UInt16(number), port > 0,
       let host = Self.host(String(name))
     else { return nil }
     self.port = port
@@ -44,10 +45,7 @@ public struct WebhookURL: Sendable, Equatable, CustomStringConvertible {
       guard text.hasSuffix("]"), let address = SocketAddress(host: text, port: 0), address.isIPv6 else { return nil }
       return address.host
     }
-    let isName = text.utf8.allSatisfy { byte in
-      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte == 0x2D
-        || byte == 0x2E || byte == 0x5F
-    }
+    let isName = text.utf8.allSatisfy { $0.isLetter || $0.isDigit || "-._".utf8.contains($0) }
     guard isName, 1...253 ~= text.utf8.count, !text.hasPrefix("."), !text.contains("..") else { return nil }
     return text.lowercased()
   }

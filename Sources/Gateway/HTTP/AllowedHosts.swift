@@ -3,6 +3,7 @@
 // A browser sends no `Origin` with a GET to a page's own origin. So a page of http://evil.example:8080 whose name is
 // made to point at 127.0.0.1 after it was loaded (DNS rebinding) looks like any program of this machine, except that
 // its requests say `Host: evil.example:8080`, which no page can change (the Fetch standard forbids to set `Host`).
+import HubBytes
 import HubHTTP
 import HubTransport
 
@@ -47,9 +48,7 @@ public struct AllowedHosts: Sendable, Equatable {
       return SocketAddress(host: String(lower[...end]), port: 0)?.host  // an address has many spellings
     }
     let name = lower.prefix { $0 != ":" }
-    let isName = name.utf8.allSatisfy {
-      (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || "-._".utf8.contains($0)
-    }
+    let isName = name.utf8.allSatisfy { $0.isLetter || $0.isDigit || "-._".utf8.contains($0) }
     return isName && !name.isEmpty && isPort(lower[name.endIndex...]) ? String(name) : nil
   }
 

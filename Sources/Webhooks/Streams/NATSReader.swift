@@ -96,7 +96,7 @@ public struct NATSReader: Sendable {
   }
 
   private static func length(_ word: Substring) -> Int? {
-    word.utf8.count <= 9 && word.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(word) : nil
+    word.utf8.count <= 9 && word.utf8.allSatisfy(\.isDigit) ? Int(word) : nil
   }
 
   /// `NATS/1.0 503 …`; nil where there is no number.

@@ -61,8 +61,5 @@ struct StreamMessage: Sendable, Equatable {
     return text
   }
 
-  static func isPlain(_ byte: UInt8) -> Bool {
-    (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte == 0x2D
-      || byte == 0x5F
-  }
+  static func isPlain(_ byte: UInt8) -> Bool { byte.isLetter || byte.isDigit || "-_".utf8.contains(byte) }
 }
