@@ -45,7 +45,7 @@ extension JSONValue {
     case (.object(let one), .object(let two)):
       .object(one.merging(two) { $0.adding($1, as: "") })
     case (.null, _): other
-    case _: self
+    case (.bool, _), (.number, _), (.string, _), (.array, _), (.object, _): self
     }
   }
 }

@@ -191,7 +191,7 @@ extension ClusterFrameReader {
         report.tripID = try optionalIdentifier()
         page.entries.append((number, .driver(report)))
       case (.trips, .trip(let report)): page.entries.append((number, .trip(report)))
-      case _: throw .message
+      case (.drivers, _), (.trips, _): throw .message
       }
     }
     return page

@@ -3,10 +3,6 @@ import CHubOpenSSL
 import HubBytes
 
 extension SigningKey {
-  /// The least bits of an RSA key (RFC 7518 §3.3), and bytes of a secret (§3.2).
-  static let minimumRSABits: Int32 = 2048
-  static let minimumSecretBytes = 32
-
   /// A secret for HS256. `number` names the key in errors.
   package static func secret(_ bytes: [UInt8], keyID: String?, number: Int) throws(KeyError) -> SigningKey {
     guard !isKeyText(bytes) else { throw .secretIsAKey(number) }

@@ -28,3 +28,9 @@ extension DeviceKeys {
   /// The longest secret that is read, in bytes.
   public static let maximumSecretBytes = 256
 }
+
+extension SigningKey {
+  /// The least bits of an RSA key (RFC 7518 §3.3), and bytes of a secret (§3.2).
+  static let minimumRSABits: Int32 = 2048
+  static let minimumSecretBytes = 32
+}

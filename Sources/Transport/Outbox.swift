@@ -174,7 +174,8 @@ final class Outbox {
   }
 }
 
-/// Collects memory for one sendmsg; adjacent ranges become one piece.
+/// Collects memory for one sendmsg; adjacent ranges become one piece. It exists during that call alone, and its caller
+/// owns the memory.
 @safe
 struct Gathering {
   private let pieces: UnsafeMutableBufferPointer<iovec>

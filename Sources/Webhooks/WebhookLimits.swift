@@ -155,3 +155,8 @@ extension StreamSet {
   static let firstBackOff: Int64 = 50_000_000
   static let longestBackOff: Int64 = 5_000_000_000
 }
+
+extension StreamEndpoint {
+  /// Entries that Redis keeps of a stream, approximately, unless the operator says otherwise; it removes older ones.
+  static let usualLength = 1_000_000
+}

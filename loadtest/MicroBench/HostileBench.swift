@@ -89,7 +89,8 @@ enum HostileBench {
   }
 }
 
-/// Draws alike in each run (SplitMix: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", 2014).
+/// Draws alike in each run (SplitMix: G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators",
+/// 2014).
 private struct Generator: RandomNumberGenerator {
   private var state: UInt64 = 7
 

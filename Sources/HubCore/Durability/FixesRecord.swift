@@ -5,6 +5,8 @@
 //     optional progress of the trip
 //     optional time at which the newest published one was published, where it was not its own
 //     number of fixes 2, fixes (StoredFix.swift)
+//
+// Unsafe island: the caller keeps the bytes while a record exists, and the reader has checked that they are all there.
 import HubBytes
 import HubGeo
 public import HubMessages

@@ -1,6 +1,9 @@
 // Reads the bytes of durable records. They have passed their checksum, so unknown content is a newer program's or a bug
 // of this one; it is refused all the same. The records are read in DurableRecord+Bytes.swift, from the values of
 // RecordValues.swift.
+//
+// Unsafe island: the caller keeps the bytes while a reader exists, and each run is checked to be before their end.
+
 /// Why bytes are no durable record.
 public struct RecordError: Error, Equatable, CustomStringConvertible {
   /// What is wrong with the bytes.

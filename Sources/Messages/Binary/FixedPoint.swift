@@ -8,16 +8,14 @@ enum FixedPoint {
   static let degrees = 1e7
   static let milliseconds = 1000.0
 
-  /// Beyond anything measured. Up to here a number of steps survives a division and a multiplication, which err by half
-  /// a unit in the last place each, together by a quarter of a step.
-  private static let limit = 0x1p50
-
-  /// The nearest number of steps of a non-negative value, clamped to the range.
+  /// The nearest number of steps of a non-negative value, at most 2^50, which is beyond anything measured. Up to there
+  /// it survives a division and a multiplication, which err by half a unit in the last place each, together by a
+  /// quarter of a step.
   @inline(__always)
   static func count(_ value: Double, _ steps: Double) -> UInt64 {
     let scaled = value * steps + 0.5
     guard scaled >= 1 else { return 0 }  // NaN too
-    return scaled < limit ? UInt64(scaled) : UInt64(limit)
+    return UInt64(min(scaled, 0x1p50))
   }
 
   /// The nearest number of steps of a signed value.

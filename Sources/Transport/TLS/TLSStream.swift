@@ -1,6 +1,8 @@
 // One connection's TLS: ciphertext to plaintext and back, in the loop's buffers, without a socket; EventLoop+TLS.swift
 // connects it to the socket.
 //
+// Unsafe island: a TLSTable owns the buffers and the streams, and frees these first; OpenSSL's state is the stream's.
+//
 // OpenSSL's state is made with the first bytes (or when a client's TCP is connected): a silent connection costs no more
 // than one without TLS.
 

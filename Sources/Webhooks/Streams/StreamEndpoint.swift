@@ -25,7 +25,7 @@ public struct StreamEndpoint: Sendable {
   /// The prefix of NATS subjects and Redis keys (`isPrefix`).
   public var prefix = "locationhub"
   /// The number of entries that Redis keeps of a stream, approximately.
-  public var maximumLength = 1_000_000
+  public var maximumLength = StreamEndpoint.usualLength
   /// Signs batches; nil for other kinds.
   public var signer: WebhookSigner?
   /// The addresses that batches may be sent to.
