@@ -80,6 +80,36 @@ struct TrackGapTests {
     }
   }
 
+  @Test("Behind a gap on a fast, straight road, a place far to the side is refused, and where a motorway leads is not")
+  func outlierAside() {
+    // Gaps of 40 s: straight; with a bend to the right and back; braking to 10 m/s and on; turning off for good.
+    let ways = [
+      Way(speed: 28, [.init(seconds: 180)]),
+      Way(
+        speed: 28,
+        [.init(seconds: 64), .init(seconds: 8, turn: 2), .init(seconds: 8, turn: -2), .init(seconds: 100)]),
+      Way(
+        speed: 28,
+        [
+          .init(seconds: 64), .init(seconds: 9, acceleration: -2), .init(seconds: 9, acceleration: 2),
+          .init(seconds: 98),
+        ]),
+      Way(speed: 28, [.init(seconds: 64), .init(seconds: 20, turn: 2), .init(seconds: 96)]),
+    ]
+    for seed in 1...4 as ClosedRange<UInt64> {
+      for (number, way) in ways.enumerated() {
+        var samples = way.fixes(every: 4, seed: seed)
+        samples.removeSubrange(16..<25)
+        #expect(TrackJudgement(samples).shown[16...].max()! < 10, "\(number)")
+        guard number == 0 else { continue }
+        // The road leads to 40°.
+        samples[16].fix.coordinate = Globe.place(from: samples[16].truth, bearing: 130, meters: 300).place
+        let shown = TrackJudgement(samples).shown
+        #expect(shown[16] < 40 && shown[17] < 10, "\(shown[15...18])")
+      }
+    }
+  }
+
   @Test("An outlier right before a gap says nothing of the fix behind it")
   func outlierBeforeGap() {
     let way = Way(speed: 22, [.init(seconds: 60), .init(seconds: 10, acceleration: -2.2), .init(seconds: 50)])

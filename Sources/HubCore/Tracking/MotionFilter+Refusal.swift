@@ -2,6 +2,30 @@
 import HubGeo
 
 extension MotionFilter {
+  /// Behind a gap, sideways of a straight way: the part of the gate's width that is left, and the speeds (m/s) from
+  /// which on it narrows, and at which it is that narrow. Ways are taken for straight the less the more the course has
+  /// changed, and not at all from 37° on (its cosine).
+  static let sidewaysShare = 0.4
+  static let straightSpeeds: (from: Double, to: Double) = (8, 16)
+  static let straightCosine = 0.8
+
+  /// m², to be added to the square of an innovation `y` behind a gap, where a driver goes fast and in the same direction
+  /// as before it (`before` is its velocity then): it may have braked, or been faster, but to be far off sideways it had
+  /// to turn off and back. 99 % of such ways on the recorded motorway end within 3.8 m/s times the gap of a straight
+  /// line, and all within 5.3; the gate is 6.4 m/s times the gap there, for 16 ahead.
+  @inline(never) func sideways(_ y: SIMD2<Double>, before: SIMD2<Double>) -> Double {
+    guard hasVelocity, !isStanding, !isOfOneFix, dopplerShare > 0.5 else { return 0 }
+    let mean = (before + velocity) / 2
+    let (speedSquared, squares) = ((mean * mean).sum(), (before * before).sum() * (velocity * velocity).sum())
+    let speeds = MotionFilter.straightSpeeds
+    guard speedSquared > speeds.from * speeds.from, squares > 0 else { return 0 }
+    let straight = 1 - (1 - (before * velocity).sum() / squares.squareRoot()) / (1 - MotionFilter.straightCosine)
+    let fast = (speedSquared.squareRoot() - speeds.from) / (speeds.to - speeds.from)
+    let width = 1 - (1 - MotionFilter.sidewaysShare) * max(0, straight) * min(fast, 1)
+    let across = y.x * mean.y - y.y * mean.x
+    return across * across / speedSquared * (1 / (width * width) - 1)
+  }
+
   /// Decides on a position that does not fit, `dt` seconds after the last fix. Returns nil if it is accepted after all.
   ///
   /// Wrong fixes disagree with each other; if the filter is wrong, the fixes agree. So fixes that agree are accepted,

@@ -208,8 +208,10 @@ extension MotionFilter {
     settleDoubt(fix, after: dt)
     let wasStale = isStale
     isStale = repeats(fix, after: dt)
+    let before = velocity
     let course = measureVelocity(fix, after: dt, isComparable: !isStale && !wasStale)
-    let refusal = measurePosition(fix, course: course, after: dt, maximumSpeed: rules.maximumSpeed)
+    let refusal = measurePosition(
+      fix, course: course, before: before, after: dt, maximumSpeed: rules.maximumSpeed)
     lastPlace = fix.coordinate
     let speed = self.speed
     if speed > rules.maximumSpeed { velocity *= rules.maximumSpeed / speed }
@@ -217,64 +219,10 @@ extension MotionFilter {
     return .used(publish(fix, absorbed: refusal))
   }
 
-  private mutating func predict(dt: Double, nominal: Double, isStandstill: Bool) {
-    let overstated = min(1, noiseScale * (1 / MotionFilter.usualNoise))
-    let biasVariance = nominal * overstated * MotionFilter.biasShare * MotionFilter.biasShare
-    guard dt <= MotionFilter.longestGap else {
-      (velocity, bias) = (.zero, .zero)
-      covariance = Covariance(
-        position: MotionFilter.lostVariance, velocity: MotionFilter.unknownVelocity, bias: biasVariance)
-      return
-    }
-    advance(dt)
-    let noise = nominal * noiseScale
-    if isStandstill {
-      covariance.predict(
-        dt: dt, q: MotionFilter.standstillDensity, drift: dt * MotionFilter.driftPerNoiseStanding * noise)
-    } else {
-      let manoeuvres = MotionFilter.accelerationDensity * min(max(dt, 1), MotionFilter.longestManoeuvre)
-      covariance.predict(
-        dt: dt, q: min(manoeuvres, isOfOneFix ? .infinity : MotionFilter.gapDensity / dt),
-        drift: dt * (MotionFilter.driftMoving + MotionFilter.driftPerNoise * noise))
-    }
-    let kept = MotionFilter.biasSeconds / (MotionFilter.biasSeconds + dt)
-    bias *= kept
-    covariance.fadeBias(kept: kept, added: biasVariance * (1 - kept * kept))
-  }
-
-  /// Moves the estimate by its velocity for `dt` seconds.
-  ///
-  /// By places only, a straight prediction leaves a bend on its outer side, fix after fix. So the velocity goes on
-  /// turning as it turned last (Bar-Shalom et al. (2001), §11.7), where that changes it by more than its standard
-  /// deviation, or scatter would bend a straight road, and by less than a car can. `Doubt` takes the prediction for
-  /// linear, so nothing turns while a position is in doubt; nor while positions are refused.
-  @inline(__always) private mutating func advance(_ dt: Double) {
-    var way = velocity * dt
-    if !hasVelocity, turnRate != 0, rejections == 0, doubt.variance == 0, dt <= VelocityLatency.longestStep {
-      let turned = Double(turnRate) * TrackMath.radiansPerDegree * dt
-      let change = turned * turned * (velocity * velocity).sum()
-      let most = MotionFilter.hardestBraking * dt
-      if change > covariance.p11, change < most * most {
-        let before = velocity
-        velocity = MotionFilter.turned(velocity, by: turned)
-        way = (before + velocity) * (dt / 2)
-      }
-    }
-    shift(by: way)
-  }
-
-  /// Rotates by 2 atan(`radians` / 2) to the right: exact in length, and in angle to 1 % up to 20°.
-  private static func turned(_ velocity: SIMD2<Double>, by radians: Double) -> SIMD2<Double> {
-    let half = radians / 2
-    let norm = 1 / (1 + half * half)
-    let (cosine, sine) = ((1 - half * half) * norm, 2 * half * norm)
-    return SIMD2(cosine * velocity.x + sine * velocity.y, cosine * velocity.y - sine * velocity.x)
-  }
-
   /// The gate: uses the position where it fits the motion. Where it does not, `reject` (MotionFilter+Refusal.swift)
   /// decides; returns its refusal, nil where the position is accepted.
   private mutating func measurePosition(
-    _ fix: TrackMeasurement, course: SIMD2<Double>, after dt: Double, maximumSpeed: Double
+    _ fix: TrackMeasurement, course: SIMD2<Double>, before: SIMD2<Double>, after dt: Double, maximumSpeed: Double
   ) -> FixRefusal? {
     let nominal = MotionFilter.variance(of: fix)
     let noise = nominal * noiseScale
@@ -301,7 +249,8 @@ extension MotionFilter {
       && Double(unusedSeconds - refusedSeconds) <= MotionFilter.longestManoeuvre
       && expected > MotionFilter.vaguePlace * most
       && (rejections > 1 || share < 0.5 || distanceSquared > MotionFilter.positionGate * most)
-    guard distanceSquared <= MotionFilter.positionGate * reach, !isVague, !isStale else {
+    let off = distanceSquared + (dt > MotionFilter.longestManoeuvre ? sideways(y, before: before) : 0)
+    guard off <= MotionFilter.positionGate * reach, !isVague, !isStale else {
       if let refusal = reject(fix, innovation: y, agrees: agrees, after: dt, maximumSpeed: maximumSpeed) {
         leaveDoubt(after: dt)
         return refusal
