@@ -48,7 +48,8 @@ struct Doubt: Sendable {
 }
 
 extension MotionFilter {
-  /// Undoes the last position's update, which is in doubt, where `fix`, `dt` seconds later, fits much better without it.
+  /// Undoes the last position's update, which is in doubt, where `fix`, `dt` seconds later, fits much better without
+  /// it.
   mutating func settleDoubt(_ fix: TrackMeasurement, after dt: Double) {
     let doubted = doubt
     guard dt > 0, dt <= Doubt.longest else { return }

@@ -9,10 +9,10 @@ extension MotionFilter {
   static let straightSpeeds: (from: Double, to: Double) = (8, 16)
   static let straightCosine = 0.8
 
-  /// m², to be added to the square of an innovation `y` behind a gap, where a driver goes fast and in the same direction
-  /// as before it (`before` is its velocity then): it may have braked, or been faster, but to be far off sideways it had
-  /// to turn off and back. 99 % of such ways on the recorded motorway end within 3.8 m/s times the gap of a straight
-  /// line, and all within 5.3; the gate is 6.4 m/s times the gap there, for 16 ahead.
+  /// m², to be added to the square of an innovation `y` behind a gap, where a driver goes fast and in the same
+  /// direction as before it (`before` is its velocity then): it may have braked, or been faster, but to be far off
+  /// sideways it had to turn off and back. 99 % of such ways on the recorded motorway end within 3.8 m/s times the gap
+  /// of a straight line, and all within 5.3; the gate is 6.4 m/s times the gap there, for 16 ahead.
   @inline(never) func sideways(_ y: SIMD2<Double>, before: SIMD2<Double>) -> Double {
     guard hasVelocity, !isStanding, !isOfOneFix, dopplerShare > 0.5 else { return 0 }
     let mean = (before + velocity) / 2
