@@ -48,11 +48,10 @@ struct Doubt: Sendable {
 }
 
 extension MotionFilter {
-  /// Undoes the last position's update, which is in doubt, where `fix`, `dt` seconds later, fits much better without
-  /// it.
+  /// Undoes the last position's update where `fix`, `dt` seconds later, fits much better without it.
   mutating func settleDoubt(_ fix: TrackMeasurement, after dt: Double) {
     let doubted = doubt
-    guard dt > 0, dt <= Doubt.longest else { return }
+    guard doubted.variance > 0, dt > 0, dt <= Doubt.longest else { return }
     let noise = MotionFilter.variance(of: fix) * noiseScale
     let back = SIMD2<Double>(doubted.innovation)
     let gain = doubted.gain(after: dt, biasSeconds: MotionFilter.biasSeconds)

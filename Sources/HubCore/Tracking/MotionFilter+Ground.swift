@@ -33,11 +33,8 @@ extension MotionFilter {
     let after = PolarCap.frame(of: place)
     let cosine = (before.east * after.east).sum()
     let sine = (before.north * after.east).sum()
-    func turned(_ v: SIMD2<Double>) -> SIMD2<Double> {
-      SIMD2(cosine * v.x + sine * v.y, cosine * v.y - sine * v.x)
-    }
-    (velocity, bias) = (turned(velocity), turned(bias))
-    latency.turn(turned)
+    velocity = SIMD2(cosine * velocity.x + sine * velocity.y, cosine * velocity.y - sine * velocity.x)
+    bias = SIMD2(cosine * bias.x + sine * bias.y, cosine * bias.y - sine * bias.x)
     ground.follow(latitude)
   }
 }

@@ -107,11 +107,10 @@ extension MotionFilter {
 
   /// The estimate to 1e-7°.
   @inline(__always) var coordinate: Coordinate {
-    // `shift` keeps latitude and longitude in range, and rounding can't leave a range of whole degrees.
-    guard
-      let place = Coordinate(
-        latitude: TrackMath.rounded(latitude, to: 1e7), longitude: TrackMath.rounded(longitude, to: 1e7))
-    else { preconditionFailure("the filter left the globe") }
-    return place
+    // The filter keeps latitude and longitude in range (`shift`).
+    guard let place = Coordinate(latitude: latitude, longitude: longitude) else {
+      preconditionFailure("the filter left the globe")
+    }
+    return place.published
   }
 }

@@ -38,23 +38,15 @@ extension MotionFilter {
   /// speed, or one that its positions contradict.
   @inline(__always) var dopplerShare: Double { isStanding ? 1 : hasVelocity ? Double(trust.share) : 0 }
 
-  /// m²/s² on an axis: the noise of a measured velocity.
-  @inline(__always) var velocityNoise: Double {
-    MotionFilter.velocitySigma * MotionFilter.velocitySigma + Double(trust.variance)
-  }
-
   /// Updates by the velocity of a fix. Returns its direction, or zero where none was measured. `isComparable`: whether
   /// this coordinate and the last are two measurements.
-  mutating func measureVelocity(
-    _ fix: TrackMeasurement, nominal: Double, after dt: Double, isComparable: Bool
-  ) -> SIMD2<Double> {
+  mutating func measureVelocity(_ fix: TrackMeasurement, after dt: Double, isComparable: Bool) -> SIMD2<Double> {
     let sigmaSquared = MotionFilter.velocitySigma * MotionFilter.velocitySigma
     hasVelocity = isStanding
     if isStanding {
       skipVelocity()
       measureVelocity(
-        .zero, variance: MotionFilter.standstillSigma * MotionFilter.standstillSigma, of: fix,
-        nominal: nominal, after: dt)
+        .zero, variance: MotionFilter.standstillSigma * MotionFilter.standstillSigma, of: fix, after: dt)
       return .zero
     }
     if Double(fix.speed) <= MotionFilter.bearingSpeed, !doubtsStandstill {
@@ -62,7 +54,7 @@ extension MotionFilter {
       skipVelocity()
       hasVelocity = true
       let creeping = Double(fix.speed * fix.speed) / 2
-      measureVelocity(.zero, variance: sigmaSquared + creeping, of: fix, nominal: nominal, after: dt)
+      measureVelocity(.zero, variance: sigmaSquared + creeping, of: fix, after: dt)
       return .zero
     }
     guard Double(fix.speed) > MotionFilter.bearingSpeed, !fix.heading.isNaN else {
@@ -76,7 +68,7 @@ extension MotionFilter {
     let before = latency.last
     let corrected = latency.corrected(measured, course: course, after: dt)
     checkVelocity(corrected, change: measured - before, at: fix, after: dt, isComparable: isComparable)
-    measureVelocity(corrected, variance: velocityNoise, of: fix, nominal: nominal, after: dt)
+    measureVelocity(corrected, variance: sigmaSquared + Double(trust.variance), of: fix, after: dt)
     return course
   }
 
@@ -106,7 +98,7 @@ extension MotionFilter {
   /// where the position fits the prediction better than the velocity does.
   /// Cars brake harder than the process noise allows, which is no reason to doubt Doppler.
   private mutating func measureVelocity(
-    _ measured: SIMD2<Double>, variance: Double, of fix: TrackMeasurement, nominal: Double, after dt: Double
+    _ measured: SIMD2<Double>, variance: Double, of fix: TrackMeasurement, after dt: Double
   ) {
     let y = measured - velocity
     let distanceSquared = (y * y).sum()
@@ -119,7 +111,7 @@ extension MotionFilter {
       velocityDoubts = 0
     } else {
       let off = displacement(to: fix.coordinate) - bias
-      let positionNIS = (off * off).sum() / (covariance.ofFix + nominal * noiseScale)
+      let positionNIS = (off * off).sum() / (covariance.ofFix + MotionFilter.variance(of: fix) * noiseScale)
       let joint = MotionFilter.jointFreedom + nis + min(positionNIS, MotionFilter.mostPositionDoubt)
       let own = nis / MotionFilter.velocityGate
       inflation = max(1, joint / (MotionFilter.jointFreedom + 4)) * max(1, own * own)

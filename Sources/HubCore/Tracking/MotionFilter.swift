@@ -68,9 +68,6 @@ struct MotionFilter: Sendable {
   static let unknownPlace = 25.0
   /// NIS below which a position is used to estimate latencies.
   static let learningGate = 9.0
-  /// What a latency that is not known yet leaves behind is no bias, where it is more than the velocity's noise and this
-  /// part of the position's.
-  static let latencyShare = 0.1
   /// The largest ratio of the estimate's variance to the noise's at which, after a refused fix, the next is accepted
   /// without another that agrees; unless only one was refused, and it lies where Doppler leads, within the gate of its
   /// noise alone.
@@ -158,7 +155,7 @@ struct MotionFilter: Sendable {
     self.init(at: fix.coordinate, milliseconds: fix.milliseconds, velocity: .zero, covariance: covariance)
     warmUp = 0
     isOfOneFix = true
-    _ = measureVelocity(fix, nominal: nominal, after: 0, isComparable: false)
+    _ = measureVelocity(fix, after: 0, isComparable: false)
     usePosition(innovation: displacement(to: fix.coordinate) - bias, noise: nominal)
   }
 
@@ -205,17 +202,16 @@ extension MotionFilter {
     refusedSeconds += Float(dt)
     let hasStood = isStanding
     isStanding = stands(fix)
-    let nominal = MotionFilter.variance(of: fix)
     predict(
-      dt: dt, nominal: nominal,
+      dt: dt, nominal: MotionFilter.variance(of: fix),
       isStandstill: hasStood && isStanding && dt <= MotionFilter.longestStandstillStep)
-    if doubt.variance > 0 { settleDoubt(fix, after: dt) }
+    settleDoubt(fix, after: dt)
     let wasStale = isStale
     isStale = repeats(fix, after: dt)
     let before = velocity
-    let course = measureVelocity(fix, nominal: nominal, after: dt, isComparable: !isStale && !wasStale)
+    let course = measureVelocity(fix, after: dt, isComparable: !isStale && !wasStale)
     let refusal = measurePosition(
-      fix, nominal: nominal, course: course, before: before, after: dt, maximumSpeed: rules.maximumSpeed)
+      fix, course: course, before: before, after: dt, maximumSpeed: rules.maximumSpeed)
     lastPlace = fix.coordinate
     let speed = self.speed
     if speed > rules.maximumSpeed { velocity *= rules.maximumSpeed / speed }
@@ -226,9 +222,9 @@ extension MotionFilter {
   /// The gate: uses the position where it fits the motion. Where it does not, `reject` (MotionFilter+Refusal.swift)
   /// decides; returns its refusal, nil where the position is accepted.
   private mutating func measurePosition(
-    _ fix: TrackMeasurement, nominal: Double, course: SIMD2<Double>, before: SIMD2<Double>, after dt: Double,
-    maximumSpeed: Double
+    _ fix: TrackMeasurement, course: SIMD2<Double>, before: SIMD2<Double>, after dt: Double, maximumSpeed: Double
   ) -> FixRefusal? {
+    let nominal = MotionFilter.variance(of: fix)
     let noise = nominal * noiseScale
     let y = displacement(to: fix.coordinate) - bias
     let distanceSquared = (y * y).sum()
@@ -262,10 +258,7 @@ extension MotionFilter {
       believe(fix, innovation: y, noise: most, after: dt)
       return nil
     }
-    var unknown = 0.0
-    if nis < MotionFilter.learningGate {
-      unknown = latency.learn(y, course: course, variance: expected + noise, after: dt)
-    }
+    if nis < MotionFilter.learningGate { latency.learn(y, course: course, variance: expected + noise, after: dt) }
     let isUnjudged = expected > MotionFilter.unknownPlace * most
     let weight = (MotionFilter.positionFreedom + nis) / (MotionFilter.positionFreedom + 2)
     // With Doppler, the positions' common part beyond their noise is one reflection; of a phone that is better than it
@@ -273,8 +266,7 @@ extension MotionFilter {
     let reflected = share * min(1, noiseScale) * max(0, product / (2 * most) - 1)
     usePosition(
       innovation: y, noise: noise * (max(1, weight) + reflected),
-      isDoubtful: nis > Doubt.least || isUnjudged || rejections > 0,
-      showsBias: unknown <= velocityNoise + noise * MotionFilter.latencyShare)
+      isDoubtful: nis > Doubt.least || isUnjudged || rejections > 0)
     isOfOneFix = isUnjudged
     return nil
   }
@@ -312,23 +304,15 @@ extension MotionFilter {
     usePosition(innovation: y, noise: noise)
   }
 
-  /// `showsBias`: whether the innovation says something about the fixes' bias. If not, the bias and its variance stay
-  /// as they are, and count as noise (a consider filter, Schmidt–Kalman).
-  private mutating func usePosition(
-    innovation y: SIMD2<Double>, noise: Double, isDoubtful: Bool = false, showsBias: Bool = true
-  ) {
+  private mutating func usePosition(innovation y: SIMD2<Double>, noise: Double, isDoubtful: Bool = false) {
     let p = covariance.withFix
     let variance = p.x + p.z + noise
-    var gain = p * (1 / variance)
-    let biasVariance = covariance.p22
-    covariance.reduce(p, gain: gain)
-    if !showsBias { (covariance.p22, gain.z) = (biasVariance, 0) }
     if isDoubtful {
-      doubt = Doubt(innovation: y, gain: gain, variance: variance)
+      doubt = Doubt(innovation: y, gain: p * (1 / variance), variance: variance)
     } else {
       doubt.variance = 0
     }
-    move(by: y, gain: gain)
+    correct(y, covariance: p, variance: variance)
     covariance.floor()
     rejections = 0
     unusedSeconds = 0
@@ -340,10 +324,6 @@ extension MotionFilter {
   mutating func correct(_ y: SIMD2<Double>, covariance p: SIMD3<Double>, variance s: Double) {
     let gain = p * (1 / s)
     covariance.reduce(p, gain: gain)
-    move(by: y, gain: gain)
-  }
-
-  @inline(__always) private mutating func move(by y: SIMD2<Double>, gain: SIMD3<Double>) {
     velocity += y * gain.y
     bias += y * gain.z
     shift(by: y * gain.x)

@@ -56,25 +56,14 @@ struct VelocityLatency: Sendable {
     last = SIMD2(repeating: .nan)
   }
 
-  /// Beyond 88° of latitude east and north turn on the way, and vectors in terms of them by `turned`.
-  mutating func turn(_ turned: (SIMD2<Double>) -> SIMD2<Double>) {
-    last = SIMD2<Float>(turned(SIMD2<Double>(last)))
-    acceleration = SIMD2<Float>(turned(SIMD2<Double>(acceleration)))
-  }
-
-  /// Learns from a fix's innovation and its variance on an axis. Returns the variance (m²/s²) of the fix's velocity by
-  /// what was not known of the latencies, at this acceleration.
+  /// Learns from a fix's innovation and its variance on an axis.
   @inline(__always)
-  mutating func learn(
-    _ innovation: SIMD2<Double>, course: SIMD2<Double>, variance: Double, after dt: Double
-  ) -> Double {
-    guard acceleration != .zero else { return 0 }
+  mutating func learn(_ innovation: SIMD2<Double>, course: SIMD2<Double>, variance: Double, after dt: Double) {
+    guard acceleration != .zero else { return }
     let (along, across) = components(course)
-    let unknown = Double(speed.variance) * along * along + Double(bearing.variance) * across * across
     speed.learn((innovation * course).sum(), per: along * dt, variance: variance, after: dt)
     bearing.learn(
       (innovation * VelocityLatency.right(of: course)).sum(), per: across * dt, variance: variance, after: dt)
-    return unknown
   }
 
   /// The acceleration along the course and to the right of it.
@@ -90,9 +79,9 @@ struct VelocityLatency: Sendable {
 
 /// The estimate of one latency. 8 bytes.
 struct Latency: Sendable {
-  /// Seconds, 0…`longest`, and its variance. For an unknown phone 0.1 ± 0.3.
-  private(set) var seconds: Float = 0.1
-  private(set) var variance: Float = 0.09
+  /// Seconds, 0…`longest`, and its variance. For an unknown phone 0 ± 0.3.
+  private(set) var seconds: Float = 0
+  private var variance: Float = 0.09
 
   static let longest: Float = 1
   /// s² a second: a phone's latency may change.
