@@ -30,6 +30,14 @@ extension AreaTable {
     noted.append(UInt32(driver))
   }
 
+  /// Whether a driver of this hub is in a watched cell, or in one that is being removed. The next tick looks at it
+  /// then.
+  mutating func noteShown(_ driver: Int) -> Bool {
+    guard own[driver].first != DriverArea.none else { return false }
+    note(driver)
+    return true
+  }
+
   // MARK: Ticks
 
   /// Does the next slice of the work, whose results are steps; true where more is left. Call it when `nextTick` is not

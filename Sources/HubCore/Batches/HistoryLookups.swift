@@ -38,6 +38,7 @@ struct PartialBatch {
 
   /// The fix at an index, to be handled now. Nil for an unreadable one, and where the journal is asked: for those
   /// before `unknownBefore` that the driver's times do not have.
+  @inline(__always)
   mutating func fix(
     at index: Int, of driver: Int, _ drivers: borrowing Drivers, unknownBefore: Int64,
     counting counters: inout HubCounters

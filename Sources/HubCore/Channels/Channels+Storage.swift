@@ -23,7 +23,7 @@ extension Channels {
   }
 
   /// Refuses a waiting output that cannot be stored.
-  private mutating func refuse(waiting output: HubOutput, to outlet: UInt32, counting counters: inout HubCounters) {
+  mutating func refuse(waiting output: HubOutput, to outlet: UInt32, counting counters: inout HubCounters) {
     guard let refusal = output.refusedForStorage else { return }
     counters.refusedForStorage += 1
     emit(refusal, to: outlet)
@@ -52,20 +52,6 @@ extension Channels {
     switch storage.condition {
     case .good: false
     case .unavailable: isUnstored(channel, storage)
-    }
-  }
-
-  /// Refuses the answers that wait, and gives the inputs that do.
-  mutating func refuseWaiting(
-    in storage: inout HubStorage, counting counters: inout HubCounters
-  ) -> [HubInput] {
-    storage.takeAnswers().compactMap { held in
-      switch held {
-      case .output(let output, let outlet):
-        refuse(waiting: output, to: outlet, counting: &counters)
-        return nil
-      case .input(let input): return input
-      }
     }
   }
 

@@ -214,6 +214,7 @@ struct DistantTrips {
 extension Trips {
   /// The trip and the driver that a position of another hub belongs to; nil where the trip has ended, or has another
   /// driver or a newer position.
+  @inline(__always)
   func driven(
     _ location: DriverLocation, among drivers: borrowing Drivers, at uptime: Int64
   ) -> (trip: Int, driver: Int)? {

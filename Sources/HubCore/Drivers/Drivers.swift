@@ -297,13 +297,18 @@ struct Drivers: ~Copyable {
     }
   }
 
-  /// Handles the deadline for forgetting a driver: true where it is due. Else arms it again; a driver that has returned
-  /// is checked for staleness instead.
+  /// Handles the deadline for forgetting a driver: true where it is due. Else arms it again, a second later where areas
+  /// show it; a driver that has returned is checked for staleness instead.
   mutating func checkRetention(
-    _ driver: Int, at now: Moment, canStore: Bool, _ deadlines: inout Deadlines
+    _ driver: Int, at now: Moment, isShown: Bool, canStore: Bool, _ deadlines: inout Deadlines
   ) -> Bool {
     slab[driver].isRetentionArmed = false
     guard slab[driver].isStale else { return false }
+    if isShown {
+      slab[driver].isRetentionArmed = true
+      deadlines.arm(.driverRetention, handle(of: driver), at: now.uptime + nanoseconds(1))
+      return false
+    }
     slab[driver].reckonAgain(at: now)
     let isNeeded = slab[driver].session != nil || slab[driver].activeTrips > 0
     let isDue = now.uptime >= slab[driver].forgetsAt(timings)

@@ -162,7 +162,9 @@ extension Hub {
   // MARK: Forgetting
 
   mutating func checkRetention(_ driver: Int) {
-    if drivers.checkRetention(driver, at: now, canStore: storage.hasRoom, &deadlines) { forget(driver) }
+    let isShown = areas.noteShown(driver)
+    let isDue = drivers.checkRetention(driver, at: now, isShown: isShown, canStore: storage.hasRoom, &deadlines)
+    if isDue { forget(driver) }
   }
 
   private mutating func forget(_ driver: Int) {

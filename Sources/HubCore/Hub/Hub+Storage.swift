@@ -39,8 +39,12 @@ extension Hub {
     for input in parked { dispatch(input) }
     storage.setReleasing(false)
     if condition == .unavailable {
-      // Inputs are refused when they are handled, or answered where they only waited behind others.
-      for input in channels.refuseWaiting(in: &storage, counting: &counters) { dispatch(input) }
+      for held in storage.takeAnswers() {
+        switch held {
+        case .output(let output, let outlet): channels.refuse(waiting: output, to: outlet, counting: &counters)
+        case .input(let input): dispatch(input)  // refused there, or answered where it only waited behind others
+        }
+      }
       for batch in lookups.takeUnstored(storedThrough: storage.storedThrough) {
         refuseUnstored(batch.input, fixes: batch.indices.count)
       }
