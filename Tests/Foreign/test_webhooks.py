@@ -312,11 +312,13 @@ class DeliveryTests(unittest.TestCase):
         notify(hub, "T1", 3)
         receiver.wait(lambda r: len(r.taken) == 5)
         receiver.webhook = standardwebhooks.Webhook(rotated)
-        ids = [id for id, _, _ in receiver.requests]
+        # The last one before the kill may have come twice.
+        seen = [id for id, _, _ in receiver.requests]
+        ids = list(dict.fromkeys(seen))
         status, _ = request(hub, "POST", "/v1/webhooks/orders/replay", {"ids": [ids[3]]})
         self.assertEqual(status, 200)
-        receiver.wait(lambda r: len(r.requests) == 7)
-        self.assertEqual([id for id, _, _ in receiver.requests][5:], ids[3:5])
+        receiver.wait(lambda r: len(r.requests) >= len(seen) + 2)
+        self.assertEqual([id for id, _, _ in receiver.requests][len(seen):], ids[3:5])
         self.assertEqual(request(hub, "GET", "/v1/webhooks/orders/dead"), (200, {"dead": []}))
         self.assertEqual(request(hub, "DELETE", "/v1/webhooks/orders")[0], 204)
         self.assertEqual(request(hub, "GET", "/v1/webhooks"), (200, {"webhooks": []}))
