@@ -7,7 +7,6 @@
 // second (PUBSUB NUMSUB). Of frames of states, which are many, one in 0.1 s gets that reply. To a node, a receiver that
 // a network has cut off silently still listens, so a member reports the nodes that it does not hear (`unheard`). Never
 // Redis Cluster: there each message goes to all nodes.
-import HubBytes
 
 /// The bus over stand-alone nodes of Redis or Valkey. Only the thread of its event loop uses it.
 public final class RedisBus: Bus {
@@ -205,26 +204,5 @@ public final class RedisBus: Bus {
       nodes[index].fault = fault
       events.append(.down(node: nodes[index].name, fault ?? "closed"))
     }
-  }
-}
-
-/// Rendezvous hashing (Thaler, Ravishankar: A Name-Based Mapping Scheme for Rendezvous, 1996): all who know the same
-/// names agree on their order for each key, and without one only its keys move.
-public enum Rendezvous {
-  /// The indices of `names`, the best for `key` first.
-  public static func order(_ names: [String], for key: String) -> [Int] {
-    let keyHash = hash(key.utf8, seed: 0)
-    let scores = names.map { hash($0.utf8, seed: keyHash) }
-    return names.indices.sorted { (scores[$0], names[$0]) > (scores[$1], names[$1]) }
-  }
-
-  /// A number that is the same for all who know the same names, in any order; 0 for one name.
-  public static func digest(_ names: [String]) -> UInt64 {
-    names.count == 1 ? 0 : names.sorted().reduce(1) { hash($1.utf8, seed: $0) }
-  }
-
-  /// FNV-1a, mixed: the same in every process of every version.
-  private static func hash(_ bytes: String.UTF8View, seed: UInt64) -> UInt64 {
-    Mix64.mix(bytes.reduce(0xCBF2_9CE4_8422_2325 ^ seed) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 })
   }
 }

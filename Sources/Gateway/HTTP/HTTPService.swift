@@ -94,11 +94,10 @@ struct HTTPService {
       }
       return .wait
     } catch {
-      if let request = exchange.reading {
-        request.charge(framing: exchange.input.count)
-        charge(request, &budget, &counters)
-      }
-      return failure(error, of: exchange.reading, &counters)
+      guard let request = exchange.reading else { return failure(error, of: nil, &counters) }
+      request.charge(framing: exchange.input.count)
+      charge(request, &budget, &counters)
+      return failure(error, of: request, &counters)
     }
   }
 
