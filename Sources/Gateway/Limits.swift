@@ -166,13 +166,13 @@ public struct Limits: Sendable {
   public var arenaKeepBytes = 1024 * 1024
   /// Bytes read from one socket in one turn. TLS needs 32 KiB or more: a record, and what came with it.
   public var readBufferBytes = 64 * 1024
-  /// Bytes read from all sockets of a loop in one turn, inflated ones counted twice: as much as 300 fixes. Other ready
+  /// Bytes read from all sockets of a loop in one turn, inflated ones counted twice: as much as 150 fixes. Other ready
   /// sockets come first in the next turn, and the output so far is sent before it: so fixes do not wait for a hundred
-  /// clients that send all that the kernel holds.
-  public var readBytesPerTurn = 64 * 1024
+  /// clients that send all that the kernel holds. It limits a turn's lists, too, which keep the size of the largest.
+  public var readBytesPerTurn = 32 * 1024
   /// Microseconds for which a loop under load lets its sockets gather before it polls them again; 0 for never. Twice as
   /// long where there are several loops: each has half of the messages or less, and so would its turns.
-  public var turnPaceMicroseconds = 300
+  public var turnPaceMicroseconds = 500
   /// Timers of connections that fire in one turn, a ping each; the rest waits for the next ones. Sessions that came in
   /// the same second become silent in the same second, and a fix would wait for all their pings.
   public var timersPerTurn = 16
