@@ -66,6 +66,7 @@ demo-cluster: release
 
 # Foreign clients mostly wait, and a foreign package is mostly built: side by side.
 test: deps lint swift-tests
+	@Tests/Fuzz/check.sh
 	@$(MAKE) --no-print-directory --output-sync=target -j2 foreign-tests foreign-package
 	@$(MAKE) --no-print-directory test-web
 

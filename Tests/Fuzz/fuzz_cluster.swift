@@ -106,7 +106,7 @@ private struct World: ~Copyable {
       .members([MemberRecord(name: "b", incarnation: peerIncarnation, address: "127.0.0.1:2", version: "0")])
     case .claim: .claimed(generation: 1, before: nil, waiting: ["b"])
     case .locate, .owner: .owner("b")
-    case .leave, .release: .done
+    case .leave, .release, .concede: .done
     }
   }
 

@@ -19,7 +19,7 @@ private func checkDefinition(_ data: [UInt8], _ secret: WebhookSecret) {
     var definition = try? WebhookDefinition(name: "a", members: members)
   else { return }
   definition.secrets = [.init(secret: secret)]
-  definition.rotate(to: secret, until: Timestamp(milliseconds: 1_764_000_000_000))
+  _ = definition.rotate(to: secret, until: Timestamp(milliseconds: 1_764_000_000_000))
   precondition(WebhookDefinition(name: "a", file: definition.file) == definition, "read as it was written")
 }
 
