@@ -295,10 +295,9 @@ extension Watching {
     let (size, count) = (context.limits.driversPerRecord, max(update.drivers.count, update.left.count, 1))
     return stride(from: 0, to: count, by: size).map { start in
       var part = update
-      let range = start..<min(start + size, update.drivers.count)
       part.isFull = isWhole && start == 0
-      part.drivers = Array(update.drivers[range.clamped(to: update.drivers.indices)])
-      part.details = Array(update.details[range.clamped(to: update.details.indices)])
+      part.drivers = Array(update.drivers.dropFirst(start).prefix(size))
+      part.details = Array(update.details.dropFirst(start).prefix(size))
       part.left = Array(update.left.dropFirst(start).prefix(size))
       var bytes = ByteBuffer()
       bytes.append(.area) { body in

@@ -40,6 +40,27 @@ import Testing
     #expect(map.drivers.count == 3)
   }
 
+  @Test("More drivers than a record holds leave a cell within one tick")
+  func manyDepartures() {
+    var limits = ClusterLimits()
+    limits.driversPerRecord = 7
+    let world = world(drivers: 20, limits: limits)
+    let map = world.map(.ops, .box(box), at: "b", slot: 70)
+    world.run(seconds: 3)
+    #expect(map.drivers.count == 20)
+    for driver in 0..<20 {
+      world.fix(at: Coordinate(latitude: 20, longitude: 20)!, at: "a", slot: UInt32(driver + 1))
+    }
+    for _ in 0..<5 {
+      world.run(seconds: 20)
+      for driver in 0..<20 {
+        world.fix(at: Coordinate(latitude: 20, longitude: 20)!, at: "a", slot: UInt32(driver + 1))
+      }
+    }
+    world.run(seconds: 3)
+    #expect(map.drivers.isEmpty)
+  }
+
   @Test("Areas' updates that wait past their limit are dropped, and come when the bus takes it")
   func waitingAreaBytes() {
     var limits = ClusterLimits()
