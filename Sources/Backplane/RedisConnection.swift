@@ -307,7 +307,7 @@ public struct RedisConnection: ~Copyable {
     switch entry {
     case .ping: break
     case .command(let ticket, let command, let isRepeated):
-      if case .error(let text) = reply, text.hasPrefix("NOSCRIPT"), !isRepeated, repeatScript(command, ticket) {
+      if case .error(let text) = reply, text.hasPrefix("NOSCRIPT"), !isRepeated, repeatScript(command, ticket, now) {
         return
       }
       events.append(.reply(ticket: ticket, reply))
@@ -340,8 +340,9 @@ public struct RedisConnection: ~Copyable {
   }
 
   /// The engine has forgotten a script: sends it again, and then the command.
-  private mutating func repeatScript(_ command: RedisCommand, _ ticket: UInt64) -> Bool {
+  private mutating func repeatScript(_ command: RedisCommand, _ ticket: UInt64, _ now: Int64) -> Bool {
     guard case .script(let index, _, _) = command, let words = words(of: command) else { return false }
+    deadline = now + limits.replyTime
     load(role.scripts[index], .script(index))
     send(words, .command(ticket: ticket, command, isRepeated: true))
     return true

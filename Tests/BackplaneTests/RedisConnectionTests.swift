@@ -131,6 +131,11 @@ private final class Bench {
     #expect(bench.submit(command, ticket: 11))
     bench.reply("-NOSCRIPT x\r\n$2\r\nab\r\n-NOSCRIPT again\r\n")
     #expect(bench.takeEvents() == [.reply(ticket: 11, .error("NOSCRIPT again"))])
+    // It says that, and nothing more.
+    #expect(bench.submit(command, ticket: 12))
+    bench.reply("-NOSCRIPT x\r\n")
+    bench.now += BackplaneLimits().replyTime
+    #expect(bench.wait == 0 && !bench.tick())
   }
 
   @Test("A listening connection distinguishes messages from replies, and takes no commands")
