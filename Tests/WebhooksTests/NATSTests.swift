@@ -201,7 +201,7 @@ import Testing
     arguments: [
       ("-ERR 'Authorization Violation'\r\n", "Authorization Violation"), ("SSH-2.0-x\r\n", "no NATS"),
       ("INFO {\"headers\":false}\r\n", "2.2"), ("INFO {\"headers\":true,\"tls_required\":true}\r\n", "TLS"),
-      ("INFO x\r\n", "JSON"),
+      ("INFO x\r\n", "JSON"), ("PING\r\n", "not INFO"),
     ])
   func failures(text: String, reason: String) {
     let connection = connection()
@@ -235,6 +235,10 @@ import Testing
     injected.opened(now)
     let said = say("INFO {\"headers\":true,\"tls_required\":true}\r\n+OK\r\n", to: injected)
     #expect(said.output == "" && "\(said.events.last!)".contains("plain text where TLS was to begin"))
+    // Who does not read what it is answered would keep TLS from beginning.
+    let early = connection(at: "tls://127.0.0.1")
+    early.opened(now)
+    #expect(say("PING\r\nPING\r\n", to: early).output == "")
   }
 
   @Test("A connection that is made again begins anew, and old answers mean nothing")

@@ -131,6 +131,7 @@ final class NATSConnection: StreamSink {
   private func take(_ operations: [NATSOperation]) {
     for operation in operations {
       guard phase != .securing else { return fail("plain text where TLS was to begin") }
+      guard phase != .informed || operation.mayComeFirst else { return fail("its first word is not INFO") }
       switch operation {
       case .info(let text): take(info: text)
       case .ping: output.append("PONG\r\n")

@@ -10,6 +10,14 @@ public enum NATSOperation: Sendable, Equatable {
   case message(subject: String, status: Int?, payload: [UInt8])
   case ping, pong, ok
   case error(String)
+
+  /// A server begins with its INFO, or with why there is none.
+  var mayComeFirst: Bool {
+    switch self {
+    case .info, .error: true
+    case .message, .ping, .pong, .ok: false
+    }
+  }
 }
 
 /// Why bytes are no NATS.
