@@ -137,17 +137,36 @@ struct OwnerAnswer {
   let token: UInt64
   /// Who asked is a party of the trip; of `trips`: the channel is that of the hub that counts.
   let isParty: Bool
-  let answer: Subscribed
-  var missed: [Publication] = []
+  private(set) var answer: Subscribed
+  private(set) var missed: [Publication] = []
 
   init(_ reader: inout ClusterFrameReader, from peer: Peer) throws(ClusterFrameError) {
     (token, isParty) = (try reader.varint(), try reader.byte() != 0)
     guard case .reply(.subscribed(let answer))? = try reader.message(&peer.reader) else { throw .message }
     self.answer = answer
+    var hasUnknown = false
     for _ in 0..<(try reader.varint()) {
-      guard case .publication(let publication)? = try reader.message(&peer.reader) else { throw .message }
-      missed.append(publication)
+      switch try reader.message(&peer.reader) {
+      case .publication(let publication)?: missed.append(publication)
+      case .unknown?: hasUnknown = true
+      case .reply, nil: throw .message
+      }
     }
+    if hasUnknown { forgetMissed() }
+  }
+
+  /// A later version's event is among those that were missed: sessions here are told of a gap and get the present state
+  /// instead.
+  private mutating func forgetMissed() {
+    answer.recovered = false
+    for publication in missed {
+      switch publication.body {
+      case .driverLocation(let location): answer.snapshot?.position = location
+      case .etaUpdate(let update): answer.snapshot?.eta = update
+      case .tripUpdate, .notification, .offer, .areaUpdate, .rawFix, .countsUpdate, .stats: break
+      }
+    }
+    missed = []
   }
 }
 

@@ -197,4 +197,41 @@ extension ClusterWorld {
     self[name].leave(asker)
     return asker.answers.last?.sequence
   }
+
+  @Test("Where a later version's event is among those that were missed, sessions are told of a gap and get the state")
+  func laterEvent() throws {
+    let peer = try #require(ClusterWorld(["a", "b"])["a"].node.node.context.peers.first)
+    let (channel, time) = (Channel.trip(try #require(Identifier("t"))), Timestamp(milliseconds: 1_763_680_000_000))
+    func event(_ kind: Notification.Kind) -> [UInt8] {
+      let body = Notification(kind: kind, title: "a", body: "b", driverID: nil, sequence: 3)
+      var bytes = ByteBuffer()
+      bytes.append(
+        Publication(channel: channel, number: 0, timestamp: time, body: .notification(body)), 5, ImpliedNames())
+      return bytes.array()
+    }
+    var later = event(.hazard)
+    let kind = try #require(zip(later, event(.speeding)).enumerated().first { $0.element.0 != $0.element.1 }?.offset)
+    later[kind] = 200
+    let eta = ETAUpdate(
+      tripID: try #require(Identifier("t")), target: .pickup, eta: 60, distance: 500, arrivalTime: time,
+      basis: .direct, after: 4)
+    let answer = Subscribed(
+      replyTo: ClusterOutput.unasked, channel: channel, sequence: 4, epoch: try #require(InlineText("e")),
+      recovered: true, snapshot: Subscribed.Snapshot())
+    func read(_ missed: [UInt8]) throws -> OwnerAnswer {
+      var bytes = ByteBuffer()
+      bytes.append([1, 0])
+      bytes.append(.subscribed(answer), naming: (5, ImpliedNames()), at: time)
+      bytes.append(varint: 2)
+      bytes.append(missed)
+      bytes.append(
+        Publication(channel: channel, number: 0, timestamp: time, body: .etaUpdate(eta)), 5, ImpliedNames())
+      var reader = ClusterFrameReader(bytes.array()[...])
+      return try OwnerAnswer(&reader, from: peer)
+    }
+    let whole = try read(event(.hazard))
+    #expect(whole.answer.recovered && whole.missed.count == 2)
+    let unread = try read(later)
+    #expect(!unread.answer.recovered && unread.missed.isEmpty && unread.answer.snapshot?.eta == eta)
+  }
 }
