@@ -143,4 +143,31 @@ import Testing
       #expect(error.messageID == MessageID("q"))
     }
   }
+
+  @Test("The longest answer is read in both forms: as many drivers as may be, each with all that it may have")
+  func longestAnswer() throws {
+    let word = try #require(InlineText(String(repeating: "w", count: 64)))
+    let (time, number) = (Timestamp(milliseconds: 1_763_680_000_123), 359.99)
+    let place = try #require(Coordinate(latitude: -48.1234567, longitude: -111.1234567))
+    let drivers = (0..<DriverSearch.maximumLimit).map { index in
+      let name = String(repeating: "d", count: 60) + String(1000 + index)
+      var report = DriverReport(driverID: Identifier(name)!, status: .available)
+      (report.vehicleType, report.tags) = (word, [InlineText](repeating: word, count: DriverStatusReport.maximumTags))
+      report.position = DriverReport.Place(
+        coordinate: place, heading: number, speed: number, accuracy: number, age: number, timestamp: time)
+      (report.predicted, report.distance) = (place, 12345)
+      return report
+    }
+    let id = try #require(MessageID("s1"))
+    let reply = Reply.result(ResultReply(replyTo: id, result: .drivers(DriverList(drivers: drivers, more: 7))))
+    let envelope = ServerEnvelope(messageID: id, timestamp: time, message: .reply(reply))
+    let text = written(envelope, time: .unixMilliseconds)
+    #expect(text.count > 900_000)
+    #expect(try readServer(text).message == .reply(reply))
+    var peer = BinaryPeer()
+    let bytes = peer.write(envelope)
+    guard case .reply(.result(let read))? = try peer.readServer(bytes)?.message, case .drivers(let list) = read.result
+    else { throw Unexpected() }
+    #expect(bytes.count > 600_000 && list.drivers.count == drivers.count)
+  }
 }
