@@ -35,6 +35,16 @@ private func meters(_ track: [Position]) -> Double {
     #expect(abs(meters(track) - 12_000) < max(0.01 * 12_000 / 100, Odometer.stepMeters))
   }
 
+  @Test("a way that is made up, half around the globe each day, is never longer than can be stored and read")
+  func longest() {
+    let track = (0...200).map {
+      Position(
+        coordinate: at(1, $0 % 2 == 0 ? 0 : 179.9), speed: nil, heading: nil, accuracy: 5, confidence: .high,
+        timestamp: .test(Double($0) * 345_600))
+    }
+    #expect(meters(track) == Odometer.mostMeters && Odometer.mostMeters < 1e9)
+  }
+
   @Test("a circle is counted to 1 %", arguments: [30.0, 200])
   func circle(radius: Double) {
     let turn = 2 * Double.pi

@@ -83,4 +83,76 @@ struct TrackFuzzTests {
     }
     #expect(Globe.distance(try #require(last).coordinate, home) < 20)
   }
+
+  /// Takes fixes as (seconds, place, accuracy), and checks what comes of each, and that it can be stored and read.
+  private func feed(_ fixes: [(Double, Coordinate, Double)]) {
+    var tracker = Tracker()
+    for (step, (seconds, place, accuracy)) in fixes.enumerated() {
+      let fix = Fix.at(seconds, place, accuracy: accuracy)
+      if case .accepted(let position) = tracker.update(fix, receivedAt: Int64(step) * 1_000_000_000) {
+        check(position, of: fix.timestamp)
+      }
+      var bytes = [UInt8](repeating: 0, count: StoredTracking.size)
+      bytes.withUnsafeMutableBytes {
+        StoredTracking(clockOffset: nil, sendingInterval: 1, motion: tracker.storedMotion).write(into: $0)
+      }
+      #expect(bytes.withUnsafeBytes { StoredTracking($0) }?.motion != nil, "fix \(step)")
+    }
+  }
+
+  /// A driver that stands, and then is elsewhere in four fixes a millisecond apart: that is a velocity with an error of
+  /// kilometres a second.
+  private func jump(from home: Coordinate, to place: Coordinate) -> [(Double, Coordinate, Double)] {
+    (0...10).map { (Double($0), home, 5) } + (0..<4).map { (11 + Double($0) * 0.001, place, 100) }
+  }
+
+  @Test("What agrees a millisecond apart leads nowhere that is not on the globe", arguments: 0..<3)
+  func milliseconds(way: Int) throws {
+    func at(_ latitude: Double, _ longitude: Double) throws -> Coordinate {
+      try #require(Coordinate(latitude: latitude, longitude: longitude))
+    }
+    switch way {
+    case 0:
+      let there = try at(84.009, 0.05)
+      feed(
+        jump(from: try at(84, 0.05), to: there) + [
+          (17.003, try at(84.009, 179.95), 5), (77.003, try at(84.009, -90), 5), (78.003, try at(84.009, 1.513), 5),
+        ])
+    case 1:
+      feed(
+        jump(from: try at(87.7, 81), to: try at(87.709, 81)) + [
+          (14.003, try at(87.509, -100), 5), (20.003, try at(87.509, 81), 5),
+        ])
+    default:
+      feed(
+        jump(from: try at(10, 10), to: try at(10.009, 10)) + [
+          (14.003, try at(10.018, 10), 5), (44.003, try at(10.1, 10), 5), (45.003, try at(10.1, 10), 5),
+        ])
+    }
+  }
+
+  @Test("Whoever agrees with himself wherever he likes is published on the globe, and stored", arguments: 0..<40)
+  func clusters(seed: UInt64) throws {
+    var random = SplitMix64(seed: 1000 + seed)
+    var (time, fixes): (Double, [(Double, Coordinate, Double)]) = (0, [])
+    var place = try #require(
+      Coordinate(latitude: [10, 84, 87.7, -89.9][Int(seed % 4)], longitude: .random(in: -180...180, using: &random)))
+    for _ in 0..<300 {
+      let accuracy = [1.0, 5, 100].randomElement(using: &random)!
+      let interval = [0.001, 0.001, 0.01, 1, 5].randomElement(using: &random)!
+      time += [0.001, 1, 3, 30, 60, 290].randomElement(using: &random)!
+      for _ in 0..<Int.random(in: 1...12, using: &random) {
+        fixes.append((time, place, accuracy))
+        time += interval
+      }
+      place =
+        Int.random(in: 0..<4, using: &random) == 0
+        ? Coordinate(latitude: place.latitude, longitude: .random(in: -180...180, using: &random))!
+        : Globe.place(
+          from: place, bearing: .random(in: 0..<360, using: &random),
+          meters: [10.0, 300, 1000, 4900, 9000].randomElement(using: &random)!
+        ).place
+    }
+    feed(fixes)
+  }
 }

@@ -102,9 +102,13 @@ extension StoredTracking {
 }
 
 extension StoredMotion {
+  /// m²: a place that is not known on the globe; m²/s².
+  fileprivate static let largestVariance: Float = 1e12
+
   /// Whether a filter may begin with it: refuses NaN and values that no filter reaches.
   fileprivate var isPlausible: Bool {
-    (1e-7...1e12).contains(placeVariance) && (1e-7...1e12).contains(velocityVariance)
+    (1e-7...StoredMotion.largestVariance).contains(placeVariance)
+      && (1e-7...StoredMotion.largestVariance).contains(velocityVariance)
       && (0.001...100).contains(noiseScale) && (0...1).contains(speedLatency) && (0...1).contains(bearingLatency)
       && (0...1e6).contains(velocityNoise)
   }
@@ -119,7 +123,8 @@ extension MotionFilter {
     if isStanding { flags.insert(.standing) }
     if doubtsStandstill { flags.insert(.doubtsStandstill) }
     return StoredMotion(
-      placeVariance: Float(covariance.p00) + doubt.moved, velocityVariance: Float(covariance.p11),
+      placeVariance: min(Float(covariance.p00) + doubt.moved, StoredMotion.largestVariance),
+      velocityVariance: min(Float(covariance.p11), StoredMotion.largestVariance),
       noiseScale: Float(noiseScale), speedLatency: latency.speed.seconds, bearingLatency: latency.bearing.seconds,
       velocityNoise: min(trust.variance, 1e6), flags: flags)
   }

@@ -20,7 +20,9 @@ extension MotionFilter {
   @inline(__always) mutating func shift(by meters: SIMD2<Double>) {
     guard abs(latitude) < PolarCap.edge else { return shiftAtPole(by: meters) }
     latitude = min(max(latitude + meters.y / ground.metersPerLatitude, -90), 90)
-    longitude = TrackMath.wrapped(longitude + meters.x / ground.metersPerLongitude)
+    let turned = longitude + meters.x / ground.metersPerLongitude
+    // Near a pole a correction of some kilometres may be more than one turn.
+    longitude = abs(turned) <= 540 ? TrackMath.wrapped(turned) : turned.remainder(dividingBy: 360)
     ground.follow(latitude)
   }
 

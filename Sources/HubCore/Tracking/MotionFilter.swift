@@ -298,7 +298,8 @@ extension MotionFilter {
       // The track lagged, so its velocity was wrong; the refused fixes show another.
       velocity = SIMD2<Double>(candidateVelocity)
       let change = MotionFilter.hardestBraking / 3 * dt
-      (covariance.p01, covariance.p11, covariance.p12) = (0, 2 * noise / (dt * dt) + change * change, 0)
+      let variance = min(2 * noise / (dt * dt) + change * change, MotionFilter.unknownVelocity)
+      (covariance.p01, covariance.p11, covariance.p12) = (0, variance, 0)
     }
     covariance.p00 += distanceSquared
     usePosition(innovation: y, noise: noise)

@@ -19,6 +19,8 @@ struct Odometer: Sendable, Equatable, BitwiseCopyable {
   static let unknownStepMeters = 15.0
   /// Only longer steps are checked for plausibility.
   static let suspiciousMeters = 90.0
+  /// Metres: no trip is longer, and what is stored is below 1e9. Whoever makes up his fixes gets this far.
+  static let mostMeters = 9e8
 
   private(set) var meters = 0.0
   /// Where the distance is measured from.
@@ -58,7 +60,7 @@ struct Odometer: Sendable, Equatable, BitwiseCopyable {
     self.anchor = position.coordinate
     ground.follow(position.coordinate.latitude)
     if way > Odometer.suspiciousMeters, let previous, !Odometer.isReachable(position, previous, maximumSpeed) { return }
-    meters += way
+    meters = min(meters + way, Odometer.mostMeters)
   }
 
   private static func isReachable(_ position: Position, _ previous: Position, _ maximumSpeed: Double) -> Bool {
