@@ -122,6 +122,8 @@ import Testing
     }
     let hasRoom = index.hasRoom(covering, perCell: 30)
     #expect(!hasRoom)
+    let hasRoomInstead = index.hasRoom(covering, perCell: 30, besides: 17)
+    #expect(hasRoomInstead)
     let count = found(index, at(48, 11)).count
     #expect(count == 30)
   }

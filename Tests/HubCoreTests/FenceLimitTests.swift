@@ -76,6 +76,17 @@ import Testing
     #expect(put(circle("C", center, 100))?.isNew == true)
   }
 
+  @Test("Where as many fences are in one place as may be, each of them can be replaced")
+  func perCell() {
+    let bench = bench { $0.fencesPerCell = 2 }
+    func put(_ name: String, _ radius: Double) -> FenceAnswer? {
+      bench.turn(.put(circle(name, center, radius))).all.fenceAnswers.first
+    }
+    #expect(put("A", 100)?.isNew == true && put("B", 100)?.isNew == true)
+    #expect(put("C", 100)?.refusal?.code == .storageFull)
+    #expect(put("A", 90)?.isNew == false && bench.hub.counters.hits(.fencesPerCell) == 1)
+  }
+
   @Test("A list gives each fence once, newest first, while fences come and go between its pages")
   func pages() throws {
     let bench = HubBench()

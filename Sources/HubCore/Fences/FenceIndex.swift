@@ -103,13 +103,18 @@ struct FenceIndex: ~Copyable {
 
   // MARK: Changing
 
-  /// Whether all cells are below the limit of fences.
-  func hasRoom(_ covering: FenceCovering, perCell limit: Int) -> Bool {
+  /// Whether all cells are below the limit of fences; `replaced`, which leaves them, does not count.
+  func hasRoom(_ covering: FenceCovering, perCell limit: Int, besides replaced: Int? = nil) -> Bool {
     for entry in covering.entries {
       var record = find(entry.key) ?? -1
       var count = 0
       while record >= 0 {
         count += Int(records[record].count)
+        if let replaced {
+          for index in 0..<Int(records[record].count) where Int(records[record].fences[index] >> 1) == replaced {
+            count -= 1
+          }
+        }
         record = Int(records[record].next)
       }
       if count >= limit { return false }

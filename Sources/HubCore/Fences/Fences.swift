@@ -131,7 +131,7 @@ struct Fences: ~Copyable {
       counters.count(full: .roamingFences)
       return "this hub has \(limits.roamingFences) roaming fences, as many as it may"
     }
-    guard table.index.hasRoom(covering, perCell: limits.fencesPerCell) else {
+    guard table.index.hasRoom(covering, perCell: limits.fencesPerCell, besides: known) else {
       counters.count(.fencesPerCell)
       return "\(limits.fencesPerCell) fences, as many as there may be, are in one place already"
     }
