@@ -301,6 +301,33 @@ import Testing
     #expect(bench.hub.areas.area(of: 0).first == DriverArea.none && bench.hub.nextAreaTick == .max)
   }
 
+  @Test("Cells that are left while their drivers are looked up leave nothing behind, and hold up none that come later")
+  func leftEarly() {
+    var limits = HubLimits.roomy
+    limits.areaDriversPerTurn = 5
+    let bench = HubBench(limits: limits)
+    for driver in 0..<60 { bench.turn(bench.fix(bench.connect("D\(driver)", slot: UInt32(driver)))) }
+    func cell(_ precision: Int) -> Channel { .area(GeohashCell(at(52.52, 13.405), precision: precision)) }
+    let watchers = (3...7).map { precision in
+      let watcher = AreaWatcher(.ops, slot: 900 + UInt32(precision))
+      _ = watcher.look(at: bench.turn(watcher.ask(cell(precision))))
+      return watcher
+    }
+    #expect(bench.hub.areas.filling.count == 5)
+    for watcher in watchers[1...] {
+      bench.turn(watcher.handles.keys.map { .released(outlet: 0, $0) })
+      #expect(bench.hub.areas.filling.count <= 5)
+    }
+    let late = AreaWatcher(.ops, slot: 950)
+    bench.settle([late], [late.ask(cell(5))])
+    #expect(late.map.drivers.count == 60)
+    bench.settle([], (Array(watchers[0].handles.keys) + Array(late.handles.keys)).map { .released(outlet: 0, $0) })
+    bench.advance(seconds: 2)
+    bench.settle([])
+    #expect(bench.hub.areas.cells.count == 0 && bench.hub.areas.filledInVain == 0)
+    #expect(bench.hub.nextAreaTick == .max)
+  }
+
   @Test("A place and the middle of its field are in the same cell of 8 characters, and some 20 m apart at most")
   func grid() {
     var random = SplitMix64(seed: 4)

@@ -214,6 +214,14 @@ extension AreaTable {
   private mutating func fill(_ drivers: borrowing Drivers, _ context: AreaContext, _ budget: inout Int) {
     while budget > 0, let first = filling.first {
       let cell = Int(first)
+      if cells[cell].isOver {
+        found.removeAll()
+        filling.removeFirst()
+        filledInVain -= 1
+        ending.append(first)
+        budget -= 1
+        continue
+      }
       while budget > 0, let number = found.popLast() {
         fill(cell, with: number, drivers, context)
         budget -= 1

@@ -49,6 +49,8 @@ struct AreaTable: ~Copyable {
   /// Cells whose drivers are looked up, and the drivers that were found for the first of them.
   var filling: [UInt32] = []
   var found: [UInt32] = []
+  /// How many of the cells in `filling` are over.
+  var filledInVain = 0
   /// Cells that sessions wait for, how many of these are answered, and the next snapshot while it is built.
   var asked: [Handle] = []
   var answered = 0
@@ -142,14 +144,22 @@ struct AreaTable: ~Copyable {
     }
     indices.remove(hash: hash(cell, audience), index: index)
     count(cell, audience, by: -1)
-    if cells[index].fillKey != nil {
-      if filling.first == UInt32(index) { found.removeAll() }
-      filling.removeAll { $0 == UInt32(index) }
-    }
     cells[index].isOver = true
     cells[index].waiting = []
     dropSnapshot(index)
-    ending.append(UInt32(index))
+    guard cells[index].fillKey != nil else { return ending.append(UInt32(index)) }
+    filledInVain += 1
+    if 2 * filledInVain > filling.count { stopFilling() }
+  }
+
+  /// Takes cells that are over out of those that are being filled: many at once, since each time costs as much as all.
+  private mutating func stopFilling() {
+    if let first = filling.first, cells[Int(first)].isOver { found.removeAll() }
+    var others: [UInt32] = []
+    for index in filling {
+      if cells[Int(index)].isOver { ending.append(index) } else { others.append(index) }
+    }
+    (filling, filledInVain) = (others, 0)
   }
 
   /// Frees the record when its last driver is removed.
