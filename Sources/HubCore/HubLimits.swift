@@ -134,6 +134,9 @@ public struct HubLimits: Sendable, Equatable {
   /// Fixes of batches that wait for their turn, and as many in batches that wait for the journal: some 90 MB each. Past
   /// it a batch is refused with `rate_limited`.
   public var waitingFixes = 600_000
+  /// Messages of one driver that wait behind its batches, and its batches that wait for the journal. Past it its next
+  /// batch is refused with `rate_limited`.
+  public var waitingPerDriver = 32
   /// Fix times remembered for each driver that sends batches, to recognise duplicates.
   public var fixTimesPerDriver = 512
   /// Drivers with remembered fix times. Past it a repeated old fix of another driver counts as history.
@@ -212,6 +215,7 @@ public struct HubLimits: Sendable, Equatable {
     precondition(fences >= 1 && fencesPerCell >= 1 && fencesPerDriver >= 1 && pairsPerDriver >= 1)
     precondition(fencePositions >= DriverSearch.maximumPositions, "one fence must fit")
     precondition(waitingFixes >= LocationBatch.maximumCount && waitingResumes >= 0, "one batch must fit")
+    precondition(waitingPerDriver >= 1)
     precondition(fixTimesPerDriver > 0 && driversWithFixTimes >= 0)
     precondition(tokenFamilies >= 1 && revocations >= 1)
   }

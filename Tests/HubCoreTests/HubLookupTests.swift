@@ -164,4 +164,19 @@ extension DurableBench {
     #expect(Turn(loops: [bench.turn([bench.batch([base - 4, base - 5, base - 6])])]).codes.isEmpty)
     #expect(bench.hub.counters.fixesPutOff == 3 && bench.hub.counters.hits(.waitingFixes) == 1)
   }
+
+  @Test("One driver's batches of old fixes do not take the room of all others'")
+  func perDriver() throws {
+    var limits = HubLimits.roomy
+    limits.waitingPerDriver = 2
+    let bench = try DurableBench(lookingUp: [], limits: limits)
+    bench.connect()
+    let base = bench.clock
+    bench.turn([bench.fix(base)])
+    let turn = Turn(loops: [bench.turn((1...3).map { bench.batch([base - 1000 * $0]) })])
+    #expect(turn.codes == [.rateLimited] && bench.hub.counters.hits(.waitingFixes) == 1)
+    bench.store()
+    bench.turn([try bench.answer(try #require(bench.lookups().first))])
+    #expect(Turn(loops: [bench.turn([bench.batch([base - 3000])])]).codes.isEmpty)
+  }
 }

@@ -84,6 +84,9 @@ struct HistoryLookups {
 
   var isEmpty: Bool { batches.isEmpty }
 
+  /// A driver's batches that wait.
+  func count(of driver: Int) -> Int { ofDriver[UInt32(driver)]?.count ?? 0 }
+
   /// Keeps a batch until the answer comes; `storage` is the newest record's ticket.
   mutating func add(_ batch: PartialBatch, storage: UInt64) {
     lastTicket += 1

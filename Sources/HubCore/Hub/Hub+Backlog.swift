@@ -21,8 +21,9 @@ extension Hub {
     }
     switch backlog.admit(fixes: count, limit: limits.waitingFixes) {
     case .now: handle(input, driver: driver)
-    case .waits: wait(.batch(input), driver: driver, cost: count)
-    case .refused:
+    case .waits where drivers[driver].waiting < limits.waitingPerDriver:
+      wait(.batch(input), driver: driver, cost: count)
+    case .waits, .refused:
       counters.fixesReceived += UInt64(count)
       refuseOverloaded(input)
     }
