@@ -1,8 +1,7 @@
 // One hub for several loops, without a thread of its own: its turn runs on the thread of a loop that has input. A loop
 // that finds it busy leaves its inputs and continues; the loop that runs the hub takes them, too.
 //
-//     loop A   reads, parses → takes the hub: A's fixes → its own deliveries at once, B's into B's mailbox → B's
-//     deliveries
+//     loop A   reads, parses → takes the hub: A's fixes → its own deliveries at once, B's into B's mailbox
 //     loop B   reads, parses → the hub is busy: its fixes into its mailbox; A handles them before it releases the hub
 //
 // With a thread of its own, every message crossed to that thread and back, each time with a wake-up, a switch of

@@ -104,7 +104,11 @@ public enum CloseReason: UInt16, Sendable, CaseIterable {
       )
     case .tooManyBadMessages: ("too many bad messages", .afterFix, "more than 10 bad messages in 60 s")
     case .tokenExpired: ("token expired", .withNewToken, "the credential has expired or was revoked")
-    case .silentTooLong: ("silent for too long", .backOff, "nothing was heard for 2.5 heartbeat intervals")
+    case .silentTooLong:
+      (
+        "silent for too long", .backOff,
+        "nothing was heard for 2.5 heartbeat intervals, or a message was not complete after 60 s"
+      )
     case .replaced: ("replaced by a newer session of the same driver", .never, "the driver has a newer session")
     case .slowConsumer: ("slow consumer", .spread, "too slow to take what it subscribed to")
     case .overRate: ("over the rate for 60 s", .afterPause, "the session sent more than it may for 60 s")

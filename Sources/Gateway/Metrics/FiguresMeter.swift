@@ -17,7 +17,6 @@ struct FiguresMeter {
 
   /// The figures since the last call. Goes through 3,000 buckets of times: some 10 µs; fewer where nothing was
   /// delivered.
-  /// delivered.
   mutating func figures(_ reading: MetricsReading, uptime: Int64, at timestamp: Timestamp) -> HubFigures {
     let (fixesNow, deliveriesNow, latencyNow) = (
       reading.hub.fixesReceived, reading.sum(\.fanOut.publicationsOut), reading.latency

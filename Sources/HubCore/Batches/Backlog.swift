@@ -47,13 +47,13 @@ struct Backlog {
     case now, waits, refused
   }
 
-  /// Admits a batch of `fixes`, of which `limit` may wait; one that is handled now is paid for.
-  mutating func admit(fixes new: Int, limit: Int) -> Admission {
+  /// Admits a batch of `new` fixes, behind so many messages of its driver; one that is handled now is paid for.
+  mutating func admit(fixes new: Int, behind waiting: Int, _ limits: HubLimits) -> Admission {
     if batches.isEmpty, credit > 0 {
       spend(new)
       return .now
     }
-    return fixes + new <= limit ? .waits : .refused
+    return fixes + new <= limits.waitingFixes && waiting < limits.waitingPerDriver ? .waits : .refused
   }
 
   /// Admits a subscription, of which `limit` may wait if it resumes.

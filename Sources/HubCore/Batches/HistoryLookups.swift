@@ -84,8 +84,10 @@ struct HistoryLookups {
 
   var isEmpty: Bool { batches.isEmpty }
 
-  /// A driver's batches that wait.
-  func count(of driver: Int) -> Int { ofDriver[UInt32(driver)]?.count ?? 0 }
+  /// Whether a batch of so many fixes of this driver may wait.
+  func hasRoom(for new: Int, of driver: Int, _ limits: HubLimits) -> Bool {
+    fixes + new <= limits.waitingFixes && ofDriver[UInt32(driver)]?.count ?? 0 < limits.waitingPerDriver
+  }
 
   /// Keeps a batch until the answer comes; `storage` is the newest record's ticket.
   mutating func add(_ batch: PartialBatch, storage: UInt64) {

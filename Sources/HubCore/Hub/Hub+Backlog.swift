@@ -19,11 +19,10 @@ extension Hub {
       counters.fixesOrphaned += UInt64(count)
       return refuseReplaced(input.session, input.messageID)
     }
-    switch backlog.admit(fixes: count, limit: limits.waitingFixes) {
+    switch backlog.admit(fixes: count, behind: Int(drivers[driver].waiting), limits) {
     case .now: handle(input, driver: driver)
-    case .waits where drivers[driver].waiting < limits.waitingPerDriver:
-      wait(.batch(input), driver: driver, cost: count)
-    case .waits, .refused:
+    case .waits: wait(.batch(input), driver: driver, cost: count)
+    case .refused:
       counters.fixesReceived += UInt64(count)
       refuseOverloaded(input)
     }

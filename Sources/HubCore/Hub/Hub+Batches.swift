@@ -14,11 +14,7 @@ extension Hub {
     counters.fixesReceived += UInt64(count)
     // A batch is refused entirely where it can't be stored, or where too much waits already.
     guard storage.hasRoom else { return refuseUnstored(input, fixes: count) }
-    if storage.looksUp,
-      lookups.fixes + count > limits.waitingFixes || lookups.count(of: driver) >= limits.waitingPerDriver
-    {
-      return refuseOverloaded(input)
-    }
+    if storage.looksUp, !lookups.hasRoom(for: count, of: driver, limits) { return refuseOverloaded(input) }
     // Over HTTP there is no envelope, so the phone's clock is not observed.
     if input.driverID == nil {
       drivers.observeClock(of: driver, sent: input.sent, received: input.received.timestamp)

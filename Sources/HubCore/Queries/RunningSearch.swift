@@ -36,7 +36,6 @@ struct RunningSearch {
   /// Boxes that contain every driver whose shown position may be in the area.
   private let boxes: [BoundingBox]
   /// The cost of a candidate and of a cell: more with filters that read records, and with many hits to sort.
-  /// where many hits are kept in order.
   let weight: Int
   let cellWeight: Int
 
@@ -200,7 +199,6 @@ final class SearchBox {
 
 /// Which drivers may be among the hits, to avoid comparing each one found with all hits. One bit for some of a driver's
 /// number. Replaced hits leave their bits; when these are as many as the hits it is rebuilt.
-/// hits there are it is made anew.
 struct HitMarks {
   private static let words = 512
   private var bits: [UInt64] = []

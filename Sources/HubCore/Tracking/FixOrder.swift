@@ -2,8 +2,8 @@
 //
 // The rules are the contract's ("Fixes in time"). Phones' clocks are wrong, and traces are replayed, so the age of a
 // timestamp by the hub's clock says nothing. Published times never go back, so accepting a wrong future time would
-// silence the driver until that time has come. Therefore a leap ahead is held until the next fix confirms it, which it
-// does if no more time passed between the two than at the hub.
+// silence the driver until that time has come. Therefore a leap ahead is held until the next fix confirms it: if the
+// times of the two are no farther apart than their arrivals at the hub.
 //
 // Three rules cover what this alone gets wrong:
 // - A receiver can be wrong about the time for two fixes that agree (its count of GPS weeks rolls over). So where a

@@ -9,8 +9,9 @@
 //    part of successive innovations is model error instead (`ModelError`).
 // 3. A fix that does not fit gets less weight, as if its errors had Student's t-distribution; where its position is far
 //    off, its speed gets less too, since reflected signals degrade both. Successive fixes that are off to the same side
-//    although Doppler shows the motion are one reflection, and each gets less weight. An impossible position (NIS > 16)
-//    is not used. The gate uses the nominal noise even where s < 1, or an overconfident filter would reject everything.
+//    although Doppler shows the motion are one reflection, and each gets less weight. An impossible position (NIS > 16,
+//    more in the cases of `measurePosition`) is not used. The gate uses the nominal noise even where s < 1, or an
+//    overconfident filter would reject everything.
 //    A position that was used but barely fits is undone if the next fix contradicts it (`Doubt`).
 // 4. Part of a position's error drifts over minutes (satellites, ionosphere): a bias is part of the state.
 // 5. The rest is not white either, so old fixes are forgotten: the position's variance grows by `driftPerNoise` of the
