@@ -16,6 +16,8 @@ extension WebhookLoop {
   /// delivery.
   public func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {
     guard var link = links[id] else { return unsafe streams.received(id, UnsafeRawBufferPointer(bytes), now) }
+    // Unsolicited: over an idle connection nothing is owed, and its bytes could be taken for the next request's answer.
+    guard link.attempt != nil || link.isUnfinished else { return drop(id) }
     do throws(HTTPError) {
       let progress = try unsafe link.response.read(UnsafeRawBufferPointer(bytes))
       links[id] = link
@@ -75,7 +77,7 @@ extension WebhookLoop {
   }
 
   private func drop(_ id: ConnectionID) {
-    links[id] = nil
+    links.removeValue(forKey: id)?.webhook.idle.removeAll { $0 == id }
     loop.abort(id)
   }
 
@@ -143,10 +145,7 @@ extension WebhookLoop {
         connectElsewhere(attempt, webhook, now)
       }
     }
-    for (id, link) in links where link.idleUntil <= now.uptime {
-      link.webhook.idle.removeAll { $0 == id }
-      drop(id)
-    }
+    for (id, link) in links where link.idleUntil <= now.uptime { drop(id) }
   }
 
   /// When a try's next address is tried; nil where it is connected, or has no other.

@@ -342,4 +342,27 @@ import Testing
     scene.advance(0.2)
     #expect((0..<most).allSatisfy { scene.hasEnded($0) })
   }
+
+  @Test("What comes over an idle connection ends it: the answers of the next requests are not mixed up")
+  func strayBytes() throws {
+    let scene = try LoopScene(Deliveries(webhooks: [try webhook()]))
+    defer { scene.remove() }
+    try scene.publish()
+    #expect(scene.heard(0).hasPrefix("POST "))
+    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+    scene.say(answer, 0)
+    #expect(!scene.hasEnded(0) && scene.idleConnections == 1)
+    for _ in 0..<3 { scene.say("\r\n", 0) }
+    #expect(scene.hasEnded(0) && scene.idleConnections == 0)
+    for trip in ["T1", "T2"] { try scene.publish(trip) }
+    let requests = scene.network.dialled.indices.map { scene.heard($0) }
+    let taken = try #require(requests.firstIndex { $0.contains(#""title":"2""#) })
+    let refused = try #require(requests.firstIndex { $0.contains(#""title":"3""#) })
+    try #require(taken != refused)
+    scene.say(answer, taken)
+    scene.say("HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n", refused)
+    #expect(scene.webhook?.delivered == 2 && scene.webhook?.failed == 1)
+    scene.advance(5)
+    #expect(scene.takeEvents() == ["3"] && scene.webhook?.delivered == 3)
+  }
 }

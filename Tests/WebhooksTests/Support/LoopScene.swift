@@ -53,6 +53,8 @@ final class LoopScene {
   func remove() { try? FileManager.default.removeItem(atPath: directory) }
 
   var webhook: WebhookFigures? { webhooks.webhooks.first.map { $0.currentFigures(webhooks.now) } }
+  /// Connections of the present webhook that it keeps for the next request.
+  var idleConnections: Int? { webhooks.webhooks.first?.idle.count }
   var stream: StreamFigures? { webhooks.streams.figures(webhooks.now).first }
 
   /// Asks, and lets the thread have a turn; nil where no answer has come.
