@@ -12,7 +12,7 @@ final class DeadLetterFile {
   private let files: any JournalFiles
   private let name: String
 
-  /// Of the webhook or stream of this name.
+  /// Of the webhook or stream with this stem (`DeliveryKind.stem`).
   init(_ files: any JournalFiles, _ name: String) {
     self.files = files
     self.name = Self.file(name)

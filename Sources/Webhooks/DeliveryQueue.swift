@@ -63,12 +63,13 @@ struct DeliveryQueue: Sendable {
   /// No request is sent before this uptime.
   private var heldUntil = Int64.min
 
-  /// Continues from stored progress. Unanswered events are sent again.
+  /// Continues from stored progress. Unanswered events are sent again. Channels that are not behind the cursor have
+  /// nothing to look up: they are left out, and the scan finds their events.
   init(_ rule: WebhookRule, from progress: DeliveryProgress) {
     self.rule = rule
     cursor = progress.cursor
     isEnabled = progress.isEnabled
-    for lane in progress.lanes {
+    for lane in progress.lanes where lane.position < progress.cursor {
       lanes[lane.channel] = Lane(
         state: .unknown, position: lane.position, failures: lane.failures, firstTry: lane.firstTry)
     }

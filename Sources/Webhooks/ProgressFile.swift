@@ -1,11 +1,12 @@
-// A webhook's progress on disk: a file of lines beside the journal, each with its checksum; a turn appends one. It
-// survives a kill -9 entirely; it is synced once a second.
+// The progress of a webhook or stream on disk: a file of lines beside the journal, each with its checksum; a turn
+// appends one. It survives a kill -9 entirely; it is synced once a second.
 //
 //     SUM locationhub-webhook 1 EPOCH         the first line: the epoch of the ids
 //     SUM GROUP RECORD on|off [+CHANNEL GROUP RECORD FAILURES FIRST-TRY]… [-CHANNEL]…
 //
-// A line has the cursor, whether the webhook is enabled, and changed channels behind the cursor. A torn end is ignored.
-// When the lines have grown enough, the state is written to a new file that replaces this one.
+// A line has the cursor, whether the webhook or stream is enabled, and changed channels behind the cursor (of a stream:
+// ahead of it). A torn end is ignored. When the lines have grown enough, the state is written to a new file that
+// replaces this one.
 import HubJournal
 import HubMessages
 import HubSystem

@@ -20,6 +20,27 @@ public struct WebhookSource: Sendable {
   }
 }
 
+/// What has a name. Each kind has files of its own, since the positions of one mean something else to the other: a
+/// webhook in place of a stream of its name begins anew, as the other way round, and each continues when it is back.
+enum DeliveryKind: CaseIterable {
+  case webhook, stream
+
+  /// What the names of its files begin with. No name has a full stop (`WebhookEndpoint.isName`).
+  func stem(_ name: String) -> String {
+    switch self {
+    case .webhook: name
+    case .stream: name + Self.streamSuffix
+    }
+  }
+
+  /// The name that is in a stem.
+  static func name(inStem stem: String) -> String {
+    stem.hasSuffix(streamSuffix) ? String(stem.dropLast(streamSuffix.count)) : stem
+  }
+
+  private static let streamSuffix = ".stream"
+}
+
 final class ProgressFolder {
   private let source: WebhookSource
   private let log: Log
@@ -34,10 +55,10 @@ final class ProgressFolder {
   /// The progress of the webhook or stream of this name; a new one begins behind group `newest`. Carries out `request`,
   /// or one that an operator has left. `isFirst`: the hub has just started.
   func open(
-    _ name: String, _ newest: UInt64, isFirst: Bool, _ request: WebhookRequest? = nil
+    _ kind: DeliveryKind, _ name: String, _ newest: UInt64, isFirst: Bool, _ request: WebhookRequest? = nil
   ) throws(JournalError) -> (file: ProgressFile, progress: DeliveryProgress) {
     let start = DeliveryProgress(cursor: JournalPosition(group: newest + 1, record: 0))
-    let (file, requestName) = (name + ProgressFile.suffix, WebhookRequest.file(name))
+    let (file, requestName) = (kind.stem(name) + ProgressFile.suffix, WebhookRequest.file(name))
     do throws(SystemError) {
       let text =
         try files.about(requestName) == nil ? nil : String(decoding: try files.read(requestName), as: UTF8.self)
@@ -54,9 +75,11 @@ final class ProgressFolder {
     }
   }
 
-  func deadLetters(_ name: String) -> DeadLetterFile { DeadLetterFile(files, name) }
+  func deadLetters(_ kind: DeliveryKind, _ name: String) -> DeadLetterFile {
+    DeadLetterFile(files, kind.stem(name))
+  }
 
-  /// The lines of dead letters, oldest first.
+  /// The lines of a webhook's dead letters, oldest first.
   func deadLetterLines(_ name: String) throws(SystemError) -> [Substring] { try DeadLetterFile.lines(files, name) }
 
   // MARK: Webhooks that were set over HTTP
@@ -90,7 +113,7 @@ final class ProgressFolder {
     try files.synchronize()
   }
 
-  /// Removes its other files. What a crash leaves is unused until a new one of this name continues with it.
+  /// Removes such a webhook's other files. What a crash leaves is unused until a new one of its name continues with it.
   func remove(_ name: String) throws(SystemError) {
     for file in [name + ProgressFile.suffix, WebhookRequest.file(name)] + DeadLetterFile.files(name)
     where try files.about(file) != nil {

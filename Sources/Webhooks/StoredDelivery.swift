@@ -14,21 +14,21 @@ public struct StoredDelivery: Sendable, Equatable {
   /// Lines of dead letters that are kept.
   public let deadLetters: Int
 
-  /// What is stored of each webhook of the hub with the journal in `directory`, by name.
+  /// What is stored of each webhook and stream of the hub with the journal in `directory`, by name.
   public static func all(journal directory: String) throws(JournalError) -> [StoredDelivery] {
     let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
     do throws(SystemError) {
       var found: [StoredDelivery] = []
       for file in try files.names().sorted() where file.hasSuffix(ProgressFile.suffix) {
-        let name = String(file.dropLast(ProgressFile.suffix.count))
+        let stem = String(file.dropLast(ProgressFile.suffix.count))
         guard let progress = ProgressFile.parse(String(decoding: try files.read(file), as: UTF8.self))?.progress else {
           continue
         }
         found.append(
           StoredDelivery(
-            name: name, isEnabled: progress.isEnabled, position: progress.cursor,
+            name: DeliveryKind.name(inStem: stem), isEnabled: progress.isEnabled, position: progress.cursor,
             channelsBehind: progress.lanes.count { $0.position <= progress.cursor },
-            deadLetters: try DeadLetterFile.lines(files, name).count))
+            deadLetters: try DeadLetterFile.lines(files, stem).count))
       }
       return found
     } catch {
@@ -39,7 +39,11 @@ public struct StoredDelivery: Sendable, Equatable {
   /// The lines of dead letters of a webhook or stream, oldest first: time, id, channel, reason.
   public static func deadLetters(of name: String, journal directory: String) throws(JournalError) -> [String] {
     let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
-    do throws(SystemError) { return try DeadLetterFile.lines(files, name).map(String.init) } catch {
+    do throws(SystemError) {
+      var lines: [Substring] = []
+      for kind in DeliveryKind.allCases { lines += try DeadLetterFile.lines(files, kind.stem(name)) }
+      return lines.map(String.init)
+    } catch {
       throw .system(error, file: files.path)
     }
   }

@@ -112,6 +112,9 @@ extension WebhookLoop {
     guard new.url.isSecure || !allowed.addresses.isEmpty else {
       throw .forbidden("http is for addresses that webhook-allow has; use https")
     }
+    guard !streams.streams.contains(where: { $0.endpoint.name == new.name }) else {
+      throw .forbidden("a stream of this name is set in the file of --webhooks")
+    }
     var definition = new
     if let present = definitions[new.name] {
       definition.secrets = present.secrets

@@ -230,14 +230,15 @@ public final class WebhookLoop: EventLoopDelegate {
     do throws(JournalError) {
       if folder == nil, !deliveries.isEmpty || !allowed.isEmpty { folder = try ProgressFolder(source, log) }
       guard let folder else { return }
-      // Read each time: one that a webhook of the file replaced is served again when the file has none of its name.
+      // Read each time: one whose name the file has is served again when the file has it no more.
       definitions = allowed.isEmpty ? [:] : try folder.definitions()
+      for name in deliveries.webhooks.map(\.name) + deliveries.streams.map(\.name)
+      where definitions.removeValue(forKey: name) != nil {
+        log(
+          .warning, "webhook_set_twice",
+          ["webhook": name, "hint": "the file's webhook or stream counts, not the one that was set over HTTP"])
+      }
       for endpoint in deliveries.webhooks.prefix(WebhookEndpoint.maximumCount) {
-        if definitions.removeValue(forKey: endpoint.name) != nil {
-          log(
-            .warning, "webhook_set_twice",
-            ["webhook": endpoint.name, "hint": "the file's counts, not the one that was set over HTTP"])
-        }
         try open(endpoint, nil, since: nil, before: before)
       }
       for definition in definitions.values.sorted(by: { $0.name < $1.name }) {
@@ -305,7 +306,7 @@ public final class WebhookLoop: EventLoopDelegate {
     _ endpoint: WebhookEndpoint, _ folder: ProgressFolder, _ newest: UInt64, _ figures: WebhookFigures?,
     _ request: WebhookRequest? = nil, skipping: Webhook.Skipped? = nil
   ) throws(JournalError) -> Webhook {
-    let (file, progress) = try folder.open(endpoint.name, newest, isFirst: isFirst, request)
+    let (file, progress) = try folder.open(.webhook, endpoint.name, newest, isFirst: isFirst, request)
     let (directory, limits) = (source.journal.directory, source.journal.limits)
     let first = progress.cursor.group
     let reader = EventReader(
@@ -315,6 +316,7 @@ public final class WebhookLoop: EventLoopDelegate {
       .info, "webhook",
       ["webhook": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
     return Webhook(
-      endpoint, file, progress, reader, folder.deadLetters(endpoint.name), figures: figures, skipping: skipping)
+      endpoint, file, progress, reader, folder.deadLetters(.webhook, endpoint.name), figures: figures,
+      skipping: skipping)
   }
 }

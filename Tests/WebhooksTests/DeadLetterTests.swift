@@ -45,13 +45,14 @@ import Testing
     let files = try DiskFiles(path: directory + "/" + WebhookRequest.folder)
     let position = JournalPosition(group: 120, record: 64)
     let lane = DeliveryProgress.Lane(channel: .trips, position: position, failures: 1, firstTry: time)
-    for (name, progress) in [
+    let bus = DeliveryKind.stream.stem("bus")
+    for (stem, progress) in [
       ("orders", DeliveryProgress(cursor: position, lanes: [lane])),
-      ("bus", DeliveryProgress(cursor: position, isEnabled: false)),
+      (bus, DeliveryProgress(cursor: position, isEnabled: false)),
     ] {
-      _ = try ProgressFile.open(files, name + ProgressFile.suffix, epoch: "e", startsAnew: false, from: progress, nil)
+      _ = try ProgressFile.open(files, stem + ProgressFile.suffix, epoch: "e", startsAnew: false, from: progress, nil)
     }
-    try DeadLetterFile(files, "bus").append(id: "evt_e_1_2", channel: "trip.T1", reason: "x", at: time)
+    try DeadLetterFile(files, bus).append(id: "evt_e_1_2", channel: "trip.T1", reason: "x", at: time)
     #expect(
       try StoredDelivery.all(journal: directory) == [
         StoredDelivery(name: "bus", isEnabled: false, position: position, channelsBehind: 0, deadLetters: 1),

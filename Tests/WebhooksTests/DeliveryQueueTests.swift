@@ -130,6 +130,20 @@ import Testing
       #expect(ledger.isComplete, "seed \(seed)")
     }
   }
+
+  @Test("Stored channels that are not behind the cursor are dropped: their events come from the cursor on")
+  func lanesAhead() {
+    var world = World(channels: [0, 1, 2, 1, 2], concurrency: 4)
+    let lanes = [0, 3, 4].map {
+      DeliveryProgress.Lane(
+        channel: .trip(Identifier("T\($0 % 3)")!), position: position($0), failures: 0, firstTry: nil)
+    }
+    world.queue = DeliveryQueue(world.rule, from: DeliveryProgress(cursor: position(2), lanes: lanes))
+    #expect(world.queue.laneCount == 1)
+    #expect(world.answerAll(.status(200)) == 1)
+    #expect(world.answerAll(.status(200)) == 2 && world.answerAll(.status(200)) == 1)
+    #expect(world.run() == [] && world.queue.laneCount == 0 && world.queue.cursor == position(5))
+  }
 }
 
 private func position(_ index: Int) -> JournalPosition {

@@ -71,13 +71,13 @@ final class StreamSet {
   private func make(
     _ endpoint: StreamEndpoint, _ folder: ProgressFolder, _ newest: UInt64, isFirst: Bool, _ old: OutStream?
   ) throws(JournalError) -> OutStream {
-    let (file, progress) = try folder.open(endpoint.name, newest, isFirst: isFirst)
+    let (file, progress) = try folder.open(.stream, endpoint.name, newest, isFirst: isFirst)
     let tail = try folder.tail(from: progress.cursor.group)
+    let deadLetters = folder.deadLetters(.stream, endpoint.name)
     log(.info, "stream", ["stream": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
     var figures = old?.figures
     figures?.positionsLeftOut = old?.positions.leftOut ?? 0
-    return OutStream(
-      endpoint, sink(endpoint, file), file, progress, tail, folder.deadLetters(endpoint.name), figures: figures)
+    return OutStream(endpoint, sink(endpoint, file), file, progress, tail, deadLetters, figures: figures)
   }
 
   private func sink(_ endpoint: StreamEndpoint, _ file: ProgressFile) -> any StreamSink {
