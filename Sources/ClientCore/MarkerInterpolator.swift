@@ -62,9 +62,11 @@ public struct MarkerInterpolator: Sendable {
   public init() {}
 
   /// Takes a position at `uptime` (monotonic nanoseconds, the clock of `marker`). One that is not newer than the last
-  /// is ignored; another driver needs another marker.
+  /// is ignored; another driver needs another marker. With a heading or a speed that nobody has it is drawn without
+  /// both.
   public mutating func take(_ location: DriverLocation, at uptime: Int64) {
     if let newest, location.timestamp <= newest.timestamp { return }
+    let location = MarkerInterpolator.drawable(location)
     let shown = marker(at: uptime)
     turnRate =
       newest.map { MarkerInterpolator.turnRate(from: $0, to: location, seconds: passed(to: location, at: uptime)) } ?? 0
@@ -118,6 +120,15 @@ public struct MarkerInterpolator: Sendable {
   }
 
   // MARK: Extrapolation
+
+  /// The geometry takes finite numbers only, and positions may come from elsewhere than a reader of messages.
+  private static func drawable(_ location: DriverLocation) -> DriverLocation {
+    let (heading, speed) = (location.heading ?? 0, location.speed ?? 0)
+    if (0...360).contains(heading), speed <= DriverLocation.maximumSpeed { return location }
+    var location = location
+    (location.heading, location.speed) = (nil, nil)
+    return location
+  }
 
   private func drivingSpeed(_ location: DriverLocation) -> Double? {
     guard let speed = location.speed, location.heading != nil, speed >= MarkerInterpolator.standstillSpeed else {

@@ -65,6 +65,12 @@ enum MessageLimits {
 
 // Fixed by the protocol for a message's members; no operator changes it.
 
+extension DriverLocation {
+  /// Metres per second of a published position, wherever it stands; beyond, a client can't read the message. No vehicle
+  /// is that fast: a hub ignores speeds over 90 m/s.
+  public static let maximumSpeed = 1000.0
+}
+
 extension LocationBatch {
   /// Fixes of one batch; beyond: `too_large`.
   public static let maximumCount = 500

@@ -214,6 +214,25 @@ private func length(_ v: SIMD2<Double>) -> Double { (v * v).sum().squareRoot() }
   }
 
   @Test(
+    "a heading or a speed that nobody has is passed over, and the place is drawn all the same",
+    arguments: [
+      (1e9, 15), (-1e9, 15), (.nan, 15), (.infinity, 15), (360.01, 15), (90, 1e308), (90, .infinity), (90, .nan),
+      (90, 1000.01),
+    ] as [(Double, Double)], [48.0, 89.5])
+  func impossible(motion: (heading: Double, speed: Double), latitude: Double) {
+    let plane = LocalPlane(origin: Coordinate(latitude: latitude, longitude: 11)!)
+    var marker = MarkerInterpolator()
+    marker.take(location(0, [0, 0], around: plane), atSeconds: 0)
+    marker.take(
+      location(1, [900, 0], heading: motion.heading, speed: motion.speed, around: plane), atSeconds: 1)
+    #expect(length(marker.place(1, around: plane) - [900, 0]) < 0.01)
+    #expect(length(marker.place(8, around: plane) - [900, 0]) < 0.01, "it stands")
+    #expect(marker.marker(at: nanoseconds(1))?.heading == nil)
+    marker.take(location(9, [2000, 0], around: plane), atSeconds: 9)
+    #expect(length(marker.place(10, around: plane) - [2015, 0]) < (latitude > 89 ? 20 : 0.01))
+  }
+
+  @Test(
     "it works across the antimeridian and near a pole",
     arguments: [(0.0, 179.9999), (-60, -179.9999), (84.99, 20), (89.5, 10)])
   func globe(latitude: Double, longitude: Double) {

@@ -200,6 +200,47 @@ import Testing
     }
   }
 
+  @Test("a speed beyond any vehicle is refused wherever a position has one, as in JSON")
+  func speeds() throws {
+    let driver = try #require(Identifier("d"))
+    let place = try #require(Coordinate(latitude: 1, longitude: 2))
+    let cell = GeohashCell(place, precision: 6)
+    func publication(_ channel: Channel, _ body: Publication.Body) -> ServerMessage {
+      .publication(Publication(channel: channel, number: 0, timestamp: time, body: body))
+    }
+    for (speed, isRead) in [(1000.0, true), (1000.01, false), (1e308, false)] {
+      let location = DriverLocation(
+        driverID: driver, tripID: nil, coordinate: place, heading: 12.34, speed: speed, accuracy: 5, confidence: .low,
+        timestamp: time, age: 0, after: 0)
+      var update = AreaUpdate(cell: cell, tick: 1, isFull: true, drivers: [])
+      update.drivers = [
+        AreaUpdate.Driver(
+          driverID: driver, coordinate: place, heading: nil, speed: speed, status: .available, timestamp: time)
+      ]
+      var report = DriverReport(driverID: driver, status: .available)
+      report.position = DriverReport.Place(
+        coordinate: place, heading: nil, speed: speed, accuracy: 5, age: 0, timestamp: time)
+      let answer = Subscribed(
+        replyTo: try #require(MessageID("s")), channel: .driver(driver), sequence: 0,
+        epoch: try #require(InlineText("e")), recovered: false, snapshot: Subscribed.Snapshot(position: location))
+      for message in [
+        publication(.driver(driver), .driverLocation(location)), publication(.area(cell), .areaUpdate(update)),
+        .reply(.subscribed(answer)),
+        .reply(.result(ResultReply(replyTo: answer.replyTo, result: .driver(report)))),
+      ] {
+        var peer = BinaryPeer()
+        try peer.name(.driver(driver), 1, at: time)
+        let id = try #require(MessageID("r1"))
+        let bytes = peer.write(ServerEnvelope(messageID: id, timestamp: time, message: message))
+        if isRead {
+          #expect(try peer.readServer(bytes)?.message == message)
+        } else {
+          #expect(throws: MessageError.self, "\(message)") { try peer.readServer(bytes) }
+        }
+      }
+    }
+  }
+
   @Test("the time of state is found over the end of its 32 bits, in both directions")
   func wrappingTime() throws {
     let border: Int64 = 411 << 32

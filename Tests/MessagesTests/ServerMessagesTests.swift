@@ -51,6 +51,48 @@ private func read(_ text: String) throws(MessageError) -> ServerMessage {
     }
   }
 
+  /// Each message with a driver's position, with these members more in it.
+  private func positions(_ more: String) -> [String] {
+    let driver = #""driverId":"d","latitude":1,"longitude":2,"timestamp":1763680000000,\#(more)"#
+    let location = driver + #","accuracy":5,"confidence":"high","age":0,"after":1"#
+    let subscribed = #""replyTo":"s","channel":"trip:t","sequence":0,"epoch":"e","recovered":false"#
+    let area = #""channel":"area:u281z7","cell":"u281z7","tick":1,"full":true,"left":[]"#
+    let report = driver + #","status":"available","age":0"#
+    return [
+      envelope("driver_location", #"{"channel":"trip:t",\#(location)}"#),
+      envelope("subscribed", #"{\#(subscribed),"snapshot":{"position":{\#(location)}}}"#),
+      envelope("area_update", #"{\#(area),"drivers":[{\#(driver),"status":"available"}]}"#),
+      envelope("result", #"{"replyTo":"q","drivers":[{\#(report)}]}"#),
+      envelope("result", #"{"replyTo":"q",\#(report)}"#),
+    ]
+  }
+
+  @Test("a heading beyond 360 and a speed beyond any vehicle are refused wherever a position has them")
+  func motion() throws {
+    for more in [#""heading":360.01"#, #""heading":1e9"#, #""speed":1000.01"#, #""speed":1e308"#] {
+      for text in positions(more) { #expect(throws: MessageError.self, "\(text)") { try read(text) } }
+    }
+    for text in positions(#""heading":360,"speed":1000"#) {
+      let read = try read(text)
+      if case .publication(let publication) = read, case .driverLocation(let location) = publication.body {
+        #expect(location.heading == 0 && location.speed == 1000)
+      }
+    }
+  }
+
+  @Test("a raw fix has whatever speed the phone says, and a heading")
+  func rawMotion() throws {
+    func raw(_ more: String) throws(MessageError) -> ServerMessage {
+      let place = #""channel":"raw:d","driverId":"d","latitude":1,"longitude":2,"timestamp":1763680000000"#
+      return try read(envelope("raw_fix", #"{\#(place),"verdict":"refused",\#(more)}"#))
+    }
+    #expect(throws: MessageError.self) { try raw(#""heading":1e9"#) }
+    guard case .publication(let publication) = try raw(#""speed":1e308"#),
+      case .rawFix(let fix) = publication.body
+    else { throw Unexpected() }
+    #expect(fix.speed == 1e308)
+  }
+
   @Test("text of any kind is escaped so that it is read the same")
   func escaping() throws {
     let nasty = "\"\\/\u{8}\t\n\u{C}\r\u{0}\u{1F}\u{7F}\u{2028}é🚗</script>"

@@ -24,6 +24,16 @@ extension BinaryInput {
     return degrees
   }
 
+  /// The speed of a published position.
+  @inline(__always)
+  mutating func speed() throws(ValidationError) -> Double {
+    let value = try hundredths(.speed)
+    guard value <= DriverLocation.maximumSpeed else {
+      throw ValidationError(.speed, "expected 0…1000 metres per second")
+    }
+    return value
+  }
+
   /// A double; others than finite ones are refused.
   mutating func number(_ key: JSONKey) throws(ValidationError) -> Double {
     let value = Double(bitPattern: try word64(key))

@@ -20,7 +20,7 @@ extension BinaryServerReader {
     var location = DriverLocation(
       driverID: driver, tripID: trip, coordinate: try input.coordinate(),
       heading: flags & PositionFlags.heading != 0 ? try input.heading() : nil,
-      speed: flags & PositionFlags.speed != 0 ? try input.hundredths(.speed) : nil,
+      speed: flags & PositionFlags.speed != 0 ? try input.speed() : nil,
       accuracy: try input.hundredths(.accuracy), confidence: try input.confidence(more),
       timestamp: try input.accepted(measured, .timestamp),
       timeSource: more & PositionFlags.timedByHub == 0 ? .fix : .hub, age: Double(age) / FixedPoint.milliseconds,
@@ -170,7 +170,7 @@ extension BinaryInput {
     before.longitude &+= try zigzag(.longitude)
     return AreaUpdate.Driver(
       driverID: id, coordinate: try coordinate(before.latitude, before.longitude),
-      heading: flags & 0x04 != 0 ? try heading() : nil, speed: flags & 0x08 != 0 ? try hundredths(.speed) : nil,
+      heading: flags & 0x04 != 0 ? try heading() : nil, speed: flags & 0x08 != 0 ? try speed() : nil,
       status: status, timestamp: try accepted(published.milliseconds &- (try zigzag(.timestamp)), .timestamp),
       timeSource: flags & 0x10 != 0 ? .hub : .fix)
   }

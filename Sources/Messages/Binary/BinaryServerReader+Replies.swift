@@ -89,7 +89,7 @@ extension BinaryInput {
       driverID: try identifier(.driverId),
       tripID: flags & PositionFlags.trip != 0 ? try identifier(.tripId) : nil, coordinate: try coordinate(),
       heading: flags & PositionFlags.heading != 0 ? try heading() : nil,
-      speed: flags & PositionFlags.speed != 0 ? try hundredths(.speed) : nil, accuracy: try hundredths(.accuracy),
+      speed: flags & PositionFlags.speed != 0 ? try speed() : nil, accuracy: try hundredths(.accuracy),
       confidence: try keyword(.confidence), timestamp: try timestamp(.timestamp),
       timeSource: flags & PositionFlags.snapshotTimedByHub != 0 ? .hub : .fix, age: try duration(.age),
       after: try varint(.after))
@@ -176,7 +176,7 @@ extension BinaryInput {
     if flags & 0x004 != 0 {
       report.position = DriverReport.Place(
         coordinate: try coordinate(), heading: flags & 0x008 != 0 ? try heading() : nil,
-        speed: flags & 0x010 != 0 ? try hundredths(.speed) : nil,
+        speed: flags & 0x010 != 0 ? try speed() : nil,
         accuracy: flags & 0x020 != 0 ? try hundredths(.accuracy) : nil, age: try duration(.age),
         timestamp: flags & 0x040 != 0 ? try timestamp(.timestamp) : nil,
         timeSource: flags & 0x800 != 0 ? .hub : .fix)

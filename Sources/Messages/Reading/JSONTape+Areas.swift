@@ -47,8 +47,8 @@ extension JSONTape {
     AreaUpdate.Driver(
       driverID: try required(identifier(driver, .driverId, bytes), .driverId),
       coordinate: try coordinate(driver),
-      heading: try nonNegative(driver, .heading),
-      speed: try nonNegative(driver, .speed),
+      heading: try heading(driver),
+      speed: try speed(driver),
       status: try required(keyword(driver, .status, bytes, "expected the status of a driver"), .status),
       timestamp: try required(timestamp(driver, .timestamp, bytes, time), .timestamp),
       timeSource: try timeSource(driver, bytes))

@@ -10,8 +10,8 @@ extension JSONTape {
       verdict: try required(keyword(payload, .verdict, bytes, "expected the hub's verdict on a fix"), .verdict))
     fix.accuracy = try nonNegative(payload, .accuracy)
     fix.source = try keyword(payload, .source, bytes, "expected gps, wifi, cellular, fused or cached")
-    fix.heading = try nonNegative(payload, .heading)
-    fix.speed = try nonNegative(payload, .speed)
+    fix.heading = try heading(payload)
+    fix.speed = try nonNegative(payload, .speed)  // the phone's own, whatever it says
     fix.reason = try keyword(payload, .reason, bytes, "expected an error code")
     fix.offset = try nonNegative(payload, .offset)
     return fix

@@ -75,7 +75,7 @@ extension JSONTape {
 
   /// Degrees, 0 ≤ heading < 360; exactly 360 is north.
   @inline(__always)
-  private func heading(_ members: JSONMembers) throws(ValidationError) -> Double? {
+  func heading(_ members: JSONMembers) throws(ValidationError) -> Double? {
     guard let value = try nonNegative(members, .heading) else { return nil }
     guard let heading = HubMessages.heading(of: value) else {
       throw ValidationError(.invalidLocation, .heading, "expected 0…360 degrees")

@@ -134,8 +134,8 @@ extension JSONTape {
     report.tags = try tags(members, bytes) ?? []
     if present(members, .latitude) != nil {
       report.position = DriverReport.Place(
-        coordinate: try coordinate(members), heading: try nonNegative(members, .heading),
-        speed: try nonNegative(members, .speed), accuracy: try nonNegative(members, .accuracy),
+        coordinate: try coordinate(members), heading: try heading(members),
+        speed: try speed(members), accuracy: try nonNegative(members, .accuracy),
         age: try required(number(members, .age), .age), timestamp: try timestamp(members, .timestamp, bytes, time),
         timeSource: try timeSource(members, bytes))
     }

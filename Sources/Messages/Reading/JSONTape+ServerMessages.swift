@@ -103,8 +103,8 @@ extension JSONTape {
       driverID: try required(identifier(payload, .driverId, bytes), .driverId),
       tripID: try identifier(payload, .tripId, bytes),
       coordinate: try coordinate(payload),
-      heading: try nonNegative(payload, .heading),
-      speed: try nonNegative(payload, .speed),
+      heading: try heading(payload),
+      speed: try speed(payload),
       accuracy: try required(number(payload, .accuracy), .accuracy),
       confidence: try required(
         keyword(payload, .confidence, bytes, "expected high, medium or low"), .confidence),
@@ -315,6 +315,15 @@ extension JSONTape {
       guard error.isUnknownKeyword else { throw error }
       return .internalError
     }
+  }
+
+  /// The speed of a published position.
+  func speed(_ members: JSONMembers) throws(ValidationError) -> Double? {
+    guard let value = try nonNegative(members, .speed) else { return nil }
+    guard value <= DriverLocation.maximumSpeed else {
+      throw ValidationError(.speed, "expected 0…1000 metres per second")
+    }
+    return value
   }
 
   func smallCount(_ members: JSONMembers, _ key: JSONKey, _ bytes: Span<UInt8>) throws(ValidationError) -> Int? {

@@ -133,7 +133,11 @@ class Input {
   place() { return { latitude: this.degrees(), longitude: this.degrees() }; }
   centi() { return this.varint() / 100; }
   milli() { return this.varint() / 1000; }
-  heading() { return this.u16() % 36_000 / 100; }
+  heading() {
+    const value = this.u16();
+    if (value > 36_000) throw new RangeError('no heading');
+    return value % 36_000 / 100;
+  }
   bytes(count) { return utf8Reader.decode(new Uint8Array(this.view.buffer, this.take(count), count)); }
   text() { return this.bytes(this.u8()); }
   long() { return this.bytes(this.varint()); }

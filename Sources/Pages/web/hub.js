@@ -39,7 +39,7 @@ const shapes = {
   connected: 'sessionId:text role:role id:text heartbeatInterval:number serverTime:number limits:limits',
   limits: 'maxMessageBytes:number maxBatch:number rate:number',
   driver_location: 'channel:channel :position',
-  position: ':place driverId:text accuracy:number confidence:confidence timestamp:number age:number after:number',
+  position: ':mover driverId:text accuracy:number confidence:confidence timestamp:number age:number after:number',
   eta_update: 'channel:channel :eta',
   eta: 'tripId:text target:target eta:number distance:number arrivalTime:number basis:basis after:number',
   area_update: 'channel:channel cell:text tick:number drivers:drivers left:list',
@@ -67,7 +67,8 @@ const checks = {
   list: Array.isArray,
   place: value => Math.abs(value?.latitude) <= 90 && Math.abs(value.longitude) <= 180,
   channel: value => /^(fleet|trips|stats|(trip|driver|fence|area|nearby|box|counts|raw):.+)$/.test(value),
-  drivers: value => Array.isArray(value) && value.every(driver => checks.place(driver) && checks.text(driver.driverId)),
+  mover: value => checks.place(value) && !(value.heading > 360 || value.speed > fastest),
+  drivers: value => Array.isArray(value) && value.every(driver => checks.mover(driver) && checks.text(driver.driverId)),
 };
 
 /** True; undefined for a word of a newer hub, false where it is malformed. */
@@ -114,7 +115,7 @@ const retryOf = code => code === 'token_expired' ? 'withNewToken'
   : /^(rate_l|storage_f|shutting|unreach)/.test(code) ? 'later'
     : code !== 'internal' && [...words.code, 'closed', 'full', 'storage'].includes(code) ? 'never' : 'once';
 
-/** Whether a connection is made again, by its close code or the HTTP status of its refusal. */
+/** Whether a connection is made again, by its close code or its refusal's HTTP status. */
 const ruleOf = code => code === 401 || code === 4401 ? 'token'
   : code === 4429 ? 'pause' : [1000, 1002, 1003, 1007, 1009, 4400, 4409].includes(code) ? 'never'
     : code >= 1000 && code !== 4408 ? 'spread'
@@ -165,11 +166,11 @@ function arrive(bearing, meters, turn) {
 // Seconds, degrees, degrees/s, m/s, metres.
 const longestPrediction = 10, easing = 1, longestTurnGap = 6, longestWait = 10;
 const longestTurn = 90, slowestTurn = 3, fastestTurn = 60;
-const standstill = 0.3, turningSpeed = 1, farthestEasing = 500;
+const standstill = 0.3, turningSpeed = 1, fastest = 1000, farthestEasing = 500;
 const steepestEasing = 1.5;   // smoothstep's slope in its middle
 
 // A marker's state: its newest position, when it came and how old it was then (s), how it turns (degrees/s), how far
-// ahead and aside of it the marker was, in which frame, for how long that is let go, and whether it waits.
+// ahead and aside of it the marker was, in which frame, how long that is let go, and whether it waits.
 const noMarker = () => ({
   latitude: NaN, longitude: NaN, heading: NaN, speed: NaN, accuracy: NaN, timestamp: NaN, isByHub: false, arrived: NaN,
   age: Infinity, rate: 0, ahead: 0, aside: 0, frame: 0, seconds: easing, waits: false,
@@ -208,7 +209,7 @@ function locate(s, t, snap) {
 }
 
 function turnRate(s, heading, speed, seconds) {
-  if (!(seconds > 0.1 && seconds <= longestTurnGap && s.speed >= turningSpeed && speed >= turningSpeed)) return 0;
+  if (!(seconds > 0.1 && seconds <= longestTurnGap && Math.min(s.speed, speed) >= turningSpeed)) return 0;
   const turn = heading - s.heading;
   const rate = (Math.abs(turn) < 180 ? turn : turn - 360 * Math.sign(turn)) / seconds;
   return Math.abs(rate) >= slowestTurn && Math.abs(rate) <= fastestTurn ? rate : 0;
@@ -216,10 +217,10 @@ function turnRate(s, heading, speed, seconds) {
 
 function take(s, p) {
   if (p.timestamp <= s.timestamp) return;
-  const { latitude, longitude, timestamp, accuracy = 0 } = p;
+  const { latitude, longitude, speed, timestamp, accuracy = 0 } = p;
   const arrived = p.received ?? p.published ?? Date.now(), published = p.published ?? arrived;
   const age = Math.max(0, (p.age ?? (published - timestamp) / 1000) + (arrived - published) / 1000);
-  const heading = p.heading >= 0 ? p.heading : NaN, speed = p.speed >= 0 ? p.speed : NaN;
+  const heading = p.heading >= 0 && checks.mover(p) ? p.heading : NaN;
   const isByHub = p.timeSource === 'hub';
   const passed = (isByHub || s.isByHub ? arrived - s.arrived : timestamp - s.timestamp) / 1000;
   const rate = turnRate(s, heading, speed, passed);
@@ -239,9 +240,9 @@ function take(s, p) {
   s.aside = east * cosine - north * sine;
   if (s.ahead <= 0) return;
   // One that is ahead waits for the car: it must never back up.
-  const needed = steepestEasing * s.ahead / (drives(s) ? speed : 1e-9), isShort = needed <= longestWait;
-  s.waits = isShort || s.ahead <= accuracy;
-  if (s.waits) s.seconds = isShort ? Math.max(needed, easing) : Infinity;
+  const needed = steepestEasing * s.ahead / (drives(s) ? speed : 1e-9);
+  s.waits = needed <= longestWait || s.ahead <= accuracy;
+  if (s.waits) s.seconds = needed <= longestWait ? Math.max(needed, easing) : Infinity;
 }
 
 export class Markers {

@@ -134,6 +134,12 @@ const drives = [
       { seconds: 4, east: 50, north: 0, heading: 90 }],
     frames: 16,
   }),
+  drive('a heading or a speed that nobody has is passed over', {
+    positions: [{ heading: 90, speed: 15 }, { heading: 1e9, speed: 15 }, { heading: 90, speed: 1e308 },
+      { heading: 360.01, speed: 15 }, { heading: 90, speed: 1000.01 }, { heading: 90, speed: 15 }]
+      .map((motion, index) => ({ seconds: index, east: 15 * index, north: index, ...motion })),
+    frames: 24,
+  }),
   drive('slower than it may be said to drive', {
     positions: [{ seconds: 0, east: 0, north: 0, heading: 45, speed: 0.29 },
       { seconds: 2, east: 2, north: 0, heading: 45, speed: 0.3 }],
