@@ -22,7 +22,7 @@ extension MotionFilter {
     latitude = min(max(latitude + meters.y / ground.metersPerLatitude, -90), 90)
     let turned = longitude + meters.x / ground.metersPerLongitude
     // Near a pole a correction of some kilometres may be more than one turn.
-    longitude = abs(turned) <= 540 ? TrackMath.wrapped(turned) : turned.remainder(dividingBy: 360)
+    longitude = abs(turned) <= 180 ? turned : turned.remainder(dividingBy: 360)
     ground.follow(latitude)
   }
 
