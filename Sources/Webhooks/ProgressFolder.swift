@@ -20,8 +20,9 @@ public struct WebhookSource: Sendable {
   }
 }
 
-/// What has a name. Each kind has files of its own, since the positions of one mean something else to the other: a
-/// webhook in place of a stream of its name begins anew, as the other way round, and each continues when it is back.
+/// What events are delivered to. Each kind has files of its own, since positions in them mean something else to the
+/// other kind: a webhook that takes a stream's name begins anew, and so does a stream that takes a webhook's; each
+/// continues where it was when it has the name again.
 enum DeliveryKind: CaseIterable {
   case webhook, stream
 

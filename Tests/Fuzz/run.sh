@@ -18,12 +18,9 @@ modules_out=$root/.build/fuzz/modules
 mkdir -p "$out/corpus" "$modules_out"
 cd "$out"
 
-flags="-swift-version 6 -O -parse-as-library -sanitize=fuzzer,address -use-ld=lld -enable-testing -I $modules_out"
+. "$root/Tests/Fuzz/flags.sh"
+flags="$flags -O -sanitize=fuzzer,address -use-ld=lld -I $modules_out"
 flags="$flags -package-name location-hub"  # what one module has for the others of the package
-for feature in ExistentialAny InternalImportsByDefault MemberImportVisibility; do  # as Package.swift has it
-  flags="$flags -enable-upcoming-feature $feature"
-done
-for library in CLinux COpenSSL CZlib; do flags="$flags -I $root/Sources/$library"; done
 objects=""
 for module in $modules; do
   case $module in HubCore | HubRuntime) folder=$module ;; *) folder=${module#Hub} ;; esac  # as Package.swift has it

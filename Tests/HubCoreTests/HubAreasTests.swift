@@ -324,7 +324,7 @@ import Testing
     bench.settle([], (Array(watchers[0].handles.keys) + Array(late.handles.keys)).map { .released(outlet: 0, $0) })
     bench.advance(seconds: 2)
     bench.settle([])
-    #expect(bench.hub.areas.cells.count == 0 && bench.hub.areas.filledInVain == 0)
+    #expect(bench.hub.areas.cells.count == 0 && bench.hub.areas.overInFilling == 0)
     #expect(bench.hub.nextAreaTick == .max)
   }
 

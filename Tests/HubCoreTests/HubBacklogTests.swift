@@ -135,6 +135,21 @@ extension HubLimits {
     #expect(bench.hub.counters.hits(.waitingFixes) == 4 && bench.hub.counters.fixesPutOff == 2000)
   }
 
+  @Test("Behind its own messages that wait a driver's batch is refused at the limit, another driver's is not")
+  func perDriver() {
+    var limits = HubLimits.crowded
+    limits.waitingPerDriver = 3
+    let bench = HubBench(limits: limits)
+    let sessions = (0..<4).map { bench.connect("d-\($0)", slot: UInt32($0)) }
+    bench.pass(seconds: 1)
+    // The first two use up the credit.
+    var inputs = [backlog(bench, sessions[0], 500), backlog(bench, sessions[1], 500)]
+    inputs += (0..<4).map { _ in backlog(bench, sessions[2], 10) } + [backlog(bench, sessions[3], 10)]
+    let turn = bench.turn(inputs)
+    #expect(turn.codes == [.rateLimited] && bench.hub.counters.fixesPutOff == 10)
+    #expect(bench.hub.drivers[2].waiting <= 3)
+  }
+
   @Test("Who resumes many events waits, too, and other subscriptions behind it, in order; live positions do not")
   func resumes() {
     var limits = HubLimits.crowded

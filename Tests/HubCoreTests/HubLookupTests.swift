@@ -175,6 +175,7 @@ extension DurableBench {
     bench.turn([bench.fix(base)])
     let turn = Turn(loops: [bench.turn((1...3).map { bench.batch([base - 1000 * $0]) })])
     #expect(turn.codes == [.rateLimited] && bench.hub.counters.hits(.waitingFixes) == 1)
+    #expect(Turn(loops: [bench.turn([bench.batch([base - 1000], trip: nil, http: "E")])]).codes.isEmpty)
     bench.store()
     bench.turn([try bench.answer(try #require(bench.lookups().first))])
     #expect(Turn(loops: [bench.turn([bench.batch([base - 3000])])]).codes.isEmpty)

@@ -100,13 +100,13 @@ struct TrackFuzzTests {
     }
   }
 
-  /// A driver that stands, and then is elsewhere in four fixes a millisecond apart: that is a velocity with an error of
-  /// kilometres a second.
+  /// A driver that stands, and then is elsewhere in four fixes a millisecond apart. The velocity between them has an
+  /// error of kilometres a second.
   private func jump(from home: Coordinate, to place: Coordinate) -> [(Double, Coordinate, Double)] {
     (0...10).map { (Double($0), home, 5) } + (0..<4).map { (11 + Double($0) * 0.001, place, 100) }
   }
 
-  @Test("What agrees a millisecond apart leads nowhere that is not on the globe", arguments: 0..<3)
+  @Test("Fixes that agree a millisecond apart never lead off the globe", arguments: 0..<3)
   func milliseconds(way: Int) throws {
     func at(_ latitude: Double, _ longitude: Double) throws -> Coordinate {
       try #require(Coordinate(latitude: latitude, longitude: longitude))
@@ -131,7 +131,7 @@ struct TrackFuzzTests {
     }
   }
 
-  @Test("Whoever agrees with himself wherever he likes is published on the globe, and stored", arguments: 0..<40)
+  @Test("Fixes that agree, anywhere and at any interval, give positions on the globe that can be stored", arguments: 0..<40)
   func clusters(seed: UInt64) throws {
     var random = SplitMix64(seed: 1000 + seed)
     var (time, fixes): (Double, [(Double, Coordinate, Double)]) = (0, [])

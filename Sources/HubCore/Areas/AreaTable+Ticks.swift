@@ -215,11 +215,7 @@ extension AreaTable {
     while budget > 0, let first = filling.first {
       let cell = Int(first)
       if cells[cell].isOver {
-        found.removeAll()
-        filling.removeFirst()
-        filledInVain -= 1
-        ending.append(first)
-        budget -= 1
+        stopFilling()
         continue
       }
       while budget > 0, let number = found.popLast() {

@@ -50,7 +50,7 @@ struct AreaTable: ~Copyable {
   var filling: [UInt32] = []
   var found: [UInt32] = []
   /// How many of the cells in `filling` are over.
-  var filledInVain = 0
+  private(set) var overInFilling = 0
   /// Cells that sessions wait for, how many of these are answered, and the next snapshot while it is built.
   var asked: [Handle] = []
   var answered = 0
@@ -148,18 +148,19 @@ struct AreaTable: ~Copyable {
     cells[index].waiting = []
     dropSnapshot(index)
     guard cells[index].fillKey != nil else { return ending.append(UInt32(index)) }
-    filledInVain += 1
-    if 2 * filledInVain > filling.count { stopFilling() }
+    overInFilling += 1
+    if 2 * overInFilling > filling.count { stopFilling() }
   }
 
-  /// Takes cells that are over out of those that are being filled: many at once, since each time costs as much as all.
-  private mutating func stopFilling() {
+  /// Takes the cells that are over out of `filling`: when they are half of it, or when the first one is, so that ending
+  /// thousands costs a few steps each. O(cells in `filling`).
+  mutating func stopFilling() {
     if let first = filling.first, cells[Int(first)].isOver { found.removeAll() }
     var others: [UInt32] = []
     for index in filling {
       if cells[Int(index)].isOver { ending.append(index) } else { others.append(index) }
     }
-    (filling, filledInVain) = (others, 0)
+    (filling, overInFilling) = (others, 0)
   }
 
   /// Frees the record when its last driver is removed.

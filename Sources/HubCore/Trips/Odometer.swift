@@ -19,7 +19,7 @@ struct Odometer: Sendable, Equatable, BitwiseCopyable {
   static let unknownStepMeters = 15.0
   /// Only longer steps are checked for plausibility.
   static let suspiciousMeters = 90.0
-  /// Metres: no trip is longer, and what is stored is below 1e9. Whoever makes up his fixes gets this far.
+  /// Metres, at which counting stops: the journal's reader refuses 1e9, and only made-up fixes come near it.
   static let mostMeters = 9e8
 
   private(set) var meters = 0.0
