@@ -131,7 +131,7 @@ struct TrackFuzzTests {
     }
   }
 
-  @Test("Fixes that agree, anywhere and at any interval, give positions on the globe that can be stored", arguments: 0..<40)
+  @Test("Fixes that agree, anywhere and at any interval, give positions that can be stored", arguments: 0..<40)
   func clusters(seed: UInt64) throws {
     var random = SplitMix64(seed: 1000 + seed)
     var (time, fixes): (Double, [(Double, Coordinate, Double)]) = (0, [])
