@@ -23,6 +23,13 @@ extension Following {
       askAnew(index, channel)
       return ask(index, token)
     }
+    // Asked for from an earlier point: from the present one it may go on without a gap.
+    if token == 0, !answer.recovered, let known, known.epoch == point.epoch, known.since < point.since,
+      follow.askedFrom != known
+    {
+      follows[channel]?.askedFrom = known
+      return askAnew(index, channel)
+    }
     // Asked for before they had caught up.
     if token == 0, known == point { answer.recovered = true }
     let input = takePending(token)

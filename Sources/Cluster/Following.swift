@@ -34,6 +34,8 @@ struct Following {
     var state = State.locating
     /// The newest event, and whose numbers they are; nil where sessions have those of different hubs.
     var point: ResumePoint?
+    /// From where its owner was asked once more, since an answer was to a question from before that.
+    var askedFrom: ResumePoint?
     /// A hub has answered as its owner, and has not revoked that since.
     var isOwned = false
     /// Sessions' questions on the way.

@@ -187,52 +187,6 @@ import Testing
     #expect(rider.seen["epoch1"]?.count == 5 && rider.doubles == 0 && rider.faults == [] && rider.gaps == 0)
   }
 
-  @Test("No event follows the highest number that an owner can give its newest")
-  func highestNumber() {
-    let world = ClusterWorld(["a", "b"])
-    let rider = world.followTrip()
-    let before = rider.seen
-    world["b"].node.node.following.follows[.trip(id("t1"))]?.point?.since = .max
-    world.notify("t1", at: "a", number: 1)
-    world.run(seconds: 0.5)
-    #expect(rider.seen == before && rider.faults == [])
-  }
-
-  @Test("An event whose frame is lost comes to all, also where another session's answer was behind it")
-  func lostBeforeAnAnswer() {
-    let world = ClusterWorld(["a", "b"])
-    let rider = world.followTrip()
-    world.engine.faults.lost = 1
-    world.notify("t1", at: "a", number: 1)
-    world.step()
-    world.engine.faults.lost = 0
-    let late = world.follow(.trip(id("t1")), at: "b", slot: 6)
-    world.run(seconds: 3)
-    #expect(rider.seen["epoch1"]?.count == 1 && rider.faults == [] && rider.gaps == 0)
-    #expect(late.point == rider.point && late.faults == [] && late.doubles == 0 && late.answers.count == 1)
-  }
-
-  @Test("A question is sent again before its answer comes: an event between the two answers comes all the same")
-  func answeredTwice() {
-    let world = ClusterWorld(["a", "b"])
-    world.connect("d1", at: "a", slot: 1)
-    world.step()
-    world.fix(-1, trip: "t1", at: "a", slot: 1)
-    world.run(seconds: 1)
-    let rider = world.follow(.trip(id("t1")), at: "b", slot: 5)
-    let context = world["b"].node.node.context
-    let peer = context.peers[context.knownPeer("a")!]
-    for _ in 0..<1000 where world["b"].node.node.following.follows[.trip(id("t1"))]?.peer == nil { world.step() }
-    // Its first question is on the way. With the next one comes that `b` follows nothing at `a` any more.
-    peer.wantsRestart = true
-    world.step()
-    #expect(!peer.wantsRestart)
-    world.move("t1", .driverEnRoute, by: "d1", at: "a", slot: 1)
-    world.run(seconds: 0.5)
-    #expect(rider.moves.last?.status == .driverEnRoute || rider.answers.last?.snapshot?.trip?.status == .driverEnRoute)
-    #expect(rider.faults == [] && rider.gaps == 0 && rider.unrecovered == 0)
-  }
-
   @Test("Who follows a driver that was at another hub meanwhile, whose answer never came, is told that it missed")
   func away() {
     let world = ClusterWorld(["a", "b"])
