@@ -159,7 +159,7 @@ public struct Unsubscribed: Sendable, Equatable {
 public struct AckOrigin: Sendable {
   /// The message's type.
   public enum Kind: UInt8, Sendable, CaseIterable {
-    case driverStatus, locationBatch, tripStatus, tripChange
+    case driverStatus, locationBatch, tripStatus, tripChange, offerDecline
 
     /// The type's name in messages.
     public var name: StaticString {
@@ -168,6 +168,7 @@ public struct AckOrigin: Sendable {
       case .locationBatch: "location_batch"
       case .tripStatus: "trip_status"
       case .tripChange: "trip_change"
+      case .offerDecline: "offer_decline"
       }
     }
   }

@@ -43,7 +43,7 @@ extension Hub {
     do throws(ErrorReply) {
       try requireRoom("this hub cannot store that now; send it again")
       carryOut(try offers.decline(trip: try trips.findKnown(decline.tripID), decline.tripID, by: driver))
-      emitStored(.reply(session, .ack(Ack(replyTo: messageID))), to: session.outlet)
+      acknowledge(Ack(replyTo: messageID), .offerDecline, since: now.uptime, to: session)
     } catch {
       refuse(session, error, replyTo: messageID)
     }
