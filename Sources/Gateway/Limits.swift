@@ -21,6 +21,8 @@ public struct Limits: Sendable {
   public var handshakeSeconds = 10.0
   /// Seconds that an idle HTTP connection is kept for the next request. Past it: closed.
   public var keepAliveSeconds = 30.0
+  /// Seconds for taking an answer that does not fit one turn, such as a track. Past it the connection is closed.
+  public var longAnswerSeconds = 120.0
   /// HTTP requests of one connection that are handled in one turn, and bytes of their answers, which the last may
   /// exceed; the rest waits for the next turn, and while answers are unsent nothing more is read.
   public var requestsPerTurn = 16

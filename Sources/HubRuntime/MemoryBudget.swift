@@ -25,11 +25,13 @@ package final class MemoryBudget: Sendable {
 package final class MemoryReservation: Sendable {
   private let bytes: Int
   private let budget: MemoryBudget
+  /// What counts as long as the memory.
+  private let question: (any Sendable)?
 
-  /// Nil where the others leave no room.
-  package init?(_ bytes: Int, of budget: MemoryBudget) {
+  /// Nil where the others leave no room. `question` is freed with it.
+  package init?(_ bytes: Int, of budget: MemoryBudget, for question: (any Sendable)? = nil) {
     guard budget.take(bytes) else { return nil }
-    (self.bytes, self.budget) = (bytes, budget)
+    (self.bytes, self.budget, self.question) = (bytes, budget, question)
   }
 
   deinit { budget.release(bytes) }

@@ -60,6 +60,22 @@ import Testing
     #expect(gunzip(request.dechunked)?.count == plain)
   }
 
+  @Test("a long answer has a time for all of it, however steadily it is taken")
+  func end() throws {
+    let hub = try hub { $0.gzipPieceBytes = 16 }
+    let request = try HandDrivenRequest(hub, Self.target, fields: "Accept-Encoding: gzip\r\n")
+    var seconds = 0.0
+    try hub.turn(atMost: 200) {
+      request.ownTurn()
+      guard !request.bytes.isEmpty else { return false }
+      hub.clock.advance(milliseconds: 5000)
+      seconds += 5
+      return request.isClosed
+    }
+    let limit = Limits().longAnswerSeconds
+    #expect(!request.isComplete && (limit...limit + 20).contains(seconds), "\(seconds)")
+  }
+
   @Test("a short answer has its length, and a shorter one is left as it is")
   func short() throws {
     let hub = try hub()

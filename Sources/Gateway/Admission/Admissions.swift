@@ -124,12 +124,12 @@ final class Admissions: Sendable {
 }
 
 /// A question of an identity, which counts as under way until it is freed.
-final class QuestionReservation {
+final class QuestionReservation: Sendable {
   private let identity: IdentityKey
   private let admissions: Admissions
 
   /// Nil where the identity has `limit` questions under way, or as many as its role may.
-  init?(of asker: Credential, atMost limit: Int, in admissions: Admissions) {
+  init?(of asker: Credential, atMost limit: Int = .max, in admissions: Admissions) {
     let identity = IdentityKey(asker)
     guard admissions.asks(asker.role, identity, atMost: limit) else { return nil }
     (self.identity, self.admissions) = (identity, admissions)

@@ -82,6 +82,8 @@ final class Exchange {
   var input = ByteBuffer()
   /// When the connection is closed unless a request is complete, or its answer taken (uptime, ns).
   var deadline: Int64
+  /// When a long answer must have been taken (uptime, ns); nil for none.
+  private(set) var answerEnd: Int64?
   let connection: ConnectionID
   var peer: HTTPPeer
   /// The peer's address has too many connections: this one only gets a refusal.
@@ -182,6 +184,18 @@ final class Exchange {
   func awaitReader(_ request: HTTPRequest, until deadline: Int64) {
     state = .waiting(request, for: .history)
     self.deadline = deadline
+  }
+
+  /// Sets the timeout for the next request or piece. A long answer has a time for all of it, too: whoever takes it
+  /// slowly would keep its memory for long.
+  func extend(now: Int64, _ limits: Limits) {
+    deadline = now + nanoseconds(limits.keepAliveSeconds)
+    guard case .sending = state else {
+      answerEnd = nil
+      return
+    }
+    let end = answerEnd ?? now + nanoseconds(limits.longAnswerSeconds)
+    (answerEnd, deadline) = (end, min(deadline, end))
   }
 
   /// The refusal after a timeout of a thread that reads files, or of the hub.

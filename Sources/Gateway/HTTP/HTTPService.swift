@@ -238,7 +238,7 @@ struct HTTPService {
 
   /// Restarts the timeout for the next request or piece.
   private func extend(_ exchange: Exchange) {
-    exchange.deadline = now + nanoseconds(limits.keepAliveSeconds)
+    exchange.extend(now: now, limits)
     loop.setTimer(exchange.connection, at: exchange.deadline)
   }
 
@@ -253,7 +253,7 @@ struct HTTPService {
     switch exchange.state {
     // After a stall of the loop these are not overdue: they wait only for loops.
     case .waiting(_, for: .metrics),
-      .stalled where !loop.isBlocked(id), .sending where !loop.isBlocked(id):
+      .stalled where !loop.isBlocked(id), .sending where !loop.isBlocked(id) && now < exchange.answerEnd ?? .max:
       extend(exchange)
       return nil
     case .waiting: break

@@ -78,8 +78,8 @@ final class DriverListReply {
 /// The answer of another thread to a waiting request.
 struct BesideAnswer: Sendable {
   let session: SessionRef
-  /// Who asked; nil for an image of the map.
-  fileprivate let identity: IdentityKey?
+  /// Counts for who asked, until the answer is sent; nil for an image of the map.
+  fileprivate let question: QuestionReservation?
   var result = Result<Response, Refusal>.failure(.journalIsBusy)
   var room: MemoryReservation?
 }
@@ -261,16 +261,15 @@ struct PendingReplies {
   mutating func consult(
     _ question: BesideQuestion, for asker: Asker, _ shared: SharedState, _ counters: inout LoopCounters
   ) throws(Refusal) {
-    let (role, identity) = (asker.credential.role, IdentityKey(asker.credential))
-    guard shared.admissions.asks(role, identity) else {
+    let role = asker.credential.role
+    guard let reservation = QuestionReservation(of: asker.credential, in: shared.admissions) else {
       counters.historyRefused += 1
       throw Refusal(
         .rateLimited, role.queriesLimit(limits.hub.queriesPerIdentity), status: .tooManyRequests, retryAfter: 1,
         counting: { $0.count(.queriesPerIdentity) })
     }
     let hasRoom = historyQuestions < role.share(of: limits.historyQuestions)
-    guard hasRoom, put(question, for: role, BesideAnswer(session: asker.session, identity: identity), shared) else {
-      shared.admissions.answered(identity)
+    guard hasRoom, put(question, for: role, BesideAnswer(session: asker.session, question: reservation), shared) else {
       counters.historyRefused += 1
       counters.historyFull += 1
       if case .webhooks = question { throw Refusal.webhooksAreBusy }
@@ -286,7 +285,7 @@ struct PendingReplies {
     let (found, log) = (found, shared.log)
     guard let tiles = shared.tiles, tileQuestions < limits.tileQuestions,
       tiles.ask({ desk in
-        var answer = BesideAnswer(session: session, identity: nil)
+        var answer = BesideAnswer(session: session, question: nil)
         let response = PageEndpoints.response(tile, from: &desk, to: fields, log)
         answer.room = MemoryReservation(response.body.count, of: tiles.memory)
         answer.result = answer.room == nil ? .failure(.mapIsBusy) : .success(response)
@@ -306,7 +305,7 @@ struct PendingReplies {
         var answer = answer
         answer.result = question.answer(from: access, limits)
         if case .success(let response) = answer.result {
-          answer.room = MemoryReservation(response.body.count, of: reader.memory)
+          answer.room = MemoryReservation(response.body.count, of: reader.memory, for: answer.question)
           if answer.room == nil { answer.result = .failure(.journalIsBusy) }
         }
         _ = found.append(answer)
@@ -334,12 +333,7 @@ struct PendingReplies {
     var found: [BesideAnswer] = []
     self.found.drain(into: &found)
     for answer in found {
-      if let identity = answer.identity {
-        historyQuestions -= 1
-        settings.shared.admissions.answered(identity)
-      } else {
-        tileQuestions -= 1
-      }
+      if answer.question != nil { historyQuestions -= 1 } else { tileQuestions -= 1 }
       answers.append((answer.session, .made(answer.result, room: answer.room)))
     }
     return answers
