@@ -4,6 +4,7 @@
 // The durable state is a function of the journal. So a snapshot is not taken from the hub, which would have to pause or
 // to copy itself, but made from the one before it and the segments since, by a second hub that loads them as at a start
 // and is freed afterwards.
+import Glibc
 import HubCore
 package import HubJournal
 import HubSystem
@@ -26,12 +27,15 @@ package final class JournalMaintenance: Sendable {
   private let configuration: JournalConfiguration
   private let makeHub: @Sendable () -> HubBox
   private let log: Log
+  private let freeBytes: @Sendable (DiskFiles) -> UInt64?
 
-  /// `makeHub` makes a hub that has not handled anything.
+  /// `makeHub` makes a hub that has not handled anything. `freeBytes`: of the disk; nil where that is not known.
   package init(
     _ journal: JournalQueue, _ configuration: JournalConfiguration, _ log: Log,
-    makeHub: @escaping @Sendable () -> HubBox
+    makeHub: @escaping @Sendable () -> HubBox,
+    freeBytes: @escaping @Sendable (DiskFiles) -> UInt64? = { $0.freeBytes() }
   ) {
+    self.freeBytes = freeBytes
     self.journal = journal
     self.configuration = configuration
     self.makeHub = makeHub
@@ -52,11 +56,14 @@ package final class JournalMaintenance: Sendable {
       do throws(JournalError) {
         let files = try DiskFiles(beside: configuration.directory)
         let inventory = try maintain(files, broken, &clock)
-        isFailing = false
         let due = mark + Int64(max(limits.snapshotBytes, inventory.snapshots.last?.bytes ?? 0))
         journal.commit.waitUntilStored(bytes: UInt64(max(0, due)), seconds: limits.maintenanceSeconds)
         let stored = Int64(journal.commit.counters.bytes)
-        if stored >= due, !journal.commit.isClosing, try writeSnapshot(files, &broken) { mark = stored }
+        if stored >= due, !journal.commit.isClosing {
+          try requireRoom(files, inventory.snapshots.last?.bytes ?? 0)
+          if try writeSnapshot(files, &broken) { mark = stored }
+        }
+        isFailing = false
       } catch {
         guard !journal.commit.isClosing else { return }
         note(error, isFirst: !isFailing)
@@ -75,6 +82,13 @@ package final class JournalMaintenance: Sendable {
   }
 
   // MARK: Snapshots
+
+  /// Throws where the next snapshot may not fit on the disk: writing it would take the journal's own room for as long.
+  /// `last`: the bytes of the one before.
+  private func requireRoom(_ files: DiskFiles, _ last: Int) throws(JournalError) {
+    guard let free = freeBytes(files), free < UInt64(2 * last + limits.snapshotBytes) else { return }
+    throw .full(SystemError(call: "statvfs", errno: ENOSPC), file: "\(files.path): the next snapshot")
+  }
 
   /// False where there was nothing to do, or no time.
   private func writeSnapshot(_ files: DiskFiles, _ broken: inout Set<String>) throws(JournalError) -> Bool {

@@ -22,7 +22,11 @@ public final class DiskFiles: JournalFiles {
   public init(path: String) throws(JournalError) {
     self.path = path
     do throws(SystemError) {
-      if unsafe mkdir(path, 0o700) != 0, errno != EEXIST { throw SystemError(call: "mkdir", errno: errno) }
+      if unsafe mkdir(path, 0o700) == 0 {
+        try Self.synchronizeParent(of: path)
+      } else if errno != EEXIST {
+        throw SystemError(call: "mkdir", errno: errno)
+      }
       directory = try unsafe Descriptor(Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
     } catch {
       throw .system(error, file: path)
@@ -34,6 +38,13 @@ public final class DiskFiles: JournalFiles {
       if errno == EWOULDBLOCK { throw .locked(directory: path) }
       throw .system(SystemError(call: "flock", errno: errno), file: path)
     }
+  }
+
+  /// Returns when the name of a new or renamed directory is on stable storage (fsync of what it is in).
+  static func synchronizeParent(of path: String) throws(SystemError) {
+    let parent = try unsafe Descriptor(
+      Glibc.open(path + "/..", O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
+    guard fsync(parent.raw) == 0 else { throw SystemError(call: "fsync", errno: errno) }
   }
 
   /// Unlocked, not only closed: a child forked meanwhile has the lock, too, until it runs its program.
@@ -115,11 +126,15 @@ public final class DiskFiles: JournalFiles {
     }
   }
 
-  /// Opens a file for appending, created with mode 0600 where there is none.
+  /// Opens a file for appending, created with mode 0600 where there is none. In a directory of another user, as where
+  /// root leaves something for a hub, the file is that user's, and no link is followed.
   public func open(_ name: String) throws(SystemError) -> any JournalFile {
-    try unsafe DiskFile(
-      Descriptor(
-        openat(directory.raw, name, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0o600), from: "openat"))
+    let owner = try status(of: directory)
+    let isOthers = geteuid() == 0 && owner.st_uid != 0
+    let flags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC | (isOthers ? O_NOFOLLOW : 0)
+    let file = try unsafe Descriptor(openat(directory.raw, name, flags, 0o600), from: "openat")
+    if isOthers, fchown(file.raw, owner.st_uid, owner.st_gid) != 0 { throw SystemError(call: "fchown", errno: errno) }
+    return try DiskFile(file)
   }
 
   /// Renames a file in this directory, replacing another of the new name (renameat); durable after `synchronize`.

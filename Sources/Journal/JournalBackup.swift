@@ -28,11 +28,14 @@ public struct JournalBackup: Sendable, Equatable {
     of source: DiskFiles, at path: String, limits: JournalLimits, keys: @escaping RecordKeys,
     _ check: (UnsafeRawBufferPointer) throws(InvalidPayload) -> Void
   ) throws(JournalError) -> JournalBackup {
+    let path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     guard unsafe access(path, F_OK) != 0 else {
       throw .system(SystemError(call: "mkdir", errno: EEXIST), file: path)
     }
-    let unfinished = "\(path).unfinished-\(getpid())"
+    let unfinished = "\(path).unfinished-backup"
     let target = try DiskFiles(path: unfinished)
+    // What a run left that was killed; the lock says that none is under way.
+    try inFile(unfinished) { () throws(SystemError) in try empty(target) }
     do throws(JournalError) {
       let backup = try make(of: source, in: target, limits: limits)
       var verifier = unsafe Verifier(files: target, limits: limits, keys: keys)
@@ -49,19 +52,17 @@ public struct JournalBackup: Sendable, Equatable {
   /// Gives the finished copy its name, on stable storage.
   private static func name(_ unfinished: String, _ path: String) throws(SystemError) {
     guard unsafe rename(unfinished, path) == 0 else { throw SystemError(call: "rename", errno: errno) }
-    let parent = try unsafe Descriptor(
-      Glibc.open(path + "/..", O_RDONLY | O_DIRECTORY | O_CLOEXEC), from: "open")
-    guard fsync(parent.raw) == 0 else { throw SystemError(call: "fsync", errno: errno) }
+    try DiskFiles.synchronizeParent(of: path)
   }
 
   /// A directory that can't be removed stays, under a name that says what it is: the first error is reported.
   private static func remove(_ target: DiskFiles) {
-    do throws(SystemError) {
-      for name in try target.names() { try target.remove(name) }
-    } catch {
-      return
-    }
+    do throws(SystemError) { try empty(target) } catch { return }
     _ = unsafe rmdir(target.path)
+  }
+
+  private static func empty(_ target: DiskFiles) throws(SystemError) {
+    for name in try target.names() { try target.remove(name) }
   }
 
   /// Copies to an empty directory. After an error the partial copy is left to the caller.

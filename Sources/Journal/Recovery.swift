@@ -29,6 +29,8 @@ public struct RecoveryReport: Equatable, Sendable {
   public var loss: Damage?
   /// Records were lost, now or at a start after which nothing was written: promises about them are void.
   public var startsAnew = false
+  /// The last group that there is; 0 for none.
+  public var lastGroup: UInt64 = 0
 }
 
 /// A journal that was read, ready to be written.
@@ -92,6 +94,7 @@ public struct Recovery: ~Copyable {
     try synchronize(last?.name)
     let writer = try JournalWriter(
       files: files, limits: limits, next: next, segment: last?.name, hasLossMark: report.startsAnew)
+    report.lastGroup = next - 1
     return Recovered(writer: writer, report: report)
   }
 

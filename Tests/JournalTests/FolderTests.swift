@@ -33,6 +33,25 @@ import Testing
     #expect(try bench.open().groups == [1: [1], 2: [2]])
   }
 
+  @Test(
+    "What root writes into another user's directory is that user's, and follows no link",
+    .enabled(if: geteuid() == 0, "only root may give files away"))
+  func others() throws {
+    let path = "/tmp/folder-\(UInt64.random(in: 0 ... .max))"
+    let files = try DiskFiles(path: path)
+    defer {
+      for name in ["a", "link"] { unlink(path + "/" + name) }
+      rmdir(path)
+    }
+    #expect(chown(path, 12_345, 12_346) == 0)
+    _ = try files.open("a")
+    var facts = stat()
+    #expect(stat(path + "/a", &facts) == 0)
+    #expect(facts.st_uid == 12_345 && facts.st_gid == 12_346 && facts.st_mode & 0o777 == 0o600)
+    #expect(symlink("/tmp/elsewhere", path + "/link") == 0)
+    #expect(throws: SystemError.self) { _ = try files.open("link") }
+  }
+
   @Test("Nothing is written into a segment that was deleted")
   func deleted() throws {
     let bench = Bench()
