@@ -190,11 +190,16 @@ public struct SettingLine {
     return lines
   }
 
+  /// All lines of a file, also empty ones. Editors of Windows end lines with CR LF, which is one character, and begin
+  /// with a byte order mark.
+  public static func all(of text: String) -> [Substring] {
+    let text = text.hasPrefix("\u{FEFF}") ? text.dropFirst() : text[...]
+    return text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+  }
+
   static func lines(of text: String, file: String, _ faults: inout Faults) -> [SettingLine] {
     var lines: [SettingLine] = []
-    // Editors of Windows end lines with CR LF, which is one character, and begin with a byte order mark.
-    let text = text.hasPrefix("\u{FEFF}") ? text.dropFirst() : text[...]
-    for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+    for (index, line) in all(of: text).enumerated() {
       let content = line.prefix { $0 != "#" }.trimmed
       if content.isEmpty { continue }
       let parts = content.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

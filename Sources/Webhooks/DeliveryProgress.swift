@@ -28,6 +28,19 @@ public struct DeliveryProgress: Sendable, Equatable {
     }
   }
 
+  /// Forgets positions from `end` on, which mean nothing any more.
+  mutating func forget(behind end: JournalPosition) {
+    cursor = min(cursor, end)
+    lanes.removeAll { $0.position >= end }
+  }
+
+  /// Enables it, and delivers all from `position` on once more, or from what is older and undelivered.
+  mutating func setBack(to position: JournalPosition) {
+    isEnabled = true
+    cursor = lanes.reduce(min(cursor, position)) { min($0, $1.position) }
+    lanes = []
+  }
+
   /// Sets an event back, to be delivered again with those behind it on its channel. Events behind the cursor come
   /// anyway.
   mutating func setBack(_ event: PendingEvent) {

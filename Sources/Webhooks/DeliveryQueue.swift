@@ -33,6 +33,8 @@ struct DeliveryQueue: Sendable {
     var position: JournalPosition
     var failures = 0
     var firstTry: Timestamp?
+    /// The uptime of the first try, where that was since the start (ns).
+    var triedAt: Int64?
     /// There may be events of the channel between `position` and the cursor.
     var hasMore = true
 
@@ -126,7 +128,7 @@ struct DeliveryQueue: Sendable {
   private mutating func deliver(_ channel: Channel, _ now: Moment) -> Step {
     guard var lane = lanes[channel] else { preconditionFailure("the lane was there") }
     lane.state = .underWay
-    lane.firstTry = lane.firstTry ?? now.timestamp
+    if lane.firstTry == nil { (lane.firstTry, lane.triedAt) = (now.timestamp, now.uptime) }
     lanes[channel] = lane
     underWay += 1
     return .deliver(PendingEvent(position: lane.position, channel: channel))
@@ -177,7 +179,7 @@ struct DeliveryQueue: Sendable {
       return resume(channel, behind: end)
     }
     precondition(position >= lane.position && position < end)
-    if position != lane.position { (lane.failures, lane.firstTry) = (0, nil) }
+    if position != lane.position { (lane.failures, lane.firstTry, lane.triedAt) = (0, nil, nil) }
     lane.position = position
     lane.state = .due(at: now.uptime)
     lane.hasMore = true
@@ -250,7 +252,7 @@ struct DeliveryQueue: Sendable {
     failuresInRow += 1
     allowance = isProbing ? 1 : max(1, allowance / 2)
     hold(retryAfter, now, unit)
-    if let first = lane.firstTry, now.timestamp.seconds(since: first) >= rule.giveUpAfterSeconds {
+    if let first = lane.firstTry, now.seconds(since: first, lane.triedAt) >= rule.giveUpAfterSeconds {
       resume(channel, behind: lane.position.next)
       return .dead
     }
@@ -281,4 +283,12 @@ struct DeliveryQueue: Sendable {
 
   /// Stops sending; unanswered requests may still be answered.
   mutating func disable() { isEnabled = false }
+}
+
+extension Moment {
+  /// The seconds since a first try: by uptime, which no clock that is set changes, or of one before the start by the
+  /// wall clock.
+  func seconds(since first: Timestamp, _ triedAt: Int64?) -> Double {
+    triedAt.map { Double(uptime - $0) / 1e9 } ?? timestamp.seconds(since: first)
+  }
 }

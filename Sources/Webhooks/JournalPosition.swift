@@ -1,4 +1,4 @@
-// An event's position in the journal, and its id derived from it.
+// An event's position in the journal, and its id, which is made of it.
 public import HubMessages
 
 /// The position of one record: its group's number, and its offset in the group.
@@ -12,20 +12,42 @@ public struct JournalPosition: Sendable, Hashable, Comparable {
     self.record = record
   }
 
-  /// The position in a `webhook-id`; nil for an invalid text.
-  public init?(webhookID text: String) {
-    let words = text.split(separator: "_", omittingEmptySubsequences: false)
-    guard words.count == 4, words[0] == "evt", let group = UInt64(words[2]), let record = UInt32(words[3]) else {
-      return nil
-    }
-    self.init(group: group, record: record)
-  }
-
   /// The journal's order: by group, then by record.
   public static func < (a: JournalPosition, b: JournalPosition) -> Bool { (a.group, a.record) < (b.group, b.record) }
 
   /// The first position behind this one, where there may be no record.
   public var next: JournalPosition { JournalPosition(group: group, record: record + 1) }
+}
+
+/// A `webhook-id`: constant over retries and restarts, since it is the event's position in a journal.
+public struct EventID: Sendable, Hashable, Comparable, CustomStringConvertible {
+  /// Distinguishes journals, whose groups all count from 1, and a journal from itself before it lost something.
+  public let epoch: String
+  public let position: JournalPosition
+
+  /// - Precondition: `epoch` has neither a full stop, which separates the parts that are signed, nor an underscore.
+  init(epoch: String, position: JournalPosition) {
+    precondition(Self.isEpoch(epoch))
+    self.epoch = epoch
+    self.position = position
+  }
+
+  /// Nil for an invalid text.
+  public init?(_ text: String) {
+    let words = text.split(separator: "_", omittingEmptySubsequences: false)
+    guard words.count == 4, words[0] == "evt", let group = UInt64(words[2]), let record = UInt32(words[3]) else {
+      return nil
+    }
+    epoch = String(words[1])
+    position = JournalPosition(group: group, record: record)
+  }
+
+  public var description: String { "evt_\(epoch)_\(position.group)_\(position.record)" }
+
+  /// The journal's order.
+  public static func < (a: EventID, b: EventID) -> Bool { a.position < b.position }
+
+  static func isEpoch(_ text: String) -> Bool { !text.contains { $0 == "." || $0 == "_" } }
 }
 
 /// An event to deliver. Its content stays in the journal until it is sent.
@@ -36,13 +58,5 @@ public struct PendingEvent: Sendable, Hashable {
   public init(position: JournalPosition, channel: Channel) {
     self.position = position
     self.channel = channel
-  }
-
-  /// `webhook-id`: constant over retries and restarts, since it is the event's position. `epoch` distinguishes
-  /// journals, whose groups all count from 1. It has no full stop, which separates the parts that are signed.
-  /// - Precondition: `epoch` has neither full stop nor underscore.
-  public func webhookID(epoch: String) -> String {
-    precondition(!epoch.utf8.contains { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "_") })
-    return "evt_\(epoch)_\(position.group)_\(position.record)"
   }
 }

@@ -29,33 +29,69 @@ final class ProgressFile {
     self.epoch = epoch
   }
 
-  /// Continues what is stored under `name`, or begins with `start` where nothing readable is stored, or `startsAnew`.
-  /// `epoch` is for a new file. An operator's pending request is carried out at once.
+  /// The journal whose positions are stored.
+  struct Extent {
+    /// Its last group when the hub started.
+    var recovered: UInt64
+    var newest: UInt64
+    /// Records were lost at that start: numbers behind `recovered` are given again.
+    var hasLost = false
+  }
+
+  /// What an operator has to know of a file that was opened.
+  enum Finding: Equatable {
+    /// Its position was beyond the journal, which is older than it, or has lost something: it continues behind what the
+    /// journal had when the hub started, with new ids.
+    case beyondTheJournal(JournalPosition)
+    /// The request is for an event of another hub's journal, or of this one's before it lost something.
+    case foreignEvent(EventID)
+  }
+
+  /// A file that was opened.
+  struct Opened {
+    let file: ProgressFile
+    let progress: DeliveryProgress
+    var findings: [Finding] = []
+  }
+
+  /// Continues what is stored under `name`, or begins behind the newest group where nothing is. `epoch` is for new ids.
+  /// Carries out `request`. Nil, and nothing is changed, where what is stored can't be read, and `request` does not say
+  /// where to begin.
   static func open(
-    _ files: any JournalFiles, _ name: String, epoch: String, startsAnew: Bool, from start: DeliveryProgress,
-    _ request: WebhookRequest?
-  ) throws(SystemError) -> (file: ProgressFile, progress: DeliveryProgress) {
-    let stored = try files.about(name) == nil ? nil : parse(String(decoding: try files.read(name), as: UTF8.self))
-    var progress = stored?.progress ?? start
-    if startsAnew {
-      // Numbers of a lost part of the journal are reused.
-      progress.cursor = min(progress.cursor, start.cursor)
-      progress.lanes.removeAll { $0.position >= start.cursor }
+    _ files: any JournalFiles, _ name: String, epoch: String, _ journal: Extent, _ request: WebhookRequest?
+  ) throws(SystemError) -> Opened? {
+    var epoch = epoch
+    var progress = DeliveryProgress(cursor: JournalPosition(group: journal.newest + 1, record: 0))
+    var findings: [Finding] = []
+    if try files.about(name) != nil {
+      if let stored = parse(String(decoding: try files.read(name), as: UTF8.self)) {
+        progress = stored.progress
+        let isBeyond = progress.cursor.group > journal.newest + 1
+        if isBeyond { findings.append(.beyondTheJournal(progress.cursor)) }
+        if isBeyond || journal.hasLost {
+          progress.forget(behind: JournalPosition(group: journal.recovered + 1, record: 0))
+        } else {
+          epoch = stored.epoch
+        }
+      } else if case .replay(let id) = request, EventID.isEpoch(id.epoch) {
+        epoch = id.epoch
+      } else {
+        return nil
+      }
     }
     switch request {
     case .enable: progress.isEnabled = true
-    case .replay(let position):
-      progress.isEnabled = true
-      progress.cursor = progress.lanes.reduce(min(progress.cursor, position)) { min($0, $1.position) }
-      progress.lanes = []
+    case .replay(let id) where id.epoch == epoch: progress.setBack(to: id.position)
+    case .replay(let id): findings.append(.foreignEvent(id))
+    case .replayFrom(let position): progress.setBack(to: position)
     case .replayEvents(let events):
       progress.isEnabled = true
       for event in events { progress.setBack(event) }
     case nil: break
     }
-    let file = ProgressFile(files, name, epoch: startsAnew ? epoch : stored?.epoch ?? epoch)
+    let file = ProgressFile(files, name, epoch: epoch)
     try file.rewrite(progress)
-    return (file, progress)
+    return Opened(file: file, progress: progress, findings: findings)
   }
 
   /// Appends changes: the channels' lanes, nil for finished ones. False where it is time to `rewrite`.
@@ -139,7 +175,7 @@ final class ProgressFile {
         guard apply(content, to: &progress) else { break }
       }
     }
-    guard let epoch, let progress, !epoch.contains(where: { $0 == "." || $0 == "_" }) else { return nil }
+    guard let epoch, let progress, EventID.isEpoch(epoch) else { return nil }
     return (epoch, progress)
   }
 

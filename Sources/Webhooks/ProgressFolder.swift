@@ -1,4 +1,5 @@
 // The folder beside a journal in which webhooks and streams store their progress.
+import Glibc
 public import HubJournal
 public import HubRuntime
 import HubSystem
@@ -9,14 +10,17 @@ public struct WebhookSource: Sendable {
   let commit: GroupCommit
   /// For the ids of new progress: digits and letters.
   let epoch: String
+  /// The journal's last group when the hub started.
+  let recovered: UInt64
   /// A part of the journal was lost at this start.
-  let startsAnew: Bool
+  let hasLost: Bool
 
-  public init(journal: JournalConfiguration, commit: GroupCommit, epoch: String, startsAnew: Bool) {
+  public init(journal: JournalConfiguration, commit: GroupCommit, epoch: String, recovered: UInt64, hasLost: Bool) {
     self.journal = journal
     self.commit = commit
     self.epoch = epoch
-    self.startsAnew = startsAnew
+    self.recovered = recovered
+    self.hasLost = hasLost
   }
 }
 
@@ -46,6 +50,8 @@ final class ProgressFolder {
   private let source: WebhookSource
   private let log: Log
   private let files: DiskFiles
+  /// Files that were opened since the hub's start.
+  private var opened: Set<String> = []
 
   init(_ source: WebhookSource, _ log: Log) throws(JournalError) {
     self.source = source
@@ -54,25 +60,64 @@ final class ProgressFolder {
   }
 
   /// The progress of the webhook or stream of this name; a new one begins behind group `newest`. Carries out `request`,
-  /// or one that an operator has left. `isFirst`: the hub has just started.
+  /// or one that an operator has left.
   func open(
-    _ kind: DeliveryKind, _ name: String, _ newest: UInt64, isFirst: Bool, _ request: WebhookRequest? = nil
+    _ kind: DeliveryKind, _ name: String, _ newest: UInt64, _ request: WebhookRequest? = nil
   ) throws(JournalError) -> (file: ProgressFile, progress: DeliveryProgress) {
-    let start = DeliveryProgress(cursor: JournalPosition(group: newest + 1, record: 0))
     let (file, requestName) = (kind.stem(name) + ProgressFile.suffix, WebhookRequest.file(name))
+    let left = readRequest(requestName)
     do throws(SystemError) {
-      let text =
-        try files.about(requestName) == nil ? nil : String(decoding: try files.read(requestName), as: UTF8.self)
-      let opened = try ProgressFile.open(
-        files, file, epoch: source.epoch, startsAnew: source.startsAnew && isFirst, from: start,
-        request ?? text.flatMap { WebhookRequest($0) })
-      if let text {
-        try files.remove(requestName)
-        log(.info, "webhook_request", ["webhook": name, "request": text])
+      let extent = ProgressFile.Extent(
+        recovered: source.recovered, newest: newest, hasLost: source.hasLost && !opened.contains(file))
+      guard
+        let found = try ProgressFile.open(
+          files, file, epoch: source.epoch, extent, request ?? left.flatMap { WebhookRequest($0) })
+      else {
+        log(
+          .error, "webhook_progress_unreadable",
+          [
+            "file": file,
+            "hint": "locationhub webhooks replay begins at an event; without the file it begins with what happens next",
+          ])
+        throw SystemError(call: "read", errno: EBADMSG)
       }
-      return opened
+      for finding in found.findings { note(finding, name) }
+      if let left {
+        try files.remove(requestName)
+        log(.info, "webhook_request", ["webhook": name, "request": left])
+      }
+      opened.insert(file)
+      return (found.file, found.progress)
     } catch {
       throw .system(error, file: file)
+    }
+  }
+
+  /// What an operator has left for the webhook or stream; nil where that is nothing, or can't be read.
+  private func readRequest(_ name: String) -> String? {
+    do throws(SystemError) {
+      return try files.about(name) == nil ? nil : String(decoding: try files.read(name), as: UTF8.self)
+    } catch {
+      log(
+        .error, "webhook_request_unreadable",
+        ["file": name, "error": "\(error)", "hint": "give it to the hub's user, and send SIGHUP"])
+      return nil
+    }
+  }
+
+  private func note(_ finding: ProgressFile.Finding, _ name: String) {
+    switch finding {
+    case .beyondTheJournal(let position):
+      log(
+        .error, "webhook_beyond_journal",
+        [
+          "webhook": name, "at": "\(position.group)_\(position.record)",
+          "hint": "the journal is older than the folder webhooks: it continues with what came since this start",
+        ])
+    case .foreignEvent(let id):
+      log(
+        .error, "webhook_request_refused",
+        ["webhook": name, "id": "\(id)", "hint": "this hub's journal has no such event: ask the hub that sent it"])
     }
   }
 

@@ -1,4 +1,5 @@
-// The progress of a hub's webhooks and streams, from the files beside its journal: for operators, also while it runs.
+// The progress of a hub's webhooks and streams, from the files beside its journal, and requests that are left there:
+// for operators, also while the hub runs.
 public import HubJournal
 import HubSystem
 
@@ -43,6 +44,22 @@ public struct StoredDelivery: Sendable, Equatable {
       var lines: [Substring] = []
       for kind in DeliveryKind.allCases { lines += try DeadLetterFile.lines(files, kind.stem(name)) }
       return lines.map(String.init)
+    } catch {
+      throw .system(error, file: files.path)
+    }
+  }
+
+  /// Leaves a request for the webhook or stream `name` of the hub with the journal in `directory`. `text` is one that
+  /// `WebhookRequest` reads. False where nothing of that name is stored there.
+  public static func leave(_ text: String, for name: String, journal directory: String) throws(JournalError) -> Bool {
+    let files = try DiskFiles(beside: directory + "/" + WebhookRequest.folder)
+    let known = DeliveryKind.allCases.map { $0.stem(name) + ProgressFile.suffix } + [name + WebhookDefinition.suffix]
+    do throws(SystemError) {
+      for file in known where try files.about(file) != nil {
+        try files.replace(WebhookRequest.file(name), by: Array(text.utf8))
+        return true
+      }
+      return false
     } catch {
       throw .system(error, file: files.path)
     }

@@ -153,7 +153,10 @@ final class Webhook {
     return try reader.publication(of: event)
   }
 
-  func id(of event: PendingEvent) -> String { event.webhookID(epoch: file.epoch) }
+  /// Of the ids of its events.
+  var epoch: String { file.epoch }
+
+  func id(of event: PendingEvent) -> String { "\(EventID(epoch: epoch, position: event.position))" }
 
   func lost(_ channel: Channel) {
     queue.lost(channel)

@@ -71,6 +71,8 @@ extension ReplyReader {
 }
 
 extension WebhookLoop {
+  /// When a webhook or stream that could not be opened is tried again.
+  static let retryTime: Int64 = 60_000_000_000
   /// A stream's connection may have all positions of an interval unsent, besides its events.
   public static var loopLimits: EventLoopLimits {
     var limits = EventLoopLimits()

@@ -190,7 +190,9 @@ extension WebhookLoop {
 
   private func replay(_ replay: WebhookReplay, of webhook: Webhook) throws(WebhookFault) {
     switch replay {
-    case .from(let position): try reopen(webhook, .replay(from: position))
+    case .from(let id):
+      try check(id, of: webhook)
+      try reopen(webhook, .replay(from: id))
     case .since(let time):
       let group: UInt64
       do throws(JournalError) {
@@ -198,16 +200,24 @@ extension WebhookLoop {
       } catch {
         throw .failed("cannot read the journal: \(error)")
       }
-      try reopen(webhook, .replay(from: JournalPosition(group: group, record: 0)), since: time)
-    case .events(let positions):
-      var events: [PendingEvent] = []
-      for position in positions.sorted() { events.append(try event(at: position, of: webhook)) }
-      try reopen(webhook, .replayEvents(events))
+      try reopen(webhook, .replayFrom(JournalPosition(group: group, record: 0)), since: time)
+    case .events(let ids):
+      try reopen(
+        webhook, .replayEvents(try ids.sorted().map { (id) throws(WebhookFault) in try event(id, of: webhook) }))
     }
   }
 
-  private func event(at position: JournalPosition, of webhook: Webhook) throws(WebhookFault) -> PendingEvent {
+  /// Of another hub's event the position means nothing here.
+  private func check(_ id: EventID, of webhook: Webhook) throws(WebhookFault) {
+    guard id.epoch == webhook.epoch else {
+      throw .unknown("\(id) is no event of this hub's journal: here ids begin with evt_\(webhook.epoch)_")
+    }
+  }
+
+  private func event(_ id: EventID, of webhook: Webhook) throws(WebhookFault) -> PendingEvent {
     guard let folder else { throw .failed("the folder of the webhooks is not there") }
+    try check(id, of: webhook)
+    let position = id.position
     let found: EventReader.Scan
     do throws(JournalError) {
       found = try EventReader(
@@ -218,8 +228,7 @@ extension WebhookLoop {
       throw .failed("cannot read the journal: \(error)")
     }
     guard case .event(let channel, let event) = found, event.position == position else {
-      throw .unknown(
-        "the journal has no event of this webhook with the id that ends with \(position.group)_\(position.record)")
+      throw .unknown("the journal has no event of this webhook with the id \(id)")
     }
     return PendingEvent(position: position, channel: channel)
   }

@@ -27,6 +27,12 @@ public final class WebhookLoop: EventLoopDelegate {
   var lookups: UInt64 = 0
   private(set) var durable: UInt64?
   private var wanted: Deliveries?
+  /// What is served, and of that the webhooks that could not be opened.
+  private var settings = Deliveries()
+  private var unopened: Set<String> = []
+  private var isFolderRead = true
+  /// When what could not be opened is tried again (uptime, ns).
+  private var retryAt = Int64.max
   var nextSync = Int64.min
   /// Nil while there is nothing to deliver, and nothing may be set over HTTP.
   private(set) var folder: ProgressFolder?
@@ -34,8 +40,6 @@ public final class WebhookLoop: EventLoopDelegate {
   let allowed: URLRule
   var definitions: [String: WebhookDefinition] = [:]
   let streams: StreamSet
-  /// The settings of the start have not been applied yet.
-  private var isFirst = true
 
   /// A connection with its webhook and what it waits for.
   struct Link {
@@ -89,7 +93,7 @@ public final class WebhookLoop: EventLoopDelegate {
   public func turnEnding() {
     let now = now
     if let deliveries = control.takeDeliveries() { wanted = deliveries }
-    lookAtJournal()
+    lookAtJournal(now)
     answerQuestions(now)
     takeAddresses(now)
     expire(now)
@@ -100,18 +104,18 @@ public final class WebhookLoop: EventLoopDelegate {
       for webhook in webhooks { store(webhook) { (webhook) throws(SystemError) in try webhook.synchronize() } }
       streams.synchronize()
       endOldSecrets(now)
-      control.show(webhooks.map { $0.currentFigures(now) }, streams.figures(now))
+      control.show(webhooks.map { $0.currentFigures(now) } + figuresOfUnopened, streams.figures(now))
       nextSync = isIdle && !hasNewDeliveries ? .max : now.uptime + ProgressFile.syncInterval
     }
     if lifecycle.phase(at: now.uptime) == .draining { return stop() }
-    var next = min(nextSync, nextDeadline, streams.nextTime)
+    var next = min(nextSync, nextDeadline, streams.nextTime, retryAt)
     for webhook in webhooks { next = min(next, webhook.nextStep) }
     if lifecycle.isShuttingDown { next = min(next, lifecycle.drainsAt) }
     loop.setLoopTimer(at: next)
   }
 
   /// There is nothing to deliver.
-  private var isIdle: Bool { webhooks.isEmpty && streams.isEmpty }
+  private var isIdle: Bool { webhooks.isEmpty && streams.isEmpty && retryAt == .max }
 
   /// New settings have not been applied yet.
   var hasNewDeliveries: Bool { wanted != nil }
@@ -135,7 +139,7 @@ public final class WebhookLoop: EventLoopDelegate {
   }
 
   /// Notices that the journal has grown, and applies new settings once the journal's end is known.
-  private func lookAtJournal() {
+  private func lookAtJournal(_ now: Moment) {
     guard let newest = source.commit.durableGroup else { return }
     if newest != durable {
       durable = newest
@@ -146,7 +150,9 @@ public final class WebhookLoop: EventLoopDelegate {
     }
     if let deliveries = wanted {
       wanted = nil
-      configure(deliveries, newest)
+      configure(deliveries, newest, now)
+    } else if retryAt <= now.uptime {
+      openAgain(newest, now)
     }
     // Before reading the journal's end: later changes wake the thread.
     guard isIdle == control.isActive else { return }
@@ -220,37 +226,84 @@ public final class WebhookLoop: EventLoopDelegate {
 
   // MARK: Settings
 
-  /// Replaces the webhooks; each continues, and unanswered events are sent again. After a fault, those that could not
-  /// be replaced stay, stopped.
-  private func configure(_ deliveries: Deliveries, _ newest: UInt64) {
+  /// Replaces the webhooks and streams; each continues, and unanswered events are sent again. What can't be opened is
+  /// off, and is tried again each minute.
+  private func configure(_ deliveries: Deliveries, _ newest: UInt64, _ now: Moment) {
     let before = webhooks
     for webhook in before { halt(webhook) }
     webhooks.removeAll()
-    nextSync = .min
+    settings = deliveries
+    (nextSync, isFolderRead) = (.min, false)
     do throws(JournalError) {
       if folder == nil, !deliveries.isEmpty || !allowed.isEmpty { folder = try ProgressFolder(source, log) }
-      guard let folder else { return }
       // Read each time: one whose name the file has is served again when the file has it no more.
-      definitions = allowed.isEmpty ? [:] : try folder.definitions()
-      for name in deliveries.webhooks.map(\.name) + deliveries.streams.map(\.name)
-      where definitions.removeValue(forKey: name) != nil {
-        log(
-          .warning, "webhook_set_twice",
-          ["webhook": name, "hint": "the file's webhook or stream counts, not the one that was set over HTTP"])
-      }
-      for endpoint in deliveries.webhooks.prefix(WebhookEndpoint.maximumCount) {
+      definitions = allowed.isEmpty ? [:] : try folder?.definitions() ?? [:]
+      isFolderRead = true
+    } catch {
+      for webhook in before { webhook.isOutdated = true }
+      (webhooks, unopened) = (before, Set(deliveries.webhooks.map(\.name)))
+      log(.error, "webhooks_stopped", ["error": "\(error)", "hint": Self.retryHint])
+      return retryLater(now)
+    }
+    for name in deliveries.webhooks.map(\.name) + deliveries.streams.map(\.name)
+    where definitions.removeValue(forKey: name) != nil {
+      log(
+        .warning, "webhook_set_twice",
+        ["webhook": name, "hint": "the file's webhook or stream counts, not the one that was set over HTTP"])
+    }
+    unopened = Set(deliveries.webhooks.prefix(WebhookEndpoint.maximumCount).map(\.name)).union(definitions.keys)
+    openWebhooks(before)
+    if let folder { streams.configure(deliveries.streams, folder, newest) }
+    retryLater(now)
+  }
+
+  private func openAgain(_ newest: UInt64, _ now: Moment) {
+    guard isFolderRead, let folder else { return configure(settings, newest, now) }
+    nextSync = .min
+    openWebhooks([])
+    streams.openAgain(settings.streams, folder, newest)
+    retryLater(now)
+  }
+
+  private func retryLater(_ now: Moment) {
+    retryAt = unopened.isEmpty && streams.unopened.isEmpty && isFolderRead ? .max : now.uptime + Self.retryTime
+  }
+
+  /// Opens those that are not open. `before`: the webhooks before new settings.
+  private func openWebhooks(_ before: [Webhook]) {
+    for endpoint in settings.webhooks.prefix(WebhookEndpoint.maximumCount) where unopened.contains(endpoint.name) {
+      attempt(endpoint.name, before) { () throws(JournalError) in
         try open(endpoint, nil, since: nil, before: before)
       }
-      for definition in definitions.values.sorted(by: { $0.name < $1.name }) {
-        try open(definition, nil, before: before)
-      }
-      try streams.configure(deliveries.streams, folder, newest, isFirst: isFirst)
-      isFirst = false
+    }
+    for definition in definitions.values.sorted(by: { $0.name < $1.name }) where unopened.contains(definition.name) {
+      attempt(definition.name, before) { () throws(JournalError) in try open(definition, nil, before: before) }
+    }
+  }
+
+  /// Opens a webhook by `body`. If that fails, the one of this name before new settings stays, stopped.
+  private func attempt(_ name: String, _ before: [Webhook], _ body: () throws(JournalError) -> Void) {
+    do throws(JournalError) {
+      try body()
+      unopened.remove(name)
     } catch {
-      let others = before.filter { old in !webhooks.contains { $0.endpoint.name == old.endpoint.name } }
-      for webhook in others { webhook.isOutdated = true }
-      webhooks += others
-      log(.error, "webhooks_stopped", ["error": "\(error)", "hint": "send SIGHUP once that is fixed"])
+      if let old = before.first(where: { $0.endpoint.name == name }) {
+        old.isOutdated = true
+        webhooks.append(old)
+      }
+      log(.error, "webhook_stopped", ["webhook": name, "error": "\(error)", "hint": Self.retryHint])
+    }
+  }
+
+  private static let retryHint = "it is tried again each minute, and on SIGHUP"
+
+  /// Of webhooks that could not be opened since the start.
+  private var figuresOfUnopened: [WebhookFigures] {
+    let known = webhooks.map(\.endpoint.name)
+    return unopened.subtracting(known).sorted().map { name in
+      var figures = WebhookFigures(name: name)
+      figures.isEnabled = false
+      return figures
     }
   }
 
@@ -306,7 +359,7 @@ public final class WebhookLoop: EventLoopDelegate {
     _ endpoint: WebhookEndpoint, _ folder: ProgressFolder, _ newest: UInt64, _ figures: WebhookFigures?,
     _ request: WebhookRequest? = nil, skipping: Webhook.Skipped? = nil
   ) throws(JournalError) -> Webhook {
-    let (file, progress) = try folder.open(.webhook, endpoint.name, newest, isFirst: isFirst, request)
+    let (file, progress) = try folder.open(.webhook, endpoint.name, newest, request)
     let (directory, limits) = (source.journal.directory, source.journal.limits)
     let first = progress.cursor.group
     let reader = EventReader(

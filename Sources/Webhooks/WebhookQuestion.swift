@@ -21,11 +21,11 @@ public enum WebhookQuestion: Sendable {
 /// The events to deliver again.
 public enum WebhookReplay: Sendable, Equatable {
   /// The event at a position, and all behind it.
-  case from(JournalPosition)
+  case from(EventID)
   /// All events that were published then or later.
   case since(Timestamp)
-  /// The events at these positions, each with all behind it on its channel.
-  case events([JournalPosition])
+  /// These events, each with all behind it on its channel.
+  case events([EventID])
 }
 
 /// A webhook for operators.

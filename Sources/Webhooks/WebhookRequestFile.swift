@@ -1,6 +1,6 @@
 // An operator's request for a webhook: a small file beside its progress, which `locationhub webhooks` writes, and the
 // hub reads at its start and on SIGHUP, and removes when done.
-public import HubJournal
+import HubJournal
 import HubSystem
 
 /// What an operator wants of a webhook.
@@ -8,8 +8,10 @@ public enum WebhookRequest: Sendable, Equatable {
   /// Enable it, after a 410.
   case enable
   /// Deliver this event and all behind it again.
-  case replay(from: JournalPosition)
-  /// Deliver these again, each with all behind it on its channel. Over HTTP only: `init` reads none.
+  case replay(from: EventID)
+  /// Deliver all from this position on again. Over HTTP only, as the next: `init` reads none.
+  case replayFrom(JournalPosition)
+  /// Deliver these again, each with all behind it on its channel.
   case replayEvents([PendingEvent])
 
   /// The folder beside a journal's files.
@@ -21,23 +23,12 @@ public enum WebhookRequest: Sendable, Equatable {
     if words == ["enable"] {
       self = .enable
     } else {
-      guard words.count == 2, words[0] == "replay", let position = JournalPosition(webhookID: String(words[1])) else {
-        return nil
-      }
-      self = .replay(from: position)
+      guard words.count == 2, words[0] == "replay", let id = EventID(String(words[1])) else { return nil }
+      self = .replay(from: id)
     }
   }
 
   static func file(_ name: String) -> String { name + ".request" }
-
-  /// Leaves a request for the webhook `name` of the hub with the journal in `directory`. `text` is one that `init`
-  /// reads.
-  public static func leave(_ text: String, for name: String, journal directory: String) throws(JournalError) {
-    let files = try DiskFiles(beside: directory + "/" + folder)
-    do throws(SystemError) { try files.replace(Self.file(name), by: Array(text.utf8)) } catch {
-      throw .system(error, file: files.path)
-    }
-  }
 }
 
 extension JournalFiles {

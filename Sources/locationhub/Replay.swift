@@ -29,6 +29,7 @@ let replay = Verb(
 private func runReplay(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   let options = try ClientOptions(arguments)
   let speed = try arguments.value("speed", .number(0...1e6)) ?? 10
+  guard speed == 0 || speed >= 1e-3 else { throw .usage("--speed must be 0, or from 0.001 to 1000000") }
   guard !arguments.operands.isEmpty else { throw .usage("replay needs a trace: locationhub replay TRACE.csv") }
   var routes: [ReplayRoute] = []
   for (index, path) in arguments.operands.enumerated() {

@@ -90,7 +90,7 @@ struct WebhooksFile: Sendable {
   private static func sections(of text: String, _ path: String) throws(CommandError) -> [(name: String, text: String)] {
     var sections: [(name: String, text: String)] = []
     var empty = ""
-    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+    for line in SettingLine.all(of: text) {
       let words = line.drop { $0 == " " }
       if words.hasPrefix("[") {
         let name = String(words.dropFirst().prefix { $0 != "]" })
@@ -156,8 +156,10 @@ extension ServeOptions {
   func reloadWebhooks(_ server: Server, before: String?) {
     guard webhooks != nil || before != nil else { return }
     do throws(CommandError) {
-      server.replaceDeliveries(
-        try webhooks.map { (file) throws(CommandError) in try WebhooksFile.read(file) } ?? Deliveries())
+      let deliveries = try webhooks.map { (file) throws(CommandError) in try WebhooksFile.read(file) } ?? Deliveries()
+      guard server.replaceDeliveries(deliveries) else {
+        throw .failed("the hub was started without a journal, from which events are delivered: restart it")
+      }
       server.noteReload(.webhooks, isSuccessful: true)
     } catch {
       server.noteReload(.webhooks, isSuccessful: false)

@@ -39,7 +39,10 @@ private func runWebhooks(_ arguments: Arguments) throws(CommandError) -> ExitCod
     throw .usage(
       "webhooks knows list, dead NAME, enable NAME, and replay NAME with an id such as evt_3k9_120_64, not \(text)")
   }
-  try stored { () throws(JournalError) in try WebhookRequest.leave(text, for: name, journal: data) }
+  let isLeft = try stored { () throws(JournalError) in try StoredDelivery.leave(text, for: name, journal: data) }
+  guard isLeft else {
+    throw .failed("the hub of \(data) has no webhook or stream \(name): locationhub webhooks list has their names")
+  }
   StandardStream.output.write("\(name): \(text): left for the hub; send it SIGHUP, or start it\n")
   return .ok
 }

@@ -94,10 +94,41 @@ extension EndToEnd.ServeChecks {
       channel = trips
 
       """)
-    let outcome = try HubProcess.run([
-      "serve", "--check", "--dev-auth", "--webhooks", file.path, "--data", "data",
-    ])
+    let text = try String(contentsOfFile: file.path, encoding: .utf8)
+    let ofWindows = try TemporaryFile("\u{FEFF}# streams\r\n" + text.replacingOccurrences(of: "\n", with: "\r\n"))
+    for path in [file.path, ofWindows.path] {
+      let outcome = try HubProcess.run(["serve", "--check", "--dev-auth", "--webhooks", path, "--data", "data"])
+      #expect(outcome.status == 0, "\(outcome.errors)")
+    }
+  }
+
+  @Test("webhooks that come with SIGHUP to a hub without a journal are refused, and it continues")
+  func webhooksWithoutJournal() throws {
+    let secret = try TemporaryFile("whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\n")
+    let webhooks = try TemporaryFile("[a]\nurl = https://h/\nchannel = *\nsecret-file = \(secret.path)\n")
+    let settings = try TemporaryFile("no-journal = true\n")
+    let hub = try HubProcess(
+      ["serve", "--port", "0", "--dev-auth", "--config", settings.path, "--log-level", "info"], in: "/tmp")
+    try hub.waitUntilItListens()
+    try "webhooks = \(webhooks.path)\n".write(toFile: settings.path, atomically: true, encoding: .utf8)
+    hub.send(signal: SIGHUP)
+    let peer = try Peer(port: hub.port, query: "role=ops&id=o")
+    _ = try peer.receive("connected")
+    hub.send(signal: SIGTERM)
+    let outcome = try hub.outcome()
     #expect(outcome.status == 0, "\(outcome.errors)")
+    #expect(outcome.errors.contains("the hub was started without a journal"), "\(outcome.errors)")
+  }
+
+  @Test("a request for a webhook that is not there is refused, and so is a pace that no clock has")
+  func refusedRequests() throws {
+    let directory = try JournalDirectory()
+    try FileManager.default.createDirectory(
+      atPath: directory.path + "/webhooks", withIntermediateDirectories: true)
+    let outcome = try HubProcess.run(["webhooks", "enable", "ordres", "--data", directory.path])
+    #expect(outcome.status == 1 && outcome.errors.contains("no webhook or stream ordres"), "\(outcome.errors)")
+    let replay = try HubProcess.run(["replay", "--speed", "1e-10", "trace.csv"])
+    #expect(replay.status == 2 && replay.errors.contains("--speed must be 0, or"), "\(replay.errors)")
   }
 
   @Test("a variable that no setting has ends a start, too, and a secret in a file is not shown")

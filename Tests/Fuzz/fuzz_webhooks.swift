@@ -53,7 +53,7 @@ public func fuzz(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
   checkRule(text)
   _ = WebhookSecret(text)
   _ = EventFilter.Channels(text).map { precondition(EventFilter.Channels($0.description) == $0) }
-  _ = JournalPosition(webhookID: text)
+  _ = EventID(text)
   _ = WebhookRequest(text)
   _ = DeadLetter(text[...])
   _ = ProgressFile.parse(text)

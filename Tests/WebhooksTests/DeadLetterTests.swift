@@ -50,7 +50,9 @@ import Testing
       ("orders", DeliveryProgress(cursor: position, lanes: [lane])),
       (bus, DeliveryProgress(cursor: position, isEnabled: false)),
     ] {
-      _ = try ProgressFile.open(files, stem + ProgressFile.suffix, epoch: "e", startsAnew: false, from: progress, nil)
+      let extent = ProgressFile.Extent(recovered: 0, newest: 200)
+      try #require(try ProgressFile.open(files, stem + ProgressFile.suffix, epoch: "e", extent, nil)).file
+        .rewrite(progress)
     }
     try DeadLetterFile(files, bus).append(id: "evt_e_1_2", channel: "trip.T1", reason: "x", at: time)
     #expect(

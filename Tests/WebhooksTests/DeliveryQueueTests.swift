@@ -71,6 +71,20 @@ import Testing
     #expect(world.run() == [1])
   }
 
+  @Test("A wall clock that is set ahead or back makes no event older or younger than the time for which it has failed")
+  func setClock() {
+    for days in [-30, 30] as [Int64] {
+      var world = World(channels: [0], concurrency: 1, giveUpAfterSeconds: 100)
+      #expect(world.run() == [0])
+      world.now.timestamp.milliseconds += days * 86_400_000
+      #expect(world.answer(0, .none) != .dead)
+      world.advance(seconds: 99)
+      #expect(world.run() == [0] && world.answer(0, .none) != .dead)
+      world.advance(seconds: 60)
+      #expect(world.run() == [0] && world.answer(0, .none) == .dead)
+    }
+  }
+
   @Test("A receiver that is down gets one request at a time, by the schedule; then twice as many at each success")
   func noStorm() {
     var world = World(channels: Array(0..<200), concurrency: 16)

@@ -11,9 +11,12 @@ import Testing
   private let start = DeliveryProgress(cursor: JournalPosition(group: 9, record: 0))
 
   private func open(
-    _ disk: SimulatedDisk, startsAnew: Bool = false, _ request: WebhookRequest? = nil, epoch: String = "e2"
-  ) throws -> (file: ProgressFile, progress: DeliveryProgress) {
-    try ProgressFile.open(disk, "orders", epoch: epoch, startsAnew: startsAnew, from: start, request)
+    _ disk: SimulatedDisk, _ request: WebhookRequest? = nil, epoch: String = "e2", recovered: UInt64 = 8,
+    newest: UInt64 = 100, hasLost: Bool = false
+  ) throws -> ProgressFile.Opened {
+    let isNew = try disk.about("orders") == nil
+    let extent = ProgressFile.Extent(recovered: recovered, newest: isNew ? 8 : newest, hasLost: hasLost)
+    return try #require(try ProgressFile.open(disk, "orders", epoch: epoch, extent, request))
   }
 
   private func lane(_ name: String, _ group: UInt64, failures: Int = 0) -> DeliveryProgress.Lane {
@@ -107,8 +110,38 @@ import Testing
     let (old, new) = (lane("A", 5), lane("B", 11))
     #expect(
       try opened.file.append(cursor: new.position.next, isEnabled: true, [(old.channel, old), (new.channel, new)]))
-    let again = try open(disk, startsAnew: true)
+    // What was stored since the start, 9 and 10, is delivered.
+    let again = try open(disk, newest: 10, hasLost: true)
     #expect(again.file.epoch == "e2" && isSame(again.progress, DeliveryProgress(cursor: start.cursor, lanes: [old])))
+  }
+
+  @Test("A position that the journal has not come to is of a longer one: it continues with what came since the start")
+  func beyond() throws {
+    let disk = SimulatedDisk()
+    let (old, new) = (lane("A", 5), lane("B", 5000))
+    let first = try open(disk, epoch: "e1").file
+    #expect(try first.append(cursor: new.position.next, isEnabled: true, [(old.channel, old), (new.channel, new)]))
+    let same = try open(disk, newest: 4999)
+    #expect(same.findings == [] && same.file.epoch == "e1" && same.progress.cursor == new.position.next)
+    let again = try open(disk, newest: 10)
+    #expect(again.findings == [.beyondTheJournal(new.position.next)] && again.file.epoch == "e2")
+    #expect(isSame(again.progress, DeliveryProgress(cursor: start.cursor, lanes: [old])))
+  }
+
+  @Test("What can't be read is left as it is, until an operator says where to begin")
+  func unreadable() throws {
+    let disk = SimulatedDisk()
+    #expect(try open(disk, epoch: "e1").progress == start)
+    var bytes = try disk.read("orders")
+    bytes[3] ^= 1
+    try disk.replace("orders", by: bytes)
+    let extent = ProgressFile.Extent(recovered: 8, newest: 100)
+    for request in [nil, .enable] as [WebhookRequest?] {
+      #expect(try ProgressFile.open(disk, "orders", epoch: "e2", extent, request) == nil)
+      #expect(try disk.read("orders") == bytes)
+    }
+    let opened = try open(disk, WebhookRequest("replay evt_e1_7_64"))
+    #expect(opened.progress.cursor == JournalPosition(group: 7, record: 64) && opened.file.epoch == "e1")
   }
 
   @Test("An operator's request enables, or goes back to an event without losing one that was behind")
@@ -118,8 +151,10 @@ import Testing
     let a = lane("A", 5)
     #expect(try opened.file.append(cursor: start.cursor, isEnabled: false, [(a.channel, a)]))
     #expect(WebhookRequest("enable\n") == .enable && WebhookRequest("replay 7") == nil && WebhookRequest("") == nil)
-    let request = try #require(WebhookRequest("replay evt_e1_7_64"))
+    let (request, foreign) = (WebhookRequest("replay evt_e2_7_64"), EventID("evt_e1_7_64")!)
+    let refused = try open(disk, .replay(from: foreign))
+    #expect(refused.findings == [.foreignEvent(foreign)] && !refused.progress.isEnabled)
     #expect(try open(disk, request).progress == DeliveryProgress(cursor: a.position))
-    #expect(try open(disk, .replay(from: JournalPosition(group: 2, record: 8))).progress.cursor.group == 2)
+    #expect(try open(disk, .replayFrom(JournalPosition(group: 2, record: 8))).progress.cursor.group == 2)
   }
 }

@@ -104,6 +104,29 @@ import Testing
     #expect(!scene.hasEnded(1) && scene.network.dialled.count == 2, "silence is no fault where nothing is owed")
   }
 
+  @Test("Redis: positions that are not answered within 15 s end the connection, as events do, and go on over the next")
+  func silentRedis() throws {
+    var endpoint = try stream("redis://127.0.0.1:6379")
+    endpoint.hasPositions = true
+    let now = Moment(uptime: 1_000_000_000_000, timestamp: Timestamp(milliseconds: 1_764_000_000_000))
+    let hub = try DrivingHub(now: now, capacity: 100)
+    let scene = try LoopScene(Deliveries(streams: [endpoint]), positions: hub.source)
+    defer { scene.remove() }
+    scene.say("$3\r\nabc\r\n$3\r\ndef\r\n", 0)
+    scene.advance(0.1)
+    for number in 0..<2 {
+      hub.drive(2, seconds: Double(number))
+      scene.advance(0.1)
+      #expect(scene.heard(number).contains("locationhub:positions"))
+      scene.advance(14.999)
+      #expect(!scene.hasEnded(number) && scene.stream?.failures == UInt64(number))
+      scene.advance(0.001)
+      #expect(scene.hasEnded(number) && scene.stream?.failures == UInt64(number + 1))
+      scene.advance(1)
+      scene.say("$3\r\nabc\r\n$3\r\ndef\r\n", number + 1)
+    }
+  }
+
   @Test("NATS: what is refused is tried again after 5 s and 30 s, and at once when the settings are read again")
   func refused() throws {
     let deliveries = Deliveries(streams: [try stream("nats://127.0.0.1:4222")])

@@ -154,7 +154,7 @@ import Testing
         continue
       }
     }
-    _ = scene.ask(.replay("orders", .from(JournalPosition(group: 0, record: 0))))
+    _ = scene.ask(.replay("orders", .from(EventID("evt_e1_0_0")!)))
     #expect(scene.takeEvents() == ["1"])
     scene.control.replace(Deliveries())
     scene.turn()
@@ -174,13 +174,17 @@ import Testing
     _ = scene.ask(.replay("orders", .since(since)))
     #expect(Set(scene.takeEvents()) == ["4", "5"])
     let id = try #require(scene.ids["3"])
-    let position = try #require(JournalPosition(webhookID: id))
-    _ = scene.ask(.replay("orders", .events([position])))
+    let event = try #require(EventID(id))
+    _ = scene.ask(.replay("orders", .events([event])))
     #expect(scene.takeEvents() == ["3", "5"], "those of T1, in order")
-    let none = JournalPosition(group: position.group, record: position.record + 1)
-    guard case .unknown = try fault(scene.ask(.replay("orders", .events([none])))) else {
-      Issue.record("there is no such event")
-      return
+    let none = EventID(
+      epoch: event.epoch, position: JournalPosition(group: event.position.group, record: event.position.record + 1))
+    let other = EventID(epoch: "e2", position: event.position)
+    for replay in [.events([none]), .events([other]), .from(other)] as [WebhookReplay] {
+      guard case .unknown = try fault(scene.ask(.replay("orders", replay))) else {
+        Issue.record("there is no such event: \(replay)")
+        return
+      }
     }
     #expect(scene.takeEvents() == [])
     try scene.publish("T1")

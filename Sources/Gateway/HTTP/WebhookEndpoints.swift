@@ -50,23 +50,21 @@ enum WebhookEndpoints {
     case "since":
       guard let time = Timestamp(value, as: call.time) else { throw Refusal(.badMessage, "since must be a time") }
       replay = .since(time)
-    case "from": replay = .from(try position(value))
+    case "from": replay = .from(try eventID(value))
     default:
       guard let ids = value.elements, 1...WebhookReplay.maximumEvents ~= ids.count else {
         throw Refusal(.badMessage, "ids must be 1 to \(WebhookReplay.maximumEvents) ids of events")
       }
-      var positions: [JournalPosition] = []
-      for id in ids { positions.append(try position(id)) }
-      replay = .events(positions)
+      replay = .events(try ids.map { (id) throws(Refusal) in try eventID(id) })
     }
     return try ask(.replay(try name(call), replay), call)
   }
 
-  private static func position(_ value: JSONValue) throws(Refusal) -> JournalPosition {
-    guard let position = value.string.flatMap({ JournalPosition(webhookID: $0) }) else {
+  private static func eventID(_ value: JSONValue) throws(Refusal) -> EventID {
+    guard let id = value.string.flatMap({ EventID($0) }) else {
       throw Refusal(.badMessage, "an event's id is what webhook-id was, such as evt_3k9_120_64")
     }
-    return position
+    return id
   }
 
   private static func name(_ call: HTTPCall) throws(Refusal) -> String {

@@ -18,7 +18,8 @@ extension Server {
     else { return nil }
     let box = LoopBox(try EventLoop(limits: WebhookLoop.loopLimits), adminListener: nil)
     let source = WebhookSource(
-      journal: journal, commit: queue.commit, epoch: epoch, startsAnew: writer.report.startsAnew)
+      journal: journal, commit: queue.commit, epoch: epoch, recovered: writer.report.lastGroup,
+      hasLost: writer.report.startsAnew)
     let (deliveries, positions) = (configuration.deliveries, threads.positions)
     let allowed = configuration.webhookReceivers
     control.begin(waking: box.loop.waker)
@@ -34,14 +35,14 @@ extension Server {
     return box.loop.waker
   }
 
-  /// Replaces webhooks and streams, and applies what operators left for them. Those whose name stays continue.
-  ///
-  /// - Precondition: the server was started with a journal.
-  public func replaceDeliveries(_ deliveries: Deliveries) {
-    guard let control = shared.webhooks else { preconditionFailure("webhooks are delivered from a journal") }
+  /// Replaces webhooks and streams, and applies what operators left for them. Those whose name stays continue. False
+  /// where the server was started without a journal, from which they would be delivered.
+  public func replaceDeliveries(_ deliveries: Deliveries) -> Bool {
+    guard let control = shared.webhooks else { return false }
     control.replace(deliveries)
     shared.log(
       .info, "webhooks_reloaded",
       ["webhooks": "\(deliveries.webhooks.count)", "streams": "\(deliveries.streams.count)"])
+    return true
   }
 }

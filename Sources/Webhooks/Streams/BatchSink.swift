@@ -33,6 +33,7 @@ final class BatchSink: StreamSink {
   var mode: StreamQueue.Mode { .batches(delay: Self.delay) }
   var isConnectedOnDemand: Bool { true }
   var isReady: Bool { isOpen && !isBusy }
+  var owesAnswer: Bool { isBusy }
 
   func opened(_ now: Moment) { (isOpen, isUsed, isBusy) = (true, false, false) }
 

@@ -40,6 +40,8 @@ final class NATSConnection: StreamSink {
   var mode: StreamQueue.Mode { .single }
   var isConnectedOnDemand: Bool { false }
   var isReady: Bool { phase == .ready }
+  /// Positions are published without an answer.
+  var owesAnswer: Bool { false }
 
   func opened(_ now: Moment) {
     phase = .informed

@@ -57,6 +57,7 @@ final class RedisSink: StreamSink {
   var mode: StreamQueue.Mode { .batches(delay: 0) }
   var isConnectedOnDemand: Bool { false }
   var isReady: Bool { connection.phase == .ready }
+  var owesAnswer: Bool { positionTicket != 0 }
 
   func opened(_ now: Moment) { connection.opened(now: now.uptime) }
 

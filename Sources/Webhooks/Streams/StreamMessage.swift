@@ -22,7 +22,7 @@ struct StreamMessage: Sendable, Equatable {
     payload = body.array()
     self.position = position
     channel = event.channel
-    id = PendingEvent(position: position, channel: event.channel).webhookID(epoch: epoch)
+    id = "\(EventID(epoch: epoch, position: position))"
     switch event.body {
     case .tripUpdate(let update):
       kind = "trip_update"

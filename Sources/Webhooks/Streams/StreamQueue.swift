@@ -26,7 +26,8 @@ struct StreamQueue {
     /// When it was added to the window (uptime, ns).
     let added: Int64
     let published: Timestamp
-    var firstRefusal: Timestamp?
+    /// When it was first refused (uptime, ns).
+    var firstRefusal: Int64?
 
     enum State { case waiting, underWay, through }
 
@@ -163,9 +164,9 @@ struct StreamQueue {
     for index in positions.compactMap({ index(of: $0) }) {
       underWay -= 1
       window[index].state = .waiting
-      let first = window[index].firstRefusal ?? now.timestamp
+      let first = window[index].firstRefusal ?? now.uptime
       window[index].firstRefusal = first
-      if now.timestamp.seconds(since: first) >= giveUpAfterSeconds {
+      if now.uptime - first >= nanoseconds(giveUpAfterSeconds) {
         dead.append(window[index].message)
         window[index].state = .through
       }

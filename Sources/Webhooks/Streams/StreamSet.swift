@@ -8,14 +8,16 @@ import HubSystem
 import HubTransport
 
 final class StreamSet {
-  private let loop: EventLoop
+  let loop: EventLoop
   private let source: WebhookSource
-  private let log: Log
+  let log: Log
   private let userAgent: String
   private let names: NameResolver
   private let positions: PositionFeed?
-  private let chance: () -> Double
+  let chance: () -> Double
   private(set) var streams: [OutStream] = []
+  /// Streams of the settings that could not be opened.
+  private(set) var unopened: Set<String> = []
   private var lookups: UInt64 = 0
   private var durable: UInt64?
   private var nextPositions = Int64.min
@@ -42,36 +44,46 @@ final class StreamSet {
 
   // MARK: Settings
 
-  /// Replaces the streams; each continues, unanswered events are sent again, and delayed ones are tried. If it throws,
-  /// those that could not be replaced stay, stopped.
-  func configure(
-    _ endpoints: [StreamEndpoint], _ folder: ProgressFolder, _ newest: UInt64, isFirst: Bool
-  ) throws(JournalError) {
+  /// Replaces the streams; each continues, unanswered events are sent again, and delayed ones are tried. What can't be
+  /// opened is off: the stream of its name before stays, stopped.
+  func configure(_ endpoints: [StreamEndpoint], _ folder: ProgressFolder, _ newest: UInt64) {
     let before = streams
     synchronize()
     for stream in before { halt(stream) }
-    streams.removeAll()
-    do throws(JournalError) {
-      for endpoint in endpoints.prefix(StreamEndpoint.maximumCount) {
-        let old = before.first { $0.endpoint.name == endpoint.name }
-        streams.append(try make(endpoint, folder, newest, isFirst: isFirst, old))
-        if endpoint.hasPositions, positions == nil {
-          log(
-            .warning, "stream_without_positions",
-            ["stream": endpoint.name, "hint": "restart the hub: it was started without a stream with positions"])
-        }
+    let names = Set(endpoints.prefix(StreamEndpoint.maximumCount).map(\.name))
+    (streams, unopened) = (before.filter { names.contains($0.endpoint.name) }, names)
+    openAgain(endpoints, folder, newest)
+  }
+
+  /// Opens those that are not open.
+  func openAgain(_ endpoints: [StreamEndpoint], _ folder: ProgressFolder, _ newest: UInt64) {
+    for endpoint in endpoints where unopened.contains(endpoint.name) {
+      let index = streams.firstIndex { $0.endpoint.name == endpoint.name }
+      do throws(JournalError) {
+        let new = try make(endpoint, folder, newest, index.map { streams[$0] })
+        if let index { streams[index] = new } else { streams.append(new) }
+        unopened.remove(endpoint.name)
+      } catch {
+        log(
+          .error, "stream_stopped",
+          [
+            "stream": endpoint.name, "error": "\(error)",
+            "hint": "it is tried again each minute, and on SIGHUP",
+          ])
+        continue
       }
-    } catch {
-      let others = before.filter { old in !streams.contains { $0.endpoint.name == old.endpoint.name } }
-      streams += others
-      throw error
+      if endpoint.hasPositions, positions == nil {
+        log(
+          .warning, "stream_without_positions",
+          ["stream": endpoint.name, "hint": "restart the hub: it was started without a stream with positions"])
+      }
     }
   }
 
   private func make(
-    _ endpoint: StreamEndpoint, _ folder: ProgressFolder, _ newest: UInt64, isFirst: Bool, _ old: OutStream?
+    _ endpoint: StreamEndpoint, _ folder: ProgressFolder, _ newest: UInt64, _ old: OutStream?
   ) throws(JournalError) -> OutStream {
-    let (file, progress) = try folder.open(.stream, endpoint.name, newest, isFirst: isFirst)
+    let (file, progress) = try folder.open(.stream, endpoint.name, newest)
     let tail = try folder.tail(from: progress.cursor.group)
     let deadLetters = folder.deadLetters(.stream, endpoint.name)
     log(.info, "stream", ["stream": endpoint.name, "url": "\(endpoint.url)", "enabled": "\(progress.isEnabled)"])
@@ -153,7 +165,7 @@ final class StreamSet {
         guard loop.pendingBytes(stream.connection) < Self.unsentBytes else { continue }
         let count = stream.sink.send(&stream.positions, now)
         stream.figures.positionsSent = (stream.figures.positionsSent ?? 0) + UInt64(count)
-        stream.waitsSince = stream.waitsSince ?? (stream.sink.isReady ? nil : now.uptime)
+        if stream.sink.owesAnswer { stream.waitsSince = stream.waitsSince ?? now.uptime }
         takeEvents(stream, now)
       } else if stream.connection == .none && stream.connectAt > now.uptime
         || !stream.sink.isReady && !stream.sink.isConnectedOnDemand
@@ -176,10 +188,16 @@ final class StreamSet {
   }
 
   func figures(_ now: Moment) -> [StreamFigures] {
-    streams.map { $0.currentFigures(now, leftOut: positions?.leftOut ?? 0) }
+    let known = streams.map(\.endpoint.name)
+    return streams.map { $0.currentFigures(now, leftOut: positions?.leftOut ?? 0) }
+      + unopened.subtracting(known).sorted().map { name in
+        var figures = StreamFigures(name: name)
+        figures.isEnabled = false
+        return figures
+      }
   }
 
-  private func store(_ stream: OutStream, _ body: (OutStream) throws(SystemError) -> Void) {
+  func store(_ stream: OutStream, _ body: (OutStream) throws(SystemError) -> Void) {
     do throws(SystemError) { try body(stream) } catch {
       if stream.figures.notStored == 0 {
         log(
@@ -297,7 +315,7 @@ extension StreamSet {
     unsafe stream.sink.received(bytes, now)
     stream.waitsSince = now.uptime
     takeEvents(stream, now)
-    if stream.sink.isReady, stream.queue.underWay == 0 { stream.waitsSince = nil }
+    if stream.sink.isReady, stream.queue.underWay == 0, !stream.sink.owesAnswer { stream.waitsSince = nil }
     flush(stream)
   }
 
@@ -313,7 +331,7 @@ extension StreamSet {
   }
 
   /// The connection has ended: unanswered events are sent over the next one.
-  private func failed(_ stream: OutStream, _ reason: String, _ now: Moment) {
+  func failed(_ stream: OutStream, _ reason: String, _ now: Moment) {
     loop.abort(stream.connection)
     stream.connection = .none
     stream.waitsSince = nil
@@ -329,71 +347,5 @@ extension StreamSet {
     log(
       stream.failuresInRow == 1 ? .warning : .debug, "stream_down",
       ["stream": stream.endpoint.name, "reason": reason, "hint": "it is tried again until it is back"])
-  }
-
-  // MARK: What servers say
-
-  private func takeEvents(_ stream: OutStream, _ now: Moment) {
-    for event in stream.sink.takeEvents() {
-      stream.figures.count(event)
-      switch event {
-      case .ready:
-        stream.waitsSince = nil
-        if stream.failuresInRow > 0 { log(.info, "stream_back", ["stream": stream.endpoint.name]) }
-        stream.failuresInRow = 0
-      case .plainTextEnds: if let peer = stream.peer { loop.beginTLS(stream.connection, peer) }
-      case .stored(let positions, _): stored(stream, positions)
-      case .refused(let positions, let reason, let wait): refused(stream, positions, reason, wait, now)
-      case .positionsRefused(let count):
-        stream.positions.refused(count)
-      case .impossible(let position, let reason):
-        if let message = stream.queue.giveUp(position) { dead(stream, message, reason, now) }
-      case .gone:
-        stream.queue.disable()
-        log(
-          .error, "stream_disabled",
-          [
-            "stream": stream.endpoint.name,
-            "hint": "its receiver answered 410; locationhub webhooks enable has it served again",
-          ])
-      case .finished:
-        loop.abort(stream.connection)
-        stream.connection = .none
-        stream.waitsSince = nil
-        _ = stream.sink.closed("")
-      case .failed(let reason): failed(stream, reason, now)
-      }
-    }
-  }
-
-  private func stored(_ stream: OutStream, _ positions: [JournalPosition]) {
-    stream.queue.stored(positions)
-    let wasAway = stream.failuresInRow > 0 || stream.isRefused
-    (stream.failuresInRow, stream.backOff) = (0, 0)
-    stream.isRefused = stream.isRefused && stream.queue.hasRefused
-    if wasAway, !stream.isRefused { log(.info, "stream_back", ["stream": stream.endpoint.name]) }
-  }
-
-  private func refused(
-    _ stream: OutStream, _ positions: [JournalPosition], _ reason: String, _ wait: Double?, _ now: Moment
-  ) {
-    log(
-      stream.isRefused ? .debug : .warning, "stream_refused",
-      [
-        "stream": stream.endpoint.name, "reason": reason,
-        "hint": "nothing is lost: it is tried again by the schedule of webhooks, and at once on SIGHUP",
-      ])
-    stream.isRefused = true
-    for message in stream.queue.refused(positions, retryAfterSeconds: wait, now, unit: chance()) {
-      dead(stream, message, reason, now)
-    }
-  }
-
-  private func dead(_ stream: OutStream, _ message: StreamMessage, _ reason: String, _ now: Moment) {
-    stream.figures.dead += 1
-    log(.error, "stream_dead", ["stream": stream.endpoint.name, "id": message.id, "reason": reason])
-    store(stream) { (stream) throws(SystemError) in
-      try stream.deadLetters.append(id: message.id, channel: message.source, reason: reason, at: now.timestamp)
-    }
   }
 }

@@ -29,6 +29,8 @@ protocol StreamSink: AnyObject {
   /// It is connected only when there is something to send.
   var isConnectedOnDemand: Bool { get }
   var isReady: Bool { get }
+  /// Positions were sent that it answers, and has not.
+  var owesAnswer: Bool { get }
 
   /// A connection was begun.
   func opened(_ now: Moment)

@@ -26,8 +26,12 @@ final class LoopScene {
   private let commit = GroupCommit(limits: JournalLimits())
   private var events: UInt64 = 0
   private var rule = URLRule()
+  private let positions: PositionSource?
 
-  init(_ deliveries: Deliveries = Deliveries(), allowed: [String] = []) throws {
+  init(
+    _ deliveries: Deliveries = Deliveries(), allowed: [String] = [], positions: PositionSource? = nil
+  ) throws {
+    self.positions = positions
     for text in allowed where !rule.allow(text) { Issue.record("\(text) is no rule") }
     writer = try Recovery(files: try DiskFiles(path: directory), limits: JournalLimits()).run(damage: .refuse) { _ in
     } group: { _, _ in
@@ -41,13 +45,31 @@ final class LoopScene {
     (webhooks, loop) = (nil, nil)
     loop = try EventLoop(limits: WebhookLoop.loopLimits, clock: { [unowned self] in reading }, network: network)
     let source = WebhookSource(
-      journal: JournalConfiguration(directory: directory), commit: commit, epoch: "e1", startsAnew: false)
+      journal: JournalConfiguration(directory: directory), commit: commit, epoch: "e1", recovered: 0,
+      hasLost: false)
     webhooks = WebhookLoop(
-      loop, deliveries, source, nil, allowed: rule, control: control, lifecycle: Lifecycle(delaySeconds: 0),
+      loop, deliveries, source, positions, allowed: rule, control: control, lifecycle: Lifecycle(delaySeconds: 0),
       log: Log(level: .error),
       userAgent: "hub/1", chance: { 0.5 })
     control.begin(waking: loop.waker)
     turn()
+  }
+
+  /// Puts a folder where a file of the webhooks' folder was, or would be: nothing can open it.
+  func block(_ name: String) throws {
+    let path = directory + "/webhooks/" + name
+    if FileManager.default.fileExists(atPath: path) {
+      try FileManager.default.moveItem(atPath: path, toPath: path + ".kept")
+    }
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+  }
+
+  func unblock(_ name: String) throws {
+    let path = directory + "/webhooks/" + name
+    try FileManager.default.removeItem(atPath: path)
+    if FileManager.default.fileExists(atPath: path + ".kept") {
+      try FileManager.default.moveItem(atPath: path + ".kept", toPath: path)
+    }
   }
 
   func remove() { try? FileManager.default.removeItem(atPath: directory) }
