@@ -224,7 +224,8 @@ extension EventLoop {
     _ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>, from first: Int32, skipping skip: Int = 0
   ) {
     guard first >= 0 else { return }
-    let outbox = unsafe connection.pointee.outbox ?? block(id, connection)
+    if unsafe connection.pointee.outbox == nil { unsafe block(id, connection) }
+    guard let outbox = unsafe connection.pointee.outbox else { return }
     let before = outbox.cost
     let room = max(0, limits.outboxBytesTotal - counters.outboxBytes)
     let limit = min(limits.outboxBytesPerConnection, before + room)
@@ -272,12 +273,11 @@ extension EventLoop {
     }
   }
 
-  func block(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) -> Outbox {
-    let outbox = spareOutboxes.popLast() ?? Outbox()
-    unsafe connection.pointee.outbox = outbox
+  /// Gives the connection an outbox. It has none afterwards where epoll refuses the change, which dooms it.
+  func block(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
+    unsafe connection.pointee.outbox = spareOutboxes.popLast() ?? Outbox()
     counters.blockedConnections += 1
     unsafe watch(id, connection)
-    return outbox
   }
 
   func unblock(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {

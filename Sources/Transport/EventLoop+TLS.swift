@@ -152,7 +152,7 @@ extension EventLoop {
     guard unsafe stream.pointee.unsent.count <= limits.tlsUnsentBytes else { return .tlsFailed(.unreadAnswers) }
     // Last, because epoll may refuse it, which dooms the connection and ends the stream.
     if unsafe connection.pointee.outbox == nil {
-      _ = unsafe block(id, connection)
+      unsafe block(id, connection)
     } else {
       unsafe watch(id, connection)
     }

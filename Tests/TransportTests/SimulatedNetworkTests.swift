@@ -195,6 +195,26 @@ import Testing
     #expect(scene.recorder.closed[scene.id] == .failed(errno: ENOMEM) && scene.network.count == 1)
   }
 
+  @Test("what a connection could not keep when epoll refused to watch it is sent to no other")
+  func refusedRoom() throws {
+    let scene = try Scene(window: 2)
+    scene.network.watchErrors = [ENOMEM]
+    scene.recorder.send([1, 2, 3, 4], to: scene.id)
+    scene.turn()
+    #expect(scene.recorder.closed[scene.id] == .failed(errno: ENOMEM))
+    #expect(scene.loop.counters.outboxBytes == 0 && scene.loop.counters.blockedConnections == 0)
+    let second = try #require(scene.network.connectToListener())
+    scene.turn()
+    scene.recorder.send([5, 6, 7, 8], to: try #require(scene.recorder.accepted.last))
+    var received: [UInt8] = []
+    for _ in 0..<4 {
+      scene.turn()
+      second.arrive()
+      received += second.receiveAll()
+    }
+    #expect(received == [5, 6, 7, 8])
+  }
+
   @Test("connections that the loop begins stand, or fail with what the network says")
   func connects() throws {
     let scene = try Scene()
