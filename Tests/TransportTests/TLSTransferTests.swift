@@ -140,6 +140,24 @@ import Testing
     #expect(isEqual)
   }
 
+  @Test(arguments: tlsVersions)
+  func `who asks for short records (RFC 6066 §4) gets all of a long output in them`(version: Int32) throws {
+    let pair = try Pair(tls: makeServer())
+    let client = try makeClient(version)
+    #expect(SSL_CTX_set_tlsext_max_fragment_length(client.context.raw, UInt8(TLSEXT_max_fragment_length_512)) == 1)
+    let (atClient, atServer) = try pair.connect(TLSPeer(client, name: "localhost"))
+    let before = pair.server.counters.bytesWritten
+    let bytes = (0..<40_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+    pair.atServer.send(bytes, to: atServer)
+    pair.atClient.send(bytes, to: atClient)
+    pair.turn(until: {
+      pair.atClient.received[atClient]?.count == bytes.count && pair.atServer.received[atServer]?.count == bytes.count
+    })
+    let isEqual = pair.atClient.received[atClient] == bytes && pair.atServer.received[atServer] == bytes
+    #expect(isEqual)
+    #expect(pair.server.counters.bytesWritten - before >= UInt64(bytes.count + bytes.count / 512 * 22))
+  }
+
   @Test(arguments: ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"])
   func `every cipher of TLS 1_3 works, with padding too`(cipher: String) throws {
     let pair = try Pair(tls: makeServer())

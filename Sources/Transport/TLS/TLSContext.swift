@@ -38,8 +38,9 @@ final class TLSContext: Sendable {
     let suites = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
     let areKnown = unsafe SSL_CTX_set_ciphersuites(context, suites)
     precondition(areKnown == 1, "OpenSSL without the suites of TLS 1.3")
-    // An idle connection keeps no record buffers, which are 34 KiB.
-    let mode = SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
+    // An idle connection keeps no record buffers, which are 34 KiB. Without partial writes a write is all of the
+    // records that a peer with short ones (RFC 6066 §4) needs: the buffers take everything.
+    let mode = SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
     unsafe SSL_CTX_ctrl(context, SSL_CTRL_MODE, Int(mode), nil)
     unsafe SSL_CTX_set_msg_callback(context, countKeyUpdates)
     defer { ERR_clear_error() }

@@ -171,7 +171,7 @@ struct TLSStream: ~Copyable {
 
   // MARK: Sealing
 
-  /// Seals bytes, up to one record, into the buffers' output: all of them, or none and the reason.
+  /// Seals bytes, up to the largest record, into the buffers' output: all of them, or none and the reason.
   ///
   /// RFC 8446 §5.5 asks for a new key before 2^24.5 full records of AES-GCM, 360 GiB. OpenSSL does not count the uses
   /// of a key and never changes one by itself (openssl/openssl#23566), and neither does this: a session with a record
