@@ -93,7 +93,7 @@ public struct Limits: Sendable {
   static let pageEntries = 100
   /// Certificates that a server may have; each is read at the start and on SIGHUP.
   public static let certificates = 100
-  /// TLS key updates of one connection without data in between. Past it: closed.
+  /// TLS key updates and renegotiations of one connection without data in between. Past it: closed.
   public var tlsKeyUpdates = 32
   /// Bytes of TLS's own answers, and of a record, that one connection leaves unread. Past it: closed.
   public var tlsUnsentBytes = 64 * 1024

@@ -73,8 +73,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// ones.
   public var tlsHandshakesPerTurn = 16
 
-  /// TLS key updates (RFC 8446 §4.6.3) of one connection without data in between. Past it the connection ends: each
-  /// costs a derivation of keys and an answer, and no honest peer needs so many.
+  /// TLS key updates (RFC 8446 §4.6.3) and renegotiations, which are refused, of one connection without data in
+  /// between. Past it the connection ends: each costs an answer, and no honest peer needs so many.
   public var tlsKeyUpdates = 32
 
   /// Bytes of TLS records that wait for the kernel: one record, and TLS's answers to a peer. Past it the connection

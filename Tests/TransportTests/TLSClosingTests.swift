@@ -102,6 +102,25 @@ import Testing
     #expect(client.causeAtServer == .tlsFailed(.tooManyKeyUpdates))
   }
 
+  @Test func `renegotiations are refused, and too many without data end the connection`() throws {
+    for limit in [1, 0] {
+      var limits = EventLoopLimits()
+      limits.tlsKeyUpdates = limit
+      let pair = try Pair(tls: makeServer(), server: limits)
+      let client = try HeldConnection(pair, TLSPeer(makeClient(TLS1_2_VERSION), name: "localhost"))
+      client.shakeHands()
+      client.send(client.held.renegotiation())
+      var answer: [UInt8] = []
+      pair.turn(until: {
+        answer += client.takeReceived()
+        return !answer.isEmpty
+      })
+      #expect(answer.first == UInt8(SSL3_RT_ALERT), "no_renegotiation (RFC 5246 §7.2.2)")
+      pair.turn(times: 5)
+      #expect(client.causeAtServer == (limit == 0 ? .tlsFailed(.tooManyKeyUpdates) : nil))
+    }
+  }
+
   @Test func `the client hears the alert that a broken record brings about`() throws {
     let pair = try Pair(tls: makeServer())
     let client = try HeldConnection(pair, TLSPeer(makeClient(TLS1_3_VERSION), name: "localhost"))

@@ -116,6 +116,15 @@ final class HeldClient {
     return takeOutput()
   }
 
+  /// Begins a handshake within the session, which TLS 1.2 has (RFC 5246 §7.4.1.2).
+  func renegotiation() -> [UInt8] {
+    let ssl = stream.pointee.ssl
+    SSL_clear_options(ssl, UInt64(1) << 30)  // SSL_OP_NO_RENEGOTIATION, a macro with parameters
+    #expect(SSL_renegotiate(ssl) == 1)
+    #expect(SSL_do_handshake(ssl) == -1, "it waits for the server")
+    return takeOutput()
+  }
+
   private func takeOutput() -> [UInt8] {
     defer { buffers.pointee.output.removeAll() }
     return buffers.pointee.output.array()

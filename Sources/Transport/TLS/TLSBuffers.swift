@@ -28,7 +28,8 @@ struct TLSBuffers: ~Copyable {
   var output = ByteBuffer()
   /// Where small pieces are joined into a record.
   let plaintext: UnsafeMutableRawBufferPointer
-  /// Key updates since the last plaintext, of the connection that is being read; past the limit nothing is read.
+  /// Requests for new keys since the last plaintext, of the connection that is being read; past the limit nothing is
+  /// read.
   var keyUpdates = 0
   let keyUpdateLimit: Int
 
@@ -124,14 +125,19 @@ private let controlBuffers: @convention(c) (OpaquePointer?, Int32, Int, UnsafeMu
   command == BIO_CTRL_FLUSH ? 1 : 0
 }
 
-/// Counts incoming key updates (RFC 8446 §4.6.3), each of which costs a derivation of keys and an answer.
+/// Counts a peer's requests for new keys, each of which costs an answer: key updates (RFC 8446 §4.6.3), which cost a
+/// derivation as well, and renegotiations in TLS 1.2, by the warning that refuses each (RFC 5246 §7.2.2).
 let countKeyUpdates:
   @convention(c) (
     Int32, Int32, Int32, UnsafeRawPointer?, Int, OpaquePointer?, UnsafeMutableRawPointer?
   ) -> Void = { isWritten, _, contentType, bytes, count, _, buffers in
-    guard isWritten == 0, contentType == SSL3_RT_HANDSHAKE, count > 0, let bytes = unsafe bytes,
-      let buffers = unsafe buffers,
-      unsafe Int32(bytes.load(as: UInt8.self)) == SSL3_MT_KEY_UPDATE
-    else { return }
-    unsafe buffers.assumingMemoryBound(to: TLSBuffers.self).pointee.keyUpdates += 1
+    guard count > 0, let bytes = unsafe bytes, let buffers = unsafe buffers else { return }
+    let isRequest =
+      switch (isWritten, contentType) {
+      case (0, SSL3_RT_HANDSHAKE): unsafe Int32(bytes.load(as: UInt8.self)) == SSL3_MT_KEY_UPDATE
+      // An alert's level, and what it is.
+      case (1, SSL3_RT_ALERT): unsafe Int32((bytes + count - 1).load(as: UInt8.self)) == SSL_AD_NO_RENEGOTIATION
+      case _: false
+      }
+    if isRequest { unsafe buffers.assumingMemoryBound(to: TLSBuffers.self).pointee.keyUpdates += 1 }
   }

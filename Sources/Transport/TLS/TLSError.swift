@@ -51,7 +51,7 @@ public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
   public static let truncated = TLSFailure(code: -1)
   /// TCP ended during the handshake.
   public static let handshakeCut = TLSFailure(code: -2)
-  /// More key updates than `EventLoopLimits.tlsKeyUpdates` without data in between.
+  /// More requests for new keys than `EventLoopLimits.tlsKeyUpdates` without data in between.
   public static let tooManyKeyUpdates = TLSFailure(code: -3)
   /// The peer makes TLS answer, and does not read the answers.
   public static let unreadAnswers = TLSFailure(code: -4)
@@ -77,7 +77,7 @@ public struct TLSFailure: Hashable, Sendable, CustomStringConvertible {
     switch self {
     case .truncated: "cut off without a TLS goodbye"
     case .handshakeCut: "cut off during the TLS handshake"
-    case .tooManyKeyUpdates: "too many TLS key updates"
+    case .tooManyKeyUpdates: "too many TLS key updates or renegotiations"
     case .unreadAnswers: "answers of TLS are not read"
     case .internal: "TLS failed inside OpenSSL"
     case let failure where failure.isCertificate:
