@@ -78,8 +78,9 @@ public struct Limits: Sendable {
   public var acceptsPerTurn = 16
   /// The kernel's queue of connections that are not accepted yet.
   public var acceptBacklog: Int32 = 4096
-  /// Steps of TLS handshakes in one turn of a loop; the next connection waits for the next turn, which is counted.
-  public var tlsHandshakesPerTurn = 16
+  /// Steps of TLS handshakes in one turn of a loop, some 0.7 ms; the next connection waits for the next turn, which is
+  /// counted.
+  public var tlsHandshakesPerTurn = 4
   /// Vehicles of a GTFS-realtime feed, some 70 bytes each. Past it: 413.
   static let vehiclesPerFeed = 50_000
   /// Drivers that a loop writes into a feed in one turn. The rest follows in the next turn.

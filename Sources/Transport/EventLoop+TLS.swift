@@ -93,6 +93,7 @@ extension EventLoop {
     _ delegate: (any EventLoopDelegate)?
   ) {
     let wasSecured = unsafe stream.pointee.isSecured
+    if !wasSecured { spend(bytes: EventLoopLimits.tlsHandshakeBytes) }
     let (count, end) = unsafe stream.pointee.open(into: readBuffer)
     let isNew = unsafe !wasSecured && stream.pointee.isSecured
     let isClient = unsafe stream.pointee.isClient

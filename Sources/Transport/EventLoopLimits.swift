@@ -72,6 +72,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// kernel until the next turn (counted as `tlsHandshakesDeferred`), so that new connections do not delay existing
   /// ones.
   public var tlsHandshakesPerTurn = 16
+  /// Bytes that such a step counts as towards `readBytesPerTurn`: it takes as long as reading some 50 messages.
+  static let tlsHandshakeBytes = 8 * 1024
 
   /// TLS key updates (RFC 8446 §4.6.3) and renegotiations, which are refused, of one connection without data in
   /// between. Past it the connection ends: each costs an answer, and no honest peer needs so many.

@@ -169,6 +169,23 @@ import Testing
     #expect(pair.server.counters.tlsHandshakesDeferred > 0)
   }
 
+  @Test func `a step of a handshake counts as much reading, and the others that are ready wait for the next turn`()
+    throws
+  {
+    var limits = EventLoopLimits()
+    limits.readBytesPerTurn = EventLoopLimits.tlsHandshakeBytes
+    let pair = try Pair(tls: makeServer(), server: limits)
+    let clients = try (0..<4).map { _ in try HeldConnection(pair, TLSPeer(makeClient(), name: "localhost")) }
+    for client in clients { client.send(client.held.start()) }
+    // Over the loopback they are there when they are written.
+    pair.client.runTurn(timeoutMilliseconds: 0)
+    for turn in 1...4 {
+      pair.server.runTurn(timeoutMilliseconds: 0)
+      #expect(clients.count { pair.server.tls.pointer($0.atServer.slot).pointee.hasBegun } == turn)
+    }
+    #expect(pair.server.counters.turnsCut == 3)
+  }
+
   @Test func `a thousand handshakes, and their memory is the kernel's and OpenSSL's only while they stand`() throws {
     let pair = try Pair(tls: makeServer())
     let client = try makeClient()
