@@ -6,11 +6,11 @@ import HubTransport
 import HubWebSocket
 
 extension SessionLoop {
-  /// One message of an open session.
-  mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer) {
+  /// One message of an open session, which is charged for so many bytes.
+  mutating func received(_ slot: Int, _ kind: MessageKind, _ payload: UnsafeRawBufferPointer, charged bytes: Int) {
     counters.messagesIn += 1
-    budget.spend(bytes: payload.count)
-    budget.charge(&sessions[slot], Double(WorkUnits.of(bytes: payload.count)))
+    budget.spend(bytes: bytes)
+    budget.charge(&sessions[slot], Double(WorkUnits.of(bytes: bytes)))
     let form = sessions[slot].open.form
     if kind == .text, case .json(let time) = form {
       // Read in place in the list of inputs, which nothing else touches meanwhile.
@@ -22,16 +22,15 @@ extension SessionLoop {
     do throws(MessageError) {
       switch form {
       case .json(let time):
-        unsafe handle(slot, try reader.readAny(payload, time: time, isValidUTF8: kind == .text), bytes: payload.count)
+        unsafe handle(slot, try reader.readAny(payload, time: time, isValidUTF8: kind == .text), bytes: bytes)
       case .binary:
         // RFC 6455 §7.4.1: a kind of data that this session does not accept.
         guard kind == .binary else { return close(slot, .unsupportedData, "text on a binary session") }
-        unsafe handle(slot, try namedTrips.read(slot, payload), bytes: payload.count)
+        unsafe handle(slot, try namedTrips.read(slot, payload), bytes: bytes)
       }
     } catch {
       budget.charge(
-        &sessions[slot], more: WorkUnits.of(bytes: payload.count, positions: error.checkedPositions),
-        than: payload.count)
+        &sessions[slot], more: WorkUnits.of(bytes: bytes, positions: error.checkedPositions), than: bytes)
       refuse(slot, MessageRefusal(error.code, error.text, replyTo: error.messageID))
     }
   }

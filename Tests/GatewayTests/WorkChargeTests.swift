@@ -1,5 +1,5 @@
-// What messages are charged (protocol/rates.md), by clocks that are moved by hand: by their inflated text,
-// their fixes, their positions; and that a debt alone is within the rate.
+// What messages are charged (protocol/rates.md), by clocks that are moved by hand: by their text or what it was
+// compressed to, their fixes, their positions; and that a debt alone is within the rate.
 import HubBytes
 import HubGeo
 import HubMessages
@@ -86,6 +86,15 @@ import Testing
     peer.turn()
     try hub.turn { hub.counters.messagesIn == 1 }
     #expect(unitsLeft(hub, peer) == 50 - 15)
+  }
+
+  @Test("A compressed message is charged for its compressed bytes where these are more than it inflates to")
+  func byCompressedBytes() throws {
+    let (_, hub, peer) = try stage(isCompressed: true)
+    peer.send(HandDrivenPeer.compressedFrame(HandDrivenPeer.ping(""), emptyBlocks: 8000))
+    peer.turn()
+    try hub.turn { hub.counters.messagesIn == 1 }
+    #expect(unitsLeft(hub, peer) == 50 - 10)
   }
 
   @Test("A batch is charged by its fixes or its text, whichever is more; binary, too")

@@ -154,6 +154,16 @@ import Testing
     #expect(throws: FrameError.invalidDeflate) { try inflate(&keeping, Self.vectors[0]) }
   }
 
+  @Test("A message may have some blocks that say to be the last, and no more") func finalBlocks() throws {
+    let empty: [UInt8] = [0x03, 0x00]
+    let most = Array(repeating: empty, count: InflateLimits.finalBlocks).flatMap(\.self)
+    var inflater = Inflater(takesContextOver: false)
+    for _ in 0..<2 {
+      #expect(try inflate(&inflater, most + Self.vectors[0]) == Self.hello)
+      #expect(throws: FrameError.invalidDeflate) { try inflate(&inflater, empty + most + Self.vectors[0]) }
+    }
+  }
+
   @Test("Random bytes never pass a limit and never crash") func randomBytes() {
     var random = SplitMix64(seed: 3)
     let limits = InflateLimits(messageBytes: 500, ratio: 3, freeBytes: 20)

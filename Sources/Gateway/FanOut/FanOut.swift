@@ -207,7 +207,7 @@ struct FanOut: ~Copyable {
   ) throws(FrameError) -> UnsafeRawBufferPointer {
     do throws(FrameError) {
       let message = try unsafe encoder.compression.inflate(slot, payload, kind)
-      loop.spend(bytes: message.count)
+      loop.spend(bytes: max(message.count, payload.count))
       return unsafe message
     } catch {
       loop.spend(bytes: limits.messageBytes)  // a bomb is inflated up to its limit before it is refused

@@ -15,6 +15,10 @@ public struct InflateLimits: Sendable, Equatable {
   /// Messages up to this size may have any ratio: a repeated message may be one match in the window of 32 KiB.
   public var freeBytes: Int
 
+  /// Blocks of a message that say to be its last (RFC 7692 §7.2.3.4), each of which starts the decompressor anew. Past
+  /// it: `.invalidDeflate`.
+  public static let finalBlocks = 16
+
   public init(messageBytes: Int = 256 * 1024, ratio: Int = 200, freeBytes: Int = 64 * 1024) {
     precondition(messageBytes >= 0 && ratio >= 1 && freeBytes >= 0 && messageBytes < Int(UInt32.max))
     self.messageBytes = messageBytes
@@ -42,6 +46,8 @@ public struct Inflater: ~Copyable {
   private let keptBytes: Int
   private var output = ByteBuffer()
   private var isBroken = false
+  /// Of the message that is being decompressed.
+  private var finalBlocks = 0
 
   /// Costs 40 KiB after its first use, and the largest message up to `keptBytes`. It understands every window.
   public init(takesContextOver: Bool, keptBytes: Int = MessageCompression.keptBytes) {
@@ -56,8 +62,9 @@ public struct Inflater: ~Copyable {
 
   /// The message of a compressed payload, valid until the next call; text is checked to be UTF-8 (RFC 6455 §8.1).
   ///
-  /// Throws `.messageTooLarge` or `.inflatesTooMuch` at the limit, `.invalidDeflate` for malformed or incomplete data.
-  /// With context takeover the connection cannot be used after an error. Costs about 1 µs and 3 ns a byte.
+  /// Throws `.messageTooLarge` or `.inflatesTooMuch` at the limit, `.invalidDeflate` for malformed or incomplete data
+  /// and past `InflateLimits.finalBlocks`. With context takeover the connection cannot be used after an error. Costs
+  /// about 1 µs and 3 ns a byte of the longer, the payload or the message.
   public mutating func inflate(
     _ payload: UnsafeRawBufferPointer, _ kind: MessageKind, limits: InflateLimits
   ) throws(FrameError) -> UnsafeRawBufferPointer {
@@ -85,6 +92,7 @@ public struct Inflater: ~Copyable {
   }
 
   private mutating func inflateAll(_ payload: UnsafeRawBufferPointer, _ limits: InflateLimits) throws(FrameError) {
+    finalBlocks = 0
     let limit = limits.bytes(compressed: payload.count)
     _ = try unsafe feed(payload, limit, limits)
     let inflated = output.count
@@ -119,6 +127,8 @@ public struct Inflater: ~Copyable {
         // zlib.h, inflate()
         if unsafe stream.pointee.avail_out > 0 { return unsafe stream.pointee.data_type & 128 != 0 }
       case Z_STREAM_END:
+        finalBlocks += 1
+        guard finalBlocks <= InflateLimits.finalBlocks else { throw .invalidDeflate }
         // RFC 7692 §7.2.3.4: a block with BFINAL may be followed by others. The window stays as it is.
         unsafe inflateResetKeep(stream)
         if unsafe stream.pointee.avail_in == 0 { return true }

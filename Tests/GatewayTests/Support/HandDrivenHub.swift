@@ -199,10 +199,11 @@ final class HandDrivenPeer: EventLoopDelegate {
     return buffer.withBytes { [UInt8]($0) }
   }
 
-  /// A compressed text message in one masked frame (RFC 7692).
-  static func compressedFrame(_ text: String) -> [UInt8] {
+  /// A compressed text message in one masked frame (RFC 7692), behind so many empty blocks of 5 bytes.
+  static func compressedFrame(_ text: String, emptyBlocks: Int = 0) -> [UInt8] {
     var deflater = Deflater(windowBits: 15, level: 9, memoryLevel: 8, takesContextOver: false)
     var payload = ByteBuffer()
+    for _ in 0..<emptyBlocks { payload.append([0x00, 0x00, 0x00, 0xFF, 0xFF]) }
     var buffer = ByteBuffer()
     Array(text.utf8).withUnsafeBytes { deflater.compress($0, into: &payload) }
     payload.withBytes { FrameWriter.write(.text, $0, isCompressed: true, mask: MaskKey(0x3D21_FA37), into: &buffer) }
