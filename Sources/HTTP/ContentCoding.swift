@@ -7,7 +7,7 @@ extension HeaderFields {
   public var acceptGzip: Bool {
     var byName: Bool?
     var byStar = false
-    for element in elements("accept-encoding") {
+    for element in elements("accept-encoding", atMost: HTTPLimits.listElements) {
       let name = ASCII.trimmed(element.prefix { $0 != 0x3B })
       let isTaken = HeaderFields.weighsAnything(element)
       if ASCII.equals(name, "gzip") || ASCII.equals(name, "x-gzip") { byName = isTaken }
@@ -29,7 +29,7 @@ extension HeaderFields {
   ///
   /// - Parameter tags: with their quotation marks, and without a comma.
   public func haveTag(among tags: [String]) -> Bool {
-    elements("if-none-match").contains { element in
+    elements("if-none-match", atMost: HTTPLimits.listElements).contains { element in
       let text = String(decoding: element, as: UTF8.self)
       return text == "*" || tags.contains(text.hasPrefix("W/") ? String(text.dropFirst(2)) : text)
     }

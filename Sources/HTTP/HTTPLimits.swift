@@ -15,8 +15,13 @@ public struct HTTPLimits: Sendable, Equatable {
 
   /// Interim responses (1xx) that a client reads before a response. Past it the response is malformed.
   public static let interimResponses = 8
-  /// Pairs of a query, or of a form, where all of them are read (`Query.items`).
+  /// Pairs of a query, empty ones included, and of a form.
   public static let parameters = 256
+  /// Segments of a path that are taken apart; more than any endpoint has. Past it the rest is one segment.
+  public static let pathSegments = 8
+  /// Elements of `Accept-Encoding` and `If-None-Match` that are read. Past it the rest is ignored, for which the answer
+  /// may be plain or complete.
+  public static let listElements = 64
 
   /// Ranges within a head are kept as 16-bit numbers, so `headBytes` is at most 65,535.
   public init(

@@ -64,13 +64,13 @@ public struct HeaderFields: Sendable {
     }
   }
 
-  /// The elements of a comma-separated list over all fields of that name, in order, without empty ones.
+  /// The elements of a comma-separated list over all fields of that name, in order, without empty ones, up to `limit`.
   /// RFC 9110 §5.6.1.
-  public func elements(_ lowercaseName: StaticString) -> [ArraySlice<UInt8>] {
+  public func elements(_ lowercaseName: StaticString, atMost limit: Int = .max) -> [ArraySlice<UInt8>] {
     var found: [ArraySlice<UInt8>] = []
     forEachElement(lowercaseName) { element in
       found.append(element)
-      return true
+      return found.count < limit
     }
     return found
   }

@@ -69,10 +69,12 @@ public struct RequestHead: Sendable {
   public var query: Query { Query(fields.bytes[Int(queryStart)..<Int(queryEnd)]) }
 
   /// The segments of the path, percent-decoded: `/v1/trips/t-1` is `["v1", "trips", "t-1"]`. `%2F` stays inside its
-  /// segment. Dot segments are kept: no path is mapped to a file.
+  /// segment. Dot segments are kept: no path is mapped to a file. Past `HTTPLimits.pathSegments` there is one more, of
+  /// all the rest.
   public func pathSegments() throws(HTTPError) -> [String] {
     var segments: [String] = []
-    for part in path.split(separator: 0x2F, omittingEmptySubsequences: false).dropFirst() {
+    let parts = path.split(separator: 0x2F, maxSplits: HTTPLimits.pathSegments + 1, omittingEmptySubsequences: false)
+    for part in parts.dropFirst() {
       segments.append(try PercentEncoding.string(part, plusIsSpace: false))
     }
     return segments

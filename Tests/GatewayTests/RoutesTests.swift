@@ -62,6 +62,12 @@ import Testing
     }
   }
 
+  @Test("no endpoint has more segments than a path is taken apart into, and a longer path has none")
+  func longPaths() throws {
+    #expect(Routes.all.allSatisfy { $0.path.count <= HTTPLimits.pathSegments })
+    #expect(try refusal("GET /v1/trips/a/b/c/d/e/f/g/h/i/j")?.status == .notFound)
+  }
+
   @Test(
     "what an endpoint does not do is 405, with what it does",
     arguments: [

@@ -37,6 +37,15 @@ import Testing
     #expect(try fields("If-None-Match: \(value)\r\n").haveTag(among: ["\"a\"", "\"b\""]) == isThere)
   }
 
+  @Test("what stands behind the first elements of a long list is ignored")
+  func longLists() throws {
+    let others = String(repeating: "\"x\",", count: HTTPLimits.listElements - 1)
+    for (before, isRead) in [(others, true), (others + "\"x\",", false)] {
+      #expect(try fields("Accept-Encoding: \(before)gzip\r\n").acceptGzip == isRead)
+      #expect(try fields("If-None-Match: \(before)\"a\"\r\n").haveTag(among: ["\"a\""]) == isRead)
+    }
+  }
+
   @Test("chunks are read back as the body they were made of")
   func chunks() throws {
     var buffer = ByteBuffer()

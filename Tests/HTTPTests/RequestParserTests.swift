@@ -70,6 +70,19 @@ import Testing
     #expect(try head.pathSegments() == ["v1", "trips", "a/b", "c"])
     let wrong = try #require(try parse("GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n")).0
     #expect(throws: HTTPError.malformedPercentEncoding) { try wrong.pathSegments() }
+    let long = try #require(try parse("GET \(String(repeating: "/a", count: 3000)) HTTP/1.1\r\nHost: x\r\n\r\n")).0
+    let rest = String(repeating: "a/", count: 3000 - HTTPLimits.pathSegments).dropLast()
+    #expect(try long.pathSegments() == Array(repeating: "a", count: HTTPLimits.pathSegments) + [String(rest)])
+  }
+
+  @Test("A query has a limit of pairs, of which some may be empty") func manyParameters() throws {
+    let limit = HTTPLimits.parameters
+    for pair in ["", "a"] {
+      let most = Array(repeating: pair, count: limit).joined(separator: "&")
+      #expect(refusal("GET /?\(most) HTTP/1.1\r\nHost: x\r\n\r\n") == nil)
+      let error = refusal("GET /?\(most)& HTTP/1.1\r\nHost: x\r\n\r\n")
+      #expect(error == .tooManyParameters(limit: limit) && error?.status == .contentTooLarge)
+    }
   }
 
   @Test(
