@@ -19,7 +19,8 @@ public struct Limits: Sendable {
   public var unwantedBodyBytes = 4 * 1024
   /// Seconds for a connection to send a complete request. Past it: closed.
   public var handshakeSeconds = 10.0
-  /// Seconds that an idle HTTP connection is kept for the next request. Past it: closed.
+  /// Seconds that an idle HTTP connection is kept for the next request. Past it: closed. And seconds that a request
+  /// waits for the hub. Past it: 503.
   public var keepAliveSeconds = 30.0
   /// Seconds for taking an answer that does not fit one turn, such as a track. Past it the connection is closed.
   public var longAnswerSeconds = 120.0

@@ -13,7 +13,7 @@ extension SessionLoop {
     try admission.beginSession(exchange.slot, from: exchange.peer, request, upgrade.credential, now: now.uptime)
     guard upgrade.credential.role == .driver else { return open(upgrade, exchange) }
     // A driver has one session: the hub decides before the upgrade is answered.
-    exchange.state = .admitting(request, upgrade)
+    exchange.wait(.admitting(request, upgrade), until: http.nextDeadline)
     inputs.append(.driverConnecting(reference(exchange.connection), upgrade.credential.id, client: upgrade.client))
   }
 

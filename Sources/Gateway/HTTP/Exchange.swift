@@ -180,9 +180,9 @@ final class Exchange {
     }
   }
 
-  /// Waits for a thread that reads files, not for the peer, until `deadline` (uptime, ns).
-  func awaitReader(_ request: HTTPRequest, until deadline: Int64) {
-    state = .waiting(request, for: .history)
+  /// Waits for the hub, or for a thread that reads files, until `deadline` (uptime, ns), whenever the request came.
+  func wait(_ state: State, until deadline: Int64) {
+    self.state = state
     self.deadline = deadline
   }
 

@@ -236,6 +236,9 @@ struct HTTPService {
 
   // MARK: Time
 
+  /// Until when the next request or piece, or the hub's answer, is awaited (uptime, ns).
+  var nextDeadline: Int64 { now + nanoseconds(limits.keepAliveSeconds) }
+
   /// Restarts the timeout for the next request or piece.
   private func extend(_ exchange: Exchange) {
     exchange.extend(now: now, limits)

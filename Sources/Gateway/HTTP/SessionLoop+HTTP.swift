@@ -40,18 +40,18 @@ extension SessionLoop {
         sessions[exchange.slot].answered()
       case .ask(let questions, let awaited):
         pending.ask(questions, for: awaited, &inputs)
-        exchange.state = .waiting(request, for: awaited)
+        exchange.wait(.waiting(request, for: awaited), until: http.nextDeadline)
       case .query(let question, let awaited):
         do throws(ErrorReply) { try ask(question, for: request.asker(reference(exchange.connection))) } catch {
           throw Refusal(error)
         }
-        exchange.state = .waiting(request, for: awaited)
+        exchange.wait(.waiting(request, for: awaited), until: http.nextDeadline)
       case .consult(let question):
         try pending.consult(question, for: request.asker(reference(exchange.connection)), shared, &counters)
-        exchange.awaitReader(request, until: now.uptime + nanoseconds(limits.historySeconds))
+        exchange.wait(.waiting(request, for: .history), until: now.uptime + nanoseconds(limits.historySeconds))
       case .image(let tile):
         try pending.ask(for: tile, as: request.head.fields, by: reference(exchange.connection), shared)
-        exchange.awaitReader(request, until: now.uptime + nanoseconds(limits.historySeconds))
+        exchange.wait(.waiting(request, for: .history), until: now.uptime + nanoseconds(limits.historySeconds))
       case .upgrade(let upgrade): try beginUpgrade(upgrade, of: request, exchange)
       case .stream(let stream): try begin(stream, request, exchange)
       case .metrics: beginMetrics(request, exchange)

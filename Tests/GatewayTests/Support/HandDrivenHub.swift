@@ -52,8 +52,13 @@ final class HandDrivenHub {
   private static func port(
     _ configuration: ServerConfiguration, _ loop: EventLoop, _ idle: [EventLoop], _ shared: SharedState
   ) -> HubPort {
-    let hub = Incarnation().makeHub(configuration, now: loop.now)
-    if idle.isEmpty { return HubPort(hub: hub) }
+    let incarnation = Incarnation()
+    var hub = incarnation.makeHub(configuration, now: loop.now)
+    // Nobody writes it: what is to be stored waits.
+    if let journal = shared.journal {
+      hub.attachJournal(limit: journal.recordLimit, startsEpoch: true, epoch: incarnation.epoch)
+    }
+    if idle.isEmpty { return HubPort(hub: hub, journal: shared.journal) }
     let moment = Moment(loop.now)
     let capacity = configuration.limits.mailboxMessages
     return HubPort(

@@ -20,12 +20,16 @@ final class HandDrivenRequest: EventLoopDelegate {
     loop = try EventLoop(clock: { clock.reading })
     loop.delegate = self
     id = try loop.connect(hub.address)
-    let start = loop.arena.count
     let hasLength = method != "GET" && !isHead && !fields.contains("Transfer-Encoding: chunked")
     let field = hasLength ? "Content-Length: \(length ?? body.utf8.count)\r\n" : ""
-    loop.arena.append(utf8: "\(method) \(target) HTTP/\(version)\r\nHost: localhost\r\n\(fields)\(field)\r\n\(body)")
-    loop.send(start..<loop.arena.count, to: id)
+    send("\(method) \(target) HTTP/\(version)\r\nHost: localhost\r\n\(fields)\(field)\r\n\(body)")
     ownTurn()
+  }
+
+  func send(_ text: String) {
+    let start = loop.arena.count
+    loop.arena.append(utf8: text)
+    loop.send(start..<loop.arena.count, to: id)
     ownTurn()
   }
 
