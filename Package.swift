@@ -202,6 +202,7 @@ let package = Package(
       [
         "HubRuntime", "HubCore", "HubJournal", "HubClientLoop", "HubTokens", "HubMessages", "HubGeo", "HubBytes",
         "HubWebSocket", "HubHTTP", "HubTransport", "HubSystem", "HubPages", "HubTiles", "HubDeflate",
+        "HubTestCertificates",
       ]),
     tests(
       "ClientCore",

@@ -55,8 +55,9 @@ public struct Limits: Sendable {
   /// Further connections that are accepted to get a refusal. Past it: reset at once.
   public var refusalsPerAddress = 32
   /// HTTP requests a second of one client address, upgrades included, on average and at once; 0 for any number. One
-  /// with a large body counts as many (`WorkUnits`). Enough for 1,000 phones without a socket behind one address that
-  /// report every 2 s. Past it: 429 with `Retry-After`.
+  /// with a large body counts as many (`WorkUnits`), and a TLS connection as one, for its handshake. Enough for 1,000
+  /// phones without a socket behind one address that report every 2 s. Past it: 429 with `Retry-After`, and a new TLS
+  /// connection is reset.
   public var requestRate = 500.0
   public var requestBurst = 1000.0
   /// Whether the limits above apply to loopback addresses. By default they do not: behind a proxy on this machine that

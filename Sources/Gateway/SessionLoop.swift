@@ -91,12 +91,11 @@ struct SessionLoop: ~Copyable {
     sessions[slot] = Session(id, exchange, now: now.uptime)
     loop.setTimer(id, at: deadline)
     counters.connections += 1
-    switch admission.enter(slot, from: peer, now: now.uptime) {
-    case .admitted: return
+    switch admission.enter(slot, from: peer, &counters, now: now.uptime) {
+    case .admitted: break
     case .isOverLimit: exchange.isOverAddressLimit = true
     case .cutOff: loop.abort(id, reset: true)
     }
-    counters.count(.connectionsPerAddress)
   }
 
   mutating func received(_ id: ConnectionID, _ bytes: UnsafeMutableRawBufferPointer) {

@@ -2,6 +2,8 @@
 // route, whichever is more; feeds of vehicles by those that are looked through.
 import HubGeo
 import HubMessages
+import HubTestCertificates
+import HubTransport
 import Testing
 
 @testable import HubGateway
@@ -65,6 +67,22 @@ import Testing
     let answer = try status(hub, "/v1/trips\(method == "POST" ? "" : "/T")?role=ops&id=o", method, body)
     #expect(answer == (method == "POST" ? "201" : "200"))
     #expect(try unitsSpent(hub) == 1 + 10)
+  }
+
+  @Test("A TLS connection is charged as a request, and beyond the rate a new one is reset")
+  func handshakes() throws {
+    let (certificate, key) = TestAuthority().issue()
+    let server = try TLSServer([TLSCertificate(certificate: certificate, key: key)])
+    let hub = try HandDrivenHub(clock: HandClock()) {
+      $0.tls = server
+      $0.limits.countsLoopbackRequests = true
+      $0.limits.requestRate = 1e-6
+      $0.limits.requestBurst = 3
+    }
+    let loop = try EventLoop()
+    for _ in 0..<4 { _ = try loop.connect(hub.address) }
+    try hub.turn { hub.loop.counters.accepted == 4 }
+    #expect(hub.counters.connections == 3 && hub.counters.hits(.requestRate) == 1)
   }
 
   @Test("What frames a body's chunks is charged as it comes, complete or not")

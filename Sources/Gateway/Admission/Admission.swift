@@ -12,17 +12,19 @@ struct Admission {
     case admitted
     /// Its address has too many: it is admitted to get a refusal.
     case isOverLimit
-    /// Too many of those are open: it is closed.
+    /// Too many of those are open, or its address is over the rate of requests: it is reset.
     case cutOff
   }
 
   private let admissions: Admissions
+  private let hasTLS: Bool
   private var limits: Limits
   private var trustedProxies: [AddressBlock]
   private var countedAddresses = CountedAddresses()
 
   init(_ configuration: ServerConfiguration, _ admissions: Admissions) {
     self.admissions = admissions
+    hasTLS = configuration.tls != nil
     limits = configuration.limits
     trustedProxies = configuration.trustedProxies
   }
@@ -44,11 +46,18 @@ struct Admission {
     HTTPPeer(address: address, isAdmin: isAdmin, isProxy: trustedProxies.contains { $0.contains(address) })
   }
 
-  /// Counts a new connection for its address.
-  mutating func enter(_ slot: Int, from peer: HTTPPeer, now: Int64) -> Verdict {
+  /// Counts a new connection for its address. With TLS its handshake is charged as a request.
+  mutating func enter(_ slot: Int, from peer: HTTPPeer, _ counters: inout LoopCounters, now: Int64) -> Verdict {
     guard !peer.isAdmin, !peer.isProxy else { return .admitted }
+    if hasTLS, let key = peer.address.countedKey(onLoopback: limits.countsLoopbackRequests),
+      admissions.charge(key, 1, now: now) != nil
+    {
+      counters.count(.requestRate)
+      return .cutOff
+    }
     let count = count(slot, for: peer.address, now: now)
     guard count > limits.connectionsPerAddress else { return .admitted }
+    counters.count(.connectionsPerAddress)
     return count > limits.connectionsPerAddress + limits.refusalsPerAddress ? .cutOff : .isOverLimit
   }
 

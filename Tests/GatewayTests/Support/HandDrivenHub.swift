@@ -39,7 +39,7 @@ final class HandDrivenHub {
     configuration.loops = 1 + idleLoops
     change(&configuration)
     loop = try EventLoop(clock: { clock.reading })
-    address = try loop.listen(try #require(SocketAddress(host: "127.0.0.1", port: 0)))
+    address = try loop.listen(try #require(SocketAddress(host: "127.0.0.1", port: 0)), tls: configuration.tls)
     idle = try (0..<idleLoops).map { _ in try EventLoop(clock: { clock.reading }) }
     shared = SharedState(configuration: configuration)
     sessions = SessionLoopDelegate(
