@@ -10,7 +10,6 @@ import HubBytes
 import HubCore
 import HubMessages
 
-/// The tables of followed channels.
 struct Following {
   enum State {
     /// The ledger is asked for its owner.
@@ -25,8 +24,8 @@ struct Following {
   struct Holder {
     let actor: Actor
     let grant: ChannelGrant
-    /// The owner was asked, and has not answered yet.
-    var isAsked = false
+    /// The question to the owner that has no answer yet.
+    var question: UInt64?
   }
 
   /// A channel of another hub.
@@ -181,8 +180,7 @@ extension Following {
   mutating func dropUnused(_ channel: Channel) {
     guard let follow = follows[channel], !follow.isFollowed, follow.questions.isEmpty else { return }
     follows[channel] = nil
-    guard let index = follow.peer else { return }
-    context.release(channel, at: index)
+    if let index = follow.peer { context.release(channel, at: index) }
   }
 
   // MARK: Owners
@@ -287,13 +285,15 @@ extension Following {
     // A new subscriber wants positions as soon as it is accepted.
     let wantsStates = follow.wantsStates || follow.questions.contains { pending[$0]?.session != .nobody }
     context.resume(Subscribe(channel: channel, resume: follow.point, isEventsOnly: !wantsStates), at: index)
-    // That a share has ended may be what was missed.
-    for (id, holder) in follow.holders.sorted(by: { "\($0.key)" < "\($1.key)" }) where !holder.isAsked {
-      follows[channel]?.holders[id]?.isAsked = true
+    // That a share has ended may be what was missed, also since its owner was asked last.
+    for (id, holder) in follow.holders.sorted(by: { "\($0.key)" < "\($1.key)" }) {
+      if let before = holder.question { _ = takePending(before) }
       let question = SubscribeInput(
         session: .nobody, actor: holder.actor, messageID: ClusterOutput.unasked, request: Subscribe(channel: channel),
         grant: holder.grant)
-      ask(index, insert(question))
+      let token = insert(question)
+      follows[channel]?.holders[id]?.question = token
+      ask(index, token)
     }
   }
 
@@ -301,7 +301,7 @@ extension Following {
   mutating func takePending(_ token: UInt64) -> SubscribeInput? {
     guard let input = pending.finish(token) else { return nil }
     follows[input.request.channel]?.questions.remove(token)
-    if input.session == .nobody { follows[input.request.channel]?.holders[input.actor.id]?.isAsked = false }
+    if input.session == .nobody { follows[input.request.channel]?.holders[input.actor.id]?.question = nil }
     return input
   }
 

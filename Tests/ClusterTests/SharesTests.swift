@@ -98,6 +98,25 @@ import Testing
     #expect(world["b"].node.node.counters.pending == 0)
   }
 
+  @Test("Each time that a channel is asked for its shares are, too: the answer to a question from before is too old")
+  func askedAnew() throws {
+    let world = ClusterWorld()
+    let holders = shared(world)
+    let (channel, node) = (Channel.trip(id("t1")), world["b"].node)
+    let peer = try #require(node.node.context.knownPeer("a"))
+    func questions() -> [UInt64] {
+      node.node.following.follows[channel]?.holders.values.compactMap(\.question).sorted() ?? []
+    }
+    node.node.following.askAnew(peer, channel)
+    let before = questions()
+    node.node.following.askAnew(peer, channel)
+    #expect(before.count == 2 && questions().count == 2 && questions()[0] > before[1])
+    #expect(node.node.following.pending.count == 2)
+    world.run(seconds: 1)
+    #expect(questions() == [] && node.node.counters.pending == 0)
+    #expect(holders.allSatisfy { $0.ended.isEmpty && $0.handle != nil && $0.faults == [] })
+  }
+
   @Test("A share that ends at a hub that was stalled until the others gave it up is over when it is back")
   func stalledHub() {
     let world = ClusterWorld()
