@@ -72,13 +72,15 @@ test: deps lint swift-tests
 
 # What failed is said once more at the end, where one among thousands of lines is found.
 #
+# Dictionaries have the same order in each process, so that a seed gives the same history again.
+SAME_ORDER := SWIFT_DETERMINISTIC_HASHING=1
 # Tests of whole hubs mostly wait, all others compute: side by side they take half as long. The bundle is run by itself:
 # two of SwiftPM in one folder write the same files.
 TEST := NO_COLOR=1 $(CURDIR)/.build/debug/location-hubPackageTests.xctest --testing-library swift-testing
 swift-tests: deps
 	swift build --build-tests
 	@$(TEST) --filter '^EndToEndTests\.' >.build/hubs.log 2>&1 & hubs=$$!; hubs_status=0; \
-	set -o pipefail; $(TEST) --skip '^EndToEndTests\.' 2>&1 | tee .build/tests.log; status=$$?; \
+	set -o pipefail; $(SAME_ORDER) $(TEST) --skip '^EndToEndTests\.' 2>&1 | tee .build/tests.log; status=$$?; \
 	wait $$hubs || hubs_status=$$?; cat .build/hubs.log; \
 	[ $$status$$hubs_status = 00 ] || { \
 	  echo; echo 'What failed (all of it: .build/tests.log, .build/hubs.log):'; \
@@ -202,10 +204,10 @@ abuse-search: loadtest-release
 torture: deps
 	$(RELEASE) --product hub-torture
 	$(RELEASE) --product locationhub
-	.build/release/hub-torture histories --count $(HISTORIES) $(if $(SEED),--seed $(SEED))
+	$(SAME_ORDER) .build/release/hub-torture histories --count $(HISTORIES) $(if $(SEED),--seed $(SEED))
 	.build/release/hub-torture kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 	swift build -c release --build-tests --scratch-path .build/release-tests -Xswiftc -enable-testing
-	CLUSTER_HISTORIES=$(HISTORIES) $(if $(SEED),CLUSTER_SEED=$(SEED)) swift test -c release --skip-build --scratch-path .build/release-tests \
+	$(SAME_ORDER) CLUSTER_HISTORIES=$(HISTORIES) $(if $(SEED),CLUSTER_SEED=$(SEED)) swift test -c release --skip-build --scratch-path .build/release-tests \
 	  -Xswiftc -enable-testing --filter '^ClusterTests\.(Fleet|Following|TripFeeds|Homes)Tests'
 	PHONE_DAYS=$(PHONES) $(if $(SEED),PHONE_SEED=$(SEED)) swift test -c release --skip-build \
 	  --scratch-path .build/release-tests -Xswiftc -enable-testing --filter '^DurabilityModelTests\.PhoneHistoryTests'

@@ -24,9 +24,9 @@ func historySeeds(_ usual: UInt64) -> Range<UInt64> {
   return 1..<(clusterHistories.map(UInt64.init) ?? usual) + 1
 }
 
-/// How a history that went wrong is seen again.
+/// How a history that went wrong is seen again: also with the order that dictionaries had, where `make` ran it.
 func replay(_ seed: UInt64, _ suite: String) -> Comment {
-  "seed \(seed); again: CLUSTER_SEED=\(seed) swift test --filter '^ClusterTests.\(suite)'"
+  "seed \(seed); again: SWIFT_DETERMINISTIC_HASHING=1 CLUSTER_SEED=\(seed) swift test --filter '^ClusterTests.\(suite)'"
 }
 
 let testKeys = FrameKeys(String(repeating: "0123456789abcdef", count: 4))!
