@@ -55,7 +55,7 @@ extension Following {
   /// A question that was sent again is answered again. Between the two answers the peer may have taken this hub for one
   /// that follows nothing, so that no frame is missing, but events are.
   private mutating func takeSecond(_ answer: Subscribed, of follow: Follow, _ index: Int) {
-    guard follow.isFollowed, let point = follow.point else { return }
+    guard follow.isFollowed, case .live = follow.state, let point = follow.point else { return }
     if point.epoch != answer.epoch || point.since < answer.sequence { askAnew(index, answer.channel) }
   }
 

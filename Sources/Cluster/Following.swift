@@ -211,9 +211,7 @@ extension Following {
   }
 
   /// A hub's index may be reused.
-  mutating func forget(_ index: Int) {
-    for channel in channels(at: index) { retryLater(channel) }
-  }
+  mutating func forget(_ index: Int) { for channel in channels(at: index) { retryLater(channel) } }
 
   /// In a fixed order, so that runs are deterministic. Nil: those of no peer.
   private func channels(at index: Int?) -> [Channel] {
@@ -231,7 +229,7 @@ extension Following {
       }
       guard let index = context.member(name) else { return waitForOwner(channel, .unreachable) }
       follows[channel]?.state = .asked(peer: index)
-      for token in follow.questions { ask(index, token) }
+      for token in follow.questions where pending[token]?.session != .nobody { ask(index, token) }
       if follow.isFollowed { askAnew(index, channel) }
     case .owner: nobodyOwns(channel)
     case .unknown, .refused: waitForOwner(channel, nil)
@@ -382,10 +380,11 @@ extension Following {
     for channel in channels where follows[channel]?.peer == index { askAnew(index, channel) }
   }
 
-  /// What is followed at a peer is asked for anew: the channels of sessions in parts (`resume`).
+  /// What is followed at a peer is asked for anew: the channels of sessions in parts, with their shares (`resume`).
   mutating func restart(_ index: Int) {
     context.peers[index].resumes = follows.filter { $0.value.peer == index && $0.value.isFollowed }.map(\.key)
-    for token in follows.values.lazy.filter({ $0.peer == index }).flatMap(\.questions) { ask(index, token) }
+    for token in follows.values.lazy.filter({ $0.peer == index }).flatMap(\.questions)
+    where pending[token]?.session != .nobody { ask(index, token) }
   }
 }
 

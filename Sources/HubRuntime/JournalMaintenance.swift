@@ -83,11 +83,15 @@ package final class JournalMaintenance: Sendable {
 
   // MARK: Snapshots
 
-  /// Throws where the next snapshot may not fit on the disk: writing it would take the journal's own room for as long.
+  /// Throws where the next snapshot will hardly fit on the disk: writing it would take the journal's own room for as
+  /// long, each minute.
   /// `last`: the bytes of the one before.
   private func requireRoom(_ files: DiskFiles, _ last: Int) throws(JournalError) {
-    guard let free = freeBytes(files), free < UInt64(2 * last + limits.snapshotBytes) else { return }
-    throw .full(SystemError(call: "statvfs", errno: ENOSPC), file: "\(files.path): the next snapshot")
+    let needed = last == 0 ? limits.snapshotBytes : last + min(last, limits.snapshotBytes)
+    guard let free = freeBytes(files), free < UInt64(needed) else { return }
+    throw .full(
+      SystemError(call: "snapshot", errno: ENOSPC),
+      file: "\(files.path): the next snapshot may take \(needed) bytes, and \(free) are free")
   }
 
   /// False where there was nothing to do, or no time.

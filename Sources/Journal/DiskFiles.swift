@@ -127,7 +127,7 @@ public final class DiskFiles: JournalFiles {
   }
 
   /// Opens a file for appending, created with mode 0600 where there is none. In a directory of another user, as where
-  /// root leaves something for a hub, the file is that user's, and no link is followed.
+  /// root leaves something for a hub, the file is that user's, and a link of its name is refused.
   public func open(_ name: String) throws(SystemError) -> any JournalFile {
     let owner = try status(of: directory)
     let isOthers = geteuid() == 0 && owner.st_uid != 0

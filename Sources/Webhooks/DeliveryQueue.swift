@@ -33,7 +33,7 @@ struct DeliveryQueue: Sendable {
     var position: JournalPosition
     var failures = 0
     var firstTry: Timestamp?
-    /// The uptime of the first try, where that was since the start (ns).
+    /// The uptime of the first try, where that was since the webhook was opened (ns).
     var triedAt: Int64?
     /// There may be events of the channel between `position` and the cursor.
     var hasMore = true
@@ -286,8 +286,8 @@ struct DeliveryQueue: Sendable {
 }
 
 extension Moment {
-  /// The seconds since a first try: by uptime, which no clock that is set changes, or of one before the start by the
-  /// wall clock.
+  /// The seconds since a first try: by uptime, which no clock that is set changes, or of one before the webhook was
+  /// opened by the wall clock.
   func seconds(since first: Timestamp, _ triedAt: Int64?) -> Double {
     triedAt.map { Double(uptime - $0) / 1e9 } ?? timestamp.seconds(since: first)
   }

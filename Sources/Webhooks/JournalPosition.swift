@@ -47,7 +47,7 @@ public struct EventID: Sendable, Hashable, Comparable, CustomStringConvertible {
   /// The journal's order.
   public static func < (a: EventID, b: EventID) -> Bool { a.position < b.position }
 
-  static func isEpoch(_ text: String) -> Bool { !text.contains { $0 == "." || $0 == "_" } }
+  static func isEpoch(_ text: String) -> Bool { !text.isEmpty && !text.contains { $0 == "." || $0 == "_" } }
 }
 
 /// An event to deliver. Its content stays in the journal until it is sent.

@@ -34,8 +34,13 @@ final class ProgressFile {
     /// Its last group when the hub started.
     var recovered: UInt64
     var newest: UInt64
+    /// The file was not opened since: no position in it is behind `recovered`.
+    var isFirst = true
     /// Records were lost at that start: numbers behind `recovered` are given again.
     var hasLost = false
+
+    /// The group behind the last that a position in the file may be in.
+    fileprivate var end: UInt64 { (isFirst ? recovered : newest) + 1 }
   }
 
   /// What an operator has to know of a file that was opened.
@@ -60,21 +65,22 @@ final class ProgressFile {
   static func open(
     _ files: any JournalFiles, _ name: String, epoch: String, _ journal: Extent, _ request: WebhookRequest?
   ) throws(SystemError) -> Opened? {
-    var epoch = epoch
+    var (epoch, request) = (epoch, request)
     var progress = DeliveryProgress(cursor: JournalPosition(group: journal.newest + 1, record: 0))
     var findings: [Finding] = []
     if try files.about(name) != nil {
       if let stored = parse(String(decoding: try files.read(name), as: UTF8.self)) {
         progress = stored.progress
-        let isBeyond = progress.cursor.group > journal.newest + 1
+        let isBeyond = progress.cursor.group > journal.end
         if isBeyond { findings.append(.beyondTheJournal(progress.cursor)) }
-        if isBeyond || journal.hasLost {
+        if isBeyond || journal.hasLost && journal.isFirst {
           progress.forget(behind: JournalPosition(group: journal.recovered + 1, record: 0))
         } else {
           epoch = stored.epoch
         }
-      } else if case .replay(let id) = request, EventID.isEpoch(id.epoch) {
-        epoch = id.epoch
+      } else if case .replay(let id) = request {
+        // Which ids its events had is not known any more: they come with new ones.
+        request = .replayFrom(id.position)
       } else {
         return nil
       }

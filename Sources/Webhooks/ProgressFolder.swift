@@ -68,7 +68,7 @@ final class ProgressFolder {
     let left = readRequest(requestName)
     do throws(SystemError) {
       let extent = ProgressFile.Extent(
-        recovered: source.recovered, newest: newest, hasLost: source.hasLost && !opened.contains(file))
+        recovered: source.recovered, newest: newest, isFirst: !opened.contains(file), hasLost: source.hasLost)
       guard
         let found = try ProgressFile.open(
           files, file, epoch: source.epoch, extent, request ?? left.flatMap { WebhookRequest($0) })

@@ -26,6 +26,9 @@ public struct WebhookFigures: Sendable, Equatable {
   public var notStored: UInt64 = 0
 
   init(name: String) { self.name = name }
+
+  /// Of one that could not be opened.
+  init(off name: String) { (self.name, isEnabled) = (name, false) }
 }
 
 /// A stream's counters and state.
@@ -54,6 +57,9 @@ public struct StreamFigures: Sendable, Equatable {
   public var positionsLeftOut: UInt64 = 0
 
   init(name: String) { self.name = name }
+
+  /// Of one that could not be opened.
+  init(off name: String) { (self.name, isEnabled) = (name, false) }
 
   /// Counts an event of the server. It refuses no more positions than it was sent (`StreamSink`).
   mutating func count(_ event: SinkEvent) {

@@ -50,15 +50,16 @@ extension WebhookLoop {
 
   private func reports(_ now: Moment) -> [WebhookReport] {
     let served = webhooks.map { report(of: $0.endpoint, $0, now) }
-    let others = definitions.values.filter { definition in !served.contains { $0.name == definition.name } }
-    return (served + others.map(report)).sorted { $0.name < $1.name }
+    let others = Set(definitions.keys).union(neverOpened).subtracting(webhooks.map(\.endpoint.name))
+    return (served + others.compactMap(reportOfUnserved)).sorted { $0.name < $1.name }
   }
 
   private func report(_ name: String, _ now: Moment) throws(WebhookFault) -> WebhookReport {
     if let webhook = webhooks.first(where: { $0.endpoint.name == name }) {
       return report(of: webhook.endpoint, webhook, now)
     }
-    return report(of: try definition(name))
+    if let report = reportOfUnserved(name) { return report }
+    throw .unknown("this hub has no such webhook")
   }
 
   private func report(of endpoint: WebhookEndpoint, _ webhook: Webhook, _ now: Moment) -> WebhookReport {
@@ -71,17 +72,30 @@ extension WebhookLoop {
       figures: figures)
   }
 
-  /// For one that is not served.
-  private func report(of definition: WebhookDefinition) -> WebhookReport {
-    WebhookReport(
-      name: definition.name, isOfHTTP: true, url: "\(definition.url)",
-      channels: definition.filter.channels.map(\.description), types: definition.filter.types.sorted(),
-      concurrency: definition.rule.concurrency, giveUpAfterSeconds: definition.rule.giveUpAfterSeconds,
-      state: .notAllowed, position: nil, figures: WebhookFigures(name: definition.name))
+  /// For one that is not served: its URL is not allowed, or its files can't be opened.
+  private func reportOfUnserved(_ name: String) -> WebhookReport? {
+    let isOff = unopened.contains(name)
+    let url: WebhookURL
+    let (filter, rule): (EventFilter, WebhookRule)
+    if let definition = definitions[name] {
+      (url, filter, rule) = (definition.url, definition.filter, definition.rule)
+    } else if let endpoint = settings.webhooks.first(where: { $0.name == name }) {
+      (url, filter, rule) = (endpoint.url, endpoint.filter, endpoint.rule)
+    } else {
+      return nil
+    }
+    return WebhookReport(
+      name: name, isOfHTTP: definitions[name] != nil, url: "\(url)", channels: filter.channels.map(\.description),
+      types: filter.types.sorted(), concurrency: rule.concurrency, giveUpAfterSeconds: rule.giveUpAfterSeconds,
+      state: isOff ? .off : .notAllowed, position: nil,
+      figures: isOff ? WebhookFigures(off: name) : WebhookFigures(name: name))
   }
 
   private func served(_ name: String) throws(WebhookFault) -> Webhook {
     guard let webhook = webhooks.first(where: { $0.endpoint.name == name }) else {
+      guard !unopened.contains(name) else {
+        throw .failed("its files can't be opened, as the log says; they are tried again each minute")
+      }
       _ = try definition(name)
       throw .forbidden("webhook-allow does not have its URL any more")
     }
@@ -91,7 +105,7 @@ extension WebhookLoop {
   /// For one that was set over HTTP.
   private func definition(_ name: String) throws(WebhookFault) -> WebhookDefinition {
     if let found = definitions[name] { return found }
-    guard webhooks.contains(where: { $0.endpoint.name == name }) else { throw .unknown("this hub has no such webhook") }
+    guard settings.webhooks.contains(where: { $0.name == name }) else { throw .unknown("this hub has no such webhook") }
     throw .forbidden("this webhook is set in the file of --webhooks, which alone changes it")
   }
 
@@ -112,17 +126,17 @@ extension WebhookLoop {
     guard new.url.isSecure || !allowed.addresses.isEmpty else {
       throw .forbidden("http is for addresses that webhook-allow has; use https")
     }
-    guard !streams.streams.contains(where: { $0.endpoint.name == new.name }) else {
+    guard !settings.streams.contains(where: { $0.name == new.name }) else {
       throw .forbidden("a stream of this name is set in the file of --webhooks")
     }
     var definition = new
     if let present = definitions[new.name] {
       definition.secrets = present.secrets
     } else {
-      guard !webhooks.contains(where: { $0.endpoint.name == new.name }) else {
+      guard !settings.webhooks.contains(where: { $0.name == new.name }) else {
         throw .forbidden("a webhook of this name is set in the file of --webhooks")
       }
-      guard webhooks.count + notAllowedCount < WebhookEndpoint.maximumCount else {
+      guard settings.webhooks.count + definitions.count < WebhookEndpoint.maximumCount else {
         throw .full("this hub has \(WebhookEndpoint.maximumCount) webhooks, as many as it may")
       }
       definition.secrets = [.init(secret: .random())]
@@ -134,16 +148,12 @@ extension WebhookLoop {
     return .webhook(try report(definition.name, now), secret: secret)
   }
 
-  /// The number of webhooks set over HTTP that are not allowed any more.
-  private var notAllowedCount: Int {
-    definitions.keys.count { name in !webhooks.contains { $0.endpoint.name == name } }
-  }
-
   private func delete(_ name: String) throws(WebhookFault) {
     // If the disk fails, it stays and continues.
     do throws(SystemError) { try folder?.forget(name) } catch { throw .failed("cannot remove it: \(error)") }
     if let index = webhooks.firstIndex(where: { $0.endpoint.name == name }) { end(webhooks.remove(at: index)) }
     definitions[name] = nil
+    unopened.remove(name)
     do throws(SystemError) { try folder?.remove(name) } catch {
       throw .failed("it is removed, but not all that was stored of it: \(error)")
     }

@@ -28,8 +28,8 @@ public final class WebhookLoop: EventLoopDelegate {
   private(set) var durable: UInt64?
   private var wanted: Deliveries?
   /// What is served, and of that the webhooks that could not be opened.
-  private var settings = Deliveries()
-  private var unopened: Set<String> = []
+  private(set) var settings = Deliveries()
+  var unopened: Set<String> = []
   private var isFolderRead = true
   /// When what could not be opened is tried again (uptime, ns).
   private var retryAt = Int64.max
@@ -104,7 +104,8 @@ public final class WebhookLoop: EventLoopDelegate {
       for webhook in webhooks { store(webhook) { (webhook) throws(SystemError) in try webhook.synchronize() } }
       streams.synchronize()
       endOldSecrets(now)
-      control.show(webhooks.map { $0.currentFigures(now) } + figuresOfUnopened, streams.figures(now))
+      control.show(
+        webhooks.map { $0.currentFigures(now) } + neverOpened.map { WebhookFigures(off: $0) }, streams.figures(now))
       nextSync = isIdle && !hasNewDeliveries ? .max : now.uptime + ProgressFile.syncInterval
     }
     if lifecycle.phase(at: now.uptime) == .draining { return stop() }
@@ -150,9 +151,9 @@ public final class WebhookLoop: EventLoopDelegate {
     }
     if let deliveries = wanted {
       wanted = nil
-      configure(deliveries, newest, now)
+      configure(deliveries, newest)
     } else if retryAt <= now.uptime {
-      openAgain(newest, now)
+      openAgain(newest)
     }
     // Before reading the journal's end: later changes wake the thread.
     guard isIdle == control.isActive else { return }
@@ -228,12 +229,13 @@ public final class WebhookLoop: EventLoopDelegate {
 
   /// Replaces the webhooks and streams; each continues, and unanswered events are sent again. What can't be opened is
   /// off, and is tried again each minute.
-  private func configure(_ deliveries: Deliveries, _ newest: UInt64, _ now: Moment) {
+  private func configure(_ deliveries: Deliveries, _ newest: UInt64) {
     let before = webhooks
     for webhook in before { halt(webhook) }
     webhooks.removeAll()
     settings = deliveries
-    (nextSync, isFolderRead) = (.min, false)
+    streams.replace(by: deliveries.streams)
+    (nextSync, retryAt, isFolderRead) = (.min, .max, false)
     do throws(JournalError) {
       if folder == nil, !deliveries.isEmpty || !allowed.isEmpty { folder = try ProgressFolder(source, log) }
       // Read each time: one whose name the file has is served again when the file has it no more.
@@ -242,8 +244,8 @@ public final class WebhookLoop: EventLoopDelegate {
     } catch {
       for webhook in before { webhook.isOutdated = true }
       (webhooks, unopened) = (before, Set(deliveries.webhooks.map(\.name)))
-      log(.error, "webhooks_stopped", ["error": "\(error)", "hint": Self.retryHint])
-      return retryLater(now)
+      log(.error, "webhooks_stopped", ["error": "\(error)", "hint": StreamSet.retryHint])
+      return retryLater()
     }
     for name in deliveries.webhooks.map(\.name) + deliveries.streams.map(\.name)
     where definitions.removeValue(forKey: name) != nil {
@@ -253,21 +255,22 @@ public final class WebhookLoop: EventLoopDelegate {
     }
     unopened = Set(deliveries.webhooks.prefix(WebhookEndpoint.maximumCount).map(\.name)).union(definitions.keys)
     openWebhooks(before)
-    if let folder { streams.configure(deliveries.streams, folder, newest) }
-    retryLater(now)
+    openStreams(newest)
   }
 
-  private func openAgain(_ newest: UInt64, _ now: Moment) {
-    guard isFolderRead, let folder else { return configure(settings, newest, now) }
-    nextSync = .min
+  private func openAgain(_ newest: UInt64) {
+    guard isFolderRead else { return configure(settings, newest) }
+    (nextSync, retryAt) = (.min, .max)
     openWebhooks([])
-    streams.openAgain(settings.streams, folder, newest)
-    retryLater(now)
+    openStreams(newest)
   }
 
-  private func retryLater(_ now: Moment) {
-    retryAt = unopened.isEmpty && streams.unopened.isEmpty && isFolderRead ? .max : now.uptime + Self.retryTime
+  private func openStreams(_ newest: UInt64) {
+    if let folder { streams.open(settings.streams, folder, newest) }
+    if !streams.unopened.isEmpty { retryLater() }
   }
+
+  private func retryLater() { retryAt = min(retryAt, now.uptime + Self.retryTime) }
 
   /// Opens those that are not open. `before`: the webhooks before new settings.
   private func openWebhooks(_ before: [Webhook]) {
@@ -283,50 +286,41 @@ public final class WebhookLoop: EventLoopDelegate {
 
   /// Opens a webhook by `body`. If that fails, the one of this name before new settings stays, stopped.
   private func attempt(_ name: String, _ before: [Webhook], _ body: () throws(JournalError) -> Void) {
-    do throws(JournalError) {
-      try body()
-      unopened.remove(name)
-    } catch {
+    do throws(JournalError) { try body() } catch {
       if let old = before.first(where: { $0.endpoint.name == name }) {
         old.isOutdated = true
         webhooks.append(old)
       }
-      log(.error, "webhook_stopped", ["webhook": name, "error": "\(error)", "hint": Self.retryHint])
+      log(.error, "webhook_stopped", ["webhook": name, "error": "\(error)", "hint": StreamSet.retryHint])
     }
   }
 
-  private static let retryHint = "it is tried again each minute, and on SIGHUP"
-
-  /// Of webhooks that could not be opened since the start.
-  private var figuresOfUnopened: [WebhookFigures] {
-    let known = webhooks.map(\.endpoint.name)
-    return unopened.subtracting(known).sorted().map { name in
-      var figures = WebhookFigures(name: name)
-      figures.isEnabled = false
-      return figures
-    }
-  }
+  /// Webhooks that could not be opened since the start.
+  var neverOpened: [String] { unopened.subtracting(webhooks.map(\.endpoint.name)).sorted() }
 
   /// Serves a webhook that was set over HTTP; one whose URL is not allowed is not served. `before`: the webhooks before
   /// new settings.
   func open(
     _ definition: WebhookDefinition, _ request: WebhookRequest?, before: [Webhook] = []
   ) throws(JournalError) {
-    let others = webhooks.count { $0.endpoint.name != definition.name }
-    guard allowed.allows(definition.url), others < WebhookEndpoint.maximumCount else {
+    let others = Set(webhooks.map(\.endpoint.name)).union(unopened).subtracting([definition.name])
+    guard allowed.allows(definition.url), others.count < WebhookEndpoint.maximumCount else {
+      unopened.remove(definition.name)
       return log(
         .warning, "webhook_not_allowed",
         ["webhook": definition.name, "hint": "webhook-allow does not have its URL, or there are too many"])
     }
     let endpoint: WebhookEndpoint
     do throws(KeyError) { endpoint = try definition.endpoint(allowed) } catch {
+      unopened.remove(definition.name)
       return log(.error, "webhook_unreadable", ["webhook": definition.name, "error": "\(error)"])
     }
     try open(endpoint, request, since: nil, before: before)
   }
 
   /// Serves a webhook, continuing the one of this name; unanswered events are sent again. `since`: delivered events
-  /// that were published earlier are skipped. If it throws, the one of this name stays, stopped.
+  /// that were published earlier are skipped. If it throws, the one of this name stays, stopped; it is tried again in a
+  /// minute.
   func open(
     _ endpoint: WebhookEndpoint, _ request: WebhookRequest?, since: Timestamp?, before: [Webhook] = []
   ) throws(JournalError) {
@@ -337,7 +331,10 @@ public final class WebhookLoop: EventLoopDelegate {
       halt(old)
       skipped = since.map { Webhook.Skipped(before: $0, old.queue.progress) }
     }
+    unopened.insert(endpoint.name)
+    defer { if unopened.contains(endpoint.name) { retryLater() } }
     let new = try make(endpoint, folder, durable, old?.figures, request, skipping: skipped)
+    unopened.remove(endpoint.name)
     webhooks.removeAll { $0 === old }
     webhooks.append(new)
   }
@@ -350,7 +347,9 @@ public final class WebhookLoop: EventLoopDelegate {
       guard definition.secrets.count < count else { continue }
       definitions[definition.name] = definition
       do throws(JournalError) { try open(definition, nil) } catch {
-        log(.error, "webhook_stopped", ["webhook": definition.name, "error": "\(error)"])
+        log(
+          .error, "webhook_stopped",
+          ["webhook": definition.name, "error": "\(error)", "hint": StreamSet.retryHint])
       }
     }
   }

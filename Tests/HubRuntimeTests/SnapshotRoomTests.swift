@@ -62,7 +62,7 @@ import Testing
       let isWritten = names.contains { $0.hasSuffix(".snapshot") }
       #expect(!isWritten || look > 4)
       if isWritten || look == 100 { journal.commit.close() }
-      return look < 4 ? 0 : .max
+      return look < 4 ? 0 : 1  // what the first one may take, by the limit above
     }
     maintenance.run(after: report)
     writer.join()

@@ -11,11 +11,12 @@ import Testing
   private let start = DeliveryProgress(cursor: JournalPosition(group: 9, record: 0))
 
   private func open(
-    _ disk: SimulatedDisk, _ request: WebhookRequest? = nil, epoch: String = "e2", recovered: UInt64 = 8,
-    newest: UInt64 = 100, hasLost: Bool = false
+    _ disk: SimulatedDisk, _ request: WebhookRequest? = nil, epoch: String = "e2", recovered: UInt64 = 100,
+    newest: UInt64 = 100, isFirst: Bool = true, hasLost: Bool = false
   ) throws -> ProgressFile.Opened {
     let isNew = try disk.about("orders") == nil
-    let extent = ProgressFile.Extent(recovered: recovered, newest: isNew ? 8 : newest, hasLost: hasLost)
+    let extent = ProgressFile.Extent(
+      recovered: recovered, newest: isNew ? 8 : newest, isFirst: isFirst, hasLost: hasLost)
     return try #require(try ProgressFile.open(disk, "orders", epoch: epoch, extent, request))
   }
 
@@ -111,7 +112,7 @@ import Testing
     #expect(
       try opened.file.append(cursor: new.position.next, isEnabled: true, [(old.channel, old), (new.channel, new)]))
     // What was stored since the start, 9 and 10, is delivered.
-    let again = try open(disk, newest: 10, hasLost: true)
+    let again = try open(disk, recovered: 8, newest: 10, hasLost: true)
     #expect(again.file.epoch == "e2" && isSame(again.progress, DeliveryProgress(cursor: start.cursor, lanes: [old])))
   }
 
@@ -121,9 +122,12 @@ import Testing
     let (old, new) = (lane("A", 5), lane("B", 5000))
     let first = try open(disk, epoch: "e1").file
     #expect(try first.append(cursor: new.position.next, isEnabled: true, [(old.channel, old), (new.channel, new)]))
-    let same = try open(disk, newest: 4999)
-    #expect(same.findings == [] && same.file.epoch == "e1" && same.progress.cursor == new.position.next)
-    let again = try open(disk, newest: 10)
+    for (isFirst, recovered) in [(true, 5000), (false, 8)] as [(Bool, UInt64)] {
+      let same = try open(disk, recovered: recovered, newest: 5000, isFirst: isFirst)
+      #expect(same.findings == [] && same.file.epoch == "e1" && same.progress.cursor == new.position.next)
+    }
+    // Also where the journal has come to that number since the start.
+    let again = try open(disk, recovered: 8, newest: 6000)
     #expect(again.findings == [.beyondTheJournal(new.position.next)] && again.file.epoch == "e2")
     #expect(isSame(again.progress, DeliveryProgress(cursor: start.cursor, lanes: [old])))
   }
@@ -135,13 +139,13 @@ import Testing
     var bytes = try disk.read("orders")
     bytes[3] ^= 1
     try disk.replace("orders", by: bytes)
-    let extent = ProgressFile.Extent(recovered: 8, newest: 100)
+    let extent = ProgressFile.Extent(recovered: 100, newest: 100)
     for request in [nil, .enable] as [WebhookRequest?] {
       #expect(try ProgressFile.open(disk, "orders", epoch: "e2", extent, request) == nil)
       #expect(try disk.read("orders") == bytes)
     }
     let opened = try open(disk, WebhookRequest("replay evt_e1_7_64"))
-    #expect(opened.progress.cursor == JournalPosition(group: 7, record: 64) && opened.file.epoch == "e1")
+    #expect(opened.progress.cursor == JournalPosition(group: 7, record: 64) && opened.file.epoch == "e2")
   }
 
   @Test("An operator's request enables, or goes back to an event without losing one that was behind")

@@ -1,4 +1,5 @@
 // Files of webhooks and streams that can't be opened.
+import HubBytes
 import HubTestSupport
 import HubTransport
 import HubTransportSupport
@@ -48,5 +49,93 @@ import Testing
     scene.turn()
     try scene.publish()
     #expect(scene.takeEvents() == ["1"])
+  }
+
+  private func put(_ name: String) throws -> WebhookQuestion {
+    .put(
+      try WebhookDefinition(
+        name: name, members: ["url": .string("http://127.0.0.1:9/"), "channels": .array([.string("*")])]))
+  }
+
+  private func state(_ answer: WebhookAnswer?) -> WebhookReport.State? {
+    if case .webhook(let report, _)? = answer { report.state } else { nil }
+  }
+
+  @Test("One that was set over HTTP is off while it can't be opened, and when it is deleted nothing is left of it")
+  func ofHTTP() throws {
+    let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
+    defer { scene.remove() }
+    #expect(state(scene.ask(try put("orders"))) == .on)
+    try scene.block("orders.progress")
+    try scene.start(Deliveries())
+    #expect(state(scene.ask(.show("orders"))) == .off && scene.control.figures?.map(\.isEnabled) == [false])
+    guard case .refused(.failed)? = scene.ask(.enable("orders")) else {
+      Issue.record("it was enabled")
+      return
+    }
+    try scene.unblock("orders.progress")
+    guard case .deleted? = scene.ask(.delete("orders")) else {
+      Issue.record("it is still there")
+      return
+    }
+    scene.advance(120)
+    #expect(scene.control.figures == nil && !scene.control.isActive && scene.files(of: "orders") == [])
+  }
+
+  @Test("The name of the file's webhook is not to be had over HTTP while that can't be opened, and it is shown as off")
+  func ofFile() throws {
+    let deliveries = Deliveries(webhooks: [try webhook("orders")])
+    let scene = try LoopScene(deliveries, allowed: ["http://127.0.0.1:9/"])
+    defer { scene.remove() }
+    try scene.block("orders.progress")
+    try scene.start(deliveries)
+    for question in [try put("orders"), .delete("orders"), .rotateSecret("orders")] {
+      guard case .refused(.forbidden)? = scene.ask(question) else {
+        Issue.record("taken: \(question)")
+        return
+      }
+    }
+    #expect(state(scene.ask(.show("orders"))) == .off)
+    for number in 1..<WebhookEndpoint.maximumCount { #expect(state(scene.ask(try put("w\(number)"))) == .on) }
+    guard case .refused(.full)? = scene.ask(try put("more")) else {
+      Issue.record("one more than may be")
+      return
+    }
+    try scene.unblock("orders.progress")
+    scene.advance(60)
+    #expect(state(scene.ask(.show("orders"))) == .on)
+  }
+
+  @Test("One that fails to open when it is enabled or set anew is tried again, too")
+  func reopened() throws {
+    let scene = try LoopScene(Deliveries(webhooks: [try webhook("orders")]))
+    defer { scene.remove() }
+    try scene.block("orders.progress.new")
+    guard case .refused(.failed)? = scene.ask(.enable("orders")) else {
+      Issue.record("it was opened")
+      return
+    }
+    #expect(scene.webhook?.isEnabled == false)
+    try scene.publish()
+    try scene.unblock("orders.progress.new")
+    #expect(scene.takeEvents() == [])
+    scene.advance(60)
+    #expect(scene.webhook?.isEnabled == true && scene.takeEvents() == ["1"])
+  }
+
+  @Test("Where the folder can't be read all are off, streams, too, until it can")
+  func folder() throws {
+    let stream = StreamEndpoint(name: "bus", url: StreamURL("nats://127.0.0.1:4222")!, filter: filter)
+    let deliveries = Deliveries(webhooks: [try webhook("orders")], streams: [stream])
+    let scene = try LoopScene(deliveries, allowed: ["http://127.0.0.1:9/"])
+    defer { scene.remove() }
+    try scene.block("other.webhook")
+    try scene.start(deliveries)
+    #expect(scene.control.figures?.map(\.isEnabled) == [false])
+    #expect(scene.control.streamFigures?.map(\.isEnabled) == [false])
+    try scene.unblock("other.webhook")
+    scene.advance(60)
+    #expect(scene.control.figures?.map(\.isEnabled) == [true])
+    #expect(scene.control.streamFigures?.map(\.isEnabled) == [true])
   }
 }

@@ -44,19 +44,19 @@ final class StreamSet {
 
   // MARK: Settings
 
-  /// Replaces the streams; each continues, unanswered events are sent again, and delayed ones are tried. What can't be
-  /// opened is off: the stream of its name before stays, stopped.
-  func configure(_ endpoints: [StreamEndpoint], _ folder: ProgressFolder, _ newest: UInt64) {
-    let before = streams
+  static let retryHint = "it is tried again each minute, and on SIGHUP"
+
+  /// Stops the streams, for others that `open` opens.
+  func replace(by endpoints: [StreamEndpoint]) {
     synchronize()
-    for stream in before { halt(stream) }
-    let names = Set(endpoints.prefix(StreamEndpoint.maximumCount).map(\.name))
-    (streams, unopened) = (before.filter { names.contains($0.endpoint.name) }, names)
-    openAgain(endpoints, folder, newest)
+    for stream in streams { halt(stream) }
+    unopened = Set(endpoints.prefix(StreamEndpoint.maximumCount).map(\.name))
+    streams.removeAll { !unopened.contains($0.endpoint.name) }
   }
 
-  /// Opens those that are not open.
-  func openAgain(_ endpoints: [StreamEndpoint], _ folder: ProgressFolder, _ newest: UInt64) {
+  /// Opens those of the settings that are not open; each continues, unanswered events are sent again, and delayed ones
+  /// are tried. What can't be opened is off: the stream of its name before stays, stopped.
+  func open(_ endpoints: [StreamEndpoint], _ folder: ProgressFolder, _ newest: UInt64) {
     for endpoint in endpoints where unopened.contains(endpoint.name) {
       let index = streams.firstIndex { $0.endpoint.name == endpoint.name }
       do throws(JournalError) {
@@ -64,12 +64,7 @@ final class StreamSet {
         if let index { streams[index] = new } else { streams.append(new) }
         unopened.remove(endpoint.name)
       } catch {
-        log(
-          .error, "stream_stopped",
-          [
-            "stream": endpoint.name, "error": "\(error)",
-            "hint": "it is tried again each minute, and on SIGHUP",
-          ])
+        log(.error, "stream_stopped", ["stream": endpoint.name, "error": "\(error)", "hint": Self.retryHint])
         continue
       }
       if endpoint.hasPositions, positions == nil {
@@ -190,11 +185,7 @@ final class StreamSet {
   func figures(_ now: Moment) -> [StreamFigures] {
     let known = streams.map(\.endpoint.name)
     return streams.map { $0.currentFigures(now, leftOut: positions?.leftOut ?? 0) }
-      + unopened.subtracting(known).sorted().map { name in
-        var figures = StreamFigures(name: name)
-        figures.isEnabled = false
-        return figures
-      }
+      + unopened.subtracting(known).sorted().map { StreamFigures(off: $0) }
   }
 
   func store(_ stream: OutStream, _ body: (OutStream) throws(SystemError) -> Void) {

@@ -45,8 +45,8 @@ final class LoopScene {
     (webhooks, loop) = (nil, nil)
     loop = try EventLoop(limits: WebhookLoop.loopLimits, clock: { [unowned self] in reading }, network: network)
     let source = WebhookSource(
-      journal: JournalConfiguration(directory: directory), commit: commit, epoch: "e1", recovered: 0,
-      hasLost: false)
+      journal: JournalConfiguration(directory: directory), commit: commit, epoch: "e1",
+      recovered: commit.durableGroup ?? 0, hasLost: false)
     webhooks = WebhookLoop(
       loop, deliveries, source, positions, allowed: rule, control: control, lifecycle: Lifecycle(delaySeconds: 0),
       log: Log(level: .error),
