@@ -83,9 +83,8 @@ package final class JournalMaintenance: Sendable {
 
   // MARK: Snapshots
 
-  /// Throws where the next snapshot will hardly fit on the disk: writing it would take the journal's own room for as
-  /// long, each minute.
-  /// `last`: the bytes of the one before.
+  /// Throws where the next snapshot will hardly fit on the disk: each minute it would take the journal's own room while
+  /// it is written, for nothing. `last`: the bytes of the one before.
   private func requireRoom(_ files: DiskFiles, _ last: Int) throws(JournalError) {
     let needed = last == 0 ? limits.snapshotBytes : last + min(last, limits.snapshotBytes)
     guard let free = freeBytes(files), free < UInt64(needed) else { return }

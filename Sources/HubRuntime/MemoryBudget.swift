@@ -25,7 +25,7 @@ package final class MemoryBudget: Sendable {
 package final class MemoryReservation: Sendable {
   private let bytes: Int
   private let budget: MemoryBudget
-  /// What counts as long as the memory.
+  /// Counts for whoever asked until the memory is free.
   private let question: (any Sendable)?
 
   /// Nil where the others leave no room. `question` is freed with it.

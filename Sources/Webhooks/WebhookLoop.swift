@@ -303,7 +303,7 @@ public final class WebhookLoop: EventLoopDelegate {
   func open(
     _ definition: WebhookDefinition, _ request: WebhookRequest?, before: [Webhook] = []
   ) throws(JournalError) {
-    let others = Set(webhooks.map(\.endpoint.name)).union(unopened).subtracting([definition.name])
+    let others = Set(webhooks.map(\.endpoint.name) + settings.webhooks.map(\.name)).subtracting([definition.name])
     guard allowed.allows(definition.url), others.count < WebhookEndpoint.maximumCount else {
       unopened.remove(definition.name)
       return log(

@@ -176,7 +176,7 @@ struct ServeOptions: Sendable {
     ).live,
     Setting(
       "request-rate", \.requestRate, .number(rates), "N",
-      "HTTP requests and new TLS connections a second of one address; 0, and loopback where nothing is given: any number",
+      "HTTP requests and TLS connections a second of one address; 0, and loopback where nothing is given: any number",
       past: "429, or a reset of the TLS connection" + hits("request_rate")),
     Setting(
       "request-burst", \.requestBurst, .number(bursts), "N", "HTTP requests of one address that may come at once",

@@ -13,13 +13,8 @@ import Testing
   @Test("The answer to a question from before a session came tells it of no gap where nothing is lost")
   func oldQuestion() throws {
     let world = ClusterWorld()
-    world.connect("d1", at: "a", slot: 1)
-    world.step()
-    world.fix(-1, trip: "t1", at: "a", slot: 1)
-    world.run(seconds: 0.2)
+    let rider = world.followTrip()
     let (channel, b) = (Channel.trip(id("t1")), world["b"])
-    let rider = world.follow(channel, at: "b", slot: 5)
-    world.run(seconds: 0.5)
     // The frame with the next event is lost, and what the hub has asked for before comes behind it.
     world.engine.cuts = ["a>b control"]
     world.move("t1", .driverEnRoute, by: "d1", at: "a", slot: 1)

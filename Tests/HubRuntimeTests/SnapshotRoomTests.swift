@@ -26,6 +26,13 @@ import Testing
     #expect(isTaken)
   }
 
+  private static func hasSnapshot(_ files: DiskFiles) -> Bool {
+    do throws(SystemError) { return try files.names().contains { $0.hasSuffix(".snapshot") } } catch {
+      Issue.record(error)
+      return false
+    }
+  }
+
   @Test("While the next snapshot may not fit on the disk none is begun, and it is written when there is room again")
   func room() throws {
     let directory = "/tmp/snapshots-\(UUID().uuidString)"
@@ -58,8 +65,7 @@ import Testing
         $0 += 1
         return $0
       }
-      let names = (try? files.names()) ?? []
-      let isWritten = names.contains { $0.hasSuffix(".snapshot") }
+      let isWritten = Self.hasSnapshot(files)
       #expect(!isWritten || look > 4)
       if isWritten || look == 100 { journal.commit.close() }
       return look < 4 ? 0 : 1  // what the first one may take, by the limit above

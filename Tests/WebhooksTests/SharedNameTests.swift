@@ -34,17 +34,6 @@ import Testing
     if case .refused(expected) = answer { true } else { false }
   }
 
-  /// Of two events the stream's server stores the second, and refuses the first: its channel is ahead of the cursor.
-  private func refuseFirst(_ scene: LoopScene) throws {
-    scene.greet(0)
-    try scene.publish("T1")
-    try scene.publish("T2")
-    #expect(scene.heard(0).contains("HPUB locationhub.trip.T2."))
-    scene.acknowledge(1, on: 0, #"{"stream":"S","seq":1}"#)
-    scene.acknowledge(0, on: 0, #"{"error":{"code":503,"description":"no"}}"#)
-    #expect(scene.stream?.stored == 1 && scene.stream?.refused == 1)
-  }
-
   /// The stream continues over its newest connection: with the event that was refused, without the one that was stored.
   private func expectContinued(_ scene: LoopScene) {
     let number = scene.network.dialled.count - 1
@@ -57,7 +46,7 @@ import Testing
   func overHTTP() throws {
     let scene = try LoopScene(streams, allowed: ["http://127.0.0.1:9/"])
     defer { scene.remove() }
-    try refuseFirst(scene)
+    try scene.refuseFirst()
     #expect(
       isRefused(scene.ask(try put()), as: .forbidden("a stream of this name is set in the file of --webhooks")))
     #expect(isRefused(scene.ask(.delete("bus")), as: .unknown("this hub has no such webhook")))
@@ -91,7 +80,7 @@ import Testing
   func replacedByWebhook() throws {
     let scene = try LoopScene(streams, allowed: ["http://127.0.0.1:9/"])
     defer { scene.remove() }
-    try refuseFirst(scene)
+    try scene.refuseFirst()
     scene.control.replace(try webhooks())
     scene.turn()
     #expect(scene.stream == nil && scene.takeEvents() == [])

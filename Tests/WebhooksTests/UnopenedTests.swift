@@ -106,6 +106,22 @@ import Testing
     #expect(state(scene.ask(.show("orders"))) == .on)
   }
 
+  @Test("Of more webhooks than there may be the file's are served, and the first of HTTP's by name")
+  func tooMany() throws {
+    let scene = try LoopScene(allowed: ["http://127.0.0.1:9/"])
+    defer { scene.remove() }
+    for number in 10..<20 { #expect(state(scene.ask(try put("h\(number)"))) == .on) }
+    let names = (10..<20).map { "f\($0)" }
+    scene.control.replace(Deliveries(webhooks: try names.map { try webhook($0) }))
+    scene.turn()
+    guard case .list(let reports) = scene.ask(.list) else {
+      Issue.record("no list")
+      return
+    }
+    let on = reports.filter { $0.state == .on }.map(\.name)
+    #expect(on == names + (10..<16).map { "h\($0)" } && WebhookEndpoint.maximumCount == on.count)
+  }
+
   @Test("One that fails to open when it is enabled or set anew is tried again, too")
   func reopened() throws {
     let scene = try LoopScene(Deliveries(webhooks: [try webhook("orders")]))

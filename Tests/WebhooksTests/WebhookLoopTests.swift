@@ -159,12 +159,7 @@ import Testing
     let deliveries = Deliveries(streams: [try stream("nats://127.0.0.1:4222")])
     let scene = try LoopScene(deliveries)
     defer { scene.remove() }
-    scene.greet(0)
-    try scene.publish("T1")
-    try scene.publish("T2")
-    #expect(scene.heard(0).contains("HPUB locationhub.trip.T2."))
-    scene.acknowledge(1, on: 0, #"{"stream":"S","seq":1}"#)
-    scene.acknowledge(0, on: 0, #"{"error":{"code":503,"description":"no"}}"#)
+    try scene.refuseFirst()
     #expect(scene.stream?.isUp == false)
     scene.control.replace(deliveries)
     scene.turn()

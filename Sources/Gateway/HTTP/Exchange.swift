@@ -186,10 +186,10 @@ final class Exchange {
     self.deadline = deadline
   }
 
-  /// Sets the timeout for the next request or piece. A long answer has a time for all of it, too: whoever takes it
-  /// slowly would keep its memory for long.
-  func extend(now: Int64, _ limits: Limits) {
-    deadline = now + nanoseconds(limits.keepAliveSeconds)
+  /// Waits for the next request or piece until `next` (uptime, ns). A long answer has a time for all of it, too:
+  /// whoever takes it slowly would keep its memory for long.
+  func extend(until next: Int64, now: Int64, _ limits: Limits) {
+    deadline = next
     guard case .sending = state else {
       answerEnd = nil
       return

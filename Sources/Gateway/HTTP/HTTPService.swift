@@ -241,7 +241,7 @@ struct HTTPService {
 
   /// Restarts the timeout for the next request or piece.
   private func extend(_ exchange: Exchange) {
-    exchange.extend(now: now, limits)
+    exchange.extend(until: nextDeadline, now: now, limits)
     loop.setTimer(exchange.connection, at: exchange.deadline)
   }
 

@@ -224,6 +224,17 @@ final class LoopScene {
     say("MSG \(inboxes[event]) 1 \(json.utf8.count)\r\n\(json)\r\n", number)
   }
 
+  /// Of two events a stream's NATS server stores the second, and refuses the first: its channel is ahead of the cursor.
+  func refuseFirst() throws {
+    greet(0)
+    try publish("T1")
+    try publish("T2")
+    #expect(heard(0).contains("HPUB locationhub.trip.T2."))
+    acknowledge(1, on: 0, #"{"stream":"S","seq":1}"#)
+    acknowledge(0, on: 0, #"{"error":{"code":503,"description":"no"}}"#)
+    #expect(stream?.stored == 1 && stream?.refused == 1)
+  }
+
   private var inboxes: [String] = []
 
   /// Gives the present webhook the addresses of its name, and keeps them.
