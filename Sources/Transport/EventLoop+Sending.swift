@@ -66,7 +66,7 @@ extension EventLoop {
     guard let outbox = unsafe connection.pointee.outbox else { return }
     let before = outbox.cost
     counters.dropped += UInt64(outbox.dropUnbegun())
-    counters.outboxBytes += outbox.cost - before
+    account(outbox, since: before)
     guard outbox.isEmpty, unsafe !hasUnsentRecords(id, connection) else { return }
     unsafe unblock(id, connection)
     // A closing connection has nothing left to wait for.
@@ -205,7 +205,7 @@ extension EventLoop {
       let (transfer, asked) = unsafe outbox.send(pieces) { count, _ in
         unsafe sockets.send(descriptor, pieces.baseAddress!, count: count)
       }
-      counters.outboxBytes += outbox.cost - before
+      account(outbox, since: before)
       switch transfer {
       case .moved(let count):
         noteWritten(count)
@@ -226,6 +226,7 @@ extension EventLoop {
     guard first >= 0 else { return }
     if unsafe connection.pointee.outbox == nil { unsafe block(id, connection) }
     guard let outbox = unsafe connection.pointee.outbox else { return }
+    makeRoom(for: outbox, from: first)
     let before = outbox.cost
     let room = max(0, limits.outboxBytesTotal - counters.outboxBytes)
     let limit = min(limits.outboxBytesPerConnection, before + room)
@@ -255,8 +256,42 @@ extension EventLoop {
         index = segment.next
       }
     }
-    counters.outboxBytes += outbox.cost - before
+    account(outbox, since: before)
     if isFull { unsafe overflow(id, connection, together: limit < limits.outboxBytesPerConnection) }
+  }
+
+  /// Where all outboxes together have no room for these sends, the largest overflow, as long as they hold more than
+  /// this one would with all of it.
+  private func makeRoom(for outbox: Outbox, from first: Int32) {
+    var size = 0
+    var index = first
+    while index >= 0 {
+      size += Int(segments[Int(index)].length) + EventLoopLimits.frameOverheadBytes
+      index = segments[Int(index)].next
+    }
+    while counters.outboxBytes + size > limits.outboxBytesTotal, let largest = outboxRanks.largest,
+      largest.cost > outbox.cost + size
+    { giveWay(largest) }
+  }
+
+  /// Drops what an outbox holds, and tells its owner of an overflow. A closing connection keeps its last words, which
+  /// its timer ends.
+  private func giveWay(_ outbox: Outbox) {
+    outboxRanks.remove(outbox)
+    outbox.givesWay = true
+    let id = outbox.owner
+    guard let connection = unsafe slab.live(id), unsafe connection.pointee.state != .closing else { return }
+    let before = outbox.cost
+    counters.dropped += UInt64(outbox.dropUnbegun())
+    account(outbox, since: before)
+    unsafe overflow(id, connection, together: true)
+  }
+
+  /// Counts a change of an outbox.
+  @inline(__always)
+  func account(_ outbox: Outbox, since before: Int) {
+    counters.outboxBytes += outbox.cost - before
+    outboxRanks.update(outbox)
   }
 
   /// `together`: the limit of all connections was reached.
@@ -275,7 +310,9 @@ extension EventLoop {
 
   /// Gives the connection an outbox. It has none afterwards where epoll refuses the change, which dooms it.
   func block(_ id: ConnectionID, _ connection: UnsafeMutablePointer<Connection>) {
-    unsafe connection.pointee.outbox = spareOutboxes.popLast() ?? Outbox()
+    let outbox = spareOutboxes.popLast() ?? Outbox()
+    outbox.owner = id
+    unsafe connection.pointee.outbox = outbox
     counters.blockedConnections += 1
     unsafe watch(id, connection)
   }
@@ -290,6 +327,7 @@ extension EventLoop {
   func releaseOutbox(_ connection: UnsafeMutablePointer<Connection>) {
     guard let outbox = unsafe connection.pointee.outbox else { return }
     unsafe connection.pointee.outbox = nil
+    outboxRanks.remove(outbox)
     counters.outboxBytes -= outbox.cost
     counters.blockedConnections -= 1
     outbox.clear()

@@ -220,7 +220,7 @@ extension EventLoop {
         failure = sealed.failure
         return failure == nil ? .moved(sealed.count) : .wouldBlock
       }
-      counters.outboxBytes += outbox.cost - before
+      account(outbox, since: before)
       if let cause = unsafe failure.map(CloseCause.tlsFailed) ?? emit(id, connection, stream) {
         return unsafe doom(id, connection, cause)
       }

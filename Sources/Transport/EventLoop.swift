@@ -46,6 +46,7 @@ public final class EventLoop {
   let pieces: UnsafeMutableBufferPointer<iovec>
 
   var spareOutboxes: [Outbox] = []
+  var outboxRanks = OutboxRanks()
 
   /// The index of the first due timer that has not fired.
   var nextDueTimer = 0

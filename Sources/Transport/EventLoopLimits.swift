@@ -51,8 +51,8 @@ public struct EventLoopLimits: Sendable, Hashable {
   /// the frame is dropped, `overflowed` is called once, and sends are dropped until `dropPending`.
   public var outboxBytesPerConnection = 1024 * 1024
 
-  /// Unsent bytes that the loop keeps for all its blocked connections, counted as for `outboxBytesPerConnection`; the
-  /// connection that would exceed it overflows.
+  /// Unsent bytes that the loop keeps for all its blocked connections, counted as for `outboxBytesPerConnection`. Where
+  /// more would exceed it, a connection with most of them overflows, or the one that is sent to, if no other has more.
   public var outboxBytesTotal = 256 * 1024 * 1024
 
   /// Queued sends at which they are written without waiting for the end of the turn: 24 bytes each.

@@ -21,6 +21,12 @@ final class Outbox {
     var key: UInt64
   }
 
+  /// Where it stands among the loop's outboxes (OutboxRanks).
+  struct Place {
+    var rank: Int
+    var index: Int
+  }
+
   /// Whether a frame was taken.
   enum Outcome { case stored, replacedOlder, refused }
 
@@ -32,6 +38,11 @@ final class Outbox {
   private var newest: [UInt64: Int] = [:]
   private(set) var liveBytes = 0
   private(set) var liveCount = 0
+  /// Whose it is.
+  var owner = ConnectionID(slot: 0, generation: 0)
+  var place: Place?
+  /// It has given way to others, and is not asked again.
+  var givesWay = false
 
   init() {}
 
@@ -148,6 +159,7 @@ final class Outbox {
     head = 0
     liveBytes = 0
     liveCount = 0
+    givesWay = false
   }
 
   private func closeGaps() {

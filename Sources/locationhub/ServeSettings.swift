@@ -231,7 +231,7 @@ struct ServeOptions: Sendable {
       past: "close 4413" + hits("outbox_bytes")),
     Setting(
       "max-outboxes", \.outboxBytes, .size(1024...(1 << 40)), "BYTES", "unsent bytes of all sessions",
-      past: "close 4413" + hits("all_outbox_bytes")),
+      past: "close 4413 of one with most" + hits("all_outbox_bytes")),
     Setting(
       "max-drivers", \.hub.drivers, .whole(1...(1 << 26)), "N", "drivers known at once",
       past: #"503 (`table_limit_hits_total{table="drivers"}`)"#),

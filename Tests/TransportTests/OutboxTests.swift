@@ -83,4 +83,30 @@ import Testing
     #expect(outbox.liveBytes == 1000)
     #expect(outbox.bufferedBytes <= 8192)
   }
+
+  @Test(arguments: [1, 2, 3] as [UInt64])
+  func `of many outboxes one is found that has at least half of what the largest has`(seed: UInt64) {
+    var random = SplitMix64(seed: seed)
+    var ranks = OutboxRanks()
+    var all = (0..<40).map { _ in Outbox() }
+    let bytes = [UInt8](repeating: 1, count: 5000)
+    for _ in 0..<3000 {
+      let outbox = all.randomElement(using: &random)!
+      switch Int.random(in: 0..<20, using: &random) {
+      case 0:
+        ranks.remove(outbox)
+        all.removeAll { $0 === outbox }
+        all.append(Outbox())
+      case 1: _ = outbox.dropUnbegun()
+      case _:
+        let count = Int.random(in: 1...5000, using: &random)
+        _ = bytes.withUnsafeBytes { outbox.append(.init(rebasing: $0[..<count]), key: 0, limit: .max) }
+      }
+      if all.contains(where: { $0 === outbox }) { ranks.update(outbox) }
+      let most = all.reduce(0) { max($0, $1.cost) }
+      let found = ranks.largest
+      #expect(most == 0 || 2 * (found?.cost ?? 0) >= most)
+      #expect(found.map { found in all.contains { $0 === found } } ?? true)
+    }
+  }
 }

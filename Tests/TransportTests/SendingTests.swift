@@ -232,6 +232,49 @@ struct TestFrame: Equatable {
     #expect(pair.server.counters.outboxBytes == 0 && pair.server.counters.blockedConnections == 0)
   }
 
+  @Test func `where all outboxes are full together, one that holds much gives way to a reader that has little unsent`()
+    throws
+  {
+    var limits = EventLoopLimits()
+    limits.outboxBytesPerConnection = 300_000
+    limits.outboxBytesTotal = 500_000
+    limits.kernelSendBufferBytes = 16 * 1024
+    let pair = try Pair(server: limits)
+    let (client, server) = try pair.connect()
+    var hoarders: [ConnectionID] = []
+    for _ in 0..<4 {
+      let ids = try pair.connect()
+      pair.client.pauseReading(ids.atClient)
+      hoarders.append(ids.atServer)
+    }
+    pair.client.pauseReading(client)
+    var frames: [TestFrame] = []
+    func send(_ filling: Int) {
+      frames.append(TestFrame(key: 0, number: UInt32(frames.count), filling: filling))
+      pair.atServer.send(frames[frames.count - 1].bytes, to: server)
+      pair.turn(times: 1)
+    }
+    while !pair.server.isBlocked(server), frames.count < 10_000 { send(5000) }
+    for _ in 0..<2000 where pair.server.counters.outboxBytes < 450_000 {
+      for id in hoarders { pair.atServer.send([UInt8](repeating: 1, count: 10_000), to: id) }
+      pair.turn(times: 1)
+    }
+    #expect(pair.atServer.overflowed.isEmpty)
+    for _ in 0..<80 { send(1000) }
+    #expect(pair.atServer.overflowed.count == 1 && hoarders.contains(pair.atServer.overflowed[0]))
+    #expect(pair.server.counters.overflowedTogether == pair.server.counters.overflowed)
+    #expect(pair.server.counters.outboxBytes <= 500_000 + 5 * 10_064)
+    pair.client.resumeReading(client)
+    pair.turn(until: { !pair.server.isBlocked(server) })
+    pair.server.close(server)
+    pair.turn(until: { pair.atClient.closed[client] != nil })
+    #expect(TestFrame.parse(pair.atClient.received[client] ?? []) == frames)
+    for id in hoarders { pair.server.abort(id) }
+    pair.turn(times: 1)
+    #expect(pair.server.counters.outboxBytes == 0 && pair.server.outboxRanks.largest == nil)
+    #expect(pair.atServer.callbacksDuringOperation == 0)
+  }
+
   @Test func `what is sent in answer to drained leaves, and the arena is empty afterwards`() throws {
     let pair = try Pair()
     let (client, server) = try pair.connect()

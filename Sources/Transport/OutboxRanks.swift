@@ -1,0 +1,36 @@
+// A loop's outboxes by size, so that where all of them together are at their limit the largest gives way, and not
+// whichever is next: who lets much pile up cannot take the room of slow readers that have little unsent. The rule is
+// longest queue drop (Suter, Lakshman, Stiliadis and Choudhury 1999, "Buffer management schemes for supporting TCP in
+// gigabit routers with per-flow queueing").
+//
+// Sizes count by powers of two, which makes each change O(1); what is found has at least half the size of the largest.
+
+/// The outboxes of a loop, except for those that have given way, by the bit width of their cost.
+struct OutboxRanks {
+  private var ranks = [[Outbox]](repeating: [], count: Int.bitWidth)
+
+  /// One of at least half the size of the largest; nil where there is none.
+  var largest: Outbox? { ranks.last { !$0.isEmpty }?.last }
+
+  /// Moves an outbox to the rank of its present cost, unless it has given way.
+  mutating func update(_ outbox: Outbox) {
+    guard !outbox.givesWay else { return }
+    let rank = Int.bitWidth - outbox.cost.leadingZeroBitCount
+    if let place = outbox.place {
+      if place.rank == rank { return }
+      remove(outbox)
+    }
+    outbox.place = Outbox.Place(rank: rank, index: ranks[rank].count)
+    ranks[rank].append(outbox)
+  }
+
+  /// Takes an outbox out, if it is in.
+  mutating func remove(_ outbox: Outbox) {
+    guard let place = outbox.place else { return }
+    outbox.place = nil
+    let last = ranks[place.rank].removeLast()
+    guard last !== outbox else { return }
+    ranks[place.rank][place.index] = last
+    last.place = place
+  }
+}
