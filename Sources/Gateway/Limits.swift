@@ -228,6 +228,9 @@ public struct Limits: Sendable {
   /// Images of the map that may wait for the disk; as many of one loop's may be unanswered. A browser requests six at
   /// once. Past it: 503 with `Retry-After`.
   public var tileQuestions = 256
+  /// Images of one address with a `requestRate` that wait for the disk or are unsent: a part of all, as many browsers
+  /// may be behind one address. Past it: 503 with `Retry-After`.
+  public var tileQuestionsPerAddress = 64
   /// Unsent bytes of such images. Past it: 503 with `Retry-After`.
   public var tileBytes = 16 * 1024 * 1024
   /// Drivers of one page of `GET /v1/drivers`. Past it: 400.
@@ -253,7 +256,7 @@ public struct Limits: Sendable {
     precondition(gzipPieceBytes >= 1)
     precondition(requestsPerPoll >= requestsPerTurn && unitsPerPoll >= 1)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
-    precondition(tileQuestions >= 1 && tileBytes >= 0)
+    precondition(tileQuestions >= 1 && tileQuestionsPerAddress >= 1 && tileBytes >= 0)
     precondition(historyQuestions >= 1 && trackFixes >= 1 && historyTrips >= 1 && historyAnswerBytes >= 0)
     precondition(fencesPerPage >= 1 && tripsPerPage >= 1 && driversPerPage >= 1)
     precondition(vehiclesPerTurn >= 1)

@@ -24,7 +24,7 @@ final class Admissions: Sendable {
   private let incompletePerAddress: Int
   private let identities = Identities()
   private let areasPerIdentity: RoleLimits
-  private let queriesPerIdentity: RoleLimits
+  fileprivate let queriesPerIdentity: RoleLimits
 
   init(_ limits: Limits, sessionLimit: Int) {
     addresses = Locked(
@@ -98,13 +98,10 @@ final class Admissions: Sendable {
     identities.watch(identity, more: more, limit: areasPerIdentity[role])
   }
 
-  /// Begins a question to the journal, or another that is `atMost` one of so many; false at the identity's limit. Where
-  /// true, `answered` follows.
-  func asks(_ role: HubMessages.Role, _ identity: IdentityKey, atMost limit: Int = .max) -> Bool {
-    identities.ask(identity, limit: min(limit, queriesPerIdentity[role]))
-  }
+  /// Begins a question; false where the identity has `limit` of them. Where true, `answered` follows.
+  fileprivate func asks(_ identity: IdentityKey, atMost limit: Int) -> Bool { identities.ask(identity, limit: limit) }
 
-  func answered(_ identity: IdentityKey) { identities.answered(identity) }
+  fileprivate func answered(_ identity: IdentityKey) { identities.answered(identity) }
 
   var sessionCount: Int { openSessions.load(ordering: .relaxed) }
   /// Identities with a session.
@@ -131,7 +128,14 @@ final class QuestionReservation: Sendable {
   /// Nil where the identity has `limit` questions under way, or as many as its role may.
   init?(of asker: Credential, atMost limit: Int = .max, in admissions: Admissions) {
     let identity = IdentityKey(asker)
-    guard admissions.asks(asker.role, identity, atMost: limit) else { return nil }
+    guard admissions.asks(identity, atMost: min(limit, admissions.queriesPerIdentity[asker.role])) else { return nil }
+    (self.identity, self.admissions) = (identity, admissions)
+  }
+
+  /// For whoever asks without a token. Nil where the address has `limit` questions under way.
+  init?(ofAddress key: UInt64, atMost limit: Int, in admissions: Admissions) {
+    let identity = IdentityKey(address: key)
+    guard admissions.asks(identity, atMost: limit) else { return nil }
     (self.identity, self.admissions) = (identity, admissions)
   }
 

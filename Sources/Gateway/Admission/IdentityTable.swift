@@ -23,6 +23,13 @@ struct IdentityKey: Hashable, Sendable {
     hash = UInt64(bitPattern: Int64(hasher.finalize()))
   }
 
+  /// Whoever has no token, by the key of its address.
+  init(address key: UInt64) {
+    var hasher = Hasher()
+    hasher.combine(key)
+    hash = UInt64(bitPattern: Int64(hasher.finalize()))
+  }
+
   /// All holders of one maker's shares are one identity, also of ended shares; else one rider could be as many as it
   /// likes.
   init(_ credential: Credential) {
@@ -32,8 +39,8 @@ struct IdentityKey: Hashable, Sendable {
   }
 }
 
-/// Sessions, watched cells, and questions to the journal's past and for feeds of vehicles, by identity: only of those
-/// that have any. Each is counted by itself, since most have one session and nothing else.
+/// Sessions, watched cells, and questions (to the journal's past, for feeds of vehicles, for images of the map), by
+/// identity: only of those that have any. Each is counted by itself, since most have one session and nothing else.
 struct IdentityTable: Sendable {
   private typealias Counts = [IdentityKey: UInt32]
 

@@ -90,10 +90,10 @@ extension Refusal {
     }
   }
 
-  /// Too many images wait for the disk, or the asker has not read too many.
-  static let mapIsBusy = Refusal(
-    .rateLimited, "this hub reads its map for many others now", retryAfter: 1,
-    counting: { $0.count(.tileQuestions) })
+  /// Too many images wait for the disk, or are unread.
+  static func mapIsBusy(with reason: String = "this hub reads its map for many others now") -> Refusal {
+    Refusal(.rateLimited, reason, retryAfter: 1, counting: { $0.count(.tileQuestions) })
+  }
 
   /// Too many questions wait for the reader, or too many of its answers are unread.
   static let journalIsBusy = Refusal(

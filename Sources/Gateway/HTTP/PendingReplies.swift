@@ -78,7 +78,8 @@ final class DriverListReply {
 /// The answer of another thread to a waiting request.
 struct BesideAnswer: Sendable {
   let session: SessionRef
-  /// Counts for who asked, until the answer is sent; nil for an image of the map.
+  fileprivate var isImage = false
+  /// Counts for who asked, until the answer is sent; nil for an image of the map on loopback.
   fileprivate let question: QuestionReservation?
   var result = Result<Response, Refusal>.failure(.journalIsBusy)
   var room: MemoryReservation?
@@ -278,20 +279,26 @@ struct PendingReplies {
     historyQuestions += 1
   }
 
-  /// Requests an image. It is charged to its address, and each connection has one at a time.
+  /// Requests an image. It counts for its address until it is sent, and each connection has one at a time.
   mutating func ask(
-    for tile: MapTile, as fields: HeaderFields, by session: SessionRef, _ shared: SharedState
+    for tile: MapTile, to request: HTTPRequest, by session: SessionRef, _ shared: SharedState
   ) throws(Refusal) {
-    let (found, log) = (found, shared.log)
+    let (found, log, fields, limit) = (found, shared.log, request.head.fields, limits.tileQuestionsPerAddress)
+    var question: QuestionReservation?
+    if request.rateKey != 0 {
+      question = QuestionReservation(ofAddress: request.rateKey, atMost: limit, in: shared.admissions)
+      if question == nil { throw Refusal.mapIsBusy(with: "at most \(limit) images at a time from one address") }
+    }
+    let empty = BesideAnswer(session: session, isImage: true, question: question)
     guard let tiles = shared.tiles, tileQuestions < limits.tileQuestions,
       tiles.ask({ desk in
-        var answer = BesideAnswer(session: session, question: nil)
+        var answer = empty
         let response = PageEndpoints.response(tile, from: &desk, to: fields, log)
-        answer.room = MemoryReservation(response.body.count, of: tiles.memory)
-        answer.result = answer.room == nil ? .failure(.mapIsBusy) : .success(response)
+        answer.room = MemoryReservation(response.body.count, of: tiles.memory, for: answer.question)
+        answer.result = answer.room == nil ? .failure(.mapIsBusy()) : .success(response)
         _ = found.append(answer)
       })
-    else { throw Refusal.mapIsBusy }
+    else { throw Refusal.mapIsBusy() }
     tileQuestions += 1
   }
 
@@ -333,7 +340,7 @@ struct PendingReplies {
     var found: [BesideAnswer] = []
     self.found.drain(into: &found)
     for answer in found {
-      if answer.question != nil { historyQuestions -= 1 } else { tileQuestions -= 1 }
+      if answer.isImage { tileQuestions -= 1 } else { historyQuestions -= 1 }
       answers.append((answer.session, .made(answer.result, room: answer.room)))
     }
     return answers

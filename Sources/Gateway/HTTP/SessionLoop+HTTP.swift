@@ -50,7 +50,7 @@ extension SessionLoop {
         try pending.consult(question, for: request.asker(reference(exchange.connection)), shared, &counters)
         exchange.wait(.waiting(request, for: .history), until: now.uptime + nanoseconds(limits.historySeconds))
       case .image(let tile):
-        try pending.ask(for: tile, as: request.head.fields, by: reference(exchange.connection), shared)
+        try pending.ask(for: tile, to: request, by: reference(exchange.connection), shared)
         exchange.wait(.waiting(request, for: .history), until: now.uptime + nanoseconds(limits.historySeconds))
       case .upgrade(let upgrade): try beginUpgrade(upgrade, of: request, exchange)
       case .stream(let stream): try begin(stream, request, exchange)
