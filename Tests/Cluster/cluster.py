@@ -25,10 +25,12 @@ ENGINES = ("redis-server", "valkey-server")
 
 def free_ports(count):
     """Ports that were free a moment ago, none of which the system gives to anyone else: it takes those from 32,768 on
-    (`net.ipv4.ip_local_port_range`). So each is still free when a process that was killed starts again."""
+    (`net.ipv4.ip_local_port_range`). So each is still free when a process that was killed starts again. PORTS=FROM-TO
+    for a part of them, where others choose some at the same time."""
+    first, end = map(int, os.environ.get("PORTS", "20000-32000").split("-"))
     ports = []
     while len(ports) < count:
-        port = random.randrange(20_000, 32_000)
+        port = random.randrange(first, end)
         with socket.socket() as listener:
             try:
                 listener.bind(("127.0.0.1", port))
