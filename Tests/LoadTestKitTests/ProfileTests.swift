@@ -264,7 +264,7 @@ import Testing
     for part in [
       "5,000,000 drivers", "100,000,000 fixes a minute", "20,000,000 riders", "16,000 connections", "-5 %",
       "14,800 B an update of a map", "rounded up", "1.50 µs a fix with its position for each doubling beyond 16,000",
-      "results/speed.md",
+      "NOTES.md#tls",
     ] {
       #expect(text.contains(part), "\(part) in \(text)")
     }

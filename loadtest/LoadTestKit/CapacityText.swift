@@ -130,8 +130,8 @@ extension CapacityModel {
     \(micro(cost(\.fix, connections: Load().connectionsPerHub))) a fix and \
     \(micro(cost(\.fixAndPosition, connections: Load().connectionsPerHub))) with its position.
 
-    What it leaves out: TLS (some 9 µs more for a message in and one out: \
-    [speed.md](results/speed.md); a third of a millisecond a handshake, 15 KB a session: [NOTES.md](NOTES.md)), \
+    What it leaves out: TLS (some 9 µs more for a message in and one out, a third \
+    of a millisecond a handshake, 15 KB a session: [NOTES.md](NOTES.md#tls)), \
     \(terms.crossing == nil ? "what goes between hubs, " : "")that a session which changes its network may come to another hub, and \
     that network cards and their interrupts take cores, too; loopback has none. What would make it less: the binary \
     protocol, in which a position has 24 bytes instead of \(grouped(Int(terms.positionBytes))) and a map a sixth of its \
