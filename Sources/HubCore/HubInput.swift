@@ -31,6 +31,9 @@ public struct Actor: Sendable, Equatable {
     self.id = id
   }
 
+  /// It holds a link to one trip, and no token of its own.
+  var isShareHolder: Bool { role == .rider && TripShare.isHolder(id) }
+
   /// A hash of the identity in tables of the hub; seeded, so that nobody can choose to collide with another.
   func hashValue(seed: UInt64) -> UInt64 { id.text.hashValue(seed: seed ^ UInt64(role.rawValue)) }
 }

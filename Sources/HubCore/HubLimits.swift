@@ -74,7 +74,7 @@ public struct HubLimits: Sendable, Equatable {
   /// Shares of one trip, which are stored with it. A rider has at most `tripsPerRider` times as many. Past it: 429.
   public static let sharesPerTrip = 16
   /// Shares made of a trip, ended ones included, which are stored with it as well: each writes the trip to the journal
-  /// with its route of up to 15 KB. Past it: 429.
+  /// with its route of up to 60 KB. Past it: 429.
   public static let sharesMadePerTrip = 64
 
   // MARK: Offers

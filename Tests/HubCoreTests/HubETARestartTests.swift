@@ -84,7 +84,10 @@ import Testing
     #expect(drive(first, from: -900, to: -200) == [.driverArriving])
     moves(first, [.arrivedPickup, .tripStarted])
     #expect(drive(first, from: 0, to: 2000) == [])
+    let before = first.submitted.count
     #expect(drive(first, from: 2000, to: 2500, north: 300) == [.offRoute])
+    let route = Array(try #require(first.hub.trips[0].route).polyline.utf8)
+    #expect(!first.submitted[before...].contains { $0.contains(route) }, "it is not written once more")
     // A move writes the trip as it is.
     moves(first, [])
     let summary = first.hub.trips[0].progress.summary

@@ -160,6 +160,6 @@ struct SimulationModel {
       if report.status == .completed || report.status == .cancelled { trips[trip]!.ended = uptime }
     }
     trips[trip]!.moves.append(Move(actor: actor, message: message))
-    if trips[trip]!.moves.count > 16 { trips[trip]!.moves.removeFirst() }
+    if trips[trip]!.moves.count > 16 { trips[trip]!.moves.remove(at: 1) }
   }
 }

@@ -7,9 +7,12 @@ import HubMessages
 extension Simulation {
   /// What must be known before the hub changes: whether fixes will be let through, what a move will get.
   func judgeBefore(_ input: SimulatedInput?) throws(SimulationFailure) -> SimulationModel.Verdict? {
-    let hasRoom = hub.trips.count < limits.trips
+    var hasRoom = hub.trips.count < limits.trips
     switch input?.kind {
     case .move(let actor, let trip, let report, let message, let isGranted):
+      // A driver that begins trips is known by that.
+      let (role, id) = (Cast.actors[actor].role, Cast.actors[actor].id)
+      if role == .driver, hub.drivers.find(id) == nil, hub.drivers.count >= limits.drivers { hasRoom = false }
       return model.judge(actor: actor, trip: trip, report, message: message, isGranted: isGranted, hasRoom: hasRoom)
     case .fixes(let driver, let trip, let isGranted, _):
       guard hub.drivers.find(Cast.driverIDs[driver]) != nil || hub.drivers.count < limits.drivers else { return nil }

@@ -1,5 +1,6 @@
 // Trips as their parties see them: how they begin and move, who may do what, and what is left of them.
 import HubMessages
+import HubTestSupport
 import Testing
 
 @testable import HubCore
@@ -342,5 +343,53 @@ import Testing
     for _ in 0..<3 { bench.pass(seconds: 86_400) }
     #expect(bench.hub.counters.trips == 0)
     #expect(bench.turn(bench.fix(session, trip: "t5")).codes.isEmpty)
+  }
+
+  @Test("a driver that the hub does not know begins no more trips than one that is connected")
+  func tripsOfAnUnknownDriver() {
+    var limits = HubLimits.roomy
+    limits.tripsPerDriver = 2
+    let bench = HubBench(limits: limits)
+    #expect(bench.turn((1...2).map { bench.move(.driver, "d", "t\($0)", .requested) }).codes.isEmpty)
+    #expect(bench.turn(bench.move(.driver, "d", "t3", .requested)).codes == [.rateLimited])
+    #expect(bench.turn(bench.move(.driver, "e", "t3", .requested, granted: false)).codes == [.forbidden])
+    #expect(bench.hub.drivers.find(id("e")) == nil, "no token, no record")
+    #expect(bench.turn(bench.fix(bench.connect("d"), trip: "t4")).codes == [.rateLimited])
+  }
+
+  @Test("where no driver more can be known, an unknown one begins no trip")
+  func noRoomForDrivers() {
+    var limits = HubLimits.roomy
+    limits.drivers = 1
+    let bench = HubBench(limits: limits)
+    _ = bench.connect("d")
+    #expect(bench.turn(bench.move(.driver, "e", "t1", .requested)).codes == [.storageFull])
+    #expect(bench.turn(bench.move(.driver, "d", "t1", .requested)).codes.isEmpty)
+  }
+
+  @Test("a trip that ops book for a driver who was never here is on the driver's channel")
+  func bookedAhead() {
+    let bench = HubBench()
+    #expect(bench.turn(bench.subscribe(bench.driver("d"))).codes.isEmpty)
+    let turn = bench.turn(bench.move(.ops, "o", "t1", .requested, driver: "d"))
+    #expect(turn.moves.map(\.tripID) == [id("t1")])
+    let again = bench.turn(bench.subscribe(bench.driver("d"), since: 0, slot: 81))
+    #expect(again.subscribed.first?.missed.compactMap(\.move?.tripID) == [id("t1")])
+    #expect(bench.hub.counters.driversOnline == 0)
+    #expect(bench.tick(seconds: 200).notifications.isEmpty, "who never came has not left")
+  }
+
+  @Test("however often it is changed, a requested trip is known again by its request")
+  func knownByItsRequest() {
+    let bench = HubBench()
+    let first = message("first")
+    #expect(bench.turn(bench.move(.ops, "o", "t1", .requested, rider: "r", message: first)).codes.isEmpty)
+    for number in 1...(HubLimits.movesPerTrip + 4) {
+      let place = at(48.1, 11 + Double(number) / 100)
+      #expect(bench.turn(bench.change(.rider, "r", "t1", pickup: place)).codes.isEmpty)
+    }
+    #expect(bench.turn(bench.move(.ops, "o", "t1", .accepted, driver: "d")).codes == [.invalidTransition])
+    let again = bench.turn(bench.move(.ops, "o", "t1", .requested, rider: "r", message: first))
+    #expect(again.codes.isEmpty && again.acks.count == 1 && bench.hub.counters.tripMoves == 1)
   }
 }

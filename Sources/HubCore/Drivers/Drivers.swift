@@ -285,8 +285,8 @@ struct Drivers: ~Copyable {
   }
 
   /// Resumes a restored driver: fixes older than its newest are history, and its retention continues. Silence counts
-  /// from this hub's start, since nobody could reach it before. One that was offline, or known only by events, gets no
-  /// notification.
+  /// from this hub's start, since nobody could reach it before. One that was offline, or of which nothing has come yet,
+  /// gets no notification.
   mutating func resume(_ driver: Int, at now: Moment, _ deadlines: inout Deadlines) {
     let isKnown = slab[driver].durable.isKnown
     if isKnown { slab[driver].resumeTime(at: now) }

@@ -2,8 +2,9 @@
 import HubMessages
 
 extension Hub {
-  /// The driver's index, a new record if it is unknown; nil at the limit. Not `isHere`: another hub may have it.
-  mutating func findOrInsertDriver(_ id: Identifier, isHere: Bool = true) -> Int? {
+  /// The driver's index, a new record if it is unknown; nil at the limit. Not `isHere`: another hub may have it. Not
+  /// `isOnline`: it is only spoken of.
+  mutating func findOrInsertDriver(_ id: Identifier, isHere: Bool = true, isOnline: Bool = true) -> Int? {
     if let known = drivers.find(id) { return known }
     guard let driver = drivers.insert(id, at: now.uptime, &deadlines) else {
       counters.count(full: .drivers)
@@ -13,6 +14,7 @@ extension Hub {
     drivers.link(driver, to: channels.find(.driver(id)))
     drivers.link(driver, toRaw: channels.find(.raw(id)))
     if !isHere { channels.sendToCluster(.owned(.driver(id), takes: false)) }
+    if !isOnline { drivers.resume(driver, at: now, &deadlines) }
     return driver
   }
 

@@ -145,7 +145,7 @@ extension Hub {
     drivers.reindex(driver)
     noteArea(driver)
     publish(position, age: age, driver: driver, trip: trip, received: received)
-    if let trip { updateLeg(position, age: age, driver: driver, trip: trip) }
+    if let trip { updateLeg(position, age: age, driver: driver, trip: trip, isRecorded: isRecorded) }
     if fences.count > 0 { watchFences(position, driver: driver) }
     adviseSampling(driver, trip: trip)
     if isRecorded { record(fix, disposition, position, driver: driver) }

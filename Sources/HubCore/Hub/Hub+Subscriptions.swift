@@ -34,7 +34,7 @@ extension Hub {
     link(request.channel, to: channel)
     let isDriver = drivers.driver(of: session) != nil
     // The holder of a share sees nothing from before the share.
-    let resume = TripShare.isHolder(input.actor.id) ? nil : request.resume
+    let resume = input.actor.isShareHolder ? nil : request.resume
     let missed = channels.subscribe(session, to: channel, isDriver: isDriver, resume: resume)
     let snapshot = request.channel.snapshot(drivers, trips, at: now, after: channels.sequence(channel))
     backlog.spend(

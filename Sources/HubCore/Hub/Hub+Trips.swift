@@ -22,7 +22,7 @@ extension Hub {
   mutating func moveTrip(_ input: TripStatusInput) {
     do throws(ErrorReply) {
       try requireRoom("this hub cannot store moves now; send it again")
-      let mover = input.actor.role == .driver ? drivers.find(input.actor.id) : nil
+      let mover = input.countedDriver.flatMap { findOrInsertDriver($0, isHere: false, isOnline: false) }
       let request = try offersRequest(in: input.report, by: input.actor)
       let outcome = try trips.apply(
         offers.entitling(input, trips, now), beginner: mover.map { drivers.beginner($0) }, at: now, counting: &counters)
@@ -66,12 +66,13 @@ extension Hub {
     updateLegAfterMove(step.trip)
   }
 
-  /// Records the beginning or move of a trip once, then publishes it.
+  /// Records the beginning or move of a trip once, then publishes it, also to a driver that was never here.
   mutating func commit(_ step: TripStep) {
     let trip = step.trip
     if step.isNew {
       channels.takeOver(.trip(trips[trip].id), nil)
       carryOut(distant.forget(trip: trips[trip].id))
+      if !channels.isInCluster, let id = trips[trip].bookedDriver { _ = findOrInsertDriver(id, isOnline: false) }
       trips.link(trip, to: channels.find(.trip(trips[trip].id)))
       drivers.count(begunTrips: 1, of: trips[trip].beginner)
       channels.sendToCluster(.owned(.trip(trips[trip].id), takes: false))
@@ -179,13 +180,13 @@ extension Hub {
 
   /// Updates the leg with a position of the trip's driver, `age` seconds old, and publishes what is new.
   @inline(__always)
-  mutating func updateLeg(_ position: Position, age: Double, driver: Int, trip: Int) {
+  mutating func updateLeg(_ position: Position, age: Double, driver: Int, trip: Int, isRecorded: Bool = false) {
     guard let report = trips.advance(position, age: age, trip: trip, at: now, counting: &counters) else { return }
     if let eta = report.eta {
       counters.etaUpdates += 1
       channels.publish(eta, ofTrip: trip, trips, &storage, at: now.timestamp)
     }
-    if report.isBackOnRoute || !report.due.isEmpty { publish(report, driver: driver, trip: trip) }
+    if report.isBackOnRoute || !report.due.isEmpty { publish(report, driver, trip, isRecorded) }
   }
 
   /// Updates the leg from the driver's newest position after a move of the trip.
@@ -193,24 +194,23 @@ extension Hub {
     guard trips[trip].status.target != nil, let driver = driver(ofTrip: trip), let position = drivers[driver].position,
       drivers[driver].positionTrip == trips.handle(of: trip)
     else { return }
-    let age = drivers[driver].age(of: position, at: now.timestamp)
-    updateLeg(position, age: age, driver: driver, trip: trip)
+    updateLeg(position, age: drivers[driver].age(of: position, at: now.timestamp), driver: driver, trip: trip)
   }
 
-  /// Publishes notices on the trip's channel and records that, so that a restart does not repeat them. While nothing
-  /// can be stored they wait for a later fix.
+  /// Publishes notices on the trip's channel and records that (unless it `isRecorded` anyway: a trip has a long route),
+  /// so that a restart does not repeat them. While nothing can be stored they wait for a later fix.
   @inline(never)
-  private mutating func publish(_ report: LegReport, driver: Int, trip: Int) {
+  private mutating func publish(_ report: LegReport, _ driver: Int, _ trip: Int, _ isRecorded: Bool) {
     let notices = report.notices(driver: drivers[driver].id)
     if !notices.isEmpty, !storage.hasRoom { counters.eventsNotStored += UInt64(notices.count) }
     let channel = notices.isEmpty || !storage.hasRoom ? nil : eventChannel(ofTrip: trip)
     if channel != nil { trips.noteNotified(report.due, of: trip) }
-    if channel != nil || report.isBackOnRoute { recordTrip(trip) }
+    if !isRecorded, channel != nil || report.isBackOnRoute { recordTrip(trip) }
     guard let channel else { return }
     for notice in notices { publishEvent(on: channel) { .notification(notice.numbered($0)) } }
   }
 
-  // MARK: Trips that end
+  // MARK: Trips that end, and after a restart
 
   mutating func checkSilence(_ trip: Int) {
     guard let step = trips.checkSilence(trip, at: now, canStore: storage.hasRoom, &deadlines) else { return }
@@ -236,8 +236,7 @@ extension Hub {
   }
 
   private mutating func close(_ trip: Int) {
-    guard trips.close(trip), let channel = trips[trip].channel else { return }
-    channels.endTrip(channel, &storage, counting: &counters)
+    if trips.close(trip), let channel = trips[trip].channel { channels.endTrip(channel, &storage, counting: &counters) }
   }
 
   mutating func removeTrip(_ trip: Int) {
@@ -247,13 +246,12 @@ extension Hub {
     trips.remove(trip)
   }
 
-  // MARK: After a restart
-
   /// Resumes a restored trip, by the wall clock.
   mutating func resumeTrip(_ trip: Int) {
     trips.link(trip, to: channels.find(.trip(trips[trip].id)))
     countActiveTrip(trip)
-    let driver = trips[trip].begunBy == .driver ? driver(ofTrip: trip) : nil
+    let beginner = trips[trip].begunBy == .driver ? trips[trip].driverID : nil
+    let driver = beginner.flatMap { trips[trip].endedAt == nil ? findOrInsertDriver($0) : drivers.find($0) }
     trips.resume(trip, begunBy: driver.map { drivers.handle(of: $0) }, at: now)
     drivers.count(begunTrips: 1, of: trips[trip].beginner)
     trips.arm(trip, &deadlines)

@@ -11,8 +11,9 @@ struct RecentMoves {
 
   func contains(_ hash: UInt64) -> Bool { oldestFirst.contains(hash) }
 
-  mutating func insert(_ hash: UInt64) {
-    if oldestFirst.count == HubLimits.movesPerTrip { oldestFirst.removeFirst() }
+  /// Where it `keepsFirst`, the first one is never forgotten.
+  mutating func insert(_ hash: UInt64, keepsFirst: Bool = false) {
+    if oldestFirst.count == HubLimits.movesPerTrip { oldestFirst.remove(at: keepsFirst ? 1 : 0) }
     oldestFirst.append(hash)
   }
 }

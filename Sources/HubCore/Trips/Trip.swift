@@ -13,7 +13,7 @@ struct Trip {
   /// The index of its leg; −1 for none.
   var leg: Int32 = -1
   private(set) var compactDriverID: CompactIdentifier?
-  /// How many shares were made, ended ones included, since the hub started.
+  /// How many shares were made, ended ones included.
   var sharesMade: UInt8 = 0
   /// Index of the trip's channel, where it has one.
   @PackedIndex var channel: Int?
@@ -72,6 +72,9 @@ struct Trip {
     set { compactRiderID = newValue.map { CompactIdentifier($0) } }
   }
 
+  /// The driver that ops have booked for it.
+  var bookedDriver: Identifier? { begunBy == .ops ? driverID : nil }
+
   /// Whether the trip has the target's coordinate.
   @inline(__always)
   func hasPlace(of target: TripTarget) -> Bool {
@@ -125,7 +128,8 @@ struct Trip {
     closes = uptime + grace
   }
 
-  mutating func note(_ move: UInt64) { recentMoves.insert(move) }
+  /// By the first one the request for the trip is recognised as long as the trip is known.
+  mutating func note(_ move: UInt64) { recentMoves.insert(move, keepsFirst: true) }
 
   mutating func noteHeard(at uptime: Int64) { lastHeard = uptime }
 
@@ -211,6 +215,7 @@ struct Trip {
     endedAt = durable.ended
     recentMoves = RecentMoves(durable.recentMoves)
     shares = durable.shares
+    sharesMade = UInt8(clamping: shares.count)
     lastPublishedETA = durable.eta.map { PublishedETA($0, publishedAt: uptime) }
   }
 

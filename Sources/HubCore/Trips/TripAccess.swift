@@ -27,7 +27,7 @@ extension Trips {
   /// Whether an actor may follow a channel, a trip's or another.
   func access(of actor: Actor, by grant: ChannelGrant, to channel: Channel, at now: Moment) -> ChannelAccess {
     guard case .trip(let id) = channel, let trip = find(id) else {
-      return grant == .onlyForParties || TripShare.isHolder(actor.id) ? .forbidden : .granted
+      return grant == .onlyForParties || actor.isShareHolder ? .forbidden : .granted
     }
     return self[trip].access(of: actor, by: grant, at: now)
   }
@@ -35,7 +35,7 @@ extension Trips {
 
 extension Trip {
   func access(of actor: Actor, by grant: ChannelGrant, at now: Moment) -> ChannelAccess {
-    if TripShare.isHolder(actor.id), !isShared(with: actor, at: now.timestamp) { return .forbidden }
+    if actor.isShareHolder, !isShared(with: actor, at: now.timestamp) { return .forbidden }
     if party(of: actor) != .stranger { return .party }
     if isOver(at: now.uptime) { return .forbidden }
     return switch grant {

@@ -85,6 +85,9 @@ extension TripStatusInput {
     }
   }
 
+  /// The driver whose trips this one counts among, if it begins one.
+  var countedDriver: Identifier? { actor.role == .driver && tripIsGranted ? actor.id : nil }
+
   /// The parties of a requested trip.
   var parties: (rider: Identifier?, driver: Identifier?) {
     (
@@ -96,7 +99,7 @@ extension TripStatusInput {
 
 extension TripStatusReport {
   /// A hash of the request's content without its timestamp, which a repetition may change. It is kept among the trip's
-  /// moves, so it is as durable as they are; a trip has no more moves than those have room for.
+  /// moves, so it is as durable as they are, and, as the first of them, never forgotten.
   func contentHash(seed: UInt64) -> UInt64 {
     var hash = InlineText("POST")!.hashValue(seed: seed)
     func add(_ word: UInt64) {

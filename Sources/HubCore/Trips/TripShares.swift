@@ -13,7 +13,7 @@ extension Trip {
 
   /// Whether an actor may make, end and see shares of it.
   fileprivate func mayShare(_ actor: Actor) -> Bool {
-    !TripShare.isHolder(actor.id) && actor.role != .driver && party(of: actor) != .stranger
+    !actor.isShareHolder && actor.role != .driver && party(of: actor) != .stranger
   }
 }
 
@@ -32,9 +32,6 @@ extension Trip {
       throw Trip.enough("a trip is shared at most \(HubLimits.sharesMadePerTrip) times")
     }
     sharesMade += 1
-    if shares.count >= HubLimits.sharesMadePerTrip, let oldest = shares.firstIndex(where: \.isEnded) {
-      shares.remove(at: oldest)  // of those made before a restart
-    }
     shares.append(share)
   }
 

@@ -80,7 +80,10 @@ struct Trips: ~Copyable {
   }
 
   /// Drivers begin trips without consent: without a limit one could fill everybody's table.
-  private func checkLimit(of beginner: TripBeginner, counting counters: inout HubCounters) throws(ErrorReply) {
+  private func checkLimit(of beginner: TripBeginner?, counting counters: inout HubCounters) throws(ErrorReply) {
+    guard let beginner else {
+      throw ErrorReply(code: .storageFull, message: "this hub's driver table is full", retryAfter: 60)
+    }
     if beginner.tripsBegun < limits.tripsPerDriver { return }
     counters.count(.tripsPerDriver)
     var refusal = ErrorReply(
@@ -138,7 +141,7 @@ struct Trips: ~Copyable {
 
   // MARK: Moving
 
-  /// Handles a `trip_status`. `beginner` is the driver that sends it, if one does.
+  /// Handles a `trip_status`. `beginner` is the driver that sends it, if one does and is known.
   mutating func apply(
     _ input: TripStatusInput, beginner: TripBeginner?, at now: Moment, counting counters: inout HubCounters
   ) throws(ErrorReply) -> TripOutcome {
@@ -202,7 +205,7 @@ struct Trips: ~Copyable {
         code: .forbidden,
         message: "\(actor.role.name) \(actor.id) may not request trip \(report.tripID) for these parties")
     }
-    if let beginner { try checkLimit(of: beginner, counting: &counters) }
+    if actor.role == .driver { try checkLimit(of: beginner, counting: &counters) }
     if actor.role == .rider, riders.count(of: riderHash(actor.id)) >= limits.tripsPerRider {
       counters.count(.tripsPerRider)
       throw ErrorReply(
@@ -241,10 +244,10 @@ struct Trips: ~Copyable {
       counters.count(full: .eventContents)
       throw ErrorReply(code: .storageFull, message: "this hub keeps no more routes in its events", retryAfter: 60)
     }
-    slab[trip].noteHeard(at: now.uptime)
     let update = slab[trip].take(change, at: time)
     // Nothing to remember: a repetition changes nothing again.
     guard update.isChange else { return .unchanged(showing: nil) }
+    slab[trip].noteHeard(at: now.uptime)
     if let move { slab[trip].note(move) }
     legs.end(&slab[trip])
     return .step(TripStep(trip: trip, update: update))

@@ -31,7 +31,7 @@ public enum BinaryReader {
         return try input.locationUpdate(first & ~binaryFrequentBit, id, tripBefore: tripBefore)
       }
       guard let type = BinaryClientType(rawValue: first) else {
-        throw ValidationError(.unknownType, .type, "expected 1 to 9, or 128 and more")
+        throw ValidationError(.unknownType, .type, "expected 1 to 10, or 128 and more")
       }
       let id = try input.messageID(.messageId)
       messageID = id
