@@ -14,7 +14,7 @@ public struct ClusterLimits: Sendable, Equatable {
   /// gap.
   public var waitingControlBytes = 8 * 1024 * 1024
   /// States for one peer that wait for the bus; a newer one replaces an older one of the same channel and driver. Past
-  /// it all are dropped, and the peer notices the gap.
+  /// it all are dropped, and the peer notices the gap. Positions of the whole fleet take at most half of it.
   public var waitingStates = 65_536
   /// States for one peer, of each of the two lists, whose memory is kept when they are gone. Past that it is freed.
   static let keptStates = 4096
@@ -48,8 +48,8 @@ public struct ClusterLimits: Sendable, Equatable {
   public var figures = 600
   /// Seconds in one record of those before.
   public var figuresPerRecord = 60
-  /// Drivers whose newest positions wait for the end of a second, to go to hubs whose sessions watch the whole fleet.
-  /// Past it: further ones wait for the next second; that is counted.
+  /// Drivers whose newest positions wait for the end of a second, to go to hubs whose sessions watch the whole fleet;
+  /// then as many wait for each of these hubs. Past it: further ones wait for the next second; that is counted.
   public var fleetDrivers = 250_000
   /// Cells of this hub that one peer watches. Past it: not sent, and requested again by the watcher.
   public var cellsPerPeer = 16_384

@@ -107,6 +107,7 @@ public struct ClusterNode: ~Copyable {
     forwarding.retry()
     asking.endOverdue()
     feeds.endOverdueHistory()
+    feeds.sendFleet(interest)
     familyQuestions.retry()
     restartPeers()
     if trips.chooseCounter(), following.follows[.trips] != nil { following.locate(.trips) }
@@ -117,7 +118,10 @@ public struct ClusterNode: ~Copyable {
   }
 
   /// When `turn` is due without further input (uptime, ns).
-  public var nextTurn: Int64 { min(context.now.uptime + context.limits.aliveTime / 2, gathering.due) }
+  public var nextTurn: Int64 {
+    if context.peers.contains(where: { $0.takesFleet }) { return context.now.uptime }
+    return min(context.now.uptime + context.limits.aliveTime / 2, gathering.due)
+  }
 
   /// Until when outputs of the hub may gather before the next turn (uptime, ns): a stream of states, which are not sent
   /// before.

@@ -7,6 +7,9 @@
 //     a session has `fleet` → resume ─────────→ its hub's fleet, as one follower of it for all hubs
 //     shown among its own ←─── publications ←── the newest of each driver that has moved, with each of its seconds
 //
+// A fleet comes all at once, and may be more than a peer's states may be, past which all of them are dropped: so a
+// follower is given positions up to half of that, and then the others, those that have waited longest first.
+//
 // The hub calls this each second, and when a feed's first watcher comes or its last leaves. Only watched feeds are
 // requested. A request is repeated and expires, so it needs no state across losses and restarts.
 import HubBackplane
@@ -36,6 +39,12 @@ private enum FiguresKind: UInt8 {
   case newest, history, endOfHistory
 }
 
+/// A position of this hub's fleet, with its conflation key.
+struct FleetPosition {
+  var key: UInt64
+  var position: PublishedPosition
+}
+
 /// Whether a peer sends its fleet.
 enum PeerFleet {
   case none, asked, streaming
@@ -61,7 +70,7 @@ extension Feeds {
     let sum = watched.stats ? HubFigures.sum(added) : second
     context.inputs.append(.cluster(.figures([sum], isHistory: false)))
     askForFleets()
-    sendFleet(interest)
+    queueFleet(interest)
   }
 
   // MARK: Figures
@@ -173,13 +182,42 @@ extension Feeds {
     }
   }
 
-  private mutating func sendFleet(_ interest: borrowing Interest) {
-    for follower in interest.fleet.map(interest.followers) ?? [] {
-      for (key, position) in positions {
-        context.peers[follower.peer].append(position, key: key, follower.binding)
+  /// The second is over: its positions wait for each follower. Behind those that it was not given yet, which become the
+  /// newest ones, come drivers that were not among the last, and then those in the order in which it was given them. So
+  /// each driver's turn comes. O(drivers), and as much for each follower that was not given all.
+  private mutating func queueFleet(_ interest: borrowing Interest) {
+    defer { positions.removeAll(keepingCapacity: true) }
+    guard let fleet = interest.fleet, !positions.isEmpty else { return }
+    let all = positions.map { FleetPosition(key: $0.key, position: $0.value) }
+    for follower in interest.followers(fleet) {
+      let peer = context.peers[follower.peer]
+      var queue = all  // shared by all followers that were given all
+      if peer.waitsForFleet {
+        var moved = positions
+        queue = peer.fleetQueue[peer.fleetGiven...].map {
+          FleetPosition(key: $0.key, position: moved.removeValue(forKey: $0.key) ?? $0.position)
+        }
+        let again = peer.fleetQueue[..<peer.fleetGiven].compactMap { given in
+          moved.removeValue(forKey: given.key).map { FleetPosition(key: given.key, position: $0) }
+        }
+        queue += moved.map { FleetPosition(key: $0.key, position: $0.value) }
+        queue += again
+        context.counters.overflows += UInt64(max(0, queue.count - context.limits.fleetDrivers))
+        queue.removeLast(max(0, queue.count - context.limits.fleetDrivers))
       }
+      (peer.fleetQueue, peer.fleetGiven) = (queue, 0)
     }
-    positions.removeAll(keepingCapacity: true)
+  }
+
+  /// Gives followers the positions that wait for them, as far as they have room.
+  func sendFleet(_ interest: borrowing Interest) {
+    guard let fleet = interest.fleet else { return }
+    for follower in interest.followers(fleet) where context.peers[follower.peer].takesFleet {
+      let peer = context.peers[follower.peer]
+      let given = peer.fleetQueue[peer.fleetGiven...].prefix(peer.fleetRoom)
+      for next in given { peer.append(next.position, key: next.key, follower.binding) }
+      peer.fleetGiven += given.count
+    }
   }
 }
 

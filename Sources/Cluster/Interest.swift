@@ -112,7 +112,10 @@ struct Interest {
 
   private mutating func release(_ index: Int, _ handle: ChannelHandle) {
     followers[Int(handle.index)].removeAll { $0.peer == index }
-    if handle == fleet, followers(handle).isEmpty { fleet = nil }
+    if handle == fleet {
+      (context.peers[index].fleetQueue, context.peers[index].fleetGiven) = ([], 0)
+      if followers(handle).isEmpty { fleet = nil }
+    }
     context.inputs.append(.released(outlet: context.outlet, handle))
   }
 

@@ -85,6 +85,9 @@ final class Peer {
   /// The kind that begins the next frame of states.
   private var firstKind = StateKind.positions
   private var departures: [[UInt8]] = []
+  /// Positions of this hub's fleet, which it follows, in the order in which it is given them; and how many it was given.
+  var fleetQueue: [FleetPosition] = []
+  var fleetGiven = 0
 
   init(name: String, _ limits: ClusterLimits, now: Int64) {
     self.name = name
@@ -199,6 +202,15 @@ final class Peer {
 
   /// States that wait.
   var stateCount: Int { positions.count + others.count }
+
+  /// How many positions of the fleet may be added to its states.
+  var fleetRoom: Int { max(0, limits.waitingStates / 2 - stateCount) }
+
+  /// It can be given positions of the fleet.
+  var takesFleet: Bool { waitsForFleet && fleetRoom > 0 }
+
+  /// It was not given all positions of the fleet.
+  var waitsForFleet: Bool { fleetGiven < fleetQueue.count }
 
   /// Area records, in order.
   func append(area record: [UInt8]) {

@@ -219,6 +219,65 @@ import Testing
     #expect(ops.positions.count == 10)
     #expect(world["a"].node.node.counters.overflows == 15)
   }
+
+  @Test("Of more drivers than may wait for a hub each is shown there, none more often than others, and nothing is lost")
+  func largeFleet() {
+    var limits = ClusterLimits()
+    limits.waitingStates = 8
+    let world = ClusterWorld(limits: limits)
+    for slot in 1...20 { world.connect("d\(slot)", at: "a", slot: UInt32(slot)) }
+    let followers = ["b", "c"].map { follow(.fleet, world, at: $0, slot: 50) }
+    world.beats(3)
+    let before = world.members.map { $0.node.node.counters.restarts }
+    /// Five turns in each second, and four positions in each of them.
+    func drive(_ seconds: Int) {
+      for step in 0..<seconds {
+        for slot in 1...20 { world.fix(step, trip: nil, at: "a", slot: UInt32(slot)) }
+        for _ in 0..<5 { world.step(milliseconds: 200) }
+        world.beat()
+      }
+    }
+    drive(3)
+    let node = world["a"].node
+    #expect(node.node.nextTurn > world.now.uptime)
+    world.step()
+    #expect(node.node.nextTurn == world.now.uptime, "more can go at once")
+    // Three turns in each second: most drivers wait for the next one.
+    for follower in followers { follower.positions.removeAll() }
+    for step in 0..<20 {
+      for slot in 1...20 { world.fix(step, trip: nil, at: "a", slot: UInt32(slot)) }
+      for _ in 0..<3 { world.step(milliseconds: 333) }
+      world.beat()
+    }
+    for follower in followers {
+      let counts = (1...20).map { slot in follower.positions.count { $0.driverID == id("d\(slot)") } }
+      #expect(counts.min() ?? 0 >= 10 && (counts.max() ?? 0) - (counts.min() ?? 0) <= 2, "\(counts)")
+      #expect(follower.faults == [] && follower.gaps == 0)
+    }
+    world.run(seconds: 1)
+    let newest = followers.map { Set($0.positions.suffix(20).map(\.driverID)).count }
+    #expect(newest == [20, 20], "the newest of all have come")
+    #expect(world.members.map { $0.node.node.counters.restarts } == before)
+    #expect(world.members.allSatisfy { $0.node.node.counters.overflows == 0 })
+    // While nothing leaves, as many wait as may: none are dropped.
+    for slot in 1...20 { world.fix(21, trip: nil, at: "a", slot: UInt32(slot)) }
+    world.step()
+    world.engine.isolated = ["a"]
+    world.beat()
+    for _ in 0..<30 {
+      world.step()
+      #expect(node.node.context.peers.allSatisfy { $0.stateCount <= 4 })
+    }
+    world.engine.isolated = []
+    world.run(seconds: 2)
+    #expect(node.node.counters.overflows == 0)
+    // Who follows no longer is kept nothing for.
+    drive(1)
+    world["b"].leave(followers[0])
+    world["c"].leave(followers[1])
+    world.beats(2)
+    #expect(node.node.context.peers.allSatisfy { $0.fleetQueue.isEmpty })
+  }
 }
 
 extension ClusterWorld {
