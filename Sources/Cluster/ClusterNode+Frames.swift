@@ -278,6 +278,11 @@ extension ClusterNode {
     forwarding.reply(ask.peer, ask.token, .result(result), isNew: isNew)
   }
 
+  /// The ledger is to forget that something is this hub's, if it is.
+  private func release(_ key: String) {
+    context.questions.append((.release(key: key, by: context.identity.name), .nothing))
+  }
+
   private mutating func take(_ output: ClusterOutput) {
     switch output {
     case .subscribe(let input) where input.request.channel == .stats: feeds.subscribe(input)
@@ -291,6 +296,8 @@ extension ClusterNode {
       following.begin(channel)
       claims.own(channel, takes: takes, arrival: arrival)
     case .released(let channel): claims.disown(channel)
+    case .tripRefused(let trip): release("i:\(trip)")
+    case .tokensRefused(let word): release("k:\(word)")
     case .waiting(let channel): following.wait(channel)
     case .follow(let channel, let point, let eventsOnly):
       following.follow(channel, from: point, eventsOnly: eventsOnly)

@@ -126,6 +126,32 @@ import Testing
     }
   }
 
+  @Test("Tokens of a key that a hub has no room for are made by another hub, where they are asked for again")
+  func noRoom() {
+    var limits = HubLimits()
+    limits.tokenFamilies = 1
+    let world = ClusterWorld(hubLimits: limits)
+    _ = world.begin(of: "r1", at: "a")
+    let family = world.family(of: "r2", at: "a")
+    func ask(at name: String) -> CredentialAnswer? {
+      world.ask(.begin(family.begun(at: name), isKeyed: true), at: name)
+    }
+    #expect(ask(at: "a").refusal == .storageFull)
+    world.run(seconds: 0.1)
+    #expect(world.engine.owner(of: "k:\(family.word)") == nil)
+    let made = ask(at: "b")
+    #expect(made.serial == 1 && made.isNew && world.engine.owner(of: "k:\(family.word)") == "b")
+    for name in ["c", "a"] { #expect(ask(at: name).family?.id == made.family?.id) }
+    // A refusal of what was made before does not let go of it.
+    let other = TokenFamily(
+      id: TokenFamily.id(family.word, at: "b"), subject: id("r3"), role: .rider, claims: [], created: family.created)
+    #expect(world.ask(.begin(other, isKeyed: true), at: "b").refusal == .invalidTransition)
+    #expect(world.ask(.end(of: id("r2")), at: "b").ended == 1)
+    #expect(ask(at: "b").refusal == .forbidden)
+    world.run(seconds: 0.1)
+    #expect(world.engine.owner(of: "k:\(family.word)") == "b")
+  }
+
   @Test("Families that ended elsewhere have room of their own beside revocations, up to a limit")
   func room() {
     var limits = HubLimits()

@@ -42,6 +42,35 @@ import Testing
     #expect(acks + errors.count == 1 && !errors.contains(.rateLimited))
   }
 
+  @Test("A trip that a hub has no room for begins at another hub, where it is asked for again, once")
+  func noRoom() {
+    var limits = HubLimits()
+    limits.trips = 1
+    let world = ClusterWorld(hubLimits: limits)
+    world.connect("d1", at: "a", slot: 1)
+    world.ask("t0", .requested, at: "a", slot: 9)
+    world.run(seconds: 0.5)
+    world.ask("t1", .requested, at: "a", slot: 10)
+    world.run(seconds: 0.5)
+    #expect(world.answers(at: "a", slot: 10).errors == [.storageFull] && world.engine.owner(of: "i:t1") == nil)
+    for name in ["b", "c", "a"] {
+      world.ask("t1", .requested, at: name, slot: 10)
+      world.run(seconds: 0.5)
+      #expect(world.answers(at: name, slot: 10).acks == 1)
+    }
+    #expect(world.trips == 2 && world.engine.owner(of: "t:t1") == "b" && world.engine.owner(of: "i:t1") == "b")
+    // Over HTTP, and at the driver's hub for another one.
+    let report = TripStatusReport(
+      tripID: id("t2"), status: .requested, timestamp: world.now.timestamp, driverID: id("d1"))
+    world["c"].inputs.append(.trips(world.session(20), .begin(report, by: Actor(role: .ops, id: id("desk")))))
+    world.run(seconds: 0.5)
+    #expect(world.answers(at: "c", slot: 20).errors == [.storageFull] && world.engine.owner(of: "i:t2") == nil)
+    // What is refused of a trip that is here changes nothing of where it is.
+    world.ask("t0", .requested, for: "d1", at: "b", slot: 30)
+    world.run(seconds: 0.5)
+    #expect(world.answers(at: "b", slot: 30).errors.count == 1 && world.engine.owner(of: "i:t0") == "a")
+  }
+
   @Test("A request of somebody who may not begin the trip is refused, and takes nothing of the ledger")
   func noRight() {
     let world = ClusterWorld()

@@ -1,4 +1,5 @@
 // Messages between a hub and the outlet of the other hubs of its cluster. A hub without a cluster has no such outlet.
+public import HubBytes
 public import HubGeo
 public import HubMessages
 
@@ -176,6 +177,10 @@ public enum ClusterOutput: Sendable {
   case owned(Channel, takes: Bool, arrival: UInt16 = 0)
   /// This hub has forgotten a trip or a driver.
   case released(Channel)
+  /// A request that would have begun a trip, or the tokens of a key (`TokenFamily.word`), was refused for want of room,
+  /// before anything was done: any hub may begin them.
+  case tripRefused(Identifier)
+  case tokensRefused(InlineText)
   /// Sessions of this hub are subscribed to a channel that no hub has: another one may have it next.
   case waiting(Channel)
   /// Follows a channel at its owner, with `eventsOnly` without positions and ETAs. Where sessions have this hub's

@@ -75,6 +75,11 @@ extension Credentials {
     }
   }
 
+  /// Whether a family, or that it has ended, is known here.
+  func remembers(_ family: TokenFamily, at now: Timestamp) -> Bool {
+    familyOfID[family.id] != nil || isRevoked(family.subject, family.id, at: now)
+  }
+
   /// Answers a question, or records the other hubs' answer.
   mutating func answer(
     _ request: CredentialRequest, _ found: CredentialAnswer?, at now: Moment, _ storage: inout HubStorage,

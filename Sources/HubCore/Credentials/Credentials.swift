@@ -239,7 +239,7 @@ struct Credentials: ~Copyable {
 
   // MARK: Revocations
 
-  private func isRevoked(_ subject: Identifier, _ id: InlineText, at now: Timestamp) -> Bool {
+  func isRevoked(_ subject: Identifier, _ id: InlineText, at now: Timestamp) -> Bool {
     [.subject(subject), .tokenID(id)].contains { (name: RevokedName) in
       revocationOfName[name].map { revocations[$0].revocation.until.map { $0 > now } ?? true } ?? false
     }

@@ -37,6 +37,7 @@ extension Hub {
         followUp(step)
       }
     } catch {
+      noteRefused(.move(input), error)
       refuseTrip(error.replying(to: input.messageID), to: input.session) { .reply(input.session, .error($0)) }
     }
   }

@@ -1,0 +1,28 @@
+// What begins at one hub of a cluster alone, and found no room there: the others are told to expect nothing of it. Else
+// the same request at a hub that has room would be sent to this one again, which has none.
+import HubMessages
+
+extension Hub {
+  /// A request about a trip is refused. A trip that it would have begun, and for which this hub has no room, may begin
+  /// at another one.
+  mutating func noteRefused(_ request: TripRequest?, _ refusal: ErrorReply) {
+    guard channels.isInCluster, refusal.isForWantOfRoom, let trip = request?.beginning?.tripID,
+      trips.find(trip) == nil
+    else { return }
+    channels.sendToCluster(.tripRefused(trip))
+  }
+
+  /// A question about tokens is answered. Tokens of a key for which this hub has no room may be made by another one, if
+  /// this one does not know of any that have ended.
+  mutating func note(_ answer: CredentialAnswer, to question: CredentialQuestion) {
+    guard channels.isInCluster, case .refused(let refusal) = answer, refusal.isForWantOfRoom,
+      case .begin(let family, isKeyed: true) = question, !credentials.remembers(family, at: now.timestamp)
+    else { return }
+    channels.sendToCluster(.tokensRefused(family.word))
+  }
+}
+
+extension ErrorReply {
+  /// Whether another hub may decide otherwise.
+  fileprivate var isForWantOfRoom: Bool { code == .storageFull || code == .rateLimited }
+}
