@@ -75,6 +75,11 @@ struct Claims {
     claimedAllAt = context.now.uptime
   }
 
+  /// Whether this hub has a channel's trip or driver, or is about to have the ledger forget that it has.
+  func has(_ channel: Channel) -> Bool {
+    if case .raw(let id) = channel { owned[.driver(id)] != nil } else { owned[channel] != nil }
+  }
+
   /// Claims that the ledger does not have yet.
   var unclaimedCount: Int { owned.unclaimedCount }
 

@@ -287,7 +287,9 @@ extension ClusterNode {
     switch output {
     case .subscribe(let input) where input.request.channel == .stats: feeds.subscribe(input)
     case .subscribe(let input): following.subscribe(input)
-    case .notHere(let session): interest.notHere(session)
+    case .notHere(let session):
+      // The ledger names this hub for what it does not have, as after a start without its journal.
+      if let channel = interest.notHere(session), !claims.has(channel), let key = channel.ledgerKey { release(key) }
     case .tripRequest(let request): forwarding.forward(request)
     case .ask(let question): asking.ask(question)
     case .credentials(let request): familyQuestions.ask(request)

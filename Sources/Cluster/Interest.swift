@@ -96,12 +96,14 @@ struct Interest {
     }
   }
 
-  func notHere(_ session: SessionRef) {
-    guard let (ask, isCurrent) = context.asker(session), isCurrent, let channel = ask.channel else { return }
+  /// The hub does not have what a peer has asked for. Gives the channel.
+  func notHere(_ session: SessionRef) -> Channel? {
+    guard let (ask, isCurrent) = context.asker(session), isCurrent, let channel = ask.channel else { return nil }
     context.peers[ask.peer].append(.notHere) { bytes in
       bytes.append(varint: ask.token)
       bytes.append(channel, at: context.time)
     }
+    return channel
   }
 
   /// A peer follows a channel no longer.

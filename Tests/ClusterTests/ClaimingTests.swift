@@ -1,0 +1,30 @@
+// What the ledger calls a hub's own: that it is looked at again in order, and forgotten where it is not so.
+import HubBackplaneSupport
+import HubCore
+import HubMessages
+import Testing
+
+@testable import HubCluster
+
+@Suite struct ClaimingTests {
+  @Test("A hub that has started anew without what the ledger calls its own has that forgotten when others ask for it")
+  func staleOwner() {
+    let world = ClusterWorld()
+    world.connect("d1", at: "a", slot: 1)
+    world.ask("t1", .requested, at: "a", slot: 9)
+    world.run(seconds: 1)
+    world.restart("a")
+    world.run(seconds: 3)
+    #expect(world.engine.owner(of: "d:d1") == "a" && world.engine.owner(of: "t:t1") == "a")
+    let riders = [Channel.driver(id("d1")), .raw(id("d1")), .trip(id("t1"))].map {
+      world.follow($0, at: "b", slot: world.nextSlot())
+    }
+    world.run(seconds: 4)
+    #expect(world.engine.owner(of: "d:d1") == nil && world.engine.owner(of: "t:t1") == nil)
+    #expect(riders[0].answers.count == 1 && riders[1].answers.count == 1 && riders[0].refusals.isEmpty)
+    world.connect("d1", at: "c", slot: 2)
+    world.run(seconds: 1)
+    riders[0].positions.removeAll()
+    world.drive(riders[0], at: "c", slot: 2)
+  }
+}
