@@ -58,8 +58,10 @@ struct Claims {
   private var queue: [Channel] = []
   /// To be claimed or released with the next renewal.
   private var deferred: [Channel] = []
-  /// To be claimed again, a few at a time, the last first: those that may be another hub's, or were claimed long ago.
-  private var checked: [Channel] = []
+  /// To be claimed again, a few at a time, the last first: drivers that may be another hub's, and behind them all that
+  /// was claimed long ago.
+  private var doubted: [Channel] = []
+  private var aged: [Channel] = []
   private var checksAt = Int64.min
   private var lastNumber: UInt64 = 0
   private var lastAttempt: UInt64 = 0
@@ -183,17 +185,19 @@ struct Claims {
   /// unnoticed, which the ledger's answer shows. A few at a time, since all hubs may do so at once.
   private mutating func claimAnew() {
     let (now, limits) = (context.now.uptime, context.limits)
-    if checked.isEmpty, now - claimedAllAt >= limits.ownerTime {
+    if aged.isEmpty, now - claimedAllAt >= limits.ownerTime {
       claimedAllAt = now
-      checked = inOrder { $1.isClaimed }
-    } else if checked.isEmpty, checksHomes, now - homesCheckedAt >= limits.homesTime {
-      (checksHomes, homesCheckedAt) = (false, now)
-      checked = inOrder { $0.isTaken && $1.isClaimed }
+      aged = inOrder { $1.isClaimed }
     }
-    guard !checked.isEmpty, now >= checksAt else { return }
+    if doubted.isEmpty, checksHomes, now - homesCheckedAt >= limits.homesTime {
+      (checksHomes, homesCheckedAt) = (false, now)
+      doubted = inOrder { $0.isTaken && $1.isClaimed }
+    }
+    guard !doubted.isEmpty || !aged.isEmpty, now >= checksAt else { return }
     checksAt = now + limits.checkTime
-    for channel in checked.suffix(limits.checksAtOnce) where owned[channel]?.isClaimed == true { enqueue(channel) }
-    checked.removeLast(min(limits.checksAtOnce, checked.count))
+    let first = doubted.takeLast(limits.checksAtOnce)
+    let part = first + aged.takeLast(limits.checksAtOnce - first.count)
+    for channel in part where owned[channel]?.isClaimed == true { enqueue(channel) }
   }
 
   mutating func take(_ answer: LedgerAnswer, of channel: Channel) {
@@ -335,4 +339,12 @@ extension Channel {
 
   /// Whether its owner may change at any moment.
   fileprivate var isTaken: Bool { if case .driver = self { true } else { false } }
+}
+
+extension Array {
+  /// Removes as many elements from the end, or all. Gives them.
+  fileprivate mutating func takeLast(_ count: Int) -> ArraySlice<Element> {
+    defer { removeLast(Swift.min(count, self.count)) }
+    return suffix(count)
+  }
 }

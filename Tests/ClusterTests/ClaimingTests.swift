@@ -27,4 +27,29 @@ import Testing
     riders[0].positions.removeAll()
     world.drive(riders[0], at: "c", slot: 2)
   }
+
+  @Test("Drivers that may have a second home are looked for before all that is claimed again for its age")
+  func pacedByAge() {
+    var limits = ClusterLimits()
+    (limits.checksAtOnce, limits.checkTime, limits.ownerTime) = (4, 500_000_000, 12_000_000_000)
+    let world = ClusterWorld(["a", "b"], limits: limits)
+    for number in 0..<2 { world.connect("d\(number)", at: "a", slot: UInt32(number + 1)) }
+    for number in 0..<100 { world.ask("t\(number)", .requested, at: "a", slot: UInt32(number + 10)) }
+    world.run(seconds: 2)
+    var claimed: [String] = []
+    world.engine.trace = { line in
+      guard line.hasPrefix("a asks claim"), let key = line.split(separator: "\"").dropFirst().first else { return }
+      claimed.append("\(key)")
+    }
+    for _ in 0..<2000 where claimed.isEmpty { world.step() }
+    #expect(!claimed.isEmpty)
+    world.engine.cuts = ["b>a control"]
+    world.run(seconds: 1)
+    world.engine.cuts = []
+    let before = claimed.count
+    world.run(seconds: 2)
+    #expect(Set(claimed[before...]).isSuperset(of: ["d:d0", "d:d1"]), "\(claimed[before...])")
+    world.run(seconds: 16)
+    #expect((0..<100).allSatisfy { claimed.contains("t:t\($0)") }, "the others are claimed behind them")
+  }
 }
