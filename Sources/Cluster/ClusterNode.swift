@@ -223,7 +223,7 @@ public struct ClusterNode: ~Copyable {
     let isFirst = !context.knowsMembers
     context.knowsMembers = true
     if context.isFullOfPeers { forgetPeers() }
-    var present: Set<String> = []
+    var (present, hasLost) = (Set<String>(), false)
     for member in members where member.name != context.identity.name {
       // The engine's other users may write what they like there. Without an incarnation nothing could be sent to it,
       // and all would wait.
@@ -245,7 +245,10 @@ public struct ClusterNode: ~Copyable {
       releaseInterest(of: index)
       peer.append(.lost)  // it may be there after all: then it asks for its channels anew
       context.notices.append(.peerLeft(peer.name))
+      hasLost = true
     }
+    // What it revoked last may have come here alone, and others cannot ask it any more.
+    if hasLost { for (index, peer) in context.peers.enumerated() where peer.isMember { revoking.announce(to: index) } }
     guard isFirst else { return }
     following.membersAreKnown()
     forwarding.membersAreKnown()

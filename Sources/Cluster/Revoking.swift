@@ -1,6 +1,7 @@
 // Revoked tokens, which all hubs of a cluster refuse: each sends its own back ends' revocations to the others, and all
-// that it knows to a hub that is new, returns, or has missed something. The hub merges them
-// (HubCore/Credentials/Credentials+Shared.swift): repetitions change nothing.
+// that it knows to a hub that is new, returns, or has missed something, and to all when a hub has left, whose last ones
+// may have reached some of them alone. The hub merges them (HubCore/Credentials/Credentials+Shared.swift): repetitions
+// change nothing.
 //
 //     record      revocation…
 //     revocation  "s", "j", "f" or "u" · name (length, bytes) · until (varint: ms since 1970 and one more; 0 for ever)

@@ -49,6 +49,25 @@ import Testing
     for name in ["a", "b", "c"] { #expect(world.revocations(at: name).count == 2500) }
   }
 
+  @Test("What a hub has revoked last reaches all, though some had not heard of it when it died")
+  func originDies() {
+    let world = ClusterWorld()
+    world.engine.cuts = ["a>c"]
+    world.revoke(subject, until: nil, at: "a")
+    world.run(seconds: 0.3)
+    #expect(world.revocations(at: "b").count == 1 && world.revocations(at: "c").isEmpty)
+    world.kill("a")
+    world.engine.cuts = []
+    world.run(seconds: 10)
+    #expect(world.revocations(at: "c") == [subject: nil] && world["c"].revoked == [subject])
+    // Once, for each hub that has left.
+    let before = world.engine.bytesSent
+    world.run(seconds: 5)
+    let quiet = world.engine.bytesSent - before
+    world.run(seconds: 5)
+    #expect(abs(world.engine.bytesSent - before - 2 * quiet) < 200)
+  }
+
   @Test("Each is kept until the later of its ends, in whatever order hubs hear of them; then it is gone everywhere")
   func ends() {
     let world = ClusterWorld()
