@@ -34,7 +34,9 @@ extension ClusterNode {
     guard context.phase == .member, head.to == context.identity.name, head.from != context.identity.name else {
       throw .name
     }
-    // For an earlier process, or from one: anybody who recorded it can send it again.
+    // For an earlier process, or from one: anybody who recorded it can send it again. For a later one: that one has this
+    // hub's name, or had it, and its peers hear nobody who is older.
+    if head.toIncarnation > context.incarnation { supersede(by: head.toIncarnation) }
     guard head.toIncarnation == context.incarnation else { throw .incarnation }
     guard let index = context.peer(head.from) else { throw .peers }
     guard head.fromIncarnation >= context.peers[index].incarnation else { throw .incarnation }
@@ -71,6 +73,13 @@ extension ClusterNode {
     }
     if hasHole { noteGap(index, lane, 0) }
     if let unreadable { throw unreadable }
+  }
+
+  /// A later process has this hub's name.
+  mutating func supersede(by other: UInt64) {
+    guard context.phase == .member else { return }
+    context.phase = .superseded
+    context.notices.append(.superseded(by: other))
   }
 
   /// Some of a peer's frames did not come: requests again what is followed there; and restarts what it follows here,

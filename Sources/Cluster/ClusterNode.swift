@@ -377,9 +377,7 @@ public struct ClusterNode: ~Copyable {
       renewsAt = .min
       context.notices.append(.joined(incarnation: number))
     case .renewal:
-      guard case .superseded(let other) = answer else { return }
-      context.phase = .superseded
-      context.notices.append(.superseded(by: other))
+      if case .superseded(let other) = answer { supersede(by: other) }
     case .members: if case .members(let members) = answer { take(members: members) }
     case .claim(let channel): claims.take(answer, of: channel)
     case .release(let channel):

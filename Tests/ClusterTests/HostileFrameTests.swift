@@ -165,6 +165,37 @@ import Testing
     }
   }
 
+  @Test("A hub that was frozen while a later one of its name came and went knows that nobody hears it")
+  func laterNamesake() {
+    let world = ClusterWorld(["a", "b"])
+    let frozen = world["a"]
+    world.restart("a")
+    world.run(seconds: 3)
+    world["a"].node.node.leave()
+    world.step()
+    world.members[0] = frozen
+    #expect(frozen.node.node.counters.isMember)
+    // Even where the ledger's answer does not say so.
+    world.run(seconds: 3)
+    let notices = frozen.notices.filter { if case .superseded = $0 { true } else { false } }
+    #expect(notices.count == 1 && !frozen.node.node.counters.isMember && !frozen.node.node.counters.reachesOthers)
+  }
+
+  @Test("Only who has the key can say that a later hub has a name")
+  func forgedNamesake() throws {
+    let world = ClusterWorld(["a", "b"])
+    let node = world["a"].node
+    var later = head
+    (later.fromIncarnation, later.toIncarnation) = (1 << 40, node.node.context.incarnation + 1)
+    let others = try #require(FrameKeys(String(repeating: "ab", count: 32)))
+    node.node.take(.frame(.control, Frame.make(later, [], others)))
+    later.to = "c"
+    node.node.take(.frame(.control, Frame.make(later, [], testKeys)))
+    (later.to, later.toIncarnation) = ("a", node.node.context.incarnation - 1)
+    node.node.take(.frame(.control, Frame.make(later, [], testKeys)))
+    #expect(node.node.counters.isMember)
+  }
+
   @Test("A member with another key is refused, and its channels cannot be followed; the others go on")
   func foreignKey() throws {
     let world = ClusterWorld()
