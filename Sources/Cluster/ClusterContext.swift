@@ -44,6 +44,8 @@ final class ClusterContext {
   private var peerIndices: [String: Int] = [:]
   /// Of hubs that are forgotten.
   private var freed: [Int] = []
+  /// What is kept of them, the oldest first: a process that comes back is the one that was known.
+  private var forgotten: [(name: String, progress: PeerProgress)] = []
   /// For the hub, and for the ledger.
   var inputs = HubInputs()
   /// Of the frame that is being read, for the hub.
@@ -100,23 +102,25 @@ final class ClusterContext {
   /// The index of a peer, made where it is new; nil at the limit.
   func peer(_ name: String) -> Int? {
     if let known = peerIndices[name] { return known }
-    if let free = freed.popLast() {
-      peers[free] = Peer(name: name, limits, now: now.uptime)
-      peerIndices[name] = free
-      return free
-    }
-    guard peers.count < ClusterLimits.maximumPeers else {
+    guard !isFullOfPeers else {
       note(.tooManyPeers(name), seldom: .peerRefused)
       return nil
     }
-    peers.append(Peer(name: name, limits, now: now.uptime))
-    peerIndices[name] = peers.count - 1
-    return peers.count - 1
+    let known = forgotten.firstIndex { $0.name == name }.map { forgotten.remove(at: $0).progress }
+    let peer = Peer(name: name, limits, now: now.uptime, known)
+    let index = freed.popLast() ?? peers.count
+    if index == peers.count { peers.append(peer) } else { peers[index] = peer }
+    peerIndices[name] = index
+    return index
   }
 
   /// Forgets a hub that has left; another one may have its index.
   func forget(_ index: Int) {
     peerIndices[peers[index].name] = nil
+    if peers[index].incarnation > 0 {
+      if forgotten.count >= limits.forgottenPeers { forgotten.removeFirst() }
+      forgotten.append((peers[index].name, peers[index].progress))
+    }
     peers[index] = Peer(name: "", limits, now: now.uptime)
     endedRights.removeAll { $0.peer == index }
     freed.append(index)

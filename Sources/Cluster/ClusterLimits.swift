@@ -27,6 +27,9 @@ public struct ClusterLimits: Sendable, Equatable {
 
   /// Other hubs. Past it a further one is refused, and named in the log.
   public static let maximumPeers = 127
+  /// Hubs that have left and made room for others, whose numbers of frames are kept. Past it the oldest are forgotten:
+  /// such a hub, if its process lives after all, hears this one only after as many frames as it has had from it.
+  public var forgottenPeers = 1024
   /// Channels of one hub that another follows. Past it `rate_limited`.
   public var follows = 60_000
   /// Of each kind, questions of this hub's sessions that other hubs or the ledger have not answered. Past it

@@ -18,6 +18,17 @@ struct Binding: Equatable {
   var handle: ChannelHandle
 }
 
+/// How far this hub and a process of another one are with each other. It is kept where the hub is forgotten: that
+/// process may live, and goes on where it was. Its frames of before must not be taken twice, and those to it must not
+/// have numbers again that it has had.
+struct PeerProgress {
+  fileprivate let incarnation: UInt64
+  fileprivate let seen: [UInt64]
+  fileprivate let numbers: [UInt64]
+  fileprivate let lastBinding: UInt32
+  fileprivate let hasUsedAllBindings: Bool
+}
+
 final class Peer {
   let name: String
   private let limits: ClusterLimits
@@ -89,11 +100,23 @@ final class Peer {
   var fleetQueue: [FleetPosition] = []
   var fleetGiven = 0
 
-  init(name: String, _ limits: ClusterLimits, now: Int64) {
+  /// `known`: how far it was when it was forgotten.
+  init(name: String, _ limits: ClusterLimits, now: Int64, _ known: PeerProgress? = nil) {
     self.name = name
     self.limits = limits
     weight = Peer.weight(of: name)
     heard = now
+    guard let known else { return }
+    (incarnation, seen) = (known.incarnation, known.seen)
+    // A number of each lane is skipped, so that it notices that it is not followed and follows nothing any more.
+    numbers = known.numbers.map { $0 + 1 }
+    (lastBinding, hasUsedAllBindings) = (known.lastBinding, known.hasUsedAllBindings)
+  }
+
+  var progress: PeerProgress {
+    PeerProgress(
+      incarnation: incarnation, seen: seen, numbers: numbers, lastBinding: lastBinding,
+      hasUsedAllBindings: hasUsedAllBindings)
   }
 
   /// How much a hub's name weighs: its FNV-1a, 64 bits.

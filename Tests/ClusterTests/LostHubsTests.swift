@@ -251,6 +251,57 @@ import Testing
     world.run(seconds: 0.5)
     #expect(rider.answers.count == 1 && rider.refusals.isEmpty)
   }
+
+  @Test("A hub that was cut off until another has forgotten it is heard there again, and hears it, at once")
+  func forgotten() throws {
+    let world = ClusterWorld(["a", "b"])
+    let node = world["a"].node
+    world.connect("d1", at: "a", slot: 1)
+    world.connect("d2", at: "b", slot: 2)
+    var riders = [world.follow(.driver(id("d1")), at: "b", slot: 5), world.follow(.driver(id("d2")), at: "a", slot: 6)]
+    world.run(seconds: 30)
+    let index = try #require(node.node.context.knownPeer("b"))
+    let before = node.node.context.peers[index]
+    world.engine.isolated = ["b"]
+    world.run(seconds: 4)
+    for number in 0..<ClusterLimits.maximumPeers - 1 { #expect(node.node.context.peer("p\(number)") != nil) }
+    world.run(seconds: 13)
+    #expect(node.node.context.knownPeer("b") == nil)
+    world.engine.isolated = []
+    world.run(seconds: 3)
+    let again = try #require(node.node.context.knownPeer("b"))
+    let peer = node.node.context.peers[again]
+    #expect(peer !== before && peer.incarnation == before.incarnation && peer.lastBinding > before.lastBinding)
+    #expect(peer.note(1, .control) == .repeated, "its old frames are refused still")
+    riders += [world.follow(.driver(id("d1")), at: "b", slot: 7), world.follow(.driver(id("d2")), at: "a", slot: 8)]
+    world.run(seconds: 1)
+    for rider in riders { rider.positions.removeAll() }
+    for step in 0..<3 {
+      world.fix(step, trip: nil, at: "a", slot: 1)
+      world.fix(step, trip: nil, at: "b", slot: 2)
+      world.run(seconds: 1)
+    }
+    #expect(riders.map(\.positions.count) == [3, 3, 3, 3] && riders.allSatisfy { $0.faults == [] && $0.gaps == 0 })
+    #expect(world["b"].node.node.counters.framesRefused == 0 && node.node.counters.framesRefused == 0)
+  }
+
+  @Test("Of hubs that have left and are forgotten, so many are remembered, the newest")
+  func forgottenPeers() throws {
+    var limits = ClusterLimits()
+    limits.forgottenPeers = 2
+    let world = ClusterWorld(["a"], limits: limits)
+    let context = world["a"].node.node.context
+    for number in 0..<4 {
+      let index = try #require(context.peer("p\(number)"))
+      if number < 3 { context.peers[index].begin(UInt64(100 + number)) }
+      context.forget(index)
+    }
+    let known = try (0..<4).map { number in
+      let index = try #require(context.peer("p\(number)"))
+      return context.peers[index].incarnation
+    }
+    #expect(known == [0, 101, 102, 0])
+  }
 }
 
 extension ClusterWorld {
