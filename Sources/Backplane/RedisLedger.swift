@@ -1,6 +1,6 @@
 // The ledger in Redis or Valkey, by scripts (RedisScripts.swift) on one connection.
 //
-// Its settings are checked before use: a ledger that may evict keys, is too old for ACL users, or is a replica is
+// Its settings are checked before use: a ledger that may evict keys, is too old for ACL rules, or is a replica is
 // refused with a text for the operator. Settings of durability cause warnings: the ledger may be one node, since the
 // hubs restore what it forgets. With sentinels (Sentinels.swift), the master is looked for again whenever the
 // connection ends, they name another one, or the node becomes a replica.
@@ -224,9 +224,10 @@ enum EngineCheck {
   /// Why this version cannot be used; nil where it can.
   static func version(_ info: RESPValue) -> String? {
     guard let text = info.text else { return nil }  // without permission: missing features show soon
-    guard let version = member("redis_version", of: text), let major = Int(version.prefix { $0 != "." }), major < 6
-    else { return nil }
-    return "redis_version:\(version): 6.0 or newer is needed, for ACL users"
+    guard let version = member("redis_version", of: text) else { return nil }
+    let numbers = version.split(separator: ".").prefix(2).compactMap { Int($0) }
+    guard numbers.count == 2, numbers.lexicographicallyPrecedes([6, 2]) else { return nil }
+    return "redis_version:\(version): 6.2 or newer is needed, for ACL rules of channels"
   }
 
   /// Nil where the node does not say.
