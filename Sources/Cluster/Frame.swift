@@ -19,7 +19,6 @@ struct FrameHead: Equatable {
   var from: String
   var fromIncarnation: UInt64
   var to: String
-  /// 0 where the sender does not know it.
   var toIncarnation: UInt64
   var number: UInt64
   /// Milliseconds since 1970.
