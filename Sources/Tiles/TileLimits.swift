@@ -10,6 +10,8 @@ enum TileLimits {
   static let maximumDirectoryLevels = 4
   /// Entries of directories that are kept, 24 bytes each. Past it: the oldest are read again when they are asked for.
   static let keptDirectoryEntries = 1 << 20
+  /// Directories that are kept, and looked through for each image. Past it: likewise.
+  static let keptDirectories = 1024
   /// Degrees, both ways, of the initial view without drivers.
   static let cityDegrees = 3.0
   /// Characters of an attribution from a file.

@@ -66,8 +66,9 @@ public struct TileReader {
   ]
 
   private let pack: TilePack
-  /// Directories below the first one, by where they are, the oldest first.
-  private var leaves: [(offset: UInt64, directory: PMTilesDirectory)] = []
+  /// Directories below the first one, by their bytes in the file, the oldest first; and how many entries they have.
+  private var leaves: [(offset: UInt64, length: UInt32, directory: PMTilesDirectory)] = []
+  private var keptEntries = 0
   /// What the last image's name ended with: that of the next one most likely, too.
   private var suffix = 0
 
@@ -96,12 +97,15 @@ public struct TileReader {
   private mutating func leaf(
     _ entry: PMTilesDirectory.Entry, _ archive: PMTilesArchive
   ) throws(MapTileError) -> PMTilesDirectory {
-    if let known = leaves.first(where: { $0.offset == entry.offset }) { return known.directory }
+    if let known = leaves.first(where: { $0.offset == entry.offset && $0.length == entry.length }) {
+      return known.directory
+    }
     let directory = try archive.leaf(entry)
-    leaves.append((entry.offset, directory))
-    // One without entries takes some memory, too.
-    var kept = leaves.reduce(0) { $0 + $1.directory.entries.count + 1 }
-    while kept > TileLimits.keptDirectoryEntries { kept -= leaves.removeFirst().directory.entries.count + 1 }
+    leaves.append((entry.offset, entry.length, directory))
+    keptEntries += directory.entries.count
+    while keptEntries > TileLimits.keptDirectoryEntries || leaves.count > TileLimits.keptDirectories {
+      keptEntries -= leaves.removeFirst().directory.entries.count
+    }
     return directory
   }
 

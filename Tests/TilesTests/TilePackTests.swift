@@ -265,18 +265,57 @@ final class TileFolder {
     }
   }
 
-  @Test("leaves are kept up to a limit, and read again beyond it")
-  func kept() throws {
-    final class Counted: TileBytes {
-      let file: MemoryTiles
-      let reads = Atomic(0)
-      let tag = "c"
-      init(_ bytes: [UInt8]) { file = MemoryTiles(bytes: bytes) }
-      func read(at offset: Int, count: Int) throws(SystemError) -> [UInt8] {
-        reads.wrappingAdd(1, ordering: .relaxed)
-        return try file.read(at: offset, count: count)
+  /// A file in memory that counts how often it is read.
+  private final class Counted: TileBytes {
+    let file: MemoryTiles
+    let reads = Atomic(0)
+    let tag = "c"
+    init(_ bytes: [UInt8]) { file = MemoryTiles(bytes: bytes) }
+    func read(at offset: Int, count: Int) throws(SystemError) -> [UInt8] {
+      reads.wrappingAdd(1, ordering: .relaxed)
+      return try file.read(at: offset, count: count)
+    }
+  }
+
+  @Test("so many leaves are kept however few entries they have, each for its own bytes")
+  func keptLeaves() throws {
+    let count = TileLimits.keptDirectories + 1
+    var writer = PMTilesWriter(
+      leaves: (0..<count).map { [(UInt64($0), 1, 0)] }, images: [image("x")], zooms: (0, 6))
+    writer.isCompressed = false
+    let file = Counted(writer.file())
+    var reader = TileReader(TilePack(try PMTilesArchive(file)))
+    var tiles: [UInt64: MapTile] = [:]
+    for zoom in 0...5 {
+      for place in 0..<1 << (2 * zoom) {
+        let tile = try #require(MapTile(zoom: zoom, x: place >> zoom, y: place & (1 << zoom - 1)))
+        tiles[tile.number] = tile
       }
     }
+    func reads(_ number: Int) throws -> Int {
+      let before = file.reads.load(ordering: .relaxed)
+      #expect(try reader.image(try #require(tiles[UInt64(number)]))?.bytes == image("x"))
+      return file.reads.load(ordering: .relaxed) - before
+    }
+    for number in 0..<count { #expect(try reads(number) == 2) }
+    #expect(try reads(count - 1) == 1 && reads(1) == 1 && reads(0) == 2 && reads(1) == 2)
+    // Two directories that begin at one place.
+    writer.leaves = [[(0, 5, 0)], [(5, 16, 0)]]
+    var bytes = writer.file()
+    let root = PMTilesWriter.directory([(0, 0, 5, 0), (1, 0, 6, 0)])
+    let start = Int(bytes[8])
+    #expect(Int(bytes[16]) == root.count)
+    bytes.replaceSubrange(start..<start + root.count, with: root)
+    let shared = Counted(bytes)
+    var other = TileReader(TilePack(try PMTilesArchive(shared)))
+    _ = try other.image(try #require(MapTile(zoom: 0, x: 0, y: 0)))
+    let before = shared.reads.load(ordering: .relaxed)
+    _ = try other.image(try #require(MapTile(zoom: 1, x: 0, y: 0)))
+    #expect(shared.reads.load(ordering: .relaxed) - before == 2)
+  }
+
+  @Test("leaves are kept up to a limit, and read again beyond it")
+  func kept() throws {
     let many = 400_000
     let leaf: (UInt64) -> [(number: UInt64, run: UInt64, image: Int)] = { first in
       (0..<UInt64(many)).map { (first + $0, 1, 0) }
