@@ -1,9 +1,8 @@
 // A driver's side: what is sent and how often, what is kept until it has arrived, within the rate; and questions.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import '../../Sources/Pages/web/hub-store.js';
 import { HubError } from '../../Sources/Pages/web/hub.js';
-import { byHand, settled } from './support/by-hand.mjs';
+import { byHand } from './support/by-hand.mjs';
 
 const sampling = { interval: 4, minDistance: 10 };
 const driver = { role: 'driver', id: 'D1' };
@@ -250,77 +249,4 @@ test('a rider pays for long answers, and continues within the rate', async () =>
   assert.equal(socket.of('query').length, before, 'some 44 units');
   await clock.pass(2000);
   assert.ok(socket.of('query').length > before);
-});
-
-// The queue in IndexedDB.
-
-/** As much of IndexedDB as the client uses; its content outlives the pages. */
-function database() {
-  const content = new Map();
-  const valid = key => {
-    if (Number.isNaN(key) || typeof key !== 'number') throw new TypeError('DataError');
-    return key;
-  };
-  const request = result => {
-    const one = {};
-    queueMicrotask(() => one.onsuccess?.());
-    return Object.assign(one, { result: typeof result === 'function' ? undefined : result });
-  };
-  const store = {
-    getAll: () => request([...content].sort(([a], [b]) => a - b).map(([, value]) => structuredClone(value))),
-    clear: () => content.clear(),
-    put: (value, key) => content.set(valid(key), structuredClone(value)),
-    delete: key => content.delete(valid(key)),
-  };
-  const opened = { transaction: () => ({ objectStore: () => store }), createObjectStore() {} };
-  return {
-    content,
-    open() {
-      const one = request(opened);
-      queueMicrotask(() => one.onupgradeneeded?.());
-      return one;
-    },
-  };
-}
-
-test('what a page left unsent the next one sends, first of all and with the same ids', async () => {
-  globalThis.indexedDB = database();
-  const queue = { indexedDB: 'fixes' };
-  const first = await driving({ limits: unlimited }, { queue });
-  first.hub.send(first.fix(0), { trip: 'T1' });
-  first.hub.send(first.fix(1), { trip: 'T1' });
-  first.hub.move('T1', 'arrived_pickup');
-  first.hub.status('available');
-  first.hub.nearby({ latitude: 1, longitude: 2 }).catch(() => {});
-  await settled();
-  await first.socket.ack(first.socket.last('driver_status'));
-  assert.equal(indexedDB.content.size, 3, 'what was acked is gone, questions are not kept');
-  const { messageId } = first.socket.last('trip_status');
-
-  const second = await driving(null, { queue, random: () => 0.25 });
-  second.clock.time += 60_000;
-  second.hub.send(second.fix(60), { trip: 'T1' });
-  second.hub.connect();
-  for (let n = 0; n < 100 && !second.socket; n++) await settled();
-  const socket = await second.socket.greet({ role: 'driver', limits: unlimited });
-  const [batch, move, last] = socket.sent;
-  assert.deepEqual(batch.payload.locations, [first.fix(0), first.fix(1)]);
-  assert.deepEqual([move.type, move.messageId], ['trip_status', messageId]);
-  assert.deepEqual(last.payload.locations, [second.fix(60)]);
-  for (const message of [batch, last]) await socket.ack(message, { accepted: 1, duplicates: 1, rejected: [] });
-  await socket.ack(move);
-  await settled();
-  await socket.ack({ messageId: 'of an earlier page' });
-  assert.equal(indexedDB.content.size, 0);
-  assert.equal(second.errors.length, 0);
-});
-
-test('where IndexedDB does not work, that is reported once, and memory is used', async () => {
-  globalThis.indexedDB = { open() { throw new Error('private window'); } };
-  const world = await driving({ limits: unlimited }, { queue: { indexedDB: 'fixes' } });
-  assert.deepEqual(world.errors.map(({ code }) => code), ['storage']);
-  assert.equal(world.hub.send(world.fix(0)), 'queued');
-  await world.socket.end(1006);
-  await world.again({ role: 'driver' });
-  assert.equal(world.errors.length, 1);
 });

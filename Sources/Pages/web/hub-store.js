@@ -1,4 +1,5 @@
 // The queue in IndexedDB, so that it outlives the page: hub.js loads this where it is asked for (`queue: {indexedDB}`).
+// An entry keeps its key until it has arrived, whichever page sends it: so a page that ends at any time loses none.
 
 const done = request => new Promise((resolve, reject) => {
   request.onsuccess = () => resolve(request.result);
@@ -6,19 +7,55 @@ const done = request => new Promise((resolve, reject) => {
 });
 
 /**
- * Opens the store of a name: `entries` are what an earlier page left, in order, and are taken out. Entries are kept by
- * numbers; `time` (ms) makes those of this page greater than any before.
+ * Opens the store of a name, in which keys ascend: those of this page follow all that are there, and `time` (ms).
+ * `failed` is called with why something could not be written.
  */
-export async function openStore(name, time) {
-  const opening = indexedDB.open(name);
-  opening.onupgradeneeded = () => opening.result.createObjectStore('queue');
-  const database = await done(opening);
-  const store = () => database.transaction('queue', 'readwrite').objectStore('queue');
-  const first = store(), entries = await done(first.getAll());
-  first.clear();
+export async function openStore(name, time, failed) {
+  let opened, changes = [];
+  const open = async () => {
+    const opening = indexedDB.open(name);
+    opening.onupgradeneeded = () => opening.result.createObjectStore('queue');
+    const database = await done(opening);
+    // Who deletes the database waits until nobody has it open. The next change opens it again.
+    database.onversionchange = database.onclose = () => {
+      database.close();
+      opened = undefined;
+    };
+    return database;
+  };
+  /** Changes that are made at once are one transaction. */
+  const write = async change => {
+    if (changes.push(change) > 1) return;
+    try {
+      const transaction = (await (opened ??= open())).transaction('queue', 'readwrite');
+      transaction.onabort = () => failed(transaction.error);
+      for (const make of changes) make(transaction.objectStore('queue'));
+    } catch (error) {
+      opened = undefined;
+      failed(error);
+    }
+    changes = [];
+  };
+
+  const store = (await (opened = open())).transaction('queue').objectStore('queue');
+  const [keys, entries] = await Promise.all([done(store.getAllKeys()), done(store.getAll())]);
+  const begin = Math.max(time * 1000, keys.at(-1) ?? 0);
+  /** An entry of this page has a number from 1 on, those of earlier pages −1 and less. */
+  const keyOf = number => number < 0 ? keys.at(number) : begin + number;
   return {
-    entries,
-    put(number, { id, type, payload }) { store().put({ id, type, payload }, time * 1000 + number); },
-    delete(number) { store().delete(time * 1000 + number); },
+    /** Puts what earlier pages left in front of what a queue has, and keeps that as well. */
+    load(queue) {
+      const own = [...queue];
+      queue.clear();
+      entries.forEach((entry, index) => queue.set(index - entries.length, entry));
+      for (const [number, entry] of own) {
+        queue.set(number, entry);
+        this.put(number, entry);
+      }
+    },
+    put(number, { id, type, payload, owner }) {
+      if (type !== 'query') write(store => store.put({ id, type, payload, owner }, keyOf(number)));
+    },
+    delete(number) { write(store => store.delete(keyOf(number))); },
   };
 }

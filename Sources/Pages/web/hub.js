@@ -808,7 +808,7 @@ export class Hub {
 
   #put(number, entry) {
     this.#queue.set(number, entry);
-    if (entry.type !== 'query') this.#store?.put(number, entry);
+    this.#store?.put(number, entry);
   }
 
   #take(number) {
@@ -851,16 +851,15 @@ export class Hub {
   async #load() {
     const name = this.#options.queue?.indexedDB;
     if (!name || this.#store !== undefined) return;
+    const failed = error => this.#events.emit('error',
+      new HubError('storage', `the queue is in memory alone: ${error?.message}`));
     try {
       const { openStore } = await import('./hub-store.js');
-      this.#store = await openStore(name, this.#state.since);
-      const { entries } = this.#store, own = [...this.#queue];
-      this.#queue.clear();
-      entries.forEach((entry, index) => this.#put(index - entries.length, entry));
-      for (const [number, entry] of own) this.#put(number, entry);
+      this.#store = await openStore(name, this.#state.since, failed);
+      this.#store.load(this.#queue);
     } catch (error) {
       this.#store = null;
-      this.#events.emit('error', new HubError('storage', `the queue is in memory alone: ${error?.message}`));
+      failed(error);
     }
   }
 

@@ -1,0 +1,122 @@
+// The queue in IndexedDB: it outlives the page, whenever that ends.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import '../../Sources/Pages/web/hub-store.js';
+import { byHand, settled } from './support/by-hand.mjs';
+import { IndexedDatabases } from './support/indexed-db.mjs';
+
+const driver = { role: 'driver', id: 'D1' };
+const greeting = { ...driver, limits: { maxMessageBytes: 262144, maxBatch: 500, rate: 0 } };
+const queue = { indexedDB: 'fixes' };
+const begin = 1_763_680_000_000;
+const fix = seconds => ({ latitude: 48 + seconds * 15 / 111_200, longitude: 11, timestamp: begin + seconds * 1000 });
+const stored = () => indexedDB.content('fixes');
+
+/** A page with this queue, later than those before. */
+let minutes = 0;
+function newPage(options) {
+  const world = byHand({ dev: driver, queue, ...options });
+  world.clock.time += 60_000 * minutes++;
+  return world;
+}
+const passed = async steps => { for (let n = 0; n < steps; n++) await settled(); };
+/** All its steps so far are done. */
+const written = () => passed(100);
+/** A page that says two fixes and a move, of which nothing arrives. */
+async function leaveBehind() {
+  globalThis.indexedDB = new IndexedDatabases();
+  const world = newPage();
+  await world.live(greeting);
+  world.hub.send(fix(0), { trip: 'T1' });
+  world.hub.send(fix(1), { trip: 'T1' });
+  world.hub.move('T1', 'arrived_pickup');
+  await written();
+  indexedDB.end();
+  return world;
+}
+
+test('what a page left unsent the next one sends, first of all and with the same ids', async () => {
+  globalThis.indexedDB = new IndexedDatabases();
+  const first = newPage();
+  await first.live(greeting);
+  first.hub.send(fix(0), { trip: 'T1' });
+  first.hub.send(fix(1), { trip: 'T1' });
+  first.hub.move('T1', 'arrived_pickup');
+  first.hub.status('available');
+  first.hub.nearby({ latitude: 1, longitude: 2 }).catch(() => {});
+  await settled();
+  await first.socket.ack(first.socket.last('driver_status'));
+  await written();
+  assert.equal(stored().size, 3, 'what was acked is gone, questions are not kept');
+  const { messageId } = first.socket.last('trip_status');
+  indexedDB.end();
+
+  const second = newPage({ random: () => 0.25 });
+  second.hub.send(fix(60), { trip: 'T1' });
+  const socket = await second.live(greeting);
+  const [batch, move, last] = socket.sent;
+  assert.deepEqual(batch.payload.locations, [fix(0), fix(1)]);
+  assert.deepEqual([move.type, move.messageId], ['trip_status', messageId]);
+  assert.deepEqual(last.payload.locations, [fix(60)]);
+  for (const message of [batch, last]) await socket.ack(message, { accepted: 1, duplicates: 1, rejected: [] });
+  await socket.ack(move);
+  await socket.ack({ messageId: 'of an earlier page' });
+  await written();
+  assert.equal(stored().size, 0);
+  assert.equal(second.errors.length, 0);
+});
+
+test('a page that ends at any step of its loading leaves all that it found', async () => {
+  await leaveBehind();
+  const before = stored();
+  assert.equal(before.size, 3);
+  for (let steps = 0; steps < 30; steps++) {
+    const world = newPage();
+    world.hub.connect();
+    await passed(steps);
+    indexedDB.end();
+    assert.deepEqual(stored(), before, `after ${steps} steps`);
+  }
+  const socket = await newPage().live(greeting);
+  assert.deepEqual(socket.sent.map(({ type }) => type), ['location_batch', 'trip_status']);
+});
+
+test('where there is no room, what is there stays, and what is new is reported and kept in memory', async () => {
+  await leaveBehind();
+  indexedDB.room = 2;   // less than there is: another site has it now
+  const world = newPage(), { hub } = world;
+  const socket = await world.live(greeting);
+  hub.send(fix(60));
+  await written();
+  assert.deepEqual([stored().size, hub.backlog.messages], [3, 3], 'a batch, a move, and the new fix');
+  assert.deepEqual(world.errors.map(({ code, message }) => [code, /QuotaExceeded/.test(message)]), [['storage', true]]);
+  await socket.ack(socket.last('location_batch'), { accepted: 2, duplicates: 0, rejected: [] });
+  await written();
+  assert.equal(stored().size, 1, 'what has arrived makes room');
+  hub.send(fix(61));
+  await written();
+  assert.deepEqual([stored().size, world.errors.length], [2, 1]);
+});
+
+test('a clock that was set back has no entry take the place of an older one', async () => {
+  await leaveBehind();
+  const before = [...stored()];
+  const world = newPage();
+  world.clock.time = begin - 3_600_000;
+  await world.live(greeting);
+  for (let second = 60; second < 65; second++) world.hub.send(fix(second));
+  await written();
+  assert.deepEqual([...stored()].slice(0, 3), before);
+  assert.equal(stored().size, 8);
+});
+
+test('where IndexedDB does not work, that is reported once, and memory is used', async () => {
+  globalThis.indexedDB = { open() { throw new Error('private window'); } };
+  const world = newPage();
+  await world.live(greeting);
+  assert.deepEqual(world.errors.map(({ code }) => code), ['storage']);
+  assert.equal(world.hub.send(fix(0)), 'queued');
+  await world.socket.end(1006);
+  await world.again(driver);
+  assert.equal(world.errors.length, 1);
+});
