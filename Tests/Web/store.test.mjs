@@ -120,3 +120,92 @@ test('where IndexedDB does not work, that is reported once, and memory is used',
   await world.again(driver);
   assert.equal(world.errors.length, 1);
 });
+
+// Whose it is. A page may be another driver's than the one before, and so may a connection.
+
+/** Of the messages that a socket sent: types, and how many fixes a batch has. */
+const sentBy = socket => socket.sent.map(({ type, payload }) => [type, payload.locations?.length ?? 1]);
+
+test('what one driver left is not sent as another one\'s: it is dropped, counted and reported', async () => {
+  await leaveBehind();
+  const world = newPage({ dev: { role: 'driver', id: 'D2' } });
+  world.hub.send(fix(60));
+  const socket = await world.live({ ...greeting, id: 'D2' });
+  await written();
+  assert.deepEqual(sentBy(socket), [['location_batch', 1]]);
+  assert.deepEqual(world.errors.map(({ code, message }) => [code, message]),
+    [['forbidden', "3 messages are not driver D2's to send"]]);
+  assert.deepEqual([world.hub.backlog, stored().size], [{ messages: 1, dropped: 2 }, 1]);
+  indexedDB.end();
+  assert.deepEqual(sentBy(await newPage().live(greeting)), [], 'nor are those of the second the first one\'s');
+});
+
+test('what was kept before any hub answered is of the driver that is greeted first, and stays so', async () => {
+  globalThis.indexedDB = new IndexedDatabases();
+  const offline = newPage();
+  offline.hub.connect();
+  await written();
+  offline.hub.send(fix(0));
+  await written();
+  indexedDB.end();
+  const first = newPage();
+  first.hub.send(fix(60));
+  assert.deepEqual(sentBy(await first.live(greeting)), [['location_batch', 2]]);
+  first.hub.send(fix(61));
+  await written();
+  assert.deepEqual([...stored().values()].map(({ owner }) => owner), ['driver D1', 'driver D1', 'driver D1']);
+  await first.socket.end(1006);
+  assert.deepEqual(sentBy(await first.again(greeting)), [['location_batch', 2], ['location_batch', 1]], 'still its');
+  assert.deepEqual(first.errors, []);
+  indexedDB.end();
+  const second = newPage();
+  assert.deepEqual(sentBy(await second.live({ ...greeting, id: 'D2' })), []);
+  assert.deepEqual(second.errors.map(({ code }) => code), ['forbidden']);
+});
+
+for (const role of ['rider', 'ops']) {
+  test(`a page of ${role} sends nothing of what drivers left, and leaves it for them`, async () => {
+    await leaveBehind();
+    const before = stored(), world = newPage({ dev: { role, id: 'D1' } });
+    world.hub.move('T2', 'requested').catch(() => {});
+    const socket = await world.live({ ...greeting, role });
+    await written();
+    assert.deepEqual(socket.sent.map(({ payload }) => payload.tripId), ['T2']);
+    assert.deepEqual(world.errors.map(({ code }) => code), ['forbidden']);
+    assert.equal(world.hub.backlog.dropped, 0);
+    assert.deepEqual([...stored()].slice(0, 3), [...before]);
+    indexedDB.end();
+    const next = newPage({ dev: { role, id: 'D1' } });
+    assert.deepEqual((await next.live({ ...greeting, role })).sent.map(({ payload }) => payload.tripId), ['T2'],
+      'its own it sends again');
+    indexedDB.end();
+    assert.deepEqual(sentBy(await newPage().live(greeting)), [['location_batch', 2], ['trip_status', 1]]);
+  });
+}
+
+for (const queue of [undefined, { indexedDB: 'fixes' }]) {
+  const where = queue ? 'IndexedDB' : 'memory';
+  test(`a connection of another driver sends nothing of the one before, in ${where}`, async () => {
+    globalThis.indexedDB = new IndexedDatabases();
+    const world = newPage({ queue }), { hub } = world;
+    await world.live(greeting);
+    hub.send(fix(0));
+    hub.send(fix(1));
+    const moved = hub.move('T1', 'arrived_pickup'), asked = hub.getDriver('D1');
+    await world.socket.end(1006);
+    await world.again(greeting);
+    await world.socket.end(1006);
+    const rejected = assert.rejects(moved, { code: 'forbidden', retry: 'never' });
+    const socket = await world.again({ ...greeting, id: 'D2' });
+    await rejected;
+    await written();
+    assert.deepEqual(sentBy(socket), [['query', 1]], 'a question is nobody\'s');
+    await socket.say('result', { replyTo: socket.last('query').messageId, driverId: 'D1' });
+    assert.equal((await asked).driverId, 'D1');
+    assert.deepEqual([hub.backlog, stored().size], [{ messages: 0, dropped: 2 }, 0]);
+    assert.deepEqual(world.errors.map(({ message }) => message), ["2 messages are not driver D2's to send"]);
+    hub.send(fix(2));
+    await written();
+    assert.deepEqual([...stored().values()].map(({ owner }) => owner), queue ? ['driver D2'] : []);
+  });
+}

@@ -132,7 +132,7 @@ class Fleet {
     else this.trips.set(trip.tripId, { ...this.trips.get(trip.tripId), ...trip });
   }
   async #loadTrips() {
-    const before = this.trips, began = this.trips = new Map();   // what is sent while they come is newer
+    const before = this.trips, began = this.trips = new Map();   // what comes meanwhile is newer
     // The next snapshot asks again.
     const found = await all('getTrips', 'trips', { status: underWay }).catch(() => [...before.values()]);
     for (const trip of found) if (!began.has(trip.tripId)) began.set(trip.tripId, trip);
@@ -140,7 +140,7 @@ class Fleet {
 
   // MARK: Views
 
-  /** The map has moved: at most twice a second the view follows. */
+  /** At most twice a second the view follows. */
   look() {
     const wait = this.#moved + moveMs - performance.now();
     clearTimeout(this.#later);
@@ -161,7 +161,7 @@ class Fleet {
     this.#crowd();
   }
 
-  /** Where so many are in view, or so much, they are shown as counts by cell. */
+  /** Where too many are in view, or too much, they are counted by cell. */
   #crowd() {
     const box = this.#shown, isWide = box.area > widest, all = sumOf(this.#whole.cells).all;
     if (!this.#cells && (isWide || all > crowded)) this.#cells = hub.counts(box);
@@ -379,7 +379,7 @@ class Fleet {
     }
   }
 
-  /** By the zoom, but so that they do not cover each other. */
+  /** By the zoom, but none covers another. */
   size() {
     const { zoom, width, height } = map;
     const wish = Math.max(4, Math.min(15, 7 + (zoom - 12) * 1.8));
@@ -428,7 +428,7 @@ class Fleet {
     }
   }
 
-  /** The ids of those who are drawn within a path. */
+  /** The ids of those within a path. */
   inside(path) {
     const ids = [];
     this.#markers.each(hub.now(), (id, latitude, longitude) => {
@@ -474,7 +474,7 @@ class Follow {
 
   // MARK: Who
 
-  /** `seen` is what is known of a driver that the map does not show. */
+  /** `seen` is known of one that the map does not show. */
   begin(id, seen) {
     if (id !== this.id) {
       this.end();
@@ -565,7 +565,7 @@ class Follow {
     feed.on('ended', () => feed === this.#tripFeed && this.#forgetTrip());
   }
 
-  /** The track so far, from the hub: what a break left out it does not send again. */
+  /** The track so far: what a break left out is not sent again. */
   async load() {
     const { id } = this, tripId = this.#tripId;
     const past = tripId ? await hub.track(tripId).then(placesOf, () => []) : [], last = past.at(-1)?.[2] ?? 0;
@@ -621,7 +621,7 @@ class Follow {
 
   #drawPace(now) {
     const values = [];
-    // The hub's track has no speeds: of five steps the middle one, for one place may be off.
+    // The hub's track has no speeds: the middle one of five steps, for one place may be off.
     const steps = this.#track.slice(-2 * paceSeconds).map((place, index, places) => {
       const before = places[index - 1] ?? place;
       return [place[2], place[3], metersBetween(before, place) / (place[2] - before[2]) * 1000];
@@ -631,7 +631,7 @@ class Follow {
       const near = steps.slice(Math.max(0, index - 2), index + 3).map(step => step[2]).sort((a, b) => a - b);
       if (at >= 0) values[Math.min(at, paceSeconds - 1)] = (known ?? near[near.length >> 1]) * 3.6;
     });
-    // Between two fixes the speed is that of the one before.
+    // Between fixes it is that of the one before.
     for (let at = 1; at < values.length; at++) values[at] ??= values[at - 1];
     const [, most] = drawLine($('pace-line'), values, paceSeconds, map.colors.track);
     setText('pace-max', most >= 0 ? `max ${Math.round(most)} km/h` : '');
@@ -644,7 +644,7 @@ class Follow {
 
   // MARK: The map
 
-  /** Moves the camera, and gives where the driver is drawn. */
+  /** Moves the camera; gives where the driver is drawn. */
   aim(now) {
     if (!this.#position) return undefined;
     this.#marker.snap = reducedMotion.matches;
@@ -692,7 +692,7 @@ class Follow {
     map.text(this.id, px, py + size + 16, colors.onAccent, '700 12px', colors.accent);
   }
 
-  /** Dots, hollow if refused, each with a line to where it was shown. */
+  /** Dots, hollow if refused, with a line to where it was shown. */
   #drawRaw() {
     const { colors } = map, dots = new Path2D(), refused = new Path2D(), whiskers = new Path2D(), reasons = [];
     const places = new Map(this.#track.slice(-keptFixes).map(place => [place[2], place]));
@@ -714,7 +714,7 @@ class Follow {
   }
 }
 
-/** Good for a street's length. */
+/** For short ways. */
 const metersBetween = ([latitude, longitude], [toLatitude, toLongitude]) => 111_195 * Math.hypot(latitude - toLatitude,
   (longitude - toLongitude) * Math.cos(latitude * Math.PI / 180));
 
@@ -732,13 +732,13 @@ const sum = counts => Object.values(counts ?? {}).reduce((total, value) => total
 const percent = (s, before) => (s.cpuSeconds - before.cpuSeconds) / (s.timestamp - before.timestamp) * 1e5;
 const ms = seconds => seconds * 1000 || NaN;   // null where nothing was delivered
 
-/** What is wrong with a hub in a second, if anything is; not what its clients did wrong. */
+/** What is wrong with a hub in a second, if anything; not what clients did wrong. */
 const illness = ({ drops, errors, journalLag, p99 }) => errors.storage_full ? 'hub full'
   : errors.internal ? 'hub faulty'
   : journalLag > 1 ? 'disk slow' : p99 > 0.5 ? 'hub slow' : sum(drops) ? 'hub strained' : '';
 const illSeconds = 10, silentMs = 4000;
 
-/** Name, unit, colour, value, meaning, what stands beside. */
+/** Name, unit, colour, value, meaning, what is beside. */
 const readings = [
   ['Fixes in', '/s', 'available', s => s.fixes, 'Positions that drivers sent.'],
   ['Deliveries', '/s', 'on_trip', s => s.deliveries, 'Positions and events that riders and maps got.'],

@@ -53,7 +53,19 @@ export async function openStore(name, time, failed) {
         this.put(number, entry);
       }
     },
-    put(number, { id, type, payload, owner }) {
+    /**
+     * The first hub that answered has said who this is: `owner`, as `driver D1`. Gives the entries that are not this
+     * one's to send. One that was kept before any hub answered is, but those of earlier pages are a driver's.
+     */
+    claim(queue, owner) {
+      return [...queue].filter(([number, entry]) => {
+        if (entry.owner) return entry.owner !== owner;
+        if (number < 0 && !owner.startsWith('driver ')) return true;
+        this.put(number, entry, owner);
+        return false;
+      });
+    },
+    put(number, { id, type, payload }, owner) {
       if (type !== 'query') write(store => store.put({ id, type, payload, owner }, keyOf(number)));
     },
     delete(number) { write(store => store.delete(keyOf(number))); },

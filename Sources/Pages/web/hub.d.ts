@@ -48,7 +48,8 @@ export interface Sampling { interval: number; minDistance: number; reason?: stri
 export interface HubEvents {
   state: State;
   sampling: Sampling;
-  /** A refusal that belongs to no promise: a fix that was refused, a fix of a batch; what IndexedDB does not take. */
+  /** A refusal that belongs to no promise: a fix that was refused, a fix of a batch; what IndexedDB does not take;
+   * what another driver left, which is not sent as this one's (`forbidden`). */
   error: HubError;
 }
 

@@ -1,17 +1,17 @@
-// The client of a location hub for browsers and Node: protocol/javascript.md. Its rules are those of protocol/ and of
-// the Swift client, where their reasons stand. Times are in ms, unless a name says more.
+// The client of a location hub (protocol/javascript.md). Its rules are those of protocol/ and of the Swift client,
+// where their reasons stand. Times are in ms, unless a name says more.
 
 const connectMs = 10_000, closeMs = 2_000, tokenMs = 30_000;
-// Attempt n waits min(first × 2^(n−1), longest) and up to `jitter` of it more; the first, where many come at once, any
-// part of `spreadMs`. A connection that stood for `stableMs` was a good one.
+// Attempt n waits min(first × 2^(n−1), longest) and up to `jitter` of it more; the first, where many come at once, up
+// to `spreadMs`. What stood for `stableMs` was good.
 const firstDelayMs = 1_000, longestDelayMs = 30_000, jitter = 0.3, spreadMs = 5_000, stableMs = 10_000;
 const overRateMs = 60_000, longestRetryAfterMs = 3_600_000;
 const renewalMs = 60_000, renewalPart = 0.2, renewalRetryMs = 10_000;
 const silentIntervals = 2.5, pingPart = 0.8;        // of a heartbeat interval
 const wokenMs = 3_000, lateMs = 5_000;              // a timer that is later was asleep
-const unconfirmedFixes = 64, storedMs = 15_000;     // ask for a ping; a fix that is not stored by then goes out again
+const unconfirmedFixes = 64, storedMs = 15_000;     // ask for a ping; what is not stored by then goes out again
 const resubscribeMs = 1_000, clockWindowMs = 30_000;
-const burstSeconds = 4, onTime = 0.9;               // a hub's burst is 5 s of its rate, but networks bunch
+const burstSeconds = 4, onTime = 0.9;               // a hub's burst is of 5 s; networks bunch
 const queuedMessages = 4096, bufferedEvents = 1000;
 
 // MARK: Messages
@@ -34,7 +34,7 @@ export const words = {
     + 'invalid_transition not_found'),
 };
 
-/** What the payload of each message has at least: `name:type`, the members of a shape without a name among its own. */
+/** What a payload has at least: `name:type`; without a name, what that shape has. */
 const shapes = {
   connected: 'sessionId:text role:role id:text heartbeatInterval:number serverTime:number limits:limits',
   limits: 'maxMessageBytes:number maxBatch:number rate:number',
@@ -91,7 +91,7 @@ export function checked(message) {
   return answer ? message : { ...message, unknown: true };
 }
 
-/** Takes null members away, which mean absent; counts all names. */
+/** Takes null members away, as absent; counts all names. */
 function tidied(value) {
   let names = 0;
   for (const name of Object.keys(value)) {
@@ -102,7 +102,7 @@ function tidied(value) {
   return names;
 }
 
-/** Of two members of one name, which must be refused, JSON.parse shows one: so names are counted. */
+/** Of two members of one name, which must be refused, JSON.parse shows one: names are counted. */
 export function readJSON(text) {
   const message = JSON.parse(text);
   const colons = text.replace(/"(?:[^"\\]|\\.)*"/g, '').split(':').length - 1;
@@ -110,12 +110,12 @@ export function readJSON(text) {
   return message;
 }
 
-/** Whether a refused message is sent again; a code that is not known counts as `internal`. */
+/** Whether a refused message is sent again; an unknown code counts as `internal`. */
 const retryOf = code => code === 'token_expired' ? 'withNewToken'
   : /^(rate_l|storage_f|shutting|unreach)/.test(code) ? 'later'
     : code !== 'internal' && [...words.code, 'closed', 'full', 'storage'].includes(code) ? 'never' : 'once';
 
-/** Whether a connection is made again, by its close code or its refusal's HTTP status. */
+/** Whether a connection is made again, by close code or HTTP status. */
 const ruleOf = code => code === 401 || code === 4401 ? 'token'
   : code === 4429 ? 'pause' : [1000, 1002, 1003, 1007, 1009, 4400, 4409].includes(code) ? 'never'
     : code >= 1000 && code !== 4408 ? 'spread'
@@ -145,14 +145,14 @@ function setScale(latitude) {
 }
 const shortWay = degrees => degrees > 180 ? degrees - 360 : degrees < -180 ? degrees + 360 : degrees;
 
-/** Where a marker is; written over, so that frames leave no garbage. */
+/** Where a marker is; written over: no garbage. */
 const spot = { latitude: 0, longitude: 0, heading: 0, age: 0 };
 function move(east, north) {
   spot.latitude = Math.max(-90, Math.min(90, spot.latitude + north / scale.north));
   const longitude = spot.longitude + east / scale.east;
   spot.longitude = Math.abs(longitude) <= 180 ? longitude : longitude - 360 * Math.round(longitude / 360);
 }
-/** Extrapolates on an arc (Sources/Geo/Turn.swift). */
+/** On an arc (Sources/Geo/Turn.swift). */
 function arrive(bearing, meters, turn) {
   const half = turn / 2 * radians;
   const chord = Math.abs(half) < 1e-4 ? meters : meters * Math.sin(half) / half;
@@ -170,7 +170,7 @@ const standstill = 0.3, turningSpeed = 1, fastest = 1000, farthestEasing = 500;
 const steepestEasing = 1.5;   // smoothstep's slope in its middle
 
 // A marker's state: its newest position, when it came and how old it was then (s), how it turns (degrees/s), how far
-// ahead and aside of it the marker was, in which frame, how long that is let go, and whether it waits.
+// ahead and aside of it the marker was, in which frame, how long that is let go, whether it waits.
 const noMarker = () => ({
   latitude: NaN, longitude: NaN, heading: NaN, speed: NaN, accuracy: NaN, timestamp: NaN, isByHub: false, arrived: NaN,
   age: Infinity, rate: 0, ahead: 0, aside: 0, frame: 0, seconds: easing, waits: false,
@@ -239,7 +239,7 @@ function take(s, p) {
   s.ahead = east * sine + north * cosine;
   s.aside = east * cosine - north * sine;
   if (s.ahead <= 0) return;
-  // One that is ahead waits for the car: it must never back up.
+  // One ahead waits for the car: it must never back up.
   const needed = steepestEasing * s.ahead / (drives(s) ? speed : 1e-9);
   s.waits = needed <= longestWait || s.ahead <= accuracy;
   if (s.waits) s.seconds = needed <= longestWait ? Math.max(needed, easing) : Infinity;
@@ -278,7 +278,7 @@ export class Marker {
   }
 }
 
-/** A listener that throws disturbs nobody else. */
+/** A listener that throws disturbs no other. */
 function listeners() {
   const lists = {};
   return {
@@ -316,7 +316,7 @@ function alarms({ now, setTimeout, clearTimeout }) {
   return { now: clock, clear, set };
 }
 
-/** How much may be sent now: a bucket like the hub's (protocol/rates.md). */
+/** How much may be sent now (protocol/rates.md). */
 function bucket(rate, now) {
   const burst = Math.max(1, rate * burstSeconds);
   let tokens = burst, filled = now();
@@ -330,11 +330,11 @@ function bucket(rate, now) {
   };
 }
 
-/** What a message costs of the rate, at most: a position has 6 bytes or more, one of a route 2. */
+/** What a message costs at most: a position has 6 bytes or more, one of a route 2. */
 const costOf = ({ locations, polygon, route }, bytes) => 1 + Math.floor(Math.max(
   bytes / 4096, (locations?.length ?? 0) / 50, polygon ? bytes / 300 : route ? route.length / 100 : 0));
 
-/** Which fixes are worth sending (protocol/drivers.md, "sampling"). */
+/** Which fixes to send (protocol/drivers.md, "sampling"). */
 function samplingGate() {
   let last;
   return (fix, advice) => {
@@ -362,7 +362,7 @@ function fixOf(fix, tripId, now) {
   throw new HubError('invalid_location', 'no place, or no time');
 }
 
-/** What a token says, unchecked; nothing where it cannot be read. */
+/** What a token says, unchecked, if anything. */
 export function claimsOf(token) {
   try {
     return JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/')));
@@ -398,7 +398,7 @@ export class Hub {
   #alarms;
   #events = listeners();
   #state;
-  /** The present attempt or connection. */
+  /** The attempt or connection. */
   #c;
   #failures = 0;
   #chance;
@@ -412,9 +412,11 @@ export class Hub {
   #dropped = 0;
   #number = 0;
   #prefix;
+  #owner;
   #gate = samplingGate();
   #sampling;
   #store;
+  #loading;
   #areas;
   #clock;
   #page;
@@ -438,8 +440,7 @@ export class Hub {
   now() { return this.#options.now() + Math.max(...this.#clock?.offsets ?? [0]); }
 
   #become(is, more) {
-    this.#state = { is, since: this.#options.now(), ...more };
-    this.#events.emit('state', this.#state);
+    this.#events.emit('state', this.#state = { is, since: this.#options.now(), ...more });
   }
 
   connect() {
@@ -486,7 +487,7 @@ export class Hub {
     const { token, codec } = this.#options;
     this.#become('connecting');
     try {
-      await this.#load();
+      await (this.#loading ??= this.#load());
       const binary = codec === 'binary' && await import('./hub-binary.js');
       const given = typeof token === 'function' ? await this.#ask(this.#need) : token;
       if (c !== this.#c) return;
@@ -501,13 +502,13 @@ export class Hub {
     const names = ['locationhub.v1.json'];
     if (binary) names.unshift('locationhub.v1.binary');
     if (this.#token) names.push(`access_token.${this.#token}`);
-    const socket = c.socket = new this.#options.WebSocket(this.#address(this.#url).href, names);
+    const socket = c.socket = new this.#options.WebSocket(this.#address().href, names);
     const reader = binary && new binary.BinaryReader();
     socket.binaryType = 'arraybuffer';
     c.isBinary = () => socket.protocol === names[0] && binary;
     c.read = data => c.isBinary() ? reader.read(data) : readJSON(data);
     c.write = message => c.isBinary() ? binary.writeBinary(message, c.trip) : JSON.stringify(message);
-    this.#alarms.set('connect', connectMs, () => this.#giveUp('timeout', 'no answer'));
+    this.#alarms.set('connect', connectMs, () => this.#giveUp('timeout'));
     socket.onmessage = ({ data }) => this.#received(c, data);
     // A browser does not say why an upgrade was refused.
     socket.onerror = ({ status, retryAfter }) => {
@@ -523,15 +524,15 @@ export class Hub {
     };
   }
 
-  #address(url) {
-    const address = new URL(url), { dev } = this.#options;
+  #address() {
+    const address = new URL(this.#url), { dev } = this.#options;
     for (const name in dev) address.searchParams.set(name, dev[name]);
     return address;
   }
 
-  #giveUp(cause, message) {
+  #giveUp(cause) {
     this.#c.socket.close();
-    this.#ended({ cause, message }, cause === 'silent' ? 'spread' : 'backOff');
+    this.#ended({ cause, message: 'no answer' }, cause === 'silent' ? 'spread' : 'backOff');
   }
 
   #ended(reason, rule, retryAfter) {
@@ -542,13 +543,13 @@ export class Hub {
       rule = typeof this.#options.token === 'function' ? 'backOff' : 'never';
     }
     if (rule === 'never') return this.#stop(reason);
-    // One draw for a break: the sums of several would heap up.
+    // One draw a break: sums of several would heap up.
     const isFirst = this.#failures === 0;
     if (isFirst) this.#chance = this.#options.random();
     const growing = Math.min(firstDelayMs * 2 ** this.#failures++, longestDelayMs);
     this.#wait(rule === 'spread' && isFirst ? spreadMs * this.#options.random()
       : this.#spread(rule === 'pause' ? overRateMs : growing, retryAfter), reason);
-    // Not each time: a hub may be overloaded.
+    // Rarely: a hub may be overloaded.
     if (reason.cause === 'lost' && !openedAt && Math.log2(this.#failures) % 1 === 0) this.#askWhy();
   }
 
@@ -561,20 +562,20 @@ export class Hub {
     return Math.max(least, Math.min(retryAfter * 1000, longestRetryAfterMs)) * (1 + jitter * this.#chance);
   }
 
-  /** A question with the same credential shows why a socket did not open. */
+  /** The same credential over HTTP shows why a socket did not open. */
   async #askWhy() {
     const waiting = this.#state;
-    const { status, headers } = await fetch(...this.#asked('/v1/trips/-')).catch(() => ({}));
+    const { status, headers } = await fetch(...this.#asked('trips/-')).catch(() => ({}));
     if (waiting !== this.#state) return;
     if (status === 401) {
       this.#need = 'refused';
-      if (typeof this.#options.token !== 'function') this.#stop(refusal(401));
+      if (typeof this.#options.token !== 'function') this.#stop(refusal(status));
     } else if (status === 429 || status === 503) {
       this.#wait(this.#spread(0, +headers.get('Retry-After') || 1), refusal(status));
     }
   }
 
-  /** Once at a time: an earlier question is called off and waited for. */
+  /** Once at a time: an earlier one is called off and waited for. */
   #ask(reason) {
     const before = this.#asking;
     before?.abort.abort();
@@ -599,9 +600,9 @@ export class Hub {
   }
 
   #renewLater() {
-    const left = claimsOf(this.#c.token).exp * 1000 - this.now();
+    const left = Math.max(0, claimsOf(this.#c.token).exp * 1000 - this.now());
     const early = Math.min(renewalMs, left * renewalPart) * (1 + jitter * this.#options.random());
-    if (typeof this.#options.token === 'function' && left < Infinity) this.#renewIn(Math.max(0, left - early));
+    if (typeof this.#options.token === 'function' && left < Infinity) this.#renewIn(left - early);
   }
 
   #renewIn(delay) {
@@ -638,7 +639,7 @@ export class Hub {
     this.#flush();
   }
 
-  /** The hub's clock is at least where it was when it sent this. */
+  /** The hub's clock is at least where it was at sending. */
   #setClock(timestamp) {
     const now = this.#options.now(), offset = timestamp - now;
     if (!this.#clock) this.#clock = { offsets: [offset, offset], since: now };
@@ -676,6 +677,7 @@ export class Hub {
 
   #connected(c, greeting) {
     if (c.greeting) return;
+    this.#claim(greeting);
     c.greeting = greeting;
     c.interval = Math.max(greeting.heartbeatInterval * 1000, 50);
     c.openedAt = this.#alarms.now();
@@ -687,11 +689,27 @@ export class Hub {
     for (const entry of this.#queue.values()) entry.isSent = false;
     this.#batch(() => true);
     this.#alarms.clear('connect');
-    // Clients which came together must not ping together.
+    // Those who came together must not ping together.
     this.#pingIn(c.interval * pingPart * (0.5 + 0.5 * this.#options.random()));
     this.#listen(c);
     this.#renewLater();
     this.#become('live');
+  }
+
+  /** What another left is not this one's to send; what was kept before any hub answered is. */
+  #claim({ role, id }) {
+    const owner = `${role} ${id}`;
+    if (owner === this.#owner) return;
+    const others = this.#owner ? [...this.#queue].filter(([, { type }]) => type !== 'query')
+      : this.#store?.claim(this.#queue, owner) ?? [];
+    this.#owner = owner;
+    const error = new HubError('forbidden', `${others.length} messages are not ${owner}'s to send`);
+    for (const [number, { reject }] of others) {
+      // What is stored waits for a driver.
+      if (role === 'driver') this.#drop(number); else this.#queue.delete(number);
+      reject?.(error);
+    }
+    if (others.length) queueMicrotask(() => this.#events.emit('error', error));
   }
 
   #pingIn(delay) {
@@ -710,14 +728,14 @@ export class Hub {
     this.#alarms.set('silence', patience(), late => {
       if (patience() > 0) this.#listen(c);
       else if (late > lateMs) this.#woken();
-      else this.#giveUp('silent', 'no answer');
+      else this.#giveUp('silent');
     });
   }
 
   #woken() {
     const c = this.#c;
     if (!c?.greeting) return;
-    this.#alarms.set('woken', wokenMs, () => this.#giveUp('silent', 'no answer'));
+    this.#alarms.set('woken', wokenMs, () => this.#giveUp('silent'));
     c.heard = this.#alarms.now();
     this.#listen(c);
     this.#ping(c);
@@ -735,7 +753,7 @@ export class Hub {
     return { type, payload, timestamp: Math.round(this.#options.now()), messageId };
   }
 
-  /** Gives the ms to wait where the rate does not allow it now. */
+  /** Gives the ms that the rate has it wait. */
   #post(c, message, isUrgent) {
     const data = c.write(message);
     const cost = costOf(message.payload, data.length), wait = c.budget.wait(cost);
@@ -781,7 +799,7 @@ export class Hub {
       const { type, payload } = entry;
       const isFix = type === 'location_update';
       if (!entry.isSent) {
-        // In binary a fix's number is name enough: an error on this connection is all that may answer it.
+        // In binary its number will do: only an error on this connection may answer a fix.
         const wait = this.#post(c, this.#message(type, payload, isFix && c.isBinary() ? `${number}` : entry.id));
         if (wait) return wait;
         entry.isSent = true;
@@ -794,8 +812,9 @@ export class Hub {
 
   #enqueue(type, payload, settle) {
     if (this.#queue.size >= queuedMessages && !this.#dropFix()) return false;
-    const number = ++this.#number;
-    this.#put(number, { id: this.#prefix + number, type, payload, ...settle });
+    const number = ++this.#number, entry = { id: this.#prefix + number, type, payload, ...settle };
+    this.#queue.set(number, entry);
+    this.#store?.put(number, entry, this.#owner);
     this.#flush();
     return true;
   }
@@ -806,11 +825,6 @@ export class Hub {
     });
   }
 
-  #put(number, entry) {
-    this.#queue.set(number, entry);
-    this.#store?.put(number, entry);
-  }
-
   #take(number) {
     const entry = this.#queue.get(number);
     this.#queue.delete(number);
@@ -818,12 +832,14 @@ export class Hub {
     return entry;
   }
 
+  #drop(number) {
+    const entry = this.#take(number), { type, payload } = entry;
+    if (type.startsWith('location')) this.#dropped += payload.locations?.length ?? 1;
+    return entry;
+  }
+
   #dropFix() {
-    for (const [number, { type, payload }] of this.#queue) {
-      if (!type.startsWith('location')) continue;
-      this.#dropped += payload.locations?.length ?? 1;
-      return this.#take(number);
-    }
+    for (const [number, { type }] of this.#queue) if (type.startsWith('location')) return this.#drop(number);
   }
 
   #batch(isAgain) {
@@ -850,15 +866,13 @@ export class Hub {
 
   async #load() {
     const name = this.#options.queue?.indexedDB;
-    if (!name || this.#store !== undefined) return;
-    const failed = error => this.#events.emit('error',
-      new HubError('storage', `the queue is in memory alone: ${error?.message}`));
+    if (!name) return;
+    const failed = error => this.#events.emit('error', new HubError('storage', `not stored: ${error?.message}`));
     try {
       const { openStore } = await import('./hub-store.js');
       this.#store = await openStore(name, this.#state.since, failed);
       this.#store.load(this.#queue);
     } catch (error) {
-      this.#store = null;
       failed(error);
     }
   }
@@ -902,20 +916,20 @@ export class Hub {
       const isStored = isSent && number <= through && payload.timestamp <= storedThrough;
       if (isStored && type === 'location_update') this.#take(number);
     }
-    // What was sent before a ping that was answered long ago is stored by now, or there was no room.
+    // What was sent before a ping that was answered long ago is stored, or there was no room.
     if (c.answered && now - c.answered.time < storedMs) return;
     if (c.answered) this.#batch((number, { isSent }) => isSent && number <= c.answered.through);
     c.answered = { through, time: now };
   }
 
-  /** A rider pays for long answers, and for what they were compressed to: about a quarter. */
+  /** A rider pays for long answers, as compressed: to about a quarter. */
   #charge(c, bytes, before = 0) {
     const cost = total => Math.max(0, Math.floor((total * 1.25 - 16_384) / 4096));
     if (c.greeting.role === 'rider') c.budget.charge(cost(before + bytes) - cost(before));
     c.charged = before + bytes;
   }
 
-  /** Feeds of one channel share its subscription, which lasts as long as they do. */
+  /** Feeds of one channel share its subscription. */
   #feed(channel, viewId, eventsOnly) {
     const key = viewId ?? channel;
     const target = this.#channels.get(key)
@@ -990,7 +1004,7 @@ export class Hub {
     this.#notify(target, 'snapshot', snapshot);
   }
 
-  /** What came before is dropped, and what came too early comes again. */
+  /** What came before is dropped; what is too early comes again. */
   #event(c, target, type, event, unknown, bytes) {
     if (!target) return;
     if (c.missed === target.channel) this.#charge(c, bytes, c.charged);
@@ -1036,7 +1050,7 @@ export class Hub {
     return feed;
   }
 
-  /** What only maps need is loaded with the first of them. */
+  /** The first map loads what only maps need. */
   #shows(kind, place, options = {}) {
     const { feed, target } = this.#feed('', `view-${++this.#number}`);
     feed.move = async (place, { precision } = options) => {
@@ -1059,26 +1073,21 @@ export class Hub {
   getDriver(driverId) { return this.#query('driver', { driverId }); }
   getTrip(tripId) { return this.#query('trip', { tripId }); }
 
-  getTrips(question) { return this.#get('/v1/trips', question); }
-  track(id, question) { return this.#get(`/v1/trips/${encodeURIComponent(id)}/track.geojson`, question); }
-  fences(question) { return this.#get('/v1/fences', question); }
-  getFence(id) { return this.#get(`/v1/fences/${encodeURIComponent(id)}`); }
-  find(question) { return this.#get('/v1/drivers', question); }
+  getTrips(question) { return this.#get('trips', question); }
+  track(id, question) { return this.#get(`trips/${encodeURIComponent(id)}/track.geojson`, question); }
+  fences(question) { return this.#get('fences', question); }
+  getFence(id) { return this.#get(`fences/${encodeURIComponent(id)}`); }
+  find(question) { return this.#get('drivers', question); }
   share(trip, { expires } = {}) {
-    const body = expires ? { expires: +expires } : {};
-    return this.#get(`/v1/trips/${encodeURIComponent(trip)}/shares`, {}, body);
-  }
-
-  #http(path) {
-    const url = new URL(this.#url);
-    url.protocol = url.protocol.replace('ws', 'http');
-    url.pathname = url.pathname.replace(/(\/v1\/ws)?\/?$/, path);
-    return url;
+    return this.#get(`trips/${encodeURIComponent(trip)}/shares`, {}, expires ? { expires: +expires } : {});
   }
 
   /** A question over HTTP, as fetch takes it. */
   #asked(path) {
-    return [this.#address(this.#http(path)), this.#token && { headers: { Authorization: `Bearer ${this.#token}` } }];
+    const url = this.#address();
+    url.protocol = url.protocol.replace('ws', 'http');
+    url.pathname = url.pathname.replace(/(\/v1\/ws)?\/?$/, `/v1/${path}`);
+    return [url, this.#token && { headers: { Authorization: `Bearer ${this.#token}` } }];
   }
 
   async #get(path, question, body) {
@@ -1108,4 +1117,4 @@ export class Hub {
   }
 }
 
-const refusal = status => ({ cause: 'refused', code: status, message: `HTTP ${status}` });
+const refusal = code => ({ cause: 'refused', code, message: `HTTP ${code}` });
