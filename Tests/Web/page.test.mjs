@@ -454,6 +454,48 @@ test('more drivers than a list has at once, and elsewhere than the streets: all 
     await close(page);
   });
 
+test('streets in tiles: six at a time, once each; while they fail, rarely, or when the hub says', options, async () => {
+  const page = await browser.open(`${hub.http}/hub.js`);
+  const { latitude, longitude } = home, half = 0.1;   // zoom 11.7
+  const box = [longitude - half, latitude - half, longitude + half, latitude + half];
+  await page.rewrite('/v1/about', text => JSON.stringify({ ...JSON.parse(text),
+    map: { streets: '/streets/14/{x}/{y}', box } }));
+  await page.before(`{
+    const { fetch } = window, streets = window.streets = { asked: [], open: 0, most: 0, times: [] };
+    window.fetch = async (url, ...more) => {
+      if (!String(url).startsWith('/streets/')) return fetch(url, ...more);
+      streets.asked.push(url);
+      streets.times.push(performance.now());
+      streets.most = Math.max(streets.most, ++streets.open);
+      await new Promise(resolve => setTimeout(resolve, 5));
+      streets.open--;
+      return streets.works ? Response.json({ ways: [] })
+        : new Response('', { status: 429, headers: { 'Retry-After': streets.after ?? '' } });
+    };
+  }`);
+  await page.go(`${hub.http}/`);
+  await page.until('streets.asked.length === 12');
+  await page.value('streets.after = 5; 0');
+  await page.until('streets.asked.length === 18');
+  const times = await page.value('streets.times');
+  assert.ok(times[6] - times[5] >= 1000 && times[12] - times[11] >= 2000, `${times}`);
+  await page.value('streets.works = true; 0');
+  await page.drag([900, 400], [1000, 700], 20);   // to other tiles
+  await page.until('streets.asked.length > 18');
+  assert.ok(await page.value('streets.times[18] - streets.times[17]') >= 5000);
+  let before;
+  await until('all', async () => {
+    const now = await page.value('streets.open ? 0 : streets.asked.length');
+    if (now && now === before) return true;
+    before = now;
+    return new Promise(resolve => { setTimeout(resolve, 300, false); });
+  });
+  assert.ok(before > 300, `${before} tiles`);
+  assert.equal(await page.value('new Set(streets.asked.slice(18)).size'), before - 18, 'once each');
+  assert.equal(await page.value('streets.most'), 6);
+  await close(page, /favicon/);
+});
+
 /** A folder of images round home, all of one red pixel: `across` and `down` of it on each side, for each zoom. */
 function redTiles(zooms, across, down) {
   const folder = mkdtempSync(join(tmpdir(), 'tiles-'));

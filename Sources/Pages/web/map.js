@@ -1,12 +1,12 @@
-// What the live map and the rider's page share. Nothing from the wire becomes markup: texts are set as texts.
+// What both pages share. Nothing from the wire becomes markup: texts are set as texts.
 
-// One canvas is for streets or tiles, drawn when the view has changed, one above it for what moves. Web Mercator
-// (EPSG:3857): x and y are from 0 to 1 over the world, which is 256 × 2^zoom pixels wide.
+// One canvas is for streets or tiles, drawn when the view has changed, one above it for what moves. Web Mercator:
+// x and y are from 0 to 1 over the world, which is 256 × 2^zoom pixels wide.
 
 const tile = 256, margin = 160;           // px; the standing canvas is larger by the margin on each side
 const nearest = 19, farthest = 2;         // zoom
-const streetZoom = 14, unit = 2 ** 20;    // streets are cut into these tiles, and kept in 1/2^20 of the world
-const keptTiles = 256, askedTiles = 4096;
+const streetZoom = 14, unit = 2 ** 20;    // of streets' tiles; they are kept in 1/2^20 of the world
+const keptTiles = 256, askedTiles = 4096, fetchedAtOnce = 6;   // a hub limits the rate of an address
 const earth = 40_075_016.686;             // m, round the equator
 const clickPx = 6, widest = 240;
 
@@ -31,9 +31,10 @@ export class LiveMap {
   /** What cards cover at the edges, px: the middle of what is left is the map's. */
   cover = { left: 0, top: 0, right: 0, bottom: 0 };
   colors = {};
-  /** Ways by tiles, each a path for each class, relative to the tile's corner. */
+  /** By tiles: a path for each class, relative to the corner. */
   #streets = new Map();
   #still = $('still'); #moving = $('moving'); #page = this.#moving.getContext('2d'); #street; #asked = new Set();
+  #fetching = 0; #failures = 0; #notBefore = 0;
   #tiles; #zooms; #land; #images = new Map(); #drawn = {}; #pointers = new Map(); #moved = 0; #pinch = 0; #ratio = 1;
 
   constructor() {
@@ -49,7 +50,7 @@ export class LiveMap {
     this.show(this.xAt(this.centerX * 2 - centerX), this.yAt(this.centerY * 2 - centerY));
   }
 
-  /** For the page to set: the view has changed; there was a click on the map. */
+  /** For the page to set: the view has changed; there was a click. */
   moved(_byHand) {}
   picked(_px, _py) {}
 
@@ -68,7 +69,7 @@ export class LiveMap {
 
   // MARK: The view
 
-  /** The pixel of a place, into `px` and `py`: no garbage. */
+  /** Into `px` and `py`: no garbage. */
   project(latitude, longitude) { this.place(xOf(longitude), yOf(latitude)); }
   place(x, y) {
     this.px = shortWay(x - this.x) * this.scale + this.centerX;
@@ -102,13 +103,13 @@ export class LiveMap {
     this.moved(byHand);
   }
   pan(dx, dy) { this.show(this.x + dx / this.scale, this.y + dy / this.scale, this.zoom, true); }
-  /** Zooms by so much; the place under the pixel stays there. */
+  /** The place under the pixel stays there. */
   zoomBy(delta, px = this.centerX, py = this.centerY) {
     const [x, y] = [this.xAt(px), this.yAt(py)];
     const zoom = Math.max(farthest, Math.min(nearest, this.zoom + delta)), scale = tile * 2 ** zoom;
     this.show(x - (px - this.centerX) / scale, y - (py - this.centerY) / scale, zoom);
   }
-  /** Shows all places, or, where there are none, a box: [west, south, east, north]. */
+  /** Shows all places; without any, a box: [west, south, east, north]. */
   fit(places, box) {
     const of = (pick, axis) => pick(...places.map(place => place[axis]));
     if (places.length) box = [of(Math.min, 'longitude'), of(Math.min, 'latitude'), of(Math.max, 'longitude'),
@@ -167,11 +168,24 @@ export class LiveMap {
     if (streets && !streets.includes('{x}')) await this.#fetch(streets);
     this.redraw();
   }
+  /** After a failure none is asked for 1, 2, 4 … 60 s, or as long as the hub says. */
   async #fetch(path) {
     this.#asked.add(path);
+    this.#fetching++;
     const answer = await fetch(path).catch(() => ({}));
-    if (answer.ok) this.#add(await answer.json()); else this.#asked.delete(path);
-    this.redraw();
+    const streets = answer.ok && await answer.json().catch(() => {});
+    this.#fetching--;
+    if (streets) {
+      this.#failures = 0;
+      this.#add(streets);
+      return this.redraw();
+    }
+    this.#asked.delete(path);
+    const now = performance.now();
+    if (now < this.#notBefore) return;   // others failed with it
+    const seconds = Math.max(Math.min(2 ** this.#failures++, 60), +answer.headers?.get('Retry-After') || 0);
+    this.#notBefore = now + seconds * 1000;
+    setTimeout(() => this.redraw(), seconds * 1000 + 50);
   }
   #add({ ways }) {
     for (const { c, p } of ways) {
@@ -189,7 +203,7 @@ export class LiveMap {
     this.moved(false);
   }
 
-  /** Draws what stands anew where it must be, and moves it else. */
+  /** Draws what stands anew where it must, else moves it. */
   #stand() {
     const drawn = this.#drawn;
     let [dx, dy] = [shortWay(drawn.x - this.x) * this.scale, (drawn.y - this.y) * this.scale];
@@ -216,7 +230,7 @@ export class LiveMap {
     page.fillRect(-margin, -margin, this.width + 2 * margin, this.height + 2 * margin);
   }
 
-  /** The tiles of a level, of which `size` are in a row, that can be seen: x, y, and the pixel of the corner. */
+  /** The tiles that can be seen, of `size` in a row: x, y, and the pixel of the corner. */
   *#tilesOf(size) {
     const tileOf = place => Math.floor(place * size);
     const [west, north] = [this.xAt(-margin), this.yAt(-margin)].map(tileOf);
@@ -238,7 +252,7 @@ export class LiveMap {
     }
   }
 
-  /** In metres, but neither thinner nor wider than reads well. */
+  /** In metres, within what reads well. */
   #widthOf(kind) {
     const meters = [7, 11, 17][kind] * 2 ** this.zoom / 2 ** 17 * 1.1;
     return Math.max([0.55, 0.9, 1.5][kind], Math.min([16, 24, 34][kind], meters));
@@ -271,10 +285,10 @@ export class LiveMap {
   }
 
   #askTiles() {
-    if (!this.#street.includes('{x}') || this.zoom < 11.5) return;
+    if (!this.#street.includes('{x}') || this.zoom < 11.5 || performance.now() < this.#notBefore) return;
     for (const [x, y] of this.#tilesOf(2 ** streetZoom)) {
       const path = this.#street.replace('{x}', x).replace('{y}', y);
-      if (!this.#asked.has(path) && this.#asked.size < askedTiles) this.#fetch(path);
+      if (!this.#asked.has(path) && this.#asked.size < askedTiles && this.#fetching < fetchedAtOnce) this.#fetch(path);
     }
   }
 
@@ -333,7 +347,7 @@ export class LiveMap {
     page.stroke(path);
   }
 
-  /** Through [latitude, longitude] pairs, or places of the hub's; `seen` gets each y. */
+  /** Through [latitude, longitude] pairs or places; `seen` gets each y. */
   path(places, seen) {
     const path = new Path2D();
     for (const place of places) {
@@ -405,13 +419,13 @@ export class LiveMap {
 
 const batch = 200;                        // are filled at once
 
-/** Outlines by kind: x to the right and y forwards, in sizes; a second one is a hole. */
+/** Outlines: x to the right and y forwards, in sizes; a second one is a hole. */
 const arrow = [[0, 1.1], [0.78, -0.85], [0, -0.45], [-0.78, -0.85]];
 const hole = [[0, 0.62], [-0.46, -0.46], [0, -0.22], [0.46, -0.46]];
 const slim = [[0, 1.15], [0.52, -0.2], [0, -0.85], [-0.52, -0.2]];
 export const outlines = { available: [arrow], on_trip: [arrow], unavailable: [arrow, hole], background: [slim] };
 
-/** Many arrows in few fills: add each, then draw. */
+/** Many arrows in few fills. */
 export class Arrows {
   #groups = new Map();
 
@@ -419,7 +433,7 @@ export class Arrows {
     for (const group of this.#groups.values()) group.count = 0;
   }
 
-  /** `kind`: a driver's status, or `offline`; `tone`: 0 fresh, 1 faded, 2 grey; `heading` NaN where none is known. */
+  /** `kind`: a status, or `offline`; `tone`: 0 fresh, 1 faded, 2 grey; `heading` NaN where none is known. */
   add(kind, tone, px, py, heading) {
     const key = kind + tone;
     if (!this.#groups.has(key)) this.#groups.set(key, { kind, tone, count: 0, data: [] });
@@ -430,7 +444,7 @@ export class Arrows {
     data[at + 3] = Math.cos(angle);
   }
 
-  /** `strengths` by tone, all times `strength`. The edge is a larger fill below, cheaper than a stroke. */
+  /** `strengths` by tone, times `strength`. The edge is a larger fill below, cheaper than a stroke. */
   draw(page, colors, size, strengths, strength = 1) {
     const isDot = size < 6, edge = isDot ? 1.2 : 1.6, radius = size * (isDot ? 0.75 : 0.6);
     for (const group of this.#groups.values()) {
@@ -446,7 +460,7 @@ export class Arrows {
     page.globalAlpha = 1;
   }
 
-  /** Outlines, `grown` so many times, or circles where there are none or no heading is known; a hole has a radius. */
+  /** Outlines, `grown` so many times, or circles where there are none or no heading; a hole has a radius. */
   #fill(page, { data, count }, color, rings, size, grown, radius, hole = 0) {
     page.fillStyle = color;
     for (let first = 0; first < count; first += batch) {
@@ -573,7 +587,7 @@ export function showSteps(status) {
   }));
 }
 
-/** Of an ETA to where the trip goes now; else nothing. */
+/** Only to where the trip goes now. */
 export function showEta(eta, trip, now) {
   const isHidden = $('eta').hidden = !eta || isOver(trip) || targetOf(trip) !== trip[eta.target];
   if (isHidden) return;
@@ -585,7 +599,7 @@ export function showEta(eta, trip, now) {
 // MARK: Dark and light
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
-/** As the system has it, until the button is used. Gives what swaps them. */
+/** As the system has it, until swapped; gives what swaps. */
 function theme(map) {
   const { classList } = document.documentElement;
   const show = () => {
@@ -604,7 +618,7 @@ function theme(map) {
 }
 
 const panPx = 120;
-/** The map's buttons; gives what its keys do. */
+/** Buttons; gives what keys do. */
 export function controls(map, all) {
   const pan = (x, y) => () => map.pan(x * panPx, y * panPx), zoom = by => () => map.zoomBy(by), d = theme(map);
   $('in').onclick = zoom(1);
@@ -617,7 +631,7 @@ export function controls(map, all) {
 
 // MARK: Lines of figures
 
-/** Draws values, oldest first, of which `room` fill the width. Gives least and greatest. */
+/** Draws values, `room` of which fill the width; gives least and greatest. */
 export function drawLine(canvas, values, room, color, top = 4) {
   const { clientWidth: width, clientHeight: height } = canvas, ratio = Math.min(devicePixelRatio || 1, 2);
   if (!width) return [0, 0];
@@ -646,7 +660,7 @@ export function drawLine(canvas, values, room, color, top = 4) {
 
 // MARK: Sheets on a phone
 
-/** A card's grip: dragged, or pressed, between three heights (parts of the window). */
+/** A card's grip: dragged or pressed between heights (parts of the window). */
 export function sheet(card, grip, heights, changed) {
   let from = NaN, start = 0, moved = 0;
   const set = part => {
@@ -678,7 +692,7 @@ export function sheet(card, grip, heights, changed) {
 
 // MARK: Hub
 
-/** The token of `#token=…`, which is taken out of the address at once; kept in the given storage. */
+/** The token of `#token=…`, taken out of the address at once; kept in the storage. */
 export function takeToken(storage, name) {
   const given = new URLSearchParams(location.hash.slice(1)).get('token');
   if (location.hash) history.replaceState(null, '', location.pathname + location.search);
@@ -688,7 +702,7 @@ export function takeToken(storage, name) {
 export const hubURL = () => `${location.origin.replace('http', 'ws')}/v1/ws`;
 
 export const askAbout = () => fetch('/v1/about').then(answer => answer.json()).catch(() => ({}));
-/** With each connection: another release of the hub has another page. */
+/** Another release of the hub has another page. */
 export async function followRelease({ release: before }) {
   const { release } = await askAbout();
   if (!before || !release || release === before) return;
