@@ -209,3 +209,64 @@ for (const queue of [undefined, { indexedDB: 'fixes' }]) {
     assert.deepEqual([...stored().values()].map(({ owner }) => owner), queue ? ['driver D2'] : []);
   });
 }
+
+// A database that others hold, or take away.
+
+test('an app that deletes the database is not held up, and what comes later is kept in a new one', async () => {
+  await leaveBehind();
+  const world = newPage(), { hub } = world;
+  await world.live(greeting);
+  await written();
+  let isGone = false;
+  indexedDB.deleteDatabase('fixes').onsuccess = () => { isGone = true; };
+  await written();
+  assert.ok(isGone);
+  assert.equal(hub.send(fix(60)), 'queued');
+  await written();
+  assert.deepEqual([...stored().values()].map(({ payload }) => payload), [fix(60)]);
+  assert.deepEqual(world.errors, []);
+});
+
+test('an IndexedDB that does not answer costs attempts, and its answer counts once', async () => {
+  await leaveBehind();
+  const other = indexedDB.open('fixes');   // another tab, which does not let go of it
+  await written();
+  let isGone = false;
+  indexedDB.deleteDatabase('fixes').onsuccess = () => { isGone = true; };
+  const world = newPage(), { hub, clock } = world;
+  hub.send(fix(60));
+  hub.connect();
+  await clock.pass(9_999);
+  assert.equal(hub.state.is, 'connecting');
+  await clock.pass(1);
+  assert.deepEqual([hub.state.is, hub.state.reason], ['waiting', { cause: 'timeout', message: 'no answer' }]);
+  assert.equal(hub.state.retryAt - clock.now(), 1150);
+  await clock.pass(1150 + 10_000);
+  assert.equal(hub.state.is, 'waiting');
+  hub.send(fix(61));
+  await clock.pass(2300);
+  assert.deepEqual([hub.state.is, isGone, world.sockets.length], ['connecting', false, 0]);
+  other.result.close();
+  await written();
+  assert.ok(isGone);
+  const socket = await world.socket.greet(greeting);
+  await written();
+  assert.deepEqual(sentBy(socket), [['location_batch', 2]]);
+  assert.equal(stored().size, 2);
+  await clock.pass(10_000);
+  assert.deepEqual([hub.state.is, world.errors], ['live', []]);
+});
+
+test('a token may take longer than IndexedDB may', async () => {
+  globalThis.indexedDB = new IndexedDatabases();
+  let give;
+  const world = newPage({ dev: undefined, token: () => new Promise(resolve => { give = resolve; }) });
+  world.hub.connect();
+  await written();
+  await world.clock.pass(29_000);
+  assert.equal(world.hub.state.is, 'connecting');
+  give('a.e30.x');
+  await written();
+  await world.socket.greet(greeting);
+  assert.equal(world.hub.state.is, 'live');
+});

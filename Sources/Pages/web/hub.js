@@ -486,9 +486,12 @@ export class Hub {
     const c = this.#c = { pings: [], notBefore: 0, sentThrough: -Infinity };
     const { token, codec } = this.#options;
     this.#become('connecting');
+    this.#alarms.set('connect', connectMs, () => this.#giveUp('timeout'));
     try {
       await (this.#loading ??= this.#load());
       const binary = codec === 'binary' && await import('./hub-binary.js');
+      if (c !== this.#c) return;
+      this.#alarms.clear('connect');
       const given = typeof token === 'function' ? await this.#ask(this.#need) : token;
       if (c !== this.#c) return;
       this.#token = c.token = given;
@@ -531,7 +534,7 @@ export class Hub {
   }
 
   #giveUp(cause) {
-    this.#c.socket.close();
+    this.#c.socket?.close();
     this.#ended({ cause, message: 'no answer' }, cause === 'silent' ? 'spread' : 'backOff');
   }
 
