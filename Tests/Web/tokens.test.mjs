@@ -1,6 +1,7 @@
 // Tokens: asked for at each attempt, renewed before they end, once at a time, and never believed too late.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Hub } from '../../Sources/Pages/web/hub.js';
 import { byHand, settled } from './support/by-hand.mjs';
 
 /** A token that ends at a time (ms); its signature is nobody's. */
@@ -262,4 +263,19 @@ test('questions over HTTP wait for a connection, carry its token, and say what i
   const waiting = never.fences();
   never.close();
   await assert.rejects(waiting, { code: 'closed' });
+});
+
+test('questions over HTTP wait for no token where none is to come', async () => {
+  const asked = [];
+  globalThis.fetch = async (url, { headers } = {}) => {
+    asked.push([String(url), headers?.Authorization]);
+    return Response.json({ trips: [] });
+  };
+  const byCertificate = byHand({ dev: undefined });
+  await byCertificate.live();
+  assert.deepEqual(await byCertificate.hub.getTrips(), { trips: [] });
+  const inAddress = new Hub('wss://hub.example/v1/ws?access_token=a.e30.x', { WebSocket: Object });
+  assert.deepEqual(await inAddress.getTrips({ limit: 1 }), { trips: [] });
+  assert.deepEqual(asked, [['https://hub.example/v1/trips', undefined],
+    ['https://hub.example/v1/trips?access_token=a.e30.x&limit=1', undefined]]);
 });

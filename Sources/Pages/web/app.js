@@ -24,7 +24,7 @@ function askToken(why) {
   setText('token-why', why);
   $('token').hidden = false;
 }
-/** Asks for a token in a field; what is there is tried first. */
+/** Asks in a field; what is there is tried first. */
 function tokenFor({ reason, signal }) {
   if (reason === 'connect' && token) return token;
   askToken(whys[reason]);
@@ -752,7 +752,7 @@ const readings = [
 ];
 const each = counts => Object.entries(counts).map(([name, value]) => `${count(value)} ${name.replaceAll('_', ' ')}`)
   .join(', ') || 'none';
-/** Sessions by role, drops and errors by reason. */
+/** By role; by reason. */
 const details = {
   Sessions: (faults, last) => `: ${each(last?.sessions ?? {})}.`,
   'Drops, errors'(faults) {

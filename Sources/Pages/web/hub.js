@@ -1095,7 +1095,7 @@ export class Hub {
 
   async #get(path, question, body) {
     const { request } = await import('./hub-http.js');
-    return request(this, () => (this.#token || this.#options.dev) && this.#asked(path), question, body);
+    return request(this, () => (this.#token || !this.#options.token) && this.#asked(path), question, body);
   }
 
   send(fix, { trip } = {}) {
