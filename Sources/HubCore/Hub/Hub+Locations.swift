@@ -36,8 +36,7 @@ extension Hub {
     case .refused(let refusal):
       refuse(input.session, input.messageID, refusal.code, refusal.explanation)
     case .clockDoubted(let secondsBehind):
-      refuse(
-        input.session, input.messageID, .implausibleLocation, Tracker.explanation(ofClockBehind: secondsBehind))
+      refuse(input.session, input.messageID, .implausibleLocation, Tracker.explanation(ofClockBehind: secondsBehind))
     }
   }
 

@@ -22,7 +22,7 @@ extension Hub {
         emitStored(.trips(session, try answer(question, of: id, by: actor), replyTo: replyTo), to: session.outlet)
       }
     } catch {
-      noteRefused(TripRequest(question, of: session), error)
+      channels.noteRefused(TripRequest(question, of: session), error, trips)
       refuseTrip(error.replying(to: replyTo), to: session) { .trips(session, .refused($0), replyTo: replyTo) }
     }
   }

@@ -28,8 +28,7 @@ extension Hub {
         offers.entitling(input, trips, now), beginner: mover.map { drivers.beginner($0) }, at: now, counting: &counters)
       switch outcome {
       case .unchanged(let state):
-        acknowledge(
-          Ack(replyTo: input.messageID, trip: state), .tripStatus, since: now.uptime, to: input.session)
+        acknowledge(Ack(replyTo: input.messageID, trip: state), .tripStatus, since: now.uptime, to: input.session)
       case .step(let step):
         commit(step)
         beginOffers(request, of: step.trip)
@@ -37,7 +36,7 @@ extension Hub {
         followUp(step)
       }
     } catch {
-      noteRefused(.move(input), error)
+      channels.noteRefused(.move(input), error, trips)
       refuseTrip(error.replying(to: input.messageID), to: input.session) { .reply(input.session, .error($0)) }
     }
   }

@@ -142,7 +142,7 @@ public struct Hub: ~Copyable {
   /// Answers a question about tokens, when it is stored. `found`: the answer of other hubs.
   private mutating func answer(_ request: CredentialRequest, _ found: CredentialAnswer? = nil) {
     let answer = credentials.answer(request, found, at: now, &storage, &deadlines, counting: &counters)
-    if found == nil { note(answer, to: request.question) }
+    if found == nil { channels.note(answer, to: request.question, credentials, at: now.timestamp) }
     channels.publishRevocations(credentials.takeChange(), &storage, counting: &counters)
     channels.answer(request.session, answer, isOfOthers: found != nil, &storage, counting: &counters)
   }

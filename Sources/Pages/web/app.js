@@ -920,7 +920,7 @@ function drawFences() {
       lift(map.py - radius);
     }
     for (const ring of way ? [way] : rings) path.addPath(map.path(ring, lift));
-    if (way) map.stroke(path, color, corridor.width * map.pixels(map.latitude), 0.16);
+    if (way) map.stroke(path, color, corridor.width * map.pixels(way[0].latitude ?? way[0][0]), 0.16);
     else {
       map.fill(path, color, 0.13, 'evenodd');
       map.stroke(path, color, 1.4, 0.9, [5, 4]);
