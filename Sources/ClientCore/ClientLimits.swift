@@ -53,6 +53,8 @@ public struct ClientLimits: Sendable, Equatable {
   public var overRateSeconds = 60.0
   /// With another network, a wait that only the back-off caused ends within this, at random.
   public var hurrySeconds = 1.0
+  /// The delay before a message is sent again that the hub refused for now without `retryAfter`.
+  public var retryAfterSeconds = 1.0
   /// A longer Retry-After is reduced to this.
   public var longestRetryAfter = 3600.0
 

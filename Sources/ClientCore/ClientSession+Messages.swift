@@ -180,26 +180,23 @@ extension ClientSession {
 
   /// An error for a message of this client.
   private func note(_ error: ErrorReply, _ number: UInt64, _ connection: ClientConnection, _ now: Moment) {
+    let retry = error.code.facts.retry
     let retryAt: Int64?
-    let times: UInt8
-    switch error.code.facts.retry {
+    switch retry {
     case .later:
-      retryAt = error.retryAfter.map { now.uptime + nanoseconds(min(max($0, 0), limits.longestRetryAfter)) }
-      times = .max
+      let seconds = error.retryAfter ?? limits.retryAfterSeconds
+      retryAt = now.uptime + nanoseconds(min(max(seconds, 0), limits.longestRetryAfter))
     case .once:
       // A refused subscription is repeated, with a growing delay.
       retryAt = now.uptime + nanoseconds(limits.delay(before: subscriptions.failures(of: number) + 1))
-      times = 1
-    case .never, .changed, .withNewToken:
-      retryAt = nil
-      times = 0
+    case .never, .changed, .withNewToken: retryAt = nil
     }
     lastRefused = nil
     if subscriptions.refused(number, retryAt: retryAt) { return }
-    if let retryAt, queue.retry(number, atMost: times) {
+    if let retryAt, queue.retry(number, once: retry == .once) {
       // All wait, to keep the order as far as possible.
       connection.queueNotBefore = max(connection.queueNotBefore, retryAt)
-    } else if error.code.facts.retry != .once || !queue.hold(number) {
+    } else if retry != .once || !queue.hold(number) {
       lastRefused = queue.confirm(number)
     }
   }

@@ -57,14 +57,20 @@ struct SendQueue {
   }
 
   struct Entry {
+    enum State {
+      case unsent, sent
+      /// Sent, and the hub has failed at it twice: it waits until it is sent again. Only fixes are held.
+      case held
+    }
+
     /// Ascending; part of the message's id.
     var number: UInt64
-    var isSent = false
-    var retries: UInt8 = 0
+    var state = State.unsent
+    /// The hub has failed at it, and it was sent once more.
+    var isRepeated = false
     var payload: Payload
 
-    /// The hub has failed at it twice: it waits for the next pong.
-    var isHeld: Bool { isSent && retries > 1 }
+    var isSent: Bool { state != .unsent }
   }
 
   static let fixBytes = MemoryLayout<Entry>.stride
@@ -145,7 +151,7 @@ struct SendQueue {
   mutating func sent(_ index: Int, keeping: Bool) {
     sentThrough = max(sentThrough, entries[index].number)
     guard keeping else { return finish(index) }
-    entries[index].isSent = true
+    entries[index].state = .sent
     unsent -= 1
     if SendQueue.holdsFixes(entries[index].payload) { unconfirmedFixes += 1 }
   }
@@ -153,7 +159,7 @@ struct SendQueue {
   /// A new connection: all unconfirmed entries are to be sent, fixes in batches of at most `maximumBatch`.
   mutating func beginConnection(maximumBatch: Int) {
     for index in head..<entries.count {
-      entries[index].isSent = false
+      entries[index].state = .unsent
       switch entries[index].payload {
       case .message(let message), .resentFixes(let message): message.cost = 1
       case .fix, .done: break
@@ -238,39 +244,40 @@ struct SendQueue {
     return payload
   }
 
-  /// The message is to be repeated later, up to `times` times; true when it will be.
-  mutating func retry(_ number: UInt64, atMost times: UInt8) -> Bool {
-    guard let index = find(number), entries[index].retries < times else { return false }
-    if entries[index].isSent, SendQueue.holdsFixes(entries[index].payload) { unconfirmedFixes -= 1 }
-    if entries[index].isSent { unsent += 1 }
-    entries[index].isSent = false
-    entries[index].retries += 1
+  /// The message is to be repeated later; true when it will be. `once`: not if it was repeated so before.
+  mutating func retry(_ number: UInt64, once: Bool) -> Bool {
+    guard let index = find(number), !once || !entries[index].isRepeated else { return false }
+    if once { entries[index].isRepeated = true }
+    guard entries[index].isSent else { return true }
+    if SendQueue.holdsFixes(entries[index].payload) { unconfirmedFixes -= 1 }
+    unsent += 1
+    entries[index].state = .unsent
     cursor = min(cursor, index)
     return true
   }
 
-  /// The hub has failed at a message again. One with fixes stays as sent, until `resendHeld`, without delaying others;
-  /// false for one without.
+  /// The hub has failed at a message again. Fixes stay as sent, until `resendHeld`, without delaying others; false for
+  /// everything else.
   mutating func hold(_ number: UInt64) -> Bool {
     guard let index = find(number), SendQueue.isDurable(entries[index].payload) else { return false }
     if case .message(let queued) = entries[index].payload, case .tripStatus = queued.message { return false }
-    entries[index].retries = 2
+    if entries[index].isSent { entries[index].state = .held }
     return true
   }
 
   /// Held entries are to be sent again, fixes in batches of at most `maximumBatch`.
   mutating func resendHeld(maximumBatch: Int) {
-    guard entries[head...].contains(where: \.isHeld) else { return }
-    for index in head..<entries.count where entries[index].isHeld {
+    guard entries[head...].contains(where: { $0.state == .held }) else { return }
+    for index in head..<entries.count where entries[index].state == .held {
       if case .fix = entries[index].payload { continue }
-      entries[index].isSent = false
+      entries[index].state = .unsent
     }
-    batchFixes(atMost: maximumBatch, \.isHeld)
+    batchFixes(atMost: maximumBatch) { $0.state == .held }
   }
 
-  /// Removes and gives the oldest of fixes, batches and moves, if it is held.
+  /// Removes and gives the oldest of fixes, batches and moves, if it is held: a move never is.
   mutating func giveUpHeld() -> Payload? {
-    guard let entry = entries[head...].first(where: { SendQueue.isDurable($0.payload) }), entry.isHeld else {
+    guard let entry = entries[head...].first(where: { SendQueue.isDurable($0.payload) }), entry.state == .held else {
       return nil
     }
     return confirm(entry.number)
@@ -280,7 +287,7 @@ struct SendQueue {
   mutating func confirmFixes(through: Timestamp, sentThrough number: UInt64) {
     for index in head..<entries.count {
       guard entries[index].number <= number else { break }
-      guard entries[index].isSent, !entries[index].isHeld else { continue }
+      guard entries[index].state == .sent else { continue }
       if case .fix(let fix, _) = entries[index].payload, fix.timestamp <= through {
         finish(index)
       }

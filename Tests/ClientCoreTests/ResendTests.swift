@@ -190,6 +190,55 @@ import Testing
     #expect(stage.fixTimes == [1])
   }
 
+  @Test("A refusal for now gives nothing up, however often it comes, also without a time to wait for")
+  func refusedForNow() throws {
+    let stage = try Stage()
+    try stage.open(heartbeat: 100_000)
+    let id = try #require(stage.session.send(LocationBatch(fixes: [.success(Stage.fix(1)), .success(Stage.fix(2))])))
+    for sending in 1...300 {
+      stage.messages = []
+      try stage.flush()
+      #expect(stage.ids == [id], "sending \(sending)")
+      #expect(stage.session.giveUpHeld() == nil && stage.session.unconfirmed == 1, "sending \(sending)")
+      stage.say(.error(ErrorReply(code: .storageFull, message: "", replyTo: id)))
+      stage.advance(seconds: 0.9)
+      stage.messages = []
+      try stage.flush()
+      #expect(stage.ids.isEmpty, "sending \(sending)")
+      stage.advance(seconds: 0.2)
+    }
+    try stage.flush()
+    // Nor do those refusals count among the hub's faults.
+    stage.say(.error(ErrorReply(code: .internalError, message: "", replyTo: id)))
+    #expect(stage.session.giveUpHeld() == nil && stage.session.backlog == 1)
+    stage.ack(id)
+    #expect(stage.session.unconfirmed == 0)
+  }
+
+  @Test("What the hub has failed at twice is not given up again before the answer to its next sending")
+  func resentHeld() throws {
+    let stage = try Stage()
+    try stage.open(heartbeat: 300)
+    let id = try #require(stage.session.send(LocationBatch(fixes: [.success(Stage.fix(1)), .success(Stage.fix(2))])))
+    for _ in 0..<2 {
+      try stage.flush()
+      stage.say(.error(ErrorReply(code: .internalError, message: "", replyTo: id)))
+      stage.advance(seconds: 2)
+    }
+    for _ in 0..<2 {
+      stage.session.ping()
+      try stage.flush()
+      try stage.answerPing(storedThrough: nil)
+      stage.advance(seconds: 20)
+    }
+    stage.messages = []
+    try stage.flush()
+    #expect(stage.ids.contains(id) && stage.session.giveUpHeld() == nil)
+    stage.say(.error(ErrorReply(code: .internalError, message: "", replyTo: id)))
+    guard case .fixes(let fixes, trip: nil)? = stage.session.giveUpHeld() else { return #expect(Bool(false)) }
+    #expect(fixes.count == 2 && stage.session.unconfirmed == 0)
+  }
+
   @Test("An internal error is worth one more try")
   func internalError() throws {
     let stage = try Stage()

@@ -97,6 +97,37 @@ import Testing
     #expect(driver.backlog.current.refused == 10 && second > 900 && second < 3000, "\(second)")
   }
 
+  @Test(
+    "fixes and a move that the hub refuses for now stay, however often, while a thousand others wait",
+    arguments: [false, true])
+  func refusedForNow(isMove: Bool) throws {
+    let disk = QueueDisk()
+    let client = try EngineClient(.json, .driver, QueueFiles(disk))
+    let driver = try #require(client.engine.driver)
+    if isMove {
+      let report = TripStatusReport(tripID: "T1", status: .completed, timestamp: client.now.timestamp)
+      #expect(driver.keep(report, as: MessageID("m-1")!, client.now))
+    }
+    for second in 0..<DriverPart.maximumInFlight + 10 { driver.keep(fix(second, at: client), trip: nil, client.now) }
+    client.start()
+    var oldest: String?
+    for sending in 1...4 {
+      // One flush does not write all of it.
+      for _ in 0..<10 { client.turn() }
+      let sent = try client.takeWritten().filter { $0.type != "ping" }
+      let first = try #require(sent.first, "sending \(sending)")
+      #expect((first.type == "trip_status") == isMove && first.id == oldest ?? first.id)
+      oldest = first.id
+      for message in sent {
+        client.say("error", #"{"code":"storage_full","message":"no","replyTo":"\#(message.id)","retryAfter":1}"#)
+      }
+      client.pass(seconds: 10)
+    }
+    let backlog = driver.backlog.current
+    #expect(backlog.fixes == DriverPart.maximumInFlight + 10 && backlog.moves == (isMove ? 1 : 0))
+    #expect(backlog.refused == 0 && backlog.refusedMoves == 0 && backlog.dropped == 0)
+  }
+
   @Test("a move of an earlier process that is refused is counted: nobody waits for the answer")
   func move() throws {
     let disk = QueueDisk()
