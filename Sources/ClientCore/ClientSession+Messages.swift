@@ -136,7 +136,7 @@ extension ClientSession {
     switch reply {
     case .connected(let greeting): open(greeting, now)
     case .subscribed(let answer): subscriptions.answered(answer, now: now.uptime)
-    case .unsubscribed(let answer): _ = subscriptions.remove(answer.channel)
+    case .unsubscribed(let answer): noteUnsubscribed(answer)
     case .ack(let ack):
       guard let number = self.number(of: ack.replyTo) else { break }
       if noteRefresh(number, isTaken: true, now) { return false }
@@ -151,6 +151,15 @@ extension ClientSession {
       note(error, number, connection, now)
     }
     return true
+  }
+
+  /// The hub has ended a subscription. One that this client left is gone since then: what there is now under its name
+  /// is a newer one.
+  private func noteUnsubscribed(_ answer: Unsubscribed) {
+    switch answer.reason {
+    case .asked: break
+    case .tripEnded, .grantEnded, .revoked: _ = subscriptions.remove(answer.channel)
+    }
   }
 
   /// The answered message of this client. In binary a live fix is named by its number alone.

@@ -1,5 +1,6 @@
 // Every event once and in order, over any break.
 import HubBytes
+import HubGeo
 import HubMessages
 import HubWebSocket
 import Testing
@@ -186,6 +187,43 @@ import Testing
     other.say(.unsubscribed(Unsubscribed(replyTo: nil, channel: trip, reason: .tripEnded)))
     try other.breakAndReopen()
     #expect(other.subscribes.isEmpty)
+  }
+
+  @Test("A channel that is left and entered again within a round trip stays subscribed", arguments: [false, true])
+  func reentered(isAsked: Bool) throws {
+    let stage = try subscribed(sequence: 0)
+    #expect(stage.session.unsubscribe(trip))
+    try stage.flush()
+    let left = try #require(stage.ids.last)
+    #expect(stage.session.subscribe(trip))
+    if isAsked { try stage.flush() }
+    stage.say(.unsubscribed(Unsubscribed(replyTo: left, channel: trip, reason: .asked)))
+    try stage.flush()
+    #expect(stage.subscribes.count == 2)
+    try stage.answerSubscribe(sequence: 3)
+    #expect(stage.session.resumePoint(of: trip)?.since == 3)
+    stage.advance(seconds: 5)
+    stage.say(Stage.position(after: 4))
+    try stage.flush()
+    #expect(stage.subscribes.count == 3, "the gap is noticed")
+    try stage.breakAndReopen()
+    #expect(stage.subscribes.count == 1)
+  }
+
+  @Test("A view that is hidden and shown again within a round trip stays shown")
+  func shownAgain() throws {
+    let stage = try Stage()
+    let view = InlineText("a1")!
+    let area = Channel.area(GeohashCell(Coordinate(latitude: 48, longitude: 11)!, precision: 6))
+    #expect(stage.session.show(area, as: view))
+    try stage.open(role: .rider)
+    #expect(stage.session.hide(view) && stage.session.show(area, as: view))
+    try stage.flush()
+    let left = stage.messages.first { if case .unsubscribe = $0.message { true } else { false } }
+    stage.say(.unsubscribed(Unsubscribed(replyTo: try #require(left).messageID, channel: area, reason: .asked)))
+    #expect(stage.session.isShown(view))
+    try stage.breakAndReopen()
+    #expect(stage.subscribes.map(\.viewID) == [view])
   }
 
   @Test("Subscriptions have a limit")
