@@ -12,7 +12,7 @@ public enum TokenNeed: Sendable, Equatable {
   case first
   /// The present one ends soon; the session continues until then.
   case expiring
-  /// The hub refused the present one: HTTP 401, or close 4401.
+  /// The hub refused the present one (HTTP 401, or close 4401), or it is not a driver's and the client is.
   case refused
 }
 
@@ -64,6 +64,9 @@ extension ClientSession {
 
   /// Whether everything waits for `renew`.
   package var awaitsToken: Bool { renewal?.awaited != nil }
+
+  /// The token is of no use to the application: the next `start` requests another one.
+  package func refuseToken() { renewal?.awaited = .refused }
 
   /// Before an attempt: whether its token is missing.
   func mustAwaitToken() -> Bool {

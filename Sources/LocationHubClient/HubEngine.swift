@@ -208,9 +208,22 @@ final class HubEngine {
     attempt = 0
     hubClock = (greeting.serverTime, now.uptime)
     driver?.sampling.advised(greeting.sampling, isWatched: false)
-    guard greeting.role == .driver else { return }
+    guard greeting.role == .driver else {
+      if driver != nil { endForRole(greeting.role, now) }
+      return
+    }
     driver?.queue.belongs(to: greeting.id)
     offers.opened(as: greeting.id)
+  }
+
+  /// A driver's client was identified as somebody else. The hub would refuse every entry of the queue, permanently: so
+  /// none is sent, and the next start asks for another token.
+  private func endForRole(_ role: Role, _ now: Moment) {
+    end = HubError(
+      .token, "the hub has identified this driver's client as \(role.name): its token needs the role driver",
+      retry: .withNewToken)
+    session.refuseToken()
+    session.close(now)
   }
 
   func received(_ envelope: borrowing ServerEnvelope, _ now: Moment) {

@@ -240,6 +240,28 @@ import Testing
     #expect(third.engine.driver?.backlog.current.damage == nil)
   }
 
+  @Test("where the hub identifies the client as no driver, nothing is sent, and all stays for the next start")
+  func anotherRole() throws {
+    let disk = QueueDisk()
+    let client = try EngineClient(.json, .driver, QueueFiles(disk))
+    let driver = try #require(client.engine.driver)
+    for second in 0..<5 { driver.keep(fix(second, at: client), trip: nil, client.now) }
+    #expect(driver.keep(report(client), as: MessageID("m-1")!, client.now))
+    for role in [HubMessages.Role.rider, .ops] {
+      client.greetedRole = role
+      client.start()
+      client.pass()
+      #expect(try client.takeWritten().isEmpty)
+      guard case .stopped(let error) = client.engine.connection.current else { return #expect(Bool(false)) }
+      #expect(error.code == .token && error.retry == .withNewToken && error.explanation.contains("\(role.name)"))
+      #expect(driver.backlog.current.fixes == 5 && driver.backlog.current.refused == 0)
+    }
+    client.greetedRole = nil
+    client.start()
+    let written = try client.takeWritten()
+    #expect(written.count { $0.type == "trip_status" } == 1 && written.count { $0.type == "location_batch" } == 1)
+  }
+
   @Test("questions whose tasks are cancelled are withdrawn: they take no room and delay nobody")
   func cancelled() throws {
     let client = try EngineClient(.json, .rider)

@@ -20,6 +20,8 @@ final class EngineClient {
   let offers = FeedReader<OfferEvent>()
   /// Whom the hub greets.
   var id: DriverID = "D1"
+  /// As what the hub greets it; nil for what it is.
+  var greetedRole: HubMessages.Role?
   /// What the hub's clock says when it greets; nil for what the phone's says.
   var hubTime: Timestamp?
   /// What the hub asks of its clients.
@@ -139,7 +141,7 @@ final class EngineClient {
 
   private var greeting: [UInt8] {
     let greeting = Connected(
-      sessionID: InlineText("s1")!, role: role, id: id, heartbeatInterval: heartbeat,
+      sessionID: InlineText("s1")!, role: greetedRole ?? role, id: id, heartbeatInterval: heartbeat,
       serverTime: hubTime ?? now.timestamp,
       limits: .init(maxMessageBytes: maxMessageBytes, maxBatch: maxBatch, rate: 10), sampling: nil)
     var bytes = ByteBuffer()

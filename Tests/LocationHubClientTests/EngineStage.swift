@@ -97,15 +97,15 @@ final class EngineStage {
   // MARK: The hub
 
   /// Grants the upgrade that was asked for, and greets.
-  func open() throws {
+  func open(as role: HubMessages.Role = .driver) throws {
     #expect(session.state == .handshaking)
     try hear(bridge.opened(subprotocol: "locationhub.v1.json"))
     try say(
       .connected(
         Connected(
-          sessionID: InlineText("s1")!, role: .driver, id: "D1", heartbeatInterval: 30, serverTime: now.timestamp,
+          sessionID: InlineText("s1")!, role: role, id: "D1", heartbeatInterval: 30, serverTime: now.timestamp,
           limits: .init(maxMessageBytes: 262_144, maxBatch: 500, rate: 1_000_000), sampling: nil)))
-    #expect(connection.current.isLive)
+    #expect(connection.current.isLive == (role == .driver))
   }
 
   func say(_ reply: Reply) throws {

@@ -89,6 +89,24 @@ import Testing
     #expect(stage.tokens == ["old", "new"] && source.needs == [.first, .refused, .refused])
   }
 
+  @Test("after a token of another role than the driver's, start asks the source for another one")
+  func anotherRole() async throws {
+    let source = Source()
+    let stage = try EngineStage(source.tokens, files: MemoryFiles())
+    try stage.turn { $0.start($1) }
+    await source.answer(0, .success("rider"))
+    try await stage.takePost()
+    try stage.open(as: .rider)
+    try stage.end()
+    guard case .stopped(let error) = stage.state else { return #expect(Bool(false)) }
+    #expect(error.code == .token && source.needs == [.first])
+    try stage.turn { $0.start($1) }
+    await source.answer(1, .success("driver"))
+    try await stage.takePost()
+    try stage.open()
+    #expect(stage.tokens == ["rider", "driver"] && source.needs == [.first, .refused])
+  }
+
   @Test("after stop a token source that failed, or fails then, is not asked any more", arguments: [false, true])
   func failingSource(stopsFirst: Bool) async throws {
     let source = Source()
