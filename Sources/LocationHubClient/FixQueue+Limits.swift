@@ -78,12 +78,14 @@ extension FixQueue {
     lose(1)
   }
 
-  /// Drops all that the disk has not taken, including moves; fixes are counted.
-  func dropUnsaved() {
-    let lost = unsaved.count { $0.record.isFix }
-    for entry in unsaved where !entry.record.isFix { moves.removeAll { $0 == entry.number } }
-    unsaved = []
-    lose(lost)
+  /// Drops what the disk has not taken of other drivers than this one, including moves, and gives their ids; fixes are
+  /// counted.
+  func dropUnsaved(notOf id: Identifier) -> [Identifier] {
+    let others = unsaved.filter { $0.owner.map { $0 != id } ?? false }
+    unsaved.removeAll { $0.owner.map { $0 != id } ?? false }
+    for entry in others where !entry.record.isFix { moves.removeAll { $0 == entry.number } }
+    lose(others.count { $0.record.isFix })
+    return others.compactMap(\.owner)
   }
 
   /// Unconfirmed entries are not on their way any more.

@@ -57,7 +57,7 @@ extension FixQueue {
     while taken.count < limit, takeFromDisk(limit, &taken) {}
     guard readFailure == nil else { return taken }
     for entry in unsaved where taken.count < limit && entry.number >= cursor.number {
-      taken.append(entry)
+      taken.append((entry.number, entry.record))
       cursor.number = entry.number + 1
     }
     return taken

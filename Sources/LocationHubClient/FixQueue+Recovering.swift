@@ -100,10 +100,8 @@ extension FixQueue {
     guard owner != id, !isErased else { return }
     let (fixesBefore, movesBefore) = (dropped, moves.count)
     var others: Set<String> = []
-    if let owner, !unsaved.isEmpty {
-      others.insert("\(owner)")
-      dropUnsaved()
-    }
+    for other in dropUnsaved(notOf: id) { others.insert("\(other)") }
+    for index in unsaved.indices { unsaved[index].owner = id }
     for index in segments.indices.reversed() {
       switch segments[index].owner {
       case .nobody: continue
@@ -166,7 +164,7 @@ extension FixQueue {
     }
     isOpen = true
     damage = damage ?? before
-    for (_, record) in kept { _ = append(record) }
+    for entry in kept { _ = append(entry.record, of: entry.owner) }
     return nil
   }
 }

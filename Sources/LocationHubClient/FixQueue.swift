@@ -40,6 +40,14 @@ final class FixQueue {
     func holds(_ number: UInt64) -> Bool { first <= number && number <= last }
   }
 
+  /// An entry that the disk did not take.
+  struct Unsaved {
+    let number: UInt64
+    let record: FixRecord
+    /// Its driver; nil while no hub has identified it.
+    var owner: Identifier?
+  }
+
   /// The position of the next entry to send.
   struct Cursor {
     var number: UInt64
@@ -51,8 +59,7 @@ final class FixQueue {
 
   let files: any FixFiles
   var segments: [Segment] = []
-  /// Entries that the disk did not take.
-  var unsaved: [(number: UInt64, record: FixRecord)] = []
+  var unsaved: [Unsaved] = []
   var cursor = Cursor(number: 0, segment: 0, offset: 0)
   /// All entries up to this number are confirmed.
   var arrived: UInt64 = 0
@@ -108,6 +115,11 @@ final class FixQueue {
   /// after `erase`.
   func append(_ record: FixRecord) -> UInt64? {
     if !isOpen { reopen() }
+    return append(record, of: owner)
+  }
+
+  /// Keeps an entry of this driver.
+  func append(_ record: FixRecord, of owner: Identifier?) -> UInt64? {
     guard !isErased, record.time.isTaken else { return nil }
     if !record.isFix {
       guard moves.count < FixQueue.maximumMoves else { return nil }
@@ -117,7 +129,7 @@ final class FixQueue {
     }
     let number = next
     next += 1
-    unsaved.append((number, record))
+    unsaved.append(Unsaved(number: number, record: record, owner: owner))
     save()
     if unsaved.count > FixQueue.maximumUnsaved { dropOldestUnsaved() }
     makeRoom()
@@ -127,26 +139,26 @@ final class FixQueue {
   /// Writes what is not on disk yet.
   private func save() {
     guard isOpen else { return }
-    while let (number, record) = unsaved.first {
-      let bytes = StoredRecord.entry(number, record).bytes()
+    while let entry = unsaved.first {
+      let bytes = StoredRecord.entry(entry.number, entry.record).bytes()
       do throws(FileFailure) {
-        try begin(segmentFor: number)
+        try begin(segmentFor: entry)
         try write(bytes)
       } catch {
         failure = error
         return
       }
-      segments[segments.count - 1].last = number
-      if record.isFix { segments[segments.count - 1].fixes += 1 }
+      segments[segments.count - 1].last = entry.number
+      if entry.record.isFix { segments[segments.count - 1].fixes += 1 }
       unsaved.removeFirst()
     }
     failure = nil
   }
 
-  private func begin(segmentFor number: UInt64) throws(FileFailure) {
-    let owner = Owner(owner)
+  private func begin(segmentFor entry: Unsaved) throws(FileFailure) {
+    let (number, owner) = (entry.number, Owner(entry.owner))
     if let last = segments.last, last.bytes < FixQueue.segmentBytes, last.owner == owner { return }
-    let head = head()
+    let head = head(of: entry.owner)
     // A file left by a failed attempt is replaced.
     try files.replace(FixQueue.name(number), with: head)
     segments.append(Segment(first: number, last: number - 1, bytes: head.count, isSynced: false, owner: owner))
@@ -155,13 +167,13 @@ final class FixQueue {
   }
 
   /// The head of this driver's segment as of now.
-  private func head() -> [UInt8] { SegmentHead(dropped: dropped, owner: owner).bytes() }
+  private func head(of owner: Identifier?) -> [UInt8] { SegmentHead(dropped: dropped, owner: owner).bytes() }
 
   /// Writes this driver into a segment's head.
   private func storeOwner(of index: Int) throws(FileFailure) {
     let name = segments[index].name
     var bytes = try files.read(name, from: 0, count: FixQueue.maximumSegmentBytes)
-    bytes.replaceSubrange(..<min(FixQueue.headBytes, bytes.count), with: head())
+    bytes.replaceSubrange(..<min(FixQueue.headBytes, bytes.count), with: head(of: owner))
     try files.replace(name, with: bytes)
     segments[index].isOwnerStored = true
     segments[index].isSynced = false
@@ -233,7 +245,7 @@ final class FixQueue {
       // A file that cannot be deleted is sent again by the next run, where it is not counted twice.
       do throws(FileFailure) {
         if dropped > 0, segments.isEmpty, segment.first == done.last?.first {
-          try files.replace(segment.name, with: head())
+          try files.replace(segment.name, with: head(of: owner))
           emptyFile = segment.name
         } else {
           try files.remove(segment.name)
@@ -263,7 +275,7 @@ final class FixQueue {
       readFailure = error
       return nil
     }
-    for case (let number, .fix(let fix, _)) in unsaved { return (number, fix.timestamp) }
+    for entry in unsaved { if case .fix(let fix, _) = entry.record { return (entry.number, fix.timestamp) } }
     return nil
   }
 

@@ -134,8 +134,8 @@ final class PhoneDay {
     drop(losing: oneIn(2))
     if let part = engine?.driver {
       counted += Int(part.backlog.current.refused)
-      for (_, record) in part.queue.unsaved {
-        switch record {
+      for entry in part.queue.unsaved {
+        switch entry.record {
         case .fix(let fix, _): inMemoryAtKill.insert(fix.timestamp.milliseconds)
         case .move(let report, _): movesInMemoryAtKill.insert(report.timestamp.milliseconds)
         }
@@ -220,7 +220,7 @@ final class PhoneDay {
   /// The moves that the phone's disk has, or the app while the disk takes nothing.
   private var queuedMoves: [(report: TripStatusReport, id: MessageID)] {
     guard let queue = engine?.driver?.queue else { return [] }
-    var records = queue.unsaved
+    var records = queue.unsaved.map { ($0.number, $0.record) }
     for segment in queue.segments.reversed() where segment.last >= (queue.moves.first ?? .max) {
       records = FixQueue.records(in: files.read(segment.name, from: 0, count: segment.bytes)).entries + records
     }

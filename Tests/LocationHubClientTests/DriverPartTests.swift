@@ -240,6 +240,40 @@ import Testing
     #expect(third.engine.driver?.backlog.current.damage == nil)
   }
 
+  @Test(
+    "what the disk did not take of one driver is not another's after stop and start, and is its own again",
+    arguments: [false, true], ["D1", "D2"] as [DriverID])
+  func anotherDriverAfterStop(hasRoom: Bool, next: DriverID) throws {
+    let disk = QueueDisk()
+    let client = try EngineClient(.json, .driver, QueueFiles(disk))
+    let driver = try #require(client.engine.driver)
+    client.start()
+    client.cut()
+    client.isOffline = true
+    disk.room = 0
+    for second in 0..<5 { driver.keep(fix(second, at: client), trip: nil, client.now) }
+    #expect(driver.keep(report(client), as: MessageID("m-1")!, client.now))
+    client.stop()
+    if hasRoom { disk.room = nil }
+    // Twice, for what nobody was greeted for stays what it was.
+    client.start()
+    client.stop()
+    client.isOffline = false
+    client.id = next
+    _ = try client.takeWritten()
+    for second in 50..<53 { driver.keep(fix(second, at: client), trip: nil, client.now) }
+    client.start()
+    let isSame = next == "D1"
+    let written = try client.takeWritten()
+    #expect(written.count { $0.type == "trip_status" } == (isSame ? 1 : 0))
+    let fixes = written.map { ($0.payload["locations"] as? [Any])?.count ?? ($0.type == "location_update" ? 1 : 0) }
+    #expect(fixes.reduce(0, +) == (isSame ? 8 : 3))
+    let backlog = driver.backlog.current
+    #expect(backlog.fixes == (isSame ? 8 : 3) && backlog.moves == (isSame ? 1 : 0))
+    #expect(backlog.dropped == (isSame ? 0 : 5))
+    #expect(backlog.damage?.contains("5 fixes and 1 moves of D1 are not D2's") ?? isSame)
+  }
+
   @Test("where the hub identifies the client as no driver, nothing is sent, and all stays for the next start")
   func anotherRole() throws {
     let disk = QueueDisk()
