@@ -29,6 +29,24 @@ public func isFolder(_ path: String) -> Bool {
   return unsafe stat(path, &facts) == 0 && facts.st_mode & S_IFMT == S_IFDIR
 }
 
+/// Which file a name means, and when it was written last: equal values mean that the content is the same, unless it was
+/// changed without its size within one tick of the file system's clock (some milliseconds).
+public struct FileVersion: Sendable, Equatable {
+  private let device: UInt64
+  private let number: UInt64
+  private let size: Int
+  private let seconds: Int
+  private let nanoseconds: Int
+
+  /// Throws where there is no file of this name, or it may not be looked at.
+  public init(_ path: String) throws(SystemError) {
+    var facts = stat()
+    guard unsafe stat(path, &facts) == 0 else { throw SystemError("stat") }
+    (device, number, size) = (UInt64(facts.st_dev), UInt64(facts.st_ino), Int(facts.st_size))
+    (seconds, nanoseconds) = (facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec)
+  }
+}
+
 /// An open regular file, read at any offset. Each read may wait for the disk.
 public final class StoredFile: Sendable {
   private let descriptor: Descriptor

@@ -17,7 +17,8 @@ let replay = Verb(
     Sends recorded drives as if they were live.
     Timestamps stay as recorded; fixes go out at --speed times their pace, but never faster than the hub's rate allows.
     Several traces are several drivers at the same time: from --driver D1 on they are D1, D2, …, and trips likewise.
-    Ends when everything was sent and the hub says that it is stored; ended by SIGINT or SIGTERM before that, it fails.
+    Ends when everything was sent and the hub says that it is stored, but for a last fix that it may hold back. It fails
+    where the hub stores no more, and where SIGINT or SIGTERM ends it before that.
     """,
   options: ClientOptions.options + [
     Option("speed", "FACTOR", "times the recorded pace; 0 for as fast as the rate allows (10)"),
@@ -83,6 +84,10 @@ private final class Replayer: ClientLoopDelegate {
     var idlePongs = 0
     var isDone = false
     var unconfirmed = 0
+    /// The number of the last fix's message.
+    var last: UInt64?
+    /// Only the last fix is unconfirmed: a hub may hold the newest back until the next one confirms it.
+    var isHeldBack = false
     var refused = 0
     var lastRefusal: String?
     var seconds = 0.0
@@ -102,7 +107,7 @@ private final class Replayer: ClientLoopDelegate {
 
   /// The limit of a client's queue before the next fix is read from the trace.
   private static let backlog = 64
-  /// After so many pongs without confirmations the rest will not be stored: the hub holds it back.
+  /// After so many pongs without confirmations the rest will not be stored.
   private static let idlePongs = 5
   private static let pingInterval: Int64 = 200_000_000
 
@@ -129,11 +134,11 @@ private final class Replayer: ClientLoopDelegate {
     }
     tick()
     clients.run()
-    let isComplete = runs.allSatisfy { $0.isDone }
+    let isComplete = runs.allSatisfy { $0.isDone && ($0.unconfirmed == 0 || $0.isHeldBack) }
     finish(clients)
     for index in runs.indices where runs[index].start != nil { StandardStream.output.write(summary(index) + "\n") }
     if let failure { throw failure }
-    // Ended by a signal, its work is incomplete.
+    // Ended by a signal, or with fixes that the hub has not stored, its work is incomplete.
     return isComplete ? .ok : .failed
   }
 
@@ -155,6 +160,7 @@ private final class Replayer: ClientLoopDelegate {
         noteSlow(session)
         return clients.schedule(client, at: now + 20_000_000)
       }
+      runs[index].last = session.nextNumber
       clients.send(runs[index].route.fixes[runs[index].next], trip: runs[index].route.trip, from: client)
       runs[index].advance(speed: speed)
     }
@@ -191,7 +197,9 @@ private final class Replayer: ClientLoopDelegate {
     let index = client.index
     guard !runs[index].isDone else { return }
     runs[index].isDone = true
-    runs[index].unconfirmed = clients.session(client).unconfirmed
+    let session = clients.session(client)
+    runs[index].unconfirmed = session.unconfirmed
+    runs[index].isHeldBack = session.unconfirmed == 1 && session.oldestDurable == runs[index].last
     runs[index].seconds = Double(clients.now.uptime - (runs[index].start ?? clients.now.uptime)) / 1e9
     if runs.allSatisfy({ $0.isDone }) { clients.stop() }
   }
@@ -211,8 +219,10 @@ private final class Replayer: ClientLoopDelegate {
     if counters.fixesDropped > 0 { text += ", \(counters.fixesDropped) dropped" }
     if !run.isDone {
       text += ", not finished"
+    } else if run.isHeldBack {
+      text += ", the last one held back by the hub"
     } else if run.unconfirmed > 0 {
-      text += ", \(run.unconfirmed) held back by the hub"
+      text += ", not all stored: the hub has not confirmed \(run.unconfirmed) messages with fixes"
     } else {
       text += ", all stored"
     }

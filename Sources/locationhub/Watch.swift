@@ -256,7 +256,7 @@ enum WatchText {
 
   private static func text(_ offer: Offer) -> String {
     switch offer.state {
-    case .made(let terms): "offer of trip \(offer.tripID): \(Int(terms.distance)) m, \(Int(terms.eta)) s"
+    case .made(let terms): "offer of trip \(offer.tripID): \(fixed(terms.distance, 0)) m, \(fixed(terms.eta, 0)) s"
     case .withdrawn(let reason): "offer of trip \(offer.tripID) withdrawn: \(reason.name)"
     }
   }
@@ -308,9 +308,14 @@ enum WatchText {
   }
 
   private static func text(_ update: ETAUpdate) -> String {
-    let minutes = "\(Int(update.eta) / 60):" + (Int(update.eta) % 60 < 10 ? "0" : "") + "\(Int(update.eta) % 60)"
-    return "trip \(update.tripID): \(update.target.name) in \(minutes) min, \(kilometers(update.distance)), at "
+    "trip \(update.tripID): \(update.target.name) in \(minutes(update.eta)), \(kilometers(update.distance)), at "
       + "\(time(update.arrivalTime)) (\(update.basis.name))"
+  }
+
+  /// Minutes and seconds, rounded down; in seconds where they are too many for an integer.
+  private static func minutes(_ duration: Double) -> String {
+    guard let seconds = Int64(exactly: duration.rounded(.down)) else { return "\(duration) s" }
+    return "\(seconds / 60):" + (seconds % 60 < 10 ? "0" : "") + "\(seconds % 60) min"
   }
 
   private static func text(_ summary: TripSummary) -> String {
