@@ -41,6 +41,9 @@ final class FeedReader<Event: Sendable>: Sendable {
     return fits
   }
 
+  /// Drops the unread state of this kind; a newer one follows at once.
+  func withdraw(slot: UInt8) { state.withLock { $0.waiting.removeAll { $0.slot == slot } } }
+
   /// Why the sequence has ended; nil while it has not, and where its reader has left.
   var failure: HubError? { state.withLock { $0.failure } }
 

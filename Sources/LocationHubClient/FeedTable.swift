@@ -153,15 +153,21 @@ final class FeedTable {
     case .tripUpdate(let update): push(.update(update), channel)
     case .notification(let notice): push(.notice(notice), channel)
     case .areaUpdate(let update):
-      // No other reference exists during the change, else the map would be copied.
       for view in Array(areas.keys) where areas[view]?.map.shows(update.cell) == true {
-        areas[view]?.map.apply(update)
-        guard let entry = areas[view] else { continue }
-        for reader in entry.readers.values { reader.push(entry.map, slot: 0) }
+        apply(update, to: view)
       }
     // For control rooms, whose page is the hub's own (Sources/Pages).
     case .rawFix, .countsUpdate, .stats, .offer: break
     }
+  }
+
+  /// Changes a map, and gives it to its readers. A full view has 256 updates a second: maps that are unread are taken
+  /// back first, so that the change copies the map, O(its drivers), only where a reader has the last one.
+  private func apply(_ update: AreaUpdate, to view: InlineText) {
+    for reader in areas[view]?.readers.values ?? [:].values { reader.withdraw(slot: 0) }
+    areas[view]?.map.apply(update)
+    guard let entry = areas[view] else { return }
+    for reader in entry.readers.values { reader.push(entry.map, slot: 0) }
   }
 
   private func push(_ event: TripEvent, _ channel: Channel, slot: UInt8? = nil) {

@@ -99,6 +99,36 @@ import Testing
     #expect(moved.failure?.code == .badValue && client.session.subscriptions.list.isEmpty)
   }
 
+  @Test("a map that is not read is changed in place, and what a reader has is not changed")
+  func mapInPlace() async throws {
+    let client = try EngineClient(.json, .rider)
+    client.read()
+    client.start()
+    let cells = #""cells":["u281zd"],"sequence":0,"epoch":"e","recovered":false"#
+    client.say("subscribed", #"{"replyTo":"x","channel":"nearby:48,11,500","viewId":"a1",\#(cells)}"#)
+    func update(_ tick: Int) {
+      let place = #""latitude":48,"longitude":11.00\#(tick),"status":"available","timestamp":1763680001000"#
+      let drivers = #""full":false,"drivers":[{"driverId":"p1",\#(place)}],"left":[]"#
+      client.say("area_update", #"{"channel":"area:u281zd","cell":"u281zd","tick":\#(tick),\#(drivers)}"#)
+    }
+    /// Where the drivers of the next map are in memory, without keeping them.
+    func storage() async throws -> Int {
+      let map = try #require(await client.area.next())
+      #expect(map.drivers.count == 1)
+      return unsafeBitCast(map.drivers, to: Int.self)
+    }
+    update(1)
+    let first = try await storage()
+    for tick in 2...5 { update(tick) }
+    #expect(try await storage() == first)
+    update(6)
+    let kept = try #require(await client.area.next())
+    for tick in 7...9 { update(tick) }
+    let last = try #require(await client.area.next())
+    #expect(kept.tick == 6 && last.tick == 9)
+    #expect(kept.drivers["p1"]?.coordinate.longitude == 11.006 && last.drivers["p1"]?.coordinate.longitude == 11.009)
+  }
+
   @Test("offers that the hub refuses, or ends, end the loop, and the next one asks again")
   func offers() async throws {
     let client = try EngineClient(.json, .driver)
