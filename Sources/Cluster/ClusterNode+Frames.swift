@@ -34,8 +34,8 @@ extension ClusterNode {
     guard context.phase == .member, head.to == context.identity.name, head.from != context.identity.name else {
       throw .name
     }
-    // For an earlier process, or from one: anybody who recorded it can send it again. For a later one: that one has this
-    // hub's name, or had it, and its peers hear nobody who is older.
+    // For an earlier process, or from one: anybody who recorded it can send it again. For a later one: that one has
+    // this hub's name, or had it, and its peers hear nobody who is older.
     if head.toIncarnation > context.incarnation { supersede(by: head.toIncarnation) }
     guard head.toIncarnation == context.incarnation else { throw .incarnation }
     guard let index = context.peer(head.from) else { throw .peers }

@@ -96,7 +96,8 @@ final class Peer {
   /// The kind that begins the next frame of states.
   private var firstKind = StateKind.positions
   private var departures: [[UInt8]] = []
-  /// Positions of this hub's fleet, which it follows, in the order in which it is given them; and how many it was given.
+  /// Positions of this hub's fleet, which it follows, in the order in which it is given them; and how many it has been
+  /// given.
   var fleetQueue: [FleetPosition] = []
   var fleetGiven = 0
 
