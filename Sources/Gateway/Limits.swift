@@ -163,7 +163,7 @@ public struct Limits: Sendable {
   /// Unsent bytes of one session. Past it: 4413.
   public var outboxBytesPerSession = 512 * 1024
   /// Unsent bytes of all sessions, divided evenly among the loops, so that none has to ask the others for each frame.
-  /// Past its share: a session with most of them gets 4413, or the one that needs more, if no other has more.
+  /// Past its share: a session with at least half as many as any other gets 4413, or the one that needs more.
   public var outboxBytes = 256 * 1024 * 1024
   /// Output of one turn; past it the output so far is written at once. It keeps offsets within 32 bits.
   public var arenaFlushBytes = 16 * 1024 * 1024

@@ -55,13 +55,7 @@ extension EventLoop {
   /// Drops unsent frames, except for the rest of a partly sent one, and lets an overflowed connection be sent to again.
   public func dropPending(_ id: ConnectionID) {
     guard let connection = unsafe slab.live(id) else { return }
-    var index = unsafe connection.pointee.firstSegment
-    while index >= 0 {
-      counters.dropped += 1
-      index = segments[Int(index)].next
-    }
-    unsafe connection.pointee.firstSegment = -1
-    unsafe connection.pointee.lastSegment = -1
+    unsafe dropSends(connection)
     unsafe connection.pointee.flags.remove(.hasOverflowed)
     guard let outbox = unsafe connection.pointee.outbox else { return }
     let before = outbox.cost
@@ -71,6 +65,17 @@ extension EventLoop {
     unsafe unblock(id, connection)
     // A closing connection has nothing left to wait for.
     if unsafe connection.pointee.state == .closing { unsafe markDirty(id.slot, connection) }
+  }
+
+  /// Drops this turn's sends.
+  private func dropSends(_ connection: UnsafeMutablePointer<Connection>) {
+    var index = unsafe connection.pointee.firstSegment
+    while index >= 0 {
+      counters.dropped += 1
+      index = segments[Int(index)].next
+    }
+    unsafe connection.pointee.firstSegment = -1
+    unsafe connection.pointee.lastSegment = -1
   }
 
   @inline(__always)
@@ -226,10 +231,9 @@ extension EventLoop {
     guard first >= 0 else { return }
     if unsafe connection.pointee.outbox == nil { unsafe block(id, connection) }
     guard let outbox = unsafe connection.pointee.outbox else { return }
-    makeRoom(for: outbox, from: first)
     let before = outbox.cost
-    let room = max(0, limits.outboxBytesTotal - counters.outboxBytes)
-    let limit = min(limits.outboxBytesPerConnection, before + room)
+    // What it may hold, by the limit of all outboxes.
+    var most = before + max(0, limits.outboxBytesTotal - counters.outboxBytes)
     var index = first
     var isFull = unsafe connection.pointee.flags.contains(.hasOverflowed)
     unsafe arena.withBytes { bytes in
@@ -242,10 +246,11 @@ extension EventLoop {
         } else if isFull {
           counters.dropped += 1
         } else {
+          let cost = outbox.cost(with: frame.count, key: segment.key)
           // A frame that finds nothing unsent is accepted at any size: it could as well have begun to leave.
-          switch unsafe outbox.append(
-            frame, key: segment.key, limit: outbox.isEmpty ? max(limit, before + room) : limit)
-          {
+          let own = outbox.isEmpty ? .max : limits.outboxBytesPerConnection
+          if cost > most, cost <= own { most = before + makeRoom(cost - before, for: outbox, holding: cost) }
+          switch unsafe outbox.append(frame, key: segment.key, limit: min(most, own)) {
           case .stored: break
           case .replacedOlder: counters.conflated += 1
           case .refused:
@@ -257,30 +262,26 @@ extension EventLoop {
       }
     }
     account(outbox, since: before)
-    if isFull { unsafe overflow(id, connection, together: limit < limits.outboxBytesPerConnection) }
+    if isFull { unsafe overflow(id, connection, together: most < limits.outboxBytesPerConnection) }
   }
 
-  /// Where all outboxes together have no room for these sends, the largest overflow, as long as they hold more than
-  /// this one would with all of it.
-  private func makeRoom(for outbox: Outbox, from first: Int32) {
-    var size = 0
-    var index = first
-    while index >= 0 {
-      size += Int(segments[Int(index)].length) + EventLoopLimits.frameOverheadBytes
-      index = segments[Int(index)].next
-    }
-    while counters.outboxBytes + size > limits.outboxBytesTotal, let largest = outboxRanks.largest,
-      largest.cost > outbox.cost + size
-    { giveWay(largest) }
+  /// Until all outboxes together have room for so many bytes more, other large ones overflow, as long as they hold more
+  /// than this one would, `cost`. Gives the room.
+  private func makeRoom(_ bytes: Int, for outbox: Outbox, holding cost: Int) -> Int {
+    while limits.outboxBytesTotal - counters.outboxBytes < bytes, let other = outboxRanks.largest(but: outbox),
+      other.cost > cost
+    { giveWay(other) }
+    return max(0, limits.outboxBytesTotal - counters.outboxBytes)
   }
 
-  /// Drops what an outbox holds, and tells its owner of an overflow. A closing connection keeps its last words, which
-  /// its timer ends.
+  /// Drops what an outbox holds, with this turn's sends to it, or these would follow behind a hole; and tells its owner
+  /// of an overflow. A closing connection keeps its last words, which its timer ends.
   private func giveWay(_ outbox: Outbox) {
     outboxRanks.remove(outbox)
     outbox.givesWay = true
     let id = outbox.owner
     guard let connection = unsafe slab.live(id), unsafe connection.pointee.state != .closing else { return }
+    unsafe dropSends(connection)
     let before = outbox.cost
     counters.dropped += UInt64(outbox.dropUnbegun())
     account(outbox, since: before)

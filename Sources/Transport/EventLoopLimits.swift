@@ -52,7 +52,7 @@ public struct EventLoopLimits: Sendable, Hashable {
   public var outboxBytesPerConnection = 1024 * 1024
 
   /// Unsent bytes that the loop keeps for all its blocked connections, counted as for `outboxBytesPerConnection`. Where
-  /// more would exceed it, a connection with most of them overflows, or the one that is sent to, if no other has more.
+  /// more would exceed it, one with at least half as many as any other overflows, or the one that would have more.
   public var outboxBytesTotal = 256 * 1024 * 1024
 
   /// Queued sends at which they are written without waiting for the end of the turn: 24 bytes each.

@@ -52,6 +52,12 @@ final class Outbox {
   /// Its cost towards limits.
   var cost: Int { liveBytes + liveCount * EventLoopLimits.frameOverheadBytes }
 
+  /// Its cost with a frame of so many bytes more, which replaces an unsent one of its key.
+  func cost(with bytes: Int, key: UInt64) -> Int {
+    let older = key == 0 ? nil : newest[key].map { Int(entries[$0].length) + EventLoopLimits.frameOverheadBytes }
+    return cost + bytes + EventLoopLimits.frameOverheadBytes - (older ?? 0)
+  }
+
   /// Appends a frame, and removes the unsent older one of the same `key` (unless 0). Refuses it, with the older one
   /// removed nonetheless, when `cost` would exceed `limit`.
   func append(_ bytes: UnsafeRawBufferPointer, key: UInt64, limit: Int) -> Outcome {

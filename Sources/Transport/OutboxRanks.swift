@@ -9,8 +9,11 @@
 struct OutboxRanks {
   private var ranks = [[Outbox]](repeating: [], count: Int.bitWidth)
 
-  /// One of at least half the size of the largest; nil where there is none.
-  var largest: Outbox? { ranks.last { !$0.isEmpty }?.last }
+  /// One of at least half the size of the largest but `outbox`; nil where there is none, or only smaller ones.
+  func largest(but outbox: Outbox? = nil) -> Outbox? {
+    guard let rank = ranks.last(where: { !$0.isEmpty }), let last = rank.last else { return nil }
+    return last !== outbox ? last : rank.dropLast().last
+  }
 
   /// Moves an outbox to the rank of its present cost, unless it has given way.
   mutating func update(_ outbox: Outbox) {

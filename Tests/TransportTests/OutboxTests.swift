@@ -104,7 +104,7 @@ import Testing
       }
       if all.contains(where: { $0 === outbox }) { ranks.update(outbox) }
       let most = all.reduce(0) { max($0, $1.cost) }
-      let found = ranks.largest
+      let found = ranks.largest()
       #expect(most == 0 || 2 * (found?.cost ?? 0) >= most)
       #expect(found.map { found in all.contains { $0 === found } } ?? true)
     }
