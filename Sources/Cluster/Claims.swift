@@ -67,6 +67,8 @@ struct Claims {
   private var lastAttempt: UInt64 = 0
   /// A hub may have claimed a driver of this one without its noticing.
   var checksHomes = false
+  /// A driver has come here from wherever it was, since this hub started.
+  private(set) var hasTaken = false
   /// When that was last checked, and everything claimed again (uptime, ns).
   private var homesCheckedAt = Int64.min / 2
   private var claimedAllAt: Int64
@@ -133,7 +135,7 @@ struct Claims {
     if known.isReleased {
       (known.isReleased, known.generation, known.isClaimed, known.takes) = (false, 0, false, takes)
     }
-    if takes { (known.takes, known.attempt, known.arrival) = (true, 0, arrival) }
+    if takes { (known.takes, known.attempt, known.arrival, hasTaken) = (true, 0, arrival, true) }
     owned[channel] = known
     enqueue(channel)
   }
@@ -343,8 +345,9 @@ extension Channel {
 
 extension Array {
   /// Removes as many elements from the end, or all. Gives them.
-  fileprivate mutating func takeLast(_ count: Int) -> ArraySlice<Element> {
-    defer { removeLast(Swift.min(count, self.count)) }
-    return suffix(count)
+  fileprivate mutating func takeLast(_ count: Int) -> [Element] {
+    let part = Array(suffix(count))
+    removeLast(part.count)
+    return part
   }
 }

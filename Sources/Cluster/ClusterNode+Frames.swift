@@ -116,7 +116,8 @@ extension ClusterNode {
     case .resume: try interest.take(resume: &reader, from: index)
     case .released: interest.unfollow(try reader.channel(), by: index)
     case .restart:
-      if peer.hasRestarted { claims.checksHomes = true }
+      // What it sent before it had heard of this process is lost, and drivers may have come here and gone by then.
+      if peer.hasRestarted || claims.hasTaken { claims.checksHomes = true }
       peer.hasRestarted = true
       following.checksWaiting = true
       releaseInterest(of: index)
