@@ -22,7 +22,7 @@ extension Hub {
   mutating func moveTrip(_ input: TripStatusInput) {
     do throws(ErrorReply) {
       try requireRoom("this hub cannot store moves now; send it again")
-      let mover = input.countedDriver.flatMap { findOrInsertDriver($0, isHere: false, isOnline: false) }
+      let mover = trips.beginner(by: input).flatMap { findOrInsertDriver($0, isHere: false, isOnline: false) }
       let request = try offersRequest(in: input.report, by: input.actor)
       let outcome = try trips.apply(
         offers.entitling(input, trips, now), beginner: mover.map { drivers.beginner($0) }, at: now, counting: &counters)
@@ -205,7 +205,7 @@ extension Hub {
     if !notices.isEmpty, !storage.hasRoom { counters.eventsNotStored += UInt64(notices.count) }
     let channel = notices.isEmpty || !storage.hasRoom ? nil : eventChannel(ofTrip: trip)
     if channel != nil { trips.noteNotified(report.due, of: trip) }
-    if !isRecorded, channel != nil || report.isBackOnRoute { recordTrip(trip) }
+    if !isRecorded, channel != nil || report.isBackOnRoute { recordTrip(trip, isUpdate: false) }
     guard let channel else { return }
     for notice in notices { publishEvent(on: channel) { .notification(notice.numbered($0)) } }
   }

@@ -85,15 +85,20 @@ extension TripStatusInput {
     }
   }
 
-  /// The driver whose trips this one counts among, if it begins one.
-  var countedDriver: Identifier? { actor.role == .driver && tripIsGranted ? actor.id : nil }
-
   /// The parties of a requested trip.
   var parties: (rider: Identifier?, driver: Identifier?) {
     (
       report.riderID ?? (actor.role == .rider ? actor.id : nil),
       report.driverID ?? (actor.role == .driver ? actor.id : nil)
     )
+  }
+}
+
+extension Trips {
+  /// The driver that begins a trip by this request, and whose trips it counts among.
+  func beginner(by input: TripStatusInput) -> Identifier? {
+    let begins = input.actor.role == .driver && input.report.status == .requested && input.mayRequest
+    return begins && find(input.report.tripID) == nil ? input.actor.id : nil
   }
 }
 
