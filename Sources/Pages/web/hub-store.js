@@ -1,6 +1,8 @@
 // The queue in IndexedDB, so that it outlives the page: hub.js loads this where it is asked for (`queue: {indexedDB}`).
 // An entry keeps its key until it has arrived, whichever page sends it: so a page that ends at any time loses none.
 
+const openMs = 9_000;   // less than an attempt to connect may take
+
 const done = request => new Promise((resolve, reject) => {
   request.onsuccess = () => resolve(request.result);
   request.onerror = () => reject(request.error);
@@ -15,7 +17,15 @@ export async function openStore(name, time, failed) {
   const open = async () => {
     const opening = indexedDB.open(name);
     opening.onupgradeneeded = () => opening.result.createObjectStore('queue');
-    const database = await done(opening);
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => {
+        opening.onsuccess = () => opening.result.close();
+        reject(new Error('it does not answer'));
+      }, openMs);
+    });
+    const database = await Promise.race([done(opening), late]);
+    clearTimeout(timer);
     // Who deletes the database waits until nobody has it open. The next change opens it again.
     database.onversionchange = database.onclose = () => {
       database.close();
@@ -26,15 +36,17 @@ export async function openStore(name, time, failed) {
   /** Changes that are made at once are one transaction. */
   const write = async change => {
     if (changes.push(change) > 1) return;
+    let made = [];
     try {
       const transaction = (await (opened ??= open())).transaction('queue', 'readwrite');
       transaction.onabort = () => failed(transaction.error);
-      for (const make of changes) make(transaction.objectStore('queue'));
+      [made, changes] = [changes, made];
+      for (const make of made) make(transaction.objectStore('queue'));
     } catch (error) {
       opened = undefined;
+      changes = [];
       failed(error);
     }
-    changes = [];
   };
 
   const store = (await (opened = open())).transaction('queue').objectStore('queue');
@@ -55,12 +67,12 @@ export async function openStore(name, time, failed) {
     },
     /**
      * The first hub that answered has said who this is: `owner`, as `driver D1`. Gives the entries that are not this
-     * one's to send. One that was kept before any hub answered is, but those of earlier pages are a driver's.
+     * one's to send. One that was kept before any hub answered is, but fixes of earlier pages are a driver's.
      */
     claim(queue, owner) {
       return [...queue].filter(([number, entry]) => {
         if (entry.owner) return entry.owner !== owner;
-        if (number < 0 && !owner.startsWith('driver ')) return true;
+        if (number < 0 && entry.type.startsWith('location') && !owner.startsWith('driver ')) return true;
         this.put(number, entry, owner);
         return false;
       });
