@@ -9,14 +9,15 @@ import Glibc
 @safe
 public final class JobQueue<Job: Sendable>: @unchecked Sendable {
   private struct State {
-    var jobs: [Job] = []
-    /// Jobs before this one were taken.
+    var jobs: [Job?] = []
+    /// Jobs before this one were taken, and are nil: what they hold is freed when they are done.
     var head = 0
     var isClosed = false
 
     /// The first waiting job.
     mutating func take(compactingAt capacity: Int) -> Job {
-      let job = jobs[head]
+      let job = jobs[head]!
+      jobs[head] = nil
       head += 1
       if head == jobs.count {
         jobs.removeAll(keepingCapacity: true)

@@ -33,6 +33,14 @@ public enum StandardStream: Int32, Sendable {
     return text.withUTF8 { unsafe write(UnsafeRawBufferPointer($0)) }
   }
 
+  /// Opens /dev/null in the place of standard input, output and error where they are closed: else the next file that is
+  /// opened has such a number, and gets what is meant for the stream.
+  public static func fillGaps() {
+    var descriptor: Int32 = 0
+    repeat { descriptor = unsafe open("/dev/null", O_RDWR) } while (0...2).contains(descriptor)
+    if descriptor > 2 { Glibc.close(descriptor) }
+  }
+
   /// Whether it is a terminal.
   public var isTerminal: Bool { isatty(rawValue) == 1 }
 }

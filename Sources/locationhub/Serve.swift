@@ -120,13 +120,12 @@ private func announce(_ server: Server, _ configuration: ServerConfiguration) {
 /// SIGHUP: reloads the files that may change while it runs.
 private func reload(_ server: Server, _ options: ServeOptions) {
   if let files = options.tlsFiles, let tls = options.server.tls { files.reload(tls, server) }
-  if options.tokenKeys != nil || options.deviceKeys != nil { options.reloadTokens(server) }
-  if options.tlsFiles == nil, options.webhooks == nil, options.tokenKeys == nil, options.deviceKeys == nil,
-    options.given?.isGiven("config") != true
-  {
+  let hasTokens = options.server.tokens != nil
+  if hasTokens { options.reloadTokens(server) }
+  if options.tlsFiles == nil, options.webhooks == nil, !hasTokens, options.given?.isGiven("config") != true {
     server.log(
       .info, "nothing_to_reload",
-      ["hint": "started without --config, --tls-cert, --token-keys, --device-keys and --webhooks"])
+      ["hint": "started without --config, --tls-cert, --token-keys, --token-sign-key, --device-keys and --webhooks"])
   }
 }
 

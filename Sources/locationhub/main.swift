@@ -3,6 +3,7 @@ import Glibc
 import HubCommandLine
 import HubSystem
 
+StandardStream.fillGaps()
 do throws(CommandError) {
   exit(try Verbs.run(Array(CommandLine.arguments.dropFirst())).rawValue)
 } catch {

@@ -55,4 +55,20 @@ import Testing
     #expect(sum.withLock { $0 } == 1_001_000)
     #expect(!queue.append(1) && queue.isClosed)
   }
+
+  @Test("what a job holds is freed when it is done, while others wait")
+  func freed() {
+    final class Room: Sendable {}
+    let queue = JobQueue<@Sendable () -> Room?>(capacity: 3)
+    var room: Room? = Room()
+    weak let held = room
+    do {
+      let kept = room
+      #expect(queue.append { kept } && queue.append { nil })
+    }
+    room = nil
+    #expect(held != nil && queue.next()?() != nil)
+    #expect(held == nil, "the queue keeps it")
+    #expect(queue.next()?() == nil)
+  }
 }
