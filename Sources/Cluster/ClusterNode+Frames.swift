@@ -117,8 +117,8 @@ extension ClusterNode {
     case .released: interest.unfollow(try reader.channel(), by: index)
     case .restart:
       // What it sent before it had heard of this process is lost, and drivers may have come here and gone by then.
-      if peer.hasRestarted || claims.hasTaken { claims.checksHomes = true }
-      peer.hasRestarted = true
+      if peer.hasRestarted || !peer.hasEverRestarted && claims.hasTaken { claims.checksHomes = true }
+      (peer.hasRestarted, peer.hasEverRestarted) = (true, true)
       following.checksWaiting = true
       releaseInterest(of: index)
       context.repeatEnded(to: index)

@@ -53,6 +53,8 @@ final class Peer {
   var wantsRestart = false
   /// Its process has restarted its interest; the first time because it, or this hub, has just started.
   var hasRestarted = false
+  /// So has any process of its name, since this hub began.
+  var hasEverRestarted = false
   /// Channels to be asked for anew.
   var resumes: [Channel] = []
 
