@@ -206,11 +206,7 @@ struct TestFrame: Equatable {
   }
 
   @Test func `all outboxes together have a limit, too`() throws {
-    var limits = EventLoopLimits()
-    limits.outboxBytesPerConnection = 300_000
-    limits.outboxBytesTotal = 500_000
-    limits.kernelSendBufferBytes = 16 * 1024
-    let pair = try Pair(server: limits)
+    let pair = try Pair(server: Self.tight)
     var servers: [ConnectionID] = []
     for _ in 0..<4 {
       let ids = try pair.connect()
@@ -232,21 +228,37 @@ struct TestFrame: Equatable {
     #expect(pair.server.counters.outboxBytes == 0 && pair.server.counters.blockedConnections == 0)
   }
 
-  @Test func `where all outboxes are full together, one that holds much gives way to a reader that has little unsent`()
-    throws
-  {
+  /// A connection may have 300,000 unsent bytes, and all together 500,000.
+  private static var tight: EventLoopLimits {
     var limits = EventLoopLimits()
     limits.outboxBytesPerConnection = 300_000
     limits.outboxBytesTotal = 500_000
     limits.kernelSendBufferBytes = 16 * 1024
-    let pair = try Pair(server: limits)
-    let (client, server) = try pair.connect()
-    var hoarders: [ConnectionID] = []
-    for _ in 0..<4 {
-      let ids = try pair.connect()
-      pair.client.pauseReading(ids.atClient)
-      hoarders.append(ids.atServer)
+    return limits
+  }
+
+  /// Three connections whose readers have stopped, with so many bytes of the loop's limit unsent.
+  private func blocked(_ bytes: Int) throws -> (pair: Pair, ids: [ConnectionID]) {
+    let pair = try Pair(server: Self.tight)
+    var ids: [ConnectionID] = []
+    for _ in 0..<3 {
+      let (client, server) = try pair.connect()
+      pair.client.pauseReading(client)
+      ids.append(server)
     }
+    for _ in 0..<4000 where pair.server.counters.outboxBytes < bytes {
+      for id in ids { pair.atServer.send([UInt8](repeating: 1, count: 2000), to: id) }
+      pair.turn(times: 1)
+    }
+    #expect(pair.server.counters.outboxBytes >= bytes && pair.atServer.overflowed.isEmpty)
+    return (pair, ids)
+  }
+
+  @Test func `where all outboxes are full together, one that holds much gives way to a reader that has little unsent`()
+    throws
+  {
+    let (pair, hoarders) = try blocked(450_000)
+    let (client, server) = try pair.connect()
     pair.client.pauseReading(client)
     var frames: [TestFrame] = []
     func send(_ filling: Int) {
@@ -255,15 +267,11 @@ struct TestFrame: Equatable {
       pair.turn(times: 1)
     }
     while !pair.server.isBlocked(server), frames.count < 10_000 { send(5000) }
-    for _ in 0..<2000 where pair.server.counters.outboxBytes < 450_000 {
-      for id in hoarders { pair.atServer.send([UInt8](repeating: 1, count: 10_000), to: id) }
-      pair.turn(times: 1)
-    }
-    #expect(pair.atServer.overflowed.isEmpty)
     for _ in 0..<80 { send(1000) }
     #expect(pair.atServer.overflowed.count == 1 && hoarders.contains(pair.atServer.overflowed[0]))
-    #expect(pair.server.counters.overflowedTogether == pair.server.counters.overflowed)
-    #expect(pair.server.counters.outboxBytes <= 500_000 + 5 * 10_064)
+    #expect(pair.server.counters.overflowedTogether == 1)
+    // The rest of a frame that has begun is kept whatever the limit says: one a connection.
+    #expect(pair.server.counters.outboxBytes <= 500_000 + 4 * 5076)
     pair.client.resumeReading(client)
     pair.turn(until: { !pair.server.isBlocked(server) })
     pair.server.close(server)
@@ -273,60 +281,6 @@ struct TestFrame: Equatable {
     pair.turn(times: 1)
     #expect(pair.server.counters.outboxBytes == 0 && pair.server.outboxRanks.largest() == nil)
     #expect(pair.atServer.callbacksDuringOperation == 0)
-  }
-
-  /// Three connections whose readers have stopped, with so many bytes of the loop's limit unsent.
-  private func blocked(_ bytes: Int) throws -> (pair: Pair, ids: [(atClient: ConnectionID, atServer: ConnectionID)]) {
-    var limits = EventLoopLimits()
-    limits.outboxBytesPerConnection = 300_000
-    limits.outboxBytesTotal = 500_000
-    limits.kernelSendBufferBytes = 16 * 1024
-    let pair = try Pair(server: limits)
-    var ids: [(atClient: ConnectionID, atServer: ConnectionID)] = []
-    for _ in 0..<3 {
-      ids.append(try pair.connect())
-      pair.client.pauseReading(ids[ids.count - 1].atClient)
-    }
-    var number: UInt32 = 0
-    while pair.server.counters.outboxBytes < bytes, number < 4000 {
-      for id in ids { pair.atServer.send(TestFrame(key: 0, number: number, filling: 2000).bytes, to: id.atServer) }
-      pair.turn(times: 1)
-      number += 1
-    }
-    #expect(pair.atServer.overflowed.isEmpty)
-    return (pair, ids)
-  }
-
-  @Test func `what gives way has no later frame behind a hole, even if its reader goes on in that turn`() throws {
-    let (pair, ids) = try blocked(490_000)
-    let (small, victim) = (try pair.connect(), ids[2])
-    pair.client.pauseReading(small.atClient)
-    while !pair.server.isBlocked(small.atServer) {
-      pair.atServer.send([UInt8](repeating: 1, count: 10_000), to: small.atServer)
-      pair.turn(times: 1)
-    }
-    for id in ids[..<2] { pair.server.abort(id.atServer) }
-    pair.turn(times: 1)
-    while pair.server.counters.outboxBytes < 490_000 {
-      for id in [small, victim] { pair.atServer.send([UInt8](repeating: 1, count: 3000), to: id.atServer) }
-      pair.turn(times: 1)
-      if !pair.atServer.overflowed.isEmpty { break }
-    }
-    pair.client.resumeReading(victim.atClient)
-    for _ in 0..<20 { pair.client.runTurn(timeoutMilliseconds: 0) }
-    let before = pair.atServer.overflowed.count
-    pair.atServer.onTurnEnding = { [unowned pair] in
-      guard pair.atServer.overflowed.count == before else { return }
-      pair.atServer.send([UInt8](repeating: 1, count: 20_000), to: small.atServer)
-      pair.atServer.send([9], to: victim.atServer)
-    }
-    pair.turn(times: 3)
-    pair.atServer.onTurnEnding = {}
-    pair.turn(times: 20)
-    if pair.atServer.overflowed.contains(victim.atServer) {
-      #expect(pair.atClient.received[victim.atClient]?.last != 9, "a frame came behind those that were dropped")
-    }
-    #expect(pair.server.counters.overflowed > 0)
   }
 
   @Test func `a newer state that takes the place of an older one closes nobody's connection`() throws {
@@ -340,7 +294,7 @@ struct TestFrame: Equatable {
     pair.atServer.send([UInt8](repeating: 2, count: 1000), to: small.atServer, key: 7)
     pair.turn(times: 1)
     while pair.server.counters.outboxBytes + 1064 < 500_000 {
-      pair.atServer.send([UInt8](repeating: 1, count: 900), to: ids[0].atServer)
+      pair.atServer.send([UInt8](repeating: 1, count: 900), to: ids[0])
       pair.turn(times: 1)
     }
     #expect(pair.atServer.overflowed.isEmpty)

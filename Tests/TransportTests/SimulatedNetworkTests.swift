@@ -51,6 +51,37 @@ import Testing
     #expect(scene.far.end == .finished)
   }
 
+  @Test("what gives way to another has no later frame behind a hole, though its reader goes on in that turn")
+  func noHole() throws {
+    var limits = EventLoopLimits()
+    (limits.outboxBytesPerConnection, limits.outboxBytesTotal) = (600, 600)
+    let scene = try Scene(limits: limits, window: 100)
+    let far = try #require(scene.network.connectToListener())
+    scene.turn()
+    let (small, large) = (scene.id, try #require(scene.recorder.accepted.last))
+    for id in [small, large] { scene.recorder.send([UInt8](repeating: 1, count: 100), to: id) }
+    scene.turn()
+    scene.recorder.send([2], to: small)
+    scene.recorder.send([UInt8](repeating: 2, count: 400), to: large)
+    scene.turn()
+    #expect(scene.loop.counters.outboxBytes == 401 + 2 * EventLoopLimits.frameOverheadBytes)
+    far.arrive()
+    #expect(far.receiveAll().count == 100)
+    // What the small one gets comes first in the turn in which there is room for the large one again.
+    scene.recorder.onReceived = { id, _ in scene.recorder.send([UInt8](repeating: 3, count: 100), to: id) }
+    scene.recorder.onTurnEnding = { if scene.recorder.received[small] != nil { scene.recorder.send([9], to: large) } }
+    scene.say([0])
+    scene.far.peer?.arrive()
+    scene.turn()
+    scene.recorder.onTurnEnding = {}
+    #expect(scene.recorder.overflowed == [large])
+    for _ in 0..<3 {
+      scene.turn()
+      far.arrive()
+    }
+    #expect(far.receiveAll().isEmpty, "a frame came behind those that were dropped")
+  }
+
   @Test("every split of what the kernel takes gives the same bytes", arguments: 1...9)
   func partialWrites(window: Int) throws {
     let scene = try Scene(window: window)
