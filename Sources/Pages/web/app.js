@@ -24,7 +24,7 @@ function askToken(why) {
   setText('token-why', why);
   $('token').hidden = false;
 }
-/** Asks in a field; what is there is tried first. */
+/** Asks for a token; one that is there is tried first. */
 function tokenFor({ reason, signal }) {
   if (reason === 'connect' && token) return token;
   askToken(whys[reason]);
@@ -140,7 +140,7 @@ class Fleet {
 
   // MARK: Views
 
-  /** At most twice a second the view follows. */
+  /** The view follows the map, at most twice a second. */
   look() {
     const wait = this.#moved + moveMs - performance.now();
     clearTimeout(this.#later);
@@ -631,7 +631,6 @@ class Follow {
       const near = steps.slice(Math.max(0, index - 2), index + 3).map(step => step[2]).sort((a, b) => a - b);
       if (at >= 0) values[Math.min(at, paceSeconds - 1)] = (known ?? near[near.length >> 1]) * 3.6;
     });
-    // Between fixes it is that of the one before.
     for (let at = 1; at < values.length; at++) values[at] ??= values[at - 1];
     const [, most] = drawLine($('pace-line'), values, paceSeconds, map.colors.track);
     setText('pace-max', most >= 0 ? `max ${Math.round(most)} km/h` : '');
@@ -752,7 +751,7 @@ const readings = [
 ];
 const each = counts => Object.entries(counts).map(([name, value]) => `${count(value)} ${name.replaceAll('_', ' ')}`)
   .join(', ') || 'none';
-/** By role; by reason. */
+/** Sessions by role, faults by reason. */
 const details = {
   Sessions: (faults, last) => `: ${each(last?.sessions ?? {})}.`,
   'Drops, errors'(faults) {

@@ -69,7 +69,7 @@ export class LiveMap {
 
   // MARK: The view
 
-  /** Into `px` and `py`: no garbage. */
+  /** A place's pixel, into `px` and `py`: no garbage. */
   project(latitude, longitude) { this.place(xOf(longitude), yOf(latitude)); }
   place(x, y) {
     this.px = shortWay(x - this.x) * this.scale + this.centerX;
@@ -587,7 +587,7 @@ export function showSteps(status) {
   }));
 }
 
-/** Only to where the trip goes now. */
+/** The ETA to where the trip goes now, if known. */
 export function showEta(eta, trip, now) {
   const isHidden = $('eta').hidden = !eta || isOver(trip) || targetOf(trip) !== trip[eta.target];
   if (isHidden) return;
@@ -599,7 +599,7 @@ export function showEta(eta, trip, now) {
 // MARK: Dark and light
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
-/** As the system has it, until swapped; gives what swaps. */
+/** As the system has it, until the button swaps it. */
 function theme(map) {
   const { classList } = document.documentElement;
   const show = () => {
@@ -618,7 +618,7 @@ function theme(map) {
 }
 
 const panPx = 120;
-/** Buttons; gives what keys do. */
+/** The map's buttons; gives what its keys do. */
 export function controls(map, all) {
   const pan = (x, y) => () => map.pan(x * panPx, y * panPx), zoom = by => () => map.zoomBy(by), d = theme(map);
   $('in').onclick = zoom(1);
