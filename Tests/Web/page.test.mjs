@@ -228,7 +228,11 @@ test('following: the camera goes along until a pan, and comes back', options, as
   await page.key('ArrowLeft');
   assert.equal(await page.shown('recentre'), true, 'keys pan, too');
   await page.screenshot('follow');
-  const fixed = async () => (await since(page, `${hostile}: 3 inside`, 0)).at(-1).slice(1);
+  // Where a fence's label is, in a frame that began after what was done.
+  const fixed = async () => {
+    const done = await page.value('performance.now()');
+    return (await until('a frame', async () => (await since(page, `${hostile}: 3 inside`, done + 20)).at(-1))).slice(1);
+  };
   const beside = await fixed();
   await page.key('Escape');
   assert.equal(await page.shown('follow'), false);
