@@ -2,6 +2,10 @@
 // only at the process's end.
 
 import Glibc
+import Synchronization
+
+/// The first errno of standard output that is not the reader's end; 0 before.
+private let outputErrno = Atomic<Int32>(0)
 
 /// A stream of this process that is written without a buffer.
 public enum StandardStream: Int32, Sendable {
@@ -16,7 +20,13 @@ public enum StandardStream: Int32, Sendable {
       let written = unsafe Glibc.write(rawValue, rest.baseAddress!, rest.count)
       if written < 0 {
         if errno == EINTR { continue }
-        guard errno == EAGAIN else { return false }
+        guard errno == EAGAIN else {
+          let number = errno
+          if self == .output, number != EPIPE {
+            _ = outputErrno.compareExchange(expected: 0, desired: number, ordering: .relaxed)
+          }
+          return false
+        }
         pause(microseconds: 1000)
         continue
       }
@@ -39,6 +49,13 @@ public enum StandardStream: Int32, Sendable {
     var descriptor: Int32 = 0
     repeat { descriptor = unsafe open("/dev/null", O_RDWR) } while (0...2).contains(descriptor)
     if descriptor > 2 { Glibc.close(descriptor) }
+  }
+
+  /// The first error of standard output, such as a full disk; not the end of its reader, which may have had enough. A
+  /// program that ends with success all the same has lost output without a word.
+  public static var outputError: SystemError? {
+    let errno = outputErrno.load(ordering: .relaxed)
+    return errno == 0 ? nil : SystemError(call: "write to standard output", errno: errno)
   }
 
   /// Whether it is a terminal.

@@ -5,7 +5,9 @@ import HubSystem
 
 StandardStream.fillGaps()
 do throws(CommandError) {
-  exit(try Verbs.run(Array(CommandLine.arguments.dropFirst())).rawValue)
+  let code = try Verbs.run(Array(CommandLine.arguments.dropFirst()))
+  if let error = StandardStream.outputError { throw .failed("\(error)") }
+  exit(code.rawValue)
 } catch {
   StandardStream.error.write("locationhub: \(error)\n")
   exit(error.code.rawValue)

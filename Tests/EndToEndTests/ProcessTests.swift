@@ -47,6 +47,19 @@ extension EndToEnd.Processes {
     if arguments.first == "serve" { #expect(outcome.output.contains("--port")) }
   }
 
+  @Test(
+    "output that is lost to a full disk: exit code 1, and the message says so",
+    arguments: [
+      ("locationhub", ["--version"]), ("locationhub", ["serve", "--help"]),
+      ("locationhub", ["device", "add", "d1"]), ("hub-loadtest", ["--help"]),
+    ])
+  func lostOutput(program: String, arguments: [String]) throws {
+    let outcome = try HubProcess(arguments, of: program, hasFullOutput: true).outcome()
+    #expect(outcome.status == 1)
+    #expect(outcome.errors.contains("write to standard output"), "\(outcome.errors)")
+    #expect(outcome.errors.contains("No space left on device"), "\(outcome.errors)")
+  }
+
   @Test("development credentials on an open address: exit code 2, and the message says what to do")
   func openAddress() throws {
     let outcome = try HubProcess.run(["serve", "--host", "0.0.0.0", "--port", "0", "--dev-auth"])

@@ -21,9 +21,12 @@ func endIfInterrupted() {
   fail(text, 128 + signal)
 }
 
+func endIfOutputIsLost() { if let error = StandardStream.outputError { fail("\(error)", 1) } }
+
 do throws(LoadTestError) {
   if let help = try Help.asked(by: words, folders: folders) {
     show(help)
+    endIfOutputIsLost()
     exit(0)
   }
   if !reading.contains(words.first) { try Interruption.watch() }
@@ -47,6 +50,7 @@ do throws(LoadTestError) {
   case _: isGood = try ScenarioVerb(words, folders).run()
   }
   endIfInterrupted()
+  endIfOutputIsLost()
   exit(isGood ? 0 : 1)
 } catch .usage(let text) {
   fail(text, 2)

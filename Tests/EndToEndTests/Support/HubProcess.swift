@@ -34,11 +34,11 @@ final class HubProcess {
   }
 
   /// `openFiles` lowers the limit of open files, which the process cannot raise again, and `fileBytes` the size that
-  /// its files may have (see `allowFiles`). A hub journals only where it gets a directory, or has a directory of its
-  /// own to run in.
+  /// its files may have (see `allowFiles`); `hasFullOutput`: its standard output is a full disk. A hub journals only
+  /// where it gets a directory, or has a directory of its own to run in.
   init(
     _ given: [String], of program: String = "locationhub", openFiles: Int? = nil, fileBytes: Int? = nil,
-    in directory: String? = nil, environment: [String: String] = [:]
+    in directory: String? = nil, environment: [String: String] = [:], hasFullOutput: Bool = false
   ) throws {
     let isServe = given.first == "serve" && directory == nil
     let isSaid = given.contains("--data") || given.contains("--no-journal")
@@ -61,7 +61,8 @@ final class HubProcess {
     process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
     if let directory { process.currentDirectoryURL = URL(fileURLWithPath: directory) }
     process.standardInput = FileHandle.nullDevice
-    process.standardOutput = output
+    process.standardOutput = hasFullOutput ? FileHandle(forWritingAtPath: "/dev/full") : output
+    if hasFullOutput { try output.fileHandleForWriting.close() }  // so that who reads the pipe finds its end
     process.standardError = errors
     process.terminationHandler = { [ended] _ in ended.signal() }
     try process.run()
