@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -19,11 +20,13 @@
 // Declared by glibc only under _GNU_SOURCE, which the importer does not define.
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 int pthread_setname_np(pthread_t thread, const char *name);
+int sched_getaffinity(pid_t process, size_t size, cpu_set_t *set);
 int ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout, const sigset_t *signals);
 // The variables of the environment, `NAME=value` each, ended by NULL.
 static inline char *const *hub_environment(void) {
   extern char **environ;
   return environ;
 }
-// Used by the tests only: a table of descriptors for one thread, to run out of them without harm to others.
+// Used by the tests only: processors, and a table of descriptors, for one thread, to run out without harm to others.
+int sched_setaffinity(pid_t process, size_t size, const cpu_set_t *set);
 int close_range(unsigned int first, unsigned int last, int flags);

@@ -112,8 +112,38 @@ public enum ProcessFacts {
     return variables
   }
 
-  /// Processors that this process may use.
-  public static var processors: Int { max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))) }
+  /// Processors that this process may use at a time: those of its affinity (taskset, systemd's CPUAffinity), and no
+  /// more than the quotas of its control groups leave (containers' CPU limits, systemd's CPUQuota), rounded up.
+  public static var processors: Int {
+    var set = cpu_set_t()
+    let size = MemoryLayout<cpu_set_t>.size
+    let isKnown = unsafe sched_getaffinity(0, size, &set) == 0
+    let allowed = unsafe withUnsafeBytes(of: &set) { unsafe $0.reduce(0) { $0 + $1.nonzeroBitCount } }
+    let path = contents(of: "/proc/self/cgroup").flatMap { controlGroup(in: String(decoding: $0, as: UTF8.self)) }
+    let quota = path.flatMap { processorQuota(of: $0) { contents(of: "/sys/fs/cgroup\($0)/cpu.max") } }
+    return max(1, min(isKnown ? allowed : Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), quota ?? .max))
+  }
+
+  /// The path of the group in cgroup v2 from /proc/self/cgroup (cgroups(7)): its line `0::PATH`.
+  package static func controlGroup(in text: String) -> String? {
+    text.split(separator: "\n").first { $0.hasPrefix("0::/") }.map { String($0.dropFirst(3)) }
+  }
+
+  /// The least quota of a group and of those that it is in, in processors, rounded up; nil without one.
+  ///
+  /// `read` gives a group's `cpu.max`: microseconds in each period, or `max`, and the period.
+  package static func processorQuota(of group: String, read: (String) -> [UInt8]?) -> Int? {
+    var names = group.split(separator: "/")
+    var least: Int?
+    while true {
+      let numbers = read(names.map { "/\($0)" }.joined())
+        .map { String(decoding: $0, as: UTF8.self).split(whereSeparator: \.isWhitespace).compactMap { Int($0) } }
+      if let numbers, numbers.count == 2, numbers[0] > 0, numbers[1] > 0 {
+        least = min(least ?? .max, (numbers[0] - 1) / numbers[1] + 1)
+      }
+      if names.popLast() == nil { return least }
+    }
+  }
 
   /// The decimal numbers in a file.
   private static func numbers(of path: String) -> [Int]? {

@@ -54,7 +54,7 @@ struct ServeOptions: Sendable {
   private static let listening: [Setting<ServeOptions>] = [
     Setting("host", \.server.host, .text, "ADDRESS", "numeric address to listen on"),
     Setting("port", \.server.port, .whole(0...65535), "PORT", "TCP port; 0 picks a free one"),
-    Setting("loops", \.loops, .whole(1...64), "N", "event loops", otherwise: "one for each core"),
+    Setting("loops", \.loops, .whole(1...64), "N", "event loops", otherwise: "one for each usable core"),
     Setting("cluster", \.cluster, .text, "FILE", "be one of several hubs, as this file says: protocol/cluster.md"),
     Setting("webhooks", \.webhooks, .text, "FILE", "deliver events as this file says: protocol/webhooks.md").live,
     Setting(
