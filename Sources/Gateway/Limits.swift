@@ -94,6 +94,9 @@ public struct Limits: Sendable {
   static let vehicleFeedSeconds = 5.0
   /// Entries of a page of a list (`GET /v1/trips`, `/v1/drivers`, `/v1/fences`) for which the client states no `limit`.
   static let pageEntries = 100
+  /// Seconds without a turn of a loop, which ticks once a second. Past it `/healthz` answers 503, and the service
+  /// manager gets no sign of life.
+  static let hangSeconds = 10.0
   /// Certificates that a server may have; each is read at the start and on SIGHUP.
   public static let certificates = 100
   /// TLS key updates and renegotiations of one connection without data in between. Past it: closed.

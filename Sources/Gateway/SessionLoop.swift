@@ -195,7 +195,7 @@ struct SessionLoop: ~Copyable {
     }
     report.publish(allCounters, hub.counters)
     if index == 0 { inputs.append(.figures(report.figures(http.settings.metrics(), now: now))) }
-    if index == 0 { shared.serviceManager?.alive(at: now.uptime) }
+    shared.ticked(Int(index), at: now.uptime)
     checkDrain()
   }
 

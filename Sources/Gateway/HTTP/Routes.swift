@@ -16,7 +16,7 @@ enum Routes {
   static let all: [HTTPRoute] =
     [
       HTTPRoute("/v1/ws", takesAnyMethod: true, .on(.get, for: .open, UpgradeEndpoint.upgrade)),
-      HTTPRoute("/healthz", isForOperators: true, .on(.get, for: .open) { _ in .respond(.text("ok\n")) }),
+      HTTPRoute("/healthz", isForOperators: true, .on(.get, for: .open, health)),
       HTTPRoute("/readyz", isForOperators: true, .on(.get, for: .open, readiness)),
       HTTPRoute("/metrics", isForOperators: true, .on(.get, for: .open, metrics)),
       HTTPRoute(
@@ -110,6 +110,14 @@ enum Routes {
     HTTPRoute(
       "/v1/trips/{id}/track" + (format.map { ".\($0.rawValue)" } ?? ""),
       .on(.get, parameters: ["source", "tolerance"]) { (call) throws(Refusal) in try TrackEndpoint.show(call, format) })
+  }
+
+  private static func health(_ call: HTTPCall) throws(Refusal) -> Outcome {
+    if let (loop, seconds) = call.context.settings.shared.ticks.hanging(at: call.context.now.uptime) {
+      throw Refusal(
+        .internalError, "event loop \(loop) has not turned for \(seconds) s", status: .serviceUnavailable)
+    }
+    return .respond(.text("ok\n"))
   }
 
   private static func readiness(_ call: HTTPCall) throws(Refusal) -> Outcome {

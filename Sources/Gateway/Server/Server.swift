@@ -241,6 +241,7 @@ public final class Server: Sendable {
           SessionLoop(
             index: index, loop: box.loop, hub: HubPort(sharedHub, loop: index), shared: shared,
             configuration: configuration, adminListener: box.adminListener), on: box.loop)
+        shared.ticks.ended(index)
         sharedHub.finish(index, now: now())
         shared.lifecycle.loopEnds()
         waker?.wake()  // the cluster's, if there is one: it stays until sessions have ended

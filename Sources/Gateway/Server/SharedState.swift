@@ -21,6 +21,7 @@ final class SharedState: Sendable {
   let webhooks: WebhookControl?
   let admissions: Admissions
   let reloads = ReloadBoard()
+  let ticks: LoopTicks
   let serviceManager: ServiceManager?
   /// When it was started (ms since 1970).
   let started = ClockReading.read().unixMilliseconds
@@ -29,6 +30,7 @@ final class SharedState: Sendable {
   init(configuration: ServerConfiguration, sessionLimit: Int = .max, log: Log? = nil) {
     lifecycle = Lifecycle(delaySeconds: configuration.drainDelay, spreadSeconds: configuration.drainSpread)
     metrics = MetricsBoard(loops: configuration.loops, isInCluster: configuration.cluster != nil)
+    ticks = LoopTicks(loops: configuration.loops)
     let log = log ?? Log(level: configuration.logLevel, format: configuration.logFormat)
     self.log = log
     access = Board(configuration.tokens)
@@ -42,5 +44,11 @@ final class SharedState: Sendable {
     webhooks = configuration.journal.map { _ in WebhookControl() }
     serviceManager = configuration.serviceManager
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
+  }
+
+  /// A loop ticks (uptime, ns). The first gives the service manager a sign of life, unless another hangs.
+  func ticked(_ loop: Int, at uptime: Int64) {
+    ticks.note(loop, at: uptime)
+    if loop == 0, ticks.hanging(at: uptime) == nil { serviceManager?.alive(at: uptime) }
   }
 }
