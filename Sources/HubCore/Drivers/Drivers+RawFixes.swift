@@ -11,13 +11,14 @@ extension Drivers {
   }
 
   /// A judged fix and the position published for it, if any: distances in centimetres, headings and speeds in
-  /// hundredths, whatever the phone sent.
+  /// hundredths, whatever the phone sent; what is so large that it has none stays as it was sent.
   func rawFix(_ fix: Fix, _ outcome: FixOutcome, of driver: Int) -> RawFix {
     var raw = RawFix(
       driverID: self[driver].id, coordinate: fix.coordinate.published, timestamp: fix.timestamp, verdict: .accepted)
-    raw.accuracy = fix.accuracy.map { TrackMath.rounded($0, to: 100) }
-    raw.heading = fix.heading.map { TrackMath.rounded($0, to: 100) }.map { $0 < 360 ? $0 : 0 }
-    raw.speed = fix.speed.map { TrackMath.rounded($0, to: 100) }
+    func hundredths(_ value: Double) -> Double { value < 0x1p52 / 100 ? TrackMath.rounded(value, to: 100) : value }
+    raw.accuracy = fix.accuracy.map(hundredths)
+    raw.heading = fix.heading.map(hundredths).map { $0 < 360 ? $0 : 0 }
+    raw.speed = fix.speed.map(hundredths)
     raw.source = fix.source
     switch outcome {
     case .accepted:
