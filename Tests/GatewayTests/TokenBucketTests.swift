@@ -76,4 +76,14 @@ import Testing
     let isWithin = bucket.charge(10, rate: 10, burst: 10, now: before + 1000 * millisecond)
     #expect(isWithin)
   }
+
+  @Test("loops that share a bucket are each at a time of their own: an earlier one neither fills it nor turns it back")
+  func earlierTime() {
+    let (start, ms) = (Int64(7_200_000_000_000), Int64(1_000_000))
+    var bucket = TokenBucket(burst: 10, now: start)
+    _ = bucket.charge(60, rate: 1, burst: 10, now: start)
+    let times = [-1, -2, -1000, -3_600_000, 1000, 40 * 86_400_000] as [Int64]
+    let levels = times.map { bucket.level(rate: 1, burst: 10, now: start + $0 * ms) }
+    #expect(levels == [-50, -50, -50, -50, -49, 10], "and full after 40 idle days")
+  }
 }

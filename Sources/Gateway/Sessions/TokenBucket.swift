@@ -6,6 +6,9 @@ struct TokenBucket {
   private var tokens: Float
   /// Uptime in milliseconds, wrapping after 49 days: only short differences are used.
   private var refilled: UInt32
+  /// How far back a time may lie, in milliseconds: loops that share a bucket charge it with the times of their own
+  /// turns. More is time that has passed, beyond the wrap.
+  private static let longestStepBack: UInt32 = 3_600_000
 
   init(burst: Double, now: Int64) {
     tokens = Float(burst)
@@ -55,8 +58,8 @@ struct TokenBucket {
 
   private mutating func refill(rate: Double, burst: Double, now: Int64) {
     let milliseconds = TokenBucket.milliseconds(now)
+    guard refilled &- milliseconds > TokenBucket.longestStepBack else { return }
     let passed = milliseconds &- refilled
-    guard passed > 0 else { return }
     refilled = milliseconds
     tokens = min(Float(burst), tokens + Float(Double(passed) / 1000 * rate))
   }
