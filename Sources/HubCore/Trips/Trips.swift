@@ -259,11 +259,10 @@ struct Trips: ~Copyable {
   func checkNamed(_ trip: Int?, _ id: Identifier, by driver: Identifier, isGranted: Bool) throws(ErrorReply) {
     let owner = trip.flatMap { slab[$0].driverID }
     if owner == driver || isGranted && owner == nil { return }
-    if trip != nil { throw Trips.forbidsNaming(id) }
-    throw ErrorReply(code: .forbidden, message: "your token does not name trip \(id)")
+    throw Trips.forbidsNaming(id)
   }
 
-  /// A known trip that a driver's fixes may not name.
+  /// A trip that a driver's fixes may not name. Whether there is one is not told.
   static func forbidsNaming(_ id: Identifier) -> ErrorReply {
     ErrorReply(code: .forbidden, message: "trip \(id) is another driver's, or your token does not name it")
   }
