@@ -3,7 +3,8 @@
 // Nothing is locked and nothing waits. All files are opened first, the newest snapshot before the segments: those that
 // retention deletes afterwards stay readable. Of each segment the valid groups are copied, of the newest one up to its
 // last complete group. So the copy has everything that was stored when it began, and is what a crash at some later
-// moment would have left.
+// moment would have left; but for the mark by which a hub that starts from it begins a new epoch, since the one that
+// was copied goes on to use the numbers behind it.
 import Glibc
 import HubSystem
 
@@ -69,7 +70,7 @@ public struct JournalBackup: Sendable, Equatable {
   static func make(
     of source: any JournalFiles, in target: any JournalFiles, limits: JournalLimits
   ) throws(JournalError) -> JournalBackup {
-    let (snapshot, segments, hasLossMark) = try open(source, limits)
+    let (snapshot, segments) = try open(source, limits)
     var backup = JournalBackup()
     var next = (snapshot?.name.first ?? 0) + 1
     if let snapshot {
@@ -83,7 +84,7 @@ public struct JournalBackup: Sendable, Equatable {
     }
     backup.lastGroup = max(next - 1, snapshot?.name.first ?? 0)
     try inFile(target.path) { () throws(SystemError) in
-      if hasLossMark { try LossMark.put(target) }
+      try LossMark.put(target)
       try target.synchronize()
     }
     return backup
@@ -93,7 +94,7 @@ public struct JournalBackup: Sendable, Equatable {
 
   private static func open(
     _ source: any JournalFiles, _ limits: JournalLimits
-  ) throws(JournalError) -> (snapshot: Opened?, segments: [Opened], hasLossMark: Bool) {
+  ) throws(JournalError) -> (snapshot: Opened?, segments: [Opened]) {
     for _ in 0..<JournalLimits.looksAtDirectory {
       let names = try source.allNames()
       let newest = try newestSnapshot(SegmentName.all(.snapshot, in: names), source, limits)
@@ -112,7 +113,7 @@ public struct JournalBackup: Sendable, Equatable {
       }
       // Retention deletes the oldest, and only what the newest snapshot covers: there is a newer one now.
       if isOneGone, segments.first.map({ $0.name.first > (newest?.first ?? 0) + 1 }) ?? true { continue }
-      return (snapshot, segments, names.contains(LossMark.name))
+      return (snapshot, segments)
     }
     throw .system(SystemError(call: "openat", errno: ENOENT), file: source.path)
   }

@@ -1,6 +1,6 @@
-// A file that marks the loss of stored records. It exists before anything is moved aside, and until the first group
-// behind the loss is on stable storage: a hub that ends in between must begin a new epoch at its next start, since the
-// lost numbers were used.
+// A file that marks the loss of stored records, or a copy, behind which the hub that was copied stored more. It exists
+// before anything is moved aside, and until the first group behind the loss is on stable storage: a hub that ends in
+// between must begin a new epoch at its next start, since the numbers behind were used.
 import HubSystem
 
 enum LossMark {

@@ -228,6 +228,35 @@ extension EndToEnd.Journals {
     #expect(Int(segment.prefix { $0 != "." }) ?? 0 > 1, "the oldest were deleted meanwhile")
   }
 
+  @Test("who resumes behind a backup, at the hub that was started from it, is told of the loss, not given other events")
+  func resumeBehindBackup() throws {
+    let directory = try JournalDirectory()
+    let hub = try HubProcess.serve(["--data", directory.path])
+    try moves(hub, trips: 0..<1)
+    let copy = directory.path + "-copy"
+    #expect(try HubProcess.run(["journal", "backup", directory.path, copy]).status == 0)
+    defer { try? FileManager.default.removeItem(atPath: copy) }
+    func subscribe(to hub: HubProcess, _ more: [String: Any]) throws -> HubMessage {
+      let peer = try Peer(port: hub.port, query: "role=ops&id=o")
+      _ = try peer.receive("connected")
+      _ = try peer.send("subscribe", ["channel": "trip:K0"].merging(more) { $1 })
+      return try peer.receive("subscribed")
+    }
+    func move(_ hub: HubProcess, to status: String) throws {
+      let peer = try Peer(port: hub.port, query: "role=ops&id=o")
+      _ = try peer.receive("connected")
+      _ = try peer.send("trip_status", ["tripId": "K0", "status": status, "timestamp": 1_763_680_001_000])
+      _ = try peer.skip(to: "ack")
+    }
+    try move(hub, to: "driver_en_route")
+    let epoch = try #require(try subscribe(to: hub, [:]).string("epoch"))
+    let restored = try HubProcess.serve(["--data", copy])
+    // The third event of this trip again, and another one.
+    try move(restored, to: "cancelled")
+    let answer = try subscribe(to: restored, ["since": 3, "epoch": epoch])
+    #expect(answer.payload["recovered"] as? Bool == false, "\(answer.payload)")
+  }
+
   @Test("a copy without room, onto something, or of damage ends with 1, says why, and leaves nothing")
   func backupFails() throws {
     let directory = try JournalDirectory()

@@ -83,8 +83,9 @@ private final class Writing {
       #expect(state.starts(with: before) && writing.written.starts(with: state), "seed \(seed)")
       #expect(state.count == 8 * Int(backup.lastGroup), "seed \(seed)")
       if copy.disk.files.keys.contains(where: { $0.hasSuffix(".snapshot") }) { snapshots += 1 }
-      // It continues from there.
-      try copy.open { writer in _ = try writer.append(KeyedRecords.record(9, [9])) }
+      // It continues from there, in an epoch of its own, since the original uses the same numbers.
+      let started = try copy.open { writer in _ = try writer.append(KeyedRecords.record(9, [9])) }
+      #expect(started.report.startsAnew && started.report.loss == nil, "seed \(seed)")
     }
     #expect(snapshots > 50)
   }
