@@ -152,18 +152,15 @@ final class ClusterContext {
 
   // MARK: Questions of peers to the hub
 
-  /// For the hub, a peer that asks is a session; nil where it asks too much at once. `channel`: nil for a question
+  /// For the hub, a peer that asks is a session; nil where it asks too much at once. `request`: nil for a question
   /// about drivers or a trip; `token`: 0 for what is asked for anew.
-  func session(
-    for peer: Int, _ token: UInt64, _ channel: Channel? = nil, isEventsOnly: Bool = false
-  ) -> SessionRef? {
+  func session(for peer: Int, _ token: UInt64, _ request: Subscribe? = nil) -> SessionRef? {
     guard peer != Ask.ownHub else {
-      return asks.insert(Ask(peer: peer, incarnation: 0, token: token, channel: nil), outlet: outlet)
+      return asks.insert(Ask(peer: peer, incarnation: 0, token: token), outlet: outlet)
     }
     guard peers[peer].asks < limits.asksPerPeer else { return nil }
     peers[peer].asks += 1
-    let ask = Ask(
-      peer: peer, incarnation: peers[peer].incarnation, token: token, channel: channel, isEventsOnly: isEventsOnly)
+    let ask = Ask(peer: peer, incarnation: peers[peer].incarnation, token: token, request: request)
     return asks.insert(ask, outlet: outlet)
   }
 
@@ -277,9 +274,9 @@ struct Ask {
   /// The peer's process.
   var incarnation: UInt64
   var token: UInt64
-  var channel: Channel?
-  /// It wants no positions and ETAs of the channel.
-  var isEventsOnly = false
+  /// The channel that it asks for, if it does.
+  var request: Subscribe?
+  var channel: Channel? { request?.channel }
 }
 
 /// Questions that the hub has not answered.

@@ -25,8 +25,9 @@ extension Following {
     }
     // Asked for from an earlier point: from the present one it may go on without a gap.
     if token == 0, !answer.recovered, let known, known.epoch == point.epoch, known.since < point.since,
-      follow.askedFrom != known
+      known.since != found.since
     {
+      if follow.askedFrom == known { return }
       follows[channel]?.askedFrom = known
       return askAnew(index, channel)
     }
@@ -144,11 +145,15 @@ struct OwnerAnswer {
   let token: UInt64
   /// Who asked is a party of the trip; of `trips`: the channel is that of the hub that counts.
   let isParty: Bool
+  /// From which event on it was asked for, where that has the answer's numbers.
+  let since: UInt64?
   private(set) var answer: Subscribed
   private(set) var missed: [Publication] = []
 
   init(_ reader: inout ClusterFrameReader, from peer: Peer) throws(ClusterFrameError) {
     (token, isParty) = (try reader.varint(), try reader.byte() != 0)
+    let since = try reader.varint()
+    self.since = since > 0 ? since - 1 : nil
     guard case .reply(.subscribed(let answer))? = try reader.message(&peer.reader) else { throw .message }
     self.answer = answer
     var hasUnknown = false

@@ -249,7 +249,7 @@ extension Forwarding {
   mutating func take(tripRequest reader: inout ClusterFrameReader, from index: Int) throws(ClusterFrameError) {
     let token = try reader.varint()
     var request = try reader.tripRequest(at: context.now)
-    guard let session = context.session(for: index, token, request.receiver) else {
+    guard let session = context.session(for: index, token, Subscribe(channel: request.receiver)) else {
       var refusal = ErrorReply.overloaded
       refusal.replyTo = request.messageID
       return reply(index, token, .error(refusal))

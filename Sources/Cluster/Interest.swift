@@ -49,7 +49,7 @@ struct Interest {
     guard channel.ledgerKey != nil || channel == .fleet || channel == .trips else { throw .message }
     let hasRoom = context.peers[index].interest.count < context.limits.follows
     guard hasRoom || context.peers[index].interest[channel] != nil,
-      let session = context.session(for: index, token, channel, isEventsOnly: input.request.isEventsOnly)
+      let session = context.session(for: index, token, input.request)
     else { return refuse(index, token, channel, .overloaded) }
     input.session = session
     context.inputs.append(.subscribe(input))
@@ -60,7 +60,7 @@ struct Interest {
     _ session: SessionRef, _ handle: ChannelHandle, _ answer: Subscribed, _ missed: [Publication],
     isParty: Bool
   ) {
-    guard let (ask, isCurrent) = context.asker(session) else { return }
+    guard let (ask, isCurrent) = context.asker(session), let request = ask.request else { return }
     let peer = context.peers[ask.peer]
     let known = peer.interest[answer.channel]
     // One subscription for each peer and channel, however many sessions there ask.
@@ -74,14 +74,17 @@ struct Interest {
       peer.interest[answer.channel] = Binding(number: binding, handle: handle)
       while followers.count <= Int(handle.index) { followers.append([]) }
       followers[Int(handle.index)].append(
-        Follower(peer: ask.peer, binding: binding, isEventsOnly: ask.isEventsOnly))
+        Follower(peer: ask.peer, binding: binding, isEventsOnly: request.isEventsOnly))
       if answer.channel == .fleet { fleet = handle }
     } else if let follower = followers[Int(handle.index)].firstIndex(where: { $0.peer == ask.peer }) {
-      followers[Int(handle.index)][follower].isEventsOnly = ask.isEventsOnly
+      followers[Int(handle.index)][follower].isEventsOnly = request.isEventsOnly
     }
     peer.append(.subscribed) { bytes in
       bytes.append(varint: ask.token)
       bytes.append(isParty ? 1 : 0)
+      // From where it was asked for, of these numbers.
+      let since = request.resume.flatMap { $0.epoch == answer.epoch ? $0.since &+ 1 : nil }
+      bytes.append(varint: since ?? 0)
       bytes.append(.subscribed(answer), naming: (binding, ImpliedNames()), at: context.time)
       bytes.append(varint: UInt64(missed.count))
       for publication in missed { bytes.append(publication, binding, ImpliedNames()) }

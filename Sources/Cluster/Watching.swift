@@ -185,7 +185,7 @@ extension Watching {
       }
       // At a limit it is not answered: the asker repeats it.
       guard context.peers[index].watched.count < context.limits.cellsPerPeer,
-        let session = context.session(for: index, 0, .area(cell))
+        let session = context.session(for: index, 0, Subscribe(channel: .area(cell)))
       else {
         context.counters.cellsRefused += 1
         continue

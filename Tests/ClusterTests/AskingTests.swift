@@ -68,9 +68,9 @@ import Testing
   func secondAnswer() throws {
     let world = ClusterWorld(["a", "b"])
     let context = world["a"].node.node.context
-    let first = try #require(context.session(for: 0, 1, .fleet, isEventsOnly: false))
+    let first = try #require(context.session(for: 0, 1, Subscribe(channel: .fleet)))
     #expect(context.asker(first)?.ask.token == 1)
-    let next = try #require(context.session(for: 0, 2, .fleet, isEventsOnly: false))
+    let next = try #require(context.session(for: 0, 2, Subscribe(channel: .fleet)))
     #expect(next.slot == first.slot && context.asker(first) == nil && context.asker(next)?.ask.token == 2)
   }
 

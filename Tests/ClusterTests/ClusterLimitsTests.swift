@@ -279,13 +279,13 @@ import Testing
   func openAsks() {
     let world = world { $0.asksPerPeer = 2 }
     let context = world["a"].node.node.context
-    let open = (0..<3).map { context.session(for: 0, $0, .driver(id("d1"))) }
+    let open = (0..<3).map { context.session(for: 0, $0, Subscribe(channel: .driver(id("d1")))) }
     #expect(open.map { $0 != nil } == [true, true, false] && context.peers[0].asks == 2)
     world["a"].node.node.interest.releaseAll(of: 0)
-    #expect(context.session(for: 0, 9, .driver(id("d1"))) == nil)
+    #expect(context.session(for: 0, 9, Subscribe(channel: .driver(id("d1")))) == nil)
     for session in open { if let session { _ = context.asker(session) } }
     #expect(context.peers[0].asks == 0)
-    _ = context.session(for: 0, 10, .driver(id("d1")))
+    _ = context.session(for: 0, 10, Subscribe(channel: .driver(id("d1"))))
     context.peers[0].begin(context.peers[0].incarnation + 1)
     #expect(context.peers[0].asks == 0)
   }

@@ -10,8 +10,9 @@ import Testing
 @testable import HubMessages
 
 @Suite struct FollowingLossTests {
-  @Test("The answer to a question from before a session came tells it of no gap where nothing is lost")
-  func oldQuestion() throws {
+  @Test(
+    "Answers to questions from before a session came tell it of no gap where nothing is lost", arguments: [1, 2, 9])
+  func oldQuestions(count: Int) throws {
     let world = ClusterWorld()
     let rider = world.followTrip()
     let (channel, b) = (Channel.trip(id("t1")), world["b"])
@@ -22,7 +23,7 @@ import Testing
     world.engine.cuts = []
     let follow = try #require(b.node.node.following.follows[channel])
     b.node.node.following.follows[channel]?.point = nil
-    b.node.node.following.askAnew(try #require(follow.peer), channel)
+    for _ in 0..<count { b.node.node.following.askAnew(try #require(follow.peer), channel) }
     b.node.node.following.follows[channel]?.point = follow.point
     world.run(seconds: 1)
     #expect(rider.answers.count == 1 && rider.gaps == 0 && rider.doubles == 0 && rider.faults == [])

@@ -251,7 +251,7 @@ extension ClusterWorld {
       recovered: true, snapshot: Subscribed.Snapshot())
     func read(_ missed: [UInt8]) throws -> OwnerAnswer {
       var bytes = ByteBuffer()
-      bytes.append([1, 0])
+      bytes.append([1, 0, 0])
       bytes.append(.subscribed(answer), naming: (5, ImpliedNames()), at: time)
       bytes.append(varint: 2)
       bytes.append(missed)
