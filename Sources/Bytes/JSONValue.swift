@@ -79,9 +79,10 @@ private struct JSONReader {
     if take(UInt8(ascii: "}")) { return .object(members) }
     repeat {
       skipSpace()
-      guard let name = string(), take(UInt8(ascii: ":")), let value = value(depth: depth + 1),
-        members.updateValue(value, forKey: name) == nil
-      else { return nil }
+      guard let name = string(), take(UInt8(ascii: ":")), let value = value(depth: depth + 1) else { return nil }
+      // A long name of other characters is nobody's: as a key it could take the square of its length.
+      if name.utf8.count > 64, name.utf8.contains(where: { $0 >= 0x80 }) { continue }
+      guard members.updateValue(value, forKey: name) == nil else { return nil }
     } while take(UInt8(ascii: ","))
     return take(UInt8(ascii: "}")) ? .object(members) : nil
   }

@@ -30,8 +30,8 @@ extension HeaderFields {
   /// - Parameter tags: with their quotation marks, and without a comma.
   public func haveTag(among tags: [String]) -> Bool {
     elements("if-none-match", atMost: HTTPLimits.listElements).contains { element in
-      let text = String(decoding: element, as: UTF8.self)
-      return text == "*" || tags.contains(text.hasPrefix("W/") ? String(text.dropFirst(2)) : text)
+      let tag = element.starts(with: "W/".utf8) ? element.dropFirst(2) : element
+      return element.elementsEqual("*".utf8) || tags.contains { $0.utf8.elementsEqual(tag) }
     }
   }
 }

@@ -51,6 +51,8 @@ public enum HTTPError: Error, Equatable, Sendable {
   case trailersTooLarge(limit: Int)
   /// A `%` without two hex digits, or bytes that are not UTF-8 once decoded. RFC 3986 §2.1.
   case malformedPercentEncoding
+  /// A decoded text with other characters than ASCII's beyond the limit.
+  case textTooLong(limit: Int)
   /// A query, or a form, with more pairs than are read.
   case tooManyParameters(limit: Int)
   /// A server that sends more interim responses than a client reads. RFC 9110 §15.2.
@@ -66,7 +68,7 @@ public enum HTTPError: Error, Equatable, Sendable {
       return .badRequest
     case .unknownExpectation: return .expectationFailed
     case .bodyTooLarge, .tooManyParameters: return .contentTooLarge
-    case .targetTooLong: return .uriTooLong
+    case .targetTooLong, .textTooLong: return .uriTooLong
     case .headTooLarge, .tooManyFields, .trailersTooLarge: return .headerFieldsTooLarge
     case .methodNotImplemented, .transferCodingNotImplemented: return .notImplemented
     case .versionNotSupported: return .versionNotSupported

@@ -17,6 +17,8 @@ public struct HTTPLimits: Sendable, Equatable {
   public static let interimResponses = 8
   /// Pairs of a query, empty ones included, and of a form.
   public static let parameters = 256
+  /// Bytes of a decoded value of a path or query that has other characters than ASCII's: 64 of any kind. Past it: 414.
+  public static let otherTextBytes = 256
   /// Segments of a path that are taken apart; more than any endpoint has. Past it the rest is one segment.
   public static let pathSegments = 8
   /// Elements of `Accept-Encoding` and `If-None-Match` that are read. Past it the rest is ignored, for which the answer

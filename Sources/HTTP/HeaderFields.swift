@@ -39,9 +39,12 @@ public struct HeaderFields: Sendable {
     return index(of: lowercaseName, from: first + 1) == nil ? .value(value(at: first)) : .repeated
   }
 
-  /// The first value as text; bytes that are not UTF-8 become U+FFFD.
+  /// The first value as text; nil also where it is not ASCII: else its meaning is unknown (RFC 9110 §5.5), and
+  /// comparison could take the square of its length.
   public func string(_ lowercaseName: StaticString) -> String? {
-    self[lowercaseName].map { String(decoding: $0, as: UTF8.self) }
+    self[lowercaseName].flatMap { value in
+      value.allSatisfy { $0 < 0x80 } ? String(decoding: value, as: UTF8.self) : nil
+    }
   }
 
   /// The raw values of all fields of that name, in order.

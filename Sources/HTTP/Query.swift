@@ -18,14 +18,14 @@ public struct Query: Sendable {
     return try PercentEncoding.decode(raw, plusIsSpace: true)
   }
 
-  /// The first value of that name as text. Throws `.malformedPercentEncoding`, also where the text is not UTF-8.
+  /// The first value of that name as text. Throws what `PercentEncoding.string` does.
   public func string(_ name: StaticString) throws(HTTPError) -> String? {
     guard let raw = raw(name) else { return nil }
     return try PercentEncoding.string(raw, plusIsSpace: true)
   }
 
-  /// All pairs in order, decoded. Throws `.malformedPercentEncoding`, and before anything is decoded
-  /// `.tooManyParameters` beyond `HTTPLimits.parameters`.
+  /// All pairs in order, decoded, to be compared by their bytes (`isSpelled`). Throws `.malformedPercentEncoding`, and
+  /// before anything is decoded `.tooManyParameters` beyond `HTTPLimits.parameters`.
   public func items() throws(HTTPError) -> [(name: String, value: String)] {
     let pairs = bytes.split(separator: 0x26, maxSplits: HTTPLimits.parameters)
     guard pairs.count <= HTTPLimits.parameters else { throw .tooManyParameters(limit: HTTPLimits.parameters) }
@@ -33,9 +33,7 @@ public struct Query: Sendable {
     for pair in pairs {
       let (name, value) = Query.halves(pair)
       items.append(
-        (
-          try PercentEncoding.string(name, plusIsSpace: true), try PercentEncoding.string(value, plusIsSpace: true)
-        ))
+        (try PercentEncoding.text(name, plusIsSpace: true), try PercentEncoding.text(value, plusIsSpace: true)))
     }
     return items
   }
@@ -113,8 +111,17 @@ public enum PercentEncoding {
     return decoded
   }
 
-  /// The decoded bytes as text. Throws `.malformedPercentEncoding` also where they are not UTF-8.
+  /// The decoded bytes as text, which may be compared (see `isSpelled`). Throws `.malformedPercentEncoding` also where
+  /// they are not UTF-8, and `.textTooLong` beyond `HTTPLimits.otherTextBytes` where they are not ASCII.
   public static func string(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) throws(HTTPError) -> String {
+    let text = try text(bytes, plusIsSpace: plusIsSpace)
+    guard text.utf8.count <= HTTPLimits.otherTextBytes || text.utf8.allSatisfy({ $0 < 0x80 }) else {
+      throw .textTooLong(limit: HTTPLimits.otherTextBytes)
+    }
+    return text
+  }
+
+  fileprivate static func text(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) throws(HTTPError) -> String {
     guard let text = String(validating: try decode(bytes, plusIsSpace: plusIsSpace), as: UTF8.self) else {
       throw .malformedPercentEncoding
     }

@@ -52,7 +52,8 @@ extension Channel {
 
   /// The correct form, for a name that is no channel's.
   static func expectation(of bytes: UnsafeRawBufferPointer) -> StaticString {
-    guard let colon = unsafe bytes.firstIndex(of: UInt8(ascii: ":")) else { return anyName }
+    // No kind is longer. Of a long text the comparison below could take the square of its length.
+    guard let colon = unsafe bytes.prefix(16).firstIndex(of: UInt8(ascii: ":")) else { return anyName }
     let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...])
     switch unsafe String(decoding: bytes[..<colon], as: UTF8.self) {
     case "trip", "driver", "fence", "raw":

@@ -122,7 +122,7 @@ func present(_ members: [String: JSONValue], _ name: String) -> JSONValue? {
 extension Role {
   /// The role of that name.
   public init?(claim name: String) {
-    guard let role = Role.allCases.first(where: { "\($0.name)" == name }) else { return nil }
+    guard let role = Role.allCases.first(where: { name.isSpelled("\($0.name)") }) else { return nil }
     self = role
   }
 }

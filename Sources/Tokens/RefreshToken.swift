@@ -52,10 +52,10 @@ public struct RefreshToken: Sendable, Equatable {
     guard parts.count == 3, let header = Base64.url.decode(parts[0]), let payload = Base64.url.decode(parts[1]),
       let signature = Base64.url.decode(parts[2])
     else { throw .notCompact }
-    guard let head = JSONValue(parsing: header)?.members, head["typ"]?.string == RefreshToken.type,
-      head["crit"] == nil
+    guard let head = JSONValue(parsing: header)?.members,
+      head["typ"]?.string?.isSpelled(RefreshToken.type) == true, head["crit"] == nil
     else { throw .badHeader }
-    guard head["alg"]?.string == key.algorithm.rawValue else { throw .algorithmDoesNotFitKey }
+    guard head["alg"]?.string?.isSpelled(key.algorithm.rawValue) == true else { throw .algorithmDoesNotFitKey }
     guard key.verifies(signature, of: token[..<parts[1].endIndex]) else { throw .badSignature }
     guard let members = JSONValue(parsing: payload)?.members else { throw .badClaims }
     guard let subject = members["sub"]?.string.flatMap({ Identifier($0) }) else { throw .invalid(.sub) }

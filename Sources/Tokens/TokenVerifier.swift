@@ -55,7 +55,9 @@ public struct TokenVerifier: Sendable {
     guard let header = JSONValue(parsing: bytes)?.members, let name = header["alg"]?.string else { throw .badHeader }
     // RFC 7515 §4.1.11: no critical extension is known. `b64` (RFC 7797) requires `crit`, so it is refused too.
     guard header["crit"] == nil else { throw .criticalHeader }
-    guard let algorithm = Algorithm(rawValue: name) else { throw .unsupportedAlgorithm }
+    guard let algorithm = Algorithm.allCases.first(where: { name.isSpelled($0.rawValue) }) else {
+      throw .unsupportedAlgorithm
+    }
     let keyID = header["kid"]?.string
     guard header["kid"] == nil || keyID != nil else { throw .badHeader }  // RFC 7515 §4.1.4
     // Keys in or referred to by a token (jwk, jku, x5c, x5u) are ignored (RFC 8725 §3.10).

@@ -1,6 +1,7 @@
 // Which pages may, and which may not.
 import HubBytes
 import HubHTTP
+import HubTestSupport
 import Testing
 
 @testable import HubGateway
@@ -89,5 +90,15 @@ import Testing
     var origins = AllowedOrigins()
     let isTaken = origins.allow(text)
     #expect(!isTaken && origins.isEmpty)
+  }
+
+  @Test("an origin and a host of other characters are refused, in a time that grows with their length alone")
+  func otherCharacters() throws {
+    let long = combiningMarks(bytes: 3500)
+    for _ in 0..<200 {
+      #expect(try verdict(origins("https://a.example"), "http:\(long)", host: long) == .refused)
+      #expect(AllowedHosts.host(of: long) == nil && AllowedHosts.host(of: "[\(long)") == nil)
+    }
+    #expect(try verdict(origins("https://a.example"), "http://\u{E9}.example") == .refused)
   }
 }

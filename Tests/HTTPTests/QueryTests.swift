@@ -1,3 +1,4 @@
+import HubBytes
 import HubHTTP
 import HubTestSupport
 import Testing
@@ -37,6 +38,17 @@ import Testing
   func malformed(text: String) throws {
     #expect(throws: HTTPError.malformedPercentEncoding) { try query(text).string("a") }
     #expect(try query(text + "&b=1").string("b") == "1")
+  }
+
+  @Test("A text of other characters may have 256 bytes, one of ASCII's and one among all pairs any number")
+  func longText() throws {
+    let other = String(repeating: "é", count: 128)
+    #expect(try query("a=\(other)").string("a") == other)
+    #expect(throws: HTTPError.textTooLong(limit: 256)) { try query("a=\(other)x").string("a") }
+    #expect(throws: HTTPError.textTooLong(limit: 256)) { try query("a=\(combiningMarks(bytes: 200_000))").string("a") }
+    let plain = String(repeating: "e", count: 5000)
+    #expect(try query("a=\(plain)").string("a") == plain)
+    #expect(try query("a=\(other)x").items().first?.value.isSpelled(other + "x") == true)
   }
 
   @Test("Bytes that are not text can be had as bytes") func bytes() throws {

@@ -66,15 +66,15 @@ public struct AllowedOrigins: Sendable, Equatable {
 
   /// RFC 6454 §6.2: in lower case, without the scheme's default port. Nil where it is invalid.
   private static func normal(_ text: String) -> String? {
+    // First, since comparison of other characters could take the square of their number.
+    guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
     let lower = text.lowercased()
     guard let mark = lower.utf8.firstIndex(of: 0x3A), lower[mark...].hasPrefix("://") else { return nil }
     let scheme = lower[..<mark]
     var authority = lower[mark...].dropFirst(3)
     let isScheme = scheme.utf8.allSatisfy { ASCII.isTokenByte($0) } && scheme.first?.isLetter == true
     // RFC 3986 §3.2.2, without what no origin has: user information, lists, and the authority's end.
-    let isAuthority = authority.utf8.allSatisfy {
-      $0 > 0x20 && $0 < 0x7F && !"/?#@*,\\\"<>".utf8.contains($0)
-    }
+    let isAuthority = authority.utf8.allSatisfy { !"/?#@*,\\\"<>".utf8.contains($0) }
     guard isScheme, isAuthority, !authority.isEmpty, authority.first != ":" else { return nil }
     for (known, port) in [("http", ":80"), ("https", ":443"), ("ws", ":80"), ("wss", ":443")]
     where scheme == known && authority.hasSuffix(port) {

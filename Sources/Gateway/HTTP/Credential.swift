@@ -172,7 +172,7 @@ extension Credential {
       guard inQuery == nil, offered == nil else { throw CredentialError(text: once) }
       // RFC 9110 §11.1: the scheme is case-insensitive.
       let scheme = value.prefix { $0 != 0x20 }
-      guard String(decoding: scheme, as: UTF8.self).lowercased() == "bearer" else {
+      guard ASCII.equals(scheme, "bearer") else {
         throw CredentialError(text: "Authorization must be Bearer <token>")
       }
       return Array(value.dropFirst(scheme.count).drop { $0 == 0x20 })

@@ -15,32 +15,31 @@ extension CredentialCheck {
       return try credential(secret: key, known: "key")
     }
     guard key == nil, head.query.text("access_token") == nil else { throw CredentialError(text: CredentialCheck.once) }
-    switch scheme {
-    case "bearer": return try credential(secret: Array(value), known: "token")
-    case "basic":
-      guard let (user, password) = BasicCredentials.read(value) else {
-        throw CredentialError(text: "Authorization: Basic is not base64 of user:password")
-      }
-      let credential = try credential(secret: password, known: "password")
-      guard user.isEmpty || Identifier(String(decoding: user, as: UTF8.self)) == credential.id else {
-        throw CredentialError(text: "the user name must be the id that the password is of, or empty")
-      }
-      return credential
-    default: throw CredentialError(text: "Authorization must be Bearer <token>, or Basic with it as the password")
+    if ASCII.equals(scheme, "bearer") { return try credential(secret: Array(value), known: "token") }
+    guard ASCII.equals(scheme, "basic") else {
+      throw CredentialError(text: "Authorization must be Bearer <token>, or Basic with it as the password")
     }
+    guard let (user, password) = BasicCredentials.read(value) else {
+      throw CredentialError(text: "Authorization: Basic is not base64 of user:password")
+    }
+    let credential = try credential(secret: password, known: "password")
+    guard user.isEmpty || Identifier(String(decoding: user, as: UTF8.self)) == credential.id else {
+      throw CredentialError(text: "the user name must be the id that the password is of, or empty")
+    }
+    return credential
   }
 
   private static let once = "give the credential in Authorization, in key or in access_token, in one of them only"
 
-  private func authorization(of head: RequestHead) throws(CredentialError) -> (String, ArraySlice<UInt8>)? {
+  private func authorization(
+    of head: RequestHead
+  ) throws(CredentialError) -> (scheme: ArraySlice<UInt8>, value: ArraySlice<UInt8>)? {
     switch head.fields.single("authorization") {
     case .absent: return nil
     case .repeated: throw CredentialError(text: "send Authorization once")
     case .value(let value):
       let scheme = value.prefix { $0 != 0x20 }
-      return (
-        String(decoding: scheme, as: UTF8.self).lowercased(), value.dropFirst(scheme.count).drop { $0 == 0x20 }
-      )
+      return (scheme, value.dropFirst(scheme.count).drop { $0 == 0x20 })
     }
   }
 

@@ -92,7 +92,7 @@ extension Query {
 
   /// The values of a parameter that may come several times, in order.
   func texts(_ name: StaticString) throws(Refusal) -> [String] {
-    do throws(HTTPError) { return try items().filter { $0.name == "\(name)" }.map(\.value) } catch {
+    do throws(HTTPError) { return try items().filter { $0.name.isSpelled("\(name)") }.map(\.value) } catch {
       throw Refusal(error)
     }
   }

@@ -11,20 +11,20 @@ extension PhoneReport {
   public init(osmAnd parameters: [(name: String, value: String)], now: Timestamp) {
     func value(_ names: String...) -> String? {
       for name in names {
-        if let found = parameters.first(where: { $0.name == name })?.value, !found.isEmpty { return found }
+        if let found = parameters.first(where: { $0.name.isSpelled(name) })?.value, !found.isEmpty { return found }
       }
       return nil
     }
     func number(_ names: String...) -> Double? {
-      for name in names { if let number = value(name).flatMap(PhoneReport.number) { return number } }
+      for name in names { if let number = value(name).flatMap({ PhoneReport.number($0.utf8) }) { return number } }
       return nil
     }
     self.init(.osmAnd)
     for name in ["id", "deviceid", "device_id"] { add(value(name)) }
     var fix = PhoneFix(latitude: number("lat"), longitude: number("lon"))
-    if let halves = value("location")?.split(separator: ",", maxSplits: 2), halves.count == 2 {
-      fix.latitude = PhoneReport.number(String(halves[0]))
-      fix.longitude = PhoneReport.number(String(halves[1]))
+    if let halves = value("location")?.utf8.split(separator: UInt8(ascii: ","), maxSplits: 2), halves.count == 2 {
+      fix.latitude = PhoneReport.number(halves[0])
+      fix.longitude = PhoneReport.number(halves[1])
     }
     if fix.latitude == nil, fix.longitude == nil { return }
     fix.timestamp = value("timestamp").map(PhoneReport.time) ?? now
@@ -36,17 +36,17 @@ extension PhoneReport {
     fixes.append(fix.checked)
   }
 
-  private static func number(_ text: String) -> Double? {
-    unsafe Array(text.utf8).withUnsafeBytes { unsafe parseDouble($0) }
+  private static func number(_ text: some Sequence<UInt8>) -> Double? {
+    unsafe Array(text).withUnsafeBytes { unsafe parseDouble($0) }
   }
 
   private static func time(_ text: String) -> Timestamp? {
-    if let number = number(text) { return PhoneTime.timestamp(secondsOrMilliseconds: number) }
+    if let number = number(text.utf8) { return PhoneTime.timestamp(secondsOrMilliseconds: number) }
     return PhoneTime.timestamp(text.utf8)
   }
 
   private static func speedUnit(_ name: String?) -> Double {
-    if name == "ms" { return 1 }
-    return name == "kmh" ? PhoneFix.kilometersPerHour : PhoneFix.knots
+    if name?.isSpelled("ms") == true { return 1 }
+    return name?.isSpelled("kmh") == true ? PhoneFix.kilometersPerHour : PhoneFix.knots
   }
 }

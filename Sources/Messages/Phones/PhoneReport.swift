@@ -3,6 +3,7 @@
 //
 // Every readable request is a report, also one without a fix: an app repeats what is refused, and everything behind it
 // waits.
+import HubBytes
 import HubGeo
 
 /// The formats of phone apps.
@@ -38,7 +39,9 @@ public struct PhoneReport: Sendable, Equatable {
   public init(_ format: PhoneFormat) { self.format = format }
 
   mutating func add(_ deviceID: String?) {
-    guard deviceIDs.count < 2, let deviceID, !deviceID.isEmpty, !deviceIDs.contains(deviceID) else { return }
+    guard deviceIDs.count < 2, let deviceID, !deviceID.isEmpty, !deviceIDs.contains(where: deviceID.isSpelled) else {
+      return
+    }
     deviceIDs.append(deviceID)
   }
 
