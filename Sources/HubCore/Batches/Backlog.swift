@@ -56,10 +56,10 @@ struct Backlog {
     return fixes + new <= limits.waitingFixes && waiting < limits.waitingPerDriver ? .waits : .refused
   }
 
-  /// Admits a subscription, of which `limit` may wait if it resumes.
+  /// Admits a subscription: behind those that wait, of which there may be `limit` if it resumes.
   func admit(resuming: Bool, limit: Int) -> Admission {
-    if !resuming || credit > 0 { return .now }
-    return waitingResumes < limit ? .waits : .refused
+    if !hasResumes, !resuming || credit > 0 { return .now }
+    return !resuming || waitingResumes < limit ? .waits : .refused
   }
 
   mutating func append(batch entry: Entry) {
@@ -97,7 +97,9 @@ extension HubInput {
   enum Lane {
     /// What the driver of a session has sent before.
     case ofDriver(SessionRef)
+    /// Subscriptions before it, whose end it is.
     case ofSubscriptions
+    /// Nothing, or what its admission knows.
     case free
   }
 
@@ -108,9 +110,9 @@ extension HubInput {
     case .tripStatus(let move): .ofDriver(move.session)
     case .tripChange(let change): .ofDriver(change.session)
     case .offerDecline(let session, _, _, _): .ofDriver(session)
-    case .subscribe, .unsubscribe, .leaveView: .ofSubscriptions
-    case .batch, .driverConnecting, .driverDisconnected, .vehicle, .loopStalled, .released, .name, .query, .trips,
-      .offer, .notify, .fences, .credentials, .audit, .knownFixes, .areaSnapshots, .figures, .cluster:
+    case .unsubscribe, .leaveView: .ofSubscriptions
+    case .batch, .subscribe, .driverConnecting, .driverDisconnected, .vehicle, .loopStalled, .released, .name, .query,
+      .trips, .offer, .notify, .fences, .credentials, .audit, .knownFixes, .areaSnapshots, .figures, .cluster:
       .free
     }
   }

@@ -60,7 +60,7 @@ extension Hub {
     }
   }
 
-  /// Handles a subscription that resumes, or defers it.
+  /// Handles a subscription, or defers it: one that resumes, and what comes behind that.
   mutating func admit(_ input: SubscribeInput) {
     let limit = input.actor.role.share(of: limits.waitingResumes)
     switch backlog.admit(resuming: input.request.resume != nil, limit: limit) {
