@@ -91,7 +91,7 @@ extension SessionLoop {
     var refused: MessageRefusal?
     switch fanOut.watching(&sessions[slot], answer, cells, queuing: &inputs) {
     case .refused(let refusal): refused = refusal
-    case .watches(let new): budget.chargeCells(&sessions[slot], new: new)
+    case .watches(let new): budget.chargeCells(&sessions[slot], new: new, on: answer.channel)
     }
     refuse(slot, refused)
     if sessions[slot].stream != nil { followed(slot, wasMuch: false, refused) }
@@ -104,7 +104,7 @@ extension SessionLoop {
   ) -> Int? {
     guard let slot = sessions.openSlot(of: session) else {
       fanOut.release(channels, &inputs)
-      looked(session, look)
+      looked(session, look, cells: channels.count)
       return nil
     }
     budget.answered(&sessions[slot])

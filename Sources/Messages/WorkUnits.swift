@@ -34,6 +34,11 @@ public enum WorkUnits {
   /// The cost of cells that a session did not watch before: 0 or more.
   @inlinable public static func of(newCells count: Int) -> Int { max(0, count &- 1) / WorkUnits.cells }
 
+  /// The cost of new cells of a view. A block of counts has as many cells of its own as are one unit.
+  public static func of(newCells count: Int, on channel: Channel) -> Int {
+    of(newCells: channel.isOfCounts ? count * cells : count)
+  }
+
   /// For a client's message of so many bytes. O(its polygons).
   public static func of(_ message: ClientMessage, bytes: Int) -> Int {
     switch message {

@@ -85,6 +85,19 @@ import Testing
     #expect(hub.counters.connections == 3 && hub.counters.hits(.requestRate) == 1)
   }
 
+  @Test("A stream of events is charged for the cells that it watches, once where they are looked at and once more")
+  func streams() throws {
+    let hub = try hub()
+    let stream = try HandDrivenRequest(hub, "/v1/events?channel=nearby:88.6,-170,5000&role=rider&id=r")
+    try hub.turn {
+      stream.ownTurn()
+      return stream.text.contains("\"subscribed\"")
+    }
+    let cells = try #require(stream.text.firstMatch(of: /"cells":\[([^\]]*)\]/)).1.split(separator: ",").count
+    #expect((150...256).contains(cells), "\(cells)")
+    #expect(try unitsSpent(hub) == 1 + 2 * WorkUnits.of(newCells: cells))
+  }
+
   @Test("What frames a body's chunks is charged as it comes, complete or not")
   func framing() throws {
     for isComplete in [true, false] {

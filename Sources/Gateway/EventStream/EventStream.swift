@@ -43,7 +43,7 @@ final class EventStream {
   }
 
   private var channels: [Followed]
-  /// The key by which what it missed is charged to its address; 0 for none.
+  /// The key by which what it missed, and the cells that it watches, are charged to its address; 0 for none.
   var rateKey: UInt64 = 0
   /// The client resumes.
   private let isResumed: Bool

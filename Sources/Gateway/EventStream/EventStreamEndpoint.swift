@@ -32,6 +32,7 @@ enum EventStreamEndpoint {
     }
     call.request.charge(units: names.count - 1)  // each is a subscription that the hub begins and ends
     let stream = EventStream(channels, last)
+    stream.rateKey = call.request.rateKey
     if case .nothingLeft = stream.verdict { return .respond(Response(.noContent)) }
     return .ask(stream.looks, .channels(stream))
   }

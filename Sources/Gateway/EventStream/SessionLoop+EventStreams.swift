@@ -11,11 +11,13 @@ import HubWebSocket
 extension SessionLoop {
   // MARK: From a request to a stream
 
-  /// Takes the hub's answer for a channel of a future stream; ignored where the request is gone.
-  mutating func looked(_ session: SessionRef, _ look: EventStream.Look) {
-    guard let (request, awaited, exchange) = sessions.waitingRequest(of: session),
-      case .channels(let stream) = awaited, let verdict = stream.looked(look)
+  /// Takes the hub's answer for a channel of a future stream; ignored where the request is gone. `cells`: how many the
+  /// hub has begun for it, where it is a part of the map.
+  mutating func looked(_ session: SessionRef, _ look: EventStream.Look, cells: Int) {
+    guard let (request, awaited, exchange) = sessions.waitingRequest(of: session), case .channels(let stream) = awaited
     else { return }
+    if case .subscribed(let answer) = look { budget.chargeCells(of: stream, new: cells, on: answer.channel) }
+    guard let verdict = stream.looked(look) else { return }
     finish(EventStreamEndpoint.outcome(verdict, of: stream), to: request, exchange)
   }
 
@@ -25,7 +27,6 @@ extension SessionLoop {
     try admission.beginSession(slot, from: exchange.peer, request, credential, now: now.uptime)
     let rights = SessionRights(credential, expires: credential.sessionEnd(by: access.value, now: now.timestamp))
     exchange.state = .over
-    stream.rateKey = request.rateKey
     let session = OpenSession(
       rights: rights, form: .json(request.time), encoding: .stream(request.time, hidesIDs: rights.isShare),
       pacing: Pacing(rights.rate(budget.usualRate), now: now.uptime))

@@ -52,8 +52,7 @@ extension FanOut {
     }
     send(.subscribed(answer), to: recipient)
     if !new.isEmpty { inputs.append(.areaSnapshots(reference(recipient.connection), new)) }
-    // A block of counts has as many cells of its own.
-    return .watches(new: answer.channel.isOfCounts ? new.count * WorkUnits.cells : new.count)
+    return .watches(new: new.count)
   }
 
   /// Releases cells that the hub has counted and nobody watches.

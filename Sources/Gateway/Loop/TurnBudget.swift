@@ -61,10 +61,14 @@ struct TurnBudget {
 
   /// Charges a session for a message's content beyond its size in bytes.
   mutating func charge(_ session: inout Session, more units: Int, than bytes: Int) {
-    let more = units - WorkUnits.of(bytes: bytes)
-    guard more > 0 else { return }
-    spend(units: more)
-    charge(&session, Double(more))
+    charge(&session, work: units - WorkUnits.of(bytes: bytes))
+  }
+
+  /// Charges a session for work of this turn beside that of its message.
+  mutating func charge(_ session: inout Session, work units: Int) {
+    guard units > 0 else { return }
+    spend(units: units)
+    charge(&session, Double(units))
   }
 
   /// Charges an answer of so many bytes of the arena: its text, and once more what was compressed. A rider is charged
@@ -76,16 +80,26 @@ struct TurnBudget {
     guard let stream = session.stream else {
       return charge(&session, min(Double(units), session.open.rights.rate(usualRate).burst))
     }
-    // A stream has no rate of its own and may reconnect at once: its client's address is charged.
-    if stream.rateKey != 0 { admissions.chargeMore(stream.rateKey, units, now: loop.now.uptimeNanoseconds) }
+    chargeAddress(of: stream, units)
   }
 
   /// Charges a session for new cells of its view: a look-up and a snapshot each.
-  mutating func chargeCells(_ session: inout Session, new count: Int) {
-    let units = WorkUnits.of(newCells: count)
-    guard units > 0 else { return }
+  mutating func chargeCells(_ session: inout Session, new count: Int, on channel: Channel) {
+    if let stream = session.stream { return chargeCells(of: stream, new: count, on: channel) }
+    charge(&session, work: WorkUnits.of(newCells: count, on: channel))
+  }
+
+  /// Charges a stream's address for cells that the hub has begun, also where it only looked at them.
+  mutating func chargeCells(of stream: EventStream, new count: Int, on channel: Channel) {
+    let units = WorkUnits.of(newCells: count, on: channel)
     spend(units: units)
-    charge(&session, Double(units))
+    chargeAddress(of: stream, units)
+  }
+
+  /// A stream has no rate of its own and may reconnect at once: its client's address is charged.
+  private func chargeAddress(of stream: EventStream, _ units: Int) {
+    guard units > 0, stream.rateKey != 0 else { return }
+    admissions.chargeMore(stream.rateKey, units, now: loop.now.uptimeNanoseconds)
   }
 
   // MARK: Who waits
