@@ -104,7 +104,7 @@ extension SessionLoop {
 
   /// Replaces the token. Subscriptions that the new one does not open end with `unsubscribed`, `grant_ended`.
   mutating func refresh(_ slot: Int, _ messageID: MessageID, _ request: Refresh) {
-    budget.spend(units: access.value?.unitsOfCheck ?? 0)
+    budget.charge(&sessions[slot], work: access.value?.unitsOfCheck ?? 0)
     do throws(CredentialError) {
       let new = try sessions[slot].open.refresh(request, access.value, now: now.timestamp)
       if let vehicle = new.credential.vehicleInput { inputs.append(vehicle) }

@@ -105,6 +105,22 @@ import Testing
     }
   }
 
+  @Test("A session is charged for the check of its new token", arguments: zip(Kind.allCases, [1, 6]))
+  func refreshCharge(_ kind: Kind, units: Int) throws {
+    let (hub, key) = try stage(kind)
+    let peer = try HandDrivenPeer(hub, token: token(key, "r1"))
+    peer.send(frame("refresh", #""token":"\#(try token(key, "r1", seconds: 7200))""#))
+    var sent = 0
+    while hub.counters.ratePauses == 0, sent < 100 {
+      peer.turn()
+      peer.send(HandDrivenPeer.frame(HandDrivenPeer.ping("")))
+      sent += 1
+      peer.turn()
+    }
+    // The last one waits, and the one before it was the first beyond a full bucket.
+    #expect(sent == Int(Limits().sessionBurst) - units + 2)
+  }
+
   @Test("A new token asks the hub about each subscription, but not where it opens the same channels as the one before")
   func review() throws {
     let (hub, key) = try stage(.secret)
