@@ -142,7 +142,7 @@ struct TurnBudget {
   ) -> Session.Wait? {
     let now = loop.now.uptimeNanoseconds
     let wait = session.mustWait(
-      isBehindMessage: offset > 0, hasUnits: hasUnits, usualRate, maximumUnanswered: unansweredSubscriptions, now: now)
+      hasUnits: hasUnits, usualRate, maximumUnanswered: unansweredSubscriptions, now: now)
     guard let wait else { return nil }
     if offset < bytes.count {
       unsafe session.hold(

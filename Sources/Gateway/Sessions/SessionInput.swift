@@ -13,16 +13,12 @@ extension Session {
     case answers
   }
 
-  /// Why input has to wait; nil where it has not, and for an ended session. `isBehindMessage`: a message was handled
-  /// before it.
+  /// Why input has to wait; nil where it has not, and for an ended session.
   @inline(__always)
-  mutating func mustWait(
-    isBehindMessage: Bool, hasUnits: Bool, _ usual: Pacing.Rate, maximumUnanswered: Int, now: Int64
-  ) -> Wait? {
+  mutating func mustWait(hasUnits: Bool, _ usual: Pacing.Rate, maximumUnanswered: Int, now: Int64) -> Wait? {
     guard phase == .open else { return nil }
     if open.pacing.isInDebt, isOverRate(usual, now) { return .rate }
     if !hasUnits, open.rights.role != .driver { return .turn }
-    guard isBehindMessage else { return nil }
     return open.subscriptions.unanswered >= maximumUnanswered ? .answers : nil
   }
 

@@ -1,0 +1,38 @@
+// Input that waits for later turns: who waits, and in which order.
+import HubMessages
+import HubTransport
+import Testing
+
+@testable import HubGateway
+
+@Suite struct WaitingInputTests {
+  @Test(
+    "behind as many unanswered subscriptions as a session may have its input waits, also where each message comes alone"
+  )
+  func unanswered() throws {
+    let hub = try HandDrivenHub(clock: HandClock()) { $0.allowsDevelopmentCredentials = true }
+    let peer = try HandDrivenPeer(hub, role: "rider", id: "r1")
+    let slot = try #require(hub.openSlots.first)
+    func ask() { hub.sessions.sessions.pointee.sessions[slot].open.subscriptions.ask() }
+    func answer() {
+      let loop = hub.sessions.sessions
+      loop.pointee.budget.answered(&loop.pointee.sessions[slot])
+    }
+    func pongs(_ text: String) -> Int {
+      peer.send(HandDrivenPeer.frame(HandDrivenPeer.ping(text)))
+      peer.turn()
+      return peer.messages.count { $0.contains("\"pong\"") }
+    }
+    let limit = Limits().unansweredSubscriptions
+    for _ in 1..<limit { ask() }
+    #expect(pongs("before") == 1)
+    ask()
+    #expect(pongs("first") == 1 && pongs("second") == 1)
+    for _ in 1..<limit { answer() }
+    #expect(pongs("third") == 1, "all of them are to be answered")
+    answer()
+    peer.turn()
+    let texts = peer.messages.compactMap { $0.firstMatch(of: /"text":"(\w+)"/)?.1 }
+    #expect(texts == ["before", "first", "second", "third"])
+  }
+}
