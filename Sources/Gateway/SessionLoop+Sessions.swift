@@ -217,11 +217,10 @@ extension SessionLoop {
   mutating func resumeWaiting() {
     // Ready ones first: their turns follow each other without polling all sockets.
     guard budget.isAnyoneWaiting, !loop.hasUnhandledReports else { return }
-    let connections = budget.takeWaiting()
     budget.renew()
     var resumed = 0
-    for (index, id) in connections.enumerated() where sessions.isCurrent(id) && !loop.isBlocked(id) {
-      guard budget.mayResume(after: resumed) else { return budget.putBack(connections[index...]) }
+    for _ in 0..<budget.waitingCount where budget.mayResume(after: resumed) {  // who waits again comes behind these
+      guard let id = budget.takeWaiting(), sessions.isCurrent(id), !loop.isBlocked(id) else { continue }
       let slot = Int(id.slot)
       resumed += 1
       if let exchange = sessions[slot].exchange, exchange.isStalled {

@@ -6,6 +6,19 @@ import Testing
 @testable import HubGateway
 
 @Suite struct WaitingInputTests {
+  @Test("who waits is in the list once, however often it is told to, and comes behind the others when it waits again")
+  func once() throws {
+    var budget = TurnBudget(try EventLoop(), Limits(), Admissions(Limits(), sessionLimit: 1))
+    let ids = (0..<3).map { ConnectionID(slot: $0, generation: 7) }
+    for id in ids + ids { budget.wait(id) }
+    #expect(budget.waitingCount == 3 && budget.takeWaiting() == ids[0])
+    budget.wait(ids[1])
+    budget.wait(ids[0])
+    budget.wait(ids[0])
+    #expect((0..<4).map { _ in budget.takeWaiting() } == [ids[1], ids[2], ids[0], nil])
+    #expect(!budget.isAnyoneWaiting)
+  }
+
   @Test(
     "behind as many unanswered subscriptions as a session may have its input waits, also where each message comes alone"
   )

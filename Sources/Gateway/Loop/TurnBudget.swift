@@ -20,7 +20,9 @@ struct TurnBudget {
   private let unansweredSubscriptions: Int
   /// For sessions whose token has no rate.
   let usualRate: Pacing.Rate
-  private var waiting: [ConnectionID] = []
+  /// The next one first, each once.
+  private var waiting: ArraySlice<ConnectionID> = []
+  private var isWaiting: Set<ConnectionID> = []
 
   init(_ loop: EventLoop, _ limits: Limits, _ admissions: Admissions) {
     self.loop = loop
@@ -105,10 +107,11 @@ struct TurnBudget {
   // MARK: Who waits
 
   var isAnyoneWaiting: Bool { !waiting.isEmpty }
+  var waitingCount: Int { waiting.count }
 
   /// The connection continues in the next turn, which follows at once.
   mutating func wait(_ connection: ConnectionID) {
-    waiting.append(connection)
+    if isWaiting.insert(connection).inserted { waiting.append(connection) }
     loop.setLoopTimer(at: loop.now.uptimeNanoseconds)
   }
 
@@ -119,17 +122,15 @@ struct TurnBudget {
     wait(exchange.connection)
   }
 
-  /// All that wait, in order, for a turn of their own.
-  mutating func takeWaiting() -> [ConnectionID] {
-    defer { waiting = [] }
-    return waiting
+  /// The connection that has waited longest, for a turn of its own.
+  mutating func takeWaiting() -> ConnectionID? {
+    guard let connection = waiting.popFirst() else { return nil }
+    isWaiting.remove(connection)
+    return connection
   }
 
   /// Whether another of them may continue in this turn, after so many.
   func mayResume(after resumed: Int) -> Bool { hasRoomForRequest && resumed < resumedPerTurn }
-
-  /// Puts those back that had no turn: they come first in the next one.
-  mutating func putBack(_ connections: ArraySlice<ConnectionID>) { waiting.insert(contentsOf: connections, at: 0) }
 
   // MARK: Sessions whose input waits
 
