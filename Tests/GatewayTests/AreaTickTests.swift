@@ -1,4 +1,5 @@
 // A tick is sent to the watchers of areas over several turns, so that other positions need not wait for all of them.
+import HubBytes
 import HubSystem
 import HubTransport
 import Testing
@@ -114,17 +115,60 @@ private final class Stage {
     while stage.turn().count(where: { $0 == 2 }) == 0 {}
     stage.watch(newcomer)
     var received = 0
-    while Stage.updates(newcomer).isEmpty {
-      #expect(received < Stage.watchers, "it waits no longer than for the last one")
+    while received < Stage.watchers {
+      #expect(Stage.updates(newcomer).isEmpty)
       received = stage.turn().count { $0 == 2 }
       newcomer.ownTurn()
     }
+    if Stage.updates(newcomer).isEmpty { _ = stage.turn() }  // it waits no longer than for the last one
+    newcomer.ownTurn()
     #expect(received == Stage.watchers)
     stage.settle()
     newcomer.ownTurn()
     let updates = Stage.updates(newcomer)
     #expect(updates.count == 1 && updates[0].contains(#""full":true"#), "\(updates)")
     #expect(updates[0].contains(#""latitude":52.5009"#), "where the filter has it after the move")
+  }
+
+  @Test("a turn sends some of the cells that wait for the end of a tick, too")
+  func snapshots() throws {
+    let stage = try Stage()
+    let newcomers = try (0..<4).map { try HandDrivenPeer(stage.hub, role: "ops", id: "newcomer-\($0)") }
+    stage.begin()
+    for newcomer in newcomers { stage.watch(newcomer) }
+    var received = [0]
+    while received.last != newcomers.count {
+      _ = stage.turn()
+      for newcomer in newcomers { newcomer.ownTurn() }
+      received.append(newcomers.count { !Stage.updates($0).isEmpty })
+      try #require(received.count < 40)
+    }
+    #expect(zip(received, received.dropFirst()).allSatisfy { $0 <= $1 && $1 <= $0 + 1 }, "\(received)")
+    stage.settle()
+    for newcomer in newcomers { newcomer.ownTurn() }
+    #expect(newcomers.allSatisfy { Stage.updates($0).count == 1 })
+  }
+
+  @Test("who missed changes asks once for the whole cell, however often it has read everything")
+  func asksOnce() throws {
+    let stage = try Stage()
+    let sessions = stage.hub.sessions.sessions
+    let slot = try #require(stage.hub.openSlots.first { sessions.pointee.fanOut.areas.hasViews($0) })
+    let id = sessions.pointee.sessions[slot].connection
+    func missesChanges() {
+      var nodes: [UInt32] = []
+      let subscriptions = sessions.pointee.sessions[slot].open.subscriptions
+      sessions.pointee.fanOut.subscriptions.forEach(of: subscriptions) { nodes.append($1.node) }
+      for node in nodes { sessions.pointee.fanOut.subscriptions.set(.changes, of: node) }
+    }
+    for round in 1...2 {
+      let before = stage.watchers.reduce(0) { $0 + Stage.updates($1).count }
+      missesChanges()
+      sessions.pointee.drained(id)
+      sessions.pointee.drained(id)
+      #expect(sessions.pointee.inputs.count == 1, "round \(round)")
+      #expect(stage.turn().reduce(0, +) == before + 1, "it gets the cell")
+    }
   }
 
   @Test("a tick that ends before the one before was sent to all goes out behind it, to everybody")

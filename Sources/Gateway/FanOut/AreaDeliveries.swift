@@ -120,8 +120,8 @@ struct AreaTick {
   private(set) var bytesForOps: [Int] = []
   /// The updates of each channel, which are adjacent.
   private var ranges: [UInt32: Range<Int>] = [:]
-  /// Snapshots to send behind it.
-  var snapshots: [Snapshot] = []
+  /// Snapshots to send behind it, the next one first.
+  var snapshots: ArraySlice<Snapshot> = []
   /// The sessions' slots, the next one last: in order, for locality.
   var slots: [Int] = []
   var due: Int64 = 0
@@ -149,7 +149,7 @@ struct AreaTick {
   mutating func gatherNews(of session: SessionSubscriptions, in subscriptions: borrowing SubscriptionTable) {
     news.removeAll(keepingCapacity: true)
     subscriptions.forEach(of: session) { channel, subscriber in
-      guard subscriber.isOfCell, !subscriber.isBehind, let updates = ranges[channel.index] else { return }
+      guard subscriber.isOfCell, subscriber.lacks == .nothing, let updates = ranges[channel.index] else { return }
       news.append((updates, subscriber))
     }
     if news.count > 1 { news.sort { $0.updates.lowerBound < $1.updates.lowerBound } }

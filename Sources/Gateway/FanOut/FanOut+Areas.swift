@@ -91,8 +91,8 @@ extension FanOut {
     areas.beginPublishing(due: due)
   }
 
-  /// Sends the next sessions the updates of a tick, each with one write, and behind the last one the snapshots that
-  /// have waited.
+  /// Sends the next sessions the updates of a tick, each with one write, and behind the last one the next snapshots
+  /// that have waited.
   ///
   /// One turn sends a share of it (`Limits.areaBytesPerTurn`): two hundred maps at once would delay positions by 8 ms
   /// in each second.
@@ -103,10 +103,14 @@ extension FanOut {
       if sessions[slot].phase == .open { share -= sendUpdates(sessions[slot].open.subscriptions, of: &tick) }
     }
     tick.forgetFrames()
-    guard tick.slots.isEmpty else { return areas.putBack(tick) }
+    var last: SessionRef?
+    while share > 0, let snapshot = tick.snapshots.popFirst() {
+      share -= send(snapshot, in: sessions) + (snapshot.session == last ? 0 : limits.areaBytesPerWrite)
+      last = snapshot.session
+    }
+    guard tick.slots.isEmpty, tick.snapshots.isEmpty else { return areas.putBack(tick) }
     for _ in tick.updates { noteReceived(at: tick.due) }
     areas.encoded.removeAll()
-    for snapshot in tick.snapshots { send(snapshot, in: sessions) }
   }
 
   /// Sends one session the changes in its cells; gives the bytes sent, with the cost of a write.
@@ -120,7 +124,7 @@ extension FanOut {
         if makeRoom(for: tick.bytesForOps[update]) { tick.forgetFrames() }
         // Its outbox has unread data: the newest state follows when that is read.
         guard !loop.isBlocked(subscriber.connection) else {
-          subscriptions.setBehind(subscriber.node, true)
+          subscriptions.set(.changes, of: subscriber.node)
           counted.areaUpdatesSkipped += 1
           break
         }
@@ -146,24 +150,31 @@ extension FanOut {
 
   /// Sends a snapshot to a session that asked for it, within a tick at its end.
   mutating func deliver(_ snapshot: AreaTick.Snapshot, in sessions: borrowing SessionTable) {
-    if !areas.putOff(snapshot) { send(snapshot, in: sessions) }
+    if !areas.putOff(snapshot) { _ = send(snapshot, in: sessions) }
   }
 
-  /// Not to a session with unread data: it asks again later.
-  private mutating func send(_ snapshot: AreaTick.Snapshot, in sessions: borrowing SessionTable) {
+  /// Not to a session with unread data: it asks again later. Gives the bytes sent.
+  private mutating func send(_ snapshot: AreaTick.Snapshot, in sessions: borrowing SessionTable) -> Int {
     guard let slot = sessions.openSlot(of: snapshot.session),
       let subscriber = subscriptions.subscriber(of: snapshot.channel, sessions[slot].open.subscriptions),
-      subscriber.isBehind
-    else { return }
+      subscriber.lacks != .nothing
+    else { return 0 }
+    var bytes = 0
     for part in snapshot.parts {
       _ = makeRoom(for: part.usualBytesForOps)
-      // What is missing follows with the snapshot.
-      guard !loop.isBlocked(subscriber.connection) else { return }
-      send(cellFrame(part, on: snapshot.channel, subscriber.encoding), to: subscriber.connection)
+      // What is missing follows with the snapshot that it asks for when it has read everything.
+      guard !loop.isBlocked(subscriber.connection) else {
+        subscriptions.set(.changes, of: subscriber.node)
+        return bytes
+      }
+      let frame = cellFrame(part, on: snapshot.channel, subscriber.encoding)
+      send(frame, to: subscriber.connection)
+      bytes += frame.count
       counted.publicationsOut += 1
     }
-    subscriptions.setBehind(subscriber.node, false)
+    subscriptions.set(.nothing, of: subscriber.node)
     counted.areaSnapshotsOut += 1
+    return bytes
   }
 
   /// Before an update for ops is encoded: writes what was sent so far, if both might exceed the outbox of a slow
@@ -196,11 +207,14 @@ extension FanOut {
     return frame
   }
 
-  /// The session has read everything: requests snapshots of the cells whose changes it missed.
-  func catchUp(_ connection: ConnectionID, _ session: SessionSubscriptions, asking inputs: inout HubInputs) {
+  /// The session has read everything: requests snapshots of the cells whose changes it missed, each once.
+  mutating func catchUp(_ connection: ConnectionID, _ session: SessionSubscriptions, asking inputs: inout HubInputs) {
     guard areas.hasViews(Int(connection.slot)) else { return }
-    var missed: [ChannelHandle] = []
-    subscriptions.forEach(of: session) { channel, subscriber in if subscriber.isBehind { missed.append(channel) } }
-    if !missed.isEmpty { inputs.append(.areaSnapshots(reference(connection), missed)) }
+    var missed: [(channel: ChannelHandle, node: UInt32)] = []
+    subscriptions.forEach(of: session) { channel, subscriber in
+      if subscriber.lacks == .changes { missed.append((channel, subscriber.node)) }
+    }
+    for cell in missed { subscriptions.set(.snapshot, of: cell.node) }
+    if !missed.isEmpty { inputs.append(.areaSnapshots(reference(connection), missed.map(\.channel))) }
   }
 }

@@ -15,13 +15,21 @@ struct Recipient {
 }
 
 struct Subscriber {
+  /// What a subscriber of a cell has to get before the cell's next changes.
+  enum Lack: UInt8 {
+    case nothing
+    /// Changes that it missed, since it has unread data.
+    case changes
+    /// The snapshot that was asked for: it has just begun, or has read everything since.
+    case snapshot
+  }
+
   var connection: ConnectionID
   var node: UInt32
   var encoding: Encoding
   /// The channel is a cell, whose changes are sent by ticks (`AreaTick`).
   var isOfCell = false
-  /// For a cell: it missed changes, or has just begun, and waits for a snapshot.
-  var isBehind = false
+  var lacks = Lack.nothing
   /// It gets only events.
   var isEventsOnly = false
 }
@@ -88,7 +96,8 @@ struct SubscriptionTable {
     session.open += 1
     channels[index].append(
       Subscriber(
-        connection: connection, node: node, encoding: encoding, isOfCell: isOfCell, isBehind: isOfCell,
+        connection: connection, node: node, encoding: encoding, isOfCell: isOfCell,
+        lacks: isOfCell ? .snapshot : .nothing,
         isEventsOnly: isEventsOnly))
     count += 1
     return true
@@ -125,9 +134,9 @@ struct SubscriptionTable {
     return channels[Int(channel.index)][Int(nodes[Int(node)].index)]
   }
 
-  /// Marks a subscription as behind, or not.
-  mutating func setBehind(_ node: UInt32, _ isBehind: Bool) {
-    channels[Int(nodes[Int(node)].channel)][Int(nodes[Int(node)].index)].isBehind = isBehind
+  /// Notes what a subscription lacks.
+  mutating func set(_ lack: Subscriber.Lack, of node: UInt32) {
+    channels[Int(nodes[Int(node)].channel)][Int(nodes[Int(node)].index)].lacks = lack
   }
 
   /// The channels of a session, unordered.
