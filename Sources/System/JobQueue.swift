@@ -14,6 +14,12 @@ public final class JobQueue<Job: Sendable>: @unchecked Sendable {
     var head = 0
     var isClosed = false
 
+    mutating func insertFirst(_ job: Job) {
+      if head == 0 { return jobs.insert(job, at: 0) }
+      head -= 1
+      jobs[head] = job
+    }
+
     /// The first waiting job.
     mutating func take(compactingAt capacity: Int) -> Job {
       let job = jobs[head]!
@@ -59,11 +65,11 @@ public final class JobQueue<Job: Sendable>: @unchecked Sendable {
   }
 
   /// Appends a job; false, and nothing happens, when `limit` jobs wait (by default, and at most, `capacity`) or the
-  /// queue is closed.
-  public func append(_ job: Job, limit: Int = .max) -> Bool {
+  /// queue is closed. `isNext`: before all that wait.
+  public func append(_ job: Job, limit: Int = .max, isNext: Bool = false) -> Bool {
     locked { state in
       guard state.jobs.count - state.head < min(limit, capacity), !state.isClosed else { return false }
-      state.jobs.append(job)
+      if isNext { state.insertFirst(job) } else { state.jobs.append(job) }
       unsafe pthread_cond_signal(condition)
       return true
     }

@@ -3,6 +3,7 @@ import HubBytes
 import HubGeo
 import HubJournalSupport
 import HubMessages
+import HubSystem
 import Testing
 
 @testable import HubCore
@@ -57,6 +58,49 @@ import Testing
     let access = HistoryAccess(recordsPerLookup: records, isStopping: { false }, opening: { journal })
     let found = access.known(HistoryLookup(ticket: 1, driverID: driver, times: times), .silent)
     return found.map { ($0 - 1_700_000_000_000) / 1000 }
+  }
+
+  @Test("What the hub asks for a driver's batch is answered before the tracks that others wait for")
+  func first() throws {
+    let reader = HistoryReader(questions: 4, answerBytes: 1)
+    let consultation = Consultation.history(reader, .silent, waking: try Waker())
+    var hub = Hub(
+      limits: HubLimits(), timings: HubTimings(), sampling: SamplingRules(), epoch: InlineText("e")!, seed: 1,
+      outlets: 1, now: moment(0))
+    hub.attachJournal(limit: limits.groupBytes / 2, startsEpoch: true, epoch: InlineText("e")!, looksUp: true)
+    let session = SessionRef(outlet: 0, slot: 0, generation: 1)
+    hub.handle([.driverConnecting(session, driver)], now: moment(0))
+    func fix(_ second: Int64) -> Fix {
+      Fix(coordinate: Coordinate(latitude: 48, longitude: 11)!, timestamp: moment(second).timestamp, accuracy: 5)
+    }
+    let (live, batch) = (LocationUpdate(tripID: nil, fix: fix(100)), LocationBatch(fixes: [.success(fix(50))]))
+    hub.handle(
+      [
+        .fix(
+          FixInput(
+            session: session, messageID: MessageID(number: 1), sent: moment(100).timestamp, received: moment(100),
+            update: live, tripIsGranted: false)),
+        .batch(
+          BatchInput(
+            session: session, driverID: nil, messageID: MessageID(number: 2), sent: moment(100).timestamp,
+            received: moment(100), batch: batch, tripIsGranted: false)),
+      ], now: moment(100))
+    hub.endTurn()
+    var last: UInt64 = 0
+    hub.takeRecords { _, ticket in
+      last = ticket
+      return true
+    }
+    hub.stored(through: last, condition: .good)
+    #expect(reader.ask(for: .rider) { _ in reader.close() })
+    consultation.ask(&hub)
+    #expect(reader.counters.asked == 2)
+    reader.run(JournalConfiguration(directory: "/nowhere"))
+    _ = hub.drain(0)
+    #expect(hub.counters.fixesWaiting == 1)
+    consultation.answer(&hub, now: moment(101))
+    hub.endTurn()
+    #expect(hub.counters.fixesWaiting == 0)
   }
 
   @Test("A track ends a day behind its trip, and is refused where it takes more records than it may")

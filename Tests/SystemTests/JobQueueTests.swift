@@ -13,6 +13,16 @@ import Testing
     }
   }
 
+  @Test("a job may go before all that wait, within the same limit")
+  func next() {
+    let queue = JobQueue<Int>(capacity: 3)
+    #expect(queue.append(1) && queue.append(2) && queue.append(0, isNext: true) && !queue.append(-1, isNext: true))
+    #expect(queue.next() == 0 && queue.next() == 1)
+    #expect(queue.append(3) && queue.append(1, isNext: true))
+    #expect((0..<3).map { _ in queue.next() } == [1, 2, 3])
+    #expect(queue.append(4) && queue.next() == 4)
+  }
+
   @Test("a taker that waits already is given the job that comes then, and is let go when the queue is closed")
   func waiting() throws {
     let queue = JobQueue<Int>(capacity: 3)

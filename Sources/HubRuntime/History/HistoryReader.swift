@@ -26,9 +26,9 @@ package final class HistoryReader: Sendable {
     memory = MemoryBudget(bytes: answerBytes)
   }
 
-  /// Queues the question; false at the role's limit.
-  package func ask(for role: Role, _ question: @escaping Question) -> Bool {
-    guard questions.append(question, limit: role.share(of: questions.capacity)) else { return false }
+  /// Queues the question, or puts it before all that wait; false at the role's limit.
+  package func ask(for role: Role, isNext: Bool = false, _ question: @escaping Question) -> Bool {
+    guard questions.append(question, limit: role.share(of: questions.capacity), isNext: isNext) else { return false }
     asked.wrappingAdd(1, ordering: .relaxed)
     return true
   }
