@@ -226,7 +226,8 @@ public struct Limits: Sendable {
   public var trackFixes = 100_000
   /// Records of ended trips that one page of forgotten ones looks at. Past it: 413.
   public var historyTrips = 500_000
-  /// Unsent bytes of answers out of the journal. Past it: 503 with `Retry-After`.
+  /// Unsent bytes of answers out of the journal, of which one identity has a quarter, or a single one. Past it: 503
+  /// with `Retry-After`, before the journal is read.
   public var historyAnswerBytes = 64 * 1024 * 1024
   /// Images of the map that may wait for the disk; as many of one loop's may be unanswered. A browser requests six at
   /// once. Past it: 503 with `Retry-After`.

@@ -12,4 +12,7 @@ enum RuntimeLimits {
   /// Records from behind a trip's end that are passed over, since the hub's clock may have been ahead for a while. Past
   /// it the track is done.
   static let recordsBehindTrack = 1000
+  /// The part of the memory for other threads' answers that one identity may have, a quarter. Past it: 503, unless it
+  /// is its only one.
+  static let memoryParts = 4
 }

@@ -39,6 +39,12 @@ public enum WorkUnits {
     of(newCells: channel.isOfCounts ? count * cells : count)
   }
 
+  /// Records of the journal that cost one unit; rounded down.
+  public static let records = 100
+
+  /// The cost of so many records that were read for an answer: 0 or more.
+  public static func of(records count: Int) -> Int { count / records }
+
   /// For a client's message of so many bytes. O(its polygons).
   public static func of(_ message: ClientMessage, bytes: Int) -> Int {
     switch message {

@@ -112,6 +112,7 @@ import Testing
         tripID: Identifier("t1")!, status: .completed, timestamp: created, created: created, updated: created)
       (trip.driverID, trip.ended) = (driver, ended.map { moment($0).timestamp })
       let access = HistoryAccess(recordsPerTrack: records, isStopping: { false }, opening: { journal })
+      defer { #expect((11...40).contains(access.recordsRead), "what was read is counted") }
       return try access.track(of: trip, .raw, limit: 1000, rules: HubLimits().tracking).points.count
     }
     #expect(try points(ended: nil, atMost: 40) == 0, "no fix names it")

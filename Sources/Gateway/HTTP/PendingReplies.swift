@@ -78,11 +78,37 @@ final class DriverListReply {
 /// The answer of another thread to a waiting request.
 struct BesideAnswer: Sendable {
   let session: SessionRef
-  fileprivate var isImage = false
+  fileprivate let isImage: Bool
   /// Counts for who asked, until the answer is sent; nil for an image of the map on loopback.
   fileprivate let question: QuestionReservation?
+  /// The key of the address that is charged for the records that were read, and their number; 0 for none.
+  private let rateKey: UInt64
+  var records = 0
   var result = Result<Response, Refusal>.failure(.journalIsBusy)
   var room: MemoryReservation?
+
+  init(to session: SessionRef, isImage: Bool = false, _ question: QuestionReservation?, rateKey: UInt64 = 0) {
+    (self.session, self.isImage, self.question, self.rateKey) = (session, isImage, question, rateKey)
+  }
+
+  /// Answers on the reader's thread, if there is room for one more answer to its asker.
+  mutating func take(
+    _ asked: HistoryQuestion, by owner: MemoryOwner, from access: HistoryAccess, in memory: MemoryBudget,
+    _ limits: Limits
+  ) {
+    guard memory.hasRoom(for: owner) else { return }
+    let before = access.recordsRead
+    result = asked.answer(from: access, limits)
+    records = access.recordsRead - before
+    guard case .success(let response) = result else { return }
+    room = MemoryReservation(response.body.count, of: memory, by: owner, for: question)
+    if room == nil { result = .failure(.journalIsBusy) }
+  }
+
+  func charge(_ admissions: Admissions, now: Int64) {
+    let units = WorkUnits.of(records: records)
+    if units > 0, rateKey != 0 { admissions.chargeMore(rateKey, units, now: now) }
+  }
 }
 
 struct PendingReplies {
@@ -258,9 +284,11 @@ struct PendingReplies {
 
   // MARK: Threads beside the hub
 
-  /// Puts a question to the journal's reader or the webhooks' thread, answered through `takeAnswers`.
+  /// Puts a question to the journal's reader or the webhooks' thread, answered through `takeAnswers`. `rateKey`: that
+  /// of the address, which pays for what is read, unless ops ask.
   mutating func consult(
-    _ question: BesideQuestion, for asker: Asker, _ shared: SharedState, _ counters: inout LoopCounters
+    _ question: BesideQuestion, for asker: Asker, at rateKey: UInt64, _ shared: SharedState,
+    _ counters: inout LoopCounters
   ) throws(Refusal) {
     let role = asker.credential.role
     guard let reservation = QuestionReservation(of: asker.credential, in: shared.admissions) else {
@@ -270,7 +298,8 @@ struct PendingReplies {
         counting: { $0.count(.queriesPerIdentity) })
     }
     let hasRoom = historyQuestions < role.share(of: limits.historyQuestions)
-    guard hasRoom, put(question, for: role, BesideAnswer(session: asker.session, question: reservation), shared) else {
+    let answer = BesideAnswer(to: asker.session, reservation, rateKey: role == .ops ? 0 : rateKey)
+    guard hasRoom, put(question, for: asker.credential, answer, shared) else {
       counters.historyRefused += 1
       counters.historyFull += 1
       if case .webhooks = question { throw Refusal.webhooksAreBusy }
@@ -289,7 +318,7 @@ struct PendingReplies {
       question = QuestionReservation(ofAddress: request.rateKey, atMost: limit, in: shared.admissions)
       if question == nil { throw Refusal.mapIsBusy(with: "at most \(limit) images at a time from one address") }
     }
-    let empty = BesideAnswer(session: session, isImage: true, question: question)
+    let empty = BesideAnswer(to: session, isImage: true, question)
     guard let tiles = shared.tiles, tileQuestions < limits.tileQuestions,
       tiles.ask({ desk in
         var answer = empty
@@ -303,18 +332,17 @@ struct PendingReplies {
   }
 
   /// False at the thread's limit. There is room for its answer: a loop asks no more than its mailbox holds.
-  private func put(_ question: BesideQuestion, for role: Role, _ answer: BesideAnswer, _ shared: SharedState) -> Bool {
+  private func put(
+    _ question: BesideQuestion, for asker: Credential, _ answer: BesideAnswer, _ shared: SharedState
+  ) -> Bool {
     let (limits, found) = (limits, found)
     switch question {
     case .history(let question):
       guard let reader = shared.history else { return false }
-      return reader.ask(for: role) { access in
+      let owner = MemoryOwner(IdentityKey(asker).hash, asker.role)
+      return reader.ask(for: asker.role) { access in
         var answer = answer
-        answer.result = question.answer(from: access, limits)
-        if case .success(let response) = answer.result {
-          answer.room = MemoryReservation(response.body.count, of: reader.memory, for: answer.question)
-          if answer.room == nil { answer.result = .failure(.journalIsBusy) }
-        }
+        answer.take(question, by: owner, from: access, in: reader.memory, limits)
         _ = found.append(answer)
       }
     case .webhooks(let question, let time):
@@ -341,6 +369,7 @@ struct PendingReplies {
     self.found.drain(into: &found)
     for answer in found {
       if answer.isImage { tileQuestions -= 1 } else { historyQuestions -= 1 }
+      answer.charge(settings.shared.admissions, now: now)
       answers.append((answer.session, .made(answer.result, room: answer.room)))
     }
     return answers

@@ -47,7 +47,8 @@ extension SessionLoop {
         }
         exchange.wait(.waiting(request, for: awaited), until: http.nextDeadline)
       case .consult(let question):
-        try pending.consult(question, for: request.asker(reference(exchange.connection)), shared, &counters)
+        let asker = request.asker(reference(exchange.connection))
+        try pending.consult(question, for: asker, at: request.rateKey, shared, &counters)
         exchange.wait(.waiting(request, for: .history), until: now.uptime + nanoseconds(limits.historySeconds))
       case .image(let tile):
         try pending.ask(for: tile, to: request, by: reference(exchange.connection), shared)

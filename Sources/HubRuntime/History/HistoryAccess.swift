@@ -18,6 +18,8 @@ package final class HistoryAccess {
   private let recordsPerLookup: Int
   private let recordsPerTrack: Int
   private var opened: JournalHistory?
+  /// How many records all questions have read so far.
+  package private(set) var recordsRead = 0
   /// An incomplete lookup was logged.
   private var hasFailed = false
 
@@ -56,6 +58,7 @@ package final class HistoryAccess {
     do throws(JournalError) {
       try unsafe journal().forEachRecord(key: key, since: since) { record in
         isBrokenOff = isStopping()
+        recordsRead += 1
         return unsafe !isBrokenOff && body(record)
       }
     } catch {
