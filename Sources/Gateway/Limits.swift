@@ -24,6 +24,9 @@ public struct Limits: Sendable {
   public var keepAliveSeconds = 30.0
   /// Seconds for taking an answer that does not fit one turn, such as a track. Past it the connection is closed.
   public var longAnswerSeconds = 120.0
+  /// Unsent bytes of such answers to GET, but for those out of the journal and of files. A tenth is kept for ops, and
+  /// one identity has a quarter, or a single one. Past it: 503 with `Retry-After`.
+  public var longAnswerBytes = 128 * 1024 * 1024
   /// HTTP requests of one connection that are handled in one turn, and bytes of their answers, which the last may
   /// exceed; the rest waits for the next turn, and while answers are unsent nothing more is read.
   public var requestsPerTurn = 16
@@ -257,7 +260,7 @@ public struct Limits: Sendable {
     precondition((sessions ?? 1) >= 1 && connectionsPerAddress >= 0 && refusalsPerAddress >= 0 && idleAddresses >= 0)
     precondition(sessionsPerIdentity.isValid && areasPerIdentity.isValid && sessionsPerSharer >= 1)
     precondition(requestRate >= 0 && requestBurst >= 1 && acceptsPerSecond >= 0 && answerBytesPerTurn >= 1)
-    precondition(gzipPieceBytes >= 1)
+    precondition(gzipPieceBytes >= 1 && longAnswerBytes >= 0)
     precondition(requestsPerPoll >= requestsPerTurn && unitsPerPoll >= 1)
     precondition(incompleteFreeBytes >= 0 && incompleteBytes >= messageBytes, "one message must fit")
     precondition(tileQuestions >= 1 && tileQuestionsPerAddress >= 1 && tileBytes >= 0)

@@ -61,6 +61,9 @@ public struct RequestHead: Sendable {
     queryEnd = UInt16(target.query.upperBound)
   }
 
+  /// The memory of the head.
+  public var byteCount: Int { fields.bytes.count }
+
   /// The raw path: `/v1/ws`. It is empty only for an absolute target without a path, which means `/`, and `*` only for
   /// `OPTIONS *`.
   public var path: ArraySlice<UInt8> { fields.bytes[Int(pathStart)..<Int(pathEnd)] }

@@ -171,7 +171,8 @@ public struct HTTPRefusal: Sendable {
     HTTPRefusal(
       status: 503, codes: [.rateLimited, .storageFull, .shuttingDown], reconnect: .backOff,
       meaning: """
-        a table of the hub or its disk is [full](README.md#a-full-disk), or too many queries or tracks are under way; \
+        a table of the hub or its disk is [full](README.md#a-full-disk), or too many queries or tracks are under way, \
+        or long answers unread; \
         the hub is going away; with `Retry-After`
         """),
     HTTPRefusal(

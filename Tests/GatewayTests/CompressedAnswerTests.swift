@@ -76,6 +76,24 @@ import Testing
     #expect(!request.isComplete && (limit...limit + 20).contains(seconds), "\(seconds)")
   }
 
+  @Test("an identity has one long answer unsent where there is no room for two, and the next when that was sent")
+  func memory() throws {
+    let hub = try hub {
+      $0.longAnswerBytes = 100
+      $0.answerBytesPerTurn = 1024
+    }
+    let requests = try (0..<2).map { _ in try HandDrivenRequest(hub, Self.target) }
+    try hub.turn {
+      for request in requests { request.ownTurn() }
+      return requests.allSatisfy(\.isComplete)
+    }
+    #expect(requests.map(\.status).sorted() == ["200", "503"])
+    let refused = try #require(requests.first { $0.status == "503" })
+    #expect(refused.text.contains("Retry-After: 1\r\n") && refused.text.contains("too many long answers"))
+    #expect(hub.counters.hits(.answerMemory) == 1)
+    #expect(try fetch(hub, Self.target).status == "200")
+  }
+
   @Test("a short answer has its length, and a shorter one is left as it is")
   func short() throws {
     let hub = try hub()

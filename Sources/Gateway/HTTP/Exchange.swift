@@ -70,7 +70,7 @@ final class Exchange {
 
   struct LongBody {
     var rest: ArraySlice<UInt8>
-    /// The memory that it takes, where it is the journal's.
+    /// The memory that it takes; nil where others have the same bytes.
     let room: MemoryReservation?
     let keepsConnection: Bool
     /// Set where its pieces are compressed and sent as chunks.
@@ -132,7 +132,8 @@ final class Exchange {
   /// Bytes kept of incomplete requests.
   var keptBytes: Int {
     switch state {
-    case .reading(.body(let request, _)), .stalled(.body(let request, _)): input.count + request.body.count
+    case .reading(.body(let request, _)), .stalled(.body(let request, _)):
+      input.count + request.head.byteCount + request.body.count
     case .reading(.head), .stalled(.head), .waiting, .sending, .admitting, .over: input.count
     }
   }

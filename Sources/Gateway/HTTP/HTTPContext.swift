@@ -216,6 +216,10 @@ extension Refusal {
     Refusal(.rateLimited, "this hub has too many incomplete requests", retryAfter: Int(limits.retryAfterSeconds))
   }
 
+  /// No room for a long answer, which would be unread for long.
+  static let tooMuchUnread = Refusal(
+    .rateLimited, "too many long answers are unread", retryAfter: 1, counting: { $0.count(.answerMemory) })
+
   /// A thread that reads files did not answer in time, most likely because of a slow disk.
   static func notReadInTime(_ limits: Limits) -> Refusal {
     Refusal(

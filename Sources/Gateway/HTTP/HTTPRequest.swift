@@ -3,6 +3,7 @@ import HubBytes
 import HubCore
 import HubHTTP
 import HubMessages
+import HubRuntime
 import HubTokens
 import HubTransport
 
@@ -118,6 +119,12 @@ final class HTTPRequest {
   func auditSource(_ action: AuditAction, trusted: [AddressBlock]) -> AuditSource {
     AuditSource(
       action, by: caller?.actor, from: InlineText(clientAddress(trusted: trusted).host) ?? InlineText())
+  }
+
+  /// For whom the memory of its answer is: its caller, or its address; nil on loopback without a credential.
+  var memoryOwner: MemoryOwner? {
+    if let caller { return MemoryOwner(IdentityKey(caller).hash, caller.role) }
+    return rateKey == 0 ? nil : MemoryOwner(IdentityKey(address: rateKey).hash, .rider)
   }
 
   // MARK: What it costs

@@ -159,6 +159,14 @@ struct HTTPService {
     _ response: Response, to request: HTTPRequest?, _ exchange: Exchange, room: MemoryReservation? = nil,
     _ budget: inout TurnBudget, _ counters: inout LoopCounters
   ) {
+    var room = room
+    if room == nil, let request, request.head.method == .get, !response.isShort(limits) {
+      room = MemoryReservation(response.body.count, of: settings.shared.longAnswers, by: request.memoryOwner)
+      guard room != nil else {
+        _ = refuse(.tooMuchUnread, to: request, exchange, &budget, &counters)
+        return
+      }
+    }
     counters.count(status: response.status.code)
     if let request, let family = request.family, request.completed > 0 {
       counters.requestTimes[Int(family.rawValue)].record(nanoseconds: ClockReading.uptime() - request.completed)
@@ -281,6 +289,9 @@ extension EventLoop {
 extension Response {
   /// Whether a precompressed body exists: then each form has a tag.
   fileprivate var isCoded: Bool { fields.contains { "\($0.name)" == "ETag" } }
+
+  /// It needs no memory for long: it is sent at once, or its bytes are there for everybody.
+  fileprivate func isShort(_ limits: Limits) -> Bool { body.count <= limits.compressedPieceBytes || isCoded }
 }
 
 /// Made with the first answer that is compressed: it takes 280 kB.

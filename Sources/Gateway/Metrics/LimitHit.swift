@@ -5,7 +5,7 @@ import HubWebSocket
 enum LimitHit: UInt8, CaseIterable {
   case sessions, sessionsPerIdentity, areasPerIdentity, queriesPerIdentity
   case connectionsPerAddress, requestRate, incompleteBytes
-  case messageBytes, fragments, inflateRatio, messageTime, metricsTime, subscriptions, tileQuestions
+  case messageBytes, fragments, inflateRatio, messageTime, metricsTime, subscriptions, tileQuestions, answerMemory
 
   /// The name in metrics.
   var name: StaticString {
@@ -24,6 +24,7 @@ enum LimitHit: UInt8, CaseIterable {
     case .metricsTime: "metrics_time"
     case .subscriptions: "subscriptions"
     case .tileQuestions: "tile_questions"
+    case .answerMemory: "answer_memory"
     }
   }
 }

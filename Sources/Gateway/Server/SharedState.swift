@@ -20,6 +20,8 @@ final class SharedState: Sendable {
   /// Nil for a hub without a journal.
   let webhooks: WebhookControl?
   let admissions: Admissions
+  /// The memory of long answers over HTTP while they are sent.
+  let longAnswers: MemoryBudget
   let reloads = ReloadBoard()
   let ticks: LoopTicks
   let serviceManager: ServiceManager?
@@ -44,6 +46,7 @@ final class SharedState: Sendable {
     webhooks = configuration.journal.map { _ in WebhookControl() }
     serviceManager = configuration.serviceManager
     admissions = Admissions(configuration.limits, sessionLimit: sessionLimit)
+    longAnswers = MemoryBudget(bytes: configuration.limits.longAnswerBytes)
   }
 
   /// A loop ticks (uptime, ns). The first gives the service manager a sign of life, unless another hangs.
