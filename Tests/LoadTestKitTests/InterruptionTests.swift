@@ -94,6 +94,12 @@ import Testing
     options.wrapper = ["/bin/sh", "-c", "echo listening on http://127.0.0.1:1; exit 3"]
     let result = try LoadRun(scenario, options).run()
     #expect(result.violations == ["the hub ended with exit code 3 while sessions were connecting"])
+    // What has no figure must not be taken for none at all.
+    let folder = try TemporaryFolder(in: "/tmp")
+    let hub = folder.path + "/hub"
+    try write("#!/bin/sh\necho listening on http://127.0.0.1:1; exit 3\n", to: hub)
+    chmod(hub, 0o755)
+    #expect(throws: LoadTestError.self) { try Bench(executable: hub).residentBytes(1) }
   }
 
   @Test("a signal ends the waiting for a hub that does not say where it listens")
@@ -105,6 +111,16 @@ import Testing
       Issue.record("it listens")
     } catch {
       #expect(error.description == "interrupted by SIGINT")
+    }
+  }
+
+  @Test("a hub that does not say where it listens is not waited for without end")
+  func late() {
+    do throws(LoadTestError) {
+      _ = try HubProcess(executable: "/bin/sleep", arguments: ["60"], within: 0.1)
+      Issue.record("it listens")
+    } catch {
+      #expect(error.description == "/bin/sleep 60 did not say where it listens within 0.1 s")
     }
   }
 
@@ -134,6 +150,23 @@ import Testing
     #expect(hub.stop(within: 0.2)?.hasSuffix("and was killed") == true)
     #expect(!ProcessReadings(pid: hub.pid).isThere)
     #expect(try startHub().stop() == nil)
+  }
+
+  /// A program that says where it listens, and then does what a shell is told.
+  private func shell(_ words: String) throws -> HubProcess {
+    try HubProcess(executable: "/bin/sh", arguments: ["-c", "echo listening on http://127.0.0.1:1; \(words)"])
+  }
+
+  @Test("a hub that does not end in order when it is asked to, or had ended before, is reported")
+  func endsInDisorder() throws {
+    let hub = try HubProcess(
+      executable: "/bin/sh",
+      arguments: ["-c", "trap 'exit 3' TERM; echo listening on http://127.0.0.1:1; while :; do sleep 0.01; done"])
+    #expect(hub.stop() == "the hub ended with exit code 3 when it was asked to by SIGTERM")
+    #expect(try shell("exec sleep 60").stop() == "the hub ended by signal 15 when it was asked to by SIGTERM")
+    let gone = try shell("exit 0")
+    while gone.ending == nil { pause(microseconds: 1000) }
+    #expect(gone.stop() == "the hub ended with exit code 0 before it was asked to")
   }
 
   @Test("a hub that is stalled at the end of a run takes none of its results")

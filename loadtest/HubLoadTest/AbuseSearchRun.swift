@@ -46,8 +46,9 @@ struct AbuseSearchRun {
         "1000000", "--log-level", "error",
       ])
     let outcome = Result { () throws(LoadTestError) in try search(server) }
-    server.stop()
-    return try outcome.get()
+    let violation = server.stop()
+    if let violation { show("  VIOLATED: \(violation)") }
+    return try outcome.get() && violation == nil
   }
 
   private func search(_ server: HubProcess) throws(LoadTestError) -> Bool {

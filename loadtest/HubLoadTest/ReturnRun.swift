@@ -46,8 +46,8 @@ struct ReturnRun {
       isGood = try report(name, follow(riders, since: cut), outage: outage) && isGood
     }
     for rider in riders { end(rider) }
-    hub.stop()
-    return isGood
+    guard let violation = hub.stop() else { return isGood }
+    throw .failed(violation)
   }
 
   private func start(port: UInt16) throws(LoadTestError) -> HubProcess {

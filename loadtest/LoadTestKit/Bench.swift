@@ -145,7 +145,7 @@ package struct Bench {
     return (try residentBytes(sessions.many) - few) / Double(sessions.many - sessions.few)
   }
 
-  private func residentBytes(_ count: Int) throws(LoadTestError) -> Double {
+  func residentBytes(_ count: Int) throws(LoadTestError) -> Double {
     var scenario = Scenario()
     scenario.name = "idle"
     scenario.idle = count
@@ -154,6 +154,10 @@ package struct Bench {
     let options = RunOptions(executable: executable)
     let result = try LoadRun(scenario, options).run()
     try options.interruption.check()
-    return result[.residentBytes]
+    guard result.violations.isEmpty else {
+      throw .failed("\(count) sessions: \(result.violations.joined(separator: "; "))")
+    }
+    guard let bytes = result.figures[.residentBytes] else { throw .failed("there is no /proc of the hub") }
+    return bytes
   }
 }

@@ -14,11 +14,14 @@ package struct HubProcess {
   private let output: Int32
   private let interruption: Interruption
 
-  /// Starts `locationhub serve` and waits for its line. `cpus` as for taskset, or nil; `wrapper` is what it is run by,
-  /// a program and its first arguments. It ends with the thread that calls this.
+  /// How long it may take to say where it listens.
+  package static let startPatience = 60.0
+
+  /// Starts `locationhub serve` and waits for its line, so many seconds. `cpus` as for taskset, or nil; `wrapper` is
+  /// what it is run by, a program and its first arguments. It ends with the thread that calls this.
   package init(
     executable: String, arguments: [String], cpus: String? = nil, wrapper: [String] = [], quiet: Bool = false,
-    interruption: Interruption = .process
+    within seconds: Double = HubProcess.startPatience, interruption: Interruption = .process
   ) throws(LoadTestError) {
     var ends: [Int32] = [0, 0]
     guard pipe2(&ends, O_CLOEXEC) == 0 else { throw .failed("pipe: \(SystemError.text(errno))") }
@@ -32,13 +35,19 @@ package struct HubProcess {
       close(ends[0])
       throw .failed("cannot start \(words[0]): \(SystemError.text(number))")
     }
-    guard let line = HubProcess.readLine(ends[0], interruption), let address = HubProcess.address(in: line) else {
+    let limit = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)
+    guard let line = HubProcess.readLine(ends[0], until: limit, interruption),
+      let address = HubProcess.address(in: line)
+    else {
+      let isLate = ClockReading.read().uptimeNanoseconds >= limit
       kill(pid, SIGKILL)
       waitpid(pid, nil, 0)
       close(ends[0])
       interruption.noteStopped()
       if let signal = interruption.signal { throw .failed(Interruption.text(signal)) }
-      throw .failed("\(executable) \(arguments.joined(separator: " ")) did not say where it listens")
+      throw .failed(
+        "\(executable) \(arguments.joined(separator: " ")) did not say where it listens"
+          + (isLate ? " within \(decimals(seconds, seconds < 1 ? 1 : 0)) s" : ""))
     }
     output = ends[0]
     self.pid = pid
@@ -46,8 +55,9 @@ package struct HubProcess {
     self.interruption = interruption
   }
 
-  /// Throws where there is no such program, as execvp(3) would look for it: before a series, and not within it.
-  package static func check(executable: String) throws(LoadTestError) {
+  /// The path of a program, found as execvp(3) would; throws where there is none: before a series, and not within it.
+  @discardableResult
+  package static func check(executable: String) throws(LoadTestError) -> String {
     var paths = [executable]
     if !executable.contains("/") {
       let folders = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
@@ -55,17 +65,17 @@ package struct HubProcess {
     }
     for path in paths {
       var status = stat()
-      if access(path, X_OK) == 0, stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG { return }
+      if access(path, X_OK) == 0, stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG { return path }
     }
     throw .usage("there is no program \(executable) that can be started")
   }
 
-  /// Nil where it ends before its line does, or this program is to end.
-  private static func readLine(_ descriptor: Int32, _ interruption: Interruption) -> String? {
+  /// Nil where it ends before its line does, its time is over (uptime, ns), or this program is to end.
+  private static func readLine(_ descriptor: Int32, until limit: Int64, _ interruption: Interruption) -> String? {
     var line: [UInt8] = []
     var byte: UInt8 = 0
     var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    while interruption.signal == nil {
+    while interruption.signal == nil, ClockReading.read().uptimeNanoseconds < limit {
       if poll(&wanted, 1, 50) <= 0 { continue }
       guard read(descriptor, &byte, 1) == 1 else { return nil }
       if byte == 10 { return String(decoding: line, as: UTF8.self) }
@@ -100,7 +110,8 @@ package struct HubProcess {
   /// How long it may take to end when it is asked to.
   package static let patience = 10.0
 
-  /// Ends it in order and waits for that, so many seconds. Gives a message for a hub that had to be killed.
+  /// Ends it in order and waits for that, so many seconds. Gives a message for a hub that had to be killed, or that
+  /// ended by itself or otherwise than with exit code 0.
   @discardableResult
   package func stop(within seconds: Double = HubProcess.patience) -> String? { end(SIGTERM, within: seconds) }
 
@@ -108,17 +119,22 @@ package struct HubProcess {
   package func crash() { _ = end(SIGKILL, within: HubProcess.patience) }
 
   private func end(_ signal: Int32, within seconds: Double) -> String? {
+    let early = ending
     kill(pid, signal)
     let limit = ClockReading.read().uptimeNanoseconds + Int64(seconds * 1e9)
     while ending == nil, ClockReading.read().uptimeNanoseconds < limit { pause(microseconds: 1000) }
-    let isLate = ending == nil
+    let how = ending
+    let isLate = how == nil
     // A stalled hub (SIGSTOP) dies of this, too.
     if isLate { kill(pid, SIGKILL) }
     while waitpid(pid, nil, 0) < 0, errno == EINTR {}
     close(output)
     interruption.noteStopped()
-    guard isLate else { return nil }
-    return "the hub did not end within \(decimals(seconds, seconds < 1 ? 1 : 0)) s of SIGTERM, and was killed"
+    if let early { return "the hub ended \(early) before it was asked to" }
+    guard let how else {
+      return "the hub did not end within \(decimals(seconds, seconds < 1 ? 1 : 0)) s of SIGTERM, and was killed"
+    }
+    return how == .code(0) ? nil : "the hub ended \(how) when it was asked to by SIGTERM"
   }
 }
 

@@ -78,8 +78,8 @@ package struct LoadRun {
       try load(Target(address: address, tls: options.tls ?? own, hub: hub, facts: facts))
     }
     let violation = hub?.stop(within: options.stopSeconds)
-    var result = try outcome.get()
-    if let violation { result.violations.append(violation) }
+    var (result, saysEnd) = try outcome.get()
+    if let violation, !saysEnd { result.violations.append(violation) }
     return result
   }
 
@@ -130,7 +130,7 @@ package struct LoadRun {
     if let certificate { arguments += ["--tls-cert", certificate.certificateFile, "--tls-key", certificate.keyFile] }
     return try HubProcess(
       executable: options.executable, arguments: arguments, cpus: options.serverCPU, wrapper: options.wrapper,
-      quiet: options.quiet, interruption: options.interruption)
+      quiet: options.quiet, within: options.connectSeconds, interruption: options.interruption)
   }
 
   /// Cores that the hub leaves.
@@ -141,7 +141,8 @@ package struct LoadRun {
 
   // MARK: The load
 
-  private func load(_ target: Target) throws(LoadTestError) -> RunResult {
+  /// The result, and whether it says that the hub has ended.
+  private func load(_ target: Target) throws(LoadTestError) -> (result: RunResult, saysEnd: Bool) {
     var course = Course(lines: ProgressLines(name: scenario.name))
     let board = Locked(Board(progress: Array(repeating: Progress(), count: threadCount)))
     defer {
@@ -168,7 +169,8 @@ package struct LoadRun {
       startedAt: Double(course.startedAt.unixMilliseconds), figures: figures, parts: [], buckets: [],
       invalid: cut.map(\.invalid) ?? faults(counts), violations: cut.map(\.violations) ?? violations(counts, figures))
     if let schedule = course.schedule { result.plot(counts, schedule) }
-    return result
+    if case .hubEnded = cut { return (result, true) }
+    return (result, false)
   }
 
   /// The scenario's, and the hub's where it was started here.

@@ -23,6 +23,7 @@ package struct RunOptions: Sendable {
   /// The load is to blame past either: the share of a core of its busiest thread, and its own lateness.
   package var busyBound = 0.9
   package var latenessBoundMicroseconds = 5000.0
+  /// How long the hub may take to say where it listens, and the sessions until all stand.
   package var connectSeconds = 60.0
   /// How long the hub may take to end when it is asked to.
   package var stopSeconds = HubProcess.patience

@@ -30,7 +30,8 @@ package struct StartRun {
       own.append(Double(memory.own))
     }
     var status = stat()
-    guard stat(options.executable, &status) == 0 else { throw .failed("there is no \(options.executable)") }
+    let path = try HubProcess.check(executable: options.executable)
+    guard stat(path, &status) == 0 else { throw .failed("there is no \(path)") }
     var figures: [Figure: Double] = [
       .startTime: RankTest.median(times), .startSlowest: times.max() ?? 0, .executableBytes: Double(status.st_size),
     ]

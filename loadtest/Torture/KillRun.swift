@@ -47,6 +47,7 @@ final class KillRun {
     try crowd.connect(to: hub.address)
     for number in 1...kills {
       turn(milliseconds: Int.random(in: 150...900, using: &random))
+      if let ending = hub.ending { crowd.findings.fail("before kill \(number) the hub ended \(ending)") }
       hub.crash()
       turn(milliseconds: 5)  // what had left it arrives
       try disk.read()
@@ -60,7 +61,7 @@ final class KillRun {
     settle()
     crowd.auditAll()
     settle()
-    hub.stop()
+    if let violation = hub.stop() { crowd.findings.fail(violation) }
     try disk.read()
     crowd.findings.check(fixes: crowd.allFixes, stored: disk.fixes)
     return report(kills)
@@ -75,7 +76,9 @@ final class KillRun {
       arguments: [
         "serve", "--port", "\(port)", "--dev-auth", "--session-rate", "0", "--log-level", "error", "--data", directory,
         "--loops", loops,
-      ])
+      ],
+      // A hub that dies by itself would stay for as long as its backtrace takes, and be killed meanwhile.
+      wrapper: ["env", "SWIFT_BACKTRACE=enable=no"])
     port = hub.address.port
     if number > 0 { startMilliseconds.append(Double(ClockReading.read().uptimeNanoseconds - began) / 1e6) }
     return hub
