@@ -191,8 +191,16 @@ import Testing
     }
   }
 
-  @Test("a hub's options that were given win over the scenario's")
+  @Test("a hub's options that were given win over the scenario's, with their value behind = or as the next word")
   func serveOptions() {
-    #expect(LoadRun.options(["--a", "1", "--b", "--c", "2"]) == [["--a", "1"], ["--b"], ["--c", "2"]])
+    #expect(ServeOptions.groups(["--a", "1", "--b", "--c", "2"]) == [["--a", "1"], ["--b"], ["--c", "2"]])
+    for given in [["--loops", "2"], ["--loops=2"]] {
+      #expect(ServeOptions.merged(given, over: ["--loops", "1", "--level", "x"]) == given + ["--level", "x"])
+      #expect(ServeOptions.value("--loops", in: ["--a"] + given) == "2")
+    }
+    #expect(ServeOptions.merged(["--loops-x", "2"], over: ["--loops", "1"]) == ["--loops-x", "2", "--loops", "1"])
+    #expect(ServeOptions.value("--loops", in: ["--a", "1"]) == nil && ServeOptions.value("--a", in: ["--a"]) == nil)
+    for given in [["--data", "x"], ["--data=x"], ["--no-journal"]] { #expect(ServeOptions.sayWhatIsStored(given)) }
+    #expect(!ServeOptions.sayWhatIsStored(["--data-x", "1"]))
   }
 }

@@ -98,35 +98,19 @@ package struct LoadRun {
   // MARK: The hub
 
   private var loops: Int {
-    let words = serveWords
-    return words.firstIndex(of: "--loops").flatMap { Int(words[($0 + 1)...].first ?? "") } ?? 1
+    ServeOptions.value("--loops", in: serveWords).flatMap { Int($0) } ?? 1
   }
 
   /// The scenario's options of the hub and those that were given, which win.
   private var serveWords: [String] {
-    var words = options.serveOptions
-    for option in LoadRun.options(scenario.serve + ["--loops", "1", "--session-rate", "0", "--log-level", "warning"])
-    where !words.contains(option[0]) { words += option }
-    return words
-  }
-
-  /// Words as options, each with its value.
-  static func options(_ words: [String]) -> [[String]] {
-    var options: [[String]] = []
-    for word in words {
-      if word.hasPrefix("--") || options.isEmpty {
-        options.append([word])
-      } else {
-        options[options.count - 1].append(word)
-      }
-    }
-    return options
+    let ofScenario = ServeOptions.merged(options.serveOptions, over: scenario.serve)
+    return ServeOptions.merged(ofScenario, over: ["--loops", "1", "--session-rate", "0", "--log-level", "warning"])
   }
 
   private func startHub(_ certificate: RunCertificate?) throws(LoadTestError) -> HubProcess? {
     if options.address != nil { return nil }
     var arguments = ["serve", "--port", "0", "--dev-auth"] + serveWords
-    if !arguments.contains("--data"), !arguments.contains("--no-journal") { arguments.append("--no-journal") }
+    if !ServeOptions.sayWhatIsStored(arguments) { arguments.append("--no-journal") }
     if let certificate { arguments += ["--tls-cert", certificate.certificateFile, "--tls-key", certificate.keyFile] }
     return try HubProcess(
       executable: options.executable, arguments: arguments, cpus: options.serverCPU, wrapper: options.wrapper,
@@ -175,7 +159,7 @@ package struct LoadRun {
 
   /// The scenario's, and the hub's where it was started here.
   private var settings: [String] {
-    let words = options.address == nil ? LoadRun.options(serveWords) : []
+    let words = options.address == nil ? ServeOptions.groups(serveWords) : []
     return scenario.settings.map { "\($0.name) \($0.value)" } + words.map { $0.joined(separator: " ") }
   }
 
