@@ -1,4 +1,5 @@
 // What both parts of `hub-loadtest abuse` have in common: a hub of their own, and 1,000 good sessions under load.
+import HubBytes
 import HubCommandLine
 import HubLoadTestKit
 import HubSystem
@@ -17,6 +18,12 @@ struct AbuseLoad {
 
   let server: HubProcess
   let generator: Generator
+
+  /// Options of its hub: those that were given, with one loop and without a journal where they say nothing else.
+  static func serveOptions(_ given: [String]) -> [String] {
+    let options = ServeOptions.merged(given, over: ["--loops", "1"])
+    return ServeOptions.sayWhatIsStored(options) ? options : options + ["--no-journal"]
+  }
 
   /// Runs a hub while `body` does its work. False where that is not good, or where the hub complains at its end.
   static func run(
@@ -51,6 +58,26 @@ struct AbuseLoad {
     while ClockReading.read().uptimeNanoseconds < end, Interruption.process.signal == nil { generator.turn() }
   }
 
+  /// How long what was due in a phase is waited for behind its end.
+  private static let patience: Int64 = 10_000_000_000
+
+  /// Latencies of all that is due while `body` runs, however long after its end it comes: what an attack delays may
+  /// come when the attack is over. What does not come counts as long as it was waited for.
+  func latency(of body: () -> Void) -> LatencyHistogram {
+    generator.beginPhase(at: ClockReading.read().uptimeNanoseconds)
+    body()
+    let end = ClockReading.read().uptimeNanoseconds
+    generator.endPhase(at: end)
+    while generator.missingOfPhase > 0, ClockReading.read().uptimeNanoseconds < end + Self.patience,
+      Interruption.process.signal == nil, server.ending == nil
+    {
+      generator.turn()
+    }
+    var latency = generator.counts.latency
+    for _ in 0..<generator.missingOfPhase { latency.record(nanoseconds: Self.patience) }
+    return latency
+  }
+
   /// CPU time of the hub so far.
   var cpuSeconds: Double { server.facts.cpu?.all ?? 0 }
 
@@ -76,6 +103,7 @@ struct AbuseLoad {
   /// Whether the good sessions got all that they should have.
   var isComplete: Bool {
     let counts = generator.counts
-    return counts.delivered == counts.expected && counts.outOfOrder == 0 && counts.errors == 0
+    return counts.delivered == counts.expected && counts.duplicated == 0 && counts.outOfOrder == 0
+      && counts.errors == 0
   }
 }

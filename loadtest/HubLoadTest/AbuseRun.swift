@@ -51,6 +51,9 @@ struct AbuseRun {
     if let attack, !names.contains(attack) {
       throw .usage("--attack takes one of: \(names.sorted().joined(separator: ", "))")
     }
+    if attack != nil, part == "outside" {
+      throw .usage("--attack is one of the messages of the one token: not with --only outside")
+    }
     var isGood = true
     if part != "inside", attack == nil { isGood = try run.run() }
     if part != "outside" {
@@ -65,10 +68,8 @@ struct AbuseRun {
   /// True where nothing was violated.
   func run() throws(LoadTestError) -> Bool {
     try ProcessTuning.apply()
-    var options = serverOptions
-    if !options.contains("--loops") { options += ["--loops", "1"] }
-    if !options.contains("--data") { options.append("--no-journal") }
-    return try AbuseLoad.run(executable: executable, arguments: Self.options + options, cpus: serverCPU, attack)
+    return try AbuseLoad.run(
+      executable: executable, arguments: Self.options + AbuseLoad.serveOptions(serverOptions), cpus: serverCPU, attack)
   }
 
   private func attack(_ server: HubProcess) throws(LoadTestError) -> Bool {
@@ -111,12 +112,14 @@ struct AbuseRun {
   }
 
   private func phase(_ load: AbuseLoad, _ body: () -> Void) -> Phase {
-    let (cpu, start) = (load.cpuSeconds, ClockReading.read().uptimeNanoseconds)
-    load.generator.forgetLatency()
-    body()
-    let seconds = Double(ClockReading.read().uptimeNanoseconds - start) / 1e9
-    return Phase(
-      latency: load.generator.counts.latency, cpuShare: (load.cpuSeconds - cpu) / seconds, seconds: seconds)
+    var (cpuShare, seconds) = (0.0, 0.0)
+    let latency = load.latency {
+      let (cpu, start) = (load.cpuSeconds, ClockReading.read().uptimeNanoseconds)
+      body()
+      seconds = Double(ClockReading.read().uptimeNanoseconds - start) / 1e9
+      cpuShare = (load.cpuSeconds - cpu) / seconds
+    }
+    return Phase(latency: latency, cpuShare: cpuShare, seconds: seconds)
   }
 
   // MARK: What came of it

@@ -36,8 +36,8 @@ struct InsiderRun {
 
   /// True where nothing was violated.
   func run() throws(LoadTestError) -> Bool {
-    let options = serverOptions.contains("--loops") ? serverOptions : serverOptions + ["--loops", "1"]
-    let arguments = ["serve", "--port", "0", "--dev-auth", "--no-journal", "--log-level", "error"] + options
+    let arguments =
+      ["serve", "--port", "0", "--dev-auth", "--log-level", "error"] + AbuseLoad.serveOptions(serverOptions)
     return try AbuseLoad.run(executable: executable, arguments: arguments, cpus: serverCPU, attackAll)
   }
 
@@ -74,9 +74,12 @@ struct InsiderRun {
     let thread = try load.begin("insiders") { () throws(SystemError) in
       try Insiders(target: target, attack: attack, seconds: seconds, shared: progress).run()
     }
-    let during = p99(load) { while !progress.withLock({ $0.isOver }) { load.turn(seconds: 0.1) } }
+    var share = 0.0
+    let during = p99(load) {
+      while !progress.withLock({ $0.isOver }) { load.turn(seconds: 0.1) }
+      share = (load.cpuSeconds - cpu) / attackSeconds
+    }
     thread.join()
-    let share = (load.cpuSeconds - cpu) / attackSeconds
     load.turn(seconds: 1)  // what it has left is cleared away
     let after = p99(load) { load.turn(seconds: aloneSeconds) }
     return Outcome(
@@ -84,9 +87,7 @@ struct InsiderRun {
   }
 
   private func p99(_ load: AbuseLoad, _ body: () -> Void) -> UInt64 {
-    load.generator.forgetLatency()
-    body()
-    return load.generator.counts.latency.value(atQuantile: 0.99)
+    load.latency(of: body).value(atQuantile: 0.99)
   }
 
   // MARK: What came of it
@@ -95,7 +96,8 @@ struct InsiderRun {
     let times = decimals(Double(outcome.during) / max(1, outcome.alone), 2)
     return "  \(outcome.attack.name), \(outcome.attack.carrier.rawValue): p99 \(outcome.before) µs before, "
       + "\(outcome.during) under attack, \(outcome.after) after (\(times) times"
-      + "\(outcome.isTooSlow ? ", over the limit" : "")); \(outcome.progress.sent) messages, "
+      + "\(outcome.isTooSlow ? ", over the limit" : "")); \(outcome.progress.sent) messages on "
+      + "\(outcome.progress.opened) sockets, \(outcome.progress.refused) refused, "
       + "server \(decimals(outcome.cpuShare * 100, 0)) % of a core"
       + (outcome.progress.ended > 0 ? "; the hub ended \(outcome.progress.ended) sessions" : "")
   }
@@ -108,12 +110,13 @@ struct InsiderRun {
         + "\(load.generator.counts.expected)"
     )
     var isGood = outcomes.allSatisfy { !$0.isTooSlow }
-    // Else nothing was tried: what the hub does not take costs it little.
     for outcome in outcomes where outcome.isTooSlow {
       show("  VIOLATED: \(outcome.attack.name), \(outcome.attack.carrier.rawValue): others wait too long")
     }
-    for outcome in outcomes where outcome.progress.sent == 0 || outcome.progress.ended > 0 {
-      show("  VIOLATED: \(outcome.attack.name), \(outcome.attack.carrier.rawValue): the hub did not take it")
+    for outcome in outcomes where !outcome.progress.isTaken {
+      show(
+        "  VIOLATED: \(outcome.attack.name), \(outcome.attack.carrier.rawValue): the hub did not take it from "
+          + "\(Insiders.count) sockets")
       isGood = false
     }
     if !load.isComplete {

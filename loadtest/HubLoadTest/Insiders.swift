@@ -41,9 +41,13 @@ struct InsideAttack {
 struct InsideProgress: Sendable {
   var isOver = false
   var sent = 0
-  /// Sessions that the hub has ended, and upgrades that it refused.
+  /// Sessions that stood, and of these those that the hub has ended; and connections or upgrades that it refused.
+  var opened = 0
   var ended = 0
   var refused = 0
+
+  /// Whether the hub took it all: what it does not take costs it little.
+  var isTaken: Bool { sent > 0 && opened == Insiders.count && ended == 0 && refused == 0 }
 }
 
 final class Insiders: EventLoopDelegate {
@@ -147,11 +151,13 @@ final class Insiders: EventLoopDelegate {
       return loop.abort(id)
     }
     sessions[index].isOpen = true
+    progress.opened += 1
   }
 
   func closed(_ id: ConnectionID, _ cause: CloseCause) {
     guard let index = index(id) else { return }
     if sessions[index].isOpen { progress.ended += 1 }
+    if case .connectFailed = cause { progress.refused += 1 }
     sessions[index].id = .none
     sessions[index].isOpen = false
   }

@@ -157,9 +157,25 @@ package final class Generator: EventLoopDelegate {
     isSending = true
   }
 
-  /// Measures latency anew.
-  package func forgetLatency() {
-    for index in counts.parts.indices { counts.parts[index].reset() }
+  // MARK: Phases of a load that goes on
+
+  /// Measures anew: the latency of what is due from now (uptime, ns) on.
+  package func beginPhase(at now: Int64) {
+    counts.parts = [LatencyHistogram()]
+    counts.lateness.reset()
+    schedule = schedule?.measuring(now..<Int64.max)
+  }
+
+  /// What is due from now on is not measured; what was due before still is when it comes.
+  package func endPhase(at now: Int64) {
+    guard let begin = schedule?.window.lowerBound else { return }
+    schedule = schedule?.measuring(begin..<max(begin, now))
+  }
+
+  /// Positions that were due in the phase and have not come.
+  package var missingOfPhase: UInt64 {
+    let (expected, come) = (counts.lateness.count * UInt64(scenario.ridersPerTrip), counts.latency.count)
+    return expected > come ? expected - come : 0
   }
 
   /// The times at which this share has something to do.

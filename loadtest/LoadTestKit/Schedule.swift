@@ -11,7 +11,9 @@ package struct Schedule: Sendable, Equatable {
   /// Drivers of all threads: they are spread evenly over an interval.
   package let drivers: Int
   /// What is due within this range is measured.
-  package let window: Range<Int64>
+  package private(set) var window: Range<Int64>
+  /// Parts into which it is divided for plots over time.
+  package private(set) var partCount: Int
   /// When the storm breaks.
   package let storm: Int64
   /// Nanoseconds between two who leave and come again.
@@ -24,6 +26,7 @@ package struct Schedule: Sendable, Equatable {
     let begin = start + Int64(scenario.warmUp * 1e9)
     let length = Int64(scenario.duration * 1e9)
     window = begin..<begin + length
+    partCount = min(600, max(1, Int((Double(length) / 1e9).rounded())))
     storm = begin + Int64(Double(length) * scenario.stormAt)
     churnInterval = scenario.churn > 0 ? 1e9 / scenario.churn : nil
   }
@@ -38,10 +41,15 @@ package struct Schedule: Sendable, Equatable {
     churnInterval.map { start + Int64($0 * Double(number)) }
   }
 
-  // MARK: Intervals of the report
+  /// A schedule of this load of which another time is measured, as one part.
+  func measuring(_ window: Range<Int64>) -> Schedule {
+    var schedule = self
+    schedule.window = window
+    schedule.partCount = 1
+    return schedule
+  }
 
-  /// Parts into which the window is divided for plots over time.
-  package var partCount: Int { min(600, max(1, Int((Double(window.upperBound - window.lowerBound) / 1e9).rounded()))) }
+  // MARK: Intervals of the report
 
   package var partSeconds: Double { Double(window.upperBound - window.lowerBound) / 1e9 / Double(partCount) }
 
