@@ -22,7 +22,9 @@ package struct Counts: Sendable {
   package var events = 0
   package var eventsLost = 0
   package var eventsDuplicated = 0
-  /// Sessions that came again or in the storm, and those of them that the hub brought up to date.
+  /// Sessions that were due to come again or in the storm, those that came, and those of these that the hub brought up
+  /// to date.
+  package var joinsDue = 0
   package var joined = 0
   package var recovered = 0
   /// Positions that slow sessions got; `delivered` includes them.
@@ -30,6 +32,8 @@ package struct Counts: Sendable {
   /// Updates of the cell that came to watchers, and those of them that were snapshots.
   package var areaUpdates = 0
   package var areaSnapshots = 0
+  /// Updates that watchers must have had at least, and had not.
+  package var areaUpdatesMissing = 0
   /// From the tick, by the hub's wall clock, to when a watcher had read it: how long the fan-out takes.
   package var spread = LatencyHistogram()
   /// From when a fix was due to when its position was read, one for each part of the window.
@@ -76,8 +80,8 @@ package struct Counts: Sendable {
   private static var sums: [WritableKeyPath<Counts, Int>] {
     [
       \.sent, \.expected, \.delivered, \.duplicated, \.outOfOrder, \.extra, \.errors, \.requests, \.acknowledged,
-      \.events, \.eventsLost, \.eventsDuplicated, \.joined, \.recovered, \.slowDelivered,
-      \.areaUpdates, \.areaSnapshots,
+      \.events, \.eventsLost, \.eventsDuplicated, \.joinsDue, \.joined, \.recovered,
+      \.slowDelivered, \.areaUpdates, \.areaSnapshots, \.areaUpdatesMissing,
     ]
   }
 }

@@ -67,6 +67,8 @@ extension Generator {
       return counts.fail("an update of no tick: \(String(decoding: payload.prefix(300), as: UTF8.self))")
     }
     counts.areaUpdates += 1
+    peer.pointee.updates += 1
+    lastCame = loop.now.uptimeNanoseconds
     let isWhole = Scan.contains("\"full\":true", in: UnsafeRawBufferPointer(rebasing: payload.prefix(160)))
     if isWhole {
       counts.areaSnapshots += 1
@@ -77,7 +79,16 @@ extension Generator {
     }
     // What has happened since is sent with the same tick's number, if it is not sent yet.
     peer.pointee.tick = max(peer.pointee.tick, isWhole ? tick - 1 : tick)
-    guard let schedule, schedule.window.contains(loop.now.uptimeNanoseconds) else { return }
-    counts.spread.record(nanoseconds: max(0, ClockReading.read().unixMilliseconds - Int64(sent)) * 1_000_000)
+    newestTick = max(newestTick, peer.pointee.tick)
+    let now = ClockReading.read()
+    let taken = max(0, now.unixMilliseconds - Int64(sent)) * 1_000_000
+    if let schedule, schedule.window.contains(now.uptimeNanoseconds - taken) {
+      counts.spread.record(nanoseconds: taken)
+    }
+  }
+
+  /// Counts, at the end, what the watchers should have had and had not.
+  func countMissingUpdates() {
+    counts.areaUpdatesMissing = watchers.reduce(0) { $0 + max(0, scenario.fewestUpdates - $1.pointee.updates) }
   }
 }

@@ -57,10 +57,9 @@ extension Generator {
   }
 
   /// Loopback has many addresses, each with its own ports; elsewhere the kernel chooses.
-  private func localAddress(_ peer: PeerPointer) -> SocketAddress? {
+  func localAddress(_ peer: PeerPointer) -> SocketAddress? {
     guard address.isLoopback, !address.isIPv6 else { return nil }
-    let number = peer.pointee.number * (1 + scenario.ridersPerTrip) + peer.pointee.index
-    return SocketAddress(host: "127.0.0.\(1 + number / scenario.sessionsPerAddress % 90)", port: 0)
+    return SocketAddress(host: "127.0.0.\(1 + peer.pointee.place / scenario.sessionsPerAddress % 90)", port: 0)
   }
 
   private func offersCompression(_ peer: PeerPointer) -> Bool { scenario.compression && peer.pointee.kind == .rider }
@@ -165,12 +164,9 @@ extension Generator {
     guard let due = peer.pointee.dueAt else { return }
     peer.pointee.dueAt = nil
     let taken = ClockReading.read().uptimeNanoseconds - due
-    if schedule == nil {
-      counts.connects.record(nanoseconds: taken)
-    } else {
-      counts.joins.record(nanoseconds: taken)
-      counts.joined += 1
-    }
+    guard let schedule else { return counts.connects.record(nanoseconds: taken) }
+    counts.joined += 1
+    if schedule.window.contains(due) { counts.joins.record(nanoseconds: taken) }
   }
 
   package func closed(_ id: ConnectionID, _ cause: CloseCause) {

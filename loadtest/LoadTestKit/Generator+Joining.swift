@@ -19,6 +19,7 @@ extension Generator {
       // Still on its way from the last time: with fewer churners than come in that time. It is not due twice.
       guard peer.pointee.isReady, peer.pointee.dueAt == nil else { continue }
       peer.pointee.dueAt = due
+      counts.joinsDue += 1
       leaving.append(peer)
     }
   }

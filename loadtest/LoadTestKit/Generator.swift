@@ -48,6 +48,7 @@ package final class Generator: EventLoopDelegate {
   var slow: [PeerPointer] = []
   var storm: [PeerPointer] = []
   var churners: [PeerPointer] = []
+  var watchers: [PeerPointer] = []
   /// To be cut off, the last first.
   var leaving: [PeerPointer] = []
   /// To be connected, the last first.
@@ -66,6 +67,8 @@ package final class Generator: EventLoopDelegate {
   var city: City?
   var cars: [SimulatedDriver] = []
   let watched: WatchedCell
+  /// The newest that any of the watchers has seen.
+  var newestTick = -1
   let frameLimits = FrameLimits()
   var inflater = Inflater(takesContextOver: false)
   /// For sessions that speak binary: what reads the JSON that the load is made of, and where it is written.
@@ -119,7 +122,7 @@ package final class Generator: EventLoopDelegate {
     slow = (0..<share.size(of: scenario.slow)).map { add(.slow, share.number($0)) }
     for peer in slow { peer.pointee.lastNumbers = Array(repeating: -1, count: scenario.drivers) }
     churners = (0..<share.size(of: scenario.churners)).map { add(.churner, share.number($0)) }
-    for local in 0..<share.size(of: scenario.watchers) { _ = add(.watcher, share.number(local)) }
+    watchers = (0..<share.size(of: scenario.watchers)).map { add(.watcher, share.number($0)) }
     if scenario.fleet > 0 {
       for local in 0..<Generator.fleetConnections {
         add(.fleet, share.number(local)).pointee.registered = share.number(local)
@@ -132,7 +135,7 @@ package final class Generator: EventLoopDelegate {
 
   private func add(_ kind: PeerKind, _ number: Int, index: Int = 0) -> PeerPointer {
     let peer = PeerPointer.allocate(capacity: 1)
-    peer.initialize(to: Peer(kind, number, index: index))
+    peer.initialize(to: Peer(kind, number, index: index, place: share.number(peers.count)))
     peers.append(peer)
     return peer
   }
@@ -154,6 +157,8 @@ package final class Generator: EventLoopDelegate {
   package func begin(_ schedule: Schedule) {
     self.schedule = schedule
     counts.parts = Array(repeating: LatencyHistogram(), count: schedule.partCount)
+    // It may break as the load ends, and not be seen here.
+    counts.joinsDue = storm.count
     isSending = true
   }
 
@@ -224,6 +229,7 @@ package final class Generator: EventLoopDelegate {
   var hasAll: Bool {
     counts.delivered >= counts.expected && slow.isEmpty && counts.acknowledged >= counts.requests
       && leaving.isEmpty && waiting.isEmpty && connecting == 0
+      && watchers.allSatisfy { $0.pointee.tick >= newestTick }
   }
 
   package func takeProgress() -> Progress {

@@ -111,7 +111,6 @@ extension LoadRun {
     let updates = difference("area_updates_out_total") + difference("area_snapshots_out_total")
     guard updates > 0 else { return }
     figures[.areaUpdatesPerSecond] = updates / seconds
-    figures[.areasSkipped] = difference("area_updates_skipped_total")
     figures[.bytesOutPerAreaUpdate] = difference("written_bytes_total") / updates
     guard let cpu else { return }
     figures[.cpuPerAreaUpdate] = cpu.all * 1e6 / updates
@@ -152,8 +151,14 @@ extension LoadRun {
     if counts.acknowledged < counts.requests {
       violations.append("\(grouped(counts.requests - counts.acknowledged)) batches or moves without an ack")
     }
-    if scenario.storm > 0, counts.joined < scenario.storm {
-      violations.append("only \(grouped(counts.joined)) of \(grouped(scenario.storm)) came (again)")
+    if counts.joined < counts.joinsDue {
+      violations.append("only \(grouped(counts.joined)) of \(grouped(counts.joinsDue)) came (again)")
+    }
+    let missing = counts.areaUpdatesMissing - Int(figures[.areasSkipped] ?? 0)
+    if missing > 0 {
+      violations.append(
+        "\(grouped(missing)) updates of the cell missing, of \(grouped(scenario.fewestUpdates)) that each watcher gets "
+          + "at least")
     }
     return violations
   }

@@ -201,6 +201,9 @@ package struct LoadRun {
     }
     put(begin, end, into: &course.figures)
     course.figures[.conflated] = atEnd.flatMap { end in atStart.map { end.conflated - $0.conflated } } ?? 0
+    if scenario.watchers > 0, let atStart, let atEnd {
+      course.figures[.areasSkipped] = atEnd.areasSkipped - atStart.areasSkipped
+    }
   }
 
   /// How many sessions there are, and what they have cost until they all stood.
@@ -289,6 +292,7 @@ package struct LoadRun {
       generator.turn()
       goesOn = report()
     }
+    generator.countMissingUpdates()
     board.withLock { $0.results.append(generator.counts) }
     // Sessions stay until the hub's own counts are read.
     while !board.withLock({ $0.isOver }) { generator.turn() }

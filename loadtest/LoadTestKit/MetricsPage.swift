@@ -24,6 +24,9 @@ package struct MetricsPage: Sendable {
     self("dropped_total{reason=\"conflated_slow\"}") + self("dropped_total{reason=\"conflated_interval\"}")
   }
 
+  /// Updates of a cell that were not sent to one of its watchers, for earlier ones had not left yet.
+  var areasSkipped: Double { self("area_updates_skipped_total") }
+
   /// Positions that left or are about to. The hub counts one when it is made for its reader; where a newer one takes
   /// its place before the socket has it, it never leaves. What an interval holds back is not made before it is over.
   var positionsSent: Double { self("positions_out_total") - self("dropped_total{reason=\"conflated_slow\"}") }

@@ -48,6 +48,8 @@ struct Peer: ~Copyable {
   let number: Int
   /// Distinguishes the riders of one driver.
   let index: Int
+  /// Among all sessions of all threads.
+  let place: Int
   var id = ConnectionID.none
   var isUpgraded = false
   var isReady = false
@@ -71,16 +73,18 @@ struct Peer: ~Copyable {
   /// Of a slow session: the newest fix of each driver, and when it reads again.
   var lastNumbers: [Int32] = []
   var readsAt: Int64 = 0
-  /// Of a watcher: the newest tick it received since it subscribed.
+  /// Of a watcher: the newest tick it received since it subscribed, and how many updates.
   var tick = -1
+  var updates = 0
   /// Answers that are still to come before it is ready; of a connection of the fleet, the driver who is next.
   var awaited = 0
   var registered = 0
 
-  init(_ kind: PeerKind, _ number: Int, index: Int = 0) {
+  init(_ kind: PeerKind, _ number: Int, index: Int, place: Int) {
     self.kind = kind
     self.number = number
     self.index = index
+    self.place = place
   }
 
   /// As it is before it connects; what it has seen stays.

@@ -76,6 +76,13 @@ package struct Scenario: Sendable, Equatable {
   /// Fixes a second of all drivers.
   package var fixesPerSecond: Double { Double(drivers) * rate * Double(max(1, batch)) }
 
+  /// The updates of the cell that each watcher gets at least, with the first, which has the whole cell: one a second,
+  /// less one for the second that has begun. A fix changes what riders are shown where it is in another field of their
+  /// map: a driver is in one for five fixes at most, and of twenty fixes a second one always is.
+  var fewestUpdates: Int {
+    watchers == 0 ? 0 : Int((warmUp + duration) * (fixesPerSecond >= 20 ? 1 : min(1, rate / 5)))
+  }
+
   /// What makes no sense together, in words; nil where all is well.
   package var contradiction: String? {
     if bookings, batch > 0 { return "bookings and batch do not go together: a simulated drive sends each fix" }
