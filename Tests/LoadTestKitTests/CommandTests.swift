@@ -121,6 +121,11 @@ import Testing
       #expect(try run(["compare", b, a]).text.contains("better"))
       try write(Results(machine: "", runs: [sampleRun("fan-out")]).json, to: folder + "/c.json")
       #expect(try run(["compare", a, folder + "/c.json"]).status == 2)
+      #expect(try run(["compare", folder + "/c.json", folder + "/c.json"]).status == 2, "too few to tell")
+      var lossy = sampleRun("fan-out")
+      lossy.violations = ["lost: 3"]
+      try write(Results(machine: "", runs: [lossy]).json, to: folder + "/lossy.json")
+      #expect(try run(["compare", folder + "/c.json", folder + "/lossy.json"]).status == 1)
       var broken = sampleRun()
       broken.invalid = ["too busy"]
       try write(Results(machine: "", runs: [broken]).json, to: folder + "/nv.json")
@@ -146,7 +151,7 @@ import Testing
       let help = try run(words)
       #expect(help.status == 0 && help.text.hasPrefix("usage: "), "\(words): \(help.text)")
     }
-    #expect(try run(["compare", "/no/file"]).status == 1)
+    #expect(try run(["compare", "/no/file"]).status == 2)
     #expect(try run(["figures", "--from", "/no/file"]).status == 1)
   }
 }

@@ -35,6 +35,24 @@ import Testing
     #expect(RankTest.probability([], [1]) == 1)
   }
 
+  @Test("many values are compared by the normal distribution, which is near where both can be")
+  func many() {
+    var random = SplitMix64(seed: 7)
+    for shift in [0.0, 2, 5, 9] {
+      // Twenty of each are counted; a value more of each is not.
+      let a = (0..<20).map { _ in Double(Int.random(in: 0...30, using: &random)) }
+      let b = (0..<20).map { _ in Double(Int.random(in: 0...30, using: &random)) + shift }
+      let (few, more) = (RankTest.probability(a, b), RankTest.probability(a + [15], b + [15 + shift]))
+      #expect(abs(few - more) < 0.05, "\(few) \(more)")
+    }
+    let counted = (1...20).map { Double($0) }
+    let beyond = (1...1000).map { Double($0) }
+    #expect(RankTest.probability(counted, counted.map { $0 + 100 }) < 1e-9)
+    #expect(RankTest.probability(beyond, beyond.map { $0 + 2000 }) < 1e-9)
+    #expect(RankTest.probability(beyond, beyond) > 0.99)
+    #expect(RankTest.probability(beyond.map { _ in 1 }, beyond.map { _ in 1 }) == 1)
+  }
+
   @Test("medians and their scatter")
   func medians() {
     #expect(RankTest.median([3, 1, 2]) == 2)
@@ -99,19 +117,36 @@ import Testing
     #expect(none.text.contains("no valid run in A") && !none.text.contains("medians"))
   }
 
+  @Test("what the hub must not do is named, and worse where only B did it, though too few runs tell no figure")
+  func violated() throws {
+    var bad = runs([20], hub: "b")
+    bad[0].violations = ["lost: 3"]
+    let worse = Comparison(runs([20]), bad, names: ("a", "b"))
+    #expect(worse.hasWorse && worse.tells && worse.violated == (0, 1))
+    #expect(worse.text.contains("NOTE: 1 run of B VIOLATED what must hold, for instance: lost: 3"))
+    let both = Comparison(bad, bad, names: ("a", "b"))
+    #expect(!both.hasWorse && !both.tells && both.text.contains("1 run of A VIOLATED"))
+    let files = [("a.json", runs([20])), ("b.json", bad)].map { (name: $0, results: Results(machine: "", runs: $1)) }
+    #expect(try FileComparison(files).failures.isEmpty && FileComparison(files).hasWorse)
+    #expect(
+      try FileComparison(files.map { ($0.name, files[0].results) }).failures
+        == ["there was nothing to compare: too few runs of trip in a.json or b.json"])
+  }
+
   @Test("files are compared scenario by scenario, and what cannot be is named")
   func files() throws {
     func file(_ name: String, _ runs: [RunResult]) -> (name: String, results: Results) {
       (name, Results(machine: "", runs: runs))
     }
-    let both = file("a.json", runs([20, 21]) + [sampleRun("fan-out")])
-    let one = try FileComparison([both, file("b.json", runs([20], hub: "b") + [sampleRun("area")])])
+    let enough = [20.0, 21, 22, 23, 24]
+    let both = file("a.json", runs(enough) + [sampleRun("fan-out")])
+    let one = try FileComparison([both, file("b.json", runs(enough, hub: "b") + [sampleRun("area")])])
     #expect(one.comparisons.count == 1 && one.failures.isEmpty)
     #expect(one.leftOut == ["fan-out is only in a.json", "area is only in b.json"])
     #expect(one.text.contains("left out: fan-out is only in a.json"))
     let invalid = try FileComparison([both, file("nv.json", runs([20], valid: false))])
     #expect(invalid.failures == ["no valid run of trip in nv.json"] && invalid.comparisons.isEmpty)
-    let strange = try FileComparison([both, file("b.json", runs([20])), file("c.json", [sampleRun("area")])])
+    let strange = try FileComparison([both, file("b.json", runs(enough)), file("c.json", [sampleRun("area")])])
     #expect(strange.comparisons.count == 1 && strange.failures == ["a.json and c.json have no scenario in common"])
     let hubs = try FileComparison([file("a.json", runs([20]) + runs([21], hub: "b"))])
     #expect(hubs.comparisons.first?.names.b == "b")

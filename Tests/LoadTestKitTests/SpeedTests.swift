@@ -34,10 +34,28 @@ import Testing
     bad.invalid = ["p99 is 90 ms"]
     let runs = [run(.unpacedTrip, user: 1, system: 1), bad]
     #expect(try row(runs, "one fix in, one position out").verdict == "does not count: p99 is 90 ms")
-    #expect(SpeedTable(Results(machine: "", runs: runs)).missed == 0)
+    let table = SpeedTable(Results(machine: "", runs: runs))
+    #expect(table.missed == 0 && !table.isGood, "nothing could be judged")
     #expect(try row([], "one fix in, one position out").verdict == "not measured")
     #expect(
       try row([run(.unpacedTrip, user: 0, system: 9)], "one fix in, one position out").verdict.contains("too short"))
+  }
+
+  @Test("it is good where something is judged and nothing missed or violated")
+  func good() {
+    func isGood(_ runs: [RunResult]) -> Bool { SpeedTable(Results(machine: "", runs: runs)).isGood }
+    let met = run(.unpacedTrip, user: 1, system: 1)
+    #expect(isGood([met]) && !isGood([run(.unpacedTrip, user: 9, system: 1)]))
+    var late = run(.fanOut, user: 0.1, system: 1)
+    late.invalid = ["p99 is 90 ms"]
+    #expect(isGood([met, late]) && !isGood([late]))
+    // Of a load that no threshold is for, and of one that is.
+    for load in [SpeedLoad.fastFanOut, .fanOut] {
+      var violated = run(load, user: 0.1, system: 1)
+      #expect(isGood([met, violated]))
+      violated.violations = ["lost: 3"]
+      #expect(!isGood([met, violated]))
+    }
   }
 
   @Test("a ratio is the median of those within each round, so that a slow round meets both")

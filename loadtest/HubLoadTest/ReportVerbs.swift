@@ -4,7 +4,7 @@ import HubLoadTestKit
 
 enum ReportVerbs {
   /// The first file against each other one, scenario by scenario. With one file: the two hubs in it. False where
-  /// something got worse.
+  /// something got worse; what cannot be told is asked for wrongly.
   static func compare(_ paths: [String]) throws(LoadTestError) -> Bool {
     let options = try Arguments(paths, .compare)
     let comparison = try FileComparison(try files(options.operands))
@@ -15,7 +15,12 @@ enum ReportVerbs {
 
   private static func files(_ paths: [String]) throws(LoadTestError) -> [(name: String, results: Results)] {
     var files: [(name: String, results: Results)] = []
-    for path in paths { files.append((path, try Results(parsing: try readText(path), file: path))) }
+    do throws(LoadTestError) {
+      for path in paths { files.append((path, try Results(parsing: try readText(path), file: path))) }
+    } catch {
+      // Not 1, which says of `compare` that something got worse.
+      throw .usage("\(error)")
+    }
     return files
   }
 

@@ -5,7 +5,7 @@ import HubSystem
 
 enum SpeedVerbs {
   /// All loads of the table, round after round; or the table of results that are there already (`--from`). False where
-  /// a threshold is missed.
+  /// a threshold is missed, a run was violated, or nothing could be judged.
   static func figures(_ words: [String]) throws(LoadTestError) -> Bool {
     let options = try Arguments(words, .figures)
     try options.nothingIsMeasured(with: "from", but: ["json", "output", "server-cpu", "threads"])
@@ -41,10 +41,10 @@ enum SpeedVerbs {
     let table = SpeedTable(results)
     try output?.write(table.markdown)
     show(table.markdown)
-    return table.missed == 0
+    return table.isGood
   }
 
-  /// All sizes of all curves, round after round.
+  /// All sizes of all curves, round after round. False where a run does not count, or a curve misses its threshold.
   static func growth(_ words: [String]) throws(LoadTestError) -> Bool {
     let options = try Arguments(words, .growth)
     let (json, html) = (
@@ -60,9 +60,8 @@ enum SpeedVerbs {
     let results = try run.run()
     try json?.write(results.json)
     try html?.write(HTMLReport.page([("growth", results)]))
-    for curve in GrowthCurve.allCases {
-      if let line = GrowthLine(curve, results.runs) { show(line.text) }
-    }
-    return results.runs.allSatisfy(\.isGood)
+    let lines = GrowthCurve.allCases.compactMap { GrowthLine($0, results.runs) }
+    for line in lines { show(line.text) }
+    return results.runs.allSatisfy(\.isGood) && !lines.contains { $0.verdict == .missed }
   }
 }

@@ -29,6 +29,8 @@ package struct Comparison: Sendable {
   package let lines: [Line]
   package let names: (a: String, b: String)
   package let counts: (a: Int, b: Int)
+  /// Runs in which the hub did what it must not, also those that are not valid.
+  package let violated: (a: Int, b: Int)
   /// What makes the comparison worth less.
   package let warnings: [String]
 
@@ -37,6 +39,7 @@ package struct Comparison: Sendable {
     let (validA, validB) = (a.filter(\.isValid), b.filter(\.isValid))
     self.names = names
     counts = (validA.count, validB.count)
+    violated = (a.count { !$0.violations.isEmpty }, b.count { !$0.violations.isEmpty })
     scenario = a.first?.scenario ?? b.first?.scenario ?? ""
     var lines: [Line] = []
     for figure in Figure.allCases where figure.better != .neither {
@@ -75,6 +78,11 @@ package struct Comparison: Sendable {
     var warnings: [String] = []
     let left = a.count + b.count - validA.count - validB.count
     if left > 0 { warnings.append("\(counted(left, "run")) \(left == 1 ? "is" : "are") not valid and left out") }
+    for (name, runs) in [("A", a), ("B", b)] {
+      let violated = runs.filter { !$0.violations.isEmpty }
+      guard let first = violated.first?.violations.first else { continue }
+      warnings.append("\(counted(violated.count, "run")) of \(name) VIOLATED what must hold, for instance: \(first)")
+    }
     if Set((a + b).map { $0.settings.sorted() }).count > 1 { warnings.append("the runs have different settings") }
     if let lastA = validA.map(\.startedAt).max(), let firstA = validA.map(\.startedAt).min(),
       let lastB = validB.map(\.startedAt).max(), let firstB = validB.map(\.startedAt).min(),
@@ -85,8 +93,13 @@ package struct Comparison: Sendable {
     return warnings
   }
 
-  /// Whether something got worse.
-  package var hasWorse: Bool { lines.contains { $0.verdict == .worse } }
+  /// Whether something got worse: a figure, or what must hold and does only in A.
+  package var hasWorse: Bool {
+    lines.contains { $0.verdict == .worse } || violated.a == 0 && violated.b > 0
+  }
+
+  /// Whether it says anything: there is something worse, or a figure with enough runs.
+  package var tells: Bool { hasWorse || lines.contains { $0.verdict != .tooFew } }
 
   package var text: String {
     let runs = (a: counted(counts.a, "run"), b: counted(counts.b, "run"))

@@ -41,8 +41,11 @@ package struct FileComparison: Sendable {
       let sides = [a, b].map { side in (name: side.name, runs: side.runs.filter { $0.scenario == scenario }) }
       let empty = sides.filter { !$0.runs.contains(where: \.isValid) }
       failures += empty.map { "no valid run of \(scenario) in \($0.name)" }
-      if empty.isEmpty {
-        comparisons.append(Comparison(sides[0].runs, sides[1].runs, names: (sides[0].name, sides[1].name)))
+      guard empty.isEmpty else { continue }
+      let comparison = Comparison(sides[0].runs, sides[1].runs, names: (sides[0].name, sides[1].name))
+      comparisons.append(comparison)
+      if !comparison.tells {
+        failures.append("there was nothing to compare: too few runs of \(scenario) in \(a.name) or \(b.name)")
       }
     }
   }

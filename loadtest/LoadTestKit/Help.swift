@@ -53,8 +53,11 @@ package enum Help {
     switch verb.name {
     case CommandVerb.compare.name:
       "exit codes: 0 nothing got worse; 1 something did; 2 asked for wrongly, or there was nothing to compare"
-    case CommandVerb.bench.name, CommandVerb.figures.name:
-      "exit codes: 0 good; 1 a threshold is missed; 2 asked for wrongly;\n" + bySignal
+    case CommandVerb.bench.name, CommandVerb.growth.name:
+      "exit codes: 0 good; 1 a threshold is missed, or a run does not count; 2 asked for wrongly;\n" + bySignal
+    case CommandVerb.figures.name:
+      "exit codes: 0 good; 1 a threshold is missed, the hub did what it must not, or no run counts; 2 asked for wrongly;\n"
+        + bySignal
     case _: exitCodes
     }
   }

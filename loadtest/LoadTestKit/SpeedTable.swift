@@ -39,6 +39,13 @@ package struct SpeedTable {
   /// How many thresholds are missed: what is not judged is none of them.
   package var missed: Int { rows.count { $0.verdict == "**missed**" } }
 
+  /// Whether no threshold is missed, no run broke what must hold, and of what there is to judge something could be.
+  package var isGood: Bool {
+    let judged = rows.filter { $0.threshold != nil && ($0.value != nil || !$0.doubts.isEmpty) }
+    return missed == 0 && results.runs.allSatisfy(\.violations.isEmpty)
+      && (judged.isEmpty || judged.contains(where: \.doubts.isEmpty))
+  }
+
   // MARK: What is judged
 
   struct Row {
