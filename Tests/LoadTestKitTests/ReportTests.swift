@@ -13,7 +13,8 @@ import Testing
     var results = Results(machine: "2 × a processor", runs: [sampleRun(), bad])
     results.steps = [
       RateStep(
-        fixesPerSecond: 1000, deliveriesPerSecond: 999.5, p99: 300, hubCores: 0.25, isValid: true, isKept: false)
+        offered: 5, fixesPerSecond: 1000, deliveriesPerSecond: 999.5, p99: 300, hubCores: 0.25, isValid: true,
+        isKept: false)
     ]
     results.bound = 50_000
     results.kind = SpeedRun.kind
@@ -33,6 +34,37 @@ import Testing
     } catch {
       #expect(error.description.contains("a.json"))
     }
+  }
+
+  @Test("a number that no figure can be is refused with the file's name, wherever it stands", arguments: 0...2)
+  func huge(place: Int) {
+    var run = sampleRun()
+    switch place {
+    case 0: run.figures[.sent] = 1e300
+    case 1: run.parts[0].maximum = 1e300
+    case _: run.buckets[0].count = 1e300
+    }
+    do throws(LoadTestError) {
+      _ = try Results(parsing: Results(machine: "", runs: [run]).json, file: "a.json")
+      Issue.record("it was read")
+    } catch {
+      #expect(error.description.hasPrefix("a.json: run 1 lacks something, or has a figure of over"))
+    }
+  }
+
+  @Test("steps of an older file, without the rate that was offered, are read")
+  func olderSteps() throws {
+    let text = #"{"format":1,"machine":"","runs":[],"steps":[[10,9,300,0.5,1,1]]}"#
+    #expect(try Results(parsing: text, file: "a").steps.first?.offered == 10)
+  }
+
+  @Test("a dot's title has the value of its own point, though others cannot be drawn")
+  func dots() {
+    let figure = Plot(
+      "", x: "", y: "", yScale: .logarithmic,
+      series: [Plot.Series(name: "a", color: 1, mark: .points, points: [(1, 0), (2, 5)])]
+    ).html
+    #expect(figure.contains("<title>a: 2, 5</title>") && !figure.contains("<title>a: 1"))
   }
 
   @Test("the table shows what a run has, losses also where there are none, and what speaks against the run")
@@ -83,8 +115,11 @@ import Testing
     var results = Results(machine: "here", runs: [sampleRun(), sampleRun(connections: 1000)])
     #expect(HTMLReport.page([("a", results)]).contains("How cost grows"))
     results.steps = [
-      RateStep(fixesPerSecond: 10, deliveriesPerSecond: 10, p99: 9, hubCores: 0.1, isValid: true, isKept: true),
-      RateStep(fixesPerSecond: 20, deliveriesPerSecond: 19, p99: 99_000, hubCores: 0.2, isValid: true, isKept: false),
+      RateStep(
+        offered: 1, fixesPerSecond: 10, deliveriesPerSecond: 10, p99: 9, hubCores: 0.1, isValid: true, isKept: true),
+      RateStep(
+        offered: 2, fixesPerSecond: 20, deliveriesPerSecond: 19, p99: 99_000, hubCores: 0.2, isValid: true,
+        isKept: false),
     ]
     results.bound = 50_000
     let page = HTMLReport.page([("a", results)])

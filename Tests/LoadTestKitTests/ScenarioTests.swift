@@ -109,7 +109,8 @@ import Testing
     arguments: [
       ["nowhere"], [], ["trip", "--drivers"], ["trip", "--drivers", "x"], ["trip", "--colour", "red"], ["trip", "9"],
       ["trip", "--bound", "50"], ["trip", "--url", "hub.example:1"],
-      ["trip", "--url", "https://hub.example:1"], ["trip", "--threads", "0"], ["idle", "--max"],
+      ["trip", "--url", "https://hub.example:1"], ["trip", "--threads", "0"], ["idle", "--max"], ["area", "--max"],
+      ["trip", "--max", "--riders-per-trip", "0"],
       // What would be without effect.
       ["trip", "--url", "http://127.0.0.1:1", "--against", "b"],
       ["trip", "--bound", "20ms"], ["trip", "--max", "--rounds", "3"], ["reconnect-storm", "--storm", "0"],

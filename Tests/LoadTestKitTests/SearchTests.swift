@@ -26,6 +26,20 @@ import Testing
     #expect(RateSearch.verdict(steps, bound: 50_000).contains("is the most"))
   }
 
+  @Test("a rate at which less comes in than is offered is above the one that was kept")
+  func saturated() throws {
+    var search = RateSearch(first: 100, bound: 50_000)
+    while let rate = search.next {
+      var run = sampleRun()
+      // 150 is the most that the hub takes, and of more it takes less.
+      run.figures[.fixesPerSecond] = rate <= 150 ? rate : 90
+      run.figures[.latencyP99] = rate <= 150 ? 1000 : 90_000
+      search.note(run)
+    }
+    #expect(RateSearch.verdict(search.steps, bound: 50_000).contains("is the most with p99 under"))
+    #expect(search.steps.map(\.offered).prefix(2) == [100, 200])
+  }
+
   @Test("where the load is the limit, it says at least, and not the most")
   func reach() {
     let steps = search(first: 10, limit: 1000, reach: 200).steps

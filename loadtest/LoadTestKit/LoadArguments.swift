@@ -88,6 +88,9 @@ package struct LoadArguments: Sendable {
     if seeksMaximum, scenario.drivers == 0 || scenario.bookings || scenario.batch > 0 {
       throw .usage("--max needs a scenario of drivers and riders whose rate can be raised")
     }
+    if seeksMaximum, scenario.ridersPerTrip == 0 {
+      throw .usage("--max holds the latency of positions against its bound: it needs riders-per-trip")
+    }
     if given.isGiven("bound"), !seeksMaximum {
       throw .usage("--bound is what --max keeps: it has no meaning without")
     }

@@ -172,10 +172,10 @@ struct Plot {
     case .line:
       let path = pixels.enumerated().map { "\($0 == 0 ? "M" : "L")\(n($1.0)) \(n($1.1))" }.joined()
       // One point alone would not be seen.
-      return pixels.count == 1 ? dots(pixels, one) : "<path class=\"line c\(one.color)\" d=\"\(path)\"/>"
+      return pixels.count == 1 ? dots(pixels, usable, one) : "<path class=\"line c\(one.color)\" d=\"\(path)\"/>"
     case .points:
       let path = pixels.enumerated().map { "\($0 == 0 ? "M" : "L")\(n($1.0)) \(n($1.1))" }.joined()
-      return "<path class=\"line thin c\(one.color)\" d=\"\(path)\"/>" + dots(pixels, one)
+      return "<path class=\"line thin c\(one.color)\" d=\"\(path)\"/>" + dots(pixels, usable, one)
     case .bars:
       let base = Plot.height - Plot.bottom
       return pixels.enumerated().map { index, pixel in
@@ -187,8 +187,8 @@ struct Plot {
     }
   }
 
-  private func dots(_ pixels: [(Double, Double)], _ one: Series) -> String {
-    zip(pixels, one.points).map { pixel, point in
+  private func dots(_ pixels: [(Double, Double)], _ points: [(x: Double, y: Double)], _ one: Series) -> String {
+    zip(pixels, points).map { pixel, point in
       "<circle class=\"c\(one.color)\" cx=\"\(n(pixel.0))\" cy=\"\(n(pixel.1))\" r=\"3.5\"><title>"
         + "\(escaped(one.name)): \(xText(point.x)), \(yText(point.y))</title></circle>"
     }.joined()

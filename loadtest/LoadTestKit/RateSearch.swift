@@ -1,6 +1,6 @@
-// The highest rate at which p99 stays under a bound: doubling until it does not, then bisection, each rate in a run of
-// its own against a hub of its own. Only valid runs count: where the load itself was too slow, the search ends, for
-// what the hub could carry beyond that cannot be measured from here.
+// The highest rate that keeps p99 under a bound: doubling until it does not, then bisection, each rate in a run of its
+// own against a hub of its own. Only valid runs count: where the load itself was too slow, lower rates are tried, for
+// what the hub could carry beyond that cannot be measured from here; where none of the first four is kept, it ends.
 
 package struct RateSearch {
   package let bound: Double
@@ -28,8 +28,8 @@ package struct RateSearch {
     let isKept = run.isGood && run.tail <= bound && run[.conflated] == 0
     steps.append(
       RateStep(
-        fixesPerSecond: run[.fixesPerSecond], deliveriesPerSecond: run[.deliveriesPerSecond], p99: run.tail,
-        hubCores: run[.hubCores], isValid: run.isValid, isKept: isKept))
+        offered: rate, fixesPerSecond: run[.fixesPerSecond], deliveriesPerSecond: run[.deliveriesPerSecond],
+        p99: run.tail, hubCores: run[.hubCores], isValid: run.isValid, isKept: isKept))
     if !run.isValid {
       isOver = kept == nil && steps.count > 3
       // Less load may be within this program's reach.
@@ -58,13 +58,13 @@ package struct RateSearch {
 
   package static func verdict(_ steps: [RateStep], bound: Double) -> String {
     let limit = Figure.latencyP99.text(bound)
-    guard let best = steps.filter(\.isKept).max(by: { $0.fixesPerSecond < $1.fixesPerSecond }) else {
+    guard let best = steps.filter(\.isKept).max(by: { $0.offered < $1.offered }) else {
       return "no rate that was tried keeps p99 under \(limit)"
     }
     let rate =
       "\(grouped(Int(best.fixesPerSecond))) fixes and \(grouped(Int(best.deliveriesPerSecond))) positions a second"
-    let above = steps.filter { $0.fixesPerSecond > best.fixesPerSecond && !$0.isKept }
-      .min { $0.fixesPerSecond < $1.fixesPerSecond }
+    // What came in is less than what was offered where the hub is too slow.
+    let above = steps.filter { $0.offered > best.offered && !$0.isKept }.min { $0.offered < $1.offered }
     guard let above else { return "p99 is under \(limit) at \(rate), the most that was tried" }
     return above.isValid
       ? "\(rate) is the most with p99 under \(limit)"

@@ -30,7 +30,7 @@ extension RunResult {
     for (name, value) in figures {
       // A newer release may have figures that this one doesn't know.
       guard let figure = Figure(rawValue: name) else { continue }
-      guard let number = value.number else { return nil }
+      guard let number = value.figure else { return nil }
       known[figure] = number
     }
     self.init(
@@ -39,6 +39,14 @@ extension RunResult {
       parts: parts.map { Part(second: $0[0], delivered: $0[1], p50: $0[2], p99: $0[3], maximum: $0[4]) },
       buckets: buckets.map { Bucket(microseconds: $0[0], count: $0[1]) }, invalid: invalid, violations: violations)
   }
+}
+
+extension JSONValue {
+  /// The largest number that is a figure: a whole number of that size is shown in full.
+  private static let largestFigure = 1e15
+
+  /// A number that a figure can be.
+  var figure: Double? { number.flatMap { abs($0) <= JSONValue.largestFigure ? $0 : nil } }
 }
 
 extension Results {
@@ -50,11 +58,11 @@ extension Results {
       ("format", .number(Results.format)), ("machine", .text(machine)), ("runs", .list(runs.map(\.json))),
     ]
     if !steps.isEmpty {
-      // [fixes a second, deliveries a second, p99, hub's cores, valid, kept]
+      // [fixes a second, deliveries a second, p99, hub's cores, valid, kept, offered fixes a second of each driver]
       let rows = steps.map { step in
         JSONText.row([
           step.fixesPerSecond, step.deliveriesPerSecond, step.p99, step.hubCores, step.isValid ? 1 : 0,
-          step.isKept ? 1 : 0,
+          step.isKept ? 1 : 0, step.offered,
         ])
       }
       members.append(("steps", .list(rows)))
@@ -75,14 +83,18 @@ extension Results {
     }
     self.init(machine: machine, runs: [])
     for (index, run) in runs.enumerated() {
-      guard let result = RunResult(run) else { throw .failed("\(file): run \(index + 1) lacks something") }
+      guard let result = RunResult(run) else {
+        throw .failed("\(file): run \(index + 1) lacks something, or has a figure of over 10^15")
+      }
       self.runs.append(result)
     }
-    guard let rows = Results.rows(members["steps"] ?? .array([]), 6) else { throw .failed("\(file): bad steps") }
-    steps = rows.map {
+    // Older files have no offered rate; what came in stands for it there.
+    let steps = members["steps"] ?? .array([])
+    guard let rows = Results.rows(steps, 7) ?? Results.rows(steps, 6) else { throw .failed("\(file): bad steps") }
+    self.steps = rows.map {
       RateStep(
-        fixesPerSecond: $0[0], deliveriesPerSecond: $0[1], p99: $0[2], hubCores: $0[3], isValid: $0[4] == 1,
-        isKept: $0[5] == 1)
+        offered: $0.count > 6 ? $0[6] : $0[0], fixesPerSecond: $0[0], deliveriesPerSecond: $0[1], p99: $0[2],
+        hubCores: $0[3], isValid: $0[4] == 1, isKept: $0[5] == 1)
     }
     bound = members["bound"]?.number
     kind = members["kind"]?.string
@@ -92,7 +104,7 @@ extension Results {
     guard let elements = json?.elements else { return nil }
     var rows: [[Double]] = []
     for element in elements {
-      guard let row = element.elements?.compactMap(\.number), row.count == count else { return nil }
+      guard let row = element.elements?.compactMap(\.figure), row.count == count else { return nil }
       rows.append(row)
     }
     return rows

@@ -74,6 +74,9 @@ package struct RunResult: Sendable, Equatable {
 
 /// One rate that a search for the highest tried.
 package struct RateStep: Sendable, Equatable {
+  /// Fixes a second of each driver, as they were due.
+  package var offered: Double
+  /// What the hub counted, of all drivers.
   package var fixesPerSecond: Double
   package var deliveriesPerSecond: Double
   package var p99: Double
