@@ -144,6 +144,8 @@ import Testing
       ["nowhere"], ["trip", "--drivers", "x"], ["compare"], ["report"], ["bench", "--speed", "1"],
       ["figures", "--only", "x"], ["figures", "--from", "a", "--rounds", "3"], ["abuse", "--nope", "1"],
       ["growth", "--rounds", "0"], ["capacity", "--drivers", "5,20,80"], [], ["help", "nowhere"],
+      ["abuse", "--only", "outside", "--attack", "star"], ["capacity", "--drivers", "500,x,2000"],
+      ["capacity", "--drivers", "500,x,2000,8000"], ["figures", "--scale", "100"], ["capacity", "--fixes", "1e-9"],
     ] {
       #expect(try run(words).status == 2, "\(words)")
     }

@@ -258,6 +258,18 @@ import Testing
     }
   }
 
+  @Test("terms of runs that do not count say so, in the file and in the text; a figure that is missing is not none")
+  func doubts() throws {
+    var doubted = terms
+    doubted.doubts = ["more of them: too busy"]
+    #expect(try CapacityTerms(parsing: doubted.json, file: "t") == doubted)
+    #expect(CapacityModel(doubted).markdown().contains("**Not to be trusted**"))
+    #expect(CapacityModel(doubted).markdown().contains("- more of them: too busy"))
+    #expect(!CapacityModel(terms).markdown().contains("trusted"))
+    try CapacityMeasuring.check(sampleRun(), has: [.cpuPerFix])
+    #expect(throws: LoadTestError.self) { try CapacityMeasuring.check(sampleRun(), has: [.cpuPerFix, .journalBytes]) }
+  }
+
   @Test("the text names the load, the sizes, and how far off the model is")
   func text() {
     let text = CapacityModel(terms).markdown()

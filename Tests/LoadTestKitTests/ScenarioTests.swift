@@ -173,6 +173,9 @@ import Testing
     for (words, verb) in [
       (["--nope", "1"], CommandVerb.figures), (["--rounds"], .growth), (["x"], .bench), (["--", "--loops"], .figures),
     ] { #expect(throws: LoadTestError.self) { try Arguments(words, verb) } }
+    let scale = try Arguments(["--scale", "100", "--seconds", "1e-9"], .figures)
+    #expect(throws: LoadTestError.self) { try scale.number("scale", or: 1, in: 0.001...1) }
+    #expect(throws: LoadTestError.self) { try scale.number("seconds", or: 1) }
     let from = try Arguments(["--from", "a", "--rounds", "3"], .figures)
     #expect(throws: LoadTestError.self) { try from.nothingIsMeasured(with: "from", but: ["json"]) }
   }

@@ -15,7 +15,7 @@ enum MeasuringVerbs {
 
   /// Measures the terms, or reads them (`--terms`), and writes what follows from them. `--drivers`, `--fixes` and
   /// `--seconds`: of how many drivers the three sizes are, how many fixes a second they send together, how long each
-  /// run is.
+  /// run is. False where runs that they are made of do not count, which the text says.
   static func capacity(_ words: [String]) throws(LoadTestError) -> Bool {
     let options = try Arguments(words, .capacity)
     try options.nothingIsMeasured(with: "terms", but: ["json", "output", "crossing", "server-cpu", "threads"])
@@ -30,17 +30,19 @@ enum MeasuringVerbs {
       try HubProcess.check(executable: measuring.options.executable)
       measuring.directory = options.string("data") ?? measuring.directory
       if let sizes = options.string("drivers") {
-        measuring.drivers = sizes.split(separator: ",").compactMap { Int($0) }
+        // What is no number is 0 here, and refused as that.
+        measuring.drivers = sizes.split(separator: ",", omittingEmptySubsequences: false).map { Int($0) ?? 0 }
         guard measuring.drivers.count == 3, measuring.drivers == measuring.drivers.sorted(),
-          measuring.drivers[0] >= CapacityMeasuring.fewestDrivers,
+          measuring.drivers[0] >= CapacityMeasuring.fewestDrivers, measuring.drivers[2] <= 1_000_000,
           Set(measuring.drivers).count == 3
         else {
           throw .usage(
-            "--drivers must be three growing numbers from \(CapacityMeasuring.fewestDrivers), for instance 500,2000,8000"
+            "--drivers must be three growing numbers from \(CapacityMeasuring.fewestDrivers) to 1000000, for instance "
+              + "500,2000,8000"
           )
         }
       }
-      measuring.fixesPerSecond = try options.number("fixes", or: measuring.fixesPerSecond)
+      measuring.fixesPerSecond = try options.number("fixes", or: measuring.fixesPerSecond, in: 100...1_000_000)
       measuring.seconds = try options.number("seconds", or: measuring.seconds)
       measuring.progress = { StandardStream.error.write($0 + "\n") }
       terms = try measuring.measure(machine: Machine.description())
@@ -51,6 +53,6 @@ enum MeasuringVerbs {
     try json?.write(terms.json)
     let text = CapacityModel(terms).markdown()
     if let output { try output.write(text) } else { show(text) }
-    return true
+    return terms.doubts.isEmpty
   }
 }

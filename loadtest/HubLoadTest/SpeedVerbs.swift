@@ -24,7 +24,7 @@ enum SpeedVerbs {
       run.keep = { (results) throws(LoadTestError) in try json?.update(results.json) }
       run.rounds = try options.whole("rounds", or: run.rounds)
       run.seconds = try options.number("seconds", or: run.seconds)
-      run.scale = try options.number("scale", or: run.scale)
+      run.scale = try options.number("scale", or: run.scale, in: 0.001...1)
       if let names = options.string("only") {
         let wanted = names.split(separator: ",").map { String($0.trimmed) }
         guard !wanted.isEmpty, wanted.allSatisfy(SpeedRun.names.contains) else {
@@ -55,7 +55,7 @@ enum SpeedVerbs {
     run.keep = { (results) throws(LoadTestError) in try json?.update(results.json) }
     run.rounds = try options.whole("rounds", or: run.rounds)
     run.seconds = try options.number("seconds", or: run.seconds)
-    run.scale = try options.number("scale", or: run.scale)
+    run.scale = try options.number("scale", or: run.scale, in: 0.001...1)
     run.progress = { StandardStream.error.write($0 + "\n") }
     let results = try run.run()
     try json?.write(results.json)

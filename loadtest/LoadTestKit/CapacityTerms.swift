@@ -60,6 +60,8 @@ package struct CapacityTerms: Sendable, Equatable {
   package var mapBytes: Double
   /// Bytes on the disk: of a fix.
   package var storedBytes: Double
+  /// What speaks against runs that it was made of: the load itself was the limit.
+  package var doubts: [String]
 
   package var json: String {
     JSONText.record(
@@ -71,7 +73,8 @@ package struct CapacityTerms: Sendable, Equatable {
         ("idleBytes", .number(idleBytes)), ("riderBytes", .number(riderBytes)), ("driverBytes", .number(driverBytes)),
         ("fixBytes", .number(fixBytes)), ("positionBytes", .number(positionBytes)), ("mapUpdate", .number(mapUpdate)),
         ("mapBytes", .number(mapBytes)), ("stored", .number(stored)), ("storedBytes", .number(storedBytes)),
-      ] + (crossing.map { [("crossing", $0.json)] } ?? [])
+      ] + (doubts.isEmpty ? [] : [("doubts", .list(doubts.map(JSONText.text)))])
+        + (crossing.map { [("crossing", $0.json)] } ?? [])
     ).text
   }
 
@@ -97,14 +100,16 @@ package struct CapacityTerms: Sendable, Equatable {
     mapBytes = try number("mapBytes")
     stored = try number("stored")
     storedBytes = try number("storedBytes")
+    doubts = Results.texts(members["doubts"]) ?? []
     crossing = try members["crossing"].map { (value) throws(LoadTestError) in try Crossing(value, file: file) }
   }
 
   package init(
     machine: String, points: [Point], delivery: Double, heartbeat: Double, connection: Double, idleBytes: Double,
     riderBytes: Double, driverBytes: Double, fixBytes: Double, positionBytes: Double, mapUpdate: Double,
-    mapBytes: Double, stored: Double, storedBytes: Double, crossing: Crossing? = nil
+    mapBytes: Double, stored: Double, storedBytes: Double, doubts: [String] = [], crossing: Crossing? = nil
   ) {
+    self.doubts = doubts
     self.crossing = crossing
     self.machine = machine
     self.points = points

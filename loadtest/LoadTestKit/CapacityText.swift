@@ -3,8 +3,9 @@
 extension CapacityModel {
   package func markdown() -> String {
     let load = Load()
-    return [head(load), table(load), growthText, ownText, termsTable, checkText, hubsText].compactMap { $0 }.joined(
-      separator: "\n\n") + "\n"
+    return [head(load), doubtsText, table(load), growthText, ownText, termsTable, checkText, hubsText].compactMap { $0 }
+      .joined(
+        separator: "\n\n") + "\n"
   }
 
   private func head(_ load: Load) -> String {
@@ -30,6 +31,13 @@ extension CapacityModel {
       \(gigabits(needs.networkOutForMaps)) of what goes out, in JSON and not compressed: compressed it is a quarter, in binary \
       a sixth. All sessions have heartbeats; phones connect anew twice an hour.\(crossing(needs))
       """
+  }
+
+  /// Nil where all runs count.
+  private var doubtsText: String? {
+    guard !terms.doubts.isEmpty else { return nil }
+    return "**Not to be trusted**: the load itself was the limit in runs that this is made of.\n\n"
+      + terms.doubts.map { "- \($0)" }.joined(separator: "\n")
   }
 
   private func table(_ load: Load) -> String {

@@ -31,8 +31,10 @@ package struct CommandVerb: Sendable {
     name: "figures", operands: "", about: "What a message costs, in time, compared with thresholds (make figures).",
     options: [
       Option("rounds", "N", "rounds of all loads (1 to 1000; \(plainSpeed.rounds))"),
-      Option("seconds", "S", "seconds of each run that are measured (\(decimals(plainSpeed.seconds, 0)))"),
-      Option("scale", "PART", "that part of all sessions, for trying it out (\(decimals(plainSpeed.scale, 0)))"),
+      Option(
+        "seconds", "S", "seconds of each run that are measured (0.1 to 86400; \(decimals(plainSpeed.seconds, 0)))"),
+      Option(
+        "scale", "PART", "that part of all sessions, for trying it out (0.001 to 1; \(decimals(plainSpeed.scale, 0)))"),
       Option("only", "NAME,NAME", "these loads; their names are below"),
       serverCPU, threads, executable,
       Option("data", "DIR", "under which directory a journal is made (\(plainSpeed.directory))"),
@@ -46,8 +48,10 @@ package struct CommandVerb: Sendable {
     about: "What a message costs with more and more connections, drivers and channels (make growth).",
     options: [
       Option("rounds", "N", "rounds of all sizes (1 to 1000; \(plainGrowth.rounds))"),
-      Option("seconds", "S", "seconds of each run that are measured (\(decimals(plainGrowth.seconds, 0)))"),
-      Option("scale", "PART", "that part of all sizes and of the rate (\(decimals(plainGrowth.scale, 0)))"),
+      Option(
+        "seconds", "S", "seconds of each run that are measured (0.1 to 86400; \(decimals(plainGrowth.seconds, 0)))"),
+      Option(
+        "scale", "PART", "that part of all sizes and of the rate (0.001 to 1; \(decimals(plainGrowth.scale, 0)))"),
       serverCPU, threads, executable,
       Option("json", "FILE", "write the results there"),
       Option("html", "FILE", "write a report with plots there"),
@@ -61,8 +65,11 @@ package struct CommandVerb: Sendable {
         "drivers", "N,N,N",
         "three growing sizes, from \(CapacityMeasuring.fewestDrivers) "
           + "(\(plainCapacity.drivers.map(String.init).joined(separator: ",")))"),
-      Option("fixes", "N", "fixes a second of all drivers together (\(decimals(plainCapacity.fixesPerSecond, 0)))"),
-      Option("seconds", "S", "seconds of each run that are measured (\(decimals(plainCapacity.seconds, 0)))"),
+      Option(
+        "fixes", "N",
+        "fixes a second of all drivers together (100 to 1000000; \(decimals(plainCapacity.fixesPerSecond, 0)))"),
+      Option(
+        "seconds", "S", "seconds of each run that are measured (0.1 to 86400; \(decimals(plainCapacity.seconds, 0)))"),
       serverCPU, threads, executable,
       Option("data", "DIR", "under which directory a journal is made (\(plainCapacity.directory))"),
       Option("json", "FILE", "write the measured terms there"),
@@ -96,7 +103,7 @@ package struct CommandVerb: Sendable {
     about: "How long the client library takes from a frame that it has read to the loop that reads the feed.",
     options: [
       Option("positions", "N", "measured, one after the other (100 to 1000000; 2000)"),
-      Option("map", "N", "of a map with so many drivers instead, each second one (1 to 100; then 100 positions)"),
+      Option("map", "N", "of a map with so many drivers instead, one map a second (1 to 100; then 100 positions)"),
       Option("codec", "CODEC", "binary or json (binary)"), executable,
     ])
 
@@ -135,8 +142,10 @@ extension Arguments {
       hint: { verb.takesServeOptions ? CommandVerb.serveHint($0, $1) : "" })
   }
 
-  package func number(_ name: String, or other: Double) throws(LoadTestError) -> Double {
-    try value(name, .positive) ?? other
+  package func number(
+    _ name: String, or other: Double, in range: ClosedRange<Double> = 0.1...86_400
+  ) throws(LoadTestError) -> Double {
+    try value(name, .number(range)) ?? other
   }
 
   package func whole(_ name: String, or other: Int, in range: ClosedRange<Int> = 1...1000) throws(LoadTestError) -> Int

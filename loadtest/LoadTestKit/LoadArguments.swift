@@ -1,6 +1,6 @@
 // The command line of a scenario: hub-loadtest SCENARIO [options] [-- options of `locationhub serve`].
 import Glibc
-package import HubCommandLine
+import HubCommandLine
 import HubTransport
 
 package struct LoadArguments: Sendable {
@@ -197,8 +197,4 @@ extension ValueKind<Double> {
       }, write: { "\(decimals($0 / 1000, 0))ms" })
   }
 
-  /// More than nothing.
-  package static var positive: ValueKind {
-    ValueKind("a positive number", read: { Double($0).flatMap { $0 > 0 && $0 < 1e6 ? $0 : nil } }, write: { "\($0)" })
-  }
 }
