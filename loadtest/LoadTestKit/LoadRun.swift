@@ -67,7 +67,7 @@ package struct LoadRun {
   /// Runs it once. What cuts it short, a signal or the hub's end, is in the result.
   package func run() throws(LoadTestError) -> RunResult {
     if let contradiction = scenario.contradiction { throw .usage(contradiction) }
-    let certificate = scenario.tls && options.address == nil ? RunCertificate() : nil
+    let certificate = scenario.tls && options.address == nil ? try RunCertificate() : nil
     let own = try certificate.map { certificate throws(LoadTestError) in try certificate.trust() }
     let start = Result { () throws(LoadTestError) in try startHub(certificate) }
     certificate?.removeFiles()

@@ -1,4 +1,4 @@
-// A certificate for one run with TLS, in two files of the temporary folder until the hub has read them.
+// A certificate for one run with TLS, in two files of a folder of its own until the hub has read them.
 import Glibc
 import HubCommandLine
 import HubTestCertificates
@@ -6,23 +6,18 @@ import HubTransport
 
 package struct RunCertificate {
   let authority = TestAuthority()
+  private let folder: TemporaryFolder
   let certificateFile: String
   let keyFile: String
 
-  init() {
+  init(in parent: String = "/tmp") throws(LoadTestError) {
     let issued = authority.issue(for: ["localhost"])
-    certificateFile = "/tmp/hub-loadtest-\(getpid())-cert.pem"
-    keyFile = "/tmp/hub-loadtest-\(getpid())-key.pem"
-    RunCertificate.write(issued.certificate, to: certificateFile)
-    RunCertificate.write(issued.key, to: keyFile)
-  }
-
-  private static func write(_ bytes: [UInt8], to path: String) {
-    let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_EXCL, 0o600)
-    precondition(
-      file >= 0 && bytes.withUnsafeBytes({ Glibc.write(file, $0.baseAddress, $0.count) }) == bytes.count,
-      "cannot write \(path)")
-    close(file)
+    // Nobody else can enter it, and it is gone with its owner.
+    folder = try TemporaryFolder(in: parent)
+    certificateFile = "\(folder.path)/cert.pem"
+    keyFile = "\(folder.path)/key.pem"
+    try write(String(decoding: issued.certificate, as: UTF8.self), to: certificateFile)
+    try write(String(decoding: issued.key, as: UTF8.self), to: keyFile)
   }
 
   func trust() throws(LoadTestError) -> ServerTrust {
