@@ -127,8 +127,8 @@ let package = Package(
     .executableTarget(
       name: "hub-torture",
       dependencies: [
-        "HubDurabilityModel", "HubLoadTestKit", "HubClientLoop", "HubCore", "HubTransport", "HubSystem",
-        "HubMessages", "HubGeo", "HubTestSupport",
+        "HubCommandLine", "HubDurabilityModel", "HubLoadTestKit", "HubClientLoop", "HubCore", "HubTransport",
+        "HubSystem", "HubMessages", "HubGeo", "HubTestSupport",
       ],
       path: "loadtest/Torture"),
     .executableTarget(

@@ -21,62 +21,79 @@
 
 import Glibc
 
-let words = CommandLine.arguments.dropFirst()
+let words = Array(CommandLine.arguments.dropFirst())
 let rounds = 9
 let callsPerRound = 20_000
 
-if words.first == "memory" {
-  MemoryBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000)
-} else if words.first == "areas" {
-  AreaBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
-} else if words.first == "renaming" {
-  AreaBench.runRenaming(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000)
-} else if words.first == "queries" {
-  QueryBench.run(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
-} else if words.first == "hostile" {
-  HostileBench.run()
-} else if words.first == "fences" {
-  FenceBench.printCovering()
-  FenceBench.printMedians(fixes: words.dropFirst().first.flatMap { Int($0) } ?? 100_000)
-} else if words.first == "growth" {
-  let rest = Array(words.dropFirst())
-  if rest.isEmpty {
-    GrowthBench.printTable()
-  } else if rest.count == 3, let piece = GrowthBench.Piece(rawValue: rest[0]), let size = Int(rest[1]),
-    piece.sizes.contains(size), let calls = Int(rest[2])
-  {
+do {
+  switch words.first {
+  case "memory": MemoryBench.run(drivers: numbers(1_000_000)[0])
+  case "areas": AreaBench.run(drivers: numbers(100_000)[0])
+  case "renaming": AreaBench.runRenaming(drivers: numbers(1_000_000)[0])
+  case "queries": QueryBench.run(drivers: numbers(100_000)[0])
+  case "hostile":
+    numbers()
+    HostileBench.run()
+  case "fences":
+    let fixes = numbers(100_000)[0]
+    FenceBench.printCovering()
+    FenceBench.printMedians(fixes: fixes)
+  case "growth" where words.count == 1: GrowthBench.printTable()
+  case "growth":
+    guard words.count == 4, let piece = GrowthBench.Piece(rawValue: words[1]), let size = Int(words[2]),
+      piece.sizes.contains(size), let calls = count(words[3])
+    else { fatalUsage() }
     GrowthBench.run(piece, size: size, calls: calls)
-  } else {
-    fatalUsage()
+  case "bytes":
+    numbers()
+    MicroBench().printBytes()
+  case "recovery": try RecoveryBench(records: numbers(1_000_000)[0]).run()
+  case "start": try StartBench(drivers: numbers(1_000_000)[0]).run()
+  case "track":
+    let given = numbers(20_000, 50)
+    try TrackBench(fixes: given[0], drivers: given[1]).run()
+  case "disk":
+    guard words.count > 1 else { fatalUsage() }
+    try DiskBench(directory: words[1], bytes: numbers(100_000, behind: 2)[0]).run()
+  case let name?:
+    guard words.count == 2, let piece = Piece(rawValue: name), let calls = count(words[1]) else { fatalUsage() }
+    var bench = MicroBench()
+    bench.run(piece, calls: calls)
+  case nil: timePieces()
   }
-} else if words.first == "bytes" {
-  MicroBench().printBytes()
-} else if words.first == "recovery" {
-  try RecoveryBench(records: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000).run()
-} else if words.first == "start" {
-  try StartBench(drivers: words.dropFirst().first.flatMap { Int($0) } ?? 1_000_000).run()
-} else if words.first == "track" {
-  let numbers = words.dropFirst().compactMap { Int($0) }
-  try TrackBench(fixes: numbers.first ?? 20_000, drivers: numbers.dropFirst().first ?? 50).run()
-} else if words.first == "disk", let directory = words.dropFirst().first {
-  try DiskBench(directory: directory, bytes: words.dropFirst(2).first.flatMap { Int($0) } ?? 100_000).run()
-} else if let name = words.first {
-  guard let piece = Piece(rawValue: name), let calls = words.dropFirst().first.flatMap({ Int($0) }) else {
-    fatalUsage()
-  }
-  var bench = MicroBench()
-  bench.run(piece, calls: calls)
-} else {
+} catch {
+  print("hub-microbench: \(error)")
+  exit(1)
+}
+
+func timePieces() {
   for piece in Piece.allCases {
     var bench = MicroBench()
     bench.run(piece, calls: callsPerRound)  // warm
     var best = Double.infinity
     for _ in 0..<rounds {
       let elapsed = ContinuousClock().measure { bench.run(piece, calls: callsPerRound) }
-      best = min(best, Double(elapsed.components.attoseconds) / 1e9 / Double(callsPerRound))
+      let (seconds, attoseconds) = elapsed.components
+      best = min(best, (Double(seconds) * 1e9 + Double(attoseconds) / 1e9) / Double(callsPerRound))
     }
     print("\(piece.rawValue) \(Int((best * 10).rounded()) / 10).\(Int((best * 10).rounded()) % 10)")
   }
+}
+
+/// The numbers behind so many words, each as it is by default where it is not given.
+@discardableResult
+func numbers(_ defaults: Int..., behind place: Int = 1) -> [Int] {
+  let given = words.dropFirst(place).map { text in
+    guard let number = count(text) else { fatalUsage() }
+    return number
+  }
+  guard given.count <= defaults.count else { fatalUsage() }
+  return given + defaults.dropFirst(given.count)
+}
+
+/// How many of something there are to be; nil where it is no such number.
+func count(_ text: String) -> Int? {
+  Int(text).flatMap { (1...1_000_000_000).contains($0) ? $0 : nil }
 }
 
 func fatalUsage() -> Never {
