@@ -81,7 +81,7 @@ class Poster:
     """Asks a hub over one connection."""
 
     def __init__(self, port):
-        self.link = http.client.HTTPConnection("127.0.0.1", port)
+        self.link = http.client.HTTPConnection("127.0.0.1", port, timeout=streams.PATIENCE)
 
     def ask(self, method, path, body=None):
         self.link.request(method, f"{path}{'&' if '?' in path else '?'}role=ops&id=O1", json.dumps(body) if body else None)
@@ -96,12 +96,14 @@ class Poster:
 
 
 def notify(port, rate):
-    """Posts so many events a second, whose titles are the time (ns of CLOCK_MONOTONIC)."""
+    """Posts so many events a second, whose titles are when each is due (ns of CLOCK_MONOTONIC): what the hub delays by
+    answering late counts."""
     pin(1)
     poster, start, number = Poster(port), time.monotonic(), 0
     while True:
-        time.sleep(max(0, start + number / rate - time.monotonic()))
-        poster.notify(number, str(time.monotonic_ns()))
+        due = start + number / rate
+        time.sleep(max(0, due - time.monotonic()))
+        poster.notify(number, str(int(due * 1e9)))
         number += 1
 
 
@@ -130,7 +132,7 @@ def serving(hub, address, *more):
              "--session-rate", "0", "--compression", "off", "--log-level", "error", "--webhooks", f"{folder}/webhooks",
              *more], stdout=subprocess.PIPE, preexec_fn=lambda: pin(0))
         try:
-            process.stdout.readline()
+            streams.await_line(process)
             poster = Poster(port)
             for trip in range(TRIPS):
                 poster.ask("POST", "/v1/trips", {"tripId": f"T{trip}"})

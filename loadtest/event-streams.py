@@ -9,12 +9,22 @@ What none costs is taken off. Exit code 1 where a stream's delivery costs over 1
 
 import json
 import os
+import select
 import selectors
 import socket
 import statistics
 import subprocess
 import sys
 import time
+
+
+PATIENCE = 60  # seconds until a hub listens, or says anything at all
+
+
+def await_line(process):
+    """Returns when a hub has said where it listens."""
+    assert select.select([process.stdout], [], [], PATIENCE)[0], f"the hub does not listen after {PATIENCE} s"
+    assert process.stdout.readline(), "the hub has ended before it listened"
 
 
 def free_port():
@@ -31,7 +41,7 @@ def frame(message):
 
 
 def connect(port, request, until):
-    link = socket.create_connection(("127.0.0.1", port))
+    link = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
     link.sendall(request.encode())
     heard = b""
     while until not in heard:
@@ -70,7 +80,7 @@ def measure(hub, kind, count, rate, seconds):
         [hub, "serve", "--port", str(port), "--dev-auth", "--no-journal", "--loops", "1", "--session-rate", "0",
          "--compression", "off", "--log-level", "error"], stdout=subprocess.PIPE)
     try:
-        process.stdout.readline()
+        await_line(process)
         driver = upgrade(port, "driver", "D1")
         links = [subscriber(port, kind) for _ in range(0 if kind == "none" else count)]
         watch = selectors.DefaultSelector()
@@ -82,7 +92,7 @@ def measure(hub, kind, count, rate, seconds):
             while sent < passed * rate:
                 sent += 1
                 now = int(time.time() * 1000)
-                driver.setblocking(True)
+                driver.settimeout(PATIENCE)
                 driver.sendall(frame({"type": "location_update", "messageId": f"m{sent}", "timestamp": now, "payload": {
                     "latitude": 48 + sent * 1e-6, "longitude": 11.5, "accuracy": 5, "timestamp": now, "speed": 5.5}}))
                 driver.setblocking(False)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Durable ingest: batches of 50 fixes, each acked when it is on the disk, and what the disk itself takes for that.
 #
-#   loadtest/ingest.sh [DIR [options of hub-loadtest]]      100,000 fixes/s for 20 s; DIR lies on the disk in question
+#   loadtest/ingest.sh [DIR [options of hub-loadtest]]      100,000 fixes/s for 20 s; DIR lies on the disk in question;
+#                                                           options but for those that it sets itself
 #
 # The journal's part of the ack's time is what is over the disk's own: the probe writes as much as the hub's groups had,
 # before and behind the run, for a shared disk is not the same all the time.

@@ -36,6 +36,18 @@ if [ "$curve" = tls ]; then
   trust=(--ca "$folder/cert.pem")
 fi
 
+# Until a command is true, as long as a process is there, for a minute at most.
+until_true() {
+  local process=$1 tries=0
+  shift
+  until "$@"; do
+    kill -0 "$process" 2>/dev/null || { echo "it has ended before: $*" >&2; exit 1; }
+    [ $((tries += 1)) -lt 600 ] || { echo "for a minute not true: $*" >&2; exit 1; }
+    sleep 0.1
+  done
+}
+says_where() { url[$hub]=$(grep -Eom 1 'https?://[0-9.:]*' "$folder/$hub"); }
+
 load() { taskset -c 1 $bin/hub-loadtest "$@" --threads 1 >"$folder/out" 2>&1 || { cat "$folder/out" >&2; exit 1; }; }
 
 for hub in small large; do
@@ -43,14 +55,14 @@ for hub in small large; do
     --accept-rate 0 --sampling 3600 --log-level error ${secure[$hub]} >"$folder/$hub" &
   pid[$hub]=$!
   started+=($!)
-  until url[$hub]=$(grep -Eom 1 'https?://[0-9.:]*' "$folder/$hub"); do sleep 0.1; done
+  until_true "${pid[$hub]}" says_where
   if [ "$curve" = index ]; then
     load trip --url "${url[$hub]}" --drivers 10 --rate 1 --fleet "${size[$hub]}" --duration 1 --warm-up 0
   elif [ "$curve" = channels ]; then
     taskset -c 1 $bin/hub-loadtest idle --threads 1 --url "${url[$hub]}" --drivers 0 --idle 400 \
       --quiet-channels "${size[$hub]}" --duration 86400 --warm-up 0 >"$folder/idle-$hub" 2>&1 &
     started+=($!)
-    until grep -q ': 400 sessions' "$folder/idle-$hub"; do sleep 0.1; done
+    until_true $! grep -q ': 400 sessions' "$folder/idle-$hub"
   fi
 done
 

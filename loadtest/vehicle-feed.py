@@ -11,6 +11,7 @@ A feed is kept for 5 s, so each is asked for when the one before is too old. Bes
 import http.client
 import json
 import os
+import select
 import socket
 import statistics
 import subprocess
@@ -19,6 +20,7 @@ import threading
 import time
 
 KEPT_SECONDS = 5.1
+PATIENCE = 60  # seconds until the hub listens, or answers
 
 
 def free_port():
@@ -46,7 +48,7 @@ class Bystander(threading.Thread):
 
     def __init__(self, port):
         super().__init__(daemon=True)
-        self.connection, self.waits, self.is_over = http.client.HTTPConnection("127.0.0.1", port), [], False
+        self.connection, self.waits, self.is_over = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE), [], False
 
     def run(self):
         while not self.is_over:
@@ -64,8 +66,9 @@ def main():
         [hub, "serve", "--port", str(port), "--dev-auth", "--no-journal", "--loops", "1", "--log-level", "error"],
         stdout=subprocess.PIPE)
     try:
-        process.stdout.readline()
-        connection = http.client.HTTPConnection("127.0.0.1", port)
+        assert select.select([process.stdout], [], [], PATIENCE)[0], f"the hub does not listen after {PATIENCE} s"
+        assert process.stdout.readline(), "the hub has ended before it listened"
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         times, costs, most = [], [], []
 
         def move():

@@ -3,7 +3,7 @@
 
     loadtest/webhook-latency.py .build/release/locationhub [EVENTS A SECOND] [SECONDS]
 
-From before `POST /v1/notifications` to the signed request's arrival, so with the hub's journal on the disk. The hub has
+From when a `POST /v1/notifications` is due to the signed request's arrival, so with the hub's journal on the disk. The hub has
 core 0, the back ends and the receiver core 1. Exit code 1 where the p99 is over 50 ms, or over 5 % of the events have not arrived.
 """
 
