@@ -35,7 +35,8 @@ struct FleetOptions {
   static func options(drivers: Int) -> [Option] {
     [
       Option("drivers", "N", "how many (\(drivers))"),
-      Option("rate", "HZ", "fixes a second of each driver, 0.01-2 (1)"),
+      Option(
+        "rate", "HZ", "fixes a second of each driver, 0.01-2: the nearest of one each 0.5, 1, 1.5 s and so on (1)"),
       Option("duration", "SECONDS", "end after so long (without: until a signal)"),
       Option("seed", "K", "chance of city, drives and phones (1)"),
       Option("center", "LAT,LON", "the city's centre (37.7749,-122.4194)"),
