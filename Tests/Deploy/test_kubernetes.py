@@ -57,6 +57,8 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual(allowed, ["http", "admin"])
         self.assertEqual(spec["Service"]["ports"][0]["targetPort"], "http", "the admin port is not for clients")
         self.assertEqual(monitor["podMetricsEndpoints"][0]["port"], "admin")
+        job = yaml.safe_load(read(f"{DEPLOY}/prometheus/prometheus.yml"))["scrape_configs"][0]["job_name"]
+        self.assertEqual(labels[monitor["jobLabel"]], job, "alerts and dashboard ask for this job")
         probes = {name: self.container[name]["httpGet"] for name in ("startupProbe", "readinessProbe", "livenessProbe")}
         self.assertEqual({probe["port"] for probe in probes.values()}, {"admin"})
         self.assertEqual([probe["path"] for probe in probes.values()], ["/readyz", "/readyz", "/healthz"])
@@ -71,6 +73,13 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual(own["capabilities"]["drop"], ["ALL"])
         claim = self.objects["StatefulSet"]["spec"]["volumeClaimTemplates"][0]["spec"]
         self.assertEqual(claim["accessModes"], ["ReadWriteOncePod"])
+
+    def test_full_tables_fit_into_the_memory(self):
+        """With 2 KB for a driver, and as much for a trip without one."""
+        limit = self.container["resources"]["limits"]["memory"]
+        self.assertRegex(limit, r"^\d+Gi$")
+        entries = int(self.environment["LHUB_MAX_DRIVERS"]) + int(self.environment["LHUB_MAX_TRIPS"])
+        self.assertLess(2000 * entries, 0.5 * 2**30 * int(limit[:-2]))
 
     def test_a_drain_has_the_time_that_it_takes(self):
         delay = float(self.environment["LHUB_DRAIN_DELAY"]) + float(self.environment.get("LHUB_DRAIN_SPREAD", 0))
