@@ -305,7 +305,7 @@ class Cluster:
         return path
 
     def start_proxy(self):
-        environment = {"LISTEN": f"127.0.0.1:{self.listen}"}
+        environment = {"LISTEN": str(self.listen)}
         for name, (port, admin) in self.hub_ports.items():
             letter = name[-1].upper()
             environment |= {f"HUB_{letter}": f"127.0.0.1:{port}", f"ADMIN_{letter}": str(admin)}

@@ -90,20 +90,23 @@ def nginx(folder, hub, port, plain):
         "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl; listen 127.0.0.1:{plain};",
         "server 127.0.0.1:8080;": f"server 127.0.0.1:{hub.port};",
         "/etc/letsencrypt/live/hub.example/fullchain.pem": pem, "/etc/letsencrypt/live/hub.example/privkey.pem": key,
+        "/var/log/nginx/access.log": f"{folder}/access.log", "/var/log/nginx/error.log": f"{folder}/nginx.log",
     }))
     kinds = "client_body", "proxy", "fastcgi", "uwsgi", "scgi"
     paths = "".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
     main = write(f"{folder}/nginx.conf", f"""
         daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.log;
         events {{}}
-        http {{ access_log off; {paths} include {server}; }}""")
+        http {{ {paths} include {server}; }}""")
     return Process(["nginx", "-c", main, "-e", f"{folder}/nginx.log"], f"{folder}/nginx.log")
 
 
 def haproxy(folder, hub, port, plain):
     """deploy/haproxy.cfg, likewise."""
     pem = write(f"{folder}/haproxy.pem", "".join(map(read, certificate(folder))))
-    file = write(f"{folder}/haproxy.cfg", edited("haproxy.cfg", {
+    # Only root can change to another user.
+    own = {"    chroot /var/lib/haproxy\n    user haproxy\n    group haproxy\n": ""} if os.geteuid() else {}
+    file = write(f"{folder}/haproxy.cfg", edited("haproxy.cfg", own | {
         "bind :443 ssl crt /etc/haproxy/hub.example.pem":
             f"bind 127.0.0.1:{plain}\n    bind 127.0.0.1:{port} ssl crt {pem}",
         "server hub 127.0.0.1:8080 check port 8081": f"server hub 127.0.0.1:{hub.port} check port {hub.admin}",

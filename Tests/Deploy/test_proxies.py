@@ -4,7 +4,9 @@ import asyncio
 import http.client
 import json
 import os
+import pwd
 import statistics
+import tempfile
 import time
 import unittest
 import urllib.parse
@@ -14,7 +16,7 @@ import websockets
 from httpx_sse import aconnect_sse
 from test_foreign import Client, fix
 
-from deployment import PROXIES, Site, needs, wait_until
+from deployment import PROXIES, Site, edited, needs, read, run, wait_until, write
 
 # For a p99 that says something; it is asserted from 200 on, for which nothing else should run on the machine.
 POSITIONS = int(os.environ.get("POSITIONS", "40"))
@@ -68,6 +70,39 @@ class Proxies(unittest.IsolatedAsyncioTestCase):
                 for path in ("//metrics", "/./metrics", "/metrics/", "/v1/../metrics", "/metrics%2f"):
                     status = raw_status(site, name, path)
                     self.assertIn(status, (400, 401, 404), f"{name} {path}")
+
+    async def test_keys_of_a_query_are_in_no_log(self):
+        with Site() as site:
+            path = "/v1/osmand?key=a-secret&id=d1&lat=1&lon=2"
+            for name in PROXIES:
+                self.assertEqual(raw_status(site, name, path), 401)
+            site.hub.end()
+            for name in PROXIES:
+                self.assertIn(raw_status(site, name, path), (502, 503))
+            folder = site.hub.folder
+            accesses = {name: f"{folder}/{name}/{file}"
+                        for name, file in {"nginx": "access.log", "haproxy": "haproxy.log"}.items()}
+            for name, file in accesses.items():
+                wait_until(lambda: read(file).count("GET /v1/osmand HTTP/1.1") == 2, 10, f"{name} logs what came")
+            for file in (*accesses.values(), f"{folder}/nginx/nginx.log"):
+                self.assertNotIn("a-secret", read(file))
+
+    @unittest.skipIf(os.geteuid(), "only root can change to another user")
+    async def test_haproxy_serves_as_nobody_of_importance(self):
+        with Site(proxies=("haproxy",)) as site:
+            names = set()
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                if f"{site.hub.folder}/haproxy/haproxy.cfg" in read(f"/proc/{pid}/cmdline"):
+                    names.add((pwd.getpwuid(os.stat(f"/proc/{pid}").st_uid).pw_name, os.readlink(f"/proc/{pid}/root")))
+            self.assertEqual(names, {("haproxy", "/var/lib/haproxy")})
+
+    async def test_the_line_for_sites_goes_with_the_file_of_the_demo(self):
+        line = "# http-request set-header X-Forwarded-For %[src]"
+        with tempfile.TemporaryDirectory() as folder:
+            file = write(f"{folder}/haproxy.cfg", edited("cluster/haproxy.cfg", {line: line[2:]}))
+            hubs = {f"HUB_{letter}": "127.0.0.1:1" for letter in "ABC"}
+            admins = {f"ADMIN_{letter}": "1" for letter in "ABC"}
+            run("haproxy", "-c", "-f", file, env=os.environ | hubs | admins | {"LISTEN": "20000"})
 
     async def test_the_limit_by_address_counts_the_client_whatever_it_forges(self):
         with Site("--max-per-address", "3") as site:
