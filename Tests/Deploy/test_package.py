@@ -120,6 +120,9 @@ class Package(unittest.TestCase):
         secret = read(key)
         os.makedirs(f"{root}/var/lib/private/locationhub")
         journal = write(f"{root}/var/lib/private/locationhub/segment", "events\n")
+        enabled = f"{root}/etc/systemd/system/multi-user.target.wants/locationhub.service"
+        os.makedirs(os.path.dirname(enabled))
+        os.symlink("/lib/systemd/system/locationhub.service", enabled)
         self.dpkg(root, "--install", self.package)
         self.assertEqual((read(settings), read(key)), ("port = 9000\n", secret))
         self.dpkg(root, "--remove", "locationhub")
@@ -127,7 +130,28 @@ class Package(unittest.TestCase):
         self.assertEqual((read(settings), read(key)), ("port = 9000\n", secret))
         self.dpkg(root, "--purge", "locationhub")
         self.assertFalse(os.path.exists(f"{root}/etc/locationhub"))
+        self.assertFalse(os.path.lexists(enabled), "nothing is enabled any more")
         self.assertEqual(read(journal), "events\n")
+
+    @unittest.skipIf(os.geteuid(), "dpkg installs for root only")
+    def test_a_key_that_a_full_disk_cut_off_is_drawn_again(self):
+        root = self.empty_root("full")
+        os.makedirs(f"{root}/etc/locationhub")
+        key = write(f"{root}/etc/locationhub/token.key", "")
+        self.dpkg(root, "--install", self.package)
+        self.assertGreaterEqual(len(read(key).strip()), 43)
+        self.assertEqual(os.listdir(os.path.dirname(key)).count("token.key.new"), 0)
+
+    def test_a_later_commit_is_a_newer_version(self):
+        versions = []
+        for time in (1_000_000_000, 1_000_000_001):
+            folder = f"{self.folder.name}/{time}"
+            os.mkdir(folder)
+            run(f"{DEPLOY}/debian/build.sh", HUB, folder, env=os.environ | {"SOURCE_DATE_EPOCH": str(time)})
+            versions.append(run("dpkg-deb", "-f", f"{folder}/{os.listdir(folder)[0]}", "Version").strip())
+        run("dpkg", "--compare-versions", versions[0], "lt", versions[1])
+        commit = re.search(r"commit ([0-9a-z]+)", run(HUB, "version"))[1]
+        self.assertRegex(versions[0], rf"^[0-9.]+(~[a-z0-9]+)?\+20010909014640\.{commit}-1$")
 
     @unittest.skipIf(os.geteuid(), "dpkg installs for root only")
     def test_each_machine_has_a_key_of_its_own(self):

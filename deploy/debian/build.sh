@@ -2,8 +2,9 @@
 # Packs a built executable for Debian and Ubuntu: deploy/debian/build.sh [executable] [folder for the .deb]
 #
 # Nothing is compiled here, so debhelper would have little to do: the files are laid out and packed by dpkg-deb. The
-# version is the executable's own, with the ~ that sorts a development version before its release. DEBFULLNAME and
-# DEBEMAIL say who packs it, as for Debian's own tools.
+# version is the executable's own, with the ~ that sorts a development version before its release, then the commit's time,
+# so that apt takes a later one for newer, and the commit. DEBFULLNAME and DEBEMAIL say who packs it, as for Debian's own
+# tools.
 set -eu
 umask 022
 
@@ -16,11 +17,13 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 chmod 755 "$tree"
 
-version=$("$program" version | sed -E 's/^locationhub ([0-9.]+)(-([a-z0-9]+))? .*/\1~\3/; s/~$//')-1
 architecture=$(dpkg --print-architecture)
 maintainer="${DEBFULLNAME:-Location hub maintainers} <${DEBEMAIL:-maintainers@locationhub.invalid}>"
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
+time=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M%S)
+version=$("$program" version |
+  sed -E "s/^locationhub ([0-9.]+)(-([a-z0-9]+))? \(commit ([a-z0-9]+).*/\1~\3+$time.\4/; s/~\+/+/")-1
 
 # The packages of the libraries that it is linked with, and the newest of glibc's versions that it asks for.
 libraries=$(ldd "$program" | awk '$3 ~ /^\// {print $3}' | while read -r library; do
