@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.error
 import urllib.request
 
 HUB = os.environ["LOCATIONHUB"]
@@ -87,6 +88,11 @@ class ServiceManagers(unittest.TestCase):
         self.addCleanup(hub.kill)
         self.assertIn(f"STATUS=listening on 127.0.0.1:{manager.port}", manager.next("READY=1"))
         self.assertEqual(manager.get("/readyz", manager.admin_port), 200)
+        # The socket of that name is an admin port like one of the settings.
+        self.assertEqual(manager.get("/metrics", manager.admin_port), 200)
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            manager.get("/metrics")
+        self.assertEqual(refused.exception.code, 401)
         manager.next("WATCHDOG=1")
         manager.next("WATCHDOG=1")
         hub.send_signal(1)

@@ -22,14 +22,15 @@ public struct AllowedHosts: Sendable, Equatable {
 
   /// Whether a request names one of them in `Host`, with any port.
   ///
-  /// - Parameter own: a further host that is allowed, for a listener that has an address of its own.
-  func allows(_ fields: HeaderFields, own: String? = nil) -> Bool {
+  /// - Parameter allowsAddresses: any numeric address is allowed, too. Rebinding needs a name, and a listener on all
+  ///   addresses cannot know by which it is reached (a container's port that its host forwards).
+  func allows(_ fields: HeaderFields, allowsAddresses: Bool = false) -> Bool {
     // Without Host (HTTP/1.0) the name that was used is unknown.
     guard case .value(let value) = fields.single("host"),
       let host = AllowedHosts.host(of: String(decoding: value, as: UTF8.self))
     else { return false }
-    if SocketAddress(host: host, port: 0)?.isLoopback == true { return true }
-    return list.contains(host) || own.flatMap(AllowedHosts.host(named:)) == host
+    if let address = SocketAddress(host: host, port: 0), allowsAddresses || address.isLoopback { return true }
+    return list.contains(host)
   }
 
   /// A name or a numeric address without a port, in the form of `host(of:)`.

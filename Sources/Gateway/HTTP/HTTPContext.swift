@@ -179,9 +179,8 @@ struct HTTPContext {
     let isAdmin = request.peer.isAdmin
     let client = ClientAddress(
       of: request.head.fields, peer: request.peer.address, trusted: configuration.trustedProxies)
-    let needsNone = isAdmin || configuration.adminPort == nil && client.isThisMachine
-    let own = isAdmin ? configuration.adminHost : nil
-    if needsNone, configuration.hosts.allows(request.head.fields, own: own) { return }
+    let needsNone = isAdmin || !configuration.hasAdminPort && client.isThisMachine
+    if needsNone, configuration.hosts.allows(request.head.fields, allowsAddresses: isAdmin) { return }
     do throws(CredentialError) {
       if try request.credential(by: credentials).role == .ops { return }
     } catch {

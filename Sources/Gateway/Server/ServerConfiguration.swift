@@ -24,6 +24,8 @@ public struct ServerConfiguration: Sendable {
   /// A second port, for operators: /healthz, /readyz and /metrics, without a credential. 0 picks a free one. Where it
   /// is set, metrics on the first port need a credential of ops.
   public var adminPort: UInt16?
+  /// Whether operators have a port of their own, by its number or from a service manager.
+  var hasAdminPort: Bool { adminPort != nil || inheritedAdmin != nil }
   /// Numeric address of that port.
   public var adminHost = "127.0.0.1"
   /// Origins of web pages that may use the hub, beside its own.
