@@ -26,7 +26,7 @@ let serve = Verb(
 
 private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
   if arguments.has("check") { return try checkSettings(arguments) }
-  let options = try ServeOptions(arguments)
+  let options = try readSettings(arguments)
   var configuration = options.server
   configuration.commit = Build.commit
   do throws(SystemError) {

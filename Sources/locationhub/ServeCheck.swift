@@ -3,13 +3,16 @@
 import HubCommandLine
 import HubSystem
 
-/// Prints each setting with its value and source. With any fault it ends at once with the exit code of wrong usage,
-/// also for an unreadable file, since the same settings would fail again.
+/// Prints each setting with its value and source, or throws all faults.
 func checkSettings(_ arguments: Arguments) throws(CommandError) -> ExitCode {
-  let options: ServeOptions
-  do throws(CommandError) { options = try ServeOptions(arguments) } catch { throw .usage("\(error)") }
-  StandardStream.output.write(options.table + "these settings are good\n")
+  StandardStream.output.write(try readSettings(arguments).table + "these settings are good\n")
   return .ok
+}
+
+/// The settings of a start. Any fault is one of usage, also that of an unreadable file: another start, as service
+/// managers try where one has failed, would fail again.
+func readSettings(_ arguments: Arguments) throws(CommandError) -> ServeOptions {
+  do throws(CommandError) { return try ServeOptions(arguments) } catch { throw .usage("\(error)") }
 }
 
 extension ServeOptions {

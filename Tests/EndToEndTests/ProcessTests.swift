@@ -81,10 +81,10 @@ extension EndToEnd.Processes {
     #expect(outcome.errors.contains(file.path + message), "\(outcome.errors)")
   }
 
-  @Test("a configuration file that is not there: exit code 1")
+  @Test("a configuration file that is not there: exit code 2")
   func missingConfiguration() throws {
     let outcome = try HubProcess.run(["serve", "--config", "/nonexistent/hub.conf"])
-    #expect(outcome.status == 1)
+    #expect(outcome.status == 2)
     #expect(outcome.errors.contains("/nonexistent/hub.conf"))
   }
 

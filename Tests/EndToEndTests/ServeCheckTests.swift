@@ -136,6 +136,8 @@ extension EndToEnd.ServeChecks {
     let wrong = try HubProcess.run(["serve", "--dev-auth"], environment: ["LHUB_HEARTBEET": "7"])
     #expect(wrong.status == 2)
     #expect(wrong.errors.contains("there is no setting for the variable LHUB_HEARTBEET; did you mean LHUB_HEARTBEAT?"))
+    let unread = try HubProcess.run(["serve"], environment: ["LHUB_TOKEN_KEYS": "/nonexistent/keys"])
+    #expect(unread.status == 2 && unread.errors.contains("/nonexistent/keys"), "\(unread.errors)")
     let secret = String(repeating: "s3cret", count: 8)
     let file = try TemporaryFile(secret)
     let outcome = try HubProcess.run(["serve", "--check"], environment: ["LHUB_TOKEN_KEYS": file.path])
