@@ -96,11 +96,7 @@ public struct PortLock: ~Copyable, Sendable {
   private static func overlaps(_ address: SocketAddress, _ name: String) -> Bool {
     guard name.hasPrefix("\(prefix)\(address.port)/") else { return false }
     let host = String(name.dropFirst("\(prefix)\(address.port)/".count))
-    guard let other = SocketAddress(host: host, port: address.port) else { return false }
-    // `::` accepts IPv4 as well, 0.0.0.0 does not accept IPv6.
-    if address.isWildcard && (address.isIPv6 || !other.isIPv6) { return true }
-    if other.isWildcard && (other.isIPv6 || !address.isIPv6) { return true }
-    return address.host == other.host
+    return SocketAddress(host: host, port: address.port)?.overlaps(address) == true
   }
 
   /// A Unix socket with an abstract name: a zero byte, then the name, no file.

@@ -98,6 +98,15 @@ public struct SocketAddress: Sendable, Hashable {
   /// 0.0.0.0 or `::`.
   public var isWildcard: Bool { high == 0 && low == 0 }
 
+  /// Whether a listener at one of them leaves no room for one at the other: `::` accepts IPv4 as well, 0.0.0.0 no IPv6.
+  /// False for ports that the kernel chooses.
+  public func overlaps(_ other: SocketAddress) -> Bool {
+    guard port == other.port, port != 0 else { return false }
+    if isWildcard && (isIPv6 || !other.isIPv6) { return true }
+    if other.isWildcard && (other.isIPv6 || !isIPv6) { return true }
+    return self == other
+  }
+
   /// The key of limits by peer: the IPv4 address, or the /64 of an IPv6 address, since one subscriber line usually has
   /// a whole /64 and could use a new address for each connection. Without the port. The two families cannot collide:
   /// IPv4 keys are in ::/8, which is reserved (RFC 4291 §2.4).

@@ -50,7 +50,7 @@ private func runServe(_ arguments: Arguments) throws(CommandError) -> ExitCode {
     server = try Server.start(configuration)
   } catch {
     switch error {
-    case .badAddress, .badLoopCount, .developmentCredentialsNotOnLoopback: throw .usage("\(error)")
+    case .badAddress, .onePortForBoth, .badLoopCount, .developmentCredentialsNotOnLoopback: throw .usage("\(error)")
     case .portTaken, .journal, .system: throw .failed("\(error)")
     }
   }

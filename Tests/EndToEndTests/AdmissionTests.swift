@@ -3,6 +3,7 @@ import Foundation
 import HubGateway
 import HubMessages
 import HubRuntime
+import HubTransport
 import Testing
 
 extension EndToEnd {
@@ -161,6 +162,15 @@ extension EndToEnd.Admission {
     } catch {
       return error
     }
+  }
+
+  @Test("one port for clients and operators is refused, unless the kernel chooses both")
+  func onePortForBoth() {
+    for (host, adminHost) in [("127.0.0.1", "0.0.0.0"), ("0.0.0.0", "127.0.0.1"), ("::", "0.0.0.0"), ("::1", "::1")] {
+      let error = error { ($0.host, $0.adminHost, $0.port, $0.adminPort) = (host, adminHost, 28001, 28001) }
+      #expect(error == SocketAddress(host: adminHost, port: 28001).map { .onePortForBoth($0) }, "\(host) \(adminHost)")
+    }
+    #expect(error { $0.adminPort = 0 } == nil)
   }
 
   @Test("development credentials are refused on any address but loopback")

@@ -31,6 +31,17 @@ import Testing
     #expect(try address("10.0.0.1").limitKey != address("10.0.0.2").limitKey)
     #expect(try address("10.0.0.1").limitKey == address("10.0.0.1").with(port: 9).limitKey)
   }
+
+  @Test(arguments: [
+    ("127.0.0.1", "127.0.0.1", true), ("0.0.0.0", "10.0.0.1", true), ("::", "10.0.0.1", true), ("::", "::1", true),
+    ("127.0.0.1", "127.0.0.2", false), ("0.0.0.0", "::1", false), ("::1", "127.0.0.1", false),
+  ])
+  func `overlap where one port has no room for both`(one: String, other: String, isTrue: Bool) throws {
+    let one = try #require(SocketAddress(host: one, port: 80))
+    let other = try #require(SocketAddress(host: other, port: 80))
+    #expect(one.overlaps(other) == isTrue && other.overlaps(one) == isTrue)
+    #expect(!one.overlaps(other.with(port: 81)) && !one.with(port: 0).overlaps(other.with(port: 0)))
+  }
 }
 
 @Suite struct `Port lock` {

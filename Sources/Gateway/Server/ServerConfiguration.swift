@@ -93,7 +93,10 @@ public struct ServerConfiguration: Sendable {
   public func listeningAddress() throws(ServerError) -> SocketAddress {
     guard (1...64).contains(loops) else { throw .badLoopCount(loops) }
     guard let address = inherited?.address ?? SocketAddress(host: host, port: port) else { throw .badAddress(host) }
-    guard adminPort == nil || SocketAddress(host: adminHost, port: 0) != nil else { throw .badAddress(adminHost) }
+    if let adminPort, inheritedAdmin == nil {
+      guard let admin = SocketAddress(host: adminHost, port: adminPort) else { throw .badAddress(adminHost) }
+      guard !admin.overlaps(address) else { throw .onePortForBoth(admin) }
+    }
     guard address.isLoopback || !allowsDevelopmentCredentials else {
       throw .developmentCredentialsNotOnLoopback(address.host)
     }
@@ -126,6 +129,7 @@ public struct ServerConfiguration: Sendable {
 /// Why a server did not start.
 public enum ServerError: Error, Equatable, CustomStringConvertible {
   case badAddress(String)
+  case onePortForBoth(SocketAddress)
   case developmentCredentialsNotOnLoopback(String)
   case badLoopCount(Int)
   case portTaken(String)
@@ -137,6 +141,8 @@ public enum ServerError: Error, Equatable, CustomStringConvertible {
     switch self {
     case .badAddress(let host):
       "cannot listen on \(host): give a numeric IPv4 or IPv6 address, or localhost"
+    case .onePortForBoth(let address):
+      "\(address) cannot be for clients and operators both: give --port and --admin-port different numbers"
     case .developmentCredentialsNotOnLoopback(let host):
       "--dev-auth lets anyone in and is refused on \(host): use 127.0.0.1 or ::1"
     case .badLoopCount(let count):
