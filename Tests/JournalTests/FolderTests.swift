@@ -8,6 +8,13 @@ import Testing
 @testable import HubJournal
 
 @Suite struct FolderTests {
+  @Test("The specification names the format's version")
+  func version() throws {
+    let path = #filePath.replacing("Tests/JournalTests/FolderTests.swift", with: "protocol/journal.md")
+    let text = String(decoding: try readFile(path), as: UTF8.self)
+    #expect(text.contains("version 4 (\(FileHeader.version)), sum 4"))
+  }
+
   private func expectGone(_ writer: inout JournalWriter, _ path: String) {
     do throws(JournalError) {
       _ = try writer.append([2])
