@@ -51,7 +51,8 @@ struct NearestOnEdges {
   /// The longitude of the edge's start, by whole turns, with which the edge is nearest to the place.
   private static func nearestName(_ start: Double, _ width: Double) -> Double {
     var (best, least) = (start, Double.infinity)
-    for turns in -1...1 {
+    // A path of many edges may end two turns from where its first edge is.
+    for turns in -2...2 {
       let name = start + Double(turns) * 360e9
       let gap = max(0, min(name, name + width), -max(name, name + width))
       if gap < least { (best, least) = (name, gap) }

@@ -63,6 +63,14 @@ import Testing
     #expect(Corridor(path, widthMeters: 0) == nil && Corridor(path, widthMeters: .infinity) == nil)
   }
 
+  @Test("A corridor that goes round the earth has what is near its end, which is drawn more than a turn away")
+  func aroundTheEarth() throws {
+    let path = try Path([at(10, 180), at(10, -90), at(10, 0), at(0, 90), at(0, 180)], limit: 10)
+    let corridor = try #require(Corridor(path, widthMeters: 20_000))
+    for inside in [at(0, -179.99), at(0, 179.99), at(10, -179.99), at(5, 45)] { #expect(corridor.contains(inside)) }
+    #expect(!corridor.contains(at(0, -179.8)) && !corridor.contains(at(5, 180)))
+  }
+
   @Test("A corridor's box leaves nothing of it out", arguments: [at(52, 13), at(-84, 179.95), at(89.95, 10)])
   func corridorBox(center: Coordinate) throws {
     var random = SplitMix64(seed: 9)
