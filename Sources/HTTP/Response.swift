@@ -71,7 +71,9 @@ public struct Response: Sendable {
       buffer.append("\r\n")
     }
     // HTTP/1.0 clients need the field, and 1.1 clients ignore it.
-    buffer.append(keepsAlive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n")
+    buffer.append(keepsAlive ? "Connection: keep-alive" : "Connection: close")
+    if status == .upgradeRequired { buffer.append(", upgrade") }  // RFC 9110 §7.8: where the head has Upgrade
+    buffer.append("\r\n\r\n")
     if !toHead, !isChunked, !status.hasNoBody { buffer.append(body) }
   }
 

@@ -180,6 +180,7 @@ extension EndToEnd.BadFrames {
       if wrong.status == 426 {
         #expect(answer.fields["sec-websocket-version"] == "13", "RFC 6455 §4.2.2 item 4")
         #expect(answer.fields["upgrade"] == "websocket", "RFC 9110 §15.5.22")
+        #expect(answer.fields["connection"]?.hasSuffix(", upgrade") == true, "RFC 9110 §7.8")
       }
       if wrong.status == 405 { #expect(answer.fields["allow"] == "GET", "RFC 9110 §15.5.6") }
       try witness.check()
