@@ -252,6 +252,17 @@ import Testing
     ] { #expect(code(wrong) == .badMessage, "\(wrong)") }
   }
 
+  @Test("a place with more digits is the one that the binary protocol has")
+  func placesInSteps() throws {
+    let text =
+      #"{"status":"requested","tripId":"t","timestamp":1763680000001,"#
+      + #""pickup":{"latitude":48.13711234567,"longitude":-11.570000049999}}"#
+    guard case .tripStatus(let report) = try readClient(envelope("trip_status", text)).message else {
+      throw Unexpected()
+    }
+    #expect(report.pickup == Coordinate(latitude: 48.1371123, longitude: -11.57))
+  }
+
   @Test("what belongs to requested is read with it and passed over without it")
   func tripStatus() throws {
     let more =

@@ -331,10 +331,11 @@ extension JSONTape {
     return coordinate
   }
 
-  /// An object with `latitude` and `longitude`.
+  /// An object with `latitude` and `longitude`, in the steps of the binary protocol: what is sent again by that, or
+  /// goes through another hub, is the same place.
   func place(_ members: JSONMembers, _ key: JSONKey) throws(ValidationError) -> Coordinate? {
     guard let object = try object(members, key) else { return nil }
-    return try coordinate(object)
+    return try coordinate(object).inSteps
   }
 
   /// Each element of an array; none where it is absent.
