@@ -173,6 +173,9 @@ import Testing
 
   @Test("an epoch that is no text is none: it would be longer as one than other hubs take")
   func noText() {
+    for epoch in ["x\n", "\rx", "x y", "x\u{7F}", "\u{0}"] {
+      #expect(LastEventID(Array("\(epoch):1".utf8), channels: 1) == nil, "it is repeated on a line of a stream")
+    }
     #expect(LastEventID(Array(repeating: 0xFF, count: 15) + Array(":1".utf8), channels: 1) == nil)
   }
 
