@@ -90,7 +90,12 @@ extension KeySet {
       guard let key = element.members else { throw .badKey(index + 1) }
       // RFC 7517 §4.2: a verifier skips keys for encryption.
       if key["use"] != nil, key["use"]?.string != "sig" { continue }
-      let made = try SigningKey.jsonWebKey(key, number: index + 1)
+      let made: SigningKey
+      do throws(KeyError) { made = try SigningKey.jsonWebKey(key, number: index + 1) } catch {
+        // RFC 7517 §5: of several, those of a kind that is not known are passed over.
+        if case .unsupportedKey = error, list.count > 1 { continue }
+        throw error
+      }
       if made.keyID != nil, keys.contains(where: { $0.keyID == made.keyID && $0.algorithm == made.algorithm }) {
         throw .duplicateKeyID(index + 1)
       }

@@ -93,9 +93,19 @@ import Testing
       (#"{"kty":"oct","k":"c2hvcnQ="}"#, .badKey(1)), (#"{"kty":"EC","crv":"P-384"}"#, .unsupportedKey(1)),
       (#"{"kty":"OKP","crv":"Ed25519","x":"AA"}"#, .badKey(1)), (#"{"kty":"OKP","crv":"X25519"}"#, .unsupportedKey(1)),
       (#"{"kty":"RSA","n":"AQAB"}"#, .badKey(1)), (#"{"keys":[{"kty":"oct","use":"enc"}]}"#, .empty),
+      (#"{"keys":[{"kty":"EC","crv":"P-384"}]}"#, .unsupportedKey(1)),
+      (#"{"keys":[{"kty":"EC","crv":"P-384"},{"kty":"x"}]}"#, .empty),
     ] as [(String, KeyError)])
   func badSets(text: String, expected: KeyError) {
     #expect(throws: expected) { try read(text) }
+  }
+
+  @Test("of several keys those of a kind that is not known are passed over (RFC 7517 §5)")
+  func otherKinds() throws {
+    let other = [#"{"kty":"EC","crv":"P-384","kid":"x"}"#, Example.rsaPublic(#""alg":"RS512","#)]
+    let good = [Example.rsaPublic(#""kid":"a","#), Example.p256Public(#""kid":"b","#)]
+    let set = try read("{\"keys\":[\(other[0]),\(good[0]),\(other[1]),\(good[1])]}")
+    #expect(set.keys.map(\.keyID) == ["a", "b"])
   }
 
   @Test("a key whose own alg is another, two keys of one name, and a point off its curve are refused")
