@@ -17,8 +17,8 @@ extension EventLoop {
     wheel.set(id.slot, at: uptimeNanoseconds, in: slab)
   }
 
-  /// Sets the loop's own timer to an uptime in nanoseconds; nil unsets it. `loopTimerFired` comes at that time or up to
-  /// a millisecond later.
+  /// Sets the loop's own timer to an uptime in nanoseconds, which may be past; nil unsets it. `loopTimerFired` comes at
+  /// that time or up to a millisecond later.
   public func setLoopTimer(at uptimeNanoseconds: Int64?) { loopTimerAt = uptimeNanoseconds }
 
   /// Timers are left for the next turn.

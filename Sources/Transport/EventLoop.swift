@@ -357,8 +357,9 @@ public final class EventLoop {
     // Includes the time of the turn; a reading at its end has that.
     let latest = unsafe state.pointee.latestUptime
     let reckoned = latest > now.uptimeNanoseconds ? latest : readUptime()
+    // Compared first: a time for "at once" may be as early as `.min`.
+    let nanoseconds = next <= reckoned ? 0 : next - reckoned
     // Rounded up: a sleep that ends just before the time would be followed by a second one.
-    let nanoseconds = max(0, next - reckoned)
     let milliseconds = Int32(clamping: nanoseconds / 1_000_000 + (nanoseconds % 1_000_000 == 0 ? 0 : 1))
     return timeout < 0 ? milliseconds : min(timeout, milliseconds)
   }

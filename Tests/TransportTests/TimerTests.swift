@@ -136,4 +136,13 @@ import Testing
     #expect(loop.counters.turns == 1)
     #expect(loop.now.uptimeNanoseconds - start >= 20_000_000)
   }
+  @Test func `a timer for a time long past fires at once, where the loop would sleep`() throws {
+    let loop = try EventLoop()
+    let recorder = Recorder(loop)
+    for time in [Int64.min, -1, 0] {
+      loop.setLoopTimer(at: time)
+      loop.runTurn()
+    }
+    #expect(recorder.loopTimers == 3)
+  }
 }
