@@ -31,7 +31,7 @@ final class EventReader {
     case notYet
   }
 
-  private struct Passed {
+  struct Passed {
     var events: ArraySlice<FoundEvent> = []
     /// There are no others up to the cursor.
     var isComplete: Bool
@@ -43,7 +43,8 @@ final class EventReader {
   private let behind: JournalTail
   /// Events of the group that was read last.
   private var found: ArraySlice<(channel: Channel, event: FoundEvent)> = []
-  private var passed: [Channel: Passed] = [:]
+  /// Of channels behind the cursor.
+  private(set) var passed: [Channel: Passed] = [:]
   private(set) var remembered = 0
   /// The repeated reading in progress: from where on events of a channel are wanted.
   private var recalled: [Channel: JournalPosition]?
@@ -106,6 +107,12 @@ final class EventReader {
       passed[channel]?.events.append(event)
       remembered += 1
     }
+  }
+
+  /// The channel is not behind the cursor any more.
+  func forget(_ channel: Channel) {
+    recalled?[channel] = nil
+    remembered -= passed.removeValue(forKey: channel)?.events.count ?? 0
   }
 
   /// The first event of a channel in `range`, whose end is the cursor. `lanes` are all channels behind it.

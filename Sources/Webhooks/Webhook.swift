@@ -143,7 +143,7 @@ final class Webhook {
     }
     queue.found(event?.position, for: channel, now)
     current[channel] = event
-    changed.insert(channel)
+    noteChange(of: channel)
     return true
   }
 
@@ -161,7 +161,15 @@ final class Webhook {
   func lost(_ channel: Channel) {
     queue.lost(channel)
     figures.lost += 1
+    noteChange(of: channel)
+  }
+
+  /// A channel's progress is to be stored, and what is kept of one that is not behind the cursor any more is forgotten.
+  private func noteChange(of channel: Channel) {
     changed.insert(channel)
+    guard queue.lane(of: channel) == nil else { return }
+    current[channel] = nil
+    reader.forget(channel)
   }
 
   // MARK: Answers
@@ -171,7 +179,7 @@ final class Webhook {
   ) -> DeliveryOutcome {
     figures.nanoseconds += UInt64(max(0, now.uptime - attempt.began))
     let outcome = queue.answered(channel, reply, now, unit: unit)
-    changed.insert(channel)
+    noteChange(of: channel)
     switch outcome {
     case .delivered: figures.delivered += 1
     case .retry, .disabled: figures.failed += 1
@@ -188,7 +196,6 @@ final class Webhook {
   func store() throws(SystemError) {
     guard isStored, !changed.isEmpty else { return }
     let lanes = changed.map { ($0, queue.lane(of: $0)) }
-    for (channel, lane) in lanes where lane == nil { current[channel] = nil }
     changed.removeAll(keepingCapacity: true)
     isStored = false
     guard try file.append(cursor: queue.cursor, isEnabled: queue.isEnabled, lanes) else { return try rewrite() }

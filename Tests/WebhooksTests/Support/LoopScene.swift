@@ -40,9 +40,10 @@ final class LoopScene {
     try start(deliveries)
   }
 
-  /// The thread begins, or begins anew, as after a crash.
-  func start(_ deliveries: Deliveries) throws {
+  /// The thread begins, or begins anew, as after a crash, so many seconds later.
+  func start(_ deliveries: Deliveries, after seconds: Double = 0) throws {
     (webhooks, loop) = (nil, nil)
+    pass(seconds)
     loop = try EventLoop(limits: WebhookLoop.loopLimits, clock: { [unowned self] in reading }, network: network)
     let source = WebhookSource(
       journal: JournalConfiguration(directory: directory), commit: commit, epoch: "e1",
@@ -77,6 +78,8 @@ final class LoopScene {
   var webhook: WebhookFigures? { webhooks.webhooks.first.map { $0.currentFigures(webhooks.now) } }
   /// Connections of the present webhook that it keeps for the next request.
   var idleConnections: Int? { webhooks.webhooks.first?.idle.count }
+  /// Channels of which the present webhook remembers anything it has read.
+  var rememberedChannels: Int? { webhooks.webhooks.first?.reader.passed.count }
   var stream: StreamFigures? { webhooks.streams.figures(webhooks.now).first }
 
   /// Asks, and lets the thread have a turn; nil where no answer has come.
@@ -103,6 +106,12 @@ final class LoopScene {
     ((try? FileManager.default.contentsOfDirectory(atPath: directory + "/webhooks")) ?? []).filter {
       $0.hasPrefix(name + ".")
     }
+  }
+
+  /// How many secrets a webhook's definition has on the disk.
+  func storedSecrets(of name: String) throws -> Int? {
+    let file = try Data(contentsOf: URL(fileURLWithPath: directory + "/webhooks/\(name)\(WebhookDefinition.suffix)"))
+    return WebhookDefinition(name: name, file: Array(file))?.secrets.count
   }
 
   /// Puts a folder where a webhook's definition was: nothing can remove it as a file.
@@ -185,14 +194,22 @@ final class LoopScene {
         far.peer?.arrive()
       }
       loop.runTurn(timeoutMilliseconds: 0)
+      sleep = loop.timeToSleep(atMost: -1)
     }
   }
 
   func advance(_ seconds: Double) {
-    reading.uptimeNanoseconds += Int64((seconds * 1e9).rounded())
-    reading.unixMilliseconds += Int64((seconds * 1000).rounded())
+    pass(seconds)
     turn()
   }
+
+  private func pass(_ seconds: Double) {
+    reading.uptimeNanoseconds += Int64((seconds * 1e9).rounded())
+    reading.unixMilliseconds += Int64((seconds * 1000).rounded())
+  }
+
+  /// How long the thread would sleep then, in milliseconds; negative for no limit. It is asked after each turn.
+  private(set) var sleep: Int32 = 0
 
   /// What came over a connection since the last time.
   func heard(_ number: Int) -> String {
