@@ -339,13 +339,21 @@ public final class WebhookLoop: EventLoopDelegate {
     webhooks.append(new)
   }
 
-  /// Replaced secrets stop signing.
+  /// Replaced secrets stop signing, and are stored no more.
   private func endOldSecrets(_ now: Moment) {
     for var definition in definitions.values {
       let count = definition.secrets.count
       definition.dropOldSecrets(now.timestamp)
       guard definition.secrets.count < count else { continue }
       definitions[definition.name] = definition
+      do throws(SystemError) { try folder?.store(definition) } catch {
+        log(
+          .error, "webhook_not_stored",
+          [
+            "webhook": definition.name, "error": "\(error)",
+            "hint": "its file has a secret that ended, which the next start drops",
+          ])
+      }
       do throws(JournalError) { try open(definition, nil) } catch {
         log(
           .error, "webhook_stopped",
