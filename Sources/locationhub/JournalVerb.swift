@@ -178,7 +178,11 @@ private func export(_ files: DiskFiles, since: Timestamp?, isAudit: Bool) throws
 private func backup(_ files: DiskFiles, to target: String) throws(JournalError) -> ExitCode {
   // A limit on the size of files (ulimit -f) counts as a full disk: the partial copy is removed, and the error
   // reported.
-  do throws(SystemError) { try ignoreSignals([SIGXFSZ]) } catch { throw .system(error, file: target) }
+  // All segments are open at once: 1,024 of them where the journal is as large as it may be by default.
+  do throws(SystemError) {
+    try ignoreSignals([SIGXFSZ])
+    _ = try ProcessFacts.raiseOpenFileLimit()
+  } catch { throw .system(error, file: target) }
   let backup = try unsafe JournalBackup.make(
     of: files, at: target, limits: JournalLimits(), keys: recordKeys, check)
   StandardStream.output.write(

@@ -257,6 +257,19 @@ extension EndToEnd.Journals {
     #expect(answer.payload["recovered"] as? Bool == false, "\(answer.payload)")
   }
 
+  @Test("a copy of more segments than may be open at first is made")
+  func backupOfManySegments() throws {
+    let directory = try JournalDirectory()
+    let hub = try HubProcess.serve(["--data", directory.path, "--session-rate", "0", "--snapshot-every", "2K"])
+    var trips = 0
+    try run(hub, untilSnapshots: 2, trips: &trips)
+    hub.send(signal: SIGTERM)
+    #expect(try hub.outcome().status == 0)
+    // The standard streams, two directories, a snapshot, and a segment.
+    let made = try shell("ulimit -S -n 7; \"$0\" journal backup \"$1\" \"$1-copy\" && rm -r \"$1-copy\"", directory)
+    #expect(made.status == 0 && made.output.hasSuffix(": good\n"), "\(made.output)")
+  }
+
   @Test("a copy without room, onto something, or of damage ends with 1, says why, and leaves nothing")
   func backupFails() throws {
     let directory = try JournalDirectory()
