@@ -39,9 +39,13 @@ extension EventLoop {
     listeners.append(Listener(descriptor: socket, tls: tls, isWatched: true, isPaced: isPaced))
   }
 
-  /// Closes all listeners; connections stay. This resets connections in the kernel's backlog.
+  /// Closes all listeners; connections stay. This resets connections in the kernel's backlog, but for those of an
+  /// inherited listener.
   public func stopListening() {
-    for listener in listeners { sockets.close(listener.descriptor) }
+    for listener in listeners {
+      poller.remove(listener.descriptor)
+      sockets.close(listener.descriptor)
+    }
     listeners.removeAll()
     acceptRetryAt = nil
   }

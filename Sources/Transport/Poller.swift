@@ -27,13 +27,20 @@ struct Poller: ~Copyable {
     unsafe reports.deallocate()
   }
 
-  /// Watches a descriptor; closing it ends that.
+  /// Watches a descriptor; closing it ends that, unless another one is open for the same socket (epoll(7)).
   func add(_ descriptor: Int32, token: UInt64, _ interest: Interest) throws(SystemError) {
     try control(EPOLL_CTL_ADD, descriptor, token: token, interest)
   }
 
   func modify(_ descriptor: Int32, token: UInt64, _ interest: Interest) throws(SystemError) {
     try control(EPOLL_CTL_MOD, descriptor, token: token, interest)
+  }
+
+  /// Ends the watch of a descriptor.
+  func remove(_ descriptor: Int32) {
+    if isSimulated { return }  // closing ends it
+    // It can't fail: the descriptor is watched, and this takes no memory.
+    _ = epoll_ctl(epoll.raw, EPOLL_CTL_DEL, descriptor, nil)
   }
 
   private func control(
