@@ -1,9 +1,9 @@
 // The sentinels of a ledger: they watch its nodes, elect another master when it dies, and name it (redis.io, "Sentinel
 // client spec").
 //
-// All are asked, more often while the ledger is down: the node named by most is tried, and must itself say that it is
-// the master (RedisLedger.swift). So a sentinel that is cut off from the others decides nothing, and no dead node
-// delays the others.
+// All are asked, more often while the ledger is down: the node that more than half of them name is tried, and must
+// itself say that it is the master (RedisLedger.swift). So a sentinel that is cut off from the others decides nothing,
+// and no dead node delays the others.
 
 struct Sentinels {
   private struct Sentinel {
@@ -77,12 +77,13 @@ struct Sentinels {
     return node
   }
 
-  /// The node named by most sentinels; `current` if it is one of several.
+  /// The node named by more than half of the sentinels; where there is none, `current`. Without one, the node named by
+  /// most, once all have been tried.
   func master(orElse current: EngineAddress?) -> EngineAddress? {
     var votes: [EngineAddress: Int] = [:]
     for case let node? in sentinels.map(\.master) { votes[node, default: 0] += 1 }
-    guard let most = votes.values.max() else { return current }
-    if let current, votes[current] == most { return current }
-    return sentinels.lazy.compactMap(\.master).first { votes[$0] == most }
+    let most = votes.values.max() ?? 0
+    let isDecided = 2 * most > sentinels.count || current == nil && sentinels.allSatisfy(\.isTried)
+    return isDecided ? sentinels.lazy.compactMap(\.master).first { votes[$0] == most } : current
   }
 }
