@@ -62,7 +62,8 @@ struct DeliveryQueue: Sendable {
   private var failuresInRow = 0
   /// Failed requests that were sent alone, to probe the receiver.
   private var failedProbes = 0
-  /// No request is sent before this uptime.
+  /// No request is sent before these uptimes: the next probe's, and that of the receiver's Retry-After.
+  private var probesAt = Int64.min
   private var heldUntil = Int64.min
 
   /// Continues from stored progress. Unanswered events are sent again. Channels that are not behind the cursor have
@@ -109,7 +110,8 @@ struct DeliveryQueue: Sendable {
     guard isEnabled else { return .idle }
     let next = earliestDue()
     guard underWay < allowance else { return .idle }
-    guard heldUntil <= now.uptime else { return .wait(until: heldUntil) }
+    let start = max(probesAt, heldUntil)
+    guard start <= now.uptime else { return .wait(until: start) }
     if let next, next.time <= now.uptime { return deliver(next.channel, now) }
     if scan == .possible, lanes.count < Self.maximumLanes {
       scan = .underWay
@@ -242,7 +244,8 @@ struct DeliveryQueue: Sendable {
   }
 
   private mutating func succeeded() {
-    (failuresInRow, failedProbes, heldUntil) = (0, 0, .min)
+    // A request that was under way beside it does not end the time of a Retry-After.
+    (failuresInRow, failedProbes, probesAt) = (0, 0, .min)
     allowance = min(rule.concurrency, 2 * allowance)
   }
 
@@ -269,13 +272,14 @@ struct DeliveryQueue: Sendable {
     guard isProbing, underWay == 0 else { return }
     failedProbes += 1
     let delay = RetrySchedule.delay(afterFailures: failedProbes, retryAfterSeconds: retryAfter, unit: unit)
-    heldUntil = max(heldUntil, now.uptime + delay)
+    probesAt = max(probesAt, now.uptime + delay)
   }
 
   /// Enables it after a 410, or after its owner stopped it, without waiting for later retries.
   mutating func enable(_ now: Moment) {
     isEnabled = true
-    (failuresInRow, failedProbes, heldUntil, allowance) = (0, 0, .min, 1)
+    (failuresInRow, failedProbes, allowance) = (0, 0, 1)
+    (probesAt, heldUntil) = (.min, .min)
     for (channel, lane) in lanes {
       if case .due = lane.state { lanes[channel]?.state = .due(at: now.uptime) }
     }

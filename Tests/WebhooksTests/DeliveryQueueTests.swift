@@ -47,6 +47,23 @@ import Testing
     #expect(world.run().count == 1)
   }
 
+  @Test("A success of a request that was under way does not shorten a Retry-After, and ends the waits of probes")
+  func retryAfterBesideSuccess() {
+    var world = World(channels: Array(0..<40), concurrency: 16)
+    while world.queue.allowance < 16 { world.answerAll(.status(200)) }
+    let underWay = world.run()
+    #expect(underWay.count > 2)
+    _ = world.answer(underWay[0], .status(429, retryAfterSeconds: 60))
+    #expect(world.answer(underWay[1], .status(200)) == .delivered)
+    #expect(world.run() == [] && world.lastStep == .wait(until: 60_000_000_000))
+    for event in underWay[2...] { _ = world.answer(event, .none) }
+    world.advance(seconds: 59.999)
+    #expect(world.run() == [])
+    world.advance(seconds: 0.001)
+    #expect(world.queue.isProbing && world.answerAll(.status(200)) == 1)
+    #expect(world.run().count == 2 && !world.queue.isProbing)
+  }
+
   @Test("410 disables; enabling sends the same event again")
   func gone() {
     var world = World(channels: [0, 1], concurrency: 1)
