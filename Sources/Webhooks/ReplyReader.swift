@@ -28,6 +28,8 @@ struct ReplyReader {
       keepsAlive: isSound && head.version == .http11 && !head.fields.contains("connection", token: "close"))
   }
 
+  /// The status has come.
+  var hasHead: Bool { response.head != nil }
   /// Nothing has come yet.
   var isUntouched: Bool { response.isUntouched }
 }

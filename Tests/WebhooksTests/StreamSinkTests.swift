@@ -194,6 +194,23 @@ func position(_ driver: String, _ number: UInt64 = 1) -> PublishedPosition {
     }
   }
 
+  @Test("An answer may end with its connection, whether it stores or refuses; one without a status is a fault")
+  func endsWithConnection() throws {
+    let sink = try sink()
+    for status in [200, 500] {
+      sink.opened(now)
+      sink.send(messages, now)
+      #expect(sink.say("HTTP/1.1 \(status) X\r\n\r\nso far").events.count == 1 && !sink.isReady)
+      #expect(sink.closed("it closed") && sink.takeEvents() == [])
+    }
+    sink.opened(now)
+    #expect(!sink.closed("refused"), "that is of another connection")
+    sink.opened(now)
+    sink.send(messages, now)
+    _ = sink.say("HTTP/1.1 2")
+    #expect(!sink.closed("it closed") && sink.takeEvents().count == 1)
+  }
+
   @Test("Positions are a request of their own, and are not sent again")
   func positions() throws {
     let sink = try sink()

@@ -38,10 +38,12 @@ final class BatchSink: StreamSink {
   func opened(_ now: Moment) { (isOpen, isUsed, isBusy) = (true, false, false) }
 
   func closed(_ reason: String) -> Bool {
-    let (positions, wasKept) = (underWay, isOpen && isUsed)
+    let (positions, wasKept, isAnswered) = (underWay, isOpen && isUsed, isBusy && response.hasHead)
     takePositions(isStored: false)
     (isOpen, isBusy, underWay) = (false, false, [])
     output.removeAll()
+    // The end of an answer without a length (RFC 9112 §6.3), whose status was taken before.
+    if isAnswered { return true }
     // A kept connection may have been closed before a request; then the request was not received.
     if wasKept, positions.isEmpty || response.isUntouched { return true }
     if !positions.isEmpty { events.append(.refused(positions, reason: reason, retryAfterSeconds: nil)) }
