@@ -46,8 +46,9 @@ public final class JournalHistory {
   /// Gives each record with `key` to `body`, oldest first, from its length on, until `body` returns false.
   ///
   /// `since` is in ms since 1970 by the hub's clock: segments that were written entirely before it are skipped, so
-  /// older records may come, and newer ones are never missing. Costs some 15 small reads for each segment since then,
-  /// and one for each record, or run of adjacent records; memory is 256 KiB and the positions found.
+  /// older records may come. Newer ones are missing only where the clock was set back by more than a segment's time
+  /// within that segment. Costs some 15 small reads for each segment since then, and one for each record, or run of
+  /// adjacent records; memory is 256 KiB and the positions found.
   ///
   /// Throws `damaged` with the first damage that was met, after everything that can be read was given.
   public func forEachRecord(
@@ -57,7 +58,12 @@ public final class JournalHistory {
     let segments = try segments()
     for (index, segment) in segments.enumerated() {
       let isLast = index + 1 == segments.count
-      if !isLast, since != .min, let end = try created(segments[index + 1]), end < since { continue }
+      if !isLast, since != .min, let end = try created(segments[index + 1]), end < since,
+        // After a clock was set back the next one's time is not this one's end.
+        try created(segment) ?? .min <= end
+      {
+        continue
+      }
       guard let found = try entries(key, of: segment, isLast: isLast) else { continue }
       if damage == nil { damage = found.damage }
       guard try unsafe give(found.entries, of: segment, &damage, body) else { return }

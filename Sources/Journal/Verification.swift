@@ -179,7 +179,11 @@ public func forEachGroup(
   var expected: UInt64?
   for (index, segment) in segments.enumerated() {
     let isLast = index + 1 == segments.count
-    if !isLast, let end = segments[index + 1].created, end < since { continue }
+    // After a clock was set back the next one's time is not this one's end.
+    if !isLast, let end = segments[index + 1].created, end < since, segment.created ?? .min <= end {
+      expected = nil
+      continue
+    }
     let name = SegmentName(name: segment.name, first: segment.first)
     if damage == nil, let next = expected, segment.first > next {
       damage = Damage(kind: .missing(through: segment.first - 1), file: segment.name, offset: 0, group: next)

@@ -115,6 +115,32 @@ extension JournalHistory {
     #expect(try history.records(1, since: 1_000_000).count < 5)
   }
 
+  @Test("A clock that ran ahead and was set back hides nothing that was written meanwhile")
+  func sinceSetBackClock() throws {
+    var bench = Bench()
+    bench.limits.segmentBytes = 120
+    // Ahead for 30 records.
+    let times = (0..<60).map { Int64($0 < 30 ? 1000 + $0 : $0) * 1000 }
+    try bench.open { writer in
+      for (number, time) in times.enumerated() {
+        _ = try KeyedRecords.record(1, [UInt8(number)]).withBytes { (bytes) throws(JournalError) in
+          try writer.append(bytes, created: time)
+        }
+      }
+    }
+    let history = history(bench)
+    for number in 0..<30 {
+      let found = try history.records(1, since: times[number]).map { Int($0[5]) }
+      #expect(Set(found).isSuperset(of: number..<30))
+      var groups: [UInt8] = []
+      try forEachGroup(of: bench.disk, limits: bench.limits, since: times[number]) { _, payload in
+        groups.append(payload[5])
+        return true
+      }
+      #expect(groups.map(Int.init) == found)
+    }
+  }
+
   @Test("An index that is missing, cut, changed in any bit, or of another segment is made again and never believed")
   func brokenIndexes() throws {
     var bench = Bench()
