@@ -1,5 +1,6 @@
 // Positions on their way from a hub to the thread of its streams, which may be slow.
 import HubMessages
+import HubSystem
 import Testing
 
 @testable import HubWebhooks
@@ -15,5 +16,18 @@ import Testing
     var found: Set<Identifier> = []
     feed.take(now) { found.insert($0.location.driverID) }
     #expect(found.count == 4 && feed.leftOut == 6)
+  }
+
+  @Test("What its turn of the hub has for a loop that sleeps is sent by that loop, which is assisted")
+  func assists() throws {
+    let now = Moment(uptime: 1_000_000_000_000, timestamp: Timestamp(milliseconds: 1_764_000_000_000))
+    let assists = Locked(0)
+    let hub = try DrivingHub(now: now, capacity: 100) { assists.withLock { $0 += 1 } }
+    hub.follow()
+    hub.drive(1)
+    hub.driveUnseen(1, seconds: 1)
+    let before = assists.withLock { $0 }
+    PositionFeed(hub.source).take(now) { _ in }
+    #expect(assists.withLock { $0 } == before + 1)
   }
 }

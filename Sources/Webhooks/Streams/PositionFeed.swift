@@ -53,6 +53,7 @@ final class PositionFeed {
       hub.collect(into: &outputs)
     } else {
       _ = hub.exchange(&inputs, into: &outputs, now: now)  // subscribes; what does not fit stays for the next time
+      hub.assistOthers()
     }
     for index in 0..<outputs.count - outputs.rareCount {
       body(unsafe outputs.pointer(ofCommon: index).pointee.position)
