@@ -147,9 +147,9 @@ public final class EventLoop {
       if timeout != 0, gathers() { timeout = 0 }
       let sleeps = timeout != 0 && waker.mayFallAsleep()
       if sleeps { timeout = fallAsleep(milliseconds: timeout) }
-      reportCount = unsafe state.pointee.poller.wait(milliseconds: sleeps ? timeout : 0)
+      let ready = unsafe state.pointee.poller.wait(milliseconds: sleeps ? timeout : 0)
       if sleeps { lockTurns() }
-      nextReport = 0
+      (reportCount, nextReport) = (ready, 0)
     }
     let isCalled = waker.awaken()
     beginTurn()

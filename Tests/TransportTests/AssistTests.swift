@@ -22,6 +22,9 @@ private final class AssistedLoop {
     var setsTimer = false
     /// The assist that comes next is to stop the loop.
     var stops = false
+    /// The assist that comes next is to wake the loop's own thread, and to look whether it is told of that.
+    var wakes = false
+    var told = 0
   }
 
   let notes: Locked<Notes>
@@ -52,14 +55,23 @@ private final class AssistedLoop {
     }
     recorder.onTurnEnding = { [unowned recorder] in
       let isAssisted = loop.isAssisted
-      let (setsTimer, stops) = notes.withLock { notes in
+      let (setsTimer, stops, wakes) = notes.withLock { notes in
         notes.seen += notes.posted
         notes.posted = []
         notes.timers = recorder.loopTimers
-        guard isAssisted else { return (false, false) }
+        guard isAssisted else { return (false, false, false) }
         notes.assisted += 1
         defer { (notes.setsTimer, notes.stops) = (false, false) }
-        return (notes.setsTimer, notes.stops)
+        return (notes.setsTimer, notes.stops, notes.wakes)
+      }
+      if wakes {
+        loop.waker.signal()
+        var told = 0
+        for _ in 0..<10_000 {
+          if loop.hasUnhandledReports { told += 1 }
+          sched_yield()
+        }
+        notes.withLock { ($0.wakes, $0.told) = (false, told) }
       }
       if setsTimer { loop.setLoopTimer(at: loop.now.uptimeNanoseconds + 1_000_000) }
       if stops { loop.stop() }
@@ -144,5 +156,12 @@ private final class AssistedLoop {
     let assisted = loop.notes.withLock { $0.assisted }
     for _ in 0..<10 { loop.assistant.assist() }
     #expect(assisted > 0 && loop.notes.withLock { $0.assisted } == assisted)
+  }
+  @Test func `an assist sees nothing of what the loop's own thread wakes for meanwhile`() throws {
+    let loop = try AssistedLoop()
+    loop.notes.withLock { $0.wakes = true }
+    try loop.assist { !$0.wakes }
+    try loop.stop()
+    #expect(loop.notes.withLock { $0.told } == 0)
   }
 }
