@@ -26,7 +26,7 @@ public enum ProcessFacts {
     return (Int(clamping: limit.rlim_cur), Int(clamping: limit.rlim_max))
   }
 
-  /// Open descriptors of this process; 0 where the kernel does not report it.
+  /// The current limit of open descriptors; 0 where the kernel does not report it.
   public static var openFiles: Int {
     var limit = rlimit()
     guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
