@@ -156,6 +156,20 @@ extension ChannelTable {
     #expect(table.findOrInsert(b) != nil)
   }
 
+  @Test("a lowered limit of channels loses none that is kept, and makes no further one")
+  func lowered() throws {
+    let bench = try DurableBench()
+    for number in 1...5 { bench.turn([bench.move(.ops, "o", "T\(number)", .requested)]) }
+    var limits = HubLimits.roomy
+    limits.channels = 2
+    for records in [bench.submitted, bench.snapshot()] {
+      let lowered = try DurableBench(reading: records, limits: limits)
+      #expect(try lowered.state() == bench.state())
+      let further = Turn(loops: [lowered.turn([lowered.subscribe("other")]) + lowered.store()])
+      #expect(further.refusedSubscriptions.count == 1)
+    }
+  }
+
   @Test("agrees with a model that keeps everything and searches", arguments: 1...6 as ClosedRange<UInt64>)
   func model(seed: UInt64) {
     var random = SplitMix64(seed: seed)

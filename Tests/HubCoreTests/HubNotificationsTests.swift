@@ -1,4 +1,5 @@
 // Notifications that back ends post: to whom, numbered and stored like other events, once for a messageId, and bounded.
+import HubBytes
 import HubMessages
 import Testing
 
@@ -93,6 +94,41 @@ import Testing
     guard case .published = try send(bench, post(bench.trip("t"), long)).answer else { throw Wrong() }
     guard case .refused(let error) = try send(bench, post(bench.trip("t"), long)).answer else { throw Wrong() }
     #expect(error.code == .storageFull && error.retryAfter == 60 && bench.hub.counters.hits(.eventContents) == 1)
+  }
+
+  @Test("a driver whose only notification had no room is forgotten, and the journal can be read")
+  func refusedThenForgotten() throws {
+    var limits = HubLimits.roomy
+    limits.eventContentBytes = 100
+    let bench = try DurableBench(limits: limits)
+    let session = SessionRef(outlet: 0, slot: 9, generation: 1)
+    let long = String(repeating: "x", count: 60)
+    let asked = requested(
+      "X", by: Actor(role: .driver, id: id("E")), OfferCriteria(), at: bench.now, message: bench.freshMessage())
+    bench.turn([bench.move(.ops, "o", "T", .requested), asked, .notify(session, post(.trip(id("T")), long))])
+    #expect(bench.hub.drivers.find(id("E")) != nil)
+    guard
+      case .refused(let error)? = answers(bench.turn([.notify(session, post(.driver(id("E")), long))])).first
+    else { throw Wrong() }
+    #expect(error.code == .storageFull)
+    bench.store()
+    for _ in 0..<25 {
+      _ = bench.tick(1)
+      bench.advance(seconds: 3600)
+    }
+    #expect(bench.hub.drivers.find(id("E")) == nil)
+    let kept = bench.hub.channels.keptNames()
+    #expect(!kept.contains(.driver(id("E"))))
+    #expect(try DurableBench(reading: bench.submitted).state() == bench.state())
+  }
+
+  @Test("a journal that says a channel is forgotten which it has not begun can be read")
+  func forgottenUnbegun() throws {
+    let bench = try DurableBench()
+    bench.turn([])
+    var record = ByteBuffer()
+    RecordWriter.write(.channelForgotten(.driver(id("E"))), into: &record)
+    #expect(try DurableBench(reading: bench.submitted + [record.array()]).state() == bench.state())
   }
 
   private struct Wrong: Error {}

@@ -128,6 +128,10 @@ struct ChannelTable: ~Copyable {
     let hash = hash(name)
     if let found = names.find(hash: hash, where: { slab[$0].name == name }) { return found }
     guard slab.count < role.share(of: limits.channels) else { return nil }
+    return insert(name, hash: hash)
+  }
+
+  private mutating func insert(_ name: Channel, hash: UInt64) -> Int {
     let index = slab.insert(ChannelRecord(name: name, sequence: highestSequence))
     names.insert(hash: hash, index: index)
     if counts.count < slab.endIndex * outletCount { counts.append(contentsOf: repeatElement(0, count: outletCount)) }
@@ -308,19 +312,24 @@ struct ChannelTable: ~Copyable {
 
   mutating func restore(highestSequence number: UInt64) { highestSequence = max(highestSequence, number) }
 
-  /// Restores a channel before its kept events. False at the limit of channels.
-  mutating func restore(_ name: Channel, sequence: UInt64) -> Bool {
-    guard let index = findOrInsert(name) else { return false }
-    slab[index].isKept = true
+  /// Restores a channel before its kept events.
+  mutating func restore(_ name: Channel, sequence: UInt64) {
+    let index = restore(name)
     forgetEvents(index)
     slab[index].sequence = sequence
-    return true
   }
 
-  /// Restores an event with its number. False at the limit of channels, and for other publications.
-  mutating func restore(_ event: Publication) -> Bool {
-    guard let number = event.sequence, number > 0, let index = findOrInsert(event.channel) else { return false }
+  /// A kept channel of this name, also beyond the limit of channels, which may have been lowered.
+  private mutating func restore(_ name: Channel) -> Int {
+    let index = find(name) ?? insert(name, hash: hash(name))
     slab[index].isKept = true
+    return index
+  }
+
+  /// Restores an event with its number. False for other publications.
+  mutating func restore(_ event: Publication) -> Bool {
+    guard let number = event.sequence, number > 0 else { return false }
+    let index = restore(event.channel)
     // All up to a number were reserved; what had the others is not known (Channels+Trips.swift).
     if event.channel == .trips, number <= slab[index].sequence { return true }
     // Kept events have no gaps.

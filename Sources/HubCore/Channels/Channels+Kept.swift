@@ -2,14 +2,13 @@
 import HubMessages
 
 extension Channels {
-  /// Applies a record of channels; false where there is no room, and where it is invalid.
+  /// Applies a record of channels; false where it is invalid.
   mutating func load(_ record: DurableRecord) -> Bool {
     switch record {
     case .event(let event): return restore(event)
-    case .channel(let name, let sequence): return table.restore(name, sequence: sequence)
+    case .channel(let name, let sequence): table.restore(name, sequence: sequence)
     case .channelForgotten(let name):
-      guard let channel = table.find(name) else { return false }
-      _ = table.setKept(channel, false)
+      if let channel = table.find(name) { _ = table.setKept(channel, false) }
     case .highestSequence(let number): table.restore(highestSequence: number)
     case .epoch, .trip, .tripForgotten, .eta, .fixes, .driver, .driverOffline, .driverForgotten, .highestTripNumber,
       .fence, .fenceDeleted, .stay, .stayEnded, .pair, .pairEnded, .tokenFamily, .tokensRotated, .tokensSettled,

@@ -227,7 +227,10 @@ struct Channels: ~Copyable {
     let sequence = table.nextSequence(channel, ticket: ticket, storedThrough: storage.storedThrough)
     let event = publication(body(sequence), on: table.name(channel), at: time)
     table.keep(event, channel)
-    if !isOthers { storage.write(.event(event)) }
+    if !isOthers {
+      storage.write(.event(event))
+      _ = table.setKept(channel, true)
+    }
     eventsPublished += 1
     let delivery = Delivery(
       channel: ChannelHandle(index: UInt32(channel)), conflationKey: 0, received: 0, publication: event)
@@ -238,13 +241,13 @@ struct Channels: ~Copyable {
     }
   }
 
-  /// The channel `known`, or the one of this name, kept for its events; nil at the limit of channels.
+  /// The channel `known`, or the one of this name, for an event; nil at the limit of channels. It is kept from its
+  /// first event on, so that no record says that a channel is forgotten which none has begun.
   mutating func forEvents(_ known: Int?, _ name: Channel, counting counters: inout HubCounters) -> Int? {
     guard let channel = known ?? table.findOrInsert(name) else {
       counters.count(full: .channels)
       return nil
     }
-    _ = table.setKept(channel, true)
     return channel
   }
 
@@ -340,7 +343,7 @@ struct Channels: ~Copyable {
   /// Begins another history of the numbers.
   mutating func begin(epoch new: InlineText) { epoch = new }
 
-  /// Restores an event with its number; false where there is no room, and for other publications.
+  /// Restores an event with its number; false for other publications.
   mutating func restore(_ event: Publication) -> Bool {
     publicationNumber = max(publicationNumber, event.number)
     return table.restore(event)

@@ -34,16 +34,16 @@ extension Hub {
     if !isHistory { for second in seconds { channels.publish(second, at: now.timestamp) } }
   }
 
-  /// The driver's channel, created if needed and kept for events; nil at the limit, or for a driver elsewhere.
+  /// The driver's channel, created if needed for an event; nil at the limit, or for a driver elsewhere.
   mutating func eventChannel(ofDriver driver: Int) -> Int? {
     if drivers[driver].isElsewhere { return nil }  // another hub numbers its events
     return eventChannel(drivers[driver].channel, .driver(drivers[driver].id))
   }
 
-  /// The trip's channel, created if needed and kept for its events; nil at the limit of channels.
+  /// The trip's channel, created if needed for an event; nil at the limit of channels.
   mutating func eventChannel(ofTrip trip: Int) -> Int? { eventChannel(trips[trip].channel, .trip(trips[trip].id)) }
 
-  /// The fence's channel, created if needed and kept for its events; nil at the limit of channels.
+  /// The fence's channel, created if needed for an event; nil at the limit of channels.
   mutating func eventChannel(ofFence id: Identifier) -> Int? { eventChannel(nil, .fence(id)) }
 
   private mutating func eventChannel(_ known: Int?, _ name: Channel) -> Int? {
