@@ -165,6 +165,20 @@ import Testing
     #expect(leg.dwells(10, at: time(day + 15_000), rules: rules) == true)
   }
 
+  @Test("a hub's wall clock that is set forward makes no position older, of drivers that send and of those that wait")
+  func setForward() throws {
+    let bench = try DurableBench(startsEpoch: true)
+    bench.connect()
+    followed(bench)
+    _ = drive(bench, seconds: 10, ahead: 0)
+    bench.wallIsAhead += 3_600_000
+    #expect(try #require(bench.report()?.position?.age) < 0.1)
+    let positions = drive(bench, seconds: 10, ahead: -3_600_000).positions
+    #expect(positions.count == 10 && positions.allSatisfy { $0.age < 0.1 })
+    bench.wallIsAhead -= 3_600_000
+    #expect(drive(bench, seconds: 10, ahead: 0).positions.allSatisfy { $0.age < 0.1 })
+  }
+
   // MARK: Over a restart
 
   /// A live fix of the phone's clock, which is `ahead` ms ahead of the hub's.

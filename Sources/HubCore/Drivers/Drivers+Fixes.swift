@@ -10,6 +10,15 @@ extension Drivers {
     slab[driver].clock.observe(sent: sent, received: received)
   }
 
+  /// Follows the hub's wall clock where it was set forward. Where it was set back, each driver's next message says so.
+  /// O(drivers), but only then.
+  mutating func follow(_ now: Moment, after last: Moment) {
+    let passed = (now.uptime - last.uptime) / 1_000_000
+    let step = now.timestamp.milliseconds - last.timestamp.milliseconds - passed
+    guard step >= SessionClock.leastStep else { return }
+    for driver in 0..<slab.endIndex where slab.isInUse(driver) { slab[driver].clock.move(by: step) }
+  }
+
   /// Accepts the driver's new clock from the present fix on.
   mutating func believeClock(of driver: Int, sent: Timestamp?, at time: Timestamp) {
     slab[driver].believeClock(sent: sent, at: time)

@@ -12,6 +12,9 @@ struct SessionClock {
   /// Times are between `Timestamp.accepted`'s bounds, and so is their difference.
   static let largestOffset = Timestamp.accepted.upperBound.milliseconds
 
+  /// Milliseconds by which the hub's wall clock leads its uptime at once where it was set, and was not only read late.
+  static let leastStep: Int64 = 100
+
   init() {}
 
   /// For a driver that was known before.
@@ -24,6 +27,11 @@ struct SessionClock {
     let difference = received.milliseconds - sent.milliseconds
     offsetMilliseconds = isInherited ? difference : min(offsetMilliseconds ?? difference, difference)
     isInherited = false
+  }
+
+  /// The hub's clock was set forward. Without this the smallest difference would be one by its former clock for ever.
+  mutating func move(by milliseconds: Int64) {
+    offsetMilliseconds = offsetMilliseconds.map { min($0 + milliseconds, SessionClock.largestOffset) }
   }
 
   /// The time of the session's clock at `now` of the hub's.
