@@ -23,6 +23,7 @@ import Testing
     #expect(events.allSatisfy { $0.driverID == id("A") && $0.fence?.otherID == id("B") })
     let (near, far) = (try #require(events[0].fence?.distance), try #require(events[1].fence?.distance))
     #expect((85...100).contains(near) && (120...135).contains(far))
+    #expect([near, far].contains { $0.rounded() != $0 } && [near, far].allSatisfy { ($0 * 10).rounded() == $0 * 10 })
     #expect(out.events(on: bench.driver("A")).kinds == ["fence_enter", "fence_exit"])
     let others = out.events(on: bench.driver("B")).filter { $0.fence != nil }
     #expect(others.kinds == ["fence_enter", "fence_exit"] && others.allSatisfy { $0.fence?.otherID == id("A") })

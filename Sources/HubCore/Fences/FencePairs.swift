@@ -81,7 +81,7 @@ struct FencePairs: ~Copyable {
     let distance = position.coordinate.distance(to: there.coordinate)
     var notice = FenceNotice(
       fenceID: fences[fence].fence.id, timestamp: position.timestamp, location: position.coordinate)
-    notice.distance = TrackMath.rounded(distance, to: 0.1)
+    notice.distance = TrackMath.rounded(distance, to: 10)
     if drivers[other].isStale {
       notice.reason = .offline
     } else if !isPair(fences[fence].fence.drivers, others, driver, other, drivers) {
@@ -140,7 +140,7 @@ struct FencePairs: ~Copyable {
     let durable = DurablePair(
       fenceID: id, driverID: drivers[driver].id, otherID: drivers[other].id, entered: position.timestamp)
     var notice = FenceNotice(fenceID: id, timestamp: position.timestamp, location: position.coordinate)
-    notice.distance = TrackMath.rounded(meters, to: 0.1)
+    notice.distance = TrackMath.rounded(meters, to: 10)
     add(.fenceEnter, notice, .pair(durable), driver, other, drivers, fence: fence, &crossings)
   }
 
