@@ -39,6 +39,21 @@ extension TripProgress {
     #expect(summary.fixes == 152 && summary.gaps == 0 && summary.gapDuration == 0)
   }
 
+  @Test("fixes of drivers who may take a trip count from when one has it")
+  func unclaimed() {
+    let bench = HubBench()
+    let session = bench.connect("d")
+    bench.turn(bench.move(.rider, "r", "t", .requested))
+    let start = at(48.1, 11.5)
+    _ = bench.drive(session, from: start, to: start.moved(0, 500), trip: "t")
+    let unclaimed = bench.hub.trips[0].progress
+    #expect(unclaimed == TripProgress())
+    bench.turn(bench.move(.driver, "d", "t", .accepted))
+    _ = bench.drive(session, from: start.moved(0, 500), to: start.moved(0, 800), trip: "t")
+    let summary = bench.hub.trips[0].progress.summary
+    #expect((280...310).contains(summary.approach))
+  }
+
   @Test("waiting is standing still from arrived_pickup on; standing in the approach is not, nor is an unknown speed")
   func waiting() {
     var progress = TripProgress()

@@ -269,13 +269,13 @@ struct Trips: ~Copyable {
 
   // MARK: Positions
 
-  /// Takes a position of the trip's driver; `previous` is the driver's one before it. Updates the trip's figures until
-  /// its arrival.
+  /// Takes a position of who may drive the trip; `previous` is the driver's one before it. Updates the trip's figures
+  /// from when it has a driver until its arrival.
   @inline(__always)
   mutating func measure(_ position: Position, after previous: Position?, trip: Int, at uptime: Int64) {
     slab[trip].noteHeard(at: uptime)
     let status = slab[trip].status
-    guard status < .arrivedDestination else { return }
+    guard slab[trip].compactDriverID != nil, status < .arrivedDestination else { return }
     slab[trip].progress.follow(
       position, after: previous, status: status, maximumSpeed: limits.tracking.maximumSpeed,
       rules: timings.trips)
