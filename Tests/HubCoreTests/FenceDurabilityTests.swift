@@ -15,14 +15,16 @@ import Testing
     return session
   }
 
-  private func fix(_ bench: DurableBench, _ session: SessionRef, at place: Coordinate, trip: String? = nil) -> HubInput
-  {
+  private func fix(
+    _ bench: DurableBench, _ session: SessionRef, at place: Coordinate, speed: Double = 0
+  ) -> HubInput {
     .fix(
       FixInput(
         session: session, messageID: bench.freshMessage(), sent: bench.now.timestamp, received: bench.now,
         update: LocationUpdate(
-          tripID: trip.map(id),
-          fix: Fix(coordinate: place, timestamp: bench.now.timestamp, accuracy: 5, speed: 0)), tripIsGranted: true))
+          tripID: nil,
+          fix: Fix(coordinate: place, timestamp: bench.now.timestamp, accuracy: 5, heading: 90, speed: speed)),
+        tripIsGranted: true))
   }
 
   private func stand(
@@ -86,6 +88,32 @@ import Testing
     let third = try reborn(next, after: [bench])
     _ = follow(third, .fence(id("F")))
     #expect(stand(third, connect(third), at: center).events(on: .fence(id("F"))).isEmpty, "a dwell is published once")
+  }
+
+  @Test("Who was slower before a kill and speeds after it is reported", arguments: [false, true])
+  func speeding(fromSnapshot: Bool) throws {
+    let bench = try DurableBench()
+    bench.turn([.put(circle("F", center, 5000, speedLimit: 8))])
+    var meters = 0.0
+    func drive(_ bench: DurableBench, _ session: SessionRef, _ seconds: Int, speed: Double) -> [String] {
+      var all: [HubOutput] = []
+      for _ in 0..<seconds {
+        all += bench.turn([fix(bench, session, at: center.moved(90, meters), speed: speed)])
+        bench.advance(seconds: 1)
+        meters += speed
+      }
+      return (all + bench.store()).events(on: .fence(id("F"))).kinds
+    }
+    let session = connect(bench)
+    _ = follow(bench, .fence(id("F")))
+    #expect(drive(bench, session, 20, speed: 12) == ["fence_enter", "speeding"])
+    #expect(drive(bench, session, 60, speed: 5).isEmpty)
+    let next = try bench.restarted(after: 1, fromSnapshot: fromSnapshot)
+    #expect(try next.state() == bench.state())
+    let again = connect(next)
+    _ = follow(next, .fence(id("F")))
+    next.store()
+    #expect(drive(next, again, 20, speed: 12) == ["speeding"])
   }
 
   @Test("An exit that happened while the hub was dead is published with the first position")

@@ -10,9 +10,11 @@ struct Crossing {
     case fenceAndDriver
     case fence
     case driver
+    /// It is only recorded.
+    case nobody
 
-    var hasFence: Bool { self != .driver }
-    var hasDriver: Bool { self != .fence }
+    var hasFence: Bool { self != .driver && self != .nobody }
+    var hasDriver: Bool { self != .fence && self != .nobody }
   }
 
   let kind: Notification.Kind

@@ -225,8 +225,10 @@ struct FenceStays: ~Copyable {
     let fence = Int(slab[stay].fence.index)
     guard let limit = fences[fence].speedLimit, let speed = subject.position.speed else { return }
     if slab[stay].isSpeeding {
-      if speed <= limit * rules.speedingEndsPart { slab[stay].isSpeeding = false }
-      return
+      guard speed <= limit * rules.speedingEndsPart else { return }
+      slab[stay].isSpeeding = false
+      let notice = subject.notice(of: fences[fence].fence.id)
+      return add(.speeding, notice, of: stay, subject, on: .nobody, &crossings)
     }
     guard speed > limit else { return }
     let time = subject.position.timestamp

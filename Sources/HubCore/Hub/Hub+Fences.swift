@@ -17,6 +17,7 @@ extension Hub {
   mutating func publish(_ crossings: [Crossing]) {
     for crossing in crossings {
       if let record = crossing.record { storage.write(record) }
+      if crossing.audience == .nobody { continue }
       counters.fenceEvents[Int(crossing.kind.rawValue)] += 1
       let made = fences.notification(of: crossing, driver: drivers[crossing.driver].id)
       func body(_ sequence: UInt64) -> Publication.Body { .notification(made.numbered(sequence)) }

@@ -9,8 +9,7 @@ extension Hub {
     if !isHere, channels.isInCluster, !self.isHere(input.request.channel), channels.looksElsewhere(input) { return }
     do throws(ErrorReply) {
       switch input.request.channel {
-      case .area, .nearby, .box, .counts, .countsBlock:
-        try watch(input)
+      case .area, .nearby, .box, .counts, .countsBlock: try watch(input)
       case .trips:
         try beginTrips()
         try open(input)
