@@ -370,9 +370,11 @@ import Testing
   @Test("a trip that ops book for a driver who was never here is on the driver's channel")
   func bookedAhead() {
     let bench = HubBench()
-    #expect(bench.turn(bench.subscribe(bench.driver("d"))).codes.isEmpty)
+    #expect(bench.turn(bench.subscribe(bench.driver("d")), bench.subscribe(bench.driver("e"))).codes.isEmpty)
     let turn = bench.turn(bench.move(.ops, "o", "t1", .requested, driver: "d"))
     #expect(turn.moves.map(\.tripID) == [id("t1")])
+    bench.turn(bench.move(.ops, "o", "t2", .requested), bench.move(.driver, "e", "t2", .accepted))
+    #expect(bench.hub.drivers.find(id("e")) != nil)
     let again = bench.turn(bench.subscribe(bench.driver("d"), since: 0, slot: 81))
     #expect(again.subscribed.first?.missed.compactMap(\.move?.tripID) == [id("t1")])
     #expect(bench.hub.counters.driversOnline == 0)

@@ -107,7 +107,7 @@ extension Hub {
 
   /// Counts the driver's active trips, which make it `on_trip`; beyond the table's limit, at a later move.
   mutating func countActiveTrip(_ trip: Int) {
-    if let id = trips.uncounted(trip), let driver = findOrInsertDriver(id, isHere: false) {
+    if let id = trips.uncounted(trip), let driver = findOrInsertDriver(id, isHere: false, isOnline: false) {
       trips.occupy(drivers.handle(of: driver), by: trip)
       drivers.beginTrip(driver)
       followDistant(driver)
