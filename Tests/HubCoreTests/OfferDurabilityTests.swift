@@ -55,6 +55,25 @@ import Testing
     #expect(heard(bench.store()) == [Heard("D1", "T", "made")])
   }
 
+  @Test("A trip that is cancelled is offered to nobody, however little room its records find")
+  func cancelled() throws {
+    for limit in stride(from: 100, to: 1500, by: 20) {
+      let bench = try DurableBench()
+      bench.hub.attachJournal(limit: limit, startsEpoch: true, epoch: InlineText("e")!)
+      place(bench, drivers: 1)
+      follow(bench, drivers: 1)
+      let asked = requested(
+        "T", by: Actor(role: .ops, id: id("o")), OfferCriteria(), at: bench.now, message: bench.freshMessage())
+      var all = bench.turn([asked, bench.move(.ops, "o", "T", .cancelled)])
+      let trip = bench.hub.trips.find(id("T"))
+      let isCancelled = trip.map { bench.hub.trips[$0].status } == .cancelled
+      for _ in 0..<3 { all += bench.store() + bench.turn([]) }
+      #expect(!isCancelled || heard(all).isEmpty, "\(limit)")
+      let isIdle = bench.hub.offers.isIdle
+      #expect(!isCancelled || isIdle, "\(limit)")
+    }
+  }
+
   @Test("After a kill the driver that was asked keeps the rest of its time, and is not asked again")
   func rest() throws {
     let bench = try DurableBench()

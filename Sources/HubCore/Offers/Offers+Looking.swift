@@ -21,6 +21,11 @@ extension Offers {
       guard slab[search].end == nil, let trip = trips.current(slab[search].trip), let pickup = trips[trip].pickup,
         slab[search].wanted > 0
       else { continue }
+      // Its review may be due: there is none while nothing can be stored.
+      guard trips[trip].status == .requested, trips[trip].driverID == nil else {
+        steps += review(search, drivers, trips, at: now)
+        continue
+      }
       if isInCluster {
         if let step = gather(for: search, around: pickup) { steps.append(step) }
         continue

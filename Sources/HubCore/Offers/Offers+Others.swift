@@ -45,6 +45,9 @@ extension Offers {
       deadlines.arm(.offers, handle, at: now.uptime + nanoseconds(timings.storageRetry))
       return []
     }
+    guard trips[trip].status == .requested, trips[trip].driverID == nil else {
+      return review(search, drivers, trips, at: now)
+    }
     var steps: [OfferStep] = []
     let reach = reach(of: search)
     for report in list.drivers.sorted(by: { $0.isNearer(than: $1) }) where slab[search].wanted > 0 {

@@ -247,7 +247,7 @@ struct Offers: ~Copyable {
     deadlines.arm(.offers, slab.handle(of: search), at: next)
   }
 
-  private mutating func review(
+  mutating func review(
     _ search: Int, _ drivers: borrowing Drivers, _ trips: borrowing Trips, at now: Moment
   ) -> [OfferStep] {
     guard slab[search].end == nil else { return [] }
