@@ -53,6 +53,21 @@ import Testing
     #expect(bench.refresh("f1", 1).serial == 2)
   }
 
+  @Test("access tokens made before the clock was set back stay revoked till their end", arguments: [nil, false, true])
+  func clockSetBack(fromSnapshot: Bool?) throws {
+    var bench = try DurableBench()
+    bench.begin("f1")
+    bench.wallIsAhead = 7_200_000
+    #expect(bench.refresh("f1", 1).serial == 2)
+    let ends = bench.now.timestamp + HubLimits.accessTokenMilliseconds
+    bench.wallIsAhead = 0
+    bench.advance(seconds: 20)
+    #expect(bench.refresh("f1", 2).serial == 3)
+    if let fromSnapshot { bench = try bench.restarted(after: 1, fromSnapshot: fromSnapshot) }
+    let changes = bench.ask(.end(of: id("R1")), .endTokens).changes
+    #expect(changes.flatMap(\.added).compactMap(\.until) == [ends + HubLimits.revocationMarginMilliseconds])
+  }
+
   @Test("families and what is revoked are there again after a restart, and from a snapshot", arguments: [false, true])
   func restart(fromSnapshot: Bool) throws {
     var bench = try DurableBench()

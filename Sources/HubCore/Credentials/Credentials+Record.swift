@@ -4,7 +4,9 @@ import HubMessages
 
 extension TokenFamily: Recorded {
   func write(into bytes: inout ByteBuffer) {
-    bytes.record(id, subject, role, String(decoding: claims, as: UTF8.self), created, serial, rotated)
+    bytes.record(
+      id, subject, role, String(decoding: claims, as: UTF8.self), created, serial, rotated,
+      lastAccessEnds)
   }
 
   init(from reader: inout RecordReader) throws(RecordError) {
@@ -13,7 +15,7 @@ extension TokenFamily: Recorded {
       claims: Array((try reader.read() as String).utf8), created: try reader.read())
     serial = try reader.count()
     rotated = try reader.read()
-    lastAccessEnds = accessEnds
+    lastAccessEnds = try reader.read()
   }
 }
 
