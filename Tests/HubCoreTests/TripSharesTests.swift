@@ -1,4 +1,5 @@
 // Shares as a trip holds them: how many, for how long, and how often.
+import HubBytes
 import HubMessages
 import Testing
 
@@ -67,5 +68,27 @@ import Testing
     var restarted = Trip(trip.durable, now: 1)
     #expect(restarted.shares == trip.shares)
     #expect(throws: ErrorReply.self) { try restarted.share(try share(100), at: start) }
+  }
+
+  @Test("shares that have expired count, also where a restart has read the trip's record")
+  func expiredAndRestarted() throws {
+    var trip = try trip()
+    for number in 0..<HubLimits.sharesMadePerTrip {
+      let time = Timestamp(milliseconds: start.milliseconds + Int64(number))
+      try trip.share(try share(number, expires: Timestamp(milliseconds: time.milliseconds + 1)), at: time)
+    }
+    #expect(trip.shares.count == 1)
+    var bytes = ByteBuffer()
+    RecordWriter.write(.trip(trip.durable), into: &bytes)
+    let read = try bytes.withBytes { bytes throws(RecordError) in
+      var reader = RecordReader(bytes)
+      return try DurableRecord.next(from: &reader)
+    }
+    guard case .trip(let durable) = read else {
+      Issue.record("\(String(describing: read))")
+      return
+    }
+    var restarted = Trip(durable, now: 1)
+    #expect(throws: ErrorReply.self) { try restarted.share(try share(100), at: Timestamp(milliseconds: .max)) }
   }
 }

@@ -55,7 +55,7 @@ extension DurableTrip: Recorded {
   func write(into bytes: inout ByteBuffer) {
     bytes.record(
       id, number, created, updated, begunBy, status, changed, driverID, riderID, pickup, dropoff, route, progress,
-      ended, recentMoves, eta, shares)
+      ended, recentMoves, eta, shares, sharesMade)
   }
 
   init(from reader: inout RecordReader) throws(RecordError) {
@@ -64,7 +64,8 @@ extension DurableTrip: Recorded {
       begunBy: try reader.read(), status: try reader.read(), changed: try reader.read(),
       driverID: try reader.read(), riderID: try reader.read(), pickup: try reader.read(),
       dropoff: try reader.read(), route: try reader.read(), progress: try reader.read(), ended: try reader.read(),
-      recentMoves: try reader.read(), eta: try reader.read(), shares: try reader.read())
+      recentMoves: try reader.read(), eta: try reader.read(), shares: try reader.read(),
+      sharesMade: try reader.read())
   }
 }
 

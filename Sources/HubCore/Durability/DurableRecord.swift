@@ -82,6 +82,8 @@ struct DurableTrip: Equatable {
   /// The newest published one, for the present target.
   var eta: DurableETA?
   var shares: [TripShare] = []
+  /// How many shares were made, also those that have expired and are in no list.
+  var sharesMade: UInt8 = 0
 }
 
 /// What is stored of an ETA.

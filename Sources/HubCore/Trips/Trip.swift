@@ -188,7 +188,7 @@ struct Trip {
       id: id, number: number, created: created, updated: updated, begunBy: begunBy, status: status,
       changed: changed, driverID: driverID, riderID: riderID, pickup: pickup, dropoff: dropoff, route: route,
       progress: progress, ended: endedAt, recentMoves: recentMoves.oldestFirst, eta: currentETA?.durable,
-      shares: shares)
+      shares: shares, sharesMade: sharesMade)
   }
 
   /// `uptime`: when it is loaded.
@@ -215,7 +215,7 @@ struct Trip {
     endedAt = durable.ended
     recentMoves = RecentMoves(durable.recentMoves)
     shares = durable.shares
-    sharesMade = UInt8(clamping: shares.count)
+    sharesMade = durable.sharesMade
     lastPublishedETA = durable.eta.map { PublishedETA($0, publishedAt: uptime) }
   }
 
