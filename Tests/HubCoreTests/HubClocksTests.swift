@@ -273,6 +273,31 @@ import Testing
     #expect(long.map(\.kind) == [.fenceDwell] && long.first?.fence?.duration == 200)
   }
 
+  @Test("a pair that a driver began by its old clock is as old by the new one, also after a restart")
+  func pairRestarted() throws {
+    let bench = try DurableBench(startsEpoch: true)
+    bench.turn([.put(roaming("R", 100))])
+    bench.connect()
+    let other = SessionRef(outlet: 0, slot: 5, generation: 1)
+    bench.turn([.driverConnecting(other, id("B"))])
+    let start = bench.clock
+    for second in 0..<130 {
+      bench.advance(seconds: 1)
+      let fixOfOther = FixInput(
+        session: other, messageID: bench.freshMessage(), sent: bench.now.timestamp, received: bench.now,
+        update: LocationUpdate(fix: Fix(coordinate: at(52.5, 13.4), timestamp: bench.now.timestamp, accuracy: 5)),
+        tripIsGranted: false)
+      bench.turn([.fix(fixOfOther), fix(bench, ahead: second < 30 ? 10_800_000 : 0)])
+      bench.store()
+    }
+    #expect(bench.hub.counters.clocksBelieved == 1)
+    let pairs = try bench.state().compactMap { if case .pair(let pair) = $0 { pair } else { nil } }
+    let pair = try #require(pairs.first)
+    #expect(pairs.count == 1 && pair.driverID == id("D") && abs(pair.entered.milliseconds - start) < 3000)
+    let second = try bench.restarted(after: 0)
+    #expect(try second.state() == bench.state())
+  }
+
   @Test("a driver whose clock was set back while it was offline is online after a restart, and that is published once")
   func backOnlineRestarted() throws {
     let first = try DurableBench(startsEpoch: true)

@@ -19,7 +19,7 @@ struct FencePair {
   /// The first is the driver whose fix began it.
   fileprivate(set) var ends: (End, End)
   /// The time of that fix.
-  let entered: Timestamp
+  fileprivate(set) var entered: Timestamp
 
   func end(of driver: Int) -> End { Int(ends.0.driver) == driver ? ends.0 : ends.1 }
 
@@ -172,6 +172,19 @@ struct FencePairs: ~Copyable {
     }
   }
 
+  /// Moves the times of the pairs that a driver whose clock was set back has begun. Else they would last no time until
+  /// then. Gives what changed.
+  mutating func move(
+    of driver: Int, back milliseconds: Int64, among drivers: borrowing Drivers, _ fences: borrowing FenceTable
+  ) -> [DurablePair] {
+    var pair = first(of: driver)
+    while pair >= 0 {
+      if Int(slab[pair].ends.0.driver) == driver { slab[pair].entered.goBack(milliseconds) }
+      pair = Int(slab[pair].end(of: driver).next)
+    }
+    return durable(driver, among: drivers, fences)
+  }
+
   /// Drops the driver's pairs with its record.
   mutating func drop(_ driver: Int, _ fences: inout FenceTable) {
     while case let pair = first(of: driver), pair >= 0 { unlink(pair, &fences) }
@@ -249,8 +262,11 @@ struct FencePairs: ~Copyable {
   // MARK: Storing and reading back
 
   mutating func load(_ durable: DurablePair, _ driver: Int, _ other: Int, fence: Int, _ fences: inout FenceTable) {
-    guard find(in: fences.handle(of: fence), driver, other) == nil else { return }
-    link(fence, driver, other, entered: durable.entered, &fences)
+    if let known = find(in: fences.handle(of: fence), driver, other) {
+      slab[known].entered = durable.entered
+    } else {
+      link(fence, driver, other, entered: durable.entered, &fences)
+    }
   }
 
   mutating func loadEnded(_ driver: Int, _ other: Int, fence: Int, _ fences: inout FenceTable) {

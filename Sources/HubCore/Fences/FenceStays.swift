@@ -369,7 +369,7 @@ struct FenceStays: ~Copyable {
 
 extension Timestamp {
   /// Not before the earliest time that can be stored: over a restart the milliseconds come from the hub's wall clock.
-  fileprivate mutating func goBack(_ milliseconds: Int64) {
+  mutating func goBack(_ milliseconds: Int64) {
     self = max(Timestamp.accepted.lowerBound, Timestamp(milliseconds: self.milliseconds - milliseconds))
   }
 }

@@ -66,9 +66,12 @@ struct Fences: ~Copyable {
     return crossings
   }
 
-  /// Adjusts to a driver's clock that was set back (`FenceStays.move`).
-  mutating func moveStays(of driver: Int, _ id: Identifier, back milliseconds: Int64) -> [DurableStay] {
-    stays.move(of: driver, id, back: milliseconds, table)
+  /// Adjusts to a driver's clock that was set back (`FenceStays.move`, `FencePairs.move`). Gives what changed.
+  mutating func moveTimes(
+    of driver: Int, back milliseconds: Int64, among drivers: borrowing Drivers
+  ) -> [DurableRecord] {
+    stays.move(of: driver, drivers[driver].id, back: milliseconds, table).map { .stay($0) }
+      + pairs.move(of: driver, back: milliseconds, among: drivers, table).map { .pair($0) }
   }
 
   /// Ends the stays and pairs of a driver that is forgotten.

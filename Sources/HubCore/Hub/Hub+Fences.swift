@@ -28,11 +28,11 @@ extension Hub {
     }
   }
 
-  /// Adjusts stays to a driver's clock that was set back. Without room in the journal the driver's fixes are not
-  /// recorded either: a restarted hub detects the change again and moves the stays itself.
-  mutating func moveStays(of driver: Int, back milliseconds: Int64) {
-    for stay in fences.moveStays(of: driver, drivers[driver].id, back: milliseconds) where storage.hasRoom {
-      storage.write(.stay(stay))
+  /// Adjusts stays and pairs to a driver's clock that was set back. Without room in the journal the driver's fixes are
+  /// not recorded either: a restarted hub detects the change again and moves them itself.
+  mutating func moveFenceTimes(of driver: Int, back milliseconds: Int64) {
+    for record in fences.moveTimes(of: driver, back: milliseconds, among: drivers) where storage.hasRoom {
+      storage.write(record)
     }
   }
 

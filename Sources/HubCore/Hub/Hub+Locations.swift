@@ -97,7 +97,7 @@ extension Hub {
     case .clockBelieved(let position, let back):
       counters.clocksBelieved += 1
       drivers.believeClock(of: driver, sent: sent, at: now.timestamp)
-      moveStays(of: driver, back: back)
+      moveFenceTimes(of: driver, back: back)
       return accept(fix, position, driver: driver, trip: trip, received: received, isRecorded: isRecorded)
     case .duplicate:
       if isRecorded, drivers.hasNoRecord(ofPublished: fix.timestamp, of: driver) {
