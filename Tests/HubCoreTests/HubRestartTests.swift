@@ -181,6 +181,17 @@ extension DurableBench {
     #expect(try #require(second.report()?.position?.age) == 0, "another clock")
   }
 
+  @Test("when its trip at another hub ended is known of a driver after a restart")
+  func distantTrip() throws {
+    let first = try DurableBench()
+    first.drive(1)
+    let found = first.hub.drivers.find(id("D"))
+    let driver = try #require(found)
+    first.hub.carryOut([.busy(driver), .free(driver)])
+    first.turn([])
+    #expect(try DurableBench(reading: first.submitted).state() == first.state())
+  }
+
   // MARK: Presence
 
   @Test("who does not come back is offline 60 s after the start, once, and not again after another start")

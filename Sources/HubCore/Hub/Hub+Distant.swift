@@ -15,7 +15,9 @@ extension Hub {
     for step in steps {
       switch step {
       case .busy(let driver): drivers.beginTrip(driver)
-      case .free(let driver): drivers.endTrip(driver, at: now.timestamp)
+      case .free(let driver):
+        drivers.endTrip(driver, at: now.timestamp)
+        if storage.hasRoom { recordDriver(driver) }
       case .ended(let trip, let isNowhere): channels.unwant(.trip(trip), isNowhere: isNowhere)
       case .changed(let driver):
         noteArea(driver)
@@ -74,8 +76,7 @@ extension Hub {
 
   private mutating func note(_ publication: Publication) {
     if case .driverLocation(let location) = publication.body { return drive(location) }
-    guard let finding = DistantTrips.Finding(publication) else { return }
-    carryOut(distant.take(finding, of: publication.channel, drivers))
+    if let found = DistantTrips.Finding(publication) { carryOut(distant.take(found, of: publication.channel, drivers)) }
   }
 
   private mutating func drive(_ location: DriverLocation) {

@@ -164,9 +164,8 @@ extension Hub {
   // MARK: Forgetting
 
   mutating func checkRetention(_ driver: Int) {
-    let isShown = areas.noteShown(driver)
-    let isDue = drivers.checkRetention(driver, at: now, isShown: isShown, canStore: storage.hasRoom, &deadlines)
-    if isDue { forget(driver) }
+    let (isShown, canStore) = (areas.noteShown(driver), storage.hasRoom)
+    if drivers.checkRetention(driver, at: now, isShown: isShown, canStore: canStore, &deadlines) { forget(driver) }
   }
 
   private mutating func forget(_ driver: Int) {
