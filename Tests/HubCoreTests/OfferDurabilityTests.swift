@@ -117,6 +117,28 @@ import Testing
       ])
   }
 
+  @Test("A driver that its own hub has passed over does not count as asked after a restart either")
+  func passed() throws {
+    let asked = OffersReport.Asked(
+      driverID: id("D1"), offered: time(0), expires: time(15_000), answer: .withdrawn(.unavailable))
+    let report = OffersReport(
+      tripID: id("T"), criteria: OfferCriteria(limit: 1), began: time(0), end: nil, asked: [asked])
+    var search = OfferSearch(DurableOffers(asker: 1, key: 2, report: report), trip: OfferSearch.noTrip)
+    #expect(search.wanted == 0)
+    search.asked[0].isPassed = true
+    var bytes = ByteBuffer()
+    RecordWriter.write(.offers(search.durable), into: &bytes)
+    let read = try bytes.withBytes { bytes throws(RecordError) in
+      var reader = RecordReader(bytes)
+      return try DurableRecord.next(from: &reader)
+    }
+    guard case .offers(let durable) = read else {
+      Issue.record("\(String(describing: read))")
+      return
+    }
+    #expect(OfferSearch(durable, trip: OfferSearch.noTrip).wanted == 1)
+  }
+
   @Test("A snapshot holds the same as the records it stands for")
   func snapshots() throws {
     let bench = try DurableBench()

@@ -66,7 +66,9 @@ struct OfferSearch {
   /// Extra drivers that are requested, as some may not fit.
   static let leastSpare = 16
 
-  var durable: DurableOffers { DurableOffers(asker: asker, key: key, report: report) }
+  var durable: DurableOffers {
+    DurableOffers(asker: asker, key: key, report: report, passed: asked.filter(\.isPassed).map(\.id))
+  }
 
   init(_ request: OffersRequest, tripID: Identifier, trip: Handle, at time: Timestamp) {
     self.tripID = tripID
@@ -97,7 +99,8 @@ struct OfferSearch {
     end = durable.report.end
     asked = durable.report.asked.map {
       AskedDriver(
-        id: $0.driverID, driver: nil, offered: $0.offered, expires: $0.expires, deadline: 0, answer: $0.answer)
+        id: $0.driverID, driver: nil, offered: $0.offered, expires: $0.expires, deadline: 0, answer: $0.answer,
+        isPassed: durable.passed.contains($0.driverID))
     }
   }
 }
@@ -107,6 +110,8 @@ struct DurableOffers: Equatable {
   var asker: UInt64
   var key: UInt64
   var report: OffersReport
+  /// The drivers of `report` that do not count as asked (`AskedDriver.isPassed`).
+  var passed: [Identifier] = []
 }
 
 extension OffersReport.End: Recorded {}
@@ -159,7 +164,7 @@ extension OffersReport.Asked: Recorded {
 
 extension DurableOffers: Recorded {
   func write(into bytes: inout ByteBuffer) {
-    bytes.record(report.tripID, asker, key, report.criteria, report.began, report.end, report.asked)
+    bytes.record(report.tripID, asker, key, report.criteria, report.began, report.end, report.asked, passed)
   }
 
   init(from reader: inout RecordReader) throws(RecordError) {
@@ -168,5 +173,6 @@ extension DurableOffers: Recorded {
     report = OffersReport(
       tripID: tripID, criteria: try reader.read(), began: try reader.read(), end: try reader.read(),
       asked: try reader.read())
+    passed = try reader.read()
   }
 }
