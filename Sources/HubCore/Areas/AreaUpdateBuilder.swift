@@ -1,6 +1,6 @@
 // An update of a cell while it is built: its drivers, and how many of them have been named.
 //
-// Naming a driver reads its record, which is rarely in cache: 0.5 µs. A cell shows operators up to 1,000, so one update
+// Naming a driver reads its record, which is rarely in cache: 0.5 µs. A cell shows operators up to 5,000, so one update
 // could hold the hub's thread for longer than a turn may last. So the drivers' numbers are collected at once, and the
 // drivers are named over as many turns as it takes, each in its state at that time.
 import HubMessages

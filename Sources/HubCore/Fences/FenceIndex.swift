@@ -31,7 +31,7 @@ struct FenceIndex: ~Copyable {
   private var cells = IndexTable()
   /// Cells of each level.
   private var counts = InlineArray<19, Int>(repeating: 0)
-  /// Incremented with each change, which invalidates what drivers keep; 27 bits of it are compared.
+  /// Incremented with each change, which invalidates what drivers keep; 28 bits of it are compared.
   private var version: UInt64 = 1
 
   /// Cells that have fences.
