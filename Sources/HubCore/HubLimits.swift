@@ -39,8 +39,8 @@ public struct HubLimits: Sendable, Equatable {
   public var eventsPerChannel = 256
   /// Events kept in all channels together; the oldest of all is dropped first.
   public var events = 1 << 20
-  /// Bytes of routes and of notifications' texts and data in all kept events. Past it a `trip_change` with a route, and
-  /// a posted notification, is refused with `storage_full`.
+  /// Bytes of routes and of notifications' texts and data in all kept events. Past it the oldest of all are dropped:
+  /// with a refusal one driver's routes, on its trips of a day, would leave no room for anybody else's.
   public var eventContentBytes = 256 << 20
   /// Such bytes of one channel. Past it its oldest events are dropped, which bounds what a resume sends at once.
   public var eventContentBytesPerChannel = 256 << 10

@@ -84,42 +84,34 @@ import Testing
     #expect(full.code == .storageFull)
   }
 
-  @Test("kept events hold so many bytes of texts; beyond that a notification is refused")
+  @Test("kept events hold so many bytes of texts; beyond that the oldest are forgotten, and none is refused")
   func limit() throws {
     var limits = HubLimits.roomy
     limits.eventContentBytes = 100
     let bench = HubBench(limits: limits)
     bench.turn(bench.move(.rider, "r", "t", .requested))
-    let long = String(repeating: "x", count: 60)
-    guard case .published = try send(bench, post(bench.trip("t"), long)).answer else { throw Wrong() }
-    guard case .refused(let error) = try send(bench, post(bench.trip("t"), long)).answer else { throw Wrong() }
-    #expect(error.code == .storageFull && error.retryAfter == 60 && bench.hub.counters.hits(.eventContents) == 1)
+    for _ in 0..<2 {
+      guard case .published = try send(bench, post(bench.trip("t"), String(repeating: "x", count: 60))).answer else {
+        throw Wrong()
+      }
+    }
+    #expect(bench.hub.channels.contentBytes == 69)
+    let missed = bench.turn(bench.subscribe(bench.trip("t"), since: 2)).subscribed.first?.missed
+    #expect(missed?.compactMap(\.notification?.sequence) == [3])
   }
 
-  @Test("a driver whose only notification had no room is forgotten, and the journal can be read")
-  func refusedThenForgotten() throws {
-    var limits = HubLimits.roomy
-    limits.eventContentBytes = 100
-    let bench = try DurableBench(limits: limits)
-    let session = SessionRef(outlet: 0, slot: 9, generation: 1)
-    let long = String(repeating: "x", count: 60)
-    let asked = requested(
-      "X", by: Actor(role: .driver, id: id("E")), OfferCriteria(), at: bench.now, message: bench.freshMessage())
-    bench.turn([bench.move(.ops, "o", "T", .requested), asked, .notify(session, post(.trip(id("T")), long))])
-    #expect(bench.hub.drivers.find(id("E")) != nil)
-    guard
-      case .refused(let error)? = answers(bench.turn([.notify(session, post(.driver(id("E")), long))])).first
-    else { throw Wrong() }
-    #expect(error.code == .storageFull)
-    bench.store()
-    for _ in 0..<25 {
-      _ = bench.tick(1)
-      bench.advance(seconds: 3600)
+  @Test("a channel is kept from its first event on, not from when one was to come")
+  func opened() {
+    let bench = HubBench()
+    let channel = bench.hub.eventChannel(ofFence: id("F"))
+    #expect(channel != nil)
+    for isPublished in [false, true] {
+      if isPublished, let channel {
+        bench.hub.publishEvent(on: channel) { .notification(.unserved(sequence: $0)) }
+      }
+      let kept = bench.hub.channels.keptNames()
+      #expect(kept == (isPublished ? [.fence(id("F"))] : []))
     }
-    #expect(bench.hub.drivers.find(id("E")) == nil)
-    let kept = bench.hub.channels.keptNames()
-    #expect(!kept.contains(.driver(id("E"))))
-    #expect(try DurableBench(reading: bench.submitted).state() == bench.state())
   }
 
   @Test("a journal that says a channel is forgotten which it has not begun can be read")

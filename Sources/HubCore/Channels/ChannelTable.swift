@@ -249,6 +249,9 @@ struct ChannelTable: ~Copyable {
     while Int(slab[index].contentBytes) + bytes > limits.eventContentBytesPerChannel, !slab[index].events.isEmpty {
       forgetOldestEvent(index)
     }
+    while contentBytes + bytes > limits.eventContentBytes, eventOrder.count > 0 {
+      forgetOldestEvent(eventOrder.channelOfOldest)
+    }
     contentBytes += bytes
     slab[index].contentBytes += UInt32(bytes)
     slab[index].events.append(event, node: eventOrder.append(channel: index))

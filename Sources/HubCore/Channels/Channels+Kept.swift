@@ -1,4 +1,4 @@
-// Kept events: whether there is room for more, and how they are stored and restored.
+// Kept events: how they are stored and restored.
 import HubMessages
 
 extension Channels {
@@ -31,14 +31,4 @@ extension Channels {
   var highestSequence: UInt64 { table.highestSequence }
 
   func keptNames() -> [Channel] { table.keptNames() }
-
-  /// Whether kept events have room for `bytes` more of routes and texts.
-  func hasRoom(forContent bytes: Int, below limit: Int) -> Bool { bytes == 0 || table.contentBytes + bytes <= limit }
-
-  /// Whether kept events have room for a change's route on three channels: the trip's, the driver's and that of all
-  /// trips.
-  func hasRoom(forRouteOf change: TripChange, below limit: Int) -> Bool {
-    let bytes = change.route?.polyline.utf8.count ?? 0
-    return hasRoom(forContent: (trips == nil ? 2 : 3) * bytes, below: limit)
-  }
 }

@@ -25,8 +25,6 @@ extension Hub {
     if let known = try channels.sequence(ofRepeated: post, on: channel) {
       return .published(post.channel, sequence: known, isNew: false)
     }
-    let hasRoom = channels.hasRoom(forContent: post.contentBytes, below: limits.eventContentBytes)
-    if !hasRoom { throw counters.refuseContent() }
     publishEvent(on: channel) { .notification(Notification(post, sequence: $0)) }
     counters.notificationsPosted += 1
     return .published(post.channel, sequence: channels.sequence(channel), isNew: true)
@@ -78,9 +76,6 @@ extension Notification {
 }
 
 extension NotificationPost {
-  /// Bytes of its texts.
-  fileprivate var contentBytes: Int { title.utf8.count + body.utf8.count + (content?.utf8.count ?? 0) }
-
   fileprivate func isSame(as known: Notification) -> Bool {
     kind == known.kind && title == known.title && body == known.body && driverID == known.driverID
       && content == known.content

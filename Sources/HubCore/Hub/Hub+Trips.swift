@@ -56,9 +56,7 @@ extension Hub {
     _ change: TripChange, by actor: Actor, messageID: MessageID?, at time: Timestamp
   ) throws(ErrorReply) {
     try requireRoom("this hub cannot store changes now; send it again")
-    let hasRoom = channels.hasRoom(forRouteOf: change, below: actor.role.share(of: limits.eventContentBytes))
-    let outcome = try trips.change(
-      change, by: actor, messageID: messageID, at: time, hasContentRoom: hasRoom, now, counting: &counters)
+    let outcome = try trips.change(change, by: actor, messageID: messageID, at: time, now)
     guard case .step(let step) = outcome else { return }
     counters.tripChanges += 1
     recordTrip(step.trip)

@@ -41,10 +41,4 @@ extension HubCounters {
     count(full: .waitingResumes)
     return ErrorReply(code: .rateLimited, message: "too many subscribers come back at once", retryAfter: 2)
   }
-
-  /// Counts and refuses a text or route where kept events have no room for it.
-  mutating func refuseContent() -> ErrorReply {
-    count(full: .eventContents)
-    return ErrorReply(code: .storageFull, message: "this hub keeps no more texts in its events", retryAfter: 60)
-  }
 }

@@ -224,9 +224,7 @@ struct Trips: ~Copyable {
   /// Changes pickup, dropoff or route, until the driver has arrived at the destination: for the trip's rider, ops, and
   /// the driver of a trip without a rider. `messageID`: by which a repetition is recognised.
   mutating func change(
-    _ change: TripChange, by actor: Actor, messageID: MessageID?, at time: Timestamp, hasContentRoom: Bool,
-    _ now: Moment,
-    counting counters: inout HubCounters
+    _ change: TripChange, by actor: Actor, messageID: MessageID?, at time: Timestamp, _ now: Moment
   ) throws(ErrorReply) -> TripOutcome {
     let trip = try findKnown(change.tripID)
     let move = messageID.map { moveHash($0, of: actor) }
@@ -239,10 +237,6 @@ struct Trips: ~Copyable {
     guard status < .arrivedDestination else {
       throw ErrorReply(
         invalidIn: status, "a trip in \(status.name) can no longer be changed")
-    }
-    guard hasContentRoom else {
-      counters.count(full: .eventContents)
-      throw ErrorReply(code: .storageFull, message: "this hub keeps no more routes in its events", retryAfter: 60)
     }
     let update = slab[trip].take(change, at: time)
     // Nothing to remember: a repetition changes nothing again.
