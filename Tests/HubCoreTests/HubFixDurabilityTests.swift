@@ -68,6 +68,16 @@ extension DurableBench {
 }
 
 @Suite struct HubFixDurabilityTests {
+  @Test("A driver whom a trip has and who never came is offline after a restart, once")
+  func neverCame() throws {
+    let bench = try DurableBench()
+    bench.turn([bench.move(.rider, "R", "T", .requested), bench.move(.ops, "o", "T", .accepted)])
+    bench.store()
+    #expect(bench.hub.counters.driversOnline == 0)
+    let next = try DurableBench(reading: bench.submitted)
+    #expect(next.hub.drivers.find(id("D")) != nil && next.hub.counters.driversOnline == 0)
+  }
+
   @Test("A batch is acked when all of it is stored, over a socket and over HTTP; nobody waits for live fixes")
   func acks() throws {
     let bench = try DurableBench()

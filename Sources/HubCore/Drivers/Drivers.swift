@@ -292,7 +292,7 @@ struct Drivers: ~Copyable {
     if isKnown { slab[driver].resumeTime(at: now) }
     if isKnown, !slab[driver].durable.isOffline {
       reindex(driver)
-    } else {
+    } else if !slab[driver].isStale {  // by a trip that was resumed before it
       becomeStale(driver, at: now.uptime, &deadlines)
     }
   }
