@@ -11,7 +11,10 @@ extension Drivers {
   }
 
   /// Follows the hub's wall clock where it was set forward. Where it was set back, each driver's next message says so.
-  /// O(drivers), but only then.
+  /// O(drivers), but only then. It is not recorded: each driver's next message after a restart says the same.
+  ///
+  /// A machine that was suspended looks like that, too, for its uptime stands still: what came before is then younger
+  /// than it is, until its driver sends again or counts as offline.
   mutating func follow(_ now: Moment, after last: Moment) {
     let passed = (now.uptime - last.uptime) / 1_000_000
     let step = now.timestamp.milliseconds - last.timestamp.milliseconds - passed
