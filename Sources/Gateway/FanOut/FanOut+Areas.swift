@@ -101,6 +101,7 @@ extension FanOut {
     var share = limits.areaBytesPerTurn
     while share > 0, let slot = tick.slots.popLast() {
       if sessions[slot].phase == .open { share -= sendUpdates(sessions[slot].open.subscriptions, of: &tick) }
+      if tick.slots.isEmpty { for _ in tick.updates { noteReceived(at: tick.due) } }
     }
     tick.forgetFrames()
     var last: SessionRef?
@@ -109,7 +110,6 @@ extension FanOut {
       last = snapshot.session
     }
     guard tick.slots.isEmpty, tick.snapshots.isEmpty else { return areas.putBack(tick) }
-    for _ in tick.updates { noteReceived(at: tick.due) }
     areas.encoded.removeAll()
   }
 
