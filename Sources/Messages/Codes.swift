@@ -169,11 +169,12 @@ public struct HTTPRefusal: Sendable {
       status: 501, codes: [.badMessage], reconnect: .backOff,
       meaning: "a method or a transfer coding that this hub does not know"),
     HTTPRefusal(
-      status: 503, codes: [.rateLimited, .storageFull, .shuttingDown], reconnect: .backOff,
+      status: 503, codes: [.rateLimited, .storageFull, .shuttingDown, .internalError], reconnect: .backOff,
       meaning: """
         a table of the hub or its disk is [full](README.md#a-full-disk), or too many queries or tracks are under way, \
         or long answers unread; \
-        the hub is going away; with `Retry-After`
+        the hub is going away; with `Retry-After`; `internal` of `/healthz` where an event loop hangs, and of \
+        `/readyz?engine` without the engine
         """),
     HTTPRefusal(
       status: 505, codes: [.badMessage], reconnect: .backOff, meaning: "another major version of HTTP than 1"),

@@ -74,19 +74,21 @@ import Testing
   func ended() throws {
     let ticks = LoopTicks(loops: 3)
     let second: Int64 = 1_000_000_000
-    #expect(ticks.hanging(at: 100 * second) == nil, "none has begun")
+    #expect(ticks.hanging(at: 100 * second, asker: -1) == nil, "none has begun")
     ticks.note(0, at: 100 * second)
     ticks.note(1, at: 103 * second)
     ticks.note(2, at: 102 * second)
-    #expect(ticks.hanging(at: 110 * second) == nil)
+    #expect(ticks.hanging(at: 110 * second, asker: -1) == nil)
     ticks.ended(0)
-    #expect(ticks.hanging(at: 112 * second) == nil)
-    let first = try #require(ticks.hanging(at: 114 * second))
+    #expect(ticks.hanging(at: 112 * second, asker: -1) == nil)
+    let first = try #require(ticks.hanging(at: 114 * second, asker: -1))
     #expect(first == (2, 12))
+    let seenByIt = try #require(ticks.hanging(at: 114 * second, asker: 2))
+    #expect(seenByIt == (1, 11), "who asks does not hang")
     ticks.note(2, at: 114 * second)
-    let other = try #require(ticks.hanging(at: 115 * second))
+    let other = try #require(ticks.hanging(at: 115 * second, asker: -1))
     #expect(other == (1, 12))
     ticks.note(1, at: 115 * second)
-    #expect(ticks.hanging(at: 115 * second) == nil)
+    #expect(ticks.hanging(at: 115 * second, asker: -1) == nil)
   }
 }

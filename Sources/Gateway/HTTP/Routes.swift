@@ -113,7 +113,8 @@ enum Routes {
   }
 
   private static func health(_ call: HTTPCall) throws(Refusal) -> Outcome {
-    if let (loop, seconds) = call.context.settings.shared.ticks.hanging(at: call.context.now.uptime) {
+    let (context, ticks) = (call.context, call.context.settings.shared.ticks)
+    if let (loop, seconds) = ticks.hanging(at: context.now.uptime, asker: Int(context.session.outlet)) {
       throw Refusal(
         .internalError, "event loop \(loop) has not turned for \(seconds) s", status: .serviceUnavailable)
     }

@@ -20,10 +20,11 @@ final class LoopTicks: Sendable {
   func ended(_ loop: Int) { ticks.withLock { $0[loop] = .max } }
 
   /// The loop that has not ticked for longest, and for how many seconds; nil where all have within
-  /// `Limits.hangSeconds`.
-  func hanging(at uptime: Int64) -> (loop: Int, seconds: Int64)? {
+  /// `Limits.hangSeconds`. `asker`: the loop that asks, and so does not hang.
+  func hanging(at uptime: Int64, asker: Int) -> (loop: Int, seconds: Int64)? {
     ticks.withLock { ticks in
-      guard let loop = ticks.indices.min(by: { ticks[$0] ?? .max < ticks[$1] ?? .max }), let last = ticks[loop],
+      let others = ticks.indices.filter { $0 != asker }
+      guard let loop = others.min(by: { ticks[$0] ?? .max < ticks[$1] ?? .max }), let last = ticks[loop],
         last < uptime - nanoseconds(Limits.hangSeconds)
       else { return nil }
       return (loop, (uptime - last) / 1_000_000_000)

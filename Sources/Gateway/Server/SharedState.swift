@@ -52,6 +52,6 @@ final class SharedState: Sendable {
   /// A loop ticks (uptime, ns). The first gives the service manager a sign of life, unless another hangs.
   func ticked(_ loop: Int, at uptime: Int64) {
     ticks.note(loop, at: uptime)
-    if loop == 0, ticks.hanging(at: uptime) == nil { serviceManager?.alive(at: uptime) }
+    if loop == 0, ticks.hanging(at: uptime, asker: loop) == nil { serviceManager?.alive(at: uptime) }
   }
 }
