@@ -92,13 +92,13 @@ import Testing
     #expect(!isTaken && origins.isEmpty)
   }
 
-  @Test("an origin and a host of other characters are refused, in a time that grows with their length alone")
+  @Test(
+    "an origin and a host of other characters are refused, and in a time that grows with their length alone",
+    .timeLimit(.minutes(1)))
   func otherCharacters() throws {
-    let long = combiningMarks(bytes: 3500)
-    for _ in 0..<200 {
-      #expect(try verdict(origins("https://a.example"), "http:\(long)") == .refused)
-      #expect(AllowedHosts.host(of: long) == nil && AllowedHosts.host(of: "[\(long)") == nil)
-    }
+    #expect(try verdict(origins("https://a.example"), "http:\(combiningMarks(bytes: 3500))") == .refused)
+    let long = combiningMarks(bytes: 200_000)
+    #expect(AllowedHosts.host(of: "\(long):1") == nil && AllowedHosts.host(of: "[\(long)") == nil)
     #expect(try verdict(origins("https://a.example"), "http://\u{E9}.example") == .refused)
   }
 }

@@ -4,7 +4,8 @@ import Testing
 
 @testable import HubMessages
 
-@Suite struct CombiningMarksTests {
+// With that they would take minutes.
+@Suite(.timeLimit(.minutes(1))) struct CombiningMarksTests {
   @Test("A channel that is none: the answer says what was expected", arguments: ["", ":", ":1"])
   func channel(end: String) {
     let name = combiningMarks(bytes: 200_000) + end

@@ -87,7 +87,10 @@ extension DriverFilter {
 extension Query {
   /// The decoded value of a parameter as text; nil where there is none.
   func parameter(_ name: StaticString) throws(Refusal) -> String? {
-    do throws(HTTPError) { return try string(name) } catch { throw Query.malformed(name) }
+    do throws(HTTPError) { return try string(name) } catch {
+      if case .textTooLong = error { throw Refusal(error) }
+      throw Query.malformed(name)
+    }
   }
 
   /// The values of a parameter that may come several times, in order.
