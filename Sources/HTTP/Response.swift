@@ -27,6 +27,8 @@ public struct Response: Sendable {
   public var status: Status
   public var fields: [OutgoingField]
   public var body: [UInt8]
+  /// Other responses have the same bytes, which take memory once.
+  public var isShared = false
 
   public init(_ status: Status, fields: [OutgoingField] = [], body: [UInt8] = []) {
     self.status = status

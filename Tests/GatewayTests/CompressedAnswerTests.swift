@@ -94,6 +94,30 @@ import Testing
     #expect(try fetch(hub, Self.target).status == "200")
   }
 
+  @Test("a question by POST takes the same room; a feed that all have takes none")
+  func otherMemory() throws {
+    let hub = try hub {
+      $0.longAnswerBytes = 100
+      $0.answerBytesPerTurn = 1024
+    }
+    func ask(_ make: () throws -> HandDrivenRequest) throws -> [String] {
+      let requests = try (0..<2).map { _ in try make() }
+      try hub.turn {
+        for request in requests { request.ownTurn() }
+        return requests.allSatisfy(\.isComplete)
+      }
+      return requests.map(\.status).sorted()
+    }
+    let box = #"{"type":"Polygon","coordinates":[[[13,52],[14,52],[14,53],[13,53],[13,52]]]}"#
+    let within = try ask {
+      try HandDrivenRequest(hub, "/v1/drivers/within?limit=1000&role=ops&id=o1", method: "POST", body: box)
+    }
+    #expect(within == ["200", "503"])
+    let feed = "/v1/gtfs-realtime/vehicle-positions?role=ops&id=o1"
+    _ = try fetch(hub, feed)
+    #expect(try ask { try HandDrivenRequest(hub, feed) } == ["200", "200"])
+  }
+
   @Test("a short answer has its length, and a shorter one is left as it is")
   func short() throws {
     let hub = try hub()

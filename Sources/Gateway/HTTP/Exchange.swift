@@ -70,7 +70,7 @@ final class Exchange {
 
   struct LongBody {
     var rest: ArraySlice<UInt8>
-    /// The memory that it takes; nil where others have the same bytes.
+    /// The memory that it takes; nil where others have the same bytes, and where what was asked has been done.
     let room: MemoryReservation?
     let keepsConnection: Bool
     /// Set where its pieces are compressed and sent as chunks.

@@ -160,7 +160,7 @@ struct HTTPService {
     _ budget: inout TurnBudget, _ counters: inout LoopCounters
   ) {
     var room = room
-    if room == nil, let request, request.head.method == .get, !response.isShort(limits) {
+    if room == nil, let request, request.isQuestion, !response.isShort(limits) {
       room = MemoryReservation(response.body.count, of: settings.shared.longAnswers, by: request.memoryOwner)
       guard room != nil else {
         _ = refuse(.tooMuchUnread, to: request, exchange, &budget, &counters)
@@ -291,7 +291,9 @@ extension Response {
   fileprivate var isCoded: Bool { fields.contains { "\($0.name)" == "ETag" } }
 
   /// It needs no memory for long: it is sent at once, or its bytes are there for everybody.
-  fileprivate func isShort(_ limits: Limits) -> Bool { body.count <= limits.compressedPieceBytes || isCoded }
+  fileprivate func isShort(_ limits: Limits) -> Bool {
+    body.count <= limits.compressedPieceBytes || isCoded || isShared
+  }
 }
 
 /// Made with the first answer that is compressed: it takes 280 kB.

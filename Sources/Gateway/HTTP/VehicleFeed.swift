@@ -119,7 +119,7 @@ enum VehicleFeedEndpoint {
       let reservation = try reserve(for: caller, call.context.settings.shared.admissions)
       return ask(VehicleFeed(feeds, type, now, reservation), call.request, call.context)
     }
-    if let body = feeds.body(at: now.uptime) { return .respond(response(body)) }
+    if let body = feeds.body(at: now.uptime) { return .respond(response(body, isShared: true)) }
     guard !feeds.isBeingMade else {
       throw Refusal(.rateLimited, "the feed is being made", status: .serviceUnavailable, retryAfter: 1)
     }
@@ -147,7 +147,7 @@ enum VehicleFeedEndpoint {
   ) throws(Refusal) -> Outcome {
     try feed.append(page)
     guard feed.cursor == nil else { return ask(feed, request, context) }
-    return .respond(response(feed.finish()))
+    return .respond(response(feed.finish(), isShared: feed.type == nil))
   }
 
   /// Asks for a page. For a feed of one type it is charged now: the hub looks for it also where the asker is gone.
@@ -162,7 +162,9 @@ enum VehicleFeedEndpoint {
     return .ask([.query(context.session, .list(page), replyTo: nil)], .vehicles(feed))
   }
 
-  private static func response(_ body: [UInt8]) -> Response {
-    Response(.ok, contentType: "application/x-protobuf", body: body)
+  private static func response(_ body: [UInt8], isShared: Bool) -> Response {
+    var response = Response(.ok, contentType: "application/x-protobuf", body: body)
+    response.isShared = isShared
+    return response
   }
 }
