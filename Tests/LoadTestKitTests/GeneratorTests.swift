@@ -100,21 +100,21 @@ import Testing
       + #""timestamp":\#(sent),"messageId":"1"}"#
   }
 
-  @Test("a watcher without an update in each second is a violation, but for those that were skipped")
+  @Test("a watcher without its updates is a violation, unless the hub left some out")
   func watchers() throws {
-    let generator = try generator { ($0.drivers, $0.rate, $0.watchers, $0.duration) = (20, 1, 2, 3) }
+    let generator = try generator { ($0.drivers, $0.rate, $0.watchers, $0.duration) = (20, 1, 2, 4) }
     #expect(generator.scenario.fewestUpdates == 3)
     generator.waiting = []  // they stand
     for tick in 1...3 { receive(update(tick, isWhole: tick == 1, sent: 0), by: generator.watchers[0], generator) }
     receive(update(1, isWhole: true, sent: 0), by: generator.watchers[1], generator)
     #expect(!generator.hasAll)
     let said = "2 updates of the cell missing, of 3 that each watcher gets at least"
-    #expect(violations(generator) == [said] && violations(generator, [.areasSkipped: 2]).isEmpty)
+    #expect(violations(generator) == [said] && violations(generator, [.areasSkipped: 1]).isEmpty)
     for tick in 2...3 { receive(update(tick, sent: 0), by: generator.watchers[1], generator) }
     #expect(generator.hasAll && violations(generator).isEmpty)
   }
 
-  @Test("few fixes change what riders are shown less often than each second", arguments: [(1, 1.0, 2), (20, 1.0, 10)])
+  @Test("few fixes change what riders are shown less often than each second", arguments: [(1, 1.0, 1), (20, 1.0, 9)])
   func fewFixes(drivers: Int, rate: Double, updates: Int) throws {
     let scenario = try generator { ($0.drivers, $0.rate, $0.watchers) = (drivers, rate, 1) }.scenario
     #expect(scenario.fewestUpdates == updates)

@@ -130,7 +130,7 @@ import Testing
     #expect(try FileComparison(files).failures.isEmpty && FileComparison(files).hasWorse)
     #expect(
       try FileComparison(files.map { ($0.name, files[0].results) }).failures
-        == ["there was nothing to compare: too few runs of trip in a.json or b.json"])
+        == ["there was nothing to compare: too few runs of each scenario"])
   }
 
   @Test("files are compared scenario by scenario, and what cannot be is named")

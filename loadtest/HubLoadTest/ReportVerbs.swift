@@ -9,8 +9,9 @@ enum ReportVerbs {
     let options = try Arguments(paths, .compare)
     let comparison = try FileComparison(try files(options.operands))
     if !comparison.text.isEmpty { show(comparison.text) }
+    if comparison.hasWorse { return false }
     guard comparison.failures.isEmpty else { throw .usage(comparison.failures.joined(separator: "; ")) }
-    return !comparison.hasWorse
+    return true
   }
 
   private static func files(_ paths: [String]) throws(LoadTestError) -> [(name: String, results: Results)] {

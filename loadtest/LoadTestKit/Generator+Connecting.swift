@@ -161,6 +161,7 @@ extension Generator {
     peer.pointee.isReady = true
     connecting -= 1
     ready += 1
+    lastCame = loop.now.uptimeNanoseconds
     guard let due = peer.pointee.dueAt else { return }
     peer.pointee.dueAt = nil
     let taken = ClockReading.read().uptimeNanoseconds - due

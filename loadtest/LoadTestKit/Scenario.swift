@@ -77,10 +77,11 @@ package struct Scenario: Sendable, Equatable {
   package var fixesPerSecond: Double { Double(drivers) * rate * Double(max(1, batch)) }
 
   /// The updates of the cell that each watcher gets at least, with the first, which has the whole cell: one a second,
-  /// less one for the second that has begun. A fix changes what riders are shown where it is in another field of their
-  /// map: a driver is in one for five fixes at most, and of twenty fixes a second one always is.
+  /// less one in ten, for a hub that had no processor for a second does not make up for its update. A fix changes what
+  /// riders are shown where it is in another field of their map: a driver is in one for five fixes at most, and of
+  /// twenty fixes a second one always is.
   var fewestUpdates: Int {
-    watchers == 0 ? 0 : Int((warmUp + duration) * (fixesPerSecond >= 20 ? 1 : min(1, rate / 5)))
+    watchers == 0 ? 0 : Int(0.9 * (warmUp + duration) * (fixesPerSecond >= 20 ? 1 : min(1, rate / 5)))
   }
 
   /// What makes no sense together, in words; nil where all is well.
