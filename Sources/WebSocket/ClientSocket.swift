@@ -55,8 +55,23 @@ public struct ClientSocket: ~Copyable {
     let handshake: ClientHandshake
     var parser = ResponseParser()
     var input = ByteBuffer()
+    /// Interim responses so far (RFC 9110 §15.2).
+    var interim = 0
 
     init(_ handshake: ClientHandshake) { self.handshake = handshake }
+
+    /// Takes an interim response off the input; false for anything else.
+    func passesInterim(_ parsed: ResponseParse) throws(HTTPError) -> Bool {
+      guard case .response(let head, let consumed) = parsed, (100..<200).contains(head.status.code),
+        head.status != .switchingProtocols
+      else { return false }
+      interim += 1
+      guard interim <= HTTPLimits.interimResponses else {
+        throw .tooManyInterimResponses(limit: HTTPLimits.interimResponses)
+      }
+      input.removeFirst(consumed)
+      return true
+    }
   }
 
   private enum State {
@@ -109,11 +124,13 @@ public struct ClientSocket: ~Copyable {
   ) throws(ClientSocketError) -> ClientSocketEvent? {
     unsafe upgrade.input.append(UnsafeRawBufferPointer(rebasing: buffer[offset...]))
     offset = buffer.count
-    let parsed: ResponseParse
+    var parsed: ResponseParse
     do throws(HTTPError) {
-      parsed = try unsafe upgrade.input.withBytes { (input) throws(HTTPError) in
-        try unsafe upgrade.parser.parse(input, limits: HTTPLimits(headBytes: limits.headBytes))
-      }
+      repeat {
+        parsed = try unsafe upgrade.input.withBytes { (input) throws(HTTPError) in
+          try unsafe upgrade.parser.parse(input, limits: HTTPLimits(headBytes: limits.headBytes))
+        }
+      } while try upgrade.passesInterim(parsed)
     } catch {
       throw .notHTTP(error)
     }

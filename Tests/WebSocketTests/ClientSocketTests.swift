@@ -146,6 +146,29 @@ private func message(_ number: Int, _ random: inout SplitMix64) -> [UInt8] {
     },
   ]
 
+  @Test("Interim responses before the 101 are passed over, wherever the bytes are cut, and no more than eight of them")
+  func interimResponses() throws {
+    func interim(_ count: Int) -> [UInt8] {
+      Array(String(repeating: "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", count: count).utf8)
+    }
+    let whole = interim(2).count + (try Pair().answer.count)
+    for cut in 0...whole {
+      let pair = try Pair()
+      let bytes = interim(2) + pair.answer + pair.serverFrame([1, 2, 3])
+      pair.answer = []
+      try pair.receive(Array(bytes[..<cut]))
+      try pair.receive(Array(bytes[cut...]))
+      #expect(pair.isOpen && pair.messages == [[1, 2, 3]], "cut at \(cut)")
+    }
+    let most = try Pair()
+    most.answer = interim(8) + most.answer
+    try most.receive([])
+    #expect(most.isOpen)
+    let over = try Pair()
+    over.answer = interim(9) + over.answer
+    #expect(throws: ClientSocketError.self) { try over.receive([]) }
+  }
+
   @Test("Whatever was agreed on, messages come through both ways, and the next ones too") func everyAgreement() throws {
     for offer in Self.offers {
       for policy in [nil, Self.keeping, DeflatePolicy(keepsContexts: false, windowBits: 12...12)] {
