@@ -80,7 +80,7 @@ private struct JSONReader {
     repeat {
       skipSpace()
       guard let name = string(), take(UInt8(ascii: ":")), let value = value(depth: depth + 1) else { return nil }
-      // A long name of other characters is nobody's: as a key it could take the square of its length.
+      // Nobody looks up a long name with non-ASCII characters; as a key it may cost the square of its length.
       if name.utf8.count > 64, name.utf8.contains(where: { $0 >= 0x80 }) { continue }
       guard members.updateValue(value, forKey: name) == nil else { return nil }
     } while take(UInt8(ascii: ","))

@@ -145,7 +145,7 @@ struct OwnerAnswer {
   let token: UInt64
   /// Who asked is a party of the trip; of `trips`: the channel is that of the hub that counts.
   let isParty: Bool
-  /// From which event on it was asked for, where that has the answer's numbers.
+  /// The `since` of the question, if it was of the answer's epoch.
   let since: UInt64?
   private(set) var answer: Subscribed
   private(set) var missed: [Publication] = []

@@ -82,7 +82,7 @@ struct Interest {
     peer.append(.subscribed) { bytes in
       bytes.append(varint: ask.token)
       bytes.append(isParty ? 1 : 0)
-      // From where it was asked for, of these numbers.
+      // The `since` of the question and one more, if it was of this epoch.
       let since = request.resume.flatMap { $0.epoch == answer.epoch ? $0.since &+ 1 : nil }
       bytes.append(varint: since ?? 0)
       bytes.append(.subscribed(answer), naming: (binding, ImpliedNames()), at: context.time)

@@ -51,7 +51,7 @@ public enum HTTPError: Error, Equatable, Sendable {
   case trailersTooLarge(limit: Int)
   /// A `%` without two hex digits, or bytes that are not UTF-8 once decoded. RFC 3986 §2.1.
   case malformedPercentEncoding
-  /// A decoded text with other characters than ASCII's beyond the limit.
+  /// A decoded text with non-ASCII characters, beyond the limit.
   case textTooLong(limit: Int)
   /// A query, or a form, with more pairs than are read.
   case tooManyParameters(limit: Int)

@@ -17,7 +17,7 @@ public struct HTTPLimits: Sendable, Equatable {
   public static let interimResponses = 8
   /// Pairs of a query, empty ones included, and of a form.
   public static let parameters = 256
-  /// Bytes of a decoded value of a path or query that has other characters than ASCII's: 64 of any kind. Past it: 414.
+  /// Bytes of a decoded value of a path or query with non-ASCII characters: room for any 64 characters. Past it: 414.
   public static let otherTextBytes = 256
   /// Segments of a path that are taken apart; more than any endpoint has. Past it the rest is one segment.
   public static let pathSegments = 8

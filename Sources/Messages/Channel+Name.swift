@@ -52,7 +52,7 @@ extension Channel {
 
   /// The correct form, for a name that is no channel's.
   static func expectation(of bytes: UnsafeRawBufferPointer) -> StaticString {
-    // No kind is longer. Of a long text the comparison below could take the square of its length.
+    // No kind is longer, and to compare a long text may take the square of its length.
     guard let colon = unsafe bytes.prefix(16).firstIndex(of: UInt8(ascii: ":")) else { return anyName }
     let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...])
     switch unsafe String(decoding: bytes[..<colon], as: UTF8.self) {

@@ -48,7 +48,7 @@ extension ResumePoint {
       (1...20).contains(halves[1].count)
     else { return nil }
     let digits = String(decoding: halves[1], as: UTF8.self)
-    // Nothing that would end the line on which it is repeated.
+    // No control character: the epoch is written into a line of the stream, which it must not end.
     guard halves[0].allSatisfy({ $0 > 0x20 && $0 != 0x7F }), halves[1].allSatisfy(\.isDigit),
       let since = UInt64(digits),
       let name = String(validating: halves[0], as: UTF8.self), let epoch = InlineText(name)

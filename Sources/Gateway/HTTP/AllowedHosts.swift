@@ -43,7 +43,7 @@ public struct AllowedHosts: Sendable, Equatable {
   /// The host of an authority (RFC 3986 §3.2.2) in lower case, without its port and without the brackets of an IPv6
   /// address; nil where it is invalid.
   static func host(of authority: String) -> String? {
-    // First, since comparison of other characters could take the square of their number.
+    // Checked first: to compare non-ASCII texts may take the square of their length.
     guard authority.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
     let lower = authority.lowercased()
     if lower.first == "[" {

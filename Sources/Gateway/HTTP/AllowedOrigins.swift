@@ -66,7 +66,7 @@ public struct AllowedOrigins: Sendable, Equatable {
 
   /// RFC 6454 §6.2: in lower case, without the scheme's default port. Nil where it is invalid.
   private static func normal(_ text: String) -> String? {
-    // First, since comparison of other characters could take the square of their number.
+    // Checked first: to compare non-ASCII texts may take the square of their length.
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
     let lower = text.lowercased()
     guard let mark = lower.utf8.firstIndex(of: 0x3A), lower[mark...].hasPrefix("://") else { return nil }

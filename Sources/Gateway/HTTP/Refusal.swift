@@ -126,7 +126,7 @@ extension HTTPError {
     case .trailersTooLarge(let limit): "the trailers have more than \(limit) bytes"
     case .tooManyParameters(let limit): "there are more than \(limit) parameters"
     case .tooManyInterimResponses(let limit): "there are more than \(limit) interim responses"
-    case .textTooLong(let limit): "a text with other characters than ASCII's is longer than \(limit) bytes"
+    case .textTooLong(let limit): "a text with non-ASCII characters is longer than \(limit) bytes"
     case .malformedPercentEncoding: "a % without two hex digits, or bytes that are not UTF-8 once decoded"
     }
   }

@@ -11,7 +11,7 @@ extension Drivers {
   }
 
   /// A judged fix and the position published for it, if any: distances in centimetres, headings and speeds in
-  /// hundredths, whatever the phone sent; what is so large that it has none stays as it was sent.
+  /// hundredths, whatever the phone sent. A number too large to have hundredths stays as it was sent.
   func rawFix(_ fix: Fix, _ outcome: FixOutcome, of driver: Int) -> RawFix {
     var raw = RawFix(
       driverID: self[driver].id, coordinate: fix.coordinate.published, timestamp: fix.timestamp, verdict: .accepted)
