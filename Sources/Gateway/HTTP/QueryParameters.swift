@@ -88,7 +88,9 @@ extension Query {
   /// The decoded value of a parameter as text; nil where there is none.
   func parameter(_ name: StaticString) throws(Refusal) -> String? {
     do throws(HTTPError) { return try string(name) } catch {
-      if case .textTooLong = error { throw Refusal(error) }
+      if case .textTooLong(let limit) = error {
+        throw Refusal(.badMessage, "\(name) has non-ASCII characters and more than \(limit) bytes")
+      }
       throw Query.malformed(name)
     }
   }
