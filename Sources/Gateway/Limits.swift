@@ -24,8 +24,9 @@ public struct Limits: Sendable {
   public var keepAliveSeconds = 30.0
   /// Seconds for taking an answer that does not fit one turn, such as a track. Past it the connection is closed.
   public var longAnswerSeconds = 120.0
-  /// Unsent bytes of such answers to GET, but for those out of the journal and of files. A tenth is kept for ops, and
-  /// one identity has a quarter, or a single one. Past it: 503 with `Retry-After`.
+  /// Unsent bytes of such answers to questions, but for those out of the journal, of files and of the vehicle feed that
+  /// all askers share. A tenth is kept for ops, and one identity has a quarter, or a single one. Past it: 503 with
+  /// `Retry-After`.
   public var longAnswerBytes = 128 * 1024 * 1024
   /// HTTP requests of one connection that are handled in one turn, and bytes of their answers, which the last may
   /// exceed; the rest waits for the next turn, and while answers are unsent nothing more is read.

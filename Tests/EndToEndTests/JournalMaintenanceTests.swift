@@ -235,7 +235,6 @@ extension EndToEnd.Journals {
     try moves(hub, trips: 0..<1)
     let copy = directory.path + "-copy"
     #expect(try HubProcess.run(["journal", "backup", directory.path, copy]).status == 0)
-    defer { try? FileManager.default.removeItem(atPath: copy) }
     func subscribe(to hub: HubProcess, _ more: [String: Any]) throws -> HubMessage {
       let peer = try Peer(port: hub.port, query: "role=ops&id=o")
       _ = try peer.receive("connected")
@@ -255,6 +254,7 @@ extension EndToEnd.Journals {
     try move(restored, to: "cancelled")
     let answer = try subscribe(to: restored, ["since": 3, "epoch": epoch])
     #expect(answer.payload["recovered"] as? Bool == false, "\(answer.payload)")
+    try FileManager.default.removeItem(atPath: copy)
   }
 
   @Test("a copy of more segments than may be open at first is made")

@@ -10,7 +10,7 @@ struct Crossing {
     case fenceAndDriver
     case fence
     case driver
-    /// It is only recorded.
+    /// Nobody is told: it is only recorded.
     case nobody
 
     var hasFence: Bool { self != .driver && self != .nobody }

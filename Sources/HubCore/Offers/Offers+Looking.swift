@@ -22,7 +22,7 @@ extension Offers {
         slab[search].wanted > 0
       else { continue }
       // Its review may be due: there is none while nothing can be stored.
-      guard trips[trip].status == .requested, trips[trip].driverID == nil else {
+      guard trips[trip].isWithoutDriver else {
         steps += review(search, drivers, trips, at: now)
         continue
       }

@@ -45,7 +45,7 @@ extension Offers {
       deadlines.arm(.offers, handle, at: now.uptime + nanoseconds(timings.storageRetry))
       return []
     }
-    guard trips[trip].status == .requested, trips[trip].driverID == nil else {
+    guard trips[trip].isWithoutDriver else {
       return review(search, drivers, trips, at: now)
     }
     var steps: [OfferStep] = []

@@ -110,6 +110,9 @@ struct Trip {
     route = report.route
   }
 
+  /// It was requested, and no driver has it yet: it may be offered.
+  var isWithoutDriver: Bool { status == .requested && driverID == nil }
+
   mutating func take(driver: Identifier) { driverID = driver }
 
   /// Moves to another status. `grace`: how long live positions continue after the end (ns).
