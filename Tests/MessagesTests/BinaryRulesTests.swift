@@ -241,6 +241,36 @@ import Testing
     }
   }
 
+  @Test("an event with a keyword of a newer hub is unknown, and its number on its channel counts, as in JSON")
+  func unknownKeywords() throws {
+    let trip = try #require(Identifier("T1"))
+    let update = TripUpdate(
+      tripID: trip, status: .driverEnRoute, previousStatus: .accepted, driverID: nil, timestamp: time, location: nil,
+      sequence: 4)
+    // `keyword`: where its byte is, from the end.
+    let events: [(body: Publication.Body, type: String, keyword: Int)] = [
+      (.tripUpdate(update), "trip_update", 9),
+      (.tripUpdate(update), "trip_update", 8),
+      (.offer(Offer(tripID: trip, state: .withdrawn(.expired), sequence: 4)), "offer_withdrawn", 2),
+    ]
+    for (body, type, keyword) in events {
+      var peer = BinaryPeer()
+      try peer.name(.trip(trip), 1, at: time)
+      let publication = Publication(channel: .trip(trip), number: 7, timestamp: time, body: body)
+      let id = try #require(MessageID("p7"))
+      var bytes = peer.write(ServerEnvelope(messageID: id, timestamp: time, message: .publication(publication)))
+      #expect(try peer.readServer(bytes)?.message == .publication(publication))
+      bytes[bytes.count - keyword] = 200
+      let read = try #require(try peer.readServer(bytes))
+      #expect(read.message == .unknown(type: type))
+      #expect(read.unknownEvent?.channel == .trip(trip))
+      #expect(read.unknownEvent?.sequence == 4)
+      #expect(read.messageID == id && read.timestamp == time)
+      // Cut short it is no event: its number is not known.
+      #expect(throws: MessageError.self) { try peer.readServer(Array(bytes.dropLast())) }
+    }
+  }
+
   @Test("the time of state is found over the end of its 32 bits, in both directions")
   func wrappingTime() throws {
     let border: Int64 = 411 << 32

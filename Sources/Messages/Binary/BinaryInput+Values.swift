@@ -209,6 +209,10 @@ extension BinaryInput {
   mutating func keyword<W: WireEnum>(_ key: JSONKey) throws(ValidationError) -> W {
     let raw = try byte(key)
     guard let word = W(rawValue: raw) else {
+      if passesUnknownKeywords, let first = W(rawValue: 0) {
+        hasUnknownKeyword = true
+        return first
+      }
       var failure = ValidationError(key, "no keyword has this number")
       failure.isUnknownKeyword = true
       throw failure

@@ -10,6 +10,10 @@ import HubGeo
 struct BinaryInput: ~Copyable {
   private let bytes: UnsafeRawBufferPointer
   private var next = 0
+  /// Whether a keyword with an unknown number is read as the first of its kind, and noted, instead of refused. For
+  /// messages that are the same behind it whatever it is.
+  var passesUnknownKeywords = false
+  var hasUnknownKeyword = false
 
   init(_ bytes: UnsafeRawBufferPointer) { unsafe self.bytes = unsafe bytes }
 

@@ -47,7 +47,7 @@ extension BinaryServerReader {
     return Publication(channel: entry.channel, number: 0, timestamp: published, body: .etaUpdate(update))
   }
 
-  func readEvent(_ type: BinaryServerType, _ input: inout BinaryInput) throws(ValidationError) -> Publication {
+  func readPublication(_ type: BinaryServerType, _ input: inout BinaryInput) throws(ValidationError) -> Publication {
     let entry = try entry(&input)
     let number = try input.varint(.messageId)
     let published = try input.timestamp(.timestamp)

@@ -81,11 +81,7 @@ public struct BinaryServerReader: Sendable {
       let figures = try input.figures()
       return state(Publication(channel: .stats, number: 0, timestamp: published, body: .stats(figures)))
     case .tripUpdate, .notification, .offer, .offerWithdrawn:
-      let publication = try readEvent(type, &input)
-      note(publication.timestamp)
-      return ServerEnvelope(
-        messageID: MessageID(prefix: UInt8(ascii: "p"), number: publication.number), timestamp: publication.timestamp,
-        message: .publication(publication))
+      return try readEvent(type, &input)
     case .connected, .subscribed, .unsubscribed, .ack, .pong, .sampling, .error, .result:
       let number = try input.varint(.messageId)
       let timestamp = try input.timestamp(.timestamp)
@@ -94,6 +90,23 @@ public struct BinaryServerReader: Sendable {
       return ServerEnvelope(
         messageID: MessageID(prefix: UInt8(ascii: "r"), number: number), timestamp: timestamp, message: .reply(reply))
     }
+  }
+
+  /// An event with a keyword of a newer hub is unknown, and its number counts.
+  private mutating func readEvent(
+    _ type: BinaryServerType, _ input: inout BinaryInput
+  ) throws(ValidationError) -> ServerEnvelope {
+    input.passesUnknownKeywords = true
+    let publication = try readPublication(type, &input)
+    note(publication.timestamp)
+    var event = ServerEnvelope(
+      messageID: MessageID(prefix: UInt8(ascii: "p"), number: publication.number), timestamp: publication.timestamp,
+      message: .publication(publication))
+    if input.hasUnknownKeyword, let sequence = publication.sequence {
+      event.message = .unknown(type: type.name)
+      event.unknownEvent = UnknownEvent(channel: publication.channel, sequence: sequence)
+    }
+    return event
   }
 
   private mutating func state(_ publication: Publication) -> ServerEnvelope {
