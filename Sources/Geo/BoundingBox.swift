@@ -98,7 +98,10 @@ public struct BoundingBox: Sendable, Hashable, BitwiseCopyable {
   public func contains(_ other: BoundingBox) -> Bool {
     guard south <= other.south, other.north <= north else { return false }
     if widthDegrees >= 360 { return true }
-    return contains(longitude: other.west) && contains(longitude: other.east)
-      && other.widthDegrees <= widthDegrees
+    guard contains(longitude: other.west), contains(longitude: other.east), other.widthDegrees <= widthDegrees
+    else { return false }
+    // One that spans the gap of a wide box begins behind where it ends.
+    func eastward(_ longitude: Double) -> Double { longitude < west ? longitude - west + 360 : longitude - west }
+    return eastward(other.west) <= eastward(other.east)
   }
 }
