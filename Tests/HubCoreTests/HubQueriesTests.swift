@@ -153,15 +153,23 @@ import Testing
     #expect(bench.turn(ask(session)).codes.isEmpty, "those before are answered")
   }
 
-  @Test("who stays is in the answer while all others drive about, and nobody is in it twice")
+  @Test("who stays is in the answer while all others drive about, nobody is in it twice, and no more are than are")
   func moving() throws {
+    for area in [
+      DriverSearch.Area.nearby(Self.center, radiusMeters: 4_500),
+      .box(BoundingBox(center: Self.center, radiusMeters: 4_500)),
+    ] {
+      try moving(in: area)
+    }
+  }
+
+  private func moving(in area: DriverSearch.Area) throws {
     let count = 300
     let bench = city(count, budget: SearchBudget(cells: 10, candidates: 10))
     var random = SplitMix64(seed: 9)
     let sessions = (0..<count).map { bench.hub.drivers[bench.hub.drivers.find(id("d\($0)"))!].session! }
-    let search = DriverSearch(area: .nearby(Self.center, radiusMeters: 4_500), limit: 1000)
     let answer = try #require(
-      bench.ask(search) {
+      bench.ask(DriverSearch(area: area, limit: 1000)) {
         for number in stride(from: 1, to: count, by: 2) {
           let place = Self.center.destination(
             bearingDegrees: .random(in: 0..<360, using: &random), distanceMeters: .random(in: 0..<4_000, using: &random)
@@ -175,7 +183,7 @@ import Testing
         }
       })
     let found = answer.drivers.map(\.driverID.description)
-    #expect(Set(found).count == found.count)
+    #expect(Set(found).count == found.count && answer.more == 0)
     for number in stride(from: 0, to: count, by: 2) { #expect(found.contains("d\(number)")) }
   }
 

@@ -26,7 +26,9 @@ extension RunningSearch {
   /// The result as it is answered.
   var result: QueryResult {
     let isArea = if case .nearby = search.area { false } else { true }
-    return .drivers(DriverList(drivers: reports, more: isArea ? max(0, matches - reports.count) : 0))
+    // Of those found, some may have left since.
+    let hasMore = isArea && hits.count == limit
+    return .drivers(DriverList(drivers: reports, more: hasMore ? max(0, matches - reports.count) : 0))
   }
 
   // MARK: Searching

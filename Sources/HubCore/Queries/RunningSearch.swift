@@ -179,13 +179,11 @@ struct RunningSearch {
 
   /// Takes a matching driver, if it is near enough.
   mutating func take(_ hit: DriverHit) {
+    // Only in another turn can one be found again: it has moved across the cursor.
+    if turns > 0, marks.mayHave(hit.driver, hits), hits.contains(where: { $0.driver == hit.driver }) { return }
     matches += 1
     guard best.wants(hit, hits) else { return }
-    // Only in another turn can one be found again: it has moved across the cursor.
-    if turns > 0 {
-      if marks.mayHave(hit.driver, hits), hits.contains(where: { $0.driver == hit.driver }) { return }
-      marks.add(hit.driver)
-    }
+    if turns > 0 { marks.add(hit.driver) }
     best.add(hit, to: &hits)
   }
 }
