@@ -10,8 +10,9 @@ package enum Machine {
     uname(&name)
     let model = (line("/proc/cpuinfo", "model name") ?? "unknown processor")
     let load = text("/proc/loadavg")?.split(separator: " ").first ?? "?"
-    return
-      "\(ProcessFacts.processors) × \(model), \(cString(&name.sysname)) \(cString(&name.release)), load \(load), \(now())"
+    // The machine's, also where this process may use one of them (pinned.sh).
+    let cores = sysconf(Int32(_SC_NPROCESSORS_ONLN))
+    return "\(cores) × \(model), \(cString(&name.sysname)) \(cString(&name.release)), load \(load), \(now())"
   }
 
   /// 2026-11-22 02:04 UTC
