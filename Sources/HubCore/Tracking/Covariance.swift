@@ -7,8 +7,8 @@
 //
 // Scalars are processed one at a time, which needs no inverse: Bierman, Factorization Methods for Discrete Sequential
 // Estimation (1977), ch. V. P ← P − p pᵀ / S keeps P exactly symmetric; it loses positivity only where the noise is
-// below about 1e-13 of the variance. Here the noise is at least 0.0025 and the variance below 2e8
-// (`MotionFilter.lostVariance`), a ratio of 1e-11, and `floor` corrects the last bits.
+// below about 1e-13 of the variance. Here the noise is at least 0.00013 and the variance below 2e8
+// (`MotionFilter.lostVariance`), a ratio of 6e-13, and `floor` corrects the last bits.
 
 /// Covariance of one axis's position (m), velocity (m/s) and fix bias (m), in that order: `p01` is position with
 /// velocity.

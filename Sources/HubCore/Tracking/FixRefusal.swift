@@ -44,7 +44,8 @@ public enum FixRefusal: UInt8, Error, CaseIterable {
 public struct TrackingRules: Sendable, Equatable {
   /// Fixes with a larger reported accuracy (metres, 68 %) are refused.
   public var maximumAccuracyMeters: Double
-  /// Metres per second. No vehicle is faster; a position that implies more needs four fixes that agree, or 20 s.
+  /// Metres per second. No vehicle is faster; a position that implies more needs four fixes that agree, or two after
+  /// 20 s.
   public var maximumSpeed: Double
   /// How much further than the hub's clock a fix may step ahead before it is held, in milliseconds.
   public var leapMilliseconds: Int64
