@@ -14,6 +14,10 @@ public struct HubLimits: Sendable, Equatable {
   /// rider began. At it this driver or rider can begin no other: `rate_limited`.
   public var tripsPerDriver = 1000
   public var tripsPerRider = 100
+  /// Bytes of the routes of known trips (encoded polylines, up to 60 KB each). At it a trip with a route is refused
+  /// with `storage_full`; and of the trips that one driver or rider began, with `rate_limited`.
+  public var routeBytes = 1 << 30
+  public var routeBytesPerIdentity = 4 << 20
   /// Messages that moved a trip and are remembered to recognise repetitions, and keys of a driver's statuses. Past it
   /// the oldest is forgotten, and its repetition is judged like a new one.
   static let movesPerTrip = 16
@@ -206,6 +210,7 @@ public struct HubLimits: Sendable, Equatable {
     precondition(drivers > 0 && trips > 0 && channels > 0 && eventsPerChannel > 0 && events >= eventsPerChannel)
     precondition(profiles >= 0 && tracking.maximumAccuracyMeters > 0)
     precondition(tripsPerDriver >= 1 && tripsPerRider >= 1 && tripLists >= 1 && tripsListedPerTurn >= 1)
+    precondition(routeBytes >= 0 && routeBytesPerIdentity >= 0)
     precondition(driverLists >= 1 && driversListedPerTurn >= 1)
     precondition(deadlinesPerTurn >= 1)
     precondition((1...DriverSearch.maximumLimit).contains(queryHits) && queryBudget.candidates >= queryHits)

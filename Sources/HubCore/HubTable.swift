@@ -5,7 +5,7 @@ public import HubMessages
 /// A table of the hub with a limit (`HubLimits`).
 public enum HubTable: UInt8, Sendable, CaseIterable {
   case drivers, trips, channels, events, eventContents, profiles, areas, guests, queries, tripLists, driverLists,
-    routePoints
+    routePoints, routeBytes
   case offers
   case fences, fencePositions, roamingFences, fenceStays, fencePairs
   case fixTimes, missedFixes, waitingFixes, waitingResumes
@@ -26,6 +26,7 @@ public enum HubTable: UInt8, Sendable, CaseIterable {
     case .tripLists: "trip_lists"
     case .driverLists: "driver_lists"
     case .routePoints: "route_points"
+    case .routeBytes: "route_bytes"
     case .offers: "offers"
     case .fences: "fences"
     case .fencePositions: "fence_positions"
@@ -44,7 +45,7 @@ public enum HubTable: UInt8, Sendable, CaseIterable {
 
 /// The limit of one driver, rider, session or cell in a table.
 public enum ShareLimit: UInt8, Sendable, CaseIterable {
-  case tripsPerDriver, tripsPerRider, queriesPerSession, queriesPerIdentity, offersPerIdentity
+  case tripsPerDriver, tripsPerRider, routeBytesPerIdentity, queriesPerSession, queriesPerIdentity, offersPerIdentity
   case fencesPerCell, fencesPerDriver, pairsPerDriver, missedFixesPerDriver, tokenFamiliesPerSubject
 
   /// The name in metrics.
@@ -52,6 +53,7 @@ public enum ShareLimit: UInt8, Sendable, CaseIterable {
     switch self {
     case .tripsPerDriver: "trips_per_driver"
     case .tripsPerRider: "trips_per_rider"
+    case .routeBytesPerIdentity: "route_bytes_per_identity"
     case .queriesPerSession: "queries_per_session"
     case .queriesPerIdentity: "queries_per_identity"
     case .offersPerIdentity: "offers_per_identity"
@@ -125,6 +127,7 @@ extension HubLimits {
     case .tripLists: tripLists
     case .driverLists: driverLists
     case .routePoints: routePoints
+    case .routeBytes: routeBytes
     case .offers: offers
     case .fences: fences
     case .fencePositions: fencePositions

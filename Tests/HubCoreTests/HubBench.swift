@@ -205,7 +205,8 @@ final class HubBench {
 
   func move(
     _ role: Role, _ actor: String, _ trip: String, _ status: TripStatus, expected: TripStatus? = nil,
-    driver: String? = nil, rider: String? = nil, granted: Bool = true, message: MessageID? = nil, slot: UInt32 = 90
+    driver: String? = nil, rider: String? = nil, route: Route? = nil, granted: Bool = true,
+    message: MessageID? = nil, slot: UInt32 = 90
   ) -> HubInput {
     .tripStatus(
       TripStatusInput(
@@ -213,7 +214,7 @@ final class HubBench {
         messageID: message ?? freshMessage(),
         report: TripStatusReport(
           tripID: id(trip), status: status, timestamp: now.timestamp, expectedStatus: expected,
-          driverID: driver.map(id), riderID: rider.map(id)),
+          driverID: driver.map(id), riderID: rider.map(id), route: route),
         tripIsGranted: granted))
   }
 

@@ -79,6 +79,53 @@ import Testing
     #expect(bench.turn(bench.move(.rider, "R", "z-5", .requested)).codes.isEmpty)
   }
 
+  @Test(
+    "the routes of one beginner's trips have so many bytes, ops' as many as there is room; a restart counts them again")
+  func routes() throws {
+    func route(_ points: Int) throws -> Route {
+      try Route(points: (0..<points).map { try #require(Coordinate(latitude: 0, longitude: Double($0) / 1e5)) })
+    }
+    let (small, large) = (try route(10), try route(20))  // two bytes a point
+    #expect(small.polyline.utf8.count == 20 && large.polyline.utf8.count == 40)
+    var limits = HubLimits.roomy
+    limits.routeBytes = 200
+    limits.routeBytesPerIdentity = 60
+    let bench = HubBench(limits: limits)
+    for (role, name) in [(Role.driver, "d"), (.rider, "r")] {
+      func begin(_ trip: String, _ route: Route?) -> HubInput {
+        bench.move(role, name, name + trip, .requested, route: route)
+      }
+      #expect(bench.turn(begin("1", large), begin("2", small)).codes.isEmpty)
+      let refused = bench.turn(begin("3", small))
+      #expect(refused.codes == [.rateLimited] && refused.errors.first?.isOwnLimit == true)
+      #expect(refused.errors.first?.message.contains("at most 60 bytes of routes") == true)
+      // Without one it begins, and gets one when another trip gives its own up.
+      #expect(bench.turn(begin("3", nil)).codes.isEmpty)
+      #expect(bench.turn(bench.change(role, name, name + "3", route: small)).codes == [.rateLimited])
+      #expect(bench.turn(bench.change(role, name, name + "1", route: small)).codes.isEmpty)
+      #expect(bench.turn(bench.change(role, name, name + "3", route: small)).codes.isEmpty)
+    }
+    #expect(bench.hub.counters.hits(.routeBytesPerIdentity) == 4)
+    #expect(bench.hub.shownCounters().tableEntries[Int(HubTable.routeBytes.rawValue)] == 120)
+    // Of all of them a tenth is for ops.
+    #expect(bench.turn(bench.move(.rider, "s", "s1", .requested, route: large)).codes.isEmpty)
+    #expect(bench.turn(bench.move(.rider, "t", "t1", .requested, route: large)).codes == [.storageFull])
+    #expect(bench.turn(bench.move(.ops, "o", "o1", .requested, route: large)).codes.isEmpty)
+    #expect(bench.turn(bench.move(.ops, "o", "o2", .requested, route: small)).codes == [.storageFull])
+    #expect(bench.hub.counters.hits(HubTable.routeBytes) == 2)
+    var snapshot: [[UInt8]] = []
+    bench.hub.writeSnapshot { snapshot.append(Array($0)) }
+    let again = try DurableBench(reading: snapshot, limits: limits)
+    #expect(again.hub.shownCounters().tableEntries[Int(HubTable.routeBytes.rawValue)] == 200)
+    #expect(
+      Turn(loops: [again.turn([bench.move(.ops, "o", "o2", .requested, route: small)])]).codes == [.storageFull])
+    bench.tick(seconds: 62)
+    for _ in 0..<3 { bench.pass(seconds: 86_400) }
+    #expect(
+      bench.hub.counters.trips == 0 && bench.hub.shownCounters().tableEntries[Int(HubTable.routeBytes.rawValue)] == 0)
+    #expect(bench.turn(bench.move(.rider, "r", "r4", .requested, route: large)).codes.isEmpty)
+  }
+
   @Test("of the tables of trips, channels and cells a tenth is for ops; riders and drivers stop before it")
   func tenth() {
     var limits = HubLimits.roomy

@@ -56,7 +56,7 @@ extension Hub {
     _ change: TripChange, by actor: Actor, messageID: MessageID?, at time: Timestamp
   ) throws(ErrorReply) {
     try requireRoom("this hub cannot store changes now; send it again")
-    let outcome = try trips.change(change, by: actor, messageID: messageID, at: time, now)
+    let outcome = try trips.change(change, by: actor, messageID: messageID, at: time, now, counting: &counters)
     guard case .step(let step) = outcome else { return }
     counters.tripChanges += 1
     recordTrip(step.trip)

@@ -72,6 +72,16 @@ struct Trip {
     set { compactRiderID = newValue.map { CompactIdentifier($0) } }
   }
 
+  /// The driver or rider who began it, whose limit its route counts for; nil for ops.
+  var routeHolder: Actor? { Trip.routeHolder(begunBy: begunBy, rider: riderID, driver: driverID) }
+
+  static func routeHolder(begunBy role: Role, rider: Identifier?, driver: Identifier?) -> Actor? {
+    let id = role == .rider ? rider : role == .driver ? driver : nil
+    return id.map { Actor(role: role, id: $0) }
+  }
+
+  var routeBytes: Int { route?.polyline.utf8.count ?? 0 }
+
   /// The driver that ops have booked for it.
   var bookedDriver: Identifier? { begunBy == .ops ? driverID : nil }
 

@@ -63,6 +63,18 @@ extension Trips {
     return true
   }
 
+  /// Throws where a driver's fixes may not name the trip, which is unknown where `trip` is nil.
+  func checkNamed(_ trip: Int?, _ id: Identifier, by driver: Identifier, isGranted: Bool) throws(ErrorReply) {
+    let owner = trip.flatMap { self[$0].driverID }
+    if owner == driver || isGranted && owner == nil { return }
+    throw Trips.forbidsNaming(id)
+  }
+
+  /// A trip that a driver's fixes may not name. Whether there is one is not told.
+  static func forbidsNaming(_ id: Identifier) -> ErrorReply {
+    ErrorReply(code: .forbidden, message: "trip \(id) is another driver's, or your token does not name it")
+  }
+
   /// The driver of an active trip that does not count it yet.
   func uncounted(_ trip: Int) -> Identifier? {
     self[trip].status.occupiesDriver && self[trip].occupied == nil ? self[trip].driverID : nil

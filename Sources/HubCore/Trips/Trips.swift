@@ -12,6 +12,7 @@ struct Trips: ~Copyable {
   private var ids = IndexTable()
   private var order = CreationOrder()
   private var riders = TripsOfRiders()
+  private var routes = RouteBytes()
   private var active: ActiveTrips
   private(set) var legs: TripLegs
   /// Unfinished lists.
@@ -35,6 +36,7 @@ struct Trips: ~Copyable {
     counters.set(.trips, count)
     counters.set(.tripLists, listings.count)
     counters.set(.routePoints, legs.routePoints)
+    counters.set(.routeBytes, routes.all)
   }
 
   /// A trip's record, in place.
@@ -112,13 +114,21 @@ struct Trips: ~Copyable {
     _ report: TripStatusReport, by role: Role, rider: Identifier?, driver: Identifier?, move: UInt64, _ now: Moment,
     counting counters: inout HubCounters
   ) throws(ErrorReply) -> TripStep {
+    let holder = Trip.routeHolder(begunBy: role, rider: rider, driver: driver)
+    try routes.check(report.route, of: holder, seed: seed, limits, counting: &counters)
     let trip = try insert(
       report.tripID, by: role, status: .requested, at: report.timestamp, now, counting: &counters)
     slab[trip].take(report, rider: rider, driver: driver)
+    countRoute(of: trip)
     slab[trip].note(move)
     if let rider, role == .rider { riders.add(riderHash(rider)) }
     return TripStep(
       trip: trip, update: slab[trip].update(from: nil, at: report.location), isNew: true, isClaimed: driver != nil)
+  }
+
+  /// Counts a trip's route, which was of `old` bytes before.
+  private mutating func countRoute(of trip: Int, before old: Int = 0) {
+    routes.add(slab[trip].routeBytes - old, of: slab[trip].routeHolder, seed: seed)
   }
 
   private func riderHash(_ id: Identifier) -> UInt64 { Actor(role: .rider, id: id).hashValue(seed: seed) }
@@ -224,7 +234,8 @@ struct Trips: ~Copyable {
   /// Changes pickup, dropoff or route, until the driver has arrived at the destination: for the trip's rider, ops, and
   /// the driver of a trip without a rider. `messageID`: by which a repetition is recognised.
   mutating func change(
-    _ change: TripChange, by actor: Actor, messageID: MessageID?, at time: Timestamp, _ now: Moment
+    _ change: TripChange, by actor: Actor, messageID: MessageID?, at time: Timestamp, _ now: Moment,
+    counting counters: inout HubCounters
   ) throws(ErrorReply) -> TripOutcome {
     let trip = try findKnown(change.tripID)
     let move = messageID.map { moveHash($0, of: actor) }
@@ -238,7 +249,11 @@ struct Trips: ~Copyable {
       throw ErrorReply(
         invalidIn: status, "a trip in \(status.name) can no longer be changed")
     }
+    let before = slab[trip].routeBytes
+    try routes.check(
+      change.route, insteadOf: before, of: slab[trip].routeHolder, seed: seed, limits, counting: &counters)
     let update = slab[trip].take(change, at: time)
+    countRoute(of: trip, before: before)
     // Nothing to remember: a repetition changes nothing again.
     guard update.isChange else { return .unchanged(showing: nil) }
     slab[trip].noteHeard(at: now.uptime)
@@ -246,22 +261,6 @@ struct Trips: ~Copyable {
     legs.end(&slab[trip])
     return .step(TripStep(trip: trip, update: update))
   }
-
-  // MARK: Fixes that name a trip
-
-  /// Throws where a driver's fixes may not name the trip, which is unknown where `trip` is nil.
-  func checkNamed(_ trip: Int?, _ id: Identifier, by driver: Identifier, isGranted: Bool) throws(ErrorReply) {
-    let owner = trip.flatMap { slab[$0].driverID }
-    if owner == driver || isGranted && owner == nil { return }
-    throw Trips.forbidsNaming(id)
-  }
-
-  /// A trip that a driver's fixes may not name. Whether there is one is not told.
-  static func forbidsNaming(_ id: Identifier) -> ErrorReply {
-    ErrorReply(code: .forbidden, message: "trip \(id) is another driver's, or your token does not name it")
-  }
-
-  // MARK: Positions
 
   /// Takes a position of who may drive the trip; `previous` is the driver's one before it. Updates the trip's figures
   /// from when it has a driver until its arrival.
@@ -357,6 +356,7 @@ struct Trips: ~Copyable {
     let (id, changed) = (slab[trip].id, slab[trip].changed)
     ids.remove(hash: hash(id), index: trip)
     order.remove(slab[trip].number)
+    routes.add(-slab[trip].routeBytes, of: slab[trip].routeHolder, seed: seed)
     let now = Moment(uptime: 0, timestamp: changed)
     slab.remove(trip, leaving: Trip(id: id, number: 0, status: .cancelled, at: changed, by: .ops, now: now))
   }
@@ -368,7 +368,9 @@ struct Trips: ~Copyable {
       slab[known].take(durable, now: uptime)
       return true
     }
+      routes.add(-slab[known].routeBytes, of: slab[known].routeHolder, seed: seed)
     let trip = slab.insert(Trip(durable, now: uptime))
+      countRoute(of: known)
     ids.insert(hash: hash(durable.id), index: trip)
     order.insert(durable.number, trip: trip)
     order.restore(newestNumber: durable.number)
@@ -376,6 +378,7 @@ struct Trips: ~Copyable {
     return true
   }
 
+    countRoute(of: trip)
   /// No forgotten trip had a higher number.
   mutating func restore(newestNumber number: UInt64) { order.restore(newestNumber: number) }
 
