@@ -74,8 +74,11 @@ import Testing
     let here = at(48.1, 11.5)
     table.learn(from: here, crowMeters: 499, drivenMeters: 900)
     table.learn(from: here, crowMeters: 1000, drivenMeters: 3001)
+    // The driver said that it was there when it was not.
+    table.learn(from: here, crowMeters: 10_000, drivenMeters: 8999)
     #expect(table.factor(at: here) == CircuityTable.priorFactor)
-    table.learn(from: here, crowMeters: 10_000, drivenMeters: 2000)
+    // Missing fixes, over which the straight line counts.
+    table.learn(from: here, crowMeters: 10_000, drivenMeters: 9000)
     #expect(abs(table.factor(at: here) - 1.15) < 1e-6)
     // The longest leg there is.
     table.learn(from: here, crowMeters: 2e7, drivenMeters: 5e7)

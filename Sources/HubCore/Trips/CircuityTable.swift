@@ -21,6 +21,9 @@ struct CircuityTable {
   static let shortestLegMeters = 500.0
   /// A leg with a larger quotient had a detour: the driver went elsewhere between.
   static let largestQuotient = 3.0
+  /// One with a smaller quotient did not reach its target: the driver said so elsewhere. The filter and missing fixes
+  /// take off less.
+  static let smallestQuotient = 0.9
 
   private struct Entry {
     /// The cell's bits and 1; 0 for none.
@@ -40,10 +43,9 @@ struct CircuityTable {
 
   /// Learns from a leg that began here and reached its target.
   mutating func learn(from place: Coordinate, crowMeters: Double, drivenMeters: Double) {
-    guard crowMeters >= CircuityTable.shortestLegMeters, drivenMeters <= CircuityTable.largestQuotient * crowMeters
-    else {
-      return
-    }
+    guard crowMeters >= CircuityTable.shortestLegMeters, drivenMeters <= CircuityTable.largestQuotient * crowMeters,
+      drivenMeters >= CircuityTable.smallestQuotient * crowMeters
+    else { return }
     let key = CircuityTable.key(place)
     let index = CircuityTable.index(key)
     var entry = entries[index]
