@@ -80,6 +80,23 @@ final class TripBench {
     }
   }
 
+  /// Drives straight for `count` intervals, and then sends all of its fixes at once.
+  func batch(from: Offset, to: Offset, count: Int, interval: Double) {
+    let heading = place(from).bearing(to: place(to))
+    let meters = place(from).distance(to: place(to))
+    let start = bench.now.timestamp.milliseconds
+    bench.advance(seconds: Double(count) * interval)
+    let fixes = (1...count).map { step -> Result<Fix, ErrorCode> in
+      let part = Double(step) / Double(count)
+      let offset = (from.east + (to.east - from.east) * part, from.north + (to.north - from.north) * part)
+      return .success(
+        Fix(
+          coordinate: place(offset), timestamp: time(start + Int64(Double(step) * interval * 1000)), accuracy: 5,
+          heading: heading, speed: meters / interval / Double(count)))
+    }
+    note(bench.turn(bench.batch(session, trip: "t", fixes)))
+  }
+
   /// Stands there with a fix each second.
   func stand(_ offset: Offset, seconds: Int) {
     for _ in 0..<seconds {

@@ -23,10 +23,10 @@ import Testing
         tripIsGranted: true))
   }
 
-  private func request(_ bench: DurableBench) throws -> HubInput {
+  private func request(_ bench: DurableBench, edgeMeters: Double = 9000) throws -> HubInput {
     let report = TripStatusReport(
       tripID: id("T"), status: .requested, timestamp: bench.now.timestamp, pickup: place(0, 0), dropoff: place(9000, 0),
-      driverID: id("D"), route: try Route(points: [place(0, 0), place(9000, 0)]))
+      driverID: id("D"), route: try Route(points: stride(from: 0, through: 9000, by: edgeMeters).map { place($0, 0) }))
     return .tripStatus(
       TripStatusInput(
         session: SessionRef(outlet: 0, slot: 90, generation: 1), actor: Actor(role: .ops, id: id("o")),
@@ -61,7 +61,7 @@ import Testing
     bench.turn([.driverConnecting(session, id("D")), bench.subscribe("T"), try request(bench)])
     moves(bench, [.accepted, .driverEnRoute, .arrivedPickup, .tripStarted])
     _ = drive(bench, from: 0, to: 200)
-    let endless = try Route(points: (0..<60).map { at(0, $0 % 2 == 0 ? 0 : 179.9) })
+    let endless = try Route(points: (0..<60).map { at(0, $0 % 2 == 0 ? 0 : 179.9) } + [place(9000, 0)])
     bench.turn([
       .tripChange(
         TripChangeInput(
@@ -105,6 +105,23 @@ import Testing
     #expect(drive(second, from: 5500, to: 8990) == [.driverArriving])
     let third = try DurableBench(reading: first.submitted + second.submitted, seed: 5)
     #expect(third.hub.trips[0].progress.notices == [.pickupNear, .dropoffNear])
+  }
+
+  @Test("after a restart the ETA is that of what is left of the route, with the first fix")
+  func restLeft() throws {
+    let first = try DurableBench()
+    first.turn([.driverConnecting(session, id("D")), first.subscribe("T"), try request(first, edgeMeters: 40)])
+    moves(first, [.accepted, .driverEnRoute])
+    _ = drive(first, from: 0, to: 20)
+    moves(first, [.arrivedPickup, .tripStarted])
+    _ = drive(first, from: 40, to: 4000)
+    let second = try DurableBench(reading: first.submitted, seed: 77, uptime: 9_000_000_000_000)
+    second.turn([.driverConnecting(session, id("D")), second.subscribe("T")])
+    second.store()
+    second.advance(seconds: 20)
+    let etas = Turn(loops: [second.turn([fix(second, place(4200, 0), speed: 10)])]).etas
+    #expect(etas.allSatisfy { $0.basis == .route && abs($0.distance - 4800) < 30 }, "\(etas)")
+    #expect(second.hub.trips[0].lastPublishedETA?.basis == .route)
   }
 
   @Test("while nothing can be stored nothing is sent, and all is when there is room again")

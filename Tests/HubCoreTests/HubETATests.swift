@@ -116,6 +116,34 @@ import Testing
     #expect(trip.notifications[2].notification.leg?.target == .dropoff)
   }
 
+  @Test("of a batch, and of the fixes that waited in a tunnel, the newest gives the ETA", arguments: [15, 45])
+  func batches(count: Int) throws {
+    let trip = try TripBench(dropoff: (9000, 0), route: [(0, 0), (9000, 0)])
+    trip.fix((0, 0), speed: 0)
+    trip.move(.arrivedPickup, .tripStarted)
+    trip.drive(from: (0, 0), to: (1000, 0), speed: 10, interval: 4)
+    var east = 1000.0
+    while east + 40 * Double(count) < 9000 {
+      trip.batch(from: (east, 0), to: (east + 40 * Double(count), 0), count: count, interval: 4)
+      east += 40 * Double(count)
+      let last = try #require(trip.etas.last)
+      let truth = (9000 - east) / 10
+      let shown = last.update.arrivalTime.seconds(since: trip.bench.now.timestamp)
+      #expect(abs(shown - truth) < max(5, truth * 0.05), "\(shown) for \(truth) at \(east) m")
+    }
+    #expect(trip.etas.count < 9, "one a batch at most")
+  }
+
+  @Test("a route that ends far from the dropoff, as one of another precision does, is not followed, and is counted")
+  func otherPrecision() throws {
+    let trip = try TripBench(dropoff: (2000, 0), route: [(0, 0), (20_000, 0)])
+    trip.fix((0, 0), speed: 0)
+    trip.move(.arrivedPickup, .tripStarted)
+    trip.drive(from: (0, 0), to: (1000, 0), speed: 10)
+    #expect(trip.etas.allSatisfy { $0.update.basis == .direct })
+    #expect(trip.bench.hub.counters.routesNotFollowed == 1)
+  }
+
   @Test("who passes by does not arrive")
   func passingBy() throws {
     let trip = try TripBench(dropoff: (0, 3000))

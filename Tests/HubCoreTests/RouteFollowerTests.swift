@@ -45,16 +45,18 @@ private struct Drive {
   private var seconds = 0.0
   let origin: Coordinate
 
-  init(_ route: Route, isOff: Bool = false, from origin: Coordinate = munich) {
-    follower = RouteFollower(RoutePath(route), isOff: isOff, drivenMeters: 0)
+  init(_ route: Route, isOff: Bool = false, from origin: Coordinate = munich, tripMeters: Double = 0) {
+    follower = RouteFollower(RoutePath(route), isOff: isOff, drivenMeters: 0, tripMeters: tripMeters)
     self.origin = origin
   }
 
-  mutating func fix(_ east: Double, _ north: Double, speed: Double? = 10, accuracy: Double = 5) {
+  mutating func fix(
+    _ east: Double, _ north: Double, speed: Double? = 10, heading: Double? = nil, accuracy: Double = 5
+  ) {
     seconds += 4
     let position = Position(
-      coordinate: place(east, north, from: origin), speed: speed, heading: nil, accuracy: accuracy, confidence: .high,
-      timestamp: .test(seconds))
+      coordinate: place(east, north, from: origin), speed: speed, heading: heading, accuracy: accuracy,
+      confidence: .high, timestamp: .test(seconds))
     odometer.follow(position, after: nil, maximumSpeed: 90)
     follower.follow(position, drivenMeters: odometer.meters, rules: TripRules())
   }
@@ -130,7 +132,7 @@ private struct Drive {
     var drive = Drive(try route([(0, 0), (5000, 0)]))
     for step in 0..<10 { drive.fix(Double(step) * 40, 60, accuracy: 26) }
     for _ in 0..<10 { drive.fix(400, 60, speed: 0.5) }
-    #expect(!drive.follower.isOff)
+    #expect(!drive.follower.isOff && drive.follower.isPlaced)
     for step in 0..<3 { drive.fix(440 + Double(step) * 40, 60, speed: nil) }
     #expect(drive.follower.isOff)
   }
@@ -148,6 +150,61 @@ private struct Drive {
     for step in 0..<5 { restarted.fix(1500 + Double(step) * 40, 5) }
     #expect(!restarted.follower.isOff && restarted.follower.isPlaced)
     #expect(abs(restarted.follower.along - (1660 + 2000)) < 10)
+  }
+
+  /// Out for 3 km and back on the other side of the road, with an edge each 40 m.
+  private func outAndBack() throws -> (route: Route, length: Double) {
+    let steps = (0...75).map { Double($0) * 40 }
+    let points = steps.map { ($0, 0.0) } + steps.reversed().map { ($0, 6.0) }
+    return (try route(points), 6006)
+  }
+
+  @Test("after a restart it is where the trip's distance has it, with the first fix", arguments: [400.0, 4000, 5900])
+  func restarted(tripMeters: Double) throws {
+    let (route, length) = try outAndBack()
+    func place(_ along: Double) -> (Double, Double) { along <= 3000 ? (along, 0) : (max(0, length - along), 6) }
+    // The odometer is some 5 % short: it cuts bends, and what was driven meanwhile is a straight line.
+    var drive = Drive(route, tripMeters: tripMeters * 0.95)
+    #expect(!drive.follower.isPlaced)
+    for step in 0..<3 {
+      let along = tripMeters + Double(step) * 30
+      drive.fix(place(along).0, place(along).1)
+      // A sphere's metres are up to 0.4 % fewer here.
+      #expect(drive.follower.isPlaced && abs(drive.follower.along - along) < 25, "\(drive.follower.along) at \(along)")
+    }
+  }
+
+  @Test("a route that is changed on the way begins where the driver is; one that it is not near is not followed")
+  func changed() throws {
+    let new = try route([(0, 0), (3000, 0)])
+    var drive = Drive(new, tripMeters: 2000)
+    drive.fix(10, 3)
+    #expect(drive.follower.isPlaced && abs(drive.follower.along - 10) < 1)
+    drive.fix(50, 3)
+    #expect(drive.follower.isPlaced && abs(drive.follower.along - 50) < 1)
+    var other = Drive(new, tripMeters: 2000)
+    other.fix(500, 3)
+    other.fix(500, 3, speed: 0)
+    #expect(!other.follower.isPlaced && !other.follower.isOff, "neither its beginning nor 2 km on")
+    other.fix(540, 3)
+    #expect(other.follower.isPlaced && abs(other.follower.along - 540) < 3, "it goes along it")
+  }
+
+  @Test("of the way out and the way back it is on the one that its course is of")
+  func course() throws {
+    var drive = Drive(try outAndBack().route)
+    for step in 0..<5 { drive.fix(Double(step) * 40, 0, heading: 90) }
+    // Across to the way back, 2 km before it would be there.
+    for step in 0..<4 { drive.fix(1500 - Double(step) * 40, 3, heading: 270) }
+    #expect(drive.follower.isPlaced && abs(drive.follower.along - (6006 - 1380)) < 25, "\(drive.follower.along)")
+  }
+
+  @Test("on a long edge one fix moves the driver no farther than it can have gone")
+  func longEdge() throws {
+    var drive = Drive(try route([(0, 0), (3000, 0)]))
+    drive.fix(0, 0)
+    drive.fix(2000, 0, speed: 0)
+    #expect(drive.follower.along < 130, "\(drive.follower.along)")
   }
 
   @Test("who drives the route backwards is not shown as getting on")
@@ -176,7 +233,8 @@ private struct Drive {
         let here = place(
           near.0 + .random(in: -40...40, using: &random), near.1 + .random(in: -40...40, using: &random), from: origin)
         let ground = GroundScale(latitude: here.latitude)
-        let found = path.match(here, within: 25, expected: length / 2, from: 0, ground)
+        let found = path.match(
+          here, course: nil, within: 25, expected: length / 2, weight: 1e-3, from: 0, ground)
         // All of the line, 256 edges at a time.
         var best = Double.infinity
         for start in stride(from: 0, to: path.vertexCount - 1, by: RoutePath.edgesPerStretch) {
@@ -187,8 +245,8 @@ private struct Drive {
           #expect(found == nil)
         } else {
           // It prefers where the driver should be by a millimetre for each metre.
-          let match = try #require(found)
-          #expect(match.off >= best && match.off <= min(25, best + length / 1000))
+          let (match, off) = try #require(found)
+          #expect(match.off >= best && match.off <= min(25, best + length / 1000) && off == best)
         }
       }
     }

@@ -189,7 +189,9 @@ extension Metric {
     Metric("events_total", hub: \.eventsPublished, "Numbered events published."),
     Metric("deliveries_total", hub: \.deliveries, "Publications handed to loops."),
     Metric("eta_updates_total", hub: \.etaUpdates, "ETAs that were news."),
-    Metric("routes_not_followed_total", hub: \.routesNotFollowed, "Routes of trips that there was no room to follow."),
+    Metric(
+      "routes_not_followed_total", hub: \.routesNotFollowed,
+      "Routes of trips that are not followed: there was no room, or they end far from the dropoff."),
     Metric("trip_moves_total", hub: \.tripMoves, "Moves of trips."),
     Metric("trip_moves_refused_total", hub: \.tripMovesRefused, "Refused moves and changes of trips."),
     Metric("trip_changes_total", hub: \.tripChanges, "Changes of pickup, dropoff or route."),

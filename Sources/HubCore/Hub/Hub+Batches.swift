@@ -36,10 +36,12 @@ extension Hub {
       input: input, driver: drivers.handle(of: driver), driverID: drivers[driver].id,
       trip: trip.map { trips.handle(of: $0) })
     let unknownBefore = storage.looksUp ? drivers.vouchesFrom(driver) : .min
+    if trip != nil { trips.holdETA() }
     for index in input.batch.indicesByTime {
       let fix = partial.fix(at: index, of: driver, drivers, unknownBefore: unknownBefore, counting: &counters)
       if let fix { take(fix, at: index, of: &partial, driver: driver, trip: trip) }
     }
+    if let trip { publish(trips.releaseETA(of: trip), of: trip) }
     if input.phone != nil { drivers.noteDevice(driver) }
     recordFixes(driver: driver, trip: trip, received: input.received.timestamp)
     guard !partial.indices.isEmpty else { return finish(partial) }
@@ -60,7 +62,9 @@ extension Hub {
     let (new, found) = partial.split(known: known)
     counters.fixesDuplicate += UInt64(found.count)
     for time in found { drivers.noteFound(time, driver: driver) }
+    if trip != nil { trips.holdETA() }
     for (index, fix) in new { take(fix, at: index, of: &partial, driver: driver, trip: trip) }
+    if let trip { publish(trips.releaseETA(of: trip), of: trip) }
     recordFixes(driver: driver, trip: trip, received: partial.input.received.timestamp)
     finish(partial)
   }

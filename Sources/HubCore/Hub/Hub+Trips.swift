@@ -13,9 +13,6 @@ extension Hub {
 
   func driver(ofTrip trip: Int) -> Int? { trips[trip].driverID.flatMap { drivers.find($0) } }
 
-  @inline(__always)
-  func isOver(_ trip: Int) -> Bool { trips[trip].isOver(at: now.uptime) }
-
   // MARK: Decide, record once, publish
 
   /// Handles a `trip_status`.
@@ -143,7 +140,7 @@ extension Hub {
     if let last = lastTrip(of: driver), trips[last].compactID.matches(named),
       let owner = trips[last].compactDriverID, owner.matches(drivers[driver].compactID)
     {
-      return isOver(last) ? nil : last
+      return trips[last].isOver(at: now.uptime) ? nil : last
     }
     return try tripForFixes(of: driver, input.tripID, isGranted: input.tripIsGranted, at: input.fix.timestamp)
   }
@@ -162,7 +159,7 @@ extension Hub {
     try trips.checkNamed(known, id, by: drivers[driver].id, isGranted: isGranted)
     let trip: Int
     if let known { trip = known } else { trip = try beginTrip(id, withFixOf: driver, at: time) }
-    return isOver(trip) ? nil : trip
+    return trips[trip].isOver(at: now.uptime) ? nil : trip
   }
 
   private mutating func beginTrip(
@@ -180,18 +177,19 @@ extension Hub {
   @inline(__always)
   mutating func updateLeg(_ position: Position, age: Double, driver: Int, trip: Int, isRecorded: Bool = false) {
     guard let report = trips.advance(position, age: age, trip: trip, at: now, counting: &counters) else { return }
-    if let eta = report.eta {
-      counters.etaUpdates += 1
-      channels.publish(eta, ofTrip: trip, trips, &storage, at: now.timestamp)
-    }
+    publish(report.eta, of: trip)
     if report.isBackOnRoute || !report.due.isEmpty { publish(report, driver, trip, isRecorded) }
+  }
+
+  mutating func publish(_ eta: PublishedETA?, of trip: Int) {
+    guard let eta else { return }
+    counters.etaUpdates += 1
+    channels.publish(eta, ofTrip: trip, trips, &storage, at: now.timestamp)
   }
 
   /// Updates the leg from the driver's newest position after a move of the trip.
   private mutating func updateLegAfterMove(_ trip: Int) {
-    guard trips[trip].status.target != nil, let driver = driver(ofTrip: trip), let position = drivers[driver].position,
-      drivers[driver].positionTrip == trips.handle(of: trip)
-    else { return }
+    guard let (driver, position) = trips.positionOnLeg(trip, among: drivers) else { return }
     updateLeg(position, age: drivers[driver].age(of: position, at: now.timestamp), driver: driver, trip: trip)
   }
 
@@ -219,7 +217,8 @@ extension Hub {
   /// Handles an ended trip's deadline: after the grace its subscribers are unsubscribed; after the retention the trip
   /// and its events are forgotten.
   mutating func checkEnded(_ trip: Int) {
-    if isOver(trip) { close(trip) }  // first, also without a turn between the two: the machine was suspended
+    // First, also without a turn between the two: the machine was suspended.
+    if trips[trip].isOver(at: now.uptime) { close(trip) }
     guard trips.checkRetention(trip, at: now.uptime, canStore: storage.hasRoom, &deadlines) else { return }
     if let channel = trips[trip].channel { channels.forgetEvents(of: channel, &storage) }
     storage.write(.tripForgotten(trips[trip].id))
@@ -228,7 +227,8 @@ extension Hub {
 
   /// Closes a trip's channel if it is due. True where it is closed.
   mutating func closeIfOver(_ channel: Channel) -> Bool {
-    guard case .trip(let id) = channel, let trip = trips.find(id), isOver(trip) else { return false }
+    guard case .trip(let id) = channel, let trip = trips.find(id), trips[trip].isOver(at: now.uptime)
+    else { return false }
     close(trip)
     return true
   }

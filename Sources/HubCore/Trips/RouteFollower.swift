@@ -3,8 +3,11 @@
 // Progress only grows: a position is matched within a stretch that begins a little behind the last match and reaches as
 // far ahead as the driver can have gone; matches near the distance driven are preferred. So a route that crosses
 // itself, or returns along the same road, is followed in order. A driver near the route but not in that stretch (it
-// took a short cut, turned back, or the hub was restarted) is moved there once two fixes agree that it follows the line
-// from there.
+// took a short cut, turned back) is moved there once two fixes agree that it follows the line from there; of an out and
+// a way back on one road, the one in the direction of its course is taken.
+//
+// A follower that begins in the middle of a trip (the hub was restarted, or the route was changed) looks for the driver
+// where the trip's distance has it, and at the line's beginning.
 //
 // Leaving and returning are judged by the whole line: three fixes in a row farther than 25 m from all of it, and two
 // within 15 m. A fix with a larger error decides nothing, and neither does one of a stationary driver.
@@ -20,6 +23,8 @@ struct RouteFollower {
   private static let expectedWeight = 0.1
   /// A new match is accepted when the driver has gone this far along the line from it.
   private static let confirmMeters = 20.0
+  /// The odometer may be wrong by this part of what it shows, or by `aheadMeters`.
+  private static let odometerPart = 0.1
 
   let path: RoutePath
   /// Metres of the route that are behind the driver.
@@ -34,59 +39,96 @@ struct RouteFollower {
   private var misplaced = 0
   /// An alternative match.
   private var candidate: (match: RoutePath.Match, driven: Double)?
+  /// Where on the line the trip's distance has the driver, while it is not known to be there.
+  private var sought: Double?
 
-  /// At the start of the route, or off it where that was published.
-  init(_ path: RoutePath, isOff: Bool, drivenMeters: Double) {
+  /// At the start of the route, or off it where that was published. `tripMeters`: what the trip's driver has driven
+  /// since it started.
+  init(_ path: RoutePath, isOff: Bool, drivenMeters: Double, tripMeters: Double = 0) {
     self.path = path
     self.isOff = isOff
     driven = drivenMeters
+    sought = tripMeters > RouteFollower.aheadMeters ? tripMeters : nil
   }
 
   /// Whether the driver is on the route at a known match. One or two fixes off it change nothing.
-  var isPlaced: Bool { !isOff && misplaced <= 2 }
+  var isPlaced: Bool { !isOff && sought == nil && misplaced <= 2 }
 
   /// Takes the next position; `drivenMeters` is the trip's odometer.
   mutating func follow(_ position: Position, drivenMeters: Double, rules: TripRules) {
     let ground = GroundScale(latitude: position.coordinate.latitude)
-    let off = match(position.coordinate, drivenMeters: drivenMeters, ground, rules)
-    guard position.accuracy <= rules.offRouteMeters else { return }
+    let isMoving = position.speed.map { $0 >= Odometer.movingSpeed } ?? true
+    let isExact = position.accuracy <= rules.offRouteMeters
+    var off = advance(position.coordinate, drivenMeters: drivenMeters, ground, rules)
+    guard isExact else { return }
+    if off == nil {
+      if isMoving { misplaced += 1 }
+      off = search(position, drivenMeters: drivenMeters, ground, rules)
+    }
     if isOff {
-      returns = off <= rules.onRouteMeters ? returns + 1 : 0
+      returns = off.map { $0 <= rules.onRouteMeters } ?? false ? returns + 1 : 0
       if returns >= rules.onRouteFixes { (isOff, strays) = (false, 0) }
     } else {
-      let isMoving = position.speed.map { $0 >= Odometer.movingSpeed } ?? true
-      if off <= rules.offRouteMeters { strays = 0 } else if isMoving { strays += 1 }
+      if off != nil { strays = 0 } else if isMoving { strays += 1 }
       if strays >= rules.offRouteFixes { (isOff, returns) = (true, 0) }
     }
   }
 
-  /// Matches the driver to the line and gives its distance from it; infinite where it is out of reach.
-  private mutating func match(
+  /// Matches the driver to the stretch where it is expected, and gives its distance from the line; nil where it is not
+  /// there.
+  private mutating func advance(
     _ place: Coordinate, drivenMeters: Double, _ ground: GroundScale, _ rules: TripRules
-  ) -> Double {
+  ) -> Double? {
+    guard !isOff, sought == nil else { return nil }
     let way = max(0, drivenMeters - driven)
     let back = max(0, along - RouteFollower.backMeters)
-    if !isOff,
+    guard
       let found = path.match(
         place, from: path.edge(before: back, from: edge),
         along: back...(along + 2 * way + RouteFollower.aheadMeters), expected: along + way,
         weight: RouteFollower.expectedWeight, ground),
       found.off <= rules.offRouteMeters
-    {
-      (along, edge, driven) = (max(along, found.along), max(edge, found.edge), drivenMeters)
-      (misplaced, candidate) = (0, nil)
-      return found.off
+    else { return nil }
+    take(found, drivenMeters: drivenMeters)
+    return found.off
+  }
+
+  /// The driver is here, or farther where it has been farther.
+  private mutating func take(_ found: RoutePath.Match, drivenMeters: Double) {
+    (along, edge, driven) = (max(along, found.along), max(edge, found.edge), drivenMeters)
+    (misplaced, candidate, sought) = (0, nil, nil)
+  }
+
+  /// Looks for the driver on the whole line, and gives its distance from that; nil where it is out of reach.
+  private mutating func search(
+    _ position: Position, drivenMeters: Double, _ ground: GroundScale, _ rules: TripRules
+  ) -> Double? {
+    let reach = rules.offRouteMeters
+    let isMoving = position.speed.map { $0 >= Odometer.movingSpeed } ?? false
+    let course =
+      isMoving ? position.heading.map { SIMD2(TrackMath.sine(degrees: $0), TrackMath.cosine(degrees: $0)) } : nil
+    func nearest(_ expected: Double, weight: Double) -> RoutePath.Nearest? {
+      path.match(
+        position.coordinate, course: course, within: reach, expected: expected, weight: weight, from: edge, ground)
     }
-    misplaced += 1
-    let expected = candidate.map { $0.match.along + drivenMeters - $0.driven } ?? along + way
-    guard
-      let found = path.match(place, within: rules.offRouteMeters, expected: expected, from: edge, ground)
-    else {
+    if let sought {
+      for expected in [sought + max(0, drivenMeters - driven), 0] where !isOff {
+        guard let (found, off) = nearest(expected, weight: RouteFollower.expectedWeight),
+          abs(found.along - expected)
+            <= max(RouteFollower.aheadMeters, expected * RouteFollower.odometerPart)
+        else { continue }
+        take(found, drivenMeters: drivenMeters)
+        return off
+      }
+    }
+    let expected =
+      candidate.map { $0.match.along + drivenMeters - $0.driven } ?? (sought ?? along) + max(0, drivenMeters - driven)
+    guard let (found, off) = nearest(expected, weight: 1e-3) else {
       candidate = nil
-      return .infinity
+      return nil
     }
     confirm(found, drivenMeters: drivenMeters)
-    return found.off
+    return off
   }
 
   /// Considers an alternative match, and accepts it if the driver moves along the line from it.
@@ -102,8 +144,8 @@ struct RouteFollower {
       return
     }
     guard way >= RouteFollower.confirmMeters else { return }
-    (along, edge, driven) = (found.along, found.edge, drivenMeters)
-    (misplaced, self.candidate) = (0, nil)
+    (along, edge) = (found.along, found.edge)
+    take(found, drivenMeters: drivenMeters)
   }
 }
 

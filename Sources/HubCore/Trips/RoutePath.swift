@@ -17,6 +17,9 @@ struct RoutePath {
     var off: Double
   }
 
+  /// The best match of all, and the metres from the nearest point of all.
+  typealias Nearest = (match: Match, off: Double)
+
   /// A run of edges in degrees; the longitudes by their middle, so that it may lie across the antimeridian.
   private struct Box {
     var south: Double
@@ -99,7 +102,7 @@ struct RoutePath {
     let last = min(vertices.count - 2, start + RoutePath.edgesPerStretch - 1)
     while edge <= last, before[edge] <= range.upperBound {
       if before[edge + 1] >= range.lowerBound {
-        let found = nearest(on: edge, to: place, ground, from: range.lowerBound)
+        let found = nearest(on: edge, to: place, ground, along: range).match
         let cost = found.off + weight * abs(found.along - expected)
         if cost < least { (best, least) = (found, cost) }
       }
@@ -108,29 +111,35 @@ struct RoutePath {
     return best
   }
 
-  /// The best match on the whole line within `reach` metres of the position.
+  /// The best match on the whole line within `reach` metres of the position. One `weight` × m metres from `expected`
+  /// along the line must be m metres nearer, and one against `course` (east and north) must be `reach` nearer.
   func match(
-    _ place: Coordinate, within reach: Double, expected: Double, from start: Int, _ ground: GroundScale
-  ) -> Match? {
+    _ place: Coordinate, course: SIMD2<Double>?, within reach: Double, expected: Double, weight: Double,
+    from start: Int, _ ground: GroundScale
+  ) -> Nearest? {
     let latitudes = reach / ground.metersPerLatitude
     let longitudes = min(180, reach / max(ground.metersPerLongitude, 1e-6))
     let firstBox = min(start / RoutePath.edgesPerBox, boxes.count - 1)
     var best: Match?
     var least = Double.infinity
+    var off = Double.infinity
     var looked = 0
     for step in boxes.indices where looked < RoutePath.boxesPerSearch {
-      // From the last edge on, and around: where too many are near, the nearest ones are opened.
+      // From the last edge on, and around: where too many are near, the next ones of the route are opened.
       let index = (firstBox + step) % boxes.count
       guard isNear(place, boxes[index], latitudes, longitudes) else { continue }
       looked += 1
       let first = index * RoutePath.edgesPerBox
       for edge in first..<min(first + RoutePath.edgesPerBox, vertices.count - 1) {
-        let found = nearest(on: edge, to: place, ground, from: 0)
-        let cost = found.off + 1e-3 * abs(found.along - expected)
-        if found.off <= reach, cost < least { (best, least) = (found, cost) }
+        let (found, way) = nearest(on: edge, to: place, ground, along: 0...(.infinity))
+        guard found.off <= reach else { continue }
+        off = min(off, found.off)
+        let isAgainst = course.map { ($0 * way).sum() < 0 } ?? false
+        let cost = found.off + weight * abs(found.along - expected) + (isAgainst ? reach : 0)
+        if cost < least { (best, least) = (found, cost) }
       }
     }
-    return best
+    return best.map { ($0, off) }
   }
 
   @inline(__always)
@@ -139,17 +148,23 @@ struct RoutePath {
       && abs(TrackMath.wrapped(place.longitude - box.middle)) <= box.halfWidth + longitudes
   }
 
-  /// The nearest point of an edge, not before `along` metres from the start of the line.
+  /// The nearest point of an edge, between two distances (metres) from the start of the line, and the edge's way
+  /// (metres east and north).
   @inline(__always)
-  private func nearest(on edge: Int, to place: Coordinate, _ ground: GroundScale, from along: Double) -> Match {
+  private func nearest(
+    on edge: Int, to place: Coordinate, _ ground: GroundScale, along range: ClosedRange<Double>
+  ) -> (match: Match, way: SIMD2<Double>) {
     let from = ground.displacement(from: place, to: vertices[edge])
     let way = ground.displacement(from: vertices[edge], to: vertices[edge + 1])
     let length = before[edge + 1] - before[edge]
     let squared = (way * way).sum()
     var part = squared > 0 ? -(from * way).sum() / squared : 0
-    part = min(1, max(part, length > 0 ? (along - before[edge]) / length : 0, 0))
+    if length > 0 {
+      part = min((range.upperBound - before[edge]) / length, max(part, (range.lowerBound - before[edge]) / length))
+    }
+    part = min(1, max(part, 0))
     let off = from + way * part
-    return Match(edge: edge, along: before[edge] + part * length, off: (off * off).sum().squareRoot())
+    return (Match(edge: edge, along: before[edge] + part * length, off: (off * off).sum().squareRoot()), way)
   }
 
   /// The first edge, counted down from `edge`, that begins at most `along` metres from the start. O(edges between).

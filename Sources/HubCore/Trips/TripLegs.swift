@@ -34,6 +34,9 @@ struct TripLegs: ~Copyable {
   /// Vertices of the routes that are followed.
   private(set) var routePoints = 0
   private(set) var circuity = CircuityTable()
+  /// The ETA of the newest fix of a message that has several, where it is news: older ones are out of date.
+  private var held: PublishedETA?
+  private var isHolding = false
 
   init(limits: HubLimits, rules: TripRules) {
     self.rules = rules
@@ -119,8 +122,16 @@ struct TripLegs: ~Copyable {
       counters.count(full: .routePoints)
       return nil
     }
+    let path = RoutePath(route)
+    // A polyline of another precision may be one of this, too, and lead elsewhere.
+    if let end = trip.dropoff, end.distance(to: path.end) > rules.routeEndMeters {
+      counters.routesNotFollowed += 1
+      return nil
+    }
+    let meters = trip.progress.odometer.meters
     return RouteFollower(
-      RoutePath(route), isOff: trip.progress.notices.contains(.offRoute), drivenMeters: trip.progress.odometer.meters)
+      path, isOff: trip.progress.notices.contains(.offRoute), drivenMeters: meters,
+      tripMeters: trip.status == .tripStarted ? meters - (trip.progress.approachMeters ?? meters) : 0)
   }
 
   /// Ends the trip's leg, if it has one.
@@ -147,17 +158,32 @@ struct TripLegs: ~Copyable {
 
   // MARK: What is news
 
-  private func noteETA(_ report: inout LegReport, _ trip: inout Trip, at now: Moment) {
+  /// From here on no position has an ETA, until `releaseETA`.
+  mutating func holdETA() { (isHolding, held) = (true, nil) }
+
+  /// The ETA to publish of those that were held, all of this trip.
+  mutating func releaseETA(of trip: inout Trip) -> PublishedETA? {
+    defer { (isHolding, held) = (false, nil) }
+    if let held { trip.lastPublishedETA = held }
+    return held
+  }
+
+  private mutating func noteETA(_ report: inout LegReport, _ trip: inout Trip, at now: Moment) {
+    held = nil
     let arrival = Timestamp(milliseconds: now.timestamp.milliseconds + Int64((report.seconds * 1000).rounded()))
     if let last = trip.lastPublishedETA,
       !last.isOutdated(by: arrival, target: report.target, basis: report.estimate.basis, at: now, rules: rules)
     {
       return
     }
-    report.eta = PublishedETA(
+    let eta = PublishedETA(
       target: report.target, basis: report.estimate.basis, meters: report.estimate.meters, arrival: arrival,
       publishedAt: now.uptime)
-    trip.lastPublishedETA = report.eta
+    if isHolding {
+      held = eta
+    } else {
+      (report.eta, trip.lastPublishedETA) = (eta, eta)
+    }
   }
 
   /// Leaving the route makes a notice each time; returning is only noted.

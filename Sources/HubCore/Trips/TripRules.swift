@@ -50,6 +50,8 @@ public struct TripRules: Sendable, Equatable {
   /// … and has returned after so many consecutive fixes within this.
   public var onRouteMeters = 15.0
   public var onRouteFixes = 2
+  /// A route that ends farther than this from the dropoff is not followed.
+  public var routeEndMeters = 10_000.0
 
   public init() {}
 }

@@ -80,6 +80,14 @@ extension Trips {
     self[trip].status.occupiesDriver && self[trip].occupied == nil ? self[trip].driverID : nil
   }
 
+  /// The driver on its way to a trip's target, and its newest position if that belongs to this trip.
+  func positionOnLeg(_ trip: Int, among drivers: borrowing Drivers) -> (driver: Int, position: Position)? {
+    guard self[trip].status.target != nil, let driver = self[trip].driverID.flatMap({ drivers.find($0) }),
+      let position = drivers[driver].position, drivers[driver].positionTrip == handle(of: trip)
+    else { return nil }
+    return (driver, position)
+  }
+
   /// The driver whose fixes are published on a channel that is its own, or that of the trip that they name.
   func driver(on channel: Channel, among drivers: borrowing Drivers) -> Int? {
     switch channel {

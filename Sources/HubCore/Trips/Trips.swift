@@ -282,6 +282,9 @@ struct Trips: ~Copyable {
     legs.advance(position, age: age, &slab[trip], at: now, counting: &counters)
   }
 
+  /// For a message of several fixes of a trip; see `TripLegs`.
+  mutating func holdETA() { legs.holdETA() }
+  mutating func releaseETA(of trip: Int) -> PublishedETA? { legs.releaseETA(of: &slab[trip]) }
   // MARK: Notes
 
   /// Sets the index of the trip's channel; nil for none.
@@ -353,10 +356,10 @@ struct Trips: ~Copyable {
   mutating func remove(_ trip: Int) {
     legs.end(&slab[trip])
     if let rider = slab[trip].riderID, slab[trip].begunBy == .rider { riders.remove(riderHash(rider)) }
+    routes.add(-slab[trip].routeBytes, of: slab[trip].routeHolder, seed: seed)
     let (id, changed) = (slab[trip].id, slab[trip].changed)
     ids.remove(hash: hash(id), index: trip)
     order.remove(slab[trip].number)
-    routes.add(-slab[trip].routeBytes, of: slab[trip].routeHolder, seed: seed)
     let now = Moment(uptime: 0, timestamp: changed)
     slab.remove(trip, leaving: Trip(id: id, number: 0, status: .cancelled, at: changed, by: .ops, now: now))
   }
@@ -365,20 +368,20 @@ struct Trips: ~Copyable {
   mutating func load(_ durable: DurableTrip, at uptime: Int64) -> Bool {
     if let known = find(durable.id) {
       guard slab[known].number == durable.number else { return false }
+      routes.add(-slab[known].routeBytes, of: slab[known].routeHolder, seed: seed)
       slab[known].take(durable, now: uptime)
+      countRoute(of: known)
       return true
     }
-      routes.add(-slab[known].routeBytes, of: slab[known].routeHolder, seed: seed)
     let trip = slab.insert(Trip(durable, now: uptime))
-      countRoute(of: known)
     ids.insert(hash: hash(durable.id), index: trip)
     order.insert(durable.number, trip: trip)
     order.restore(newestNumber: durable.number)
     if let rider = durable.riderID, durable.begunBy == .rider { riders.add(riderHash(rider)) }
+    countRoute(of: trip)
     return true
   }
 
-    countRoute(of: trip)
   /// No forgotten trip had a higher number.
   mutating func restore(newestNumber number: UInt64) { order.restore(newestNumber: number) }
 
