@@ -161,6 +161,18 @@ for (const reason of ['trip_ended', 'grant_ended', 'revoked']) {
   });
 }
 
+test('in spite of words of a newer hub a feed ends, a subscription is answered, and advice counts', async () => {
+  const world = byHand(), { hub } = world, ends = [], shown = [], advised = [];
+  hub.trip('T1').on('ended', reason => ends.push(reason));
+  hub.trip('T2').on('snapshot', ({ trip }) => shown.push(trip.status));
+  hub.on('sampling', ({ interval }) => advised.push(interval));
+  const socket = await world.live(), [, second] = socket.of('subscribe');
+  await socket.say('unsubscribed', { channel: 'trip:T1', reason: 'driver_left' });
+  await socket.subscribed(second, { snapshot: { trip: { tripId: 'T2', status: 'teleported', timestamp: 1 } } });
+  await socket.say('sampling', { interval: 7, minDistance: 3, reason: 'parked' });
+  assert.deepEqual([ends, shown, advised, hub.sampling.interval], [['driver_left'], ['teleported'], [7], 7]);
+});
+
 test('a subscription that is refused ends its feed; one that may come later is asked for again', async () => {
   const world = byHand(), feed = world.hub.trip('T1');
   const socket = await world.live();

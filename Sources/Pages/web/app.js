@@ -3,7 +3,7 @@
 import { Hub, Marker, Markers } from './hub.js';
 import { $, Arrows, LiveMap, ago, askAbout, boxOf, clock, controls, count, decode, disc, drawLine, element, figure,
   followRelease, hubURL, isOver, isPhone, moves, outlines, reducedMotion, say, setText, sheet, showEta, showSteps,
-  statuses, takeToken, targetOf, xOf, yOf } from './map.js';
+  statuses, steps, takeToken, targetOf, xOf, yOf } from './map.js';
 
 const layerNames = { track: 'Track', raw: 'Raw fixes', accuracy: 'Accuracy', fences: 'Fences', cells: 'Cells',
   labels: 'Labels' };
@@ -49,7 +49,7 @@ $('token').onsubmit = event => {
   given = undefined;
 };
 
-const id = `map-${crypto.getRandomValues(new Uint32Array(1))[0].toString(36)}`;
+const id = `map-${Math.random()}`;
 const hub = new Hub(hubURL(), isDev ? { dev: { role: 'ops', id } } : { token: tokenFor });
 
 /** All pages of a list, or so many that it is enough. */
@@ -71,7 +71,6 @@ const widest = 300;                        // square degrees: a view has at most
 const moveMs = 500, fadedAge = 12, greyAge = 60;
 const rowHeight = 50, labelled = 60, labelHeight = 18, linesFrom = 13.4, labelsFrom = 14.6;
 const strengths = [1, 0.5, 0.75];          // fresh, faded, grey
-const underWay = 'requested,accepted,driver_en_route,arrived_pickup,trip_started,arrived_destination';
 const kinds = Object.keys(statuses);
 
 const isGone = () => hub.state.is !== 'live';
@@ -134,7 +133,7 @@ class Fleet {
   async #loadTrips() {
     const before = this.trips, began = this.trips = new Map();   // what comes meanwhile is newer
     // The next snapshot asks again.
-    const found = await all('getTrips', 'trips', { status: underWay }).catch(() => [...before.values()]);
+    const found = await all('getTrips', 'trips', { status: `${steps}` }).catch(() => [...before.values()]);
     for (const trip of found) if (!began.has(trip.tripId)) began.set(trip.tripId, trip);
   }
 

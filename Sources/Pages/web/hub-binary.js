@@ -12,6 +12,8 @@ const words = {
   left: ['filter', 'offline', 'forgotten'],
   source: ['gps', 'wifi', 'cellular', 'fused', 'cached'],
   verdict: ['accepted', 'absorbed', 'history', 'duplicate', 'held', 'refused'],
+  ended: ['asked', 'trip_ended', 'grant_ended', 'revoked'],
+  advised: ['trip_fast', 'trip_medium', 'trip_slow', 'moving', 'standing', 'background', 'watched'],
 };
 
 /**

@@ -1,9 +1,9 @@
-// The client of a location hub (protocol/javascript.md). Its rules are those of protocol/ and of the Swift client,
-// where their reasons stand. Times are in ms, unless a name says more.
+// The client of a location hub (protocol/javascript.md); the reasons for its rules are in protocol/ and in the Swift
+// client. Times are in ms, unless a name says more.
 
 const connectMs = 10_000, closeMs = 2_000, tokenMs = 30_000;
-// Attempt n waits min(first × 2^(n−1), longest) and up to `jitter` of it more; the first, where many come at once, up
-// to `spreadMs`. What stood for `stableMs` was good.
+// Delays double, and are up to `jitter` longer; where many come at once the first is up to `spreadMs`. What stood for
+// `stableMs` was good.
 const firstDelayMs = 1_000, longestDelayMs = 30_000, jitter = 0.3, spreadMs = 5_000, stableMs = 10_000;
 const overRateMs = 60_000, longestRetryAfterMs = 3_600_000;
 const renewalMs = 60_000, renewalPart = 0.2, renewalRetryMs = 10_000;
@@ -24,8 +24,6 @@ export const words = {
   confidence: list('high medium low'),
   target: list('pickup dropoff'),
   basis: list('route direct'),
-  ended: list('asked trip_ended grant_ended revoked'),
-  advised: list('trip_fast trip_medium trip_slow moving standing background watched'),
   verdict: list('accepted absorbed history duplicate held refused'),
   notice: list('driver_arriving driver_arrived off_route driver_offline driver_online fence_enter fence_exit '
     + 'fence_dwell hazard speeding message unserved'),
@@ -53,11 +51,11 @@ const shapes = {
   stats: 'channel:channel timestamp:number fixes:number',
   subscribed: 'replyTo:text channel:channel sequence:number epoch:text snapshot:snapshot?',
   snapshot: 'trip:trip? position:position? eta:eta?',
-  unsubscribed: 'channel:channel reason:ended',
+  unsubscribed: 'channel:channel reason:text',
   ack: 'replyTo:text',
   result: 'replyTo:text',
   pong: 'replyTo:text serverTime:number',
-  sampling: 'interval:number minDistance:number reason:advised',
+  sampling: 'interval:number minDistance:number',
   error: 'code:text message:text',
 };
 
@@ -143,14 +141,13 @@ function setScale(latitude) {
   scale.east = vertical * Math.cos(phi) * radians;
   scale.north = vertical * (1 - eccentricitySquared) / w * radians;
 }
-const shortWay = degrees => degrees > 180 ? degrees - 360 : degrees < -180 ? degrees + 360 : degrees;
+const shortWay = degrees => degrees - 360 * Math.round(degrees / 360);
 
 /** Where a marker is; written over: no garbage. */
 const spot = { latitude: 0, longitude: 0, heading: 0, age: 0 };
 function move(east, north) {
   spot.latitude = Math.max(-90, Math.min(90, spot.latitude + north / scale.north));
-  const longitude = spot.longitude + east / scale.east;
-  spot.longitude = Math.abs(longitude) <= 180 ? longitude : longitude - 360 * Math.round(longitude / 360);
+  spot.longitude = shortWay(spot.longitude + east / scale.east);
 }
 /** On an arc (Sources/Geo/Turn.swift). */
 function arrive(bearing, meters, turn) {
@@ -169,11 +166,10 @@ const longestTurn = 90, slowestTurn = 3, fastestTurn = 60;
 const standstill = 0.3, turningSpeed = 1, fastest = 1000, farthestEasing = 500;
 const steepestEasing = 1.5;   // smoothstep's slope in its middle
 
-// A marker's state: its newest position, when it came and how old it was then (s), how it turns (degrees/s), how far
-// ahead and aside of it the marker was, in which frame, how long that is let go, whether it waits.
+// A marker's newest position, when it came, its age then (s), how it turns (degrees/s); how far ahead and aside of it
+// the marker was, in which frame, how long that is let go, whether it waits.
 const noMarker = () => ({
-  latitude: NaN, longitude: NaN, heading: NaN, speed: NaN, accuracy: NaN, timestamp: NaN, isByHub: false, arrived: NaN,
-  age: Infinity, rate: 0, ahead: 0, aside: 0, frame: 0, seconds: easing, waits: false,
+  latitude: NaN, longitude: NaN, age: Infinity, rate: 0, ahead: 0, aside: 0, frame: 0, seconds: easing, waits: false,
 });
 
 const drives = s => s.speed >= standstill && s.heading >= 0;
@@ -427,7 +423,7 @@ export class Hub {
       now: Date.now, random: Math.random, setTimeout, clearTimeout, WebSocket: globalThis.WebSocket, ...options,
     };
     this.#url = new URL(url);
-    if (!/^wss?:$/.test(this.#url.protocol)) throw new TypeError(`${url} is no WebSocket URL: use wss://…`);
+    if (!/^wss?:$/.test(this.#url.protocol)) throw new TypeError(`${url} is no WebSocket URL`);
     if (!this.#options.WebSocket) throw new TypeError('no WebSocket: give one');
     this.#alarms = alarms(this.#options);
     this.#prefix = `${Math.floor(this.#options.random() * 2 ** 52).toString(36)}-`;
@@ -546,7 +542,7 @@ export class Hub {
       rule = typeof this.#options.token === 'function' ? 'backOff' : 'never';
     }
     if (rule === 'never') return this.#stop(reason);
-    // One draw a break: sums of several would heap up.
+    // One draw a break: sums would heap up.
     const isFirst = this.#failures === 0;
     if (isFirst) this.#chance = this.#options.random();
     const growing = Math.min(firstDelayMs * 2 ** this.#failures++, longestDelayMs);
@@ -653,7 +649,7 @@ export class Hub {
 
   #handle(c, { type, payload, timestamp, unknown }, bytes) {
     const channel = this.#channels.get(payload.channel);
-    switch (unknown && !payload.sequence ? '' : type) {
+    switch (unknown && !('sequence' in payload) ? '' : type) {
       case 'connected': return this.#connected(c, payload);
       case 'trip_update':
       case 'offer':
@@ -667,7 +663,7 @@ export class Hub {
       case 'counts_update': return this.#areas?.updated(type, payload, this.#channels, view =>
         this.#notify(view, 'update', payload));
       case 'stats':
-      case 'raw_fix': return channel && this.#notify(channel, list(type.replace('_', ' '))[0], payload);
+      case 'raw_fix': return channel && this.#notify(channel, type.split('_')[0], payload);
       case 'subscribed': return this.#subscribed(c, payload, timestamp, bytes);
       case 'unsubscribed': return payload.reason !== 'asked' && this.#end(channel, payload.reason);
       case 'pong': return this.#pong(c, payload);
@@ -802,7 +798,7 @@ export class Hub {
       const { type, payload } = entry;
       const isFix = type === 'location_update';
       if (!entry.isSent) {
-        // In binary its number will do: only an error on this connection may answer a fix.
+        // In binary its number will do: only errors answer fixes.
         const wait = this.#post(c, this.#message(type, payload, isFix && c.isBinary() ? `${number}` : entry.id));
         if (wait) return wait;
         entry.isSent = true;
@@ -919,13 +915,13 @@ export class Hub {
       const isStored = isSent && number <= through && payload.timestamp <= storedThrough;
       if (isStored && type === 'location_update') this.#take(number);
     }
-    // What was sent before a ping that was answered long ago is stored, or there was no room.
+    // What an earlier ping did not confirm had no room.
     if (c.answered && now - c.answered.time < storedMs) return;
     if (c.answered) this.#batch((number, { isSent }) => isSent && number <= c.answered.through);
     c.answered = { through, time: now };
   }
 
-  /** A rider pays for long answers, as compressed: to about a quarter. */
+  /** A rider pays for long answers (protocol/rates.md). */
   #charge(c, bytes, before = 0) {
     const cost = total => Math.max(0, Math.floor((total * 1.25 - 16_384) / 4096));
     if (c.greeting.role === 'rider') c.budget.charge(cost(before + bytes) - cost(before));
@@ -983,8 +979,8 @@ export class Hub {
     target.feeds.clear();
   }
 
-  #dated(position, timestamp) {
-    return Object.assign(position, { published: timestamp, received: this.now() });
+  #dated(position, published) {
+    return Object.assign(position, { published, received: this.now() });
   }
 
   #subscribed(c, answer, timestamp, bytes) {

@@ -517,17 +517,16 @@ export function say(text, seconds = 6) {
 /** An encoded polyline of 5 decimals as [latitude, longitude] pairs. */
 export function decode(text) {
   const places = [], sum = [0, 0];
-  for (let at = 0; at < text.length;) {
-    for (let axis = 0; axis < 2; axis++) {
-      let value = 0, shift = 0, byte;
-      do {
-        byte = text.charCodeAt(at++) - 63;
-        value += (byte & 31) * 2 ** shift;
-        shift += 5;
-      } while (byte >= 32 && at < text.length);
-      sum[axis] += value % 2 ? -(value + 1) / 2 : value / 2;
-    }
-    places.push([sum[0] / 1e5, sum[1] / 1e5]);
+  let axis = 0, value = 0, factor = 1;
+  for (const letter of text) {
+    const byte = letter.charCodeAt() - 63;
+    value += byte % 32 * factor;
+    factor *= 32;
+    if (byte >= 32) continue;
+    sum[axis] += value % 2 ? -(value + 1) / 2 : value / 2;
+    if (axis) places.push(sum.map(part => part / 1e5));
+    axis = 1 - axis;
+    [value, factor] = [0, 1];
   }
   return places;
 }
@@ -548,7 +547,7 @@ export function boxOf(geohash) {
 
 // MARK: Words
 
-export const count = new Intl.NumberFormat('en', { maximumFractionDigits: 0 }).format;
+export const count = value => Math.round(value).toLocaleString('en');
 export const figure = value => !Number.isFinite(value) ? '–'
   : value >= 100 || Number.isInteger(value) ? count(value) : value.toFixed(value >= 10 ? 1 : 2);
 export const clock = time => new Date(time).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
@@ -570,7 +569,7 @@ export const moves = {
   requested: 'Trip requested', accepted: 'To pickup', driver_en_route: 'To pickup', arrived_pickup: 'At pickup',
   trip_started: 'To dropoff', arrived_destination: 'At dropoff', completed: 'Trip ended', cancelled: 'Trip cancelled',
 };
-const steps = ['requested', 'accepted', 'driver_en_route', 'arrived_pickup', 'trip_started', 'arrived_destination'];
+export const steps = Object.keys(moves).slice(0, 6);
 export const isOver = trip => !trip || trip.status === 'completed' || trip.status === 'cancelled';
 /** Where a trip's driver goes now. */
 export const targetOf = trip => isOver(trip) ? undefined
@@ -589,8 +588,7 @@ export function showSteps(status) {
 
 /** The ETA to where the trip goes now, if known. */
 export function showEta(eta, trip, now) {
-  const isHidden = $('eta').hidden = !eta || isOver(trip) || targetOf(trip) !== trip[eta.target];
-  if (isHidden) return;
+  if (($('eta').hidden = !eta || isOver(trip) || targetOf(trip) !== trip[eta.target])) return;
   setText('eta-time', minutes(eta.arrivalTime, now));
   setText('eta-target', `to ${eta.target} at ${clock(eta.arrivalTime)}`);
   setText('eta-basis', `${far(eta.distance)} · ${eta.basis === 'route' ? 'by road' : 'direct'}`);
