@@ -214,6 +214,32 @@ test('feeds of one channel share its subscription, which ends with the last of t
   assert.deepEqual(world.socket.last('subscribe').payload, { channel: 'trip:T1' }, 'a new one begins anew');
 });
 
+test('a feed that is closed and opened again at once begins with the answer to its own question', async () => {
+  const world = byHand(), seen = [];
+  const socket = await world.live();
+  world.hub.trip('T1').close();
+  const again = world.hub.trip('T1');
+  for (const type of types) again.on(type, () => seen.push(type));
+  const [first, second] = socket.of('subscribe');
+  await socket.subscribed(first, { sequence: 3 });
+  assert.deepEqual([seen, again.state.is], [[], 'waiting']);
+  await socket.subscribed(second, { sequence: 3 });
+  assert.deepEqual([seen, again.state.is], [['snapshot'], 'live'], 'nothing is lost');
+});
+
+test("after a break the hub's figures of ten minutes come again, though nothing is lost", async () => {
+  const world = byHand(), stats = world.hub.stats(), seen = [];
+  stats.on('snapshot', ({ history }) => seen.push(history.length));
+  stats.on('lost', () => seen.push('lost'));
+  const second = { channel: 'stats', timestamp: 1, fixes: 7, deliveries: 2 };
+  let socket = await world.live();
+  await socket.subscribed(socket.last('subscribe'), { history: [second] });
+  await socket.end(1006);
+  socket = await world.again();
+  await socket.subscribed(socket.last('subscribe'), { recovered: true, history: [second, second, second] });
+  assert.deepEqual(seen, [1, 3]);
+});
+
 test('a loop over a feed gets events in order, of positions the newest, and ends with the feed', async () => {
   const world = await following(), events = [];
   const reading = (async () => {

@@ -987,17 +987,18 @@ export class Hub {
     const { replyTo, viewId, channel, history, epoch, sequence, recovered, snapshot = {} } = answer;
     const target = this.#channels.get(viewId ?? channel);
     this.#charge(c, bytes);
-    if (!target) return;
+    const isAsked = target?.asked === replyTo, standing = this.#alarms.now();
+    // A feed that was opened again begins with its own answer; a view takes all.
+    if (!target || !isAsked && !viewId && !target.isLive) return;
     c.missed = channel;
-    const standing = this.#alarms.now();
-    if (target.asked === replyTo) Object.assign(target, { asked: undefined, isRepeated: false, standing });
+    if (isAsked) Object.assign(target, { asked: undefined, isRepeated: false, standing });
     this.#areas?.subscribed(target, answer, this.#channels);
     if (history) snapshot.history = history;
-    if (recovered) {
+    else if (recovered) {
       target.epoch = epoch;
       return target.isLive = true;
     }
-    if (target.epoch && !viewId) this.#notify(target, 'lost');
+    if (target.epoch && !viewId && !recovered) this.#notify(target, 'lost');
     if (snapshot.position) this.#dated(snapshot.position, timestamp);
     Object.assign(target, { isLive: true, shown: snapshot, ...(!viewId && { epoch, since: sequence }) });
     this.#notify(target, 'snapshot', snapshot);
