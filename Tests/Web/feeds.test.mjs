@@ -274,6 +274,17 @@ test('a loop that is not read keeps at most 1,000 events, and says that some are
   await reader.return();
 });
 
+test('a loop that is not read keeps the newest position of each driver, however many there are', async () => {
+  const world = await following(hub => hub.fleet(), { sequence: 0 });
+  const reader = world.feed[Symbol.asyncIterator](), first = reader.next();
+  for (let n = 0; n < 4000; n++) world.socket.onmessage({ data: JSON.stringify({ type: 'driver_location',
+    payload: position(n, { channel: 'fleet', driverId: `D${n % 2000}`, after: 0 }), timestamp: 1, messageId: 'p1' }) });
+  const got = [(await first).value];
+  for (let n = 1; n < 2000; n++) got.push((await reader.next()).value);
+  assert.deepEqual(got.map(({ type, data }) => [type, data.timestamp]),
+    Array.from({ length: 2000 }, (_, n) => ['position', position(2000 + n).timestamp]));
+});
+
 test("the fleet's positions are kept apart by driver", async () => {
   const world = await following(hub => hub.fleet(), { sequence: 0 });
   const reader = world.feed[Symbol.asyncIterator]();

@@ -369,17 +369,26 @@ export function claimsOf(token) {
 
 /** Of state a slow reader gets the newest. */
 async function* iterate(feed) {
-  let waiting = [], wake;
+  const waiting = new Map(), events = [];
+  let number = 0, wake;
   const off = feed.on('any', (data, type) => {
-    const isState = type === 'position' || type === 'eta';
-    if (isState) waiting = waiting.filter(event => event.type !== type || event.data.driverId !== data.driverId);
-    if (waiting.push({ type, data }) > bufferedEvents) waiting.splice(0, 2, { type: 'lost' });
+    const isState = type === 'position' || type === 'eta', key = isState ? type + data.driverId : ++number;
+    waiting.delete(key);
+    waiting.set(key, { type, data });
+    if (!isState && events.push(key) > bufferedEvents) {
+      waiting.delete(events.shift());
+      waiting.set(events[0], { type: 'lost' });
+    }
     wake?.();
   });
   try {
-    while (waiting.length || feed.state.is !== 'ended') {
-      if (waiting.length) yield waiting.shift();
-      else await new Promise(resolve => { wake = resolve; });
+    while (waiting.size || feed.state.is !== 'ended') {
+      for (const [key, event] of waiting) {
+        waiting.delete(key);
+        if (key === events[0]) events.shift();
+        yield event;
+      }
+      if (feed.state.is !== 'ended') await new Promise(resolve => { wake = resolve; });
     }
   } finally {
     off();
