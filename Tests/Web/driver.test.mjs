@@ -1,8 +1,8 @@
 // A driver's side: what is sent and how often, what is kept until it has arrived, within the rate; and questions.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { HubError } from '../../Sources/Pages/web/hub.js';
-import { byHand } from './support/by-hand.mjs';
+import { HubError, Marker } from '../../Sources/Pages/web/hub.js';
+import { byHand, settled } from './support/by-hand.mjs';
 
 const sampling = { interval: 4, minDistance: 10 };
 const driver = { role: 'driver', id: 'D1' };
@@ -228,6 +228,22 @@ test('it stays within the rate, so that the hub never stops reading', async () =
 });
 
 test('what costs more than a full bucket goes when it is full', async () => {
+test("drivers of an answer are as of now by the hub's clock, whatever the clock here says", async () => {
+  const { hub, socket } = await driving(), place = { latitude: 48, longitude: 11, age: 2, timestamp: 5 };
+  const answers = [hub.nearby({ latitude: 48, longitude: 11, radius: 9 }), hub.getDriver('D2'), hub.getTrip('T1')];
+  await settled();
+  const [near, one, trip] = socket.of('query');
+  await socket.say('result', { replyTo: near.messageId, drivers: [{ driverId: 'D1', ...place }] });
+  await socket.say('result', { replyTo: one.messageId, driverId: 'D2', ...place });
+  await socket.say('result', { replyTo: trip.messageId, tripId: 'T1', status: 'accepted', timestamp: 5 });
+  const [[first], second, third] = await Promise.all(answers), now = hub.now();
+  for (const { published, received } of [first, second]) assert.deepEqual([published, received], [now, now]);
+  assert.equal(third.published, undefined);
+  const marker = new Marker();
+  marker.push(first);
+  assert.deepEqual([marker.at(now).age, marker.at(now + 1000).age], [2, 3]);
+});
+
   const world = await driving(null), { hub, fix } = world;
   for (let second = 0; second < 1000; second++) hub.send(fix(second));
   const socket = await world.live({ role: 'driver', limits: { ...limits, rate: 1 } });

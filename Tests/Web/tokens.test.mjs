@@ -250,6 +250,11 @@ test('questions over HTTP wait for a connection, carry its token, and say what i
   await world.live();
   assert.deepEqual(await trips, { trips: [], next: 't2s' });
   assert.deepEqual(asked, [['https://hub.example/v1/trips?status=accepted&limit=2', 'Bearer a.e30.x']]);
+  answer = Response.json({ drivers: [{ driverId: 'D1', age: 3 }, { driverId: 'D2' }] });
+  const now = world.hub.now(), dated = { published: now, received: now };
+  assert.deepEqual((await world.hub.find({ search: 'D' })).drivers, [{ driverId: 'D1', age: 3, ...dated },
+    { driverId: 'D2' }], 'ages are of now, by the clock of the hub');
+  asked.splice(1);
   answer = Response.json({ error: { code: 'storage_full', message: 'no room' } },
     { status: 503, headers: { 'Retry-After': '7' } });
   await assert.rejects(world.hub.track('T/../1'), { code: 'storage_full', message: 'no room', retry: 'later',

@@ -374,6 +374,9 @@ export interface Driver extends Partial<Place> {
   online?: boolean;
   confidence?: 'high' | 'medium' | 'low';
   tripId?: string;
+  /** When it came, by the hub's clock: `age` is of then. */
+  published?: number;
+  received?: number;
 }
 
 export interface DriverFilter {

@@ -1073,9 +1073,14 @@ export class Hub {
   view(place, options) { return this.#shows('box', place, options); }
   counts(box, options) { return this.#shows('counts', box, options); }
 
+  /** An answer's ages are of now. */
+  #asOfNow(answer) {
+    for (const place of answer.drivers ?? [answer]) if (place.age >= 0) this.#dated(place, this.now());
+    return answer;
+  }
   async #query(kind, question) {
     const { replyTo, ...result } = await this.#request('query', { kind, ...question });
-    return result;
+    return this.#asOfNow(result);
   }
   async nearby(question) { return (await this.#query('nearby', question)).drivers; }
   within(question) { return this.#query('within', question); }
@@ -1101,7 +1106,8 @@ export class Hub {
 
   async #get(path, question, body) {
     const { request } = await import('./hub-http.js');
-    return request(this, () => (this.#token || !this.#options.token) && this.#asked(path), question, body);
+    return this.#asOfNow(await request(this, () => (this.#token || !this.#options.token) && this.#asked(path), question,
+      body));
   }
 
   send(fix, { trip } = {}) {
