@@ -73,6 +73,17 @@ test('64 fixes that are not confirmed ask for a ping before it is due', async ()
   assert.equal(hub.backlog.messages, 1);
 });
 
+test('while the hub stores nothing an early ping goes once a second at most', async () => {
+  const { hub, socket, fix, clock } = await driving();
+  for (let second = 0; second < 64; second++) hub.send(fix(second));
+  const pong = () => socket.say('pong', { replyTo: socket.last('ping').messageId, serverTime: 1 });
+  for (let round = 0; round < 20; round++) await pong();
+  assert.equal(socket.of('ping').length, 1);
+  await clock.pass(1000);
+  hub.send(fix(64));
+  assert.equal(socket.of('ping').length, 2);
+});
+
 test('after a break unstored fixes go out as batches, in order, one for each run of a trip', async () => {
   const world = await driving(), { hub, fix } = world;
   for (let second = 0; second < 4; second++) hub.send(fix(second), { trip: second < 2 ? 'T1' : undefined });
@@ -217,17 +228,6 @@ test('questions are asked again after a break, and end with `close`', async () =
 
 // The rate (protocol/rates.md).
 
-test('it stays within the rate, so that the hub never stops reading', async () => {
-  const { hub, socket, fix, clock } = await driving({ limits });
-  for (let second = 0; second < 100; second++) hub.send(fix(second));
-  assert.equal(socket.of('location_update').length, 40, 'four seconds of it at once');
-  await clock.pass(1000);
-  assert.equal(socket.of('location_update').length, 50, 'a ping was due as well, which may owe');
-  await clock.pass(10_000);
-  assert.equal(socket.of('location_update').length, 100);
-});
-
-test('what costs more than a full bucket goes when it is full', async () => {
 test("drivers of an answer are as of now by the hub's clock, whatever the clock here says", async () => {
   const { hub, socket } = await driving(), place = { latitude: 48, longitude: 11, age: 2, timestamp: 5 };
   const answers = [hub.nearby({ latitude: 48, longitude: 11, radius: 9 }), hub.getDriver('D2'), hub.getTrip('T1')];
@@ -244,6 +244,17 @@ test("drivers of an answer are as of now by the hub's clock, whatever the clock 
   assert.deepEqual([marker.at(now).age, marker.at(now + 1000).age], [2, 3]);
 });
 
+test('it stays within the rate, so that the hub never stops reading', async () => {
+  const { hub, socket, fix, clock } = await driving({ limits });
+  for (let second = 0; second < 100; second++) hub.send(fix(second));
+  assert.equal(socket.of('location_update').length, 40, 'four seconds of it at once');
+  await clock.pass(1000);
+  assert.equal(socket.of('location_update').length, 50, 'a ping was due as well, which may owe');
+  await clock.pass(10_000);
+  assert.equal(socket.of('location_update').length, 100);
+});
+
+test('what costs more than a full bucket goes when it is full', async () => {
   const world = await driving(null), { hub, fix } = world;
   for (let second = 0; second < 1000; second++) hub.send(fix(second));
   const socket = await world.live({ role: 'driver', limits: { ...limits, rate: 1 } });

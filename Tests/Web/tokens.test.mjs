@@ -123,6 +123,21 @@ test('where there is no new token, or the same, or the hub refuses it, it is ask
   assert.equal(world.errors.length, 0);
 });
 
+test('tokens that have ended when they come are asked for every 10 s, and no faster', async () => {
+  const { asked, world } = withFunction();
+  world.hub.connect();
+  await settled();
+  await give(asked[0], tokenUntil(world.clock.now() - 5000));
+  const socket = await world.live({ heartbeatInterval: 10_000 });
+  for (let renewal = 1; renewal < 4; renewal++) {
+    await world.clock.pass(9_999);
+    assert.equal(asked.length, renewal);
+    await world.clock.pass(1);
+    await give(asked[renewal], tokenUntil(world.clock.now() - 5000, `y${renewal}`));
+    await socket.ack(socket.last('refresh'));
+  }
+});
+
 test('a late answer belongs to no newer connection, and no two questions are open at once', async () => {
   const { asked, world } = withFunction();
   world.hub.connect();

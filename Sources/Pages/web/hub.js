@@ -10,7 +10,7 @@ const renewalMs = 60_000, renewalPart = 0.2, renewalRetryMs = 10_000;
 const silentIntervals = 2.5, pingPart = 0.8;        // of a heartbeat interval
 const wokenMs = 3_000, lateMs = 5_000;              // a timer that is later was asleep
 const unconfirmedFixes = 64, storedMs = 15_000;     // ask for a ping; what is not stored by then goes out again
-const resubscribeMs = 1_000, clockWindowMs = 30_000;
+const resubscribeMs = 1_000, earlyPingMs = 1_000, clockWindowMs = 30_000;
 const burstSeconds = 4, onTime = 0.9;               // a hub's burst is of 5 s; networks bunch
 const queuedMessages = 4096, bufferedEvents = 1000;
 
@@ -610,7 +610,7 @@ export class Hub {
   #renewLater() {
     const left = Math.max(0, claimsOf(this.#c.token).exp * 1000 - this.now());
     const early = Math.min(renewalMs, left * renewalPart) * (1 + jitter * this.#options.random());
-    if (typeof this.#options.token === 'function' && left < Infinity) this.#renewIn(left - early);
+    if (typeof this.#options.token === 'function' && left < Infinity) this.#renewIn(left - early || renewalRetryMs);
   }
 
   #renewIn(delay) {
@@ -727,6 +727,7 @@ export class Hub {
   #ping(c) {
     const message = this.#message('ping', {});
     c.pings.push({ id: message.messageId, through: c.sentThrough });
+    c.pinged = this.#alarms.now();
     this.#post(c, message, true);
     this.#pingIn(c.interval * pingPart);
   }
@@ -800,8 +801,8 @@ export class Hub {
   }
 
   #flushQueue(c) {
-    const patience = c.notBefore - this.#alarms.now();
-    if (patience > 0) return patience;
+    const now = this.#alarms.now();
+    if (c.notBefore > now) return c.notBefore - now;
     let unconfirmed = 0;
     for (const [number, entry] of this.#queue) {
       const { type, payload } = entry;
@@ -815,7 +816,7 @@ export class Hub {
       }
       if (isFix) unconfirmed++;
     }
-    if (unconfirmed >= unconfirmedFixes && !c.pings.length) this.#ping(c);
+    if (unconfirmed >= unconfirmedFixes && !c.pings.length && !(now < c.pinged + earlyPingMs)) this.#ping(c);
   }
 
   #enqueue(type, payload, settle) {
