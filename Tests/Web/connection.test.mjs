@@ -343,6 +343,11 @@ test('a listener that throws disturbs nobody; `off` and a signal end the listeni
   stop.abort();
   await world.live();
   off();
+  world.hub.on('state', ({ is }) => seen.push(is), stop);
   await world.socket.end(1006);
-  assert.deepEqual(seen, ['connecting', 'live']);
+  assert.deepEqual(seen, ['connecting', 'live'], 'a signal that was aborted before, too');
+  let listeners = 0;
+  const signal = { addEventListener() { listeners++; }, removeEventListener() { listeners--; } };
+  world.hub.on('state', () => {}, { signal })();
+  assert.equal(listeners, 0, 'nothing is left at a signal that lives on');
 });

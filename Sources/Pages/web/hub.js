@@ -280,7 +280,11 @@ function listeners() {
   return {
     on(type, f, { signal } = {}) {
       const own = (...event) => f(...event);
-      const off = () => { lists[type].delete(own); };
+      const off = () => {
+        lists[type]?.delete(own);
+        signal?.removeEventListener('abort', off);
+      };
+      if (signal?.aborted) return off;
       (lists[type] ??= new Set()).add(own);
       signal?.addEventListener('abort', off);
       return off;
