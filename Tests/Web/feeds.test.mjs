@@ -1,6 +1,7 @@
 // Feeds: snapshots, events once and in order, resuming, ends, sharing, iterating; and live maps.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Marker } from '../../Sources/Pages/web/hub.js';
 import { byHand, position, settled } from './support/by-hand.mjs';
 
 const types = ['snapshot', 'position', 'eta', 'update', 'notice', 'lost', 'ended'];
@@ -335,6 +336,39 @@ test('a map takes in what cells say by the rules of areas.md', async () => {
   await socket.say('area_update', cell('b1', ['X'], { full: true }));
   assert.equal(has(), 'CE', 'another cell is not shown');
   assert.deepEqual([view.drivers.get('C').cell, view.drivers.get('C').published > 0], ['a1', true]);
+});
+
+test("a driver's age on a map is no phone's to say: while fixes come, the least that they take is its clock's error",
+  async () => {
+  const { socket, view, clock } = await watching();
+  const say = (driverId, timestamp, more) => socket.say('area_update', { channel: 'area:a1', cell: 'a1', tick: 1,
+    full: false, left: [], drivers: [{ driverId, latitude: 48, longitude: 11, status: 'available', timestamp }],
+    ...more });
+  const age = (id, driver = view.drivers.get(id)) => driver.age + (clock.now() - driver.published) / 1000;
+  const parked = clock.now() - 70_000;
+  await say('parked', parked, { full: true });
+  assert.equal(age('parked'), 70, 'at first there is nothing but its clock');
+  for (const [id, off] of [['right', 0], ['slow', -300_000], ['fast', 300_000]]) {
+    for (const delay of [900, 400, 700]) {
+      await clock.pass(1000);
+      await say(id, clock.now() + off - delay);
+    }
+    const least = off ? 0.4 : 0;   // a little late is no clock that is off
+    assert.ok(Math.abs(age(id) - (0.7 - least)) < 1e-6, `${id}: ${age(id)}`);
+    const { timestamp } = view.drivers.get(id);
+    await clock.pass(60_000);
+    assert.ok(Math.abs(age(id) - (60.7 - least)) < 1e-6, `${id}: ${age(id)}, silent for a minute`);
+    await say(id, timestamp);
+    assert.ok(Math.abs(age(id) - (60.7 - least)) < 1e-6, `${id}: ${age(id)}, when its status changes`);
+    const marker = new Marker();
+    marker.push(view.drivers.get(id));
+    assert.ok(Math.abs(marker.at(clock.now()).age - age(id)) < 1e-6);
+  }
+  await clock.pass(1000);
+  await say('slow', clock.now() - 500);
+  assert.equal(age('slow'), 0.5, 'a clock that was set right');
+  await say('parked', clock.now() - 20_000);
+  assert.equal(age('parked'), 0, 'its clock is 20 s slow, as its next fix shows');
 });
 
 test('a view moves under its name; cells that it keeps go on as they are, others are dropped', async () => {

@@ -53,14 +53,14 @@ function throughBlocks(meters) {
   return [x, y, (heading * 180 / Math.PI + 360) % 360];
 }
 
-/** Drives north, or where `course` leads, a fix each second, until the test changes it. */
+/** Drives north, or where `course` leads, a fix each second, until the test changes it; `off` is its clock's error. */
 class Driver {
   #timer; #meters = 0; #drove = Date.now();
   constructor(hub, id, { at = [0, 0], status = 'available', trip, credential, isMoving = true, noise = 0,
-    course = meters => [0, meters, 0] } = {}) {
-    Object.assign(this, { id, at, trip, isMoving, course, aside: 0, chance: gauss(noise) });
+    course = meters => [0, meters, 0], off = 0 } = {}) {
+    Object.assign(this, { id, at, trip, isMoving, course, off, aside: 0, chance: gauss(noise) });
     const who = credential ?? { dev: { role: 'driver', id } };
-    this.hub = new Hub(hub.url, { ...who, WebSocket: WebSocketByNet }).connect();
+    this.hub = new Hub(hub.url, { ...who, WebSocket: WebSocketByNet, now: () => Date.now() + off }).connect();
     if (status !== 'on_trip') this.hub.status(status).catch(() => {});
     this.#timer = setInterval(() => this.drive(), 1000);
     this.drive();
@@ -77,7 +77,7 @@ class Driver {
     if (this.isMoving) this.#meters += (time - this.#drove) / 1000 * speed;
     this.#drove = time;
     const { latitude, longitude, heading } = this.placeAt(time);
-    this.hub.send({ latitude: latitude + north(this.chance()), timestamp: time,
+    this.hub.send({ latitude: latitude + north(this.chance()), timestamp: time + this.off,
       longitude: longitude + east(this.aside + this.chance()), accuracy: 5, heading,
       speed: this.isMoving ? speed : 0 }, { trip: this.trip });
     this.aside = 0;
@@ -289,6 +289,27 @@ test('who sends nothing any more is faded, and grey as last seen', options, asyn
     const parts = await inkOf();
     return offline.every((part, at) => Math.abs(part - parts[at]) < 4);
   }, 8);
+  await close(page);
+});
+
+test('how old a position is does not depend on the clock of the phone', options, async t => {
+  const own = await startHub('--dev-auth', '--sampling', '1');
+  const cars = [['slow', -100_000], ['fast', 100_000]].map(([id, off], index) =>
+    new Driver(own, id, { at: [300 * index, 0], off }));
+  t.after(async () => {
+    await Promise.all(cars.map(car => car.stop()));
+    await own.remove();
+  });
+  const page = await browser.open(`${own.http}/`);
+  for (const id of ['slow', 'fast']) await until(`${id} now`, async () => / km\/h now$/.test(await row(page, id)));
+  await page.click('.row');   // fast
+  await follows(page, 'fast');
+  await until('its speed', async () => /Position\nnow/.test(await page.text('facts'))
+    && /max \d+ km/.test(await page.text('pace-max')));
+  await Promise.all(cars.map(car => car.stop()));
+  const isSilent = async id => / [3-5] s ago$/.test(await row(page, id));
+  for (const id of ['slow', 'fast']) await until(`${id}, silent`, () => isSilent(id));
+  assert.match(await page.text('facts'), /Position\n[3-6] s ago/);
   await close(page);
 });
 

@@ -1,12 +1,10 @@
-// The live map: fleet, followed driver, the hub's figures. It talks to the hub by hub.js alone.
+// The live map: fleet, followed driver, the hub's figures.
 
 import { Hub, Marker, Markers } from './hub.js';
 import { $, Arrows, LiveMap, ago, askAbout, boxOf, clock, controls, count, decode, disc, drawLine, element, figure,
   followRelease, hubURL, isOver, isPhone, moves, outlines, reducedMotion, say, setText, sheet, showEta, showSteps,
   statuses, steps, takeToken, targetOf, xOf, yOf } from './map.js';
 
-const layerNames = { track: 'Track', raw: 'Raw fixes', accuracy: 'Accuracy', fences: 'Fences', cells: 'Cells',
-  labels: 'Labels' };
 const fencesMs = 5000, unseenSeconds = 60, offlineSeconds = 3600, tokenKey = 'token', most = 5000;
 
 // MARK: What the parts share
@@ -74,6 +72,7 @@ const strengths = [1, 0.5, 0.75];          // fresh, faded, grey
 const kinds = Object.keys(statuses);
 
 const isGone = () => hub.state.is !== 'live';
+const ageOf = ({ age, published }, now) => age + (now - published) / 1000;
 const kindOf = driver => driver.online === false ? 'offline' : driver.status;
 const sumOf = cells => {
   const sum = { all: 0 };
@@ -328,7 +327,7 @@ class Fleet {
 
   #fill(row, index, now) {
     const driver = this.#ids[index], kind = kindOf(driver), trip = this.tripOf(driver);
-    const age = (now - driver.timestamp) / 1000, isStopped = !(driver.speed >= 0.8) || kind === 'offline';
+    const age = ageOf(driver, now), isStopped = !(driver.speed >= 0.8) || kind === 'offline';
     const { node } = row;
     node.dataset.index = index;
     Object.assign(node, { id: `row-${index}`, ariaSelected: driver.driverId === this.followed,
@@ -482,8 +481,6 @@ class Follow {
       const driver = this.#fleet.driver(id) ?? seen;
       if (driver?.latitude !== undefined) this.#place(driver);
       this.#listen();
-      if (!driver) hub.getDriver(id).then(found => id === this.id && !this.#position && this.#place(found),
-        error => id === this.id && say(`${id}: ${error.message}`));
     }
     this.recentre();
     this.card();
@@ -591,7 +588,7 @@ class Follow {
     $('recentre').hidden = !shown || this.camera;
     if (!shown) return;
     const driver = this.#fleet.driver(this.id) ?? position, kind = kindOf(driver) ?? 'offline', trip = this.#trip;
-    const age = (now - position.timestamp) / 1000;
+    const age = ageOf(position, now);
     setText('name', this.id);
     setText('what', [statuses[kind] ?? kind, this.#tripId, driver.vehicleType].filter(Boolean).join(' · '));
     turn($('badge'), kind, position.heading);
@@ -615,7 +612,7 @@ class Follow {
       setText(figure, `${value} `);
       setText(small, unit);
     });
-    this.#drawPace(now);
+    this.#drawPace(position.timestamp + age * 1000);
   }
 
   #drawPace(now) {
@@ -713,8 +710,8 @@ class Follow {
 }
 
 /** For short ways. */
-const metersBetween = ([latitude, longitude], [toLatitude, toLongitude]) => 111_195 * Math.hypot(latitude - toLatitude,
-  (longitude - toLongitude) * Math.cos(latitude * Math.PI / 180));
+const metersBetween = ([latitude, longitude], [north, east]) => 111_195 * Math.hypot(latitude - north,
+  (longitude - east) * Math.cos(latitude * Math.PI / 180));
 
 /** [latitude, longitude, time] of a track of the hub's. */
 function placesOf({ geometry, properties }) {
@@ -880,7 +877,7 @@ for (const name in layers) {
     layers[name] = input.checked;
     isDirty = true;
   };
-  $('switches').append(element('label', { className: `switch ${name}` }, layerNames[name], input));
+  $('switches').append(element('label', { className: `switch ${name}` }, name, input));
 }
 
 async function loadFences() {

@@ -44,7 +44,14 @@ function moved(view, { cell, full, drivers, left, more = 0 }) {
   for (const [id, driver] of view.drivers) {
     if (driver.cell === cell && named.has(id) !== !!full) view.drivers.delete(id);
   }
-  for (const driver of drivers) view.drivers.set(driver.driverId, Object.assign(driver, { cell }));
+  for (const driver of drivers) {
+    const before = view.drivers.get(driver.driverId), took = driver.published - driver.timestamp;
+    // The least that new fixes take is by how much the phone's clock is off, where it is off by over 2 s.
+    const isNew = before ? driver.timestamp > before.timestamp : !full;
+    const off = isNew && (driver.timeSource || !(took > before?.off)) ? took : before?.off;
+    const age = Math.max(0, Math.abs(off) > 2000 ? took - off : took) / 1000;
+    view.drivers.set(driver.driverId, Object.assign(driver, { cell, off, age }));
+  }
   view.more.set(cell, more);
   return true;
 }

@@ -297,6 +297,10 @@ export interface AreaDriver extends Place {
   vehicleType?: string;
   online?: false;
   cell: string;
+  /** Seconds from the fix to `published`, without the ms (`off`) that the phone's clock is behind, if it is known to be
+   * off by over 2 s: by the least that fixes took which came while one looked. */
+  age: number;
+  off?: number;
   published: number;
   received: number;
 }

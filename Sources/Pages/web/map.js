@@ -1,7 +1,7 @@
 // What both pages share. Nothing from the wire becomes markup: texts are set as texts.
 
-// One canvas is for streets or tiles, drawn when the view has changed, one above it for what moves. Web Mercator:
-// x and y are from 0 to 1 over the world, which is 256 × 2^zoom pixels wide.
+// One canvas is for streets or tiles, one above it for what moves. Web Mercator: x and y are from 0 to 1 over the
+// world, which is 256 × 2^zoom pixels wide.
 
 const tile = 256, margin = 160;           // px; the standing canvas is larger by the margin on each side
 const nearest = 19, farthest = 2;         // zoom
@@ -658,7 +658,7 @@ export function drawLine(canvas, values, room, color, top = 4) {
 
 // MARK: Sheets on a phone
 
-/** A card's grip: dragged or pressed between heights (parts of the window). */
+/** A card's grip moves it between heights (parts of the window). */
 export function sheet(card, grip, heights, changed) {
   let from = NaN, start = 0, moved = 0;
   const set = part => {
@@ -705,5 +705,5 @@ export async function followRelease({ release: before }) {
   const { release } = await askAbout();
   if (!before || !release || release === before) return;
   say(`The hub is now ${release}: its page is loaded.`, 9);
-  setTimeout(() => location.reload(), 2000 + 4000 * Math.random());   // not all pages at once
+  setTimeout(() => location.reload(), 2000 + 4000 * Math.random());   // not all at once
 }

@@ -92,7 +92,7 @@ function tick() {
   const now = hub.now(), { is, retryAt } = hub.state;
   setText('state', is === 'live' ? 'live'
     : is === 'waiting' ? `reconnecting in ${Math.max(0, Math.ceil((retryAt - Date.now()) / 1000))} s` : 'connecting');
-  setText('age', position ? `Position ${ago((now - position.timestamp) / 1000)}` : '');
+  setText('age', position ? `Position ${ago(position.age + (now - position.published) / 1000)}` : '');
   showEta(eta, trip, now);
   isDirty = true;
   // The card must not cover the car when it has become higher.
