@@ -879,6 +879,61 @@ test('the rider\'s page: to the end of the trip; another trip; expired', options
   await close(page, refusals);
 });
 
+/** From the next `go` on: an ETA that is past while `isPast`; no position any more but an end of them once `isGone`. */
+const goneAndPast = page => hears(page, message => {
+  const { type, payload } = message;
+  if (type === 'subscribed' && /^(trip|driver):/.test(payload.channel)) {
+    (window.sequences ??= {})[payload.channel] = payload.sequence;
+    if (payload.snapshot?.eta && window.isPast) payload.snapshot.eta.arrivalTime = Date.now() - 61_000;
+  }
+  if (type === 'eta_update' && window.isPast) payload.arrivalTime = Date.now() - 61_000;
+  if (window.isGone && /^(driver_location|area_update)$/.test(type)) {
+    const { channel } = payload, sequence = window.sequences[channel] + 1;
+    message.type = 'nothing';
+    if (window.isGone[channel]) return;
+    window.isGone[channel] = true;
+    Object.assign(message, { type: 'notification', payload: { channel, kind: 'driver_offline', sequence,
+      title: 'Driver offline', body: 'Nothing comes.' } });
+  }
+});
+/** Makes ETAs go with positions that are 4 s old. */
+const impatient = page => page.rewrite('/map.js', text => text.replace('age > 60 ||', 'age > 4 ||'));
+
+test('an ETA goes when it is past or the position is old, and both pages say that a driver is offline', options,
+  async t => {
+    const { own, make, open } = await ride(t);
+    const page = await open('/hub.js'), hasEta = isShown => async () => await page.shown('eta') === isShown;
+    await goneAndPast(page);
+    await impatient(page);
+    await page.go(`${own.http}/track/R1#token=${await make('rider', 'P1', '--trip', 'R1')}`);
+    await until('an ETA', hasEta(true));
+    await page.value('window.isPast = true; 0');
+    await until('none that is past', hasEta(false));
+    await page.value('window.isPast = false; 0');
+    await until('the next', hasEta(true));
+    await page.value('window.isGone = {}; 0');
+    await until('none by an old position', hasEta(false));
+    assert.match(await page.text('age'), /^Your driver is offline: last seen [4-7] s ago$/);
+    await page.value('window.isGone = undefined; 0');
+    await until('it again', async () => /^Position now$/.test(await page.text('age')) && hasEta(true)());
+    await close(page, /favicon|Failed to load resource/);
+
+    const room = await browser.open(`${own.http}/hub.js`);
+    await goneAndPast(room);
+    await impatient(room);
+    await room.before('window.isGone = { "area:": true }');
+    await room.go(`${own.http}/#token=${await make('ops', 'O1')}`);
+    await live(room);
+    await room.key('/');
+    await room.type('D1');
+    await until('it', async () => (await rows(room)).length === 1);
+    await room.key('Enter');
+    await follows(room, 'D1');
+    await until('its state', async () => (await room.text('what')).startsWith('Offline'));
+    await until('no ETA', async () => await room.shown('eta') === false);
+    await close(room, /favicon|Failed to load resource/);
+  });
+
 const canShare = !skip && (await run('serve', '--help')).includes('--token-sign-key');
 const shares = skip || (canShare ? false : 'the hub shares no trips');
 test('a link that was shared shows the ride under another name, until it is revoked', { ...options, skip: shares },

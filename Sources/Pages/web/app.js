@@ -65,7 +65,7 @@ async function all(ask, name, question) {
 // MARK: - The drivers
 
 const crowded = 3000, roomy = 2500;        // drivers in view; between them it stays as it is
-const widest = 300;                        // square degrees: a view has at most 256 cells, of 2 and more
+const widest = 300;                        // square degrees: 256 cells of 2 and more
 const moveMs = 500, fadedAge = 12, greyAge = 60;
 const rowHeight = 50, labelled = 60, labelHeight = 18, linesFrom = 13.4, labelsFrom = 14.6;
 const strengths = [1, 0.5, 0.75];          // fresh, faded, grey
@@ -269,7 +269,7 @@ class Fleet {
     if (entry) this.#pick(entry.driverId, entry);
   }
 
-  /** In view at once, else by the hub: by how an id begins, a trip by its id. */
+  /** In view at once, else by the hub. */
   #search() {
     const text = $('query').value.trim();
     clearTimeout(this.#asked);
@@ -502,10 +502,9 @@ class Follow {
   end() {
     if (this.id === undefined) return false;
     this.#driverFeed.close();
-    this.#tripFeed?.close();
-    this.id = this.#fleet.followed = this.#tripFeed = this.#tripId = this.#position = undefined;
+    this.#follow();
+    this.id = this.#fleet.followed = this.#position = undefined;
     [this.#track, this.#raw] = [[], []];
-    this.#forgetTrip();
     this.camera = false;
     this.#changed();
     return true;
@@ -517,6 +516,9 @@ class Follow {
     feed.on('raw', fix => {
       this.#raw.push(fix);
       if (this.#raw.length > keptFixes) this.#raw.shift();
+    });
+    feed.on('notice', ({ kind }) => {
+      if (/^driver_o/.test(kind) && this.#position) this.#position.online = kind === 'driver_online';
     });
     feed.on('ended', reason => reason !== 'asked' && say(`${id}: ${reason}`));
   }
@@ -598,7 +600,7 @@ class Follow {
       setText('step', moves[trip.status]);
       setText('since', `since ${clock(trip.timestamp)}`);
     }
-    showEta(this.#eta, trip, now);
+    showEta(this.#eta, trip, now, age);
     const raw = this.#meanOffset(), heading = position.heading;
     [
       [position.speed >= 0 ? Math.round(position.speed * 3.6) : '–', 'km/h'],
@@ -617,7 +619,7 @@ class Follow {
 
   #drawPace(now) {
     const values = [];
-    // The hub's track has no speeds: the middle one of five steps, for one place may be off.
+    // The hub's track has no speeds: the middle one of five steps.
     const steps = this.#track.slice(-2 * paceSeconds).map((place, index, places) => {
       const before = places[index - 1] ?? place;
       return [place[2], place[3], metersBetween(before, place) / (place[2] - before[2]) * 1000];
@@ -727,7 +729,7 @@ const sum = counts => Object.values(counts ?? {}).reduce((total, value) => total
 const percent = (s, before) => (s.cpuSeconds - before.cpuSeconds) / (s.timestamp - before.timestamp) * 1e5;
 const ms = seconds => seconds * 1000 || NaN;   // null where nothing was delivered
 
-/** What is wrong with a hub in a second, if anything; not what clients did wrong. */
+/** What is wrong with a hub in a second, if anything. */
 const illness = ({ drops, errors, journalLag, p99 }) => errors.storage_full ? 'hub full'
   : errors.internal ? 'hub faulty'
   : journalLag > 1 ? 'disk slow' : p99 > 0.5 ? 'hub slow' : sum(drops) ? 'hub strained' : '';

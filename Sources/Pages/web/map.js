@@ -586,9 +586,10 @@ export function showSteps(status) {
   }));
 }
 
-/** The ETA to where the trip goes now, if known. */
-export function showEta(eta, trip, now) {
-  if (($('eta').hidden = !eta || isOver(trip) || targetOf(trip) !== trip[eta.target])) return;
+/** The ETA to where the trip goes now, unless it is past or the position is old. */
+export function showEta(eta, trip, now, age) {
+  const isOld = age > 60 || now > eta?.arrivalTime + 60_000;
+  if (($('eta').hidden = !eta || isOld || isOver(trip) || targetOf(trip) !== trip[eta.target])) return;
   setText('eta-time', minutes(eta.arrivalTime, now));
   setText('eta-target', `to ${eta.target} at ${clock(eta.arrivalTime)}`);
   setText('eta-basis', `${far(eta.distance)} · ${eta.basis === 'route' ? 'by road' : 'direct'}`);

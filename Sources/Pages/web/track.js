@@ -7,7 +7,7 @@ import { $, Arrows, LiveMap, ago, askAbout, clock, controls, decode, followRelea
 
 const tripId = decodeURIComponent(location.pathname.split('/').filter(Boolean).at(-1)), tokenKey = `trip ${tripId}`;
 const token = takeToken(localStorage, tokenKey), marker = new Marker(), arrows = new Arrows();
-let trip, eta, route, position, about = {}, isByHand = false, isDirty = true, cardHeight;
+let trip, eta, route, position, about = {}, isByHand = false, isOffline = false, isDirty = true, cardHeight;
 
 const map = new LiveMap();
 map.moved = byHand => {
@@ -74,6 +74,7 @@ feed.on('snapshot', snapshot => {
 feed.on('position', located);
 feed.on('eta', next => { eta = next; });
 feed.on('update', took);
+feed.on('notice', ({ kind }) => { if (/^driver_o/.test(kind)) isOffline = kind === 'driver_offline'; });
 feed.on('ended', reason => {
   if (reason === 'asked') return;
   if (reason === 'trip_ended' || reason === 'unknown_trip') over('This trip has ended', 'The map is empty now.');
@@ -83,6 +84,7 @@ feed.on('ended', reason => {
 function located(next) {
   const isFirst = !position;
   position = next;
+  isOffline = false;
   marker.push(next);
   isDirty = true;
   if (isFirst) showAll();
@@ -92,8 +94,9 @@ function tick() {
   const now = hub.now(), { is, retryAt } = hub.state;
   setText('state', is === 'live' ? 'live'
     : is === 'waiting' ? `reconnecting in ${Math.max(0, Math.ceil((retryAt - Date.now()) / 1000))} s` : 'connecting');
-  setText('age', position ? `Position ${ago(position.age + (now - position.published) / 1000)}` : '');
-  showEta(eta, trip, now);
+  const age = position?.age + (now - position?.published) / 1000;
+  setText('age', position ? `${isOffline ? 'Your driver is offline: last seen' : 'Position'} ${ago(age)}` : '');
+  showEta(eta, trip, now, age);
   isDirty = true;
   // The card must not cover the car when it has become higher.
   if (cardHeight !== (cardHeight = $('ride').offsetHeight) && !isByHand) showAll();
