@@ -775,7 +775,6 @@ test('a token: asked for, refused, taken; never in the address', options, async 
   await until('live', async () => await second.text('state') === 'live');
   assert.equal(await second.value('location.href'), `${closed.http}/`);
   assert.equal(await second.value('history.length'), 2, 'about:blank and the page');
-  await second.go(`${closed.http}/track/none`);
   let address;
   await second.rewrite('/v1/about', async text => {
     address = await second.value('location.href');
@@ -859,6 +858,12 @@ test('the rider\'s page: to the end of the trip; another trip; expired', options
   await page.freeze(false);
   await until('it to be live', async () => await page.text('state') === 'live', 20);
   await until('a position of now', async () => /Position (now|[34] s ago)/.test(await page.text('ride')));
+
+  const renewed = await make('rider', 'P1', '--trip', 'R1', '--expires', '2h');
+  await page.go(`${own.http}/track/R1#token=${renewed}`);
+  await until('the same by another link in the same tab', async () => /to dropoff/.test(await page.text('eta')));
+  assert.deepEqual(await page.value(`[location.href, localStorage.getItem('trip R1')]`),
+    [`${own.http}/track/R1`, renewed]);
 
   const foreign = await open(`/track/R2#token=${token}`);
   await until('a word', async () => /another trip/.test(await foreign.text('over')));

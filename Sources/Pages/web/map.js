@@ -696,6 +696,7 @@ export function takeToken(storage, name) {
   const given = new URLSearchParams(location.hash.slice(1)).get('token');
   if (location.hash) history.replaceState(null, '', location.pathname + location.search);
   if (given) storage.setItem(name, given);
+  onhashchange = () => location.reload();   // another link in the same tab
   return given ?? storage.getItem(name) ?? '';
 }
 export const hubURL = () => `${location.origin.replace('http', 'ws')}/v1/ws`;
