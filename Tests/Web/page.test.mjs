@@ -950,6 +950,25 @@ test('a link that was shared shows the ride under another name, until it is revo
     await until('its trip', () => room.shown('share'));
     await room.click('#share');
     await until('a link', async () => /\/track\/R1#token=\S{60}/.test(await room.text('shared')));
+    await room.value(`{
+      const { fetch } = window;
+      window.fetch = async (url, ...more) => {
+        const answer = await fetch(url, ...more);
+        if (!String(url).includes('/shares')) return answer;
+        await new Promise(resolve => { window.release = resolve; });
+        setTimeout(() => { window.isReleased = true; }, 50);
+        return answer;
+      };
+      document.getElementById('toast').hidden = document.getElementById('shared').hidden = true;
+    }; 0`);
+    await room.click('#share');
+    await room.until('window.release');
+    assert.equal(await room.value(`document.getElementById('share').disabled`), true, 'once');
+    await room.key('Escape');
+    await room.value('release(); 0');
+    await room.until('window.isReleased');
+    assert.deepEqual(await room.value(`['share', 'shared', 'toast'].map(id => document.getElementById(id))
+      .map(({ disabled, hidden }) => disabled ?? hidden)`), [false, true, true], 'the link of a trip that was left');
     await close(room);
 
     const share = await control.share('R1');

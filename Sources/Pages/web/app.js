@@ -89,7 +89,6 @@ const isInView = ({ latitude, longitude }) => {
   return map.sees(map.px, map.py, 0);
 };
 const circle = radius => `M${radius} 0a${radius} ${radius} 0 1 0 0 .01z`;
-/** An arrow beside words, as it is on the map. */
 function turn(svg, kind, heading) {
   const rings = heading >= 0 && outlines[kind], dot = kind === 'on_trip' ? circle(2) : '';
   svg.firstElementChild.setAttribute('d', rings
@@ -344,7 +343,6 @@ class Fleet {
 
   // MARK: The map
 
-  /** Draws all but the followed one. */
   draw(page, now, followed) {
     const { drivers } = this, arrows = this.#arrows;
     this.#markers.snap = reducedMotion.matches;
@@ -426,7 +424,6 @@ class Fleet {
     }
   }
 
-  /** The ids of those within a path. */
   inside(path) {
     const ids = [];
     this.#markers.each(hub.now(), (id, latitude, longitude) => {
@@ -572,13 +569,18 @@ class Follow {
   }
 
   async #share() {
+    const tripId = this.#tripId;
+    $('share').disabled = true;
     try {
-      const { url } = await hub.share(this.#tripId);
+      const { url } = await hub.share(tripId);
+      if (tripId !== this.#tripId) return;
       setText('shared', url);
       $('shared').hidden = false;
       await navigator.clipboard?.writeText(url).then(() => say('The link was copied.'), () => {});
     } catch (error) {
       say(`The trip was not shared: ${error.message}`);
+    } finally {
+      $('share').disabled = false;
     }
   }
 
@@ -739,8 +741,8 @@ const illSeconds = 10, silentMs = 4000;
 const readings = [
   ['Fixes in', '/s', 'available', s => s.fixes, 'Positions that drivers sent.'],
   ['Deliveries', '/s', 'on_trip', s => s.deliveries, 'Positions and events that riders and maps got.'],
-  ['Latency p50', 'ms', 'on_trip', s => ms(s.p50), 'From a fix to its delivery: half of all took less.'],
-  ['Latency p99', 'ms', 'unavailable', s => ms(s.p99), 'From a fix to its delivery: 99 of 100 took less.'],
+  ['Latency p50', 'ms', 'on_trip', s => ms(s.p50), 'From a fix to its delivery: half took less.'],
+  ['Latency p99', 'ms', 'unavailable', s => ms(s.p99), 'From a fix to its delivery: 99 % took less.'],
   ['Sessions', '', 'background', s => sum(s.sessions), 'Who is connected now'],
   ['Memory', 'MB', 'background', s => s.residentBytes / 1e6, 'Of the hub; 100 % CPU is one core.',
     (s, before) => before ? `CPU ${figure(percent(s, before))} %` : ''],
