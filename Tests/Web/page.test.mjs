@@ -811,6 +811,30 @@ test('a token that cannot be sent is refused; one that is given between two atte
   await close(page, refusals);
 });
 
+test('a map that waits for a token asks for nothing meanwhile', options, async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'keys-')), key = join(folder, 'secret');
+  writeFileSync(key, randomBytes(32).toString('hex'), { mode: 0o600 });
+  const closed = await startHub('--token-keys', key);
+  t.after(async () => {
+    await closed.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const page = await browser.open(`${closed.http}/hub.js`);
+  await page.rewrite('/app.js', text => text.replace('fencesMs = 5000', 'fencesMs = 10'));
+  await page.go(`${closed.http}/`);
+  await page.until('performance.now() > 4000');
+  const token = await run('token', '--key', key, '--role', 'ops', '--sub', 'O1');
+  await page.value(`document.getElementById('token-text').value = '${token}'`);
+  await page.click('#token button');
+  await live(page);
+  const asked = () => page.value(`performance.getEntriesByType('resource')
+    .filter(({ name }) => name.includes('/v1/fences')).map(({ startTime }) => startTime)`);
+  const [first] = await until('fences', async () => (await asked()).length && asked());
+  await page.until(`performance.now() > ${first + 500}`);
+  assert.ok((await asked()).filter(time => time < first + 500).length <= 2, 'at once, and with the next second');
+  await close(page, /favicon|Failed to load resource/);
+});
+
 /** A hub that takes tokens, with a trip that is driven, and what opens the rider's page of it. */
 async function ride(t, ...more) {
   const folder = mkdtempSync(join(tmpdir(), 'keys-')), key = join(folder, 'secret');

@@ -885,13 +885,14 @@ for (const name in layers) {
 }
 
 async function loadFences() {
-  if (performance.now() - loadedFences < fencesMs || !layers.fences || document.hidden) return;
-  loadedFences = performance.now();
+  if (isGone() || !(performance.now() - loadedFences > fencesMs) || !layers.fences || document.hidden) return;
+  loadedFences = NaN;   // until they are there
   try {
     shownFences = (await all('fences', 'fences', { shape: 'full', limit: 500 })).map(outlined);
   } catch (error) {
     if (!isGone()) say(`Fences: ${error.message}`);
   }
+  loadedFences = performance.now();
 }
 /** Rings, and a corridor's way, of [latitude, longitude]. */
 function outlined(fence) {
@@ -944,7 +945,7 @@ hub.on('state', ({ is, reason }) => {
     followRelease(about);
     follow.load();
     $('token').hidden = true;
-    loadedFences = -Infinity;
+    loadedFences &&= -Infinity;
     loadFences();
   }
   if (is === 'closed') askToken(`${whys.refused} ${reason.message}`);
